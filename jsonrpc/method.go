@@ -1,0 +1,16 @@
+package jsonrpc
+
+import "context"
+
+// Method answers one call. params is the raw JSON of the request's params, an
+// array or an object, or empty when there were none; it is valid only during the
+// call. Method appends the JSON of its result to out and returns the extended
+// slice. On error whatever it appended is discarded; an error that is an [*Error]
+// is sent as it is, any other becomes an internal error whose text stays in the log.
+//
+// A Method is called from many goroutines at once and must return soon after
+// ctx is done.
+type Method func(ctx context.Context, params []byte, out []byte) ([]byte, error)
+
+// Methods maps a method's name to what answers it. It is not changed once it is in use.
+type Methods map[string]Method

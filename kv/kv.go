@@ -1,0 +1,178 @@
+// Package kv is the contract of the ordered store that everything else stands on.
+//
+// A store holds rows. A row belongs to a [Table] and is named by a partition
+// key (any bytes, at most [MaxPartition]) and a sort key (a uint64, nearly always
+// a block number). Within a partition rows are ordered by their sort key; no read
+// crosses partitions, [Store.Walk] for maintenance aside. That is what an
+// embedded ordered store and a distributed one can both do well.
+//
+// Rows are append-only: a row, once written, never changes. Writing the same
+// row again with the same value is allowed and changes nothing. So whoever has
+// read a full row may cache it for ever.
+//
+// A store also holds a few named pointers, which are the only things that
+// change. A pointer written in the same [Batch] as rows becomes visible, and
+// durable, together with them or after them, never before.
+//
+// Every engine runs the suite in kv/kvtest.
+package kv
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+// MaxPartition is the greatest length of a partition key, in bytes.
+const MaxPartition = 256
+
+// Kind says how the rows of a table are read, so that an engine can lay them out.
+type Kind uint8
+
+const (
+	// Versions are the values that one thing has had, newest wanted first:
+	// read by Newest. The sort key is the block that wrote the value.
+	Versions Kind = iota + 1
+	// List rows are read in ascending order by Scan, or one by one by Get.
+	List
+)
+
+// Table names a set of rows with the same kind of keys and values. Tables are
+// declared once, as package variables of whoever owns the rows.
+type Table struct {
+	ID   byte   // first byte of every stored key on an embedded engine; unique, never reused
+	Name string // lower_case, unique; the table's name in a distributed engine and in messages
+	Kind Kind
+}
+
+var (
+	// ErrNotFound is returned by Get, Newest and Pointer when there is no such row.
+	ErrNotFound = errors.New("kv: not found")
+	// ErrConflict is returned by CompareAndSet when the pointer has another value than expected.
+	ErrConflict = errors.New("kv: pointer has changed")
+	// ErrClosed is returned by every method after Close.
+	ErrClosed = errors.New("kv: store is closed")
+)
+
+// Key names one row, or, for NewestMany, the place at or below which to look.
+type Key struct {
+	Partition []byte
+	Sort      uint64
+}
+
+// Reader reads rows. All methods may be called from many goroutines at once and
+// never wait for a writer. A read sees every Write that returned before the read
+// began.
+//
+// Methods that take dst append the value to it and return the extended slice,
+// which the caller owns; on error they return dst unchanged.
+type Reader interface {
+	// Get appends the value of one row to dst, or returns ErrNotFound.
+	Get(ctx context.Context, t *Table, partition []byte, sort uint64, dst []byte) ([]byte, error)
+
+	// Newest appends the value of the row with the greatest sort key at or
+	// below at to dst and returns that sort key; ErrNotFound when there is none.
+	// It is meant for Versions tables but is right for both kinds.
+	Newest(ctx context.Context, t *Table, partition []byte, at uint64, dst []byte) (value []byte, sort uint64, err error)
+
+	// GetMany calls found for each of keys that has a row, in any order, with
+	// the key's index. The value is valid only during the call. It stops at
+	// the first error that found returns and returns it.
+	GetMany(ctx context.Context, t *Table, keys []Key, found func(i int, value []byte) error) error
+
+	// NewestMany is GetMany with Newest's meaning of a key: found gets the
+	// sort key of the row as well.
+	NewestMany(ctx context.Context, t *Table, keys []Key, found func(i int, sort uint64, value []byte) error) error
+
+	// Scan returns a cursor over the rows of a partition with from <= sort <= to,
+	// in ascending order, as they are now: later writes may or may not be seen.
+	// It is meant for List tables but is right for both kinds. The cursor
+	// must be closed.
+	Scan(ctx context.Context, t *Table, partition []byte, from, to uint64) Cursor
+
+	// Pointer returns the value of a named pointer, or ErrNotFound.
+	Pointer(ctx context.Context, name string) ([]byte, error)
+}
+
+// Cursor steps through the rows of one partition. It belongs to one goroutine.
+//
+//	for ok := c.Next(); ok; ok = c.Next() { use(c.Sort(), c.Value()) }
+//	if err := c.Close(); err != nil { ... }
+type Cursor interface {
+	// Next moves to the next row and says whether there is one.
+	Next() bool
+	// Seek moves to the first row at or after sort and says whether there is
+	// one. Seeking backwards is not allowed: sort is at least the current row's.
+	Seek(sort uint64) bool
+	// Sort is the current row's sort key.
+	Sort() uint64
+	// Value is the current row's value, valid until the cursor moves or is closed.
+	Value() []byte
+	// Close releases the cursor and returns the first error it met. It may be
+	// called again.
+	Close() error
+}
+
+// Batch collects rows and pointers for one Write. It belongs to one goroutine
+// and copies what it is given.
+type Batch interface {
+	Put(t *Table, partition []byte, sort uint64, value []byte)
+	SetPointer(name string, value []byte)
+	// Rows is the number of rows and pointers in the batch, Bytes their
+	// approximate size.
+	Rows() int
+	Bytes() int
+	// Reset empties the batch for use again.
+	Reset()
+}
+
+// Store is an engine. Its methods may be called from many goroutines at once.
+type Store interface {
+	Reader
+
+	NewBatch() Batch
+
+	// Write makes a batch visible. An engine that can applies it all at once or
+	// not at all, across crashes too; one that cannot applies rows first and
+	// pointers last. What Write has made visible survives a crash once a later
+	// Sync has returned, and even before that a crash leaves the store as it was
+	// after some earlier Write, never in between or out of order.
+	// The batch is unchanged and may be Reset and used again afterwards.
+	Write(ctx context.Context, b Batch) error
+
+	// Sync returns when everything that was written before the call is durable.
+	Sync(ctx context.Context) error
+
+	// CompareAndSet durably sets a pointer to value if it now has the value
+	// old (nil: if it does not exist), else returns ErrConflict.
+	CompareAndSet(ctx context.Context, name string, old, value []byte) error
+
+	// Walk yields every row of a table in the engine's order, as of the call.
+	// Partition and value are valid only for the iteration. For maintenance:
+	// it reads the whole table. A failure is yielded last, as the error.
+	Walk(ctx context.Context, t *Table) iter.Seq2[Row, error]
+
+	// Compact rewrites what is stored into its smallest form. It may take
+	// minutes; reads and writes go on meanwhile.
+	Compact(ctx context.Context) error
+
+	// Stats says what the store uses now.
+	Stats() Stats
+
+	// Close waits for nothing: no other call may be under way.
+	// Everything written is durable when it returns without an error.
+	Close() error
+}
+
+// Row is one stored row.
+type Row struct {
+	Partition []byte
+	Sort      uint64
+	Value     []byte
+}
+
+// Stats is what a store uses.
+type Stats struct {
+	DiskBytes   int64
+	MemoryBytes int64 // caches and buffers
+}
