@@ -1,6 +1,6 @@
-// Package testdata finds the third-party test data that some tests need. It is
+// Package vectors finds the third-party test data that some tests need. It is
 // not part of the project: the environment variable ASHLAR_TESTDATA names its folder.
-package testdata
+package vectors
 
 import (
 	"os"
