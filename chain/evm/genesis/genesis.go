@@ -1,0 +1,54 @@
+// Package genesis provides the first block of an EVM chain: the rules of the
+// chain, the header of block 0 and the state that it begins with.
+//
+// There are two sources: the public networks, built in, and genesis files in
+// the JSON that geth reads. A file is read strictly. Whatever is missing,
+// misspelt, unknown, given twice or out of range is refused with the path of the
+// field and the line it is on, because a field that is silently ignored makes
+// another chain, and that shows only at the first block whose root differs.
+package genesis
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/core"
+)
+
+// Names lists the networks that Builtin knows.
+func Names() []string { return []string{"mainnet", "sepolia", "holesky", "hoodi"} }
+
+// Builtin returns the genesis of a public network, and false for a name that is
+// not one of Names. Its Config is shared and must not be changed.
+func Builtin(name string) (*core.Genesis, bool) {
+	switch name {
+	case "mainnet":
+		return core.DefaultGenesisBlock(), true
+	case "sepolia":
+		return core.DefaultSepoliaGenesisBlock(), true
+	case "holesky":
+		return holesky(), true
+	case "hoodi":
+		return core.DefaultHoodiGenesisBlock(), true
+	}
+	return nil, false
+}
+
+// Load returns the genesis of a public network by its name, or reads the genesis
+// file at that path. A name of Names wins over a file of the same name.
+func Load(nameOrPath string) (*core.Genesis, error) {
+	if g, ok := Builtin(nameOrPath); ok {
+		return g, nil
+	}
+	data, err := os.ReadFile(nameOrPath)
+	if err != nil {
+		return nil, fmt.Errorf("genesis: want one of %s, or the path of a genesis file: %w",
+			strings.Join(Names(), ", "), err)
+	}
+	g, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("genesis file %s: %w", nameOrPath, err)
+	}
+	return g, nil
+}
