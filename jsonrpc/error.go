@@ -11,6 +11,7 @@ const (
 	CodeInvalidParams  = -32602
 	CodeInternal       = -32603
 	CodeServer         = -32000 // state at an unknown block, failed execution
+	CodeTimeout        = -32002 // the request's time was over before the call was answered
 	CodeTooLarge       = -32003 // an answer that does not fit its batch
 	CodeLimitExceeded  = -32005 // result cap, time, rate
 	CodeReverted       = 3      // the EVM executed REVERT

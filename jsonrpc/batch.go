@@ -1,0 +1,153 @@
+package jsonrpc
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// batchAlone is how long a batch is run by its caller before workers are started:
+// most batches are through by then and need no hand-overs between goroutines.
+const batchAlone = 500 * time.Microsecond
+
+// answerBatch appends the array of answers to a batch, or what is wrong with it as
+// a whole. A batch of notifications has no answer at all.
+func (s *Server) answerBatch(ctx context.Context, m *message, out []byte) []byte {
+	switch {
+	case m.size == 0:
+		return AppendError(out, nil, &Error{Code: CodeInvalidRequest, Message: "empty batch"})
+	case m.size > len(m.calls):
+		return appendBatchTooLarge(out, m.calls)
+	}
+	a := answers{out: append(out, '['), from: len(out), limit: s.config.BatchBytes}
+	rest := m.calls
+	began := time.Now()
+	for len(rest) > 0 && (s.config.BatchWorkers <= 1 || time.Since(began) < batchAlone) {
+		if !a.full {
+			a.end(&rest[0], s.answerCall(ctx, &rest[0], a.begin()))
+		} else {
+			a.refuse(&rest[0])
+		}
+		rest = rest[1:]
+	}
+	if len(rest) > 0 {
+		s.answerParallel(ctx, rest, &a)
+	}
+	return a.close()
+}
+
+// appendBatchTooLarge appends an array with one error, as geth does: clients look
+// for the answers to their calls in an array, by id, so the error stands for the
+// first call that has one.
+func appendBatchTooLarge(out []byte, calls []call) []byte {
+	var id []byte
+	for i := range calls {
+		if calls[i].fault == "" && calls[i].id != nil {
+			id = calls[i].id
+			break
+		}
+	}
+	out = AppendError(append(out, '['), id, &Error{Code: CodeInvalidRequest, Message: "batch too large"})
+	return append(out, ']')
+}
+
+// answers is the array of a batch's answers while it grows, call after call.
+type answers struct {
+	out   []byte
+	from  int  // where the array begins in out
+	mark  int  // where the answer being added begins, its comma included
+	limit int  // most bytes of the array
+	full  bool // one answer did not fit: that and all after it are refused
+}
+
+// begin returns out, ready for the next answer to be appended.
+func (a *answers) begin() []byte {
+	a.mark = len(a.out)
+	if a.mark > a.from+1 {
+		return append(a.out, ',')
+	}
+	return a.out
+}
+
+// end takes out with the answer to c appended, or nothing for a notification.
+func (a *answers) end(c *call, out []byte) {
+	comma := 0
+	if a.mark > a.from+1 {
+		comma = 1
+	}
+	switch {
+	case len(out) == a.mark+comma:
+		a.out = out[:a.mark]
+	case len(out)+1-a.from > a.limit:
+		a.full = true
+		a.out = out[:a.mark]
+		a.refuse(c)
+	default:
+		a.out = out
+	}
+}
+
+// refuse answers c, if it wants an answer, with what is said of all that does not
+// fit. These answers themselves may pass the limit, by less than the request's size.
+func (a *answers) refuse(c *call) {
+	if !c.notification() {
+		a.out = AppendError(a.begin(), c.id, &Error{Code: CodeTooLarge, Message: "response too large"})
+	}
+}
+
+func (a *answers) close() []byte {
+	if len(a.out) == a.from+1 {
+		return a.out[:a.from] // notifications only
+	}
+	return append(a.out, ']')
+}
+
+// slot is where a worker leaves an answer until its turn comes.
+type slot struct {
+	buffer *[]byte
+	done   chan struct{} // receives once the answer is in buffer
+}
+
+// answerParallel runs calls on several workers. They are at most two calls each
+// ahead of the answer that is next in order, so that no more than that is held in
+// memory besides a.out.
+func (s *Server) answerParallel(ctx context.Context, calls []call, a *answers) {
+	workers := min(s.config.BatchWorkers, len(calls))
+	slots := make([]slot, min(2*workers, len(calls)))
+	for i := range slots {
+		slots[i] = slot{s.buffers.Get(), make(chan struct{}, 1)}
+	}
+	work := make(chan int)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for i := range work {
+				slot := &slots[i%len(slots)]
+				*slot.buffer = s.answerCall(ctx, &calls[i], (*slot.buffer)[:0])
+				slot.done <- struct{}{}
+			}
+		})
+	}
+	given := 0 // calls[:given] were handed to workers
+	for next := range calls {
+		for ; !a.full && given < len(calls) && given-next < len(slots); given++ {
+			work <- given
+		}
+		if next >= given {
+			a.refuse(&calls[next])
+			continue
+		}
+		slot := &slots[next%len(slots)]
+		<-slot.done
+		if a.full {
+			a.refuse(&calls[next])
+		} else {
+			a.end(&calls[next], append(a.begin(), *slot.buffer...))
+		}
+	}
+	close(work)
+	group.Wait()
+	for i := range slots {
+		s.buffers.Put(slots[i].buffer)
+	}
+}

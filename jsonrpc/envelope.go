@@ -1,0 +1,139 @@
+package jsonrpc
+
+import "unicode/utf8"
+
+// call is one request: the parts of its envelope, as slices of the request's bytes.
+type call struct {
+	id     []byte // raw; nil when there was none
+	method []byte // without quotes and escapes
+	params []byte // raw; nil when there were none, or null
+	fault  string // why this is no valid request; empty when it is
+}
+
+// notification says whether nothing is to be answered.
+func (c *call) notification() bool { return c.fault == "" && c.id == nil }
+
+// message is a whole request document.
+type message struct {
+	calls []call // for a batch longer than the limit: its first calls
+	batch bool
+	size  int // number of elements of the batch, which may be more than len(calls)
+}
+
+// parse reads one document: a request or a batch of them, of which the first limit
+// are put into m.calls, whose capacity is used again. What is JSON but no request
+// becomes a call with a fault; what is not JSON is the *Error.
+func (m *message) parse(data []byte, limit int) *Error {
+	m.calls, m.batch, m.size = m.calls[:0], false, 0
+	if !utf8.Valid(data) {
+		return &Error{Code: CodeParse, Message: "parse error", Data: "expected UTF-8"}
+	}
+	s := scanner{data: data}
+	ok := true
+	if s.space() == '[' {
+		m.batch = true
+		ok = m.elements(&s, limit)
+	} else {
+		m.calls = append(m.calls, call{})
+		ok = m.calls[0].parse(&s, 0)
+	}
+	if ok {
+		s.space()
+		ok = s.pos == len(data) || s.fail("nothing after the request")
+	}
+	switch {
+	case ok:
+		return nil
+	case s.deep:
+		return &Error{Code: CodeInvalidRequest, Message: "invalid request", Data: s.fault()}
+	}
+	return &Error{Code: CodeParse, Message: "parse error", Data: s.fault()}
+}
+
+// elements reads the calls of a batch.
+func (m *message) elements(s *scanner, limit int) bool {
+	s.enter(1)
+	if s.space() == ']' {
+		s.pos++
+		return true
+	}
+	for {
+		s.space()
+		if m.size < limit {
+			m.calls = append(m.calls, call{})
+			if !m.calls[m.size].parse(s, 1) {
+				return false
+			}
+		} else if !s.value(1) {
+			return false
+		}
+		m.size++
+		if more, ok := s.comma(']'); !more {
+			return ok
+		}
+	}
+}
+
+// parse reads one element at s. It returns false if that is not JSON.
+func (c *call) parse(s *scanner, depth int) bool {
+	if s.pos >= len(s.data) || s.data[s.pos] != '{' {
+		c.fault = "expected an object"
+		return s.value(depth)
+	}
+	if !s.enter(depth + 1) {
+		return false
+	}
+	var version []byte
+	if s.space() == '}' {
+		s.pos++
+		c.check(version)
+		return true
+	}
+	for {
+		name, ok := s.name()
+		from := s.pos
+		if !ok || !s.value(depth+1) {
+			return false
+		}
+		raw := s.data[from:s.pos]
+		switch string(unquoted(name)) {
+		case "jsonrpc":
+			version = raw
+		case "method":
+			c.method = text(raw)
+		case "params":
+			c.params = raw
+		case "id":
+			c.id = raw
+		}
+		if more, ok := s.comma('}'); !more {
+			c.check(version)
+			return ok
+		}
+	}
+}
+
+// check decides whether what was read is a request, and says in c.fault why not.
+func (c *call) check(version []byte) {
+	if IsNull(c.params) {
+		c.params = nil
+	}
+	if len(c.id) > 0 && c.id[0] != '"' && c.id[0] != '-' && !isDigit(c.id[0]) && !IsNull(c.id) {
+		c.id = nil // there is no legal id to answer to
+		c.fault = "expected id to be a string, a number or null"
+		return
+	}
+	if string(text(version)) != "2.0" {
+		c.fault = `expected jsonrpc to be "2.0"`
+	} else if len(c.method) == 0 {
+		c.fault = "expected method to be a name"
+	}
+}
+
+// text is what a valid value holds if it is a string, else nil.
+func text(raw []byte) []byte {
+	if len(raw) == 0 || raw[0] != '"' {
+		return nil
+	}
+	return unquoted(raw[1 : len(raw)-1])
+}

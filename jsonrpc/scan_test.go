@@ -1,0 +1,163 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzParse holds the scanner against encoding/json: both accept the same
+// documents, and find the same members in them.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"0x00"},"latest"]}`,
+		` [ {"id":"a\u00e9\"","method":"m","params":{}} , 1 , "x", null, [true,false] ] `,
+		`{"method":"a","m\u0065thod":"b\ud83d\ude00\udc00","id":-0.1e+5}`,
+		`{"a":{"b":[{},{"c":""}]},"id":null}`, `01`, `-`, `1.`, `1e`, `"\u12`, "\"\x01\"", "\"\xff\"", `{"a":1,}`, `[1,]`, "\x00", "1\x00", "",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var m message
+		fault := m.parse(data, 100)
+		if fault != nil && fault.Code == CodeInvalidRequest {
+			return // nested too deep, of which encoding/json has another view
+		}
+		if want := json.Valid(data) && utf8.Valid(data); (fault == nil) != want {
+			t.Fatalf("%q: accepted: %t, by encoding/json: %t (%v)", data, fault == nil, want, fault)
+		}
+		if fault != nil {
+			return
+		}
+		var elements []json.RawMessage
+		if !m.batch {
+			elements = append(elements, bytes.Trim(data, " \t\r\n"))
+		} else if err := json.Unmarshal(data, &elements); err != nil {
+			t.Fatal(err)
+		}
+		if m.size > 0 && m.size != len(elements) {
+			t.Fatalf("%q: %d elements, want %d", data, m.size, len(elements))
+		}
+		for i := range m.calls {
+			compareCall(t, &m.calls[i], elements[i])
+		}
+	})
+}
+
+// compareCall checks what was found in one element of a request. A map is asked,
+// not a struct, because encoding/json ignores the case of a struct's names.
+func compareCall(t *testing.T, got *call, element []byte) {
+	var want map[string]json.RawMessage
+	if element[0] != '{' {
+		if got.fault == "" {
+			t.Fatalf("%q is no object and has no fault", element)
+		}
+		return
+	}
+	if err := json.Unmarshal(element, &want); err != nil {
+		t.Fatal(err)
+	}
+	var method string
+	_ = json.Unmarshal(want["method"], &method)
+	if string(got.method) != method {
+		t.Fatalf("%q: method %q, want %q", element, got.method, method)
+	}
+	if params := want["params"]; string(params) != "null" && !bytes.Equal(got.params, params) {
+		t.Fatalf("%q: params %q, want %q", element, got.params, params)
+	}
+	if id := want["id"]; got.id != nil && !bytes.Equal(got.id, id) || got.id == nil && id != nil && got.fault == "" {
+		t.Fatalf("%q: id %q, want %q", element, got.id, id)
+	}
+}
+
+// FuzzCursor gives a cursor any bytes: it must come to an end, and find what
+// encoding/json finds in what is JSON.
+func FuzzCursor(f *testing.F) {
+	for _, seed := range []string{`[1,"2",{}]`, ` [ ] `, `[1,`, `[1] x`, `[,]`, `[`, "[\x00", `[1]`, "[]\x00"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var got []string
+		c, ok := Array(data)
+		for c.Next() {
+			got = append(got, string(c.Value()))
+		}
+		var want []json.RawMessage
+		err := json.Unmarshal(data, &want)
+		if accepted := ok && c.Err() == nil; accepted != (err == nil && bytes.IndexByte(data, '[') >= 0) {
+			if err == nil && strings.Count(string(data), "[")+strings.Count(string(data), "{") > MaxDepth || string(bytes.TrimSpace(data)) == "null" {
+				return
+			}
+			t.Fatalf("%q: accepted: %t, by encoding/json: %v", data, accepted, err)
+		}
+		if err != nil || !ok || c.Err() != nil {
+			return
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%q: %q, want %q", data, got, want)
+		}
+		for i := range got {
+			if got[i] != string(want[i]) {
+				t.Fatalf("%q: element %d is %q, want %q", data, i, got[i], want[i])
+			}
+		}
+	})
+}
+
+// FuzzString checks the way out against encoding/json, and the way in with it.
+func FuzzString(f *testing.F) {
+	for _, seed := range []string{"", "plain", "\"\\\n\x00\x1f\x7f", "é\u2028😀", "\xff\xc3", "\xed\xa0\x80"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		encoded := AppendString(nil, text)
+		var decoded string
+		if err := json.Unmarshal(encoded, &decoded); err != nil {
+			t.Fatalf("%q became %s: %v", text, encoded, err)
+		}
+		if want := strings.ToValidUTF8(text, "\ufffd"); utf8.ValidString(text) && decoded != want {
+			t.Fatalf("%q came back as %q", text, decoded)
+		}
+		if again, ok := String(encoded); !ok || string(again) != decoded {
+			t.Fatalf("%s: String gives %q, want %q", encoded, again, decoded)
+		}
+	})
+}
+
+func TestMembers(t *testing.T) {
+	members, ok := Object([]byte(` { "a" : 1 , "b\u0063": [ 2 , {} ], "":"x" } `))
+	if !ok {
+		t.Fatal("not taken for an object")
+	}
+	var got []string
+	for members.Next() {
+		got = append(got, string(members.Name())+"="+string(members.Value()))
+	}
+	if err := members.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "a=1|bc=[ 2 , {} ]|=x"; strings.ReplaceAll(strings.Join(got, "|"), `"`, "") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, ok := Object([]byte(`[]`)); ok {
+		t.Error("an array was taken for an object")
+	}
+	broken, _ := Object([]byte(`{"a":1,"b"}`))
+	for broken.Next() {
+		continue
+	}
+	if broken.Err() == nil {
+		t.Error("no error for a member without a value")
+	}
+}
+
+func TestBufferPoolDropsLargeBuffers(t *testing.T) {
+	pool := BufferPool{MaxBytes: 4096}
+	large := make([]byte, 10, 4097)
+	pool.Put(&large)
+	if b := pool.Get(); cap(*b) > 4096 || len(*b) != 0 {
+		t.Errorf("got a buffer of %d bytes, capacity %d", len(*b), cap(*b))
+	}
+}

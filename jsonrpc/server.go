@@ -1,0 +1,189 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// What geth allows, and what a Server does where its Config leaves a limit at zero.
+const (
+	DefaultBatchCalls = 1000
+	DefaultBatchBytes = 25_000_000
+)
+
+// maxMethodName bounds, in bytes, what is echoed of a method nobody knows.
+const maxMethodName = 2048
+
+// Config is how a [Server] behaves. Its zero value is a good one.
+type Config struct {
+	BatchCalls int // most calls in one batch; 0: DefaultBatchCalls
+	BatchBytes int // most bytes in the answer to a batch; 0: DefaultBatchBytes
+	// BatchWorkers is how many calls of one batch may run at once; 0 or 1: one.
+	BatchWorkers int
+	Observer     Observer     // told of every call; may be nil
+	Log          *slog.Logger // panics and errors that are no *Error; nil: slog.Default()
+}
+
+// Observer is told of every call that has ended, for metrics. It is called from
+// many goroutines at once. method is the name of a method that exists, or empty:
+// what a client made up must not become the label of a metric. code is the
+// error's code, 0 for success.
+type Observer interface {
+	Called(ctx context.Context, method string, took time.Duration, code int)
+}
+
+// Server answers requests with a set of methods. It may be used from many
+// goroutines at once.
+type Server struct {
+	methods  map[string]*target
+	config   Config
+	messages sync.Pool  // of *message
+	buffers  BufferPool // answers of a batch that runs in parallel
+}
+
+// target is a method together with its name, so that the name need not be copied
+// out of each request.
+type target struct {
+	name string
+	run  Method
+}
+
+// NewServer returns a server for methods, which it copies.
+func NewServer(methods Methods, config Config) *Server {
+	if config.BatchCalls == 0 {
+		config.BatchCalls = DefaultBatchCalls
+	}
+	if config.BatchBytes == 0 {
+		config.BatchBytes = DefaultBatchBytes
+	}
+	if config.Log == nil {
+		config.Log = slog.Default()
+	}
+	s := &Server{
+		methods: make(map[string]*target, len(methods)),
+		config:  config,
+		buffers: BufferPool{MaxBytes: 1 << 20},
+	}
+	for name, run := range methods {
+		s.methods[name] = &target{name: name, run: run}
+	}
+	return s
+}
+
+// Answer runs what request asks for and appends the answer to out: an object, an
+// array for a batch, or nothing when it held only notifications. request must not
+// change until Answer returns and is not kept after that.
+//
+// When ctx is done, calls that have not begun are answered `request timed out`;
+// those under way are waited for.
+func (s *Server) Answer(ctx context.Context, request, out []byte) []byte {
+	m, ok := s.messages.Get().(*message)
+	if !ok {
+		m = new(message)
+	}
+	defer s.release(m)
+	if err := m.parse(request, s.config.BatchCalls); err != nil {
+		return AppendError(out, nil, err)
+	}
+	if m.batch {
+		return s.answerBatch(ctx, m, out)
+	}
+	return s.answerCall(ctx, &m.calls[0], out)
+}
+
+// release puts m back without holding on to the request it came from.
+func (s *Server) release(m *message) {
+	clear(m.calls)
+	s.messages.Put(m)
+}
+
+// answerCall runs one call and appends its answer, or nothing for a notification.
+func (s *Server) answerCall(ctx context.Context, c *call, out []byte) []byte {
+	if c.fault != "" {
+		return AppendError(out, c.id, &Error{Code: CodeInvalidRequest, Message: "invalid request", Data: c.fault})
+	}
+	mark := len(out)
+	var began time.Time
+	if s.config.Observer != nil {
+		began = time.Now()
+	}
+	t, fault := s.find(c)
+	if fault == nil {
+		out = appendHead(out, c.id, "result")
+		out, fault = s.run(ctx, t, c.params, out)
+		out = append(out, '}')
+	}
+	if s.config.Observer != nil {
+		s.observe(ctx, t, time.Since(began), fault)
+	}
+	switch {
+	case c.notification():
+		return out[:mark]
+	case fault != nil:
+		return AppendError(out[:mark], c.id, fault)
+	}
+	return out
+}
+
+// find returns the method that c names, or why it cannot be called.
+func (s *Server) find(c *call) (*target, *Error) {
+	if len(c.method) > maxMethodName {
+		return nil, Errorf(CodeInvalidRequest, "method name too long: %d > %d", len(c.method), maxMethodName)
+	}
+	t := s.methods[string(c.method)]
+	switch {
+	case t == nil:
+		return nil, Errorf(CodeMethodNotFound, "the method %s does not exist/is not available", c.method)
+	case len(c.params) > 0 && c.params[0] != '[' && c.params[0] != '{':
+		return t, errNonArray()
+	}
+	return t, nil
+}
+
+// run calls a method, whose panics and unexpected errors end here: in the log, and
+// as an error that tells the client nothing of them.
+func (s *Server) run(ctx context.Context, t *target, params, out []byte) (result []byte, fault *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.config.Log.Error("a method panicked", "method", t.name, "panic", p, "stack", string(debug.Stack()))
+			result, fault = out, errInternal()
+		}
+	}()
+	if ctx.Err() != nil {
+		return out, errTimeout()
+	}
+	result, err := t.run(ctx, params, out)
+	if err == nil && len(result) > len(out) {
+		return result, nil
+	}
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return out, e
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return out, errTimeout()
+	case err == nil:
+		s.config.Log.Error("a method returned neither a result nor an error", "method", t.name)
+	default:
+		s.config.Log.Error("a method failed", "method", t.name, "error", err)
+	}
+	return out, errInternal()
+}
+
+func (s *Server) observe(ctx context.Context, t *target, took time.Duration, fault *Error) {
+	name, code := "", 0
+	if t != nil {
+		name = t.name
+	}
+	if fault != nil {
+		code = fault.Code
+	}
+	s.config.Observer.Called(ctx, name, took, code)
+}
+
+func errInternal() *Error { return &Error{Code: CodeInternal, Message: "internal error"} }
+func errTimeout() *Error  { return &Error{Code: CodeTimeout, Message: "request timed out"} }
