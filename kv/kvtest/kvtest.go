@@ -1,0 +1,144 @@
+// Package kvtest is the suite that every engine of kv passes. It tests the
+// contract in package kv and nothing else, so that code above kv can rely on the
+// contract alone.
+package kvtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"ashlar/kv"
+)
+
+// Tables that the suite writes to. Their IDs lie at the upper end, where a walk
+// that does not know where a table stops would run out of it.
+var (
+	versions = &kv.Table{ID: 0xfd, Name: "kvtest_versions", Kind: kv.Versions}
+	list     = &kv.Table{ID: 0xfe, Name: "kvtest_list", Kind: kv.List}
+	last     = &kv.Table{ID: 0xff, Name: "kvtest_last", Kind: kv.List}
+)
+
+func bothKinds() []*kv.Table { return []*kv.Table{versions, list} }
+
+// Run runs the suite. open returns an empty store, another one each time; the
+// suite closes it.
+func Run(t *testing.T, open func(t *testing.T) kv.Store) {
+	tests := []struct {
+		name string
+		run  func(t *testing.T, s kv.Store)
+	}{
+		{"Get", testGet},
+		{"Newest", testNewest},
+		{"SortKeyExtremes", testSortKeyExtremes},
+		{"PartitionsApart", testPartitionsApart},
+		{"PartitionTooLong", testPartitionTooLong},
+		{"Values", testValues},
+		{"Destination", testDestination},
+		{"GetMany", testGetMany},
+		{"NewestMany", testNewestMany},
+		{"ManyStops", testManyStops},
+		{"Scan", testScan},
+		{"Seek", testSeek},
+		{"CursorAfterClose", testCursorAfterClose},
+		{"Pointers", testPointers},
+		{"CompareAndSet", testCompareAndSet},
+		{"CompareAndSetContended", testCompareAndSetContended},
+		{"BatchReuse", testBatchReuse},
+		{"BatchCopies", testBatchCopies},
+		{"RewriteSameRow", testRewriteSameRow},
+		{"ReadsOwnWrites", testReadsOwnWrites},
+		{"PointerAfterRows", testPointerAfterRows},
+		{"ConcurrentReads", testConcurrentReads},
+		{"Walk", testWalk},
+		{"Model", testModel},
+		{"Canceled", testCanceled},
+		{"Closed", testClosed},
+		{"Stats", testStats},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := open(t)
+			t.Cleanup(func() { closeStore(t, s) })
+			test.run(t, s)
+		})
+	}
+}
+
+func closeStore(t *testing.T, s kv.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil && !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// row is one row as a case writes it down.
+type row struct {
+	table     *kv.Table
+	partition string
+	sort      uint64
+	value     string
+}
+
+// put writes rows in one batch.
+func put(t testing.TB, s kv.Store, rows ...row) {
+	t.Helper()
+	b := s.NewBatch()
+	for _, r := range rows {
+		b.Put(r.table, []byte(r.partition), r.sort, []byte(r.value))
+	}
+	write(t, s, b)
+}
+
+func write(t testing.TB, s kv.Store, b kv.Batch) {
+	t.Helper()
+	if err := s.Write(context.Background(), b); err != nil {
+		t.Fatalf("Write: %v", err)
+	}
+}
+
+// get expresses the outcome of Get as text: the value in quotes, or the error.
+func get(s kv.Store, table *kv.Table, partition string, sort uint64) string {
+	v, err := s.Get(context.Background(), table, []byte(partition), sort, nil)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%q", v)
+}
+
+// newest expresses the outcome of Newest as text: sort key and value, or the error.
+func newest(s kv.Store, table *kv.Table, partition string, at uint64) string {
+	v, sort, err := s.Newest(context.Background(), table, []byte(partition), at, nil)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d=%q", sort, v)
+}
+
+// scan expresses a whole scan as text.
+func scan(t testing.TB, s kv.Store, table *kv.Table, partition string, from, to uint64) string {
+	t.Helper()
+	c := s.Scan(context.Background(), table, []byte(partition), from, to)
+	out := ""
+	for ok := c.Next(); ok; ok = c.Next() {
+		out += fmt.Sprintf("%d=%q ", c.Sort(), c.Value())
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("scan %s %q [%d, %d]: %v", table.Name, partition, from, to, err)
+	}
+	return out
+}
+
+func expect(t testing.TB, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %s, expected %s", what, got, want)
+	}
+}
+
+var notFound = kv.ErrNotFound.Error()
+
+func key(partition string, sort uint64) kv.Key {
+	return kv.Key{Partition: []byte(partition), Sort: sort}
+}

@@ -1,0 +1,82 @@
+package pebble
+
+import (
+	lsm "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable/block"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	// maxMemTableBytes keeps a memtable within what one flush can handle well.
+	maxMemTableBytes = 1 << 30
+	blockBytes       = 32 << 10
+	bottomLevel      = 6
+)
+
+// configure chooses Pebble's options for rows that are written once, never
+// deleted, and read by one seek each.
+func configure(o Options, g *guard) *lsm.Options {
+	c := &lsm.Options{
+		Comparer:           newComparer(),
+		FormatMajorVersion: lsm.FormatValueSeparation,
+		CacheSize:          o.CacheBytes,
+		MemTableSize:       uint64(o.MemTableBytes),
+		DisableWAL:         o.BulkLoad,
+		Logger:             g,
+		EventListener: &lsm.EventListener{
+			BackgroundError: g.background,
+			// Whoever reads a broken block gets the error; the rest of the store is
+			// as good as it was.
+			DataCorruption: func(i lsm.DataCorruptionInfo) { g.log.Error("corrupt data", "what", i.String()) },
+		},
+		MemTableStopWritesThreshold: 4,
+		MaxOpenFiles:                1000,
+		// One compaction while things go well, a second when L0 grows; both cores
+		// of a small machine are wanted by whoever writes.
+		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
+		L0CompactionThreshold:      4,
+		L0StopWritesThreshold:      24,
+		LBaseMaxBytes:              256 << 20,
+	}
+	if o.FS != vfs.Default {
+		c.FS = o.FS // otherwise Pebble's default, which watches the disk's health too
+	}
+	if c.CacheSize == 0 {
+		c.CacheSize = DefaultCacheBytes
+	}
+	if c.MemTableSize == 0 {
+		c.MemTableSize = DefaultMemTableBytes
+		if o.BulkLoad {
+			c.MemTableSize = DefaultBulkMemTableBytes
+		}
+	}
+	c.TargetFileSizes[0] = 8 << 20
+	for i := 1; i < len(c.TargetFileSizes); i++ {
+		c.TargetFileSizes[i] = min(c.TargetFileSizes[i-1]*2, 64<<20)
+	}
+	for i := range c.Levels {
+		l := &c.Levels[i]
+		l.BlockSize = blockBytes
+		l.IndexBlockSize = 256 << 10
+		l.FilterPolicy = bloom.FilterPolicy(10)
+		l.Compression = func() *block.CompressionProfile { return compressionOf(i) }
+	}
+	// Reads must not cause writes.
+	c.Experimental.ReadSamplingMultiplier = -1
+	// Pebble would move the values of all rows of a partition but the first out
+	// of line, taking them for garbage soon to be; here every version is read.
+	c.Experimental.SpanPolicyFunc = func([]byte) (lsm.SpanPolicy, []byte, error) {
+		return lsm.SpanPolicy{DisableValueSeparationBySuffix: true}, nil, nil
+	}
+	return c
+}
+
+// compressionOf is cheap where tables are short-lived and thorough where nearly
+// all data ends up.
+func compressionOf(level int) *block.CompressionProfile {
+	if level < bottomLevel-1 {
+		return block.FastestCompression
+	}
+	return block.GoodCompression
+}

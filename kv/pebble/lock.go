@@ -1,0 +1,166 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+var (
+	// ErrLocked is in the error of Open when another process has the store open.
+	ErrLocked = errors.New("kv/pebble: the store is in use")
+	// ErrForeign is in the error of Open when the directory holds something else.
+	ErrForeign = errors.New("kv/pebble: not a store of ours")
+)
+
+// ownerFile holds the process ID of whoever has the store open, for messages only.
+const ownerFile = "owner.pid"
+
+// checkDirectory refuses, before anything is touched, a directory that holds
+// something other than a store of this package.
+func checkDirectory(fsys vfs.FS, dir string) error {
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+	}
+	for _, name := range names {
+		if !ours(name) {
+			return fmt.Errorf("%w: %s is not empty and has a file %q, which no store has", ErrForeign, dir, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	found, err := lsm.Peek(dir, fsys)
+	if err != nil {
+		return fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+	}
+	if !found.Exists || found.OptionsFilename == "" {
+		return nil // the making of a store did not finish
+	}
+	comparer, err := comparerOf(fsys, found.OptionsFilename)
+	if err != nil {
+		return fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+	}
+	if comparer != "" && comparer != comparerName {
+		return fmt.Errorf("%w: %s holds a Pebble database with keys ordered by %q, expected %q", ErrForeign, dir, comparer, comparerName)
+	}
+	return nil
+}
+
+// ours says whether a file of this name may lie in a store's directory.
+func ours(name string) bool {
+	if name == "LOCK" || name == ownerFile {
+		return true
+	}
+	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker.", "temporary."} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	number, kind, _ := strings.Cut(name, ".")
+	if strings.Trim(number, "0123456789-") != "" {
+		return false
+	}
+	switch kind {
+	case "log", "sst", "blob", "dbtmp":
+		return true
+	}
+	return false
+}
+
+// comparerOf reads the comparer's name from an options file; "" if it names none,
+// having been cut short by a crash.
+func comparerOf(fsys vfs.FS, path string) (string, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "comparer="); ok {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// directoryLock is the exclusive right to a store's directory.
+type directoryLock struct {
+	*lsm.Lock
+	fs   vfs.FS
+	path string // of the owner file
+}
+
+func lockDirectory(fsys vfs.FS, dir string) (*directoryLock, error) {
+	if err := fsys.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+	}
+	path := fsys.PathJoin(dir, ownerFile)
+	lock, err := lsm.LockDirectory(dir, fsys)
+	if notOpened := (*fs.PathError)(nil); errors.As(err, &notOpened) {
+		return nil, fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s is held by %s (%v)", ErrLocked, dir, owner(fsys, path), err)
+	}
+	l := &directoryLock{Lock: lock, fs: fsys, path: path}
+	if err := l.sign(); err != nil {
+		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", dir, err), l.release())
+	}
+	return l, nil
+}
+
+// sign writes the owner file.
+func (l *directoryLock) sign() error {
+	f, err := l.fs.Create(l.path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+	return errors.Join(err, f.Close())
+}
+
+func (l *directoryLock) release() error {
+	err := l.fs.Remove(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, l.Close())
+}
+
+// owner describes the process named in an owner file as far as it can be read.
+func owner(fsys vfs.FS, path string) string {
+	const unknown = "another process"
+	f, err := fsys.Open(path)
+	if err != nil {
+		return unknown
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 32))
+	if err != nil {
+		return unknown
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	switch {
+	case err != nil || pid <= 0:
+		return unknown
+	case pid == os.Getpid():
+		return fmt.Sprintf("this process, %d", pid)
+	}
+	return fmt.Sprintf("process %d", pid)
+}

@@ -1,0 +1,155 @@
+// Package pebble is the embedded engine of kv, on CockroachDB's Pebble: an LSM
+// tree in one directory, owned by one process.
+//
+// It keeps the whole of kv's contract: a Write is atomic, and after a crash the
+// store is as it was after some earlier Write. With Options.BulkLoad there is no
+// write-ahead log: Sync then writes out the memtables, and a crash goes back to
+// the last time that was done, still to a place between two Writes.
+//
+// Newest and Get cost one seek on an iterator that is taken from a pool; absent
+// partitions are mostly answered by bloom filters. Neither allocates, beyond the
+// growth of dst. How rows become keys is drawn in keys.go.
+//
+// A store whose disk fails it, by being full for instance, stops taking writes:
+// every Write and Sync from then on returns the cause, while reads go on. It has
+// to be opened again, by another process, to write.
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ashlar/kv"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options say where a store is and what it may use.
+type Options struct {
+	// Path is the directory, made if it does not exist. It must be empty or hold a store.
+	Path string
+	// FS is the filesystem that Path is on; nil means the disk.
+	FS vfs.FS
+	// CacheBytes bounds the cache of uncompressed blocks; 0 means DefaultCacheBytes.
+	CacheBytes int64
+	// MemTableBytes is the size of a memtable, of which there are up to four;
+	// 0 means DefaultMemTableBytes, or DefaultBulkMemTableBytes with BulkLoad.
+	MemTableBytes int64
+	// BulkLoad leaves the write-ahead log out; see the package's comment.
+	BulkLoad bool
+	// Logger is told what happens; nil means nobody is.
+	Logger *slog.Logger
+}
+
+const (
+	DefaultCacheBytes        = 128 << 20
+	DefaultMemTableBytes     = 16 << 20
+	DefaultBulkMemTableBytes = 64 << 20
+)
+
+// refreshInterval is how long an idle reader may keep replaced tables from being
+// deleted when there are no Writes that would have closed it.
+const refreshInterval = 10 * time.Second
+
+// Store is an open store. It implements kv.Store.
+type Store struct {
+	db       *lsm.DB
+	lock     *directoryLock
+	pool     *pool
+	guard    *guard
+	bulk     bool
+	closed   atomic.Bool
+	pointers sync.Mutex // serializes CompareAndSet
+
+	stop    context.CancelFunc
+	stopped sync.WaitGroup
+}
+
+var _ kv.Store = (*Store)(nil)
+
+// Open opens the store in a directory, or makes one there. The error is an
+// ErrLocked if another process holds it.
+func Open(o Options) (*Store, error) {
+	if o.Path == "" {
+		return nil, errors.New("kv/pebble: no directory given")
+	}
+	if o.CacheBytes < 0 || o.MemTableBytes < 0 || o.MemTableBytes > maxMemTableBytes {
+		return nil, fmt.Errorf("kv/pebble: cache of %d and memtables of %d bytes, expected 0 or more and at most %d for a memtable",
+			o.CacheBytes, o.MemTableBytes, maxMemTableBytes)
+	}
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := checkDirectory(o.FS, o.Path); err != nil {
+		return nil, err
+	}
+	lock, err := lockDirectory(o.FS, o.Path)
+	if err != nil {
+		return nil, err
+	}
+	g := newGuard(o.Logger)
+	config := configure(o, g)
+	config.Lock = lock.Lock
+	var db *lsm.DB
+	err = g.run(func() (err error) {
+		db, err = lsm.Open(o.Path, config)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, err), lock.release())
+	}
+	s := &Store{db: db, lock: lock, pool: newPool(db), guard: g, bulk: o.BulkLoad}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.stopped.Go(func() { s.refresh(ctx) })
+	return s, nil
+}
+
+// refresh lets go of what idle readers hold, now and then, until ctx is done.
+func (s *Store) refresh(ctx context.Context) {
+	tick := time.NewTicker(refreshInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.pool.advance(); err != nil {
+				s.guard.log.Warn("close idle readers", "err", err)
+			}
+		}
+	}
+}
+
+// Close implements kv.Store. Cursors must have been closed before.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return kv.ErrClosed
+	}
+	s.stop()
+	s.stopped.Wait()
+	errs := []error{s.pool.advance()}
+	if s.bulk {
+		errs = append(errs, s.guard.run(s.db.Flush))
+	}
+	// A failed store stays locked until its process ends: Pebble's jobs may be
+	// stuck in it, and waiting for them would be for ever.
+	err := s.guard.run(s.db.Close)
+	errs = append(errs, err)
+	if s.guard.err() == nil {
+		errs = append(errs, s.lock.release())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("kv/pebble: close: %w", err)
+	}
+	return nil
+}

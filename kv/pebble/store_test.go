@@ -1,0 +1,69 @@
+package pebble_test
+
+import (
+	"testing"
+
+	"ashlar/kv"
+	"ashlar/kv/kvtest"
+	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// modes are the ways in which a store can be opened that change how it works.
+func modes() map[string]pebble.Options {
+	small := int64(256 << 10) // so that small tests flush and compact
+	return map[string]pebble.Options{
+		"Log":           {},
+		"LogSmall":      {MemTableBytes: small, CacheBytes: 1 << 20},
+		"BulkLoad":      {BulkLoad: true},
+		"BulkLoadSmall": {BulkLoad: true, MemTableBytes: small, CacheBytes: 1 << 20},
+	}
+}
+
+func open(t testing.TB, o pebble.Options) *pebble.Store {
+	t.Helper()
+	s, err := pebble.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestContract(t *testing.T) {
+	for name, o := range modes() {
+		t.Run(name, func(t *testing.T) {
+			t.Run("Disk", func(t *testing.T) {
+				kvtest.Run(t, func(t *testing.T) kv.Store {
+					o.Path = t.TempDir()
+					return open(t, o)
+				})
+			})
+			t.Run("Memory", func(t *testing.T) {
+				kvtest.Run(t, func(t *testing.T) kv.Store {
+					o.Path, o.FS = "store", vfs.NewMem()
+					return open(t, o)
+				})
+			})
+		})
+	}
+}
+
+func TestReopen(t *testing.T) {
+	for name, o := range modes() {
+		t.Run(name, func(t *testing.T) {
+			t.Run("Disk", func(t *testing.T) {
+				kvtest.RunReopen(t, func(t *testing.T) func(t *testing.T) kv.Store {
+					o.Path = t.TempDir()
+					return func(t *testing.T) kv.Store { return open(t, o) }
+				})
+			})
+			t.Run("Memory", func(t *testing.T) {
+				kvtest.RunReopen(t, func(t *testing.T) func(t *testing.T) kv.Store {
+					o.Path, o.FS = "store", vfs.NewMem()
+					return func(t *testing.T) kv.Store { return open(t, o) }
+				})
+			})
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package pebble
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"ashlar/kv"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+)
+
+// Write implements kv.Store: all of the batch or nothing. It checks ctx before it
+// begins only.
+func (s *Store) Write(ctx context.Context, kb kv.Batch) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	b, ok := kb.(*batch)
+	if !ok || b.db != s.db {
+		return fmt.Errorf("kv/pebble: Write got a %T of another store", kb)
+	}
+	if b.rows == 0 || b.err != nil || !b.reopen() {
+		return b.err
+	}
+	// An abandoned commit may still use the Pebble batch, so give it away.
+	taken := b.b
+	b.written = taken.Repr()
+	err := s.guard.run(func() error { return s.db.Apply(taken, lsm.NoSync) })
+	if err != nil {
+		b.written = bytes.Clone(b.written)
+		b.b = newLSMBatch(s.db)
+		return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
+	}
+	return s.pool.advance()
+}
+
+// Sync implements kv.Store. Without a log it writes the memtables out.
+func (s *Store) Sync(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	if err := s.guard.run(s.sync); err != nil {
+		return fmt.Errorf("kv/pebble: sync: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) sync() error {
+	if s.bulk {
+		return s.db.Flush()
+	}
+	// An empty synced record: the log is written in order, so when it is on disk
+	// everything before it is.
+	return s.db.LogData(nil, lsm.Sync)
+}
+
+// CompareAndSet implements kv.Store.
+func (s *Store) CompareAndSet(ctx context.Context, name string, old, value []byte) error {
+	s.pointers.Lock()
+	defer s.pointers.Unlock()
+	now, err := s.Pointer(ctx, name)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		if old != nil {
+			return kv.ErrConflict
+		}
+	case err != nil:
+		return err
+	case old == nil || !bytes.Equal(now, old):
+		return kv.ErrConflict
+	}
+	b := s.NewBatch()
+	b.SetPointer(name, value)
+	if err := s.Write(ctx, b); err != nil {
+		return err
+	}
+	return s.Sync(ctx)
+}
