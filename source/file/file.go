@@ -115,6 +115,9 @@ func (f *File) recognize() error {
 			return &Error{Err: fmt.Errorf("gzip header: %w", err)}
 		}
 		f.from = &export{in: bufio.NewReaderSize(unzipped, readBufferSize), zipped: true}
+	case bytes.Equal(magic[:], []byte{'e', '2'}):
+		f.from, err = openEra1(f.file, f.size, &f.read)
+		return err
 	case magic[0] >= rlpList:
 		f.from = &export{in: bufio.NewReaderSize(counted, readBufferSize), size: f.size}
 	default:
