@@ -1,0 +1,143 @@
+package archive
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// Body is a stored block body. It refers to its row and decodes only what is asked for.
+type Body struct {
+	ends         offsets
+	senders      []byte
+	uncles       []byte // RLP of the list of headers
+	withdrawals  []byte // RLP of the list, empty when the block has none
+	transactions []byte
+}
+
+// encodeBody makes the row of a block in the bodies table:
+//
+//	uvarint n | n × end offset (uint32 little-endian) | n × sender (20 bytes)
+//	uvarint length, uncles RLP | uvarint length, withdrawals RLP
+//	n × transaction, as it is hashed (EIP-2718)
+func encodeBody(block *types.Block, senders []common.Address) ([]byte, error) {
+	transactions := block.Transactions()
+	if len(senders) != len(transactions) {
+		return nil, fmt.Errorf("block %d: %d senders for %d transactions", block.NumberU64(), len(senders), len(transactions))
+	}
+	row := binary.AppendUvarint(make([]byte, 0, block.Size()+uint64(24*len(senders))+64), uint64(len(transactions)))
+	var end uint32
+	for _, transaction := range transactions {
+		end += uint32(transaction.Size())
+		row = binary.LittleEndian.AppendUint32(row, end)
+	}
+	for _, sender := range senders {
+		row = append(row, sender[:]...)
+	}
+	uncles, err := rlp.EncodeToBytes(block.Uncles())
+	if err != nil {
+		return nil, fmt.Errorf("encode uncles of block %d: %w", block.NumberU64(), err)
+	}
+	row = append(binary.AppendUvarint(row, uint64(len(uncles))), uncles...)
+	var withdrawals []byte
+	if block.Withdrawals() != nil {
+		if withdrawals, err = rlp.EncodeToBytes(block.Withdrawals()); err != nil {
+			return nil, fmt.Errorf("encode withdrawals of block %d: %w", block.NumberU64(), err)
+		}
+	}
+	row = append(binary.AppendUvarint(row, uint64(len(withdrawals))), withdrawals...)
+	begin := len(row)
+	for _, transaction := range transactions {
+		raw, err := transaction.MarshalBinary()
+		if err != nil {
+			return nil, fmt.Errorf("encode transaction %x: %w", transaction.Hash(), err)
+		}
+		row = append(row, raw...)
+	}
+	if len(row)-begin != int(end) {
+		return nil, fmt.Errorf("block %d: transactions take %d bytes, their sizes say %d", block.NumberU64(), len(row)-begin, end)
+	}
+	return row, nil
+}
+
+// decodeBody takes a row of the bodies table apart. The body refers to row.
+func decodeBody(row []byte) (*Body, error) {
+	r := reader{rest: row}
+	b := &Body{ends: r.takeOffsets()}
+	b.senders = r.take(uint64(b.ends.len()) * common.AddressLength)
+	b.uncles = r.uvarintBytes()
+	b.withdrawals = r.uvarintBytes()
+	b.transactions = r.take(uint64(len(r.rest)))
+	if err := r.end("bodies"); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Len is the number of transactions.
+func (b *Body) Len() int { return b.ends.len() }
+
+// Transaction returns transaction i as it is hashed (EIP-2718); i is below Len.
+// The bytes belong to the body.
+func (b *Body) Transaction(i int) ([]byte, error) {
+	raw, ok := b.ends.item(b.transactions, i)
+	if !ok {
+		return nil, fmt.Errorf("%w: bodies row: transaction %d lies outside it", ErrCorrupt, i)
+	}
+	return raw, nil
+}
+
+// Sender returns who sent transaction i; i is below Len.
+func (b *Body) Sender(i int) common.Address {
+	return common.Address(b.senders[i*common.AddressLength : (i+1)*common.AddressLength])
+}
+
+// Uncles decodes the uncles' headers.
+func (b *Body) Uncles() ([]*types.Header, error) {
+	var uncles []*types.Header
+	if err := rlp.DecodeBytes(b.uncles, &uncles); err != nil {
+		return nil, fmt.Errorf("%w: bodies row: uncles: %v", ErrCorrupt, err)
+	}
+	return uncles, nil
+}
+
+// HasUncles says whether there are any, without decoding them.
+func (b *Body) HasUncles() bool { return len(b.uncles) > 1 }
+
+// Withdrawals decodes the withdrawals; nil when the block is of a time before them.
+func (b *Body) Withdrawals() (types.Withdrawals, error) {
+	if len(b.withdrawals) == 0 {
+		return nil, nil
+	}
+	withdrawals := types.Withdrawals{}
+	if err := rlp.DecodeBytes(b.withdrawals, &withdrawals); err != nil {
+		return nil, fmt.Errorf("%w: bodies row: withdrawals: %v", ErrCorrupt, err)
+	}
+	return withdrawals, nil
+}
+
+// Block puts the whole block together again.
+func (b *Body) Block(header *types.Header) (*types.Block, error) {
+	body := types.Body{Transactions: make(types.Transactions, b.Len())}
+	for i := range body.Transactions {
+		raw, err := b.Transaction(i)
+		if err != nil {
+			return nil, err
+		}
+		body.Transactions[i] = new(types.Transaction)
+		if err := body.Transactions[i].UnmarshalBinary(raw); err != nil {
+			return nil, fmt.Errorf("%w: bodies row: transaction %d: %v", ErrCorrupt, i, err)
+		}
+	}
+	var err error
+	if body.Uncles, err = b.Uncles(); err != nil {
+		return nil, err
+	}
+	if body.Withdrawals, err = b.Withdrawals(); err != nil {
+		return nil, err
+	}
+	return types.NewBlockWithHeader(header).WithBody(body), nil
+}

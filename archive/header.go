@@ -1,0 +1,56 @@
+package archive
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+
+	"encoding/binary"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// Header is a stored block header with what is kept beside it.
+type Header struct {
+	*types.Header
+	Hash            common.Hash
+	TotalDifficulty *big.Int // of the chain up to and with this block
+	Size            uint64   // of the whole block's RLP, in bytes
+	RLP             []byte   // of the header
+}
+
+// encodeHeader makes the row of a block in the headers table:
+//
+//	hash | uvarint size | uvarint n, total difficulty (n bytes) | header RLP
+func encodeHeader(block *types.Block, totalDifficulty *big.Int) ([]byte, error) {
+	var row bytes.Buffer
+	hash := block.Hash()
+	row.Write(hash[:])
+	row.Write(binary.AppendUvarint(nil, block.Size()))
+	difficulty := totalDifficulty.Bytes()
+	row.Write(binary.AppendUvarint(nil, uint64(len(difficulty))))
+	row.Write(difficulty)
+	if err := rlp.Encode(&row, block.Header()); err != nil {
+		return nil, fmt.Errorf("encode header of block %d: %w", block.NumberU64(), err)
+	}
+	return row.Bytes(), nil
+}
+
+// decodeHeader takes a row of the headers table apart. The header refers to row.
+func decodeHeader(row []byte) (*Header, error) {
+	r := reader{rest: row}
+	h := &Header{Header: new(types.Header)}
+	copy(h.Hash[:], r.take(common.HashLength))
+	h.Size = r.uvarint()
+	h.TotalDifficulty = new(big.Int).SetBytes(r.uvarintBytes())
+	h.RLP = r.take(uint64(len(r.rest)))
+	if err := r.end("headers"); err != nil {
+		return nil, err
+	}
+	if err := rlp.DecodeBytes(h.RLP, h.Header); err != nil {
+		return nil, fmt.Errorf("%w: headers row: %v", ErrCorrupt, err)
+	}
+	return h, nil
+}

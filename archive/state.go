@@ -1,0 +1,134 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ashlar/chain/evm"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// State is the state as of a settled block. It implements [evm.State] and costs
+// nothing to make.
+type State struct {
+	archive *Archive
+	number  uint64
+}
+
+var _ evm.State = State{}
+
+// StateAt is the state after block number, which must be settled.
+func (a *Archive) StateAt(number uint64) State { return State{a, number} }
+
+// newest appends the newest value of a row at or below the state's block;
+// nothing, and false, when there is none.
+func (s State) newest(ctx context.Context, table *kv.Table, partition, dst []byte) ([]byte, bool, error) {
+	value, _, err := s.archive.store.Newest(ctx, table, partition, s.number, dst)
+	if errors.Is(err, kv.ErrNotFound) {
+		return dst, false, nil
+	}
+	return value, err == nil, err
+}
+
+// Account implements [evm.State].
+func (s State) Account(ctx context.Context, address common.Hash) (*types.StateAccount, error) {
+	var buffer [128]byte
+	row, found, err := s.newest(ctx, accounts, address[:], buffer[:0])
+	if !found || err != nil {
+		return nil, err
+	}
+	return decodeAccount(row)
+}
+
+// Slot implements [evm.State].
+func (s State) Slot(ctx context.Context, address, slot common.Hash) (value common.Hash, err error) {
+	var buffer [common.HashLength]byte
+	row, err := s.slot(ctx, address, slot, buffer[:0])
+	if err != nil {
+		return value, err
+	}
+	if len(row) > common.HashLength {
+		return value, fmt.Errorf("%w: slots row: a value of %d bytes", ErrCorrupt, len(row))
+	}
+	value.SetBytes(row)
+	return value, nil
+}
+
+// slot appends a slot's value without leading zeros to dst.
+func (s State) slot(ctx context.Context, address, slot common.Hash, dst []byte) ([]byte, error) {
+	key := slotKey(address, slot)
+	row, _, err := s.newest(ctx, slots, key[:], dst)
+	return row, err
+}
+
+// Code implements [evm.State].
+func (s State) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
+	if hash == types.EmptyCodeHash {
+		return nil, nil
+	}
+	code, err := s.archive.code(ctx, hash)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, fmt.Errorf("%w: code %x", evm.ErrMissing, hash)
+	}
+	return code, err
+}
+
+// Node implements [evm.State]. The node's hash is checked.
+func (s State) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	var buffer [64 + common.HashLength + 1]byte
+	key := appendNodeKey(buffer[:0], owner, string(path))
+	row, found, err := s.newest(ctx, trieNodes, key, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !found || len(row) == 0 {
+		return nil, fmt.Errorf("%w: trie node %x at path %x of %x, as of block %d", evm.ErrMissing, hash, path, owner, s.number)
+	}
+	blob := row[1:]
+	if row[0] == nodeLeaf {
+		if blob, err = s.leaf(ctx, owner, path, row[1:]); err != nil {
+			return nil, err
+		}
+	}
+	if got := crypto.Keccak256Hash(blob); got != hash {
+		return nil, fmt.Errorf("%w: trie node at path %x of %x, as of block %d: expected hash %x, got %x", ErrCorrupt, path, owner, s.number, hash, got)
+	}
+	return blob, nil
+}
+
+// leaf puts a leaf together from the rest of its key and the flat value.
+func (s State) leaf(ctx context.Context, owner common.Hash, path, rest []byte) ([]byte, error) {
+	key, ok := fullKey(path, rest)
+	if !ok {
+		return nil, fmt.Errorf("%w: trie_nodes row at path %x: its key does not have 32 bytes", ErrCorrupt, path)
+	}
+	var value []byte
+	if owner == (common.Hash{}) {
+		account, err := s.Account(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if account == nil {
+			return nil, fmt.Errorf("%w: trie_nodes has a leaf for account %x, accounts has none as of block %d", ErrCorrupt, key, s.number)
+		}
+		if value, err = rlp.EncodeToBytes(account); err != nil {
+			return nil, err
+		}
+	} else {
+		var buffer [common.HashLength]byte
+		trimmed, err := s.slot(ctx, owner, key, buffer[:0])
+		if err != nil {
+			return nil, err
+		}
+		if value, err = rlp.EncodeToBytes(trimmed); err != nil {
+			return nil, err
+		}
+	}
+	return encodeLeaf(rest, value)
+}

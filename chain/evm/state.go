@@ -1,0 +1,35 @@
+package evm
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// ErrMissing says that something which the state must hold is not there:
+// a code whose hash an account names, a trie node whose hash its parent holds.
+var ErrMissing = errors.New("missing from the stored state")
+
+// State reads accounts, slots, code and trie nodes as of one block. Keys are the
+// keccak256 of the address and of the slot, as in the state trie; [HashAddress]
+// and [HashSlot] make them. An implementation may be called from many
+// goroutines at once.
+type State interface {
+	// Account returns the account, or nil when there is none. The caller owns it.
+	Account(ctx context.Context, address common.Hash) (*types.StateAccount, error)
+
+	// Slot returns the value of a storage slot, zero when it was never set.
+	Slot(ctx context.Context, address, slot common.Hash) (common.Hash, error)
+
+	// Code returns the contract code with that hash, or ErrMissing. The caller
+	// must not change it.
+	Code(ctx context.Context, hash common.Hash) ([]byte, error)
+
+	// Node returns the encoding of the trie node at a path (a nibble a byte)
+	// of the account trie (owner zero) or of an account's storage trie (owner
+	// the keccak256 of its address), or ErrMissing. hash is the node's hash as
+	// its parent holds it; an implementation returns no node with another.
+	Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error)
+}

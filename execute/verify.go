@@ -1,0 +1,162 @@
+package execute
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/params"
+	"github.com/ethereum/go-ethereum/trie"
+)
+
+// The checks that a block must pass, as a refusal names them.
+const (
+	CheckHeader           = "header"
+	CheckSize             = "block size"
+	CheckUncles           = "uncles"
+	CheckUnclesHash       = "uncles hash"
+	CheckTransactionsRoot = "transactions root"
+	CheckWithdrawalsRoot  = "withdrawals root"
+	CheckBlobs            = "blobs"
+	CheckSignature        = "signature"
+	CheckExecution        = "execution"
+	CheckGasUsed          = "gas used"
+	CheckBloom            = "logs bloom"
+	CheckReceiptsRoot     = "receipts root"
+	CheckRequestsHash     = "requests hash"
+	CheckStateRoot        = "state root"
+)
+
+// CheckError says which check a block has not passed. Expected is what the block
+// says and Got what was found, where the check compares two values; else Err says why.
+type CheckError struct {
+	Number        uint64
+	Hash          common.Hash
+	Check         string
+	Expected, Got string
+	Err           error
+}
+
+func (e *CheckError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("bad block %d (%#x): %s: %v", e.Number, e.Hash, e.Check, e.Err)
+	}
+	return fmt.Sprintf("bad block %d (%#x): %s: expected %s, got %s", e.Number, e.Hash, e.Check, e.Expected, e.Got)
+}
+
+func (e *CheckError) Unwrap() error { return e.Err }
+
+func refused(block *types.Block, check string, err error) error {
+	return &CheckError{Number: block.NumberU64(), Hash: block.Hash(), Check: check, Err: err}
+}
+
+func mismatch(block *types.Block, check string, expected, got any) error {
+	return &CheckError{Number: block.NumberU64(), Hash: block.Hash(), Check: check, Expected: fmt.Sprint(expected), Got: fmt.Sprint(got)}
+}
+
+// verifyHeader checks the header by the rules of its time, and its uncles.
+func (e *Executor) verifyHeader(ctx context.Context, parent Parent, block *types.Block) error {
+	header := block.Header()
+	if header.ParentHash != parent.Header.Hash() {
+		return mismatch(block, CheckHeader, "parent "+header.ParentHash.Hex(), parent.Header.Hash().Hex())
+	}
+	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent}
+	check, err := CheckHeader, e.engine.VerifyHeader(chain, header)
+	if err == nil {
+		check, err = CheckUncles, e.engine.VerifyUncles(chain, block)
+	}
+	if chain.err != nil {
+		return fmt.Errorf("verify header of block %d: %w", block.NumberU64(), chain.err)
+	}
+	if err != nil {
+		return refused(block, check, err)
+	}
+	return nil
+}
+
+// VerifyBody checks what can be checked of a block by itself, so ahead of its
+// execution and in any order: that the body is the one its header names, and
+// every signature. The senders are kept in the transactions.
+func (e *Executor) VerifyBody(block *types.Block) error {
+	if e.config.IsOsaka(block.Number(), block.Time()) && block.Size() > params.MaxBlockSize {
+		return mismatch(block, CheckSize, fmt.Sprintf("at most %d bytes", params.MaxBlockSize), block.Size())
+	}
+	if got := types.CalcUncleHash(block.Uncles()); got != block.UncleHash() {
+		return mismatch(block, CheckUnclesHash, block.UncleHash(), got)
+	}
+	if got := types.DeriveSha(block.Transactions(), trie.NewStackTrie(nil)); got != block.TxHash() {
+		return mismatch(block, CheckTransactionsRoot, block.TxHash(), got)
+	}
+	if err := verifyWithdrawals(block); err != nil {
+		return err
+	}
+	if err := verifyBlobs(block); err != nil {
+		return err
+	}
+	signer := types.MakeSigner(e.config, block.Number(), block.Time())
+	for i, tx := range block.Transactions() {
+		if _, err := types.Sender(signer, tx); err != nil {
+			return refused(block, CheckSignature, fmt.Errorf("transaction %d [%x]: %w", i, tx.Hash(), err))
+		}
+	}
+	return nil
+}
+
+func verifyWithdrawals(block *types.Block) error {
+	want := block.Header().WithdrawalsHash
+	switch {
+	case want == nil && block.Withdrawals() != nil:
+		return mismatch(block, CheckWithdrawalsRoot, "no withdrawals", fmt.Sprintf("%d", len(block.Withdrawals())))
+	case want == nil:
+		return nil
+	case block.Withdrawals() == nil:
+		return mismatch(block, CheckWithdrawalsRoot, want, "no withdrawals")
+	}
+	if got := types.DeriveSha(block.Withdrawals(), trie.NewStackTrie(nil)); got != *want {
+		return mismatch(block, CheckWithdrawalsRoot, want, got)
+	}
+	return nil
+}
+
+func verifyBlobs(block *types.Block) error {
+	var blobs uint64
+	for i, tx := range block.Transactions() {
+		blobs += uint64(len(tx.BlobHashes()))
+		if tx.BlobTxSidecar() != nil {
+			return refused(block, CheckBlobs, fmt.Errorf("transaction %d [%x] has a sidecar", i, tx.Hash()))
+		}
+	}
+	var want uint64
+	if used := block.BlobGasUsed(); used != nil {
+		want = *used
+	}
+	if got := blobs * params.BlobTxBlobGasPerBlob; got != want {
+		return mismatch(block, CheckBlobs, fmt.Sprintf("%d blob gas", want), got)
+	}
+	return nil
+}
+
+// verifyOutcome compares what running the block gave with its header, the state root aside.
+func (e *Executor) verifyOutcome(block *types.Block, ran *outcome) error {
+	header := block.Header()
+	if ran.gasUsed != header.GasUsed {
+		return mismatch(block, CheckGasUsed, header.GasUsed, ran.gasUsed)
+	}
+	if got := types.MergeBloom(ran.receipts); got != header.Bloom {
+		return mismatch(block, CheckBloom, hex.EncodeToString(header.Bloom[:]), hex.EncodeToString(got[:]))
+	}
+	if got := types.DeriveSha(ran.receipts, trie.NewStackTrie(nil)); got != header.ReceiptHash {
+		return mismatch(block, CheckReceiptsRoot, header.ReceiptHash, got)
+	}
+	switch {
+	case header.RequestsHash == nil && ran.requests != nil:
+		return mismatch(block, CheckRequestsHash, "none", types.CalcRequestsHash(ran.requests))
+	case header.RequestsHash != nil:
+		if got := types.CalcRequestsHash(ran.requests); got != *header.RequestsHash {
+			return mismatch(block, CheckRequestsHash, header.RequestsHash, got)
+		}
+	}
+	return nil
+}
