@@ -1,0 +1,62 @@
+package conformance
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"ashlar/internal/node"
+	"ashlar/internal/vectors"
+)
+
+// TestExecutionAPIs replays every conversation of ethereum/execution-apis on the
+// chain that they were recorded on. ASHLAR_CONFORMANCE_URL names another server
+// to replay them on, which is how the suite itself is checked.
+func TestExecutionAPIs(t *testing.T) {
+	folder := vectors.Path(t, "execution-apis")
+	conversations, err := ReadConversations(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := laterTable()
+	for _, l := range later {
+		if !slices.ContainsFunc(conversations, func(c Conversation) bool { return l.matches(c.Name) }) {
+			t.Errorf("the later table names %s, which is not among the conversations", l.Name)
+		}
+	}
+	var client *node.Client
+	if url := os.Getenv("ASHLAR_CONFORMANCE_URL"); url != "" {
+		client = node.NewClient(url)
+	} else {
+		s := importChain(t, filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
+		client = s.serve(t)
+	}
+	for _, c := range conversations {
+		t.Run(c.Name, func(t *testing.T) {
+			if i := slices.IndexFunc(later, func(l Later) bool { return l.matches(c.Name) }); i >= 0 {
+				t.Skip("later: " + later[i].Why)
+			}
+			replay(t, client, c)
+		})
+	}
+}
+
+func replay(t *testing.T, client *node.Client, c Conversation) {
+	for _, e := range c.Exchanges {
+		_, got, err := client.Post(t.Context(), e.Request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong, worded := c.compare(e.Answer, got)
+		for _, w := range wrong {
+			t.Error(w)
+		}
+		for _, m := range worded {
+			t.Log("worded otherwise: " + m)
+		}
+		if t.Failed() {
+			t.Logf("request: %.1000s", e.Request)
+		}
+	}
+}

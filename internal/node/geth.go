@@ -1,0 +1,97 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+)
+
+// ErrNoGeth says that there is no geth on this machine.
+var ErrNoGeth = errors.New("no geth: put it on PATH or name it in ASHLAR_GETH " +
+	"(go install github.com/ethereum/go-ethereum/cmd/geth@v1.17.5)")
+
+// FindGeth returns the path of the geth that ASHLAR_GETH names or PATH holds.
+func FindGeth() (string, error) {
+	bin := os.Getenv("ASHLAR_GETH")
+	if bin == "" {
+		bin = "geth"
+	}
+	path, err := exec.LookPath(bin)
+	if err != nil {
+		return "", fmt.Errorf("%w (%w)", ErrNoGeth, err)
+	}
+	return path, nil
+}
+
+// Scheme is the way in which geth keeps its state.
+type Scheme string
+
+const (
+	HashScheme Scheme = "hash" // every trie node of every block: proofs of any block
+	PathScheme Scheme = "path" // state history; no proofs of old blocks
+)
+
+// Geth is geth as an archive node with a data directory of its own.
+type Geth struct {
+	Bin    string
+	Data   string
+	Scheme Scheme
+}
+
+func (g Geth) common() []string {
+	args := []string{"--datadir", g.Data, "--state.scheme", string(g.Scheme), "--gcmode", "archive",
+		"--history.transactions", "0", "--history.logs", "0", "--ipcdisable"}
+	if g.Scheme == PathScheme {
+		args = append(args, "--history.state", "0")
+	}
+	return args
+}
+
+// Init writes the genesis block.
+func (g Geth) Init(ctx context.Context, genesis string) error {
+	p, err := start(ctx, g.Bin, "init", "--datadir", g.Data, "--state.scheme", string(g.Scheme), genesis)
+	if err != nil {
+		return err
+	}
+	_, err = p.Wait()
+	return err
+}
+
+// Import starts an import of chain files.
+func (g Geth) Import(ctx context.Context, chain ...string) (*Process, error) {
+	return start(ctx, g.Bin, append(append([]string{"import"}, g.common()...), chain...)...)
+}
+
+// Serve starts geth, without peers, and returns when it answers. gasCap is the
+// most gas that a call may use, 0 for geth's default.
+func (g Geth) Serve(ctx context.Context, gasCap uint64) (*Process, *Client, error) {
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, nil, err
+	}
+	engine, err := freeAddress()
+	if err != nil {
+		return nil, nil, err
+	}
+	_, port, _ := net.SplitHostPort(addr)
+	_, enginePort, _ := net.SplitHostPort(engine)
+	args := append(g.common(), "--nodiscover", "--maxpeers", "0", "--port", "0", "--nat", "none",
+		"--authrpc.addr", "127.0.0.1", "--authrpc.port", enginePort,
+		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,debug,rpc")
+	if gasCap > 0 {
+		args = append(args, "--rpc.gascap", fmt.Sprint(gasCap))
+	}
+	p, err := start(ctx, g.Bin, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := NewClient("http://" + addr)
+	if err := p.awaitReady(ctx, c); err != nil {
+		p.Kill()
+		return nil, nil, fmt.Errorf("geth: %w", err)
+	}
+	return p, c, nil
+}

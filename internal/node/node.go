@@ -1,0 +1,161 @@
+// Package node runs chain nodes as child processes, Ashlar and geth, the way
+// their users run them: a binary, a data directory, an endpoint. Tests and the
+// benchmark stand on it.
+//
+// Every process started here listens on the loopback interface only, talks to no
+// peers, and ends when its Stop or Kill returns or the context it was started
+// with is done.
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Usage is what a process that has ended took.
+type Usage struct {
+	Wall   time.Duration
+	CPU    time.Duration // user and system, of all its threads
+	MaxRSS int64         // bytes
+}
+
+// Process is a running child process.
+type Process struct {
+	cmd     *exec.Cmd
+	output  *tail
+	started time.Time
+	done    chan struct{} // closed when the process has ended; err and usage are set then
+	err     error
+	usage   Usage
+}
+
+// start runs a command. The process is killed when ctx is done.
+func start(ctx context.Context, bin string, args ...string) (*Process, error) {
+	p := &Process{cmd: exec.CommandContext(ctx, bin, args...), output: &tail{max: 8 << 10}, done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	p.started = time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go p.await()
+	return p, nil
+}
+
+func (p *Process) await() {
+	err := p.cmd.Wait()
+	p.usage.Wall = time.Since(p.started)
+	if state := p.cmd.ProcessState; state != nil {
+		p.usage.CPU = state.UserTime() + state.SystemTime()
+		if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
+			p.usage.MaxRSS = ru.Maxrss << 10 // Linux counts in KiB
+		}
+	}
+	if err != nil {
+		p.err = fmt.Errorf("%s %s: %w, its last words:\n%s", p.cmd.Path, p.cmd.Args[1], err, p.output)
+	}
+	close(p.done)
+}
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait returns when the process has ended, with an error that carries its last
+// words unless its exit code was 0.
+func (p *Process) Wait() (Usage, error) {
+	<-p.done
+	return p.usage, p.err
+}
+
+// ExitCode waits for the end and returns the exit code, or -1 for a signal.
+func (p *Process) ExitCode() int {
+	<-p.done
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Output is the end of what the process has printed so far.
+func (p *Process) Output() string { return p.output.String() }
+
+// Kill ends the process as a power cut would, with SIGKILL, and waits for its end.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // it may have ended by itself, which is as good
+	<-p.done
+}
+
+// Stop asks the process to end, with SIGTERM, and returns how it ended. A
+// process that has not ended after a minute is killed, which is an error.
+func (p *Process) Stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(time.Minute):
+		p.Kill()
+		return fmt.Errorf("%s did not end within a minute of SIGTERM", p.cmd.Path)
+	}
+}
+
+// awaitReady returns when the endpoint answers eth_chainId, or with the reason
+// why it never will.
+func (p *Process) awaitReady(ctx context.Context, c *Client) error {
+	for {
+		var id string
+		err := c.Call(ctx, &id, "eth_chainId")
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("ended before it answered: %w", errors.Join(p.err, errors.New(p.Output())))
+		case <-ctx.Done():
+			return fmt.Errorf("never answered: %w (last: %w), its last words:\n%s", ctx.Err(), err, p.Output())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// freeAddress returns a loopback address that nobody listened on a moment ago.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// tail keeps the last max bytes that were written to it.
+type tail struct {
+	max int
+
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf.Write(b)
+	if over := t.buf.Len() - t.max; over > 0 {
+		t.buf.Next(over)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
+}
