@@ -1,0 +1,251 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ashlar/account"
+	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+func openKeyring(t *testing.T) *account.Keyring {
+	t.Helper()
+	store, err := pebble.Open(pebble.Options{Path: "keys", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	keys, err := account.Open(context.Background(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+type status struct {
+	Networks []string `json:"networks"`
+}
+
+// serve runs a server in dir and returns what stops it and waits for its end.
+func serve(t *testing.T, dir string, keys Keys) (stop func()) {
+	t.Helper()
+	s, err := Listen(dir, keys, func(context.Context) (any, error) { return status{[]string{"demo"}}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func dial(t *testing.T, dir string) *Client {
+	t.Helper()
+	c, err := Dial(context.Background(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// shortDir is a directory whose path a socket's address has room for, which the
+// one of t.TempDir may not be.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func TestKeysThroughTheSocket(t *testing.T) {
+	ctx, dir, keys := context.Background(), shortDir(t), openKeyring(t)
+	defer serve(t, dir, keys)()
+	c := dial(t, dir)
+
+	secret, k, err := c.Create(ctx, "a name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := keys.Check(secret); !ok || id != k.ID {
+		t.Errorf("the server does not know the new key: %v, %t", id, ok)
+	}
+	if list, err := c.List(ctx); err != nil || len(list) != 1 || list[0] != k || k.Name != "a name" {
+		t.Errorf("list %+v, %v; expected %+v", list, err, k)
+	}
+	revoked, err := c.Revoke(ctx, "a name")
+	if err != nil || revoked.Live() || revoked.ID != k.ID {
+		t.Errorf("revoked %+v, %v", revoked, err)
+	}
+	if _, ok := keys.Check(secret); ok {
+		t.Error("the server still accepts the key")
+	}
+	var s status
+	if err := c.Status(ctx, &s); err != nil || len(s.Networks) != 1 || s.Networks[0] != "demo" {
+		t.Errorf("status %+v, %v", s, err)
+	}
+}
+
+func TestErrorsKeepTheirKindAndText(t *testing.T) {
+	ctx, dir, keys := context.Background(), shortDir(t), openKeyring(t)
+	defer serve(t, dir, keys)()
+	c := dial(t, dir)
+	for range 2 {
+		if _, _, err := c.Create(ctx, "twice"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, kind := range map[string]error{"twice": account.ErrAmbiguous, "nobody": account.ErrNoKey} {
+		_, there := keys.Revoke(ctx, name)
+		_, here := c.Revoke(ctx, name)
+		if !errors.Is(here, kind) || here.Error() != there.Error() {
+			t.Errorf("%q: %v; the server itself says: %v", name, here, there)
+		}
+	}
+	if _, _, err := c.Create(ctx, "a\nb"); err == nil || !strings.Contains(err.Error(), "expected printable") {
+		t.Errorf("a bad name: %v", err)
+	}
+}
+
+func TestSocketBelongsToItsOwnerAndGoesWithTheServer(t *testing.T) {
+	dir := shortDir(t)
+	stop := serve(t, dir, openKeyring(t))
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != socketName {
+		t.Fatalf("in the directory: %v, %v", entries, err)
+	}
+	if info, err := entries[0].Info(); err != nil || info.Mode() != os.ModeSocket|0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	stop()
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+func TestStaleSocketIsReplaced(t *testing.T) {
+	dir := shortDir(t)
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, socketName)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(context.Background(), dir); err == nil {
+		t.Error("connected to a socket that nobody listens on")
+	}
+	defer serve(t, dir, openKeyring(t))()
+	if _, err := dial(t, dir).List(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFileInTheWayIsLeftAlone(t *testing.T) {
+	dir := shortDir(t)
+	path := filepath.Join(dir, socketName)
+	if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(dir, nil, nil); err == nil || !strings.Contains(err.Error(), "in the way") {
+		t.Errorf("error %v", err)
+	}
+	if kept, err := os.ReadFile(path); err != nil || string(kept) != "mine" {
+		t.Errorf("the file holds %q, %v", kept, err)
+	}
+}
+
+func TestLongDataDirectory(t *testing.T) {
+	dir := filepath.Join(shortDir(t), strings.Repeat("d", 120), strings.Repeat("e", 120))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Listen(dir, openKeyring(t), nil)
+	if err != nil {
+		if !strings.Contains(err.Error(), "too long for a socket") {
+			t.Error(err)
+		}
+		return // this system has no way round the length
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	if _, err := dial(t, dir).List(ctx); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReach(t *testing.T) {
+	ctx, dir, keys := context.Background(), shortDir(t), openKeyring(t)
+	errLocked, errBroken := errors.New("locked"), errors.New("broken")
+	locked := func(err error) bool { return errors.Is(err, errLocked) }
+	opener := func(err error) func(context.Context) (Keys, io.Closer, error) {
+		return func(context.Context) (Keys, io.Closer, error) {
+			if err != nil {
+				return nil, nil, err
+			}
+			return keys, io.NopCloser(nil), nil
+		}
+	}
+	if got, _, err := Reach(ctx, dir, opener(nil), locked); err != nil || got != Keys(keys) {
+		t.Errorf("a store nobody has open: %v, %v", got, err)
+	}
+	if _, _, err := Reach(ctx, dir, opener(errBroken), locked); !errors.Is(err, errBroken) {
+		t.Errorf("a store that does not open: %v", err)
+	}
+
+	// A server that has the store but listens only a moment later.
+	attempts := 0
+	var stop func()
+	got, closer, err := Reach(ctx, dir, func(ctx context.Context) (Keys, io.Closer, error) {
+		if attempts++; attempts == 2 {
+			stop = serve(t, dir, keys)
+		}
+		return nil, nil, errLocked
+	}, locked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := got.Create(ctx, "through the socket"); err != nil {
+		t.Error(err)
+	}
+	if err := closer.Close(); err != nil {
+		t.Error(err)
+	}
+	stop()
+
+	canceled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, _, err := Reach(canceled, dir, opener(errLocked), locked); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up by the caller: %v", err)
+	}
+}

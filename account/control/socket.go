@@ -1,0 +1,93 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+)
+
+const (
+	socketName = "control.sock"
+	// maxSocketPath is the longest path, in bytes, that every system takes for a
+	// socket: sockaddr_un has room for 104 to 108, an ending 0 included.
+	maxSocketPath = 103
+)
+
+// directory is a directory in which sockets can be named, however long its path.
+type directory struct {
+	path string
+	file *os.File // open as long as short names it; nil if path is short enough
+}
+
+func openDirectory(path string) (*directory, error) {
+	// What is made in the directory before it is renamed has the longest name.
+	longest := filepath.Join(path, stagingPattern+"1234567890", socketName)
+	if len(longest) <= maxSocketPath {
+		return &directory{path: path}, nil
+	}
+	if runtime.GOOS != "linux" {
+		return nil, fmt.Errorf("the path of %s is too long for a socket in it: %d bytes, expected at most %d",
+			path, len(path), maxSocketPath-(len(longest)-len(path)))
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &directory{path: path, file: file}, nil
+}
+
+// address is a path by which this process can bind or connect to a socket in d.
+func (d *directory) address(name string) string {
+	if d.file == nil {
+		return filepath.Join(d.path, name)
+	}
+	return filepath.Join("/proc/self/fd", strconv.FormatUint(uint64(d.file.Fd()), 10), name)
+}
+
+func (d *directory) Close() error {
+	if d.file == nil {
+		return nil
+	}
+	return d.file.Close()
+}
+
+const stagingPattern = ".control-"
+
+// listen makes the socket of a data directory, in place of one that a process left
+// there when it was killed. The socket is made in a directory of its own that
+// nobody else may enter, and moved out of it with its final mode, so that there is
+// no moment at which others could connect.
+func (d *directory) listen() (l *net.UnixListener, err error) {
+	path := filepath.Join(d.path, socketName)
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
+		return nil, fmt.Errorf("%s is in the way: it is a %s, expected a socket or nothing", path, info.Mode().Type())
+	}
+	staging, err := os.MkdirTemp(d.path, stagingPattern)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		err = errors.Join(err, os.RemoveAll(staging))
+		if err != nil && l != nil {
+			err = errors.Join(err, l.Close())
+			l = nil
+		}
+	}()
+	staged := filepath.Join(staging, socketName)
+	l, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: d.address(filepath.Join(filepath.Base(staging), socketName))})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // it will have moved
+	if err := os.Chmod(staged, 0o600); err != nil {
+		return l, err
+	}
+	return l, os.Rename(staged, path)
+}
+
+func (d *directory) remove() error { return os.Remove(filepath.Join(d.path, socketName)) }

@@ -1,0 +1,165 @@
+package account
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ashlar/kv"
+)
+
+var (
+	// ErrNoKey is in the error of Revoke when nothing has the given ID or name.
+	ErrNoKey = errors.New("no such key")
+	// ErrAmbiguous is in the error of Revoke when several live keys have the given name.
+	ErrAmbiguous = errors.New("more than one live key has this name")
+)
+
+// Keyring is the API keys of a store. All of them are in memory too, where Check
+// looks: what is created or revoked through a Keyring counts at once there, and
+// in other processes once they open the store again. It may be used from many
+// goroutines at once.
+type Keyring struct {
+	store kv.Store
+	keys  atomic.Pointer[map[hash]Key] // replaced, never changed
+	write sync.Mutex                   // held by whoever replaces keys
+}
+
+// Open reads the keys in store, which must stay open as long as the Keyring is used.
+func Open(ctx context.Context, store kv.Store) (*Keyring, error) {
+	keys := make(map[hash]Key)
+	newest := make(map[hash]uint64)
+	for row, err := range store.Walk(ctx, keyRevisions) {
+		if err != nil {
+			return nil, fmt.Errorf("account: read keys: %w", err)
+		}
+		if len(row.Partition) != len(hash{}) {
+			return nil, fmt.Errorf("account: table %s: a partition of %d bytes, expected %d", keyRevisions.Name, len(row.Partition), len(hash{}))
+		}
+		h := hash(row.Partition)
+		if at, ok := newest[h]; ok && at > row.Sort {
+			continue
+		}
+		k, err := decodeKey(row.Value)
+		if err != nil {
+			return nil, fmt.Errorf("account: table %s: key %s, revision %d: %w", keyRevisions.Name, h.id(), row.Sort, err)
+		}
+		k.ID = h.id()
+		keys[h], newest[h] = k, row.Sort
+	}
+	r := &Keyring{store: store}
+	r.keys.Store(&keys)
+	return r, nil
+}
+
+// Check returns the ID of a live key, and false for what is none. It allocates nothing.
+func (r *Keyring) Check(secret string) (ID, bool) {
+	h, ok := hashOf(secret)
+	if !ok {
+		return ID{}, false
+	}
+	k, ok := (*r.keys.Load())[h]
+	return k.ID, ok && k.Live()
+}
+
+// Create makes a key and returns it, the only time that anyone sees it. When Create
+// returns, the key is durable.
+func (r *Keyring) Create(ctx context.Context, name string) (secret string, k Key, err error) {
+	if err := checkName(name); err != nil {
+		return "", Key{}, err
+	}
+	r.write.Lock()
+	defer r.write.Unlock()
+	secret = newSecret()
+	h, _ := hashOf(secret)
+	k = Key{ID: h.id(), Name: name, Created: now()}
+	if err := r.put(ctx, h, revisionCreated, k); err != nil {
+		return "", Key{}, fmt.Errorf("account: create a key: %w", err)
+	}
+	return secret, k, nil
+}
+
+// List returns all keys, revoked ones too, the oldest first.
+func (r *Keyring) List(context.Context) ([]Key, error) {
+	return slices.SortedFunc(maps.Values(*r.keys.Load()), func(a, b Key) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name), slices.Compare(a.ID[:], b.ID[:]))
+	}), nil
+}
+
+// Revoke ends a key for good, named by its ID or, if only one live key has it, by
+// its name. Of a key revoked before it returns the state, unchanged. When Revoke
+// returns, the end is durable, and no Check that begins later accepts the key.
+func (r *Keyring) Revoke(ctx context.Context, idOrName string) (Key, error) {
+	r.write.Lock()
+	defer r.write.Unlock()
+	h, err := r.find(idOrName)
+	if err != nil {
+		return Key{}, err
+	}
+	k := (*r.keys.Load())[h]
+	if !k.Live() {
+		return k, nil
+	}
+	k.Revoked = now()
+	if err := r.put(ctx, h, revisionRevoked, k); err != nil {
+		return Key{}, fmt.Errorf("account: revoke key %s: %w", k.ID, err)
+	}
+	return k, nil
+}
+
+// find returns the hash of the key that idOrName means.
+func (r *Keyring) find(idOrName string) (hash, error) {
+	if idOrName == "" {
+		return hash{}, fmt.Errorf("%w: expected the ID or the name of a key", ErrNoKey)
+	}
+	keys := *r.keys.Load()
+	var id ID
+	byID := id.UnmarshalText([]byte(idOrName)) == nil
+	var live []hash
+	for h, k := range keys {
+		if byID && k.ID == id {
+			return h, nil
+		}
+		if k.Name == idOrName && k.Live() {
+			live = append(live, h)
+		}
+	}
+	switch {
+	case len(live) == 1:
+		return live[0], nil
+	case len(live) == 0:
+		return hash{}, fmt.Errorf("%w: no key has the ID, and no live key the name %q", ErrNoKey, idOrName)
+	}
+	ids := make([]string, len(live))
+	for i, h := range live {
+		ids[i] = h.id().String()
+	}
+	slices.Sort(ids)
+	return hash{}, fmt.Errorf("%w: %q; give one of the IDs %s", ErrAmbiguous, idOrName, strings.Join(ids, ", "))
+}
+
+// put makes a revision of a key durable and then known to Check. r.write is held.
+func (r *Keyring) put(ctx context.Context, h hash, revision uint64, k Key) error {
+	b := r.store.NewBatch()
+	b.Put(keyRevisions, h[:], revision, appendKey(nil, k))
+	if err := r.store.Write(ctx, b); err != nil {
+		return err
+	}
+	if err := r.store.Sync(ctx); err != nil {
+		return err
+	}
+	keys := maps.Clone(*r.keys.Load())
+	keys[h] = k
+	r.keys.Store(&keys)
+	return nil
+}
+
+// now is the time as it is stored.
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) }

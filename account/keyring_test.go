@@ -1,0 +1,226 @@
+package account
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+func openStore(t testing.TB, fs vfs.FS) kv.Store {
+	t.Helper()
+	store, err := pebble.Open(pebble.Options{Path: "keys", FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func openKeyring(t testing.TB, store kv.Store) *Keyring {
+	t.Helper()
+	r, err := Open(context.Background(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func create(t testing.TB, r *Keyring, name string) (string, Key) {
+	t.Helper()
+	secret, k, err := r.Create(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret, k
+}
+
+func TestKeysLiveAndEnd(t *testing.T) {
+	ctx, fs := context.Background(), vfs.NewMem()
+	store := openStore(t, fs)
+	r := openKeyring(t, store)
+	first, firstKey := create(t, r, "first")
+	second, _ := create(t, r, "second")
+	if len(first) != 32 || first == second {
+		t.Fatalf("keys %q and %q, expected 32 digits and no two alike", first, second)
+	}
+	if id, ok := r.Check(first); !ok || id != firstKey.ID {
+		t.Errorf("a new key is not accepted: %v, %t", id, ok)
+	}
+	revoked, err := r.Revoke(ctx, "first")
+	if err != nil || revoked.Live() || revoked.ID != firstKey.ID {
+		t.Fatalf("revoked: %+v, %v", revoked, err)
+	}
+	for _, when := range []string{"at once", "after opening again"} {
+		if _, ok := r.Check(first); ok {
+			t.Error("a revoked key is accepted", when)
+		}
+		if _, ok := r.Check(second); !ok {
+			t.Error("a live key is refused", when)
+		}
+		keys, err := r.List(ctx)
+		if err != nil || len(keys) != 2 || keys[0] != revoked || keys[1].Name != "second" {
+			t.Errorf("%s: keys %+v, %v", when, keys, err)
+		}
+		if when == "at once" {
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			store = openStore(t, fs)
+			r = openKeyring(t, store)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRevokeFindsTheKeyThatIsMeant(t *testing.T) {
+	ctx := context.Background()
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	r := openKeyring(t, store)
+	create(t, r, "") // a key without a name is not what no name means
+	_, a := create(t, r, "twice")
+	_, b := create(t, r, "twice")
+
+	_, err := r.Revoke(ctx, "twice")
+	if !errors.Is(err, ErrAmbiguous) || !strings.Contains(err.Error(), a.ID.String()) || !strings.Contains(err.Error(), b.ID.String()) {
+		t.Errorf("a name that two keys have: %v", err)
+	}
+	if k, err := r.Revoke(ctx, a.ID.String()); err != nil || k.ID != a.ID {
+		t.Errorf("by ID: %+v, %v", k, err)
+	}
+	again, err := r.Revoke(ctx, a.ID.String())
+	if err != nil || again.Live() {
+		t.Errorf("a second time: %+v, %v", again, err)
+	}
+	if k, err := r.Revoke(ctx, "twice"); err != nil || k.ID != b.ID {
+		t.Errorf("by a name that one live key has: %+v, %v", k, err)
+	}
+	for _, none := range []string{"twice", "nobody", "", strings.Repeat("0", 16)} {
+		if _, err := r.Revoke(ctx, none); !errors.Is(err, ErrNoKey) {
+			t.Errorf("%q: %v, expected ErrNoKey", none, err)
+		}
+	}
+}
+
+func TestCheckRefusesWhatIsNoKey(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	r := openKeyring(t, store)
+	secret, k := create(t, r, "")
+	for _, wrong := range []string{"", secret[1:], secret + "0", strings.ToUpper(secret) + " ", strings.Repeat("0", 32), k.ID.String()} {
+		if _, ok := r.Check(wrong); ok {
+			t.Errorf("%q is accepted", wrong)
+		}
+	}
+}
+
+func TestNamesAreChecked(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	r := openKeyring(t, store)
+	for _, bad := range []string{"a\nb", "\x1b[2J", "\xff", strings.Repeat("n", 101)} {
+		if _, _, err := r.Create(context.Background(), bad); err == nil {
+			t.Errorf("the name %q is accepted", bad)
+		}
+	}
+	create(t, r, "Überprüfung 1 – küche")
+}
+
+// TestStoreHoldsNoKey looks for the key in everything that is stored of it.
+func TestStoreHoldsNoKey(t *testing.T) {
+	ctx := context.Background()
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	secret, _ := create(t, openKeyring(t, store), "name")
+	rows := 0
+	for row, err := range store.Walk(ctx, keyRevisions) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows++
+		if all := fmt.Appendf(nil, "%s%s%x%x", row.Partition, row.Value, row.Partition, row.Value); bytes.Contains(all, []byte(secret)) {
+			t.Error("the store holds the key")
+		}
+	}
+	if rows != 1 {
+		t.Errorf("%d rows, expected 1", rows)
+	}
+}
+
+func TestOpenRefusesDamagedRows(t *testing.T) {
+	good := appendKey(nil, Key{Name: "n", Created: time.Unix(1, 0)})
+	cases := []struct {
+		name      string
+		partition []byte
+		value     []byte
+		want      string
+	}{
+		{"short partition", []byte("x"), good, "a partition of 1 bytes, expected 32"},
+		{"short value", make([]byte, 32), good[:16], "16 bytes, expected 17 or more"},
+		{"unknown format", make([]byte, 32), append([]byte{9}, good[1:]...), "format 0x9, expected 0x1"},
+		{"broken name", make([]byte, 32), append(bytes.Clone(good), 0xff), "is not UTF-8"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, store := context.Background(), openStore(t, vfs.NewMem())
+			defer store.Close()
+			b := store.NewBatch()
+			b.Put(keyRevisions, c.partition, 0, c.value)
+			if err := store.Write(ctx, b); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(ctx, store); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, expected %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+func TestKeyringFromManyGoroutines(t *testing.T) {
+	ctx, store := context.Background(), openStore(t, vfs.NewMem())
+	defer store.Close()
+	r := openKeyring(t, store)
+	var group sync.WaitGroup
+	for n := range 4 {
+		group.Go(func() {
+			for i := range 10 {
+				secret, k, err := r.Create(ctx, fmt.Sprintf("%d-%d", n, i))
+				if _, ok := r.Check(secret); err != nil || !ok {
+					t.Errorf("created: %v, accepted: %t", err, ok)
+				}
+				_, err = r.Revoke(ctx, k.Name)
+				if _, ok := r.Check(secret); err != nil || ok {
+					t.Errorf("revoked: %v, accepted: %t", err, ok)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if keys, err := openKeyring(t, store).List(ctx); err != nil || len(keys) != 40 {
+		t.Errorf("%d keys, %v; expected 40", len(keys), err)
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	store := openStore(b, vfs.NewMem())
+	defer store.Close()
+	r := openKeyring(b, store)
+	secret, _ := create(b, r, "")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := r.Check(secret); !ok {
+			b.Fatal("refused")
+		}
+	}
+}
