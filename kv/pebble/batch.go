@@ -17,12 +17,15 @@ type batch struct {
 	db      *lsm.DB
 	b       *lsm.Batch
 	rows    int
+	sets    bool   // has pointers
 	written []byte // contents, once Pebble has taken b
 	err     error
 }
 
 // NewBatch implements kv.Store.
-func (s *Store) NewBatch() kv.Batch { return &batch{db: s.db, b: newLSMBatch(s.db)} }
+func (s *Store) NewBatch() kv.Batch { return s.newBatch() }
+
+func (s *Store) newBatch() *batch { return &batch{db: s.db, b: newLSMBatch(s.db)} }
 
 func newLSMBatch(db *lsm.DB) *lsm.Batch {
 	return db.NewBatch(lsm.WithMaxRetainedSizeBytes(maxRetained))
@@ -55,6 +58,7 @@ func (b *batch) SetPointer(name string, value []byte) {
 	op := b.b.SetDeferred(1+len(name)+1, len(value))
 	appendPointerKey(op.Key[:0], name)
 	copy(op.Value, value)
+	b.sets = true
 	b.finish(op)
 }
 
@@ -101,5 +105,5 @@ func (b *batch) Bytes() int {
 // Reset implements kv.Batch.
 func (b *batch) Reset() {
 	b.b.Reset()
-	b.rows, b.written, b.err = 0, nil, nil
+	b.rows, b.sets, b.written, b.err = 0, false, nil, nil
 }

@@ -35,9 +35,9 @@ func (s *Store) walk(ctx context.Context, t *kv.Table, yield func(kv.Row, error)
 	if t.ID < 0xff {
 		bounds.UpperBound = []byte{t.ID + 1, prefixEnd}
 	}
-	it, err := s.db.NewIterWithContext(ctx, bounds)
+	it, _, err := s.pool.open(bounds)
 	if err != nil {
-		return fmt.Errorf("kv/pebble: walk %s: %w", t.Name, err)
+		return err
 	}
 	stopped := false
 	defer func() {

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -9,9 +10,12 @@ import (
 	lsm "github.com/cockroachdb/pebble/v2"
 )
 
-// maxIdle is how many idle iterators a shard of the pool keeps. Each holds on to
-// a few blocks of the cache.
-const maxIdle = 16
+const (
+	maxShards = 8
+	// maxIdle is how many idle readers a shard keeps. Each holds on to a few
+	// blocks of the cache.
+	maxIdle = 16
+)
 
 // reader is an iterator over the whole store with a buffer for the keys that it
 // seeks. It is used by one goroutine at a time.
@@ -19,48 +23,57 @@ type reader struct {
 	*lsm.Iterator
 	generation uint64
 	key        []byte
-	until      []byte // end of a descent; see cursor
 }
 
-// pool keeps iterators for reuse, because making one costs more than the read
-// that it is made for.
+// pool keeps readers for reuse, because making one costs more than the read that
+// it is made for.
 //
-// An iterator sees the store as it was when it was made. So the pool counts
-// generations: each Write begins a new one after it was applied, and a reader of
-// an older generation is never handed out again. It is closed, at once if it is
-// idle and else when it comes back, so that no idle iterator keeps old tables
-// and memtables from being freed.
+// A reader sees the store as it was when it was made, so the pool counts
+// generations. Each Write, once it was applied, takes a snapshot and begins a
+// new generation with it. All readers of one generation are made from its
+// snapshot and see the same; a reader of an older one is never handed out
+// again. So a Write becomes visible to everyone at one moment: whoever has seen
+// a pointer will see the rows written with it, whichever reader he gets next.
+//
+// The idle readers of a generation are closed when the next one begins, and those
+// in use when they come back: none keeps old tables and memtables from being freed.
 type pool struct {
 	db         *lsm.DB
 	generation atomic.Uint64
-	shards     []shard
+
+	mu       sync.RWMutex
+	snapshot *lsm.Snapshot // of the current generation; guarded by mu; nil when closed
+
+	shards []shard
 }
 
 type shard struct {
-	mu   sync.Mutex
-	idle []*reader
-	_    [32]byte // keeps neighbours out of each other's cache line
+	idle  atomic.Int32 // len(stack), to pass empty shards by
+	mu    sync.Mutex
+	stack []*reader // guarded by mu
+	_     [24]byte  // keeps neighbours out of each other's cache line
 }
 
 func newPool(db *lsm.DB) *pool {
-	return &pool{db: db, shards: make([]shard, runtime.GOMAXPROCS(0))}
+	return &pool{
+		db:       db,
+		snapshot: db.NewSnapshot(),
+		shards:   make([]shard, min(runtime.GOMAXPROCS(0), maxShards)),
+	}
 }
 
 // get returns a reader that sees every Write that has returned.
 func (p *pool) get() (*reader, error) {
-	generation := p.generation.Load() // before the iterator is made
 	r := p.take()
-	if r != nil && r.generation == generation {
+	if r != nil && r.generation == p.generation.Load() {
 		return r, nil
 	}
-	if r != nil {
-		if err := r.Close(); err != nil {
-			return nil, err
-		}
-	} else {
+	if r == nil {
 		r = new(reader)
+	} else if err := r.Close(); err != nil {
+		return nil, err
 	}
-	it, err := p.db.NewIter(nil)
+	it, generation, err := p.open(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -68,17 +81,43 @@ func (p *pool) get() (*reader, error) {
 	return r, nil
 }
 
+// open makes an iterator of the current generation. The caller closes it.
+func (p *pool) open(o *lsm.IterOptions) (*lsm.Iterator, uint64, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	it, err := p.snapshot.NewIter(o)
+	if err != nil {
+		return nil, 0, fmt.Errorf("kv/pebble: %w", err)
+	}
+	return it, p.generation.Load(), nil
+}
+
+// take returns an idle reader or nil.
 func (p *pool) take() *reader {
-	s := &p.shards[rand.Uint32N(uint32(len(p.shards)))]
+	first := rand.IntN(len(p.shards))
+	for i := range p.shards {
+		s := &p.shards[(first+i)%len(p.shards)]
+		if s.idle.Load() == 0 {
+			continue
+		}
+		if r := s.pop(); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *shard) pop() *reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := len(s.idle)
+	n := len(s.stack)
 	if n == 0 {
 		return nil
 	}
-	r := s.idle[n-1]
-	s.idle[n-1] = nil
-	s.idle = s.idle[:n-1]
+	r := s.stack[n-1]
+	s.stack[n-1] = nil
+	s.stack = s.stack[:n-1]
+	s.idle.Store(int32(n - 1))
 	return r
 }
 
@@ -86,7 +125,7 @@ func (p *pool) take() *reader {
 func (p *pool) put(r *reader) error {
 	if err := r.Error(); err != nil {
 		_ = r.Close() // returns the same error
-		return err
+		return fmt.Errorf("kv/pebble: %w", err)
 	}
 	if p.keep(r) {
 		return nil
@@ -95,33 +134,60 @@ func (p *pool) put(r *reader) error {
 }
 
 func (p *pool) keep(r *reader) bool {
-	s := &p.shards[rand.Uint32N(uint32(len(p.shards)))]
+	s := &p.shards[rand.IntN(len(p.shards))]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// advance changes the generation before it empties the shard, so a reader
 	// that passes here is either current or about to be closed by advance.
-	if r.generation != p.generation.Load() || len(s.idle) >= maxIdle {
+	if r.generation != p.generation.Load() || len(s.stack) >= maxIdle {
 		return false
 	}
-	s.idle = append(s.idle, r)
+	s.stack = append(s.stack, r)
+	s.idle.Store(int32(len(s.stack)))
 	return true
 }
 
-// advance begins a new generation and closes the idle readers of the old one.
+// advance begins a new generation, which sees everything applied so far.
 func (p *pool) advance() error {
+	p.mu.Lock()
+	old := p.snapshot
+	p.snapshot = p.db.NewSnapshot()
 	p.generation.Add(1)
-	var first error
+	p.mu.Unlock()
+	return p.drop(old)
+}
+
+// close ends the last generation. No reads may follow.
+func (p *pool) close() error {
+	p.mu.Lock()
+	old := p.snapshot
+	p.snapshot = nil
+	p.generation.Add(1)
+	p.mu.Unlock()
+	return p.drop(old)
+}
+
+// drop closes what is left of an ended generation.
+func (p *pool) drop(old *lsm.Snapshot) error {
+	first := old.Close()
 	for i := range p.shards {
-		s := &p.shards[i]
-		s.mu.Lock()
-		for j, r := range s.idle {
-			if err := r.Close(); err != nil && first == nil {
-				first = err
-			}
-			s.idle[j] = nil
+		if err := p.shards[i].clear(); err != nil && first == nil {
+			first = err
 		}
-		s.idle = s.idle[:0]
-		s.mu.Unlock()
 	}
+	return first
+}
+
+func (s *shard) clear() (first error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, r := range s.stack {
+		if err := r.Close(); err != nil && first == nil {
+			first = err
+		}
+		s.stack[i] = nil
+	}
+	s.stack = s.stack[:0]
+	s.idle.Store(0)
 	return first
 }

@@ -65,7 +65,7 @@ type Store struct {
 	guard    *guard
 	bulk     bool
 	closed   atomic.Bool
-	pointers sync.Mutex // serializes CompareAndSet
+	pointers sync.Mutex // held while pointers change, from comparing to setting
 
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
@@ -137,7 +137,7 @@ func (s *Store) Close() error {
 	}
 	s.stop()
 	s.stopped.Wait()
-	errs := []error{s.pool.advance()}
+	errs := []error{s.pool.close()}
 	if s.bulk {
 		errs = append(errs, s.guard.run(s.db.Flush))
 	}

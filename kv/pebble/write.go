@@ -24,11 +24,20 @@ func (s *Store) Write(ctx context.Context, kb kv.Batch) error {
 	if b.rows == 0 || b.err != nil || !b.reopen() {
 		return b.err
 	}
-	// An abandoned commit may still use the Pebble batch, so give it away.
+	if b.sets {
+		s.pointers.Lock()
+		defer s.pointers.Unlock()
+	}
+	return s.apply(b)
+}
+
+// apply commits a batch and makes it visible.
+func (s *Store) apply(b *batch) error {
 	taken := b.b
 	b.written = taken.Repr()
 	err := s.guard.run(func() error { return s.db.Apply(taken, lsm.NoSync) })
 	if err != nil {
+		// The commit may still go on within Pebble: leave it what it works on.
 		b.written = bytes.Clone(b.written)
 		b.b = newLSMBatch(s.db)
 		return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
@@ -71,9 +80,9 @@ func (s *Store) CompareAndSet(ctx context.Context, name string, old, value []byt
 	case old == nil || !bytes.Equal(now, old):
 		return kv.ErrConflict
 	}
-	b := s.NewBatch()
+	b := s.newBatch()
 	b.SetPointer(name, value)
-	if err := s.Write(ctx, b); err != nil {
+	if err := s.apply(b); err != nil {
 		return err
 	}
 	return s.Sync(ctx)
