@@ -27,6 +27,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/lru"
 	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // format is the version of docs/format.md that this package reads and writes.
@@ -77,7 +78,7 @@ func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archiv
 		return nil, err
 	}
 	bare := *genesis
-	bare.Alloc = nil
+	bare.Alloc = types.GenesisAlloc{}
 	encoded, err := json.Marshal(&bare)
 	if err != nil {
 		return nil, fmt.Errorf("archive: encode genesis: %w", err)
