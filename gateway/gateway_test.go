@@ -1,0 +1,509 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ashlar/account"
+	"ashlar/gateway"
+	"ashlar/jsonrpc"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+const goodKey = "0123456789abcdef0123456789abcdef"
+
+// oneKey is a Keys that knows goodKey.
+type oneKey struct{}
+
+func (oneKey) Check(key string) (account.ID, bool) { return account.ID{1}, key == goodKey }
+
+// logBuffer is a log that may be written and read at once.
+type logBuffer struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// network is one whose test_name tells its name.
+func network(name string, hosts ...string) gateway.Network {
+	constant := func(result string) jsonrpc.Method {
+		return func(_ context.Context, _, out []byte) ([]byte, error) { return append(out, result...), nil }
+	}
+	return gateway.Network{Name: name, Hosts: hosts, Methods: jsonrpc.Methods{
+		"test_name":  constant(`"` + name + `"`),
+		"test_large": constant(`"` + strings.Repeat("0123456789abcdef", 1000) + `"`),
+		"test_echo": func(_ context.Context, params, out []byte) ([]byte, error) {
+			return append(out, params...), nil
+		},
+		"test_panic": func(context.Context, []byte, []byte) ([]byte, error) { panic("a bug") },
+		"test_fail":  func(_ context.Context, _, out []byte) ([]byte, error) { return out, errors.New("a failure") },
+		"test_wait": func(ctx context.Context, _, out []byte) ([]byte, error) {
+			<-ctx.Done()
+			return out, ctx.Err()
+		},
+	}}
+}
+
+// running is a server under test.
+type running struct {
+	t    *testing.T
+	url  string
+	log  *logBuffer
+	stop func() error // stops it, waits for its end and returns what Run returned
+}
+
+func start(t *testing.T, config gateway.Config, drain time.Duration) *running {
+	t.Helper()
+	log := new(logBuffer)
+	config.Keys = oneKey{}
+	config.Log = slog.New(slog.NewTextHandler(log, nil))
+	handler, err := gateway.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	server, err := gateway.Listen(ctx, "127.0.0.1:0", handler, drain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	stop := sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() {
+		_ = stop()
+		if strings.Contains(log.String(), goodKey) {
+			t.Errorf("the key is in the log: %s", log)
+		}
+	})
+	return &running{t, "http://" + server.Addr().String(), log, stop}
+}
+
+// client asks for no compression by itself, and follows nothing.
+var client = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8}}
+
+// ask sends a request. Of its headers, Host is the request's host.
+func (s *running) ask(method, path, body string, headers ...string) (*http.Response, string) {
+	s.t.Helper()
+	request, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
+			request.Host = headers[i+1]
+		}
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return response, string(answer)
+}
+
+// post sends a JSON-RPC request with the good key.
+func (s *running) post(body string, headers ...string) (*http.Response, string) {
+	s.t.Helper()
+	return s.ask("POST", "/v3/"+goodKey, body, append([]string{"Content-Type", "application/json"}, headers...)...)
+}
+
+func call(method string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":[]}`, method)
+}
+
+func refusal(message string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":%q}}`, message)
+}
+
+func TestStatusAndBody(t *testing.T) {
+	const (
+		wrongMethod = "method not allowed: expected POST with a JSON-RPC request as its body"
+		wrongPath   = "no such path: expected POST /v3/<key> or /<network>/v3/<key>"
+		wrongType   = "invalid content type: expected application/json"
+		noNetwork   = "no such network: expected the host or the path of one that is served here"
+		name        = `{"jsonrpc":"2.0","id":1,"result":"alpha"}`
+	)
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha", "alpha.test"), network("beta")}, BodyBytes: 1000}, 0)
+	cases := []struct {
+		name, method, path, contentType, body string
+		status                                int
+		answer                                string
+	}{
+		{"by path", "POST", "/alpha/v3/" + goodKey, "application/json", call("test_name"), 200, name},
+		{"final slash", "POST", "/alpha/v3/" + goodKey + "/", "application/json", call("test_name"), 200, name},
+		{"charset", "POST", "/alpha/v3/" + goodKey, "Application/JSON; charset=utf-8", call("test_name"), 200, name},
+		{"older type", "POST", "/alpha/v3/" + goodKey, "application/json-rpc", call("test_name"), 200, name},
+		{"notification", "POST", "/alpha/v3/" + goodKey, "application/json", `{"jsonrpc":"2.0","method":"test_name"}`, 200, ""},
+		{"broken JSON", "POST", "/alpha/v3/" + goodKey, "application/json", `{`, 200,
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error","data":"at the end: expected a member's name in quotes"}}`},
+		{"empty body", "POST", "/alpha/v3/" + goodKey, "application/json", ``, 200,
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error","data":"at the end: expected a value"}}`},
+		{"nested too deep", "POST", "/alpha/v3/" + goodKey, "application/json", strings.Repeat("[", 500), 200,
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request","data":"at byte 64: expected at most 64 levels of arrays and objects"}}`},
+		{"no type", "POST", "/alpha/v3/" + goodKey, "", call("test_name"), 415, refusal(wrongType)},
+		{"other type", "POST", "/alpha/v3/" + goodKey, "text/plain", call("test_name"), 415, refusal(wrongType)},
+		{"no key", "POST", "/alpha/v3/", "application/json", call("test_name"), 401, refusal("project id required in the url")},
+		{"nor slash", "POST", "/alpha/v3", "application/json", call("test_name"), 401, refusal("project id required in the url")},
+		{"wrong key", "POST", "/alpha/v3/" + goodKey[1:], "application/json", call("test_name"), 401, refusal("invalid project id")},
+		{"GET", "GET", "/alpha/v3/" + goodKey, "", "", 405, refusal(wrongMethod)},
+		{"PUT", "PUT", "/alpha/v3/" + goodKey, "application/json", call("test_name"), 405, refusal(wrongMethod)},
+		{"unknown network", "POST", "/gamma/v3/" + goodKey, "application/json", call("test_name"), 404, refusal(noNetwork)},
+		{"unknown host", "POST", "/v3/" + goodKey, "application/json", call("test_name"), 404, refusal(noNetwork)},
+		{"root", "GET", "/", "", "", 404, refusal(wrongPath)},
+		{"longer path", "POST", "/alpha/v3/" + goodKey + "/more", "application/json", call("test_name"), 404, refusal(wrongPath)},
+		{"other version", "POST", "/alpha/v30/" + goodKey, "application/json", call("test_name"), 404, refusal(wrongPath)},
+		{"health", "GET", "/healthz", "", "", 200, "ok\n"},
+		{"readiness", "GET", "/readyz", "", "", 200, "ready\n"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var headers []string
+			if c.contentType != "" {
+				headers = []string{"Content-Type", c.contentType}
+			}
+			response, answer := s.ask(c.method, c.path, c.body, headers...)
+			if response.StatusCode != c.status || answer != c.answer {
+				t.Errorf("got  %d %s\nwant %d %s", response.StatusCode, answer, c.status, c.answer)
+			}
+			if response.ContentLength != int64(len(c.answer)) {
+				t.Errorf("Content-Length %d, expected %d", response.ContentLength, len(c.answer))
+			}
+			if allow := response.Header.Get("Allow"); (c.status == 405) != (allow == "POST, OPTIONS") {
+				t.Errorf("Allow: %q", allow)
+			}
+		})
+	}
+}
+
+func TestNetworkByHost(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{
+		network("alpha", "alpha.test", "127.0.0.1"), network("beta", "beta.test", "[::1]"),
+	}}, 0)
+	for host, want := range map[string]string{
+		"alpha.test": "alpha", "ALPHA.Test:8545": "alpha", "alpha.test.": "alpha", "127.0.0.1:1": "alpha",
+		"beta.test": "beta", "[::1]:8545": "beta", "[::1]": "beta",
+		"sub.alpha.test": "", "alpha.test.other": "", "other": "",
+	} {
+		response, answer := s.post(call("test_name"), "Host", host)
+		if want == "" && response.StatusCode == 404 && !strings.Contains(answer, "alpha") {
+			continue
+		}
+		if want == "" || !strings.Contains(answer, `"result":"`+want+`"`) {
+			t.Errorf("host %s: %d %s, expected network %q", host, response.StatusCode, answer, want)
+		}
+	}
+	alone := start(t, gateway.Config{Networks: []gateway.Network{network("alpha", "alpha.test")}}, 0)
+	if _, answer := alone.post(call("test_name"), "Host", "any.host"); !strings.Contains(answer, `"alpha"`) {
+		t.Errorf("the only network does not answer at any host: %s", answer)
+	}
+}
+
+func TestNewRefusesWrongNetworks(t *testing.T) {
+	for want, networks := range map[string][]gateway.Network{
+		"cannot be a network's name": {network("v3")},
+		"expected lower-case":        {network("A b")},
+		"two networks are named":     {network("a"), network("a")},
+		"is another network's too":   {network("a", "x.test"), network("b", "x.test")},
+		"is no host":                 {network("a", "https://x.test")},
+		"without scheme and port":    {network("a", "x.test:80")},
+	} {
+		if _, err := gateway.New(gateway.Config{Networks: networks, Keys: oneKey{}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, expected %q in it", err, want)
+		}
+	}
+}
+
+// padded is a call of exactly n bytes.
+func padded(n int) string {
+	request := call("test_name")
+	return request + strings.Repeat(" ", n-len(request))
+}
+
+func zipped(t *testing.T, text string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestBodyLimit(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, BodyBytes: 100_000}, 0)
+	cases := []struct {
+		name, body, encoding string
+		status               int
+	}{
+		{"at the limit", padded(100_000), "", 200},
+		{"one byte over", padded(100_001), "", 413},
+		{"compressed", zipped(t, padded(1000)), "gzip", 200},
+		{"compressed, at the limit", zipped(t, padded(100_000)), "GZIP", 200},
+		{"compressed, one byte over", zipped(t, padded(100_001)), "gzip", 413},
+		{"a bomb", zipped(t, strings.Repeat(" ", 50_000_000)), "gzip", 413},
+		{"named identity", padded(1000), "identity", 200},
+		{"not what it says", padded(1000), "gzip", 400},
+		{"cut off", zipped(t, padded(1000))[:50], "gzip", 400},
+		{"unknown encoding", padded(1000), "br", 415},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			response, answer := s.post(c.body, "Content-Encoding", c.encoding)
+			if response.StatusCode != c.status {
+				t.Errorf("%d %s, expected %d", response.StatusCode, answer, c.status)
+			}
+			if ok := strings.Contains(answer, `"result":"alpha"`); ok != (c.status == 200) {
+				t.Errorf("answer %s", answer)
+			}
+		})
+	}
+	t.Run("of unknown length", func(t *testing.T) {
+		for n, status := range map[int]int{100_000: 200, 100_001: 413} {
+			body := struct{ io.Reader }{strings.NewReader(padded(n))}
+			response, err := client.Post(s.url+"/v3/"+goodKey, "application/json", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, response.Body); err != nil {
+				t.Error(err)
+			}
+			if response.Body.Close(); response.StatusCode != status {
+				t.Errorf("%d bytes: %d, expected %d", n, response.StatusCode, status)
+			}
+		}
+	})
+}
+
+func TestGzipAnswers(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}}, 0)
+	_, plain := s.post(call("test_large"))
+	for accept, want := range map[string]bool{
+		"gzip": true, "deflate, GZIP;q=0.5": true, "br;q=1.0, gzip; q=1.0": true,
+		"gzip;q=0": false, "gzip; q=0.000": false, "br": false, "": false, "*": false, "gzipped": false,
+	} {
+		response, answer := s.post(call("test_large"), "Accept-Encoding", accept)
+		if response.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("Accept-Encoding %q: Vary is %q", accept, response.Header.Get("Vary"))
+		}
+		if got := response.Header.Get("Content-Encoding") == "gzip"; got != want {
+			t.Errorf("Accept-Encoding %q: compressed %t, expected %t", accept, got, want)
+			continue
+		}
+		if want {
+			if response.ContentLength != int64(len(answer)) || len(answer) >= len(plain) {
+				t.Errorf("Content-Length %d for %d bytes, plain %d", response.ContentLength, len(answer), len(plain))
+			}
+			z, err := gzip.NewReader(strings.NewReader(answer))
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := io.ReadAll(z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer = string(raw)
+		}
+		if answer != plain {
+			t.Errorf("Accept-Encoding %q: another answer than the plain one", accept)
+		}
+	}
+	if response, answer := s.post(call("test_name"), "Accept-Encoding", "gzip"); response.Header.Get("Content-Encoding") != "" {
+		t.Errorf("a short answer is compressed: %q", answer)
+	}
+}
+
+func TestCrossOrigin(t *testing.T) {
+	open := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Origins: []string{gateway.AnyOrigin}}, 0)
+	response, _ := open.ask("OPTIONS", "/v3/"+goodKey, "", "Origin", "https://wallet.test",
+		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,x-more")
+	for header, want := range map[string]string{
+		"Access-Control-Allow-Origin":  "*",
+		"Access-Control-Allow-Methods": "POST, OPTIONS",
+		"Access-Control-Allow-Headers": "content-type,x-more",
+		"Access-Control-Max-Age":       "86400",
+	} {
+		if got := response.Header.Get(header); got != want {
+			t.Errorf("preflight: %s is %q, expected %q", header, got, want)
+		}
+	}
+	if response.StatusCode != 204 {
+		t.Errorf("preflight: %s", response.Status)
+	}
+	// A page must be able to read refusals as well.
+	if response, _ := open.ask("POST", "/v3/", call("test_name"), "Origin", "https://wallet.test"); response.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("a refusal: headers %v", response.Header)
+	}
+
+	listed := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Origins: []string{"https://a.test"}}, 0)
+	for origin, want := range map[string]string{"https://a.test": "https://a.test", "https://b.test": ""} {
+		response, answer := listed.post(call("test_name"), "Origin", origin)
+		if got := response.Header.Get("Access-Control-Allow-Origin"); got != want || !strings.Contains(answer, "alpha") {
+			t.Errorf("origin %s: allowed %q, answer %s", origin, got, answer)
+		}
+	}
+}
+
+func TestNotReadyIsLoggedNotShown(t *testing.T) {
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{network("alpha")},
+		Ready:    func(context.Context) error { return errors.New("the disk is full") },
+	}, 0)
+	response, answer := s.ask("GET", "/readyz", "")
+	if response.StatusCode != 503 || answer != "not ready\n" || !strings.Contains(s.log.String(), "the disk is full") {
+		t.Errorf("%d %q, log %s", response.StatusCode, answer, s.log)
+	}
+}
+
+// TestLog also relies on start's check that no log holds the key.
+func TestLog(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("beta"), network("alpha", "127.0.0.1")}}, 0)
+	for _, method := range []string{"test_panic", "test_fail", "test_name", "unknown"} {
+		s.post(call(method))
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	log := s.log.String()
+	for _, want := range []string{
+		"msg=serving address=" + strings.TrimPrefix(s.url, "http://") + ` networks="[alpha beta]"`,
+		`msg="a method panicked" method=test_panic panic="a bug"`,
+		`msg="a method failed" method=test_fail error="a failure"`,
+		`msg="stopped serving"`,
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("not in the log: %s", want)
+		}
+	}
+	if n := strings.Count(log, "\n"); n != 4 {
+		t.Errorf("%d lines, expected 4: %s", n, log)
+	}
+}
+
+func TestRequestTime(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, RequestTime: 10 * time.Millisecond}, 0)
+	if _, answer := s.post(call("test_wait")); !strings.Contains(answer, `{"code":-32002,"message":"request timed out"}`) {
+		t.Errorf("got %s", answer)
+	}
+}
+
+// inFlight starts a request whose method tells on begun that it runs.
+func inFlight(s *running) (answer chan string) {
+	answer = make(chan string, 1)
+	go func() {
+		response, err := client.Post(s.url+"/v3/"+goodKey, "application/json", strings.NewReader(call("test_held")))
+		if err != nil {
+			answer <- "no answer"
+			return
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		answer <- string(body)
+	}()
+	return answer
+}
+
+func TestStopAnswersWhatIsUnderWay(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	n := network("alpha")
+	n.Methods["test_held"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+		close(begun)
+		<-release
+		return append(out, `"late"`...), nil
+	}
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}}, time.Minute)
+	answer := inFlight(s)
+	<-begun
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.stop() }()
+	for { // until no more connections are taken
+		if response, err := http.Get(s.url + "/healthz"); err != nil {
+			break
+		} else if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	select {
+	case err := <-stopped:
+		t.Fatalf("stopped with a request under way: %v", err)
+	default:
+	}
+	close(release)
+	if got := <-answer; got != `{"jsonrpc":"2.0","id":1,"result":"late"}` {
+		t.Errorf("got %s", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStopCutsOffAfterTheDrainTime(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan struct{})
+	n := network("alpha")
+	n.Methods["test_held"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+		close(begun)
+		<-ctx.Done()
+		time.Sleep(20 * time.Millisecond)
+		close(ended)
+		return out, ctx.Err()
+	}
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, RequestTime: time.Hour}, 10*time.Millisecond)
+	answer := inFlight(s)
+	<-begun
+	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "still under way after 10ms") {
+		t.Errorf("error %v", err)
+	}
+	select {
+	case <-ended:
+	default:
+		t.Error("Run has returned while a method was running")
+	}
+	<-answer
+}
+
+func TestManyRequestsOnFewConnections(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}}, 0)
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for i := range 50 {
+				id := fmt.Sprint(worker*1000 + i)
+				_, answer := s.post(`{"jsonrpc":"2.0","id":` + id + `,"method":"test_echo","params":["` + strings.Repeat(id, i) + `"]}`)
+				if want := `{"jsonrpc":"2.0","id":` + id + `,"result":["` + strings.Repeat(id, i) + `"]}`; answer != want {
+					t.Errorf("got %s, expected %s", answer, want)
+				}
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"ashlar/jsonrpc"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// minGzip is the shortest answer, in bytes, that is worth compressing: what fits
+// into one packet is sent no faster for being smaller.
+const minGzip = 1024
+
+// compressor makes the gzip form of answers.
+type compressor struct {
+	writers sync.Pool // of *gzip.Writer
+}
+
+// sliceWriter is an io.Writer that appends to a slice.
+type sliceWriter []byte
+
+func (w *sliceWriter) Write(p []byte) (int, error) {
+	*w = append(*w, p...)
+	return len(p), nil
+}
+
+// compress appends the gzip form of data to out. The fastest level makes JSON a
+// fifth or less of its size; higher ones gain little and cost several times as much.
+func (c *compressor) compress(data, out []byte) []byte {
+	to := (*sliceWriter)(&out)
+	z, ok := c.writers.Get().(*gzip.Writer)
+	if ok {
+		z.Reset(to)
+	} else {
+		z, _ = gzip.NewWriterLevel(to, gzip.BestSpeed) // fails only for levels that do not exist
+	}
+	_, _ = z.Write(data) // writing to memory does not fail
+	_ = z.Close()
+	c.writers.Put(z)
+	return out
+}
+
+// acceptsGzip says whether an Accept-Encoding header allows gzip by name.
+func acceptsGzip(header string) bool {
+	for len(header) > 0 {
+		var coding string
+		coding, header, _ = strings.Cut(header, ",")
+		name, weight, _ := strings.Cut(coding, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		weight = strings.ReplaceAll(weight, " ", "")
+		if q, ok := strings.CutPrefix(strings.ToLower(weight), "q="); ok {
+			value, err := strconv.ParseFloat(q, 64)
+			return err == nil && value > 0
+		}
+		return true
+	}
+	return false
+}
+
+// jsonType is the value of every answer's Content-Type, made once: net/http only
+// reads it.
+var jsonType = []string{"application/json"}
+
+// reply writes a whole answer. What cannot be written has no reader any more, so
+// errors of writing are not looked at.
+func reply(w http.ResponseWriter, status int, body []byte) {
+	header := w.Header()
+	header["Content-Type"] = jsonType
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if status != http.StatusOK {
+		w.WriteHeader(status)
+	}
+	_, _ = w.Write(body)
+}
+
+// refuse answers what is wrong with an HTTP request, in the form in which every
+// client of JSON-RPC looks for an error.
+func refuse(w http.ResponseWriter, status int, message string) {
+	reply(w, status, jsonrpc.AppendError(nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}))
+}

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// DefaultDrainTime is how long a Server that is to stop waits for requests under
+// way, where nothing else is set.
+const DefaultDrainTime = 20 * time.Second
+
+const (
+	headerTime     = 10 * time.Second  // to send a request's headers
+	bodyTime       = 60 * time.Second  // to send all of a request
+	writeTime      = 120 * time.Second // to take an answer, on top of the time to make it
+	idleTime       = 120 * time.Second // between two requests of a connection
+	maxHeaderBytes = 64 << 10
+)
+
+// Server serves a Handler on a listener.
+type Server struct {
+	handler  *Handler
+	listener net.Listener
+	drain    time.Duration
+
+	// running is held for reading by each request under way. Shutting down is not
+	// enough to know of their end where they outlast the drain time.
+	running sync.RWMutex
+	stopped bool // guarded by running: no request may begin
+}
+
+// Listen opens a TCP address, such as 127.0.0.1:8545, for h. drain bounds how long
+// Run waits for requests under way before it cuts them off; 0: DefaultDrainTime.
+// Unless Run is called the server must be closed.
+func Listen(ctx context.Context, address string, h *Handler, drain time.Duration) (*Server, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	if drain == 0 {
+		drain = DefaultDrainTime
+	}
+	return &Server{handler: h, listener: listener, drain: drain}, nil
+}
+
+// Addr is the address that is listened on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Close closes the listener of a server that was never run.
+func (s *Server) Close() error { return s.listener.Close() }
+
+// Run serves until ctx is done. Then it takes no more requests, and returns when all
+// under way have been answered, or have been cut off after the drain time, which
+// is an error. When it returns no method is running any more. It must be called
+// at most once.
+func (s *Server) Run(ctx context.Context) error {
+	log := s.handler.log
+	// Requests go on while ctx is done, until the drain time is over.
+	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
+	defer cutOff()
+	server := &http.Server{
+		Handler:           s,
+		BaseContext:       func(net.Listener) context.Context { return base },
+		ReadHeaderTimeout: headerTime,
+		ReadTimeout:       bodyTime,
+		WriteTimeout:      s.handler.requestTime + writeTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	log.Info("serving", "address", s.Addr().String(), "networks", s.handler.networks.names())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(s.listener) }()
+	var err error
+	select {
+	case err = <-served:
+		err = fmt.Errorf("gateway: serve %s: %w", s.Addr(), err)
+		err = errors.Join(err, server.Close())
+	case <-ctx.Done():
+		err = s.shutdown(ctx, server)
+		<-served
+	}
+	cutOff()
+	s.running.Lock() // waits for every request that is still under way
+	s.stopped = true
+	s.running.Unlock()
+	log.Info("stopped serving", "address", s.Addr().String())
+	return err
+}
+
+// shutdown lets requests end, but for no longer than the drain time.
+func (s *Server) shutdown(ctx context.Context, server *http.Server) error {
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
+	defer cancel()
+	err := server.Shutdown(drain)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(fmt.Errorf("gateway: requests were still under way after %v and were cut off", s.drain), server.Close())
+	}
+	return err
+}
+
+// ServeHTTP implements http.Handler: the Handler's, counted.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.running.RLock()
+	defer s.running.RUnlock()
+	if s.stopped {
+		refuse(w, http.StatusServiceUnavailable, "the server is stopping")
+		return
+	}
+	s.handler.ServeHTTP(w, r)
+}
