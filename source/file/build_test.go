@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"io"
 	"math/big"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -191,22 +189,33 @@ func encodeEra1(tb testing.TB, blocks []*types.Block) []byte {
 	return a.end()
 }
 
-// readAll writes data to a file and reads its blocks back, until an error or the end.
+// memory is an input that is no file.
+type memory struct{ *bytes.Reader }
+
+func (memory) Close() error { return nil }
+
+// readAll reads the blocks of a file with this content, until an error or the end.
 func readAll(tb testing.TB, data []byte) ([]*types.Block, error) {
 	tb.Helper()
-	path := filepath.Join(tb.TempDir(), "blocks")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		tb.Fatal(err)
+	f, err := open("memory", memory{bytes.NewReader(data)}, int64(len(data)))
+	if err != nil {
+		return nil, err
 	}
-	return readPath(tb, path)
+	return drain(tb, f)
 }
 
-func readPath(tb testing.TB, path string) (blocks []*types.Block, err error) {
+func readPath(tb testing.TB, path string) ([]*types.Block, error) {
 	tb.Helper()
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
+	return drain(tb, f)
+}
+
+// drain reads a file to its end and closes it, and watches its progress.
+func drain(tb testing.TB, f *File) (blocks []*types.Block, err error) {
+	tb.Helper()
 	defer f.Close()
 	var last int64
 	for {

@@ -27,7 +27,7 @@ import (
 const maxBlockSize = 128 << 20
 
 // readBufferSize is how much of an export is read at a time.
-const readBufferSize = 1 << 20
+const readBufferSize = 128 << 10
 
 // decoder is what each format implements: the next block, or io.EOF. Its other
 // errors are of type *Error, without the path.
@@ -35,11 +35,18 @@ type decoder interface {
 	next() (*types.Block, error)
 }
 
+// input is what a file is read through: from its beginning on, or at places.
+type input interface {
+	io.Reader
+	io.ReaderAt
+	io.Closer
+}
+
 // File is a file of blocks, open for reading from its beginning to its end. Next
 // and Close belong to one goroutine; Progress may be called from any.
 type File struct {
 	path  string
-	file  *os.File
+	in    input
 	size  int64
 	read  atomic.Int64
 	from  decoder
@@ -53,9 +60,22 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chain file: %w", err)
 	}
-	f := &File{path: path, file: osFile}
-	if err := f.recognize(); err != nil {
+	info, err := osFile.Stat()
+	if err == nil && info.IsDir() {
+		err = errors.New("is a folder; want a file of blocks")
+	}
+	if err != nil {
 		osFile.Close()
+		return nil, fmt.Errorf("chain file %s: %w", path, err)
+	}
+	return open(path, osFile, info.Size())
+}
+
+// open begins to read an input of that many bytes, which it then owns.
+func open(path string, in input, size int64) (*File, error) {
+	f := &File{path: path, in: in, size: size}
+	if err := f.recognize(); err != nil {
+		in.Close()
 		return nil, f.named(err)
 	}
 	return f, nil
@@ -87,28 +107,19 @@ func (f *File) Close() error {
 	if f.ended == nil {
 		f.ended = fmt.Errorf("%s: %w", f.path, os.ErrClosed)
 	}
-	return f.file.Close()
+	return f.in.Close()
 }
 
 // recognize looks at the first bytes and sets the decoder for them.
 func (f *File) recognize() error {
-	info, err := f.file.Stat()
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		return errors.New("is a folder; want a file of blocks")
-	}
-	f.size = info.Size()
-
 	var magic [2]byte
-	switch n, err := f.file.ReadAt(magic[:], 0); {
+	switch n, err := f.in.ReadAt(magic[:], 0); {
 	case n == 0 && err == io.EOF:
 		return errors.New("is empty; want an RLP chain export (plain or gzip) or an era1 archive")
 	case err != nil && err != io.EOF:
 		return err
 	}
-	switch counted := (&countingReader{f.file, &f.read}); {
+	switch counted := (&countingReader{f.in, &f.read}); {
 	case bytes.Equal(magic[:], []byte{0x1f, 0x8b}):
 		unzipped, err := gzip.NewReader(bufio.NewReaderSize(counted, readBufferSize))
 		if err != nil {
@@ -116,8 +127,11 @@ func (f *File) recognize() error {
 		}
 		f.from = &export{in: bufio.NewReaderSize(unzipped, readBufferSize), zipped: true}
 	case bytes.Equal(magic[:], []byte{'e', '2'}):
-		f.from, err = openEra1(f.file, f.size, &f.read)
-		return err
+		archive, err := openEra1(f.in, f.size, &f.read)
+		if err != nil {
+			return err
+		}
+		f.from = archive
 	case magic[0] >= rlpList:
 		f.from = &export{in: bufio.NewReaderSize(counted, readBufferSize), size: f.size}
 	default:

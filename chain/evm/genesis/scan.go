@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -44,7 +46,7 @@ type field struct {
 type scanner struct {
 	data  []byte
 	json  *json.Decoder
-	lines map[string]int // of the members of the file and of its config
+	lines map[string]int // of all members but those of alloc
 }
 
 func scan(data []byte, file rule) (*scanner, error) {
@@ -77,12 +79,23 @@ func (s *scanner) token() (json.Token, error) {
 
 // fault is an error at the token that was read last.
 func (s *scanner) fault(path string, err error) error {
-	return &FieldError{Path: path, Line: 1 + bytes.Count(s.data[:s.json.InputOffset()], []byte("\n")), Err: err}
+	return &FieldError{Path: path, Line: s.line(), Err: err}
 }
 
-// at is an error in a field that has been passed already.
+// at is an error in a field that has been passed already, or is absent: then the
+// line is that of the object that should have it.
 func (s *scanner) at(path string, format string, args ...any) error {
-	return &FieldError{Path: path, Line: s.lines[path], Err: fmt.Errorf(format, args...)}
+	line, owner := s.lines[path], path
+	for i := strings.LastIndexByte(owner, '.'); line == 0 && i > 0; i = strings.LastIndexByte(owner, '.') {
+		owner = owner[:i]
+		line = s.lines[owner]
+	}
+	return &FieldError{Path: path, Line: line, Err: fmt.Errorf(format, args...)}
+}
+
+// line is that of the token that was read last.
+func (s *scanner) line() int {
+	return 1 + bytes.Count(s.data[:s.json.InputOffset()], []byte("\n"))
 }
 
 // object accepts an object with these members and no others. A member that is
@@ -100,8 +113,8 @@ func object(fields map[string]field) rule {
 				return s.fault(member, errors.New("given twice"))
 			}
 			seen[strings.ToLower(name)] = true
-			if strings.Count(member, ".") <= 2 && !strings.HasPrefix(member, "alloc[") {
-				s.lines[member] = 1 + bytes.Count(s.data[:s.json.InputOffset()], []byte("\n"))
+			if !strings.Contains(member, "[") {
+				s.lines[member] = s.line()
 			}
 			value, err := s.token()
 			if err != nil {
@@ -118,8 +131,8 @@ func object(fields map[string]field) rule {
 		if err != nil {
 			return err
 		}
-		for name, f := range fields {
-			if f.required && !seen[strings.ToLower(name)] {
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if fields[name].required && !seen[strings.ToLower(name)] {
 				return s.fault(join(path, name), errors.New("is missing"))
 			}
 		}
