@@ -25,8 +25,9 @@ const maxHeaderSize = 1 << 20
 //
 // openEra1 goes through all of it but the bodies and receipts, so that no block
 // is returned of a file whose headers are not those that its accumulator stands
-// for. (That takes some 60 ms for a full file, less than 1% of executing it.) The
-// bodies are tied to the headers by their roots, which execution checks.
+// for. That takes a fraction of a second for a full file, little beside executing
+// its blocks. The bodies are tied to the headers by their roots, which execution
+// checks.
 type era1 struct {
 	store  *e2store
 	read   *atomic.Int64
