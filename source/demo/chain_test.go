@@ -73,7 +73,7 @@ func TestDefaultChain(t *testing.T) {
 }
 
 func TestChainIsDeterministic(t *testing.T) {
-	a, b := build(t, demo.Dense(40), 25), build(t, demo.Dense(40), 25)
+	a, b := build(t, demo.Dense(40), 12), build(t, demo.Dense(40), 12)
 	if a.builder.Head().Hash() != b.builder.Head().Hash() {
 		t.Errorf("the same network twice has heads %s and %s", a.builder.Head().Hash(), b.builder.Head().Hash())
 	}
@@ -86,7 +86,7 @@ func TestOtherConfigurations(t *testing.T) {
 	crowded.MeanTransactions = 200 // more than fit
 	for name, config := range map[string]demo.Config{"least": least, "crowded": crowded, "dense": demo.Dense(60)} {
 		t.Run(name, func(t *testing.T) {
-			c := build(t, config, 30)
+			c := build(t, config, 15)
 			c.testOutcomes(t)
 		})
 	}
