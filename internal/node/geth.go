@@ -43,7 +43,7 @@ type Geth struct {
 
 func (g Geth) common() []string {
 	args := []string{"--datadir", g.Data, "--state.scheme", string(g.Scheme), "--gcmode", "archive",
-		"--history.transactions", "0", "--history.logs", "0", "--ipcdisable"}
+		"--history.transactions", "0", "--history.logs", "0"}
 	if g.Scheme == PathScheme {
 		args = append(args, "--history.state", "0")
 	}
@@ -78,7 +78,7 @@ func (g Geth) Serve(ctx context.Context, gasCap uint64) (*Process, *Client, erro
 	}
 	_, port, _ := net.SplitHostPort(addr)
 	_, enginePort, _ := net.SplitHostPort(engine)
-	args := append(g.common(), "--nodiscover", "--maxpeers", "0", "--port", "0", "--nat", "none",
+	args := append(g.common(), "--ipcdisable", "--nodiscover", "--maxpeers", "0", "--port", "0", "--nat", "none",
 		"--authrpc.addr", "127.0.0.1", "--authrpc.port", enginePort,
 		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,debug,rpc")
 	if gasCap > 0 {

@@ -1,0 +1,110 @@
+package differential
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ashlar/internal/jsondiff"
+)
+
+// answer is one server's answer, decoded and in a form that can be compared.
+type answer struct {
+	raw    []byte
+	result any
+	err    map[string]any // nil for a result
+}
+
+func parse(method string, raw []byte) (answer, error) {
+	v, err := jsondiff.Decode(raw)
+	if err != nil {
+		return answer{}, fmt.Errorf("not JSON: %w: %.200q", err, raw)
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return answer{}, fmt.Errorf("not an object: %.200q", raw)
+	}
+	a := answer{raw: raw}
+	if failure, failed := object["error"]; failed {
+		if a.err, ok = failure.(map[string]any); !ok {
+			return answer{}, fmt.Errorf("the error is not an object: %.200q", raw)
+		}
+		return a, nil
+	}
+	if a.result, ok = object["result"]; !ok {
+		return answer{}, fmt.Errorf("neither result nor error: %.200q", raw)
+	}
+	a.result = normalize(method, a.result)
+	return a, nil
+}
+
+// code is the error's code, 0 for a result.
+func (a answer) code() int64 {
+	n, _ := a.err["code"].(json.Number)
+	code, _ := n.Int64()
+	return code
+}
+
+func (a answer) message() string {
+	m, _ := a.err["message"].(string)
+	return m
+}
+
+// differences compares everything that a client can read.
+func differences(a, b answer) []jsondiff.Difference {
+	if (a.err == nil) != (b.err == nil) {
+		return []jsondiff.Difference{{A: string(a.raw), B: string(b.raw)}}
+	}
+	if a.err != nil {
+		return jsondiff.Values(map[string]any{"error": a.err}, map[string]any{"error": b.err})
+	}
+	return jsondiff.Values(a.result, b.result)
+}
+
+// normalize removes what is not part of an answer's meaning: how a fraction is
+// written, and the order of an access list, which geth takes from a map.
+func normalize(method string, v any) any {
+	switch method {
+	case "eth_feeHistory":
+		return fractions(v)
+	case "eth_createAccessList":
+		object, _ := v.(map[string]any)
+		list, _ := object["accessList"].([]any)
+		for _, entry := range list {
+			entry, _ := entry.(map[string]any)
+			keys, _ := entry["storageKeys"].([]any)
+			slices.SortFunc(keys, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+		slices.SortFunc(list, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
+	return v
+}
+
+func fractions(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = fractions(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = fractions(e)
+		}
+	case json.Number:
+		if f, err := v.Float64(); err == nil {
+			return f
+		}
+	}
+	return v
+}
+
+// invalidArgument cuts the reason off a text about an argument: "invalid
+// argument 1" is left. It is empty for any other text.
+func invalidArgument(message string) string {
+	if head, _, ok := strings.Cut(message, ":"); ok && strings.HasPrefix(head, "invalid argument ") {
+		return head
+	}
+	return ""
+}

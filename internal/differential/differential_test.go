@@ -1,0 +1,230 @@
+package differential
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"ashlar/internal/jsondiff"
+	"ashlar/internal/node"
+	"ashlar/internal/sample"
+	"ashlar/internal/vectors"
+)
+
+var (
+	seed = flag.Uint64("seed", 1, "seed of the questions")
+	each = flag.Int("each", 60, "questions a kind and unit of weight; 60 make about 8,000")
+)
+
+const (
+	shownPerMethod = 3
+	askers         = 4
+)
+
+// TestAgainstGeth compares Ashlar with geth on one chain. ASHLAR_DIFFERENTIAL_URL
+// names another server to put in Ashlar's place, which is how the test itself is
+// checked; it must hold the chain in the folder that ASHLAR_DIFFERENTIAL_CHAIN names.
+func TestAgainstGeth(t *testing.T) {
+	bin, err := node.FindGeth()
+	if err != nil {
+		vectors.Missing(t, err.Error())
+	}
+	folder := os.Getenv("ASHLAR_DIFFERENTIAL_CHAIN")
+	if folder == "" {
+		folder = generateChain(t)
+	}
+	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
+	chain, err := sample.Read(genesis, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if chain.Head() < 500 {
+		t.Fatalf("the chain has %d blocks, want at least 500", chain.Head())
+	}
+	geth := serveGeth(t, bin, genesis, file, chain)
+	var ashlar *node.Client
+	if url := os.Getenv("ASHLAR_DIFFERENTIAL_URL"); url != "" {
+		ashlar = node.NewClient(url)
+	} else {
+		ashlar = serveAshlar(t, genesis, file)
+	}
+	if err := chain.Learn(t.Context(), geth); err != nil {
+		t.Fatal(err)
+	}
+	all := questions(&generator{rand.New(rand.NewPCG(*seed, 0)), chain}, *each)
+	report(t, all, ask(t, all, geth, ashlar))
+}
+
+// generateChain writes the chain of the demo's block builder.
+func generateChain(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "go", "run", "ashlar/bench/chaingen",
+		"-blocks", "600", "-txs", "25", "-seed", "3", "-out", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("bench/chaingen: %v\n%s", err, out)
+	}
+	return dir
+}
+
+func serveGeth(t *testing.T, bin, genesis, file string, chain *sample.Chain) *node.Client {
+	t.Helper()
+	g := node.Geth{Bin: bin, Data: t.TempDir(), Scheme: node.HashScheme}
+	if err := g.Init(t.Context(), genesis); err != nil {
+		t.Fatal(err)
+	}
+	p, err := g.Import(t.Context(), file)
+	awaitImport(t, p, err)
+	// The same cap as Ashlar's, so that code which looks at its gas sees the same.
+	p, client, err := g.Serve(t.Context(), 10*chain.Blocks[chain.Head()].GasLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return client
+}
+
+func serveAshlar(t *testing.T, genesis, file string) *node.Client {
+	t.Helper()
+	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test"}
+	p, err := a.Import(t.Context(), genesis, file)
+	awaitImport(t, p, err)
+	p, client, err := a.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return client
+}
+
+func awaitImport(t *testing.T, p *node.Process, err error) {
+	t.Helper()
+	if err == nil {
+		_, err = p.Wait()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// outcome is how the answers to one question compare.
+type outcome struct {
+	geth, ashlar answer
+	differences  []jsondiff.Difference
+}
+
+func ask(t *testing.T, all []question, geth, ashlar *node.Client) []outcome {
+	outcomes := make([]outcome, len(all))
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(askers)
+	for i, q := range all {
+		group.Go(func() error {
+			body, err := json.Marshal(struct {
+				Version string `json:"jsonrpc"`
+				ID      int    `json:"id"`
+				Method  string `json:"method"`
+				Params  any    `json:"params"`
+			}{"2.0", i, q.Method, q.Params})
+			if err != nil {
+				return err
+			}
+			_, rawG, errG := geth.Post(ctx, body)
+			_, rawA, errA := ashlar.Post(ctx, body)
+			if err := errors.Join(errG, errA); err != nil {
+				return fmt.Errorf("%s: %w", q, err)
+			}
+			o := &outcomes[i]
+			o.geth, errG = parse(q.Method, rawG)
+			o.ashlar, errA = parse(q.Method, rawA)
+			if err := errors.Join(errG, errA); err != nil {
+				o.differences = []jsondiff.Difference{{Path: err.Error(), A: string(rawG), B: string(rawA)}}
+				return nil
+			}
+			o.differences = differences(o.geth, o.ashlar)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return outcomes
+}
+
+// report fails the test for each method with a difference that is not allowed,
+// shows the first few, and logs what was asked.
+func report(t *testing.T, all []question, outcomes []outcome) {
+	type tally struct{ asked, errors, allowed, wrong int }
+	methods, reasons := map[string]*tally{}, map[string]int{}
+	for i, q := range all {
+		o := outcomes[i]
+		m := methods[q.Method]
+		if m == nil {
+			m = &tally{}
+			methods[q.Method] = m
+		}
+		m.asked++
+		if o.geth.err != nil {
+			m.errors++
+		}
+		var unexplained []string
+		for _, d := range o.differences {
+			if name := explain(q, o.geth, o.ashlar, d); name != "" {
+				reasons[name]++
+			} else {
+				unexplained = append(unexplained, d.String())
+			}
+		}
+		switch {
+		case len(unexplained) > 0:
+			if m.wrong++; m.wrong <= shownPerMethod {
+				t.Errorf("%s\n  geth against Ashlar: %s", q, strings.Join(unexplained[:min(len(unexplained), 4)], "\n    "))
+			}
+		case len(o.differences) > 0:
+			m.allowed++
+		}
+	}
+	total := tally{}
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		m := methods[name]
+		t.Logf("%-42q asked %5d, errors %5d, differ as allowed %5d, differ otherwise %5d", name, m.asked, m.errors, m.allowed, m.wrong)
+		total = tally{total.asked + m.asked, total.errors + m.errors, total.allowed + m.allowed, total.wrong + m.wrong}
+	}
+	t.Logf("seed %d: %+v; allowed differences by reason: %v", *seed, total, reasons)
+	if total.wrong > 0 {
+		t.Errorf("%d of %d answers differ without a reason", total.wrong, total.asked)
+	}
+}
+
+// TestDocumented holds docs/differences.md to the list in allowed.go.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "differences.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sections []string
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok {
+			sections = append(sections, name)
+		}
+	}
+	for _, a := range allowances() {
+		if !slices.Contains(sections, a.name) {
+			t.Errorf("docs/differences.md has no section %q", a.name)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package differential
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"ashlar/internal/sample"
+)
+
+// object is a JSON object in parameters.
+type object = map[string]any
+
+// question is one request. Params is normally a []any.
+type question struct {
+	Method string
+	Params any
+}
+
+// generator makes parameters from what occurs in a chain.
+type generator struct {
+	r *rand.Rand
+	c *sample.Chain
+}
+
+func pick[T any](g *generator, from []T) T { return from[g.r.IntN(len(from))] }
+
+// chance is true in percent cases of a hundred.
+func (g *generator) chance(percent int) bool { return g.r.IntN(100) < percent }
+
+func quantity(n uint64) string { return hexutil.EncodeUint64(n) }
+
+// number is a block's number: any age, the ends of the chain more often.
+func (g *generator) number() uint64 {
+	head := g.c.Head()
+	switch g.r.IntN(12) {
+	case 0:
+		return 0
+	case 1:
+		return 1
+	case 2:
+		return head
+	case 3:
+		return head - 1
+	default:
+		return g.r.Uint64N(head + 1)
+	}
+}
+
+// blockNumber is a block parameter that is a number or a tag.
+func (g *generator) blockNumber() any {
+	switch g.r.IntN(30) {
+	case 0, 1, 2:
+		return "latest"
+	case 3, 4:
+		return "earliest"
+	case 5:
+		return "safe"
+	case 6:
+		return "finalized"
+	case 7, 8:
+		return "0x" + strings.ToUpper(quantity(g.number())[2:])
+	case 9:
+		return quantity(g.c.Head() + 1 + g.r.Uint64N(1000))
+	default:
+		return quantity(g.number())
+	}
+}
+
+// block is any form of a block parameter.
+func (g *generator) block() any {
+	switch g.r.IntN(20) {
+	case 0:
+		return object{"blockNumber": quantity(g.number())}
+	case 1:
+		return object{"blockNumber": "latest"}
+	case 2, 3:
+		return object{"blockHash": g.blockHash()}
+	case 4:
+		return object{"blockHash": g.blockHash(), "requireCanonical": g.chance(50)}
+	case 5:
+		return g.blockHash().Hex()
+	default:
+		return g.blockNumber()
+	}
+}
+
+func (g *generator) hash() (h common.Hash) {
+	for i := range h {
+		h[i] = byte(g.r.Uint32())
+	}
+	return h
+}
+
+// blockHash is a block's hash, now and then one that does not exist.
+func (g *generator) blockHash() common.Hash {
+	if g.chance(4) {
+		return g.hash()
+	}
+	return g.c.Blocks[g.number()].Hash
+}
+
+func (g *generator) tx() sample.Tx { return pick(g, g.c.Txs) }
+
+// txHash is a transaction's hash, now and then one that does not exist.
+func (g *generator) txHash() common.Hash {
+	if g.chance(4) {
+		return g.hash()
+	}
+	return g.tx().Hash()
+}
+
+// index is a position in a block, now and then one beyond its last.
+func (g *generator) index(n uint64) string {
+	return quantity(g.r.Uint64N(uint64(g.c.Blocks[n].Txs) + 2))
+}
+
+// address is an account of the chain, a contract, or one that does not exist.
+func (g *generator) address() common.Address {
+	switch g.r.IntN(12) {
+	case 0, 1, 2, 3:
+		return pick(g, g.c.Emitters)
+	case 4:
+		return common.BytesToAddress(g.hash().Bytes())
+	case 5: // precompiles and system contracts
+		return pick(g, []common.Address{{}, {19: 1}, {19: 10}, common.HexToAddress("0x000F3df6D732807Ef1319fB7B8bB8522d0Beac02")})
+	default:
+		return pick(g, g.c.Accounts)
+	}
+}
+
+// slot is a slot that is used, or a neighbour that is not; the key is written
+// in any of the accepted ways.
+func (g *generator) slot() (common.Address, string) {
+	s := pick(g, g.c.Slots)
+	switch g.r.IntN(8) {
+	case 0:
+		return g.address(), g.key()
+	case 1:
+		return s.Address, g.key()
+	case 2:
+		return s.Address, quantity(g.r.Uint64N(6))
+	case 3:
+		return s.Address, fmt.Sprintf("0x%02x", g.r.IntN(6))
+	default:
+		return s.Address, s.Key.Hex()
+	}
+}
+
+func (g *generator) key() string {
+	if g.chance(50) {
+		return g.hash().Hex()
+	}
+	return pick(g, g.c.Slots).Key.Hex()
+}
+
+// mappingKey is the slot of an account in a mapping that stands at a low slot.
+func (g *generator) mappingKey() string {
+	who := pick(g, g.c.Accounts)
+	at := common.BigToHash(big.NewInt(int64(g.r.IntN(5))))
+	return crypto.Keccak256Hash(common.LeftPadBytes(who[:], 32), at[:]).Hex()
+}

@@ -1,0 +1,132 @@
+package differential
+
+import "github.com/ethereum/go-ethereum/common/hexutil"
+
+// kind is a method, or one use of it, with how often it is asked.
+type kind struct {
+	method string
+	weight int // questions in a hundred-fold unit: weight times -each
+	params func(*generator) []any
+}
+
+// kinds is every method and use that is compared.
+func kinds() []kind {
+	none := func(*generator) []any { return []any{} }
+	byNumber := func(g *generator) []any { return []any{g.blockNumber()} }
+	byHash := func(g *generator) []any { return []any{g.blockHash()} }
+	byAny := func(g *generator) []any { return []any{g.block()} }
+	byTx := func(g *generator) []any { return []any{g.txHash()} }
+	numberAndIndex := func(g *generator) []any {
+		n := g.number()
+		return []any{quantity(n), g.index(n)}
+	}
+	hashAndIndex := func(g *generator) []any {
+		n := g.number()
+		return []any{g.c.Blocks[n].Hash, g.index(n)}
+	}
+	account := func(g *generator) []any {
+		if g.chance(5) {
+			return []any{g.address()} // the latest block, by default
+		}
+		return []any{g.address(), g.block()}
+	}
+	call := func(g *generator) []any {
+		if g.chance(5) {
+			return []any{g.call()}
+		}
+		return []any{g.call(), g.block()}
+	}
+	return []kind{
+		{"eth_chainId", 0, none}, {"net_version", 0, none}, {"net_listening", 0, none}, {"web3_clientVersion", 0, none},
+		{"rpc_modules", 0, none}, {"eth_blockNumber", 0, none}, {"eth_syncing", 0, none}, {"eth_accounts", 0, none},
+		{"eth_gasPrice", 0, none}, {"eth_maxPriorityFeePerGas", 0, none}, {"eth_blobBaseFee", 0, none},
+		{"web3_sha3", 1, func(g *generator) []any { return []any{hexutil.Bytes(g.hash().Bytes()[:g.r.IntN(33)])} }},
+
+		{"eth_getStorageAt", 4, func(g *generator) []any { a, key := g.slot(); return []any{a, key, g.block()} }},
+		{"eth_getBalance", 2, account}, {"eth_getCode", 2, account}, {"eth_getTransactionCount", 2, account},
+		{"eth_getProof", 4, func(g *generator) []any { return g.proof() }},
+
+		{"eth_getBlockByNumber", 3, func(g *generator) []any { return []any{g.blockNumber(), g.chance(50)} }},
+		{"eth_getBlockByHash", 3, func(g *generator) []any { return []any{g.blockHash(), g.chance(50)} }},
+		{"eth_getBlockReceipts", 2, byAny},
+		{"eth_getBlockTransactionCountByNumber", 1, byNumber}, {"eth_getBlockTransactionCountByHash", 1, byHash},
+		{"eth_getUncleCountByBlockNumber", 1, byNumber}, {"eth_getUncleCountByBlockHash", 1, byHash},
+		{"eth_getUncleByBlockNumberAndIndex", 1, numberAndIndex}, {"eth_getUncleByBlockHashAndIndex", 1, hashAndIndex},
+		{"eth_getTransactionByHash", 3, byTx}, {"eth_getTransactionReceipt", 3, byTx}, {"eth_getRawTransactionByHash", 1, byTx},
+		{"eth_getTransactionByBlockNumberAndIndex", 2, numberAndIndex}, {"eth_getTransactionByBlockHashAndIndex", 2, hashAndIndex},
+		{"eth_getLogs", 10, func(g *generator) []any { return []any{g.filter()} }},
+		{"eth_feeHistory", 3, func(g *generator) []any { return g.feeHistory() }},
+
+		{"eth_call", 8, call}, {"eth_call", 4, (*generator).overriddenCall},
+		{"eth_estimateGas", 4, call}, {"eth_createAccessList", 3, call},
+
+		{"debug_getRawHeader", 1, byAny}, {"debug_getRawBlock", 1, byAny}, {"debug_getRawReceipts", 1, byAny},
+		{"debug_getRawTransaction", 1, byTx},
+	}
+}
+
+func (g *generator) proof() []any {
+	address, key := g.slot()
+	keys := []string{}
+	switch g.r.IntN(5) {
+	case 0:
+		address = g.address()
+	case 1:
+		for range 8 {
+			keys = append(keys, g.mappingKey())
+		}
+	case 2:
+		keys = []string{key, key, g.hash().Hex()}
+	default:
+		keys = []string{key}
+	}
+	return []any{address, keys, g.block()}
+}
+
+func (g *generator) feeHistory() []any {
+	counts := []any{"0x0", "0x1", "0x5", "0x14", 7, "0x401", quantity(g.r.Uint64N(100))}
+	percentiles := []any{nil, []any{}, []any{50}, []any{0, 25, 50, 75, 100}, []any{10.5, 99.9}, []any{1, 1}, []any{50, 10}, []any{-1}, []any{101}}
+	return []any{pick(g, counts), g.blockNumber(), pick(g, percentiles)}
+}
+
+// questions makes each questions a kind and unit of weight, and the wrong ones.
+func questions(g *generator, each int) []question {
+	var all []question
+	for _, k := range kinds() {
+		for range max(1, k.weight*each) {
+			all = append(all, question{k.method, k.params(g)})
+		}
+	}
+	for _, k := range kinds() {
+		for range each {
+			all = append(all, question{k.method, g.spoil(k.params(g))})
+		}
+	}
+	return append(all, question{"eth_noSuchMethod", []any{}}, question{"nonsense", []any{}}, question{"", []any{}})
+}
+
+// spoil makes parameters wrong: one too few, one too many, one of a wrong kind.
+func (g *generator) spoil(params []any) any {
+	switch g.r.IntN(8) {
+	case 0:
+		if len(params) > 0 {
+			return params[:len(params)-1]
+		}
+		return append(params, "0x1")
+	case 1:
+		return append(params, "0x1", "0x2", "0x3")
+	case 2:
+		return []any{}
+	case 3:
+		return object{"block": "latest"}
+	}
+	wrong := []any{nil, 17, -1, 1.5, true, "", "0x", "abc", "0xzz", "0x0g", "0x01", "0x00", "latest ", "LATEST", object{}, []any{}, []any{1},
+		"0x1234", g.hash().Hex() + "00", "0x" + g.hash().Hex()[2:41], "0xffffffffffffffffff", "0X1", g.hash().Hex()[2:], object{"fromBlock": 1},
+		object{"to": "0x12"}, object{"data": "0x1", "input": "0x"}, object{"topics": "0x12"}, object{"address": []any{7}}, object{"blockHash": "0x1"},
+		object{"blockHash": g.hash(), "blockNumber": "0x1"}, object{"data": "0x12", "input": "0x34"}, object{"gas": "1"}, object{"value": -1}}
+	if len(params) == 0 {
+		return append(params, pick(g, wrong))
+	}
+	params[g.r.IntN(len(params))] = pick(g, wrong)
+	return params
+}
