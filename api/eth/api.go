@@ -1,0 +1,64 @@
+package eth
+
+import (
+	"context"
+	"maps"
+
+	"ashlar/jsonrpc"
+	"ashlar/query"
+)
+
+// Config is what an API says about the program that it is part of.
+type Config struct {
+	// ClientVersion answers web3_clientVersion, like "Ashlar/v1.0.0/linux-amd64/go1.26".
+	ClientVersion string
+	// NetworkID answers net_version; 0 means the chain's identifier, which it
+	// is on nearly every network.
+	NetworkID uint64
+}
+
+// API answers questions about one network. It may be used from many goroutines at once.
+type API struct {
+	chain  *query.Chain
+	config Config
+}
+
+// New makes the API of a chain.
+func New(chain *query.Chain, config Config) *API {
+	return &API{chain: chain, config: config}
+}
+
+// Methods are all methods of the API by name.
+func (a *API) Methods() jsonrpc.Methods {
+	methods := make(jsonrpc.Methods)
+	for _, table := range []jsonrpc.Methods{
+		a.chainMethods(),
+	} {
+		maps.Copy(methods, table)
+	}
+	for name, method := range methods {
+		methods[name] = translated(method)
+	}
+	methods["rpc_modules"] = modules(methods)
+	return methods
+}
+
+// chainMethods are the methods that read what is stored, without running anything.
+func (a *API) chainMethods() jsonrpc.Methods {
+	methods := make(jsonrpc.Methods)
+	for _, table := range []jsonrpc.Methods{
+		a.networkMethods(),
+	} {
+		maps.Copy(methods, table)
+	}
+	return methods
+}
+
+// at takes a view of the chain and finds the block that id names in it.
+func (a *API) at(ctx context.Context, id query.BlockID) (view *query.View, number uint64, err error) {
+	if view, err = a.chain.View(); err != nil {
+		return nil, 0, err
+	}
+	number, err = view.Resolve(ctx, id)
+	return view, number, err
+}

@@ -1,0 +1,47 @@
+package eth
+
+import (
+	"context"
+	"errors"
+
+	"ashlar/chain/evm"
+	"ashlar/jsonrpc"
+	"ashlar/query"
+)
+
+// translated is a method whose errors are in the words that clients know.
+func translated(method jsonrpc.Method) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		result, err := method(ctx, params, out)
+		if err != nil {
+			return out, translate(err)
+		}
+		return result, nil
+	}
+}
+
+// translate makes a [jsonrpc.Error] of every error whose kind clients can do
+// something about. Of the others they learn only that they are internal.
+func translate(err error) error {
+	var known *jsonrpc.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	for _, kind := range []error{
+		query.ErrUnknownBlock, query.ErrUnknownHash, query.ErrNotCanonical, query.ErrNoFinalized, query.ErrNoSafe,
+	} {
+		if errors.Is(err, kind) {
+			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: kind.Error()}
+		}
+	}
+	if errors.Is(err, evm.ErrMissing) {
+		return &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}
+	}
+	return err
+}
+
+// unknown says whether err means that the block asked for is not there, where
+// the answer is null rather than an error.
+func unknown(err error) bool {
+	return errors.Is(err, query.ErrUnknownBlock) || errors.Is(err, query.ErrUnknownHash)
+}
