@@ -4,7 +4,6 @@ import (
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
-	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 const (
@@ -24,6 +23,8 @@ func configure(o Options, g *guard) *lsm.Options {
 		MemTableSize:       uint64(o.MemTableBytes),
 		DisableWAL:         o.BulkLoad,
 		Logger:             g,
+		FS:                 &disk{FS: o.FS, guard: g},
+		DisableTableStats:  true, // they serve deletions
 		EventListener: &lsm.EventListener{
 			BackgroundError: g.background,
 			// Whoever reads a broken block gets the error; the rest of the store is
@@ -38,9 +39,6 @@ func configure(o Options, g *guard) *lsm.Options {
 		L0CompactionThreshold:      4,
 		L0StopWritesThreshold:      24,
 		LBaseMaxBytes:              256 << 20,
-	}
-	if o.FS != vfs.Default {
-		c.FS = o.FS // otherwise Pebble's default, which watches the disk's health too
 	}
 	if c.CacheSize == 0 {
 		c.CacheSize = DefaultCacheBytes

@@ -9,15 +9,14 @@ import (
 	"sync"
 )
 
-// guard stands between the store and what Pebble does when a disk fails it.
+// guard turns all that can go wrong in the background into one thing: the store
+// has failed. Everyone who waits is woken, and from then on every write returns
+// the cause. Reads go on. Only a new process can write again, after Pebble's
+// recovery on opening.
 //
-// Pebble takes some failures for the end of the process: a log or a manifest
-// that cannot be written is reported by Logger.Fatalf, after which it must not
-// go on, since what is on disk is not known any more; a failed flush it
-// repeats for ever while writers wait. The guard makes all of them one thing: the
-// store has failed. It stops the goroutine that met the failure, wakes everyone
-// who waits, and from then on every write returns the cause. Reads go on. Only a
-// new process can write again, after Pebble's recovery on opening.
+// It has to, because what is on disk is not known after a change of a log or
+// manifest failed, and because Pebble would end the process or try again for
+// ever. See disk for how its goroutines are held.
 type guard struct {
 	log    *slog.Logger
 	failed chan struct{} // closed by the first failure

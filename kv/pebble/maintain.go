@@ -6,8 +6,6 @@ import (
 	"iter"
 
 	"ashlar/kv"
-
-	lsm "github.com/cockroachdb/pebble/v2"
 )
 
 // checkEvery is the number of rows between two looks at the context.
@@ -31,11 +29,7 @@ func (s *Store) walk(ctx context.Context, t *kv.Table, yield func(kv.Row, error)
 	if err := checkTable(t); err != nil {
 		return err
 	}
-	bounds := &lsm.IterOptions{LowerBound: []byte{t.ID, prefixEnd}}
-	if t.ID < 0xff {
-		bounds.UpperBound = []byte{t.ID + 1, prefixEnd}
-	}
-	it, _, err := s.pool.open(bounds)
+	it, _, err := s.pool.open()
 	if err != nil {
 		return err
 	}
@@ -46,7 +40,7 @@ func (s *Store) walk(ctx context.Context, t *kv.Table, yield func(kv.Row, error)
 		}
 	}()
 	n := 0
-	for ok := it.First(); ok; ok = it.Next() {
+	for ok := it.SeekGE([]byte{t.ID, prefixEnd}); ok && it.Key()[0] == t.ID; ok = it.Next() {
 		if n++; n%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -29,10 +29,9 @@ type reader struct {
 // it is made for.
 //
 // A reader sees the store as it was when it was made, so the pool counts
-// generations. Each Write, once it was applied, takes a snapshot and begins a
-// new generation with it. All readers of one generation are made from its
-// snapshot and see the same; a reader of an older one is never handed out
-// again. So a Write becomes visible to everyone at one moment: whoever has seen
+// generations. Each Write, once it was applied, makes an iterator and begins a
+// new generation with it. All readers of a generation are clones of its iterator
+// and see the same; a reader of an older generation is never handed out again. So a Write becomes visible to everyone at one moment: whoever has seen
 // a pointer will see the rows written with it, whichever reader he gets next.
 //
 // The idle readers of a generation are closed when the next one begins, and those
@@ -41,8 +40,8 @@ type pool struct {
 	db         *lsm.DB
 	generation atomic.Uint64
 
-	mu       sync.RWMutex
-	snapshot *lsm.Snapshot // of the current generation; guarded by mu; nil when closed
+	mu    sync.RWMutex
+	model *lsm.Iterator // what the current generation's readers are clones of; guarded by mu
 
 	shards []shard
 }
@@ -54,12 +53,13 @@ type shard struct {
 	_     [24]byte  // keeps neighbours out of each other's cache line
 }
 
-func newPool(db *lsm.DB) *pool {
-	return &pool{
-		db:       db,
-		snapshot: db.NewSnapshot(),
-		shards:   make([]shard, min(runtime.GOMAXPROCS(0), maxShards)),
+func newPool(db *lsm.DB) (*pool, error) {
+	p := &pool{db: db, shards: make([]shard, min(runtime.GOMAXPROCS(0), maxShards))}
+	var err error
+	if p.model, err = db.NewIter(nil); err != nil {
+		return nil, err
 	}
+	return p, nil
 }
 
 // get returns a reader that sees every Write that has returned.
@@ -73,7 +73,7 @@ func (p *pool) get() (*reader, error) {
 	} else if err := r.Close(); err != nil {
 		return nil, err
 	}
-	it, generation, err := p.open(nil)
+	it, generation, err := p.open()
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +82,10 @@ func (p *pool) get() (*reader, error) {
 }
 
 // open makes an iterator of the current generation. The caller closes it.
-func (p *pool) open(o *lsm.IterOptions) (*lsm.Iterator, uint64, error) {
+func (p *pool) open() (*lsm.Iterator, uint64, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	it, err := p.snapshot.NewIter(o)
+	it, err := p.model.Clone(lsm.CloneOptions{})
 	if err != nil {
 		return nil, 0, fmt.Errorf("kv/pebble: %w", err)
 	}
@@ -150,8 +150,13 @@ func (p *pool) keep(r *reader) bool {
 // advance begins a new generation, which sees everything applied so far.
 func (p *pool) advance() error {
 	p.mu.Lock()
-	old := p.snapshot
-	p.snapshot = p.db.NewSnapshot()
+	model, err := p.db.NewIter(nil)
+	if err != nil {
+		p.mu.Unlock()
+		return fmt.Errorf("kv/pebble: %w", err)
+	}
+	old := p.model
+	p.model = model
 	p.generation.Add(1)
 	p.mu.Unlock()
 	return p.drop(old)
@@ -160,16 +165,15 @@ func (p *pool) advance() error {
 // close ends the last generation. No reads may follow.
 func (p *pool) close() error {
 	p.mu.Lock()
-	old := p.snapshot
-	p.snapshot = nil
+	old := p.model
 	p.generation.Add(1)
 	p.mu.Unlock()
 	return p.drop(old)
 }
 
 // drop closes what is left of an ended generation.
-func (p *pool) drop(old *lsm.Snapshot) error {
-	first := old.Close()
+func (p *pool) drop(model *lsm.Iterator) error {
+	first := model.Close()
 	for i := range p.shards {
 		if err := p.shards[i].clear(); err != nil && first == nil {
 			first = err

@@ -107,7 +107,11 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, err), lock.release())
 	}
-	s := &Store{db: db, lock: lock, pool: newPool(db), guard: g, bulk: o.BulkLoad}
+	pool, err := newPool(db)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, err), db.Close(), lock.release())
+	}
+	s := &Store{db: db, lock: lock, pool: pool, guard: g, bulk: o.BulkLoad}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.stopped.Go(func() { s.refresh(ctx) })
@@ -137,14 +141,16 @@ func (s *Store) Close() error {
 	}
 	s.stop()
 	s.stopped.Wait()
+	// A failed store stays as it is, and locked, until its process ends: Pebble's
+	// jobs are stuck in it, and waiting for them would be for ever.
+	if err := s.guard.err(); err != nil {
+		return fmt.Errorf("kv/pebble: close: %w", err)
+	}
 	errs := []error{s.pool.close()}
 	if s.bulk {
 		errs = append(errs, s.guard.run(s.db.Flush))
 	}
-	// A failed store stays locked until its process ends: Pebble's jobs may be
-	// stuck in it, and waiting for them would be for ever.
-	err := s.guard.run(s.db.Close)
-	errs = append(errs, err)
+	errs = append(errs, s.guard.run(s.db.Close))
 	if s.guard.err() == nil {
 		errs = append(errs, s.lock.release())
 	}

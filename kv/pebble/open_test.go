@@ -1,0 +1,246 @@
+package pebble_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+var rows = &kv.Table{ID: 1, Name: "rows", Kind: kv.List}
+
+func TestLockedInProcess(t *testing.T) {
+	for name, fs := range map[string]vfs.FS{"Disk": nil, "Memory": vfs.NewMem()} {
+		t.Run(name, func(t *testing.T) {
+			o := pebble.Options{Path: filepath.Join(t.TempDir(), "deep", "store"), FS: fs}
+			s := open(t, o)
+			_, err := pebble.Open(o)
+			if !errors.Is(err, pebble.ErrLocked) {
+				t.Fatalf("second Open: got %v, expected ErrLocked", err)
+			}
+			for _, want := range []string{o.Path, fmt.Sprint(os.Getpid())} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("second Open: %q does not name %s", err, want)
+				}
+			}
+			closeStore(t, s)
+			closeStore(t, open(t, o))
+		})
+	}
+}
+
+// holdEnv names the directory that TestHoldStore is to hold; set by TestLockedByProcess.
+const holdEnv = "KV_PEBBLE_TEST_HOLD"
+
+// TestHoldStore is the other process of TestLockedByProcess.
+func TestHoldStore(t *testing.T) {
+	dir := os.Getenv(holdEnv)
+	if dir == "" {
+		t.Skip("runs only as a process of TestLockedByProcess")
+	}
+	s := open(t, pebble.Options{Path: dir})
+	fmt.Println("holding")
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent has seen enough
+	closeStore(t, s)
+}
+
+func TestLockedByProcess(t *testing.T) {
+	dir := t.TempDir()
+	holder := exec.Command(os.Args[0], "-test.run=^TestHoldStore$")
+	holder.Env = append(os.Environ(), holdEnv+"="+dir)
+	stdin, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(stdout); lines.Scan() && lines.Text() != "holding"; {
+	}
+	_, err = pebble.Open(pebble.Options{Path: dir})
+	if !errors.Is(err, pebble.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("process ", holder.Process.Pid)) {
+		t.Errorf("Open: got %v, expected ErrLocked with process %d", err, holder.Process.Pid)
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, open(t, pebble.Options{Path: dir}))
+}
+
+// TestOwnerFileIsOnlyText checks that the owner's file decides nothing.
+func TestOwnerFileIsOnlyText(t *testing.T) {
+	for _, text := range []string{"", "0\n", "-5", "not a number", strings.Repeat("9", 100), "1\n"} {
+		dir := t.TempDir()
+		owner := filepath.Join(dir, "owner.pid")
+		if err := os.WriteFile(owner, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, pebble.Options{Path: dir})
+		if err := os.WriteFile(owner, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pebble.Open(pebble.Options{Path: dir}); !errors.Is(err, pebble.ErrLocked) {
+			t.Errorf("owner file %q: got %v, expected ErrLocked", text, err)
+		}
+		if err := os.Remove(owner); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pebble.Open(pebble.Options{Path: dir}); !errors.Is(err, pebble.ErrLocked) {
+			t.Errorf("no owner file: got %v, expected ErrLocked", err)
+		}
+		closeStore(t, s)
+	}
+}
+
+func TestForeignDirectory(t *testing.T) {
+	for name, fill := range map[string]func(t *testing.T, dir string){
+		"Files": func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, "letter.txt"), []byte("dear"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"OtherComparer": func(t *testing.T, dir string) {
+			db, err := lsm.Open(dir, &lsm.Options{Logger: quiet{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(db.Set([]byte("k"), []byte("v"), lsm.Sync), db.Close()); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fill(t, dir)
+			before := contents(t, dir)
+			_, err := pebble.Open(pebble.Options{Path: dir})
+			if !errors.Is(err, pebble.ErrForeign) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("got %v, expected ErrForeign with the directory's name", err)
+			}
+			if after := contents(t, dir); after != before {
+				t.Errorf("the directory changed from\n%s to\n%s", before, after)
+			}
+		})
+	}
+}
+
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+func (quiet) Fatalf(string, ...any) {}
+
+// contents lists a directory with sizes and times.
+func contents(t *testing.T, dir string) (list string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list += fmt.Sprintln(e.Name(), info.Size(), info.ModTime())
+	}
+	return list
+}
+
+func TestOpenErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]pebble.Options{
+		"NoPath":           {},
+		"PathIsFile":       {Path: file},
+		"PathBelowFile":    {Path: filepath.Join(file, "store")},
+		"NegativeCache":    {Path: t.TempDir(), CacheBytes: -1},
+		"HugeMemTable":     {Path: t.TempDir(), MemTableBytes: 1 << 40},
+		"NegativeMemTable": {Path: t.TempDir(), MemTableBytes: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := pebble.Open(o)
+			if err == nil {
+				closeStore(t, s)
+				t.Error("no error")
+			} else if errors.Is(err, pebble.ErrLocked) {
+				t.Errorf("got %v, which is not the reason", err)
+			}
+		})
+	}
+}
+
+// TestOpenAfterBrokenCreation opens a directory in which the first Open died at
+// any of its changes to the disk.
+func TestOpenAfterBrokenCreation(t *testing.T) {
+	whole := vfs.NewCrashableMem()
+	counting := &counter{FS: whole}
+	closeStore(t, open(t, pebble.Options{Path: "store", FS: counting}))
+	for n := 1; n <= counting.files; n++ {
+		fs := vfs.NewCrashableMem()
+		var crashed *vfs.MemFS
+		s := open(t, pebble.Options{Path: "store", FS: &counter{FS: fs, at: n, then: func() {
+			crashed = fs.CrashClone(vfs.CrashCloneCfg{})
+		}}})
+		again, err := pebble.Open(pebble.Options{Path: "store", FS: crashed})
+		if err != nil {
+			t.Errorf("after a crash at file %d of %d: %v", n, counting.files, err)
+		} else {
+			closeStore(t, again)
+		}
+		closeStore(t, s)
+	}
+}
+
+// counter counts the files made and calls then after file number at.
+type counter struct {
+	vfs.FS
+	files int
+	at    int
+	then  func()
+}
+
+func (c *counter) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := c.FS.Create(name, category)
+	if c.files++; c.files == c.at {
+		c.then()
+	}
+	return f, err
+}
+
+func closeStore(t testing.TB, s *pebble.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func put(t testing.TB, s *pebble.Store, partition string, sort uint64, value []byte) {
+	t.Helper()
+	b := s.NewBatch()
+	b.Put(rows, []byte(partition), sort, value)
+	if err := s.Write(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+}
