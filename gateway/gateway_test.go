@@ -343,6 +343,16 @@ func TestGzipAnswers(t *testing.T) {
 	}
 }
 
+func TestEveryAnswerTellsItsLength(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}}, 0)
+	for n := 1; n < 10_000; n += 1 + n/3 {
+		response, answer := s.post(`{"jsonrpc":"2.0","id":1,"method":"test_echo","params":["` + strings.Repeat("x", n) + `"]}`)
+		if response.ContentLength != int64(len(answer)) || !strings.Contains(answer, strings.Repeat("x", n)) {
+			t.Errorf("%d bytes: Content-Length %d for %d", n, response.ContentLength, len(answer))
+		}
+	}
+}
+
 func TestCrossOrigin(t *testing.T) {
 	open := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Origins: []string{gateway.AnyOrigin}}, 0)
 	response, _ := open.ask("OPTIONS", "/v3/"+goodKey, "", "Origin", "https://wallet.test",

@@ -145,8 +145,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, server *jsonrpc
 		h.refuseBody(w, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.requestTime)
-	defer cancel()
+	ctx := newDeadlineContext(r.Context(), h.requestTime)
+	defer ctx.stop()
 	out := h.buffers.Get()
 	defer h.buffers.Put(out)
 	*out = server.Answer(ctx, *body, *out)

@@ -67,12 +67,15 @@ func acceptsGzip(header string) bool {
 // reads it.
 var jsonType = []string{"application/json"}
 
-// reply writes a whole answer. What cannot be written has no reader any more, so
-// errors of writing are not looked at.
+// reply writes a whole answer. The length of short ones net/http finds out by
+// itself, for less. What cannot be written has no reader any more, so errors of
+// writing are not looked at.
 func reply(w http.ResponseWriter, status int, body []byte) {
 	header := w.Header()
 	header["Content-Type"] = jsonType
-	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if len(body) >= minGzip {
+		header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 	}
