@@ -13,21 +13,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 
 	"ashlar/chain/evm"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/lru"
 	"github.com/ethereum/go-ethereum/consensus"
 	"github.com/ethereum/go-ethereum/consensus/beacon"
 	"github.com/ethereum/go-ethereum/consensus/clique"
 	"github.com/ethereum/go-ethereum/consensus/ethash"
-	"github.com/ethereum/go-ethereum/consensus/misc"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/rawdb"
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/params"
+	"golang.org/x/sync/semaphore"
 )
 
 // Executor runs the blocks and calls of one chain. Its methods may be called
@@ -36,6 +38,8 @@ type Executor struct {
 	config    *params.ChainConfig
 	engine    consensus.Engine
 	jumpDests vm.JumpDestCache
+	calls     *semaphore.Weighted // a place for each call that runs at the same moment
+	blobFees  *lru.Cache[blobFeeKey, *big.Int]
 }
 
 // New makes the executor of a chain.
@@ -47,7 +51,13 @@ func New(config *params.ChainConfig) (*Executor, error) {
 	if config.Clique != nil {
 		proofOf = clique.New(config.Clique, rawdb.NewMemoryDatabase())
 	}
-	return &Executor{config: config, engine: beacon.New(proofOf), jumpDests: core.NewJumpDestCache()}, nil
+	return &Executor{
+		config:    config,
+		engine:    beacon.New(proofOf),
+		jumpDests: core.NewJumpDestCache(),
+		calls:     newCallPlaces(),
+		blobFees:  lru.NewCache[blobFeeKey, *big.Int](cachedBlobFees),
+	}, nil
 }
 
 // Config is the chain's configuration. The caller must not change it.
@@ -107,7 +117,7 @@ func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Bloc
 	if err != nil {
 		return nil, fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
 	}
-	ran, err := e.run(ctx, parent, block.Header(), block.Body(), statedb)
+	ran, err := e.run(ctx, parent, block, statedb)
 	if failed := db.failure(); failed != nil {
 		return nil, fmt.Errorf("execute block %d: read state: %w", block.NumberU64(), failed)
 	}
@@ -144,84 +154,4 @@ func (e *Executor) RootInline(header *types.Header) bool { return RootsInline(e.
 
 func (e *Executor) rules(header *types.Header) params.Rules {
 	return e.config.Rules(header.Number, header.Difficulty.Sign() == 0, header.Time)
-}
-
-// outcome is what running a block's transactions gave.
-type outcome struct {
-	senders  []common.Address
-	receipts types.Receipts
-	requests [][]byte // nil before Prague
-	gasUsed  uint64
-}
-
-// run runs all that a block does to the state.
-func (e *Executor) run(ctx context.Context, parent Parent, header *types.Header, body *types.Body, statedb *state.StateDB) (*outcome, error) {
-	if e.config.IsAmsterdam(header.Number, header.Time) {
-		return nil, fmt.Errorf("the rules of Amsterdam are not known to this version")
-	}
-	if e.config.DAOForkSupport && e.config.DAOForkBlock != nil && e.config.DAOForkBlock.Cmp(header.Number) == 0 {
-		misc.ApplyDAOHardFork(statedb)
-	}
-	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent}
-	evm := vm.NewEVM(core.NewEVMBlockContext(header, chain, nil), statedb, e.config, vm.Config{})
-	defer evm.Release()
-	evm.SetJumpDestCache(e.jumpDests)
-	core.PreExecution(ctx, header.ParentBeaconRoot, parent.Header, e.config, evm, header.Number, header.Time)
-
-	b := &blockRun{
-		ctx: ctx, evm: evm, statedb: statedb, header: header, hash: header.Hash(),
-		signer: types.MakeSigner(e.config, header.Number, header.Time),
-		gas:    core.NewGasPool(header.GasLimit),
-	}
-	for _, tx := range body.Transactions {
-		if err := b.apply(tx); err != nil {
-			return nil, err
-		}
-	}
-	requests, _, err := core.PostExecution(ctx, e.config, header.Number, header.Time, b.logs, body.Withdrawals, evm, uint32(len(body.Transactions)+1))
-	if err != nil {
-		return nil, err
-	}
-	e.engine.Finalize(chain, header, statedb, body)
-	if err := chain.err; err != nil {
-		return nil, err
-	}
-	return &outcome{senders: b.senders, receipts: b.receipts, requests: requests, gasUsed: b.gas.Used()}, nil
-}
-
-// blockRun applies the transactions of a block one after the other.
-type blockRun struct {
-	ctx     context.Context
-	evm     *vm.EVM
-	statedb *state.StateDB
-	header  *types.Header
-	hash    common.Hash
-	signer  types.Signer
-	gas     *core.GasPool
-
-	senders  []common.Address
-	receipts types.Receipts
-	logs     []*types.Log
-}
-
-// apply runs one transaction. On error the state is as it was before it, but
-// for the gas pool's view of it; only a builder goes on then.
-func (b *blockRun) apply(tx *types.Transaction) error {
-	if err := b.ctx.Err(); err != nil {
-		return err
-	}
-	index := len(b.receipts)
-	message, err := core.TransactionToMessage(tx, b.signer, b.header.BaseFee)
-	if err != nil {
-		return fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
-	}
-	b.statedb.SetTxContext(tx.Hash(), index, uint32(index+1))
-	receipt, _, err := core.ApplyTransactionWithEVM(b.ctx, message, b.gas, b.statedb, b.header.Number, b.hash, b.header.Time, tx, b.evm)
-	if err != nil {
-		return fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
-	}
-	b.senders = append(b.senders, message.From)
-	b.receipts = append(b.receipts, receipt)
-	b.logs = append(b.logs, receipt.Logs...)
-	return nil
 }

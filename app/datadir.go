@@ -1,0 +1,120 @@
+// Package app puts the service together: its configuration, its data directory,
+// and what each command does. It is the only package that knows all others.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"ashlar/account"
+	"ashlar/account/control"
+	"ashlar/archive"
+	"ashlar/kv/pebble"
+)
+
+// A data directory holds one store for the keys and one for each network:
+//
+//	DIR/accounts/          API keys
+//	DIR/networks/NAME/     the history of the network NAME
+//	DIR/control.sock       where a running server takes commands
+type dataDir string
+
+func (d dataDir) accounts() string            { return filepath.Join(string(d), "accounts") }
+func (d dataDir) networks() string            { return filepath.Join(string(d), "networks") }
+func (d dataDir) network(name string) string  { return filepath.Join(d.networks(), name) }
+func (d dataDir) isEmpty(network string) bool { return !exists(d.network(network)) }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+var networkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+
+// checkNetworkName says what is wrong with a network's name: it is part of paths.
+func checkNetworkName(name string) error {
+	if !networkName.MatchString(name) || len(name) > 63 {
+		return fmt.Errorf("%q cannot be a network's name: expected up to 63 lower-case letters, digits and hyphens", name)
+	}
+	return nil
+}
+
+// networkNames lists the networks that the directory holds.
+func (d dataDir) networkNames() ([]string, error) {
+	entries, err := os.ReadDir(d.networks())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		if entry.IsDir() && checkNetworkName(entry.Name()) == nil {
+			names = append(names, entry.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// openKeys opens the API keys, directly or, while a server has them, through it.
+func (d dataDir) openKeys(ctx context.Context) (control.Keys, io.Closer, error) {
+	if err := os.MkdirAll(string(d), 0o755); err != nil {
+		return nil, nil, fmt.Errorf("data directory: %w", err)
+	}
+	return control.Reach(ctx, string(d), func(ctx context.Context) (control.Keys, io.Closer, error) {
+		keys, store, err := d.openKeyring(ctx)
+		if err != nil {
+			return nil, nil, err // without the types of the nil pointers
+		}
+		return keys, store, nil
+	}, isLocked)
+}
+
+func (d dataDir) openKeyring(ctx context.Context) (*account.Keyring, *pebble.Store, error) {
+	store, err := pebble.Open(pebble.Options{Path: d.accounts(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20, Logger: slog.Default()})
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := account.Open(ctx, store)
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	return keys, store, nil
+}
+
+func isLocked(err error) bool { return errors.Is(err, pebble.ErrLocked) }
+
+// openNetwork opens the history of a network that is there.
+func (d dataDir) openNetwork(ctx context.Context, name string, options pebble.Options) (*archive.Archive, *pebble.Store, error) {
+	if err := checkNetworkName(name); err != nil {
+		return nil, nil, err
+	}
+	if d.isEmpty(name) {
+		return nil, nil, fmt.Errorf("network %s: %s does not hold it; import it first", name, d)
+	}
+	options.Path, options.Logger = d.network(name), slog.Default()
+	store, err := pebble.Open(options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("network %s: %w", name, err)
+	}
+	a, err := archive.Open(ctx, store)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
+	}
+	return a, store, nil
+}
+
+// OpenKeys opens the API keys of a data directory, through the server that has
+// it open, if any. The closer must be closed after use.
+func OpenKeys(ctx context.Context, dir string) (control.Keys, io.Closer, error) {
+	return dataDir(dir).openKeys(ctx)
+}

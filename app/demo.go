@@ -1,0 +1,221 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"text/template"
+	"time"
+
+	"ashlar/archive"
+	"ashlar/execute"
+	"ashlar/ingest"
+	"ashlar/kv/pebble"
+	"ashlar/source/demo"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Demo is what `ashlar demo` is told.
+type Demo struct {
+	Data     string // a directory to keep the demo in; empty: a temporary one
+	Listen   string
+	Blocks   uint64        // made before serving
+	Interval time.Duration // between further blocks
+}
+
+// demoNetwork is the name of the demo's network.
+const demoNetwork = "demo"
+
+// Run makes a network of a few hundred blocks, prints how it can be asked, and
+// serves it, a new block at each interval, until ctx is done.
+func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
+	if d.Data == "" {
+		if d.Data, err = os.MkdirTemp("", "ashlar-demo-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(d.Data)) }()
+	}
+	shown, err := demo.New(demo.Default())
+	if err != nil {
+		return err
+	}
+	if err := d.create(ctx, shown); err != nil {
+		return err
+	}
+	config := DefaultConfig()
+	config.Data, config.Listen = d.Data, d.Listen
+	s, err := openService(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	miner, err := newMiner(ctx, shown, s.networks[0])
+	if err != nil {
+		return err
+	}
+	if err := miner.until(ctx, d.Blocks); err != nil {
+		return errors.Join(err, s.stop(ctx))
+	}
+	if err := d.introduce(ctx, out, s, shown); err != nil {
+		return errors.Join(err, s.stop(ctx))
+	}
+	return s.run(ctx, func(ctx context.Context) error { return miner.run(ctx, d.Interval) })
+}
+
+// create makes the network with its genesis where there is none.
+func (d Demo) create(ctx context.Context, shown *demo.Network) error {
+	data := dataDir(d.Data)
+	first, err := shown.Genesis()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(data.networks(), 0o755); err != nil {
+		return err
+	}
+	store, err := pebble.Open(pebble.Options{Path: data.network(demoNetwork), Logger: slog.Default()})
+	if err != nil {
+		return err
+	}
+	a, err := archive.Create(ctx, store, first)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	n, err := newImport(ctx, a, store, first)
+	if err != nil {
+		return err
+	}
+	return n.store.Close()
+}
+
+// introduce prints the address, a new key and lines to paste.
+func (d Demo) introduce(ctx context.Context, out io.Writer, s *service, shown *demo.Network) error {
+	key, _, err := s.keys.Create(ctx, "demo")
+	if err != nil {
+		return err
+	}
+	examples, err := shown.Examples()
+	if err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(s.server.Addr().String())
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return introduction.Execute(out, map[string]any{
+		"URL": "http://" + net.JoinHostPort(host, port) + "/v3/" + key, "Interval": d.Interval, "Examples": examples,
+	})
+}
+
+var introduction = template.Must(template.New("").Parse(`
+Ashlar serves a demo network, with a new block every {{.Interval}}. Its URL, with a key of its own:
+
+  {{.URL}}
+
+Paste one of these. The newest block:
+
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",false]}'
+
+What an account holds of a token:
+
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"{{.Examples.Token}}","data":"{{.Examples.BalanceOfHolder}}"},"latest"]}'
+
+The transfers of that token in ten blocks:
+
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"address":"{{.Examples.Token}}","topics":["{{.Examples.TransferTopic}}"],"fromBlock":"0x64","toBlock":"0x6d"}]}'
+
+The same balance as it was in block 100, with its proof:
+
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getProof","params":["{{.Examples.Token}}",["{{.Examples.HolderSlot}}"],"0x64"]}'
+
+Ctrl-C stops it.
+
+`))
+
+// miner builds the demo's blocks.
+type miner struct {
+	importer *ingest.Importer
+	traffic  *demo.Traffic
+	next     uint64
+}
+
+// newMiner goes on with the network where it is.
+func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, error) {
+	importer, err := ingest.New(ctx, n.archive, n.executor, n.archive.Genesis())
+	if err != nil {
+		return nil, err
+	}
+	traffic, err := shown.Traffic()
+	if err != nil {
+		return nil, err
+	}
+	head, _ := n.archive.Settled()
+	m := &miner{importer: importer, traffic: traffic, next: head.Number + 1}
+	for number := uint64(1); number < m.next; number++ {
+		header, err := n.archive.Header(ctx, number)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := traffic.Next(number, header.BaseFee); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// until builds the network's past, up to a block.
+func (m *miner) until(ctx context.Context, number uint64) error {
+	for m.next <= number {
+		if err := m.mine(ctx, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run builds a block at each interval.
+func (m *miner) run(ctx context.Context, interval time.Duration) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := m.mine(context.WithoutCancel(ctx), true); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// mine builds the next block, of this moment if now, else of the network's past.
+func (m *miner) mine(ctx context.Context, now bool) error {
+	block, leftOut, err := m.importer.Produce(ctx, func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
+		contents, err := m.traffic.Next(m.next, baseFee)
+		attributes := execute.Attributes{
+			Timestamp: contents.Timestamp, FeeRecipient: contents.FeeRecipient, PrevRandao: contents.PrevRandao,
+			ParentBeaconRoot: contents.ParentBeaconRoot, GasLimit: parent.GasLimit, Withdrawals: contents.Withdrawals,
+		}
+		if now {
+			attributes.Timestamp = max(uint64(time.Now().Unix()), parent.Time+1)
+		}
+		return attributes, contents.Transactions, err
+	})
+	if err != nil {
+		return fmt.Errorf("demo network: %w", err)
+	}
+	for _, out := range leftOut {
+		slog.Warn("transaction left out", "block", block.NumberU64(), "hash", out.Transaction.Hash(), "because", out.Err)
+	}
+	m.next++
+	return nil
+}

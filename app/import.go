@@ -1,0 +1,131 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"ashlar/archive"
+	"ashlar/chain/evm/genesis"
+	"ashlar/execute"
+	"ashlar/ingest"
+	"ashlar/kv/pebble"
+	"ashlar/source/file"
+
+	"github.com/ethereum/go-ethereum/core"
+)
+
+// importCollector and importMemory trade memory, of which an import may use up to
+// 2 GiB, for time: the collector runs less often until the limit is near.
+const (
+	importCollector = 400
+	importMemory    = 1536 << 20
+)
+
+// Import is what `ashlar import` is told.
+type Import struct {
+	Data    string
+	Network string
+	Genesis string // a file or a built-in network's name; may be empty for a network that is there
+	Files   []string
+	Compact bool
+}
+
+// Run brings the blocks of the files into the network's archive, and shows on
+// out how far it is.
+func (i Import) Run(ctx context.Context, out *os.File) (err error) {
+	if err := checkNetworkName(i.Network); err != nil {
+		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(importCollector)
+		debug.SetMemoryLimit(importMemory)
+	}
+	n, err := i.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.store.Close()) }()
+	bar := newProgress(out, n.importer)
+	for _, path := range i.Files {
+		if err := importFile(ctx, n.importer, bar, path); err != nil {
+			bar.end()
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	done := n.importer.Progress()
+	bar.end()
+	if i.Compact && done.Blocks > 0 {
+		slog.Info("compacting")
+		if err := n.store.Compact(ctx); err != nil {
+			return fmt.Errorf("compact: %w", err)
+		}
+	}
+	head, _ := n.archive.Settled()
+	slog.Info("imported", "network", i.Network, "blocks", done.Blocks, "transactions", done.Transactions,
+		"skipped", done.Skipped, "head", head.Number, "hash", head.Hash, "took", bar.took(), "disk", bytes(n.store.Stats().DiskBytes))
+	return nil
+}
+
+// importNetwork is a network that is open for an import.
+type importNetwork struct {
+	store    *pebble.Store
+	archive  *archive.Archive
+	importer *ingest.Importer
+}
+
+// open opens the network, or makes it from its genesis.
+func (i Import) open(ctx context.Context) (*importNetwork, error) {
+	data := dataDir(i.Data)
+	if i.Genesis == "" && data.isEmpty(i.Network) {
+		return nil, fmt.Errorf("network %s: it is new, so its genesis must be given", i.Network)
+	}
+	options := pebble.Options{Path: data.network(i.Network), BulkLoad: true, Logger: slog.Default()}
+	if i.Genesis == "" {
+		a, store, err := data.openNetwork(ctx, i.Network, options)
+		if err != nil {
+			return nil, err
+		}
+		return newImport(ctx, a, store, a.Genesis())
+	}
+	first, err := genesis.Load(i.Genesis)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(data.networks(), 0o755); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	store, err := pebble.Open(options)
+	if err != nil {
+		return nil, fmt.Errorf("network %s: %w", i.Network, err)
+	}
+	a, err := archive.Create(ctx, store, first)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("network %s: %w", i.Network, err), store.Close())
+	}
+	return newImport(ctx, a, store, first)
+}
+
+func newImport(ctx context.Context, a *archive.Archive, store *pebble.Store, first *core.Genesis) (*importNetwork, error) {
+	executor, err := execute.New(first.Config)
+	if err == nil {
+		var importer *ingest.Importer
+		if importer, err = ingest.New(ctx, a, executor, first); err == nil {
+			return &importNetwork{store, a, importer}, nil
+		}
+	}
+	return nil, errors.Join(err, store.Close())
+}
+
+func importFile(ctx context.Context, importer *ingest.Importer, bar *progress, path string) error {
+	f, err := file.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	bar.begin(path, f.Progress)
+	return importer.Import(ctx, f)
+}

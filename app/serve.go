@@ -1,0 +1,240 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+
+	"ashlar/account"
+	"ashlar/account/control"
+	"ashlar/api/eth"
+	"ashlar/archive"
+	"ashlar/execute"
+	"ashlar/gateway"
+	"ashlar/jsonrpc"
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+	"ashlar/query"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Serve answers questions about every network in the data directory, or every
+// one that the configuration names, until ctx is done.
+func Serve(ctx context.Context, config Config) error {
+	s, err := openService(ctx, config)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.run(ctx), s.close())
+}
+
+// service is an open data directory and what serves it.
+type service struct {
+	config   Config
+	keys     *account.Keyring
+	stores   []kv.Store
+	networks []*network
+	control  *control.Server
+	server   *gateway.Server
+}
+
+// network is one network that is served.
+type network struct {
+	name     string
+	archive  *archive.Archive
+	store    kv.Store
+	executor *execute.Executor
+	chain    *query.Chain
+}
+
+// openService opens the data directory and the listeners. The service must be closed.
+func openService(ctx context.Context, config Config) (s *service, err error) {
+	data := dataDir(config.Data)
+	if err := os.MkdirAll(string(data), 0o755); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	s = &service{config: config}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	keys, store, err := data.openKeyring(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.keys, s.stores = keys, append(s.stores, store)
+	names, err := config.served(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		n, err := openServed(ctx, data, name, int64(config.Cache)/int64(len(names)))
+		if err != nil {
+			return nil, err
+		}
+		s.networks, s.stores = append(s.networks, n), append(s.stores, n.store)
+	}
+	return s, s.listen(ctx)
+}
+
+// served lists the networks to serve.
+func (c Config) served(data dataDir) ([]string, error) {
+	if len(c.Networks) > 0 {
+		var names []string
+		for name := range c.Networks {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return names, nil
+	}
+	names, err := data.networkNames()
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("%s holds no network: bring one in with `ashlar import`, or try `ashlar demo`", data)
+	}
+	return names, err
+}
+
+func openServed(ctx context.Context, data dataDir, name string, cacheBytes int64) (*network, error) {
+	a, store, err := data.openNetwork(ctx, name, pebble.Options{CacheBytes: cacheBytes})
+	if err != nil {
+		return nil, err
+	}
+	executor, err := execute.New(a.Genesis().Config)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
+	}
+	return &network{name: name, archive: a, store: store, executor: executor, chain: query.NewChain(a, executor)}, nil
+}
+
+func (s *service) listen(ctx context.Context) error {
+	config := gateway.Config{
+		Keys: s.keys,
+		RPC: jsonrpc.Config{
+			BatchCalls: s.config.Limits.BatchCalls, BatchBytes: int(s.config.Limits.BatchBytes), Log: slog.Default(),
+		},
+		BodyBytes: int(s.config.Limits.Body), RequestTime: s.config.Limits.Time, Origins: s.config.Origins, Log: slog.Default(),
+	}
+	for _, n := range s.networks {
+		config.Networks = append(config.Networks, gateway.Network{
+			Name: n.name, Hosts: s.config.Networks[n.name].Hosts,
+			Methods: eth.New(n.chain, eth.Config{ClientVersion: ClientVersion()}).Methods(),
+		})
+	}
+	handler, err := gateway.New(config)
+	if err != nil {
+		return err
+	}
+	if s.control, err = control.Listen(s.config.Data, s.keys, s.status); err != nil {
+		return err
+	}
+	if s.server, err = gateway.Listen(ctx, s.config.Listen, handler, 0); err != nil {
+		return errors.Join(err, s.control.Run(ended(ctx)))
+	}
+	return nil
+}
+
+// ended is a context that is done: running a server with it closes what it holds.
+func ended(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
+// run serves until ctx is done. also are further things that live as long.
+func (s *service) run(ctx context.Context, also ...func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.server.Run(ctx) })
+	group.Go(func() error { return s.control.Run(ctx) })
+	for _, run := range also {
+		group.Go(func() error { return run(ctx) })
+	}
+	return group.Wait()
+}
+
+// stop closes the listeners of a service that was not run.
+func (s *service) stop(ctx context.Context) error {
+	return errors.Join(s.server.Close(), s.control.Run(ended(ctx)))
+}
+
+func (s *service) close() error {
+	var failed []error
+	for _, store := range slices.Backward(s.stores) {
+		failed = append(failed, store.Close())
+	}
+	return errors.Join(failed...)
+}
+
+// Status is what a data directory holds.
+type Status struct {
+	Networks []NetworkStatus `json:"networks"`
+}
+
+// NetworkStatus is what is held of one network.
+type NetworkStatus struct {
+	Name      string `json:"name"`
+	Family    string `json:"family"`
+	ChainID   uint64 `json:"chainId"`
+	Head      uint64 `json:"head"`
+	HeadHash  string `json:"headHash"`
+	HeadTime  uint64 `json:"headTime"` // Unix seconds
+	DiskBytes int64  `json:"diskBytes"`
+}
+
+func (s *service) status(ctx context.Context) (any, error) {
+	var all Status
+	for _, n := range s.networks {
+		one, err := networkStatus(ctx, n.name, n.archive, n.store)
+		if err != nil {
+			return nil, err
+		}
+		all.Networks = append(all.Networks, one)
+	}
+	return all, nil
+}
+
+func networkStatus(ctx context.Context, name string, a *archive.Archive, store kv.Store) (NetworkStatus, error) {
+	status := NetworkStatus{Name: name, Family: "evm", DiskBytes: store.Stats().DiskBytes}
+	if id := a.Genesis().Config.ChainID; id != nil {
+		status.ChainID = id.Uint64()
+	}
+	head, ok := a.Settled()
+	if !ok {
+		return status, nil
+	}
+	header, err := a.Header(ctx, head.Number)
+	if err != nil {
+		return status, err
+	}
+	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
+	return status, nil
+}
+
+// ReadStatus says what a data directory holds, through the server that has it open, if any.
+func ReadStatus(ctx context.Context, dir string) (Status, error) {
+	var all Status
+	if client, err := control.Dial(ctx, dir); err == nil {
+		return all, errors.Join(client.Status(ctx, &all), client.Close())
+	}
+	data := dataDir(dir)
+	names, err := data.networkNames()
+	if err != nil {
+		return all, err
+	}
+	for _, name := range names {
+		a, store, err := data.openNetwork(ctx, name, pebble.Options{})
+		if err != nil {
+			return all, err
+		}
+		one, err := networkStatus(ctx, name, a, store)
+		if err := errors.Join(err, store.Close()); err != nil {
+			return all, err
+		}
+		all.Networks = append(all.Networks, one)
+	}
+	return all, nil
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"ashlar/app"
+
+	"github.com/spf13/cobra"
+)
+
+func demoCommand() *cobra.Command {
+	d := app.Demo{}
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Serve a demo network: no files, no network, a key and examples to paste",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return d.Run(c.Context(), os.Stdout)
+		},
+	}
+	c.Flags().StringVar(&d.Data, "data", "", "directory to keep the demo in (default a temporary one)")
+	c.Flags().StringVar(&d.Listen, "listen", app.DefaultConfig().Listen, "address to listen on")
+	c.Flags().Uint64Var(&d.Blocks, "blocks", 300, "blocks to make before serving")
+	c.Flags().DurationVar(&d.Interval, "interval", 2*time.Second, "time between new blocks")
+	return c
+}

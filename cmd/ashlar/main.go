@@ -1,0 +1,101 @@
+// Command ashlar is a JSON-RPC blockchain data service.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"ashlar/app"
+
+	gethlog "github.com/ethereum/go-ethereum/log"
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, which scripts rely on.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx)
+	stop()
+	os.Exit(code)
+}
+
+// errUsage marks what is wrong with how the program was called.
+var errUsage = errors.New("usage")
+
+func run(ctx context.Context) int {
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	gethlog.SetDefault(gethlog.NewLogger(slog.DiscardHandler)) // the library tells its errors to its callers too
+	root := commands()
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "ashlar:", err)
+		return exitUsage
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "ashlar: interrupted; what was acknowledged is kept")
+		return exitFailed
+	default:
+		fmt.Fprintln(os.Stderr, "ashlar:", err)
+		return exitFailed
+	}
+}
+
+func commands() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "ashlar",
+		Short:         "A JSON-RPC blockchain data service",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       app.ClientVersion(),
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
+	})
+	root.AddCommand(demoCommand(), importCommand(), serveCommand(), keyCommand(), statusCommand())
+	for _, c := range root.Commands() {
+		usageErrors(c)
+	}
+	return root
+}
+
+// usageErrors makes wrong arguments, and a group's command called by itself, a wrong usage.
+func usageErrors(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
+			}
+			return nil
+		}
+	}
+	if c.HasSubCommands() && c.RunE == nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			return fmt.Errorf("%w: %s wants one of its commands; see %s --help", errUsage, c.CommandPath(), c.CommandPath())
+		}
+	}
+	for _, sub := range c.Commands() {
+		usageErrors(sub)
+	}
+}
+
+// need returns an error where a flag that must be given is not.
+func need(c *cobra.Command, flag, value string) error {
+	if value == "" {
+		return fmt.Errorf("%w: --%s is missing; see %s --help", errUsage, flag, c.CommandPath())
+	}
+	return nil
+}
