@@ -1,0 +1,126 @@
+package execute
+
+import (
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/state"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/params"
+	"github.com/holiman/uint256"
+)
+
+// StateOverrides are accounts that a call sees otherwise than they are.
+type StateOverrides map[common.Address]AccountOverride
+
+// AccountOverride is what a call sees of an account. What is nil stays as it is.
+type AccountOverride struct {
+	Nonce            *uint64
+	Code             *[]byte
+	Balance          *uint256.Int
+	State            map[common.Hash]common.Hash // all of the storage; not with StateDiff
+	StateDiff        map[common.Hash]common.Hash // some slots
+	MovePrecompileTo *common.Address             // where the precompile at this address is found
+}
+
+// BlockOverrides are what a call sees of its block otherwise than it is. What is
+// nil stays as it is.
+type BlockOverrides struct {
+	Number        *uint256.Int
+	Difficulty    *uint256.Int
+	Time          *uint64
+	GasLimit      *uint64
+	FeeRecipient  *common.Address
+	PrevRandao    *common.Hash
+	BaseFeePerGas *uint256.Int
+	BlobBaseFee   *uint256.Int
+}
+
+// apply changes the block that a call sees.
+func (o *BlockOverrides) apply(block *vm.BlockContext) {
+	override := func(field **big.Int, by *uint256.Int) {
+		if by != nil {
+			*field = by.ToBig()
+		}
+	}
+	override(&block.BlockNumber, o.Number)
+	override(&block.Difficulty, o.Difficulty)
+	override(&block.BaseFee, o.BaseFeePerGas)
+	override(&block.BlobBaseFee, o.BlobBaseFee)
+	if o.Time != nil {
+		block.Time = *o.Time
+	}
+	if o.GasLimit != nil {
+		block.GasLimit = *o.GasLimit
+	}
+	if o.FeeRecipient != nil {
+		block.Coinbase = *o.FeeRecipient
+	}
+	if o.PrevRandao != nil {
+		block.Random = o.PrevRandao
+	}
+}
+
+// apply changes the state that a call sees, and precompiles, which may be nil
+// where there are none that can be moved. It goes by address, so that the same
+// mistake always gives the same error.
+func (o StateOverrides) apply(statedb *state.StateDB, precompiles vm.PrecompiledContracts) error {
+	moved := make(map[common.Address]bool) // where precompiles have been moved to
+	for _, address := range slices.SortedFunc(maps.Keys(o), common.Address.Cmp) {
+		account := o[address]
+		if moved[address] {
+			return callErrorf("account %s has already been overridden by a precompile", address.Hex())
+		}
+		if to := account.MovePrecompileTo; to != nil {
+			if err := o.move(precompiles, address, *to); err != nil {
+				return err
+			}
+			moved[*to] = true
+		}
+		delete(precompiles, address) // who is overridden is no precompile any more
+		if err := account.apply(statedb, address); err != nil {
+			return err
+		}
+	}
+	// As if a transaction before the call had made the changes: refunds and
+	// original values of slots are counted from them.
+	statedb.Finalise(params.Rules{})
+	return nil
+}
+
+func (o StateOverrides) move(precompiles vm.PrecompiledContracts, from, to common.Address) error {
+	precompile, ok := precompiles[from]
+	if !ok {
+		return callErrorf("account %s is not a precompile", from.Hex())
+	}
+	if _, ok := o[to]; ok {
+		return callErrorf("account %s is already overridden", to.Hex())
+	}
+	precompiles[to] = precompile
+	return nil
+}
+
+func (a *AccountOverride) apply(statedb *state.StateDB, address common.Address) error {
+	if a.State != nil && a.StateDiff != nil {
+		return callErrorf("account %s has both 'state' and 'stateDiff'", address.Hex())
+	}
+	if a.Nonce != nil {
+		statedb.SetNonce(address, *a.Nonce, tracing.NonceChangeUnspecified)
+	}
+	if a.Code != nil {
+		statedb.SetCode(address, *a.Code, tracing.CodeChangeUnspecified)
+	}
+	if a.Balance != nil {
+		statedb.SetBalance(address, a.Balance, tracing.BalanceChangeUnspecified)
+	}
+	if a.State != nil {
+		statedb.SetStorage(address, a.State)
+	}
+	for slot, value := range a.StateDiff {
+		statedb.SetState(address, slot, value)
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/consensus/misc/eip4844"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/state"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// errAborted ends whatever is made of a run that was not finished. Its reason
+// takes its place.
+var errAborted = errors.New("execute: the run was aborted")
+
+// simulation is one request's block and state, in which a message can be run
+// again and again. It belongs to one goroutine.
+type simulation struct {
+	ctx         context.Context
+	executor    *Executor
+	at          At
+	block       vm.BlockContext
+	rules       params.Rules
+	precompiles vm.PrecompiledContracts // nil: those of the rules
+	gasCap      uint64
+
+	db    *stateDatabase
+	state callState
+}
+
+func (e *Executor) newSimulation(ctx context.Context, at At) *simulation {
+	return &simulation{
+		ctx: ctx, executor: e, at: at, gasCap: callGas(at.Header),
+		db: newDatabase(ctx, Parent{State: at.State}, true),
+	}
+}
+
+// do sets the simulation up and runs what is to be done with it. What could not
+// be read for it goes before any other error, and before success.
+func (s *simulation) do(options CallOptions, run func(*simulation) error) error {
+	err := s.prepare(options)
+	if err == nil {
+		err = run(s)
+	}
+	if s.state.memory.exceeded {
+		return &CallError{errCallMemory}
+	}
+	if failed := s.db.failure(); failed != nil {
+		return fmt.Errorf("call at block %d: %w", s.at.Header.Number, failed)
+	}
+	return err
+}
+
+func (s *simulation) prepare(options CallOptions) error {
+	if err := s.surround(&options.Block); err != nil {
+		return err
+	}
+	reader := callReader{
+		stateReader: stateReader{db: s.db, addresses: make(map[common.Address]common.Hash)},
+		memory:      &s.state.memory,
+	}
+	statedb, err := state.NewWithReader(s.at.Header.Root, s.db, &reader)
+	if err != nil {
+		return err
+	}
+	s.state.StateDB = statedb
+	if len(options.State) == 0 {
+		return nil
+	}
+	s.precompiles = vm.ActivePrecompiledContracts(s.rules)
+	return options.State.apply(statedb, s.precompiles)
+}
+
+// surround makes the block that the call sees.
+func (s *simulation) surround(overrides *BlockOverrides) error {
+	header := s.at.Header
+	author, err := s.executor.engine.Author(header)
+	if err != nil {
+		author = common.Address{} // a block without a seal, as a genesis of clique is
+	}
+	s.block = vm.BlockContext{
+		CanTransfer: core.CanTransfer,
+		Transfer:    core.Transfer,
+		GetHash:     s.blockHash,
+		Coinbase:    author,
+		BlockNumber: header.Number,
+		Time:        header.Time,
+		Difficulty:  header.Difficulty,
+		BaseFee:     header.BaseFee,
+		BlobBaseFee: s.executor.blobBaseFee(header),
+		GasLimit:    header.GasLimit,
+	}
+	if header.Difficulty.Sign() == 0 {
+		s.block.Random = &header.MixDigest
+	}
+	overrides.apply(&s.block)
+	s.rules = s.executor.config.Rules(s.block.BlockNumber, s.block.Random != nil, s.block.Time)
+	if s.rules.IsAmsterdam || s.rules.IsBogota || s.rules.IsUBT {
+		return callErrorf("the rules after Osaka are not known to this version")
+	}
+	// A block that is moved by an override to rules that are not its own may
+	// lack what they demand.
+	if s.rules.IsLondon && s.block.BaseFee == nil {
+		s.block.BaseFee = new(big.Int)
+	}
+	if s.rules.IsCancun && s.block.BlobBaseFee == nil {
+		s.block.BlobBaseFee = big.NewInt(params.BlobTxMinBlobGasprice)
+	}
+	return nil
+}
+
+// blobBaseFee is the price of blob gas in a block, nil before Cancun. It takes
+// the longer to work out the higher it is, and most calls are at few blocks.
+func (e *Executor) blobBaseFee(header *types.Header) *big.Int {
+	if header.ExcessBlobGas == nil {
+		return nil
+	}
+	key := blobFeeKey{time: header.Time, excess: *header.ExcessBlobGas}
+	fee, ok := e.blobFees.Get(key)
+	if !ok {
+		fee = eip4844.CalcBlobFee(e.config, header)
+		e.blobFees.Add(key, fee)
+	}
+	return fee
+}
+
+// blobFeeKey is what the price of blob gas follows from.
+type blobFeeKey struct{ time, excess uint64 }
+
+// cachedBlobFees is how many prices are kept.
+const cachedBlobFees = 1024
+
+// blockHash answers BLOCKHASH. Blocks from the call's own on have no hash yet,
+// whatever number an override gives it.
+func (s *simulation) blockHash(number uint64) common.Hash {
+	own := s.at.Header.Number.Uint64()
+	if number >= own {
+		return common.Hash{}
+	}
+	if number == own-1 {
+		return s.at.Header.ParentHash
+	}
+	hash, err := s.at.Hashes.BlockHash(s.ctx, number)
+	if err != nil {
+		s.db.fail(err)
+	}
+	return hash
+}
+
+// run runs a message. An error says why it could not be run; what became of it
+// when it did run is in the result. What it did to the state stays there.
+func (s *simulation) run(message *core.Message, hooks *tracing.Hooks) (*core.ExecutionResult, error) {
+	block := s.block
+	// A call that offers nothing is not to be refused for offering too little,
+	// and sees no fees.
+	if message.GasPrice.IsZero() && block.BaseFee != nil {
+		block.BaseFee = new(big.Int)
+	}
+	if message.BlobGasFeeCap != nil && message.BlobGasFeeCap.IsZero() && block.BlobBaseFee != nil {
+		block.BlobBaseFee = new(big.Int)
+	}
+	machine := vm.NewEVM(block, &s.state, s.executor.config, vm.Config{NoBaseFee: true, Tracer: hooks})
+	defer machine.Release()
+	machine.SetJumpDestCache(s.executor.jumpDests)
+	if s.precompiles != nil {
+		machine.SetPrecompiles(s.precompiles)
+	}
+	s.state.memory.abort = machine.Cancel
+	stop := context.AfterFunc(s.ctx, machine.Cancel)
+	defer stop()
+	result, err := core.ApplyMessage(machine, message, nil)
+	if s.ctx.Err() != nil || s.state.memory.exceeded || s.db.failure() != nil {
+		return nil, errAborted
+	}
+	return result, err
+}
+
+// try is run on the state as it was prepared, to which it returns.
+func (s *simulation) try(message *core.Message, hooks *tracing.Hooks) (*core.ExecutionResult, error) {
+	before := s.state.Snapshot()
+	result, err := s.run(message, hooks)
+	s.state.RevertToSnapshot(before)
+	s.state.memory.written = 0
+	return result, err
+}
