@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"ashlar/internal/jsondiff"
+	"ashlar/internal/node"
+)
+
+//go:embed requests.lua
+var requestsLua []byte
+
+// load is what one round of wrk measured.
+type load struct {
+	Requests   int     `json:"requests"`
+	Seconds    float64 `json:"seconds"`
+	Errors     int     `json:"errors"` // of the connection, or an HTTP status of 400 and more
+	P50Micros  float64 `json:"p50Microseconds"`
+	P99Micros  float64 `json:"p99Microseconds"`
+	AnswerSize float64 `json:"meanAnswerBytes"` // with its HTTP header
+}
+
+func (l load) rate() float64 { return float64(l.Requests) / l.Seconds }
+
+// measured is one kind of request: per peer all rounds, the constant answer
+// last, and how many of the first answers differ from the first peer's.
+type measured struct {
+	Kind    string            `json:"kind"`
+	Rounds  map[string][]load `json:"rounds"`
+	Differs map[string]int    `json:"answersUnlikeFirstPeer"`
+}
+
+// rate is the median of the rounds.
+func (m measured) rate(peer string) float64 {
+	var rates []float64
+	for _, l := range m.Rounds[peer] {
+		rates = append(rates, l.rate())
+	}
+	slices.Sort(rates)
+	if len(rates) == 0 {
+		return 0
+	}
+	return rates[len(rates)/2]
+}
+
+const (
+	constantName = "constant answer"
+	// comparedAnswers of each kind are compared before the load.
+	comparedAnswers = 50
+)
+
+// measure drives every peer with every file. Beside them it drives a server
+// that answers the same few bytes to everything: what this machine's HTTP costs.
+func measure(ctx context.Context, o options, peers []*peer, files []requestFile) ([]measured, error) {
+	script := filepath.Join(o.work, "requests.lua")
+	if err := os.WriteFile(script, requestsLua, 0o644); err != nil {
+		return nil, err
+	}
+	constant, stop, err := serveConstant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	driven := append(slices.Clone(peers), &peer{Name: constantName, client: constant})
+	var all []measured
+	for _, file := range files {
+		m := measured{Kind: file.kind, Rounds: map[string][]load{}}
+		if m.Differs, err = compare(ctx, peers, file.path); err != nil {
+			return nil, err
+		}
+		for range o.rounds {
+			for _, p := range driven {
+				l, err := wrk(ctx, o, script, p.client.URL, file.path)
+				if err != nil {
+					return nil, fmt.Errorf("%s, %s: %w", p.Name, file.kind, err)
+				}
+				m.Rounds[p.Name] = append(m.Rounds[p.Name], l)
+			}
+			slices.Reverse(driven)
+		}
+		log.Printf("%s: Ashlar %.0f/s, constant answer %.0f/s", file.kind, m.rate(peers[0].Name), m.rate(constantName))
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// wrk drives one server for one round.
+func wrk(ctx context.Context, o options, script, url, file string) (load, error) {
+	c := exec.CommandContext(ctx, "wrk", "-t1", fmt.Sprintf("-c%d", o.connections), fmt.Sprintf("-d%ds", o.seconds),
+		"--timeout", "60s", "-s", script, url, "--", file)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		return load{}, fmt.Errorf("wrk: %w\n%s", err, out)
+	}
+	var l load
+	at := bytes.LastIndexByte(bytes.TrimSpace(out), '\n')
+	if err := json.Unmarshal(out[at+1:], &l); err != nil {
+		return load{}, fmt.Errorf("wrk printed no measurement: %w\n%s", err, out)
+	}
+	return l, nil
+}
+
+// serveConstant serves a constant answer with net/http until stop is called.
+func serveConstant(ctx context.Context) (client *node.Client, stop func(), err error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	answer := []byte(`{"jsonrpc":"2.0","id":1,"result":"0x` + fmt.Sprintf("%064d", 0) + `"}`)
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return // the client is gone
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(answer) // an error means the client is gone
+	})}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	return node.NewClient("http://" + listener.Addr().String()), func() { server.Close(); <-done }, nil
+}
+
+// compare counts the answers in which a peer differs from the first one, block
+// objects' totalDifficulty aside: a fast wrong answer is worth nothing.
+func compare(ctx context.Context, peers []*peer, file string) (map[string]int, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	lines := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
+	differs := map[string]int{}
+	for _, line := range lines[:min(comparedAnswers, len(lines))] {
+		var first any
+		for i, p := range peers {
+			_, answer, err := p.client.Post(ctx, line)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Name, err)
+			}
+			v, err := jsondiff.Decode(answer)
+			if err != nil {
+				return nil, fmt.Errorf("%s answered %.200q to %.300s", p.Name, answer, line)
+			}
+			if object, ok := v.(map[string]any); ok {
+				if result, ok := object["result"].(map[string]any); ok {
+					delete(result, "totalDifficulty")
+				}
+			}
+			if i == 0 {
+				first = v
+			} else if len(jsondiff.Values(first, v)) > 0 {
+				differs[p.Name]++
+			}
+		}
+	}
+	return differs, nil
+}

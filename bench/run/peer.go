@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io/fs"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ashlar/internal/node"
+)
+
+// peer is a server that is measured. What it does not know of itself stays 0:
+// of a peer given by URL only the answers are measured.
+type peer struct {
+	Name          string  `json:"name"`
+	ImportSeconds float64 `json:"importSeconds,omitempty"`
+	ImportCPU     float64 `json:"importCPUSeconds,omitempty"`
+	ImportMemory  int64   `json:"importPeakBytes,omitempty"`
+	Disk          int64   `json:"diskBytes,omitempty"`
+	Memory        int64   `json:"memoryAfterLoadBytes,omitempty"`
+
+	client  *node.Client
+	process *node.Process
+}
+
+// startPeers imports the chain into each server, one after the other, and then
+// starts them all. It returns those that it started with an error, too.
+func startPeers(ctx context.Context, o options, genesis, file string) (peers []*peer, err error) {
+	p, err := startAshlar(ctx, o, genesis, file)
+	if err != nil {
+		return nil, err
+	}
+	peers = append(peers, p)
+	for _, scheme := range []node.Scheme{node.HashScheme, node.PathScheme} {
+		if !strings.Contains(o.geth, string(scheme)) {
+			continue
+		}
+		p, err := startGeth(ctx, o, scheme, genesis, file)
+		if err != nil {
+			return peers, err
+		}
+		peers = append(peers, p)
+	}
+	return append(peers, o.peers...), nil
+}
+
+func startAshlar(ctx context.Context, o options, genesis, file string) (*peer, error) {
+	bin, err := node.BuildAshlar(ctx, o.work)
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{Name: "Ashlar"}
+	a := node.Ashlar{Bin: bin, Data: filepath.Join(o.work, "ashlar-data"), Network: "bench"}
+	if err := os.RemoveAll(a.Data); err != nil {
+		return nil, err
+	}
+	process, err := a.Import(ctx, genesis, file)
+	if err := p.measureImport(process, err, a.Data); err != nil {
+		return nil, err
+	}
+	p.process, p.client, err = a.Serve(ctx)
+	return p, err
+}
+
+func startGeth(ctx context.Context, o options, scheme node.Scheme, genesis, file string) (*peer, error) {
+	bin, err := node.FindGeth()
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{Name: "geth, " + string(scheme) + " archive"}
+	g := node.Geth{Bin: bin, Data: filepath.Join(o.work, "geth-"+string(scheme)), Scheme: scheme}
+	if err := os.RemoveAll(g.Data); err != nil {
+		return nil, err
+	}
+	if err := g.Init(ctx, genesis); err != nil {
+		return nil, err
+	}
+	process, err := g.Import(ctx, file)
+	if err := p.measureImport(process, err, g.Data); err != nil {
+		return nil, err
+	}
+	if p.process, p.client, err = g.Serve(ctx, 0); err != nil {
+		return nil, err
+	}
+	// geth indexes logs and transactions only now, beside its other work.
+	log.Print(p.Name, ": waiting for its indexes")
+	if p.Disk, err = settledSize(ctx, g.Data); err != nil {
+		return p, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return p, nil
+}
+
+func (p *peer) measureImport(process *node.Process, err error, data string) error {
+	log.Print(p.Name, ": importing")
+	if err != nil {
+		return err
+	}
+	usage, err := process.Wait()
+	if err != nil {
+		return err
+	}
+	p.ImportSeconds, p.ImportCPU, p.ImportMemory = usage.Wall.Seconds(), usage.CPU.Seconds(), usage.MaxRSS
+	p.Disk, err = size(data)
+	log.Printf("%s: %.1f s, %.1f s of CPU, %d MiB stored", p.Name, p.ImportSeconds, p.ImportCPU, p.Disk>>20)
+	return err
+}
+
+// stop ends a server that was started here.
+func (p *peer) stop() error {
+	if p.process == nil {
+		return nil
+	}
+	return p.process.Stop()
+}
+
+// measureMemory reads the resident size of a server that was started here; it
+// stays 0 where the system does not tell.
+func (p *peer) measureMemory() {
+	if p.process == nil {
+		return
+	}
+	status, err := os.Open(fmt.Sprintf("/proc/%d/status", p.process.PID()))
+	if err != nil {
+		return
+	}
+	defer status.Close()
+	for lines := bufio.NewScanner(status); lines.Scan(); {
+		var kib int64
+		if n, _ := fmt.Sscanf(lines.Text(), "VmRSS: %d kB", &kib); n == 1 {
+			p.Memory = kib << 10
+		}
+	}
+}
+
+// size is the number of bytes in the files below a folder.
+func size(folder string) (total int64, err error) {
+	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	return total, err
+}
+
+// settledSize returns a folder's size once it has not changed for a while.
+func settledSize(ctx context.Context, folder string) (int64, error) {
+	const quiet, tries = 5 * time.Second, 60
+	last := int64(-1)
+	for range tries {
+		now, err := size(folder)
+		if err == nil && now == last { // an error is a file that a compaction removed meanwhile
+			return now, nil
+		}
+		last = now
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(quiet):
+		}
+	}
+	return 0, fmt.Errorf("%s still grows after %v", folder, quiet*tries)
+}
