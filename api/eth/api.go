@@ -21,11 +21,13 @@ type Config struct {
 type API struct {
 	chain  *query.Chain
 	config Config
+	rows   rowBuffers
+	hashes hashCache
 }
 
 // New makes the API of a chain.
 func New(chain *query.Chain, config Config) *API {
-	return &API{chain: chain, config: config}
+	return &API{chain: chain, config: config, hashes: newHashCache()}
 }
 
 // Methods are all methods of the API by name.
@@ -48,6 +50,10 @@ func (a *API) chainMethods() jsonrpc.Methods {
 	methods := make(jsonrpc.Methods)
 	for _, table := range []jsonrpc.Methods{
 		a.networkMethods(),
+		a.blockMethods(),
+		a.transactionMethods(),
+		a.stateMethods(),
+		a.rawMethods(),
 	} {
 		maps.Copy(methods, table)
 	}

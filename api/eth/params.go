@@ -38,11 +38,17 @@ func readArguments(params []byte, most, required int) (a arguments) {
 // given says whether the optional argument n is there and not null.
 func (a *arguments) given(n int) bool { return a.raw[n] != nil }
 
-// fail remembers why argument n is not accepted.
+// fail remembers why argument n is not accepted. An [*jsonrpc.Error] says it all already.
 func (a *arguments) fail(n int, err error) {
-	if a.err == nil && err != nil {
-		a.err = jsonrpc.InvalidArgument(n, err.Error())
+	if a.err != nil || err == nil {
+		return
 	}
+	var whole *jsonrpc.Error
+	if errors.As(err, &whole) {
+		a.err = whole
+		return
+	}
+	a.err = jsonrpc.InvalidArgument(n, err.Error())
 }
 
 // argument decodes argument n, unless one before could not be decoded.
@@ -60,6 +66,7 @@ func (a *arguments) hash(n int) common.Hash       { return argument(a, n, parseH
 func (a *arguments) uint64(n int) uint64          { return argument(a, n, parseUint64) }
 func (a *arguments) bytes(n int) []byte           { return argument(a, n, parseBytes) }
 func (a *arguments) bool(n int) bool              { return argument(a, n, parseBool) }
+func (a *arguments) storageKey(n int) common.Hash { return argument(a, n, parseStorageKey) }
 
 // block decodes a block parameter: number, tag, hash or an object of EIP-1898.
 // Where it is optional and not given it is the latest block.

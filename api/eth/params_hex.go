@@ -2,7 +2,6 @@ package eth
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -17,6 +16,12 @@ func parseAddress(raw []byte) (address common.Address, err error) {
 	return address, err
 }
 
+// parseAddressText is parseAddress for what a JSON string holds.
+func parseAddressText(text []byte) (address common.Address, err error) {
+	err = parseFixedText(text, address[:], "common.Address")
+	return address, err
+}
+
 // parseHash decodes 32 bytes of hex.
 func parseHash(raw []byte) (hash common.Hash, err error) {
 	err = parseFixed(raw, hash[:], "common.Hash")
@@ -25,7 +30,15 @@ func parseHash(raw []byte) (hash common.Hash, err error) {
 
 // parseFixed decodes hex of exactly the length of dst. kind names it as geth does.
 func parseFixed(raw, dst []byte, kind string) error {
-	digits, err := hexDigits(raw)
+	text, ok := jsonrpc.String(raw)
+	if !ok {
+		return errNonString
+	}
+	return parseFixedText(text, dst, kind)
+}
+
+func parseFixedText(text, dst []byte, kind string) error {
+	digits, err := hexDigits(text)
 	if err != nil {
 		return err
 	}
@@ -43,10 +56,14 @@ func parseFixed(raw, dst []byte, kind string) error {
 
 // parseBytes decodes any number of bytes of hex. As in geth the empty string is no bytes.
 func parseBytes(raw []byte) ([]byte, error) {
-	digits, err := hexDigits(raw)
-	if errors.Is(err, errEmpty) {
+	text, ok := jsonrpc.String(raw)
+	if !ok {
+		return nil, errNonString
+	}
+	if len(text) == 0 {
 		return nil, nil
 	}
+	digits, err := hexDigits(text)
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +138,9 @@ func hasPrefix(text []byte) bool {
 	return len(text) >= 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')
 }
 
-// hexDigits returns what follows the prefix of a JSON string of hex.
-func hexDigits(raw []byte) ([]byte, error) {
-	text, ok := jsonrpc.String(raw)
+// hexDigits returns what follows the prefix of hex.
+func hexDigits(text []byte) ([]byte, error) {
 	switch {
-	case !ok:
-		return nil, errNonString
 	case len(text) == 0:
 		return nil, errEmpty
 	case !hasPrefix(text):

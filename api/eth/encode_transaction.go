@@ -1,0 +1,203 @@
+package eth
+
+import (
+	"fmt"
+
+	"ashlar/archive"
+	"ashlar/chain/evm"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// appendTransaction appends transaction i of a block. hash is the transaction's.
+func (b *block) appendTransaction(out []byte, i int, hash []byte) ([]byte, error) {
+	tx, err := b.transaction(i)
+	if err != nil {
+		return out, err
+	}
+	sender := b.body.Sender(i)
+	price := tx.EffectiveGasPrice(b.baseFee)
+	out = append(out, `{"blockHash":`...)
+	out = appendHex(out, b.Hash[:])
+	out = append(out, `,"blockNumber":`...)
+	out = appendQuantity(out, b.Number.Uint64())
+	out = append(out, `,"blockTimestamp":`...)
+	out = appendQuantity(out, b.Time)
+	out = append(out, `,"from":`...)
+	out = appendHex(out, sender[:])
+	out = append(out, `,"gas":`...)
+	out = appendQuantity(out, tx.Gas)
+	out = append(out, `,"gasPrice":`...)
+	out = appendUint256(out, &price)
+	if tx.Type >= types.DynamicFeeTxType {
+		out = append(out, `,"maxFeePerGas":`...)
+		out = appendQuantityBytes(out, tx.GasFeeCap)
+		out = append(out, `,"maxPriorityFeePerGas":`...)
+		out = appendQuantityBytes(out, tx.GasTipCap)
+	}
+	out = append(out, `,"hash":`...)
+	out = appendHex(out, hash)
+	out = append(out, `,"input":`...)
+	out = appendHex(out, tx.Data)
+	out = append(out, `,"nonce":`...)
+	out = appendQuantity(out, tx.Nonce)
+	out = append(out, `,"to":`...)
+	out = appendOptionalAddress(out, tx.To)
+	out = append(out, `,"transactionIndex":`...)
+	out = appendQuantity(out, uint64(i))
+	out = append(out, `,"value":`...)
+	out = appendQuantityBytes(out, tx.Value)
+	out = append(out, `,"type":`...)
+	out = appendQuantity(out, uint64(tx.Type))
+	if out, err = appendTypeMembers(out, &tx); err != nil {
+		return out, fmt.Errorf("%w: block %d, transaction %d: %v", archive.ErrCorrupt, b.Number, i, err)
+	}
+	return append(appendSignature(out, &tx), '}'), nil
+}
+
+// transaction reads transaction i of a block in place.
+func (b *block) transaction(i int) (evm.Transaction, error) {
+	raw, err := b.body.Transaction(i)
+	if err != nil {
+		return evm.Transaction{}, err
+	}
+	tx, err := evm.ReadTransaction(raw)
+	if err != nil {
+		return tx, fmt.Errorf("%w: block %d, transaction %d: %v", archive.ErrCorrupt, b.Number, i, err)
+	}
+	return tx, nil
+}
+
+// appendOptionalAddress appends an address, or null for none.
+func appendOptionalAddress(out, address []byte) []byte {
+	if len(address) == 0 {
+		return appendNull(out)
+	}
+	return appendHex(out, address)
+}
+
+// appendTypeMembers appends the members that only some types of transaction have.
+func appendTypeMembers(out []byte, tx *evm.Transaction) (_ []byte, err error) {
+	if tx.Type == types.LegacyTxType {
+		if id, protected := tx.ChainIDOfV(); protected {
+			out = append(out, `,"chainId":`...)
+			out = appendUint256(out, &id)
+		}
+		return out, nil
+	}
+	out = append(out, `,"chainId":`...)
+	out = appendQuantityBytes(out, tx.ChainID)
+	out = append(out, `,"accessList":`...)
+	if out, err = appendAccessList(out, tx.AccessList); err != nil {
+		return out, err
+	}
+	switch tx.Type {
+	case types.BlobTxType:
+		out = append(out, `,"maxFeePerBlobGas":`...)
+		out = appendQuantityBytes(out, tx.BlobFeeCap)
+		if len(tx.BlobHashes) > 0 {
+			out = append(out, `,"blobVersionedHashes":`...)
+			out, err = appendStrings(out, tx.BlobHashes)
+		}
+	case types.SetCodeTxType:
+		if len(tx.Authorizations) > 0 {
+			out = append(out, `,"authorizationList":`...)
+			out, err = appendAuthorizations(out, tx.Authorizations)
+		}
+	}
+	return out, err
+}
+
+func appendSignature(out []byte, tx *evm.Transaction) []byte {
+	out = append(out, `,"v":`...)
+	out = appendQuantityBytes(out, tx.V)
+	out = append(out, `,"r":`...)
+	out = appendQuantityBytes(out, tx.R)
+	out = append(out, `,"s":`...)
+	out = appendQuantityBytes(out, tx.S)
+	if tx.Type != types.LegacyTxType {
+		out = append(out, `,"yParity":`...)
+		out = appendQuantityBytes(out, tx.V)
+	}
+	return out
+}
+
+// appendStrings appends the content of an RLP list of strings as an array of hex.
+func appendStrings(out, list []byte) ([]byte, error) {
+	out = append(out, '[')
+	for first := true; len(list) > 0; first = false {
+		item, rest, err := rlp.SplitString(list)
+		if err != nil {
+			return out, err
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		out, list = appendHex(out, item), rest
+	}
+	return append(out, ']'), nil
+}
+
+// appendAccessList appends the content of an RLP list of addresses with their keys.
+func appendAccessList(out, list []byte) ([]byte, error) {
+	out = append(out, '[')
+	for first := true; len(list) > 0; first = false {
+		entry, rest, err := rlp.SplitList(list)
+		if err != nil {
+			return out, err
+		}
+		address, keys, err := rlp.SplitString(entry)
+		if err != nil {
+			return out, err
+		}
+		if keys, _, err = rlp.SplitList(keys); err != nil {
+			return out, err
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		out = append(out, `{"address":`...)
+		out = appendHex(out, address)
+		out = append(out, `,"storageKeys":`...)
+		if out, err = appendStrings(out, keys); err != nil {
+			return out, err
+		}
+		out, list = append(out, '}'), rest
+	}
+	return append(out, ']'), nil
+}
+
+// appendAuthorizations appends the content of an RLP list of EIP-7702's authorizations.
+func appendAuthorizations(out, list []byte) ([]byte, error) {
+	out = append(out, '[')
+	for first := true; len(list) > 0; first = false {
+		entry, rest, err := rlp.SplitList(list)
+		if err != nil {
+			return out, err
+		}
+		var fields [6][]byte // chain, address, nonce, y parity, r, s
+		for i := range fields {
+			if fields[i], entry, err = rlp.SplitString(entry); err != nil {
+				return out, err
+			}
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		out = append(out, `{"chainId":`...)
+		out = appendQuantityBytes(out, fields[0])
+		out = append(out, `,"address":`...)
+		out = appendHex(out, fields[1])
+		out = append(out, `,"nonce":`...)
+		out = appendQuantityBytes(out, fields[2])
+		out = append(out, `,"yParity":`...)
+		out = appendQuantityBytes(out, fields[3])
+		out = append(out, `,"r":`...)
+		out = appendQuantityBytes(out, fields[4])
+		out = append(out, `,"s":`...)
+		out = appendQuantityBytes(out, fields[5])
+		out, list = append(out, '}'), rest
+	}
+	return append(out, ']'), nil
+}
