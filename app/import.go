@@ -66,7 +66,7 @@ func (i Import) Run(ctx context.Context, out *os.File) (err error) {
 	}
 	head, _ := n.archive.Settled()
 	slog.Info("imported", "network", i.Network, "blocks", done.Blocks, "transactions", done.Transactions,
-		"skipped", done.Skipped, "head", head.Number, "hash", head.Hash, "took", bar.took(), "disk", bytes(n.store.Stats().DiskBytes))
+		"skipped", done.Skipped, "head", head.Number, "hash", head.Hash, "took", bar.took(), "disk", readableBytes(n.store.Stats().DiskBytes))
 	return nil
 }
 

@@ -113,8 +113,8 @@ func (p *progress) show() {
 		strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), 100*share, done.Head, transactions, gas, left)
 }
 
-// bytes shows a number of bytes as people read it.
-func bytes(n int64) string {
+// readableBytes shows a number of bytes as people read it.
+func readableBytes(n int64) string {
 	switch {
 	case n >= 10<<30:
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))

@@ -34,8 +34,8 @@ func main() {
 var errUsage = errors.New("usage")
 
 func run(ctx context.Context) int {
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	gethlog.SetDefault(gethlog.NewLogger(slog.DiscardHandler)) // the library tells its errors to its callers too
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil))) // after the line above, which sets it as well
 	root := commands()
 	err := root.ExecuteContext(ctx)
 	switch {
