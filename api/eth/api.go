@@ -23,6 +23,7 @@ type API struct {
 	config Config
 	rows   rowBuffers
 	hashes hashCache
+	tips   query.TipOracle
 }
 
 // New makes the API of a chain.
@@ -53,6 +54,8 @@ func (a *API) chainMethods() jsonrpc.Methods {
 		a.blockMethods(),
 		a.transactionMethods(),
 		a.stateMethods(),
+		a.feeMethods(),
+		a.capabilityMethods(),
 		a.rawMethods(),
 	} {
 		maps.Copy(methods, table)

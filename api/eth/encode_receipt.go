@@ -2,6 +2,7 @@ package eth
 
 import (
 	"ashlar/archive"
+	"ashlar/query"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -78,7 +79,7 @@ func (b *block) gasUsed(i int, cumulative uint64) (uint64, error) {
 func (b *block) appendBlobGas(out []byte, blobs int) []byte {
 	out = append(out, `,"blobGasUsed":`...)
 	out = appendQuantity(out, uint64(blobs)*params.BlobTxBlobGasPerBlob)
-	if fee := b.blobBaseFee(b.api.chain.Executor().Config()); fee != nil {
+	if fee := query.BlobBaseFee(b.api.chain.Executor().Config(), b.Header.Header); fee != nil {
 		out = append(out, `,"blobGasPrice":`...)
 		out = appendBig(out, fee)
 	}

@@ -34,6 +34,9 @@ func translate(err error) error {
 			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: kind.Error()}
 		}
 	}
+	if errors.Is(err, query.ErrBeyondHead) || errors.Is(err, query.ErrPercentile) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: err.Error()}
+	}
 	if errors.Is(err, evm.ErrMissing) {
 		return &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}
 	}

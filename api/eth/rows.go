@@ -3,14 +3,11 @@ package eth
 import (
 	"context"
 	"fmt"
-	"math/big"
 	"sync"
 
 	"ashlar/archive"
 	"ashlar/query"
 
-	"github.com/ethereum/go-ethereum/consensus/misc/eip4844"
-	"github.com/ethereum/go-ethereum/params"
 	"github.com/holiman/uint256"
 )
 
@@ -92,12 +89,4 @@ func (b *block) release() {
 	if b.receiptsRoom != nil {
 		b.api.rows.give(b.receiptsRoom)
 	}
-}
-
-// blobBaseFee is the price of a unit of blob gas in the block, nil before Cancun.
-func (b *block) blobBaseFee(config *params.ChainConfig) *big.Int {
-	if b.ExcessBlobGas == nil {
-		return nil
-	}
-	return eip4844.CalcBlobFee(config, b.Header.Header)
 }
