@@ -36,6 +36,7 @@ func (a *API) Methods() jsonrpc.Methods {
 	methods := make(jsonrpc.Methods)
 	for _, table := range []jsonrpc.Methods{
 		a.chainMethods(),
+		a.callMethods(),
 	} {
 		maps.Copy(methods, table)
 	}
