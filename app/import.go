@@ -40,6 +40,11 @@ func (i Import) Run(ctx context.Context, out *os.File) (err error) {
 	if err := checkNetworkName(i.Network); err != nil {
 		return err
 	}
+	for _, path := range i.Files { // before anything is made
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("chain file: %w", err)
+		}
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(importCollector)
 		debug.SetMemoryLimit(importMemory)

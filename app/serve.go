@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 
 	"ashlar/account"
@@ -51,35 +50,35 @@ type network struct {
 	chain    *query.Chain
 }
 
-// openService opens the data directory and the listeners. The service must be closed.
-func openService(ctx context.Context, config Config) (s *service, err error) {
-	data := dataDir(config.Data)
-	if err := os.MkdirAll(string(data), 0o755); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+// openService opens the data directory and the listeners. The service must be
+// stopped or run, and then closed.
+func openService(ctx context.Context, config Config) (*service, error) {
+	s := &service{config: config}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
-	s = &service{config: config}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
+	return s, nil
+}
+
+func (s *service) open(ctx context.Context) error {
+	data := dataDir(s.config.Data)
+	names, err := s.config.served(data)
+	if err != nil {
+		return err
+	}
 	keys, store, err := data.openKeyring(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.keys, s.stores = keys, append(s.stores, store)
-	names, err := config.served(data)
-	if err != nil {
-		return nil, err
-	}
 	for _, name := range names {
-		n, err := openServed(ctx, data, name, int64(config.Cache)/int64(len(names)))
+		n, err := openServed(ctx, data, name, int64(s.config.Cache)/int64(len(names)))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.networks, s.stores = append(s.networks, n), append(s.stores, n.store)
 	}
-	return s, s.listen(ctx)
+	return s.listen(ctx)
 }
 
 // served lists the networks to serve.

@@ -34,7 +34,7 @@ func main() {
 var errUsage = errors.New("usage")
 
 func run(ctx context.Context) int {
-	gethlog.SetDefault(gethlog.NewLogger(slog.DiscardHandler)) // the library tells its errors to its callers too
+	gethlog.SetDefault(gethlog.NewLogger(slog.DiscardHandler))     // the library tells its errors to its callers too
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil))) // after the line above, which sets it as well
 	root := commands()
 	err := root.ExecuteContext(ctx)
@@ -66,9 +66,8 @@ func commands() *cobra.Command {
 		return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
 	})
 	root.AddCommand(demoCommand(), importCommand(), serveCommand(), keyCommand(), statusCommand())
-	for _, c := range root.Commands() {
-		usageErrors(c)
-	}
+	root.Args = cobra.NoArgs
+	usageErrors(root)
 	return root
 }
 
