@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/rlp"
+
 	"ashlar/archive"
 	"ashlar/internal/node"
 	"ashlar/kv"
@@ -18,34 +21,42 @@ import (
 )
 
 const (
-	kills    = 20
-	killSeed = 4
+	kills     = 20
+	killSeed  = 4
+	partBlock = 30 // blocks in each of the files that the chain is cut into
 )
 
 // TestKilledImport kills imports at random moments, resumes each, and compares
 // what is stored in the end, row by row, with what an undisturbed import stored.
 // An import that ends before its moment comes is compared too, and a fresh one is
 // begun, until all kills have landed.
+//
+// The chain comes in many files: the end of each is a moment from which a killed
+// import goes on, so that kills land before, between and after such moments.
 func TestKilledImport(t *testing.T) {
-	chain := generateChain(t)
-	genesis, file := filepath.Join(chain, "genesis.json"), filepath.Join(chain, "chain.rlp")
+	genesis, parts := generateParts(t)
 	undisturbed := newService(t)
 	started := time.Now()
-	undisturbed.importFiles(t, genesis, file)
+	undisturbed.importFiles(t, genesis, parts...)
 	whole := time.Since(started)
 
 	random := rand.New(rand.NewPCG(killSeed, 0))
 	disturbed := newService(t)
+	midway := 0
 	for landed := 0; landed < kills; {
-		p, err := disturbed.Import(t.Context(), genesis, file)
+		p, err := disturbed.Import(t.Context(), genesis, parts...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		moment := time.Duration(random.Int64N(int64(whole)))
 		if killAfter(p, moment) {
 			landed++
-			t.Logf("kill %d of seed %d landed after %v of about %v: %s", landed, killSeed, moment.Round(time.Millisecond),
-				whole.Round(time.Millisecond), status(t, disturbed))
+			head, known := headAfterKill(t, disturbed)
+			t.Logf("kill %d of seed %d landed %v into about %v; block %d was kept (%t)", landed, killSeed,
+				moment.Round(time.Millisecond), whole.Round(time.Millisecond), head, known)
+			if head > 0 {
+				midway++
+			}
 			continue
 		}
 		if _, err := p.Wait(); err != nil {
@@ -54,7 +65,10 @@ func TestKilledImport(t *testing.T) {
 		compareStores(t, undisturbed, disturbed)
 		disturbed = newService(t)
 	}
-	disturbed.importFiles(t, genesis, file)
+	if midway == 0 {
+		t.Errorf("none of %d kills left an import that could be resumed behind the first block", kills)
+	}
+	disturbed.importFiles(t, genesis, parts...)
 	compareStores(t, undisturbed, disturbed)
 	if a, b := latest(t, undisturbed.serve(t)), latest(t, disturbed.serve(t)); a != b {
 		t.Errorf("the killed import's head is %+v, the undisturbed one's %+v", b, a)
@@ -72,8 +86,9 @@ func killAfter(p *node.Process, wait time.Duration) bool {
 	}
 }
 
-// generateChain writes a chain that is large enough for kills to land in its middle.
-func generateChain(t *testing.T) string {
+// generateParts writes a chain that is large enough for kills to land in its
+// middle, cut into files.
+func generateParts(t *testing.T) (genesis string, parts []string) {
 	t.Helper()
 	dir := t.TempDir()
 	out, err := exec.CommandContext(t.Context(), "go", "run", "ashlar/bench/chaingen",
@@ -81,16 +96,41 @@ func generateChain(t *testing.T) string {
 	if err != nil {
 		t.Fatalf("bench/chaingen: %v\n%s", err, out)
 	}
-	return dir
+	chain, err := os.ReadFile(filepath.Join(dir, "chain.rlp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(chain) > 0 {
+		rest := chain
+		for n := 0; n < partBlock && len(rest) > 0; n++ {
+			if _, _, rest, err = rlp.Split(rest); err != nil {
+				t.Fatal(err)
+			}
+		}
+		part := filepath.Join(dir, fmt.Sprintf("part-%02d.rlp", len(parts)))
+		if err := os.WriteFile(part, chain[:len(chain)-len(rest)], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		parts, chain = append(parts, part), rest
+	}
+	return filepath.Join(dir, "genesis.json"), parts
 }
 
-// status is what the service says about its data; for the log only.
-func status(t *testing.T, s service) []byte {
-	out, err := exec.CommandContext(t.Context(), s.Bin, "status", "--data", s.Data, "--json").CombinedOutput()
+// headAfterKill is the last block that a killed import kept. It is not known
+// where not even the genesis was.
+func headAfterKill(t *testing.T, s service) (head uint64, known bool) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), s.Bin, "status", "--data", s.Data, "--json").Output()
 	if err != nil {
-		return []byte(err.Error())
+		return 0, false
 	}
-	return bytes.TrimSpace(out)
+	var status struct {
+		Networks []struct{ Head uint64 }
+	}
+	if err := json.Unmarshal(out, &status); err != nil || len(status.Networks) != 1 {
+		t.Fatalf("ashlar status --json printed %q: %v", out, err)
+	}
+	return status.Networks[0].Head, true
 }
 
 // compareStores compares all rows of two data directories.
