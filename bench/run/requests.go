@@ -89,9 +89,10 @@ func sumBalances(token common.Address, who []common.Address) []byte {
 	return append(push(push(code, 32), 0), byte(vm.RETURN))
 }
 
-// replayed is a transaction of the chain as a call.
+// replayed is a transaction of the chain as a call, with its own gas: one that
+// uses up all it has would otherwise measure each server's cap.
 func replayed(tx sample.Tx) object {
-	call := object{"from": tx.From, "input": hexutil.Bytes(tx.Data()), "value": (*hexutil.Big)(tx.Value())}
+	call := object{"from": tx.From, "gas": hexutil.Uint64(tx.Gas()), "input": hexutil.Bytes(tx.Data()), "value": (*hexutil.Big)(tx.Value())}
 	if tx.To() != nil {
 		call["to"] = tx.To()
 	}

@@ -46,7 +46,12 @@ func (r results) markdown() string {
 	row("---", func(*peer) string { return "---" }, func(*peer) string { return "---" }, "---")
 	for _, m := range r.Kinds {
 		cell := func(p *peer) string { return m.cell(p.Name) }
-		ratio := func(p *peer) string { return times(m.rate(ashlar.Name), m.rate(p.Name)) }
+		ratio := func(p *peer) string {
+			if m.Differs[p.Name] > 0 {
+				return "not alike" // rates of different answers say nothing
+			}
+			return times(m.rate(ashlar.Name), m.rate(p.Name))
+		}
 		row(m.Kind, cell, ratio, times(m.rate(ashlar.Name), m.rate(constantName)))
 	}
 	figures := []struct {
