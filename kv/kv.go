@@ -147,8 +147,9 @@ type Store interface {
 	// old (nil: if it does not exist), else returns ErrConflict.
 	CompareAndSet(ctx context.Context, name string, old, value []byte) error
 
-	// Walk yields every row of a table in the engine's order, as of the call.
-	// Partition and value are valid only for the iteration. For maintenance:
+	// Walk yields every row of a table in the engine's order, as of when the
+	// iteration begins: all rows of a partition together, ascending or descending
+	// throughout. Partition and value are valid only for the iteration. For maintenance:
 	// it reads the whole table. A failure is yielded last, as the error.
 	Walk(ctx context.Context, t *Table) iter.Seq2[Row, error]
 

@@ -9,8 +9,12 @@ import (
 const (
 	// maxMemTableBytes keeps a memtable within what one flush can handle well.
 	maxMemTableBytes = 1 << 30
-	blockBytes       = 32 << 10
-	bottomLevel      = 6
+	// blockBytes: twice as much saves 3 % of the disk and doubles what a read
+	// that misses the cache has to unpack; half as much costs 5 %.
+	blockBytes = 32 << 10
+	// indexBlockBytes lets a table of 64 MiB do with an index of one level.
+	indexBlockBytes = 256 << 10
+	bottomLevel     = 6
 )
 
 // configure chooses Pebble's options for rows that are written once, never
@@ -49,14 +53,15 @@ func configure(o Options, g *guard) *lsm.Options {
 			c.MemTableSize = DefaultBulkMemTableBytes
 		}
 	}
+	// A seek that has to change tables costs more, so there are few, large ones.
 	c.TargetFileSizes[0] = 8 << 20
 	for i := 1; i < len(c.TargetFileSizes); i++ {
-		c.TargetFileSizes[i] = min(c.TargetFileSizes[i-1]*2, 64<<20)
+		c.TargetFileSizes[i] = 64 << 20
 	}
 	for i := range c.Levels {
 		l := &c.Levels[i]
 		l.BlockSize = blockBytes
-		l.IndexBlockSize = 256 << 10
+		l.IndexBlockSize = indexBlockBytes
 		l.FilterPolicy = bloom.FilterPolicy(10)
 		l.Compression = func() *block.CompressionProfile { return compressionOf(i) }
 	}
@@ -71,10 +76,11 @@ func configure(o Options, g *guard) *lsm.Options {
 }
 
 // compressionOf is cheap where tables are short-lived and thorough where nearly
-// all data ends up.
+// all data ends up. The versions of one trie node lie side by side in a block, so
+// that even plain zstd finds the child hashes that they share.
 func compressionOf(level int) *block.CompressionProfile {
 	if level < bottomLevel-1 {
 		return block.FastestCompression
 	}
-	return block.GoodCompression
+	return block.ZstdCompression
 }

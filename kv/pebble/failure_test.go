@@ -21,6 +21,9 @@ import (
 func TestDiskFull(t *testing.T) {
 	for name, o := range modes() {
 		for _, file := range []string{".log", ".sst", "MANIFEST", ""} {
+			if file == ".log" && o.BulkLoad {
+				continue // nothing is written to it
+			}
 			t.Run(name+"/"+file, func(t *testing.T) { testDiskFull(t, o, file) })
 		}
 	}
@@ -47,9 +50,6 @@ func testDiskFull(t *testing.T, o pebble.Options, file string) {
 	var err error
 	for n := uint64(0); err == nil; n++ {
 		if n == 10_000 {
-			if file == ".log" && o.BulkLoad {
-				t.Skip("nothing is written to the log")
-			}
 			t.Fatal("10,000 writes and syncs to a full disk without an error")
 		}
 		b.Reset()

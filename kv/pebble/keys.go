@@ -24,10 +24,9 @@ import (
 // table ID 0, with its name in the partition's place.
 //
 // The last byte tells a bare prefix (0x00) from a full key (0x09), which Pebble
-// needs: it compares and splits prefixes and suffixes on their own too. Prefixes
-// order bytewise, and none is the beginning of another up to its end mark in a
-// way that would mix their rows, because Compare looks at suffixes only where
-// prefixes are equal.
+// needs: it compares and splits prefixes on their own too. Keys are ordered by
+// prefix first, bytewise, and by suffix where prefixes are equal, so partitions
+// never mix, whatever bytes are in them.
 const (
 	prefixEnd    = 0x00
 	suffixLen    = 9

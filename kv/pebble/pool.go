@@ -56,10 +56,18 @@ type shard struct {
 func newPool(db *lsm.DB) (*pool, error) {
 	p := &pool{db: db, shards: make([]shard, min(runtime.GOMAXPROCS(0), maxShards))}
 	var err error
-	if p.model, err = db.NewIter(nil); err != nil {
+	if p.model, err = newIterator(db); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// newIterator makes an iterator over everything. It asks the filters of the lowest
+// level too, unlike Pebble by default: that is a tenth more work for a partition
+// which is there, and a third of it for one which is not, which is common: empty
+// slots, new accounts, terms without logs.
+func newIterator(db *lsm.DB) (*lsm.Iterator, error) {
+	return db.NewIter(&lsm.IterOptions{UseL6Filters: true})
 }
 
 // get returns a reader that sees every Write that has returned.
@@ -150,7 +158,7 @@ func (p *pool) keep(r *reader) bool {
 // advance begins a new generation, which sees everything applied so far.
 func (p *pool) advance() error {
 	p.mu.Lock()
-	model, err := p.db.NewIter(nil)
+	model, err := newIterator(p.db)
 	if err != nil {
 		p.mu.Unlock()
 		return fmt.Errorf("kv/pebble: %w", err)

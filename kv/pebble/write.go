@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ashlar/kv"
 
 	lsm "github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
 )
 
 // Write implements kv.Store: all of the batch or nothing. It checks ctx before it
@@ -35,10 +37,11 @@ func (s *Store) Write(ctx context.Context, kb kv.Batch) error {
 func (s *Store) apply(b *batch) error {
 	taken := b.b
 	b.written = taken.Repr()
+	header := [batchrepr.HeaderLen]byte(b.written) // where Pebble writes
 	err := s.guard.run(func() error { return s.db.Apply(taken, lsm.NoSync) })
 	if err != nil {
-		// The commit may still go on within Pebble: leave it what it works on.
-		b.written = bytes.Clone(b.written)
+		// Pebble may still be at work on the batch: leave it and go on with a copy.
+		b.written = slices.Concat(header[:], b.written[len(header):])
 		b.b = newLSMBatch(s.db)
 		return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
 	}
