@@ -34,6 +34,9 @@ type Receipt struct {
 	logs              []byte
 }
 
+// leastLogBytes is what a log without topics and data takes.
+const leastLogBytes = common.AddressLength + 2
+
 // Log is one stored log.
 type Log struct {
 	Address common.Address
@@ -120,6 +123,9 @@ func (r *Receipts) Receipt(i int) (Receipt, error) {
 	receipt.FirstLog = in.uvarint()
 	receipt.LogCount = in.uvarint()
 	receipt.logs = in.take(uint64(len(in.rest)))
+	if fits := uint64(len(receipt.logs)) / leastLogBytes; receipt.LogCount > fits {
+		return receipt, fmt.Errorf("%w: receipts row: receipt %d has room for %d logs, not %d", ErrCorrupt, i, fits, receipt.LogCount)
+	}
 	return receipt, in.end("receipts")
 }
 
@@ -129,7 +135,13 @@ func (r *Receipts) LogCount() (uint64, error) {
 		return 0, nil
 	}
 	last, err := r.Receipt(r.Len() - 1)
-	return last.FirstLog + last.LogCount, err
+	if err != nil {
+		return 0, err
+	}
+	if last.FirstLog > uint64(len(r.items))/leastLogBytes {
+		return 0, fmt.Errorf("%w: receipts row: its last receipt begins at log %d", ErrCorrupt, last.FirstLog)
+	}
+	return last.FirstLog + last.LogCount, nil
 }
 
 // OfLog returns the index of the receipt that holds the log at a position in
