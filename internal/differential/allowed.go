@@ -2,6 +2,7 @@ package differential
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"ashlar/internal/jsondiff"
@@ -32,6 +33,14 @@ func allowances() []allowed {
 		{"Wording of invalid parameters", func(_ question, geth, ashlar answer, d jsondiff.Difference) bool {
 			return d.Path == ".error.message" && geth.code() == -32602 && ashlar.code() == -32602 && freeWording(geth.message(), ashlar.message())
 		}},
+		{"Null and empty arguments", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
+			params, _ := q.Params.([]any)
+			return geth.err == nil && ashlar.code() == -32602 && (slices.Contains(params, nil) || slices.Contains(params, any("")))
+		}},
+		{"Details of refused requests", func(_ question, geth, ashlar answer, d jsondiff.Difference) bool {
+			_, absent := d.A.(jsondiff.Absent)
+			return d.Path == ".error.data" && absent && geth.code() == ashlar.code() && ashlar.code() == -32600
+		}},
 	}
 }
 
@@ -45,6 +54,13 @@ func freeWording(geth, ashlar string) bool {
 		}
 	}
 	a, b := invalidArgument(geth), invalidArgument(ashlar)
+	missing, isMissing := strings.CutPrefix(ashlar, "missing value for required argument ")
+	switch {
+	case isMissing:
+		return a == "invalid argument "+missing // null: a value that is missing
+	case strings.HasPrefix(ashlar, "too many arguments"):
+		return a != "" // both are wrong; Ashlar counts before it decodes
+	}
 	return a == b || a == ""
 }
 
