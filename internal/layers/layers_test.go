@@ -33,7 +33,7 @@ func house() []floor {
 		{"archive", []string{"kv", "chain"}},
 		{"ingest", []string{"kv", "chain", "source", "execute", "tip", "archive"}},
 		{"query", []string{"kv", "chain", "execute", "tip", "archive"}},
-		{"api", []string{"jsonrpc", "chain", "execute", "query"}},
+		{"api", []string{"jsonrpc", "chain", "execute", "archive", "query"}}, // archive: the rows that it writes out
 		{"account", []string{"kv"}},
 		{"dashboard", []string{"account"}},
 		{"gateway", []string{"jsonrpc", "account", "dashboard"}},
