@@ -33,7 +33,8 @@ import (
 // service answers requests about a chain that was imported into memory.
 type service struct {
 	*jsonrpc.Server
-	blocks []*types.Block // by number, where the test made them
+	methods jsonrpc.Methods
+	blocks  []*types.Block // by number, where the test made them
 }
 
 // serve imports a chain into an archive in memory and serves it.
@@ -65,7 +66,11 @@ func serve(t testing.TB, g *core.Genesis, source ingest.Source) *service {
 		t.Fatal(err)
 	}
 	api := eth.New(query.NewChain(settled, executor), eth.Config{ClientVersion: "Ashlar/test"})
-	return &service{Server: jsonrpc.NewServer(api.Methods(), jsonrpc.Config{Log: slog.New(slog.DiscardHandler)})}
+	methods := api.Methods()
+	return &service{
+		Server:  jsonrpc.NewServer(methods, jsonrpc.Config{Log: slog.New(slog.DiscardHandler)}),
+		methods: methods,
+	}
 }
 
 // serveVectors serves the chain that the recorded conversations are about.
@@ -151,8 +156,8 @@ func madeGenesis() *core.Genesis {
 	key, _ := crypto.HexToECDSA(testKey())
 	return &core.Genesis{
 		Config:   &config,
-		GasLimit: 30_000_000,
-		BaseFee:  big.NewInt(params.InitialBaseFee),
+		GasLimit: 30_000_000, Difficulty: new(big.Int),
+		BaseFee: big.NewInt(params.InitialBaseFee),
 		Alloc: types.GenesisAlloc{
 			crypto.PubkeyToAddress(key.PublicKey): {Balance: new(big.Int).Mul(big.NewInt(1000), big.NewInt(params.Ether))},
 			logger:                                {Code: loggerCode, Balance: new(big.Int), Storage: map[common.Hash]common.Hash{{31: 5}: {31: 0x2a}}},

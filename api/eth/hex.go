@@ -10,17 +10,6 @@ import (
 
 const hexAlphabet = "0123456789abcdef"
 
-// hexPairs holds the two digits of every byte, side by side, so that a byte is one look-up.
-const hexPairs = "" +
-	"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f" +
-	"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
-	"404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f" +
-	"606162636465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f" +
-	"808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f" +
-	"a0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7b8b9babbbcbdbebf" +
-	"c0c1c2c3c4c5c6c7c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadbdcdddedf" +
-	"e0e1e2e3e4e5e6e7e8e9eaebecedeeeff0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
-
 // appendHex appends bytes as a JSON string of hex, "0x" for none.
 func appendHex(out, value []byte) []byte {
 	out = append(out, '"', '0', 'x')
@@ -33,12 +22,27 @@ func appendDigits(out, value []byte) []byte {
 	n := len(out)
 	out = grow(out, 2*len(value))
 	dst := out[n:]
-	for _, b := range value {
-		pair := hexPairs[2*int(b) : 2*int(b)+2]
-		dst[0], dst[1] = pair[0], pair[1]
-		dst = dst[2:]
+	for len(value) >= 4 {
+		binary.LittleEndian.PutUint64(dst, eightDigits(binary.LittleEndian.Uint32(value)))
+		value, dst = value[4:], dst[8:]
+	}
+	for i, b := range value {
+		dst[2*i], dst[2*i+1] = hexAlphabet[b>>4], hexAlphabet[b&15]
 	}
 	return out
+}
+
+// eightDigits is the hex of four bytes, all in little-endian order: answers
+// consist of hex, so it is made without a look-up for each digit.
+func eightDigits(value uint32) uint64 {
+	const everyByte = 0x0101010101010101
+	// Spread the bytes over lanes of 16 bits, and each over its two digits.
+	x := uint64(value)
+	x = (x | x<<16) & 0x0000ffff0000ffff
+	x = (x | x<<8) & 0x00ff00ff00ff00ff
+	x = x>>4&0x000f000f000f000f | x<<8&0x0f000f000f000f00
+	letters := (x + 6*everyByte) >> 4 & everyByte // 1 where the digit is a letter
+	return x + '0'*everyByte + letters*('a'-'9'-1)
 }
 
 // grow makes out n bytes longer; what they hold is not defined.
