@@ -90,8 +90,11 @@ func (s *callState) SetTransientState(address common.Address, slot, value common
 	}
 }
 
+// AddBalance leaves out the accounts that a call without a price pays nothing:
+// nothing comes after it that could see them touched.
 func (s *callState) AddBalance(address common.Address, amount *uint256.Int, reason tracing.BalanceChangeReason) uint256.Int {
-	if !s.memory.write(transferBytes) {
+	unpaid := amount.IsZero() && (reason == tracing.BalanceIncreaseRewardTransactionFee || reason == tracing.BalanceIncreaseGasReturn)
+	if unpaid || !s.memory.write(transferBytes) {
 		return uint256.Int{}
 	}
 	return s.StateDB.AddBalance(address, amount, reason)
@@ -107,24 +110,4 @@ func (s *callState) AddLog(log *types.Log) {
 func (s *callState) Snapshot() int {
 	s.memory.write(snapshotBytes)
 	return s.StateDB.Snapshot()
-}
-
-// callReader is the state before the call, metered: go-ethereum keeps what it has read.
-type callReader struct {
-	stateReader
-	memory *memoryMeter
-}
-
-func (r *callReader) Account(address common.Address) (*types.StateAccount, error) {
-	if !r.memory.fetch(accountBytes) {
-		return nil, errCallMemory
-	}
-	return r.stateReader.Account(address)
-}
-
-func (r *callReader) Storage(address common.Address, slot common.Hash) (common.Hash, error) {
-	if !r.memory.fetch(slotBytes) {
-		return common.Hash{}, errCallMemory
-	}
-	return r.stateReader.Storage(address, slot)
 }

@@ -62,11 +62,7 @@ func (s *simulation) prepare(options CallOptions) error {
 	if err := s.surround(&options.Block); err != nil {
 		return err
 	}
-	reader := callReader{
-		stateReader: stateReader{db: s.db, addresses: make(map[common.Address]common.Hash)},
-		memory:      &s.state.memory,
-	}
-	statedb, err := state.NewWithReader(s.at.Header.Root, s.db, &reader)
+	statedb, err := state.NewWithReader(s.at.Header.Root, s.db, newCallReader(s.db, &s.state.memory))
 	if err != nil {
 		return err
 	}
