@@ -15,6 +15,9 @@ const (
 	// indexBlockBytes lets a table of 64 MiB do with an index of one level.
 	indexBlockBytes = 256 << 10
 	bottomLevel     = 6
+	// bulkL0Runs is how many flushed memtables lie on top of each other before
+	// they are merged into the levels below, during a bulk load.
+	bulkL0Runs = 16
 )
 
 // configure chooses Pebble's options for rows that are written once, never
@@ -43,6 +46,11 @@ func configure(o Options, g *guard) *lsm.Options {
 		L0CompactionThreshold:      4,
 		L0StopWritesThreshold:      24,
 		LBaseMaxBytes:              256 << 20,
+	}
+	if o.BulkLoad {
+		// A load ends with a Compact, and hardly reads what it has written: rewriting
+		// the bottom level again and again on the way is most of what it would do.
+		c.L0CompactionThreshold, c.L0StopWritesThreshold = bulkL0Runs, 3*bulkL0Runs
 	}
 	if c.CacheSize == 0 {
 		c.CacheSize = DefaultCacheBytes
