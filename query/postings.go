@@ -183,6 +183,7 @@ type union struct {
 
 	start, end uint64   // the window: blocks from start to below end
 	width      uint64   // of the window to come
+	most       int      // entries, see mostEntries
 	entries    []uint64 // of the window: block less start (32 bits), position (32 bits)
 	at         int      // the first entry of the current block
 	decoded    []uint32
@@ -191,7 +192,7 @@ type union struct {
 const exhausted = math.MaxUint64 // in union.next: the term does not occur again
 
 func newUnion(terms []archive.Term, from, to uint64, scan func(archive.Term, uint64) archive.Postings) *union {
-	u := &union{scan: scan, terms: terms, next: make([]uint64, len(terms)), to: to, start: from, end: from, width: firstWindow}
+	u := &union{scan: scan, terms: terms, next: make([]uint64, len(terms)), to: to, start: from, end: from, width: firstWindow, most: mostEntries}
 	for i := range u.next {
 		u.next[i] = from
 	}
@@ -300,7 +301,7 @@ func (u *union) fillTerm(term archive.Term, from uint64) (next uint64, full bool
 		for _, position := range u.decoded {
 			u.entries = append(u.entries, (rows.Block()-u.start)<<32|uint64(position))
 		}
-		if len(u.entries) > mostEntries && u.end-u.start > 1 {
+		if len(u.entries) > u.most && u.end-u.start > 1 {
 			return from, true, nil
 		}
 	}

@@ -58,6 +58,8 @@ func (a *API) chainMethods() jsonrpc.Methods {
 		a.feeMethods(),
 		a.capabilityMethods(),
 		a.rawMethods(),
+		a.logMethods(),
+		a.proofMethods(),
 	} {
 		maps.Copy(methods, table)
 	}

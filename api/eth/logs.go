@@ -1,0 +1,131 @@
+package eth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ashlar/jsonrpc"
+	"ashlar/query"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// The limits of eth_getLogs.
+const (
+	maxLogs          = 10_000
+	maxLogParameters = 5_000 // addresses and topics of a filter
+	maxLogPositions  = 4     // a log has no more topics
+	maxLogTime       = 10 * time.Second
+)
+
+// logMethods answer questions about logs.
+func (a *API) logMethods() jsonrpc.Methods {
+	return jsonrpc.Methods{"eth_getLogs": a.getLogs}
+}
+
+// getLogs answers eth_getLogs.
+func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 1, 1)
+	filter := argument(&args, 0, parseLogFilter)
+	if args.err != nil {
+		return out, args.err
+	}
+	if n := filter.parameters(); n > maxLogParameters {
+		return out, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics in the filter (max %d, got %d)", maxLogParameters, n)
+	}
+	limited, cancel := context.WithTimeout(ctx, maxLogTime)
+	defer cancel()
+	view, wanted, err := a.resolveLogs(limited, filter)
+	if err != nil {
+		return out, err
+	}
+	out, err = a.appendLogsOf(limited, view, wanted, out)
+	var tooMany *query.TooManyLogs
+	switch {
+	case errors.As(err, &tooMany):
+		return out, tooManyLogs(tooMany)
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return out, &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded"}
+	}
+	return out, err
+}
+
+// appendLogsOf appends the array of the logs that match.
+func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.Filter, out []byte) ([]byte, error) {
+	var place logPlace
+	var hashes transactionHashes // of the block at place, nil where they are not at hand
+	var hash common.Hash
+	out = append(out, '[')
+	begin := len(out)
+	err := view.Logs(ctx, wanted, maxLogs, func(log *query.Log) (err error) {
+		if place.blockHash != log.Block.Hash {
+			place.blockHash, place.block, place.timestamp = log.Block.Hash, log.Block.Number.Uint64(), log.Block.Time
+			hashes, _ = a.hashes.blocks.Get(place.blockHash)
+		}
+		place.transaction, place.position = uint64(log.Transaction), log.Index
+		if hashes != nil {
+			place.transactionHash = hashes.hash(log.Transaction)
+		} else if hash, err = log.TransactionHash(); err != nil {
+			return err
+		} else {
+			place.transactionHash = hash[:]
+		}
+		if len(out) > begin {
+			out = append(out, ',')
+		}
+		out = appendLog(out, &log.Log, &place)
+		return nil
+	})
+	return append(out, ']'), err
+}
+
+// tooManyLogs is the answer where a filter matches more logs than are sent.
+// Indexers look for the sentence in data and go on with the range that it names.
+func tooManyLogs(e *query.TooManyLogs) *jsonrpc.Error {
+	answer := &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: e.Error()}
+	if e.Fits {
+		answer.Data = fmt.Sprintf("Try with this block range [%#x, %#x].", e.From, e.To)
+	}
+	return answer
+}
+
+// resolveLogs takes a view and finds the blocks of a filter in it.
+func (a *API) resolveLogs(ctx context.Context, f logFilter) (*query.View, *query.Filter, error) {
+	view, err := a.chain.View()
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted := &query.Filter{Addresses: f.addresses, Topics: f.topics}
+	if f.blockHash != nil {
+		number, err := view.Resolve(ctx, query.BlockID{Hash: f.blockHash})
+		if errors.Is(err, query.ErrUnknownHash) {
+			return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "unknown block"}
+		}
+		wanted.From, wanted.To = number, number
+		return view, wanted, err
+	}
+	reversed := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"}
+	if f.from.Tag == query.NoTag && f.to.Tag == query.NoTag && f.from.Number > f.to.Number {
+		return nil, nil, reversed // whatever the head is
+	}
+	if wanted.From, err = resolveBound(ctx, view, f.from); err != nil {
+		return nil, nil, err
+	}
+	if wanted.To, err = resolveBound(ctx, view, f.to); err != nil {
+		return nil, nil, err
+	}
+	if wanted.From > wanted.To {
+		return nil, nil, reversed
+	}
+	return view, wanted, nil
+}
+
+func resolveBound(ctx context.Context, view *query.View, id query.BlockID) (uint64, error) {
+	number, err := view.Resolve(ctx, id)
+	if errors.Is(err, query.ErrUnknownBlock) {
+		err = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"}
+	}
+	return number, err
+}

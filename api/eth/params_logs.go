@@ -1,0 +1,156 @@
+package eth
+
+import (
+	"errors"
+	"fmt"
+
+	"ashlar/jsonrpc"
+	"ashlar/query"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// logFilter is the filter object of eth_getLogs.
+type logFilter struct {
+	from, to  query.BlockID
+	blockHash *common.Hash // instead of from and to
+	addresses []common.Address
+	topics    [][]common.Hash // by position, none for any
+}
+
+// parameters is how many addresses and topics there are.
+func (f *logFilter) parameters() int {
+	n := len(f.addresses)
+	for _, topics := range f.topics {
+		n += len(topics)
+	}
+	return n
+}
+
+var (
+	errFilterObject  = errors.New("non-object value, want a filter object")
+	errFilterBoth    = errors.New("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other")
+	errFilterAddress = errors.New("invalid addresses in query")
+	errFilterTopics  = errors.New("invalid topic(s)")
+	errFilterMany    = errors.New("exceed max topics")
+)
+
+// parseLogFilter decodes a filter object. What is null is as if it were not
+// there, and members that it does not know are ignored, as in geth.
+func parseLogFilter(raw []byte) (f logFilter, err error) {
+	f.from, f.to = query.BlockID{Tag: query.Latest}, query.BlockID{Tag: query.Latest}
+	members, ok := jsonrpc.Object(raw)
+	if !ok {
+		return f, errFilterObject
+	}
+	ranged := false
+	for members.Next() && err == nil {
+		value := members.Value()
+		if jsonrpc.IsNull(value) {
+			continue
+		}
+		switch string(members.Name()) {
+		case "fromBlock":
+			f.from, err = parseBlockNumber(value)
+			ranged = true
+		case "toBlock":
+			f.to, err = parseBlockNumber(value)
+			ranged = true
+		case "blockHash":
+			var hash common.Hash
+			hash, err = parseHash(value)
+			f.blockHash = &hash
+		case "address":
+			f.addresses, err = parseFilterAddresses(value)
+		case "topics":
+			f.topics, err = parseFilterTopics(value)
+		}
+	}
+	if err == nil && ranged && f.blockHash != nil {
+		err = errFilterBoth
+	}
+	return f, err
+}
+
+// parseFilterAddresses decodes an address or an array of them.
+func parseFilterAddresses(raw []byte) ([]common.Address, error) {
+	elements, ok := jsonrpc.Array(raw)
+	if !ok {
+		if _, ok := jsonrpc.String(raw); !ok {
+			return nil, errFilterAddress
+		}
+		address, err := parseAddress(raw)
+		if err != nil {
+			return nil, fmt.Errorf("invalid address: %w", err)
+		}
+		return []common.Address{address}, nil
+	}
+	var addresses []common.Address
+	for i := 0; elements.Next(); i++ {
+		address, err := parseAddress(elements.Value())
+		if errors.Is(err, errNonString) {
+			return nil, fmt.Errorf("non-string address at index %d", i)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("invalid address at index %d: %w", i, err)
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses, nil
+}
+
+// parseFilterTopics decodes the topics of a filter: for each position null, a
+// topic or an array of topics.
+func parseFilterTopics(raw []byte) ([][]common.Hash, error) {
+	positions, ok := jsonrpc.Array(raw)
+	if !ok {
+		return nil, errFilterTopics
+	}
+	var topics [][]common.Hash
+	for positions.Next() {
+		if len(topics) == maxLogPositions {
+			return nil, errFilterMany
+		}
+		allowed, err := parsePosition(positions.Value())
+		if err != nil {
+			return nil, err
+		}
+		topics = append(topics, allowed)
+	}
+	return topics, nil
+}
+
+// parsePosition decodes the topics that are allowed at one position, none for any.
+func parsePosition(raw []byte) ([]common.Hash, error) {
+	if jsonrpc.IsNull(raw) {
+		return nil, nil
+	}
+	elements, ok := jsonrpc.Array(raw)
+	if !ok {
+		topic, err := parseTopic(raw)
+		if err != nil {
+			return nil, err
+		}
+		return []common.Hash{topic}, nil
+	}
+	var allowed []common.Hash
+	for elements.Next() {
+		if jsonrpc.IsNull(elements.Value()) {
+			return nil, nil // any topic, whatever else is in the array
+		}
+		topic, err := parseTopic(elements.Value())
+		if err != nil {
+			return nil, err
+		}
+		allowed = append(allowed, topic)
+	}
+	return allowed, nil
+}
+
+func parseTopic(raw []byte) (common.Hash, error) {
+	topic, err := parseHash(raw)
+	if errors.Is(err, errNonString) {
+		err = errFilterTopics
+	}
+	return topic, err
+}

@@ -1,0 +1,134 @@
+package eth
+
+import (
+	"context"
+	"errors"
+
+	"ashlar/jsonrpc"
+	"ashlar/query"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/holiman/uint256"
+)
+
+// maxProofKeys is how many slots a request of eth_getProof may name.
+const maxProofKeys = 1024
+
+// proofMethods prove what the state holds.
+func (a *API) proofMethods() jsonrpc.Methods {
+	return jsonrpc.Methods{"eth_getProof": a.getProof}
+}
+
+// getProof answers eth_getProof.
+func (a *API) getProof(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 3, 2)
+	address := args.address(0)
+	keys := args.storageKeys(1)
+	id := args.block(2)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, number, err := a.at(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	proof, err := view.Prove(ctx, number, address, keys.slots)
+	if err != nil {
+		return out, err
+	}
+	return appendProof(out, address, keys, proof), nil
+}
+
+// storageKeys are slots with how they are to be named in the answer.
+type storageKeys struct {
+	slots []common.Hash
+	// whole says for each whether all of its 32 bytes were given: then it
+	// comes back so, otherwise as a quantity.
+	whole []bool
+}
+
+// storageKeys decodes an array of slots.
+func (a *arguments) storageKeys(n int) (keys storageKeys) {
+	if a.err != nil {
+		return keys
+	}
+	elements, ok := jsonrpc.Array(a.raw[n])
+	if !ok {
+		a.fail(n, errors.New("non-array value, want an array of storage keys"))
+		return keys
+	}
+	count := 0
+	for ; elements.Next(); count++ {
+		if count >= maxProofKeys || a.err != nil {
+			continue
+		}
+		slot, err := parseStorageKey(elements.Value())
+		var known *jsonrpc.Error
+		if errors.As(err, &known) {
+			a.err = known
+		} else {
+			a.fail(n, err)
+		}
+		text, _ := jsonrpc.String(elements.Value())
+		if hasPrefix(text) {
+			text = text[2:]
+		}
+		keys.slots = append(keys.slots, slot)
+		keys.whole = append(keys.whole, (len(text)+1)/2 == common.HashLength)
+	}
+	if count > maxProofKeys {
+		a.err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many storage keys requested (max %d, got %d)", maxProofKeys, count)
+	}
+	return keys
+}
+
+// appendProof appends a proof. An account that does not exist has hashes of
+// zeros rather than those of nothing, as in geth.
+func appendProof(out []byte, address common.Address, keys storageKeys, proof *query.Proof) []byte {
+	account := proof.Account
+	if account == nil {
+		account = &types.StateAccount{Balance: new(uint256.Int), CodeHash: make([]byte, common.HashLength)}
+	}
+	out = append(out, `{"address":`...)
+	out = appendHex(out, address[:])
+	out = append(out, `,"accountProof":`...)
+	out = appendBlobs(out, proof.Nodes)
+	out = append(out, `,"balance":`...)
+	out = appendUint256(out, account.Balance)
+	out = append(out, `,"codeHash":`...)
+	out = appendHex(out, account.CodeHash)
+	out = append(out, `,"nonce":`...)
+	out = appendQuantity(out, account.Nonce)
+	out = append(out, `,"storageHash":`...)
+	out = appendHex(out, account.Root[:])
+	out = append(out, `,"storageProof":[`...)
+	for i, slot := range proof.Slots {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, `{"key":`...)
+		if keys.whole[i] {
+			out = appendHex(out, keys.slots[i][:])
+		} else {
+			out = appendQuantityBytes(out, keys.slots[i][:])
+		}
+		out = append(out, `,"value":`...)
+		out = appendQuantityBytes(out, slot.Value[:])
+		out = append(out, `,"proof":`...)
+		out = append(appendBlobs(out, slot.Nodes), '}')
+	}
+	return append(out, ']', '}')
+}
+
+// appendBlobs appends an array of hex strings.
+func appendBlobs(out []byte, blobs [][]byte) []byte {
+	out = append(out, '[')
+	for i, blob := range blobs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendHex(out, blob)
+	}
+	return append(out, ']')
+}
