@@ -187,7 +187,7 @@ func serveMade(t testing.TB) *service {
 		switch b.Number().Uint64() {
 		case 2:
 			auth, err := types.SignSetCode(key, types.SetCodeAuthorization{
-				ChainID: *uint256.MustFromBig(g.Config.ChainID), Address: logger, Nonce: nonce() + 7,
+				ChainID: *uint256.MustFromBig(g.Config.ChainID), Address: logger, Nonce: nonce() + 6, // what the sender's own nonce is by then
 			})
 			if err != nil {
 				t.Fatal(err)
