@@ -30,6 +30,11 @@ const (
 	// so high a limit, or none, that it would no longer bound the memory of a
 	// call; see callMemory.
 	maxCallGas = 2_000_000_000
+
+	// maxCallGasFrontier is that under the rules before EIP-150, whose frames
+	// may pass all their gas on. No block of their time had a limit that comes
+	// near; an override can take any call there.
+	maxCallGasFrontier = 50_000_000
 )
 
 // At is the block that a call sees around it, and in whose state it runs.

@@ -16,7 +16,8 @@ import (
 // square of its size: w words cost w²/512, and a call passes on 63/64 of its gas
 // at most, so that all frames which are open at once hold at most
 // √(64·512·gas) words together: 105 MiB for 360 million gas (ten times a block of
-// 36 million), 250 MiB for maxCallGas. That is bound enough. What a call
+// 36 million), 250 MiB for maxCallGas. Before EIP-150 all gas is passed on, 1024
+// frames deep: √(1024·512·gas), 160 MiB for maxCallGasFrontier. That is bound enough. What a call
 // changes or reads in the state is kept as well, to be reverted or read again,
 // and costs as little as 100 gas for some 300 bytes (TSTORE): a gibibyte for
 // the same 360 million. That is what is metered here. 128 MiB are room for the

@@ -101,6 +101,9 @@ func (s *simulation) surround(overrides *BlockOverrides) error {
 	if s.rules.IsAmsterdam || s.rules.IsBogota || s.rules.IsUBT {
 		return callErrorf("the rules after Osaka are not known to this version")
 	}
+	if !s.rules.IsEIP150 {
+		s.gasCap = min(s.gasCap, maxCallGasFrontier)
+	}
 	// A block that is moved by an override to rules that are not its own may
 	// lack what they demand.
 	if s.rules.IsLondon && s.block.BaseFee == nil {

@@ -321,6 +321,25 @@ func TestCallGas(t *testing.T) {
 	}
 }
 
+// Under the rules of Frontier a call gets less gas, wherever an override takes it there from.
+func TestCallGasFrontier(t *testing.T) {
+	config := osakaConfig()
+	config.EIP150Block = big.NewInt(10)
+	e, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld()
+	w.put(contract, 0, returning(vm.GAS))
+	for number, want := range map[uint64]uint64{9: maxCallGasFrontier, 10: 360_000_000} {
+		options := CallOptions{Block: BlockOverrides{Number: uint256.NewInt(number)}}
+		output, err := e.Call(t.Context(), w.at(), &Message{To: &contract}, options)
+		if err != nil || common.BytesToHash(output) != word(want-21002) {
+			t.Errorf("at block %d: %x, %v, want %d", number, output, err, want-21002)
+		}
+	}
+}
+
 func TestCallTimesOut(t *testing.T) {
 	w := newWorld()
 	w.put(contract, 0, looping(func(*program.Program) {}))

@@ -99,7 +99,7 @@ func appendAccessed(out []byte, accessed *execute.Accessed) []byte {
 		}
 		out = append(out, `{"address":`...)
 		out = appendHex(out, tuple.Address[:])
-		out = append(out, `,"storageKeys":[`...)
+		out = append(appendMember(out, "storageKeys"), '[')
 		for j := range tuple.StorageKeys {
 			if j > 0 {
 				out = append(out, ',')
@@ -110,9 +110,9 @@ func appendAccessed(out []byte, accessed *execute.Accessed) []byte {
 	}
 	out = append(out, ']')
 	if accessed.Err != nil {
-		out = jsonrpc.AppendString(append(out, `,"error":`...), accessed.Err.Error())
+		out = jsonrpc.AppendString(appendMember(out, "error"), accessed.Err.Error())
 	}
-	out = appendQuantity(append(out, `,"gasUsed":`...), accessed.GasUsed)
+	out = appendQuantity(appendMember(out, "gasUsed"), accessed.GasUsed)
 	return append(out, '}')
 }
 
