@@ -216,11 +216,14 @@ func (i *Importer) execute(ctx context.Context, parent *types.Header, in <-chan 
 		if s.err == nil {
 			s.err = i.executeOne(ctx, parent, s)
 		}
-		if !send(ctx, out, s) || s.err != nil {
+		failed := s.err != nil
+		if !failed {
+			parent = s.block.Header()
+		}
+		if !send(ctx, out, s) || failed { // once sent, s is the next stage's
 			drain(in)
 			return
 		}
-		parent = s.block.Header()
 	}
 }
 
@@ -260,7 +263,8 @@ func (i *Importer) root(ctx context.Context, parent common.Hash, in <-chan *step
 			i.rooted.set(s.block.NumberU64())
 			parent = s.block.Root()
 		}
-		if !send(ctx, out, s) || s.err != nil {
+		failed := s.err != nil
+		if !send(ctx, out, s) || failed {
 			i.rooted.fail()
 			drain(in)
 			return
