@@ -157,7 +157,7 @@ func appendWithdrawals(out []byte, withdrawals types.Withdrawals) []byte {
 	return append(out, ']')
 }
 
-// blockRLP is the whole block's encoding.
+// rlp is the whole block's encoding.
 func (b *block) rlp() ([]byte, error) {
 	whole, err := b.body.Block(b.Header.Header)
 	if err != nil {

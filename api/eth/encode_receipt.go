@@ -119,20 +119,11 @@ func (b *block) appendLogs(out []byte, i int, receipt archive.Receipt, hash []by
 			out = append(out, ',')
 		}
 		out = appendLog(out, &log, &place)
-		addToBloom(&bloom, &log)
+		b.blooms.add(&bloom, &log)
 		place.position++
 	}
 	out = append(out, `],"logsBloom":`...)
 	return appendHex(out, bloom[:]), nil
-}
-
-// addToBloom adds a log's address and topics to a bloom filter.
-func addToBloom(bloom *types.Bloom, log *archive.Log) {
-	var room [6]byte
-	bloom.AddWithBuffer(log.Address[:], &room)
-	for topics := log.Topics; len(topics) > 0; topics = topics[common.HashLength:] {
-		bloom.AddWithBuffer(topics[:common.HashLength], &room)
-	}
 }
 
 // logPlace is where a log stands in the chain.

@@ -114,7 +114,7 @@ func (b *block) receiptRLP(i int) ([]byte, error) {
 		if !ok {
 			return receipt.MarshalBinary()
 		}
-		addToBloom(&receipt.Bloom, &log)
+		b.blooms.add(&receipt.Bloom, &log)
 		whole := &types.Log{Address: log.Address, Data: log.Data}
 		for topics := log.Topics; len(topics) > 0; topics = topics[common.HashLength:] {
 			whole.Topics = append(whole.Topics, common.Hash(topics[:common.HashLength]))

@@ -36,6 +36,7 @@ type block struct {
 	body     *archive.Body
 	receipts *archive.Receipts // nil unless asked for
 	baseFee  *uint256.Int      // nil before London
+	blooms   bloomMaker
 
 	api                      *API
 	bodyBuffer, receiptsRoom *[]byte
