@@ -16,8 +16,8 @@ const rememberedBits = 16
 
 // bloomMaker adds logs to bloom filters. The logs of one block share addresses
 // and topics, so it remembers the bits of some, each in the one place that its
-// last byte gives it: what is remembered need not be hashed again. It belongs to
-// one goroutine; its zero value is ready.
+// last byte and its length give it: what is remembered need not be hashed again.
+// It belongs to one goroutine; its zero value is ready.
 type bloomMaker struct{ remembered [rememberedBits]bloomBits }
 
 // bloomBits are the three bits that a value sets.
@@ -37,10 +37,10 @@ func (m *bloomMaker) add(bloom *types.Bloom, log *archive.Log) {
 
 // addValue adds an address or a topic.
 func (m *bloomMaker) addValue(bloom *types.Bloom, value []byte) {
-	r := &m.remembered[value[len(value)-1]%rememberedBits]
+	r := &m.remembered[(int(value[len(value)-1])+len(value)/4)%rememberedBits]
 	if r.size != len(value) || !bytes.Equal(r.value[:r.size], value) {
 		r.size = copy(r.value[:], value)
-		hash := crypto.Keccak256Hash(value)
+		hash := crypto.Keccak256Hash(r.value[:r.size])
 		for i := range r.bits {
 			r.bits[i] = binary.BigEndian.Uint16(hash[2*i:]) % types.BloomBitLength
 		}
