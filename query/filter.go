@@ -89,25 +89,29 @@ func contains[T comparable](sorted []T, value T, compare func(a, b T) int) bool 
 // terms returns the terms of each of the filter's sets: a log matches that has
 // a term of every one of them. There are none when the filter allows any log.
 func (c *criteria) terms() [][]archive.Term {
-	var groups [][]archive.Term
-	if len(c.addresses) > 0 {
-		terms := make([]archive.Term, len(c.addresses))
-		for i, address := range c.addresses {
-			terms[i] = archive.AddressTerm(address)
-		}
-		groups = append(groups, terms)
+	groups := make([][]archive.Term, 0, 1+len(c.topics))
+	// Arguments of an event are most often the rarest, then its contract, then
+	// the event itself.
+	for position := len(c.topics) - 1; position > 0; position-- {
+		groups = appendTerms(groups, c.topics[position], func(topic common.Hash) archive.Term { return archive.TopicTerm(position, topic) })
 	}
-	for position, allowed := range c.topics {
-		if len(allowed) == 0 {
-			continue
-		}
-		terms := make([]archive.Term, len(allowed))
-		for i, topic := range allowed {
-			terms[i] = archive.TopicTerm(position, topic)
-		}
-		groups = append(groups, terms)
+	groups = appendTerms(groups, c.addresses, archive.AddressTerm)
+	if len(c.topics) > 0 {
+		groups = appendTerms(groups, c.topics[0], func(topic common.Hash) archive.Term { return archive.TopicTerm(0, topic) })
 	}
 	// Few terms cost less to look at than many, and often rule out more.
 	slices.SortStableFunc(groups, func(a, b []archive.Term) int { return len(a) - len(b) })
 	return groups
+}
+
+// appendTerms appends the terms of a set, if it has any.
+func appendTerms[T any](groups [][]archive.Term, set []T, term func(T) archive.Term) [][]archive.Term {
+	if len(set) == 0 {
+		return groups
+	}
+	terms := make([]archive.Term, len(set))
+	for i, value := range set {
+		terms[i] = term(value)
+	}
+	return append(groups, terms)
 }

@@ -20,6 +20,7 @@ type Log struct {
 	body   func() (*archive.Body, error)
 	hashed int // the transaction whose hash is in hash, -1 for none
 	hash   common.Hash
+	hasher crypto.KeccakState // nil until it is needed
 }
 
 // TransactionHash is the hash of the log's transaction. It is worked out for
@@ -39,7 +40,10 @@ func (l *Log) TransactionHash() (common.Hash, error) {
 	if err != nil {
 		return common.Hash{}, fmt.Errorf("block %d: %w", l.Block.Number, err)
 	}
-	l.hash, l.hashed = crypto.Keccak256Hash(raw), l.Transaction
+	if l.hasher == nil {
+		l.hasher = crypto.NewKeccakState()
+	}
+	l.hash, l.hashed = crypto.HashData(l.hasher, raw), l.Transaction
 	return l.hash, nil
 }
 
