@@ -15,6 +15,7 @@ import (
 type Config struct {
 	Data     string                   `yaml:"data"`   // the data directory
 	Listen   string                   `yaml:"listen"` // address of the HTTP listener
+	Debug    string                   `yaml:"debug"`  // address of the listener for profiles; empty: none
 	Cache    Bytes                    `yaml:"cache"`  // for stored rows, shared by all networks
 	Networks map[string]NetworkConfig `yaml:"networks"`
 	Limits   Limits                   `yaml:"limits"`

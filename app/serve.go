@@ -149,6 +149,9 @@ func (s *service) run(ctx context.Context, also ...func(context.Context) error) 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.server.Run(ctx) })
 	group.Go(func() error { return s.control.Run(ctx) })
+	if s.config.Debug != "" {
+		group.Go(func() error { return serveDebug(ctx, s.config.Debug) })
+	}
 	for _, run := range also {
 		group.Go(func() error { return run(ctx) })
 	}

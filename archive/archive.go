@@ -79,6 +79,9 @@ func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archiv
 	}
 	bare := *genesis
 	bare.Alloc = types.GenesisAlloc{}
+	if bare.Difficulty == nil { // its JSON could not be read again
+		bare.Difficulty = genesis.ToBlock().Difficulty()
+	}
 	encoded, err := json.Marshal(&bare)
 	if err != nil {
 		return nil, fmt.Errorf("archive: encode genesis: %w", err)
