@@ -179,7 +179,7 @@ func sameLogs(a, b []placedLog) bool {
 // chain that is longer than a partition of rows.
 func TestLogsAreThoseThatMatch(t *testing.T) {
 	c := newLogChain(t, 1, 1500)
-	for range 1500 {
+	for range 500 {
 		f := c.filter()
 		want := c.matching(f)
 		got, err := c.ask(t.Context(), f, len(want))

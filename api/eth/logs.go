@@ -38,18 +38,26 @@ func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, maxLogTime)
 	defer cancel()
 	view, wanted, err := a.resolveLogs(limited, filter)
-	if err != nil {
-		return out, err
+	if err == nil {
+		out, err = a.appendLogsOf(limited, view, wanted, out)
 	}
-	out, err = a.appendLogsOf(limited, view, wanted, out)
+	if err != nil {
+		return out, logsError(ctx, err)
+	}
+	return out, nil
+}
+
+// logsError words what ended a query for logs. The time that ctx allows is the
+// caller's, so what is over while ctx is not is the query's own.
+func logsError(ctx context.Context, err error) error {
 	var tooMany *query.TooManyLogs
 	switch {
 	case errors.As(err, &tooMany):
-		return out, tooManyLogs(tooMany)
+		return tooManyLogs(tooMany)
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return out, &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded"}
 	}
-	return out, err
+	return err
 }
 
 // appendLogsOf appends the array of the logs that match.
