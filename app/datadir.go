@@ -65,6 +65,22 @@ func (d dataDir) networkNames() ([]string, error) {
 	return names, nil
 }
 
+// networkBytes is what a network takes on disk.
+func (d dataDir) networkBytes(name string) (int64, error) {
+	var sum int64
+	err := filepath.WalkDir(d.network(name), func(_ string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		return err
+	})
+	return sum, err
+}
+
 // openKeys opens the API keys, directly or, while a server has them, through it.
 func (d dataDir) openKeys(ctx context.Context) (control.Keys, io.Closer, error) {
 	if err := os.MkdirAll(string(d), 0o755); err != nil {

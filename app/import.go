@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"ashlar/archive"
 	"ashlar/chain/evm/genesis"
@@ -20,9 +21,13 @@ import (
 
 // importCollector and importMemory trade memory, of which an import may use up to
 // 2 GiB, for time: the collector runs less often until the limit is near.
+//
+// importCache holds the bloom filters of tables that are not merged yet: with
+// less, every look for a slot that is new reads some of them again.
 const (
 	importCollector = 400
-	importMemory    = 1536 << 20
+	importMemory    = 1024 << 20
+	importCache     = 384 << 20
 )
 
 // Import is what `ashlar import` is told.
@@ -36,7 +41,7 @@ type Import struct {
 
 // Run brings the blocks of the files into the network's archive, and shows on
 // out how far it is.
-func (i Import) Run(ctx context.Context, out *os.File) (err error) {
+func (i Import) Run(ctx context.Context, out *os.File) error {
 	if err := checkNetworkName(i.Network); err != nil {
 		return err
 	}
@@ -53,26 +58,36 @@ func (i Import) Run(ctx context.Context, out *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, n.store.Close()) }()
+	done, took, err := i.bringIn(ctx, n, out)
+	head, _ := n.archive.Settled()
+	if err = errors.Join(err, n.store.Close()); err != nil {
+		return err
+	}
+	disk, err := dataDir(i.Data).networkBytes(i.Network)
+	if err != nil {
+		return err
+	}
+	slog.Info("imported", "network", i.Network, "blocks", done.Blocks, "transactions", done.Transactions,
+		"skipped", done.Skipped, "head", head.Number, "hash", head.Hash, "took", took, "disk", readableBytes(disk))
+	return nil
+}
+
+// bringIn imports the files one after the other and returns what that took, compacting aside.
+func (i Import) bringIn(ctx context.Context, n *importNetwork, out *os.File) (done ingest.Progress, took time.Duration, err error) {
 	bar := newProgress(out, n.importer)
 	for _, path := range i.Files {
-		if err := importFile(ctx, n.importer, bar, path); err != nil {
-			bar.end()
-			return fmt.Errorf("%s: %w", path, err)
+		if err = importFile(ctx, n.importer, bar, path); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+			break
 		}
 	}
-	done := n.importer.Progress()
 	bar.end()
-	if i.Compact && done.Blocks > 0 {
+	done = n.importer.Progress()
+	if err == nil && i.Compact && done.Blocks > 0 {
 		slog.Info("compacting")
-		if err := n.store.Compact(ctx); err != nil {
-			return fmt.Errorf("compact: %w", err)
-		}
+		err = n.store.Compact(ctx)
 	}
-	head, _ := n.archive.Settled()
-	slog.Info("imported", "network", i.Network, "blocks", done.Blocks, "transactions", done.Transactions,
-		"skipped", done.Skipped, "head", head.Number, "hash", head.Hash, "took", bar.took(), "disk", readableBytes(n.store.Stats().DiskBytes))
-	return nil
+	return done, bar.took(), err
 }
 
 // importNetwork is a network that is open for an import.
@@ -88,7 +103,7 @@ func (i Import) open(ctx context.Context) (*importNetwork, error) {
 	if i.Genesis == "" && data.isEmpty(i.Network) {
 		return nil, fmt.Errorf("network %s: it is new, so its genesis must be given", i.Network)
 	}
-	options := pebble.Options{Path: data.network(i.Network), BulkLoad: true, Logger: slog.Default()}
+	options := pebble.Options{Path: data.network(i.Network), BulkLoad: true, CacheBytes: importCache, Logger: slog.Default()}
 	if i.Genesis == "" {
 		a, store, err := data.openNetwork(ctx, i.Network, options)
 		if err != nil {
