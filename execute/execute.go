@@ -76,6 +76,9 @@ type Parent struct {
 	Header    *types.Header
 	State     evm.State // after the parent
 	Ancestors Ancestors // the parent and those before it
+	// TotalDifficulty is that of the chain up to and with the parent. Where it is nil,
+	// whether proof of stake begins at the right block is not checked.
+	TotalDifficulty *big.Int
 }
 
 // Executed is a block that has run, its state root yet to be checked.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -62,6 +63,9 @@ func (e *Executor) verifyHeader(ctx context.Context, parent Parent, block *types
 	if header.ParentHash != parent.Header.Hash() {
 		return mismatch(block, CheckHeader, "parent "+header.ParentHash.Hex(), parent.Header.Hash().Hex())
 	}
+	if err := e.verifyMerge(parent.TotalDifficulty, header); err != nil {
+		return refused(block, CheckHeader, err)
+	}
 	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent}
 	check, err := CheckHeader, e.engine.VerifyHeader(chain, header)
 	if err == nil {
@@ -72,6 +76,25 @@ func (e *Executor) verifyHeader(ctx context.Context, parent Parent, block *types
 	}
 	if err != nil {
 		return refused(block, check, err)
+	}
+	return nil
+}
+
+// verifyMerge checks that a block has proof of work up to and with the one that
+// brings the chain to its terminal total difficulty, and proof of stake from
+// then on (EIP-3675). go-ethereum's engine has no total difficulty to go by: it
+// only refuses to go back.
+func (e *Executor) verifyMerge(parentDifficulty *big.Int, header *types.Header) error {
+	terminal := e.config.TerminalTotalDifficulty
+	if terminal == nil || parentDifficulty == nil {
+		return nil
+	}
+	merged, stake := parentDifficulty.Cmp(terminal) >= 0, header.Difficulty.Sign() == 0
+	switch {
+	case merged && !stake:
+		return fmt.Errorf("proof of work after the merge: the parent has reached the terminal total difficulty of %d", terminal)
+	case stake && !merged:
+		return fmt.Errorf("proof of stake before the merge: the total difficulty is %d, the merge comes at %d", parentDifficulty, terminal)
 	}
 	return nil
 }
