@@ -47,16 +47,20 @@ func (r *rooting) apply(x *Executed) (common.Hash, error) {
 	}
 	var gone []common.Hash
 	for address, account := range x.update.Accounts {
-		before, err := storageRoot(tr, address)
-		if err != nil {
-			return common.Hash{}, err
-		}
 		if account == nil {
 			gone = append(gone, address)
 			continue
 		}
-		if account.Root, err = r.applyStorage(address, before, x.update.Storages[address]); err != nil {
-			return common.Hash{}, err
+		// An account that flat execution says has no storage has none: most have
+		// not, and need not be looked up. What it says of others is a guess.
+		if slots := x.update.Storages[address]; len(slots) > 0 || account.Root != types.EmptyRootHash {
+			before, err := storageRoot(tr, address)
+			if err != nil {
+				return common.Hash{}, err
+			}
+			if account.Root, err = r.applyStorage(address, before, slots); err != nil {
+				return common.Hash{}, err
+			}
 		}
 		value, err := rlp.EncodeToBytes(account)
 		if err != nil {

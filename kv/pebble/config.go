@@ -17,7 +17,7 @@ const (
 	bottomLevel     = 6
 	// bulkL0Runs is how many flushed memtables lie on top of each other before
 	// they are merged into the levels below, during a bulk load.
-	bulkL0Runs = 16
+	bulkL0Runs = 12
 )
 
 // configure chooses Pebble's options for rows that are written once, never

@@ -50,7 +50,7 @@ type Options struct {
 const (
 	DefaultCacheBytes        = 128 << 20
 	DefaultMemTableBytes     = 16 << 20
-	DefaultBulkMemTableBytes = 64 << 20
+	DefaultBulkMemTableBytes = 128 << 20
 )
 
 // refreshInterval is how long an idle reader may keep replaced tables from being
