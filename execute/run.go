@@ -66,7 +66,7 @@ func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.He
 		misc.ApplyDAOHardFork(statedb)
 	}
 	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent}
-	evm := vm.NewEVM(core.NewEVMBlockContext(header, chain, nil), statedb, e.config, vm.Config{})
+	evm := vm.NewEVM(core.NewEVMBlockContext(header, chain, nil), collidingState{statedb}, e.config, vm.Config{})
 	evm.SetJumpDestCache(e.jumpDests)
 	core.PreExecution(ctx, header.ParentBeaconRoot, parent.Header, e.config, evm, header.Number, header.Time)
 	return &blockRun{
