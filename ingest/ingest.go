@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -137,10 +138,15 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error { i.verify(verify); return nil })
 	}
-	group.Go(func() error { defer close(executed); i.execute(inner, header.Header, read, executed); return nil })
+	group.Go(func() error { defer close(executed); i.execute(inner, header, read, executed); return nil })
 	group.Go(func() error { defer close(rooted); i.root(inner, header.Root, executed, rooted); return nil })
 	group.Go(func() error { return i.settle(inner, rooted) })
-	return group.Wait()
+	err = group.Wait()
+	if err != nil {
+		// What has been executed but not settled would be taken for state of the chain.
+		i.latest, i.recent = newLatest(i.archive), &ancestors{archive: i.archive}
+	}
+	return err
 }
 
 // send hands a step on, or returns false when the pipeline has ended.
@@ -211,14 +217,16 @@ func (i *Importer) verify(in <-chan *step) {
 }
 
 // execute runs the blocks one after the other, each on the state that the one before left.
-func (i *Importer) execute(ctx context.Context, parent *types.Header, in <-chan *step, out chan<- *step) {
+func (i *Importer) execute(ctx context.Context, head *archive.Header, in <-chan *step, out chan<- *step) {
+	parent := execute.Parent{Header: head.Header, State: i.latest, Ancestors: i.recent, TotalDifficulty: head.TotalDifficulty}
 	for s := range in {
 		if s.err == nil {
 			s.err = i.executeOne(ctx, parent, s)
 		}
 		failed := s.err != nil
 		if !failed {
-			parent = s.block.Header()
+			parent.Header = s.block.Header()
+			parent.TotalDifficulty = new(big.Int).Add(parent.TotalDifficulty, parent.Header.Difficulty)
 		}
 		if !send(ctx, out, s) || failed { // once sent, s is the next stage's
 			drain(in)
@@ -227,7 +235,7 @@ func (i *Importer) execute(ctx context.Context, parent *types.Header, in <-chan 
 	}
 }
 
-func (i *Importer) executeOne(ctx context.Context, parent *types.Header, s *step) error {
+func (i *Importer) executeOne(ctx context.Context, parent execute.Parent, s *step) error {
 	select {
 	case err := <-s.verified:
 		if err != nil {
@@ -238,12 +246,12 @@ func (i *Importer) executeOne(ctx context.Context, parent *types.Header, s *step
 	}
 	if i.executor.RootInline(s.block.Header()) {
 		// Its tries are read and written during execution, so the parent's must be there.
-		if err := i.rooted.wait(ctx, parent.Number.Uint64()); err != nil {
+		if err := i.rooted.wait(ctx, parent.Header.Number.Uint64()); err != nil {
 			return err
 		}
 	}
 	var err error
-	s.executed, err = i.executor.Execute(ctx, execute.Parent{Header: parent, State: i.latest, Ancestors: i.recent}, s.block)
+	s.executed, err = i.executor.Execute(ctx, parent, s.block)
 	if err != nil {
 		return err
 	}

@@ -252,6 +252,24 @@ func TestImportRefusesBadBlocks(t *testing.T) {
 	}
 }
 
+// What a refused block has changed is forgotten, also where it was found to be
+// bad after it had been executed.
+func TestImportGoesOnAfterARefusal(t *testing.T) {
+	blocks := chainOf(t)
+	g := newTarget(t)
+	for bad := 5; bad < demoBlocks; bad += 10 {
+		wrong := types.CopyHeader(blocks[bad].Header())
+		wrong.Root[7]++
+		chain := append([]*types.Block{}, blocks[:bad]...)
+		chain = append(chain, types.NewBlockWithHeader(wrong).WithBody(*blocks[bad].Body()))
+		var refused *execute.CheckError
+		if err := g.importer.Import(t.Context(), sourceOf(chain)); !errors.As(err, &refused) {
+			t.Fatalf("the import ended with %v, expected a refusal", err)
+		}
+	}
+	g.mustImport(blocks)
+}
+
 // withTransactions is a block with other transactions, whose root fits.
 func withTransactions(block *types.Block, transactions types.Transactions) *types.Block {
 	body := block.Body()
