@@ -60,16 +60,12 @@ func (i Import) Run(ctx context.Context, out *os.File) error {
 	}
 	done, took, err := i.bringIn(ctx, n, out)
 	head, _ := n.archive.Settled()
-	if err = errors.Join(err, n.store.Close()); err != nil {
-		return err
-	}
-	disk, err := dataDir(i.Data).networkBytes(i.Network)
-	if err != nil {
-		return err
-	}
+	err = errors.Join(err, n.store.Close())
+	disk, diskErr := dataDir(i.Data).networkBytes(i.Network)
+	// Said after a failure too: these blocks stay.
 	slog.Info("imported", "network", i.Network, "blocks", done.Blocks, "transactions", done.Transactions,
 		"skipped", done.Skipped, "head", head.Number, "hash", head.Hash, "took", took, "disk", readableBytes(disk))
-	return nil
+	return errors.Join(err, diskErr)
 }
 
 // bringIn imports the files one after the other and returns what that took, compacting aside.
@@ -77,7 +73,6 @@ func (i Import) bringIn(ctx context.Context, n *importNetwork, out *os.File) (do
 	bar := newProgress(out, n.importer)
 	for _, path := range i.Files {
 		if err = importFile(ctx, n.importer, bar, path); err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
 			break
 		}
 	}
@@ -147,5 +142,9 @@ func importFile(ctx context.Context, importer *ingest.Importer, bar *progress, p
 	}
 	defer f.Close()
 	bar.begin(path, f.Progress)
-	return importer.Import(ctx, f)
+	err = importer.Import(ctx, f)
+	if about := (*file.Error)(nil); err == nil || errors.As(err, &about) {
+		return err // it names the file
+	}
+	return fmt.Errorf("%s: %w", path, err)
 }

@@ -110,7 +110,7 @@ func openFor(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archi
 		return nil, err
 	}
 	if want := genesis.ToBlock().Hash(); first.Hash != want {
-		return nil, fmt.Errorf("%w: its genesis is %x, expected %x", ErrOtherChain, first.Hash, want)
+		return nil, fmt.Errorf("%w: its genesis is %#x, expected %#x", ErrOtherChain, first.Hash, want)
 	}
 	return a, nil
 }
