@@ -18,6 +18,7 @@ import (
 	"ashlar/kv/pebble"
 	"ashlar/source/demo"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -112,6 +113,7 @@ func (d Demo) introduce(ctx context.Context, out io.Writer, s *service, shown *d
 	}
 	return introduction.Execute(out, map[string]any{
 		"URL": "http://" + net.JoinHostPort(host, port) + "/v3/" + key, "Interval": d.Interval, "Examples": examples,
+		"Past": d.Blocks / 3, "PastHex": hexutil.EncodeUint64(d.Blocks / 3), "LaterHex": hexutil.EncodeUint64(d.Blocks/3 + 9),
 	})
 }
 
@@ -130,11 +132,11 @@ What an account holds of a token:
 
 The transfers of that token in ten blocks:
 
-  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"address":"{{.Examples.Token}}","topics":["{{.Examples.TransferTopic}}"],"fromBlock":"0x64","toBlock":"0x6d"}]}'
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"address":"{{.Examples.Token}}","topics":["{{.Examples.TransferTopic}}"],"fromBlock":"{{.PastHex}}","toBlock":"{{.LaterHex}}"}]}'
 
-The same balance as it was in block 100, with its proof:
+The same balance as it was in block {{.Past}}, with its proof:
 
-  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getProof","params":["{{.Examples.Token}}",["{{.Examples.HolderSlot}}"],"0x64"]}'
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getProof","params":["{{.Examples.Token}}",["{{.Examples.HolderSlot}}"],"{{.PastHex}}"]}'
 
 Ctrl-C stops it.
 
