@@ -114,26 +114,25 @@ func (a *API) resolveLogs(ctx context.Context, f logFilter) (*query.View, *query
 		wanted.From, wanted.To = number, number
 		return view, wanted, err
 	}
-	reversed := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"}
-	if f.from.Tag == query.NoTag && f.to.Tag == query.NoTag && f.from.Number > f.to.Number {
-		return nil, nil, reversed // whatever the head is
-	}
 	if wanted.From, err = resolveBound(ctx, view, f.from); err != nil {
 		return nil, nil, err
 	}
 	if wanted.To, err = resolveBound(ctx, view, f.to); err != nil {
 		return nil, nil, err
 	}
-	if wanted.From > wanted.To {
-		return nil, nil, reversed
+	switch {
+	case wanted.From > wanted.To:
+		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"}
+	case wanted.To > view.Head().Number:
+		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"}
 	}
 	return view, wanted, nil
 }
 
+// resolveBound finds one end of a range, which may lie above the head.
 func resolveBound(ctx context.Context, view *query.View, id query.BlockID) (uint64, error) {
-	number, err := view.Resolve(ctx, id)
-	if errors.Is(err, query.ErrUnknownBlock) {
-		err = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"}
+	if id.Tag == query.NoTag {
+		return id.Number, nil
 	}
-	return number, err
+	return view.Resolve(ctx, id)
 }
