@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"errors"
 	"math/big"
 	"strings"
 	"testing"
@@ -31,6 +32,35 @@ func TestVerifyMerge(t *testing.T) {
 		err := e.verifyMerge(test.parent, &types.Header{Difficulty: big.NewInt(test.block)})
 		if test.refused == "" && err != nil || test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused)) {
 			t.Errorf("%s: got %v, expected %q", test.name, err, test.refused)
+		}
+	}
+}
+
+// A block of Osaka has at most so many bytes, and one of before has any number.
+func TestVerifyBodySize(t *testing.T) {
+	osaka := uint64(1000)
+	e, err := New(&params.ChainConfig{ChainID: big.NewInt(1), OsakaTime: &osaka, LondonBlock: new(big.Int)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blockOf := func(time uint64, data int) *types.Block {
+		tx := types.NewTx(&types.LegacyTx{GasPrice: new(big.Int), Data: make([]byte, data)})
+		return types.NewBlockWithHeader(&types.Header{Time: time, Number: big.NewInt(1), Difficulty: new(big.Int)}).WithBody(types.Body{Transactions: types.Transactions{tx}})
+	}
+	data := params.MaxBlockSize - 1000
+	data += params.MaxBlockSize - int(blockOf(osaka, data).Size()) // so that the block has just the size
+	for _, test := range []struct {
+		name  string
+		block *types.Block
+		check string
+	}{
+		{"the greatest size", blockOf(osaka, data), CheckUnclesHash}, // the next check, for which nothing was done
+		{"a byte more", blockOf(osaka, data+1), CheckSize},
+		{"a byte more before Osaka", blockOf(osaka-1, data+1), CheckUnclesHash},
+	} {
+		var refused *CheckError
+		if err := e.VerifyBody(test.block); !errors.As(err, &refused) || refused.Check != test.check {
+			t.Errorf("%s, %d bytes: got %v, expected that it ends with the check %q", test.name, test.block.Size(), err, test.check)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // sampledEvery is how many tests of a network come for one in the sample. The first
 // of every network is in it.
-const sampledEvery = 4
+const sampledEvery = 8
 
 // Flags of a test are variables of its package: it is the testing package that parses them.
 var (

@@ -96,16 +96,15 @@ func runChain(ctx context.Context, v *vector, genesis *core.Genesis, plan *plan,
 			}
 		}
 	}
-	if head, _ := target.archive.Settled(); head.Hash != lastOf(blocks, genesis) {
+	head, _ := target.archive.Settled()
+	if head.Hash != lastOf(blocks, genesis) {
 		return r, fmt.Errorf("the head is %s, expected %x", head, lastOf(blocks, genesis))
 	}
-	if err := target.checkBlocks(ctx, blocks); err != nil {
-		return r, err
+	errs := []error{target.checkBlocks(ctx, blocks), target.checkTries(ctx, head.Number)}
+	if i == 0 {
+		errs = append(errs, target.checkState(ctx, v.PostState))
 	}
-	if i > 0 || v.PostState == nil {
-		return r, target.checkTries(ctx)
-	}
-	return r, errors.Join(target.checkState(ctx, v.PostState), target.checkTries(ctx))
+	return r, errors.Join(errs...)
 }
 
 // target is an archive that is imported into, as a user's is.

@@ -56,14 +56,12 @@ func (t *target) checkState(ctx context.Context, want types.GenesisAlloc) error 
 	head, _ := t.archive.Settled()
 	state := t.archive.StateAt(head.Number)
 	var errs []error
-	hashes := make(map[common.Hash]types.Account)
 	for address, account := range want {
-		hashes[evm.HashAddress(address)] = account
 		if err := checkAccount(ctx, state, evm.HashAddress(address), account); err != nil {
 			errs = append(errs, fmt.Errorf("account %s: %w", address, err))
 		}
 	}
-	return errors.Join(append(errs, t.checkNothingElse(ctx, state, hashes))...)
+	return errors.Join(errs...)
 }
 
 // checkAccount compares an account, of which none that the state has to hold is empty.
@@ -101,17 +99,76 @@ func checkAccount(ctx context.Context, state evm.State, address common.Hash, wan
 	return errors.Join(errs...)
 }
 
+// leaves are what the tries of a state hold.
+type leaves struct {
+	accounts map[common.Hash]bool
+	slots    map[[2]common.Hash]bool // by hash of address and slot
+}
+
+// checkTries goes through every node of the state trie at a block and of the
+// storage tries below it, and compares their leaves with the flat values, both ways.
+func (t *target) checkTries(ctx context.Context, number uint64) error {
+	header, err := t.archive.Header(ctx, number)
+	if err != nil {
+		return err
+	}
+	state := t.archive.StateAt(number)
+	found := leaves{make(map[common.Hash]bool), make(map[[2]common.Hash]bool)}
+	err = walkTrie(ctx, state, trie.StateTrieID(header.Root), func(address common.Hash, leaf []byte) error {
+		found.accounts[address] = true
+		account, err := checkAccountLeaf(ctx, state, address, leaf)
+		if err != nil {
+			return err
+		}
+		return walkTrie(ctx, state, trie.StorageTrieID(header.Root, address, account.Root), func(slot common.Hash, leaf []byte) error {
+			found.slots[[2]common.Hash{address, slot}] = true
+			return checkSlotLeaf(ctx, state, address, slot, leaf)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return t.checkNothingElse(ctx, state, found)
+}
+
+func checkAccountLeaf(ctx context.Context, state evm.State, address common.Hash, leaf []byte) (*types.StateAccount, error) {
+	account, err := state.Account(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	if account == nil {
+		return nil, fmt.Errorf("account with hash %x: there is none, its leaf is %x", address, leaf)
+	}
+	encoded, err := rlp.EncodeToBytes(account)
+	if err == nil && !bytes.Equal(encoded, leaf) {
+		err = fmt.Errorf("account with hash %x: %x, its leaf is %x", address, encoded, leaf)
+	}
+	return account, err
+}
+
+func checkSlotLeaf(ctx context.Context, state evm.State, address, slot common.Hash, leaf []byte) error {
+	_, word, _, err := rlp.Split(leaf)
+	if err != nil {
+		return err
+	}
+	got, err := state.Slot(ctx, address, slot)
+	if err == nil && got != common.BytesToHash(word) {
+		err = fmt.Errorf("account with hash %x: slot with hash %x is %x, its leaf has %x", address, slot, got, word)
+	}
+	return err
+}
+
 // checkNothingElse goes through all accounts and slots that there ever were, and finds
-// those that should be gone.
-func (t *target) checkNothingElse(ctx context.Context, state evm.State, want map[common.Hash]types.Account) error {
+// those that the state still has and its tries have not.
+func (t *target) checkNothingElse(ctx context.Context, state evm.State, found leaves) error {
 	for _, table := range archive.Tables() {
 		for row, err := range t.store.Walk(ctx, table) {
 			if err == nil {
 				switch table.Name {
 				case "accounts":
-					err = checkAccountExpected(ctx, state, row, want)
+					err = checkAccountFound(ctx, state, row, found)
 				case "slots":
-					err = checkSlotExpected(ctx, state, row, want)
+					err = checkSlotFound(ctx, state, row, found)
 				}
 			}
 			if err != nil {
@@ -122,66 +179,22 @@ func (t *target) checkNothingElse(ctx context.Context, state evm.State, want map
 	return nil
 }
 
-func checkAccountExpected(ctx context.Context, state evm.State, row kv.Row, want map[common.Hash]types.Account) error {
+func checkAccountFound(ctx context.Context, state evm.State, row kv.Row, found leaves) error {
 	address := common.Hash(row.Partition)
 	account, err := state.Account(ctx, address)
-	if _, expected := want[address]; account != nil && !expected {
+	if account != nil && !found.accounts[address] {
 		return fmt.Errorf("account with hash %x: nonce %d, balance %d, expected none", address, account.Nonce, account.Balance)
 	}
 	return err
 }
 
-func checkSlotExpected(ctx context.Context, state evm.State, row kv.Row, want map[common.Hash]types.Account) error {
-	address, hash := common.Hash(row.Partition[:common.HashLength]), common.Hash(row.Partition[common.HashLength:])
-	got, err := state.Slot(ctx, address, hash)
-	if err != nil || got == (common.Hash{}) {
-		return err
+func checkSlotFound(ctx context.Context, state evm.State, row kv.Row, found leaves) error {
+	address, slot := common.Hash(row.Partition[:common.HashLength]), common.Hash(row.Partition[common.HashLength:])
+	word, err := state.Slot(ctx, address, slot)
+	if word != (common.Hash{}) && !found.slots[[2]common.Hash{address, slot}] {
+		return fmt.Errorf("account with hash %x: slot with hash %x is %x, expected 0", address, slot, word)
 	}
-	for slot, word := range want[address].Storage {
-		if evm.HashSlot(slot) == hash && word != (common.Hash{}) {
-			return nil
-		}
-	}
-	return fmt.Errorf("account with hash %x: slot with hash %x is %x, expected 0", address, hash, got)
-}
-
-// checkTries goes through every node of the state trie at the head and of the
-// storage tries below it, and compares the leaves with the flat values.
-func (t *target) checkTries(ctx context.Context) error {
-	head, _ := t.archive.Settled()
-	header, err := t.archive.Header(ctx, head.Number)
-	if err != nil {
-		return err
-	}
-	state := t.archive.StateAt(head.Number)
-	return walkTrie(ctx, state, trie.StateTrieID(header.Root), func(address common.Hash, leaf []byte) error {
-		account := new(types.StateAccount)
-		if err := rlp.DecodeBytes(leaf, account); err != nil {
-			return err
-		}
-		flat, err := state.Account(ctx, address)
-		if err != nil {
-			return err
-		}
-		encoded, err := rlp.EncodeToBytes(flat)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(encoded, leaf) {
-			return fmt.Errorf("account with hash %x: %x, its leaf is %x", address, encoded, leaf)
-		}
-		return walkTrie(ctx, state, trie.StorageTrieID(header.Root, address, account.Root), func(slot common.Hash, leaf []byte) error {
-			_, word, _, err := rlp.Split(leaf)
-			if err != nil {
-				return err
-			}
-			got, err := state.Slot(ctx, address, slot)
-			if err == nil && got != common.BytesToHash(word) {
-				err = fmt.Errorf("account with hash %x: slot with hash %x is %x, its leaf has %x", address, slot, got, word)
-			}
-			return err
-		})
-	})
+	return err
 }
 
 // walkTrie calls found with every leaf of a trie.
