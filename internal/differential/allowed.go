@@ -2,6 +2,7 @@ package differential
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,13 +36,94 @@ func allowances() []allowed {
 		}},
 		{"Null and empty arguments", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
 			params, _ := q.Params.([]any)
-			return geth.err == nil && ashlar.code() == -32602 && (slices.Contains(params, nil) || slices.Contains(params, any("")))
+			return geth.code() != -32602 && ashlar.code() == -32602 && (slices.Contains(params, nil) || slices.Contains(params, any("")))
 		}},
 		{"Details of refused requests", func(_ question, geth, ashlar answer, d jsondiff.Difference) bool {
 			_, absent := d.A.(jsondiff.Absent)
 			return d.Path == ".error.data" && absent && geth.code() == ashlar.code() && ashlar.code() == -32600
 		}},
+		{"Safe and finalized blocks in filters", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
+			tag, unknown := strings.CutSuffix(geth.message(), " header not found")
+			return q.Method == "eth_getLogs" && d.Path == ".error.message" && unknown && (tag == "safe" || tag == "finalized") &&
+				ashlar.message() == tag+" block not found"
+		}},
+		{"Ranges from the latest block", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
+			return q.Method == "eth_getLogs" && fromLatestToNumber(q) && geth.code() == -32602 && geth.message() == "invalid block range params" &&
+				(ashlar.err == nil || ashlar.message() == "block range extends beyond current head block")
+		}},
+		{"Percentiles may be left out", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
+			params, _ := q.Params.([]any)
+			return q.Method == "eth_feeHistory" && len(params) == 2 && geth.code() == -32602 &&
+				geth.message() == "missing value for required argument 2" && ashlar.code() != -32602
+		}},
+		{"Suggested tips", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
+			return (q.Method == "eth_gasPrice" || q.Method == "eth_maxPriorityFeePerGas") && geth.err == nil && ashlar.err == nil
+		}},
+		{"Hash of an unsigned transaction", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
+			return q.Method == "eth_createAccessList" && d.Path == ".error.message" && withoutHash(geth.message()) == ashlar.message()
+		}},
+		{"Fees of access lists", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
+			return q.Method == "eth_createAccessList" && !namesFees(q) && geth.code() == -32000 &&
+				strings.Contains(geth.message(), "insufficient funds for gas * price + value") &&
+				(ashlar.err == nil || ashlar.code() == -32000)
+		}},
+		{"Access lists of blobs that create", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
+			return q.Method == "eth_createAccessList" && geth.code() == -32603 && geth.message() == "method handler crashed" &&
+				ashlar.code() == -32000 && ashlar.message() == "failed to apply transaction: blob transaction of type create"
+		}},
+		{"Limits of calls", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
+			calls := q.Method == "eth_call" || q.Method == "eth_estimateGas" || q.Method == "eth_createAccessList"
+			return calls && (ashlar.message() == "execution aborted (memory limit of 128 MiB)" || geth.message() == "execution aborted (timeout = 5s)")
+		}},
+		{"Raw data of unknown blocks", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
+			if !strings.HasPrefix(q.Method, "debug_getRaw") || ashlar.code() != -32000 || ashlar.message() != "header for hash not found" {
+				return false
+			}
+			logs, listed := geth.result.([]any)
+			return d.Path == ".error.message" && unknownRaw.MatchString(geth.message()) ||
+				q.Method == "debug_getRawReceipts" && listed && len(logs) == 0
+		}},
 	}
+}
+
+// unknownRaw is what geth says of a hash that it does not know, printed as the
+// decimal numbers of its bytes.
+var unknownRaw = regexp.MustCompile(`^(header|block) #\[[0-9 ]+\] not found$`)
+
+var hashOfUnsigned = regexp.MustCompile(`^failed to apply transaction: 0x[0-9a-f]{64} err: `)
+
+// withoutHash is the text of geth's eth_createAccessList without the hash of the
+// transaction, which nobody has signed and no one can look for.
+func withoutHash(message string) string {
+	return hashOfUnsigned.ReplaceAllLiteralString(message, "failed to apply transaction: ")
+}
+
+// first is the first parameter of a question, if that is an object.
+func (q question) first() object {
+	params, _ := q.Params.([]any)
+	if len(params) == 0 {
+		return nil
+	}
+	first, _ := params[0].(object)
+	return first
+}
+
+// namesFees says whether the call of a question offers a price.
+func namesFees(q question) bool {
+	for _, fee := range []string{"gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas"} {
+		if q.first()[fee] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// fromLatestToNumber says whether a question's filter begins at the latest block
+// and ends at a block that is named by its number.
+func fromLatestToNumber(q question) bool {
+	from, to := q.first()["fromBlock"], q.first()["toBlock"]
+	number, _ := to.(string)
+	return (from == nil || from == "latest") && strings.HasPrefix(number, "0x")
 }
 
 // freeWording says whether one text may stand for the other: the reason why an
@@ -57,7 +139,7 @@ func freeWording(geth, ashlar string) bool {
 	missing, isMissing := strings.CutPrefix(ashlar, "missing value for required argument ")
 	switch {
 	case isMissing:
-		return a == "invalid argument "+missing // null: a value that is missing
+		return a == "invalid argument "+missing || geth == "empty request" // null: a value that is missing
 	case strings.HasPrefix(ashlar, "too many arguments"):
 		return a != "" // both are wrong; Ashlar counts before it decodes
 	}

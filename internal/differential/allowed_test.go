@@ -16,6 +16,8 @@ func TestFreeWording(t *testing.T) {
 		{"invalid block range params", "invalid argument 0: range", false},
 		{"invalid argument 1: x", "missing value for required argument 1", true},
 		{"invalid argument 1: x", "missing value for required argument 0", false},
+		{"empty request", "missing value for required argument 0", true},
+		{"empty request", "invalid argument 0: x", true},
 		{"invalid argument 1: x", "too many arguments, want at most 3", true},
 	}
 	for _, test := range tests {

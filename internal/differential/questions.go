@@ -40,10 +40,12 @@ func kinds() []kind {
 		{"eth_chainId", 0, none}, {"net_version", 0, none}, {"net_listening", 0, none}, {"web3_clientVersion", 0, none},
 		{"rpc_modules", 0, none}, {"eth_blockNumber", 0, none}, {"eth_syncing", 0, none}, {"eth_accounts", 0, none},
 		{"eth_gasPrice", 0, none}, {"eth_maxPriorityFeePerGas", 0, none}, {"eth_blobBaseFee", 0, none},
+		{"eth_baseFee", 0, none}, {"eth_config", 0, none}, {"net_peerCount", 0, none},
 		{"web3_sha3", 1, func(g *generator) []any { return []any{hexutil.Bytes(g.hash().Bytes()[:g.r.IntN(33)])} }},
 
 		{"eth_getStorageAt", 4, func(g *generator) []any { a, key := g.slot(); return []any{a, key, g.block()} }},
 		{"eth_getBalance", 2, account}, {"eth_getCode", 2, account}, {"eth_getTransactionCount", 2, account},
+		{"eth_getStorageValues", 2, func(g *generator) []any { return []any{g.storageValues(), g.block()} }},
 		{"eth_getProof", 4, func(g *generator) []any { return g.proof() }},
 
 		{"eth_getBlockByNumber", 3, func(g *generator) []any { return []any{g.blockNumber(), g.chance(50)} }},
@@ -54,6 +56,7 @@ func kinds() []kind {
 		{"eth_getUncleByBlockNumberAndIndex", 1, numberAndIndex}, {"eth_getUncleByBlockHashAndIndex", 1, hashAndIndex},
 		{"eth_getTransactionByHash", 3, byTx}, {"eth_getTransactionReceipt", 3, byTx}, {"eth_getRawTransactionByHash", 1, byTx},
 		{"eth_getTransactionByBlockNumberAndIndex", 2, numberAndIndex}, {"eth_getTransactionByBlockHashAndIndex", 2, hashAndIndex},
+		{"eth_getRawTransactionByBlockNumberAndIndex", 1, numberAndIndex}, {"eth_getRawTransactionByBlockHashAndIndex", 1, hashAndIndex},
 		{"eth_getLogs", 10, func(g *generator) []any { return []any{g.filter()} }},
 		{"eth_feeHistory", 3, func(g *generator) []any { return g.feeHistory() }},
 
@@ -81,6 +84,20 @@ func (g *generator) proof() []any {
 		keys = []string{key}
 	}
 	return []any{address, keys, g.block()}
+}
+
+// storageValues names slots of a few accounts.
+func (g *generator) storageValues() object {
+	wanted := object{}
+	for range 1 + g.r.IntN(3) {
+		address, _ := g.slot()
+		keys := []string{}
+		for range g.r.IntN(4) {
+			keys = append(keys, g.key())
+		}
+		wanted[address.Hex()] = keys
+	}
+	return wanted
 }
 
 func (g *generator) feeHistory() []any {
