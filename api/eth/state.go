@@ -125,6 +125,9 @@ func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte,
 	if args.err != nil {
 		return out, args.err
 	}
+	if err := checkSlotCount(wanted); err != nil {
+		return out, err
+	}
 	state, err := a.stateAt(ctx, id)
 	if err != nil {
 		return out, err
@@ -176,17 +179,22 @@ func parseAccountSlots(raw []byte) ([]accountSlots, error) {
 		places[address] = len(wanted)
 		wanted = append(wanted, accountSlots{address, keys})
 	}
+	return wanted, nil
+}
+
+// checkSlotCount refuses to read no slot at all, or too many.
+func checkSlotCount(wanted []accountSlots) error {
 	total := 0
 	for _, account := range wanted {
 		total += len(account.keys)
 	}
 	switch {
 	case total > maxStorageValues:
-		return nil, errTooManySlots()
+		return errTooManySlots()
 	case total == 0:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "empty request"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "empty request"}
 	}
-	return wanted, nil
+	return nil
 }
 
 func errTooManySlots() error {
