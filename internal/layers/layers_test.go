@@ -40,7 +40,7 @@ func house() []floor {
 		{"app", []string{"kv", "jsonrpc", "chain", "source", "execute", "tip", "archive", "ingest", "query", "api", "account", "dashboard", "gateway"}},
 		{"cmd", []string{"chain", "account", "app"}},
 		{"internal", []string{"kv", "archive"}}, // helpers of tests
-		{"bench", []string{"source", "internal"}},
+		{"bench", []string{"kv", "source", "execute", "archive", "query", "internal"}},
 	}
 }
 
