@@ -69,12 +69,18 @@ func demoGenesis(t *testing.T) *core.Genesis {
 // target is an archive in memory that is imported into.
 type target struct {
 	t        *testing.T
+	genesis  *core.Genesis
 	store    kv.Store
 	archive  *archive.Archive
 	importer *ingest.Importer
 }
 
 func newTarget(t *testing.T) *target {
+	t.Helper()
+	return newTargetOf(t, demoGenesis(t))
+}
+
+func newTargetOf(t *testing.T, genesis *core.Genesis) *target {
 	t.Helper()
 	store, err := pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem()})
 	if err != nil {
@@ -85,7 +91,7 @@ func newTarget(t *testing.T) *target {
 			t.Error(err)
 		}
 	})
-	target := &target{t: t, store: store}
+	target := &target{t: t, genesis: genesis, store: store}
 	target.reopen()
 	return target
 }
@@ -93,16 +99,15 @@ func newTarget(t *testing.T) *target {
 // reopen forgets what is in memory, as a new process would.
 func (g *target) reopen() {
 	g.t.Helper()
-	genesis := demoGenesis(g.t)
 	var err error
-	if g.archive, err = archive.Create(g.t.Context(), g.store, genesis); err != nil {
+	if g.archive, err = archive.Create(g.t.Context(), g.store, g.genesis); err != nil {
 		g.t.Fatal(err)
 	}
-	executor, err := execute.New(genesis.Config)
+	executor, err := execute.New(g.genesis.Config)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	if g.importer, err = ingest.New(g.t.Context(), g.archive, executor, genesis); err != nil {
+	if g.importer, err = ingest.New(g.t.Context(), g.archive, executor, g.genesis); err != nil {
 		g.t.Fatal(err)
 	}
 }
