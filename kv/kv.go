@@ -8,7 +8,8 @@
 //
 // Rows are append-only: a row, once written, never changes. Writing the same
 // row again with the same value is allowed and changes nothing. So whoever has
-// read a full row may cache it for ever.
+// read a full row may cache it for ever. Only [Table.Transient] tables, which hold
+// what is needed for a while, let go of rows: a partition at a time, by [Store.Drop].
 //
 // A store also holds a few named pointers, which are the only things that
 // change. A pointer written in the same [Batch] as rows becomes visible, and
@@ -43,6 +44,8 @@ type Table struct {
 	ID   byte   // first byte of every stored key on an embedded engine; unique, never reused
 	Name string // lower_case, unique; the table's name in a distributed engine and in messages
 	Kind Kind
+	// Transient lets partitions be dropped.
+	Transient bool
 }
 
 var (
@@ -146,6 +149,11 @@ type Store interface {
 	// CompareAndSet durably sets a pointer to value if it now has the value
 	// old (nil: if it does not exist), else returns ErrConflict.
 	CompareAndSet(ctx context.Context, name string, old, value []byte) error
+
+	// Drop removes all rows of a partition of a Transient table. Nobody may ask
+	// for them any more: a read at the same time may or may not see them. Unlike
+	// a Write it may be undone by a crash, until a later Sync has returned.
+	Drop(ctx context.Context, t *Table, partition []byte) error
 
 	// Walk yields every row of a table in the engine's order, as of when the
 	// iteration begins: all rows of a partition together, ascending or descending

@@ -15,9 +15,11 @@ import (
 // Tables that the suite writes to. Their IDs lie at the upper end, where a walk
 // that does not know where a table stops would run out of it.
 var (
-	versions = &kv.Table{ID: 0xfd, Name: "kvtest_versions", Kind: kv.Versions}
-	list     = &kv.Table{ID: 0xfe, Name: "kvtest_list", Kind: kv.List}
-	last     = &kv.Table{ID: 0xff, Name: "kvtest_last", Kind: kv.List}
+	transient = &kv.Table{ID: 0xfb, Name: "kvtest_transient", Kind: kv.List, Transient: true}
+	passing   = &kv.Table{ID: 0xfc, Name: "kvtest_passing", Kind: kv.Versions, Transient: true}
+	versions  = &kv.Table{ID: 0xfd, Name: "kvtest_versions", Kind: kv.Versions}
+	list      = &kv.Table{ID: 0xfe, Name: "kvtest_list", Kind: kv.List}
+	last      = &kv.Table{ID: 0xff, Name: "kvtest_last", Kind: kv.List}
 )
 
 func bothKinds() []*kv.Table { return []*kv.Table{versions, list} }
@@ -51,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 		{"ReadsOwnWrites", testReadsOwnWrites},
 		{"PointerAfterRows", testPointerAfterRows},
 		{"ConcurrentReads", testConcurrentReads},
+		{"Drop", testDrop},
 		{"Walk", testWalk},
 		{"Model", testModel},
 		{"Canceled", testCanceled},

@@ -118,6 +118,7 @@ func testClosed(t *testing.T, s kv.Store) {
 		"Pointer":       pointer(),
 		"Write":         s.Write(ctx, b),
 		"Sync":          s.Sync(ctx),
+		"Drop":          s.Drop(ctx, transient, []byte("p")),
 		"CompareAndSet": s.CompareAndSet(ctx, "head", nil, []byte("x")),
 		"Walk":          walkError(s, ctx),
 		"Compact":       s.Compact(ctx),

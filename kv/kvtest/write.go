@@ -163,6 +163,54 @@ func testRewriteSameRow(t *testing.T, s kv.Store) {
 	expect(t, "row written again", scan(t, s, versions, "p", 0, 9), `1="same" `)
 }
 
+func testDrop(t *testing.T, s kv.Store) {
+	ctx := context.Background()
+	drop := func(table *kv.Table, partition string) {
+		t.Helper()
+		if err := s.Drop(ctx, table, []byte(partition)); err != nil {
+			t.Fatalf("Drop %s %q: %v", table.Name, partition, err)
+		}
+	}
+	for _, table := range []*kv.Table{transient, passing} {
+		// Neighbours in every direction: none of them goes.
+		near := []string{"", "p", "p\x00", "p\x00\x00", "p\x01", "pp", "o\xff", "p\xff", "q"}
+		for round := range 2 { // dropped rows may be written again
+			for _, partition := range near {
+				for _, sort := range []uint64{0, 7, math.MaxUint64} {
+					put(t, s, row{table, partition, sort, "v"})
+				}
+			}
+			for i, gone := range near {
+				if round == 1 {
+					if err := s.Compact(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				drop(table, gone)
+				for j, partition := range near {
+					want := `0="v" 7="v" 18446744073709551615="v" `
+					if j <= i {
+						want = ""
+					}
+					what := fmt.Sprintf("%s %q after dropping %q", table.Name, partition, gone)
+					expect(t, what, scan(t, s, table, partition, 0, math.MaxUint64), want)
+				}
+				expect(t, "Newest of a dropped partition", newest(s, table, gone, 9), notFound)
+				expect(t, "Get from a dropped partition", get(s, table, gone, 7), notFound)
+			}
+			if rows := walk(t, s, table); len(rows) != 0 {
+				t.Errorf("Walk of %s after everything was dropped: %d rows", table.Name, len(rows))
+			}
+		}
+	}
+	drop(transient, "never written")
+	put(t, s, row{list, "kept", 1, "v"})
+	if err := s.Drop(ctx, list, []byte("kept")); err == nil {
+		t.Error("a partition of a table that is not transient is dropped")
+	}
+	expect(t, "row of a table that is not transient", get(s, list, "kept", 1), `"v"`)
+}
+
 // testReadsOwnWrites has some goroutines write and at once read, while all of
 // them invalidate each other's views.
 func testReadsOwnWrites(t *testing.T, s kv.Store) {

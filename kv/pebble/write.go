@@ -48,6 +48,25 @@ func (s *Store) apply(b *batch) error {
 	return s.pool.advance()
 }
 
+// Drop implements kv.Store.
+func (s *Store) Drop(ctx context.Context, t *kv.Table, partition []byte) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	if err := checkRow(t, partition); err != nil {
+		return err
+	}
+	if !t.Transient {
+		return fmt.Errorf("kv/pebble: partition of table %q cannot be dropped: the table is not transient", t.Name)
+	}
+	first := appendPrefix(nil, t.ID, partition)
+	end := immediateSuccessor(nil, first)
+	if err := s.guard.run(func() error { return s.db.DeleteRange(first, end, lsm.NoSync) }); err != nil {
+		return fmt.Errorf("kv/pebble: drop a partition of table %q: %w", t.Name, err)
+	}
+	return s.pool.advance()
+}
+
 // Sync implements kv.Store. Without a log it writes the memtables out.
 func (s *Store) Sync(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
