@@ -45,9 +45,10 @@ func runAll(t *testing.T, archive string) {
 		})
 	})
 	for range runtime.GOMAXPROCS(0) {
+		dir := t.TempDir()
 		group.Go(func() error {
 			for test := range queue {
-				runOne(ctx, t, test, totals)
+				runOne(ctx, t, dir, test, totals)
 			}
 			return nil
 		})
@@ -80,13 +81,13 @@ func choose(ctx context.Context, test encodedTest, only *regexp.Regexp, totals *
 	}
 }
 
-func runOne(ctx context.Context, t *testing.T, test encodedTest, totals *totals) {
+func runOne(ctx context.Context, t *testing.T, dir string, test encodedTest, totals *totals) {
 	v, err := test.decode()
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	r, err := run(ctx, v)
+	r, err := run(ctx, dir, v)
 	if err != nil {
 		t.Errorf("%s (%s): %v", v, v.Network, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/source/file"
 
 	"github.com/ethereum/go-ethereum/consensus"
 	"github.com/ethereum/go-ethereum/consensus/misc"
@@ -104,7 +105,7 @@ func reasons() map[string][]reason {
 // checkOf says which check an import ended with, "" when none refused a block.
 func checkOf(err error) string {
 	var refused *execute.CheckError
-	var undecoded decodeError
+	var undecoded *file.Error
 	switch {
 	case errors.As(err, &refused):
 		return refused.Check
@@ -161,7 +162,7 @@ func TestCheckRefusal(t *testing.T) {
 		{"TransactionException.NONCE_MISMATCH_TOO_HIGH|BlockException.INVALID_STATE_ROOT", refusal(execute.CheckExecution, core.ErrNonceTooHigh), true},
 		{"BlockException.GASLIMIT_TOO_BIG", refusal(execute.CheckHeader, errors.New("invalid gasLimit")), true},
 		{"BlockException.GASLIMIT_TOO_BIG", refusal(execute.CheckHeader, consensus.ErrInvalidNumber), false},
-		{"BlockException.RLP_STRUCTURES_ENCODING", decodeError{errors.New("rlp")}, true},
+		{"BlockException.RLP_STRUCTURES_ENCODING", &file.Error{Err: errors.New("rlp")}, true},
 		{"BlockException.UNKNOWN_PARENT", ingest.ErrOtherChain, true},
 	} {
 		if err := checkRefusal(bad{encodedBlock{ExpectException: test.exception}, block}, test.err); (err == nil) != test.ok {

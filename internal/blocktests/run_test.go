@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"ashlar/archive"
@@ -13,6 +14,7 @@ import (
 	"ashlar/ingest"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
+	"ashlar/source/file"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"
@@ -37,8 +39,9 @@ func (r *result) add(other result) {
 	r.repaired += other.repaired
 }
 
-// run imports the blocks of a test. The error says all that was not as the test expects.
-func run(ctx context.Context, v *vector) (r result, err error) {
+// run imports the blocks of a test by files in dir. The error says all that was not as
+// the test expects.
+func run(ctx context.Context, dir string, v *vector) (r result, err error) {
 	genesis, err := v.genesis()
 	if err != nil {
 		return r, err
@@ -49,7 +52,7 @@ func run(ctx context.Context, v *vector) (r result, err error) {
 	}
 	seen := make(map[common.Hash]bool)
 	for i, blocks := range plan.chains {
-		imported, err := runChain(ctx, v, genesis, plan, i)
+		imported, err := runChain(ctx, dir, v, genesis, plan, i)
 		r.add(imported)
 		if err != nil {
 			return r, fmt.Errorf("the chain to block %x: %w", lastOf(blocks, genesis), err)
@@ -75,13 +78,13 @@ func lastOf(blocks []*types.Block, genesis *core.Genesis) common.Hash {
 }
 
 // runChain imports one of a plan's chains into an archive of its own.
-func runChain(ctx context.Context, v *vector, genesis *core.Genesis, plan *plan, i int) (r result, err error) {
+func runChain(ctx context.Context, dir string, v *vector, genesis *core.Genesis, plan *plan, i int) (r result, err error) {
 	store, err := pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	target, err := newTarget(ctx, store, genesis)
+	target, err := newTarget(ctx, dir, store, genesis)
 	if err != nil {
 		return r, err
 	}
@@ -109,12 +112,13 @@ func runChain(ctx context.Context, v *vector, genesis *core.Genesis, plan *plan,
 
 // target is an archive that is imported into, as a user's is.
 type target struct {
+	dir      string // for the files that are imported
 	store    kv.Store
 	archive  *archive.Archive
 	importer *ingest.Importer
 }
 
-func newTarget(ctx context.Context, store kv.Store, genesis *core.Genesis) (*target, error) {
+func newTarget(ctx context.Context, dir string, store kv.Store, genesis *core.Genesis) (*target, error) {
 	a, err := archive.Create(ctx, store, genesis)
 	if err != nil {
 		return nil, err
@@ -124,45 +128,33 @@ func newTarget(ctx context.Context, store kv.Store, genesis *core.Genesis) (*tar
 		return nil, err
 	}
 	importer, err := ingest.New(ctx, a, executor, genesis)
-	return &target{store: store, archive: a, importer: importer}, err
+	return &target{dir: dir, store: store, archive: a, importer: importer}, err
 }
 
-// source gives blocks of a test as their RLP says.
-type source struct{ encoded [][]byte }
-
-// decodeError says that a source has something that is no block.
-type decodeError struct{ error }
-
-func (e decodeError) Unwrap() error { return e.error }
-
-// Next implements ingest.Source.
-func (s *source) Next() (*types.Block, error) {
-	if len(s.encoded) == 0 {
-		return nil, io.EOF
-	}
-	encoded := s.encoded[0]
-	s.encoded = s.encoded[1:]
-	block := new(types.Block)
-	if err := rlp.DecodeBytes(encoded, block); err != nil {
-		return nil, decodeError{err}
-	}
-	return block, nil
-}
-
-// importBlocks imports blocks, and one more that is encoded, if there is one.
-func (t *target) importBlocks(ctx context.Context, blocks []*types.Block, last []byte) error {
-	var s source
+// importBlocks imports blocks, and one more that is encoded, if there is one, from a
+// file, as a chain export has them.
+func (t *target) importBlocks(ctx context.Context, blocks []*types.Block, last []byte) (err error) {
+	var export []byte
 	for _, block := range blocks {
 		encoded, err := rlp.EncodeToBytes(block)
 		if err != nil {
 			return err
 		}
-		s.encoded = append(s.encoded, encoded)
+		export = append(export, encoded...)
 	}
-	if last != nil {
-		s.encoded = append(s.encoded, last)
+	if export = append(export, last...); len(export) == 0 {
+		return nil // not a file that the service would take for an export
 	}
-	return t.importer.Import(ctx, &s)
+	path := filepath.Join(t.dir, "chain.rlp")
+	if err := os.WriteFile(path, export, 0o600); err != nil {
+		return err
+	}
+	source, err := file.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	return t.importer.Import(ctx, source)
 }
 
 // importChain imports a chain. Where blocks that must be refused have their

@@ -81,7 +81,7 @@ func checkSlotsByBlock(t *testing.T, genesis *core.Genesis, blocks []*types.Bloc
 		t.Fatal(err)
 	}
 	defer store.Close()
-	target, err := newTarget(t.Context(), store, genesis)
+	target, err := newTarget(t.Context(), t.TempDir(), store, genesis)
 	if err != nil {
 		t.Fatal(err)
 	}
