@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -13,15 +14,22 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/ethereum/go-ethereum/ethdb/memorydb"
-	"github.com/ethereum/go-ethereum/rlp"
-	"github.com/ethereum/go-ethereum/trie"
-	"github.com/holiman/uint256"
 
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"
+)
+
+const (
+	absentAccounts = 2000 // of each block, made at random,
+	absentSlots    = 1000 // and slots of accounts that have some
+	earlierBlocks  = 20
+	stateSeed      = 2
+
+	// callsPerBatch keeps a batch's answer below the caps on calls and on size.
+	callsPerBatch = 500
+	// slotsPerProof is within the cap of 1,024 keys.
+	slotsPerProof = 500
 )
 
 // headState is a dump of the whole state, as geth writes it.
@@ -39,190 +47,198 @@ type dumpedAccount struct {
 	Storage  map[common.Hash]string `json:"storage"` // hex without 0x and without leading zeros
 }
 
-// proofAnswer is the result of eth_getProof.
-type proofAnswer struct {
-	Address      common.Address  `json:"address"`
-	AccountProof []hexutil.Bytes `json:"accountProof"`
-	Balance      *hexutil.Big    `json:"balance"`
-	CodeHash     common.Hash     `json:"codeHash"`
-	Nonce        hexutil.Uint64  `json:"nonce"`
-	StorageHash  common.Hash     `json:"storageHash"`
-	StorageProof []struct {
-		Key   common.Hash     `json:"key"`
-		Value *hexutil.Big    `json:"value"`
-		Proof []hexutil.Bytes `json:"proof"`
-	} `json:"storageProof"`
+// account is what an account must be as of a block. One that does not exist has
+// nothing, and hashes of zero.
+type account struct {
+	balance           *big.Int
+	nonce             uint64
+	code              []byte
+	slots             map[common.Hash]common.Hash
+	codeHash, storage *common.Hash // nil where only a proof can tell
 }
 
-const (
-	// accountsPerBatch keeps a batch's answer well below any cap on its size.
-	accountsPerBatch = 100
-	// slotsPerProof is within the cap of 1,024 keys, the absent one included.
-	slotsPerProof = 500
-)
+// accounts are what is asked for as of a block.
+type accounts map[common.Address]*account
 
 // TestHeadState compares every account and slot of a chain's last block with a
-// dump of its state, and checks each one's proof against the state root. The last
-// slot asked for of each account, and the last account, do not exist: their
-// proofs must prove that.
+// dump of its state, and checks the proof of each against the state root; those
+// of accounts and slots that are not there as well, which prove just that. As of
+// earlier blocks, which have no dump, the same proofs must agree with the methods
+// that read state, and hold against those blocks' roots.
 func TestHeadState(t *testing.T) {
 	s := importChain(t, vectors.Path(t, "chains", "prague-with-state", "genesis.json"),
 		vectors.Path(t, "chains", "prague-with-state", "chain.rlp"))
-	checkHeadState(t, s.serve(t), vectors.Path(t, "chains", "prague-with-state", "headstate.json"))
+	client := s.serve(t)
+	random := rand.New(rand.NewPCG(stateSeed, 0))
+	head := latest(t, client)
+	dumped := readDump(t, vectors.Path(t, "chains", "prague-with-state", "headstate.json"), head.StateRoot)
+	dumped.addAbsent(random)
+	checkAccounts(t, client, head, dumped)
+	for _, number := range random.Perm(int(head.Number))[:earlierBlocks] {
+		block := blockAt(t, client, hexutil.EncodeUint64(uint64(number)))
+		checkAccounts(t, client, block, readAccounts(t, client, block, dumped))
+	}
 }
 
-func checkHeadState(t *testing.T, client *node.Client, dump string) {
-	raw, err := os.ReadFile(dump)
+func readDump(t *testing.T, path string, root common.Hash) accounts {
+	t.Helper()
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var state headState
-	if err := json.Unmarshal(raw, &state); err != nil {
+	var dump headState
+	if err := json.Unmarshal(raw, &dump); err != nil {
 		t.Fatal(err)
 	}
-	root := latest(t, client).StateRoot
-	if got := strings.TrimPrefix(root.Hex(), "0x"); got != state.Root {
-		t.Fatalf("state root: got %s, want %s", got, state.Root)
+	if got := strings.TrimPrefix(root.Hex(), "0x"); got != dump.Root {
+		t.Fatalf("the head's state root is %s, the dump's %s", got, dump.Root)
 	}
-	absent := common.HexToAddress("0xab5e27ab5e27ab5e27ab5e27ab5e27ab5e27ab5e")
-	state.Accounts[absent] = &dumpedAccount{Balance: "0"}
-
-	addresses := slices.SortedFunc(maps.Keys(state.Accounts), common.Address.Cmp)
-	slots := 0
-	for batch := range slices.Chunk(addresses, accountsPerBatch) {
-		slots += checkProofs(t, client, root, batch, state.Accounts)
-		checkCode(t, client, batch, state.Accounts)
+	all := make(accounts)
+	for address, d := range dump.Accounts {
+		balance, ok := new(big.Int).SetString(d.Balance, 10)
+		if !ok {
+			t.Fatalf("the dump's balance %q is not a decimal number", d.Balance)
+		}
+		slots := make(map[common.Hash]common.Hash)
+		for key, value := range d.Storage {
+			slots[key] = common.HexToHash(value)
+		}
+		all[address] = &account{balance, d.Nonce, d.Code, slots, &d.CodeHash, &d.Root}
 	}
-	t.Logf("%d accounts and %d slots", len(addresses), slots)
+	return all
 }
 
-func checkProofs(t *testing.T, client *node.Client, root common.Hash, batch []common.Address, want map[common.Address]*dumpedAccount) (slots int) {
-	var (
-		calls [][]any
-		owner []common.Address
-		keys  [][]common.Hash
-	)
-	ask := func(a common.Address, ks []common.Hash) {
-		calls, owner, keys = append(calls, []any{a, ks, "latest"}), append(owner, a), append(keys, ks)
+// addAbsent adds accounts that do not exist, and slots that do not.
+func (all accounts) addAbsent(random *rand.Rand) {
+	addresses := all.sorted()
+	for range absentSlots {
+		address := addresses[random.IntN(len(addresses))]
+		for len(all[address].slots) == 0 {
+			address = addresses[random.IntN(len(addresses))]
+		}
+		all[address].slots[randomHash(random)] = common.Hash{}
 	}
-	for _, a := range batch {
-		slots += len(want[a].Storage)
-		for part := range slices.Chunk(slices.SortedFunc(maps.Keys(want[a].Storage), common.Hash.Cmp), slotsPerProof) {
-			ask(a, part)
+	for range absentAccounts {
+		address := common.BytesToAddress(randomHash(random).Bytes())
+		all[address] = &account{balance: new(big.Int), codeHash: new(common.Hash), storage: new(common.Hash)}
+		if random.IntN(10) == 0 {
+			all[address].slots = map[common.Hash]common.Hash{randomHash(random): {}}
 		}
-		ask(a, []common.Hash{crypto.Keccak256Hash(a[:])})
 	}
-	err := client.Batch(t.Context(), "eth_getProof", calls, func(i int, raw json.RawMessage) error {
-		var got proofAnswer
-		if err := json.Unmarshal(raw, &got); err != nil {
-			return err
+}
+
+func (all accounts) sorted() []common.Address {
+	return slices.SortedFunc(maps.Keys(all), common.Address.Cmp)
+}
+
+func randomHash(random *rand.Rand) (hash common.Hash) {
+	for i := range hash {
+		hash[i] = byte(random.Uint32())
+	}
+	return hash
+}
+
+// readAccounts asks the methods that read state for the same accounts and slots as of a block.
+func readAccounts(t *testing.T, client *node.Client, block header, same accounts) accounts {
+	t.Helper()
+	all := make(accounts)
+	addresses := same.sorted()
+	at := block.Number.String()
+	read := func(method string, of func(a *account, raw json.RawMessage) error) {
+		ask(t, client, method, addresses, func(address common.Address) []any { return []any{address, at} },
+			func(address common.Address, raw json.RawMessage) error { return of(all[address], raw) })
+	}
+	type slot struct {
+		address common.Address
+		key     common.Hash
+	}
+	var every []slot
+	for _, address := range addresses {
+		all[address] = &account{slots: make(map[common.Hash]common.Hash)}
+		for key := range same[address].slots {
+			every = append(every, slot{address, key})
 		}
-		if err := checkProof(root, owner[i], keys[i], want[owner[i]], got); err != nil {
-			t.Errorf("%s: %v", owner[i], err)
+	}
+	read("eth_getBalance", func(a *account, raw json.RawMessage) error {
+		a.balance = new(big.Int)
+		return json.Unmarshal(raw, (*hexutil.Big)(a.balance))
+	})
+	read("eth_getTransactionCount", func(a *account, raw json.RawMessage) error {
+		return json.Unmarshal(raw, (*hexutil.Uint64)(&a.nonce))
+	})
+	read("eth_getCode", func(a *account, raw json.RawMessage) error {
+		if err := json.Unmarshal(raw, (*hexutil.Bytes)(&a.code)); err != nil || len(a.code) == 0 {
+			return err // without code there may be an account or not
 		}
+		hash := crypto.Keccak256Hash(a.code)
+		a.codeHash = &hash
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slots
-}
-
-func checkCode(t *testing.T, client *node.Client, batch []common.Address, want map[common.Address]*dumpedAccount) {
-	calls := make([][]any, len(batch))
-	for i, a := range batch {
-		calls[i] = []any{a, "latest"}
-	}
-	err := client.Batch(t.Context(), "eth_getCode", calls, func(i int, raw json.RawMessage) error {
-		var got hexutil.Bytes
-		if err := json.Unmarshal(raw, &got); err != nil {
+	ask(t, client, "eth_getStorageAt", every, func(s slot) []any { return []any{s.address, s.key, at} },
+		func(s slot, raw json.RawMessage) error {
+			var value common.Hash
+			err := json.Unmarshal(raw, &value)
+			all[s.address].slots[s.key] = value
 			return err
+		})
+	return all
+}
+
+// ask makes one call of a method for each of many things, in batches.
+func ask[T any](t *testing.T, client *node.Client, method string, about []T, params func(T) []any, answer func(T, json.RawMessage) error) {
+	t.Helper()
+	for batch := range slices.Chunk(about, callsPerBatch) {
+		calls := make([][]any, len(batch))
+		for i, one := range batch {
+			calls[i] = params(one)
 		}
-		if !bytes.Equal(got, want[batch[i]].Code) {
-			t.Errorf("%s: code is %d bytes, want %d", batch[i], len(got), len(want[batch[i]].Code))
+		err := client.Batch(t.Context(), method, calls, func(i int, raw json.RawMessage) error { return answer(batch[i], raw) })
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
-func checkProof(root common.Hash, address common.Address, keys []common.Hash, want *dumpedAccount, got proofAnswer) error {
-	balance, ok := new(big.Int).SetString(want.Balance, 10)
-	if !ok {
-		return fmt.Errorf("the dump's balance %q is not a decimal number", want.Balance)
+// checkAccounts asks for the proofs of accounts and their slots, and for their
+// code, as of a block.
+func checkAccounts(t *testing.T, client *node.Client, block header, want accounts) {
+	t.Helper()
+	type question struct {
+		address common.Address
+		keys    []common.Hash
 	}
-	if got.Address != address || (*big.Int)(got.Balance).Cmp(balance) != 0 || uint64(got.Nonce) != want.Nonce ||
-		got.CodeHash != want.CodeHash || got.StorageHash != want.Root {
-		return fmt.Errorf("got %+v, want %+v", got, want)
-	}
-	leaf, err := verify(root, address[:], got.AccountProof)
-	if err != nil {
-		return fmt.Errorf("account proof: %w", err)
-	}
-	proved := types.StateAccount{Balance: new(uint256.Int)} // an absent account's hashes are zero
-	if leaf != nil {
-		if err := rlp.DecodeBytes(leaf, &proved); err != nil {
-			return fmt.Errorf("account proof: %w", err)
+	var questions []question
+	for _, address := range want.sorted() {
+		keys := slices.SortedFunc(maps.Keys(want[address].slots), common.Hash.Cmp)
+		for len(keys) > slotsPerProof {
+			questions = append(questions, question{address, keys[:slotsPerProof]})
+			keys = keys[slotsPerProof:]
 		}
+		questions = append(questions, question{address, keys})
 	}
-	if proved.Nonce != want.Nonce || proved.Balance.ToBig().Cmp(balance) != 0 || proved.Root != want.Root ||
-		common.BytesToHash(proved.CodeHash) != want.CodeHash {
-		return fmt.Errorf("the proof proves %+v, want %+v", proved, want)
-	}
-	if len(got.StorageProof) != len(keys) {
-		return fmt.Errorf("%d storage proofs for %d keys", len(got.StorageProof), len(keys))
-	}
-	for i, p := range got.StorageProof {
-		if p.Key != keys[i] {
-			return fmt.Errorf("storage proof %d is of slot %s, want %s", i, p.Key, keys[i])
-		}
-		wantValue := common.HexToHash(want.Storage[keys[i]]).Big()
-		if (*big.Int)(p.Value).Cmp(wantValue) != 0 {
-			return fmt.Errorf("slot %s is %s, want %x", keys[i], p.Value, wantValue)
-		}
-		if err := checkSlot(want.Root, keys[i], wantValue, p.Proof); err != nil {
-			return fmt.Errorf("proof of slot %s: %w", keys[i], err)
-		}
-	}
-	return nil
-}
-
-func checkSlot(root, key common.Hash, want *big.Int, proof []hexutil.Bytes) error {
-	if root == types.EmptyRootHash || root == (common.Hash{}) {
-		if len(proof) != 0 || want.Sign() != 0 {
-			return fmt.Errorf("%d nodes of an empty storage", len(proof))
-		}
-		return nil
-	}
-	leaf, err := verify(root, key[:], proof)
-	if err != nil {
-		return err
-	}
-	var value []byte
-	if leaf != nil {
-		if err := rlp.DecodeBytes(leaf, &value); err != nil {
+	at := block.Number.String()
+	var found proofs
+	ask(t, client, "eth_getProof", questions, func(q question) []any { return []any{q.address, append([]common.Hash{}, q.keys...), at} },
+		func(q question, raw json.RawMessage) error {
+			var got proofAnswer
+			if err := json.Unmarshal(raw, &got); err != nil {
+				return err
+			}
+			if err := got.check(block.StateRoot, &found); err != nil {
+				t.Errorf("block %d, account %s: %v", block.Number, q.address, err)
+			} else if err := got.compare(q.address, q.keys, want[q.address]); err != nil {
+				t.Errorf("block %d, account %s: %v", block.Number, q.address, err)
+			}
+			return nil
+		})
+	ask(t, client, "eth_getCode", want.sorted(), func(address common.Address) []any { return []any{address, at} },
+		func(address common.Address, raw json.RawMessage) error {
+			var got hexutil.Bytes
+			err := json.Unmarshal(raw, &got)
+			if err == nil && !bytes.Equal(got, want[address].code) {
+				err = fmt.Errorf("block %d, account %s: code of %d bytes, expected %d", block.Number, address, len(got), len(want[address].code))
+			}
 			return err
-		}
-	}
-	if new(big.Int).SetBytes(value).Cmp(want) != 0 {
-		return fmt.Errorf("it proves %x, want %x", value, want)
-	}
-	return nil
-}
-
-// verify returns the leaf that a proof holds for a key, nil where it proves
-// that there is none. A proof may hold no node that is not on the key's path.
-func verify(root common.Hash, key []byte, proof []hexutil.Bytes) ([]byte, error) {
-	db := memorydb.New()
-	for _, n := range proof {
-		if err := db.Put(crypto.Keccak256(n), n); err != nil {
-			return nil, err
-		}
-	}
-	if db.Len() != len(proof) {
-		return nil, fmt.Errorf("a node occurs twice")
-	}
-	return trie.VerifyProof(root, crypto.Keccak256(key), db)
+		})
+	t.Logf("block %d: %s", block.Number, found)
 }

@@ -95,12 +95,18 @@ type header struct {
 
 func latest(t *testing.T, c *node.Client) header {
 	t.Helper()
+	return blockAt(t, c, "latest")
+}
+
+// blockAt is the block with a tag or number.
+func blockAt(t *testing.T, c *node.Client, at string) header {
+	t.Helper()
 	var h *header
-	if err := c.Call(t.Context(), &h, "eth_getBlockByNumber", "latest", false); err != nil {
+	if err := c.Call(t.Context(), &h, "eth_getBlockByNumber", at, false); err != nil {
 		t.Fatal(err)
 	}
 	if h == nil {
-		t.Fatal("there is no latest block")
+		t.Fatalf("there is no block %s", at)
 	}
 	return *h
 }
