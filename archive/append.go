@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 
+	"ashlar/archive/rows"
 	"ashlar/chain/evm"
 	"ashlar/kv"
 
@@ -28,7 +29,7 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 		}
 		last = next
 	}
-	batch.SetPointer(pointerSettled, encodeRef(last.Ref))
+	rows.SetSettled(batch, last.Ref)
 	if err := a.store.Write(ctx, batch); err != nil {
 		return fmt.Errorf("archive: append up to block %s: %w", last.Ref, err)
 	}
@@ -68,21 +69,19 @@ func putBlock(batch kv.Batch, delta *evm.Delta, totalDifficulty *big.Int) error 
 	if err != nil {
 		return err
 	}
-	if n := len(delta.Block.Transactions()); n >= 1<<indexBits {
-		return fmt.Errorf("archive: block %d has %d transactions, the format holds %d", number, n, 1<<indexBits-1)
+	if n := len(delta.Block.Transactions()); n > rows.MostTransactions {
+		return fmt.Errorf("archive: block %d has %d transactions, the format holds %d", number, n, rows.MostTransactions)
 	}
-	partition := chunk(number)
+	partition := rows.Chunk(number)
 	batch.Put(headers, partition[:], number, header)
 	batch.Put(bodies, partition[:], number, body)
 	batch.Put(receipts, partition[:], number, encodeReceipts(delta.Receipts))
-	batch.Put(blockHashes, hash[:hashPrefixBytes], number, nil)
+	rows.PutBlockHash(batch, blockHashes, hash[:], number)
 	for i, transaction := range delta.Block.Transactions() {
 		hash := transaction.Hash()
-		batch.Put(txHashes, hash[:hashPrefixBytes], number<<indexBits|uint64(i), nil)
+		rows.PutTransactionHash(batch, txHashes, hash[:], Place{Number: number, Index: i})
 	}
-	for term, row := range newBlockPostings(delta.Receipts).rows {
-		batch.Put(postings, term[:], number, row.value)
-	}
+	blockPostings(delta.Receipts).Put(batch, logPostings, number)
 	return nil
 }
 

@@ -13,7 +13,6 @@ package archive
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +20,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"ashlar/archive/postings"
+	"ashlar/archive/rows"
 	"ashlar/chain"
 	"ashlar/kv"
 
@@ -35,15 +36,15 @@ const format = "ashlar-evm-1"
 
 var (
 	// ErrCorrupt says that a stored row is not what was written.
-	ErrCorrupt = errors.New("archive: corrupt")
+	ErrCorrupt = rows.ErrCorrupt
 	// ErrNotFound says that there is no such block or transaction.
-	ErrNotFound = errors.New("archive: not found")
+	ErrNotFound = rows.ErrNotFound
 	// ErrNotNext says that a block does not follow the settled one.
-	ErrNotNext = errors.New("archive: block does not follow the last settled one")
+	ErrNotNext = rows.ErrNotNext
+	// ErrFormat says that the archive was written by another version.
+	ErrFormat = rows.ErrFormat
 	// ErrOtherChain says that the archive holds another chain than expected.
 	ErrOtherChain = errors.New("archive: holds another chain")
-	// ErrFormat says that the archive was written by another version.
-	ErrFormat = errors.New("archive: unknown format")
 )
 
 const (
@@ -70,7 +71,7 @@ type settled struct {
 // there if it is of the same chain; else it returns ErrOtherChain. A new
 // archive has no blocks: the genesis is the first to be appended.
 func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archive, error) {
-	_, err := store.Pointer(ctx, pointerFormat)
+	_, err := rows.Format(ctx, store)
 	if err == nil {
 		return openFor(ctx, store, genesis)
 	}
@@ -87,7 +88,7 @@ func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archiv
 		return nil, fmt.Errorf("archive: encode genesis: %w", err)
 	}
 	batch := store.NewBatch()
-	batch.SetPointer(pointerFormat, []byte(format))
+	rows.SetFormat(batch, format)
 	batch.SetPointer(pointerGenesis, encoded)
 	if err := store.Write(ctx, batch); err != nil {
 		return nil, err
@@ -118,12 +119,8 @@ func openFor(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archi
 // Open opens the archive that a store holds, or returns kv.ErrNotFound where
 // there is none.
 func Open(ctx context.Context, store kv.Store) (*Archive, error) {
-	version, err := store.Pointer(ctx, pointerFormat)
-	if err != nil {
-		return nil, fmt.Errorf("archive: %w", err)
-	}
-	if string(version) != format {
-		return nil, fmt.Errorf("%w: it is %q, this version reads %q", ErrFormat, version, format)
+	if err := rows.CheckFormat(ctx, store, format); err != nil {
+		return nil, err
 	}
 	encoded, err := store.Pointer(ctx, pointerGenesis)
 	if err != nil {
@@ -142,17 +139,10 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 }
 
 func (a *Archive) loadSettled(ctx context.Context) error {
-	pointer, err := a.store.Pointer(ctx, pointerSettled)
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil
+	ref, ok, err := rows.Settled(ctx, a.store)
+	if !ok || err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("archive: settled: %w", err)
-	}
-	if len(pointer) != 8+common.HashLength {
-		return fmt.Errorf("%w: the settled pointer has %d bytes", ErrCorrupt, len(pointer))
-	}
-	ref := chain.Ref{Number: binary.BigEndian.Uint64(pointer), Hash: common.Hash(pointer[8:])}
 	header, err := a.Header(ctx, ref.Number)
 	if err != nil {
 		return fmt.Errorf("archive: settled block: %w", err)
@@ -162,11 +152,6 @@ func (a *Archive) loadSettled(ctx context.Context) error {
 	}
 	a.settled.Store(&settled{Ref: ref, totalDifficulty: header.TotalDifficulty})
 	return nil
-}
-
-// encodeRef is the value of the settled pointer.
-func encodeRef(ref chain.Ref) []byte {
-	return append(binary.BigEndian.AppendUint64(nil, ref.Number), ref.Hash[:]...)
 }
 
 // Genesis is the chain's genesis without its accounts. The caller must not change it.
@@ -185,7 +170,7 @@ func (a *Archive) Header(ctx context.Context, number uint64) (*Header, error) {
 	if header, ok := a.headers.Get(number); ok {
 		return header, nil
 	}
-	row, err := a.row(ctx, headers, number, nil)
+	row, err := rows.OfBlock(ctx, a.store, headers, number, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +185,7 @@ func (a *Archive) Header(ctx context.Context, number uint64) (*Header, error) {
 // Body returns the body of a block, or ErrNotFound. The body refers to buffer,
 // which the row is appended to.
 func (a *Archive) Body(ctx context.Context, number uint64, buffer []byte) (*Body, error) {
-	row, err := a.row(ctx, bodies, number, buffer)
+	row, err := rows.OfBlock(ctx, a.store, bodies, number, buffer)
 	if err != nil {
 		return nil, err
 	}
@@ -210,76 +195,44 @@ func (a *Archive) Body(ctx context.Context, number uint64, buffer []byte) (*Body
 // Receipts returns the receipts of a block, or ErrNotFound. They refer to
 // buffer, which the row is appended to.
 func (a *Archive) Receipts(ctx context.Context, number uint64, buffer []byte) (*Receipts, error) {
-	row, err := a.row(ctx, receipts, number, buffer)
+	row, err := rows.OfBlock(ctx, a.store, receipts, number, buffer)
 	if err != nil {
 		return nil, err
 	}
 	return decodeReceipts(row[len(buffer):])
 }
 
-func (a *Archive) row(ctx context.Context, table *kv.Table, number uint64, buffer []byte) ([]byte, error) {
-	partition := chunk(number)
-	row, err := a.store.Get(ctx, table, partition[:], number, buffer)
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, fmt.Errorf("%w: block %d", ErrNotFound, number)
-	}
-	return row, err
-}
-
 // FindBlock returns the number of the block with a hash, or ErrNotFound.
 func (a *Archive) FindBlock(ctx context.Context, hash common.Hash) (uint64, error) {
-	cursor := a.store.Scan(ctx, blockHashes, hash[:hashPrefixBytes], 0, ^uint64(0))
-	defer cursor.Close()
-	for ok := cursor.Next(); ok; ok = cursor.Next() {
-		header, err := a.Header(ctx, cursor.Sort())
+	number, known := uint64(0), false
+	err := rows.FindBlock(ctx, a.store, blockHashes, hash[:], func(candidate uint64) (bool, error) {
+		header, err := a.Header(ctx, candidate)
 		if err != nil {
-			return 0, err
+			return false, err
 		}
-		if header.Hash == hash {
-			return header.Number.Uint64(), nil
-		}
+		number, known = candidate, header.Hash == hash
+		return known, nil
+	})
+	if err == nil && !known {
+		err = fmt.Errorf("%w: block %x", ErrNotFound, hash)
 	}
-	if err := cursor.Close(); err != nil {
-		return 0, err
-	}
-	return 0, fmt.Errorf("%w: block %x", ErrNotFound, hash)
+	return number, err
 }
 
 // A Place is where a transaction is.
-type Place struct {
-	Number uint64
-	Index  int
-}
+type Place = rows.Place
 
 // FindTransaction calls found with every place where a transaction with this
 // hash may be, until found says that it was there. There is rarely more than one,
 // and none for nearly every hash that no transaction has.
 func (a *Archive) FindTransaction(ctx context.Context, hash common.Hash, found func(Place) (bool, error)) error {
-	cursor := a.store.Scan(ctx, txHashes, hash[:hashPrefixBytes], 0, ^uint64(0))
-	defer cursor.Close()
-	for ok := cursor.Next(); ok; ok = cursor.Next() {
-		place := Place{Number: cursor.Sort() >> indexBits, Index: int(cursor.Sort() & (1<<indexBits - 1))}
-		if done, err := found(place); done || err != nil {
-			return err
-		}
-	}
-	return cursor.Close()
+	return rows.FindTransaction(ctx, a.store, txHashes, hash[:], found)
 }
 
-// Postings returns a cursor over the blocks, from one to another, in which a term
-// occurs. It must be closed.
-func (a *Archive) Postings(ctx context.Context, term Term, from, to uint64) Postings {
-	return Postings{a.store.Scan(ctx, postings, term[:], from, to)}
+// Postings is where a term of a log occurs, in blocks from one to another.
+func (a *Archive) Postings(ctx context.Context, term postings.Term, from, to uint64) postings.Postings {
+	return postings.Postings{Cursor: a.store.Scan(ctx, logPostings, term[:], from, to)}
 }
-
-// Postings steps through the blocks in which a term occurs, in ascending order.
-type Postings struct{ kv.Cursor }
-
-// Block is the current block's number.
-func (p Postings) Block() uint64 { return p.Sort() }
-
-// Positions appends the positions in the current block of the term's logs to dst, in ascending order.
-func (p Postings) Positions(dst []uint32) ([]uint32, error) { return decodePositions(p.Value(), dst) }
 
 // code returns the contract code with a hash.
 func (a *Archive) code(ctx context.Context, hash common.Hash) ([]byte, error) {

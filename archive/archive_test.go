@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"ashlar/archive/postings"
+	"ashlar/archive/rows"
 	"ashlar/chain/evm"
 	"ashlar/kv"
 
@@ -173,17 +175,17 @@ func TestValueChangeWritesNoLeaf(t *testing.T) {
 	if written == changed {
 		t.Fatal("no value changed alone, the test shows nothing")
 	}
-	rows := 0
+	leaves := 0
 	for row, err := range a.store.Walk(t.Context(), trieNodes) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(row.Value) > 0 && row.Value[0] == nodeLeaf {
-			rows++
+			leaves++
 		}
 	}
-	if rows != written {
-		t.Errorf("there are %d rows of leaves, want %d", rows, written)
+	if leaves != written {
+		t.Errorf("there are %d rows of leaves, want %d", leaves, written)
 	}
 }
 
@@ -207,8 +209,8 @@ func TestPostingsOfEveryTerm(t *testing.T) {
 		g.block()
 	}
 	a := grown(t, g)
-	want := make(map[Term]map[uint64][]uint32)
-	add := func(term Term, block uint64, position uint32) {
+	want := make(map[postings.Term]map[uint64][]uint32)
+	add := func(term postings.Term, block uint64, position uint32) {
 		if want[term] == nil {
 			want[term] = make(map[uint64][]uint32)
 		}
@@ -234,25 +236,25 @@ func TestPostingsOfEveryTerm(t *testing.T) {
 	checkPostings(t, a, TopicTerm(0, common.Hash{31: 99}), nil, 0, 49)
 }
 
-func checkPostings(t *testing.T, a *Archive, term Term, want map[uint64][]uint32, from, to uint64) {
+func checkPostings(t *testing.T, a *Archive, term postings.Term, want map[uint64][]uint32, from, to uint64) {
 	t.Helper()
-	postings := a.Postings(t.Context(), term, from, to)
-	defer postings.Close()
+	found := a.Postings(t.Context(), term, from, to)
+	defer found.Close()
 	for number := from; number <= to; number++ {
 		if want[number] == nil {
 			continue
 		}
-		if !postings.Next() || postings.Block() != number {
+		if !found.Next() || found.Block() != number {
 			t.Fatalf("term %x: expected block %d next", term, number)
 		}
-		if got, err := postings.Positions(nil); err != nil || !slices.Equal(got, want[number]) {
+		if got, err := found.Positions(nil); err != nil || !slices.Equal(got, want[number]) {
 			t.Fatalf("term %x in block %d: at %v, %v, want %v", term, number, got, err, want[number])
 		}
 	}
-	if postings.Next() {
-		t.Fatalf("term %x: block %d is too much", term, postings.Block())
+	if found.Next() {
+		t.Fatalf("term %x: block %d is too much", term, found.Block())
 	}
-	if err := postings.Close(); err != nil {
+	if err := found.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -318,11 +320,11 @@ func TestOpen(t *testing.T) {
 		name, pointer, value string
 		want                 error
 	}{
-		{"a later format", pointerFormat, "ashlar-evm-999", ErrFormat},
+		{"a later format", "format", "ashlar-evm-999", ErrFormat},
 		{"a genesis that is no JSON", pointerGenesis, "{", ErrCorrupt},
-		{"a settled pointer cut short", pointerSettled, "\x00\x00", ErrCorrupt},
-		{"a settled block that is not there", pointerSettled, "\x00\x00\x00\x00\x00\x00\x00\x09" + string(make([]byte, 32)), ErrNotFound},
-		{"a settled block with another hash", pointerSettled, "\x00\x00\x00\x00\x00\x00\x00\x00" + string(make([]byte, 32)), ErrCorrupt},
+		{"a settled pointer cut short", "settled", "\x00\x00", ErrCorrupt},
+		{"a settled block that is not there", "settled", "\x00\x00\x00\x00\x00\x00\x00\x09" + string(make([]byte, 32)), ErrNotFound},
+		{"a settled block with another hash", "settled", "\x00\x00\x00\x00\x00\x00\x00\x00" + string(make([]byte, 32)), ErrCorrupt},
 	} {
 		if _, err := Open(ctx, set(test.pointer, test.value)); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)
@@ -357,7 +359,7 @@ func TestFind(t *testing.T) {
 				places = append(places, place)
 				return false, nil
 			})
-			if err != nil || !slices.Contains(places, Place{uint64(number), i}) {
+			if err != nil || !slices.Contains(places, Place{Number: uint64(number), Index: i}) {
 				t.Errorf("transaction %d of block %d is found at %v, %v", i, number, places, err)
 			}
 		}
@@ -367,7 +369,7 @@ func TestFind(t *testing.T) {
 // TestReadRows reads bodies and receipts of ascending blocks, near and far.
 func TestReadRows(t *testing.T) {
 	g := newGrower(t, 600)
-	for range 1<<chunkBits + 20 {
+	for range 1<<rows.ChunkBits + 20 {
 		g.block()
 	}
 	a := grown(t, g)

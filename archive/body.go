@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"ashlar/archive/rows"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -11,7 +13,7 @@ import (
 
 // Body is a stored block body. It refers to its row and decodes only what is asked for.
 type Body struct {
-	ends         offsets
+	ends         rows.Offsets
 	senders      []byte
 	uncles       []byte // RLP of the list of headers
 	withdrawals  []byte // RLP of the list, empty when the block has none
@@ -65,25 +67,25 @@ func encodeBody(block *types.Block, senders []common.Address) ([]byte, error) {
 
 // decodeBody takes a row of the bodies table apart. The body refers to row.
 func decodeBody(row []byte) (*Body, error) {
-	r := reader{rest: row}
-	b := &Body{ends: r.takeOffsets()}
-	b.senders = r.take(uint64(b.ends.len()) * common.AddressLength)
-	b.uncles = r.uvarintBytes()
-	b.withdrawals = r.uvarintBytes()
-	b.transactions = r.take(uint64(len(r.rest)))
-	if err := r.end("bodies"); err != nil {
+	r := rows.Decode(row)
+	b := &Body{ends: r.Offsets()}
+	b.senders = r.Take(uint64(b.ends.Len()) * common.AddressLength)
+	b.uncles = r.UvarintBytes()
+	b.withdrawals = r.UvarintBytes()
+	b.transactions = r.Rest()
+	if err := r.End("bodies"); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
 // Len is the number of transactions.
-func (b *Body) Len() int { return b.ends.len() }
+func (b *Body) Len() int { return b.ends.Len() }
 
 // Transaction returns transaction i as it is hashed (EIP-2718); i is below Len.
 // The bytes belong to the body.
 func (b *Body) Transaction(i int) ([]byte, error) {
-	raw, ok := b.ends.item(b.transactions, i)
+	raw, ok := b.ends.Item(b.transactions, i)
 	if !ok {
 		return nil, fmt.Errorf("%w: bodies row: transaction %d lies outside it", ErrCorrupt, i)
 	}

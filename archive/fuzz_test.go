@@ -12,8 +12,8 @@ import (
 // What a decoder is fed here is a row of another kind, or a row that is broken:
 // it must say ErrCorrupt or return something that can be read to its end.
 
-// rows adds rows of a few blocks to the seeds.
-func rows(f *testing.F, of func(g *grower, n int) []byte) {
+// seedRows adds rows of a few blocks to the seeds.
+func seedRows(f *testing.F, of func(g *grower, n int) []byte) {
 	g := newGrower(f, 1)
 	for n := range 6 {
 		g.block()
@@ -31,7 +31,7 @@ func corrupt(t *testing.T, err error) {
 }
 
 func FuzzHeaderRow(f *testing.F) {
-	rows(f, func(g *grower, n int) []byte {
+	seedRows(f, func(g *grower, n int) []byte {
 		row, err := encodeHeader(g.blocks[n].Block, g.blocks[n].Block.Difficulty())
 		if err != nil {
 			f.Fatal(err)
@@ -48,7 +48,7 @@ func FuzzHeaderRow(f *testing.F) {
 }
 
 func FuzzBodyRow(f *testing.F) {
-	rows(f, func(g *grower, n int) []byte {
+	seedRows(f, func(g *grower, n int) []byte {
 		row, err := encodeBody(g.blocks[n].Block, g.blocks[n].Senders)
 		if err != nil {
 			f.Fatal(err)
@@ -76,7 +76,7 @@ func FuzzBodyRow(f *testing.F) {
 }
 
 func FuzzReceiptsRow(f *testing.F) {
-	rows(f, func(g *grower, n int) []byte { return encodeReceipts(g.blocks[n].Receipts) })
+	seedRows(f, func(g *grower, n int) []byte { return encodeReceipts(g.blocks[n].Receipts) })
 	f.Fuzz(func(t *testing.T, row []byte) {
 		receipts, err := decodeReceipts(row)
 		corrupt(t, err)
@@ -110,7 +110,7 @@ func FuzzReceiptsRow(f *testing.F) {
 }
 
 func FuzzAccountRow(f *testing.F) {
-	rows(f, func(g *grower, n int) []byte {
+	seedRows(f, func(g *grower, n int) []byte {
 		for _, account := range g.blocks[n].Accounts {
 			return appendAccount(nil, account)
 		}
@@ -129,26 +129,8 @@ func FuzzAccountRow(f *testing.F) {
 	})
 }
 
-func FuzzPositions(f *testing.F) {
-	rows(f, func(g *grower, n int) []byte {
-		for _, row := range newBlockPostings(g.blocks[n].Receipts).rows {
-			return row.value
-		}
-		return nil
-	})
-	f.Fuzz(func(t *testing.T, row []byte) {
-		positions, err := decodePositions(row, nil)
-		corrupt(t, err)
-		for i := 1; i < len(positions); i++ {
-			if positions[i] <= positions[i-1] {
-				t.Fatalf("%v do not ascend", positions)
-			}
-		}
-	})
-}
-
 func FuzzLeafKey(f *testing.F) {
-	rows(f, func(g *grower, n int) []byte {
+	seedRows(f, func(g *grower, n int) []byte {
 		for _, node := range g.blocks[n].Nodes {
 			return node.Blob
 		}

@@ -7,6 +7,8 @@ import (
 
 	"encoding/binary"
 
+	"ashlar/archive/rows"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -40,13 +42,13 @@ func encodeHeader(block *types.Block, totalDifficulty *big.Int) ([]byte, error) 
 
 // decodeHeader takes a row of the headers table apart. The header refers to row.
 func decodeHeader(row []byte) (*Header, error) {
-	r := reader{rest: row}
+	r := rows.Decode(row)
 	h := &Header{Header: new(types.Header)}
-	copy(h.Hash[:], r.take(common.HashLength))
-	h.Size = r.uvarint()
-	h.TotalDifficulty = new(big.Int).SetBytes(r.uvarintBytes())
-	h.RLP = r.take(uint64(len(r.rest)))
-	if err := r.end("headers"); err != nil {
+	copy(h.Hash[:], r.Take(common.HashLength))
+	h.Size = r.Uvarint()
+	h.TotalDifficulty = new(big.Int).SetBytes(r.UvarintBytes())
+	h.RLP = r.Rest()
+	if err := r.End("headers"); err != nil {
 		return nil, err
 	}
 	if err := rlp.DecodeBytes(h.RLP, h.Header); err != nil {

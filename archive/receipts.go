@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sort"
 
+	"ashlar/archive/rows"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -12,7 +14,7 @@ import (
 // Receipts are the stored receipts of a block. They refer to their row and
 // decode only what is asked for.
 type Receipts struct {
-	ends  offsets
+	ends  rows.Offsets
 	items []byte
 }
 
@@ -94,39 +96,39 @@ func appendReceipt(dst []byte, receipt *types.Receipt, firstLog uint64) []byte {
 
 // decodeReceipts takes a row of the receipts table apart. The receipts refer to row.
 func decodeReceipts(row []byte) (*Receipts, error) {
-	r := reader{rest: row}
-	receipts := &Receipts{ends: r.takeOffsets()}
-	receipts.items = r.take(uint64(len(r.rest)))
-	return receipts, r.end("receipts")
+	r := rows.Decode(row)
+	receipts := &Receipts{ends: r.Offsets()}
+	receipts.items = r.Rest()
+	return receipts, r.End("receipts")
 }
 
 // Len is the number of receipts.
-func (r *Receipts) Len() int { return r.ends.len() }
+func (r *Receipts) Len() int { return r.ends.Len() }
 
 // Receipt returns receipt i, which is below Len.
 func (r *Receipts) Receipt(i int) (Receipt, error) {
 	var receipt Receipt
-	item, ok := r.ends.item(r.items, i)
+	item, ok := r.ends.Item(r.items, i)
 	if !ok {
 		return receipt, fmt.Errorf("%w: receipts row: receipt %d lies outside it", ErrCorrupt, i)
 	}
-	in := reader{rest: item}
-	switch outcome := in.byte(); outcome {
+	in := rows.Decode(item)
+	switch outcome := in.Byte(); outcome {
 	case outcomeStateRoot:
-		receipt.StateRoot = in.take(common.HashLength)
+		receipt.StateRoot = in.Take(common.HashLength)
 	case outcomeFailed, outcomeSucceeded:
 		receipt.Succeeded = outcome == outcomeSucceeded
 	default:
 		return receipt, fmt.Errorf("%w: receipts row: receipt %d has the outcome %d", ErrCorrupt, i, outcome)
 	}
-	receipt.CumulativeGasUsed = in.uvarint()
-	receipt.FirstLog = in.uvarint()
-	receipt.LogCount = in.uvarint()
-	receipt.logs = in.take(uint64(len(in.rest)))
+	receipt.CumulativeGasUsed = in.Uvarint()
+	receipt.FirstLog = in.Uvarint()
+	receipt.LogCount = in.Uvarint()
+	receipt.logs = in.Rest()
 	if fits := uint64(len(receipt.logs)) / leastLogBytes; receipt.LogCount > fits {
 		return receipt, fmt.Errorf("%w: receipts row: receipt %d has room for %d logs, not %d", ErrCorrupt, i, fits, receipt.LogCount)
 	}
-	return receipt, in.end("receipts")
+	return receipt, in.End("receipts")
 }
 
 // LogCount is the number of logs in the block.
@@ -159,24 +161,24 @@ func (r *Receipts) OfLog(position uint64) (int, error) {
 }
 
 // Logs returns the receipt's logs one after the other.
-func (r Receipt) Logs() LogReader { return LogReader{in: reader{rest: r.logs}, left: r.LogCount} }
+func (r Receipt) Logs() LogReader { return LogReader{in: rows.Decode(r.logs), left: r.LogCount} }
 
 // LogReader steps through a receipt's logs.
 type LogReader struct {
-	in   reader
+	in   rows.Decoder
 	left uint64
 }
 
 // Next returns the next log, or false after the last. The log belongs to the row.
 func (l *LogReader) Next() (log Log, ok bool, err error) {
 	if l.left == 0 {
-		return log, false, l.in.end("receipts")
+		return log, false, l.in.End("receipts")
 	}
 	l.left--
-	copy(log.Address[:], l.in.take(common.AddressLength))
-	log.Topics = l.in.take(uint64(l.in.byte()) * common.HashLength)
-	log.Data = l.in.uvarintBytes()
-	if l.in.failed {
+	copy(log.Address[:], l.in.Take(common.AddressLength))
+	log.Topics = l.in.Take(uint64(l.in.Byte()) * common.HashLength)
+	log.Data = l.in.UvarintBytes()
+	if l.in.Failed() {
 		return log, false, fmt.Errorf("%w: receipts row: a log ends outside it", ErrCorrupt)
 	}
 	return log, true, nil

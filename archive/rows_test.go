@@ -2,10 +2,7 @@ package archive
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
 	"math/big"
-	"slices"
 	"testing"
 
 	"ashlar/chain/evm"
@@ -229,23 +226,4 @@ func hexPrefix(nibbles []byte) []byte {
 		rest = append(rest, nibbles[i]<<4|nibbles[i+1])
 	}
 	return rest
-}
-
-func TestPositions(t *testing.T) {
-	for _, want := range [][]uint32{nil, {0}, {5}, {0, 1, 2, 3}, {0, 127, 128, 129, 1 << 20}, {1<<32 - 2}} {
-		var row []byte
-		var next uint64
-		for _, position := range want {
-			row = binary.AppendUvarint(row, uint64(position)-next)
-			next = uint64(position) + 1
-		}
-		if got, err := decodePositions(row, nil); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%v: got %v, %v", want, got, err)
-		}
-	}
-	for _, row := range [][]byte{{0x80}, binary.AppendUvarint(nil, 1<<32), binary.AppendUvarint(nil, 1<<64-1), append([]byte{1}, binary.AppendUvarint(nil, 1<<64-1)...)} {
-		if got, err := decodePositions(row, nil); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%x: got %v, %v, want ErrCorrupt", row, got, err)
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"ashlar/archive/rows"
 	"ashlar/chain/evm"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -54,21 +55,21 @@ func decodeAccount(row []byte) (*types.StateAccount, error) {
 	if len(row) == 0 {
 		return nil, nil
 	}
-	r := reader{rest: row}
-	flags := r.byte()
-	account := &types.StateAccount{Nonce: r.uvarint(), Root: types.EmptyRootHash, CodeHash: types.EmptyCodeHash[:]}
-	balance := r.take(uint64(r.byte()))
+	r := rows.Decode(row)
+	flags := r.Byte()
+	account := &types.StateAccount{Nonce: r.Uvarint(), Root: types.EmptyRootHash, CodeHash: types.EmptyCodeHash[:]}
+	balance := r.Take(uint64(r.Byte()))
 	if len(balance) > 32 {
 		return nil, fmt.Errorf("%w: accounts row: a balance of %d bytes", ErrCorrupt, len(balance))
 	}
 	account.Balance = new(uint256.Int).SetBytes(balance)
 	if flags&accountHasStorage != 0 {
-		copy(account.Root[:], r.take(common.HashLength))
+		copy(account.Root[:], r.Take(common.HashLength))
 	}
 	if flags&accountHasCode != 0 {
-		account.CodeHash = bytes.Clone(r.take(common.HashLength))
+		account.CodeHash = bytes.Clone(r.Take(common.HashLength))
 	}
-	return account, r.end("accounts")
+	return account, r.End("accounts")
 }
 
 // What the value of a row in the trie_nodes table begins with. A node that is

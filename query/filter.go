@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"ashlar/archive"
+	"ashlar/archive/postings"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -88,28 +89,28 @@ func contains[T comparable](sorted []T, value T, compare func(a, b T) int) bool 
 
 // terms returns the terms of each of the filter's sets: a log matches that has
 // a term of every one of them. There are none when the filter allows any log.
-func (c *criteria) terms() [][]archive.Term {
-	groups := make([][]archive.Term, 0, 1+len(c.topics))
+func (c *criteria) terms() [][]postings.Term {
+	groups := make([][]postings.Term, 0, 1+len(c.topics))
 	// Arguments of an event are most often the rarest, then its contract, then
 	// the event itself.
 	for position := len(c.topics) - 1; position > 0; position-- {
-		groups = appendTerms(groups, c.topics[position], func(topic common.Hash) archive.Term { return archive.TopicTerm(position, topic) })
+		groups = appendTerms(groups, c.topics[position], func(topic common.Hash) postings.Term { return archive.TopicTerm(position, topic) })
 	}
 	groups = appendTerms(groups, c.addresses, archive.AddressTerm)
 	if len(c.topics) > 0 {
-		groups = appendTerms(groups, c.topics[0], func(topic common.Hash) archive.Term { return archive.TopicTerm(0, topic) })
+		groups = appendTerms(groups, c.topics[0], func(topic common.Hash) postings.Term { return archive.TopicTerm(0, topic) })
 	}
 	// Few terms cost less to look at than many, and often rule out more.
-	slices.SortStableFunc(groups, func(a, b []archive.Term) int { return len(a) - len(b) })
+	slices.SortStableFunc(groups, func(a, b []postings.Term) int { return len(a) - len(b) })
 	return groups
 }
 
 // appendTerms appends the terms of a set, if it has any.
-func appendTerms[T any](groups [][]archive.Term, set []T, term func(T) archive.Term) [][]archive.Term {
+func appendTerms[T any](groups [][]postings.Term, set []T, term func(T) postings.Term) [][]postings.Term {
 	if len(set) == 0 {
 		return groups
 	}
-	terms := make([]archive.Term, len(set))
+	terms := make([]postings.Term, len(set))
 	for i, value := range set {
 		terms[i] = term(value)
 	}

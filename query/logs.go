@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ashlar/archive"
+	"ashlar/archive/postings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -88,19 +89,24 @@ type foundBlock struct {
 	end    int // of its positions in foundLogs
 }
 
+// scan is how the view's postings are read.
+func (v *View) scan(ctx context.Context) postings.Scan {
+	return func(term postings.Term, from, to uint64) postings.Postings { return v.Postings(ctx, term, from, to) }
+}
+
 // candidates steps through the blocks that have logs which may be asked for.
 type candidates interface {
-	// next returns the first block at or above one that has any, their
+	// Next returns the first block at or above one that has any, their
 	// positions appended to dst; false when there is none.
-	next(block uint64, dst []uint32) (at uint64, positions []uint32, ok bool, err error)
-	close() error
+	Next(block uint64, dst []uint32) (at uint64, positions []uint32, ok bool, err error)
+	Close() error
 }
 
 // findLogs finds where the logs are that the filter asks for.
 func (v *View) findLogs(ctx context.Context, filter *Filter, wanted *criteria, limit int) (found foundLogs, err error) {
 	var from candidates
 	if terms := wanted.terms(); len(terms) > 0 {
-		from, err = v.intersect(ctx, terms, filter.From, filter.To)
+		from, err = postings.Intersect(v.scan(ctx), terms, filter.From, filter.To)
 	} else {
 		from = &allLogs{receipts: v.chain.archive.ReadReceipts(ctx, filter.To), to: filter.To}
 	}
@@ -110,7 +116,7 @@ func (v *View) findLogs(ctx context.Context, filter *Filter, wanted *criteria, l
 	if err == nil {
 		found, err = count(from, filter, limit)
 	}
-	if cerr := from.close(); err == nil {
+	if cerr := from.Close(); err == nil {
 		err = cerr
 	}
 	return found, err
@@ -119,7 +125,7 @@ func (v *View) findLogs(ctx context.Context, filter *Filter, wanted *criteria, l
 func count(from candidates, filter *Filter, limit int) (found foundLogs, err error) {
 	for block := filter.From; block <= filter.To; block++ {
 		var ok bool
-		block, found.positions, ok, err = from.next(block, found.positions)
+		block, found.positions, ok, err = from.Next(block, found.positions)
 		if !ok || err != nil {
 			return found, err
 		}
@@ -141,7 +147,7 @@ type allLogs struct {
 	to       uint64
 }
 
-func (a *allLogs) next(block uint64, dst []uint32) (uint64, []uint32, bool, error) {
+func (a *allLogs) Next(block uint64, dst []uint32) (uint64, []uint32, bool, error) {
 	for ; block <= a.to; block++ {
 		receipts, err := a.receipts.Receipts(block)
 		if err != nil {
@@ -162,7 +168,7 @@ func (a *allLogs) next(block uint64, dst []uint32) (uint64, []uint32, bool, erro
 	return 0, dst, false, nil
 }
 
-func (a *allLogs) close() error { return a.receipts.Close() }
+func (a *allLogs) Close() error { return a.receipts.Close() }
 
 // enoughTopics are the candidates that have a topic at each of the filter's
 // positions. Postings do not tell where the filter ends in positions at which
@@ -173,10 +179,10 @@ type enoughTopics struct {
 	wanted   *criteria
 }
 
-func (e *enoughTopics) next(block uint64, dst []uint32) (uint64, []uint32, bool, error) {
+func (e *enoughTopics) Next(block uint64, dst []uint32) (uint64, []uint32, bool, error) {
 	kept := len(dst)
 	for ; ; block++ {
-		at, positions, ok, err := e.candidates.next(block, dst)
+		at, positions, ok, err := e.candidates.Next(block, dst)
 		if !ok || err != nil {
 			return 0, dst, false, err
 		}
@@ -202,8 +208,8 @@ func (e *enoughTopics) next(block uint64, dst []uint32) (uint64, []uint32, bool,
 	}
 }
 
-func (e *enoughTopics) close() error {
-	err := e.candidates.close()
+func (e *enoughTopics) Close() error {
+	err := e.candidates.Close()
 	if cerr := e.receipts.Close(); err == nil {
 		err = cerr
 	}

@@ -247,42 +247,6 @@ func TestThousandsOfTerms(t *testing.T) {
 	}
 }
 
-// TestUnionWindows: windows that are too full are made smaller, and nothing is lost.
-func TestUnionWindows(t *testing.T) {
-	c := newLogChain(t, 4, 500)
-	addresses := []common.Address{{0}, {1}, {2}, {9}}
-	var terms []archive.Term
-	for _, address := range addresses {
-		terms = append(terms, archive.AddressTerm(address))
-	}
-	for _, most := range []int{1, 5, 40, 1000} {
-		for _, leap := range []uint64{0, 1, 3, 90} {
-			u := newUnion(terms, 0, c.head.Number, func(term archive.Term, from uint64) archive.Postings {
-				return c.Postings(t.Context(), term, from, c.head.Number)
-			})
-			u.most = most
-			next := uint64(0)
-			for _, log := range c.matching(&Filter{To: c.head.Number, Addresses: addresses}) {
-				if log.block < next {
-					continue
-				}
-				at, ok, err := u.seek(next)
-				if err != nil || !ok || at != log.block {
-					t.Fatalf("at most %d, leaps of %d: from %d to %d, %v, %v, want %d", most, leap, next, at, ok, err, log.block)
-				}
-				positions, err := u.positions(nil)
-				if err != nil || !slices.Contains(positions, uint32(log.index)) || !slices.IsSorted(positions) {
-					t.Fatalf("at most %d, leaps of %d: %v, %v in block %d, want %d", most, leap, positions, err, at, log.index)
-				}
-				next = at + 1 + leap
-			}
-			if at, ok, err := u.seek(c.head.Number + 1); ok || err != nil {
-				t.Fatalf("at most %d: %d, %v behind the last", most, at, err)
-			}
-		}
-	}
-}
-
 func TestLogsEnd(t *testing.T) {
 	c := newLogChain(t, 5, 50)
 	all := &Filter{To: c.head.Number}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"ashlar/archive"
+	"ashlar/archive/postings"
 	"ashlar/chain"
 	"ashlar/chain/evm"
 	"ashlar/execute"
@@ -91,7 +92,7 @@ func (v *View) Receipts(ctx context.Context, number uint64, buffer []byte) (*arc
 func (v *View) State(number uint64) evm.State { return v.chain.archive.StateAt(number) }
 
 // Postings is where a term of a log occurs in the blocks of the view from one to another.
-func (v *View) Postings(ctx context.Context, term archive.Term, from, to uint64) archive.Postings {
+func (v *View) Postings(ctx context.Context, term postings.Term, from, to uint64) postings.Postings {
 	return v.chain.archive.Postings(ctx, term, from, min(to, v.head.Number))
 }
 

@@ -1,52 +1,52 @@
-package query
+package postings
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
-
-	"ashlar/archive"
 )
 
-// group is where the logs are that have any term of a set.
+// Scan returns where a term occurs, in blocks from one to another.
+type Scan func(term Term, from, to uint64) Postings
+
+// group is where any term of a set occurs.
 type group interface {
-	// seek moves to the first block at or above one that has such a log, and
+	// seek moves to the first block at or above one in which any does, and
 	// returns its number; false after the last. It does not go back.
 	seek(block uint64) (at uint64, ok bool, err error)
-	// positions appends the positions of the logs in the current block to dst,
+	// positions appends the positions in the current block to dst,
 	// in ascending order.
 	positions(dst []uint32) ([]uint32, error)
 	// close may be called again.
 	close() error
 }
 
-// intersection steps through the blocks in which logs have a term of every
-// group, by leaping: each group moves to the first block at or above where the
-// others are, until they all are at one.
-type intersection struct {
+// Intersection steps through the blocks in which something has a term of every
+// set, by leaping: each set moves to the first block at or above where the
+// others are, until they all are at one. It belongs to one goroutine and must be
+// closed.
+type Intersection struct {
 	groups []group
 	left   []uint32
 	right  []uint32
 }
 
-// intersect returns the intersection of sets of terms from a block on. It must be closed.
-func (v *View) intersect(ctx context.Context, terms [][]archive.Term, from, to uint64) (*intersection, error) {
-	x := &intersection{groups: make([]group, 0, len(terms))}
-	first := make(map[group]uint64, len(terms))
-	for _, set := range terms {
+// Intersect returns the intersection of sets of terms, in blocks from one to
+// another. There is at least one set, and none is empty.
+func Intersect(scan Scan, sets [][]Term, from, to uint64) (*Intersection, error) {
+	x := &Intersection{groups: make([]group, 0, len(sets))}
+	first := make(map[group]uint64, len(sets))
+	for _, set := range sets {
 		var g group
 		if len(set) == 1 {
-			g = &single{rows: v.Postings(ctx, set[0], from, to)}
+			g = &single{rows: scan(set[0], from, to)}
 		} else {
-			g = newUnion(set, from, to, func(term archive.Term, from uint64) archive.Postings {
-				return v.Postings(ctx, term, from, to)
-			})
+			g = newUnion(scan, set, from, to)
 		}
 		x.groups = append(x.groups, g)
 		at, ok, err := g.seek(from)
 		if err != nil || !ok {
-			x.close()
+			x.Close()
 			x.groups = nil // so that nothing is found
 			return x, err
 		}
@@ -57,9 +57,9 @@ func (v *View) intersect(ctx context.Context, terms [][]archive.Term, from, to u
 	return x, nil
 }
 
-// next returns the first block at or above one that has matching logs, their
-// positions appended to dst; false when there is none.
-func (x *intersection) next(block uint64, dst []uint32) (at uint64, positions []uint32, ok bool, err error) {
+// Next returns the first block at or above one in which something has a term of
+// every set, its positions appended to dst; false when there is none. It does not go back.
+func (x *Intersection) Next(block uint64, dst []uint32) (at uint64, positions []uint32, ok bool, err error) {
 	if len(x.groups) == 0 {
 		return 0, dst, false, nil
 	}
@@ -82,7 +82,7 @@ func (x *intersection) next(block uint64, dst []uint32) (at uint64, positions []
 }
 
 // align moves all groups to the first block at or above one in which all of them are.
-func (x *intersection) align(block uint64) (uint64, bool, error) {
+func (x *Intersection) align(block uint64) (uint64, bool, error) {
 	for i := 0; i < len(x.groups); {
 		at, ok, err := x.groups[i].seek(block)
 		if !ok || err != nil {
@@ -99,7 +99,7 @@ func (x *intersection) align(block uint64) (uint64, bool, error) {
 }
 
 // common returns the positions that all groups have in the current block.
-func (x *intersection) common() (_ []uint32, err error) {
+func (x *Intersection) common() (_ []uint32, err error) {
 	if x.left, err = x.groups[0].positions(x.left[:0]); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,8 @@ func keepCommon(a, b []uint32) []uint32 {
 	return a[:kept]
 }
 
-func (x *intersection) close() error {
+// Close releases what is read. It may be called again.
+func (x *Intersection) Close() error {
 	var first error
 	for _, g := range x.groups {
 		if err := g.close(); err != nil && first == nil {
@@ -144,7 +145,7 @@ func (x *intersection) close() error {
 
 // single is a group of one term.
 type single struct {
-	rows archive.Postings
+	rows Postings
 	on   bool
 }
 
@@ -176,9 +177,9 @@ const (
 // cursor and little memory; for each term it keeps where it goes on behind the
 // window, so that a term costs nothing in windows in which it does not occur.
 type union struct {
-	scan  func(term archive.Term, from uint64) archive.Postings
-	terms []archive.Term
-	next  []uint64 // for each term, a block below which it has no more logs behind the window
+	scan  Scan
+	terms []Term
+	next  []uint64 // for each term, a block below which it does not occur behind the window
 	to    uint64
 
 	start, end uint64   // the window: blocks from start to below end
@@ -191,7 +192,7 @@ type union struct {
 
 const exhausted = math.MaxUint64 // in union.next: the term does not occur again
 
-func newUnion(terms []archive.Term, from, to uint64, scan func(archive.Term, uint64) archive.Postings) *union {
+func newUnion(scan Scan, terms []Term, from, to uint64) *union {
 	u := &union{scan: scan, terms: terms, next: make([]uint64, len(terms)), to: to, start: from, end: from, width: firstWindow, most: mostEntries}
 	for i := range u.next {
 		u.next[i] = from
@@ -286,10 +287,10 @@ func (u *union) fill() (full bool, err error) {
 	return false, nil
 }
 
-// fillTerm adds a term's logs in the window, and returns the first block behind
+// fillTerm adds where a term occurs in the window, and returns the first block behind
 // the window that has any, or true when there are too many.
-func (u *union) fillTerm(term archive.Term, from uint64) (next uint64, full bool, err error) {
-	rows := u.scan(term, from)
+func (u *union) fillTerm(term Term, from uint64) (next uint64, full bool, err error) {
+	rows := u.scan(term, from, u.to)
 	defer rows.Close()
 	for ok := rows.Next(); ok; ok = rows.Next() {
 		if rows.Block() >= u.end {

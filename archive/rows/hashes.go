@@ -1,0 +1,45 @@
+package rows
+
+import (
+	"context"
+
+	"ashlar/kv"
+)
+
+// A Place is where a transaction is.
+type Place struct {
+	Number uint64
+	Index  int
+}
+
+// PutBlockHash puts the row by which a block is found by its hash, which has 32 bytes.
+func PutBlockHash(batch kv.Batch, table *kv.Table, hash []byte, number uint64) {
+	batch.Put(table, hash[:hashPrefixBytes], number, nil)
+}
+
+// PutTransactionHash puts the row by which a transaction is found by its hash.
+// The index is at most MostTransactions.
+func PutTransactionHash(batch kv.Batch, table *kv.Table, hash []byte, place Place) {
+	batch.Put(table, hash[:hashPrefixBytes], place.Number<<indexBits|uint64(place.Index), nil)
+}
+
+// FindBlock calls found with the number of every block that may have this hash,
+// until found says that it was the one. There is rarely more than one, and none
+// for nearly every hash that no block has.
+func FindBlock(ctx context.Context, store kv.Reader, table *kv.Table, hash []byte, found func(number uint64) (bool, error)) error {
+	cursor := store.Scan(ctx, table, hash[:hashPrefixBytes], 0, ^uint64(0))
+	defer cursor.Close()
+	for ok := cursor.Next(); ok; ok = cursor.Next() {
+		if done, err := found(cursor.Sort()); done || err != nil {
+			return err
+		}
+	}
+	return cursor.Close()
+}
+
+// FindTransaction is to transactions what [FindBlock] is to blocks.
+func FindTransaction(ctx context.Context, store kv.Reader, table *kv.Table, hash []byte, found func(Place) (bool, error)) error {
+	return FindBlock(ctx, store, table, hash, func(sort uint64) (bool, error) {
+		return found(Place{Number: sort >> indexBits, Index: int(sort & (1<<indexBits - 1))})
+	})
+}

@@ -1,0 +1,62 @@
+package rows
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"ashlar/chain"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// The pointers that every network has.
+const (
+	pointerFormat  = "format"  // the family, and the version of docs/format.md that the rows follow
+	pointerSettled = "settled" // number and hash of the last settled block
+)
+
+// Format returns the format of what a store holds, or kv.ErrNotFound where it
+// holds nothing.
+func Format(ctx context.Context, store kv.Reader) (string, error) {
+	format, err := store.Pointer(ctx, pointerFormat)
+	if err != nil {
+		return "", fmt.Errorf("archive: %w", err)
+	}
+	return string(format), nil
+}
+
+// CheckFormat returns ErrFormat where a store holds another format than wanted,
+// and kv.ErrNotFound where it holds nothing.
+func CheckFormat(ctx context.Context, store kv.Reader, wanted string) error {
+	format, err := Format(ctx, store)
+	if err == nil && format != wanted {
+		err = fmt.Errorf("%w: it is %q, this version reads %q", ErrFormat, format, wanted)
+	}
+	return err
+}
+
+// SetFormat sets the format of what the store holds.
+func SetFormat(batch kv.Batch, format string) { batch.SetPointer(pointerFormat, []byte(format)) }
+
+// Settled returns the last settled block, or false where there is none yet.
+func Settled(ctx context.Context, store kv.Reader) (ref chain.Ref, ok bool, err error) {
+	pointer, err := store.Pointer(ctx, pointerSettled)
+	if errors.Is(err, kv.ErrNotFound) {
+		return ref, false, nil
+	}
+	if err != nil {
+		return ref, false, fmt.Errorf("archive: settled: %w", err)
+	}
+	if len(pointer) != 8+common.HashLength {
+		return ref, false, fmt.Errorf("%w: the settled pointer has %d bytes", ErrCorrupt, len(pointer))
+	}
+	return chain.Ref{Number: binary.BigEndian.Uint64(pointer), Hash: common.Hash(pointer[8:])}, true, nil
+}
+
+// SetSettled sets the last settled block, in the batch that holds its rows.
+func SetSettled(batch kv.Batch, ref chain.Ref) {
+	batch.SetPointer(pointerSettled, append(binary.BigEndian.AppendUint64(nil, ref.Number), ref.Hash[:]...))
+}

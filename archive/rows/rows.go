@@ -1,0 +1,58 @@
+// Package rows is what the settled history of every family of chain has in
+// common: how rows are keyed by block and by hash, how their values are taken
+// apart, and how the store says what it holds. It knows no family; docs/format.md
+// draws what is here once for all.
+package rows
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"ashlar/kv"
+)
+
+var (
+	// ErrCorrupt says that a stored row is not what was written.
+	ErrCorrupt = errors.New("archive: corrupt")
+	// ErrNotFound says that there is no such block or transaction.
+	ErrNotFound = errors.New("archive: not found")
+	// ErrNotNext says that a block does not follow the settled one.
+	ErrNotNext = errors.New("archive: block does not follow the last settled one")
+	// ErrFormat says that the archive was written by another version, or is of another family.
+	ErrFormat = errors.New("archive: unknown format")
+)
+
+const (
+	// ChunkBits is how many blocks share a partition of the tables that hold
+	// a row a block: enough to lie together, few enough for a distributed
+	// engine's partitions.
+	ChunkBits = 10
+	// hashPrefixBytes of a hash are enough to find it again: what is found is
+	// compared with the whole hash.
+	hashPrefixBytes = 6
+	// indexBits of a transaction's sort key are its position in the block.
+	indexBits = 20
+)
+
+// MostTransactions is how many a block may have: as many as a sort key can tell apart.
+const MostTransactions = 1<<indexBits - 1
+
+// Chunk is the partition of a block's row in a table that has one row a block.
+func Chunk(number uint64) [8]byte {
+	var key [8]byte
+	binary.BigEndian.PutUint64(key[:], number>>ChunkBits)
+	return key
+}
+
+// OfBlock appends the row of a block to buffer, or returns ErrNotFound. The table
+// has one row a block.
+func OfBlock(ctx context.Context, store kv.Reader, table *kv.Table, number uint64, buffer []byte) ([]byte, error) {
+	partition := Chunk(number)
+	row, err := store.Get(ctx, table, partition[:], number, buffer)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, fmt.Errorf("%w: block %d", ErrNotFound, number)
+	}
+	return row, err
+}
