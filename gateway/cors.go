@@ -13,6 +13,11 @@ const AnyOrigin = "*"
 // browser adds by itself, such as cookies, is ever looked at.
 type origins []string
 
+// allowed says whether pages of an origin may call.
+func (o origins) allowed(origin string) bool {
+	return slices.Contains(o, AnyOrigin) || slices.Contains(o, origin)
+}
+
 // allow sets what tells a browser that the page it runs may read the answer.
 func (o origins) allow(header http.Header, origin string) {
 	switch {

@@ -76,7 +76,9 @@ type running struct {
 func start(t *testing.T, config gateway.Config, drain time.Duration) *running {
 	t.Helper()
 	log := new(logBuffer)
-	config.Keys = oneKey{}
+	if config.Keys == nil {
+		config.Keys = oneKey{}
+	}
 	config.Log = slog.New(slog.NewTextHandler(log, nil))
 	handler, err := gateway.New(config)
 	if err != nil {
@@ -147,7 +149,7 @@ func refusal(message string) string {
 func TestStatusAndBody(t *testing.T) {
 	const (
 		wrongMethod = "method not allowed: expected POST with a JSON-RPC request as its body"
-		wrongPath   = "no such path: expected POST /v3/<key> or /<network>/v3/<key>"
+		wrongPath   = "no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>"
 		wrongType   = "invalid content type: expected application/json"
 		noNetwork   = "no such network: expected the host or the path of one that is served here"
 		name        = `{"jsonrpc":"2.0","id":1,"result":"alpha"}`

@@ -43,13 +43,14 @@ type Config struct {
 	RequestTime time.Duration
 	// Origins are the origins whose pages may call, AnyOrigin for all; empty: none.
 	Origins []string
+	Sockets SocketLimits
 	// Ready tells whether questions can be answered; nil: always. Its error is
 	// logged, not shown.
 	Ready func(context.Context) error
 	Log   *slog.Logger // nil: slog.Default()
 }
 
-// Handler answers HTTP requests. It may be used from many goroutines at once.
+// Handler answers HTTP requests and WebSocket messages. It may be used from many goroutines at once.
 type Handler struct {
 	networks    *networks
 	keys        Keys
@@ -57,6 +58,7 @@ type Handler struct {
 	origins     origins
 	ready       func(context.Context) error
 	log         *slog.Logger
+	sockets     *sockets
 
 	bodies     bodyReader
 	compressor compressor
@@ -91,6 +93,7 @@ func New(config Config) (*Handler, error) {
 		origins:     config.Origins,
 		ready:       config.Ready,
 		log:         config.Log,
+		sockets:     newSockets(config.Sockets, config.Keys),
 		bodies:      bodyReader{limit: config.BodyBytes, initialBytes: trustedLength},
 		buffers:     jsonrpc.BufferPool{MaxBytes: maxPooled},
 	}, nil
@@ -101,32 +104,35 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header["Origin"]; len(origin) > 0 && len(h.origins) > 0 {
 		h.origins.allow(w.Header(), origin[0])
 	}
-	name, key, ok := splitPath(r.URL.Path)
+	route, ok := parseRoute(r.URL.Path)
 	if !ok {
 		h.serveOther(w, r)
 		return
 	}
-	switch r.Method {
-	case http.MethodPost:
-	case http.MethodOptions:
+	switch {
+	case route.socket && r.Method == http.MethodGet, !route.socket && r.Method == http.MethodPost:
+	case r.Method == http.MethodOptions:
 		h.origins.preflight(w, r)
 		return
 	default:
-		w.Header().Set("Allow", allowedMethods)
-		refuse(w, http.StatusMethodNotAllowed, "method not allowed: expected POST with a JSON-RPC request as its body")
+		refuseMethod(w, route)
 		return
 	}
-	server := h.networks.find(name, r.Host)
+	server := h.networks.find(route.network, r.Host)
 	if server == nil {
 		refuse(w, http.StatusNotFound, "no such network: expected the host or the path of one that is served here")
 		return
 	}
-	if key == "" {
+	if route.key == "" {
 		refuse(w, http.StatusUnauthorized, "project id required in the url")
 		return
 	}
-	if _, ok := h.keys.Check(key); !ok {
+	if _, ok := h.keys.Check(route.key); !ok {
 		refuse(w, http.StatusUnauthorized, "invalid project id")
+		return
+	}
+	if route.socket {
+		h.serveSocket(w, r, server, route.key)
 		return
 	}
 	if !isJSON(r.Header.Get("Content-Type")) {
@@ -134,6 +140,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.answer(w, r, server)
+}
+
+// refuseMethod answers for another HTTP method than the one of the path.
+func refuseMethod(w http.ResponseWriter, route route) {
+	if route.socket {
+		w.Header().Set("Allow", http.MethodGet)
+		refuse(w, http.StatusMethodNotAllowed, "method not allowed: expected GET with a WebSocket handshake")
+		return
+	}
+	w.Header().Set("Allow", allowedMethods)
+	refuse(w, http.StatusMethodNotAllowed, "method not allowed: expected POST with a JSON-RPC request as its body")
 }
 
 // answer reads the body, has it answered and writes the answer.
@@ -196,7 +213,7 @@ func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 		}
 		plain(w, http.StatusOK, "ready\n")
 	default:
-		refuse(w, http.StatusNotFound, "no such path: expected POST /v3/<key> or /<network>/v3/<key>")
+		refuse(w, http.StatusNotFound, "no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>")
 	}
 }
 

@@ -84,22 +84,5 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// splitPath takes apart /v3/<key> and /<network>/v3/<key>, with or without a final
-// slash. Without a key it is empty; any other path is not ok.
-func splitPath(path string) (network, key string, ok bool) {
-	rest, ok := strings.CutPrefix(path, "/")
-	if !ok {
-		return "", "", false
-	}
-	if rest != "v3" && !strings.HasPrefix(rest, "v3/") {
-		network, rest, ok = strings.Cut(rest, "/")
-		if !ok || network == "" || rest != "v3" && !strings.HasPrefix(rest, "v3/") {
-			return "", "", false
-		}
-	}
-	key = strings.TrimSuffix(strings.TrimPrefix(rest[len("v3"):], "/"), "/")
-	return network, key, strings.IndexByte(key, '/') < 0
-}
-
 // names lists the networks, in order.
 func (n *networks) names() []string { return slices.Sorted(maps.Keys(n.byName)) }

@@ -85,5 +85,10 @@ func reply(w http.ResponseWriter, status int, body []byte) {
 // refuse answers what is wrong with an HTTP request, in the form in which every
 // client of JSON-RPC looks for an error.
 func refuse(w http.ResponseWriter, status int, message string) {
-	reply(w, status, jsonrpc.AppendError(nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}))
+	refuseError(w, status, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
+}
+
+// refuseError is refuse for an error that has a code of its own.
+func refuseError(w http.ResponseWriter, status int, err *jsonrpc.Error) {
+	reply(w, status, jsonrpc.AppendError(nil, nil, err))
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // DefaultDrainTime is how long a Server that is to stop waits for requests under
@@ -75,6 +77,9 @@ func (s *Server) Run(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	log.Info("serving", "address", s.Addr().String(), "networks", s.handler.networks.names())
+	var looking sync.WaitGroup
+	looking.Go(func() { s.handler.sockets.run(base) })
+	defer looking.Wait()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(s.listener) }()
 	var err error
@@ -98,7 +103,10 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) shutdown(ctx context.Context, server *http.Server) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
 	defer cancel()
-	err := server.Shutdown(drain)
+	var group errgroup.Group
+	group.Go(func() error { return s.handler.sockets.drain(drain) })
+	group.Go(func() error { return server.Shutdown(drain) }) // does not know of WebSockets
+	err := group.Wait()
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.Join(fmt.Errorf("gateway: requests were still under way after %v and were cut off", s.drain), server.Close())
 	}

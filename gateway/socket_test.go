@@ -1,0 +1,430 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ashlar/account"
+	"ashlar/gateway"
+	"ashlar/jsonrpc"
+
+	"github.com/coder/websocket"
+)
+
+// socket is a client's end of a connection.
+type socket struct {
+	t    *testing.T
+	conn *websocket.Conn
+}
+
+// dial opens a WebSocket with the good key.
+func (s *running) dial(options *websocket.DialOptions) *socket {
+	s.t.Helper()
+	conn, _, err := websocket.Dial(s.t.Context(), s.url+"/ws/v3/"+goodKey, options)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.CloseNow() })
+	conn.SetReadLimit(100 << 20)
+	return &socket{s.t, conn}
+}
+
+func (c *socket) send(messages ...string) {
+	c.t.Helper()
+	for _, m := range messages {
+		if err := c.conn.Write(c.t.Context(), websocket.MessageText, []byte(m)); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *socket) receive() string {
+	c.t.Helper()
+	_, message, err := c.conn.Read(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(message)
+}
+
+// closed reads until the connection ends and tells how the server closed it.
+func (c *socket) closed() (code websocket.StatusCode, reason string) {
+	c.t.Helper()
+	for {
+		_, _, err := c.conn.Read(c.t.Context())
+		if close := (websocket.CloseError{}); errors.As(err, &close) {
+			return close.Code, close.Reason
+		}
+		if err != nil {
+			c.t.Fatalf("the connection ended without a close frame: %v", err)
+		}
+	}
+}
+
+func (c *socket) expectClosed(code websocket.StatusCode, reason string) {
+	c.t.Helper()
+	if gotCode, gotReason := c.closed(); gotCode != code || gotReason != reason {
+		c.t.Errorf("closed with %d %q, expected %d %q", gotCode, gotReason, code, reason)
+	}
+}
+
+// What is asked by WebSocket is answered as over HTTP, byte for byte.
+func TestSocketAnswersAsHTTP(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, RPC: jsonrpc.Config{BatchCalls: 3}}, 0)
+	c := s.dial(nil)
+	for _, request := range []string{
+		call("test_name"), call("test_large"), call("test_panic"), call("test_fail"), call("unknown"),
+		`{`, ``, `[]`, `[1]`, `"x"`, `{"jsonrpc":"2.0","id":"a","method":"test_echo","params":[1,2]}`,
+		"[" + call("test_name") + "," + call("unknown") + "]",
+		"[" + strings.Repeat(call("test_name")+",", 3) + call("test_name") + "]",
+		strings.Repeat("[", 1000), "\xff",
+	} {
+		c.send(request)
+		if _, want := s.post(request); c.receive() != want {
+			t.Errorf("%.60s: another answer than over HTTP, %s", request, want)
+		}
+	}
+	c.send(`{"jsonrpc":"2.0","method":"test_name"}`, call("test_name"))
+	if got := c.receive(); !strings.Contains(got, `"id":1`) {
+		t.Errorf("a notification is answered: %s", got)
+	}
+}
+
+func TestSocketByNetwork(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha", "alpha.test"), network("beta")}}, 0)
+	for path, host := range map[string]string{"/ws/v3/": "alpha.test", "/alpha/ws/v3/": "other.test"} {
+		conn, _, err := websocket.Dial(t.Context(), s.url+path+goodKey, &websocket.DialOptions{Host: host})
+		if err != nil {
+			t.Errorf("%s at %s: %v", path, host, err)
+			continue
+		}
+		c := &socket{t, conn}
+		if c.send(call("test_name")); !strings.Contains(c.receive(), "alpha") {
+			t.Errorf("%s at %s: another network", path, host)
+		}
+		conn.CloseNow()
+	}
+}
+
+// Who may not have a connection is told so before there is one.
+func TestSocketIsRefusedOverHTTP(t *testing.T) {
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{network("alpha"), network("beta")},
+		Origins:  []string{"https://a.test"}, Sockets: gateway.SocketLimits{Open: 1},
+	}, 0)
+	held, _, err := websocket.Dial(t.Context(), s.url+"/alpha/ws/v3/"+goodKey, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.CloseNow()
+	for _, c := range []struct {
+		name, path, origin string
+		status             int
+		answer             string
+	}{
+		{"no key", "/alpha/ws/v3/", "", 401, refusal("project id required in the url")},
+		{"wrong key", "/alpha/ws/v3/" + goodKey[1:], "", 401, refusal("invalid project id")},
+		{"no network", "/ws/v3/" + goodKey, "", 404, refusal("no such network: expected the host or the path of one that is served here")},
+		{"other origin", "/alpha/ws/v3/" + goodKey, "https://b.test", 403,
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32002,"message":"origin not allowed: this server does not serve pages of this origin"}}`},
+		{"too many", "/alpha/ws/v3/" + goodKey, "https://a.test", 503, refusal("too many connections: try again later")},
+	} {
+		response, answer := s.ask("GET", c.path, "", "Connection", "Upgrade", "Upgrade", "websocket", "Origin", c.origin,
+			"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+		if response.StatusCode != c.status || answer != c.answer {
+			t.Errorf("%s: %d %s\nwant %d %s", c.name, response.StatusCode, answer, c.status, c.answer)
+		}
+	}
+	if response, answer := s.ask("GET", "/alpha/ws/v3/"+goodKey, ""); response.StatusCode != 426 {
+		t.Errorf("no handshake: %d %s", response.StatusCode, answer)
+	}
+	if response, _ := s.ask("POST", "/alpha/ws/v3/"+goodKey, call("test_name")); response.StatusCode != 405 {
+		t.Errorf("POST: %d", response.StatusCode)
+	}
+}
+
+// held is a network whose test_held waits until it is released, and tells when it runs.
+func held(begun chan<- struct{}, release <-chan struct{}) gateway.Network {
+	n := network("alpha")
+	n.Methods["test_held"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+		begun <- struct{}{}
+		<-release
+		return append(out, `"late"`...), nil
+	}
+	return n
+}
+
+func TestSocketAnswersAsTheyAreReady(t *testing.T) {
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	c := start(t, gateway.Config{Networks: []gateway.Network{held(begun, release)}}, 0).dial(nil)
+	c.send(call("test_held"))
+	<-begun
+	c.send(call("test_name"))
+	if got := c.receive(); !strings.Contains(got, "alpha") {
+		t.Errorf("the quick one waits for the slow one: %s", got)
+	}
+	close(release)
+	if got := c.receive(); !strings.Contains(got, "late") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// More messages than may be in flight are all answered, and never more run at once.
+func TestSocketQueueIsBounded(t *testing.T) {
+	const inFlight, messages = 4, 200
+	var now, most atomic.Int64
+	n := network("alpha")
+	n.Methods["test_count"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+		if running := now.Add(1); running > most.Load() {
+			most.Store(running)
+		}
+		time.Sleep(time.Millisecond)
+		now.Add(-1)
+		return append(out, "true"...), nil
+	}
+	c := start(t, gateway.Config{Networks: []gateway.Network{n}, Sockets: gateway.SocketLimits{InFlight: inFlight}}, 0).dial(nil)
+	go func() {
+		for id := range messages {
+			_ = c.conn.Write(t.Context(), websocket.MessageText, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"test_count"}`, id))
+		}
+	}()
+	var ids []int
+	for range messages {
+		var id int
+		if _, err := fmt.Sscanf(c.receive(), `{"jsonrpc":"2.0","id":%d,"result":true}`, &id); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	if len(slices.Compact(ids)) != messages || most.Load() > inFlight {
+		t.Errorf("%d different answers, at most %d at once; expected %d and %d", len(ids), most.Load(), messages, inFlight)
+	}
+}
+
+func TestSocketMessageLimit(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, BodyBytes: 100_000}, 0)
+	for _, mode := range []websocket.CompressionMode{websocket.CompressionDisabled, websocket.CompressionNoContextTakeover} {
+		c := s.dial(&websocket.DialOptions{CompressionMode: mode})
+		if c.send(padded(100_000)); !strings.Contains(c.receive(), "alpha") {
+			t.Error("a message of the greatest length is not answered")
+		}
+		c.send(padded(100_001))
+		if code, _ := c.closed(); code != websocket.StatusMessageTooBig {
+			t.Errorf("one byte more: closed with %d", code)
+		}
+	}
+}
+
+func TestSocketCompresses(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}}, 0)
+	_, plain := s.post(call("test_large"))
+	for _, mode := range []websocket.CompressionMode{websocket.CompressionNoContextTakeover, websocket.CompressionContextTakeover} {
+		c := s.dial(&websocket.DialOptions{CompressionMode: mode, CompressionThreshold: 1})
+		for range 3 {
+			if c.send(call("test_large")); c.receive() != plain {
+				t.Error("another answer than over HTTP")
+			}
+		}
+	}
+}
+
+// aKey is a Keys whose only key can be revoked.
+type aKey struct{ revoked atomic.Bool }
+
+func (k *aKey) Check(key string) (account.ID, bool) {
+	return account.ID{1}, key == goodKey && !k.revoked.Load()
+}
+
+func TestRevokingClosesOpenSockets(t *testing.T) {
+	keys := new(aKey)
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: keys}, 0)
+	idle, busy := s.dial(nil), s.dial(nil)
+	busy.send(call("test_wait"))
+	revoked := time.Now()
+	keys.revoked.Store(true)
+	idle.expectClosed(websocket.StatusPolicyViolation, "invalid project id")
+	busy.expectClosed(websocket.StatusPolicyViolation, "invalid project id")
+	t.Logf("closed %v after the key was revoked", time.Since(revoked))
+}
+
+func TestStopAnswersWhatIsInFlightOnSockets(t *testing.T) {
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	s := start(t, gateway.Config{Networks: []gateway.Network{held(begun, release)}}, time.Minute)
+	idle, busy := s.dial(nil), s.dial(nil)
+	busy.send(call("test_held"))
+	<-begun
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.stop() }()
+	idle.expectClosed(websocket.StatusGoingAway, "the server is shutting down")
+	close(release)
+	if got := busy.receive(); !strings.Contains(got, "late") {
+		t.Errorf("got %s", got)
+	}
+	busy.expectClosed(websocket.StatusGoingAway, "the server is shutting down")
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStopCutsOffSocketsAfterTheDrainTime(t *testing.T) {
+	begun := make(chan struct{}, 1)
+	n := network("alpha")
+	n.Methods["test_held"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return out, ctx.Err()
+	}
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, RequestTime: time.Hour}, 10*time.Millisecond)
+	c := s.dial(nil)
+	c.send(call("test_held"))
+	<-begun
+	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "still under way after 10ms") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestIdleAndDeadSocketsAreClosed(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Sockets: gateway.SocketLimits{Idle: 50 * time.Millisecond}}, 0)
+	s.dial(nil).expectClosed(websocket.StatusGoingAway, "idle")
+
+	s = start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Sockets: gateway.SocketLimits{Ping: 50 * time.Millisecond}}, 0)
+	answering := s.dial(nil)
+	silent := s.dial(&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool { return false }})
+	received := make(chan string, 1)
+	go func() { // a client answers pings only while it reads
+		_, message, _ := answering.conn.Read(t.Context())
+		received <- string(message)
+	}()
+	silent.expectClosed(websocket.StatusGoingAway, "no answer to ping")
+	answering.send(call("test_name"))
+	if got := <-received; !strings.Contains(got, "alpha") {
+		t.Errorf("a client that answers pings is not served: %q", got)
+	}
+}
+
+// streaming is a network whose test_subscribe starts a stream of n messages of the
+// given size, and whose test_unsubscribe stops it.
+func streaming(n, size int, ended chan<- error) gateway.Network {
+	made := network("alpha")
+	made.Methods["test_subscribe"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+		notifier, ok := jsonrpc.NotifierFrom(ctx)
+		if !ok {
+			return out, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "notifications not supported"}
+		}
+		id, err := notifier.Start(func(ctx context.Context, id string, send func([]byte) error) {
+			var err error
+			for i := 0; i < n && err == nil; i++ {
+				err = send(fmt.Appendf(nil, `{"id":%q,"n":%d}%s`, id, i, bytes.Repeat([]byte(" "), size)))
+			}
+			if err == nil {
+				<-ctx.Done()
+			}
+			ended <- err
+		})
+		return jsonrpc.AppendString(out, id), err
+	}
+	made.Methods["test_unsubscribe"] = func(ctx context.Context, params, out []byte) ([]byte, error) {
+		var args [1][]byte
+		if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
+			return out, err
+		}
+		id, _ := jsonrpc.String(args[0])
+		notifier, _ := jsonrpc.NotifierFrom(ctx)
+		return fmt.Appendf(out, "%t", notifier.Stop(string(id))), nil
+	}
+	return made
+}
+
+func TestStreams(t *testing.T) {
+	ended := make(chan error, 3)
+	s := start(t, gateway.Config{Networks: []gateway.Network{streaming(2, 0, ended)}, Sockets: gateway.SocketLimits{Streams: 2}}, 0)
+	if _, answer := s.post(call("test_subscribe")); !strings.Contains(answer, "notifications not supported") {
+		t.Errorf("over HTTP: %s", answer)
+	}
+	c, other := s.dial(nil), s.dial(nil)
+	subscribe := func() (id string) {
+		t.Helper()
+		c.send(call("test_subscribe"))
+		answer := c.receive() // before the stream's first message
+		if _, err := fmt.Sscanf(answer, `{"jsonrpc":"2.0","id":1,"result":%q}`, &id); err != nil || !strings.HasPrefix(id, "0x") {
+			t.Fatalf("%v: %s", err, answer)
+		}
+		for i := range 2 {
+			if got, want := c.receive(), fmt.Sprintf(`{"id":%q,"n":%d}`, id, i); got != want {
+				t.Fatalf("got %s, expected %s", got, want)
+			}
+		}
+		return id
+	}
+	unsubscribe := func(c *socket, id, want string) {
+		t.Helper()
+		c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"test_unsubscribe","params":[%q]}`, id))
+		if got := c.receive(); !strings.Contains(got, want) {
+			t.Errorf("got %s, expected %s", got, want)
+		}
+	}
+	first := subscribe()
+	subscribe()
+	c.send(call("test_subscribe"))
+	if got := c.receive(); !strings.Contains(got, `"code":-32005,"message":"too many subscriptions: expected at most 2 on one connection"`) {
+		t.Errorf("one too many: %s", got)
+	}
+	unsubscribe(other, first, "false") // another connection's
+	unsubscribe(c, first, "true")
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	unsubscribe(c, first, "false")
+	subscribe()
+	c.conn.CloseNow()
+	for range 2 { // what is left ends with the connection
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A subscriber that does not read is disconnected, and what is queued for it is bounded.
+func TestSlowSubscriberIsClosed(t *testing.T) {
+	ended := make(chan error, 1)
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{streaming(1e6, 10_000, ended)},
+		Sockets:  gateway.SocketLimits{QueueBytes: 1 << 20},
+	}, 0)
+	slow, other := s.dial(nil), s.dial(nil)
+	slow.send(call("test_subscribe"))
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "does not read") {
+		t.Errorf("the stream ended with %v", err)
+	}
+	if other.send(call("test_name")); !strings.Contains(other.receive(), "alpha") {
+		t.Error("another connection suffers")
+	}
+}
+
+func TestSocketsLeaveNothingBehind(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Sockets: gateway.SocketLimits{Open: 1}}, 0)
+	for range 50 { // each place is free again once the connection before it has ended
+		var conn *websocket.Conn
+		for conn == nil {
+			var response *http.Response
+			var err error
+			if conn, response, err = websocket.Dial(t.Context(), s.url+"/ws/v3/"+goodKey, nil); err != nil && response.StatusCode != 503 {
+				t.Fatal(err)
+			}
+		}
+		c := &socket{t, conn}
+		if c.send(call("test_name")); !strings.Contains(c.receive(), "alpha") {
+			t.Error("not answered")
+		}
+		conn.Close(websocket.StatusNormalClosure, "")
+	}
+}

@@ -1,0 +1,150 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// What holds for connections where Config leaves a value at zero.
+const (
+	DefaultSockets        = 20_000
+	DefaultSocketInFlight = 64
+	DefaultSocketStreams  = 100
+	DefaultSocketQueue    = 1024
+	DefaultSocketBytes    = 64 << 20
+	DefaultSocketIdle     = time.Hour
+	DefaultSocketPing     = 30 * time.Second
+)
+
+// sweepTime is how often open connections are looked at. A key that is revoked is
+// cut off within that time.
+const sweepTime = 500 * time.Millisecond
+
+// SocketLimits bound WebSocket connections. Zero values mean the defaults.
+type SocketLimits struct {
+	Open       int           // connections at a time
+	InFlight   int           // messages of one connection that are not answered yet; more wait unread
+	Streams    int           // subscriptions of one connection
+	Queue      int           // messages of streams that wait to be sent on one connection
+	QueueBytes int           // of answers and messages that wait to be sent on one connection
+	Idle       time.Duration // without a message in either direction
+	Ping       time.Duration // without a sign of life, after which the client is asked for one, and again until it is given up
+}
+
+func (l SocketLimits) withDefaults() SocketLimits {
+	for _, value := range []struct {
+		field    *int
+		standard int
+	}{
+		{&l.Open, DefaultSockets}, {&l.InFlight, DefaultSocketInFlight}, {&l.Streams, DefaultSocketStreams},
+		{&l.Queue, DefaultSocketQueue}, {&l.QueueBytes, DefaultSocketBytes},
+	} {
+		if *value.field == 0 {
+			*value.field = value.standard
+		}
+	}
+	if l.Idle == 0 {
+		l.Idle = DefaultSocketIdle
+	}
+	if l.Ping == 0 {
+		l.Ping = DefaultSocketPing
+	}
+	return l
+}
+
+// sockets are the connections that are open. One goroutine, in run, looks after
+// all of them, so that an idle one costs no more than its buffers and its reader.
+type sockets struct {
+	limits SocketLimits
+	keys   Keys
+
+	mu       sync.Mutex
+	open     map[*socket]struct{} // guarded by mu
+	stopping bool                 // guarded by mu: no more are added
+	none     chan struct{}        // closed once stopping, when none is open
+}
+
+func newSockets(limits SocketLimits, keys Keys) *sockets {
+	return &sockets{limits: limits.withDefaults(), keys: keys, open: make(map[*socket]struct{}), none: make(chan struct{})}
+}
+
+// full says whether no more connections are taken.
+func (c *sockets) full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopping || len(c.open) >= c.limits.Open
+}
+
+// add takes a connection in, or says that it came too late.
+func (c *sockets) add(s *socket) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopping || len(c.open) >= c.limits.Open {
+		return false
+	}
+	c.open[s] = struct{}{}
+	return true
+}
+
+// remove forgets a connection. Nothing is begun for it by others afterwards.
+func (c *sockets) remove(s *socket) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, s)
+	if c.stopping && len(c.open) == 0 {
+		close(c.none)
+	}
+}
+
+// run looks after the connections until ctx is done.
+func (c *sockets) run(ctx context.Context) {
+	tick := time.NewTicker(sweepTime)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			c.sweep(now)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sweep ends connections whose key has ended or that are idle, and asks those that
+// have been silent whether they are still there.
+func (c *sockets) sweep(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.open {
+		heard := now.Sub(time.Unix(0, s.heard.Load()))
+		if _, ok := c.keys.Check(s.key); !ok {
+			s.end(closeKey, reasonRevoked)
+		} else if now.Sub(time.Unix(0, s.used.Load())) >= c.limits.Idle {
+			s.end(closeGone, reasonIdle)
+		} else if heard >= c.limits.Ping && s.pinging.CompareAndSwap(false, true) {
+			s.running.Go(func() { s.ping(c.limits.Ping) })
+		}
+	}
+}
+
+// drain takes no more connections and ends those that are open, each once its
+// requests are answered. It returns when all have ended, or with ctx's error. It
+// must be called at most once.
+func (c *sockets) drain(ctx context.Context) error {
+	c.mu.Lock()
+	c.stopping = true
+	if len(c.open) == 0 {
+		close(c.none)
+	}
+	for s := range c.open {
+		s.running.Go(func() { s.drain(ctx) })
+	}
+	c.mu.Unlock()
+	select {
+	case <-c.none:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

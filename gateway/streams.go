@@ -1,0 +1,94 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"sync"
+
+	"ashlar/jsonrpc"
+)
+
+// streams are the subscriptions of one connection.
+type streams struct {
+	max int
+
+	mu   sync.Mutex
+	byID map[string]context.CancelFunc // guarded by mu; made when first needed
+}
+
+// add gives a stream its ID, and the context that it is to run in.
+func (s *streams) add(parent context.Context) (id string, ctx context.Context, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byID) >= s.max {
+		return "", nil, jsonrpc.Errorf(jsonrpc.CodeLimitExceeded, "too many subscriptions: expected at most %d on one connection", s.max)
+	}
+	if s.byID == nil {
+		s.byID = make(map[string]context.CancelFunc)
+	}
+	id = newStreamID()
+	ctx, s.byID[id] = context.WithCancel(parent)
+	return id, ctx, nil
+}
+
+// Stop implements jsonrpc.Notifier.
+func (s *streams) Stop(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cancel, ok := s.byID[id]
+	if ok {
+		cancel()
+		delete(s.byID, id)
+	}
+	return ok
+}
+
+// newStreamID makes an ID as geth makes them: 128 random bits as a quantity.
+func newStreamID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // documented never to fail
+	digits := strings.TrimLeft(hex.EncodeToString(b[:]), "0")
+	if digits == "" {
+		digits = "0"
+	}
+	return "0x" + digits
+}
+
+// notifier is the jsonrpc.Notifier of the calls of one message. It holds back what
+// they start until the message has been answered.
+type notifier struct {
+	*streams
+	socket *socket
+
+	mu      sync.Mutex
+	waiting []func() // guarded by mu
+}
+
+// Start implements jsonrpc.Notifier.
+func (n *notifier) Start(stream jsonrpc.Stream) (string, error) {
+	id, ctx, err := n.add(n.socket.ctx)
+	if err != nil {
+		return "", err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.waiting = append(n.waiting, func() {
+		defer n.Stop(id)
+		if ctx.Err() == nil {
+			stream(ctx, id, n.socket.send)
+		}
+	})
+	return id, nil
+}
+
+// answered lets what was started run.
+func (n *notifier) answered() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, run := range n.waiting {
+		n.socket.running.Go(run)
+	}
+	n.waiting = nil
+}
