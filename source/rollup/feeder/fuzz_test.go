@@ -1,0 +1,58 @@
+package feeder
+
+import (
+	"bytes"
+	"io"
+	"runtime/metrics"
+	"strings"
+	"testing"
+)
+
+// FuzzFile looks for content that makes the reader panic, allocate out of
+// proportion, or return blocks that are not each other's children.
+func FuzzFile(f *testing.F) {
+	f.Add([]byte(answer(4) + answer(5)))
+	f.Add([]byte(`{"state_update":{},"block":` + answer(4) + `}`))
+	f.Add([]byte(strings.Replace(answer(4), `"0x1"`, `null`, 1)))
+	f.Add([]byte(zipped(f, answer(4))))
+	f.Add([]byte(`{"block":{"block":[[[`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		// The reader's own buffers, and for each byte, unzipped, a felt of a list
+		// that has grown, with the garbage that reading it has left.
+		const buffers, decoded = 4 << 20, 400
+		unzipped := 1
+		if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+			unzipped = 1100
+		}
+		before := allocated()
+		readBlocks(t, data)
+		if got, most := allocated()-before, uint64(buffers+decoded*unzipped*len(data)); got > most {
+			t.Errorf("%d bytes allocated for %d bytes of a file, want at most %d", got, len(data), most)
+		}
+	})
+}
+
+func readBlocks(t *testing.T, data []byte) {
+	opened, err := newFile("memory", io.NopCloser(bytes.NewReader(data)))
+	if err != nil {
+		return
+	}
+	defer opened.close()
+	var before last
+	for {
+		block, err := opened.block(before)
+		if err != nil {
+			return
+		}
+		if before.path != "" && (block.Number != before.number+1 || block.Parent != before.hash) {
+			t.Fatalf("block %d with the parent %s came after block %d, which is %s", block.Number, block.Parent, before.number, before.hash)
+		}
+		before = last{"memory", block.Number, block.Hash}
+	}
+}
+
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}

@@ -1,0 +1,154 @@
+package wire
+
+import (
+	"fmt"
+
+	"ashlar/chain/rollup"
+)
+
+// Events reads the events of a receipt.
+func (r *Reader) Events() ([]rollup.Event, error) {
+	var events []rollup.Event
+	err := r.Array(func(int) error {
+		event, err := r.event()
+		events = append(events, event)
+		return err
+	})
+	return events, err
+}
+
+func (r *Reader) event() (e rollup.Event, err error) {
+	err = r.Object(func(name string) (err error) {
+		switch name {
+		case "from_address":
+			e.From, err = r.Felt()
+		case "keys":
+			e.Keys, err = r.Felts()
+		case "data":
+			e.Data, err = r.Felts()
+		default:
+			err = r.Skip()
+		}
+		return err
+	}, "from_address", "keys", "data")
+	return e, err
+}
+
+// Messages reads the messages to L1 of a receipt.
+func (r *Reader) Messages() ([]rollup.Message, error) {
+	var messages []rollup.Message
+	err := r.Array(func(int) error {
+		message, err := r.message()
+		messages = append(messages, message)
+		return err
+	})
+	return messages, err
+}
+
+func (r *Reader) message() (m rollup.Message, err error) {
+	err = r.Object(func(name string) (err error) {
+		switch name {
+		case "from_address":
+			m.From, err = r.Felt()
+		case "to_address":
+			m.To, err = r.Felt()
+		case "payload":
+			m.Payload, err = r.Felts()
+		default:
+			err = r.Skip()
+		}
+		return err
+	}, "from_address", "to_address", "payload")
+	return m, err
+}
+
+// GasPrice reads a price of gas in both tokens.
+func (r *Reader) GasPrice() (p rollup.GasPrice, err error) {
+	err = r.Object(func(name string) (err error) {
+		switch name {
+		case "price_in_wei":
+			p.Wei, err = r.Felt()
+		case "price_in_fri":
+			p.Fri, err = r.Felt()
+		default:
+			err = r.Skip()
+		}
+		return err
+	}, "price_in_wei", "price_in_fri")
+	return p, err
+}
+
+// Gas reads how much a transaction used of each kind of gas.
+func (r *Reader) Gas() (g rollup.GasUsed, err error) {
+	err = r.Object(func(name string) (err error) {
+		switch name {
+		case "l1_gas":
+			g.L1, err = r.Uint64()
+		case "l1_data_gas":
+			g.L1Data, err = r.Uint64()
+		case "l2_gas":
+			g.L2, err = r.Uint64()
+		default:
+			err = r.Skip()
+		}
+		return err
+	})
+	return g, err
+}
+
+// Status reads how far a block of the chain has come.
+func (r *Reader) Status() (rollup.Status, error) {
+	return choice(r, map[string]rollup.Status{
+		"ACCEPTED_ON_L2": rollup.AcceptedOnL2,
+		"ACCEPTED_ON_L1": rollup.AcceptedOnL1,
+	}, "ACCEPTED_ON_L2 or ACCEPTED_ON_L1, since no other block has its place in the chain yet")
+}
+
+// L1DataMode reads where a block's state differences are published.
+func (r *Reader) L1DataMode() (rollup.L1DataMode, error) {
+	return choice(r, map[string]rollup.L1DataMode{
+		"CALLDATA": rollup.Calldata,
+		"BLOB":     rollup.Blob,
+	}, "CALLDATA or BLOB")
+}
+
+// Kind reads what a transaction does.
+func (r *Reader) Kind() (rollup.TransactionKind, error) {
+	return choice(r, map[string]rollup.TransactionKind{
+		"INVOKE":          rollup.Invoke,
+		"INVOKE_FUNCTION": rollup.Invoke, // so the feeder gateway
+		"DECLARE":         rollup.Declare,
+		"DEPLOY":          rollup.Deploy,
+		"DEPLOY_ACCOUNT":  rollup.DeployAccount,
+		"L1_HANDLER":      rollup.L1Handler,
+	}, "INVOKE, DECLARE, DEPLOY, DEPLOY_ACCOUNT or L1_HANDLER")
+}
+
+// Reverted reads whether a transaction failed.
+func (r *Reader) Reverted() (bool, error) {
+	return choice(r, map[string]bool{"SUCCEEDED": false, "REVERTED": true}, "SUCCEEDED or REVERTED")
+}
+
+// choice reads a string that is one of a few.
+func choice[T any](r *Reader, values map[string]T, words string) (T, error) {
+	text, err := r.Text()
+	if err != nil {
+		return *new(T), err
+	}
+	value, ok := values[text]
+	if !ok {
+		return value, r.Fail(fmt.Errorf("found %q, expected %s", shortened(text), words))
+	}
+	return value, nil
+}
+
+// Version reads the version of Starknet that made a block. Block hashes hold it
+// as a short string, so it fits in a felt.
+func (r *Reader) Version() (string, error) {
+	const most = rollup.FeltBytes - 1
+	text, err := r.Text()
+	if err == nil && len(text) > most {
+		err = r.Fail(fmt.Errorf("found the string %q of %d bytes, expected a version of at most %d", shortened(text), len(text), most))
+	}
+	return text, err
+}
