@@ -61,10 +61,10 @@ func (b *Block) Add(term Term, position uint64) {
 	r.next = position + 1
 }
 
-// Put puts the block's rows into a batch.
-func (b *Block) Put(batch kv.Batch, table *kv.Table, number uint64) {
+// Put puts the rows of the block with a number.
+func (b *Block) Put(to rows.Putter, table *kv.Table, number uint64) {
 	for term, row := range b.rows {
-		batch.Put(table, term[:], number, row.value)
+		to.Put(table, term[:], number, row.value)
 	}
 }
 

@@ -13,14 +13,14 @@ type Place struct {
 }
 
 // PutBlockHash puts the row by which a block is found by its hash, which has 32 bytes.
-func PutBlockHash(batch kv.Batch, table *kv.Table, hash []byte, number uint64) {
-	batch.Put(table, hash[:hashPrefixBytes], number, nil)
+func PutBlockHash(to Putter, table *kv.Table, hash []byte, number uint64) {
+	to.Put(table, hash[:hashPrefixBytes], number, nil)
 }
 
 // PutTransactionHash puts the row by which a transaction is found by its hash.
 // The index is at most MostTransactions.
-func PutTransactionHash(batch kv.Batch, table *kv.Table, hash []byte, place Place) {
-	batch.Put(table, hash[:hashPrefixBytes], place.Number<<indexBits|uint64(place.Index), nil)
+func PutTransactionHash(to Putter, table *kv.Table, hash []byte, place Place) {
+	to.Put(table, hash[:hashPrefixBytes], place.Number<<indexBits|uint64(place.Index), nil)
 }
 
 // FindBlock calls found with the number of every block that may have this hash,

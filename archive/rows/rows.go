@@ -56,3 +56,8 @@ func OfBlock(ctx context.Context, store kv.Reader, table *kv.Table, number uint6
 	}
 	return row, err
 }
+
+// Putter takes rows: a [kv.Batch], or what holds the rows of blocks that are not settled.
+type Putter interface {
+	Put(t *kv.Table, partition []byte, sort uint64, value []byte)
+}

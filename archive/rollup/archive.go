@@ -1,0 +1,204 @@
+// Package rollup is the settled history of a rollup network: its blocks, its
+// transactions with their receipts, its events, and the index by which events are
+// found.
+//
+// Rows are append-only; docs/format.md draws every one. One writer appends blocks
+// with [Archive.Append]; any number of readers read at the same time and never
+// wait for it. A network's first block may be any block: what lies before it is
+// not held, and asking for it is answered with an [*BeforeFirst].
+package rollup
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"ashlar/archive/rows"
+	"ashlar/chain"
+	"ashlar/chain/rollup"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common/lru"
+)
+
+// Format is the version of docs/format.md that this package reads and writes.
+const Format = "ashlar-rollup-1"
+
+// cachedHeaders is how many decoded headers are kept, about 700 bytes each.
+const cachedHeaders = 4096
+
+// mostChainID is the length of the longest chain ID: it must fit a felt.
+const mostChainID = 31
+
+var (
+	// ErrOtherChain says that the archive holds another chain than expected.
+	ErrOtherChain = errors.New("archive: holds another chain")
+	// ErrChainID says that a text cannot be a chain's ID.
+	ErrChainID = errors.New("archive: no chain ID")
+)
+
+// BeforeFirst says that a block lies before the first that the network holds.
+type BeforeFirst struct{ Number, First uint64 }
+
+func (e *BeforeFirst) Error() string {
+	return fmt.Sprintf("block %d is not held: this network begins with block %d", e.Number, e.First)
+}
+
+// Is makes a BeforeFirst a kind of rows.ErrNotFound.
+func (e *BeforeFirst) Is(kind error) bool { return kind == rows.ErrNotFound }
+
+// Archive is the settled history of one network.
+type Archive struct {
+	store   kv.Store
+	chainID string
+	headers *lru.Cache[uint64, *Header]
+	span    atomic.Pointer[Span] // nil while there are no blocks
+}
+
+// Span is what an archive holds: all blocks from the first to the last.
+type Span struct {
+	First uint64
+	Last  chain.Ref
+}
+
+// Create makes an archive of a chain in an empty store, or opens the one that is
+// there if it is of the same chain; else it returns ErrOtherChain.
+func Create(ctx context.Context, store kv.Store, chainID string) (*Archive, error) {
+	if err := checkChainID(chainID); err != nil {
+		return nil, err
+	}
+	_, err := rows.Format(ctx, store)
+	if err == nil {
+		a, err := Open(ctx, store)
+		if err == nil && a.chainID != chainID {
+			return nil, fmt.Errorf("%w: its chain ID is %q, expected %q", ErrOtherChain, a.chainID, chainID)
+		}
+		return a, err
+	}
+	if !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	batch := store.NewBatch()
+	rows.SetFormat(batch, Format)
+	batch.SetPointer(pointerChain, []byte(chainID))
+	if err := store.Write(ctx, batch); err != nil {
+		return nil, err
+	}
+	return Open(ctx, store)
+}
+
+// checkChainID says what is wrong with a chain ID: clients take it for a felt
+// that spells a short text.
+func checkChainID(id string) error {
+	if id == "" || len(id) > mostChainID {
+		return fmt.Errorf("%w: %q has %d characters, expected 1 to %d", ErrChainID, id, len(id), mostChainID)
+	}
+	for _, c := range []byte(id) {
+		if c <= ' ' || c > '~' {
+			return fmt.Errorf("%w: %q holds %q, expected printable ASCII without spaces", ErrChainID, id, c)
+		}
+	}
+	return nil
+}
+
+// Open opens the archive that a store holds, or returns kv.ErrNotFound where
+// there is none.
+func Open(ctx context.Context, store kv.Store) (*Archive, error) {
+	if err := rows.CheckFormat(ctx, store, Format); err != nil {
+		return nil, err
+	}
+	id, err := store.Pointer(ctx, pointerChain)
+	if err != nil {
+		return nil, fmt.Errorf("archive: chain ID: %w", err)
+	}
+	a := &Archive{store: store, chainID: string(id), headers: lru.NewCache[uint64, *Header](cachedHeaders)}
+	last, ok, err := rows.Settled(ctx, store)
+	if !ok || err != nil {
+		return a, err
+	}
+	first, err := store.Pointer(ctx, pointerFirst)
+	if err != nil {
+		return nil, fmt.Errorf("archive: first block: %w", err)
+	}
+	if len(first) != 8 {
+		return nil, fmt.Errorf("%w: the first pointer has %d bytes", rows.ErrCorrupt, len(first))
+	}
+	span := &Span{First: binary.BigEndian.Uint64(first), Last: last}
+	header, err := a.Settled(span).Header(ctx, last.Number)
+	if err != nil {
+		return nil, fmt.Errorf("archive: settled block: %w", err)
+	}
+	if header.Ref() != last {
+		return nil, fmt.Errorf("%w: the settled pointer names block %s, its header has hash %s", rows.ErrCorrupt, last, header.Hash)
+	}
+	a.span.Store(span)
+	return a, nil
+}
+
+// ChainID is the chain's ID as text, like SN_MAIN.
+func (a *Archive) ChainID() string { return a.chainID }
+
+// Span is what the archive holds now; nil where it has no blocks.
+func (a *Archive) Span() *Span { return a.span.Load() }
+
+// Settled reads the settled blocks of a span.
+func (a *Archive) Settled(span *Span) *Reader {
+	return &Reader{rows: a.store, headers: a.headers, settled: span.Last.Number, span: *span}
+}
+
+// Append settles blocks: all of them, and the settled pointer with them, become
+// visible at once. They must follow one another and the last settled block, else
+// rows.ErrNotNext; nothing is written then. The first of all may be any block.
+// Durable they are once [Archive.Sync] returns. One call at a time.
+func (a *Archive) Append(ctx context.Context, blocks ...*rollup.Block) error {
+	if len(blocks) == 0 {
+		return nil
+	}
+	batch := a.store.NewBatch()
+	span := a.span.Load()
+	for _, block := range blocks {
+		if span == nil {
+			span = &Span{First: block.Number}
+			batch.SetPointer(pointerFirst, binary.BigEndian.AppendUint64(nil, span.First))
+		} else if block.Number != span.Last.Number+1 || block.Parent != rollup.Felt(span.Last.Hash) {
+			return fmt.Errorf("%w: block %s with parent %s comes after block %s", rows.ErrNotNext, block.Ref(), block.Parent, span.Last)
+		}
+		if err := PutBlock(batch, block); err != nil {
+			return err
+		}
+		span = &Span{First: span.First, Last: block.Ref()}
+	}
+	rows.SetSettled(batch, span.Last)
+	if err := a.store.Write(ctx, batch); err != nil {
+		return fmt.Errorf("archive: append up to block %s: %w", span.Last, err)
+	}
+	a.span.Store(span)
+	return nil
+}
+
+// Sync returns when everything that was appended is durable.
+func (a *Archive) Sync(ctx context.Context) error { return a.store.Sync(ctx) }
+
+// PutBlock puts the rows of a block.
+func PutBlock(to rows.Putter, block *rollup.Block) error {
+	if n := len(block.Transactions); n > rows.MostTransactions {
+		return fmt.Errorf("archive: block %d has %d transactions, the format holds %d", block.Number, n, rows.MostTransactions)
+	}
+	if n := block.EventCount(); n > groupEvents<<groupBits {
+		return fmt.Errorf("archive: block %d has %d events, the format holds %d", block.Number, n, groupEvents<<groupBits)
+	}
+	partition := rows.Chunk(block.Number)
+	to.Put(headers, partition[:], block.Number, encodeHeader(block))
+	to.Put(transactions, partition[:], block.Number, encodeTransactions(block))
+	eventRows(block, func(group uint64, row []byte) {
+		to.Put(events, partition[:], block.Number<<groupBits|group, row)
+	})
+	rows.PutBlockHash(to, blockHashes, block.Hash[:], block.Number)
+	for i := range block.Transactions {
+		rows.PutTransactionHash(to, txHashes, block.Transactions[i].Hash[:], rows.Place{Number: block.Number, Index: i})
+	}
+	blockPostings(block).Put(to, eventPostings, block.Number)
+	return nil
+}

@@ -1,0 +1,33 @@
+package rollup
+
+import "ashlar/kv"
+
+// The tables of a rollup network. docs/format.md draws their keys and values;
+// identifiers are never reused.
+var (
+	headers       = &kv.Table{ID: 0x50, Name: "rollup_headers", Kind: kv.List}
+	transactions  = &kv.Table{ID: 0x51, Name: "rollup_transactions", Kind: kv.List}
+	events        = &kv.Table{ID: 0x52, Name: "rollup_events", Kind: kv.List}
+	blockHashes   = &kv.Table{ID: 0x53, Name: "rollup_block_hashes", Kind: kv.List}
+	txHashes      = &kv.Table{ID: 0x54, Name: "rollup_transaction_hashes", Kind: kv.List}
+	eventPostings = &kv.Table{ID: 0x55, Name: "rollup_event_postings", Kind: kv.List}
+)
+
+// Tables lists every table of a rollup network, for maintenance.
+func Tables() []*kv.Table {
+	return []*kv.Table{headers, transactions, events, blockHashes, txHashes, eventPostings}
+}
+
+// The pointers of a rollup network, beside those of every family.
+const (
+	pointerChain = "chain" // the chain's ID, as text
+	pointerFirst = "first" // number of the first block
+)
+
+const (
+	// groupEvents is how many of a block's events share a row: enough that a page
+	// of neighbours takes few rows, few enough that an event alone costs little.
+	groupEvents = 32
+	// groupBits of an event row's sort key are the group's position in the block.
+	groupBits = 20
+)
