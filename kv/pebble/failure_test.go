@@ -58,8 +58,8 @@ func testDiskFull(t *testing.T, o pebble.Options, file string) {
 			err = s.Sync(ctx)
 		}
 	}
-	if !errors.Is(err, syscall.ENOSPC) && !strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
-		t.Errorf("got %v, expected the disk's error", err)
+	if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, pebble.ErrFull) || !errors.Is(err, pebble.ErrFailed) || !strings.Contains(err.Error(), "store/") {
+		t.Errorf("got %v, expected that the disk is full, and the path of a file", err)
 	}
 	for what, err := range map[string]error{
 		"Write": s.Write(ctx, b), "Sync": s.Sync(ctx), "Compact": s.Compact(ctx),

@@ -7,6 +7,14 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"syscall"
+)
+
+var (
+	// ErrFailed is in the error of every write to a store that its disk has failed.
+	ErrFailed = errors.New("the store takes no writes until it is opened again")
+	// ErrFull is in it too where the cause is that the disk is full.
+	ErrFull = errors.New("the disk is full")
 )
 
 // guard turns all that can go wrong in the background into one thing: the store
@@ -40,7 +48,10 @@ func (g *guard) err() error {
 
 func (g *guard) fail(cause error) {
 	g.once.Do(func() {
-		g.cause = fmt.Errorf("the store has failed and takes no writes until it is opened again: %w", cause)
+		if errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT) {
+			cause = fmt.Errorf("%w: %w", ErrFull, cause)
+		}
+		g.cause = fmt.Errorf("%w (%w)", cause, ErrFailed)
 		close(g.failed)
 		g.log.Error("store failed", "err", cause)
 	})

@@ -99,7 +99,8 @@ func comparerOf(fsys vfs.FS, path string) (string, error) {
 	return "", nil
 }
 
-// directoryLock is the exclusive right to a store's directory.
+// directoryLock is the exclusive right to a store's directory. Taking it changes
+// no file there; signing it does.
 type directoryLock struct {
 	*lsm.Lock
 	fs   vfs.FS
@@ -118,11 +119,7 @@ func lockDirectory(fsys vfs.FS, dir string) (*directoryLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s is held by %s (%v)", ErrLocked, dir, owner(fsys, path), err)
 	}
-	l := &directoryLock{Lock: lock, fs: fsys, path: path}
-	if err := l.sign(); err != nil {
-		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", dir, err), l.release())
-	}
-	return l, nil
+	return &directoryLock{Lock: lock, fs: fsys, path: path}, nil
 }
 
 // sign writes the owner file.

@@ -3,6 +3,7 @@ package pebble_test
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -143,13 +144,53 @@ func TestForeignDirectory(t *testing.T) {
 	}
 }
 
+// TestAccept refuses a store for what it holds: some of that is in tables, some
+// in the log only. Its files stay as they are, and it is not locked afterwards.
+func TestAccept(t *testing.T) {
+	ctx := context.Background()
+	o := pebble.Options{Path: t.TempDir()}
+	asked := 0
+	refused := errors.New("refused")
+	o.Accept = func(r kv.Reader) error {
+		asked++
+		if v, err := r.Get(ctx, rows, []byte("a"), 1, nil); err != nil || string(v) != "compacted" {
+			t.Errorf("Accept is shown %q, %v", v, err)
+		}
+		if v, err := r.Pointer(ctx, "p"); err != nil || string(v) != "logged" {
+			t.Errorf("Accept is shown the pointer %q, %v", v, err)
+		}
+		return refused
+	}
+	s := open(t, o) // which is new, so that there is nothing to accept
+	put(t, s, "a", 1, []byte("compacted"))
+	if err := errors.Join(s.Compact(ctx), s.CompareAndSet(ctx, "p", nil, []byte("logged"))); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	if asked > 0 {
+		t.Error("Accept was asked of a new store")
+	}
+	before := contents(t, o.Path)
+	if _, err := pebble.Open(o); !errors.Is(err, refused) || !strings.Contains(err.Error(), o.Path) {
+		t.Errorf("got %v, expected what Accept returned and the directory's name", err)
+	}
+	if after := contents(t, o.Path); after != before {
+		t.Errorf("the directory changed from\n%s to\n%s", before, after)
+	}
+	refused = nil
+	closeStore(t, open(t, o))
+	if asked != 2 {
+		t.Errorf("Accept was asked %d times, expected 2", asked)
+	}
+}
+
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)  {}
 func (quiet) Errorf(string, ...any) {}
 func (quiet) Fatalf(string, ...any) {}
 
-// contents lists a directory with sizes and times.
+// contents lists a directory with all that is in its files.
 func contents(t *testing.T, dir string) (list string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -157,11 +198,11 @@ func contents(t *testing.T, dir string) (list string) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		info, err := e.Info()
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		list += fmt.Sprintln(e.Name(), info.Size(), info.ModTime())
+		list += fmt.Sprintf("%s %d %x\n", e.Name(), len(content), sha256.Sum256(content))
 	}
 	return list
 }

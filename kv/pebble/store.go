@@ -11,8 +11,8 @@
 // growth of dst. How rows become keys is drawn in keys.go.
 //
 // A store whose disk fails it, by being full for instance, stops taking writes:
-// every Write and Sync from then on returns the cause, while reads go on. It has
-// to be opened again, by another process, to write.
+// every Write and Sync from then on returns the cause and ErrFailed, while reads
+// go on. It has to be opened again, by another process, to write.
 package pebble
 
 import (
@@ -43,6 +43,10 @@ type Options struct {
 	MemTableBytes int64
 	// BulkLoad leaves the write-ahead log out; see the package's comment.
 	BulkLoad bool
+	// Accept, if it is set, is shown what the directory holds before anything in it
+	// is changed. An error ends Open, which returns it, and leaves every file as it
+	// was. Of a new store it is not asked. It must not keep the reader.
+	Accept func(kv.Reader) error
 	// Logger is told what happens; nil means nobody is.
 	Logger *slog.Logger
 }
@@ -96,25 +100,32 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := newGuard(o.Logger)
-	config := configure(o, g)
-	config.Lock = lock.Lock
-	var db *lsm.DB
-	err = g.run(func() (err error) {
-		db, err = lsm.Open(o.Path, config)
-		return err
-	})
+	if err := accept(o, lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Path, err), lock.Close())
+	}
+	s, err := openLocked(o, lock)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, err), lock.release())
 	}
-	pool, err := newPool(db)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, err), db.Close(), lock.release())
-	}
-	s := &Store{db: db, lock: lock, pool: pool, guard: g, bulk: o.BulkLoad}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.stopped.Go(func() { s.refresh(ctx) })
+	return s, nil
+}
+
+// openLocked opens the store in a directory that is locked, for good.
+func openLocked(o Options, lock *directoryLock) (*Store, error) {
+	if err := lock.sign(); err != nil {
+		return nil, err
+	}
+	g := newGuard(o.Logger)
+	config := configure(o, g)
+	config.Lock = lock.Lock
+	s, err := openDatabase(o, config, g)
+	if err != nil {
+		return nil, err
+	}
+	s.lock = lock
 	return s, nil
 }
 

@@ -1,0 +1,48 @@
+package pebble
+
+import (
+	"errors"
+
+	lsm "github.com/cockroachdb/pebble/v2"
+)
+
+// accept shows o.Accept the store that is in the directory, if there is one. It
+// is opened for that without changing a file, and closed again.
+func accept(o Options, lock *directoryLock) error {
+	if o.Accept == nil {
+		return nil
+	}
+	found, err := lsm.Peek(o.Path, o.FS)
+	if err != nil {
+		return err
+	}
+	if !found.Exists {
+		return nil
+	}
+	g := newGuard(o.Logger)
+	config := configure(o, g)
+	config.Lock, config.FS, config.ReadOnly = lock.Lock, o.FS, true
+	s, err := openDatabase(o, config, g)
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.Accept(s), s.pool.close(), s.db.Close())
+}
+
+// openDatabase opens the database in a directory that is locked. Of the store it
+// makes what serves reads.
+func openDatabase(o Options, config *lsm.Options, g *guard) (*Store, error) {
+	var db *lsm.DB
+	err := g.run(func() (err error) {
+		db, err = lsm.Open(o.Path, config)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	pool, err := newPool(db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &Store{db: db, pool: pool, guard: g, bulk: o.BulkLoad}, nil
+}
