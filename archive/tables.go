@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"ashlar/archive/rows"
 	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -29,6 +30,9 @@ func Tables() []*kv.Table {
 // pointerGenesis names the JSON of the genesis without its accounts. The other
 // pointers are those of every family.
 const pointerGenesis = "genesis"
+
+// Pointers lists every pointer of an EVM network, for maintenance.
+func Pointers() []string { return append(rows.Pointers(), pointerGenesis) }
 
 // slotKey is the partition of a storage slot.
 func slotKey(address, slot common.Hash) (key [2 * common.HashLength]byte) {

@@ -74,15 +74,16 @@ func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *
 		if err := a.Append(ctx, delta); err != nil {
 			return nil, err
 		}
-		if err := a.Sync(ctx); err != nil {
-			return nil, err
-		}
 	}
-	return &Importer{archive: a, executor: e, latest: newLatest(a), recent: &ancestors{archive: a}}, nil
+	i := &Importer{archive: a, executor: e, latest: newLatest(a), recent: &ancestors{archive: a}}
+	if err := i.sync(ctx); err != nil {
+		return nil, err
+	}
+	return i, nil
 }
 
 // counts is what an import has done so far.
-type counts struct{ skipped, blocks, transactions, gas, head atomic.Uint64 }
+type counts struct{ skipped, blocks, transactions, gas, head, kept atomic.Uint64 }
 
 // Progress is what an import has done so far.
 type Progress struct {
@@ -91,13 +92,14 @@ type Progress struct {
 	Transactions uint64 // in them
 	Gas          uint64 // used by them
 	Head         uint64 // the last settled block
+	Kept         uint64 // the last block that is known to be durable: it survives any crash
 }
 
 // Progress may be called while Import runs.
 func (i *Importer) Progress() Progress {
 	return Progress{
 		Skipped: i.counts.skipped.Load(), Blocks: i.counts.blocks.Load(), Transactions: i.counts.transactions.Load(),
-		Gas: i.counts.gas.Load(), Head: i.counts.head.Load(),
+		Gas: i.counts.gas.Load(), Head: i.counts.head.Load(), Kept: i.counts.kept.Load(),
 	}
 }
 
@@ -292,9 +294,15 @@ func (i *Importer) settle(ctx context.Context, in <-chan *step) error {
 		group, gas = group[:0], 0
 		return nil
 	}
+	finish := func() error {
+		if err := flush(); err != nil {
+			return err
+		}
+		return i.sync(ctx)
+	}
 	for s := range in {
 		if s.err != nil {
-			return errors.Join(s.err, flush(), i.archive.Sync(ctx))
+			return errors.Join(s.err, finish())
 		}
 		group, gas = append(group, s.delta), gas+s.block.GasUsed()
 		if gas < groupGas && len(group) < groupBlocks && len(in) > 0 {
@@ -304,13 +312,23 @@ func (i *Importer) settle(ctx context.Context, in <-chan *step) error {
 			return err
 		}
 		if time.Since(synced) > syncEvery {
-			if err := i.archive.Sync(ctx); err != nil {
+			if err := i.sync(ctx); err != nil {
 				return err
 			}
 			synced = time.Now()
 		}
 	}
-	return errors.Join(flush(), i.archive.Sync(ctx))
+	return finish()
+}
+
+// sync makes all that is settled durable.
+func (i *Importer) sync(ctx context.Context) error {
+	head, _ := i.archive.Settled()
+	if err := i.archive.Sync(ctx); err != nil {
+		return err
+	}
+	i.counts.kept.Store(head.Number)
+	return nil
 }
 
 func (i *Importer) settleGroup(ctx context.Context, group []*evm.Delta) error {

@@ -39,5 +39,5 @@ func (i *Importer) Produce(ctx context.Context, make func(parent *types.Header, 
 	if err := i.settleGroup(ctx, []*evm.Delta{delta}); err != nil {
 		return nil, nil, err
 	}
-	return x.Block, leftOut, i.archive.Sync(ctx)
+	return x.Block, leftOut, i.sync(ctx)
 }

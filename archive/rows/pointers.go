@@ -18,6 +18,9 @@ const (
 	pointerSettled = "settled" // number and hash of the last settled block
 )
 
+// Pointers lists them, for maintenance.
+func Pointers() []string { return []string{pointerFormat, pointerSettled} }
+
 // Format returns the format of what a store holds, or kv.ErrNotFound where it
 // holds nothing.
 func Format(ctx context.Context, store kv.Reader) (string, error) {

@@ -1,0 +1,269 @@
+package crashes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"ashlar/archive"
+	"ashlar/execute"
+	"ashlar/ingest"
+	"ashlar/kv/pebble"
+	"ashlar/kv/pebble/pebbletest"
+	"ashlar/source/demo"
+	"ashlar/source/demo/reference"
+
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+const (
+	chainBlocks = 24
+	partBlocks  = 4 // that are imported at a time, and acknowledged then
+	diskSeed    = 3
+)
+
+// chain is what is imported in this process.
+type chain struct {
+	genesis *core.Genesis
+	parts   [][]*types.Block
+}
+
+var demoChain = sync.OnceValues(func() (*chain, error) {
+	network, err := demo.New(demo.Default())
+	if err != nil {
+		return nil, err
+	}
+	builder, err := reference.New(network)
+	if err != nil {
+		return nil, err
+	}
+	c := new(chain)
+	if c.genesis, err = network.Genesis(); err != nil {
+		return nil, err
+	}
+	var part []*types.Block
+	err = builder.Build(context.Background(), chainBlocks, func(b reference.Block) error {
+		if part = append(part, b.Block); len(part) == partBlocks {
+			c.parts, part = append(c.parts, part), nil
+		}
+		return nil
+	})
+	return c, err
+})
+
+// blocks is a source of blocks in memory.
+type blocks struct{ left []*types.Block }
+
+func (b *blocks) Next() (*types.Block, error) {
+	if len(b.left) == 0 {
+		return nil, io.EOF
+	}
+	next := b.left[0]
+	b.left = b.left[1:]
+	return next, nil
+}
+
+// nothing is the acknowledged head before the genesis is.
+const nothing = -1
+
+// importTo imports the chain onto a disk and closes it, as the command does.
+// acknowledged is raised to the last block that is said to be kept. What
+// was kept of earlier attempts must not be less than it is at the beginning.
+func (c *chain) importTo(ctx context.Context, disk *pebbletest.Disk, acknowledged *atomic.Int64) (err error) {
+	store, err := disk.Open(pebble.Options{Path: "network", BulkLoad: true, MemTableBytes: 256 << 10, CacheBytes: 1 << 20})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	a, err := archive.Create(ctx, store, c.genesis)
+	if err != nil {
+		return err
+	}
+	if err := checkKept(a, acknowledged.Load()); err != nil {
+		return err
+	}
+	executor, err := execute.New(c.genesis.Config)
+	if err != nil {
+		return err
+	}
+	importer, err := ingest.New(ctx, a, executor, c.genesis)
+	if err != nil {
+		return err
+	}
+	acknowledged.Store(max(acknowledged.Load(), 0))
+	for _, part := range c.parts {
+		if err := importer.Import(ctx, &blocks{part}); err != nil {
+			return err
+		}
+		acknowledged.Store(max(acknowledged.Load(), int64(importer.Progress().Kept)))
+	}
+	return store.Compact(ctx)
+}
+
+// errLost says that an acknowledged block is missing.
+var errLost = errors.New("acknowledged blocks are lost")
+
+func checkKept(a *archive.Archive, acknowledged int64) error {
+	head, ok := a.Settled()
+	if kept := int64(head.Number); acknowledged > nothing && (!ok || kept < acknowledged) {
+		return fmt.Errorf("%w: the head is %s (%t), block %d was acknowledged", errLost, head, ok, acknowledged)
+	}
+	return nil
+}
+
+// stored reads what is on a disk after an import.
+func stored(ctx context.Context, disk *pebbletest.Disk) (c contents, err error) {
+	store, err := disk.Open(pebble.Options{Path: "network"})
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return contentsOf(ctx, store)
+}
+
+// undisturbed imports the chain with nothing in its way, and returns what is
+// stored then and how many operations of the disk it took.
+func undisturbed(t *testing.T, c *chain) (contents, int64) {
+	t.Helper()
+	disk := pebbletest.NewDisk()
+	var acknowledged atomic.Int64
+	acknowledged.Store(nothing)
+	if err := c.importTo(t.Context(), disk, &acknowledged); err != nil {
+		t.Fatal(err)
+	}
+	operations := disk.Operations()
+	want, err := stored(t.Context(), disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want.rows() == 0 || acknowledged.Load() != chainBlocks {
+		t.Fatalf("%d rows, block %d acknowledged", want.rows(), acknowledged.Load())
+	}
+	return want, operations
+}
+
+// resume opens what a crash has left, imports the chain to its end and compares.
+func resume(ctx context.Context, c *chain, disk *pebbletest.Disk, acknowledged int64, want contents) error {
+	var head atomic.Int64
+	head.Store(acknowledged)
+	if err := c.importTo(ctx, disk, &head); err != nil {
+		return err
+	}
+	got, err := stored(ctx, disk)
+	if err != nil {
+		return err
+	}
+	return want.differ(got)
+}
+
+// step is how far apart the tried operations are: every one of them if all are
+// wanted, else so many that about that many are tried.
+func step(operations, tried int64) int64 {
+	if *wholeFlag {
+		return 1
+	}
+	return max(1, operations/tried)
+}
+
+// TestPowerCut cuts the power at every operation of an import, with none, some or
+// all of what was not synced lost.
+func TestPowerCut(t *testing.T) {
+	c, err := demoChain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, operations := undisturbed(t, c)
+	every := step(operations, 30)
+	type crash struct {
+		operation    pebbletest.Operation
+		disk         *pebbletest.Disk
+		acknowledged int64
+	}
+	var mu sync.Mutex
+	var found []crash
+	var acknowledged atomic.Int64
+	acknowledged.Store(nothing)
+	random := rand.New(rand.NewPCG(diskSeed, 0)) // guarded by mu
+	disk := pebbletest.NewDisk()
+	disk.Before(func(op pebbletest.Operation) error {
+		if op.Changes && op.Number%every == 0 {
+			mu.Lock()
+			defer mu.Unlock()
+			// What is acknowledged is read first: more may be on the disk.
+			known := acknowledged.Load()
+			found = append(found, crash{op, disk.PowerCut(random.IntN(5)*25, random), known})
+		}
+		return nil
+	})
+	if err := c.importTo(t.Context(), disk, &acknowledged); err != nil {
+		t.Fatal(err)
+	}
+	for _, crash := range found {
+		if err := resume(t.Context(), c, crash.disk, crash.acknowledged, want); err != nil {
+			t.Errorf("power cut at operation %d, on %s: %v", crash.operation.Number, crash.operation.Path, err)
+		}
+	}
+	t.Logf("%d power cuts in an import of %d operations; %d rows compared after each", len(found), operations, want.rows())
+}
+
+// TestFailingDisk has the operations of the disk fail: one, or all from one on.
+// The process that meets that is then killed, or the power is cut.
+func TestFailingDisk(t *testing.T) {
+	c, err := demoChain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, operations := undisturbed(t, c)
+	for _, test := range []struct {
+		name  string
+		fails func(op pebbletest.Operation, k int64) bool
+		cause error
+	}{
+		{"one operation", func(op pebbletest.Operation, k int64) bool { return op.Number == k }, syscall.EIO},
+		{"all from one on", func(op pebbletest.Operation, k int64) bool { return op.Number >= k }, syscall.EIO},
+		{"all changes from one on", func(op pebbletest.Operation, k int64) bool { return op.Changes && op.Number >= k }, syscall.ENOSPC},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(diskSeed, 1))
+			tried, ended := 0, 0
+			for k := int64(1); k <= operations; k += step(operations, 20) {
+				fail := func(op pebbletest.Operation) error {
+					if test.fails(op, k) {
+						return test.cause
+					}
+					return nil
+				}
+				failed, err := failAndResume(t.Context(), c, fail, random, want)
+				if err != nil {
+					t.Errorf("operation %d: %v", k, err)
+				}
+				if tried++; failed {
+					ended++
+				}
+			}
+			t.Logf("%d of %d imports of %d operations failed; %d rows compared after each", ended, tried, operations, want.rows())
+		})
+	}
+}
+
+// failAndResume imports onto a disk that fails and then, with what is left of
+// it, once more. failed says whether the first import ended with an error.
+func failAndResume(ctx context.Context, c *chain, fail func(pebbletest.Operation) error, random *rand.Rand, want contents) (failed bool, err error) {
+	disk := pebbletest.NewDisk()
+	disk.Before(fail)
+	var acknowledged atomic.Int64
+	acknowledged.Store(nothing)
+	failure := c.importTo(ctx, disk, &acknowledged)
+	left := disk.Killed()
+	if random.IntN(2) == 0 {
+		left = disk.PowerCut(random.IntN(5)*25, random)
+	}
+	return failure != nil, resume(ctx, c, left, acknowledged.Load(), want)
+}

@@ -1,0 +1,15 @@
+// Package crashes holds imports against everything that can end one early. It
+// has no code, only tests: they kill the process, fail the disk's operations, cut
+// its power and fill it. Each time
+//
+//   - what is there opens again with nothing done by hand,
+//   - no block is missing that an import had said is kept,
+//   - the same import, run again, comes to its end, and what is stored then is
+//     equal to what an undisturbed one stores, row by row.
+//
+// Usually a sample of moments is tried:
+//
+//	go test ./internal/crashes                         a sample
+//	go test ./internal/crashes -whole -timeout 1h      every operation of the disk, hundreds of kills
+//	go test ./internal/crashes -run Kill -kills 1000   more kills
+package crashes
