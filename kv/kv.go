@@ -46,6 +46,9 @@ type Table struct {
 	Kind Kind
 	// Transient lets partitions be dropped.
 	Transient bool
+	// IndexBits of a sort key, its lowest, are an index within the block whose
+	// number is in the bits above.
+	IndexBits uint8
 }
 
 var (

@@ -1,0 +1,79 @@
+package tip
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"ashlar/chain"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Rows collects the rows that a block brings. It belongs to one goroutine.
+type Rows struct{ encoded []byte }
+
+// Put adds a row. It copies what it is given.
+func (r *Rows) Put(t *kv.Table, partition []byte, sort uint64, value []byte) {
+	r.encoded = binary.AppendUvarint(r.encoded, uint64(1+len(partition)))
+	r.encoded = append(append(r.encoded, t.ID), partition...)
+	r.encoded = binary.AppendUvarint(r.encoded, sort)
+	r.encoded = append(binary.AppendUvarint(r.encoded, uint64(len(value))), value...)
+}
+
+// mergeEvery is how many blocks' rows lie together in one layer, so that what a
+// long branch does not have is found missing after few looks.
+const mergeEvery = 16
+
+// Block is a block of the tip: its place in the tree, and its rows.
+type Block struct {
+	ref     chain.Ref
+	parent  common.Hash
+	encoded []byte // the rows as they are stored
+	tables  *tables
+	layer   *layer
+	// merged holds the rows of the blocks from oldest to this one. Only the
+	// blocks have it whose number is a multiple of mergeEvery, so that all
+	// branches above share it.
+	merged *layer
+	oldest uint64
+}
+
+// newBlock makes a block of the rows that were collected or stored.
+func newBlock(ref chain.Ref, parent common.Hash, encoded []byte, tables *tables) (*Block, error) {
+	rows, err := decodeRows(encoded, tables)
+	if err != nil {
+		return nil, fmt.Errorf("block %s: %w", ref, err)
+	}
+	return &Block{ref: ref, parent: parent, encoded: encoded, tables: tables, layer: newLayer(rows)}, nil
+}
+
+// Ref names the block.
+func (b *Block) Ref() chain.Ref { return b.ref }
+
+// Parent is the hash of the block before.
+func (b *Block) Parent() common.Hash { return b.parent }
+
+// Rows calls yield with every row of the block until it returns false. What it is
+// given belongs to the block.
+func (b *Block) Rows(yield func(t *kv.Table, partition []byte, sort uint64, value []byte) bool) {
+	for _, row := range b.layer.rows {
+		if !yield(b.tables[row.key[0]], row.key[1:], row.sort, row.value) {
+			return
+		}
+	}
+}
+
+// merge puts the rows of the block and of those before it into one layer.
+func (b *Block) merge(known map[common.Hash]*Block) {
+	rows := make([]row, 0, 2*len(b.layer.rows))
+	b.oldest = b.ref.Number
+	for block := b; block != nil; block = known[block.parent] {
+		if block != b && block.ref.Number%mergeEvery == 0 {
+			break
+		}
+		rows = append(rows, block.layer.rows...)
+		b.oldest = block.ref.Number
+	}
+	b.merged = newLayer(rows)
+}

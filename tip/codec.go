@@ -1,0 +1,190 @@
+package tip
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ashlar/chain"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// unsettled holds the blocks of the tip, each in a partition of its own, cut into
+// parts. docs/format.md draws it.
+var unsettled = &kv.Table{ID: 0x50, Name: "unsettled_blocks", Kind: kv.List, Transient: true}
+
+// Tables lists the tables of a tip, for maintenance.
+func Tables() []*kv.Table { return []*kv.Table{unsettled} }
+
+// pointerTip names the blocks of the tip, and which of them is what.
+const pointerTip = "tip"
+
+const (
+	partBytes = 1 << 20 // of a block in one row
+	refBytes  = 8 + common.HashLength
+)
+
+// tables finds tables by their ID.
+type tables [256]*kv.Table
+
+func newTables(list []*kv.Table) *tables {
+	t := new(tables)
+	for _, table := range list {
+		t[table.ID] = table
+	}
+	return t
+}
+
+func appendRef(dst []byte, ref chain.Ref) []byte {
+	return append(binary.BigEndian.AppendUint64(dst, ref.Number), ref.Hash[:]...)
+}
+
+// takeRef takes a ref from the beginning of b, which has enough bytes.
+func takeRef(b []byte) (chain.Ref, []byte) {
+	return chain.Ref{Number: binary.BigEndian.Uint64(b), Hash: common.Hash(b[8:refBytes])}, b[refBytes:]
+}
+
+// encode is the value of the tip's pointer.
+func (n *tree) encode() []byte {
+	value := make([]byte, 0, (3+len(n.blocks))*refBytes)
+	value = appendRef(value, n.head.Ref())
+	value = appendRef(value, n.safe)
+	value = appendRef(value, n.finalized)
+	for _, block := range n.blocks {
+		value = appendRef(value, block.ref)
+	}
+	return value
+}
+
+// put puts the block's parts into a batch.
+func (b *Block) put(batch kv.Batch) {
+	whole := binary.AppendUvarint(nil, uint64(len(b.encoded)))
+	whole = append(append(whole, b.parent[:]...), b.encoded...)
+	var part uint64
+	for chunk := range slices.Chunk(whole, partBytes) {
+		batch.Put(unsettled, b.ref.Hash[:], part, chunk)
+		part++
+	}
+}
+
+// loadBlock reads a block from its parts.
+func (t *Tip) loadBlock(ctx context.Context, ref chain.Ref) (*Block, error) {
+	var whole []byte
+	cursor := t.store.Scan(ctx, unsettled, ref.Hash[:], 0, ^uint64(0))
+	defer cursor.Close()
+	for ok := cursor.Next(); ok; ok = cursor.Next() {
+		whole = append(whole, cursor.Value()...)
+	}
+	if err := cursor.Close(); err != nil {
+		return nil, fmt.Errorf("tip: %w", err)
+	}
+	length, n := binary.Uvarint(whole)
+	if n <= 0 || len(whole) < n+common.HashLength || uint64(len(whole)-n-common.HashLength) != length {
+		return nil, fmt.Errorf("%w: block %s has %d bytes of its parts left, which say that there are %d", ErrCorrupt, ref, len(whole), length)
+	}
+	whole = whole[n:]
+	return newBlock(ref, common.Hash(whole), whole[common.HashLength:], t.tables)
+}
+
+// decodeRows takes the rows of a block apart. They refer to encoded.
+func decodeRows(encoded []byte, tables *tables) ([]row, error) {
+	var rows []row
+	rest, failed := encoded, false
+	number := func() uint64 {
+		value, n := binary.Uvarint(rest)
+		if n <= 0 {
+			failed = true
+			return 0
+		}
+		rest = rest[n:]
+		return value
+	}
+	take := func(n uint64) []byte {
+		if uint64(len(rest)) < n {
+			failed = true
+			return nil
+		}
+		taken := rest[:n:n]
+		rest = rest[n:]
+		return taken
+	}
+	for len(rest) > 0 {
+		key := take(number())
+		row := row{key: key, sort: number(), value: take(number())}
+		if failed || len(key) == 0 || len(key) > maxKey || tables[key[0]] == nil {
+			return nil, fmt.Errorf("%w: row %d does not decode, or is of a table that is not known", ErrCorrupt, len(rows))
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// load reads the tree that is stored, without what does not come after settled.
+func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
+	n := &tree{settled: settled, blocks: make(map[common.Hash]*Block)}
+	value, err := t.store.Pointer(ctx, pointerTip)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		value = make([]byte, 3*refBytes)
+	case err != nil:
+		return nil, fmt.Errorf("tip: %w", err)
+	case len(value) < 3*refBytes || len(value)%refBytes != 0:
+		return nil, fmt.Errorf("%w: the pointer has %d bytes, expected a multiple of %d from %d on", ErrCorrupt, len(value), refBytes, 3*refBytes)
+	}
+	head, value := takeRef(value)
+	n.safe, value = takeRef(value)
+	n.finalized, value = takeRef(value)
+	var refs []chain.Ref
+	for len(value) > 0 {
+		var ref chain.Ref
+		ref, value = takeRef(value)
+		refs = append(refs, ref)
+	}
+	// Ascending, so that a block finds those before it.
+	slices.SortFunc(refs, func(a, b chain.Ref) int { return bytes.Compare(appendRef(nil, a), appendRef(nil, b)) })
+	for _, ref := range refs {
+		if ref.Number <= settled.Number {
+			continue
+		}
+		block, err := t.loadBlock(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := n.blocks[block.parent]; ok || block.parent == settled.Hash && ref.Number == settled.Number+1 {
+			n.add(block)
+		}
+	}
+	if n.head, err = n.branch(head.Hash); errors.Is(err, ErrUnknownBlock) {
+		n.head, err = n.branch(settled.Hash) // the head's branch was settled to its end
+	}
+	if err != nil {
+		return nil, err
+	}
+	return n, t.dropStrays(ctx, n)
+}
+
+// dropStrays removes what is stored of blocks that are not in the tree: a kill
+// came before they were dropped.
+func (t *Tip) dropStrays(ctx context.Context, n *tree) error {
+	strays := make(map[common.Hash]struct{})
+	for row, err := range t.store.Walk(ctx, unsettled) {
+		if err != nil {
+			return fmt.Errorf("tip: %w", err)
+		}
+		hash := common.BytesToHash(row.Partition)
+		if n.blocks[hash] == nil {
+			strays[hash] = struct{}{}
+		}
+	}
+	for hash := range strays {
+		if err := t.store.Drop(ctx, unsettled, hash[:]); err != nil {
+			return fmt.Errorf("tip: %w", err)
+		}
+	}
+	return nil
+}
