@@ -6,6 +6,7 @@ import (
 	"math/big"
 
 	"ashlar/archive/rows"
+	"ashlar/chain"
 	"ashlar/chain/evm"
 	"ashlar/kv"
 
@@ -37,29 +38,75 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 	return nil
 }
 
+// Encoded is a block whose rows [Encode] has made before.
+type Encoded interface {
+	Ref() chain.Ref
+	Parent() common.Hash
+	// PutRows puts every row of the block.
+	PutRows(to kv.Putter)
+}
+
+// AppendEncoded is [Archive.Append] for blocks whose rows are there already.
+func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
+	last := a.settled.Load()
+	if len(blocks) == 0 {
+		return nil
+	}
+	if last == nil {
+		return fmt.Errorf("%w: block %s comes first, expected the genesis", ErrNotNext, blocks[0].Ref())
+	}
+	batch, ref := a.store.NewBatch(), last.Ref
+	for _, block := range blocks {
+		if block.Ref().Number != ref.Number+1 || block.Parent() != ref.Hash {
+			return notNext(block.Ref(), block.Parent(), ref)
+		}
+		ref = block.Ref()
+		block.PutRows(batch)
+	}
+	rows.SetSettled(batch, ref)
+	if err := a.store.Write(ctx, batch); err != nil {
+		return fmt.Errorf("archive: append up to block %s: %w", ref, err)
+	}
+	header, err := a.Header(ctx, ref.Number)
+	if err != nil {
+		return err
+	}
+	a.settled.Store(&settled{Ref: ref, totalDifficulty: header.TotalDifficulty})
+	return nil
+}
+
+func notNext(ref chain.Ref, parent common.Hash, last chain.Ref) error {
+	return fmt.Errorf("%w: block %s with parent %x comes after block %s", ErrNotNext, ref, parent, last)
+}
+
 // Sync returns when everything that was appended is durable.
 func (a *Archive) Sync(ctx context.Context) error { return a.store.Sync(ctx) }
 
 // put puts the rows of a block that follows last into batch.
-func (a *Archive) put(batch kv.Batch, last *settled, delta *evm.Delta) (*settled, error) {
+func (a *Archive) put(batch kv.Putter, last *settled, delta *evm.Delta) (*settled, error) {
 	block := delta.Block
 	next := &settled{Ref: delta.Ref(), totalDifficulty: new(big.Int).Set(block.Difficulty())}
 	switch {
 	case last == nil && next.Number != 0:
 		return nil, fmt.Errorf("%w: block %s comes first, expected the genesis", ErrNotNext, next.Ref)
 	case last != nil && (next.Number != last.Number+1 || block.ParentHash() != last.Hash):
-		return nil, fmt.Errorf("%w: block %s with parent %x comes after block %s", ErrNotNext, next.Ref, block.ParentHash(), last.Ref)
+		return nil, notNext(next.Ref, block.ParentHash(), last.Ref)
 	case last != nil:
 		next.totalDifficulty.Add(next.totalDifficulty, last.totalDifficulty)
 	}
-	if err := putBlock(batch, delta, next.totalDifficulty); err != nil {
-		return nil, err
-	}
-	putState(batch, delta)
-	return next, nil
+	return next, Encode(batch, delta, next.totalDifficulty)
 }
 
-func putBlock(batch kv.Batch, delta *evm.Delta, totalDifficulty *big.Int) error {
+// Encode puts all rows of a block. totalDifficulty is of the chain up to and with it.
+func Encode(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
+	if err := putBlock(to, delta, totalDifficulty); err != nil {
+		return err
+	}
+	putState(to, delta)
+	return nil
+}
+
+func putBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
 	number, hash := delta.Block.NumberU64(), delta.Block.Hash()
 	header, err := encodeHeader(delta.Block, totalDifficulty)
 	if err != nil {
@@ -73,39 +120,39 @@ func putBlock(batch kv.Batch, delta *evm.Delta, totalDifficulty *big.Int) error 
 		return fmt.Errorf("archive: block %d has %d transactions, the format holds %d", number, n, rows.MostTransactions)
 	}
 	partition := rows.Chunk(number)
-	batch.Put(headers, partition[:], number, header)
-	batch.Put(bodies, partition[:], number, body)
-	batch.Put(receipts, partition[:], number, encodeReceipts(delta.Receipts))
-	rows.PutBlockHash(batch, blockHashes, hash[:], number)
+	to.Put(headers, partition[:], number, header)
+	to.Put(bodies, partition[:], number, body)
+	to.Put(receipts, partition[:], number, encodeReceipts(delta.Receipts))
+	rows.PutBlockHash(to, blockHashes, hash[:], number)
 	for i, transaction := range delta.Block.Transactions() {
 		hash := transaction.Hash()
-		rows.PutTransactionHash(batch, txHashes, hash[:], Place{Number: number, Index: i})
+		rows.PutTransactionHash(to, txHashes, hash[:], Place{Number: number, Index: i})
 	}
-	blockPostings(delta.Receipts).Put(batch, logPostings, number)
+	blockPostings(delta.Receipts).Put(to, logPostings, number)
 	return nil
 }
 
-func putState(batch kv.Batch, delta *evm.Delta) {
+func putState(to kv.Putter, delta *evm.Delta) {
 	number := delta.Block.NumberU64()
 	var key, value []byte
 	for address, account := range delta.Accounts {
 		value = appendAccount(value[:0], account)
-		batch.Put(accounts, address[:], number, value)
+		to.Put(accounts, address[:], number, value)
 	}
 	for address, changed := range delta.Slots {
 		for slot, word := range changed {
 			partition := slotKey(address, slot)
-			batch.Put(slots, partition[:], number, common.TrimLeftZeroes(word[:]))
+			to.Put(slots, partition[:], number, common.TrimLeftZeroes(word[:]))
 		}
 	}
 	for hash, code := range delta.Codes {
-		batch.Put(codes, hash[:], 0, code)
+		to.Put(codes, hash[:], 0, code)
 	}
 	for _, node := range delta.Nodes {
 		var changed bool
 		if value, changed = appendNode(value[:0], node); changed {
 			key = appendNodeKey(key[:0], node.Owner, node.Path)
-			batch.Put(trieNodes, key, number, value)
+			to.Put(trieNodes, key, number, value)
 		}
 	}
 }

@@ -17,16 +17,12 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"sync/atomic"
 
-	"ashlar/archive/postings"
 	"ashlar/archive/rows"
 	"ashlar/chain"
 	"ashlar/kv"
 
-	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/lru"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -47,18 +43,12 @@ var (
 	ErrOtherChain = errors.New("archive: holds another chain")
 )
 
-const (
-	cachedHeaders   = 4096     // decoded headers, about 1 KiB each
-	cachedCodeBytes = 32 << 20 // contract code
-)
-
 // Archive is the settled history of one network.
 type Archive struct {
+	History
 	store   kv.Store
 	genesis *core.Genesis // without its accounts
 	settled atomic.Pointer[settled]
-	headers *lru.Cache[uint64, *Header]
-	codes   *lru.SizeConstrainedCache[common.Hash, []byte]
 }
 
 // settled is the last settled block.
@@ -127,10 +117,9 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 		return nil, fmt.Errorf("archive: genesis: %w", err)
 	}
 	a := &Archive{
+		History: newHistory(store),
 		store:   store,
 		genesis: new(core.Genesis),
-		headers: lru.NewCache[uint64, *Header](cachedHeaders),
-		codes:   lru.NewSizeConstrainedCache[common.Hash, []byte](cachedCodeBytes),
 	}
 	if err := json.Unmarshal(encoded, a.genesis); err != nil {
 		return nil, fmt.Errorf("%w: genesis: %v", ErrCorrupt, err)
@@ -163,87 +152,4 @@ func (a *Archive) Settled() (chain.Ref, bool) {
 		return s.Ref, true
 	}
 	return chain.Ref{}, false
-}
-
-// Header returns the header of a block, or ErrNotFound. The caller must not change it.
-func (a *Archive) Header(ctx context.Context, number uint64) (*Header, error) {
-	if header, ok := a.headers.Get(number); ok {
-		return header, nil
-	}
-	row, err := rows.OfBlock(ctx, a.store, headers, number, nil)
-	if err != nil {
-		return nil, err
-	}
-	header, err := decodeHeader(row)
-	if err != nil {
-		return nil, err
-	}
-	a.headers.Add(number, header)
-	return header, nil
-}
-
-// Body returns the body of a block, or ErrNotFound. The body refers to buffer,
-// which the row is appended to.
-func (a *Archive) Body(ctx context.Context, number uint64, buffer []byte) (*Body, error) {
-	row, err := rows.OfBlock(ctx, a.store, bodies, number, buffer)
-	if err != nil {
-		return nil, err
-	}
-	return decodeBody(row[len(buffer):])
-}
-
-// Receipts returns the receipts of a block, or ErrNotFound. They refer to
-// buffer, which the row is appended to.
-func (a *Archive) Receipts(ctx context.Context, number uint64, buffer []byte) (*Receipts, error) {
-	row, err := rows.OfBlock(ctx, a.store, receipts, number, buffer)
-	if err != nil {
-		return nil, err
-	}
-	return decodeReceipts(row[len(buffer):])
-}
-
-// FindBlock returns the number of the block with a hash, or ErrNotFound.
-func (a *Archive) FindBlock(ctx context.Context, hash common.Hash) (uint64, error) {
-	number, known := uint64(0), false
-	err := rows.FindBlock(ctx, a.store, blockHashes, hash[:], func(candidate uint64) (bool, error) {
-		header, err := a.Header(ctx, candidate)
-		if err != nil {
-			return false, err
-		}
-		number, known = candidate, header.Hash == hash
-		return known, nil
-	})
-	if err == nil && !known {
-		err = fmt.Errorf("%w: block %x", ErrNotFound, hash)
-	}
-	return number, err
-}
-
-// A Place is where a transaction is.
-type Place = rows.Place
-
-// FindTransaction calls found with every place where a transaction with this
-// hash may be, until found says that it was there. There is rarely more than one,
-// and none for nearly every hash that no transaction has.
-func (a *Archive) FindTransaction(ctx context.Context, hash common.Hash, found func(Place) (bool, error)) error {
-	return rows.FindTransaction(ctx, a.store, txHashes, hash[:], found)
-}
-
-// Postings is where a term of a log occurs, in blocks from one to another.
-func (a *Archive) Postings(ctx context.Context, term postings.Term, from, to uint64) postings.Postings {
-	return postings.Postings{Cursor: a.store.Scan(ctx, logPostings, term[:], from, to)}
-}
-
-// code returns the contract code with a hash.
-func (a *Archive) code(ctx context.Context, hash common.Hash) ([]byte, error) {
-	if code, ok := a.codes.Get(hash); ok {
-		return code, nil
-	}
-	code, err := a.store.Get(ctx, codes, hash[:], 0, nil)
-	if err != nil {
-		return nil, err
-	}
-	code = slices.Clip(code)
-	a.codes.Add(hash, code)
-	return code, nil
 }

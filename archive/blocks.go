@@ -7,14 +7,14 @@ import (
 )
 
 // ReceiptsReader reads the receipts of many blocks, in ascending order. It costs
-// less than as many calls of [Archive.Receipts]: nothing is copied, and blocks
+// less than as many calls of [History.Receipts]: nothing is copied, and blocks
 // that are close together are stepped through. It belongs to one goroutine and
 // must be closed.
 type ReceiptsReader struct{ rows rows.Ascending }
 
 // ReadReceipts returns a reader of the receipts of blocks up to last.
-func (a *Archive) ReadReceipts(ctx context.Context, last uint64) *ReceiptsReader {
-	return &ReceiptsReader{rows.ReadAscending(ctx, a.store, receipts, last)}
+func (h *History) ReadReceipts(ctx context.Context, last uint64) *ReceiptsReader {
+	return &ReceiptsReader{rows.ReadAscending(ctx, h.rows, receipts, last)}
 }
 
 // Receipts returns the receipts of a block, which is above every one that the
@@ -34,8 +34,8 @@ func (r *ReceiptsReader) Close() error { return r.rows.Close() }
 type BodyReader struct{ rows rows.Ascending }
 
 // ReadBodies returns a reader of the bodies of blocks up to last.
-func (a *Archive) ReadBodies(ctx context.Context, last uint64) *BodyReader {
-	return &BodyReader{rows.ReadAscending(ctx, a.store, bodies, last)}
+func (h *History) ReadBodies(ctx context.Context, last uint64) *BodyReader {
+	return &BodyReader{rows.ReadAscending(ctx, h.rows, bodies, last)}
 }
 
 // Body returns the body of a block, which is above every one that the reader was

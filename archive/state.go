@@ -14,22 +14,22 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// State is the state as of a settled block. It implements [evm.State] and costs
+// State is the state as of a block. It implements [evm.State] and costs
 // nothing to make.
 type State struct {
-	archive *Archive
+	history *History
 	number  uint64
 }
 
 var _ evm.State = State{}
 
-// StateAt is the state after block number, which must be settled.
-func (a *Archive) StateAt(number uint64) State { return State{a, number} }
+// StateAt is the state after block number, which must be there.
+func (h *History) StateAt(number uint64) State { return State{h, number} }
 
 // newest appends the newest value of a row at or below the state's block;
 // nothing, and false, when there is none.
 func (s State) newest(ctx context.Context, table *kv.Table, partition, dst []byte) ([]byte, bool, error) {
-	value, _, err := s.archive.store.Newest(ctx, table, partition, s.number, dst)
+	value, _, err := s.history.rows.Newest(ctx, table, partition, s.number, dst)
 	if errors.Is(err, kv.ErrNotFound) {
 		return dst, false, nil
 	}
@@ -72,7 +72,7 @@ func (s State) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
 	if hash == types.EmptyCodeHash {
 		return nil, nil
 	}
-	code, err := s.archive.code(ctx, hash)
+	code, err := s.history.code(ctx, hash)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, fmt.Errorf("%w: code %x", evm.ErrMissing, hash)
 	}

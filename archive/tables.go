@@ -14,7 +14,7 @@ var (
 	bodies      = &kv.Table{ID: 0x11, Name: "bodies", Kind: kv.List}
 	receipts    = &kv.Table{ID: 0x12, Name: "receipts", Kind: kv.List}
 	blockHashes = &kv.Table{ID: 0x13, Name: "block_hashes", Kind: kv.List}
-	txHashes    = &kv.Table{ID: 0x14, Name: "transaction_hashes", Kind: kv.List}
+	txHashes    = &kv.Table{ID: 0x14, Name: "transaction_hashes", Kind: kv.List, IndexBits: rows.IndexBits}
 	accounts    = &kv.Table{ID: 0x20, Name: "accounts", Kind: kv.Versions}
 	slots       = &kv.Table{ID: 0x21, Name: "slots", Kind: kv.Versions}
 	codes       = &kv.Table{ID: 0x22, Name: "codes", Kind: kv.List}

@@ -119,10 +119,15 @@ type Cursor interface {
 	Close() error
 }
 
+// Putter takes rows. It copies what it is given.
+type Putter interface {
+	Put(t *Table, partition []byte, sort uint64, value []byte)
+}
+
 // Batch collects rows and pointers for one Write. It belongs to one goroutine
 // and copies what it is given.
 type Batch interface {
-	Put(t *Table, partition []byte, sort uint64, value []byte)
+	Putter
 	SetPointer(name string, value []byte)
 	// Rows is the number of rows and pointers in the batch, Bytes their
 	// approximate size.

@@ -54,13 +54,10 @@ func (b *Block) Ref() chain.Ref { return b.ref }
 // Parent is the hash of the block before.
 func (b *Block) Parent() common.Hash { return b.parent }
 
-// Rows calls yield with every row of the block until it returns false. What it is
-// given belongs to the block.
-func (b *Block) Rows(yield func(t *kv.Table, partition []byte, sort uint64, value []byte) bool) {
+// PutRows puts every row of the block.
+func (b *Block) PutRows(to kv.Putter) {
 	for _, row := range b.layer.rows {
-		if !yield(b.tables[row.key[0]], row.key[1:], row.sort, row.value) {
-			return
-		}
+		to.Put(b.tables[row.key[0]], row.key[1:], row.sort, row.value)
 	}
 }
 

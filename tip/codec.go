@@ -16,7 +16,7 @@ import (
 
 // unsettled holds the blocks of the tip, each in a partition of its own, cut into
 // parts. docs/format.md draws it.
-var unsettled = &kv.Table{ID: 0x50, Name: "unsettled_blocks", Kind: kv.List, Transient: true}
+var unsettled = &kv.Table{ID: 0x60, Name: "unsettled_blocks", Kind: kv.List, Transient: true}
 
 // Tables lists the tables of a tip, for maintenance.
 func Tables() []*kv.Table { return []*kv.Table{unsettled} }

@@ -179,9 +179,7 @@ func (w *world) settle(killed bool) {
 	last := w.settled.ref
 	for _, block := range w.tip.Unsettled(number) {
 		last = block.Ref()
-		for table, row := range rowsOf(block) {
-			batch.Put(table, []byte(row.partition), row.sort, []byte(row.value))
-		}
+		block.PutRows(batch)
 	}
 	if err := w.store.Write(context.Background(), batch); err != nil {
 		w.t.Fatal(err)
@@ -198,14 +196,6 @@ func (w *world) settle(killed bool) {
 	}
 	if err := w.tip.Settled(context.Background(), last); err != nil {
 		w.t.Fatal(err)
-	}
-}
-
-func rowsOf(b *tip.Block) func(func(*kv.Table, modelRow) bool) {
-	return func(yield func(*kv.Table, modelRow) bool) {
-		b.Rows(func(t *kv.Table, partition []byte, sort uint64, value []byte) bool {
-			return yield(t, modelRow{t, string(partition), sort, string(value)})
-		})
 	}
 }
 

@@ -218,9 +218,7 @@ func TestReadersNeverWait(t *testing.T) {
 		var settled chain.Ref
 		for _, block := range of.Unsettled(n - 5) {
 			settled = block.Ref()
-			for table, row := range rowsOf(block) {
-				batch.Put(table, []byte(row.partition), row.sort, []byte(row.value))
-			}
+			block.PutRows(batch)
 		}
 		if err := store.Write(ctx, batch); err != nil {
 			t.Fatal(err)

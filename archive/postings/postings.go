@@ -62,7 +62,7 @@ func (b *Block) Add(term Term, position uint64) {
 }
 
 // Put puts the rows of the block with a number.
-func (b *Block) Put(to rows.Putter, table *kv.Table, number uint64) {
+func (b *Block) Put(to kv.Putter, table *kv.Table, number uint64) {
 	for term, row := range b.rows {
 		to.Put(table, term[:], number, row.value)
 	}

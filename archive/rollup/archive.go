@@ -182,7 +182,7 @@ func (a *Archive) Append(ctx context.Context, blocks ...*rollup.Block) error {
 func (a *Archive) Sync(ctx context.Context) error { return a.store.Sync(ctx) }
 
 // PutBlock puts the rows of a block.
-func PutBlock(to rows.Putter, block *rollup.Block) error {
+func PutBlock(to kv.Putter, block *rollup.Block) error {
 	if n := len(block.Transactions); n > rows.MostTransactions {
 		return fmt.Errorf("archive: block %d has %d transactions, the format holds %d", block.Number, n, rows.MostTransactions)
 	}

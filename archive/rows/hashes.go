@@ -13,14 +13,14 @@ type Place struct {
 }
 
 // PutBlockHash puts the row by which a block is found by its hash, which has 32 bytes.
-func PutBlockHash(to Putter, table *kv.Table, hash []byte, number uint64) {
+func PutBlockHash(to kv.Putter, table *kv.Table, hash []byte, number uint64) {
 	to.Put(table, hash[:hashPrefixBytes], number, nil)
 }
 
 // PutTransactionHash puts the row by which a transaction is found by its hash.
 // The index is at most MostTransactions.
-func PutTransactionHash(to Putter, table *kv.Table, hash []byte, place Place) {
-	to.Put(table, hash[:hashPrefixBytes], place.Number<<indexBits|uint64(place.Index), nil)
+func PutTransactionHash(to kv.Putter, table *kv.Table, hash []byte, place Place) {
+	to.Put(table, hash[:hashPrefixBytes], place.Number<<IndexBits|uint64(place.Index), nil)
 }
 
 // FindBlock calls found with the number of every block that may have this hash,
@@ -40,6 +40,6 @@ func FindBlock(ctx context.Context, store kv.Reader, table *kv.Table, hash []byt
 // FindTransaction is to transactions what [FindBlock] is to blocks.
 func FindTransaction(ctx context.Context, store kv.Reader, table *kv.Table, hash []byte, found func(Place) (bool, error)) error {
 	return FindBlock(ctx, store, table, hash, func(sort uint64) (bool, error) {
-		return found(Place{Number: sort >> indexBits, Index: int(sort & (1<<indexBits - 1))})
+		return found(Place{Number: sort >> IndexBits, Index: int(sort & (1<<IndexBits - 1))})
 	})
 }

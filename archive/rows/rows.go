@@ -32,12 +32,12 @@ const (
 	// hashPrefixBytes of a hash are enough to find it again: what is found is
 	// compared with the whole hash.
 	hashPrefixBytes = 6
-	// indexBits of a transaction's sort key are its position in the block.
-	indexBits = 20
+	// IndexBits of a transaction's sort key are its position in the block.
+	IndexBits = 20
 )
 
 // MostTransactions is how many a block may have: as many as a sort key can tell apart.
-const MostTransactions = 1<<indexBits - 1
+const MostTransactions = 1<<IndexBits - 1
 
 // Chunk is the partition of a block's row in a table that has one row a block.
 func Chunk(number uint64) [8]byte {
@@ -57,7 +57,3 @@ func OfBlock(ctx context.Context, store kv.Reader, table *kv.Table, number uint6
 	return row, err
 }
 
-// Putter takes rows: a [kv.Batch], or what holds the rows of blocks that are not settled.
-type Putter interface {
-	Put(t *kv.Table, partition []byte, sort uint64, value []byte)
-}

@@ -1,0 +1,138 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"ashlar/archive/postings"
+	"ashlar/archive/rows"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/lru"
+)
+
+const (
+	cachedHeaders   = 4096     // decoded headers, about 1 KiB each
+	cachedUnsettled = 256      // of a branch
+	cachedCodeBytes = 32 << 20 // contract code
+)
+
+// History reads blocks and state: those of an [Archive], or of a branch of
+// unsettled blocks over it. Its methods may be called from many goroutines at once.
+type History struct {
+	rows    kv.Reader
+	settled uint64 // the last block whose header is in headers rather than unsettled
+	headers *lru.Cache[uint64, *Header]
+	// unsettled are headers of the branch, which others know nothing of.
+	unsettled *lru.Cache[uint64, *Header]
+	codes     *lru.SizeConstrainedCache[common.Hash, []byte]
+}
+
+// newHistory reads what is settled.
+func newHistory(rows kv.Reader) History {
+	return History{
+		rows:    rows,
+		settled: math.MaxUint64,
+		headers: lru.NewCache[uint64, *Header](cachedHeaders),
+		codes:   lru.NewSizeConstrainedCache[common.Hash, []byte](cachedCodeBytes),
+	}
+}
+
+// Over is the history that rows hold: those of the archive's blocks up to settled,
+// and above them those of a branch of unsettled blocks, as [Encode] makes them.
+func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
+	return &History{
+		rows: rows, settled: settled,
+		headers: a.headers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: a.codes,
+	}
+}
+
+// Header returns the header of a block, or ErrNotFound. The caller must not change it.
+func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
+	known := h.headers
+	if number > h.settled {
+		known = h.unsettled
+	}
+	if header, ok := known.Get(number); ok {
+		return header, nil
+	}
+	row, err := rows.OfBlock(ctx, h.rows, headers, number, nil)
+	if err != nil {
+		return nil, err
+	}
+	header, err := decodeHeader(row)
+	if err != nil {
+		return nil, err
+	}
+	known.Add(number, header)
+	return header, nil
+}
+
+// Body returns the body of a block, or ErrNotFound. The body refers to buffer,
+// which the row is appended to.
+func (h *History) Body(ctx context.Context, number uint64, buffer []byte) (*Body, error) {
+	row, err := rows.OfBlock(ctx, h.rows, bodies, number, buffer)
+	if err != nil {
+		return nil, err
+	}
+	return decodeBody(row[len(buffer):])
+}
+
+// Receipts returns the receipts of a block, or ErrNotFound. They refer to
+// buffer, which the row is appended to.
+func (h *History) Receipts(ctx context.Context, number uint64, buffer []byte) (*Receipts, error) {
+	row, err := rows.OfBlock(ctx, h.rows, receipts, number, buffer)
+	if err != nil {
+		return nil, err
+	}
+	return decodeReceipts(row[len(buffer):])
+}
+
+// FindBlock returns the number of the block with a hash, or ErrNotFound.
+func (h *History) FindBlock(ctx context.Context, hash common.Hash) (uint64, error) {
+	number, known := uint64(0), false
+	err := rows.FindBlock(ctx, h.rows, blockHashes, hash[:], func(candidate uint64) (bool, error) {
+		header, err := h.Header(ctx, candidate)
+		if err != nil {
+			return false, err
+		}
+		number, known = candidate, header.Hash == hash
+		return known, nil
+	})
+	if err == nil && !known {
+		err = fmt.Errorf("%w: block %x", ErrNotFound, hash)
+	}
+	return number, err
+}
+
+// A Place is where a transaction is.
+type Place = rows.Place
+
+// FindTransaction calls found with every place where a transaction with this
+// hash may be, until found says that it was there. There is rarely more than one,
+// and none for nearly every hash that no transaction has.
+func (h *History) FindTransaction(ctx context.Context, hash common.Hash, found func(Place) (bool, error)) error {
+	return rows.FindTransaction(ctx, h.rows, txHashes, hash[:], found)
+}
+
+// Postings is where a term of a log occurs, in blocks from one to another.
+func (h *History) Postings(ctx context.Context, term postings.Term, from, to uint64) postings.Postings {
+	return postings.Postings{Cursor: h.rows.Scan(ctx, logPostings, term[:], from, to)}
+}
+
+// code returns the contract code with a hash.
+func (h *History) code(ctx context.Context, hash common.Hash) ([]byte, error) {
+	if code, ok := h.codes.Get(hash); ok {
+		return code, nil
+	}
+	code, err := h.rows.Get(ctx, codes, hash[:], 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	code = slices.Clip(code)
+	h.codes.Add(hash, code)
+	return code, nil
+}
