@@ -20,6 +20,8 @@ var (
 	ErrNoKey = errors.New("no such key")
 	// ErrAmbiguous is in the error of Revoke when several live keys have the given name.
 	ErrAmbiguous = errors.New("more than one live key has this name")
+	// ErrFormat says that a store was written by another version, or holds no keys.
+	ErrFormat = errors.New("account: unknown format")
 )
 
 // Keyring is the API keys of a store. All of them are in memory too, where Check
@@ -32,8 +34,28 @@ type Keyring struct {
 	write sync.Mutex                   // held by whoever replaces keys
 }
 
+// Accept looks at a store without changing it, and returns ErrFormat where that
+// holds something else than Open reads.
+func Accept(ctx context.Context, store kv.Reader) error {
+	found, err := store.Pointer(ctx, pointerFormat)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err == nil && string(found) != format {
+		err = fmt.Errorf("%w: it is %q, this version reads %q", ErrFormat, found, format)
+	}
+	return err
+}
+
 // Open reads the keys in store, which must stay open as long as the Keyring is used.
 func Open(ctx context.Context, store kv.Store) (*Keyring, error) {
+	if err := Accept(ctx, store); err != nil {
+		return nil, err
+	}
+	err := store.CompareAndSet(ctx, pointerFormat, nil, []byte(format))
+	if err != nil && !errors.Is(err, kv.ErrConflict) { // it is there
+		return nil, fmt.Errorf("account: set the format: %w", err)
+	}
 	keys := make(map[hash]Key)
 	newest := make(map[hash]uint64)
 	for row, err := range store.Walk(ctx, keyRevisions) {

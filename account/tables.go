@@ -19,6 +19,13 @@ import (
 //	           name     the rest, UTF-8
 var keyRevisions = &kv.Table{ID: 0x40, Name: "key_revisions", Kind: kv.Versions}
 
+// format is the version of docs/format.md that this package reads and writes. The
+// pointer of that name holds it.
+const (
+	format        = "ashlar-accounts-1"
+	pointerFormat = "format"
+)
+
 // Tables lists the tables of accounts, for maintenance.
 func Tables() []*kv.Table { return []*kv.Table{keyRevisions} }
 

@@ -16,7 +16,10 @@ import (
 	"ashlar/account"
 	"ashlar/account/control"
 	"ashlar/archive"
+	"ashlar/kv"
 	"ashlar/kv/pebble"
+
+	"github.com/ethereum/go-ethereum/core"
 )
 
 // A data directory holds one store for the keys and one for each network:
@@ -46,8 +49,36 @@ func checkNetworkName(name string) error {
 	return nil
 }
 
+// check refuses a directory that holds other things than a service's, before
+// anything is put there. One that is empty, or does not exist yet, may become ours.
+func (d dataDir) check() error {
+	entries, err := os.ReadDir(string(d))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	var foreign string
+	for _, entry := range entries {
+		switch name := entry.Name(); {
+		case name == filepath.Base(d.accounts()), name == filepath.Base(d.networks()):
+			return nil
+		case name[0] != '.' && name != "lost+found": // which a disk of its own has
+			foreign = name
+		}
+	}
+	if foreign != "" {
+		return fmt.Errorf("%s is no data directory: %q is in it, and neither accounts nor networks; expected one that ashlar made, or an empty one", d, foreign)
+	}
+	return nil
+}
+
 // networkNames lists the networks that the directory holds.
 func (d dataDir) networkNames() ([]string, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(d.networks())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -96,9 +127,15 @@ func (d dataDir) openKeys(ctx context.Context) (control.Keys, io.Closer, error) 
 }
 
 func (d dataDir) openKeyring(ctx context.Context) (*account.Keyring, *pebble.Store, error) {
-	store, err := pebble.Open(pebble.Options{Path: d.accounts(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20, Logger: slog.Default()})
-	if err != nil {
+	if err := d.check(); err != nil {
 		return nil, nil, err
+	}
+	store, err := pebble.Open(pebble.Options{
+		Path: d.accounts(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20, Logger: slog.Default(),
+		Accept: func(r kv.Reader) error { return account.Accept(ctx, r) },
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("API keys: %w", err)
 	}
 	keys, err := account.Open(ctx, store)
 	if err != nil {
@@ -109,7 +146,31 @@ func (d dataDir) openKeyring(ctx context.Context) (*account.Keyring, *pebble.Sto
 
 func isLocked(err error) bool { return errors.Is(err, pebble.ErrLocked) }
 
-// openNetwork opens the history of a network that is there.
+// errNoBlocks says that a network is there but not even its genesis: the import
+// that made it was stopped at its very beginning.
+var errNoBlocks = errors.New("it holds no blocks yet; import them again, with the genesis")
+
+// createNetwork opens the history of a network, or makes it. What is there of
+// another chain is refused and stays as it is.
+func (d dataDir) createNetwork(ctx context.Context, name string, options pebble.Options, first *core.Genesis) (*archive.Archive, *pebble.Store, error) {
+	if err := os.MkdirAll(d.networks(), 0o755); err != nil {
+		return nil, nil, fmt.Errorf("data directory: %w", err)
+	}
+	options.Path, options.Logger = d.network(name), slog.Default()
+	options.Accept = func(r kv.Reader) error { return archive.Accept(ctx, r, first) }
+	store, err := pebble.Open(options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("network %s: %w", name, err)
+	}
+	a, err := archive.Create(ctx, store, first)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
+	}
+	return a, store, nil
+}
+
+// openNetwork opens the history of a network that is there, or returns
+// errNoBlocks where there is nothing of it yet.
 func (d dataDir) openNetwork(ctx context.Context, name string, options pebble.Options) (*archive.Archive, *pebble.Store, error) {
 	if err := checkNetworkName(name); err != nil {
 		return nil, nil, err
@@ -118,11 +179,19 @@ func (d dataDir) openNetwork(ctx context.Context, name string, options pebble.Op
 		return nil, nil, fmt.Errorf("network %s: %s does not hold it; import it first", name, d)
 	}
 	options.Path, options.Logger = d.network(name), slog.Default()
+	options.Accept = func(r kv.Reader) error { return archive.Accept(ctx, r, nil) }
 	store, err := pebble.Open(options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("network %s: %w", name, err)
 	}
 	a, err := archive.Open(ctx, store)
+	if errors.Is(err, kv.ErrNotFound) {
+		err = errNoBlocks
+	} else if err == nil {
+		if _, ok := a.Settled(); !ok {
+			err = errNoBlocks
+		}
+	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
 	}

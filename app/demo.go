@@ -12,7 +12,6 @@ import (
 	"text/template"
 	"time"
 
-	"ashlar/archive"
 	"ashlar/execute"
 	"ashlar/ingest"
 	"ashlar/kv/pebble"
@@ -76,16 +75,12 @@ func (d Demo) create(ctx context.Context, shown *demo.Network) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(data.networks(), 0o755); err != nil {
+	if err := data.check(); err != nil {
 		return err
 	}
-	store, err := pebble.Open(pebble.Options{Path: data.network(demoNetwork), Logger: slog.Default()})
+	a, store, err := data.createNetwork(ctx, demoNetwork, pebble.Options{}, first)
 	if err != nil {
 		return err
-	}
-	a, err := archive.Create(ctx, store, first)
-	if err != nil {
-		return errors.Join(err, store.Close())
 	}
 	n, err := newImport(ctx, a, store, first)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -59,13 +60,31 @@ func (i Import) Run(ctx context.Context, out *os.File) error {
 		return err
 	}
 	done, took, err := i.bringIn(ctx, n, out)
+	if closeErr := n.store.Close(); !errors.Is(err, pebble.ErrFailed) { // else it says the same again
+		err = errors.Join(err, closeErr)
+	}
+	if err != nil {
+		slog.Info("import stopped", "network", i.Network, "kept", done.Kept, "took", took)
+		return explain(err, done.Kept)
+	}
 	head, _ := n.archive.Settled()
-	err = errors.Join(err, n.store.Close())
-	disk, diskErr := dataDir(i.Data).networkBytes(i.Network)
-	// Said after a failure too: these blocks stay.
+	disk, err := dataDir(i.Data).networkBytes(i.Network)
 	slog.Info("imported", "network", i.Network, "blocks", done.Blocks, "transactions", done.Transactions,
 		"skipped", done.Skipped, "head", head.Number, "hash", head.Hash, "took", took, "disk", readableBytes(disk))
-	return errors.Join(err, diskErr)
+	return err
+}
+
+// explain adds what is kept, and what to do, to the error of a store that its disk has failed.
+func explain(err error, kept uint64) error {
+	var file *fs.PathError
+	switch {
+	case errors.Is(err, pebble.ErrFull) && errors.As(err, &file):
+		return fmt.Errorf("%w: %s cannot be written (%w). Blocks up to %d are kept. Make room and run the same command again: it goes on from there",
+			pebble.ErrFull, file.Path, file.Err, kept)
+	case errors.Is(err, pebble.ErrFailed):
+		return fmt.Errorf("%w. Blocks up to %d are kept. When the disk is well, run the same command again: it goes on from there", err, kept)
+	}
+	return err
 }
 
 // bringIn imports the files one after the other and returns what that took, compacting aside.
@@ -75,6 +94,7 @@ func (i Import) bringIn(ctx context.Context, n *importNetwork, out *os.File) (do
 		if err = importFile(ctx, n.importer, bar, path); err != nil {
 			break
 		}
+		bar.done(path)
 	}
 	bar.end()
 	done = n.importer.Progress()
@@ -95,10 +115,13 @@ type importNetwork struct {
 // open opens the network, or makes it from its genesis.
 func (i Import) open(ctx context.Context) (*importNetwork, error) {
 	data := dataDir(i.Data)
+	if err := data.check(); err != nil {
+		return nil, err
+	}
 	if i.Genesis == "" && data.isEmpty(i.Network) {
 		return nil, fmt.Errorf("network %s: it is new, so its genesis must be given", i.Network)
 	}
-	options := pebble.Options{Path: data.network(i.Network), BulkLoad: true, CacheBytes: importCache, Logger: slog.Default()}
+	options := pebble.Options{BulkLoad: true, CacheBytes: importCache}
 	if i.Genesis == "" {
 		a, store, err := data.openNetwork(ctx, i.Network, options)
 		if err != nil {
@@ -110,16 +133,9 @@ func (i Import) open(ctx context.Context) (*importNetwork, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(data.networks(), 0o755); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	store, err := pebble.Open(options)
+	a, store, err := data.createNetwork(ctx, i.Network, options, first)
 	if err != nil {
-		return nil, fmt.Errorf("network %s: %w", i.Network, err)
-	}
-	a, err := archive.Create(ctx, store, first)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("network %s: %w", i.Network, err), store.Close())
+		return nil, err
 	}
 	return newImport(ctx, a, store, first)
 }

@@ -19,6 +19,7 @@ const (
 	barEvery  = 200 * time.Millisecond // on a terminal
 	lineEvery = 10 * time.Second       // elsewhere
 	barWidth  = 24
+	clearLine = "\r\x1b[K"
 )
 
 // progress shows how far an import is: a bar on a terminal, a line now and then elsewhere.
@@ -55,6 +56,16 @@ func (p *progress) begin(path string, read func() (read, total int64)) {
 	p.file, p.read, p.from = filepath.Base(path), read, time.Now()
 }
 
+// done says that a file has been imported, and what is kept now whatever happens.
+func (p *progress) done(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.terminal {
+		fmt.Fprint(p.out, clearLine)
+	}
+	slog.Info("file imported", "file", filepath.Base(path), "kept", p.importer.Progress().Kept)
+}
+
 // end shows nothing more.
 func (p *progress) end() {
 	p.stop()
@@ -78,7 +89,7 @@ func (p *progress) run(ctx context.Context) {
 			p.show()
 		case <-ctx.Done():
 			if p.terminal {
-				fmt.Fprint(p.out, "\r\x1b[K")
+				fmt.Fprint(p.out, clearLine)
 			}
 			return
 		}
@@ -109,7 +120,7 @@ func (p *progress) show() {
 		return
 	}
 	full := int(share * barWidth)
-	fmt.Fprintf(p.out, "\r\x1b[K%s [%s%s] %3.0f%%  block %d  %.0f tx/s  %.0f Mgas/s  %s left", p.file,
+	fmt.Fprintf(p.out, clearLine+"%s [%s%s] %3.0f%%  block %d  %.0f tx/s  %.0f Mgas/s  %s left", p.file,
 		strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), 100*share, done.Head, transactions, gas, left)
 }
 

@@ -73,10 +73,17 @@ func (s *service) open(ctx context.Context) error {
 	s.keys, s.stores = keys, append(s.stores, store)
 	for _, name := range names {
 		n, err := openServed(ctx, data, name, int64(s.config.Cache)/int64(len(names)))
+		if _, wanted := s.config.Networks[name]; errors.Is(err, errNoBlocks) && !wanted {
+			slog.Warn("network left out", "network", name, "because", errNoBlocks)
+			continue
+		}
 		if err != nil {
 			return err
 		}
 		s.networks, s.stores = append(s.networks, n), append(s.stores, n.store)
+	}
+	if len(s.networks) == 0 {
+		return nothingToServe(data)
 	}
 	return s.listen(ctx)
 }
@@ -93,9 +100,13 @@ func (c Config) served(data dataDir) ([]string, error) {
 	}
 	names, err := data.networkNames()
 	if err == nil && len(names) == 0 {
-		err = fmt.Errorf("%s holds no network: bring one in with `ashlar import`, or try `ashlar demo`", data)
+		err = nothingToServe(data)
 	}
 	return names, err
+}
+
+func nothingToServe(data dataDir) error {
+	return fmt.Errorf("%s holds no network: bring one in with `ashlar import`, or try `ashlar demo`", data)
 }
 
 func openServed(ctx context.Context, data dataDir, name string, cacheBytes int64) (*network, error) {
@@ -229,6 +240,10 @@ func ReadStatus(ctx context.Context, dir string) (Status, error) {
 	}
 	for _, name := range names {
 		a, store, err := data.openNetwork(ctx, name, pebble.Options{})
+		if errors.Is(err, errNoBlocks) {
+			slog.Warn("network left out", "network", name, "because", errNoBlocks)
+			continue
+		}
 		if err != nil {
 			return all, err
 		}

@@ -63,7 +63,10 @@ type settled struct {
 func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archive, error) {
 	_, err := rows.Format(ctx, store)
 	if err == nil {
-		return openFor(ctx, store, genesis)
+		if err := Accept(ctx, store, genesis); err != nil {
+			return nil, err
+		}
+		return Open(ctx, store)
 	}
 	if !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
@@ -86,24 +89,34 @@ func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archiv
 	return Open(ctx, store)
 }
 
-// openFor opens an archive and checks that it is of the expected chain. The
-// configuration may differ in forks to come.
-func openFor(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archive, error) {
-	a, err := Open(ctx, store)
-	if err != nil {
-		return nil, err
+// Accept looks at a store without changing it: it returns ErrFormat where that
+// holds something else than Open reads and, if a genesis is given, ErrOtherChain
+// where it holds another chain. The configuration may differ in forks to come. A
+// store that holds nothing yet is accepted.
+func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
+	err := rows.CheckFormat(ctx, store, format)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
 	}
-	first, err := a.Header(ctx, 0)
-	if errors.Is(err, ErrNotFound) {
-		return a, nil
+	if err != nil || genesis == nil {
+		return err
+	}
+	partition := rows.Chunk(0)
+	row, err := store.Get(ctx, headers, partition[:], 0, nil)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
+	}
+	first, err := decodeHeader(row)
+	if err != nil {
+		return err
 	}
 	if want := genesis.ToBlock().Hash(); first.Hash != want {
-		return nil, fmt.Errorf("%w: its genesis is %#x, expected %#x", ErrOtherChain, first.Hash, want)
+		return fmt.Errorf("%w: its genesis is %#x, expected %#x", ErrOtherChain, first.Hash, want)
 	}
-	return a, nil
+	return nil
 }
 
 // Open opens the archive that a store holds, or returns kv.ErrNotFound where

@@ -12,10 +12,18 @@ import (
 
 var (
 	// ErrFailed is in the error of every write to a store that its disk has failed.
-	ErrFailed = errors.New("the store takes no writes until it is opened again")
-	// ErrFull is in it too where the cause is that the disk is full.
+	ErrFailed = errors.New("the store takes no writes until its process is started again")
+	// ErrFull is in the error of Open and of every write where the disk is full.
 	ErrFull = errors.New("the disk is full")
 )
+
+// nameFull adds ErrFull to an error that means it, a used up quota included.
+func nameFull(err error) error {
+	if (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, ErrFull) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
+}
 
 // guard turns all that can go wrong in the background into one thing: the store
 // has failed. Everyone who waits is woken, and from then on every write returns
@@ -48,12 +56,10 @@ func (g *guard) err() error {
 
 func (g *guard) fail(cause error) {
 	g.once.Do(func() {
-		if errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT) {
-			cause = fmt.Errorf("%w: %w", ErrFull, cause)
-		}
+		cause = nameFull(cause)
 		g.cause = fmt.Errorf("%w (%w)", cause, ErrFailed)
 		close(g.failed)
-		g.log.Error("store failed", "err", cause)
+		g.log.Error("store failed; reads go on, writes are refused until the process is started again", "err", cause)
 	})
 }
 

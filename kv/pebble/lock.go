@@ -109,7 +109,7 @@ type directoryLock struct {
 
 func lockDirectory(fsys vfs.FS, dir string) (*directoryLock, error) {
 	if err := fsys.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+		return nil, fmt.Errorf("kv/pebble: open %s: %w", dir, nameFull(err))
 	}
 	path := fsys.PathJoin(dir, ownerFile)
 	lock, err := lsm.LockDirectory(dir, fsys)

@@ -105,7 +105,7 @@ func Open(o Options) (*Store, error) {
 	}
 	s, err := openLocked(o, lock)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, err), lock.release())
+		return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, nameFull(err)), lock.release())
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop

@@ -1,0 +1,173 @@
+package crashes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"ashlar/internal/node"
+)
+
+// smallDisk names the directory on which TestOnSmallDisk mounts its disk, and the
+// chain that it imports there; set by TestFullDisk.
+const smallDisk = "ASHLAR_CRASHES_SMALL_DISK"
+
+// noMount is what TestOnSmallDisk says where the machine does not let it.
+const noMount = "cannot mount a disk"
+
+// TestFullDisk runs TestOnSmallDisk where it may mount a disk of its own: in
+// namespaces of the kernel that end with it.
+func TestFullDisk(t *testing.T) {
+	export := generateExport(t)
+	inside := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOnSmallDisk$", "-test.v")
+	inside.Env = append(os.Environ(), smallDisk+"="+strings.Join(append([]string{t.TempDir(), build(t), export.genesis}, export.files...), string(os.PathListSeparator)))
+	inside.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := inside.CombinedOutput()
+	switch {
+	case errors.Is(err, fs.ErrPermission) || strings.Contains(string(out), noMount):
+		t.Skipf("this machine lets no test mount a disk: %v\n%s", err, out)
+	case err != nil:
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// TestOnSmallDisk imports onto a disk that is too small, goes on when it has
+// become larger, and fills the disk of a server.
+func TestOnSmallDisk(t *testing.T) {
+	given := strings.Split(os.Getenv(smallDisk), string(os.PathListSeparator))
+	if len(given) < 4 {
+		t.Skip("runs only as a process of TestFullDisk")
+	}
+	disk, bin, export := given[0], given[1], export{given[2], given[3:]}
+	roomy := newNetwork(t, bin)
+	roomy.mustImport(t, export)
+	want := roomy.contents(t)
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%d", bytesBelow(t, roomy.Data)/2)); err != nil {
+		t.Fatalf("%s: %v", noMount, err)
+	}
+	n := network{node.Ashlar{Bin: bin, Data: filepath.Join(disk, "data"), Network: "test"}}
+
+	p, err := n.Import(t.Context(), export.genesis, export.files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := p.ExitCode(); code != 1 {
+		t.Errorf("exit code %d of an import onto a full disk, expected 1", code)
+	}
+	stopped := p.Output()
+	t.Logf("the import says:\n%s", stopped)
+	expectWords(t, stopped, "the disk is full", n.Data, "no space left", "Blocks up to", "are kept", "run the same command again")
+
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=256m"); err != nil {
+		t.Fatal(err)
+	}
+	n.checkKept(t, stopped)
+	n.mustImport(t, export)
+	if err := want.differ(n.contents(t)); err != nil {
+		t.Error(err)
+	}
+	serveOnFullDisk(t, n, disk)
+}
+
+// serveOnFullDisk fills the disk below a server: it goes on answering, refuses
+// to make keys, and says why.
+func serveOnFullDisk(t *testing.T, n network, disk string) {
+	t.Helper()
+	p, client, err := n.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	filler := filepath.Join(disk, "filler")
+	if err := fill(filler); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	for attempt := 0; ; attempt++ { // what the log has reserved already is still there
+		if _, err = n.CreateKey(t.Context()); err != nil {
+			break
+		}
+		if attempt == 100 {
+			t.Fatal("100 keys on a full disk")
+		}
+	}
+	t.Logf("a new key: %v", err)
+	expectWords(t, err.Error(), "the disk is full", n.Data, "no space left", "until its process is started again")
+	checkHead(t, client)
+	if err := p.Stop(); err == nil {
+		t.Error("a server with a failed store ended with exit code 0")
+	}
+	expectWords(t, p.Output(), "store failed; reads go on", "the disk is full", n.Data)
+
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	p, again, err := n.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkHead(t, again)
+	checkHead(t, node.NewClient(strings.Replace(again.URL, keyOf(again), keyOf(client), 1))) // the key of before
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func keyOf(c *node.Client) string { return c.URL[strings.LastIndexByte(c.URL, '/')+1:] }
+
+func checkHead(t *testing.T, c *node.Client) {
+	t.Helper()
+	var head string
+	if err := c.Call(context.Background(), &head, "eth_blockNumber"); err != nil || head != "0xf0" {
+		t.Errorf("the head is %s, %v; expected block 240", head, err)
+	}
+}
+
+func expectWords(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			t.Errorf("%q is not said in:\n%s", word, text)
+		}
+	}
+}
+
+// fill writes a file until the disk is full.
+func fill(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	for chunk := make([]byte, 4096); err == nil; {
+		_, err = f.Write(chunk)
+	}
+	return errors.Join(err, f.Close())
+}
+
+func bytesBelow(t *testing.T, dir string) (sum int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}

@@ -1,0 +1,214 @@
+package crashes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"ashlar/internal/node"
+	"ashlar/kv/pebble"
+
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+const (
+	kills      = 25 // of a usual run
+	wholeKills = 300
+	killSeed   = 4
+	fileBlocks = 15 // in each of the files that the chain is cut into
+)
+
+// TestKill kills imports, as processes, at random moments, and goes on with each
+// until it ends by itself before its moment comes. Then its store is compared with
+// that of an undisturbed import, and a fresh one is begun, until all kills have
+// landed.
+//
+// The chain comes in many files: at the end of each the import says what is kept.
+func TestKill(t *testing.T) {
+	export := generateExport(t)
+	bin := build(t)
+	undisturbed := newNetwork(t, bin)
+	whole := undisturbed.mustImport(t, export)
+	want := undisturbed.contents(t)
+
+	wanted := kills
+	if *wholeFlag {
+		wanted = wholeKills
+	}
+	if *killsFlag > 0 {
+		wanted = *killsFlag
+	}
+	random := rand.New(rand.NewPCG(killSeed, 0))
+	disturbed := newNetwork(t, bin)
+	var landed, midway, completed int
+	for landed < wanted {
+		p, err := disturbed.Import(t.Context(), export.genesis, export.files...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if killAfter(p, time.Duration(random.Int64N(int64(whole)))) {
+			landed++
+			if disturbed.checkKept(t, p.Output()) > 0 {
+				midway++
+			}
+			continue
+		}
+		if _, err := p.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if err := want.differ(disturbed.contents(t)); err != nil {
+			t.Errorf("after %d kills of seed %d: %v", landed, killSeed, err)
+		}
+		completed++
+		disturbed = newNetwork(t, bin)
+	}
+	if midway == 0 {
+		t.Errorf("none of %d kills left an import that could go on behind the genesis", landed)
+	}
+	disturbed.mustImport(t, export)
+	if err := want.differ(disturbed.contents(t)); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d kills, %d of them behind the genesis, of %d imports that then came to their end; %d rows compared after each of these",
+		landed, midway, completed+1, want.rows())
+}
+
+// killAfter kills the process after a while and says whether it was still running.
+func killAfter(p *node.Process, wait time.Duration) bool {
+	select {
+	case <-p.Done():
+		return false
+	case <-time.After(wait):
+		p.Kill()
+		return p.ExitCode() < 0 // ended by the signal, not just before it
+	}
+}
+
+// export is a chain in files.
+type export struct {
+	genesis string
+	files   []string
+}
+
+// generateExport makes a chain that is large enough for kills to land in the
+// middle of its import.
+func generateExport(t *testing.T) (e export) {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "go", "run", "ashlar/bench/chaingen",
+		"-blocks", "240", "-txs", "15", "-seed", "3", "-out", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("bench/chaingen: %v\n%s", err, out)
+	}
+	left, err := os.ReadFile(filepath.Join(dir, "chain.rlp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(left) > 0 {
+		rest := left
+		for n := 0; n < fileBlocks && len(rest) > 0; n++ {
+			if _, _, rest, err = rlp.Split(rest); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file := filepath.Join(dir, fmt.Sprintf("part-%02d.rlp", len(e.files)))
+		if err := os.WriteFile(file, left[:len(left)-len(rest)], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		e.files, left = append(e.files, file), rest
+	}
+	e.genesis = filepath.Join(dir, "genesis.json")
+	return e
+}
+
+// build compiles the service.
+func build(t *testing.T) string {
+	t.Helper()
+	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+// network is the service with one network in a data directory.
+type network struct{ node.Ashlar }
+
+func newNetwork(t *testing.T, bin string) network {
+	t.Helper()
+	return network{node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test"}}
+}
+
+func (n network) mustImport(t *testing.T, e export) time.Duration {
+	t.Helper()
+	p, err := n.Import(t.Context(), e.genesis, e.files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	usage, err := p.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return usage.Wall
+}
+
+// contents is what the network's store holds while no process has it open.
+func (n network) contents(t *testing.T) contents {
+	t.Helper()
+	store, err := pebble.Open(pebble.Options{Path: filepath.Join(n.Data, "networks", n.Network)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := contentsOf(t.Context(), store)
+	if err = errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+var keptSaid = regexp.MustCompile(`kept=(\d+)`)
+
+// checkKept returns the head of a network whose import has ended early, 0 where
+// there is none yet. It must not be below what the import has said to be kept.
+func (n network) checkKept(t *testing.T, output string) uint64 {
+	t.Helper()
+	head, err := n.head(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	for _, said := range keptSaid.FindAllStringSubmatch(output, -1) {
+		if kept, err := strconv.ParseUint(said[1], 10, 64); err != nil || kept > head {
+			t.Errorf("the head is %d, the import had said %s: %v", head, said[0], err)
+		}
+	}
+	return head
+}
+
+// head asks for the status, as anybody would after a crash.
+func (n network) head(ctx context.Context) (uint64, error) {
+	out, err := exec.CommandContext(ctx, n.Bin, "status", "--data", n.Data, "--json").Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
+		}
+		return 0, fmt.Errorf("ashlar status after a crash: %w", err)
+	}
+	var status struct{ Networks []struct{ Head uint64 } }
+	if err := json.Unmarshal(out, &status); err != nil {
+		return 0, fmt.Errorf("ashlar status printed %q: %w", out, err)
+	}
+	if len(status.Networks) == 0 {
+		return 0, nil
+	}
+	return status.Networks[0].Head, nil
+}
