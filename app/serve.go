@@ -118,7 +118,7 @@ func openServed(ctx context.Context, data dataDir, name string, cacheBytes int64
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
 	}
-	return &network{name: name, archive: a, store: store, executor: executor, chain: query.NewChain(a, executor)}, nil
+	return &network{name: name, archive: a, store: store, executor: executor, chain: query.NewChain(a, nil, executor)}, nil
 }
 
 func (s *service) listen(ctx context.Context) error {

@@ -41,6 +41,9 @@ func newHistory(rows kv.Reader) History {
 	}
 }
 
+// Rows are the rows of what is settled, for [Archive.Over].
+func (a *Archive) Rows() kv.Reader { return a.store }
+
 // Over is the history that rows hold: those of the archive's blocks up to settled,
 // and above them those of a branch of unsettled blocks, as [Encode] makes them.
 func (a *Archive) Over(rows kv.Reader, settled uint64) *History {

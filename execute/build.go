@@ -56,6 +56,9 @@ func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attribut
 	}
 	defer r.evm.Release()
 	body := &types.Body{Withdrawals: attributes.Withdrawals}
+	if body.Withdrawals == nil {
+		body.Withdrawals = types.Withdrawals{} // none, in a block of a time that has them
+	}
 	leftOut, err := r.include(body, transactions)
 	if err != nil {
 		return nil, nil, err

@@ -14,10 +14,10 @@ import (
 const recentBlocks = 300
 
 // ancestors are the blocks up to the last executed one: the recent ones at
-// hand, the others from the archive. It implements [execute.Ancestors] and
+// hand, the others from the history below it. It implements [execute.Ancestors] and
 // belongs to the goroutine that executes.
 type ancestors struct {
-	archive *archive.Archive
+	history *archive.History
 	recent  [recentBlocks]*types.Block // block n at n modulo recentBlocks
 }
 
@@ -29,7 +29,7 @@ func (a *ancestors) Header(ctx context.Context, hash common.Hash, number uint64)
 	if block := a.recent[number%recentBlocks]; block != nil && block.NumberU64() == number && block.Hash() == hash {
 		return block.Header(), nil
 	}
-	header, err := a.archive.Header(ctx, number)
+	header, err := a.history.Header(ctx, number)
 	if errors.Is(err, archive.ErrNotFound) {
 		return nil, nil
 	}
@@ -47,7 +47,7 @@ func (a *ancestors) Block(ctx context.Context, hash common.Hash, number uint64) 
 	if header == nil || err != nil {
 		return nil, err
 	}
-	body, err := a.archive.Body(ctx, number, nil)
+	body, err := a.history.Body(ctx, number, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (v *View) FeeHistory(ctx context.Context, blocks uint64, last BlockID, perc
 	if last.Tag == NoTag && last.Hash == nil && last.Number > v.head.Number {
 		return nil, fmt.Errorf("%w: requested %d, head %d", ErrBeyondHead, last.Number, v.head.Number)
 	}
-	newest, err := v.Resolve(ctx, last)
+	v, newest, err := v.Resolve(ctx, last)
 	if err != nil {
 		return nil, err
 	}

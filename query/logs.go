@@ -108,10 +108,10 @@ func (v *View) findLogs(ctx context.Context, filter *Filter, wanted *criteria, l
 	if terms := wanted.terms(); len(terms) > 0 {
 		from, err = postings.Intersect(v.scan(ctx), terms, filter.From, filter.To)
 	} else {
-		from = &allLogs{receipts: v.chain.archive.ReadReceipts(ctx, filter.To), to: filter.To}
+		from = &allLogs{receipts: v.history.ReadReceipts(ctx, filter.To), to: filter.To}
 	}
 	if err == nil && wanted.needsTopicCount() {
-		from = &enoughTopics{candidates: from, receipts: v.chain.archive.ReadReceipts(ctx, filter.To), wanted: wanted}
+		from = &enoughTopics{candidates: from, receipts: v.history.ReadReceipts(ctx, filter.To), wanted: wanted}
 	}
 	if err == nil {
 		found, err = count(from, filter, limit)
@@ -220,9 +220,9 @@ func (e *enoughTopics) Close() error {
 // found only because terms collide.
 func (v *View) loadLogs(ctx context.Context, wanted *criteria, found foundLogs, visit func(*Log) error) error {
 	last := found.blocks[len(found.blocks)-1].number
-	receipts := v.chain.archive.ReadReceipts(ctx, last)
+	receipts := v.history.ReadReceipts(ctx, last)
 	defer receipts.Close()
-	bodies := v.chain.archive.ReadBodies(ctx, last)
+	bodies := v.history.ReadBodies(ctx, last)
 	defer bodies.Close()
 	var log Log
 	var body *archive.Body // of log's block, nil until it is asked for

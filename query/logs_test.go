@@ -65,7 +65,7 @@ func newLogChain(t testing.TB, seed uint64, blocks int) *logChain {
 	if err := a.Append(t.Context(), deltas...); err != nil {
 		t.Fatal(err)
 	}
-	if c.View, err = NewChain(a, nil).View(); err != nil {
+	if c.View, err = NewChain(a, nil, nil).View(); err != nil {
 		t.Fatal(err)
 	}
 	return c

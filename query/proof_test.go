@@ -63,7 +63,7 @@ func genesisView(t testing.TB, g *core.Genesis) *View {
 	if err := a.Append(t.Context(), delta); err != nil {
 		t.Fatal(err)
 	}
-	view, err := NewChain(a, nil).View()
+	view, err := NewChain(a, nil, nil).View()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // with this hash may be, until found says that it was there. There is rarely
 // more than one.
 func (v *View) FindTransaction(ctx context.Context, hash common.Hash, found func(archive.Place) (bool, error)) error {
-	return v.chain.archive.FindTransaction(ctx, hash, func(place archive.Place) (bool, error) {
+	return v.history.FindTransaction(ctx, hash, func(place archive.Place) (bool, error) {
 		if place.Number > v.head.Number {
 			return false, nil
 		}

@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"ashlar/archive"
 	"ashlar/archive/postings"
 	"ashlar/chain"
 	"ashlar/chain/evm"
 	"ashlar/execute"
+	"ashlar/tip"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -28,12 +30,21 @@ var (
 // Chain is one network that can be asked. It may be used from many goroutines at once.
 type Chain struct {
 	archive  *archive.Archive
+	tip      *tip.Tip // nil where every block is settled as it comes
 	executor *execute.Executor
+	now      atomic.Pointer[headView]
 }
 
-// NewChain makes the chain that an archive holds.
-func NewChain(a *archive.Archive, e *execute.Executor) *Chain {
-	return &Chain{archive: a, executor: e}
+// headView is the view of a tip's standing, for as long as that is the latest.
+type headView struct {
+	standing tip.Standing
+	view     *View
+}
+
+// NewChain makes the chain that an archive holds, with the unsettled blocks of a
+// tip above it. Without a tip, nil, the last settled block is the head.
+func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
+	return &Chain{archive: a, tip: t, executor: e}
 }
 
 // Executor runs calls on the chain's state.
@@ -41,18 +52,36 @@ func (c *Chain) Executor() *execute.Executor { return c.executor }
 
 // View returns the chain as it is now. An empty chain has no view.
 func (c *Chain) View() (*View, error) {
-	head, ok := c.archive.Settled()
-	if !ok {
-		return nil, ErrUnknownBlock
+	if c.tip == nil {
+		head, ok := c.archive.Settled()
+		if !ok {
+			return nil, ErrUnknownBlock
+		}
+		return &View{history: &c.archive.History, chain: c, head: head}, nil
 	}
-	return &View{chain: c, head: head}, nil
+	standing := c.tip.Standing()
+	if now := c.now.Load(); now != nil && now.standing == standing {
+		return now.view, nil
+	}
+	view := c.branchView(standing.Head)
+	view.safe, view.finalized = standing.Safe, standing.Finalized
+	c.now.Store(&headView{standing, view})
+	return view, nil
 }
 
-// View is a chain and its state as of one head. It costs next to nothing to
-// make, holds no resources, and may be used from many goroutines at once.
+// branchView is the chain up to the end of a branch.
+func (c *Chain) branchView(branch *tip.Branch) *View {
+	settled := branch.Settled().Number
+	return &View{history: c.archive.Over(branch.Over(c.archive.Rows()), settled), chain: c, head: branch.Ref()}
+}
+
+// View is a chain and its state as of one head. It holds no resources, and may be
+// used from many goroutines at once.
 type View struct {
-	chain *Chain
-	head  chain.Ref
+	chain           *Chain
+	history         *archive.History // up to the head, and perhaps what has been settled since
+	head            chain.Ref
+	safe, finalized chain.Ref // zero while not known
 }
 
 // Head is the last block of the view.
@@ -67,7 +96,7 @@ func (v *View) Header(ctx context.Context, number uint64) (*archive.Header, erro
 	if number > v.head.Number {
 		return nil, ErrUnknownBlock
 	}
-	return v.chain.archive.Header(ctx, number)
+	return v.history.Header(ctx, number)
 }
 
 // Body returns the body of a block of the view, or ErrUnknownBlock. It refers
@@ -76,7 +105,7 @@ func (v *View) Body(ctx context.Context, number uint64, buffer []byte) (*archive
 	if number > v.head.Number {
 		return nil, ErrUnknownBlock
 	}
-	return v.chain.archive.Body(ctx, number, buffer)
+	return v.history.Body(ctx, number, buffer)
 }
 
 // Receipts returns the receipts of a block of the view, or ErrUnknownBlock.
@@ -85,20 +114,20 @@ func (v *View) Receipts(ctx context.Context, number uint64, buffer []byte) (*arc
 	if number > v.head.Number {
 		return nil, ErrUnknownBlock
 	}
-	return v.chain.archive.Receipts(ctx, number, buffer)
+	return v.history.Receipts(ctx, number, buffer)
 }
 
 // State is the state after a block of the view, which must not lie above its head.
-func (v *View) State(number uint64) evm.State { return v.chain.archive.StateAt(number) }
+func (v *View) State(number uint64) evm.State { return v.history.StateAt(number) }
 
 // Postings is where a term of a log occurs in the blocks of the view from one to another.
 func (v *View) Postings(ctx context.Context, term postings.Term, from, to uint64) postings.Postings {
-	return v.chain.archive.Postings(ctx, term, from, min(to, v.head.Number))
+	return v.history.Postings(ctx, term, from, min(to, v.head.Number))
 }
 
 // FindBlock returns the number of the block with a hash, or ErrUnknownHash.
 func (v *View) FindBlock(ctx context.Context, hash common.Hash) (uint64, error) {
-	number, err := v.chain.archive.FindBlock(ctx, hash)
+	number, err := v.history.FindBlock(ctx, hash)
 	if errors.Is(err, archive.ErrNotFound) || err == nil && number > v.head.Number {
 		return 0, ErrUnknownHash
 	}
@@ -126,23 +155,46 @@ type BlockID struct {
 	RequireCanonical bool // with Hash, see EIP-1898
 }
 
-// Resolve returns the number of the block of the view that id names.
-func (v *View) Resolve(ctx context.Context, id BlockID) (uint64, error) {
+// Resolve returns the number of the block that id names, and the view that it
+// is in: another one than v for a block of another branch, named by its hash.
+func (v *View) Resolve(ctx context.Context, id BlockID) (*View, uint64, error) {
 	switch id.Tag {
-	case Latest, Pending: // nothing is pending in a chain that is settled as it comes
-		return v.head.Number, nil
+	case Latest, Pending: // nothing is pending
+		return v, v.head.Number, nil
 	case Earliest:
-		return 0, nil
+		return v, 0, nil
 	case Safe:
-		return 0, ErrNoSafe
+		return v.standing(v.safe, ErrNoSafe)
 	case Finalized:
-		return 0, ErrNoFinalized
+		return v.standing(v.finalized, ErrNoFinalized)
 	}
 	if id.Hash != nil {
-		return v.FindBlock(ctx, *id.Hash)
+		return v.resolveHash(ctx, id)
 	}
 	if id.Number > v.head.Number {
-		return 0, fmt.Errorf("%w: block %#x lies above the head %#x", ErrUnknownBlock, id.Number, v.head.Number)
+		return nil, 0, fmt.Errorf("%w: block %#x lies above the head %#x", ErrUnknownBlock, id.Number, v.head.Number)
 	}
-	return id.Number, nil
+	return v, id.Number, nil
+}
+
+func (v *View) standing(ref chain.Ref, missing error) (*View, uint64, error) {
+	if ref == (chain.Ref{}) || ref.Number > v.head.Number {
+		return nil, 0, missing
+	}
+	return v, ref.Number, nil
+}
+
+func (v *View) resolveHash(ctx context.Context, id BlockID) (*View, uint64, error) {
+	number, err := v.FindBlock(ctx, *id.Hash)
+	if !errors.Is(err, ErrUnknownHash) || v.chain.tip == nil {
+		return v, number, err
+	}
+	branch, otherErr := v.chain.tip.Branch(*id.Hash)
+	if otherErr != nil {
+		return nil, 0, err
+	}
+	if id.RequireCanonical {
+		return nil, 0, ErrNotCanonical
+	}
+	return v.chain.branchView(branch), branch.Ref().Number, nil
 }

@@ -66,11 +66,11 @@ func (a *API) chainMethods() jsonrpc.Methods {
 	return methods
 }
 
-// at takes a view of the chain and finds the block that id names in it.
-func (a *API) at(ctx context.Context, id query.BlockID) (view *query.View, number uint64, err error) {
-	if view, err = a.chain.View(); err != nil {
+// at finds the block that id names, and the view that it is in.
+func (a *API) at(ctx context.Context, id query.BlockID) (*query.View, uint64, error) {
+	view, err := a.chain.View()
+	if err != nil {
 		return nil, 0, err
 	}
-	number, err = view.Resolve(ctx, id)
-	return view, number, err
+	return view.Resolve(ctx, id)
 }

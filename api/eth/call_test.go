@@ -75,7 +75,7 @@ func callServer(t testing.TB) *jsonrpc.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return jsonrpc.NewServer(eth.New(query.NewChain(history, executor), eth.Config{}).Methods(), jsonrpc.Config{})
+	return jsonrpc.NewServer(eth.New(query.NewChain(history, nil, executor), eth.Config{}).Methods(), jsonrpc.Config{})
 }
 
 // TestCalls is a conversation: method, parameters, answer.

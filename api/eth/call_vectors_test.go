@@ -46,7 +46,7 @@ func recordedServer(t testing.TB, folder string) *jsonrpc.Server {
 	must(err)
 	defer blocks.Close()
 	must(importer.Import(t.Context(), blocks))
-	api := eth.New(query.NewChain(history, executor), eth.Config{})
+	api := eth.New(query.NewChain(history, nil, executor), eth.Config{})
 	return jsonrpc.NewServer(api.Methods(), jsonrpc.Config{})
 }
 

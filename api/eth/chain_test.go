@@ -15,6 +15,7 @@ import (
 	"ashlar/ingest"
 	"ashlar/internal/vectors"
 	"ashlar/jsonrpc"
+	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/query"
 	"ashlar/source/file"
@@ -40,6 +41,20 @@ type service struct {
 // serve imports a chain into an archive in memory and serves it.
 func serve(t testing.TB, g *core.Genesis, source ingest.Source) *service {
 	t.Helper()
+	_, settled, executor := newChain(t, g)
+	importer, err := ingest.New(t.Context(), settled, executor, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := importer.Import(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	return serveChain(query.NewChain(settled, nil, executor))
+}
+
+// newChain makes an archive in memory.
+func newChain(t testing.TB, g *core.Genesis) (kv.Store, *archive.Archive, *execute.Executor) {
+	t.Helper()
 	ctx := t.Context()
 	store, err := pebble.Open(pebble.Options{Path: "data", FS: vfs.NewMem()})
 	if err != nil {
@@ -58,14 +73,11 @@ func serve(t testing.TB, g *core.Genesis, source ingest.Source) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	importer, err := ingest.New(ctx, settled, executor, g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := importer.Import(ctx, source); err != nil {
-		t.Fatal(err)
-	}
-	api := eth.New(query.NewChain(settled, executor), eth.Config{ClientVersion: "Ashlar/test"})
+	return store, settled, executor
+}
+
+func serveChain(chain *query.Chain) *service {
+	api := eth.New(chain, eth.Config{ClientVersion: "Ashlar/test"})
 	methods := api.Methods()
 	return &service{
 		Server:  jsonrpc.NewServer(methods, jsonrpc.Config{Log: slog.New(slog.DiscardHandler)}),

@@ -31,7 +31,7 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	methods := New(query.NewChain(nil, executor), Config{}).Methods()
+	methods := New(query.NewChain(nil, nil, executor), Config{}).Methods()
 	served := slices.Sorted(maps.Keys(methods))
 	for _, name := range served {
 		if !slices.Contains(documented, name) {

@@ -107,7 +107,7 @@ func (a *API) resolveLogs(ctx context.Context, f logFilter) (*query.View, *query
 	}
 	wanted := &query.Filter{Addresses: f.addresses, Topics: f.topics}
 	if f.blockHash != nil {
-		number, err := view.Resolve(ctx, query.BlockID{Hash: f.blockHash})
+		view, number, err := view.Resolve(ctx, query.BlockID{Hash: f.blockHash})
 		if errors.Is(err, query.ErrUnknownHash) {
 			return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "unknown block"}
 		}
@@ -134,5 +134,6 @@ func resolveBound(ctx context.Context, view *query.View, id query.BlockID) (uint
 	if id.Tag == query.NoTag {
 		return id.Number, nil
 	}
-	return view.Resolve(ctx, id)
+	_, number, err := view.Resolve(ctx, id)
+	return number, err
 }

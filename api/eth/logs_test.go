@@ -219,7 +219,7 @@ func serveManyLogs(t *testing.T, perBlock ...int) *service {
 			t.Fatal(err)
 		}
 	}
-	methods := eth.New(query.NewChain(settled, executor), eth.Config{}).Methods()
+	methods := eth.New(query.NewChain(settled, nil, executor), eth.Config{}).Methods()
 	return &service{Server: jsonrpc.NewServer(methods, jsonrpc.Config{}), methods: methods}
 }
 

@@ -56,4 +56,3 @@ func OfBlock(ctx context.Context, store kv.Reader, table *kv.Table, number uint6
 	}
 	return row, err
 }
-

@@ -64,7 +64,7 @@ func measure(ctx context.Context, path string, cacheBytes int64, length time.Dur
 	if err != nil {
 		return err
 	}
-	view, err := query.NewChain(a, executor).View()
+	view, err := query.NewChain(a, nil, executor).View()
 	if err != nil {
 		return err
 	}

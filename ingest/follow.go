@@ -1,0 +1,214 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"sync"
+
+	"ashlar/archive"
+	"ashlar/chain"
+	"ashlar/execute"
+	"ashlar/tip"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Depths say how many blocks below the head stay in the tip.
+type Depths struct {
+	// Unfinalized is for a chain of which nobody has said what is finalized:
+	// deeper blocks are settled, and reorganizations go no deeper.
+	Unfinalized uint64
+	// Most is for a chain that is finalized, in case that this stops: it bounds
+	// what the tip takes in memory.
+	Most uint64
+}
+
+// DefaultDepths suit a chain that finalizes every few minutes, as mainnet does.
+func DefaultDepths() Depths { return Depths{Unfinalized: 128, Most: 2048} }
+
+const (
+	settledAtOnce = 64 // blocks that are settled in one write
+)
+
+// Follower brings blocks that arrive one by one, on any branch, into a tip, and
+// settles them from there. Nothing of a block is seen before all of its checks
+// have passed. While it is used nobody else may write to its archive or tip. Its
+// methods may be called from many goroutines at once; they wait for each other.
+type Follower struct {
+	archive  *archive.Archive
+	tip      *tip.Tip
+	executor *execute.Executor
+	depths   Depths
+
+	writing sync.Mutex // held while the tip or the archive changes
+}
+
+// NewFollower makes the follower of a chain whose archive has the genesis.
+func NewFollower(a *archive.Archive, t *tip.Tip, e *execute.Executor, depths Depths) *Follower {
+	return &Follower{archive: a, tip: t, executor: e, depths: depths}
+}
+
+// Has says whether a block is settled or in the tip.
+func (f *Follower) Has(ctx context.Context, ref chain.Ref) (bool, error) {
+	if f.tip.Has(ref.Hash) {
+		return true, nil
+	}
+	settled, _ := f.archive.Settled()
+	if ref.Number > settled.Number {
+		return false, nil
+	}
+	header, err := f.archive.Header(ctx, ref.Number)
+	return err == nil && header.Hash == ref.Hash, err
+}
+
+// Add executes a block on its parent, checks all of it and brings it into the
+// tip, durably. The head stays where it is. A block that breaks a rule is refused
+// with a [*execute.CheckError], one whose parent is neither in the tip nor the
+// last settled block with [tip.ErrUnknownParent].
+func (f *Follower) Add(ctx context.Context, block *types.Block) error {
+	if err := f.executor.VerifyBody(block); err != nil {
+		return err
+	}
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	if f.tip.Has(block.Hash()) {
+		return nil
+	}
+	parent, err := f.parent(ctx, block.ParentHash())
+	if errors.Is(err, tip.ErrUnknownBlock) {
+		return fmt.Errorf("%w: block %d (%#x) has the parent %#x", tip.ErrUnknownParent, block.NumberU64(), block.Hash(), block.ParentHash())
+	}
+	if err != nil {
+		return err
+	}
+	executed, err := f.executor.Execute(ctx, parent, block)
+	if err != nil {
+		return err
+	}
+	return f.add(ctx, parent, executed)
+}
+
+// parent is what a block is executed on whose parent has that hash.
+func (f *Follower) parent(ctx context.Context, hash common.Hash) (execute.Parent, error) {
+	branch, err := f.tip.Branch(hash)
+	if err != nil {
+		return execute.Parent{}, err
+	}
+	history := f.archive.Over(branch.Over(f.archive.Rows()), branch.Settled().Number)
+	number := branch.Ref().Number
+	header, err := history.Header(ctx, number)
+	if err != nil {
+		return execute.Parent{}, err
+	}
+	return execute.Parent{
+		Header: header.Header, State: history.StateAt(number),
+		Ancestors: &ancestors{history: history}, TotalDifficulty: header.TotalDifficulty,
+	}, nil
+}
+
+// add checks the state root of a block that has been executed and adds it to the tip.
+func (f *Follower) add(ctx context.Context, parent execute.Parent, executed *execute.Executed) error {
+	delta, err := f.executor.Root(ctx, parent.State, parent.Header.Root, executed)
+	if err != nil {
+		return err
+	}
+	rows := new(tip.Rows)
+	totalDifficulty := new(big.Int).Add(parent.TotalDifficulty, delta.Block.Difficulty())
+	if err := archive.Encode(rows, delta, totalDifficulty); err != nil {
+		return err
+	}
+	return f.tip.Add(ctx, delta.Ref(), delta.Block.ParentHash(), rows)
+}
+
+// SetHead makes a block of the tip, or the settled one, the head, and says which
+// blocks are safe and finalized; zero leaves either as it is. Another block is
+// [tip.ErrUnknownBlock].
+func (f *Follower) SetHead(ctx context.Context, head common.Hash, safe, finalized chain.Ref) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	return f.tip.SetHead(ctx, head, safe, finalized)
+}
+
+// Build makes the block after the head, adds it and makes it the head: for a chain
+// that nobody else builds, such as the demo's. make is given the parent and the new
+// block's base fee.
+func (f *Follower) Build(ctx context.Context, make func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error)) (*types.Block, []execute.LeftOut, error) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	parent, err := f.parent(ctx, f.tip.Standing().Head.Ref().Hash)
+	if err != nil {
+		return nil, nil, err
+	}
+	attributes, transactions, err := make(parent.Header, f.executor.BaseFee(parent.Header))
+	if err != nil {
+		return nil, nil, err
+	}
+	executed, leftOut, err := f.executor.Build(ctx, parent, attributes, transactions)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.add(ctx, parent, executed); err != nil {
+		return nil, nil, err
+	}
+	return executed.Block, leftOut, f.tip.SetHead(ctx, executed.Block.Hash(), chain.Ref{}, chain.Ref{})
+}
+
+// Run settles blocks as they become final or deep enough, until ctx is done.
+func (f *Follower) Run(ctx context.Context) error {
+	for {
+		moved := f.tip.Moved()
+		for more := true; more; {
+			var err error
+			if more, err = f.settle(ctx); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// settle settles what is due, but not too much at once, and says whether there is more.
+func (f *Follower) settle(ctx context.Context) (more bool, err error) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	blocks := f.tip.Unsettled(f.due())
+	if more = len(blocks) > settledAtOnce; more {
+		blocks = blocks[:settledAtOnce]
+	}
+	if len(blocks) == 0 {
+		return false, nil
+	}
+	encoded := make([]archive.Encoded, len(blocks))
+	for i, block := range blocks {
+		encoded[i] = block
+	}
+	if err := f.archive.AppendEncoded(ctx, encoded...); err != nil {
+		return false, err
+	}
+	return more, f.tip.Settled(ctx, blocks[len(blocks)-1].Ref())
+}
+
+// due is the number of the last block that is to be settled now.
+func (f *Follower) due() uint64 {
+	standing := f.tip.Standing()
+	head := standing.Head.Ref().Number
+	depth := f.depths.Most
+	if standing.Finalized == (chain.Ref{}) {
+		depth = min(depth, f.depths.Unfinalized)
+	}
+	due := head - min(head, depth)
+	if at, ok := standing.Head.At(standing.Finalized.Number); ok && at == standing.Finalized {
+		due = max(due, at.Number)
+	}
+	return due
+}
