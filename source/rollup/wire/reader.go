@@ -10,14 +10,18 @@
 package wire
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"ashlar/chain/rollup"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // Error says what is wrong with a value, and where.
@@ -217,6 +221,42 @@ func (r *Reader) HexUint64() (uint64, error) {
 		number = number<<8 | uint64(b)
 	}
 	return number, nil
+}
+
+// Int64 reads a number that is written in decimal and may be negative.
+func (r *Reader) Int64() (int64, error) {
+	token, err := r.token()
+	if err != nil {
+		return 0, err
+	}
+	const want = "an integer from -2^63 to 2^63-1"
+	digits, ok := token.(json.Number)
+	if !ok {
+		return 0, r.unexpected(token, want)
+	}
+	number, err := strconv.ParseInt(digits.String(), 10, 64)
+	if err != nil {
+		return 0, r.Fail(fmt.Errorf("found %s, expected %s", shortened(digits.String()), want))
+	}
+	return number, nil
+}
+
+// Hash reads a hash of 256 bits, which may be more than a felt holds, written
+// like a felt.
+func (r *Reader) Hash() (hash common.Hash, err error) {
+	text, err := r.string("a hash")
+	if err != nil {
+		return hash, err
+	}
+	digits, ok := strings.CutPrefix(text, "0x")
+	if !ok || len(digits) == 0 || len(digits) > 2*len(hash) {
+		return hash, r.Fail(fmt.Errorf("found %q, expected 0x and 1 to %d hexadecimal digits", shortened(text), 2*len(hash)))
+	}
+	padded := strings.Repeat("0", 2*len(hash)-len(digits)) + digits
+	if _, err := hex.Decode(hash[:], []byte(padded)); err != nil {
+		return hash, r.Fail(fmt.Errorf("found %q: %w", text, err))
+	}
+	return hash, nil
 }
 
 // Skip passes over a value of any kind.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"ashlar/chain/rollup"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // letter is what the tests read: an object with an optional member of each kind.
@@ -17,6 +19,8 @@ type letter struct {
 	text   string
 	number uint64
 	hex    uint64
+	signed int64
+	hash   common.Hash
 	inner  *letter
 	null   bool
 }
@@ -34,6 +38,10 @@ func readLetter(r *Reader) (l letter, err error) {
 			l.number, err = r.Uint64()
 		case "hex":
 			l.hex, err = r.HexUint64()
+		case "signed":
+			l.signed, err = r.Int64()
+		case "hash":
+			l.hash, err = r.Hash()
 		case "inner":
 			if l.null, err = r.Null(); err == nil && !l.null {
 				var inner letter
@@ -69,6 +77,9 @@ func TestValuesAreRead(t *testing.T) {
 		{`{"felt":"0x1","inner":null}`, letter{felt: one, null: true}},
 		{`{"felt":"0x1","inner":{"felt":"0x1"}}`, letter{felt: one, inner: &letter{felt: one}}},
 		{`{"felt":"0x1","felts":[]}`, letter{felt: one}},
+		{`{"felt":"0x1","signed":-32601}`, letter{felt: one, signed: -32601}},
+		{`{"felt":"0x1","hash":"0xf"}`, letter{felt: one, hash: common.Hash{31: 15}}},
+		{`{"felt":"0x1","hash":"0xF` + strings.Repeat("0", 63) + `"}`, letter{felt: one, hash: common.Hash{0: 0xf0}}},
 	} {
 		got, err := read(test.text)
 		if err != nil || !reflect.DeepEqual(got, test.want) {
@@ -100,6 +111,10 @@ func TestErrorsNameThePlace(t *testing.T) {
 		{`{"felt":"0x1","number":18446744073709551616}`, "number", "found 18446744073709551616, expected"},
 		{`{"felt":"0x1","number":"1"}`, "number", `found the string "1", expected`},
 		{`{"felt":"0x1","hex":"0x10000000000000000"}`, "hex", "expected a number below 2^64"},
+		{`{"felt":"0x1","signed":1.5}`, "signed", "found 1.5, expected an integer"},
+		{`{"felt":"0x1","hash":"0x"}`, "hash", "expected 0x and 1 to 64 hexadecimal digits"},
+		{`{"felt":"0x1","hash":"0x` + strings.Repeat("1", 65) + `"}`, "hash", "expected 0x and 1 to 64 hexadecimal digits"},
+		{`{"felt":"0x1","hash":"0xg"}`, "hash", "invalid byte"},
 		{`{"felt":"0x1"`, "", "cut short"},
 		{`{"felt":"0x`, "felt", "cut short"},
 		{`{"felts":["0x1",`, "felts[1]", "cut short"},
