@@ -169,9 +169,9 @@ func (d dataDir) createNetwork(ctx context.Context, name string, options pebble.
 	return a, store, nil
 }
 
-// openNetwork opens the history of a network that is there, or returns
+// openArchive opens the settled history of a network that is there, or returns
 // errNoBlocks where there is nothing of it yet.
-func (d dataDir) openNetwork(ctx context.Context, name string, options pebble.Options) (*archive.Archive, *pebble.Store, error) {
+func (d dataDir) openArchive(ctx context.Context, name string, options pebble.Options) (*archive.Archive, *pebble.Store, error) {
 	if err := checkNetworkName(name); err != nil {
 		return nil, nil, err
 	}

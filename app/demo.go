@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/big"
 	"net"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"ashlar/execute"
-	"ashlar/ingest"
 	"ashlar/kv/pebble"
 	"ashlar/source/demo"
 
@@ -57,18 +55,15 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 	miner, err := newMiner(ctx, shown, s.networks[0])
 	if err != nil {
-		return err
-	}
-	if err := miner.until(ctx, d.Blocks); err != nil {
 		return errors.Join(err, s.stop(ctx))
 	}
 	if err := d.introduce(ctx, out, s, shown); err != nil {
 		return errors.Join(err, s.stop(ctx))
 	}
-	return s.run(ctx, func(ctx context.Context) error { return miner.run(ctx, d.Interval) })
+	return s.run(ctx, miner.follower.Run, func(ctx context.Context) error { return miner.run(ctx, d.Interval) })
 }
 
-// create makes the network with its genesis where there is none.
+// create makes the network, with its past, where it is not there yet.
 func (d Demo) create(ctx context.Context, shown *demo.Network) error {
 	data := dataDir(d.Data)
 	first, err := shown.Genesis()
@@ -86,7 +81,30 @@ func (d Demo) create(ctx context.Context, shown *demo.Network) error {
 	if err != nil {
 		return err
 	}
-	return n.store.Close()
+	return errors.Join(d.makePast(ctx, shown, n), store.Close())
+}
+
+// makePast builds the blocks of the network's past that are not there.
+func (d Demo) makePast(ctx context.Context, shown *demo.Network, n *importNetwork) error {
+	head, _ := n.archive.Settled()
+	if head.Number >= d.Blocks {
+		return nil
+	}
+	traffic, err := replay(ctx, shown, head.Number, n.archive.Header)
+	if err != nil {
+		return err
+	}
+	for number := head.Number + 1; number <= d.Blocks; number++ {
+		_, leftOut, err := n.importer.Produce(ctx, func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
+			contents, err := traffic.Next(number, baseFee)
+			return attributesOf(contents, parent), contents.Transactions, err
+		})
+		if err != nil {
+			return fmt.Errorf("demo network: %w", err)
+		}
+		warnOfLeftOut(number, leftOut)
+	}
+	return nil
 }
 
 // introduce prints the address, a new key and lines to paste.
@@ -136,83 +154,3 @@ The same balance as it was in block {{.Past}}, with its proof:
 Ctrl-C stops it.
 
 `))
-
-// miner builds the demo's blocks.
-type miner struct {
-	importer *ingest.Importer
-	traffic  *demo.Traffic
-	next     uint64
-}
-
-// newMiner goes on with the network where it is.
-func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, error) {
-	importer, err := ingest.New(ctx, n.archive, n.executor, n.archive.Genesis())
-	if err != nil {
-		return nil, err
-	}
-	traffic, err := shown.Traffic()
-	if err != nil {
-		return nil, err
-	}
-	head, _ := n.archive.Settled()
-	m := &miner{importer: importer, traffic: traffic, next: head.Number + 1}
-	for number := uint64(1); number < m.next; number++ {
-		header, err := n.archive.Header(ctx, number)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := traffic.Next(number, header.BaseFee); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
-}
-
-// until builds the network's past, up to a block.
-func (m *miner) until(ctx context.Context, number uint64) error {
-	for m.next <= number {
-		if err := m.mine(ctx, false); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// run builds a block at each interval.
-func (m *miner) run(ctx context.Context, interval time.Duration) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if err := m.mine(context.WithoutCancel(ctx), true); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// mine builds the next block, of this moment if now, else of the network's past.
-func (m *miner) mine(ctx context.Context, now bool) error {
-	block, leftOut, err := m.importer.Produce(ctx, func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
-		contents, err := m.traffic.Next(m.next, baseFee)
-		attributes := execute.Attributes{
-			Timestamp: contents.Timestamp, FeeRecipient: contents.FeeRecipient, PrevRandao: contents.PrevRandao,
-			ParentBeaconRoot: contents.ParentBeaconRoot, GasLimit: parent.GasLimit, Withdrawals: contents.Withdrawals,
-		}
-		if now {
-			attributes.Timestamp = max(uint64(time.Now().Unix()), parent.Time+1)
-		}
-		return attributes, contents.Transactions, err
-	})
-	if err != nil {
-		return fmt.Errorf("demo network: %w", err)
-	}
-	for _, out := range leftOut {
-		slog.Warn("transaction left out", "block", block.NumberU64(), "hash", out.Transaction.Hash(), "because", out.Err)
-	}
-	m.next++
-	return nil
-}

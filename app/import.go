@@ -123,7 +123,7 @@ func (i Import) open(ctx context.Context) (*importNetwork, error) {
 	}
 	options := pebble.Options{BulkLoad: true, CacheBytes: importCache}
 	if i.Genesis == "" {
-		a, store, err := data.openNetwork(ctx, i.Network, options)
+		a, store, err := data.openArchive(ctx, i.Network, options)
 		if err != nil {
 			return nil, err
 		}

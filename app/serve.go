@@ -10,13 +10,10 @@ import (
 	"ashlar/account"
 	"ashlar/account/control"
 	"ashlar/api/eth"
-	"ashlar/archive"
-	"ashlar/execute"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
-	"ashlar/query"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -41,15 +38,6 @@ type service struct {
 	server   *gateway.Server
 }
 
-// network is one network that is served.
-type network struct {
-	name     string
-	archive  *archive.Archive
-	store    kv.Store
-	executor *execute.Executor
-	chain    *query.Chain
-}
-
 // openService opens the data directory and the listeners. The service must be
 // stopped or run, and then closed.
 func openService(ctx context.Context, config Config) (*service, error) {
@@ -72,7 +60,7 @@ func (s *service) open(ctx context.Context) error {
 	}
 	s.keys, s.stores = keys, append(s.stores, store)
 	for _, name := range names {
-		n, err := openServed(ctx, data, name, int64(s.config.Cache)/int64(len(names)))
+		n, err := openNetwork(ctx, data, name, pebble.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
 		if _, wanted := s.config.Networks[name]; errors.Is(err, errNoBlocks) && !wanted {
 			slog.Warn("network left out", "network", name, "because", errNoBlocks)
 			continue
@@ -107,18 +95,6 @@ func (c Config) served(data dataDir) ([]string, error) {
 
 func nothingToServe(data dataDir) error {
 	return fmt.Errorf("%s holds no network: bring one in with `ashlar import`, or try `ashlar demo`", data)
-}
-
-func openServed(ctx context.Context, data dataDir, name string, cacheBytes int64) (*network, error) {
-	a, store, err := data.openNetwork(ctx, name, pebble.Options{CacheBytes: cacheBytes})
-	if err != nil {
-		return nil, err
-	}
-	executor, err := execute.New(a.Genesis().Config)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
-	}
-	return &network{name: name, archive: a, store: store, executor: executor, chain: query.NewChain(a, nil, executor)}, nil
 }
 
 func (s *service) listen(ctx context.Context) error {
@@ -180,78 +156,4 @@ func (s *service) close() error {
 		failed = append(failed, store.Close())
 	}
 	return errors.Join(failed...)
-}
-
-// Status is what a data directory holds.
-type Status struct {
-	Networks []NetworkStatus `json:"networks"`
-}
-
-// NetworkStatus is what is held of one network.
-type NetworkStatus struct {
-	Name      string `json:"name"`
-	Family    string `json:"family"`
-	ChainID   uint64 `json:"chainId"`
-	Head      uint64 `json:"head"`
-	HeadHash  string `json:"headHash"`
-	HeadTime  uint64 `json:"headTime"` // Unix seconds
-	DiskBytes int64  `json:"diskBytes"`
-}
-
-func (s *service) status(ctx context.Context) (any, error) {
-	var all Status
-	for _, n := range s.networks {
-		one, err := networkStatus(ctx, n.name, n.archive, n.store)
-		if err != nil {
-			return nil, err
-		}
-		all.Networks = append(all.Networks, one)
-	}
-	return all, nil
-}
-
-func networkStatus(ctx context.Context, name string, a *archive.Archive, store kv.Store) (NetworkStatus, error) {
-	status := NetworkStatus{Name: name, Family: "evm", DiskBytes: store.Stats().DiskBytes}
-	if id := a.Genesis().Config.ChainID; id != nil {
-		status.ChainID = id.Uint64()
-	}
-	head, ok := a.Settled()
-	if !ok {
-		return status, nil
-	}
-	header, err := a.Header(ctx, head.Number)
-	if err != nil {
-		return status, err
-	}
-	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
-	return status, nil
-}
-
-// ReadStatus says what a data directory holds, through the server that has it open, if any.
-func ReadStatus(ctx context.Context, dir string) (Status, error) {
-	var all Status
-	if client, err := control.Dial(ctx, dir); err == nil {
-		return all, errors.Join(client.Status(ctx, &all), client.Close())
-	}
-	data := dataDir(dir)
-	names, err := data.networkNames()
-	if err != nil {
-		return all, err
-	}
-	for _, name := range names {
-		a, store, err := data.openNetwork(ctx, name, pebble.Options{})
-		if errors.Is(err, errNoBlocks) {
-			slog.Warn("network left out", "network", name, "because", errNoBlocks)
-			continue
-		}
-		if err != nil {
-			return all, err
-		}
-		one, err := networkStatus(ctx, name, a, store)
-		if err := errors.Join(err, store.Close()); err != nil {
-			return all, err
-		}
-		all.Networks = append(all.Networks, one)
-	}
-	return all, nil
 }
