@@ -39,6 +39,7 @@ type Key struct {
 	Name    string    `json:"name"` // chosen by whoever created it; need not be unique
 	Created time.Time `json:"created"`
 	Revoked time.Time `json:"revoked,omitzero"` // zero while the key is live
+	Rules   *Rules    `json:"rules,omitempty"`  // nil where there are none; never changed
 }
 
 // Live says whether requests may be made with the key.

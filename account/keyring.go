@@ -30,8 +30,14 @@ var (
 // goroutines at once.
 type Keyring struct {
 	store kv.Store
-	keys  atomic.Pointer[map[hash]Key] // replaced, never changed
-	write sync.Mutex                   // held by whoever replaces keys
+	keys  atomic.Pointer[map[hash]*revision] // replaced, never changed, nor is what it holds
+	write sync.Mutex                         // held by whoever replaces keys
+}
+
+// revision is a state of a key.
+type revision struct {
+	Key
+	number uint64 // as the sort key of its row
 }
 
 // Accept looks at a store without changing it, and returns ErrFormat where that
@@ -56,8 +62,7 @@ func Open(ctx context.Context, store kv.Store) (*Keyring, error) {
 	if err != nil && !errors.Is(err, kv.ErrConflict) { // it is there
 		return nil, fmt.Errorf("account: set the format: %w", err)
 	}
-	keys := make(map[hash]Key)
-	newest := make(map[hash]uint64)
+	keys := make(map[hash]*revision)
 	for row, err := range store.Walk(ctx, keyRevisions) {
 		if err != nil {
 			return nil, fmt.Errorf("account: read keys: %w", err)
@@ -66,7 +71,7 @@ func Open(ctx context.Context, store kv.Store) (*Keyring, error) {
 			return nil, fmt.Errorf("account: table %s: a partition of %d bytes, expected %d", keyRevisions.Name, len(row.Partition), len(hash{}))
 		}
 		h := hash(row.Partition)
-		if at, ok := newest[h]; ok && at > row.Sort {
+		if newest := keys[h]; newest != nil && newest.number > row.Sort {
 			continue
 		}
 		k, err := decodeKey(row.Value)
@@ -74,21 +79,25 @@ func Open(ctx context.Context, store kv.Store) (*Keyring, error) {
 			return nil, fmt.Errorf("account: table %s: key %s, revision %d: %w", keyRevisions.Name, h.id(), row.Sort, err)
 		}
 		k.ID = h.id()
-		keys[h], newest[h] = k, row.Sort
+		keys[h] = &revision{k, row.Sort}
 	}
 	r := &Keyring{store: store}
 	r.keys.Store(&keys)
 	return r, nil
 }
 
-// Check returns the ID of a live key, and false for what is none. It allocates nothing.
-func (r *Keyring) Check(secret string) (ID, bool) {
+// Check returns what is known of a live key, which must not be changed, and false for
+// what is none. It allocates nothing.
+func (r *Keyring) Check(secret string) (*Key, bool) {
 	h, ok := hashOf(secret)
 	if !ok {
-		return ID{}, false
+		return nil, false
 	}
 	k, ok := (*r.keys.Load())[h]
-	return k.ID, ok && k.Live()
+	if !ok || !k.Live() {
+		return nil, false
+	}
+	return &k.Key, true
 }
 
 // Create makes a key and returns it, the only time that anyone sees it. When Create
@@ -102,7 +111,7 @@ func (r *Keyring) Create(ctx context.Context, name string) (secret string, k Key
 	secret = newSecret()
 	h, _ := hashOf(secret)
 	k = Key{ID: h.id(), Name: name, Created: now()}
-	if err := r.put(ctx, h, revisionCreated, k); err != nil {
+	if err := r.put(ctx, h, revision{Key: k}); err != nil {
 		return "", Key{}, fmt.Errorf("account: create a key: %w", err)
 	}
 	return secret, k, nil
@@ -110,9 +119,15 @@ func (r *Keyring) Create(ctx context.Context, name string) (secret string, k Key
 
 // List returns all keys, revoked ones too, the oldest first.
 func (r *Keyring) List(context.Context) ([]Key, error) {
-	return slices.SortedFunc(maps.Values(*r.keys.Load()), func(a, b Key) int {
+	revisions := *r.keys.Load()
+	all := make([]Key, 0, len(revisions))
+	for _, k := range revisions {
+		all = append(all, k.Key)
+	}
+	slices.SortFunc(all, func(a, b Key) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name), slices.Compare(a.ID[:], b.ID[:]))
-	}), nil
+	})
+	return all, nil
 }
 
 // Revoke ends a key for good, named by its ID or, if only one live key has it, by
@@ -125,15 +140,43 @@ func (r *Keyring) Revoke(ctx context.Context, idOrName string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	k := (*r.keys.Load())[h]
+	k := *(*r.keys.Load())[h]
 	if !k.Live() {
-		return k, nil
+		return k.Key, nil
 	}
 	k.Revoked = now()
-	if err := r.put(ctx, h, revisionRevoked, k); err != nil {
+	k.number++
+	if err := r.put(ctx, h, k); err != nil {
 		return Key{}, fmt.Errorf("account: revoke key %s: %w", k.ID, err)
 	}
-	return k, nil
+	return k.Key, nil
+}
+
+// Restrict gives a live key new rules in place of those it has, named as for Revoke.
+// When Restrict returns they are durable, and hold for every Check that begins later.
+func (r *Keyring) Restrict(ctx context.Context, idOrName string, rules Rules) (Key, error) {
+	if err := rules.check(); err != nil {
+		return Key{}, err
+	}
+	r.write.Lock()
+	defer r.write.Unlock()
+	h, err := r.find(idOrName)
+	if err != nil {
+		return Key{}, err
+	}
+	k := *(*r.keys.Load())[h]
+	if !k.Live() {
+		return Key{}, fmt.Errorf("%w: key %s is revoked", ErrNoKey, k.ID)
+	}
+	k.Rules = nil
+	if !rules.empty() {
+		k.Rules = &rules
+	}
+	k.number++
+	if err := r.put(ctx, h, k); err != nil {
+		return Key{}, fmt.Errorf("account: restrict key %s: %w", k.ID, err)
+	}
+	return k.Key, nil
 }
 
 // find returns the hash of the key that idOrName means.
@@ -168,9 +211,13 @@ func (r *Keyring) find(idOrName string) (hash, error) {
 }
 
 // put makes a revision of a key durable and then known to Check. r.write is held.
-func (r *Keyring) put(ctx context.Context, h hash, revision uint64, k Key) error {
+func (r *Keyring) put(ctx context.Context, h hash, k revision) error {
+	value, err := appendKey(nil, k.Key)
+	if err != nil {
+		return err
+	}
 	b := r.store.NewBatch()
-	b.Put(keyRevisions, h[:], revision, appendKey(nil, k))
+	b.Put(keyRevisions, h[:], k.number, value)
 	if err := r.store.Write(ctx, b); err != nil {
 		return err
 	}
@@ -178,7 +225,7 @@ func (r *Keyring) put(ctx context.Context, h hash, revision uint64, k Key) error
 		return err
 	}
 	keys := maps.Clone(*r.keys.Load())
-	keys[h] = k
+	keys[h] = &k
 	r.keys.Store(&keys)
 	return nil
 }

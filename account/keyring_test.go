@@ -52,8 +52,8 @@ func TestKeysLiveAndEnd(t *testing.T) {
 	if len(first) != 32 || first == second {
 		t.Fatalf("keys %q and %q, expected 32 digits and no two alike", first, second)
 	}
-	if id, ok := r.Check(first); !ok || id != firstKey.ID {
-		t.Errorf("a new key is not accepted: %v, %t", id, ok)
+	if k, ok := r.Check(first); !ok || k.ID != firstKey.ID {
+		t.Errorf("a new key is not accepted: %v, %t", k, ok)
 	}
 	revoked, err := r.Revoke(ctx, "first")
 	if err != nil || revoked.Live() || revoked.ID != firstKey.ID {
@@ -159,7 +159,11 @@ func TestStoreHoldsNoKey(t *testing.T) {
 }
 
 func TestOpenRefusesDamagedRows(t *testing.T) {
-	good := appendKey(nil, Key{Name: "n", Created: time.Unix(1, 0)})
+	good, err := appendKey(nil, Key{Name: "n", Created: time.Unix(1, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	withRules := append([]byte{2}, good[1:17]...)
 	cases := []struct {
 		name      string
 		partition []byte
@@ -168,7 +172,10 @@ func TestOpenRefusesDamagedRows(t *testing.T) {
 	}{
 		{"short partition", []byte("x"), good, "a partition of 1 bytes, expected 32"},
 		{"short value", make([]byte, 32), good[:16], "16 bytes, expected 17 or more"},
-		{"unknown format", make([]byte, 32), append([]byte{9}, good[1:]...), "format 0x9, expected 0x1"},
+		{"unknown format", make([]byte, 32), append([]byte{9}, good[1:]...), "format 0x9, expected 0x1 or 0x2"},
+		{"name cut off", make([]byte, 32), append(bytes.Clone(withRules), 5, 'n'), "expected the name with its length"},
+		{"unknown rule", make([]byte, 32), append(bytes.Clone(withRules), "\x01n{\"moons\":1}"...), "unknown field"},
+		{"wrong rule", make([]byte, 32), append(bytes.Clone(withRules), "\x01n{\"methods\":[\"a b\"]}"...), "is no method"},
 		{"broken name", make([]byte, 32), append(bytes.Clone(good), 0xff), "is not UTF-8"},
 	}
 	for _, c := range cases {

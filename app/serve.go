@@ -103,7 +103,8 @@ func (s *service) listen(ctx context.Context) error {
 		RPC: jsonrpc.Config{
 			BatchCalls: s.config.Limits.BatchCalls, BatchBytes: int(s.config.Limits.BatchBytes), Log: slog.Default(),
 		},
-		BodyBytes: int(s.config.Limits.Body), RequestTime: s.config.Limits.Time, Origins: s.config.Origins, Log: slog.Default(),
+		Limits:  gateway.Limits{BodyBytes: int(s.config.Limits.Body), RequestTime: s.config.Limits.Time},
+		Origins: s.config.Origins, Log: slog.Default(),
 	}
 	for _, n := range s.networks {
 		config.Networks = append(config.Networks, gateway.Network{

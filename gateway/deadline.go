@@ -24,12 +24,12 @@ type armedContext struct {
 	cancel context.CancelFunc
 }
 
-func newDeadlineContext(parent context.Context, timeout time.Duration) *deadlineContext {
-	at := time.Now().Add(timeout)
-	if earlier, ok := parent.Deadline(); ok && earlier.Before(at) {
-		at = earlier
+// begin makes c a context under parent that is over after timeout.
+func (c *deadlineContext) begin(parent context.Context, timeout time.Duration) {
+	c.parent, c.at = parent, time.Now().Add(timeout)
+	if earlier, ok := parent.Deadline(); ok && earlier.Before(c.at) {
+		c.at = earlier
 	}
-	return &deadlineContext{parent: parent, at: at}
 }
 
 // Deadline implements context.Context.

@@ -10,6 +10,12 @@ import (
 
 type valueKey struct{}
 
+func newDeadlineContext(parent context.Context, timeout time.Duration) *deadlineContext {
+	c := new(deadlineContext)
+	c.begin(parent, timeout)
+	return c
+}
+
 // TestDeadlineContext runs on synctest's clock, which stands still while anything runs.
 func TestDeadlineContext(t *testing.T) {
 	parent := context.WithValue(context.Background(), valueKey{}, "value")

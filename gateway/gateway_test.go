@@ -25,7 +25,9 @@ const goodKey = "0123456789abcdef0123456789abcdef"
 // oneKey is a Keys that knows goodKey.
 type oneKey struct{}
 
-func (oneKey) Check(key string) (account.ID, bool) { return account.ID{1}, key == goodKey }
+func (oneKey) Check(key string) (*account.Key, bool) { return known, key == goodKey }
+
+var known = &account.Key{ID: account.ID{1}}
 
 // logBuffer is a log that may be written and read at once.
 type logBuffer struct {
@@ -67,10 +69,12 @@ func network(name string, hosts ...string) gateway.Network {
 
 // running is a server under test.
 type running struct {
-	t    *testing.T
-	url  string
-	log  *logBuffer
-	stop func() error // stops it, waits for its end and returns what Run returned
+	t   *testing.T
+	url string
+	log *logBuffer
+
+	handler *gateway.Handler
+	stop    func() error // stops it, waits for its end and returns what Run returned
 }
 
 func start(t *testing.T, config gateway.Config, drain time.Duration) *running {
@@ -101,7 +105,7 @@ func start(t *testing.T, config gateway.Config, drain time.Duration) *running {
 			t.Errorf("the key is in the log: %s", log)
 		}
 	})
-	return &running{t, "http://" + server.Addr().String(), log, stop}
+	return &running{t, "http://" + server.Addr().String(), log, handler, stop}
 }
 
 // client asks for no compression by itself, and follows nothing.
@@ -154,7 +158,7 @@ func TestStatusAndBody(t *testing.T) {
 		noNetwork   = "no such network: expected the host or the path of one that is served here"
 		name        = `{"jsonrpc":"2.0","id":1,"result":"alpha"}`
 	)
-	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha", "alpha.test"), network("beta")}, BodyBytes: 1000}, 0)
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha", "alpha.test"), network("beta")}, Limits: gateway.Limits{BodyBytes: 1000}}, 0)
 	cases := []struct {
 		name, method, path, contentType, body string
 		status                                int
@@ -263,7 +267,7 @@ func zipped(t *testing.T, text string) string {
 }
 
 func TestBodyLimit(t *testing.T) {
-	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, BodyBytes: 100_000}, 0)
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Limits: gateway.Limits{BodyBytes: 100_000}}, 0)
 	cases := []struct {
 		name, body, encoding string
 		status               int
@@ -423,7 +427,7 @@ func TestLog(t *testing.T) {
 }
 
 func TestRequestTime(t *testing.T) {
-	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, RequestTime: 10 * time.Millisecond}, 0)
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Limits: gateway.Limits{RequestTime: 10 * time.Millisecond}}, 0)
 	if _, answer := s.post(call("test_wait")); !strings.Contains(answer, `{"code":-32002,"message":"request timed out"}`) {
 		t.Errorf("got %s", answer)
 	}
@@ -489,7 +493,7 @@ func TestStopCutsOffAfterTheDrainTime(t *testing.T) {
 		close(ended)
 		return out, ctx.Err()
 	}
-	s := start(t, gateway.Config{Networks: []gateway.Network{n}, RequestTime: time.Hour}, 10*time.Millisecond)
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{RequestTime: gateway.MaxRequestTime}}, 10*time.Millisecond)
 	answer := inFlight(s)
 	<-begun
 	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "still under way after 10ms") {

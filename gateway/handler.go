@@ -6,103 +6,78 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"ashlar/account"
+	"ashlar/gateway/limit"
 	"ashlar/jsonrpc"
-)
-
-// What a Handler does where its Config leaves a value at zero.
-const (
-	DefaultBodyBytes   = 5 << 20
-	DefaultRequestTime = 30 * time.Second
 )
 
 const (
 	allowedMethods = "POST, OPTIONS"
 	// maxPooled is the largest buffer kept for use again, in bytes.
 	maxPooled = 1 << 20
-	// trustedLength is how much memory a request gets for announcing a length.
-	trustedLength = 256 << 10
+	// maxAddresses is how many addresses' failures are remembered.
+	maxAddresses = 1 << 16
 )
 
-// Keys says whether requests may be made with a key. It is asked for every request,
-// from many goroutines at once.
+// Keys knows the keys with which requests may be made. It is asked for every request,
+// from many goroutines at once; what it returns must not change.
 type Keys interface {
-	Check(key string) (account.ID, bool)
+	Check(key string) (*account.Key, bool)
 }
 
-// Config is what a [Handler] serves, and how.
-type Config struct {
-	Networks []Network
-	Keys     Keys
-	RPC      jsonrpc.Config // for every network
-	// BodyBytes is the most that the body of a request may hold; 0: DefaultBodyBytes.
-	BodyBytes int
-	// RequestTime is how long a request's methods may take; 0: DefaultRequestTime.
-	RequestTime time.Duration
-	// Origins are the origins whose pages may call, AnyOrigin for all; empty: none.
-	Origins []string
-	Sockets SocketLimits
-	// Ready tells whether questions can be answered; nil: always. Its error is
-	// logged, not shown.
-	Ready func(context.Context) error
-	Log   *slog.Logger // nil: slog.Default()
-}
-
-// Handler answers HTTP requests and WebSocket messages. It may be used from many goroutines at once.
+// Handler answers HTTP requests and WebSocket messages. It may be used from many
+// goroutines at once.
 type Handler struct {
-	networks    *networks
-	keys        Keys
-	requestTime time.Duration
-	origins     origins
-	ready       func(context.Context) error
-	log         *slog.Logger
-	sockets     *sockets
+	current   atomic.Pointer[settings]
+	keys      Keys
+	log       *slog.Logger
+	sockets   *sockets
+	addresses *limit.Addresses
+	days      days
+	refusals  refusals
 
 	bodies     bodyReader
 	compressor compressor
 	buffers    jsonrpc.BufferPool
 }
 
-// New returns a handler, or says what is wrong with the networks.
+// New returns a handler, or says what is wrong with the configuration.
 func New(config Config) (*Handler, error) {
-	if config.Log == nil {
-		config.Log = slog.Default()
-	}
-	if config.RPC.Log == nil {
-		config.RPC.Log = config.Log
-	}
-	if config.BodyBytes == 0 {
-		config.BodyBytes = DefaultBodyBytes
-	}
-	if config.RequestTime == 0 {
-		config.RequestTime = DefaultRequestTime
-	}
 	if config.Keys == nil {
 		return nil, errors.New("gateway: nothing to check keys with")
 	}
-	n, err := newNetworks(config.Networks, config.RPC)
-	if err != nil {
-		return nil, err
+	if config.Log == nil {
+		config.Log = slog.Default()
 	}
-	return &Handler{
-		networks:    n,
-		keys:        config.Keys,
-		requestTime: config.RequestTime,
-		origins:     config.Origins,
-		ready:       config.Ready,
-		log:         config.Log,
-		sockets:     newSockets(config.Sockets, config.Keys),
-		bodies:      bodyReader{limit: config.BodyBytes, initialBytes: trustedLength},
-		buffers:     jsonrpc.BufferPool{MaxBytes: maxPooled},
-	}, nil
+	h := &Handler{
+		keys:      config.Keys,
+		log:       config.Log,
+		addresses: limit.NewAddresses(config.Limits.Failures, maxAddresses),
+		buffers:   jsonrpc.BufferPool{MaxBytes: maxPooled},
+	}
+	h.sockets = newSockets(h)
+	return h, h.Reload(config)
+}
+
+// Reload makes another configuration count, for every request that comes from now on,
+// or says what is wrong with it and changes nothing. Keys, Log and Limits.Failures stay
+// as they were. Rates begin again with a full burst; what was spent of a day stays.
+func (h *Handler) Reload(config Config) error {
+	s, err := newSettings(config, h)
+	if err == nil {
+		h.current.Store(s)
+	}
+	return err
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if origin := r.Header["Origin"]; len(origin) > 0 && len(h.origins) > 0 {
-		h.origins.allow(w.Header(), origin[0])
+	s := h.current.Load()
+	if origin := r.Header["Origin"]; len(origin) > 0 && len(s.origins) > 0 {
+		s.origins.allow(w.Header(), origin[0])
 	}
 	route, ok := parseRoute(r.URL.Path)
 	if !ok {
@@ -112,34 +87,37 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case route.socket && r.Method == http.MethodGet, !route.socket && r.Method == http.MethodPost:
 	case r.Method == http.MethodOptions:
-		h.origins.preflight(w, r)
+		s.origins.preflight(w, r)
 		return
 	default:
 		refuseMethod(w, route)
 		return
 	}
-	server := h.networks.find(route.network, r.Host)
-	if server == nil {
+	network := s.networks.find(route.network, r.Host)
+	if network == nil {
 		refuse(w, http.StatusNotFound, "no such network: expected the host or the path of one that is served here")
 		return
 	}
-	if route.key == "" {
-		refuse(w, http.StatusUnauthorized, "project id required in the url")
-		return
-	}
-	if _, ok := h.keys.Check(route.key); !ok {
-		refuse(w, http.StatusUnauthorized, "invalid project id")
+	key, refused := h.admit(s, r, route, network)
+	if refused != nil {
+		h.refuse(w, refused)
 		return
 	}
 	if route.socket {
-		h.serveSocket(w, r, server, route.key)
+		h.serveSocket(w, r, network, route.key)
 		return
 	}
 	if !isJSON(r.Header.Get("Content-Type")) {
 		refuse(w, http.StatusUnsupportedMediaType, "invalid content type: expected application/json")
 		return
 	}
-	h.answer(w, r, server)
+	h.answer(w, r, newExchange(r.Context(), s, network, key))
+}
+
+// refuse counts a refusal and answers with it.
+func (h *Handler) refuse(w http.ResponseWriter, r *refusal) {
+	h.refusals.count(r.reason)
+	r.write(w)
 }
 
 // refuseMethod answers for another HTTP method than the one of the path.
@@ -154,43 +132,65 @@ func refuseMethod(w http.ResponseWriter, route route) {
 }
 
 // answer reads the body, has it answered and writes the answer.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, server *jsonrpc.Server) {
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
+	held := limit.Lease{Budget: e.settings.memory}
+	defer held.Release()
+	defer e.stop()
 	body := h.buffers.Get()
 	defer h.buffers.Put(body)
 	var err error
-	if *body, err = h.bodies.read(r, *body); err != nil {
-		h.refuseBody(w, err)
+	if *body, err = h.bodies.read(r, *body, e.settings.bodyBytes, &held); err != nil {
+		h.refuseBody(w, e.settings, err)
 		return
 	}
-	ctx := newDeadlineContext(r.Context(), h.requestTime)
-	defer ctx.stop()
 	out := h.buffers.Get()
 	defer h.buffers.Put(out)
-	*out = server.Answer(ctx, *body, *out)
-
-	if len(*out) < minGzip {
-		reply(w, http.StatusOK, *out)
+	*out = e.respond(*body, *out)
+	if name := e.named(); name != "" {
+		w.Header().Set("X-Request-Id", name)
+	}
+	status := http.StatusOK
+	if refused := e.refused(); refused != nil {
+		refused.setHeader(w.Header())
+		status = refused.status
+	}
+	if !held.Hold(len(*body) + len(*out)) {
+		h.refuse(w, busy(RefusedMemory))
 		return
 	}
+	h.send(w, r, status, *out)
+}
+
+// send writes an answer, compressed where that is worth it and the client takes it.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out []byte) {
+	if len(out) < minGzip {
+		reply(w, status, out)
+		return
+	}
+	// A failure to set it leaves the server's own limit.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 	w.Header().Add("Vary", "Accept-Encoding")
 	if !acceptsGzip(r.Header.Get("Accept-Encoding")) {
-		reply(w, http.StatusOK, *out)
+		reply(w, status, out)
 		return
 	}
 	zipped := h.buffers.Get()
 	defer h.buffers.Put(zipped)
-	*zipped = h.compressor.compress(*out, *zipped)
+	*zipped = h.compressor.compress(out, *zipped)
 	w.Header().Set("Content-Encoding", "gzip")
-	reply(w, http.StatusOK, *zipped)
+	reply(w, status, *zipped)
 }
 
 // refuseBody answers for a body that could not be read, and ends the connection: the
 // rest of the body may still be on its way.
-func (h *Handler) refuseBody(w http.ResponseWriter, err error) {
+func (h *Handler) refuseBody(w http.ResponseWriter, s *settings, err error) {
 	w.Header().Set("Connection", "close")
 	switch {
 	case errors.Is(err, errTooLarge):
-		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("request body too large: expected at most %d bytes", h.bodies.limit))
+		h.refusals.count(RefusedSize)
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("request body too large: expected at most %d bytes", s.bodyBytes))
+	case errors.Is(err, errNoMemory):
+		h.refuse(w, busy(RefusedMemory))
 	case errors.Is(err, errEncoding):
 		refuse(w, http.StatusUnsupportedMediaType, "invalid content encoding: expected gzip or none")
 	default:
@@ -204,17 +204,23 @@ func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 	case "/healthz":
 		plain(w, http.StatusOK, "ok\n")
 	case "/readyz":
-		if h.ready != nil {
-			if err := h.ready(r.Context()); err != nil {
-				h.log.Warn("not ready", "error", err)
-				plain(w, http.StatusServiceUnavailable, "not ready\n")
-				return
-			}
+		if err := h.Ready(r.Context()); err != nil {
+			h.log.Warn("not ready", "error", err)
+			plain(w, http.StatusServiceUnavailable, "not ready\n")
+			return
 		}
 		plain(w, http.StatusOK, "ready\n")
 	default:
 		refuse(w, http.StatusNotFound, "no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>")
 	}
+}
+
+// Ready is why questions cannot be answered, nil if they can.
+func (h *Handler) Ready(ctx context.Context) error {
+	if ready := h.current.Load().ready; ready != nil {
+		return ready(ctx)
+	}
+	return nil
 }
 
 func plain(w http.ResponseWriter, status int, text string) {

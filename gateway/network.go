@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"ashlar/account"
 	"ashlar/jsonrpc"
 )
 
@@ -15,16 +16,27 @@ type Network struct {
 	Name    string   // as in its path: lower-case letters, digits and hyphens
 	Hosts   []string // names, without ports, at which it is served without its path
 	Methods jsonrpc.Methods
+	// Contracts tells which contracts a call of a method is about, for keys that may
+	// be used for some only. restricted is false for methods that are about none; a
+	// call of a restricted method about no contract is about all. Nil: no method is.
+	Contracts func(method string, params []byte) (about []account.Contract, restricted bool)
 	// Observer is told of the network's calls, in place of the one in Config.RPC;
 	// it may be nil.
 	Observer jsonrpc.Observer
 }
 
-// networks finds what answers for a network.
+// served is a network and what answers for it.
+type served struct {
+	name   string
+	server *jsonrpc.Server
+}
+
+// networks finds what a request is for.
 type networks struct {
-	byName map[string]*jsonrpc.Server
-	byHost map[string]*jsonrpc.Server
-	only   *jsonrpc.Server // the network, where there is but one
+	byName    map[string]*served
+	byHost    map[string]*served
+	wildcards map[string]bool // what follows the * and the network's name in Config.Hosts, its dot included
+	only      *served         // the network, where there is but one
 }
 
 var networkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
@@ -32,8 +44,8 @@ var networkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 // reserved are first segments of paths that are no network's.
 var reserved = map[string]bool{"v3": true, "ws": true, "healthz": true, "readyz": true}
 
-func newNetworks(list []Network, config jsonrpc.Config) (*networks, error) {
-	n := &networks{byName: make(map[string]*jsonrpc.Server), byHost: make(map[string]*jsonrpc.Server)}
+func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate) (*networks, error) {
+	n := &networks{byName: make(map[string]*served), byHost: make(map[string]*served), wildcards: make(map[string]bool)}
 	for _, network := range list {
 		if !networkName.MatchString(network.Name) || reserved[network.Name] {
 			return nil, fmt.Errorf("gateway: %q cannot be a network's name: expected lower-case letters, digits and hyphens, and none of v3, ws, healthz, readyz", network.Name)
@@ -41,21 +53,29 @@ func newNetworks(list []Network, config jsonrpc.Config) (*networks, error) {
 		if n.byName[network.Name] != nil {
 			return nil, fmt.Errorf("gateway: two networks are named %s", network.Name)
 		}
-		own := config
+		own, guard := rpc, g
 		if network.Observer != nil {
 			own.Observer = network.Observer
 		}
-		server := jsonrpc.NewServer(network.Methods, own)
-		n.byName[network.Name] = server
+		guard.contracts = network.Contracts
+		serves := &served{network.Name, jsonrpc.NewServer(guard.before(network.Methods), own)}
+		n.byName[network.Name] = serves
 		for _, host := range network.Hosts {
-			if host == "" || host != hostname(host) || strings.ContainsAny(host, "/@ ") {
+			if !isHost(host) {
 				return nil, fmt.Errorf("gateway: network %s: %q is no host: expected a lower-case name or an address, without scheme and port", network.Name, host)
 			}
 			if n.byHost[host] != nil {
 				return nil, fmt.Errorf("gateway: network %s: the host %s is another network's too", network.Name, host)
 			}
-			n.byHost[host] = server
+			n.byHost[host] = serves
 		}
+	}
+	for _, pattern := range hosts {
+		suffix, ok := strings.CutPrefix(pattern, "*")
+		if !ok || !strings.HasPrefix(suffix, ".") || !isHost(suffix[1:]) {
+			return nil, fmt.Errorf("gateway: %q is no pattern of hosts: expected one such as *.example.org, where the * stands for a network's name", pattern)
+		}
+		n.wildcards[suffix] = true
 	}
 	if len(list) == 1 {
 		n.only = n.byName[list[0].Name]
@@ -63,16 +83,28 @@ func newNetworks(list []Network, config jsonrpc.Config) (*networks, error) {
 	return n, nil
 }
 
-// find returns what answers for a request, nil if nothing does. name is empty
-// where the path had none.
-func (n *networks) find(name, host string) *jsonrpc.Server {
+// isHost says whether a host is written as hosts are compared.
+func isHost(host string) bool {
+	return host != "" && host == hostname(host) && !strings.ContainsAny(host, "/@* ")
+}
+
+// find returns the network that a request is for, nil if there is none. name is empty
+// where the path had none. A host that is a network's own comes before a pattern.
+func (n *networks) find(name, host string) *served {
 	switch {
 	case name != "":
 		return n.byName[name]
 	case n.only != nil:
 		return n.only
 	}
-	return n.byHost[hostname(host)]
+	host = hostname(host)
+	if found := n.byHost[host]; found != nil {
+		return found
+	}
+	if dot := strings.IndexByte(host, '.'); dot > 0 && n.wildcards[host[dot:]] {
+		return n.byName[host[:dot]]
+	}
+	return nil
 }
 
 // hostname is a Host header's name as hosts are compared: without its port and a

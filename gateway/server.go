@@ -20,7 +20,7 @@ const DefaultDrainTime = 20 * time.Second
 const (
 	headerTime     = 10 * time.Second  // to send a request's headers
 	bodyTime       = 60 * time.Second  // to send all of a request
-	writeTime      = 120 * time.Second // to take an answer, on top of the time to make it
+	writeTime      = 120 * time.Second // to take an answer
 	idleTime       = 120 * time.Second // between two requests of a connection
 	maxHeaderBytes = 64 << 10
 )
@@ -71,12 +71,12 @@ func (s *Server) Run(ctx context.Context) error {
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       bodyTime,
-		WriteTimeout:      s.handler.requestTime + writeTime,
+		WriteTimeout:      MaxRequestTime + writeTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	log.Info("serving", "address", s.Addr().String(), "networks", s.handler.networks.names())
+	log.Info("serving", "address", s.Addr().String(), "networks", s.handler.current.Load().networks.names())
 	var looking sync.WaitGroup
 	looking.Go(func() { s.handler.sockets.run(base) })
 	defer looking.Wait()

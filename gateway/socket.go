@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"ashlar/gateway/limit"
 	"ashlar/jsonrpc"
 
 	"github.com/coder/websocket"
@@ -26,18 +28,18 @@ const (
 	reasonIdle     = "idle"
 	reasonRevoked  = "invalid project id"
 	reasonSlow     = "too slow: what is sent is not read"
-	reasonFull     = "busy: too many connections"
+	reasonMemory   = "busy: too much is being asked and answered"
 )
 
 // socket is one open WebSocket connection. Its messages are answered in parallel,
 // each answer sent when it is ready.
 type socket struct {
 	handler *Handler
-	server  *jsonrpc.Server
+	request *http.Request // that became the connection
+	network string
 	key     string
 	conn    *websocket.Conn
 
-	base   context.Context // of the connection; done only when all is cut off
 	ctx    context.Context // of the methods and streams of the connection
 	cancel context.CancelFunc
 
@@ -52,21 +54,26 @@ type socket struct {
 	pinging atomic.Bool  // the client has been asked for one
 }
 
-func newSocket(ctx context.Context, h *Handler, server *jsonrpc.Server, key string, conn *websocket.Conn) *socket {
-	s := &socket{handler: h, server: server, key: key, conn: conn, base: ctx}
-	s.ctx, s.cancel = context.WithCancel(ctx)
-	s.inFlight = make(chan struct{}, h.sockets.limits.InFlight)
-	s.streams.max = h.sockets.limits.Streams
+func newSocket(h *Handler, r *http.Request, network, key string, conn *websocket.Conn) *socket {
+	limits := h.current.Load().sockets
+	s := &socket{handler: h, request: r, network: network, key: key, conn: conn}
+	s.ctx, s.cancel = context.WithCancel(s.base())
+	s.inFlight = make(chan struct{}, limits.InFlight)
+	s.streams.max = limits.Streams
 	s.out = outbox{
 		// Whatever is in flight has room, and as much again has what streams send.
-		maxMessages: h.sockets.limits.InFlight + h.sockets.limits.Queue,
-		maxBytes:    h.sockets.limits.QueueBytes,
+		maxMessages: limits.InFlight + limits.Queue,
+		maxBytes:    limits.QueueBytes,
 		run:         s.running.Go,
 		write:       s.write,
 	}
 	s.touch()
 	return s
 }
+
+// base is the context of the connection itself, which is done only when everything is
+// cut off: the library drops a connection whose context is done.
+func (s *socket) base() context.Context { return s.request.Context() }
 
 func (s *socket) touch() {
 	now := time.Now().UnixNano()
@@ -103,56 +110,99 @@ func isGone(err error) bool {
 // it takes none, and the client, which then cannot send any more either, waits.
 func (s *socket) read() error {
 	for {
-		_, message, err := s.conn.Reader(s.base)
+		_, message, err := s.conn.Reader(s.base())
 		if err != nil {
 			return err
 		}
-		request := s.handler.buffers.Get()
-		if *request, err = s.receive(message, *request); err != nil {
-			s.handler.buffers.Put(request)
+		settings := s.handler.current.Load()
+		m := &arrived{held: limit.Lease{Budget: settings.memory}, request: s.handler.buffers.Get()}
+		if *m.request, err = s.receive(message, *m.request, settings.bodyBytes, &m.held); err != nil {
+			s.drop(m)
 			return err
 		}
 		s.touch()
-		if s.ending.Load() {
-			s.handler.buffers.Put(request)
-			continue // on to the client's own close frame
-		}
-		if _, ok := s.handler.keys.Check(s.key); !ok {
-			s.end(closeKey, reasonRevoked)
+		e := s.admit(settings)
+		if e == nil { // on to the client's own close frame
+			s.drop(m)
 			continue
 		}
 		select {
 		case s.inFlight <- struct{}{}:
-			s.running.Go(func() { s.answer(request) })
+			s.running.Go(func() { s.answer(e, m) })
 		case <-s.ctx.Done():
-			s.handler.buffers.Put(request)
+			s.drop(m)
 		}
 	}
 }
 
+// arrived is a message to be answered.
+type arrived struct {
+	request *[]byte
+	held    limit.Lease
+}
+
+func (s *socket) drop(m *arrived) {
+	s.handler.buffers.Put(m.request)
+	m.held.Release()
+}
+
 // receive reads the whole of a message that has begun. One that does not come to
-// its end in time ends the connection.
-func (s *socket) receive(message io.Reader, buf []byte) ([]byte, error) {
+// its end in time ends the connection, and so does one for which there is no memory.
+func (s *socket) receive(message io.Reader, buf []byte, most int, held *limit.Lease) ([]byte, error) {
 	late := time.AfterFunc(bodyTime, func() { s.conn.CloseNow() })
 	defer late.Stop()
-	return readAll(message, buf, s.handler.bodies.limit+1) // the connection has the limit
+	buf, err := readAll(message, buf, most+1, held) // the connection has the limit
+	switch {
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		s.handler.refusals.count(RefusedSize)
+	case errors.Is(err, errNoMemory):
+		s.handler.refusals.count(RefusedMemory)
+		s.end(closeBusy, reasonMemory)
+	}
+	return buf, err
+}
+
+// admit looks at the connection's key as if it had just come, and returns what a
+// message is answered in; nil where the connection has ended or is to end.
+func (s *socket) admit(settings *settings) *exchange {
+	network := settings.networks.byName[s.network]
+	if s.ending.Load() || network == nil {
+		return nil
+	}
+	key, ok := s.handler.keys.Check(s.key)
+	if !ok {
+		s.end(closeKey, reasonRevoked)
+		return nil
+	}
+	if key.Rules != nil {
+		if r := settings.allowed(key.Rules, s.request, network); r != nil {
+			s.handler.refusals.count(r.reason)
+			s.end(closeKey, r.err.Message)
+			return nil
+		}
+	}
+	return newExchange(s.ctx, settings, network, key)
 }
 
 // answer has a message answered and queues what is to be said.
-func (s *socket) answer(request *[]byte) {
+func (s *socket) answer(e *exchange, m *arrived) {
 	buffers := &s.handler.buffers
 	n := &notifier{streams: &s.streams, socket: s}
-	ctx := newDeadlineContext(jsonrpc.WithNotifier(s.ctx, n), s.handler.requestTime)
+	e.parent = jsonrpc.WithNotifier(e.parent, n)
 	out := buffers.Get()
-	*out = s.server.Answer(ctx, *request, *out)
-	ctx.stop()
-	buffers.Put(request)
+	*out = e.respond(*m.request, *out)
+	e.stop()
 	done := func() {
 		buffers.Put(out)
+		s.drop(m)
 		<-s.inFlight
 	}
 	if len(*out) == 0 { // notifications only
 		done()
+	} else if !m.held.Hold(len(*m.request) + len(*out)) {
+		done()
+		s.handler.refusals.count(RefusedMemory)
+		s.end(closeBusy, reasonMemory)
 	} else if err := s.out.put(outgoing{*out, done}); err != nil {
 		done()
 		s.refused(err)
@@ -176,7 +226,7 @@ func (s *socket) refused(err error) {
 
 // write sends one message.
 func (s *socket) write(message []byte) error {
-	ctx, cancel := context.WithTimeout(s.base, writeTime)
+	ctx, cancel := context.WithTimeout(s.base(), writeTime)
 	defer cancel()
 	s.used.Store(time.Now().UnixNano())
 	return s.conn.Write(ctx, websocket.MessageText, message)
@@ -208,7 +258,7 @@ func (s *socket) drain(ctx context.Context) {
 // ping asks the client for a sign of life, and ends the connection if none comes.
 func (s *socket) ping(timeout time.Duration) {
 	defer s.pinging.Store(false)
-	ctx, cancel := context.WithTimeout(s.base, timeout)
+	ctx, cancel := context.WithTimeout(s.base(), timeout)
 	defer cancel()
 	if err := s.conn.Ping(ctx); err == nil {
 		s.heard.Store(time.Now().UnixNano())

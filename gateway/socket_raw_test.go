@@ -81,7 +81,7 @@ func closePayload(code uint16, reason string) string {
 // Frames that break the protocol close their own connection, with the code that
 // says so, and no other.
 func TestBrokenFrames(t *testing.T) {
-	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, BodyBytes: 1000}, 0)
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Limits: gateway.Limits{BodyBytes: 1000}}, 0)
 	healthy := s.dial(nil)
 	const protocolError, tooBig = 1002, 1009
 	for name, c := range map[string]struct {
@@ -159,7 +159,7 @@ func fragments(message string) string {
 
 // A compressed message that decompresses to more than the limit is a bomb.
 func TestCompressedBomb(t *testing.T) {
-	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, BodyBytes: 1000}, 0)
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Limits: gateway.Limits{BodyBytes: 1000}}, 0)
 	conn, r := handshake(t, s, "Sec-WebSocket-Extensions: permessage-deflate\r\n")
 	if _, err := io.WriteString(conn, frame(final|reserved|text, deflated(t, strings.Repeat(" ", 10_000_000)))); err != nil {
 		t.Fatal(err)

@@ -114,6 +114,8 @@ func TestSocketByNetwork(t *testing.T) {
 	}
 }
 
+const busyAnswer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"the server is busy: try again later","data":{"backoff_seconds":1}}}`
+
 // Who may not have a connection is told so before there is one.
 func TestSocketIsRefusedOverHTTP(t *testing.T) {
 	s := start(t, gateway.Config{
@@ -135,7 +137,7 @@ func TestSocketIsRefusedOverHTTP(t *testing.T) {
 		{"no network", "/ws/v3/" + goodKey, "", 404, refusal("no such network: expected the host or the path of one that is served here")},
 		{"other origin", "/alpha/ws/v3/" + goodKey, "https://b.test", 403,
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32002,"message":"origin not allowed: this server does not serve pages of this origin"}}`},
-		{"too many", "/alpha/ws/v3/" + goodKey, "https://a.test", 503, refusal("too many connections: try again later")},
+		{"too many", "/alpha/ws/v3/" + goodKey, "https://a.test", 503, busyAnswer},
 	} {
 		response, answer := s.ask("GET", c.path, "", "Connection", "Upgrade", "Upgrade", "websocket", "Origin", c.origin,
 			"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
@@ -211,7 +213,7 @@ func TestSocketQueueIsBounded(t *testing.T) {
 }
 
 func TestSocketMessageLimit(t *testing.T) {
-	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, BodyBytes: 100_000}, 0)
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Limits: gateway.Limits{BodyBytes: 100_000}}, 0)
 	for _, mode := range []websocket.CompressionMode{websocket.CompressionDisabled, websocket.CompressionNoContextTakeover} {
 		c := s.dial(&websocket.DialOptions{CompressionMode: mode})
 		if c.send(padded(100_000)); !strings.Contains(c.receive(), "alpha") {
@@ -240,8 +242,8 @@ func TestSocketCompresses(t *testing.T) {
 // aKey is a Keys whose only key can be revoked.
 type aKey struct{ revoked atomic.Bool }
 
-func (k *aKey) Check(key string) (account.ID, bool) {
-	return account.ID{1}, key == goodKey && !k.revoked.Load()
+func (k *aKey) Check(key string) (*account.Key, bool) {
+	return known, key == goodKey && !k.revoked.Load()
 }
 
 func TestRevokingClosesOpenSockets(t *testing.T) {
@@ -283,7 +285,7 @@ func TestStopCutsOffSocketsAfterTheDrainTime(t *testing.T) {
 		<-ctx.Done()
 		return out, ctx.Err()
 	}
-	s := start(t, gateway.Config{Networks: []gateway.Network{n}, RequestTime: time.Hour}, 10*time.Millisecond)
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{RequestTime: gateway.MaxRequestTime}}, 10*time.Millisecond)
 	c := s.dial(nil)
 	c.send(call("test_held"))
 	<-begun

@@ -56,35 +56,55 @@ func (l SocketLimits) withDefaults() SocketLimits {
 // sockets are the connections that are open. One goroutine, in run, looks after
 // all of them, so that an idle one costs no more than its buffers and its reader.
 type sockets struct {
-	limits SocketLimits
-	keys   Keys
+	handler *Handler
 
 	mu       sync.Mutex
+	taken    int                  // guarded by mu: places of connections, open or about to be
 	open     map[*socket]struct{} // guarded by mu
 	stopping bool                 // guarded by mu: no more are added
 	none     chan struct{}        // closed once stopping, when none is open
 }
 
-func newSockets(limits SocketLimits, keys Keys) *sockets {
-	return &sockets{limits: limits.withDefaults(), keys: keys, open: make(map[*socket]struct{}), none: make(chan struct{})}
+func newSockets(h *Handler) *sockets {
+	return &sockets{handler: h, open: make(map[*socket]struct{}), none: make(chan struct{})}
 }
 
-// full says whether no more connections are taken.
-func (c *sockets) full() bool {
+// limits are those that hold now.
+func (c *sockets) limits() SocketLimits { return c.handler.current.Load().sockets }
+
+// count is how many are open.
+func (c *sockets) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stopping || len(c.open) >= c.limits.Open
+	return len(c.open)
 }
 
-// add takes a connection in, or says that it came too late.
+// reserve takes a place for a connection, or returns false where there is none. The
+// place must be released.
+func (c *sockets) reserve() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopping || c.taken >= c.limits().Open {
+		return false
+	}
+	c.taken++
+	return true
+}
+
+func (c *sockets) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taken--
+}
+
+// add takes in a connection that has a place, or says that the server stops.
 func (c *sockets) add(s *socket) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopping || len(c.open) >= c.limits.Open {
-		return false
+	if !c.stopping {
+		c.open[s] = struct{}{}
 	}
-	c.open[s] = struct{}{}
-	return true
+	return !c.stopping
 }
 
 // remove forgets a connection. Nothing is begun for it by others afterwards.
@@ -114,16 +134,17 @@ func (c *sockets) run(ctx context.Context) {
 // sweep ends connections whose key has ended or that are idle, and asks those that
 // have been silent whether they are still there.
 func (c *sockets) sweep(now time.Time) {
+	limits := c.limits()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.open {
 		heard := now.Sub(time.Unix(0, s.heard.Load()))
-		if _, ok := c.keys.Check(s.key); !ok {
+		if _, ok := c.handler.keys.Check(s.key); !ok {
 			s.end(closeKey, reasonRevoked)
-		} else if now.Sub(time.Unix(0, s.used.Load())) >= c.limits.Idle {
+		} else if now.Sub(time.Unix(0, s.used.Load())) >= limits.Idle {
 			s.end(closeGone, reasonIdle)
-		} else if heard >= c.limits.Ping && s.pinging.CompareAndSwap(false, true) {
-			s.running.Go(func() { s.ping(c.limits.Ping) })
+		} else if heard >= limits.Ping && s.pinging.CompareAndSwap(false, true) {
+			s.running.Go(func() { s.ping(limits.Ping) })
 		}
 	}
 }

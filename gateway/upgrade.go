@@ -4,28 +4,27 @@ import (
 	"net/http"
 	"strings"
 
-	"ashlar/jsonrpc"
-
 	"github.com/coder/websocket"
 )
 
 // serveSocket makes the request's connection a WebSocket and serves it to its end.
 // Whoever may not have one is told so over HTTP, where a status can be read.
-func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, server *jsonrpc.Server, key string) {
+func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *served, key string) {
+	settings := h.current.Load()
 	if !isUpgrade(r.Header) {
 		w.Header().Set("Upgrade", "websocket")
 		refuse(w, http.StatusUpgradeRequired, "upgrade required: expected a WebSocket handshake")
 		return
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !h.origins.allowed(origin) {
-		refuseError(w, http.StatusForbidden, forbidden("origin not allowed: this server does not serve pages of this origin"))
+	if origin := r.Header.Get("Origin"); origin != "" && !settings.origins.allowed(origin) {
+		h.refuse(w, forbidden("origin not allowed: this server does not serve pages of this origin"))
 		return
 	}
-	if h.sockets.full() {
-		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusServiceUnavailable, "too many connections: try again later")
+	if !h.sockets.reserve() {
+		h.refuse(w, busy(RefusedSocket))
 		return
 	}
+	defer h.sockets.release()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the origin was checked above
 		// What is kept between messages would be a large part of what a connection costs.
@@ -35,10 +34,10 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, server *js
 	if err != nil {
 		return // the library has answered
 	}
-	conn.SetReadLimit(int64(h.bodies.limit))
-	s := newSocket(r.Context(), h, server, key, conn)
+	conn.SetReadLimit(int64(settings.bodyBytes))
+	s := newSocket(h, r, network.name, key, conn)
 	if !h.sockets.add(s) {
-		_ = conn.Close(closeBusy, reasonFull)
+		_ = conn.Close(closeGone, reasonStopping)
 		return
 	}
 	s.serve()

@@ -149,7 +149,7 @@ func (s *Server) find(c *call) (*target, *Error) {
 func (s *Server) run(ctx context.Context, t *target, params, out []byte) (result []byte, fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.config.Log.Error("a method panicked", "method", t.name, "panic", p, "stack", string(debug.Stack()))
+			s.config.Log.ErrorContext(ctx, "a method panicked", "method", t.name, "panic", p, "stack", string(debug.Stack()))
 			result, fault = out, errInternal()
 		}
 	}()
@@ -167,9 +167,9 @@ func (s *Server) run(ctx context.Context, t *target, params, out []byte) (result
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return out, errTimeout()
 	case err == nil:
-		s.config.Log.Error("a method returned neither a result nor an error", "method", t.name)
+		s.config.Log.ErrorContext(ctx, "a method returned neither a result nor an error", "method", t.name)
 	default:
-		s.config.Log.Error("a method failed", "method", t.name, "error", err)
+		s.config.Log.ErrorContext(ctx, "a method failed", "method", t.name, "error", err)
 	}
 	return out, errInternal()
 }

@@ -91,8 +91,8 @@ func TestKeysThroughTheSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, ok := keys.Check(secret); !ok || id != k.ID {
-		t.Errorf("the server does not know the new key: %v, %t", id, ok)
+	if got, ok := keys.Check(secret); !ok || got.ID != k.ID {
+		t.Errorf("the server does not know the new key: %v, %t", got, ok)
 	}
 	if list, err := c.List(ctx); err != nil || len(list) != 1 || list[0] != k || k.Name != "a name" {
 		t.Errorf("list %+v, %v; expected %+v", list, err, k)

@@ -1,0 +1,111 @@
+package account
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Rules are what a key may be used for. What is left out is not restricted, and nil
+// restricts nothing.
+type Rules struct {
+	Networks  []string       `json:"networks,omitempty"`  // names
+	Methods   []string       `json:"methods,omitempty"`   // names, or beginnings of names with * after them
+	Origins   []string       `json:"origins,omitempty"`   // of web pages, as browsers send them
+	Addresses []netip.Prefix `json:"addresses,omitempty"` // of clients
+	Contracts []Contract     `json:"contracts,omitempty"` // that may be called and read
+	PerSecond uint32         `json:"perSecond,omitempty"` // credits; 0: as the server has it for all keys
+	PerDay    uint64         `json:"perDay,omitempty"`    // credits; 0: as the server has it for all keys
+}
+
+// Contract is the address of a contract.
+type Contract [20]byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Contract) MarshalText() ([]byte, error) { return []byte("0x" + hex.EncodeToString(c[:])), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (c *Contract) UnmarshalText(text []byte) error {
+	digits, ok := strings.CutPrefix(string(text), "0x")
+	if raw, err := hex.DecodeString(digits); ok && err == nil && len(raw) == len(c) {
+		copy(c[:], raw)
+		return nil
+	}
+	return fmt.Errorf("%q is no contract's address: expected 0x and 40 hexadecimal digits", text)
+}
+
+// AllowsNetwork says whether the key may be used on a network.
+func (r *Rules) AllowsNetwork(name string) bool {
+	return r == nil || len(r.Networks) == 0 || slices.Contains(r.Networks, name)
+}
+
+// AllowsMethod says whether a method may be called.
+func (r *Rules) AllowsMethod(name string) bool {
+	return r == nil || len(r.Methods) == 0 || slices.ContainsFunc(r.Methods, func(rule string) bool {
+		begin, open := strings.CutSuffix(rule, "*")
+		return rule == name || open && strings.HasPrefix(name, begin)
+	})
+}
+
+// AllowsOrigin says whether a page of an origin may use the key. What is no page, and
+// so has no origin, does not know of the rule: a key that is seen in a page is seen by
+// all, so this keeps other pages from using it, nobody else.
+func (r *Rules) AllowsOrigin(origin string) bool {
+	return r == nil || len(r.Origins) == 0 || origin == "" || slices.Contains(r.Origins, origin)
+}
+
+// AllowsAddress says whether a client at an address may use the key.
+func (r *Rules) AllowsAddress(address netip.Addr) bool {
+	address = address.Unmap()
+	return r == nil || len(r.Addresses) == 0 || slices.ContainsFunc(r.Addresses, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
+// AllowsContract says whether a contract may be called and read.
+func (r *Rules) AllowsContract(c Contract) bool {
+	return r == nil || len(r.Contracts) == 0 || slices.Contains(r.Contracts, c)
+}
+
+// maxRules bounds each list of rules: they are looked through for every call.
+const maxRules = 100
+
+var ruledMethod = regexp.MustCompile(`^[A-Za-z0-9_]*\*?$`)
+
+// check says what is wrong with rules before they are stored.
+func (r *Rules) check() error {
+	for name, n := range map[string]int{
+		"networks": len(r.Networks), "methods": len(r.Methods), "origins": len(r.Origins),
+		"addresses": len(r.Addresses), "contracts": len(r.Contracts),
+	} {
+		if n > maxRules {
+			return fmt.Errorf("%d %s, expected at most %d", n, name, maxRules)
+		}
+	}
+	var problems []error
+	for _, method := range r.Methods {
+		if !ruledMethod.MatchString(method) || method == "" {
+			problems = append(problems, fmt.Errorf("%q is no method: expected a name such as eth_call, or a beginning such as eth_*", method))
+		}
+	}
+	for _, origin := range r.Origins {
+		if u, err := url.Parse(origin); err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
+			problems = append(problems, fmt.Errorf("%q is no origin: expected one such as https://app.example.org", origin))
+		}
+	}
+	for _, address := range r.Addresses {
+		if !address.IsValid() {
+			problems = append(problems, errors.New("an address is empty: expected one such as 192.0.2.0/24"))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// empty says whether nothing is restricted.
+func (r *Rules) empty() bool {
+	return len(r.Networks) == 0 && len(r.Methods) == 0 && len(r.Origins) == 0 && len(r.Addresses) == 0 &&
+		len(r.Contracts) == 0 && r.PerSecond == 0 && r.PerDay == 0
+}

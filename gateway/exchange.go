@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ashlar/account"
+	"ashlar/jsonrpc"
+)
+
+// exchange is one request, a single call or a batch, and what is known of it while it
+// is answered. It is the context that its methods get.
+type exchange struct {
+	deadlineContext
+	settings *settings
+	network  *served
+	key      *account.Key
+	caller   *caller
+
+	ran     atomic.Bool             // a call was let through
+	refusal atomic.Pointer[refusal] // the last call that was not
+
+	naming sync.Mutex
+	name   string // guarded by naming: the request's ID, once something was said of it
+}
+
+type exchangeKey struct{}
+
+func newExchange(parent context.Context, s *settings, network *served, key *account.Key) *exchange {
+	e := &exchange{settings: s, network: network, key: key, caller: s.callers.of(key)}
+	e.deadlineContext.begin(parent, s.requestTime)
+	return e
+}
+
+// Value implements context.Context.
+func (e *exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return e
+	}
+	return e.deadlineContext.Value(key)
+}
+
+// exchangeOf returns the exchange that a method's context belongs to, or nil.
+func exchangeOf(ctx context.Context) *exchange {
+	if e, ok := ctx.(*exchange); ok {
+		return e
+	}
+	e, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return e
+}
+
+// respond has a request answered and appends the answer to out. What calls no method
+// costs what the cheapest method does.
+func (e *exchange) respond(request, out []byte) []byte {
+	mark := len(out)
+	out = e.network.server.Answer(e, request, out)
+	if e.ran.Load() || e.refusal.Load() != nil {
+		return out
+	}
+	if r := e.settings.spend(e.caller, 1); r != nil {
+		return jsonrpc.AppendError(out[:mark], nil, e.refuse(r))
+	}
+	return out
+}
+
+// refuse notes that a call was not let through.
+func (e *exchange) refuse(r *refusal) *jsonrpc.Error {
+	e.settings.refusals.count(r.reason)
+	e.refusal.Store(r)
+	return r.err
+}
+
+// refused is why the whole exchange was refused: the reason of its last call, if not
+// one of its calls was let through.
+func (e *exchange) refused() *refusal {
+	if e.ran.Load() {
+		return nil
+	}
+	return e.refusal.Load()
+}
+
+// id names the exchange in the log, and in a header of its answer. Most are never
+// named, so the name is made when it is asked for.
+func (e *exchange) id() string {
+	e.naming.Lock()
+	defer e.naming.Unlock()
+	if e.name == "" {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // documented never to fail
+		e.name = hex.EncodeToString(b[:])
+	}
+	return e.name
+}
+
+// named is the exchange's ID if it has one already.
+func (e *exchange) named() string {
+	e.naming.Lock()
+	defer e.naming.Unlock()
+	return e.name
+}
+
+// exchangeLog is a log that says of which exchange something is said.
+type exchangeLog struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (l exchangeLog) Handle(ctx context.Context, record slog.Record) error {
+	if e := exchangeOf(ctx); e != nil {
+		record.AddAttrs(slog.String("request", e.id()), slog.String("network", e.network.name), slog.String("key", e.key.ID.String()))
+	}
+	return l.Handler.Handle(ctx, record)
+}
+
+// WithAttrs implements slog.Handler.
+func (l exchangeLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return exchangeLog{l.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (l exchangeLog) WithGroup(name string) slog.Handler {
+	return exchangeLog{l.Handler.WithGroup(name)}
+}
+
+// retryAfter is a wait as the Retry-After header has it, in whole seconds.
+func retryAfter(wait time.Duration) int {
+	return max(1, int((wait+time.Second-1)/time.Second))
+}

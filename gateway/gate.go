@@ -1,0 +1,146 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"ashlar/account"
+	"ashlar/gateway/limit"
+	"ashlar/jsonrpc"
+)
+
+// Cost is what a call of a method takes.
+type Cost struct {
+	Credits int
+	// Heavy calls run in a pool of their own, so that light ones do not wait behind them.
+	Heavy bool
+}
+
+// gate stands before every method and decides whether a call may run, and when.
+type gate struct {
+	light, heavy *limit.Pool
+	costs        func(method string) Cost
+	spend        func(who *caller, credits int) *refusal
+	// contracts tells which contracts a call is about; restricted is false for
+	// methods that are about none.
+	contracts func(method string, params []byte) (about []account.Contract, restricted bool)
+}
+
+// before returns methods that pass the gate first.
+func (g *gate) before(methods jsonrpc.Methods) jsonrpc.Methods {
+	guarded := make(jsonrpc.Methods, len(methods))
+	for name, run := range methods {
+		guarded[name] = g.guard(name, run)
+	}
+	return guarded
+}
+
+func (g *gate) guard(name string, run jsonrpc.Method) jsonrpc.Method {
+	cost := g.costs(name)
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		e := exchangeOf(ctx)
+		if e.key.Rules != nil {
+			if r := g.ruled(e.key.Rules, name, params); r != nil {
+				return out, e.refuse(r)
+			}
+		}
+		if r := g.spend(e.caller, cost.Credits); r != nil {
+			return out, e.refuse(r)
+		}
+		pool, share := g.light, &e.caller.light
+		if cost.Heavy {
+			pool, share = g.heavy, &e.caller.heavy
+		}
+		if err := pool.Enter(ctx, share); errors.Is(err, limit.ErrBusy) {
+			return out, e.refuse(busy(RefusedBusy))
+		} else if err != nil {
+			return out, err
+		}
+		defer pool.Leave(share)
+		e.ran.Store(true)
+		return run(ctx, params, out)
+	}
+}
+
+// ruled says which rule of the key refuses a call, nil if none does.
+func (g *gate) ruled(rules *account.Rules, name string, params []byte) *refusal {
+	if !rules.AllowsMethod(name) {
+		return forbidden("method not allowed: the key's rules do not list " + name)
+	}
+	if len(rules.Contracts) == 0 || g.contracts == nil {
+		return nil
+	}
+	about, restricted := g.contracts(name, params)
+	if !restricted {
+		return nil
+	}
+	if len(about) == 0 {
+		return forbidden("contract not allowed: the key's rules list contracts, and this call names none")
+	}
+	for _, c := range about {
+		if !rules.AllowsContract(c) {
+			text, _ := c.MarshalText()
+			return forbidden("contract not allowed: the key's rules do not list " + string(text))
+		}
+	}
+	return nil
+}
+
+// spend takes a call's credits, or says why there are none.
+func (s *settings) spend(who *caller, credits int) *refusal {
+	if who.perDay == 0 && who.meter.Rate().Unlimited() {
+		return nil
+	}
+	now := time.Now()
+	if excess, ok := who.meter.Spend(now, credits); !ok {
+		return tooFast(RefusedRate, "request rate exceeded", s.see, excess)
+	}
+	if who.perDay == 0 {
+		return nil
+	}
+	if wait, ok := who.day.Spend(now, credits, who.perDay); !ok {
+		const day = 24 * time.Hour
+		return tooFast(RefusedQuota, "daily quota exceeded", s.see, limit.Excess{
+			Current: float64(who.day.Used(now)) / day.Seconds(), Allowed: float64(who.perDay) / day.Seconds(), Wait: wait,
+		})
+	}
+	return nil
+}
+
+// admit checks what can be checked of a request before it is read: its address, its
+// key, and those of the key's rules that are not about calls.
+func (h *Handler) admit(s *settings, r *http.Request, route route, network *served) (*account.Key, *refusal) {
+	if h.addresses.Len() > 0 {
+		if excess, blocked := h.addresses.Blocked(time.Now(), s.proxies.client(r)); blocked {
+			return nil, tooFast(RefusedAddress, "too many requests without a valid key from this address", s.see, excess)
+		}
+	}
+	if route.key == "" {
+		h.addresses.Charge(time.Now(), s.proxies.client(r))
+		return nil, noKey("project id required in the url")
+	}
+	key, ok := h.keys.Check(route.key)
+	if !ok {
+		h.addresses.Charge(time.Now(), s.proxies.client(r))
+		return nil, noKey("invalid project id")
+	}
+	if key.Rules != nil {
+		return key, s.allowed(key.Rules, r, network)
+	}
+	return key, nil
+}
+
+// allowed says which of a key's rules refuses a request, nil if none does.
+func (s *settings) allowed(rules *account.Rules, r *http.Request, network *served) *refusal {
+	switch {
+	case !rules.AllowsNetwork(network.name):
+		return forbidden("network not allowed: the key's rules do not list " + network.name)
+	case !rules.AllowsOrigin(r.Header.Get("Origin")):
+		return forbidden("origin not allowed: the key's rules do not list it")
+	case len(rules.Addresses) > 0 && !rules.AllowsAddress(s.proxies.client(r)):
+		return forbidden("address not allowed: the key's rules do not list the client's address")
+	}
+	return nil
+}

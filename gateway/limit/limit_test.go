@@ -1,0 +1,279 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestMeter(t *testing.T) {
+	begun := time.Unix(1_000_000, 0)
+	m := NewMeter(Rate{PerSecond: 10, Burst: 20})
+	for _, step := range []struct {
+		after   time.Duration // the beginning
+		credits int
+		wait    time.Duration // 0: allowed
+		current float64
+	}{
+		{0, 15, 0, 0},
+		{0, 5, 0, 0},
+		{0, 1, 100 * time.Millisecond, 21},
+		{100 * time.Millisecond, 1, 0, 0},
+		{1100 * time.Millisecond, 10, 0, 0},
+		{1100 * time.Millisecond, 5, 500 * time.Millisecond, 15 + 0.9*22},
+		{time.Hour, 100, 0, 0}, // more than can be saved up costs all of it
+		{time.Hour, 1, 100 * time.Millisecond, 101},
+	} {
+		excess, ok := m.Spend(begun.Add(step.after), step.credits)
+		if ok != (step.wait == 0) || excess.Wait != step.wait || !ok && (excess.Allowed != 10 || !near(excess.Current, step.current)) {
+			t.Errorf("%d credits after %v: %+v %t, expected a wait of %v at %v", step.credits, step.after, excess, ok, step.wait, step.current)
+		}
+	}
+	if _, ok := NewMeter(Rate{}).Spend(begun, 1e9); !ok {
+		t.Error("no limit limits")
+	}
+}
+
+func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
+
+func TestDay(t *testing.T) {
+	evening := time.Date(2026, 5, 1, 23, 59, 0, 0, time.UTC)
+	var d Day
+	if _, ok := d.Spend(evening, 60, 100); !ok {
+		t.Error("refused within the quota")
+	}
+	if wait, ok := d.Spend(evening, 41, 100); ok || wait != time.Minute {
+		t.Errorf("over the quota: wait %v, %t", wait, ok)
+	}
+	if _, ok := d.Spend(evening, 40, 100); !ok || d.Used(evening) != 100 {
+		t.Errorf("the rest is refused, or %d are used", d.Used(evening))
+	}
+	if _, ok := d.Spend(evening.Add(time.Minute), 100, 100); !ok {
+		t.Error("refused on the next day")
+	}
+	if _, ok := d.Spend(evening, 1, 100); ok {
+		t.Error("a clock that is set back brings the old day back")
+	}
+	if _, ok := d.Spend(evening, 1e6, 0); !ok {
+		t.Error("no quota limits")
+	}
+}
+
+func TestBudget(t *testing.T) {
+	b := NewBudget(100_000)
+	small, large, other := Lease{Budget: b}, Lease{Budget: b}, Lease{Budget: b}
+	if !small.Hold(8<<10) || b.Held() != 0 {
+		t.Errorf("a small request is counted: %d", b.Held())
+	}
+	if !large.Hold(60_000) || !large.Hold(20_000) || !large.Hold(70_000) || b.Held() != 70_000 {
+		t.Errorf("%d held, expected 70000", b.Held())
+	}
+	if other.Hold(30_001) || b.Held() != 70_000 {
+		t.Errorf("more than the budget: %d", b.Held())
+	}
+	if !other.Hold(30_000) {
+		t.Error("the rest is refused")
+	}
+	large.Release()
+	large.Release()
+	other.Release()
+	if b.Held() != 0 {
+		t.Errorf("%d held after all was given back", b.Held())
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	a := NewAddresses(Rate{PerSecond: 1, Burst: 3}, 2)
+	guesser, neighbour := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::ffff")
+	if _, blocked := a.Blocked(now, guesser); blocked {
+		t.Error("blocked before it failed")
+	}
+	for range 3 {
+		a.Charge(now, guesser)
+	}
+	if excess, blocked := a.Blocked(now, neighbour); !blocked || excess.Wait != time.Second {
+		t.Errorf("another address of the same network: %+v %t", excess, blocked)
+	}
+	if _, blocked := a.Blocked(now.Add(time.Second), guesser); blocked {
+		t.Error("blocked when its time is over")
+	}
+	four := netip.MustParseAddr("192.0.2.1")
+	for range 3 {
+		a.Charge(now, netip.MustParseAddr("::ffff:192.0.2.1"))
+	}
+	if _, blocked := a.Blocked(now, four); !blocked {
+		t.Error("an IPv4 address is another one within IPv6")
+	}
+	for i := range 100 {
+		a.Charge(now, netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
+	}
+	if a.Len() != 2 {
+		t.Errorf("%d addresses are kept, expected 2", a.Len())
+	}
+}
+
+// Slots go around between callers, however many calls one of them has waiting.
+func TestPoolIsFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(1, 100)
+		var greedy, modest, first Share
+		if err := p.Enter(t.Context(), &first); err != nil {
+			t.Fatal(err)
+		}
+		var order strings.Builder // written by who has the only slot
+		enter := func(s *Share, name string) {
+			go func() {
+				if err := p.Enter(t.Context(), s); err != nil {
+					t.Error(err)
+				}
+				order.WriteString(name)
+				p.Leave(s)
+			}()
+			synctest.Wait()
+		}
+		for range 5 {
+			enter(&greedy, "g")
+		}
+		enter(&modest, "m")
+		enter(&modest, "m")
+		p.Leave(&first)
+		synctest.Wait()
+		if order.String() != "gmgmggg" {
+			t.Errorf("order %s, expected gmgmggg", order.String())
+		}
+	})
+}
+
+// A caller that holds slots already is served after one that holds none.
+func TestPoolCountsWhatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(3, 100)
+		var greedy, modest Share
+		for range 3 {
+			if err := p.Enter(t.Context(), &greedy); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := make(chan string, 2)
+		for _, waiting := range []struct {
+			name  string
+			share *Share
+		}{{"greedy", &greedy}, {"modest", &modest}} {
+			go func() {
+				if err := p.Enter(t.Context(), waiting.share); err != nil {
+					t.Error(err)
+				}
+				got <- waiting.name
+			}()
+			synctest.Wait()
+		}
+		p.Leave(&greedy)
+		if first := <-got; first != "modest" {
+			t.Errorf("%s is served first", first)
+		}
+		p.Leave(&greedy)
+		<-got
+	})
+}
+
+func TestPoolQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(1, 4)
+		shares := make([]Share, 3)
+		if err := p.Enter(t.Context(), &shares[0]); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiters sync.WaitGroup
+		wait := func(s *Share) {
+			waiters.Go(func() {
+				if err := p.Enter(ctx, s); !errors.Is(err, context.Canceled) {
+					t.Errorf("a call that waited ended with %v", err)
+				}
+			})
+			synctest.Wait()
+		}
+		wait(&shares[1])
+		wait(&shares[1])
+		if err := p.Enter(ctx, &shares[1]); !errors.Is(err, ErrBusy) {
+			t.Errorf("more than a caller's half: %v", err)
+		}
+		wait(&shares[0])
+		wait(&shares[0])
+		if err := p.Enter(ctx, &shares[2]); !errors.Is(err, ErrBusy) {
+			t.Errorf("more than may wait: %v", err)
+		}
+		cancel()
+		waiters.Wait()
+		if p.Waiting() != 0 || p.Running() != 1 {
+			t.Errorf("%d wait and %d run, expected 0 and 1", p.Waiting(), p.Running())
+		}
+		p.Leave(&shares[0])
+		if err := p.Enter(t.Context(), &shares[1]); err != nil {
+			t.Errorf("a free slot: %v", err)
+		}
+	})
+}
+
+func TestPoolUnderLoad(t *testing.T) {
+	const slots = 3
+	p := NewPool(slots, 1000)
+	var running, done int
+	var mu sync.Mutex // guards running and done
+	var group sync.WaitGroup
+	for caller := range 8 {
+		var share Share
+		for range 4 {
+			group.Go(func() {
+				for i := range 200 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+(caller+i)%5)*50*time.Microsecond)
+					if p.Enter(ctx, &share) == nil {
+						mu.Lock()
+						if running, done = running+1, done+1; running > slots {
+							t.Errorf("%d run at once", running)
+						}
+						mu.Unlock()
+						mu.Lock()
+						running--
+						mu.Unlock()
+						p.Leave(&share)
+					}
+					cancel()
+				}
+			})
+		}
+	}
+	group.Wait()
+	if p.Running() != 0 || p.Waiting() != 0 || done == 0 {
+		t.Errorf("%d run, %d wait, %d done", p.Running(), p.Waiting(), done)
+	}
+}
+
+func BenchmarkPool(b *testing.B) {
+	p := NewPool(64, 64)
+	b.RunParallel(func(pb *testing.PB) {
+		var s Share
+		for pb.Next() {
+			if err := p.Enter(b.Context(), &s); err != nil {
+				b.Error(err)
+			}
+			p.Leave(&s)
+		}
+	})
+}
+
+func ExampleMeter() {
+	m := NewMeter(Rate{PerSecond: 100, Burst: 100})
+	now := time.Unix(0, 0)
+	m.Spend(now, 100)
+	excess, ok := m.Spend(now, 10)
+	fmt.Println(ok, excess.Wait)
+	// Output: false 100ms
+}

@@ -1,0 +1,385 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ashlar/account"
+	"ashlar/gateway"
+	"ashlar/gateway/limit"
+	"ashlar/jsonrpc"
+
+	"github.com/coder/websocket"
+)
+
+// ruled is a Keys whose only key has rules that can be changed.
+type ruled struct{ key atomic.Pointer[account.Key] }
+
+func withRules(rules account.Rules) *ruled {
+	k := new(ruled)
+	k.set(&rules)
+	return k
+}
+
+func (k *ruled) set(rules *account.Rules) { k.key.Store(&account.Key{ID: account.ID{1}, Rules: rules}) }
+
+func (k *ruled) Check(key string) (*account.Key, bool) { return k.key.Load(), key == goodKey }
+
+type failure struct {
+	Error struct {
+		Code    int
+		Message string
+		Data    struct {
+			See     string  `json:"see"`
+			Current float64 `json:"current_rps"`
+			Allowed float64 `json:"allowed_rps"`
+			Backoff float64 `json:"backoff_seconds"`
+		}
+	}
+}
+
+func decodeFailure(t *testing.T, answer string) (f failure) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(answer), &f); err != nil {
+		t.Errorf("%v: %s", err, answer)
+	}
+	return f
+}
+
+// A key that asks for too much is told so in every way that clients know to read.
+func TestRate(t *testing.T) {
+	costs := func(method string) gateway.Cost {
+		if method == "test_large" {
+			return gateway.Cost{Credits: 6}
+		}
+		return gateway.Cost{Credits: 2}
+	}
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{network("alpha")}, Costs: costs, Origins: []string{gateway.AnyOrigin},
+		Limits: gateway.Limits{Key: gateway.KeyLimits{Rate: limit.Rate{PerSecond: 0.5, Burst: 10}}, See: "https://a.test/limits"},
+	}, 0)
+	socket := s.dial(nil)
+	for _, request := range []string{call("test_large"), call("test_name")} {
+		if response, answer := s.post(request); response.StatusCode != 200 {
+			t.Errorf("within the burst: %d %s", response.StatusCode, answer)
+		}
+	}
+	response, answer := s.post("["+call("test_name")+","+call("test_name")+"]", "Origin", "https://b.test")
+	if response.StatusCode != 200 || strings.Count(answer, `"result"`) != 1 || strings.Count(answer, `"code":-32005`) != 1 || response.Header.Get("Retry-After") != "" {
+		t.Errorf("a batch of which half can be paid for: %d %s", response.StatusCode, answer)
+	}
+	response, answer = s.post(call("test_name"), "Origin", "https://b.test")
+	f := decodeFailure(t, answer)
+	if response.StatusCode != 429 || f.Error.Code != -32005 || f.Error.Message != "request rate exceeded" || f.Error.Data.See != "https://a.test/limits" ||
+		f.Error.Data.Allowed != 0.5 || f.Error.Data.Current < 2 || f.Error.Data.Backoff <= 3 || f.Error.Data.Backoff > 4 || !strings.Contains(answer, `"id":1`) {
+		t.Errorf("over the rate: %d %s", response.StatusCode, answer)
+	}
+	if response.Header.Get("Retry-After") != "4" || response.Header.Get("Access-Control-Expose-Headers") != "Retry-After" {
+		t.Errorf("headers %v", response.Header)
+	}
+	socket.send(call("test_name"))
+	if f := decodeFailure(t, socket.receive()); f.Error.Code != -32005 || f.Error.Data.Allowed != 0.5 {
+		t.Errorf("by WebSocket: %+v", f)
+	}
+	for _, request := range []string{"{", "[]", call("unknown")} { // costs little, but not nothing
+		for range 3 {
+			response, answer = s.post(request)
+		}
+		if response.StatusCode != 429 || !strings.Contains(answer, "request rate exceeded") {
+			t.Errorf("%s: %d %s", request, response.StatusCode, answer)
+		}
+	}
+}
+
+func TestDailyQuota(t *testing.T) {
+	keys := withRules(account.Rules{PerDay: 2})
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: keys}, 0)
+	for want, n := 200, 0; n < 3; n++ {
+		if n == 2 {
+			want = 429
+		}
+		response, answer := s.post(call("test_name"))
+		if response.StatusCode != want {
+			t.Errorf("call %d: %d %s", n, response.StatusCode, answer)
+		}
+		if wait, _ := strconv.Atoi(response.Header.Get("Retry-After")); want == 429 && (wait < 1 || wait > 24*60*60 || !strings.Contains(answer, "daily quota exceeded")) {
+			t.Errorf("Retry-After %d: %s", wait, answer)
+		}
+	}
+	keys.set(&account.Rules{PerDay: 3}) // what was spent counts on
+	for _, want := range []int{200, 429} {
+		if response, answer := s.post(call("test_name")); response.StatusCode != want {
+			t.Errorf("another quota: %d %s, expected %d", response.StatusCode, answer, want)
+		}
+	}
+}
+
+// Each rule of a key refuses, and names itself.
+func TestRulesOfKeys(t *testing.T) {
+	alpha := network("alpha")
+	alpha.Contracts = func(method string, params []byte) ([]account.Contract, bool) {
+		if len(params) > 2 {
+			return []account.Contract{{params[1]}}, method == "test_echo"
+		}
+		return nil, method == "test_echo"
+	}
+	keys := new(ruled)
+	s := start(t, gateway.Config{Networks: []gateway.Network{alpha, network("beta")}, Keys: keys}, 0)
+	for _, c := range []struct {
+		name, network, request string
+		rules                  account.Rules
+		origin                 string
+		want                   string // "" is allowed
+	}{
+		{"a network that is listed", "alpha", call("test_name"), account.Rules{Networks: []string{"alpha"}}, "", ""},
+		{"another network", "beta", call("test_name"), account.Rules{Networks: []string{"alpha"}}, "",
+			"network not allowed: the key's rules do not list beta"},
+		{"a method that is listed", "alpha", call("test_name"), account.Rules{Methods: []string{"test_n*"}}, "", ""},
+		{"another method", "alpha", call("test_large"), account.Rules{Methods: []string{"test_n*"}}, "",
+			"method not allowed: the key's rules do not list test_large"},
+		{"an origin that is listed", "alpha", call("test_name"), account.Rules{Origins: []string{"https://a.test"}}, "https://a.test", ""},
+		{"another origin", "alpha", call("test_name"), account.Rules{Origins: []string{"https://a.test"}}, "https://b.test",
+			"origin not allowed: the key's rules do not list it"},
+		{"an address that is listed", "alpha", call("test_name"), account.Rules{Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, "", ""},
+		{"another address", "alpha", call("test_name"), account.Rules{Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, "",
+			"address not allowed: the key's rules do not list the client's address"},
+		{"a contract that is listed", "alpha", `{"jsonrpc":"2.0","id":1,"method":"test_echo","params":[1]}`, account.Rules{Contracts: []account.Contract{{'1'}}}, "", ""},
+		{"another contract", "alpha", `{"jsonrpc":"2.0","id":1,"method":"test_echo","params":[2]}`, account.Rules{Contracts: []account.Contract{{'1'}}}, "",
+			"contract not allowed: the key's rules do not list 0x3200000000000000000000000000000000000000"},
+		{"all contracts", "alpha", `{"jsonrpc":"2.0","id":1,"method":"test_echo"}`, account.Rules{Contracts: []account.Contract{{'1'}}}, "",
+			"contract not allowed: the key's rules list contracts, and this call names none"},
+		{"no contract at all", "alpha", call("test_name"), account.Rules{Contracts: []account.Contract{{'1'}}}, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			keys.set(&c.rules)
+			response, answer := s.ask("POST", "/"+c.network+"/v3/"+goodKey, c.request, "Content-Type", "application/json", "Origin", c.origin)
+			f := decodeFailure(t, answer)
+			if c.want == "" && (response.StatusCode != 200 || f.Error.Code != 0) {
+				t.Errorf("%d %s", response.StatusCode, answer)
+			}
+			if c.want != "" && (response.StatusCode != 403 || f.Error.Code != -32002 || f.Error.Message != c.want) {
+				t.Errorf("%d %s, expected %s", response.StatusCode, answer, c.want)
+			}
+		})
+	}
+	keys.set(nil)
+	conn, _, err := websocket.Dial(t.Context(), s.url+"/alpha/ws/v3/"+goodKey, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	c := &socket{t, conn}
+	keys.set(&account.Rules{Networks: []string{"beta"}}) // counts on connections that are open, too
+	c.send(call("test_name"))
+	c.expectClosed(websocket.StatusPolicyViolation, "network not allowed: the key's rules do not list alpha")
+}
+
+// An address that guesses keys is refused before a key is looked at, and others are not.
+func TestGuessing(t *testing.T) {
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{network("alpha")},
+		Proxies:  []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Limits:   gateway.Limits{Failures: limit.Rate{PerSecond: 0.01, Burst: 5}},
+	}, 0)
+	guess := func(from string) (*http.Response, string) {
+		return s.ask("POST", "/v3/wrong", call("test_name"), "X-Forwarded-For", from, "Content-Type", "application/json")
+	}
+	for range 5 {
+		if response, answer := guess("198.51.100.1"); response.StatusCode != 401 {
+			t.Errorf("%d %s", response.StatusCode, answer)
+		}
+	}
+	if response, answer := guess("198.51.100.1"); response.StatusCode != 429 || response.Header.Get("Retry-After") == "" || !strings.Contains(answer, "too many requests without a valid key") {
+		t.Errorf("one guess too many: %d %s", response.StatusCode, answer)
+	}
+	if response, _ := s.post(call("test_name"), "X-Forwarded-For", "198.51.100.1"); response.StatusCode != 429 {
+		t.Errorf("the right guess: %d", response.StatusCode)
+	}
+	for _, from := range []string{"198.51.100.2", "198.51.100.1, 198.51.100.2", "198.51.100.1, 198.51.100.2, 127.0.0.9"} {
+		if response, _ := s.post(call("test_name"), "X-Forwarded-For", from); response.StatusCode != 200 {
+			t.Errorf("from %s: %d", from, response.StatusCode)
+		}
+	}
+}
+
+// X-Forwarded-For of somebody who is no trusted proxy is not believed.
+func TestForwardedForIsNotBelievedFromAnyone(t *testing.T) {
+	keys := withRules(account.Rules{Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: keys}, 0)
+	if response, _ := s.post(call("test_name"), "X-Forwarded-For", "192.0.2.1"); response.StatusCode != 403 {
+		t.Errorf("a forged address: %d", response.StatusCode)
+	}
+}
+
+// Cheap calls do not wait behind heavy ones, a key that fills the queue does not keep
+// others out of it, and what does not fit is refused instead of kept.
+func TestFullMachine(t *testing.T) {
+	const slots, waiting = 2, 4
+	begun, release := make(chan struct{}, 100), make(chan struct{})
+	n := held(begun, release)
+	keys := twoKeys{}
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{n}, Keys: keys, Limits: gateway.Limits{Heavy: slots, Waiting: waiting},
+		Costs: func(method string) gateway.Cost { return gateway.Cost{Credits: 1, Heavy: method == "test_held"} },
+	}, time.Minute)
+	type outcome struct {
+		key    string
+		status int
+	}
+	outcomes := make(chan outcome, 100)
+	ask := func(key string) {
+		go func() {
+			response, err := client.Post(s.url+"/v3/"+key, "application/json", strings.NewReader(call("test_held")))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer response.Body.Close()
+			if response.StatusCode == 503 && response.Header.Get("Retry-After") != "1" {
+				t.Errorf("Retry-After %q", response.Header.Get("Retry-After"))
+			}
+			outcomes <- outcome{key, response.StatusCode}
+		}()
+	}
+	const greedy = slots + waiting/2 + 3
+	for range greedy {
+		ask(goodKey)
+	}
+	for range 3 { // no place to wait
+		if got := <-outcomes; got.status != 503 {
+			t.Errorf("%+v", got)
+		}
+	}
+	if _, answer := s.post(call("test_name")); !strings.Contains(answer, "alpha") {
+		t.Errorf("a cheap call: %s", answer)
+	}
+	ask(secondKey)
+	if response, _ := s.ask("POST", "/v3/"+secondKey, call("test_name"), "Content-Type", "application/json"); response.StatusCode != 200 {
+		t.Errorf("another key's cheap call: %d", response.StatusCode)
+	}
+	close(release)
+	for range greedy - 3 + 1 {
+		if got := <-outcomes; got.status != 200 {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+const secondKey = "fedcba9876543210fedcba9876543210"
+
+type twoKeys struct{}
+
+func (twoKeys) Check(key string) (*account.Key, bool) {
+	switch key {
+	case goodKey:
+		return known, true
+	case secondKey:
+		return other, true
+	}
+	return nil, false
+}
+
+var other = &account.Key{ID: account.ID{2}}
+
+// What all bodies and answers hold together is bounded.
+func TestMemoryIsBounded(t *testing.T) {
+	n := network("alpha")
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 100_000}}, 0)
+	if response, answer := s.post(padded(60_000)); response.StatusCode != 200 {
+		t.Errorf("%d %s", response.StatusCode, answer)
+	}
+	if response, answer := s.post(padded(200_000)); response.StatusCode != 503 || response.Header.Get("Retry-After") == "" || answer != busyAnswer {
+		t.Errorf("a body over it: %d %s", response.StatusCode, answer)
+	}
+	n.Methods["test_huge"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+		return append(out, `"`+strings.Repeat("x", 200_000)+`"`...), nil
+	}
+	s = start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 100_000}}, 0)
+	if response, answer := s.post(call("test_huge")); response.StatusCode != 503 || answer != busyAnswer {
+		t.Errorf("an answer over it: %d %.200s", response.StatusCode, answer)
+	}
+	c := s.dial(nil)
+	c.send(call("test_huge"))
+	c.expectClosed(websocket.StatusTryAgainLater, "busy: too much is being asked and answered")
+	if stats := s.handler.Stats(); stats.HeldBytes != 0 {
+		t.Errorf("%d bytes are still held", stats.HeldBytes)
+	}
+}
+
+func TestReload(t *testing.T) {
+	config := gateway.Config{Networks: []gateway.Network{network("alpha", "a.test"), network("beta")}, Hosts: []string{"*.example.org"}}
+	s := start(t, config, 0)
+	for host, want := range map[string]string{"a.test": "alpha", "beta.example.org": "beta", "gamma.example.org": "", "b.test": "", "a.beta.example.org": ""} {
+		if _, answer := s.post(call("test_name"), "Host", host); strings.Contains(answer, `"result"`) != (want != "") || !strings.Contains(answer, want) {
+			t.Errorf("%s: %s", host, answer)
+		}
+	}
+	c := &socket{t: t}
+	var err error
+	if c.conn, _, err = websocket.Dial(t.Context(), s.url+"/alpha/ws/v3/"+goodKey, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer c.conn.CloseNow()
+	config.Networks[1] = network("beta", "b.test")
+	config.Hosts = nil
+	config.Limits.Key.Rate = limit.Rate{PerSecond: 0.001, Burst: 1}
+	if err := s.handler.Reload(config); err != nil {
+		t.Fatal(err)
+	}
+	if response, _ := s.post(call("test_name"), "Host", "b.test"); response.StatusCode != 200 {
+		t.Errorf("the new host: %d", response.StatusCode)
+	}
+	if response, _ := s.post(call("test_name"), "Host", "beta.example.org"); response.StatusCode != 404 {
+		t.Errorf("the old host: %d", response.StatusCode)
+	}
+	c.send(call("test_name"))
+	if answer := c.receive(); !strings.Contains(answer, "request rate exceeded") {
+		t.Errorf("on a connection that was open: %s", answer)
+	}
+	config.Networks[0].Hosts = []string{"b.test"}
+	if err := s.handler.Reload(config); err == nil || !strings.Contains(err.Error(), "another network's too") {
+		t.Errorf("a wrong configuration: %v", err)
+	}
+	if response, _ := s.post(call("unknown"), "Host", "b.test"); response.StatusCode != 429 {
+		t.Errorf("a wrong configuration changes something: %d", response.StatusCode)
+	}
+}
+
+// A failure can be found in the log by what the client is told.
+func TestFailuresAreNamed(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}}, 0)
+	if response, _ := s.post(call("test_name")); response.Header.Get("X-Request-Id") != "" {
+		t.Error("a request is named without need")
+	}
+	response, _ := s.post(call("test_fail"))
+	id := response.Header.Get("X-Request-Id")
+	if want := fmt.Sprintf("request=%s network=alpha key=%s", id, known.ID); id == "" || !strings.Contains(s.log.String(), want) {
+		t.Errorf("not in the log: %s\n%s", want, s.log)
+	}
+}
+
+// The gate adds nothing to how a method ends.
+func TestGateKeepsErrors(t *testing.T) {
+	n := network("alpha")
+	n.Methods["test_refuse"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+		return out, &jsonrpc.Error{Code: 3, Message: "execution reverted", Data: "0x"}
+	}
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0)
+	if response, answer := s.post(call("test_refuse")); response.StatusCode != 200 || !strings.Contains(answer, `"error":{"code":3,"message":"execution reverted","data":"0x"}`) {
+		t.Errorf("%d %s", response.StatusCode, answer)
+	}
+	for range 300 { // more than there are slots: a panic gives its own back
+		s.post(call("test_panic"))
+	}
+	if stats := s.handler.Stats(); stats.LightRunning != 0 {
+		t.Errorf("%d slots are taken for ever", stats.LightRunning)
+	}
+}

@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"ashlar/gateway/limit"
+	"ashlar/jsonrpc"
+)
+
+// refusal is why a request, or a call of it, was not let through.
+type refusal struct {
+	status int // over HTTP
+	reason Reason
+	wait   time.Duration // after which it may be let through; 0: never
+	err    *jsonrpc.Error
+}
+
+// Reason is a kind of refusal, as it is counted.
+type Reason int
+
+// The reasons for which something is refused.
+const (
+	RefusedKey     Reason = iota // no key, or not a valid one
+	RefusedRule                  // a rule of the key, or the server's origins
+	RefusedRate                  // the key's rate
+	RefusedQuota                 // the key's quota of the day
+	RefusedAddress               // too many failures from an address
+	RefusedBusy                  // all slots taken and too many waiting
+	RefusedMemory                // bodies and answers hold as many bytes as they may
+	RefusedSize                  // a body over the limit
+	RefusedSocket                // as many WebSockets as there may be
+	reasons                      // how many there are
+)
+
+// String is the reason as the label of a metric.
+func (r Reason) String() string {
+	return [reasons]string{"key", "rule", "rate", "quota", "address", "busy", "memory", "size", "sockets"}[r]
+}
+
+// refusals counts what was refused, by reason.
+type refusals [reasons]atomic.Uint64
+
+func (c *refusals) count(r Reason) { c[r].Add(1) }
+
+// write answers a request with nothing but its refusal.
+func (r *refusal) write(w http.ResponseWriter) {
+	r.setHeader(w.Header())
+	refuseError(w, r.status, r.err)
+}
+
+// setHeader says when to come back. A page in a browser sees that header only where it
+// is named.
+func (r *refusal) setHeader(header http.Header) {
+	if r.wait > 0 {
+		header.Set("Retry-After", strconv.Itoa(retryAfter(r.wait)))
+		if header.Get("Access-Control-Allow-Origin") != "" {
+			header.Set("Access-Control-Expose-Headers", "Retry-After")
+		}
+	}
+}
+
+func noKey(message string) *refusal {
+	return &refusal{status: http.StatusUnauthorized, reason: RefusedKey,
+		err: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}}
+}
+
+// forbidden is the refusal of a rule, which it names.
+func forbidden(rule string) *refusal {
+	return &refusal{status: http.StatusForbidden, reason: RefusedRule,
+		err: &jsonrpc.Error{Code: jsonrpc.CodeForbidden, Message: rule}}
+}
+
+// backoff is the data that clients of large providers know to read.
+type backoff struct {
+	See     string  `json:"see,omitempty"`
+	Current float64 `json:"current_rps"`
+	Allowed float64 `json:"allowed_rps"`
+	Seconds float64 `json:"backoff_seconds"`
+}
+
+func tooFast(reason Reason, message, see string, e limit.Excess) *refusal {
+	return &refusal{status: http.StatusTooManyRequests, reason: reason, wait: e.Wait,
+		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message,
+			Data: backoff{see, e.Current, e.Allowed, e.Wait.Seconds()}}}
+}
+
+// busyTime is when to come back to a server that has too much to do.
+const busyTime = time.Second
+
+func busy(reason Reason) *refusal {
+	return &refusal{status: http.StatusServiceUnavailable, reason: reason, wait: busyTime,
+		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "the server is busy: try again later",
+			Data: map[string]float64{"backoff_seconds": busyTime.Seconds()}}}
+}

@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"ashlar/gateway/limit"
+	"ashlar/jsonrpc"
+)
+
+// What a Handler does where its Config leaves a value at zero.
+const (
+	DefaultBodyBytes   = 5 << 20
+	DefaultRequestTime = 30 * time.Second
+	DefaultMemory      = 1 << 30
+	DefaultWaiting     = 1024
+)
+
+// MaxRequestTime is the longest that a request may be given.
+const MaxRequestTime = 10 * time.Minute
+
+// DefaultHeavy and DefaultLight are how many calls run at once. Heavy calls keep the
+// processors busy, and more of them at once would only make each slower; light ones
+// mostly wait for the disk.
+func DefaultHeavy() int { return 2 * runtime.GOMAXPROCS(0) }
+
+// DefaultLight is DefaultHeavy's other half.
+func DefaultLight() int { return 64 * runtime.GOMAXPROCS(0) }
+
+// Config is what a [Handler] serves, and how.
+type Config struct {
+	Networks []Network
+	// Hosts are patterns such as *.example.org: a network is served, without its path,
+	// at the host that has the network's name in place of the *.
+	Hosts []string
+	Keys  Keys
+	RPC   jsonrpc.Config // for every network
+	// Origins are the origins whose pages may call, AnyOrigin for all; empty: none.
+	Origins []string
+	// Proxies are the networks of reverse proxies whose X-Forwarded-For is believed.
+	Proxies []netip.Prefix
+	Limits  Limits
+	Sockets SocketLimits
+	// Costs says what a method's calls cost; nil: one credit, and all are light.
+	Costs func(method string) Cost
+	// Ready tells whether questions can be answered; nil: always. Its error is
+	// logged, not shown.
+	Ready func(context.Context) error
+	Log   *slog.Logger // nil: slog.Default()
+}
+
+// Limits bound what requests may take. Zero values mean the defaults, or no limit for
+// rates.
+type Limits struct {
+	BodyBytes   int           // of a request's body, before and after decompression
+	RequestTime time.Duration // for a request's methods, waiting included
+	Key         KeyLimits
+	Failures    limit.Rate // of requests without a valid key, from one address
+	Light       int        // calls that run at once, of cheap methods
+	Heavy       int        // the same of methods that are not
+	Waiting     int        // calls that wait for their turn, of each kind; half of them of one key
+	Memory      int64      // bytes that bodies and answers hold at once
+	See         string     // where clients are told to read about limits
+}
+
+// KeyLimits are those of a key whose rules say nothing else.
+type KeyLimits struct {
+	Rate   limit.Rate // credits
+	PerDay uint64     // credits; 0: no limit
+}
+
+// settings are a Config in use. They never change; a reload makes others.
+type settings struct {
+	networks    *networks
+	origins     origins
+	proxies     proxies
+	requestTime time.Duration
+	bodyBytes   int
+	memory      *limit.Budget
+	light       *limit.Pool
+	heavy       *limit.Pool
+	callers     callers
+	sockets     SocketLimits
+	see         string
+	ready       func(context.Context) error
+	refusals    *refusals
+}
+
+func newSettings(config Config, h *Handler) (*settings, error) {
+	l := config.Limits.withDefaults()
+	if l.RequestTime > MaxRequestTime {
+		return nil, fmt.Errorf("gateway: %v for a request: expected at most %v", l.RequestTime, MaxRequestTime)
+	}
+	if config.Costs == nil {
+		config.Costs = func(string) Cost { return Cost{Credits: 1} }
+	}
+	if config.RPC.Log == nil {
+		config.RPC.Log = h.log
+	}
+	config.RPC.Log = slog.New(exchangeLog{config.RPC.Log.Handler()})
+	s := &settings{
+		origins: config.Origins, proxies: config.Proxies,
+		requestTime: l.RequestTime, bodyBytes: l.BodyBytes,
+		memory: limit.NewBudget(l.Memory), light: limit.NewPool(l.Light, l.Waiting), heavy: limit.NewPool(l.Heavy, l.Waiting),
+		callers: callers{limits: l.Key, days: &h.days},
+		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, refusals: &h.refusals,
+	}
+	for _, network := range config.Networks {
+		for method := range network.Methods {
+			s.callers.most = max(s.callers.most, config.Costs(method).Credits)
+		}
+	}
+	var err error
+	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, costs: config.Costs, spend: s.spend})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, value := range []struct {
+		field    *int
+		standard int
+	}{
+		{&l.BodyBytes, DefaultBodyBytes}, {&l.Light, DefaultLight()}, {&l.Heavy, DefaultHeavy()}, {&l.Waiting, DefaultWaiting},
+	} {
+		if *value.field == 0 {
+			*value.field = value.standard
+		}
+	}
+	if l.RequestTime == 0 {
+		l.RequestTime = DefaultRequestTime
+	}
+	if l.Memory == 0 {
+		l.Memory = DefaultMemory
+	}
+	return l
+}
