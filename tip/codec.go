@@ -162,6 +162,9 @@ func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
 	if n.head, err = n.branch(head.Hash); errors.Is(err, ErrUnknownBlock) {
 		n.head, err = n.branch(settled.Hash) // the head's branch was settled to its end
 	}
+	if err == nil && len(n.blocks) < len(refs) {
+		err = t.save(ctx, t.store.NewBatch(), n)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +172,7 @@ func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
 }
 
 // dropStrays removes what is stored of blocks that are not in the tree: a kill
-// came before they were dropped.
+// came before they were dropped. The stored pointer must not name them any more.
 func (t *Tip) dropStrays(ctx context.Context, n *tree) error {
 	strays := make(map[common.Hash]struct{})
 	for row, err := range t.store.Walk(ctx, unsettled) {

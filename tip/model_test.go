@@ -328,6 +328,30 @@ func (w *world) checkScan(what string, c kv.Cursor, seen map[uint64]string, from
 	}
 }
 
+// step does one of the things that happen to a tip.
+func (w *world) step() {
+	w.t.Helper()
+	switch w.IntN(20) {
+	case 0:
+		w.settle(w.IntN(3) == 0)
+	case 1:
+		w.open()
+	case 2:
+		w.setHead(w.choose())
+	case 3: // a fork, or a block that comes again
+		w.add(w.block(w.choose()))
+		if b := w.choose(); b.parent != nil {
+			w.add(b)
+		}
+	default:
+		parent := w.made[len(w.made)-1-w.IntN(min(3, len(w.made)))]
+		w.add(w.block(parent))
+		if w.IntN(3) > 0 && w.known(w.made[len(w.made)-1]) {
+			w.setHead(w.made[len(w.made)-1])
+		}
+	}
+}
+
 // TestModel lets a tip go through random trees, heads, settles, kills and
 // restarts, and compares all that it says with a model that keeps every block.
 func TestModel(t *testing.T) {
@@ -335,25 +359,7 @@ func TestModel(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, seed)
 			for range 250 {
-				switch w.IntN(20) {
-				case 0:
-					w.settle(w.IntN(3) == 0)
-				case 1:
-					w.open()
-				case 2:
-					w.setHead(w.choose())
-				case 3: // a fork, or a block that comes again
-					w.add(w.block(w.choose()))
-					if b := w.choose(); b.parent != nil {
-						w.add(b)
-					}
-				default:
-					parent := w.made[len(w.made)-1-w.IntN(min(3, len(w.made)))]
-					w.add(w.block(parent))
-					if w.IntN(3) > 0 && w.known(w.made[len(w.made)-1]) {
-						w.setHead(w.made[len(w.made)-1])
-					}
-				}
+				w.step()
 				w.check()
 			}
 		})

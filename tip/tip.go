@@ -200,17 +200,25 @@ func (t *Tip) Settled(ctx context.Context, ref chain.Ref) error {
 // publish writes a batch and the pointer to a tree, and shows the tree to readers
 // once both are durable.
 func (t *Tip) publish(ctx context.Context, batch kv.Batch, next *tree) error {
+	if err := t.save(ctx, batch, next); err != nil {
+		return err
+	}
+	before := t.tree.Swap(next)
+	if before.head.Ref() != next.head.Ref() || before.safe != next.safe || before.finalized != next.finalized {
+		moved := make(chan struct{})
+		close(*t.moved.Swap(&moved))
+	}
+	return nil
+}
+
+// save writes a batch and the pointer to a tree, durably.
+func (t *Tip) save(ctx context.Context, batch kv.Batch, next *tree) error {
 	batch.SetPointer(pointerTip, next.encode())
 	if err := t.store.Write(ctx, batch); err != nil {
 		return fmt.Errorf("tip: %w", err)
 	}
 	if err := t.store.Sync(ctx); err != nil {
 		return fmt.Errorf("tip: %w", err)
-	}
-	before := t.tree.Swap(next)
-	if before.head.Ref() != next.head.Ref() || before.safe != next.safe || before.finalized != next.finalized {
-		moved := make(chan struct{})
-		close(*t.moved.Swap(&moved))
 	}
 	return nil
 }

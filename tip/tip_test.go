@@ -133,6 +133,24 @@ func TestSettledIsDropped(t *testing.T) {
 	}
 }
 
+// TestRestartsAfterAKill opens a tip again and again, which was killed after the
+// archive had settled a block and before the tip took note of it.
+func TestRestartsAfterAKill(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	of := openTip(t, store, ref(9, 's'))
+	grow(t, of, ref(10, 'a'), ref(9, 's'))
+	grow(t, of, ref(10, 'b'), ref(9, 's'))
+	grow(t, of, ref(11, 'b'), ref(10, 'b'))
+	grow(t, of, ref(11, 'a'), ref(10, 'a'))
+	setHead(t, of, ref(11, 'a'))
+	for range 3 {
+		if of = openTip(t, store, ref(10, 'a')); of.Standing().Head.Ref() != ref(11, 'a') || of.Has(ref(11, 'b').Hash) {
+			t.Errorf("the head is %s", of.Standing().Head.Ref())
+		}
+	}
+}
+
 func TestAddRefuses(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
 	defer store.Close()
