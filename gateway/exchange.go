@@ -39,8 +39,11 @@ func newExchange(parent context.Context, s *settings, network *served, key *acco
 
 // Value implements context.Context.
 func (e *exchange) Value(key any) any {
-	if key == (exchangeKey{}) {
+	switch key.(type) {
+	case exchangeKey:
 		return e
+	case jsonrpc.CallerKey:
+		return e.key.ID.String()
 	}
 	return e.deadlineContext.Value(key)
 }

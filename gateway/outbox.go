@@ -3,10 +3,9 @@ package gateway
 import (
 	"errors"
 	"sync"
-)
 
-// errSlow is that a client does not read what it is sent as fast as that comes.
-var errSlow = errors.New("the client does not read what it is sent")
+	"ashlar/jsonrpc"
+)
 
 var errClosed = errors.New("the connection is closed")
 
@@ -17,7 +16,7 @@ type outbox struct {
 	maxMessages int
 	maxBytes    int // a single message may be larger
 	run         func(func())
-	write       func(message []byte) error
+	write       func(parts [][]byte) error
 
 	mu      sync.Mutex
 	queue   []outgoing // guarded by mu
@@ -28,22 +27,31 @@ type outbox struct {
 
 // outgoing is a message and what is to be done when it needs its bytes no more.
 type outgoing struct {
-	message []byte
-	done    func() // may be nil
+	parts [][]byte
+	done  func() // may be nil
 }
 
-// put queues a message, or returns errSlow or errClosed, and then done is not called.
+// size is how many bytes there are in all parts.
+func (m outgoing) size() (n int) {
+	for _, part := range m.parts {
+		n += len(part)
+	}
+	return n
+}
+
+// put queues a message, or returns jsonrpc.ErrSlow or errClosed, and then done is not called.
 func (o *outbox) put(m outgoing) error {
+	size := m.size()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.closed:
 		return errClosed
-	case len(o.queue) >= o.maxMessages, o.bytes > 0 && o.bytes+len(m.message) > o.maxBytes:
-		return errSlow
+	case len(o.queue) >= o.maxMessages, o.bytes > 0 && o.bytes+size > o.maxBytes:
+		return jsonrpc.ErrSlow
 	}
 	o.queue = append(o.queue, m)
-	o.bytes += len(m.message)
+	o.bytes += size
 	if !o.writing {
 		o.writing = true
 		o.run(o.drain)
@@ -64,7 +72,7 @@ func (o *outbox) drain() {
 		}
 		o.mu.Unlock()
 		for i, m := range batch {
-			err := o.write(m.message)
+			err := o.write(m.parts)
 			o.finish(m)
 			if err != nil {
 				o.close()
@@ -79,7 +87,7 @@ func (o *outbox) drain() {
 
 func (o *outbox) finish(m outgoing) {
 	o.mu.Lock()
-	o.bytes -= len(m.message)
+	o.bytes -= m.size()
 	o.mu.Unlock()
 	if m.done != nil {
 		m.done()

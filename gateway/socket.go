@@ -203,29 +203,41 @@ func (s *socket) answer(e *exchange, m *arrived) {
 		done()
 		s.handler.refusals.count(RefusedMemory)
 		s.end(closeBusy, reasonMemory)
-	} else if err := s.out.put(outgoing{*out, done}); err != nil {
+	} else if err := s.out.put(outgoing{[][]byte{*out}, done}); err != nil {
 		done()
 		s.refused(err)
 	}
 	n.answered()
 }
 
-// send queues a message of a stream.
-func (s *socket) send(message []byte) error {
-	err := s.out.put(outgoing{message: message})
+// send queues a message of a stream. It is a jsonrpc.Send.
+func (s *socket) send(parts ...[]byte) error {
+	err := s.out.put(outgoing{parts: parts})
 	s.refused(err)
 	return err
 }
 
 // refused ends the connection of a client that has let its queue fill.
 func (s *socket) refused(err error) {
-	if errors.Is(err, errSlow) {
+	if errors.Is(err, jsonrpc.ErrSlow) {
 		s.end(closeBusy, reasonSlow)
 	}
 }
 
-// write sends one message.
-func (s *socket) write(message []byte) error {
+// write sends one message. Parts are joined here, where one connection waits for
+// another no more.
+func (s *socket) write(parts [][]byte) error {
+	var message []byte
+	if len(parts) == 1 {
+		message = parts[0]
+	} else {
+		joined := s.handler.buffers.Get()
+		defer s.handler.buffers.Put(joined)
+		for _, part := range parts {
+			*joined = append(*joined, part...)
+		}
+		message = *joined
+	}
 	ctx, cancel := context.WithTimeout(s.base(), writeTime)
 	defer cancel()
 	s.used.Store(time.Now().UnixNano())

@@ -322,15 +322,17 @@ func streaming(n, size int, ended chan<- error) gateway.Network {
 		if !ok {
 			return out, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "notifications not supported"}
 		}
-		id, err := notifier.Start(func(ctx context.Context, id string, send func([]byte) error) {
+		padding := bytes.Repeat([]byte(" "), size)
+		id, err := notifier.Start(func(ctx context.Context, id string, send jsonrpc.Send) error {
 			var err error
 			for i := 0; i < n && err == nil; i++ {
-				err = send(fmt.Appendf(nil, `{"id":%q,"n":%d}%s`, id, i, bytes.Repeat([]byte(" "), size)))
+				err = send(fmt.Appendf(nil, `{"id":%q,`, id), fmt.Appendf(nil, `"n":%d}`, i), padding)
 			}
 			if err == nil {
 				<-ctx.Done()
 			}
 			ended <- err
+			return nil
 		})
 		return jsonrpc.AppendString(out, id), err
 	}
@@ -410,6 +412,19 @@ func TestSlowSubscriberIsClosed(t *testing.T) {
 	if other.send(call("test_name")); !strings.Contains(other.receive(), "alpha") {
 		t.Error("another connection suffers")
 	}
+}
+
+// A stream that has lost something ends its connection, and says why.
+func TestStreamThatFallsBehindEndsItsConnection(t *testing.T) {
+	n := network("alpha")
+	n.Methods["test_subscribe"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+		notifier, _ := jsonrpc.NotifierFrom(ctx)
+		id, err := notifier.Start(func(context.Context, string, jsonrpc.Send) error { return jsonrpc.ErrSlow })
+		return jsonrpc.AppendString(out, id), err
+	}
+	c := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0).dial(nil)
+	c.send(call("test_subscribe"))
+	c.expectClosed(websocket.StatusTryAgainLater, "too slow: what is sent is not read")
 }
 
 func TestSocketsLeaveNothingBehind(t *testing.T) {

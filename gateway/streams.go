@@ -76,9 +76,7 @@ func (n *notifier) Start(stream jsonrpc.Stream) (string, error) {
 	defer n.mu.Unlock()
 	n.waiting = append(n.waiting, func() {
 		defer n.Stop(id)
-		if ctx.Err() == nil {
-			stream(ctx, id, n.socket.send)
-		}
+		n.socket.refused(stream(ctx, id, n.socket.send))
 	})
 	return id, nil
 }

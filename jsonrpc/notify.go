@@ -1,6 +1,13 @@
 package jsonrpc
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// ErrSlow is that a client takes less than it is sent, and must not go on as if it
+// had been sent all of it.
+var ErrSlow = errors.New("the client does not read what it is sent")
 
 // Notifier is what a connection that stays open can do beyond answering: send its
 // client messages that nobody asked for. Subscriptions are made of it. A transport
@@ -13,8 +20,8 @@ type Notifier interface {
 	// the connection has. The stream runs in a goroutine of its own, which begins
 	// once the answer to the call has been queued, so that the client knows the ID
 	// before it reads of it; its context is done when the stream is stopped or the
-	// connection ends, and the connection waits for it to return. Returning ends
-	// the stream.
+	// connection ends, perhaps before it begins, and the connection waits for it to
+	// return. Returning ends the stream.
 	//
 	// A method that has started a stream succeeds. The error, when the connection
 	// has as many streams as it may, is an [*Error].
@@ -25,9 +32,27 @@ type Notifier interface {
 
 // Stream sends messages for as long as it runs. Send queues one, a whole JSON-RPC
 // notification, behind what was queued before, and never waits: a client that does
-// not read what it gets is disconnected, after which Send returns an error. The
-// message is not copied, so one message may be sent to many; it must not change.
-type Stream func(ctx context.Context, id string, send func(message []byte) error)
+// not read what it gets is disconnected, after which Send returns an error. A message
+// may be given in parts, which are joined when it is written. Nothing is copied
+// before, so what many are sent is held once; it must not change.
+//
+// A stream that cannot send all that it should returns ErrSlow, and the connection
+// ends; any other error ends the stream alone.
+type Stream func(ctx context.Context, id string, send Send) error
+
+// Send queues a message of a stream.
+type Send func(parts ...[]byte) error
+
+// AppendNotification appends a notification of the stream with an ID, up to its
+// result, behind which comes NotificationEnd.
+func AppendNotification(out []byte, method, id string) []byte {
+	out = AppendString(append(out, `{"jsonrpc":"2.0","method":`...), method)
+	out = AppendString(append(out, `,"params":{"subscription":`...), id)
+	return append(out, `,"result":`...)
+}
+
+// NotificationEnd is what follows the result of a notification.
+const NotificationEnd = "}}"
 
 type notifierKey struct{}
 

@@ -54,6 +54,16 @@ func sortedSet[T comparable](set []T, compare func(a, b T) int) []T {
 	return slices.Compact(set)
 }
 
+// Matcher says of single logs whether a filter asks for them, wherever they stand.
+// It may be used from many goroutines at once.
+type Matcher struct{ criteria *criteria }
+
+// Matcher returns the filter's matcher. The filter must not be changed afterwards.
+func (f *Filter) Matcher() Matcher { return Matcher{f.criteria()} }
+
+// Match says whether a log has an address and topics that the filter asks for.
+func (m Matcher) Match(log *archive.Log) bool { return m.criteria.match(log) }
+
 // needsTopicCount says whether logs that match by their terms may still have too few topics.
 func (c *criteria) needsTopicCount() bool { return c.constrained < len(c.topics) }
 

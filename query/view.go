@@ -72,7 +72,7 @@ func (c *Chain) View() (*View, error) {
 // branchView is the chain up to the end of a branch.
 func (c *Chain) branchView(branch *tip.Branch) *View {
 	settled := branch.Settled().Number
-	return &View{history: c.archive.Over(branch.Over(c.archive.Rows()), settled), chain: c, head: branch.Ref()}
+	return &View{history: c.archive.Over(branch.Over(c.archive.Rows()), settled), chain: c, branch: branch, head: branch.Ref()}
 }
 
 // View is a chain and its state as of one head. It holds no resources, and may be
@@ -80,6 +80,7 @@ func (c *Chain) branchView(branch *tip.Branch) *View {
 type View struct {
 	chain           *Chain
 	history         *archive.History // up to the head, and perhaps what has been settled since
+	branch          *tip.Branch      // that ends with the head; nil without a tip
 	head            chain.Ref
 	safe, finalized chain.Ref // zero while not known
 }
