@@ -80,7 +80,8 @@ func (v Verdict) String() string {
 	return "not judged"
 }
 
-// Check recomputes a block's hash. The error is an [*Error] where it is wrong.
+// Check recomputes a block's hash, on every processor that is free. The error is
+// an [*Error] where the hash is wrong.
 func (c *Checker) Check(b *rollup.Block) (Verdict, error) {
 	v, err := parseVersion(b.Version)
 	if err != nil {

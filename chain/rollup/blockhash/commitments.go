@@ -32,7 +32,7 @@ func (c *Checker) hashFelts(felts []rollup.Felt) fp.Element {
 // counted, the others were taken for empty.
 func (c *Checker) transactionLeavesPedersen(b *rollup.Block, v version) []fp.Element {
 	leaves := make([]fp.Element, len(b.Transactions))
-	for i := range b.Transactions {
+	inParallel(len(leaves), func(i int) {
 		t := &b.Transactions[i]
 		signature := t.Signature
 		if t.Kind != rollup.Invoke && v.before(versionSignatures()) {
@@ -40,7 +40,7 @@ func (c *Checker) transactionLeavesPedersen(b *rollup.Block, v version) []fp.Ele
 		}
 		hash, signed := element(t.Hash), c.hashFelts(signature)
 		leaves[i] = c.pedersen.pair(&hash, &signed)
-	}
+	})
 	return leaves
 }
 
@@ -49,41 +49,57 @@ func (c *Checker) transactionLeavesPedersen(b *rollup.Block, v version) []fp.Ele
 // taken for one of a single 0.
 func (c *Checker) transactionLeavesPoseidon(b *rollup.Block, v version) []fp.Element {
 	leaves := make([]fp.Element, len(b.Transactions))
-	for i := range b.Transactions {
+	inParallel(len(leaves), func(i int) {
 		t := &b.Transactions[i]
 		elements := appendElements([]fp.Element{element(t.Hash)}, t.Signature)
 		if len(t.Signature) == 0 && v.before(versionGasPrices()) {
 			elements = append(elements, fp.Element{})
 		}
 		leaves[i] = c.poseidon.many(elements...)
-	}
+	})
 	return leaves
+}
+
+// emitted is an event with the transaction that emitted it.
+type emitted struct {
+	transaction *rollup.Felt
+	*rollup.Event
+}
+
+func eventsOf(b *rollup.Block) []emitted {
+	events := make([]emitted, 0, b.EventCount())
+	for i := range b.Transactions {
+		t := &b.Transactions[i]
+		for j := range t.Receipt.Events {
+			events = append(events, emitted{&t.Hash, &t.Receipt.Events[j]})
+		}
+	}
+	return events
 }
 
 // eventLeavesPedersen are the leaves until 0.13.1, which do not tell of which
 // transaction an event is.
 func (c *Checker) eventLeavesPedersen(b *rollup.Block) []fp.Element {
-	var leaves []fp.Element
-	for i := range b.Transactions {
-		for _, e := range b.Transactions[i].Receipt.Events {
-			leaves = append(leaves, c.pedersen.many(element(e.From), c.hashFelts(e.Keys), c.hashFelts(e.Data)))
-		}
-	}
+	events := eventsOf(b)
+	leaves := make([]fp.Element, len(events))
+	inParallel(len(leaves), func(i int) {
+		e := events[i]
+		leaves[i] = c.pedersen.many(element(e.From), c.hashFelts(e.Keys), c.hashFelts(e.Data))
+	})
 	return leaves
 }
 
 // eventLeavesPoseidon are the leaves since 0.13.2.
 func (c *Checker) eventLeavesPoseidon(b *rollup.Block) []fp.Element {
-	var leaves []fp.Element
-	for i := range b.Transactions {
-		t := &b.Transactions[i]
-		for _, e := range t.Receipt.Events {
-			elements := []fp.Element{element(e.From), element(t.Hash), fp.NewElement(uint64(len(e.Keys)))}
-			elements = appendElements(elements, e.Keys)
-			elements = append(elements, fp.NewElement(uint64(len(e.Data))))
-			leaves = append(leaves, c.poseidon.many(appendElements(elements, e.Data)...))
-		}
-	}
+	events := eventsOf(b)
+	leaves := make([]fp.Element, len(events))
+	inParallel(len(leaves), func(i int) {
+		e := events[i]
+		elements := []fp.Element{element(e.From), element(*e.transaction), fp.NewElement(uint64(len(e.Keys)))}
+		elements = appendElements(elements, e.Keys)
+		elements = append(elements, fp.NewElement(uint64(len(e.Data))))
+		leaves[i] = c.poseidon.many(appendElements(elements, e.Data)...)
+	})
 	return leaves
 }
 
@@ -91,14 +107,14 @@ func (c *Checker) eventLeavesPoseidon(b *rollup.Block) []fp.Element {
 // has a place and is always 0 there.
 func (c *Checker) receiptLeaves(b *rollup.Block) []fp.Element {
 	leaves := make([]fp.Element, len(b.Transactions))
-	for i := range b.Transactions {
+	inParallel(len(leaves), func(i int) {
 		t := &b.Transactions[i]
 		r := &t.Receipt
 		leaves[i] = c.poseidon.many(
 			element(t.Hash), element(r.ActualFee), c.hashMessages(r.Messages), revertReason(r),
 			fp.Element{}, fp.NewElement(r.Gas.L1), fp.NewElement(r.Gas.L1Data),
 		)
-	}
+	})
 	return leaves
 }
 

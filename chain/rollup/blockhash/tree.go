@@ -1,6 +1,10 @@
 package blockhash
 
-import "github.com/consensys/gnark-crypto/ecc/stark-curve/fp"
+import (
+	"sync"
+
+	"github.com/consensys/gnark-crypto/ecc/stark-curve/fp"
+)
 
 // treeHeight is that of the trees over a block's transactions, events and receipts.
 const treeHeight = 64
@@ -31,8 +35,19 @@ func subtreeRoot(h hash, leaves []fp.Element, height int) fp.Element {
 	root := leaves[0]
 	if low > 0 {
 		half := 1 << (low - 1)
-		left, right := subtreeRoot(h, leaves[:half], low-1), subtreeRoot(h, leaves[half:], low-1)
-		root = h.pair(&left, &right)
+		halves := [2][]fp.Element{leaves[:half], leaves[half:]}
+		var roots [2]fp.Element
+		side := func(i int) { roots[i] = subtreeRoot(h, halves[i], low-1) }
+		if half < hashesAtOnce {
+			side(0)
+			side(1)
+		} else {
+			var left sync.WaitGroup
+			left.Go(func() { side(0) })
+			side(1)
+			left.Wait()
+		}
+		root = h.pair(&roots[0], &roots[1])
 	}
 	if skipped := height - low; skipped > 0 { // an edge to the left: its path is 0
 		root = h.pair(&root, &fp.Element{})
