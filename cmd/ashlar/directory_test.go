@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ashlar/chain/evm/genesis"
+	"ashlar/kv/pebble"
+
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// asCommand makes a process of these tests the program itself.
+const asCommand = "ASHLAR_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// command makes a process of the program; its output goes to the buffer.
+func command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	var out bytes.Buffer
+	c := exec.CommandContext(ctx, os.Args[0], args...)
+	c.Env = append(os.Environ(), asCommand+"=1")
+	c.Stdout, c.Stderr = &out, &out
+	return c, &out
+}
+
+// runCommand runs the program as a process, and returns its exit code and output.
+func runCommand(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	c, out := command(t.Context(), args...)
+	if err := c.Run(); err != nil && c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), out.String()
+}
+
+// tinyChain is a genesis file and an export that holds its block alone. Chains of
+// other seeds are others.
+func tinyChain(t *testing.T, seed string) (genesisFile, chainFile string) {
+	t.Helper()
+	dir := t.TempDir()
+	genesisFile, chainFile = filepath.Join(dir, "genesis.json"), filepath.Join(dir, "chain.rlp")
+	text := `{"config": {"chainId": 7}, "difficulty": "1", "gasLimit": "1000000", "extraData": "0x` + seed + `", "alloc": {}}`
+	if err := os.WriteFile(genesisFile, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, err := genesis.Load(genesisFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := rlp.EncodeToBytes(first.ToBlock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(chainFile, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return genesisFile, chainFile
+}
+
+// dataDirectory is a data directory with the network "a" and an API key.
+type dataDirectory struct {
+	path, genesis, chain, otherGenesis string
+}
+
+func newDataDirectory(t *testing.T) dataDirectory {
+	t.Helper()
+	d := dataDirectory{path: filepath.Join(t.TempDir(), "data")}
+	d.genesis, d.chain = tinyChain(t, "01")
+	d.otherGenesis, _ = tinyChain(t, "02")
+	for _, args := range [][]string{d.importing(d.genesis), d.key("create")} {
+		if code, out := runCommand(t, args...); code != exitDone {
+			t.Fatalf("%v: exit code %d\n%s", args, code, out)
+		}
+	}
+	return d
+}
+
+func (d dataDirectory) network() string  { return filepath.Join(d.path, "networks", "a") }
+func (d dataDirectory) accounts() string { return filepath.Join(d.path, "accounts") }
+
+func (d dataDirectory) importing(genesis string) []string {
+	return []string{"import", "--data", d.path, "--network", "a", "--genesis", genesis, d.chain}
+}
+func (d dataDirectory) goingOn() []string {
+	return []string{"import", "--data", d.path, "--network", "a", d.chain}
+}
+func (d dataDirectory) serve() []string {
+	return []string{"serve", "--data", d.path, "--listen", "127.0.0.1:0"}
+}
+func (d dataDirectory) status() []string { return []string{"status", "--data", d.path} }
+func (d dataDirectory) demo() []string {
+	return []string{"demo", "--data", d.path, "--listen", "127.0.0.1:0"}
+}
+func (d dataDirectory) key(args ...string) []string {
+	return append([]string{"key"}, append(args, "--data", d.path)...)
+}
+
+// TestRefusedDirectory gives the commands a directory that they must not touch:
+// they say what is wrong with it, and every file of it stays as it was.
+func TestRefusedDirectory(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		make     func(t *testing.T, d dataDirectory)
+		refused  func(d dataDirectory) string // the directory
+		commands func(d dataDirectory) [][]string
+		words    []string
+	}{
+		{"network of a newer format",
+			func(t *testing.T, d dataDirectory) { setFormat(t, d.network(), "ashlar-evm-2") },
+			dataDirectory.network, networkCommands,
+			[]string{"network a", `"ashlar-evm-2"`, `this version reads "ashlar-evm-1"`}},
+		{"network in a newer format of the engine",
+			func(t *testing.T, d dataDirectory) {
+				marker := filepath.Join(d.network(), "marker.format-version.000011.")
+				if err := os.Rename(marker+"024", marker+"999"); err != nil {
+					t.Fatal(err)
+				}
+			},
+			dataDirectory.network, networkCommands, []string{"network a", "unknown format major version 999"}},
+		{"network of another chain", nil, dataDirectory.network,
+			func(d dataDirectory) [][]string { return [][]string{d.importing(d.otherGenesis)} },
+			[]string{"network a", "holds another chain: its genesis is 0x", "expected 0x"}},
+		{"API keys in the place of a network",
+			func(t *testing.T, d dataDirectory) {
+				if err := os.RemoveAll(d.network()); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.CopyFS(d.network(), os.DirFS(d.accounts())); err != nil {
+					t.Fatal(err)
+				}
+			},
+			dataDirectory.network, networkCommands, []string{"network a", `"ashlar-accounts-1"`}},
+		{"something else in the place of a network",
+			func(t *testing.T, d dataDirectory) { write(t, filepath.Join(d.network(), "letter.txt"), "Dear reader") },
+			dataDirectory.network, networkCommands, []string{"network a", "letter.txt", "not a store of ours"}},
+		{"API keys of a newer format",
+			func(t *testing.T, d dataDirectory) { setFormat(t, d.accounts(), "ashlar-accounts-2") },
+			dataDirectory.accounts, keyCommands, []string{"API keys", `"ashlar-accounts-2"`, `this version reads "ashlar-accounts-1"`}},
+		{"something else in the place of API keys",
+			func(t *testing.T, d dataDirectory) {
+				write(t, filepath.Join(d.accounts(), "letter.txt"), "Dear reader")
+			},
+			dataDirectory.accounts, keyCommands, []string{"API keys", "letter.txt", "not a store of ours"}},
+		{"something else altogether",
+			func(t *testing.T, d dataDirectory) {
+				if err := os.RemoveAll(d.path); err != nil {
+					t.Fatal(err)
+				}
+				write(t, filepath.Join(d.path, "letters", "1.txt"), "Dear reader")
+			},
+			func(d dataDirectory) string { return d.path },
+			func(d dataDirectory) [][]string {
+				return append(append([][]string{d.demo()}, networkCommands(d)...), keyCommands(d)...)
+			},
+			[]string{"is no data directory", `"letters"`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDataDirectory(t)
+			if test.make != nil {
+				test.make(t, d)
+			}
+			before := files(t, test.refused(d))
+			for _, args := range test.commands(d) {
+				code, out := runCommand(t, args...)
+				if code != exitFailed {
+					t.Errorf("%v: exit code %d, expected %d", args, code, exitFailed)
+				}
+				for _, word := range append(test.words, d.path) {
+					if !strings.Contains(out, word) {
+						t.Errorf("%v does not say %q:\n%s", args, word, out)
+					}
+				}
+				if after := files(t, test.refused(d)); !maps.Equal(before, after) {
+					t.Errorf("%v has changed the directory: %v before, %v after", args, names(before), names(after))
+				}
+			}
+		})
+	}
+}
+
+// networkCommands are all that open a network.
+func networkCommands(d dataDirectory) [][]string {
+	return [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.status()}
+}
+
+// keyCommands are all that open the API keys.
+func keyCommands(d dataDirectory) [][]string {
+	return [][]string{d.serve(), d.key("create"), d.key("list"), d.key("revoke", "somebody")}
+}
+
+// setFormat gives a store another format, as a later version would.
+func setFormat(t *testing.T, dir, format string) {
+	t.Helper()
+	store, err := pebble.Open(pebble.Options{Path: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := store.NewBatch()
+	batch.SetPointer("format", []byte(format))
+	if err := store.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// files are the contents of all files below a directory, by their paths.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			all[path] = "a directory"
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		all[path] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func names(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }
+
+// TestDirectoryInUse: while a process has a store open, others are told which it is.
+func TestDirectoryInUse(t *testing.T) {
+	d := newDataDirectory(t)
+	for _, test := range []struct {
+		dir    string
+		told   [][]string
+		others [][]string // which work all the same
+	}{
+		{d.network(), networkCommands(d), [][]string{d.key("create"), d.key("list")}},
+		{d.accounts(), [][]string{d.serve(), d.key("list")}, [][]string{d.status(), d.goingOn()}},
+	} {
+		store, err := pebble.Open(pebble.Options{Path: test.dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range test.told {
+			code, out := runCommand(t, args...)
+			if holder := fmt.Sprintf("%s is held by process %d", test.dir, os.Getpid()); code != exitFailed || !strings.Contains(out, holder) {
+				t.Errorf("%v: exit code %d, expected %d and %q:\n%s", args, code, exitFailed, holder, out)
+			}
+		}
+		for _, args := range test.others {
+			if code, out := runCommand(t, args...); code != exitDone {
+				t.Errorf("%v: exit code %d, expected %d\n%s", args, code, exitDone, out)
+			}
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestBesideServer: a server names itself to who would write, and works for the others.
+func TestBesideServer(t *testing.T) {
+	d := newDataDirectory(t)
+	server, out := command(t.Context(), d.serve()...)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for exists := false; !exists; { // ends with the test's own deadline if it never listens
+		_, err := os.Stat(filepath.Join(d.path, "control.sock"))
+		exists = err == nil
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, args := range [][]string{d.importing(d.genesis), d.goingOn(), d.serve()} {
+		code, said := runCommand(t, args...)
+		if holder := fmt.Sprint("is held by process ", server.Process.Pid); code != exitFailed || !strings.Contains(said, holder) {
+			t.Errorf("%v: exit code %d, expected %d and %q:\n%s", args, code, exitFailed, holder, said)
+		}
+	}
+	for _, args := range [][]string{d.status(), d.key("create"), d.key("list")} {
+		if code, said := runCommand(t, args...); code != exitDone {
+			t.Errorf("%v: exit code %d, expected %d\n%s", args, code, exitDone, said)
+		}
+	}
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("the server ended with %v\n%s", err, out)
+	}
+}
