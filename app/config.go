@@ -50,10 +50,18 @@ func DefaultConfig() Config {
 // LoadConfig reads ashlar.yaml over the defaults. Its errors name the file and the
 // line, and what was expected there.
 func LoadConfig(path string) (Config, error) {
-	config := DefaultConfig()
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return config, fmt.Errorf("configuration: %w", err)
+		return DefaultConfig(), fmt.Errorf("configuration: %w", err)
+	}
+	return parseConfig(path, text)
+}
+
+// parseConfig reads the text of the file path.
+func parseConfig(path string, text []byte) (Config, error) {
+	config := DefaultConfig()
+	if err := checkShape(path, text); err != nil {
+		return config, err
 	}
 	if err := yaml.UnmarshalWithOptions(text, &config, yaml.Strict()); err != nil {
 		return config, fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))
