@@ -23,7 +23,7 @@ func FuzzConfig(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		memory.Within(t, configFactor, len(text), func() {
+		memory.Within(t, memory.Slack+configFactor*len(text), func() {
 			if _, err := parseConfig("ashlar.yaml", text); err != nil && !strings.HasPrefix(err.Error(), "ashlar.yaml:") {
 				t.Fatalf("an error that does not begin with the file's name: %v", err)
 			}
@@ -52,7 +52,7 @@ func TestConfigShape(t *testing.T) {
 		{"large", strings.Repeat("#", maxConfigBytes+1), "ashlar.yaml: 1048577 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			memory.Within(t, 1024, len(test.text), func() {
+			memory.Within(t, memory.Slack+1024*len(test.text), func() {
 				if _, err := parseConfig("ashlar.yaml", []byte(test.text)); err == nil || !strings.HasPrefix(err.Error(), test.want) {
 					t.Errorf("got %.200v, expected %s", err, test.want)
 				}

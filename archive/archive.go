@@ -71,6 +71,21 @@ func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archiv
 	if !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
+	encoded, err := encodeGenesis(genesis)
+	if err != nil {
+		return nil, err
+	}
+	batch := store.NewBatch()
+	rows.SetFormat(batch, format)
+	batch.SetPointer(pointerGenesis, encoded)
+	if err := store.Write(ctx, batch); err != nil {
+		return nil, err
+	}
+	return Open(ctx, store)
+}
+
+// encodeGenesis makes the genesis pointer: its JSON without the accounts.
+func encodeGenesis(genesis *core.Genesis) ([]byte, error) {
 	bare := *genesis
 	bare.Alloc = types.GenesisAlloc{}
 	if bare.Difficulty == nil { // its JSON could not be read again
@@ -80,13 +95,18 @@ func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archiv
 	if err != nil {
 		return nil, fmt.Errorf("archive: encode genesis: %w", err)
 	}
-	batch := store.NewBatch()
-	rows.SetFormat(batch, format)
-	batch.SetPointer(pointerGenesis, encoded)
-	if err := store.Write(ctx, batch); err != nil {
-		return nil, err
+	return encoded, nil
+}
+
+func decodeGenesis(pointer []byte) (*core.Genesis, error) {
+	genesis := new(core.Genesis)
+	if err := json.Unmarshal(pointer, genesis); err != nil {
+		return nil, fmt.Errorf("%w: genesis: %v", ErrCorrupt, err)
 	}
-	return Open(ctx, store)
+	if genesis.Config == nil {
+		return nil, fmt.Errorf("%w: the genesis has no config", ErrCorrupt)
+	}
+	return genesis, nil
 }
 
 // Accept looks at a store without changing it: it returns ErrFormat where that
@@ -129,14 +149,11 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: genesis: %w", err)
 	}
-	a := &Archive{
-		History: newHistory(store),
-		store:   store,
-		genesis: new(core.Genesis),
+	genesis, err := decodeGenesis(encoded)
+	if err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(encoded, a.genesis); err != nil {
-		return nil, fmt.Errorf("%w: genesis: %v", ErrCorrupt, err)
-	}
+	a := &Archive{History: newHistory(store), store: store, genesis: genesis}
 	return a, a.loadSettled(ctx)
 }
 

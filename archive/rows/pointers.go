@@ -53,10 +53,15 @@ func Settled(ctx context.Context, store kv.Reader) (ref chain.Ref, ok bool, err 
 	if err != nil {
 		return ref, false, fmt.Errorf("archive: settled: %w", err)
 	}
+	ref, err = decodeRef(pointer)
+	return ref, err == nil, err
+}
+
+func decodeRef(pointer []byte) (ref chain.Ref, err error) {
 	if len(pointer) != 8+common.HashLength {
-		return ref, false, fmt.Errorf("%w: the settled pointer has %d bytes", ErrCorrupt, len(pointer))
+		return ref, fmt.Errorf("%w: the settled pointer has %d bytes", ErrCorrupt, len(pointer))
 	}
-	return chain.Ref{Number: binary.BigEndian.Uint64(pointer), Hash: common.Hash(pointer[8:])}, true, nil
+	return chain.Ref{Number: binary.BigEndian.Uint64(pointer), Hash: common.Hash(pointer[8:])}, nil
 }
 
 // SetSettled sets the last settled block, in the batch that holds its rows.

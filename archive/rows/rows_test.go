@@ -145,3 +145,13 @@ func TestPointers(t *testing.T) {
 		t.Errorf("settled %v, %v, %v, want %v", got, ok, err, want)
 	}
 }
+
+func FuzzSettledPointer(f *testing.F) {
+	f.Add(make([]byte, 40))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, pointer []byte) {
+		if _, err := decodeRef(pointer); (err == nil) != (len(pointer) == 40) || err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("%d bytes: %v", len(pointer), err)
+		}
+	})
+}

@@ -9,25 +9,24 @@ import (
 
 // Slack is what a decoder may allocate besides, whatever it is given: buffers of
 // a fixed size, and how exactly the runtime counts.
-const Slack = 2 << 20
+const Slack = 1 << 20
 
-// Within calls decode and ends the test if that allocates more bytes, what is
-// garbage at once included, than factor for each of size bytes, and Slack.
+// Within calls decode and ends the test if that allocates more than so many bytes,
+// what is garbage at once included.
 //
 // What other goroutines allocate meanwhile is counted too, so decode is called
 // again before it is blamed.
-func Within(t testing.TB, factor, size int, decode func()) {
+func Within(t testing.TB, bytes int, decode func()) {
 	t.Helper()
-	bound := uint64(factor)*uint64(size) + Slack
 	var took uint64
 	for range 2 {
 		before := allocated()
 		decode()
-		if took = allocated() - before; took <= bound {
+		if took = allocated() - before; took <= uint64(bytes) {
 			return
 		}
 	}
-	t.Fatalf("%d bytes allocated for an input of %d, expected at most %d for each and %d", took, size, factor, Slack)
+	t.Fatalf("%d bytes allocated, expected at most %d", took, bytes)
 }
 
 // allocated is how many bytes this process has allocated so far.

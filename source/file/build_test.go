@@ -189,15 +189,15 @@ func encodeEra1(tb testing.TB, blocks []*types.Block) []byte {
 	return a.end()
 }
 
-// memory is an input that is no file.
-type memory struct{ *bytes.Reader }
+// inMemory is an input that is no file.
+type inMemory struct{ *bytes.Reader }
 
-func (memory) Close() error { return nil }
+func (inMemory) Close() error { return nil }
 
 // readAll reads the blocks of a file with this content, until an error or the end.
 func readAll(tb testing.TB, data []byte) ([]*types.Block, error) {
 	tb.Helper()
-	f, err := open("memory", memory{bytes.NewReader(data)}, int64(len(data)))
+	f, err := open("memory", inMemory{bytes.NewReader(data)}, int64(len(data)))
 	if err != nil {
 		return nil, err
 	}

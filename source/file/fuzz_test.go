@@ -2,8 +2,11 @@ package file
 
 import (
 	"bytes"
-	"runtime/metrics"
+	"errors"
+	"strings"
 	"testing"
+
+	"ashlar/internal/memory"
 )
 
 // FuzzExport and FuzzEra1 look for content that makes a decoder panic, or
@@ -29,18 +32,51 @@ func readBounded(t *testing.T, data []byte) {
 	} else if !bytes.HasPrefix(data, []byte("e2")) {
 		unzipped = 1
 	}
-	before := allocated()
-	blocks, err := readAll(t, data)
-	if err == nil && len(blocks) == 0 {
-		t.Error("no blocks and no error")
-	}
-	if got, most := allocated()-before, uint64(buffers+decoded*unzipped*len(data)); got > most {
-		t.Errorf("%d bytes allocated for %d bytes of a file, want at most %d", got, len(data), most)
-	}
+	memory.Within(t, buffers+decoded*unzipped*len(data), func() {
+		blocks, err := readAll(t, data)
+		var at *Error
+		switch {
+		case err == nil && len(blocks) == 0:
+			t.Error("no blocks and no error")
+		case err == nil:
+		case !strings.Contains(err.Error(), "chain file memory"):
+			t.Errorf("%v does not name the file", err)
+		case errors.As(err, &at) && (at.Offset < 0 || at.Offset > int64(len(data)) && !at.Unzipped || at.Block != len(blocks) && len(blocks) > 0):
+			t.Errorf("%v after %d blocks of a file of %d bytes", err, len(blocks), len(data))
+		}
+	})
 }
 
-func allocated() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+// FuzzEntry reads the entries of an e2store file one after the other, and what is
+// in them, which FuzzEra1 does of well-formed archives only.
+func FuzzEntry(f *testing.F) {
+	data := encodeEra1(f, makeBlocks(f, 0, 2))
+	f.Add(data)
+	f.Add(data[:len(data)/2])
+	f.Add([]byte{3, 0, 255, 255, 255, 255, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		memory.Within(t, 1<<20+100*25*len(data), func() { checkEntries(t, data) })
+	})
+}
+
+func checkEntries(t *testing.T, data []byte) {
+	store := newE2store(bytes.NewReader(data), int64(len(data)))
+	for offset := int64(0); ; {
+		e, err := store.at(offset)
+		if err != nil {
+			return
+		}
+		if e.end() <= offset || e.end() > store.size {
+			t.Fatalf("the entry at %d ends at %d of %d", offset, e.end(), store.size)
+		}
+		const most = 1 << 20
+		var out bytes.Buffer
+		if err := store.unzip(&out, e, most); err == nil && out.Len() > most {
+			t.Fatalf("%d bytes of an entry that may have %d", out.Len(), most)
+		}
+		if _, err := store.word(e); err == nil && e.length != 32 {
+			t.Fatalf("a word of %d bytes", e.length)
+		}
+		offset = e.end()
+	}
 }
