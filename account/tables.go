@@ -79,9 +79,10 @@ func decodeKey(value []byte) (Key, error) {
 		if len(rest) < 1 || len(rest) < 1+int(rest[0]) {
 			return Key{}, fmt.Errorf("%d bytes after the times, expected the name with its length", len(rest))
 		}
-		k.Name = string(rest[1 : 1+rest[0]])
+		end := 1 + int(rest[0])
+		k.Name = string(rest[1:end])
 		var err error
-		if k.Rules, err = decodeRules(rest[1+rest[0]:]); err != nil {
+		if k.Rules, err = decodeRules(rest[end:]); err != nil {
 			return Key{}, err
 		}
 	default:
