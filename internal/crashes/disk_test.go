@@ -233,7 +233,7 @@ func TestFailingDisk(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(diskSeed, 1))
 			tried, ended := 0, 0
-			for k := int64(1); k <= operations; k += step(operations, 20) {
+			for k := int64(1); k <= operations; k += step(operations, 12) {
 				fail := func(op pebbletest.Operation) error {
 					if test.fails(op, k) {
 						return test.cause

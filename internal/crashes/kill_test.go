@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	kills      = 25 // of a usual run
+	kills      = 20 // of a usual run
 	wholeKills = 300
 	killSeed   = 4
 	fileBlocks = 15 // in each of the files that the chain is cut into
