@@ -182,6 +182,16 @@ func (f *Files) closeFile() {
 	}
 }
 
+// Path is that of the file which has a block that was returned: for errors that
+// are found in it later.
+func (f *Files) Path(number uint64) string {
+	i, found := slices.BinarySearchFunc(f.listed, number, func(l listed, number uint64) int { return cmp.Compare(l.first, number) })
+	if !found {
+		i = max(0, i-1)
+	}
+	return f.listed[i].path
+}
+
 // Progress is how many bytes of all files have been read. It grows from file to file.
 func (f *Files) Progress() (read, total int64) { return f.read.Load(), f.total }
 

@@ -220,6 +220,20 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestPathOfABlock(t *testing.T) {
+	root := folder(t, map[string]string{"a": answer(5) + answer(6), "b": answer(3) + answer(4), "c": answer(7)})
+	files, err := Open(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	for number, name := range map[uint64]string{3: "b", 4: "b", 5: "a", 6: "a", 7: "c"} {
+		if path := files.Path(number); path != filepath.Join(root, name) {
+			t.Errorf("block %d is in %s, expected %s", number, path, name)
+		}
+	}
+}
+
 func TestNothingIsReadAfterClose(t *testing.T) {
 	files, err := Open(t.Context(), folder(t, map[string]string{"a": answer(1) + answer(2)}))
 	if err != nil {
