@@ -9,10 +9,9 @@ import (
 // treeHeight is that of the trees over a block's transactions, events and receipts.
 const treeHeight = 64
 
-// hash is what both hash functions can do.
+// hash is one of the two hash functions.
 type hash interface {
 	pair(a, b *fp.Element) fp.Element
-	many(elements ...fp.Element) fp.Element
 }
 
 // treeRoot is the root of a Merkle-Patricia tree of bits with a leaf for each

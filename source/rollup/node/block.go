@@ -15,7 +15,7 @@ import (
 // ChainID asks for the id of the node's chain.
 func (n *Node) ChainID(ctx context.Context) (id rollup.Felt, err error) {
 	err = n.retry(ctx, func() error {
-		return n.call(ctx, "starknet_chainId", nil, func(in *wire.Reader) (err error) {
+		return n.call(ctx, "starknet_chainId", nothing(), func(in *wire.Reader) (err error) {
 			id, err = in.Felt()
 			return err
 		})
@@ -27,7 +27,7 @@ func (n *Node) ChainID(ctx context.Context) (id rollup.Felt, err error) {
 // node has none.
 func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
 	err = n.retry(ctx, func() error {
-		err := n.call(ctx, "starknet_blockHashAndNumber", nil, func(in *wire.Reader) error {
+		err := n.call(ctx, "starknet_blockHashAndNumber", nothing(), func(in *wire.Reader) error {
 			return in.Object(func(name string) (err error) {
 				switch name {
 				case "block_hash":
@@ -80,6 +80,9 @@ func (n *Node) hash(ctx context.Context, number uint64) (hash common.Hash, err e
 	})
 	return hash, err
 }
+
+// nothing is for methods without parameters: some nodes refuse null.
+func nothing() []any { return []any{} }
 
 func blockID(number uint64) []any { return []any{map[string]uint64{"block_number": number}} }
 

@@ -171,7 +171,7 @@ func TestErrorsDoNotTellTheURL(t *testing.T) {
 		}
 	}
 	n := newNode(t, Options{URL: "http://127.0.0.1:1/secret-key"})
-	err := n.call(t.Context(), "starknet_chainId", nil, nil)
+	err := n.call(t.Context(), "starknet_chainId", nothing(), nil)
 	if err == nil || strings.Contains(err.Error(), "secret-key") {
 		t.Errorf("nobody listens: the error is %v", err)
 	}
