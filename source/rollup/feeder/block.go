@@ -92,29 +92,11 @@ func (r *blockReader) member(name string) (err error) {
 		b.Transactions, err = readTransactions(in)
 	case "transaction_receipts":
 		r.receipts, err = readReceipts(in)
-	default:
-		err = r.commitment(name)
-	}
-	return err
-}
-
-// commitment reads what is told since 0.13.1 and 0.13.2 of the roots that the
-// block's hash is made of, and passes over everything else.
-func (r *blockReader) commitment(name string) (err error) {
-	c, in := &r.block.Commitments, r.in
-	switch name {
-	case "transaction_commitment":
-		c.Transactions, err = in.Felt()
-	case "event_commitment":
-		c.Events, err = in.Felt()
-	case "receipt_commitment":
-		c.Receipts, err = in.Felt()
-	case "state_diff_commitment":
-		c.StateDiff, err = in.Felt()
-	case "state_diff_length":
-		c.StateDiffLength, err = in.Uint64()
-	default:
-		err = in.Skip()
+	default: // commitments since 0.13.1 and 0.13.2
+		var known bool
+		if known, err = in.Commitment(name, &b.Commitments); !known {
+			err = in.Skip()
+		}
 	}
 	return err
 }

@@ -175,34 +175,17 @@ func (r *blockReader) member(name string) (err error) {
 		h.L1DataMode, err = in.L1DataMode()
 	case "l2_gas_price": // since 0.8
 		h.L2GasPrice, err = in.GasPrice()
-	default:
-		err = r.commitment(name)
-	}
-	return err
-}
-
-// commitment reads what is told since 0.10, and passes over everything else.
-func (r *blockReader) commitment(name string) (err error) {
-	c, in := &r.block.Commitments, r.in
-	switch name {
-	case "transaction_commitment":
-		c.Transactions, err = in.Felt()
-	case "event_commitment":
-		c.Events, err = in.Felt()
-	case "receipt_commitment":
-		c.Receipts, err = in.Felt()
-	case "state_diff_commitment":
-		c.StateDiff, err = in.Felt()
-	case "state_diff_length":
-		c.StateDiffLength, err = in.Uint64()
-	case "transaction_count":
+	case "transaction_count": // since 0.10
 		r.told.transactions = new(uint64)
 		*r.told.transactions, err = in.Uint64()
-	case "event_count":
+	case "event_count": // since 0.10
 		r.told.events = new(uint64)
 		*r.told.events, err = in.Uint64()
-	default:
-		err = in.Skip()
+	default: // commitments since 0.10
+		var known bool
+		if known, err = in.Commitment(name, &h.Commitments); !known {
+			err = in.Skip()
+		}
 	}
 	return err
 }

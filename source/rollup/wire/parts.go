@@ -96,6 +96,26 @@ func (r *Reader) Gas() (g rollup.GasUsed, err error) {
 	return g, err
 }
 
+// Commitment reads a member of a block that is told of the roots which its hash
+// is made of, and says whether it was one.
+func (r *Reader) Commitment(name string, c *rollup.Commitments) (known bool, err error) {
+	switch name {
+	case "transaction_commitment":
+		c.Transactions, err = r.Felt()
+	case "event_commitment":
+		c.Events, err = r.Felt()
+	case "receipt_commitment":
+		c.Receipts, err = r.Felt()
+	case "state_diff_commitment":
+		c.StateDiff, err = r.Felt()
+	case "state_diff_length":
+		c.StateDiffLength, err = r.Uint64()
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
 // Status reads how far a block of the chain has come.
 func (r *Reader) Status() (rollup.Status, error) {
 	return choice(r, map[string]rollup.Status{
