@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"ashlar/api/eth"
 	"ashlar/archive"
 	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/query"
@@ -22,6 +24,7 @@ type network struct {
 	tip      *tip.Tip
 	executor *execute.Executor
 	chain    *query.Chain
+	methods  jsonrpc.Methods
 }
 
 // openNetwork opens a network that is there, with its unsettled blocks, or returns
@@ -45,6 +48,7 @@ func openNetwork(ctx context.Context, data dataDir, name string, options pebble.
 		return nil, err
 	}
 	n.chain = query.NewChain(a, n.tip, n.executor)
+	n.methods = eth.New(n.chain, eth.Config{ClientVersion: ClientVersion()}).Methods()
 	return n, nil
 }
 

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 
 	"ashlar/account"
 	"ashlar/account/control"
-	"ashlar/api/eth"
 	"ashlar/gateway"
-	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 
@@ -19,13 +18,34 @@ import (
 )
 
 // Serve answers questions about every network in the data directory, or every
-// one that the configuration names, until ctx is done.
-func Serve(ctx context.Context, config Config) error {
+// one that the configuration names, until ctx is done. Whenever something comes from
+// again, the configuration is loaded anew; a wrong one is logged, and changes nothing.
+func Serve(ctx context.Context, load func() (Config, error), again <-chan os.Signal) error {
+	config, err := load()
+	if err != nil {
+		return err
+	}
 	s, err := openService(ctx, config)
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.run(ctx), s.close())
+	err = s.run(ctx, func(ctx context.Context) error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-again:
+			}
+			config, err := load()
+			if err == nil {
+				err = s.reload(config)
+			}
+			if err != nil {
+				slog.Error("the configuration stays as it was", "error", err)
+			}
+		}
+	})
+	return errors.Join(err, s.close())
 }
 
 // service is an open data directory and what serves it.
@@ -34,8 +54,11 @@ type service struct {
 	keys     *account.Keyring
 	stores   []kv.Store
 	networks []*network
+	metrics  *metrics
+	handler  *gateway.Handler
 	control  *control.Server
 	server   *gateway.Server
+	operator *operator // nil where there is none
 }
 
 // openService opens the data directory and the listeners. The service must be
@@ -97,32 +120,40 @@ func nothingToServe(data dataDir) error {
 	return fmt.Errorf("%s holds no network: bring one in with `ashlar import`, or try `ashlar demo`", data)
 }
 
-func (s *service) listen(ctx context.Context) error {
-	config := gateway.Config{
-		Keys: s.keys,
-		RPC: jsonrpc.Config{
-			BatchCalls: s.config.Limits.BatchCalls, BatchBytes: int(s.config.Limits.BatchBytes), Log: slog.Default(),
-		},
-		Limits:  gateway.Limits{BodyBytes: int(s.config.Limits.Body), RequestTime: s.config.Limits.Time},
-		Origins: s.config.Origins, Log: slog.Default(),
-	}
-	for _, n := range s.networks {
-		config.Networks = append(config.Networks, gateway.Network{
-			Name: n.name, Hosts: s.config.Networks[n.name].Hosts,
-			Methods: eth.New(n.chain, eth.Config{ClientVersion: ClientVersion()}).Methods(),
-		})
-	}
-	handler, err := gateway.New(config)
+// listen opens every listener, or none.
+func (s *service) listen(ctx context.Context) (err error) {
+	s.metrics = newMetrics()
+	g, err := s.gatewayConfig(s.config)
 	if err != nil {
 		return err
 	}
-	if s.control, err = control.Listen(s.config.Data, s.keys, s.status); err != nil {
+	if s.handler, err = gateway.New(g); err != nil {
 		return err
 	}
-	if s.server, err = gateway.Listen(ctx, s.config.Listen, handler, 0); err != nil {
-		return errors.Join(err, s.control.Run(ended(ctx)))
+	at, err := s.config.listenConfig(ctx)
+	if err != nil {
+		return err
 	}
-	return nil
+	if s.server, err = gateway.Listen(ctx, at, s.handler); err != nil {
+		return err
+	}
+	if s.config.Operator != "" {
+		if s.operator, err = listenOperator(ctx, s.config.Operator, s); err != nil {
+			return errors.Join(err, s.server.Close())
+		}
+	}
+	if s.control, err = control.Listen(s.config.Data, s.keys, s.status); err != nil {
+		return errors.Join(err, s.closeListeners())
+	}
+	return s.metrics.registry.Register(newServiceCollector(s))
+}
+
+func (s *service) closeListeners() error {
+	err := s.server.Close()
+	if s.operator != nil {
+		err = errors.Join(err, s.operator.listener.Close())
+	}
+	return err
 }
 
 // ended is a context that is done: running a server with it closes what it holds.
@@ -137,8 +168,8 @@ func (s *service) run(ctx context.Context, also ...func(context.Context) error) 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.server.Run(ctx) })
 	group.Go(func() error { return s.control.Run(ctx) })
-	if s.config.Debug != "" {
-		group.Go(func() error { return serveDebug(ctx, s.config.Debug) })
+	if s.operator != nil {
+		group.Go(func() error { return s.operator.run(ctx) })
 	}
 	for _, run := range also {
 		group.Go(func() error { return run(ctx) })
@@ -148,7 +179,7 @@ func (s *service) run(ctx context.Context, also ...func(context.Context) error) 
 
 // stop closes the listeners of a service that was not run.
 func (s *service) stop(ctx context.Context) error {
-	return errors.Join(s.server.Close(), s.control.Run(ended(ctx)))
+	return errors.Join(s.closeListeners(), s.control.Run(ended(ctx)))
 }
 
 func (s *service) close() error {

@@ -89,7 +89,7 @@ func start(t *testing.T, config gateway.Config, drain time.Duration) *running {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	server, err := gateway.Listen(ctx, "127.0.0.1:0", handler, drain)
+	server, err := gateway.Listen(ctx, gateway.ListenConfig{Address: "127.0.0.1:0", Drain: drain}, handler)
 	if err != nil {
 		t.Fatal(err)
 	}

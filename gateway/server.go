@@ -2,11 +2,13 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -25,10 +27,31 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
+// ListenConfig is where and how a Server listens.
+type ListenConfig struct {
+	Address string // a TCP address, such as 127.0.0.1:8545
+	// TLS is how connections are encrypted; nil: not at all.
+	TLS *tls.Config
+	// Drain bounds how long Run waits for requests under way before it cuts them off;
+	// 0: DefaultDrainTime.
+	Drain time.Duration
+	// Connections is how many may be open at once; 0: DefaultConnections. Those beyond
+	// are closed as soon as they come.
+	Connections int
+	// ConnectionsEach is how many of them may come from one address that is no trusted
+	// proxy's; 0: no limit.
+	ConnectionsEach int
+	Proxies         []netip.Prefix
+}
+
+// DefaultConnections is a ListenConfig's where nothing else is set.
+const DefaultConnections = 30_000
+
 // Server serves a Handler on a listener.
 type Server struct {
 	handler  *Handler
-	listener net.Listener
+	listener *boundedListener
+	tls      *tls.Config
 	drain    time.Duration
 
 	// running is held for reading by each request under way. Shutting down is not
@@ -37,18 +60,30 @@ type Server struct {
 	stopped bool // guarded by running: no request may begin
 }
 
-// Listen opens a TCP address, such as 127.0.0.1:8545, for h. drain bounds how long
-// Run waits for requests under way before it cuts them off; 0: DefaultDrainTime.
-// Unless Run is called the server must be closed.
-func Listen(ctx context.Context, address string, h *Handler, drain time.Duration) (*Server, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+// Listen opens a TCP address for h. Unless Run is called the server must be closed.
+func Listen(ctx context.Context, config ListenConfig, h *Handler) (*Server, error) {
+	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", config.Address)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	if drain == 0 {
-		drain = DefaultDrainTime
+	if config.Drain == 0 {
+		config.Drain = DefaultDrainTime
 	}
-	return &Server{handler: h, listener: listener, drain: drain}, nil
+	if config.Connections == 0 {
+		config.Connections = DefaultConnections
+	}
+	listener := &boundedListener{
+		Listener: inner, most: config.Connections, mostEach: config.ConnectionsEach, trusted: config.Proxies,
+		byAddress: make(map[netip.Addr]int),
+		onDropped: func() { h.log.Warn("dropping connections: there are too many", "address", inner.Addr().String()) },
+	}
+	return &Server{handler: h, listener: listener, tls: config.TLS, drain: config.Drain}, nil
+}
+
+// Connections says how many are open, and how many were closed because there were
+// too many.
+func (s *Server) Connections() (open int, dropped uint64) {
+	return s.listener.connections(), s.listener.dropped.Load()
 }
 
 // Addr is the address that is listened on.
@@ -68,6 +103,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cutOff()
 	server := &http.Server{
 		Handler:           s,
+		TLSConfig:         s.tls,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       bodyTime,
@@ -81,7 +117,7 @@ func (s *Server) Run(ctx context.Context) error {
 	looking.Go(func() { s.handler.sockets.run(base) })
 	defer looking.Wait()
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(s.listener) }()
+	go func() { served <- s.accept(server) }()
 	var err error
 	select {
 	case err = <-served:
@@ -97,6 +133,14 @@ func (s *Server) Run(ctx context.Context) error {
 	s.running.Unlock()
 	log.Info("stopped serving", "address", s.Addr().String())
 	return err
+}
+
+// accept serves connections until the server is shut down.
+func (s *Server) accept(server *http.Server) error {
+	if s.tls != nil {
+		return server.ServeTLS(s.listener, "", "") // the certificates are in its configuration
+	}
+	return server.Serve(s.listener)
 }
 
 // shutdown lets requests end, but for no longer than the drain time.

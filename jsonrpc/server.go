@@ -13,6 +13,8 @@ import (
 const (
 	DefaultBatchCalls = 1000
 	DefaultBatchBytes = 25_000_000
+	// DefaultAnswerBytes is more than geth's: there is no limit on one answer there.
+	DefaultAnswerBytes = 100_000_000
 )
 
 // maxMethodName bounds, in bytes, what is echoed of a method nobody knows.
@@ -20,8 +22,9 @@ const maxMethodName = 2048
 
 // Config is how a [Server] behaves. Its zero value is a good one.
 type Config struct {
-	BatchCalls int // most calls in one batch; 0: DefaultBatchCalls
-	BatchBytes int // most bytes in the answer to a batch; 0: DefaultBatchBytes
+	BatchCalls  int // most calls in one batch; 0: DefaultBatchCalls
+	BatchBytes  int // most bytes in the answer to a batch; 0: DefaultBatchBytes
+	AnswerBytes int // most bytes in the answer to one call; 0: DefaultAnswerBytes
 	// BatchWorkers is how many calls of one batch may run at once; 0 or 1: one.
 	BatchWorkers int
 	Observer     Observer     // told of every call; may be nil
@@ -59,6 +62,9 @@ func NewServer(methods Methods, config Config) *Server {
 	}
 	if config.BatchBytes == 0 {
 		config.BatchBytes = DefaultBatchBytes
+	}
+	if config.AnswerBytes == 0 {
+		config.AnswerBytes = DefaultAnswerBytes
 	}
 	if config.Log == nil {
 		config.Log = slog.Default()
@@ -116,6 +122,9 @@ func (s *Server) answerCall(ctx context.Context, c *call, out []byte) []byte {
 		out = appendHead(out, c.id, "result")
 		out, fault = s.run(ctx, t, c.params, out)
 		out = append(out, '}')
+		if fault == nil && len(out)-mark > s.config.AnswerBytes {
+			fault = &Error{Code: CodeTooLarge, Message: "response too large"}
+		}
 	}
 	if s.config.Observer != nil {
 		s.observe(ctx, t, time.Since(began), fault)

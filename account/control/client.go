@@ -69,6 +69,12 @@ func (c *Client) Revoke(ctx context.Context, idOrName string) (k account.Key, er
 	return k, err
 }
 
+// Restrict implements Keys.
+func (c *Client) Restrict(ctx context.Context, idOrName string, rules account.Rules) (k account.Key, err error) {
+	err = c.ask(ctx, http.MethodPost, "/keys/restrict", restrictRequest{idOrName, rules}, &k)
+	return k, err
+}
+
 // Status decodes what the server says of itself into out.
 func (c *Client) Status(ctx context.Context, out any) error {
 	return c.ask(ctx, http.MethodGet, "/status", nil, out)

@@ -9,6 +9,7 @@
 //	POST /keys         {"name":"..."}       the new key: {"secret":"...","key":{...}}
 //	GET  /keys                              all keys: [{...}, ...]
 //	POST /keys/revoke  {"key":"ID or name"} the key as it is now: {...}
+//	POST /keys/restrict {"key":"ID or name","rules":{...}} the key as it is now: {...}
 //	GET  /status                            what the server says of itself
 //
 // An error has a status of 400 or above and the body {"error":"..."}. It is no
@@ -27,6 +28,7 @@ type Keys interface {
 	Create(ctx context.Context, name string) (secret string, k account.Key, err error)
 	List(ctx context.Context) ([]account.Key, error)
 	Revoke(ctx context.Context, idOrName string) (account.Key, error)
+	Restrict(ctx context.Context, idOrName string, rules account.Rules) (account.Key, error)
 }
 
 var (
@@ -44,6 +46,10 @@ type (
 	}
 	revokeRequest struct {
 		Key string `json:"key"`
+	}
+	restrictRequest struct {
+		Key   string        `json:"key"`
+		Rules account.Rules `json:"rules"`
 	}
 	errorAnswer struct {
 		Error string `json:"error"`

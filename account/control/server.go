@@ -83,6 +83,9 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /keys/revoke", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, func(in revokeRequest) (account.Key, error) { return s.keys.Revoke(r.Context(), in.Key) })
 	})
+	mux.HandleFunc("POST /keys/restrict", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, func(in restrictRequest) (account.Key, error) { return s.keys.Restrict(r.Context(), in.Key, in.Rules) })
+	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, r *http.Request) {
 		keys, err := s.keys.List(r.Context())
 		write(w, keys, err)

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -17,25 +20,26 @@ func serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve --data DIR [--listen ADDRESS] [--config ashlar.yaml]",
 		Short: "Answer JSON-RPC questions about the networks of a data directory",
-		Args:  cobra.NoArgs,
+		Long: `Answers until it is told to stop by SIGINT or SIGTERM, and then what is under way.
+SIGHUP makes it read its configuration again: networks' settings, limits and rules
+count at once, the rest from the next start on.`,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			config := app.DefaultConfig()
-			if file != "" {
-				var err error
-				if config, err = app.LoadConfig(file); err != nil {
-					return err
+			load := func() (app.Config, error) {
+				config := app.DefaultConfig()
+				if file != "" {
+					var err error
+					if config, err = app.LoadConfig(file); err != nil {
+						return config, err
+					}
 				}
+				config.Data, config.Listen = cmp.Or(data, config.Data), cmp.Or(listen, config.Listen)
+				return config, need(c, "data", config.Data)
 			}
-			if data != "" {
-				config.Data = data
-			}
-			if listen != "" {
-				config.Listen = listen
-			}
-			if err := need(c, "data", config.Data); err != nil {
-				return err
-			}
-			return app.Serve(c.Context(), config)
+			again := make(chan os.Signal, 1)
+			signal.Notify(again, syscall.SIGHUP)
+			defer signal.Stop(again)
+			return app.Serve(c.Context(), load, again)
 		},
 	}
 	c.Flags().StringVar(&data, "data", "", "data directory; over what the configuration says")

@@ -57,6 +57,9 @@ func keepers() []keeper {
 		{"github.com/ethereum/go-ethereum/core/state", []string{"execute", "source/demo/reference"}},
 		{"github.com/spf13/cobra", []string{"cmd"}},
 		{"github.com/goccy/go-yaml", []string{"app"}},
+		{"github.com/prometheus/client_golang", []string{"app"}},
+		{"github.com/coder/websocket", []string{"gateway"}},
+		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},
 	}
 }
 

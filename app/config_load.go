@@ -1,0 +1,221 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"ashlar/account"
+	"ashlar/gateway"
+
+	"github.com/goccy/go-yaml"
+)
+
+// LoadConfig reads ashlar.yaml over the defaults. Its errors name the file and the
+// line, and what was expected there.
+func LoadConfig(path string) (Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return DefaultConfig(), fmt.Errorf("configuration: %w", err)
+	}
+	return parseConfig(path, text)
+}
+
+// parseConfig reads the text of the file path.
+func parseConfig(path string, text []byte) (Config, error) {
+	config := DefaultConfig()
+	if err := checkShape(path, text); err != nil {
+		return config, err
+	}
+	var anything any
+	if err := yaml.Unmarshal(text, &anything); err == nil && anything == nil {
+		return config, nil // what is empty would be read as zeros
+	}
+	if err := yaml.UnmarshalWithOptions(text, &config, yaml.Strict()); err != nil {
+		return config, fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))
+	}
+	for _, rule := range config.rules() {
+		if err := rule.check(); err != nil {
+			return config, fmt.Errorf("%s: %w", place(path, text, rule.path), err)
+		}
+	}
+	return config, nil
+}
+
+// rule is what must hold of an entry.
+type rule struct {
+	path  string
+	check func() error
+}
+
+func (c *Config) rules() []rule {
+	l, s := &c.Limits, &c.Sockets
+	list := []rule{
+		{"$.networks", func() error { return checkNetworks(c.Networks) }},
+		{"$.proxies", func() error { _, err := parseProxies(c.Proxies); return err }},
+		{"$.tls", c.TLS.check},
+		{"$.limits.time", func() error { return between(l.Time, time.Millisecond, gateway.MaxRequestTime) }},
+		{"$.limits.key_rate", func() error { return notNegative(l.KeyRate) }},
+		{"$.limits.address_fails", func() error { return notNegative(l.AddressFails) }},
+		{"$.drain", func() error { return between(c.Drain, time.Millisecond, time.Hour) }},
+		{"$.sockets.idle", func() error { return between(s.Idle, time.Second, 30*24*time.Hour) }},
+		{"$.sockets.ping", func() error { return between(s.Ping, time.Second, time.Hour) }},
+		{"$.credits", func() error { return checkCredits(c.Credits) }},
+	}
+	for _, number := range []struct {
+		path       string
+		got, least int64
+		unit       string
+	}{
+		{"$.cache", int64(c.Cache), 1 << 20, "bytes"},
+		{"$.limits.body", int64(l.Body), 1024, "bytes"},
+		{"$.limits.batch_calls", int64(l.BatchCalls), 1, "calls"},
+		{"$.limits.batch_bytes", int64(l.BatchBytes), 1024, "bytes"},
+		{"$.limits.answer_bytes", int64(l.AnswerBytes), 1024, "bytes"},
+		{"$.limits.light_calls", int64(l.LightCalls), 0, "calls"},
+		{"$.limits.heavy_calls", int64(l.HeavyCalls), 0, "calls"},
+		{"$.limits.waiting_calls", int64(l.WaitingCalls), 1, "calls"},
+		{"$.limits.memory", int64(l.Memory), int64(l.Body), "bytes"},
+		{"$.limits.connections", int64(l.Connections), 1, "connections"},
+		{"$.limits.connections_each", int64(l.ConnectionsEach), 0, "connections"},
+		{"$.sockets.open", int64(s.Open), 1, "connections"},
+		{"$.sockets.in_flight", int64(s.InFlight), 1, "messages"},
+		{"$.sockets.streams", int64(s.Streams), 1, "subscriptions"},
+		{"$.sockets.queue", int64(s.Queue), 1, "messages"},
+		{"$.sockets.queue_bytes", int64(s.QueueBytes), 1024, "bytes"},
+	} {
+		list = append(list, rule{number.path, func() error { return atLeast(number.got, number.least, number.unit) }})
+	}
+	return list
+}
+
+func atLeast(got, least int64, unit string) error {
+	if got < least {
+		return fmt.Errorf("%d %s is too little: expected at least %d", got, unit, least)
+	}
+	return nil
+}
+
+func between(got, least, most time.Duration) error {
+	if got < least || got > most {
+		return fmt.Errorf("%v is out of range: expected from %v to %v", got, least, most)
+	}
+	return nil
+}
+
+func notNegative(got float64) error {
+	if !(got >= 0) { // NaN is refused too
+		return fmt.Errorf("%v is no rate: expected 0 or more", got)
+	}
+	return nil
+}
+
+func checkNetworks(networks map[string]NetworkConfig) error {
+	var problems []error
+	for name, n := range networks {
+		problems = append(problems, checkNetworkName(name))
+		if n.Behind < 0 {
+			problems = append(problems, fmt.Errorf("%s: behind is %v: expected 0 or more", name, n.Behind))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func parseProxies(list []string) (all []netip.Prefix, err error) {
+	for _, text := range list {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no network: expected one such as 10.0.0.0/8 or 192.0.2.1/32", text)
+		}
+		all = append(all, prefix)
+	}
+	return all, nil
+}
+
+func (t *TLSConfig) check() error {
+	switch files := t.Certificate != "" || t.Key != ""; {
+	case files && (t.Certificate == "" || t.Key == ""):
+		return errors.New("only one of certificate and key is given: expected both, or neither")
+	case files && len(t.ACME.Domains) > 0:
+		return errors.New("both files and acme are given: expected one of them")
+	case len(t.ACME.Domains) == 0 && (t.ACME.Email != "" || t.ACME.Directory != ""):
+		return errors.New("acme has no domains: expected those that certificates are for")
+	}
+	return nil
+}
+
+// place names the line of an entry, as "file:line: entry".
+func place(file string, text []byte, entry string) string {
+	path, err := yaml.PathString(entry)
+	if err != nil {
+		return file
+	}
+	if annotated, err := path.AnnotateSource(text, false); err == nil {
+		for line := range bytes.Lines(annotated) {
+			var number int
+			if _, err := fmt.Sscanf(string(line), "> %d", &number); err == nil {
+				return fmt.Sprintf("%s:%d: %s", file, number, entry[2:])
+			}
+		}
+	}
+	return fmt.Sprintf("%s: %s", file, entry[2:])
+}
+
+// Bytes is a number of bytes, written plainly or with a unit: 512KiB, 64MiB, 2GiB.
+type Bytes int64
+
+// UnmarshalYAML implements yaml.BytesUnmarshaler.
+func (b *Bytes) UnmarshalYAML(text []byte) error {
+	var number int64
+	var unit string
+	n, _ := fmt.Sscanf(string(text), "%d%s", &number, &unit)
+	size, ok := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+	if n == 0 || !ok || number < 0 || number > (1<<62)/size {
+		return fmt.Errorf("%q is no size: expected a number of bytes, such as 1048576, 512KiB, 64MiB or 2GiB", text)
+	}
+	*b = Bytes(number * size)
+	return nil
+}
+
+// String is b as it is written in the configuration.
+func (b Bytes) String() string {
+	for _, unit := range []struct {
+		size Bytes
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if b > 0 && b%unit.size == 0 {
+			return fmt.Sprint(int64(b/unit.size), unit.name)
+		}
+	}
+	return fmt.Sprint(int64(b))
+}
+
+// CheckConfig says what is wrong with ashlar.yaml, as far as can be told without
+// opening the data directory: its entries, its files, and how they fit together.
+func CheckConfig(path string) error {
+	config, err := LoadConfig(path)
+	if err != nil {
+		return err
+	}
+	s := &service{config: config, metrics: newMetrics(), keys: new(account.Keyring)}
+	for name := range config.Networks {
+		s.networks = append(s.networks, &network{name: name})
+	}
+	g, err := s.gatewayConfig(config)
+	if err == nil {
+		_, err = gateway.New(g)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if config.TLS.Certificate != "" {
+		if _, err := config.TLS.open(context.Background(), config.Data); err != nil {
+			return fmt.Errorf("%s: tls: %w", path, err)
+		}
+	}
+	return nil
+}

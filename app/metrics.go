@@ -1,0 +1,166 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"ashlar/jsonrpc"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// metrics are what an operator's Prometheus reads. What is counted call by call is
+// counted here; everything else is asked for when it is read.
+type metrics struct {
+	registry *prometheus.Registry
+	calls    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+// callSeconds are the bounds of the histograms of calls, from what a value in the
+// cache takes to the greatest time limit that is sensible.
+func callSeconds() []float64 {
+	return []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ashlar_calls_total", Help: "Calls that were answered, by the code of their error, or ok.",
+		}, []string{"network", "method", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "ashlar_call_seconds", Help: "Time that calls took, waiting for their turn included.", Buckets: callSeconds(),
+		}, []string{"network", "method"}),
+	}
+	m.registry.MustRegister(m.calls, m.seconds, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// unknownMethod is the label of calls that named no method there is.
+const unknownMethod = "unknown"
+
+// callObserver counts the calls of one network. Its labels are made beforehand: there
+// are as many as methods.
+type callObserver struct {
+	metrics  *metrics
+	network  string
+	byMethod map[string]methodMetrics
+}
+
+type methodMetrics struct {
+	ok      prometheus.Counter
+	seconds prometheus.Observer
+}
+
+func (m *metrics) observer(network string, methods jsonrpc.Methods) jsonrpc.Observer {
+	o := &callObserver{metrics: m, network: network, byMethod: make(map[string]methodMetrics, len(methods))}
+	for method := range methods {
+		o.byMethod[method] = methodMetrics{m.calls.WithLabelValues(network, method, "ok"), m.seconds.WithLabelValues(network, method)}
+	}
+	return o
+}
+
+// Called implements jsonrpc.Observer.
+func (o *callObserver) Called(_ context.Context, method string, took time.Duration, code int) {
+	found, ok := o.byMethod[method]
+	if !ok {
+		o.metrics.calls.WithLabelValues(o.network, unknownMethod, codeLabel(code)).Inc()
+		return
+	}
+	found.seconds.Observe(took.Seconds())
+	if code == 0 {
+		found.ok.Inc()
+		return
+	}
+	o.metrics.calls.WithLabelValues(o.network, method, codeLabel(code)).Inc()
+}
+
+// codeLabel is a code as a label: those that methods give are few.
+func codeLabel(code int) string {
+	if code >= -32768 && code <= 10_000 {
+		return strconv.Itoa(code)
+	}
+	return "other"
+}
+
+// serviceCollector reads what a service is and does when it is asked.
+type serviceCollector struct {
+	service *service
+	gauges  gauges
+}
+
+type gauges struct {
+	sockets, running, waiting, held, addresses, connections *prometheus.Desc
+	refused, dropped                                        *prometheus.Desc
+	head, headTime, lag, settled, disk, memory              *prometheus.Desc
+}
+
+func newServiceCollector(s *service) *serviceCollector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("ashlar_"+name, help, labels, nil)
+	}
+	return &serviceCollector{s, gauges{
+		sockets:     desc("websockets", "WebSocket connections that are open."),
+		connections: desc("connections", "Connections of the public listener that are open."),
+		dropped:     desc("connections_dropped_total", "Connections that were closed because there were too many."),
+		running:     desc("calls_running", "Calls that run now.", "kind"),
+		waiting:     desc("calls_waiting", "Calls that wait for their turn.", "kind"),
+		held:        desc("held_bytes", "Bytes of bodies and answers that are held, small ones not counted."),
+		addresses:   desc("failing_addresses", "Addresses whose requests without a valid key are remembered."),
+		refused:     desc("refused_total", "Requests and calls that were refused.", "reason"),
+		head:        desc("head_block", "Number of the newest block.", "network"),
+		headTime:    desc("head_timestamp_seconds", "Time of the newest block.", "network"),
+		lag:         desc("head_age_seconds", "How long ago the newest block was made.", "network"),
+		settled:     desc("settled_block", "Number of the newest block that no reorganization can remove.", "network"),
+		disk:        desc("store_disk_bytes", "What the network's store takes on disk.", "network"),
+		memory:      desc("store_memory_bytes", "What the network's store takes for caches and buffers.", "network"),
+	}}
+}
+
+// Describe implements prometheus.Collector.
+func (c *serviceCollector) Describe(out chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(c, out)
+}
+
+// Collect implements prometheus.Collector.
+func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	counter := func(d *prometheus.Desc, value uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+	}
+	g, now := &c.gauges, c.service.handler.Stats()
+	open, dropped := c.service.server.Connections()
+	gauge(g.connections, float64(open))
+	counter(g.dropped, dropped)
+	gauge(g.sockets, float64(now.Sockets))
+	gauge(g.running, float64(now.LightRunning), "light")
+	gauge(g.running, float64(now.HeavyRunning), "heavy")
+	gauge(g.waiting, float64(now.LightWaiting), "light")
+	gauge(g.waiting, float64(now.HeavyWaiting), "heavy")
+	gauge(g.held, float64(now.HeldBytes))
+	gauge(g.addresses, float64(now.Addresses))
+	for reason, n := range now.Refused {
+		counter(g.refused, n, reason.String())
+	}
+	for _, n := range c.service.networks {
+		status, err := n.status(context.Background())
+		if err != nil {
+			slog.Error("a network's metrics are left out", "network", n.name, "error", err)
+			continue
+		}
+		gauge(g.head, float64(status.Head), n.name)
+		gauge(g.settled, float64(status.Settled), n.name)
+		gauge(g.headTime, float64(status.HeadTime), n.name)
+		gauge(g.lag, time.Since(time.Unix(int64(status.HeadTime), 0)).Seconds(), n.name)
+		stored := n.store.Stats()
+		gauge(g.disk, float64(stored.DiskBytes), n.name)
+		gauge(g.memory, float64(stored.MemoryBytes), n.name)
+	}
+}

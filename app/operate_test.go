@@ -1,0 +1,211 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ashlar/source/demo"
+)
+
+// makeNetwork makes the demo's network, with its genesis only.
+func makeNetwork(t *testing.T, data string) {
+	t.Helper()
+	shown, err := demo.New(demo.Default())
+	if err == nil {
+		err = Demo{Data: data}.create(t.Context(), shown)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// served runs a service over the demo's network until the test ends.
+func served(t *testing.T, change func(*Config)) (s *service, key string) {
+	t.Helper()
+	ctx := t.Context()
+	data := t.TempDir()
+	makeNetwork(t, data)
+	config := DefaultConfig()
+	config.Data, config.Listen, config.Operator = data, "127.0.0.1:0", "127.0.0.1:0"
+	if change != nil {
+		change(&config)
+	}
+	s, err := openService(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _, err = s.keys.Create(ctx, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- s.run(running) }()
+	t.Cleanup(func() {
+		stop()
+		if err := errors.Join(<-ended, s.close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, key
+}
+
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+const blockNumber = `{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}`
+
+func TestOperatorsListener(t *testing.T) {
+	s, key := served(t, nil)
+	public, private := "http://"+s.server.Addr().String(), "http://"+s.operator.listener.Addr().String()
+	post(t, public+"/v3/"+key, blockNumber, http.StatusOK)
+	post(t, public+"/v3/"+key, `{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":[]}`, http.StatusOK)
+	post(t, public+"/v3/"+key, `{"jsonrpc":"2.0","id":1,"method":"made_up","params":[]}`, http.StatusOK)
+	post(t, public+"/v3/nobody", blockNumber, http.StatusUnauthorized)
+	_, text := get(t, private+"/metrics")
+	for _, want := range []string{
+		`ashlar_calls_total{code="ok",method="eth_blockNumber",network="demo"} 1`,
+		`ashlar_calls_total{code="-32602",method="eth_getBalance",network="demo"} 1`,
+		`ashlar_calls_total{code="-32601",method="unknown",network="demo"} 1`,
+		`ashlar_call_seconds_count{method="eth_blockNumber",network="demo"} 1`,
+		`ashlar_refused_total{reason="key"} 1`, `ashlar_refused_total{reason="rate"} 0`,
+		`ashlar_calls_running{kind="heavy"} 0`, `ashlar_calls_waiting{kind="light"} 0`,
+		`ashlar_websockets 0`, `ashlar_head_block{network="demo"} 0`, `ashlar_store_disk_bytes{network="demo"}`,
+		`ashlar_head_age_seconds{network="demo"}`, "process_resident_memory_bytes", "go_goroutines",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("not in the metrics: %s", want)
+		}
+	}
+	if strings.Contains(text, "made_up") || strings.Contains(text, key) {
+		t.Error("a metric is named by what a client made up, or by a key")
+	}
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/debug/pprof/": 200, "/v3/" + key: 404} {
+		if status, _ := get(t, private+path); status != want {
+			t.Errorf("operator's %s: %d, expected %d", path, status, want)
+		}
+	}
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 404, "/debug/pprof/": 404} {
+		if status, _ := get(t, public+path); status != want {
+			t.Errorf("public %s: %d, expected %d", path, status, want)
+		}
+	}
+}
+
+func TestNotReadyWhenBehind(t *testing.T) {
+	s, _ := served(t, func(c *Config) { c.Networks = map[string]NetworkConfig{"demo": {Behind: time.Nanosecond}} })
+	status, body := get(t, "http://"+s.operator.listener.Addr().String()+"/readyz")
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "network demo is behind: its newest block 0 is") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+func TestReload(t *testing.T) {
+	s, key := served(t, nil)
+	config := s.config
+	config.Limits.KeyRate = 0.001
+	if err := s.reload(config); err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + s.server.Addr().String() + "/v3/" + key
+	status := 0
+	for range 100 { // a burst, whatever it is, is soon spent
+		response, err := http.Post(url, "application/json", strings.NewReader(blockNumber))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		status = response.StatusCode
+	}
+	if status != http.StatusTooManyRequests {
+		t.Errorf("the new rate does not hold: %d", status)
+	}
+	config.Networks = map[string]NetworkConfig{"other": {}}
+	if err := s.reload(config); err == nil || !strings.Contains(err.Error(), "takes a restart") {
+		t.Errorf("another network: %v", err)
+	}
+}
+
+// SIGHUP is what makes Serve load its configuration again; a wrong one changes nothing.
+func TestServeLoadsAgain(t *testing.T) {
+	data := t.TempDir()
+	makeNetwork(t, data)
+	loads := make(chan int)
+	n := 0
+	load := func() (Config, error) {
+		n++
+		loads <- n
+		config := DefaultConfig()
+		config.Data, config.Listen = data, "127.0.0.1:0"
+		if n == 2 {
+			return config, errors.New("a wrong entry")
+		}
+		return config, nil
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	again, ended := make(chan os.Signal), make(chan error, 1)
+	go func() { ended <- Serve(ctx, load, again) }()
+	<-loads
+	for want := 2; want <= 3; want++ {
+		again <- syscall.SIGHUP
+		if got := <-loads; got != want {
+			t.Errorf("load %d, expected %d", got, want)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckConfig(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing", "", ""},
+		{"right", "networks:\n  a: {hosts: [a.test]}\nhosts: ['*.example.org']\n", ""},
+		{"host", "networks:\n  a: {hosts: ['a.test:80']}\n", "without scheme and port"},
+		{"pattern", "hosts: [example.org]\n", "expected one such as *.example.org"},
+		{"proxy", "proxies: [everyone]\n", ":1: proxies: \"everyone\" is no network"},
+		{"half of tls", "tls: {certificate: a.pem}\n", ":1: tls: only one of certificate and key"},
+		{"tls twice", "tls: {certificate: a, key: b, acme: {domains: [x]}}\n", "expected one of them"},
+		{"no certificate", "tls: {certificate: nowhere.pem, key: nowhere.key}\n", "nowhere.pem"},
+		{"memory", "limits:\n  memory: 1MiB\n", "is too little: expected at least 5242880"},
+		{"credits", "credits:\n  eth_call: -1\n", "from 0 to 1000000"},
+		{"ping", "sockets:\n  ping: 1ms\n", ":2: sockets.ping: 1ms is out of range: expected from 1s to 1h0m0s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ashlar.yaml")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := CheckConfig(path)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, expected %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}

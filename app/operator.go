@@ -1,0 +1,65 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// operator is the listener for those who run the service. It tells about the process,
+// and profiles cost time, so it is for operators alone:
+//
+//	GET /healthz        200 as long as the process answers at all
+//	GET /readyz         200, or 503 with the reason
+//	GET /metrics        for Prometheus
+//	GET /debug/pprof/   Go's profiles
+type operator struct {
+	listener net.Listener
+	service  *service
+}
+
+func listenOperator(ctx context.Context, address string, s *service) (*operator, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("operator's listener: %w", err)
+	}
+	return &operator{listener, s}, nil
+}
+
+func (o *operator) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := o.service.handler.Ready(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.service.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelError)}))
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// run serves until ctx is done.
+func (o *operator) run(ctx context.Context) error {
+	server := &http.Server{Handler: o.handler(), ReadHeaderTimeout: 10 * time.Second}
+	stopped := context.AfterFunc(ctx, func() { server.Close() })
+	defer stopped()
+	slog.Info("serving operators", "address", o.listener.Addr().String())
+	if err := server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("operator's listener: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+
+	"ashlar/app"
+
+	"github.com/spf13/cobra"
+)
+
+func configCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "Look at a configuration",
+	}
+	c.AddCommand(&cobra.Command{
+		Use:   "check FILE",
+		Short: "Say whether a configuration is right, without starting anything",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := app.CheckConfig(args[0]); err != nil {
+				return err
+			}
+			fmt.Println("the configuration is right")
+			return nil
+		},
+	})
+	return c
+}
