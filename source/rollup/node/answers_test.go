@@ -16,6 +16,7 @@ import (
 	"ashlar/chain/rollup/blockhash"
 	"ashlar/internal/vectors"
 	"ashlar/source/rollup/feeder"
+	"ashlar/source/rollup/node/nodetest"
 	"ashlar/source/rollup/wire"
 )
 
@@ -141,10 +142,10 @@ func TestRealBlocksInEveryVersion(t *testing.T) {
 		blocks := gatewayChain(t, network.name, network.last)
 		checker := blockhash.New(chainID(network.id))
 		for spec := 6; spec <= 10; spec++ {
-			fake := newFakeNode(t, spec, blocks)
-			fake.chainID = chainID(network.id)
-			options := fake.options()
-			options.ChainID = fake.chainID
+			fake := nodetest.New(t, spec, blocks)
+			fake.ChainID = chainID(network.id)
+			options := optionsFor(fake)
+			options.ChainID = fake.ChainID
 			options.Check = func(b *rollup.Block) error {
 				verdict, err := checker.Check(b)
 				if err == nil && verdict != blockhash.Confirmed {

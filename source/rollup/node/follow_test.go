@@ -6,45 +6,45 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"ashlar/chain/rollup"
+	"ashlar/source/rollup/node/nodetest"
 )
 
 func TestCatchingUpIsBounded(t *testing.T) {
 	blocks := makeChain(nil, 100, 60, 1)
-	fake := newFakeNode(t, 10, blocks)
-	fake.mischief = func(http.ResponseWriter, question, []byte) bool {
+	fake := nodetest.New(t, 10, blocks)
+	fake.Mischief = func(http.ResponseWriter, nodetest.Question, []byte) bool {
 		time.Sleep(rand.N(2 * time.Millisecond)) // answers overtake each other
 		return false
 	}
 	for _, parallel := range []int{1, 3, 8} {
-		fake.most = 0
-		options := fake.options()
+		options := optionsFor(fake)
 		options.Parallel = parallel
 		followTo(t, newNode(t, options), 100, nil, blocks)
-		if fake.most > parallel {
-			t.Errorf("%d questions were asked at a time, expected at most %d", fake.most, parallel)
+		if most := fake.Most(); most > parallel {
+			t.Errorf("%d questions were asked at a time, expected at most %d", most, parallel)
 		}
 	}
 }
 
 func TestFollowingBeginsAndGoesOnAnywhere(t *testing.T) {
 	blocks := makeChain(nil, 0, 20, 1)
-	fake := newFakeNode(t, 10, blocks)
-	followTo(t, newNode(t, fake.options()), 7, nil, blocks[7:])
-	followTo(t, newNode(t, fake.options()), 0, blocks[3:9], blocks[3:])
+	fake := nodetest.New(t, 10, blocks)
+	followTo(t, newNode(t, optionsFor(fake)), 7, nil, blocks[7:])
+	followTo(t, newNode(t, optionsFor(fake)), 0, blocks[3:9], blocks[3:])
 	// The node has no block at first, then few, then grows.
-	fake.set(nil)
-	fake.mischief = func(_ http.ResponseWriter, q question, _ []byte) bool {
-		if q.nth%5 == 0 {
-			fake.set(blocks[:min(len(blocks), q.nth/5)])
+	fake = nodetest.New(t, 10, nil)
+	fake.Mischief = func(_ http.ResponseWriter, q nodetest.Question, _ []byte) bool {
+		if q.Nth%5 == 0 {
+			fake.Set(blocks[:min(len(blocks), q.Nth/5)])
 		}
 		return false
 	}
-	fake.asked = nil
-	followTo(t, newNode(t, fake.options()), 2, nil, blocks[2:])
+	followTo(t, newNode(t, optionsFor(fake)), 2, nil, blocks[2:])
 }
 
 // Whatever the chain and its fork are, the node's branch is taken over from the
@@ -57,12 +57,12 @@ func TestReorganizations(t *testing.T) {
 				continue
 			}
 			branch := append(slices.Clone(old[:fork+1]), makeChain(old[fork], 0, length, 2)...)
-			fake := newFakeNode(t, 10, branch)
-			kept := followTo(t, newNode(t, fake.options()), 0, old, branch)
+			fake := nodetest.New(t, 10, branch)
+			kept := followTo(t, newNode(t, optionsFor(fake)), 0, old, branch)
 			if len(kept.reverts) != 1 || kept.reverts[0] != old[fork].Ref() {
 				t.Errorf("fork after index %d, %d new blocks: reverted to %v, expected %s", fork, length, kept.reverts, old[fork].Ref())
 			}
-			if asked := fake.questions("starknet_getBlockWithTxHashes"); asked > 12 {
+			if asked := fake.Questions("starknet_getBlockWithTxHashes"); asked > 12 {
 				t.Errorf("fork after index %d, %d new blocks: %d questions to find it, expected at most 12", fork, length, asked)
 			}
 		}
@@ -73,18 +73,18 @@ func TestReorganizations(t *testing.T) {
 func TestNodeThatIsBehindTakesNothingBack(t *testing.T) {
 	old := makeChain(nil, 10, 40, 1)
 	branch := append(slices.Clone(old[:5]), makeChain(old[4], 0, 2, 2)...)
-	fake := newFakeNode(t, 10, old[:5])
+	fake := nodetest.New(t, 10, old[:5])
 	kept := &keptChain{t: t, blocks: slices.Clone(old), until: branch[6].Ref().Hash}
-	fake.mischief = func(_ http.ResponseWriter, q question, _ []byte) bool {
-		if q.nth == 20 {
+	fake.Mischief = func(_ http.ResponseWriter, q nodetest.Question, _ []byte) bool {
+		if q.Nth == 20 {
 			if len(kept.reverts) > 0 {
 				t.Error("blocks were taken back for a node that is behind")
 			}
-			fake.set(branch)
+			fake.Set(branch)
 		}
 		return false
 	}
-	if err := newNode(t, fake.options()).Follow(t.Context(), 0, kept); !errors.Is(err, errArrived) {
+	if err := newNode(t, optionsFor(fake)).Follow(t.Context(), 0, kept); !errors.Is(err, errArrived) {
 		t.Fatal(err)
 	}
 	if len(kept.reverts) != 1 || kept.reverts[0] != old[4].Ref() {
@@ -96,13 +96,14 @@ func TestNodeThatIsBehindTakesNothingBack(t *testing.T) {
 func TestReorganizationsWhileFollowing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	current := makeChain(nil, 0, 10, 1)
-	fake := newFakeNode(t, 10, current)
+	fake := nodetest.New(t, 10, current)
 	branch := uint64(1)
 	final := uint64(50)
-	fake.mischief = func(_ http.ResponseWriter, q question, _ []byte) bool {
-		fake.mu.Lock()
-		defer fake.mu.Unlock()
-		if branch < final && q.nth%7 == 0 {
+	var mu sync.Mutex // guards current and branch
+	fake.Mischief = func(_ http.ResponseWriter, q nodetest.Question, _ []byte) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if branch < final && q.Nth%7 == 0 {
 			branch++
 			keep := 1 + random.IntN(len(current))
 			grown := makeChain(current[keep-1], 0, random.IntN(6), branch)
@@ -110,7 +111,7 @@ func TestReorganizationsWhileFollowing(t *testing.T) {
 				grown = makeChain(current[keep-1], 0, 100, branch)
 			}
 			current = append(slices.Clone(current[:keep]), grown...)
-			fake.blocks = current
+			fake.Set(current)
 		}
 		return false
 	}
@@ -118,11 +119,11 @@ func TestReorganizationsWhileFollowing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	watch := &watchedChain{keptChain: kept, arrivedAt: func() bool {
-		fake.mu.Lock()
-		defer fake.mu.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
 		return branch == final && len(kept.blocks) == len(current) && kept.blocks[len(kept.blocks)-1].Hash == current[len(current)-1].Hash
 	}, cancel: cancel}
-	if err := newNode(t, fake.options()).Follow(ctx, 0, watch); !errors.Is(err, context.Canceled) {
+	if err := newNode(t, optionsFor(fake)).Follow(ctx, 0, watch); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	for i := range current {
@@ -154,24 +155,24 @@ func TestCancellingEndsTheFollowing(t *testing.T) {
 	blocks := makeChain(nil, 0, 30, 1)
 	for _, test := range []struct {
 		name string
-		do   func(w http.ResponseWriter, q question, release <-chan struct{}) bool
+		do   func(w http.ResponseWriter, q nodetest.Question, release <-chan struct{}) bool
 	}{
-		{"at the head", func(http.ResponseWriter, question, <-chan struct{}) bool { return false }},
-		{"in a pause", func(w http.ResponseWriter, q question, _ <-chan struct{}) bool {
+		{"at the head", func(http.ResponseWriter, nodetest.Question, <-chan struct{}) bool { return false }},
+		{"in a pause", func(w http.ResponseWriter, q nodetest.Question, _ <-chan struct{}) bool {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return true
 		}},
-		{"while nothing comes", func(_ http.ResponseWriter, _ question, release <-chan struct{}) bool { <-release; return true }},
+		{"while nothing comes", func(_ http.ResponseWriter, _ nodetest.Question, release <-chan struct{}) bool { <-release; return true }},
 	} {
-		fake := newFakeNode(t, 10, blocks)
+		fake := nodetest.New(t, 10, blocks)
 		release := make(chan struct{})
-		fake.mischief = func(w http.ResponseWriter, q question, _ []byte) bool { return test.do(w, q, release) }
-		options := fake.options()
+		fake.Mischief = func(w http.ResponseWriter, q nodetest.Question, _ []byte) bool { return test.do(w, q, release) }
+		options := optionsFor(fake)
 		options.Poll, options.LongestPause, options.FirstPause = time.Hour, time.Hour, time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- newNode(t, options).Follow(ctx, 0, &keptChain{t: t}) }()
-		for fake.questions("starknet_blockHashAndNumber") == 0 {
+		for fake.Questions("starknet_blockHashAndNumber") == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		cancel()

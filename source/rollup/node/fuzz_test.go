@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ashlar/chain/rollup"
+	"ashlar/source/rollup/node/nodetest"
 	"ashlar/source/rollup/wire"
 )
 
@@ -15,7 +16,7 @@ import (
 func FuzzAnswer(f *testing.F) {
 	block := makeChain(nil, 5, 1, 1)[0]
 	for spec := 6; spec <= 10; spec += 4 {
-		text, err := json.Marshal(encodeBlock(block, spec, false))
+		text, err := json.Marshal(nodetest.EncodeBlock(block, spec, false))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ashlar/chain/rollup"
+	"ashlar/source/rollup/node/nodetest"
 )
 
 // Whatever a node does wrong for a while, its chain arrives whole when it is done.
@@ -23,60 +24,66 @@ func TestMisbehaviourIsOutlived(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name string
-		do   func(w http.ResponseWriter, q question, good []byte)
+		do   func(w http.ResponseWriter, q nodetest.Question, good []byte)
 	}{
-		{"drops the connection", func(w http.ResponseWriter, q question, good []byte) { panic(http.ErrAbortHandler) }},
-		{"truncates", func(w http.ResponseWriter, q question, good []byte) { w.Write(good[:len(good)/2]) }},
-		{"drops in the middle", func(w http.ResponseWriter, q question, good []byte) {
+		{"drops the connection", func(w http.ResponseWriter, q nodetest.Question, good []byte) { panic(http.ErrAbortHandler) }},
+		{"truncates", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.Write(good[:len(good)/2]) }},
+		{"drops in the middle", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(good)))
 			w.Write(good[:len(good)/2])
 		}},
-		{"answers nothing", func(w http.ResponseWriter, q question, good []byte) {}},
-		{"answers in HTML", func(w http.ResponseWriter, q question, good []byte) { io.WriteString(w, "<html>Welcome</html>") }},
-		{"goes on after the end", func(w http.ResponseWriter, q question, good []byte) { w.Write(append(good, good...)) }},
-		{"has no result", func(w http.ResponseWriter, q question, good []byte) {
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":null}`, q.id)
+		{"answers nothing", func(w http.ResponseWriter, q nodetest.Question, good []byte) {}},
+		{"answers in HTML", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			io.WriteString(w, "<html>Welcome</html>")
 		}},
-		{"answers another question", func(w http.ResponseWriter, q question, good []byte) { w.Write(replaced(good, `"id":1`, `"id":2`)) }},
-		{"repeats another block", func(w http.ResponseWriter, q question, good []byte) {
-			text, _ := json.Marshal(encodeBlock(blocks[(q.number+1)%12], 10, false))
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.id, text)
+		{"goes on after the end", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.Write(append(good, good...)) }},
+		{"has no result", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":null}`, q.ID)
 		}},
-		{"has the block of another chain", func(w http.ResponseWriter, q question, good []byte) {
-			text, _ := json.Marshal(encodeBlock(other[q.number%12], 10, false))
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.id, text)
+		{"answers another question", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.Write(replaced(good, `"id":1`, `"id":2`))
 		}},
-		{"lies about the hash", func(w http.ResponseWriter, q question, good []byte) {
+		{"repeats another block", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			text, _ := json.Marshal(nodetest.EncodeBlock(blocks[(q.Number+1)%12], 10, false))
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, text)
+		}},
+		{"has the block of another chain", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			text, _ := json.Marshal(nodetest.EncodeBlock(other[q.Number%12], 10, false))
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, text)
+		}},
+		{"lies about the hash", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			w.Write(replaced(good, `"block_hash":"0x`, `"block_hash":"0xbad`))
 		}},
-		{"lies about the parent", func(w http.ResponseWriter, q question, good []byte) {
+		{"lies about the parent", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			w.Write(replaced(good, `"parent_hash":"0x`, `"parent_hash":"0xbad`))
 		}},
-		{"leaves out an event", func(w http.ResponseWriter, q question, good []byte) {
+		{"leaves out an event", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			w.Write(replaced(good, `"event_count":1`, `"event_count":2`))
 		}},
-		{"leaves out a transaction", func(w http.ResponseWriter, q question, good []byte) {
+		{"leaves out a transaction", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			w.Write(replaced(good, `"transaction_count":1`, `"transaction_count":2`))
 		}},
-		{"has a malformed felt", func(w http.ResponseWriter, q question, good []byte) { w.Write(replaced(good, `"0x`, `"0xg`)) }},
-		{"has enough for now", func(w http.ResponseWriter, q question, good []byte) {
+		{"has a malformed felt", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.Write(replaced(good, `"0x`, `"0xg`)) }},
+		{"has enough for now", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			w.Header().Set("Retry-After", "1000")
 			w.WriteHeader(http.StatusTooManyRequests)
 		}},
-		{"fails", func(w http.ResponseWriter, q question, good []byte) { w.WriteHeader(http.StatusInternalServerError) }},
-		{"is not behind its gateway", func(w http.ResponseWriter, q question, good []byte) { w.WriteHeader(http.StatusBadGateway) }},
-		{"has an internal error", func(w http.ResponseWriter, q question, good []byte) {
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":%s}`, q.id)
+		{"fails", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.WriteHeader(http.StatusInternalServerError)
 		}},
-		{"does not find its block", func(w http.ResponseWriter, q question, good []byte) {
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","error":{"code":24,"message":"Block not found"},"id":%s}`, q.id)
+		{"is not behind its gateway", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.WriteHeader(http.StatusBadGateway) }},
+		{"has an internal error", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":%s}`, q.ID)
 		}},
-		{"is slow", func(w http.ResponseWriter, q question, good []byte) {
+		{"does not find its block", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","error":{"code":24,"message":"Block not found"},"id":%s}`, q.ID)
+		}},
+		{"is slow", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			w.Write(good[:1])
 			w.(http.Flusher).Flush()
 			time.Sleep(60 * time.Millisecond) // longer than the timeout
 		}},
-		{"answers without end", func(w http.ResponseWriter, q question, good []byte) {
+		{"answers without end", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			for range 100 {
 				if _, err := w.Write(slices.Repeat([]byte{' '}, 1<<10)); err != nil {
 					return
@@ -86,15 +93,15 @@ func TestMisbehaviourIsOutlived(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			fake := newFakeNode(t, 10, blocks)
-			fake.mischief = func(w http.ResponseWriter, q question, good []byte) bool {
-				if q.nth > 40 || q.nth%3 != 0 || q.method == "starknet_chainId" {
+			fake := nodetest.New(t, 10, blocks)
+			fake.Mischief = func(w http.ResponseWriter, q nodetest.Question, good []byte) bool {
+				if q.Nth > 40 || q.Nth%3 != 0 || q.Method == "starknet_chainId" {
 					return false
 				}
 				test.do(w, q, good)
 				return true
 			}
-			options := fake.options()
+			options := optionsFor(fake)
 			options.Timeout, options.AnswerBytes = 40*time.Millisecond, 64<<10
 			options.Check = func(b *rollup.Block) error {
 				if b.Number >= 12 || b.Hash != blocks[b.Number].Hash {
@@ -115,14 +122,14 @@ func TestWrongLinkTakesNothingBack(t *testing.T) {
 	lie := *blocks[3]
 	lie.Parent = rollup.FeltOf(666)
 	lying[3] = &lie
-	fake := newFakeNode(t, 10, lying)
-	fake.mischief = func(_ http.ResponseWriter, q question, _ []byte) bool {
-		if q.nth == 60 {
-			fake.set(blocks)
+	fake := nodetest.New(t, 10, lying)
+	fake.Mischief = func(_ http.ResponseWriter, q nodetest.Question, _ []byte) bool {
+		if q.Nth == 60 {
+			fake.Set(blocks)
 		}
 		return false
 	}
-	kept := followTo(t, newNode(t, fake.options()), 0, nil, blocks)
+	kept := followTo(t, newNode(t, optionsFor(fake)), 0, nil, blocks)
 	if len(kept.reverts) > 0 {
 		t.Errorf("blocks were taken back to %v", kept.reverts)
 	}
@@ -140,26 +147,26 @@ func TestWhatDoesNotBecomeBetterEndsTheFollowing(t *testing.T) {
 		{"sent elsewhere", http.StatusTemporaryRedirect, "", "status 307"},
 		{"an unknown method", http.StatusOK, `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":1}`, `starknet_blockHashAndNumber: the node says "Method not found" (-32601)`},
 	} {
-		fake := newFakeNode(t, 10, blocks)
-		fake.mischief = func(w http.ResponseWriter, q question, good []byte) bool {
+		fake := nodetest.New(t, 10, blocks)
+		fake.Mischief = func(w http.ResponseWriter, q nodetest.Question, good []byte) bool {
 			w.Header().Set("Location", "http://127.0.0.1:1/")
 			w.WriteHeader(test.status)
 			io.WriteString(w, test.body)
 			return true
 		}
-		err := newNode(t, fake.options()).Follow(t.Context(), 0, &keptChain{t: t})
+		err := newNode(t, optionsFor(fake)).Follow(t.Context(), 0, &keptChain{t: t})
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret-key") {
 			t.Errorf("%s: following ended with %v, expected %q, and no word of the URL", test.name, err, test.want)
 		}
 	}
-	fake := newFakeNode(t, 10, blocks)
-	options := fake.options()
+	fake := nodetest.New(t, 10, blocks)
+	options := optionsFor(fake)
 	options.ChainID = rollup.FeltOf(78)
 	if err := newNode(t, options).Follow(t.Context(), 0, &keptChain{t: t}); !errors.Is(err, ErrOtherChain) {
 		t.Errorf("another chain's id: following ended with %v", err)
 	}
 	held := makeChain(nil, 0, 2, 9)
-	if err := newNode(t, fake.options()).Follow(t.Context(), 0, &keptChain{t: t, blocks: held}); !errors.Is(err, ErrOtherChain) {
+	if err := newNode(t, optionsFor(fake)).Follow(t.Context(), 0, &keptChain{t: t, blocks: held}); !errors.Is(err, ErrOtherChain) {
 		t.Errorf("no block in common: following ended with %v", err)
 	}
 }
