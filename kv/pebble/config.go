@@ -1,6 +1,8 @@
 package pebble
 
 import (
+	"strings"
+
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/sstable/block"
@@ -36,7 +38,10 @@ func configure(o Options, g *guard) *lsm.Options {
 			BackgroundError: g.background,
 			// Whoever reads a broken block gets the error; the rest of the store is
 			// as good as it was.
-			DataCorruption: func(i lsm.DataCorruptionInfo) { g.log.Error("corrupt data", "what", i.String()) },
+			DataCorruption: func(i lsm.DataCorruptionInfo) {
+				what, _, _ := strings.Cut(i.Details.Error(), "\n") // traces follow
+				g.log.Error("corrupt data", "file", i.Path, "err", what)
+			},
 		},
 		MemTableStopWritesThreshold: 4,
 		MaxOpenFiles:                1000,

@@ -43,6 +43,9 @@ type Options struct {
 	MemTableBytes int64
 	// BulkLoad leaves the write-ahead log out; see the package's comment.
 	BulkLoad bool
+	// ReadOnly leaves every file of the store as it is; whatever writes returns an
+	// error. There must be a store.
+	ReadOnly bool
 	// Accept, if it is set, is shown what the directory holds before anything in it
 	// is changed. An error ends Open, which returns it, and leaves every file as it
 	// was. Of a new store it is not asked. It must not keep the reader.
@@ -121,6 +124,9 @@ func openLocked(o Options, lock *directoryLock) (*Store, error) {
 	g := newGuard(o.Logger)
 	config := configure(o, g)
 	config.Lock = lock.Lock
+	if o.ReadOnly {
+		config.ReadOnly, config.FS = true, o.FS
+	}
 	s, err := openDatabase(o, config, g)
 	if err != nil {
 		return nil, err
