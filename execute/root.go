@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -145,6 +146,9 @@ func (x *Executed) delta() *evm.Delta {
 	x.Codes(func(hash common.Hash, code []byte) { delta.Codes[hash] = code })
 	for owner, set := range x.update.Nodes.Sets {
 		for path, node := range set.Nodes {
+			if bytes.Equal(node.Blob, set.Origins[path]) {
+				continue // it has changed and changed back
+			}
 			delta.Nodes = append(delta.Nodes, evm.Node{Owner: owner, Path: path, Hash: node.Hash, Blob: node.Blob, Prev: set.Origins[path]})
 		}
 	}

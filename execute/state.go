@@ -64,6 +64,7 @@ func (d *stateDatabase) Reader(common.Hash) (state.Reader, error) {
 
 // Commit implements state.Database.
 func (d *stateDatabase) Commit(update *state.StateUpdate) error {
+	dropUnchanged(update)
 	d.update = update
 	return nil
 }
