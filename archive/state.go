@@ -11,7 +11,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/ethereum/go-ethereum/rlp"
 )
 
 // State is the state as of a block. It implements [evm.State] and costs
@@ -49,7 +48,8 @@ func (s State) Account(ctx context.Context, address common.Hash) (*types.StateAc
 // Slot implements [evm.State].
 func (s State) Slot(ctx context.Context, address, slot common.Hash) (value common.Hash, err error) {
 	var buffer [common.HashLength]byte
-	row, err := s.slot(ctx, address, slot, buffer[:0])
+	key := slotKey(address, slot)
+	row, _, err := s.newest(ctx, slots, key[:], buffer[:0])
 	if err != nil {
 		return value, err
 	}
@@ -58,13 +58,6 @@ func (s State) Slot(ctx context.Context, address, slot common.Hash) (value commo
 	}
 	value.SetBytes(row)
 	return value, nil
-}
-
-// slot appends a slot's value without leading zeros to dst.
-func (s State) slot(ctx context.Context, address, slot common.Hash, dst []byte) ([]byte, error) {
-	key := slotKey(address, slot)
-	row, _, err := s.newest(ctx, slots, key[:], dst)
-	return row, err
 }
 
 // Code implements [evm.State].
@@ -108,27 +101,18 @@ func (s State) leaf(ctx context.Context, owner common.Hash, path, rest []byte) (
 	if !ok {
 		return nil, fmt.Errorf("%w: trie_nodes row at path %x: its key does not have 32 bytes", ErrCorrupt, path)
 	}
-	var value []byte
-	if owner == (common.Hash{}) {
-		account, err := s.Account(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		if account == nil {
-			return nil, fmt.Errorf("%w: trie_nodes has a leaf for account %x, accounts has none as of block %d", ErrCorrupt, key, s.number)
-		}
-		if value, err = rlp.EncodeToBytes(account); err != nil {
-			return nil, err
-		}
-	} else {
-		var buffer [common.HashLength]byte
-		trimmed, err := s.slot(ctx, owner, key, buffer[:0])
-		if err != nil {
-			return nil, err
-		}
-		if value, err = rlp.EncodeToBytes(trimmed); err != nil {
-			return nil, err
-		}
+	table, partition := accounts, key[:]
+	if owner != (common.Hash{}) {
+		slot := slotKey(owner, key)
+		table, partition = slots, slot[:]
 	}
-	return encodeLeaf(rest, value)
+	var buffer [128]byte
+	row, _, err := s.newest(ctx, table, partition, buffer[:0])
+	if err != nil {
+		return nil, err
+	}
+	if len(row) == 0 {
+		return nil, fmt.Errorf("%w: trie_nodes has a leaf with the key %x in the trie of %x, %s has nothing as of block %d", ErrCorrupt, key, owner, table.Name, s.number)
+	}
+	return EncodeLeaf(owner, rest, row)
 }

@@ -14,20 +14,20 @@ type Place struct {
 
 // PutBlockHash puts the row by which a block is found by its hash, which has 32 bytes.
 func PutBlockHash(to kv.Putter, table *kv.Table, hash []byte, number uint64) {
-	to.Put(table, hash[:hashPrefixBytes], number, nil)
+	to.Put(table, hash[:HashPrefixBytes], number, nil)
 }
 
 // PutTransactionHash puts the row by which a transaction is found by its hash.
 // The index is at most MostTransactions.
 func PutTransactionHash(to kv.Putter, table *kv.Table, hash []byte, place Place) {
-	to.Put(table, hash[:hashPrefixBytes], place.Number<<IndexBits|uint64(place.Index), nil)
+	to.Put(table, hash[:HashPrefixBytes], place.Number<<IndexBits|uint64(place.Index), nil)
 }
 
 // FindBlock calls found with the number of every block that may have this hash,
 // until found says that it was the one. There is rarely more than one, and none
 // for nearly every hash that no block has.
 func FindBlock(ctx context.Context, store kv.Reader, table *kv.Table, hash []byte, found func(number uint64) (bool, error)) error {
-	cursor := store.Scan(ctx, table, hash[:hashPrefixBytes], 0, ^uint64(0))
+	cursor := store.Scan(ctx, table, hash[:HashPrefixBytes], 0, ^uint64(0))
 	defer cursor.Close()
 	for ok := cursor.Next(); ok; ok = cursor.Next() {
 		if done, err := found(cursor.Sort()); done || err != nil {

@@ -10,10 +10,7 @@ import (
 	"errors"
 	"fmt"
 
-	"ashlar/chain"
 	"ashlar/kv"
-
-	"github.com/ethereum/go-ethereum/common"
 )
 
 var (
@@ -32,9 +29,9 @@ const (
 	// a row a block: enough to lie together, few enough for a distributed
 	// engine's partitions.
 	ChunkBits = 10
-	// hashPrefixBytes of a hash are enough to find it again: what is found is
+	// HashPrefixBytes of a hash are enough to find it again: what is found is
 	// compared with the whole hash.
-	hashPrefixBytes = 6
+	HashPrefixBytes = 6
 	// IndexBits of a transaction's sort key are its position in the block.
 	IndexBits = 20
 )
@@ -58,12 +55,4 @@ func OfBlock(ctx context.Context, store kv.Reader, table *kv.Table, number uint6
 		return nil, fmt.Errorf("%w: block %d", ErrNotFound, number)
 	}
 	return row, err
-}
-
-// Encoded is a block whose rows have been made before.
-type Encoded interface {
-	Ref() chain.Ref
-	Parent() common.Hash
-	// PutRows puts every row of the block.
-	PutRows(to kv.Putter)
 }
