@@ -1,0 +1,121 @@
+package verify_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"testing"
+
+	"ashlar/archive"
+	"ashlar/kv"
+)
+
+// memory holds the rows of a store and shows them as a store again, in any state
+// that damage could leave them in. Its pointers are those of the store.
+type memory struct {
+	kv.Store
+	tables map[*kv.Table]map[string][]kv.Row // by partition, each ascending
+	upward bool                              // walks ascend in tables of versions too
+}
+
+func newMemory(t testing.TB, store kv.Store) *memory {
+	t.Helper()
+	m := &memory{Store: store, tables: make(map[*kv.Table]map[string][]kv.Row)}
+	for _, table := range archive.Tables() {
+		partitions := make(map[string][]kv.Row)
+		for row, err := range store.Walk(t.Context(), table) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			row.Partition, row.Value = bytes.Clone(row.Partition), bytes.Clone(row.Value)
+			partitions[string(row.Partition)] = append(partitions[string(row.Partition)], row)
+		}
+		for _, rows := range partitions {
+			slices.SortFunc(rows, bySort)
+		}
+		m.tables[table] = partitions
+	}
+	return m
+}
+
+func bySort(a, b kv.Row) int { return cmp.Compare(a.Sort, b.Sort) }
+
+// rows are those of a table, in the order of their keys.
+func (m *memory) rows(table *kv.Table) (all []kv.Row) {
+	for _, partition := range slices.Sorted(maps.Keys(m.tables[table])) {
+		all = append(all, m.tables[table][partition]...)
+	}
+	return all
+}
+
+// without is the same memory but for one row.
+func (m *memory) without(table *kv.Table, gone kv.Row) *memory {
+	return m.changed(table, gone, func(rows []kv.Row) []kv.Row {
+		return slices.DeleteFunc(rows, func(row kv.Row) bool { return row.Sort == gone.Sort })
+	})
+}
+
+// with is the same memory and one row more, or another instead of one with its key.
+func (m *memory) with(table *kv.Table, row kv.Row) *memory {
+	return m.without(table, row).changed(table, row, func(rows []kv.Row) []kv.Row {
+		rows = append(rows, row)
+		slices.SortFunc(rows, bySort)
+		return rows
+	})
+}
+
+func (m *memory) changed(table *kv.Table, at kv.Row, change func([]kv.Row) []kv.Row) *memory {
+	n := &memory{Store: m.Store, tables: maps.Clone(m.tables), upward: m.upward}
+	n.tables[table] = maps.Clone(m.tables[table])
+	rows := change(slices.Clone(m.tables[table][string(at.Partition)]))
+	if n.tables[table][string(at.Partition)] = rows; len(rows) == 0 {
+		delete(n.tables[table], string(at.Partition))
+	}
+	return n
+}
+
+func (m *memory) has(table *kv.Table, key kv.Row) bool {
+	_, found := slices.BinarySearchFunc(m.tables[table][string(key.Partition)], key, bySort)
+	return found
+}
+
+func (m *memory) Get(_ context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
+	rows := m.tables[t][string(partition)]
+	i, found := slices.BinarySearchFunc(rows, kv.Row{Sort: sort}, bySort)
+	if !found {
+		return dst, kv.ErrNotFound
+	}
+	return append(dst, rows[i].Value...), nil
+}
+
+func (m *memory) Newest(_ context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
+	rows := m.tables[t][string(partition)]
+	i, found := slices.BinarySearchFunc(rows, kv.Row{Sort: at}, bySort)
+	if !found {
+		i--
+	}
+	if i < 0 {
+		return dst, 0, kv.ErrNotFound
+	}
+	return append(dst, rows[i].Value...), rows[i].Sort, nil
+}
+
+// Walk yields partitions in no order, as the contract allows.
+func (m *memory) Walk(_ context.Context, t *kv.Table) iter.Seq2[kv.Row, error] {
+	return func(yield func(kv.Row, error) bool) {
+		for _, rows := range m.tables[t] {
+			if t.Kind == kv.Versions && !m.upward {
+				rows = slices.Clone(rows)
+				slices.Reverse(rows)
+			}
+			for _, row := range rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// below is what a node says of one place below it: that a node with a hash is
+// there, or, where a leaf stands within the node, which value a key has.
+type below struct {
+	path []byte // of the node that has the hash; valid only during the call
+	hash []byte
+
+	key   common.Hash // of the leaf
+	value []byte      // without the encoding
+}
+
+const (
+	keyNibbles  = 2 * common.HashLength
+	branchItems = 17
+)
+
+// children calls each with what a branch or extension at a path says of those
+// below it, nodes that stand within it included.
+func children(path, blob []byte, each func(below)) error {
+	var buffer [keyNibbles]byte
+	return childrenOf(buffer[:copy(buffer[:], path)], blob, false, each)
+}
+
+func childrenOf(path, blob []byte, within bool, each func(below)) error {
+	items, rest, err := rlp.SplitList(blob)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("%d bytes behind the node", len(rest))
+	}
+	count, err := rlp.CountValues(items)
+	switch {
+	case err != nil:
+		return err
+	case count == branchItems:
+		return branch(path, items, each)
+	case count == 2:
+		return short(path, items, within, each)
+	}
+	return fmt.Errorf("a node of %d items, expected %d or 2", count, branchItems)
+}
+
+func branch(path, items []byte, each func(below)) error {
+	if len(path) == keyNibbles {
+		return errors.New("a branch below a whole key")
+	}
+	for nibble := range byte(branchItems - 1) {
+		rest, err := child(append(path, nibble), items, each)
+		if err != nil {
+			return err
+		}
+		items = rest
+	}
+	if value, _, err := rlp.SplitString(items); err != nil || len(value) > 0 {
+		return errors.New("a branch with a value")
+	}
+	return nil
+}
+
+// short is an extension, or, within another node, a leaf.
+func short(path, items []byte, within bool, each func(below)) error {
+	encoded, items, err := rlp.SplitString(items)
+	if err != nil {
+		return err
+	}
+	path, leaf, err := appendRest(path, encoded)
+	if err != nil {
+		return err
+	}
+	if !leaf {
+		_, err := child(path, items, each)
+		return err
+	}
+	value, _, err := rlp.SplitString(items)
+	switch {
+	case err != nil:
+		return err
+	case !within:
+		return errors.New("a leaf with its value")
+	case len(path) != keyNibbles:
+		return fmt.Errorf("a leaf whose key has %d nibbles", len(path))
+	}
+	// Within the leaf is the encoding of its value.
+	word, behind, err := rlp.SplitString(value)
+	if err != nil || len(behind) > 0 {
+		return fmt.Errorf("a leaf with the value %#x", value)
+	}
+	b := below{value: word}
+	for i := range b.key {
+		b.key[i] = path[2*i]<<4 | path[2*i+1]
+	}
+	each(b)
+	return nil
+}
+
+// child takes the first of items as what is at a path, and returns the others.
+func child(path, items []byte, each func(below)) (rest []byte, err error) {
+	kind, content, rest, err := rlp.Split(items)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == rlp.List:
+		return rest, childrenOf(path, items[:len(items)-len(rest)], true, each)
+	case len(content) == common.HashLength:
+		each(below{path: path, hash: content})
+	case len(content) > 0:
+		return nil, fmt.Errorf("a child's hash of %d bytes", len(content))
+	}
+	return rest, nil
+}
+
+// appendRest appends a hex-prefix encoded part of a key to a path, a nibble a
+// byte, and says whether it is a leaf's.
+func appendRest(path, encoded []byte) (longer []byte, leaf bool, err error) {
+	if len(encoded) == 0 {
+		return nil, false, errors.New("an empty part of a key")
+	}
+	if encoded[0]&0x10 != 0 {
+		path = append(path, encoded[0]&0x0f)
+	}
+	for _, b := range encoded[1:] {
+		path = append(path, b>>4, b&0x0f)
+	}
+	if len(path) > keyNibbles {
+		return nil, false, fmt.Errorf("a key of %d nibbles", len(path))
+	}
+	return path, encoded[0]&0x20 != 0, nil
+}
