@@ -89,7 +89,7 @@ func explain(err error, kept uint64) error {
 
 // bringIn imports the files one after the other and returns what that took, compacting aside.
 func (i Import) bringIn(ctx context.Context, n *importNetwork, out *os.File) (done ingest.Progress, took time.Duration, err error) {
-	bar := newProgress(out, n.importer)
+	bar := newImportProgress(out, n.importer)
 	for _, path := range i.Files {
 		if err = importFile(ctx, n.importer, bar, path); err != nil {
 			break
@@ -151,7 +151,7 @@ func newImport(ctx context.Context, a *archive.Archive, store *pebble.Store, fir
 	return nil, errors.Join(err, store.Close())
 }
 
-func importFile(ctx context.Context, importer *ingest.Importer, bar *progress, path string) error {
+func importFile(ctx context.Context, importer *ingest.Importer, bar *importProgress, path string) error {
 	f, err := file.Open(path)
 	if err != nil {
 		return err

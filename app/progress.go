@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
-
-	"ashlar/ingest"
 
 	"golang.org/x/term"
 )
@@ -22,48 +19,49 @@ const (
 	clearLine = "\r\x1b[K"
 )
 
-// progress shows how far an import is: a bar on a terminal, a line now and then elsewhere.
+// status is how far a long task is.
+type status struct {
+	part   string // what is under way: a file, a table
+	kind   string // what a part is
+	since  time.Time
+	share  float64 // of the part, that is done
+	brief  string  // what else the bar's line says
+	fields []any   // what else the log line says
+}
+
+// progress shows how far a task is: a bar on a terminal, a line now and then elsewhere.
 type progress struct {
 	out      *os.File
 	terminal bool
-	importer *ingest.Importer
+	task     string // of log lines
+	now      func() (status, bool)
 	started  time.Time
 	ended    time.Duration
 
-	mu   sync.Mutex
-	file string                     // guarded by mu
-	read func() (read, total int64) // guarded by mu
-	from time.Time                  // guarded by mu: when the file was begun
-
+	mu      sync.Mutex // held while something is shown
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
 
-func newProgress(out *os.File, importer *ingest.Importer) *progress {
+// newProgress begins to show what now says, where it says that there is something to show.
+func newProgress(out *os.File, task string, now func() (status, bool)) *progress {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &progress{
-		out: out, terminal: term.IsTerminal(int(out.Fd())), importer: importer, started: time.Now(),
+		out: out, terminal: term.IsTerminal(int(out.Fd())), task: task, now: now, started: time.Now(),
 		stop: stop, stopped: make(chan struct{}),
 	}
 	go p.run(ctx)
 	return p
 }
 
-// begin notes that a file is being read.
-func (p *progress) begin(path string, read func() (read, total int64)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.file, p.read, p.from = filepath.Base(path), read, time.Now()
-}
-
-// done says that a file has been imported, and what is kept now whatever happens.
-func (p *progress) done(path string) {
+// note logs a line that does not run into the bar.
+func (p *progress) note(message string, fields ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.terminal {
 		fmt.Fprint(p.out, clearLine)
 	}
-	slog.Info("file imported", "file", filepath.Base(path), "kept", p.importer.Progress().Kept)
+	slog.Info(message, fields...)
 }
 
 // end shows nothing more.
@@ -86,7 +84,9 @@ func (p *progress) run(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			p.show()
+			if s, ok := p.now(); ok {
+				p.show(s)
+			}
 		case <-ctx.Done():
 			if p.terminal {
 				fmt.Fprint(p.out, clearLine)
@@ -96,32 +96,21 @@ func (p *progress) run(ctx context.Context) {
 	}
 }
 
-func (p *progress) show() {
+func (p *progress) show(s status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.read == nil {
-		return
-	}
-	done := p.importer.Progress()
-	seconds := time.Since(p.started).Seconds()
-	read, total := p.read()
-	share := 1.0
-	if total > 0 {
-		share = float64(read) / float64(total)
-	}
 	left := "?"
-	if share > 0.001 {
-		left = time.Duration(float64(time.Since(p.from)) * (1 - share) / share).Round(time.Second).String()
+	if s.share > 0.001 {
+		left = time.Duration(float64(time.Since(s.since)) * (1 - s.share) / s.share).Round(time.Second).String()
 	}
-	transactions, gas := float64(done.Transactions)/seconds, float64(done.Gas)/seconds/1e6
 	if !p.terminal {
-		slog.Info("importing", "file", p.file, "read", fmt.Sprintf("%.0f%%", 100*share), "block", done.Head,
-			"blocks", done.Blocks, "skipped", done.Skipped, "tx/s", int(transactions), "Mgas/s", int(gas), "left", left)
+		fields := append([]any{s.kind, s.part, "done", fmt.Sprintf("%.0f%%", 100*s.share)}, s.fields...)
+		slog.Info(p.task, append(fields, "left", left)...)
 		return
 	}
-	full := int(share * barWidth)
-	fmt.Fprintf(p.out, clearLine+"%s [%s%s] %3.0f%%  block %d  %.0f tx/s  %.0f Mgas/s  %s left", p.file,
-		strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), 100*share, done.Head, transactions, gas, left)
+	full := int(s.share * barWidth)
+	fmt.Fprintf(p.out, clearLine+"%s [%s%s] %3.0f%%  %s  %s left", s.part,
+		strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), 100*s.share, s.brief, left)
 }
 
 // readableBytes shows a number of bytes as people read it.
@@ -134,4 +123,13 @@ func readableBytes(n int64) string {
 	default:
 		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 	}
+}
+
+// readableCount shows a number with its thousands apart.
+func readableCount(n uint64) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }

@@ -59,7 +59,6 @@ func (a *API) chainMethods() jsonrpc.Methods {
 		a.capabilityMethods(),
 		a.rawMethods(),
 		a.logMethods(),
-		a.eventMethods(),
 		a.proofMethods(),
 	} {
 		maps.Copy(methods, table)

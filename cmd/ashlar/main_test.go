@@ -27,6 +27,8 @@ func TestExitCodes(t *testing.T) {
 		{"bad name", []string{"import", "--data", empty, "--network", "../b", "--genesis", "sepolia", "nowhere.rlp"}, exitFailed},
 		{"a key", []string{"key", "create", "--data", empty}, exitDone},
 		{"status", []string{"status", "--data", empty}, exitDone},
+		{"verify without a network", []string{"verify", "--data", empty}, exitUsage},
+		{"nothing to verify", []string{"verify", "--data", empty, "--network", "a"}, exitFailed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			args := os.Args

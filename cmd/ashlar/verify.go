@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"ashlar/app"
+
+	"github.com/spf13/cobra"
+)
+
+func verifyCommand() *cobra.Command {
+	var v app.Verify
+	c := &cobra.Command{
+		Use:   "verify --data DIR --network NAME [--from N] [--to N] [--full] [--json]",
+		Short: "Check what is stored of a network against itself",
+		Long: `Reads a network back and checks it against itself: hashes and parents, transactions
+and receipts against their roots, senders against signatures, every look-up and
+log index row both ways, every trie node up to the state root, accounts, slots and
+code against the tries both ways. Nothing is changed.
+
+The state is checked as of a sample of blocks: the first, the last, and some between
+that are chosen anew each time. With --full it is checked as of every block.
+
+Exit code 0: sound. 1: something is wrong, and the first such row is named; or the
+network could not be checked. 2: wrong usage.`,
+		Example: `  ashlar verify --data data --network sepolia
+  ashlar verify --data data --network sepolia --full --from 1000 --to 2000`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := need(c, "data", v.Data); err != nil {
+				return err
+			}
+			if err := need(c, "network", v.Network); err != nil {
+				return err
+			}
+			if !c.Flags().Changed("to") {
+				v.To = app.Head
+			}
+			err := v.Run(c.Context(), os.Stdout, os.Stderr)
+			if errors.Is(err, app.ErrRange) {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&v.Data, "data", "", "data directory")
+	c.Flags().StringVar(&v.Network, "network", "", "name of the network")
+	c.Flags().Uint64Var(&v.From, "from", 0, "first block")
+	c.Flags().Uint64Var(&v.To, "to", 0, "last block (default the head)")
+	c.Flags().BoolVar(&v.Full, "full", false, "check the state as of every block")
+	c.Flags().BoolVar(&v.JSON, "json", false, "print JSON")
+	return c
+}
