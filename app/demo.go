@@ -60,7 +60,7 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	if err := d.introduce(ctx, out, s, shown); err != nil {
 		return errors.Join(err, s.stop(ctx))
 	}
-	return s.run(ctx, miner.follower.Run, func(ctx context.Context) error { return miner.run(ctx, d.Interval) })
+	return s.run(ctx, miner.follower.Run, s.networks[0].chain.KeepPool, func(ctx context.Context) error { return miner.run(ctx, d.Interval) })
 }
 
 // create makes the network, with its past, where it is not there yet.

@@ -11,6 +11,7 @@ import (
 	"ashlar/chain"
 	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/pool"
 	"ashlar/source/demo"
 	"ashlar/tip"
 
@@ -25,12 +26,14 @@ const epochBlocks = 32
 type miner struct {
 	follower *ingest.Follower
 	tip      *tip.Tip
+	pool     *pool.Pool
 	traffic  *demo.Traffic
 	next     uint64
 }
 
 // newMiner goes on with the network where it is.
 func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, error) {
+	n.chain.SetPool(pool.New(n.executor.Config(), pool.DefaultLimits()))
 	view, err := n.chain.View()
 	if err != nil {
 		return nil, err
@@ -39,7 +42,10 @@ func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, err
 	if err != nil {
 		return nil, err
 	}
-	m := &miner{follower: n.follower(ingest.DefaultDepths()), tip: n.tip, traffic: traffic, next: view.Head().Number + 1}
+	m := &miner{
+		follower: n.follower(ingest.DefaultDepths()), tip: n.tip, pool: n.chain.Pool(),
+		traffic: traffic, next: view.Head().Number + 1,
+	}
 	if n.tip.Standing().Finalized == (chain.Ref{}) { // the past that was just made
 		settled := n.tip.Standing().Head.Settled()
 		err = m.follower.SetHead(ctx, view.Head().Hash, settled, settled)
@@ -81,16 +87,20 @@ func (m *miner) run(ctx context.Context, interval time.Duration) error {
 	}
 }
 
-// mine builds the next block, of this moment.
+// mine builds the next block, of this moment, from the network's own traffic and
+// from what waits in its pool.
 func (m *miner) mine(ctx context.Context) error {
 	block, leftOut, err := m.follower.Build(ctx, func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
 		contents, err := m.traffic.Next(m.next, baseFee)
 		attributes := attributesOf(contents, parent)
 		attributes.Timestamp = max(uint64(time.Now().Unix()), parent.Time+1)
-		return attributes, contents.Transactions, err
+		return attributes, append(contents.Transactions, m.pool.Executable(baseFee, parent.GasLimit)...), err
 	})
 	if err != nil {
 		return err
+	}
+	for _, out := range leftOut {
+		m.pool.Remove(out.Transaction.Hash()) // it would be left out again
 	}
 	warnOfLeftOut(m.next, leftOut)
 	m.next++

@@ -26,6 +26,9 @@ type Attributes struct {
 	ExtraData        []byte
 }
 
+// ErrNotBuilt says that blocks of the time of the one that was asked for are not built.
+var ErrNotBuilt = errors.New("blocks before Cancun are not built")
+
 // LeftOut is a transaction that a built block has no place for, and why.
 type LeftOut struct {
 	Transaction *types.Transaction
@@ -105,7 +108,7 @@ func (e *Executor) draft(parent *types.Header, attributes Attributes) (*types.He
 		ParentBeaconRoot: &attributes.ParentBeaconRoot,
 	}
 	if !e.config.IsCancun(header.Number, header.Time) {
-		return nil, fmt.Errorf("build block %d: blocks before Cancun are not built", header.Number)
+		return nil, fmt.Errorf("build block %d: %w", header.Number, ErrNotBuilt)
 	}
 	excess := eip4844.CalcExcessBlobGas(e.config, parent, header.Time)
 	header.ExcessBlobGas, header.BlobGasUsed = &excess, new(uint64)

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 
 	"ashlar/archive"
 
@@ -14,11 +13,15 @@ import (
 const recentBlocks = 300
 
 // ancestors are the blocks up to the last executed one: the recent ones at
-// hand, the others from the history below it. It implements [execute.Ancestors] and
+// hand, the others from the archive. It implements [execute.Ancestors] and
 // belongs to the goroutine that executes.
 type ancestors struct {
-	history *archive.History
+	settled archive.Ancestors
 	recent  [recentBlocks]*types.Block // block n at n modulo recentBlocks
+}
+
+func newAncestors(a *archive.Archive) *ancestors {
+	return &ancestors{settled: archive.Ancestors{History: &a.History}}
 }
 
 func (a *ancestors) add(block *types.Block) {
@@ -29,27 +32,12 @@ func (a *ancestors) Header(ctx context.Context, hash common.Hash, number uint64)
 	if block := a.recent[number%recentBlocks]; block != nil && block.NumberU64() == number && block.Hash() == hash {
 		return block.Header(), nil
 	}
-	header, err := a.history.Header(ctx, number)
-	if errors.Is(err, archive.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil || header.Hash != hash {
-		return nil, err
-	}
-	return header.Header, nil
+	return a.settled.Header(ctx, hash, number)
 }
 
 func (a *ancestors) Block(ctx context.Context, hash common.Hash, number uint64) (*types.Block, error) {
 	if block := a.recent[number%recentBlocks]; block != nil && block.NumberU64() == number && block.Hash() == hash {
 		return block, nil
 	}
-	header, err := a.Header(ctx, hash, number)
-	if header == nil || err != nil {
-		return nil, err
-	}
-	body, err := a.history.Body(ctx, number, nil)
-	if err != nil {
-		return nil, err
-	}
-	return body.Block(header)
+	return a.settled.Block(ctx, hash, number)
 }

@@ -105,7 +105,7 @@ func (f *Follower) parent(ctx context.Context, hash common.Hash) (execute.Parent
 	}
 	return execute.Parent{
 		Header: header.Header, State: history.StateAt(number),
-		Ancestors: &ancestors{history: history}, TotalDifficulty: header.TotalDifficulty,
+		Ancestors: archive.Ancestors{History: history}, TotalDifficulty: header.TotalDifficulty,
 	}, nil
 }
 

@@ -75,7 +75,7 @@ func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *
 			return nil, err
 		}
 	}
-	i := &Importer{archive: a, executor: e, latest: newLatest(a), recent: &ancestors{history: &a.History}}
+	i := &Importer{archive: a, executor: e, latest: newLatest(a), recent: newAncestors(a)}
 	if err := i.sync(ctx); err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	err = group.Wait()
 	if err != nil {
 		// What has been executed but not settled would be taken for state of the chain.
-		i.latest, i.recent = newLatest(i.archive), &ancestors{history: &i.archive.History}
+		i.latest, i.recent = newLatest(i.archive), newAncestors(i.archive)
 	}
 	return err
 }

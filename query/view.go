@@ -33,6 +33,7 @@ type Chain struct {
 	tip      *tip.Tip // nil where every block is settled as it comes
 	executor *execute.Executor
 	now      atomic.Pointer[headView]
+	pending  pending
 }
 
 // headView is the view of a tip's standing, for as long as that is the latest.
@@ -72,7 +73,10 @@ func (c *Chain) View() (*View, error) {
 // branchView is the chain up to the end of a branch.
 func (c *Chain) branchView(branch *tip.Branch) *View {
 	settled := branch.Settled().Number
-	return &View{history: c.archive.Over(branch.Over(c.archive.Rows()), settled), chain: c, branch: branch, head: branch.Ref()}
+	return &View{
+		history: c.archive.Over(branch.Over(c.archive.Rows()), settled),
+		chain:   c, head: branch.Ref(), branch: branch,
+	}
 }
 
 // View is a chain and its state as of one head. It holds no resources, and may be
@@ -82,11 +86,16 @@ type View struct {
 	history         *archive.History // up to the head, and perhaps what has been settled since
 	branch          *tip.Branch      // that ends with the head; nil without a tip
 	head            chain.Ref
-	safe, finalized chain.Ref // zero while not known
+	safe, finalized chain.Ref        // zero while not known
+	pending         bool             // the head is a block that is only imagined
 }
 
 // Head is the last block of the view.
 func (v *View) Head() chain.Ref { return v.head }
+
+// IsPending says whether a block of the view is the pending one: a block that is
+// only imagined, whose number and hash nobody is to be told.
+func (v *View) IsPending(number uint64) bool { return v.pending && number == v.head.Number }
 
 // Executor runs calls on the chain's state.
 func (v *View) Executor() *execute.Executor { return v.chain.executor }
@@ -160,7 +169,16 @@ type BlockID struct {
 // is in: another one than v for a block of another branch, named by its hash.
 func (v *View) Resolve(ctx context.Context, id BlockID) (*View, uint64, error) {
 	switch id.Tag {
-	case Latest, Pending: // nothing is pending
+	case Latest:
+		if v.pending {
+			return v, v.head.Number - 1, nil
+		}
+		return v, v.head.Number, nil
+	case Pending:
+		v, err := v.withPending(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
 		return v, v.head.Number, nil
 	case Earliest:
 		return v, 0, nil

@@ -104,6 +104,21 @@ func (t *Tip) Branch(hash common.Hash) (*Branch, error) {
 	return now.branch(hash)
 }
 
+// Extend is a branch with one more block, which is not in the tip and will not be
+// kept: one that is only imagined, as a pending block is. rows must not be used
+// afterwards.
+func (t *Tip) Extend(branch *Branch, ref chain.Ref, rows *Rows) (*Branch, error) {
+	last := branch.Ref()
+	if ref.Number != last.Number+1 {
+		return nil, fmt.Errorf("tip: block %s cannot follow block %s", ref, last)
+	}
+	block, err := newBlock(ref, last.Hash, rows.encoded, t.tables)
+	if err != nil {
+		return nil, err
+	}
+	return newBranch(branch.settled, append(branch.blocks[:len(branch.blocks):len(branch.blocks)], block)), nil
+}
+
 // Add brings a block into the tip; on return it is durable and there for Branch.
 // The head stays where it is. The parent must be there, else ErrUnknownParent. A
 // block that is there already is not added again. rows must not be used afterwards.

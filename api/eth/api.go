@@ -15,6 +15,9 @@ type Config struct {
 	// NetworkID answers net_version; 0 means the chain's identifier, which it
 	// is on nearly every network.
 	NetworkID uint64
+	// Forward passes a transaction on, as it was sent, to where it can be
+	// included; nil where the pool is that place.
+	Forward func(ctx context.Context, raw []byte) error
 }
 
 // API answers questions about one network. It may be used from many goroutines at once.
@@ -37,6 +40,7 @@ func (a *API) Methods() jsonrpc.Methods {
 	for _, table := range []jsonrpc.Methods{
 		a.chainMethods(),
 		a.callMethods(),
+		a.poolMethods(),
 	} {
 		maps.Copy(methods, table)
 	}

@@ -72,7 +72,7 @@ func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte,
 		return out, args.err
 	}
 	view, number, err := a.at(ctx, id)
-	if unknown(err) {
+	if unknown(err) || err == nil && view.IsPending(number) { // what is pending has no receipts yet
 		return appendNull(out), nil
 	}
 	if err != nil {

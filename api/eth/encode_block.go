@@ -13,7 +13,7 @@ func (b *block) appendBlock(out []byte, whole bool) ([]byte, error) {
 		return out, err
 	}
 	out = append(out, '{')
-	out = appendHeader(out, b.Header.Header, b.Hash)
+	out = appendHeader(out, b.Header.Header, b.Hash, b.pending)
 	out = append(out, `,"totalDifficulty":`...)
 	out = appendBig(out, b.TotalDifficulty)
 	out = append(out, `,"size":`...)
@@ -44,22 +44,27 @@ func (b *block) appendBlock(out []byte, whole bool) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// appendHeader appends the members of a block that its header holds, without a comma before or after.
-func appendHeader(out []byte, h *types.Header, hash common.Hash) []byte {
+// appendHeader appends the members of a block that its header holds, without a
+// comma before or after. A pending block has no number, hash, nonce and bloom.
+func appendHeader(out []byte, h *types.Header, hash common.Hash, pending bool) []byte {
 	out = append(out, `"number":`...)
-	out = appendBig(out, h.Number)
-	out = append(out, `,"hash":`...)
-	out = appendHex(out, hash[:])
+	if pending {
+		out = append(out, `null,"hash":null,"nonce":null,"logsBloom":null`...)
+	} else {
+		out = appendBig(out, h.Number)
+		out = append(out, `,"hash":`...)
+		out = appendHex(out, hash[:])
+		out = append(out, `,"nonce":`...)
+		out = appendHex(out, h.Nonce[:])
+		out = append(out, `,"logsBloom":`...)
+		out = appendHex(out, h.Bloom[:])
+	}
 	out = append(out, `,"parentHash":`...)
 	out = appendHex(out, h.ParentHash[:])
-	out = append(out, `,"nonce":`...)
-	out = appendHex(out, h.Nonce[:])
 	out = append(out, `,"mixHash":`...)
 	out = appendHex(out, h.MixDigest[:])
 	out = append(out, `,"sha3Uncles":`...)
 	out = appendHex(out, h.UncleHash[:])
-	out = append(out, `,"logsBloom":`...)
-	out = appendHex(out, h.Bloom[:])
 	out = append(out, `,"stateRoot":`...)
 	out = appendHex(out, h.Root[:])
 	out = append(out, `,"miner":`...)
@@ -132,7 +137,7 @@ func (b *block) appendUncleHashes(out []byte) ([]byte, error) {
 // appendUncle appends an uncle: a block of which only the header is known.
 func appendUncle(out []byte, uncle *types.Header) []byte {
 	out = append(out, '{')
-	out = appendHeader(out, uncle, uncle.Hash())
+	out = appendHeader(out, uncle, uncle.Hash(), false)
 	out = append(out, `,"size":`...)
 	out = appendQuantity(out, types.NewBlockWithHeader(uncle).Size())
 	return append(out, `,"uncles":[]}`...)

@@ -128,6 +128,7 @@ func (b *block) appendLogs(out []byte, i int, receipt archive.Receipt, hash []by
 
 // logPlace is where a log stands in the chain.
 type logPlace struct {
+	pending         bool // the block is pending: the log has no place yet
 	blockHash       common.Hash
 	block           uint64
 	timestamp       uint64
@@ -149,6 +150,9 @@ func appendLog(out []byte, log *archive.Log, place *logPlace) []byte {
 	}
 	out = append(out, `],"data":`...)
 	out = appendHex(out, log.Data)
+	if place.pending {
+		return append(out, `,"blockNumber":null,"transactionHash":null,"transactionIndex":null,"blockHash":null,"blockTimestamp":null,"logIndex":null,"removed":false}`...)
+	}
 	out = append(out, `,"blockNumber":`...)
 	out = appendQuantity(out, place.block)
 	out = append(out, `,"transactionHash":`...)

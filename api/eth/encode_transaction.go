@@ -6,8 +6,10 @@ import (
 	"ashlar/archive"
 	"ashlar/chain/evm"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/holiman/uint256"
 )
 
 // appendTransaction appends transaction i of a block. hash is the transaction's.
@@ -16,20 +18,58 @@ func (b *block) appendTransaction(out []byte, i int, hash []byte) ([]byte, error
 	if err != nil {
 		return out, err
 	}
-	sender := b.body.Sender(i)
+	out = append(out, '{')
+	if b.pending {
+		out = append(out, noPlace...)
+	} else {
+		out = b.appendPlace(out, i)
+	}
 	price := tx.EffectiveGasPrice(b.baseFee)
-	out = append(out, `{"blockHash":`...)
+	if out, err = appendTransaction(out, &tx, b.body.Sender(i), &price, hash); err != nil {
+		return out, fmt.Errorf("%w: block %d, transaction %d: %v", archive.ErrCorrupt, b.Number, i, err)
+	}
+	return append(out, '}'), nil
+}
+
+// appendWaiting appends a transaction that waits to be included, without the
+// place that it will have. raw is its encoding, without blobs.
+func appendWaiting(out, raw []byte, sender common.Address, hash common.Hash) ([]byte, error) {
+	tx, err := evm.ReadTransaction(raw)
+	if err != nil {
+		return out, err
+	}
+	price := tx.EffectiveGasPrice(nil) // what it pays depends on the block
+	out = append(append(out, '{'), noPlace...)
+	if out, err = appendTransaction(out, &tx, sender, &price, hash[:]); err != nil {
+		return out, err
+	}
+	return append(out, '}'), nil
+}
+
+// noPlace is the place of a transaction that is in no block.
+const noPlace = `"blockHash":null,"blockNumber":null,"blockTimestamp":null,"transactionIndex":null`
+
+// appendPlace appends where transaction i of the block is, without a comma before or after.
+func (b *block) appendPlace(out []byte, i int) []byte {
+	out = append(out, `"blockHash":`...)
 	out = appendHex(out, b.Hash[:])
 	out = append(out, `,"blockNumber":`...)
 	out = appendQuantity(out, b.Number.Uint64())
 	out = append(out, `,"blockTimestamp":`...)
 	out = appendQuantity(out, b.Time)
+	out = append(out, `,"transactionIndex":`...)
+	return appendQuantity(out, uint64(i))
+}
+
+// appendTransaction appends the members of a transaction that are its own, each
+// with a comma before it.
+func appendTransaction(out []byte, tx *evm.Transaction, sender common.Address, price *uint256.Int, hash []byte) ([]byte, error) {
 	out = append(out, `,"from":`...)
 	out = appendHex(out, sender[:])
 	out = append(out, `,"gas":`...)
 	out = appendQuantity(out, tx.Gas)
 	out = append(out, `,"gasPrice":`...)
-	out = appendUint256(out, &price)
+	out = appendUint256(out, price)
 	if tx.Type >= types.DynamicFeeTxType {
 		out = append(out, `,"maxFeePerGas":`...)
 		out = appendQuantityBytes(out, tx.GasFeeCap)
@@ -44,16 +84,12 @@ func (b *block) appendTransaction(out []byte, i int, hash []byte) ([]byte, error
 	out = appendQuantity(out, tx.Nonce)
 	out = append(out, `,"to":`...)
 	out = appendOptionalAddress(out, tx.To)
-	out = append(out, `,"transactionIndex":`...)
-	out = appendQuantity(out, uint64(i))
 	out = append(out, `,"value":`...)
 	out = appendQuantityBytes(out, tx.Value)
 	out = append(out, `,"type":`...)
 	out = appendQuantity(out, uint64(tx.Type))
-	if out, err = appendTypeMembers(out, &tx); err != nil {
-		return out, fmt.Errorf("%w: block %d, transaction %d: %v", archive.ErrCorrupt, b.Number, i, err)
-	}
-	return append(appendSignature(out, &tx), '}'), nil
+	out, err := appendTypeMembers(out, tx)
+	return appendSignature(out, tx), err
 }
 
 // transaction reads transaction i of a block in place.

@@ -70,6 +70,7 @@ func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.
 	err := view.Logs(ctx, wanted, maxLogs, func(log *query.Log) (err error) {
 		if place.blockHash != log.Block.Hash {
 			place.blockHash, place.block, place.timestamp = log.Block.Hash, log.Block.Number.Uint64(), log.Block.Time
+			place.pending = view.IsPending(place.block)
 			hashes, _ = a.hashes.blocks.Get(place.blockHash)
 		}
 		place.transaction, place.position = uint64(log.Transaction), log.Index
@@ -113,6 +114,11 @@ func (a *API) resolveLogs(ctx context.Context, f logFilter) (*query.View, *query
 		}
 		wanted.From, wanted.To = number, number
 		return view, wanted, err
+	}
+	if f.from.Tag == query.Pending || f.to.Tag == query.Pending {
+		if view, _, err = view.Resolve(ctx, query.BlockID{Tag: query.Pending}); err != nil {
+			return nil, nil, err
+		}
 	}
 	if wanted.From, err = resolveBound(ctx, view, f.from); err != nil {
 		return nil, nil, err

@@ -36,6 +36,7 @@ type block struct {
 	body     *archive.Body
 	receipts *archive.Receipts // nil unless asked for
 	baseFee  *uint256.Int      // nil before London
+	pending  bool              // nobody is to be told its number and its hash
 	blooms   bloomMaker
 
 	api                      *API
@@ -51,7 +52,7 @@ func (a *API) block(ctx context.Context, view *query.View, number uint64) (*bloc
 	if err != nil {
 		return nil, err
 	}
-	b := &block{Header: header, api: a, bodyBuffer: a.rows.take()}
+	b := &block{Header: header, pending: view.IsPending(number), api: a, bodyBuffer: a.rows.take()}
 	if header.BaseFee != nil {
 		var overflow bool
 		if b.baseFee, overflow = uint256.FromBig(header.BaseFee); overflow {

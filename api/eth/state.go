@@ -62,6 +62,14 @@ func (a *API) getBalance(ctx context.Context, params, out []byte) ([]byte, error
 
 // getTransactionCount answers eth_getTransactionCount: the account's nonce.
 func (a *API) getTransactionCount(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	address, id := args.address(0), args.block(1)
+	if args.err != nil {
+		return out, args.err
+	}
+	if nonce, ok, err := a.pendingNonce(ctx, id, address); ok {
+		return appendQuantity(out, nonce), err
+	}
 	account, _, err := a.account(ctx, params)
 	if err != nil {
 		return out, err

@@ -74,6 +74,10 @@ func (a *API) getTransactionByHash(ctx context.Context, params, out []byte) ([]b
 		return out, err
 	}
 	if b == nil {
+		out, waits, err := a.appendPooledByHash(out, hash)
+		if waits || err != nil {
+			return out, err
+		}
 		return appendNull(out), nil
 	}
 	defer b.release()

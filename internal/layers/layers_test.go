@@ -33,12 +33,13 @@ func house() []floor {
 		{"archive", []string{"kv", "chain"}},
 		{"ingest", []string{"kv", "chain", "source", "execute", "tip", "archive"}},
 		{"verify", []string{"kv", "chain", "archive"}},
-		{"query", []string{"kv", "chain", "execute", "tip", "archive"}},
-		{"api", []string{"jsonrpc", "chain", "execute", "archive", "query"}}, // archive: the rows that it writes out
+		{"pool", []string{"chain"}},
+		{"query", []string{"kv", "chain", "execute", "tip", "archive", "pool"}},
+		{"api", []string{"jsonrpc", "chain", "execute", "archive", "pool", "query"}}, // archive: the rows that it writes out
 		{"account", []string{"kv"}},
 		{"dashboard", []string{"account"}},
 		{"gateway", []string{"jsonrpc", "account", "dashboard"}},
-		{"app", []string{"kv", "jsonrpc", "chain", "source", "execute", "tip", "archive", "ingest", "verify", "query", "api", "account", "dashboard", "gateway"}},
+		{"app", []string{"kv", "jsonrpc", "chain", "source", "execute", "tip", "archive", "ingest", "verify", "pool", "query", "api", "account", "dashboard", "gateway"}},
 		{"cmd", []string{"chain", "account", "app"}},
 		{"internal", []string{"kv", "archive"}}, // helpers of tests
 		{"bench", []string{"kv", "source", "execute", "archive", "query", "internal"}},

@@ -1,0 +1,298 @@
+// Package pool holds the transactions of an EVM network that wait to be included.
+//
+// A transaction is taken in only if it could be included: it is checked by the
+// rules of the block that comes next, and against the nonce and the balance of its
+// sender. At most one waits for each nonce of a sender; another takes its place by
+// paying a tenth more. What waits is bounded, in number for each sender and in
+// number and bytes for all; where there is no room, what pays least goes.
+//
+// A sender's transactions are executable as far as their nonces follow one
+// another from the account's on; those behind a gap are queued. With each new head
+// [Pool.Reset] lets go of what has been included or can be included no more.
+//
+// Errors are in the words of geth's pool, which wallets know.
+package pool
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"sync"
+	"time"
+
+	"ashlar/chain/evm"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/txpool"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// Limits bound what waits.
+type Limits struct {
+	Transactions int           // of all senders
+	Bytes        int           // of all senders, as they are sent, blobs included
+	OfSender     int           // transactions of one sender
+	Lifetime     time.Duration // after which a transaction that was not included is let go
+}
+
+// DefaultLimits are like those of geth.
+func DefaultLimits() Limits {
+	return Limits{Transactions: 6144, Bytes: 256 << 20, OfSender: 64, Lifetime: 3 * time.Hour}
+}
+
+// bumpPercent is by how much a replacement must pay more; for blobs, which are
+// costly to pass on, twice as much.
+const (
+	bumpPercent     = 10
+	blobBumpPercent = 100
+)
+
+// Head is what the next block builds on.
+type Head struct {
+	Header *types.Header
+	State  evm.State // after it
+}
+
+// Pool is the pool of one network. Its methods may be called from many goroutines at once.
+type Pool struct {
+	config *params.ChainConfig
+	limits Limits
+	now    func() time.Time
+
+	mutex    sync.Mutex
+	head     Head                       // guarded by mutex
+	senders  map[common.Address]*sender // guarded by mutex
+	byHash   map[common.Hash]*waiting   // guarded by mutex
+	bytes    int                        // guarded by mutex
+	version  uint64                     // guarded by mutex; counts changes
+	watchers map[*watcher]struct{}      // guarded by mutex
+}
+
+// waiting is a transaction in the pool.
+type waiting struct {
+	tx    *types.Transaction // with its blobs
+	from  common.Address
+	since time.Time
+}
+
+// New makes an empty pool. Nothing is taken in before the first Reset.
+func New(config *params.ChainConfig, limits Limits) *Pool {
+	return &Pool{
+		config: config, limits: limits, now: time.Now,
+		senders: make(map[common.Address]*sender), byHash: make(map[common.Hash]*waiting),
+		watchers: make(map[*watcher]struct{}),
+	}
+}
+
+// Add takes in a transaction, or says why not. Blobs must come with it.
+func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
+	p.mutex.Lock()
+	head, known := p.head, p.byHash[tx.Hash()] != nil
+	p.mutex.Unlock()
+	switch {
+	case known:
+		return txpool.ErrAlreadyKnown
+	case head.Header == nil:
+		return errNoHead
+	}
+	// Proofs of blobs take a while, so this is done before others have to wait.
+	tx, from, err := p.check(tx, head.Header)
+	if err != nil {
+		return err
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.byHash[tx.Hash()] != nil {
+		return txpool.ErrAlreadyKnown
+	}
+	of, err := p.sender(ctx, from)
+	if err != nil {
+		return err
+	}
+	added := &waiting{tx: tx, from: from, since: p.now()}
+	replaced, err := of.admit(added, p.limits.OfSender)
+	if err != nil {
+		return err
+	}
+	if replaced != nil {
+		p.forget(replaced)
+	}
+	if err := p.makeRoom(tx); err != nil {
+		if replaced != nil {
+			p.put(of, replaced)
+		}
+		return err
+	}
+	p.put(of, added)
+	p.tell(tx)
+	return nil
+}
+
+// sender is what is known of a sender as of the head, also where nothing of it waits.
+func (p *Pool) sender(ctx context.Context, address common.Address) (*sender, error) {
+	if of := p.senders[address]; of != nil {
+		return of, nil
+	}
+	of := newSender()
+	return of, of.read(ctx, p.head.State, address)
+}
+
+// put lets a transaction wait that has been admitted.
+func (p *Pool) put(of *sender, added *waiting) {
+	of.byNonce[added.tx.Nonce()] = added
+	p.senders[added.from] = of
+	p.byHash[added.tx.Hash()] = added
+	p.bytes += int(added.tx.Size())
+	p.version++
+}
+
+// forget lets go of a transaction.
+func (p *Pool) forget(gone *waiting) {
+	of := p.senders[gone.from]
+	delete(of.byNonce, gone.tx.Nonce())
+	if len(of.byNonce) == 0 {
+		delete(p.senders, gone.from)
+	}
+	delete(p.byHash, gone.tx.Hash())
+	p.bytes -= int(gone.tx.Size())
+	p.version++
+}
+
+// makeRoom lets go of what pays less than a transaction, until there is room for it.
+func (p *Pool) makeRoom(tx *types.Transaction) error {
+	for len(p.byHash) >= p.limits.Transactions || p.bytes+int(tx.Size()) > p.limits.Bytes {
+		worst := p.worst()
+		if worst == nil || worst.tx.EffectiveGasTipValue(p.head.Header.BaseFee).Cmp(tx.EffectiveGasTipValue(p.head.Header.BaseFee)) >= 0 {
+			return fmt.Errorf("%w: the pool is full of transactions that pay as much", txpool.ErrUnderpriced)
+		}
+		p.forget(worst)
+	}
+	return nil
+}
+
+// worst is the transaction that pays least of those that no other of its sender
+// waits behind.
+func (p *Pool) worst() (worst *waiting) {
+	var least *big.Int
+	for _, of := range p.senders {
+		last := of.last()
+		if tip := last.tx.EffectiveGasTipValue(p.head.Header.BaseFee); least == nil || tip.Cmp(least) < 0 {
+			worst, least = last, tip
+		}
+	}
+	return worst
+}
+
+// Reset takes note of a new head, and lets go of what can be included no more. The
+// transactions in returned were in blocks of a branch that lost; they wait again
+// if they still can be included.
+func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions) error {
+	p.mutex.Lock()
+	p.head = head
+	err := p.review(ctx)
+	p.mutex.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, tx := range returned {
+		if tx.Type() != types.BlobTxType { // its blobs are not in the block
+			_ = p.Add(ctx, tx) // as good as it can be: the other branch may have it
+		}
+	}
+	return nil
+}
+
+// review looks at every transaction as of a new head.
+func (p *Pool) review(ctx context.Context) error {
+	expired := p.now().Add(-p.limits.Lifetime)
+	for address, of := range p.senders {
+		if err := of.read(ctx, p.head.State, address); err != nil {
+			return err
+		}
+		for nonce, w := range of.byNonce {
+			if nonce < of.nonce || w.since.Before(expired) || w.tx.Gas() > p.head.Header.GasLimit || w.tx.Cost().Cmp(of.balance) > 0 {
+				p.forget(w)
+			}
+		}
+	}
+	return nil
+}
+
+// Get returns the waiting transaction with a hash, without its blobs, and its sender.
+func (p *Pool) Get(hash common.Hash) (tx *types.Transaction, from common.Address, ok bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	w := p.byHash[hash]
+	if w == nil {
+		return nil, from, false
+	}
+	return w.tx.WithoutBlobTxSidecar(), w.from, true
+}
+
+// Remove lets go of a transaction, if it waits.
+func (p *Pool) Remove(hash common.Hash) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if w := p.byHash[hash]; w != nil {
+		p.forget(w)
+	}
+}
+
+// Nonce is the first nonce of an account that no executable transaction has.
+func (p *Pool) Nonce(ctx context.Context, address common.Address) (uint64, error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.head.Header == nil {
+		return 0, errNoHead
+	}
+	of, err := p.sender(ctx, address)
+	if err != nil {
+		return 0, err
+	}
+	return of.nonce + uint64(len(of.executable())), nil
+}
+
+// Version changes whenever what waits does.
+func (p *Pool) Version() uint64 {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.version
+}
+
+// Content is what waits of one sender, by nonce.
+type Content struct {
+	Pending, Queued types.Transactions // executable, and behind a gap
+}
+
+// Content returns what waits of every sender.
+func (p *Pool) Content() map[common.Address]Content {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	all := make(map[common.Address]Content, len(p.senders))
+	for address, of := range p.senders {
+		all[address] = of.content()
+	}
+	return all
+}
+
+// ContentFrom returns what waits of one sender.
+func (p *Pool) ContentFrom(address common.Address) Content {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if of := p.senders[address]; of != nil {
+		return of.content()
+	}
+	return Content{}
+}
+
+// Stats counts what waits.
+func (p *Pool) Stats() (pending, queued int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, of := range p.senders {
+		n := len(of.executable())
+		pending, queued = pending+n, queued+len(of.byNonce)-n
+	}
+	return pending, queued
+}
