@@ -86,8 +86,8 @@ type View struct {
 	history         *archive.History // up to the head, and perhaps what has been settled since
 	branch          *tip.Branch      // that ends with the head; nil without a tip
 	head            chain.Ref
-	safe, finalized chain.Ref        // zero while not known
-	pending         bool             // the head is a block that is only imagined
+	safe, finalized chain.Ref // zero while not known
+	pending         bool      // the head is a block that is only imagined
 }
 
 // Head is the last block of the view.
