@@ -29,9 +29,17 @@ type Depths struct {
 // DefaultDepths suit a chain that finalizes every few minutes, as mainnet does.
 func DefaultDepths() Depths { return Depths{Unfinalized: 128, Most: 2048} }
 
-const (
-	settledAtOnce = 64 // blocks that are settled in one write
-)
+// Due is the last block that lies too deep below a head to stay in the tip.
+// finalized is zero where nobody has said what is.
+func (d Depths) Due(head uint64, finalized chain.Ref) uint64 {
+	depth := d.Most
+	if finalized == (chain.Ref{}) {
+		depth = min(depth, d.Unfinalized)
+	}
+	return head - min(head, depth)
+}
+
+const settledAtOnce = 64 // blocks that are settled in one write
 
 // Follower brings blocks that arrive one by one, on any branch, into a tip, and
 // settles them from there. Nothing of a block is seen before all of its checks
@@ -49,6 +57,23 @@ type Follower struct {
 // NewFollower makes the follower of a chain whose archive has the genesis.
 func NewFollower(a *archive.Archive, t *tip.Tip, e *execute.Executor, depths Depths) *Follower {
 	return &Follower{archive: a, tip: t, executor: e, depths: depths}
+}
+
+// Standing says which block is what now.
+func (f *Follower) Standing() tip.Standing { return f.tip.Standing() }
+
+// Branch is the branch that ends with a block of the tip or with the settled one.
+// Another block is [tip.ErrUnknownBlock].
+func (f *Follower) Branch(hash common.Hash) (*tip.Branch, error) { return f.tip.Branch(hash) }
+
+// On says whether a block is on a branch, or settled below it.
+func (f *Follower) On(ctx context.Context, branch *tip.Branch, ref chain.Ref) (bool, error) {
+	if ref.Number >= branch.Settled().Number {
+		at, ok := branch.At(ref.Number)
+		return ok && at == ref, nil
+	}
+	header, err := f.archive.Header(ctx, ref.Number)
+	return err == nil && header.Hash == ref.Hash, err
 }
 
 // Has says whether a block is settled or in the tip.
@@ -156,6 +181,25 @@ func (f *Follower) Build(ctx context.Context, make func(parent *types.Header, ba
 	return executed.Block, leftOut, f.tip.SetHead(ctx, executed.Block.Hash(), chain.Ref{}, chain.Ref{})
 }
 
+// Import brings in blocks in bulk, for a chain that is far behind: they settle as
+// they come, many times as fast as through [Follower.Add] (docs/architecture.md has
+// the figures). The source may begin with blocks that are settled already. It ends
+// as [Importer.Import] does. What is in the tip and does not come after the blocks
+// that were brought in is let go, whatever branch it is of.
+func (f *Follower) Import(ctx context.Context, source Source) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	importer, err := New(ctx, f.archive, f.executor, f.archive.Genesis())
+	if err != nil {
+		return err
+	}
+	importer.settled = f.tip.Overtaken
+	return importer.Import(ctx, source)
+}
+
+// Depths are those that the follower was made with.
+func (f *Follower) Depths() Depths { return f.depths }
+
 // Run settles blocks as they become final or deep enough, until ctx is done.
 func (f *Follower) Run(ctx context.Context) error {
 	for {
@@ -201,13 +245,9 @@ func (f *Follower) settle(ctx context.Context) (more bool, err error) {
 // due is the number of the last block that is to be settled now.
 func (f *Follower) due() uint64 {
 	standing := f.tip.Standing()
-	head := standing.Head.Ref().Number
-	depth := f.depths.Most
-	if standing.Finalized == (chain.Ref{}) {
-		depth = min(depth, f.depths.Unfinalized)
-	}
-	due := head - min(head, depth)
-	if at, ok := standing.Head.At(standing.Finalized.Number); ok && at == standing.Finalized {
+	finalized := standing.Finalized
+	due := f.depths.Due(standing.Head.Ref().Number, finalized)
+	if at, ok := standing.Head.At(finalized.Number); ok && at == finalized {
 		due = max(due, at.Number)
 	}
 	return due

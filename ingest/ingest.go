@@ -61,6 +61,8 @@ type Importer struct {
 	recent   *ancestors
 	rooted   *rootedBlock
 	counts   counts
+	// settled, if not nil, is told the last block whenever some were settled.
+	settled func(ctx context.Context, last chain.Ref) error
 }
 
 // New makes an importer, and settles the genesis where the archive is empty.
@@ -340,6 +342,11 @@ func (i *Importer) settleGroup(ctx context.Context, group []*evm.Delta) error {
 	}
 	last := group[len(group)-1].Block.NumberU64()
 	i.latest.settle(last)
+	if i.settled != nil {
+		if err := i.settled(ctx, group[len(group)-1].Ref()); err != nil {
+			return err
+		}
+	}
 	for _, delta := range group {
 		i.counts.blocks.Add(1)
 		i.counts.transactions.Add(uint64(len(delta.Block.Transactions())))

@@ -201,6 +201,11 @@ func (t *Tip) Settled(ctx context.Context, ref chain.Ref) error {
 	if next.head, err = next.branch(now.head.Ref().Hash); err != nil {
 		return err
 	}
+	return t.letGo(ctx, next, gone)
+}
+
+// letGo shows a tree to readers, and drops the blocks that it no longer has.
+func (t *Tip) letGo(ctx context.Context, next *tree, gone []common.Hash) error {
 	if err := t.publish(ctx, t.store.NewBatch(), next); err != nil {
 		return err
 	}
@@ -210,6 +215,29 @@ func (t *Tip) Settled(ctx context.Context, ref chain.Ref) error {
 		}
 	}
 	return nil
+}
+
+// Overtaken takes note that the archive has blocks up to ref which did not come
+// through the tip. It lets go of every block that does not come after ref; where
+// the head is one of these, and ref not on its branch, ref is the head from now on.
+func (t *Tip) Overtaken(ctx context.Context, ref chain.Ref) error {
+	t.write.Lock()
+	defer t.write.Unlock()
+	now := t.tree.Load()
+	if ref.Number < now.settled.Number {
+		return fmt.Errorf("tip: block %s cannot overtake the settled block %s", ref, now.settled)
+	}
+	head := now.head.Ref().Hash
+	next := now.copy()
+	gone := next.settle(ref)
+	if next.blocks[head] == nil {
+		head = ref.Hash
+	}
+	var err error
+	if next.head, err = next.branch(head); err != nil {
+		return err
+	}
+	return t.letGo(ctx, next, gone)
 }
 
 // publish writes a batch and the pointer to a tree, and shows the tree to readers

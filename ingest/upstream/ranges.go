@@ -1,0 +1,109 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"ashlar/chain"
+	"ashlar/ingest"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	rangeBlocks = 16 // asked for at once
+	rangesAhead = 4  // that are asked for in parallel, and may wait in memory
+)
+
+// ranges is the blocks of a node's chain from one to another, asked for in
+// parallel and given in order. It implements [ingest.Source]. What it gives is a
+// chain: each block follows the one before, whatever the node answers.
+type ranges struct {
+	last, end chain.Ref // the last block that was given; the one to end with
+	ready     chan chan fetched
+	current   []*types.Block // of the range that is being given
+	cancel    context.CancelFunc
+	group     *errgroup.Group
+}
+
+type fetched struct {
+	blocks []*types.Block
+	err    error
+}
+
+var _ ingest.Source = (*ranges)(nil)
+
+// newRanges asks for the blocks after one up to another, whose hash may be zero
+// where it is not known. It must be closed.
+func newRanges(ctx context.Context, from Node, after, end chain.Ref) *ranges {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &ranges{last: after, end: end, ready: make(chan chan fetched, rangesAhead-1), cancel: cancel}
+	r.group, ctx = errgroup.WithContext(ctx)
+	r.group.Go(func() error {
+		defer close(r.ready)
+		for first := after.Number + 1; first <= end.Number; first += rangeBlocks {
+			answer := make(chan fetched, 1)
+			select {
+			case r.ready <- answer:
+			case <-ctx.Done():
+				return nil
+			}
+			count := int(min(rangeBlocks, end.Number-first+1))
+			r.group.Go(func() error {
+				blocks, err := fetch(ctx, from, first, count)
+				answer <- fetched{blocks, err}
+				return nil
+			})
+		}
+		return nil
+	})
+	return r
+}
+
+// fetch asks for blocks until it has all of them.
+func fetch(ctx context.Context, from Node, first uint64, count int) ([]*types.Block, error) {
+	var all []*types.Block
+	for len(all) < count {
+		blocks, err := from.Blocks(ctx, first+uint64(len(all)), count-len(all))
+		if err != nil {
+			return nil, answered(err)
+		}
+		all = append(all, blocks...)
+	}
+	return all, nil
+}
+
+// Next implements [ingest.Source].
+func (r *ranges) Next() (*types.Block, error) {
+	if len(r.current) == 0 {
+		answer, ok := <-r.ready
+		if !ok {
+			return nil, io.EOF
+		}
+		got := <-answer
+		if got.err != nil {
+			return nil, got.err
+		}
+		r.current = got.blocks
+	}
+	block := r.current[0]
+	r.current = r.current[1:]
+	at := chain.Ref{Number: block.NumberU64(), Hash: block.Hash()}
+	if block.ParentHash() != r.last.Hash {
+		return nil, fmt.Errorf("%w: block %s has the parent %#x, block %s was before it", errMoved, at, block.ParentHash(), r.last)
+	}
+	if at.Number == r.end.Number && r.end.Hash != (common.Hash{}) && at != r.end {
+		return nil, fmt.Errorf("%w: block %s comes where %s was told", errMoved, at, r.end)
+	}
+	r.last = at
+	return block, nil
+}
+
+// close ends what is still asked for, and waits for that.
+func (r *ranges) close() {
+	r.cancel()
+	_ = r.group.Wait() // the errors were in the answers
+}

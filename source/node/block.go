@@ -1,0 +1,200 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+const (
+	methodRaw      = "debug_getRawBlock"
+	methodByHash   = "eth_getBlockByHash"
+	methodByNumber = "eth_getBlockByNumber"
+)
+
+// Block asks for the block with a hash. Its header has that hash.
+func (c *Client) Block(ctx context.Context, hash common.Hash) (*types.Block, error) {
+	blocks, err := c.blocks(ctx, []wanted{{param: hash, objects: methodByHash}})
+	if err != nil {
+		return nil, fmt.Errorf("block %#x: %w", hash, err)
+	}
+	if got := blocks[0].Hash(); got != hash {
+		return nil, &InvalidError{What: fmt.Sprintf("block %#x", hash), Err: fmt.Errorf("the header's hash is %#x", got)}
+	}
+	return blocks[0], nil
+}
+
+// Blocks asks for blocks of the node's chain by number, in ascending order. There
+// are count of them, or fewer, but one at least, where the node does not answer
+// for all. They are of more than one branch where the node reorganized meanwhile.
+func (c *Client) Blocks(ctx context.Context, from uint64, count int) ([]*types.Block, error) {
+	asked := make([]wanted, count)
+	for i := range asked {
+		asked[i] = wanted{param: hexutil.Uint64(from + uint64(i)), objects: methodByNumber}
+	}
+	blocks, err := c.blocks(ctx, asked)
+	if err != nil {
+		return nil, fmt.Errorf("blocks from %d on: %w", from, err)
+	}
+	for i, block := range blocks {
+		if number := from + uint64(i); !block.Number().IsUint64() || block.NumberU64() != number {
+			return nil, otherNumber(number, block.NumberU64())
+		}
+	}
+	return blocks, nil
+}
+
+// wanted is a block to ask for.
+type wanted struct {
+	param   any    // its number or hash
+	objects string // the method that answers with it as an object
+}
+
+// blocks asks for blocks, in their raw form where the node offers that. It returns
+// those before the first that it has no answer for, or if that is the first of all,
+// the reason.
+func (c *Client) blocks(ctx context.Context, asked []wanted) ([]*types.Block, error) {
+	if !c.noRaw.Load() {
+		blocks, err := c.rawBlocks(ctx, asked)
+		if !refuses(err) {
+			return blocks, err
+		}
+		// The method is not offered, or not to us, or the node does not have the block:
+		// there is no telling from what nodes say.
+	}
+	blocks, err := c.objects(ctx, asked)
+	if err == nil {
+		c.noRaw.Store(true)
+	}
+	return blocks, err
+}
+
+func (c *Client) rawBlocks(ctx context.Context, asked []wanted) ([]*types.Block, error) {
+	return c.collect(ctx, asked, func(w wanted) (string, []any) { return methodRaw, []any{w.param} }, decodeRaw)
+}
+
+func (c *Client) objects(ctx context.Context, asked []wanted) ([]*types.Block, error) {
+	return c.collect(ctx, asked, func(w wanted) (string, []any) { return w.objects, []any{w.param, true} },
+		func(answer json.RawMessage) (*types.Block, error) { return c.rebuild(ctx, answer) })
+}
+
+// collect asks for blocks and decodes what comes back, as far as there is an answer.
+func (c *Client) collect(ctx context.Context, asked []wanted, ask func(wanted) (method string, args []any),
+	decode func(answer json.RawMessage) (*types.Block, error)) ([]*types.Block, error) {
+	answers := make([]json.RawMessage, len(asked))
+	calls := make([]rpc.BatchElem, len(asked))
+	for i := range asked {
+		method, args := ask(asked[i])
+		calls[i] = rpc.BatchElem{Method: method, Args: args, Result: &answers[i]}
+	}
+	if err := c.batch(ctx, calls); err != nil {
+		return nil, err
+	}
+	var blocks []*types.Block
+	for i, call := range calls {
+		err := call.Error
+		var block *types.Block
+		if err == nil {
+			block, err = decode(answers[i])
+		}
+		if invalid := (*InvalidError)(nil); err != nil && (i == 0 || errors.As(err, &invalid)) {
+			return nil, err
+		}
+		if err != nil {
+			break
+		}
+		blocks = append(blocks, block)
+	}
+	return blocks, nil
+}
+
+func decodeRaw(answer json.RawMessage) (*types.Block, error) {
+	var raw hexutil.Bytes
+	if string(answer) == "null" {
+		return nil, ErrNotFound
+	}
+	block := new(types.Block)
+	err := json.Unmarshal(answer, &raw)
+	if err == nil {
+		err = rlp.DecodeBytes(raw, block)
+	}
+	if err != nil {
+		return nil, &InvalidError{What: "a block's raw form", Err: err}
+	}
+	return block, nil
+}
+
+// object is a block as nodes answer it with, its header aside.
+type object struct {
+	Hash         *common.Hash         `json:"hash"`
+	Transactions []*types.Transaction `json:"transactions"`
+	Uncles       []common.Hash        `json:"uncles"`
+	Withdrawals  []*types.Withdrawal  `json:"withdrawals"`
+}
+
+// rebuild makes a block of its object, and fetches its uncles.
+func (c *Client) rebuild(ctx context.Context, answer json.RawMessage) (*types.Block, error) {
+	if string(answer) == "null" {
+		return nil, ErrNotFound
+	}
+	var header types.Header
+	var body object
+	for _, into := range []any{&header, &body} {
+		if err := json.Unmarshal(answer, into); err != nil {
+			return nil, &InvalidError{What: "a block as an object", Err: err}
+		}
+	}
+	hash := header.Hash()
+	if body.Hash == nil || *body.Hash != hash {
+		return nil, &InvalidError{What: fmt.Sprintf("block %d", header.Number), Err: fmt.Errorf("its hash is %#x by its header, but said to be %v", hash, body.Hash)}
+	}
+	for i, tx := range body.Transactions {
+		if tx == nil {
+			return nil, &InvalidError{What: fmt.Sprintf("block %d", header.Number), Err: fmt.Errorf("transaction %d is null", i)}
+		}
+	}
+	for i, withdrawal := range body.Withdrawals {
+		if withdrawal == nil {
+			return nil, &InvalidError{What: fmt.Sprintf("block %d", header.Number), Err: fmt.Errorf("withdrawal %d is null", i)}
+		}
+	}
+	uncles, err := c.uncles(ctx, hash, body.Uncles)
+	if err != nil {
+		return nil, err
+	}
+	return types.NewBlockWithHeader(&header).WithBody(types.Body{
+		Transactions: body.Transactions, Uncles: uncles, Withdrawals: body.Withdrawals,
+	}), nil
+}
+
+// mostUncles is how many uncles a block of any chain has at most.
+const mostUncles = 2
+
+func (c *Client) uncles(ctx context.Context, block common.Hash, hashes []common.Hash) ([]*types.Header, error) {
+	what := fmt.Sprintf("the uncles of block %#x", block)
+	if len(hashes) > mostUncles {
+		return nil, &InvalidError{What: what, Err: fmt.Errorf("there are %d, expected at most %d", len(hashes), mostUncles)}
+	}
+	var uncles []*types.Header
+	for i, hash := range hashes {
+		var uncle *types.Header
+		if err := c.call(ctx, &uncle, "eth_getUncleByBlockHashAndIndex", block, hexutil.Uint(i)); err != nil {
+			return nil, err
+		}
+		if uncle == nil {
+			return nil, fmt.Errorf("%s: %w", what, ErrNotFound)
+		}
+		if got := uncle.Hash(); got != hash {
+			return nil, &InvalidError{What: what, Err: fmt.Errorf("the hash of number %d is %#x, expected %#x", i, got, hash)}
+		}
+		uncles = append(uncles, uncle)
+	}
+	return uncles, nil
+}
