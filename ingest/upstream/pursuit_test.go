@@ -1,0 +1,217 @@
+package upstream_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/ingest"
+	"ashlar/ingest/upstream"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// TestAnyTree follows nodes that reorganize, lag, drop, delay and lie, at random.
+// Whatever is visible at any moment is right, and whenever one node is honest for
+// a while its head is reached, if it is the best.
+func TestAnyTree(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, seed)
+			f := newFollower(t, ingest.Depths{Unfinalized: 40, Most: 80})
+			var nodes []*fakeNode
+			var asNodes []upstream.Node
+			for i := range 3 {
+				n := newFakeNode(fmt.Sprint("node ", i), w)
+				n.silent = i == 1
+				nodes, asNodes = append(nodes, n), append(asNodes, n)
+			}
+			var seen []chain.Ref
+			unwatch := f.watch(func(head chain.Ref) { seen = append(seen, head) })
+			for round := range 8 {
+				w.round(f, nodes, asNodes, round)
+			}
+			unwatch()
+			for _, head := range seen {
+				if w.blocks[head.Hash] == nil || ref(w.blocks[head.Hash]) != head {
+					t.Errorf("block %s was visible, which is not in the tree", head)
+				}
+			}
+			if settled, _ := f.archive.Settled(); settled.Number == 0 {
+				t.Error("nothing was settled")
+			}
+		})
+	}
+}
+
+// round lets the nodes go on, most of them badly, and then one of them well.
+func (w *world) round(f *follower, nodes []*fakeNode, asNodes []upstream.Node, round int) {
+	// The tree is changed while nobody asks for it.
+	settled, _ := f.archive.Settled()
+	ours := w.blocks[f.Standing().Head.Ref().Hash]
+	best := ours
+	var heads []*types.Block
+	for range nodes {
+		fork := w.at(ours, max(settled.Number, ours.NumberU64()-min(ours.NumberU64(), w.Uint64N(12))))
+		length := 1 + w.IntN(14)
+		if w.IntN(6) == 0 {
+			length = 150
+		}
+		head := w.grow(fork, length)
+		heads = append(heads, head)
+		if head.NumberU64() > best.NumberU64() {
+			best = head
+		}
+	}
+	// The last becomes the longest, so that there is no doubt which is the best.
+	last := w.grow(best, 1+w.IntN(3))
+	heads[w.IntN(len(heads))] = last
+
+	p, stop := f.pursue(w.t, asNodes...)
+	for i, n := range nodes {
+		n.set(func() { n.mischief, n.head = 50, heads[i] })
+	}
+	if round%2 == 0 {
+		time.Sleep(20 * time.Millisecond) // so that much goes wrong
+	}
+	for _, n := range nodes {
+		n.set(func() {
+			n.mischief = 0
+			if n.head != last {
+				n.mischief = 90
+			}
+		})
+	}
+	f.await(ref(last))
+	stop()
+	if status := p.Status(); len(status.Nodes) != len(nodes) {
+		w.t.Errorf("the status names %d nodes", len(status.Nodes))
+	}
+}
+
+// The blocks of a far head are imported in bulk up to the finalized one.
+func TestFarBehind(t *testing.T) {
+	w := newWorld(t, 1)
+	n := newFakeNode("far", w)
+	n.head = w.grow(w.builder.genesis, 300)
+	n.finalized = ref(w.at(n.head, 250))
+	n.safe = ref(w.at(n.head, 270))
+	f := newFollower(t, ingest.DefaultDepths())
+	_, stop := f.pursue(t, n)
+	f.await(ref(n.head))
+	stop()
+	if settled, _ := f.archive.Settled(); settled != n.finalized {
+		t.Errorf("settled is %s, expected the finalized block %s", settled, n.finalized)
+	}
+	if standing := f.Standing(); standing.Safe != n.safe || standing.Finalized != n.finalized {
+		t.Errorf("safe is %s and finalized %s, expected %s and %s", standing.Safe, standing.Finalized, n.safe, n.finalized)
+	}
+	if n.asked["blocks"] > 2*300/16+8 || n.asked["block"] > 1 {
+		t.Errorf("300 blocks took %v questions", n.asked)
+	}
+}
+
+// A node whose chain leaves ours below what is final cannot be followed. That is
+// said, and the others are followed.
+func TestReorganizationBelowFinal(t *testing.T) {
+	w := newWorld(t, 2)
+	trunk := w.grow(w.builder.genesis, 30)
+	head, other := w.grow(trunk, 20), w.grow(w.at(trunk, 10), 60)
+	n := newFakeNode("moved", w)
+	n.head, n.finalized = head, ref(trunk)
+	f := newFollower(t, ingest.DefaultDepths())
+	p, stop := f.pursue(t, n)
+	defer stop()
+	f.await(ref(head))
+
+	n.set(func() { n.head = other })
+	for p.Status().Problem == "" {
+		time.Sleep(time.Millisecond)
+	}
+	status := p.Status()
+	if !strings.Contains(status.Problem, "below our last final block") || status.Nodes[0].Counts.TooDeep == 0 {
+		t.Errorf("the status is %+v", status)
+	}
+	if got := f.Standing().Head.Ref(); got != ref(head) {
+		t.Errorf("the head is %s, expected %s", got, ref(head))
+	}
+	n.set(func() { n.head = w.blocks[head.Hash()] })
+	for p.Status().Problem != "" {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// A node that is wound back lags: its head is ours of before. When another branch
+// grows from there, that is followed, even while it is shorter.
+func TestWoundBack(t *testing.T) {
+	w := newWorld(t, 3)
+	trunk := w.grow(w.builder.genesis, 20)
+	back := w.at(trunk, 10)
+	other := w.grow(back, 3)
+	n := newFakeNode("wound back", w)
+	n.head = trunk
+	f := newFollower(t, ingest.DefaultDepths())
+	_, stop := f.pursue(t, n)
+	defer stop()
+	f.await(ref(trunk))
+	var seen []chain.Ref
+	unwatch := f.watch(func(head chain.Ref) { seen = append(seen, head) })
+	n.set(func() { n.head = back })
+	n.set(func() { n.head = other })
+	f.await(ref(other))
+	unwatch()
+	for _, head := range seen {
+		if head != ref(trunk) && head != ref(other) {
+			t.Errorf("the head was %s on the way from %s to %s", head, ref(trunk), ref(other))
+		}
+	}
+}
+
+// Tags are taken over only where they are blocks of the branch.
+func TestTagsOfOtherBranches(t *testing.T) {
+	w := newWorld(t, 4)
+	trunk := w.grow(w.builder.genesis, 10)
+	other := w.grow(w.at(trunk, 5), 3)
+	n := newFakeNode("confused", w)
+	n.head, n.safe, n.finalized = trunk, ref(other), ref(w.at(other, 7))
+	f := newFollower(t, ingest.DefaultDepths())
+	_, stop := f.pursue(t, n)
+	defer stop()
+	f.await(ref(trunk))
+	if s := f.Standing(); s.Safe != (chain.Ref{}) || s.Finalized != (chain.Ref{}) {
+		t.Errorf("safe is %s, finalized %s; both are of another branch", s.Safe, s.Finalized)
+	}
+	n.set(func() { n.safe, n.finalized = ref(w.at(trunk, 8)), ref(w.at(trunk, 6)) })
+	for {
+		moved := f.tip.Moved()
+		if s := f.Standing(); s.Safe == ref(w.at(trunk, 8)) && s.Finalized == ref(w.at(trunk, 6)) {
+			break
+		}
+		<-moved
+	}
+}
+
+// While a far head is pursued the status says how far it is.
+func TestSyncing(t *testing.T) {
+	w := newWorld(t, 5)
+	n := newFakeNode("far", w)
+	n.head = w.grow(w.builder.genesis, 60)
+	f := newFollower(t, ingest.DefaultDepths())
+	p, stop := f.pursue(t, n)
+	defer stop()
+	shown := false
+	for f.Standing().Head.Ref() != ref(n.head) {
+		if sync := p.Status().Sync; sync != nil {
+			shown = true
+			if sync.Starting != 0 || sync.Highest != 60 || sync.Current > 60 {
+				t.Errorf("syncing is %+v", *sync)
+			}
+		}
+	}
+	if !shown {
+		t.Error("it was never said to be syncing")
+	}
+}

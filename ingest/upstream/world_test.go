@@ -1,0 +1,216 @@
+package upstream_test
+
+import (
+	"context"
+	"log/slog"
+	"math/big"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"ashlar/archive"
+	"ashlar/chain"
+	"ashlar/execute"
+	"ashlar/ingest"
+	"ashlar/ingest/upstream"
+	"ashlar/kv/pebble"
+	"ashlar/source/demo"
+	"ashlar/source/demo/reference"
+	"ashlar/tip"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// quick is a pace at which tests need not wait.
+func quick() upstream.Pace {
+	return upstream.Pace{
+		Poll: time.Millisecond, Recheck: 5 * time.Millisecond,
+		Retry: time.Millisecond, RetryMost: 4 * time.Millisecond,
+		Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond,
+	}
+}
+
+func demoGenesis(t *testing.T) *core.Genesis {
+	t.Helper()
+	network, err := demo.New(demo.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	genesis, err := network.Genesis()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return genesis
+}
+
+const demoBlocks = 40
+
+// demoChain is a chain with transactions of every kind.
+var demoChain = sync.OnceValues(func() ([]*types.Block, error) {
+	network, err := demo.New(demo.Default())
+	if err != nil {
+		return nil, err
+	}
+	builder, err := reference.New(network)
+	if err != nil {
+		return nil, err
+	}
+	var blocks []*types.Block
+	err = builder.Build(context.Background(), demoBlocks, func(b reference.Block) error {
+		blocks = append(blocks, b.Block)
+		return nil
+	})
+	return blocks, err
+})
+
+func chainOf(t *testing.T) []*types.Block {
+	t.Helper()
+	blocks, err := demoChain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blocks
+}
+
+// follower is a follower with an archive of its own that has the genesis.
+type follower struct {
+	*ingest.Follower
+	archive *archive.Archive
+	tip     *tip.Tip
+	genesis *types.Block
+}
+
+func newFollower(t *testing.T, depths ingest.Depths) *follower {
+	t.Helper()
+	store, err := pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	genesis := demoGenesis(t)
+	a, err := archive.Create(t.Context(), store, genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executor, err := execute.New(genesis.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ingest.New(t.Context(), a, executor, genesis); err != nil {
+		t.Fatal(err)
+	}
+	f := &follower{archive: a, genesis: genesis.ToBlock()}
+	settled, _ := a.Settled()
+	if f.tip, err = tip.Open(t.Context(), store, archive.Tables(), settled); err != nil {
+		t.Fatal(err)
+	}
+	f.Follower = ingest.NewFollower(a, f.tip, executor, depths)
+	return f
+}
+
+// pursue follows nodes in the background, until the returned function is called.
+func (f *follower) pursue(t *testing.T, nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
+	t.Helper()
+	p = upstream.New(upstream.Config{
+		Nodes: nodes, Follower: f.Follower, ChainID: demoGenesis(t).Config.ChainID.Uint64(), Genesis: f.genesis.Hash(),
+		Pace: quick(), Log: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	go func() { done <- p.Run(ctx) }()
+	go func() { done <- f.Run(ctx) }()
+	return p, func() {
+		cancel()
+		for range cap(done) {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// await returns once the head is a block.
+func (f *follower) await(want chain.Ref) {
+	for {
+		moved := f.tip.Moved()
+		if f.Standing().Head.Ref() == want {
+			return
+		}
+		<-moved
+	}
+}
+
+// watch calls seen with every head that is visible, until the returned function is called.
+func (f *follower) watch(seen func(chain.Ref)) (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			moved := f.tip.Moved()
+			seen(f.Standing().Head.Ref())
+			select {
+			case <-moved:
+			case <-end:
+				return
+			}
+		}
+	}()
+	return func() { close(end); <-ended }
+}
+
+func ref(block *types.Block) chain.Ref {
+	return chain.Ref{Number: block.NumberU64(), Hash: block.Hash()}
+}
+
+// world is a tree of right blocks.
+type world struct {
+	*rand.Rand
+	t       *testing.T
+	builder *follower
+	blocks  map[common.Hash]*types.Block
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 11)), t: t, blocks: make(map[common.Hash]*types.Block)}
+	w.builder = newFollower(t, ingest.Depths{Unfinalized: 1 << 20, Most: 1 << 20})
+	w.blocks[w.builder.genesis.Hash()] = w.builder.genesis
+	return w
+}
+
+// grow makes blocks upon a parent and returns the last.
+func (w *world) grow(parent *types.Block, count int) *types.Block {
+	w.t.Helper()
+	if err := w.builder.SetHead(w.t.Context(), parent.Hash(), chain.Ref{}, chain.Ref{}); err != nil {
+		w.t.Fatal(err)
+	}
+	for range count {
+		block, _, err := w.builder.Build(w.t.Context(), func(parent *types.Header, _ *big.Int) (execute.Attributes, types.Transactions, error) {
+			paid := types.Withdrawal{Index: w.Uint64N(1 << 40), Address: common.Address{byte(w.IntN(40)), 1}, Amount: 1 + w.Uint64N(1000)}
+			return execute.Attributes{Timestamp: parent.Time + 1 + w.Uint64N(5), GasLimit: parent.GasLimit, Withdrawals: types.Withdrawals{&paid}}, nil, nil
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.blocks[block.Hash()], parent = block, block
+	}
+	return parent
+}
+
+// at is the block with a number on the branch up to a head, nil where there is none.
+func (w *world) at(head *types.Block, number uint64) *types.Block {
+	if number > head.NumberU64() {
+		return nil
+	}
+	for head.NumberU64() > number {
+		head = w.blocks[head.ParentHash()]
+	}
+	return head
+}
