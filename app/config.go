@@ -26,8 +26,10 @@ type Config struct {
 
 // NetworkConfig is one network of ashlar.yaml.
 type NetworkConfig struct {
-	Hosts  []string      `yaml:"hosts"`  // host names that the network is served at
-	Behind time.Duration `yaml:"behind"` // age of the newest block from which on the service is not ready; 0: any age is right
+	Hosts   []string      `yaml:"hosts"`   // host names that the network is served at
+	Behind  time.Duration `yaml:"behind"`  // age of the newest block from which on the service is not ready; 0: any age is right
+	Genesis string        `yaml:"genesis"` // a file or a built-in network's name, for a network that is not there yet
+	Source  Sources       `yaml:"source"`  // nodes whose chain it follows
 }
 
 // TLSConfig is how the public listener is encrypted: by files or by ACME, or not at all.

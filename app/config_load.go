@@ -90,6 +90,9 @@ func (c *Config) rules() []rule {
 	} {
 		list = append(list, rule{number.path, func() error { return atLeast(number.got, number.least, number.unit) }})
 	}
+	for name, network := range c.Networks {
+		list = append(list, rule{"$.networks." + name + ".source", network.Source.check})
+	}
 	return list
 }
 

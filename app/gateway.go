@@ -132,6 +132,7 @@ func (s *service) reload(c Config) error {
 		{"cache", before.Cache, now.Cache}, {"drain", before.Drain, now.Drain}, {"tls", before.TLS, now.TLS},
 		{"limits.address_fails", before.Limits.AddressFails, now.Limits.AddressFails},
 		{"limits.connections", before.Limits.Connections, now.Limits.Connections},
+		{"networks.NAME.source", before.sources(), now.sources()},
 		{"limits.connections_each", before.Limits.ConnectionsEach, now.Limits.ConnectionsEach},
 	} {
 		if !reflect.DeepEqual(kept.before, kept.now) {

@@ -98,6 +98,7 @@ type gauges struct {
 	sockets, running, waiting, held, addresses, connections *prometheus.Desc
 	refused, dropped                                        *prometheus.Desc
 	head, headTime, lag, settled, disk, memory              *prometheus.Desc
+	behind, upstreamUsed, upstreamFaults                    *prometheus.Desc
 }
 
 func newServiceCollector(s *service) *serviceCollector {
@@ -119,6 +120,10 @@ func newServiceCollector(s *service) *serviceCollector {
 		settled:     desc("settled_block", "Number of the newest block that no reorganization can remove.", "network"),
 		disk:        desc("store_disk_bytes", "What the network's store takes on disk.", "network"),
 		memory:      desc("store_memory_bytes", "What the network's store takes for caches and buffers.", "network"),
+
+		behind:         desc("behind_blocks", "Blocks to catch up with the head that is followed.", "network"),
+		upstreamUsed:   desc("upstream_used", "Whether the node is or would be followed: 1, else 0.", "network", "upstream"),
+		upstreamFaults: desc("upstream_faults_total", "What the node did wrong: it failed to answer, gave what is invalid, or left below the last final block.", "network", "upstream", "fault"),
 	}}
 }
 
@@ -162,5 +167,19 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		stored := n.store.Stats()
 		gauge(g.disk, float64(stored.DiskBytes), n.name)
 		gauge(g.memory, float64(stored.MemoryBytes), n.name)
+		if status.Source == nil {
+			continue
+		}
+		gauge(g.behind, float64(status.Source.Behind), n.name)
+		for _, u := range status.Source.Upstreams {
+			used := 0.0
+			if u.Used {
+				used = 1
+			}
+			gauge(g.upstreamUsed, used, n.name, u.Name)
+			counter(g.upstreamFaults, u.Failures, n.name, u.Name, "failed")
+			counter(g.upstreamFaults, u.Invalid, n.name, u.Name, "invalid")
+			counter(g.upstreamFaults, u.TooDeep, n.name, u.Name, "too_deep")
+		}
 	}
 }

@@ -25,6 +25,8 @@ type network struct {
 	executor *execute.Executor
 	chain    *query.Chain
 	methods  jsonrpc.Methods
+
+	following *following // nil where the network has no source
 }
 
 // openNetwork opens a network that is there, with its unsettled blocks, or returns
@@ -48,8 +50,16 @@ func openNetwork(ctx context.Context, data dataDir, name string, options pebble.
 		return nil, err
 	}
 	n.chain = query.NewChain(a, n.tip, n.executor)
-	n.methods = eth.New(n.chain, eth.Config{ClientVersion: ClientVersion()}).Methods()
+	n.methods = eth.New(n.chain, eth.Config{ClientVersion: ClientVersion(), Syncing: n.syncing}).Methods()
 	return n, nil
+}
+
+// syncing is what eth_syncing answers.
+func (n *network) syncing() (eth.Sync, bool) {
+	if n.following == nil {
+		return eth.Sync{}, false
+	}
+	return n.following.syncing()
 }
 
 // follower brings further blocks into the network. It has one at most.

@@ -24,6 +24,8 @@ type NetworkStatus struct {
 	HeadTime  uint64 `json:"headTime"` // Unix seconds
 	Settled   uint64 `json:"settled"`  // up to here no reorganization is possible
 	DiskBytes int64  `json:"diskBytes"`
+
+	Source *SourceStatus `json:"source,omitempty"` // of a network that follows nodes now
 }
 
 func (s *service) status(ctx context.Context) (any, error) {
@@ -55,6 +57,9 @@ func (n *network) status(ctx context.Context) (NetworkStatus, error) {
 	settled, _ := n.archive.Settled()
 	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
 	status.Settled = settled.Number
+	if n.following != nil {
+		status.Source = n.following.status()
+	}
 	return status, nil
 }
 

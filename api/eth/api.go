@@ -18,7 +18,13 @@ type Config struct {
 	// Forward passes a transaction on, as it was sent, to where it can be
 	// included; nil where the pool is that place.
 	Forward func(ctx context.Context, raw []byte) error
+	// Syncing, if not nil, says how far the chain is on its way to the head that it
+	// follows; false where it is there.
+	Syncing func() (Sync, bool)
 }
+
+// Sync is how far a chain is on its way, in numbers of blocks.
+type Sync struct{ Starting, Current, Highest uint64 }
 
 // API answers questions about one network. It may be used from many goroutines at once.
 type API struct {

@@ -74,7 +74,15 @@ func statusCommand() *cobra.Command {
 				fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%.1f MiB\n", n.Name, n.Family, n.ChainID, n.Head,
 					time.Unix(int64(n.HeadTime), 0).UTC().Format(time.DateTime), float64(n.DiskBytes)/(1<<20))
 			}
-			return table.Flush()
+			if err := table.Flush(); err != nil {
+				return err
+			}
+			for _, n := range status.Networks {
+				if n.Source != nil && n.Source.Problem != "" {
+					fmt.Printf("%s does not follow its source: %s\n", n.Name, n.Source.Problem)
+				}
+			}
+			return nil
 		},
 	}
 	c.Flags().StringVar(&data, "data", "", "data directory")

@@ -1,0 +1,175 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"ashlar/api/eth"
+	"ashlar/chain/evm/genesis"
+	"ashlar/ingest"
+	"ashlar/ingest/upstream"
+	"ashlar/kv/pebble"
+	"ashlar/source/node"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Sources are the URLs of the nodes that a network follows, written as one or as a list.
+type Sources []string
+
+// UnmarshalYAML implements yaml.InterfaceUnmarshaler.
+func (s *Sources) UnmarshalYAML(decode func(any) error) error {
+	var one string
+	if decode(&one) == nil {
+		*s = Sources{one}
+		return nil
+	}
+	var list []string
+	if err := decode(&list); err != nil {
+		return errors.New("expected the URL of a node, or a list of them")
+	}
+	*s = list
+	return nil
+}
+
+// check says what is wrong with the URLs. It names them by their place, since they may hold keys.
+func (s Sources) check() error {
+	for i, address := range s {
+		if _, err := node.CheckURL(address); err != nil {
+			return fmt.Errorf("number %d of %d: %w", i+1, len(s), err)
+		}
+	}
+	return nil
+}
+
+// sources are those of every network that has some.
+func (c Config) sources() map[string]Sources {
+	all := make(map[string]Sources)
+	for name, network := range c.Networks {
+		if len(network.Source) > 0 {
+			all[name] = network.Source
+		}
+	}
+	return all
+}
+
+// following keeps a network at the head of its sources.
+type following struct {
+	name     string
+	follower *ingest.Follower
+	pursuit  *upstream.Pursuit
+	clients  []*node.Client
+	failure  atomic.Pointer[error] // why it has ended
+}
+
+// follow makes the network ready to follow its sources. It does so while run runs.
+func (n *network) follow(sources Sources) error {
+	f := &following{name: n.name, follower: n.follower(ingest.DefaultDepths())}
+	config := upstream.Config{
+		Follower: f.follower, ChainID: n.archive.Genesis().Config.ChainID.Uint64(),
+		Pace: upstream.DefaultPace(), Log: slog.With("network", n.name),
+	}
+	first, err := n.archive.Header(context.Background(), 0)
+	if err != nil {
+		return fmt.Errorf("network %s: %w", n.name, err)
+	}
+	config.Genesis = first.Hash
+	for _, address := range sources {
+		client, err := node.New(address)
+		if err != nil {
+			return fmt.Errorf("network %s: source: %w", n.name, err)
+		}
+		f.clients, config.Nodes = append(f.clients, client), append(config.Nodes, client)
+	}
+	f.pursuit = upstream.New(config)
+	n.following = f
+	return nil
+}
+
+// run follows until ctx is done. A store that fails ends it, but not the service:
+// what is there can still be read.
+func (f *following) run(ctx context.Context) error {
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.follower.Run(inner) })
+	group.Go(func() error { return f.pursuit.Run(inner) })
+	err := group.Wait()
+	for _, client := range f.clients {
+		client.Close()
+	}
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("network %s no longer follows its source, until the process is started again: %w", f.name, err)
+	f.failure.Store(&err)
+	slog.Error("following has ended; reads go on", "network", f.name, "because", err)
+	<-ctx.Done()
+	return err
+}
+
+// syncing says how far the network is on its way.
+func (f *following) syncing() (eth.Sync, bool) {
+	sync := f.pursuit.Status().Sync
+	if sync == nil {
+		return eth.Sync{}, false
+	}
+	return eth.Sync(*sync), true
+}
+
+// SourceStatus is how a network stands to the nodes that it follows.
+type SourceStatus struct {
+	Problem   string           `json:"problem,omitempty"` // why the best head is not followed
+	Behind    uint64           `json:"behind"`            // blocks to catch up with
+	Upstreams []UpstreamStatus `json:"upstreams"`
+}
+
+// UpstreamStatus is what is known of one node. What it did is counted since the start.
+type UpstreamStatus struct {
+	Name     string `json:"name"`
+	Head     uint64 `json:"head"`
+	Used     bool   `json:"used"`
+	Why      string `json:"why,omitempty"` // it is not used
+	Failures uint64 `json:"failures"`      // it did not answer
+	Invalid  uint64 `json:"invalid"`       // it gave what no honest node gives
+	TooDeep  uint64 `json:"tooDeep"`       // it was on a branch that leaves ours below what is final
+}
+
+func (f *following) status() *SourceStatus {
+	now := f.pursuit.Status()
+	status := &SourceStatus{Problem: now.Problem}
+	if failure := f.failure.Load(); failure != nil {
+		status.Problem = (*failure).Error()
+	}
+	if now.Sync != nil {
+		status.Behind = now.Sync.Highest - now.Sync.Current
+	}
+	for _, n := range now.Nodes {
+		status.Upstreams = append(status.Upstreams, UpstreamStatus{
+			Name: n.Name, Head: n.Head.Number, Used: n.Used, Why: n.Why,
+			Failures: n.Counts.Failures, Invalid: n.Counts.Invalid, TooDeep: n.Counts.TooDeep,
+		})
+	}
+	return status
+}
+
+// beginNetwork makes a network that is not there yet, with its genesis alone: what
+// it follows brings the rest. One that is there must have that genesis.
+func beginNetwork(ctx context.Context, data dataDir, name, genesisName string) error {
+	first, err := genesis.Load(genesisName)
+	if err != nil {
+		return fmt.Errorf("network %s: %w", name, err)
+	}
+	a, store, err := data.createNetwork(ctx, name, pebble.Options{}, first)
+	if err != nil {
+		return err
+	}
+	if _, there := a.Settled(); !there {
+		_, err = newImport(ctx, a, store, first)
+		if err != nil {
+			return err // and the store is closed
+		}
+	}
+	return store.Close()
+}
