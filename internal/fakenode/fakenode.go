@@ -1,0 +1,240 @@
+// Package fakenode is an Ethereum JSON-RPC node for tests: it serves blocks that it
+// is given, over HTTP and WebSocket, through go-ethereum's own server.
+package fakenode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// Options say what a node offers.
+type Options struct {
+	ChainID       uint64
+	Raw           bool // debug_getRawBlock
+	Subscriptions bool
+	// Between, if not nil, is put between the HTTP server and its clients.
+	Between func(http.Handler) http.Handler
+}
+
+// Node is a running node. It may be used from many goroutines at once.
+type Node struct {
+	options Options
+	rpc     *rpc.Server
+	http    *httptest.Server
+
+	mu              sync.Mutex
+	chain           []*types.Block // guarded by mu; by number, the genesis first
+	safe, finalized uint64         // guarded by mu; 0 for none
+	known           map[common.Hash]*types.Block
+	heads           map[*subscriber]struct{} // guarded by mu
+}
+
+// subscriber is told of heads.
+type subscriber struct{ told chan map[string]any }
+
+// New starts a node that has a genesis. It must be closed.
+func New(options Options, genesis *types.Block) (*Node, error) {
+	n := &Node{options: options, rpc: rpc.NewServer(), known: make(map[common.Hash]*types.Block), heads: make(map[*subscriber]struct{})}
+	n.Set([]*types.Block{genesis}, 0, 0)
+	var eth any = &ethAPI{n}
+	if options.Subscriptions {
+		eth = &subscribableAPI{ethAPI{n}}
+	}
+	if err := n.rpc.RegisterName("eth", eth); err != nil {
+		return nil, err
+	}
+	if options.Raw {
+		if err := n.rpc.RegisterName("debug", &debugAPI{n}); err != nil {
+			return nil, err
+		}
+	}
+	var overHTTP http.Handler = n.rpc
+	if options.Between != nil {
+		overHTTP = options.Between(overHTTP)
+	}
+	socket := n.rpc.WebsocketHandler([]string{"*"})
+	n.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			socket.ServeHTTP(w, r)
+			return
+		}
+		overHTTP.ServeHTTP(w, r)
+	}))
+	return n, nil
+}
+
+// URL is where the node is asked over HTTP.
+func (n *Node) URL() string { return n.http.URL }
+
+// SocketURL is where it is asked over WebSocket.
+func (n *Node) SocketURL() string { return "ws" + strings.TrimPrefix(n.http.URL, "http") }
+
+// Close ends the node.
+func (n *Node) Close() {
+	n.rpc.Stop()
+	n.http.CloseClientConnections()
+	n.http.Close()
+}
+
+// Disconnect closes all connections; clients may come back.
+func (n *Node) Disconnect() { n.http.CloseClientConnections() }
+
+// Set makes the node serve a chain, given from the genesis on, and announces its
+// head. Which of its blocks are safe and finalized is told by their numbers, 0
+// for none. Blocks that were served before can still be asked for by hash.
+func (n *Node) Set(chain []*types.Block, safe, finalized uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.chain, n.safe, n.finalized = chain, safe, finalized
+	for _, block := range chain {
+		n.known[block.Hash()] = block
+	}
+	head := n.object(chain[len(chain)-1], false)
+	for s := range n.heads {
+		select {
+		case s.told <- head:
+		default: // it has enough to do with those before
+		}
+	}
+}
+
+// at is the block with a number or tag, nil where there is none.
+func (n *Node) at(number rpc.BlockNumber) *types.Block {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch number {
+	case rpc.LatestBlockNumber, rpc.PendingBlockNumber:
+		return n.chain[len(n.chain)-1]
+	case rpc.SafeBlockNumber, rpc.FinalizedBlockNumber:
+		index := n.safe
+		if number == rpc.FinalizedBlockNumber {
+			index = n.finalized
+		}
+		if index == 0 {
+			return nil
+		}
+		return n.chain[index]
+	}
+	if number < 0 || int(number) >= len(n.chain) {
+		return nil
+	}
+	return n.chain[number]
+}
+
+func (n *Node) withHash(hash common.Hash) *types.Block {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.known[hash]
+}
+
+// object is a block as nodes answer with it, nil for none.
+func (n *Node) object(block *types.Block, full bool) map[string]any {
+	if block == nil {
+		return nil
+	}
+	object := make(map[string]any)
+	if text, err := json.Marshal(block.Header()); err != nil || json.Unmarshal(text, &object) != nil {
+		return nil
+	}
+	object["size"] = hexutil.Uint64(block.Size())
+	uncles := []common.Hash{}
+	for _, uncle := range block.Uncles() {
+		uncles = append(uncles, uncle.Hash())
+	}
+	object["uncles"] = uncles
+	if block.Withdrawals() != nil {
+		object["withdrawals"] = block.Withdrawals()
+	}
+	if full {
+		object["transactions"] = append(types.Transactions{}, block.Transactions()...) // no null
+		return object
+	}
+	hashes := []common.Hash{}
+	for _, tx := range block.Transactions() {
+		hashes = append(hashes, tx.Hash())
+	}
+	object["transactions"] = hashes
+	return object
+}
+
+// ethAPI holds the methods of the namespace eth.
+type ethAPI struct{ n *Node }
+
+func (a *ethAPI) ChainId() hexutil.Uint64 { return hexutil.Uint64(a.n.options.ChainID) }
+
+func (a *ethAPI) GetBlockByNumber(number rpc.BlockNumber, full bool) map[string]any {
+	return a.n.object(a.n.at(number), full)
+}
+
+func (a *ethAPI) GetBlockByHash(hash common.Hash, full bool) map[string]any {
+	return a.n.object(a.n.withHash(hash), full)
+}
+
+func (a *ethAPI) GetUncleByBlockHashAndIndex(hash common.Hash, index hexutil.Uint) *types.Header {
+	block := a.n.withHash(hash)
+	if block == nil || int(index) >= len(block.Uncles()) {
+		return nil
+	}
+	return block.Uncles()[index]
+}
+
+// subscribableAPI is ethAPI with subscriptions.
+type subscribableAPI struct{ ethAPI }
+
+// NewHeads serves a subscription until the client or the connection ends it.
+func (a *subscribableAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {
+	notifier, ok := rpc.NotifierFromContext(ctx)
+	if !ok {
+		return nil, rpc.ErrNotificationsUnsupported
+	}
+	subscription := notifier.CreateSubscription()
+	s := &subscriber{told: make(chan map[string]any, 64)}
+	a.n.mu.Lock()
+	a.n.heads[s] = struct{}{}
+	a.n.mu.Unlock()
+	go func() {
+		defer func() {
+			a.n.mu.Lock()
+			delete(a.n.heads, s)
+			a.n.mu.Unlock()
+		}()
+		for {
+			select {
+			case head := <-s.told:
+				if notifier.Notify(subscription.ID, head) != nil {
+					return
+				}
+			case <-subscription.Err():
+				return
+			}
+		}
+	}()
+	return subscription, nil
+}
+
+// debugAPI holds the methods of the namespace debug.
+type debugAPI struct{ n *Node }
+
+func (a *debugAPI) GetRawBlock(id rpc.BlockNumberOrHash) (hexutil.Bytes, error) {
+	var block *types.Block
+	if hash, ok := id.Hash(); ok {
+		block = a.n.withHash(hash)
+	} else if number, ok := id.Number(); ok {
+		block = a.n.at(number)
+	}
+	if block == nil {
+		return nil, errors.New("block not found")
+	}
+	return rlp.EncodeToBytes(block)
+}
