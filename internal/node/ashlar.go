@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"time"
 )
 
 // BuildAshlar compiles the service into dir and returns the binary's path. It
@@ -69,4 +71,32 @@ func (a Ashlar) Serve(ctx context.Context) (*Process, *Client, error) {
 		return nil, nil, fmt.Errorf("ashlar serve: %w", err)
 	}
 	return p, c, nil
+}
+
+// demoURL is where the demo tells its URL.
+var demoURL = regexp.MustCompile(`http://[^ ]+/v3/[0-9a-f]+`)
+
+// Demo starts the demo in the data directory and returns, when it has introduced
+// itself, with the URL that it gives.
+func (a Ashlar) Demo(ctx context.Context) (*Process, string, error) {
+	p, err := start(ctx, a.Bin, "demo", "--data", a.Data, "--listen", "127.0.0.1:0", "--blocks", "60")
+	if err != nil {
+		return nil, "", err
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if output := p.Output(); strings.Contains(output, "Ctrl-C") {
+			return p, demoURL.FindString(output), nil
+		}
+		select {
+		case <-p.Done():
+			_, err := p.Wait()
+			return nil, "", errors.Join(errors.New("ashlar demo ended before it was introduced"), err)
+		case <-ctx.Done():
+			p.Kill()
+			return nil, "", ctx.Err()
+		case <-tick.C:
+		}
+	}
 }

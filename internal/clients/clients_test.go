@@ -1,0 +1,155 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"ashlar/internal/node"
+	"ashlar/internal/vectors"
+	"ashlar/source/demo"
+)
+
+// block is the one that clients ask about; the demo has more.
+const block = 30
+
+// library is a client library and how its script is run.
+type library struct {
+	name    string
+	command []string // what runs the script, relative to the folder of the libraries unless it is a name
+	script  string
+}
+
+func libraries() []library {
+	return []library{
+		{"ethers", []string{"node"}, "ethers.mjs"},
+		{"viem", []string{"node"}, "viem.mjs"},
+		{"web3.py", []string{filepath.Join("venv", "bin", "python")}, "web3client.py"},
+	}
+}
+
+// folder is where the libraries are.
+func folder(t *testing.T) string {
+	dir := os.Getenv("ASHLAR_CLIENTS")
+	if dir == "" {
+		vectors.Missing(t, "needs client libraries: run internal/clients/install.sh DIR and set ASHLAR_CLIENTS to DIR")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "viem")); err != nil {
+		vectors.Missing(t, "client libraries are incomplete: "+err.Error())
+	}
+	return dir
+}
+
+// service is a demo that runs until the test ends.
+type service struct {
+	ashlar node.Ashlar
+	url    string
+}
+
+func serve(t *testing.T) service {
+	t.Helper()
+	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := service{ashlar: node.Ashlar{Bin: bin, Data: t.TempDir()}}
+	process, url, err := s.ashlar.Demo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(process.Kill)
+	s.url = url
+	return s
+}
+
+// run runs a library's script and decodes what it prints. Scripts find their
+// libraries beside them, so they are copied there.
+func run(t *testing.T, dir string, l library, s service, more ...string) (answers map[string]any) {
+	t.Helper()
+	shown, err := demo.New(demo.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, err := shown.Examples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join("scripts", l.script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(dir, l.script)
+	if err := os.WriteFile(script, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program := l.command[0]
+	if strings.ContainsRune(program, filepath.Separator) {
+		program = filepath.Join(dir, program)
+	}
+	socket := strings.Replace(strings.Replace(s.url, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
+	args := []string{script, s.url, socket, fmt.Sprint(examples.Token), fmt.Sprint(examples.Holder), fmt.Sprint(block)}
+	command := exec.CommandContext(t.Context(), program, append(args, more...)...)
+	var failure bytes.Buffer
+	command.Stderr = &failure
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", l.name, err, out, &failure)
+	}
+	if err := json.Unmarshal(out, &answers); err != nil {
+		t.Fatalf("%s: %v\n%s", l.name, err, out)
+	}
+	return answers
+}
+
+// Every library reads the same over HTTP, in batches and over WebSocket, and it is
+// what the service answers without a library.
+func TestLibrariesRead(t *testing.T) {
+	dir := folder(t)
+	s := serve(t)
+	var want struct {
+		Hash         string   `json:"hash"`
+		Transactions []string `json:"transactions"`
+	}
+	if err := node.NewClient(s.url).Call(t.Context(), &want, "eth_getBlockByNumber", fmt.Sprintf("%#x", block), false); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range libraries() {
+		t.Run(l.name, func(t *testing.T) {
+			answers := run(t, dir, l, s)
+			over, ok := answers["http"].(map[string]any)
+			if !ok || over["hash"] != want.Hash || len(over["transactions"].([]any)) != len(want.Transactions) || over["logs"].(float64) < 1 ||
+				over["held"] == "0" || over["follows"] != true || over["reverted"] == "no" {
+				t.Errorf("read over HTTP: %v", answers["http"])
+			}
+			for _, transport := range []string{"ws", "batched"} {
+				if got, ok := answers[transport]; ok && !reflect.DeepEqual(got, answers["http"]) {
+					t.Errorf("%s\n%v\nover HTTP\n%v", transport, got, answers["http"])
+				}
+			}
+			if answers["wrongKey"] != 401.0 {
+				t.Errorf("a wrong key: %v", answers["wrongKey"])
+			}
+		})
+	}
+}
+
+// viem comes back when it is told to, and so gets all its answers from a key whose
+// rate is less than what it asks for.
+func TestLibraryHeedsRetryAfter(t *testing.T) {
+	dir := folder(t)
+	s := serve(t)
+	restrict := exec.CommandContext(t.Context(), s.ashlar.Bin, "key", "restrict", "--data", s.ashlar.Data, "--per-second", "20", "demo")
+	if out, err := restrict.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	viem := libraries()[1]
+	if answers := run(t, dir, viem, s, "10"); answers["answered"] != 10.0 {
+		t.Errorf("%v calls were answered, expected 10", answers["answered"])
+	}
+}
