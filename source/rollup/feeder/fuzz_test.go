@@ -3,9 +3,10 @@ package feeder
 import (
 	"bytes"
 	"io"
-	"runtime/metrics"
 	"strings"
 	"testing"
+
+	"ashlar/internal/memory"
 )
 
 // FuzzFile looks for content that makes the reader panic, allocate out of
@@ -24,11 +25,7 @@ func FuzzFile(f *testing.F) {
 		if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 			unzipped = 1100
 		}
-		before := allocated()
-		readBlocks(t, data)
-		if got, most := allocated()-before, uint64(buffers+decoded*unzipped*len(data)); got > most {
-			t.Errorf("%d bytes allocated for %d bytes of a file, want at most %d", got, len(data), most)
-		}
+		memory.Within(t, buffers+decoded*unzipped*len(data), func() { readBlocks(t, data) })
 	})
 }
 
@@ -49,10 +46,4 @@ func readBlocks(t *testing.T, data []byte) {
 		}
 		before = last{"memory", block.Number, block.Hash}
 	}
-}
-
-func allocated() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
 }
