@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/chain"
 	"ashlar/internal/fakenode"
@@ -178,12 +179,19 @@ func TestAnnouncedHeads(t *testing.T) {
 	n, client := start(t, fakenode.Options{Subscriptions: true}, true, blocks)
 	ctx, cancel := context.WithCancel(t.Context())
 	heads, done := make(chan chain.Ref, 16), make(chan error)
-	go func() { done <- client.Watch(ctx, func(head chain.Ref) { heads <- head }) }()
+	go func() {
+		done <- client.Watch(ctx, func(head chain.Ref) {
+			select {
+			case heads <- head:
+			case <-ctx.Done(): // nobody reads any more
+			}
+		})
+	}()
 	for got := (chain.Ref{}); got != ref(blocks[4]); { // until it has subscribed
 		n.Set(blocks[:5], 0, 0)
 		select {
 		case got = <-heads:
-		default:
+		case <-time.After(time.Millisecond):
 		}
 	}
 	cancel()
