@@ -204,12 +204,9 @@ func (f *Follower) Depths() Depths { return f.depths }
 func (f *Follower) Run(ctx context.Context) error {
 	for {
 		moved := f.tip.Moved()
-		for more := true; more; {
+		for more := true; more && ctx.Err() == nil; {
 			var err error
 			if more, err = f.settle(ctx); err != nil {
-				if ctx.Err() != nil {
-					return nil
-				}
 				return err
 			}
 		}
@@ -225,6 +222,8 @@ func (f *Follower) Run(ctx context.Context) error {
 func (f *Follower) settle(ctx context.Context) (more bool, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
+	// What is begun is ended: the tip must know what the archive was given.
+	ctx = context.WithoutCancel(ctx)
 	blocks := f.tip.Unsettled(f.due())
 	if more = len(blocks) > settledAtOnce; more {
 		blocks = blocks[:settledAtOnce]

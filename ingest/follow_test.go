@@ -11,6 +11,7 @@ import (
 	"ashlar/chain"
 	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/kv"
 	"ashlar/tip"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -35,9 +36,18 @@ func newFollowed(t *testing.T, depths ingest.Depths) *followed {
 func (f *followed) restart() {
 	f.t.Helper()
 	f.reopen()
-	settled, _ := f.archive.Settled()
+	f.openOver(f.store)
+}
+
+// openOver opens what is in a store.
+func (f *followed) openOver(store kv.Store) {
+	f.t.Helper()
 	var err error
-	if f.tip, err = tip.Open(f.t.Context(), f.store, archive.Tables(), settled); err != nil {
+	if f.archive, err = archive.Open(f.t.Context(), store); err != nil {
+		f.t.Fatal(err)
+	}
+	settled, _ := f.archive.Settled()
+	if f.tip, err = tip.Open(f.t.Context(), store, archive.Tables(), settled); err != nil {
 		f.t.Fatal(err)
 	}
 	executor, err := execute.New(f.genesis.Config)
@@ -112,6 +122,47 @@ func TestFollowedIsAsImported(t *testing.T) {
 	f.settle(last.NumberU64())
 	if !maps.Equal(f.rows(), imported.rows()) {
 		t.Error("the followed chain has other rows than the imported one")
+	}
+}
+
+// stopper is a store that has somebody stopped after one of its writes.
+type stopper struct {
+	kv.Store
+	stop context.CancelFunc
+	left int // writes until then
+}
+
+func (s *stopper) Write(ctx context.Context, b kv.Batch) error {
+	err := s.Store.Write(ctx, b)
+	if s.left--; s.left == 0 {
+		s.stop()
+	}
+	return err
+}
+
+// A follower that is stopped while it settles can be run again.
+func TestStoppedWhileSettling(t *testing.T) {
+	for after := 1; after <= 3; after++ {
+		f := newFollowed(t, ingest.Depths{Unfinalized: 4, Most: 100})
+		ctx, stop := context.WithCancel(t.Context())
+		store := &stopper{Store: f.store, stop: stop}
+		f.openOver(store)
+		blocks := chainOf(t)
+		f.follow(blocks[:10]...)
+		store.left = after
+		ended := make(chan error, 1)
+		go func() { ended <- f.follower.Run(ctx) }()
+		for at, _ := f.archive.Settled(); at.Number < 6; at, _ = f.archive.Settled() {
+			if ctx.Err() != nil {
+				break
+			}
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("stopped after write %d: %v", after, err)
+		}
+		f.follow(blocks[10:14]...)
+		f.settle(10)
 	}
 }
 

@@ -28,7 +28,8 @@ type fakeNode struct {
 	random          *rand.Rand
 	watchers        []chan chain.Ref
 	asked           map[string]int
-	silent          bool // it does not announce heads
+	silent          bool          // it does not announce heads
+	held            chan struct{} // if not nil, ranges of blocks are given once it is closed
 }
 
 func newFakeNode(name string, w *world) *fakeNode {
@@ -116,6 +117,9 @@ func (f *fakeNode) Block(ctx context.Context, hash common.Hash) (*types.Block, e
 }
 
 func (f *fakeNode) Blocks(ctx context.Context, from uint64, count int) (blocks []*types.Block, err error) {
+	if f.held != nil {
+		<-f.held
+	}
 	head, bad, err := f.begin(ctx, "blocks")
 	for number := from; err == nil && len(blocks) < count; number++ {
 		block := f.world.at(head, number)
