@@ -39,12 +39,7 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 }
 
 // Encoded is a block whose rows [Encode] has made before.
-type Encoded interface {
-	Ref() chain.Ref
-	Parent() common.Hash
-	// PutRows puts every row of the block.
-	PutRows(to kv.Putter)
-}
+type Encoded = rows.Encoded
 
 // AppendEncoded is [Archive.Append] for blocks whose rows are there already.
 func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {

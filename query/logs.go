@@ -6,6 +6,7 @@ import (
 
 	"ashlar/archive"
 	"ashlar/archive/postings"
+	"ashlar/query/paging"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -94,22 +95,12 @@ func (v *View) scan(ctx context.Context) postings.Scan {
 	return func(term postings.Term, from, to uint64) postings.Postings { return v.Postings(ctx, term, from, to) }
 }
 
-// candidates steps through the blocks that have logs which may be asked for.
-type candidates interface {
-	// Next returns the first block at or above one that has any, their
-	// positions appended to dst; false when there is none.
-	Next(block uint64, dst []uint32) (at uint64, positions []uint32, ok bool, err error)
-	Close() error
-}
+// candidates are logs which may be asked for.
+type candidates = paging.Candidates
 
 // findLogs finds where the logs are that the filter asks for.
 func (v *View) findLogs(ctx context.Context, filter *Filter, wanted *criteria, limit int) (found foundLogs, err error) {
-	var from candidates
-	if terms := wanted.terms(); len(terms) > 0 {
-		from, err = postings.Intersect(v.scan(ctx), terms, filter.From, filter.To)
-	} else {
-		from = &allLogs{receipts: v.history.ReadReceipts(ctx, filter.To), to: filter.To}
-	}
+	from, err := v.candidates(ctx, wanted, filter.From, filter.To)
 	if err == nil && wanted.needsTopicCount() {
 		from = &enoughTopics{candidates: from, receipts: v.history.ReadReceipts(ctx, filter.To), wanted: wanted}
 	}
@@ -139,6 +130,15 @@ func count(from candidates, filter *Filter, limit int) (found foundLogs, err err
 		found.blocks = append(found.blocks, foundBlock{block, len(found.positions)})
 	}
 	return found, nil
+}
+
+// candidates are the logs, in blocks from one to another, that have a term of each
+// of the wanted sets.
+func (v *View) candidates(ctx context.Context, wanted *criteria, from, to uint64) (candidates, error) {
+	if terms := wanted.terms(); len(terms) > 0 {
+		return postings.Intersect(v.scan(ctx), terms, from, to)
+	}
+	return &allLogs{receipts: v.history.ReadReceipts(ctx, to), to: to}, nil
 }
 
 // allLogs are the logs of all blocks, known from the count in the receipts.
@@ -219,45 +219,78 @@ func (e *enoughTopics) Close() error {
 // loadLogs reads the logs that were found. What does not match after all has been
 // found only because terms collide.
 func (v *View) loadLogs(ctx context.Context, wanted *criteria, found foundLogs, visit func(*Log) error) error {
-	last := found.blocks[len(found.blocks)-1].number
-	receipts := v.history.ReadReceipts(ctx, last)
-	defer receipts.Close()
-	bodies := v.history.ReadBodies(ctx, last)
-	defer bodies.Close()
-	var log Log
-	var body *archive.Body // of log's block, nil until it is asked for
-	log.body = func() (_ *archive.Body, err error) {
-		if body == nil {
-			body, err = bodies.Body(log.Block.Number.Uint64())
-		}
-		return body, err
-	}
+	logs := v.loader(ctx, found.blocks[len(found.blocks)-1].number)
+	defer logs.close()
 	begin := 0
 	for _, block := range found.blocks {
-		r, err := receipts.Receipts(block.number)
-		if err != nil {
-			return err
-		}
-		if log.Block, err = v.Header(ctx, block.number); err != nil {
-			return err
-		}
-		body, log.hashed = nil, -1
-		logs := blockLogs{receipts: r}
 		for _, position := range found.positions[begin:block.end] {
-			if log.Log, err = logs.at(uint64(position)); err != nil {
-				return fmt.Errorf("block %d: %w", block.number, err)
+			log, err := logs.at(block.number, uint64(position))
+			if err != nil {
+				return err
 			}
 			if !wanted.match(&log.Log) {
 				continue
 			}
-			log.Transaction, log.Index = logs.transaction, uint64(position)
-			if err := visit(&log); err != nil {
+			if err := visit(log); err != nil {
 				return err
 			}
 		}
 		begin = block.end
 	}
 	return nil
+}
+
+// loader loads logs in ascending order. It must be closed.
+type loader struct {
+	view     *View
+	ctx      context.Context
+	receipts *archive.ReceiptsReader
+	bodies   *archive.BodyReader
+	log      Log
+	logs     blockLogs     // of the log's block
+	body     *archive.Body // of the log's block, nil until it is asked for
+}
+
+// loader returns a loader of logs of blocks up to last.
+func (v *View) loader(ctx context.Context, last uint64) *loader {
+	l := &loader{view: v, ctx: ctx, receipts: v.history.ReadReceipts(ctx, last), bodies: v.history.ReadBodies(ctx, last)}
+	l.log.body = func() (_ *archive.Body, err error) {
+		if l.body == nil {
+			l.body, err = l.bodies.Body(l.log.Block.Number.Uint64())
+		}
+		return l.body, err
+	}
+	return l
+}
+
+// at returns the log at a position in a block, behind that of the call before. It
+// is valid until the next call.
+func (l *loader) at(block, position uint64) (*Log, error) {
+	if l.log.Block == nil || l.log.Block.Number.Uint64() != block {
+		receipts, err := l.receipts.Receipts(block)
+		if err != nil {
+			return nil, err
+		}
+		if l.log.Block, err = l.view.Header(l.ctx, block); err != nil {
+			return nil, err
+		}
+		l.body, l.log.hashed = nil, -1
+		l.logs = blockLogs{receipts: receipts}
+	}
+	var err error
+	if l.log.Log, err = l.logs.at(position); err != nil {
+		return nil, fmt.Errorf("block %d: %w", block, err)
+	}
+	l.log.Transaction, l.log.Index = l.logs.transaction, position
+	return &l.log, nil
+}
+
+func (l *loader) close() error {
+	err := l.receipts.Close()
+	if cerr := l.bodies.Close(); err == nil {
+		err = cerr
+	}
+	return err
 }
 
 // blockLogs finds logs of one block by their positions, in ascending order.

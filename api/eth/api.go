@@ -69,6 +69,7 @@ func (a *API) chainMethods() jsonrpc.Methods {
 		a.capabilityMethods(),
 		a.rawMethods(),
 		a.logMethods(),
+		a.eventMethods(),
 		a.proofMethods(),
 	} {
 		maps.Copy(methods, table)

@@ -20,6 +20,7 @@ import (
 	"ashlar/chain/rollup"
 	"ashlar/kv"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/lru"
 )
 
@@ -144,8 +145,15 @@ func (a *Archive) ChainID() string { return a.chainID }
 func (a *Archive) Span() *Span { return a.span.Load() }
 
 // Settled reads the settled blocks of a span.
-func (a *Archive) Settled(span *Span) *Reader {
-	return &Reader{rows: a.store, headers: a.headers, settled: span.Last.Number, span: *span}
+func (a *Archive) Settled(span *Span) *Reader { return a.Over(a.store, *span, span.Last.Number) }
+
+// Rows are the rows of the settled blocks, for a branch of unsettled blocks to be laid over.
+func (a *Archive) Rows() kv.Reader { return a.store }
+
+// Over reads the blocks of a span in rows: those of the archive up to settled, and
+// above them those of a branch of unsettled blocks.
+func (a *Archive) Over(rows kv.Reader, span Span, settled uint64) *Reader {
+	return &Reader{rows: rows, headers: a.headers, settled: settled, span: span}
 }
 
 // Append settles blocks: all of them, and the settled pointer with them, become
@@ -153,22 +161,40 @@ func (a *Archive) Settled(span *Span) *Reader {
 // rows.ErrNotNext; nothing is written then. The first of all may be any block.
 // Durable they are once [Archive.Sync] returns. One call at a time.
 func (a *Archive) Append(ctx context.Context, blocks ...*rollup.Block) error {
+	encoded := make([]rows.Encoded, len(blocks))
+	for i, block := range blocks {
+		if err := Fits(block); err != nil {
+			return err
+		}
+		encoded[i] = fresh{block}
+	}
+	return a.AppendEncoded(ctx, encoded...)
+}
+
+// fresh is a block whose rows are made when they are wanted.
+type fresh struct{ block *rollup.Block }
+
+func (f fresh) Ref() chain.Ref       { return f.block.Ref() }
+func (f fresh) Parent() common.Hash  { return common.Hash(f.block.Parent) }
+func (f fresh) PutRows(to kv.Putter) { PutBlock(to, f.block) }
+
+// AppendEncoded is [Archive.Append] for blocks whose rows [PutBlock] has made before.
+func (a *Archive) AppendEncoded(ctx context.Context, blocks ...rows.Encoded) error {
 	if len(blocks) == 0 {
 		return nil
 	}
 	batch := a.store.NewBatch()
 	span := a.span.Load()
 	for _, block := range blocks {
+		ref := block.Ref()
 		if span == nil {
-			span = &Span{First: block.Number}
+			span = &Span{First: ref.Number}
 			batch.SetPointer(pointerFirst, binary.BigEndian.AppendUint64(nil, span.First))
-		} else if block.Number != span.Last.Number+1 || block.Parent != rollup.Felt(span.Last.Hash) {
-			return fmt.Errorf("%w: block %s with parent %s comes after block %s", rows.ErrNotNext, block.Ref(), block.Parent, span.Last)
+		} else if ref.Number != span.Last.Number+1 || block.Parent() != span.Last.Hash {
+			return fmt.Errorf("%w: block %s with parent %x comes after block %s", rows.ErrNotNext, ref, block.Parent(), span.Last)
 		}
-		if err := PutBlock(batch, block); err != nil {
-			return err
-		}
-		span = &Span{First: span.First, Last: block.Ref()}
+		block.PutRows(batch)
+		span = &Span{First: span.First, Last: ref}
 	}
 	rows.SetSettled(batch, span.Last)
 	if err := a.store.Write(ctx, batch); err != nil {
@@ -181,14 +207,19 @@ func (a *Archive) Append(ctx context.Context, blocks ...*rollup.Block) error {
 // Sync returns when everything that was appended is durable.
 func (a *Archive) Sync(ctx context.Context) error { return a.store.Sync(ctx) }
 
-// PutBlock puts the rows of a block.
-func PutBlock(to kv.Putter, block *rollup.Block) error {
+// Fits says whether the format can hold a block.
+func Fits(block *rollup.Block) error {
 	if n := len(block.Transactions); n > rows.MostTransactions {
 		return fmt.Errorf("archive: block %d has %d transactions, the format holds %d", block.Number, n, rows.MostTransactions)
 	}
 	if n := block.EventCount(); n > groupEvents<<groupBits {
 		return fmt.Errorf("archive: block %d has %d events, the format holds %d", block.Number, n, groupEvents<<groupBits)
 	}
+	return nil
+}
+
+// PutBlock puts the rows of a block that [Fits].
+func PutBlock(to kv.Putter, block *rollup.Block) {
 	partition := rows.Chunk(block.Number)
 	to.Put(headers, partition[:], block.Number, encodeHeader(block))
 	to.Put(transactions, partition[:], block.Number, encodeTransactions(block))
@@ -200,5 +231,4 @@ func PutBlock(to kv.Putter, block *rollup.Block) error {
 		rows.PutTransactionHash(to, txHashes, block.Transactions[i].Hash[:], rows.Place{Number: block.Number, Index: i})
 	}
 	blockPostings(block).Put(to, eventPostings, block.Number)
-	return nil
 }

@@ -10,7 +10,10 @@ import (
 	"errors"
 	"fmt"
 
+	"ashlar/chain"
 	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 var (
@@ -55,4 +58,12 @@ func OfBlock(ctx context.Context, store kv.Reader, table *kv.Table, number uint6
 		return nil, fmt.Errorf("%w: block %d", ErrNotFound, number)
 	}
 	return row, err
+}
+
+// Encoded is a block whose rows have been made before.
+type Encoded interface {
+	Ref() chain.Ref
+	Parent() common.Hash
+	// PutRows puts every row of the block.
+	PutRows(to kv.Putter)
 }

@@ -23,8 +23,12 @@ func FeltOf(number uint64) (f Felt) {
 	return f
 }
 
-// FeltOfBytes reads 32 bytes, big-endian, and says whether they are below P.
-func FeltOfBytes(b [FeltBytes]byte) (f Felt, ok bool) { return Felt(b), Felt(b).Cmp(prime) < 0 }
+// FeltOfText is the felt that spells a short text, of at most 31 bytes: its bytes
+// are the number's. Chains have such IDs.
+func FeltOfText(text string) (f Felt) {
+	copy(f[FeltBytes-min(len(text), FeltBytes-1):], text)
+	return f
+}
 
 // ParseFelt reads a felt as JSON has it: 0x and 1 to 64 hexadecimal digits, in
 // either case, leading zeros allowed. Its errors name the place in text.

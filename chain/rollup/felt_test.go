@@ -51,6 +51,12 @@ func TestMalformedFeltsAreRefused(t *testing.T) {
 	}
 }
 
+func TestTextAsFelt(t *testing.T) {
+	if got := FeltOfText("SN_MAIN").String(); got != "0x534e5f4d41494e" {
+		t.Errorf("SN_MAIN is %s", got)
+	}
+}
+
 func TestPrimeIsThatOfTheField(t *testing.T) {
 	want := new(big.Int).Lsh(big.NewInt(1), 251)
 	want.Add(want, new(big.Int).Lsh(big.NewInt(17), 192))

@@ -1,0 +1,99 @@
+// Package rollup answers the rollup_ and starknet_ methods about one rollup
+// network.
+//
+// Answers are those of version 0.8.1 of the Starknet specification, about what
+// the network holds: blocks, receipts and events. Every method takes one view of
+// the network and asks it alone.
+package rollup
+
+import (
+	"context"
+	"errors"
+
+	"ashlar/api/events"
+	archive "ashlar/archive/rollup"
+	"ashlar/chain/rollup"
+	"ashlar/jsonrpc"
+	query "ashlar/query/rollup"
+)
+
+// specVersion is the version of the Starknet specification that answers follow.
+const specVersion = "0.8.1"
+
+// codeUnknownTransaction is the specification's code where no transaction has a hash.
+const codeUnknownTransaction = 29
+
+// API answers questions about one network. It may be used from many goroutines at once.
+type API struct {
+	chain  *query.Chain
+	events events.Network
+}
+
+// New makes the API of a chain.
+func New(chain *query.Chain) *API {
+	a := &API{chain: chain}
+	a.events = events.Network{View: a.eventView, ParseAddress: parseWord, ParseWord: parseWord}
+	return a
+}
+
+// Methods are all methods of the API by name.
+func (a *API) Methods() jsonrpc.Methods {
+	getEvents := a.events.Method()
+	methods := jsonrpc.Methods{
+		"rollup_getEvents":               getEvents,
+		"starknet_getEvents":             getEvents,
+		"starknet_specVersion":           constant(jsonrpc.AppendString(nil, specVersion)),
+		"starknet_chainId":               constant(appendFelt(nil, rollup.FeltOfText(a.chain.ID()))),
+		"starknet_blockNumber":           a.blockNumber,
+		"starknet_blockHashAndNumber":    a.blockHashAndNumber,
+		"starknet_getBlockWithTxHashes":  a.getBlockWithTxHashes,
+		"starknet_getTransactionReceipt": a.getTransactionReceipt,
+	}
+	for name, method := range methods {
+		methods[name] = translated(method)
+	}
+	return methods
+}
+
+// translated is a method whose errors are in the words that clients know.
+func translated(method jsonrpc.Method) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		result, err := method(ctx, params, out)
+		if err != nil {
+			return out, translate(err)
+		}
+		return result, nil
+	}
+}
+
+func translate(err error) error {
+	before := (*archive.BeforeFirst)(nil)
+	switch {
+	case errors.As(err, &before):
+		return events.UnknownBlock(before.Error())
+	case errors.Is(err, query.ErrUnknownBlock):
+		return events.UnknownBlock("")
+	case errors.Is(err, query.ErrUnknownTransaction):
+		return &jsonrpc.Error{Code: codeUnknownTransaction, Message: "Transaction hash not found"}
+	}
+	return err
+}
+
+// view returns the network as it is now, or the error that says that it is empty.
+func (a *API) view() (*query.View, error) {
+	view := a.chain.View()
+	if view == nil {
+		return nil, events.NoBlocks()
+	}
+	return view, nil
+}
+
+// constant is a method without parameters whose answer never changes.
+func constant(answer []byte) jsonrpc.Method {
+	return func(_ context.Context, params, out []byte) ([]byte, error) {
+		if err := noArguments(params); err != nil {
+			return out, err
+		}
+		return append(out, answer...), nil
+	}
+}

@@ -1,0 +1,117 @@
+package rollup
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"ashlar/api/events"
+	archive "ashlar/archive/rollup"
+	"ashlar/chain/rollup"
+	"ashlar/query/paging"
+	query "ashlar/query/rollup"
+)
+
+func (a *API) eventView() (events.View, error) {
+	if view := a.chain.View(); view != nil {
+		return &eventView{view}, nil
+	}
+	return nil, nil
+}
+
+// eventView is a view that is asked for events. It implements [events.View].
+type eventView struct{ view *query.View }
+
+func (v *eventView) Span() (first, last uint64) {
+	span := v.view.Span()
+	return span.First, span.Last.Number
+}
+
+func (v *eventView) BlockHash(ctx context.Context, number uint64) (events.Word, error) {
+	header, err := v.view.Header(ctx, number)
+	if err != nil {
+		return events.Word{}, err
+	}
+	return events.Word(header.Hash), nil
+}
+
+func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uint64, known bool, err error) {
+	number, err = v.view.FindBlock(ctx, rollup.Felt(hash))
+	if errors.Is(err, query.ErrUnknownBlock) {
+		return 0, false, nil
+	}
+	return number, err == nil, err
+}
+
+func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error) {
+	wanted := query.Filter{Keys: make([][]rollup.Felt, len(filter.Keys))}
+	if filter.Address != nil {
+		from := rollup.Felt(*filter.Address)
+		wanted.From = &from
+	}
+	for i, allowed := range filter.Keys {
+		for _, key := range allowed {
+			wanted.Keys[i] = append(wanted.Keys[i], rollup.Felt(key))
+		}
+	}
+	begin := len(out)
+	next, err := v.view.EventPage(ctx, &wanted, r, func(event *query.Event) (err error) {
+		if len(out) > begin {
+			out = append(out, ',')
+		}
+		out, err = appendRecord(out, event)
+		return err
+	})
+	return out, next, err
+}
+
+// appendRecord appends an event with its place.
+func appendRecord(out []byte, event *query.Event) (_ []byte, err error) {
+	out = append(out, `{"block_hash":`...)
+	out = appendFelt(out, event.Block.Hash)
+	out = append(out, `,"block_number":`...)
+	out = strconv.AppendUint(out, event.Block.Number, 10)
+	out = append(out, ',')
+	if out, err = appendContent(out, &event.Event); err != nil {
+		return out, err
+	}
+	out = append(out, `,"transaction_hash":`...)
+	out = appendFelt(out, event.TransactionHash)
+	return append(out, '}'), nil
+}
+
+// appendContent appends the members that say what an event tells.
+func appendContent(out []byte, event *archive.Event) (_ []byte, err error) {
+	out = append(out, `"data":`...)
+	if out, err = appendList(out, event.Data); err != nil {
+		return out, err
+	}
+	out = append(out, `,"from_address":`...)
+	out = appendFelt(out, event.From)
+	out = append(out, `,"keys":`...)
+	return appendList(out, event.Keys)
+}
+
+// appendList appends stored felts as an array.
+func appendList(out []byte, list archive.Felts) ([]byte, error) {
+	out = append(out, '[')
+	var felt rollup.Felt
+	for first := true; ; first = false {
+		ok, err := list.Next(&felt)
+		if err != nil {
+			return out, err
+		}
+		if !ok {
+			return append(out, ']'), nil
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		out = appendFelt(out, felt)
+	}
+}
+
+// appendFelt appends a felt as a JSON string.
+func appendFelt(out []byte, felt rollup.Felt) []byte {
+	return append(felt.AppendText(append(out, '"')), '"')
+}
