@@ -26,10 +26,16 @@ type Config struct {
 
 // NetworkConfig is one network of ashlar.yaml.
 type NetworkConfig struct {
-	Hosts   []string      `yaml:"hosts"`   // host names that the network is served at
-	Behind  time.Duration `yaml:"behind"`  // age of the newest block from which on the service is not ready; 0: any age is right
-	Genesis string        `yaml:"genesis"` // a file or a built-in network's name, for a network that is not there yet
-	Source  Sources       `yaml:"source"`  // nodes whose chain it follows
+	Hosts  []string      `yaml:"hosts"`  // host names that the network is served at
+	Family string        `yaml:"family"` // evm or rollup; empty: that of the network that is there
+	Behind time.Duration `yaml:"behind"` // age of the newest block from which on the service is not ready; 0: any age is right
+	Source Sources       `yaml:"source"` // nodes whose chain it follows; one for a rollup
+
+	Genesis string `yaml:"genesis"` // of EVM networks: a file or a built-in network's name, for one that is not there yet
+
+	// Of rollup networks.
+	Chain string `yaml:"chain"` // ID of the chain, like SN_MAIN; empty: see chainID
+	First uint64 `yaml:"first"` // the block with which a network begins that is not there yet
 }
 
 // TLSConfig is how the public listener is encrypted: by files or by ACME, or not at all.

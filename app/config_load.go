@@ -91,7 +91,7 @@ func (c *Config) rules() []rule {
 		list = append(list, rule{number.path, func() error { return atLeast(number.got, number.least, number.unit) }})
 	}
 	for name, network := range c.Networks {
-		list = append(list, rule{"$.networks." + name + ".source", network.Source.check})
+		list = append(list, rule{"$.networks." + name + ".source", func() error { return network.Source.check(network.Family) }})
 	}
 	return list
 }
@@ -119,13 +119,28 @@ func notNegative(got float64) error {
 
 func checkNetworks(networks map[string]NetworkConfig) error {
 	var problems []error
-	for name, n := range networks {
+	for name, config := range networks {
 		problems = append(problems, checkNetworkName(name))
-		if n.Behind < 0 {
-			problems = append(problems, fmt.Errorf("%s: behind is %v: expected 0 or more", name, n.Behind))
+		if err := config.check(); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// check says what is wrong with a network's entries.
+func (n *NetworkConfig) check() error {
+	switch {
+	case n.Family != "" && n.Family != familyEVM && n.Family != familyRollup:
+		return fmt.Errorf("%q is no family: expected %s or %s", n.Family, familyEVM, familyRollup)
+	case n.Family != familyRollup && (n.Chain != "" || n.First != 0):
+		return errors.New("chain and first are for networks with family: rollup")
+	case n.Family == familyRollup && n.Genesis != "":
+		return errors.New("a rollup network has no genesis file: its first block may be any")
+	case n.Behind < 0:
+		return fmt.Errorf("behind is %v: expected 0 or more", n.Behind)
+	}
+	return nil
 }
 
 func parseProxies(list []string) (all []netip.Prefix, err error) {
@@ -206,7 +221,7 @@ func CheckConfig(path string) error {
 	}
 	s := &service{config: config, metrics: newMetrics(), keys: new(account.Keyring)}
 	for name := range config.Networks {
-		s.networks = append(s.networks, &network{name: name})
+		s.networks = append(s.networks, &network{name: name, family: new(evmNetwork)})
 	}
 	g, err := s.gatewayConfig(config)
 	if err == nil {

@@ -169,29 +169,14 @@ func (d dataDir) createNetwork(ctx context.Context, name string, options pebble.
 	return a, store, nil
 }
 
-// openArchive opens the settled history of a network that is there, or returns
+// openArchive opens the settled history of an EVM network that is there, or returns
 // errNoBlocks where there is nothing of it yet.
 func (d dataDir) openArchive(ctx context.Context, name string, options pebble.Options) (*archive.Archive, *pebble.Store, error) {
-	if err := checkNetworkName(name); err != nil {
+	store, _, err := d.openStore(ctx, name, options)
+	if err != nil {
 		return nil, nil, err
 	}
-	if d.isEmpty(name) {
-		return nil, nil, fmt.Errorf("network %s: %s does not hold it; import it first", name, d)
-	}
-	options.Path, options.Logger = d.network(name), slog.Default()
-	options.Accept = func(r kv.Reader) error { return archive.Accept(ctx, r, nil) }
-	store, err := pebble.Open(options)
-	if err != nil {
-		return nil, nil, fmt.Errorf("network %s: %w", name, err)
-	}
-	a, err := archive.Open(ctx, store)
-	if errors.Is(err, kv.ErrNotFound) {
-		err = errNoBlocks
-	} else if err == nil {
-		if _, ok := a.Settled(); !ok {
-			err = errNoBlocks
-		}
-	}
+	a, err := openSettled(ctx, store)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
 	}

@@ -14,6 +14,7 @@ import (
 	"ashlar/execute"
 	"ashlar/kv/pebble"
 	"ashlar/source/demo"
+	"ashlar/source/rollup/madeup"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -27,11 +28,14 @@ type Demo struct {
 	Interval time.Duration // between further blocks
 }
 
-// demoNetwork is the name of the demo's network.
-const demoNetwork = "demo"
+// The names of the demo's networks, one of each family.
+const (
+	demoNetwork = "demo"
+	demoRollup  = "demo-rollup"
+)
 
-// Run makes a network of a few hundred blocks, prints how it can be asked, and
-// serves it, a new block at each interval, until ctx is done.
+// Run makes networks of a few hundred blocks, prints how they can be asked, and
+// serves them, a new block at each interval, until ctx is done.
 func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	if d.Data == "" {
 		if d.Data, err = os.MkdirTemp("", "ashlar-demo-"); err != nil {
@@ -46,21 +50,45 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	if err := d.create(ctx, shown); err != nil {
 		return err
 	}
+	if err := d.createRollup(ctx); err != nil {
+		return err
+	}
 	config := DefaultConfig()
 	config.Data, config.Listen = d.Data, d.Listen
+	config.Networks = map[string]NetworkConfig{
+		demoNetwork: {Hosts: []string{"127.0.0.1", "localhost"}}, demoRollup: {Family: familyRollup},
+	}
 	s, err := openService(ctx, config)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	miner, err := newMiner(ctx, shown, s.networks[0])
+	miner, sequencer, err := makers(ctx, shown, s.networks)
 	if err != nil {
 		return errors.Join(err, s.stop(ctx))
 	}
 	if err := d.introduce(ctx, out, s, shown); err != nil {
 		return errors.Join(err, s.stop(ctx))
 	}
-	return s.run(ctx, miner.follower.Run, s.networks[0].chain.KeepPool, func(ctx context.Context) error { return miner.run(ctx, d.Interval) })
+	return s.run(ctx, miner.follower.Run, miner.keepPool,
+		func(ctx context.Context) error { return miner.run(ctx, d.Interval) },
+		func(ctx context.Context) error { return sequencer.run(ctx, d.Interval) })
+}
+
+// makers are who makes further blocks of the networks.
+func makers(ctx context.Context, shown *demo.Network, networks []*network) (m *miner, s *sequencer, err error) {
+	for _, n := range networks {
+		switch family := n.family.(type) {
+		case *evmNetwork:
+			m, err = newMiner(ctx, shown, family)
+		case *rollupNetwork:
+			s, err = newSequencer(family)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("network %s: %w", n.name, err)
+		}
+	}
+	return m, s, nil
 }
 
 // create makes the network, with its past, where it is not there yet.
@@ -124,8 +152,9 @@ func (d Demo) introduce(ctx context.Context, out io.Writer, s *service, shown *d
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
+	base := "http://" + net.JoinHostPort(host, port)
 	return introduction.Execute(out, map[string]any{
-		"URL": "http://" + net.JoinHostPort(host, port) + "/v3/" + key, "Interval": d.Interval, "Examples": examples,
+		"URL": base + "/v3/" + key, "Rollup": base + "/" + demoRollup + "/v3/" + key, "Event": madeup.Selector(0), "Interval": d.Interval, "Examples": examples,
 		"Past": d.Blocks / 3, "PastHex": hexutil.EncodeUint64(d.Blocks / 3), "LaterHex": hexutil.EncodeUint64(d.Blocks/3 + 9),
 	})
 }
@@ -150,6 +179,10 @@ The transfers of that token in ten blocks:
 The same balance as it was in block {{.Past}}, with its proof:
 
   curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getProof","params":["{{.Examples.Token}}",["{{.Examples.HolderSlot}}"],"{{.PastHex}}"]}'
+
+The demo's rollup network, with events in place of logs, answers at a URL of its own. The first ten of a kind:
+
+  curl -s {{.Rollup}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"rollup_getEvents","params":{"filter":{"from_block":{"block_number":0},"to_block":"latest","keys":[["{{.Event}}"]],"chunk_size":10}}}'
 
 Ctrl-C stops it.
 

@@ -42,8 +42,8 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("the demo ended before it was introduced: %v", err)
 	}
 	lines := curlLine.FindAllStringSubmatch(text, -1)
-	if len(lines) != 4 {
-		t.Fatalf("%d curl lines, expected 4:\n%s", len(lines), text)
+	if len(lines) != 5 {
+		t.Fatalf("%d curl lines, expected 5:\n%s", len(lines), text)
 	}
 	for _, line := range lines {
 		answer := post(t, line[1], line[2], http.StatusOK)

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"ashlar/account"
-	"ashlar/api/eth"
 	"ashlar/gateway"
 	"ashlar/gateway/certificate"
 	"ashlar/gateway/limit"
@@ -47,20 +45,11 @@ func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
 	}
 	for _, n := range s.networks {
 		g.Networks = append(g.Networks, gateway.Network{
-			Name: n.name, Hosts: c.Networks[n.name].Hosts, Methods: n.methods, Contracts: contracts,
+			Name: n.name, Hosts: c.Networks[n.name].Hosts, Methods: n.methods, Contracts: n.contracts,
 			Observer: s.metrics.observer(n.name, n.methods),
 		})
 	}
 	return g, nil
-}
-
-// contracts is eth.Contracts in the terms of keys.
-func contracts(method string, params []byte) (about []account.Contract, restricted bool) {
-	found, restricted := eth.Contracts(method, params)
-	for _, address := range found {
-		about = append(about, account.Contract(address))
-	}
-	return about, restricted
 }
 
 func burst(perSecond float64) limit.Rate {

@@ -35,7 +35,9 @@ const (
 type Import struct {
 	Data    string
 	Network string
-	Genesis string // a file or a built-in network's name; may be empty for a network that is there
+	Family  string // of a new network; empty: evm
+	Genesis string // of an EVM network: a file or a built-in network's name; may be empty for a network that is there
+	Chain   string // of a rollup network: its chain's ID; empty: see chainID
 	Files   []string
 	Compact bool
 }
@@ -43,17 +45,15 @@ type Import struct {
 // Run brings the blocks of the files into the network's archive, and shows on
 // out how far it is.
 func (i Import) Run(ctx context.Context, out *os.File) error {
-	if err := checkNetworkName(i.Network); err != nil {
+	if err := i.check(); err != nil {
 		return err
-	}
-	for _, path := range i.Files { // before anything is made
-		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("chain file: %w", err)
-		}
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(importCollector)
 		debug.SetMemoryLimit(importMemory)
+	}
+	if i.Family == familyRollup {
+		return i.runRollup(ctx, out)
 	}
 	n, err := i.open(ctx)
 	if err != nil {
@@ -74,6 +74,27 @@ func (i Import) Run(ctx context.Context, out *os.File) error {
 	return err
 }
 
+// check says what is wrong with what the import is told, before anything is made.
+func (i Import) check() error {
+	if err := checkNetworkName(i.Network); err != nil {
+		return err
+	}
+	switch {
+	case i.Family != "" && i.Family != familyEVM && i.Family != familyRollup:
+		return fmt.Errorf("%q is no family: expected %s or %s", i.Family, familyEVM, familyRollup)
+	case i.Family == familyRollup && i.Genesis != "":
+		return errors.New("a rollup network has no genesis file: its first block may be any")
+	case i.Family != familyRollup && i.Chain != "":
+		return errors.New("a chain ID is given to rollup networks only: that of others is in the genesis")
+	}
+	for _, path := range i.Files {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("chain file: %w", err)
+		}
+	}
+	return nil
+}
+
 // explain adds what is kept, and what to do, to the error of a store that its disk has failed.
 func explain(err error, kept uint64) error {
 	var file *fs.PathError
@@ -89,7 +110,7 @@ func explain(err error, kept uint64) error {
 
 // bringIn imports the files one after the other and returns what that took, compacting aside.
 func (i Import) bringIn(ctx context.Context, n *importNetwork, out *os.File) (done ingest.Progress, took time.Duration, err error) {
-	bar := newImportProgress(out, n.importer)
+	bar := newImportProgress(out, n.counted)
 	for _, path := range i.Files {
 		if err = importFile(ctx, n.importer, bar, path); err != nil {
 			break
@@ -110,6 +131,14 @@ type importNetwork struct {
 	store    *pebble.Store
 	archive  *archive.Archive
 	importer *ingest.Importer
+}
+
+func (n *importNetwork) counted() counted {
+	done := n.importer.Progress()
+	return counted{
+		head: done.Head, blocks: done.Blocks, skipped: done.Skipped, kept: done.Kept,
+		rates: []rate{{"tx/s", float64(done.Transactions)}, {"Mgas/s", float64(done.Gas) / 1e6}},
+	}
 }
 
 // open opens the network, or makes it from its genesis.

@@ -6,15 +6,13 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"ashlar/ingest"
 )
 
 // importProgress shows how far an import is.
 type importProgress struct {
 	*progress
-	importer *ingest.Importer
-	began    time.Time
+	count func() counted
+	began time.Time
 
 	mu   sync.Mutex
 	file string                     // guarded by mu
@@ -22,8 +20,21 @@ type importProgress struct {
 	from time.Time                  // guarded by mu: when the file was begun
 }
 
-func newImportProgress(out *os.File, importer *ingest.Importer) *importProgress {
-	p := &importProgress{importer: importer, began: time.Now()}
+// counted is what an import has done so far.
+type counted struct {
+	head, blocks, skipped uint64
+	kept                  uint64 // the last block that stays whatever happens
+	rates                 []rate
+}
+
+// rate is something of which an import does some each second.
+type rate struct {
+	unit  string
+	count float64
+}
+
+func newImportProgress(out *os.File, count func() counted) *importProgress {
+	p := &importProgress{count: count, began: time.Now()}
 	p.progress = newProgress(out, "importing", p.status)
 	return p
 }
@@ -37,7 +48,7 @@ func (p *importProgress) begin(path string, read func() (read, total int64)) {
 
 // done says that a file has been imported, and what is kept now whatever happens.
 func (p *importProgress) done(path string) {
-	p.note("file imported", "file", filepath.Base(path), "kept", p.importer.Progress().Kept)
+	p.note("file imported", "file", filepath.Base(path), "kept", p.count().kept)
 }
 
 func (p *importProgress) status() (status, bool) {
@@ -46,19 +57,18 @@ func (p *importProgress) status() (status, bool) {
 	if p.read == nil {
 		return status{}, false
 	}
-	done := p.importer.Progress()
+	done := p.count()
 	seconds := time.Since(p.began).Seconds()
 	read, total := p.read()
 	share := 1.0
 	if total > 0 {
 		share = float64(read) / float64(total)
 	}
-	transactions, gas := float64(done.Transactions)/seconds, float64(done.Gas)/seconds/1e6
-	return status{
-		part: p.file, kind: "file", since: p.from, share: share,
-		brief: fmt.Sprintf("block %d  %.0f tx/s  %.0f Mgas/s", done.Head, transactions, gas),
-		fields: []any{
-			"block", done.Head, "blocks", done.Blocks, "skipped", done.Skipped, "tx/s", int(transactions), "Mgas/s", int(gas),
-		},
-	}, true
+	brief := fmt.Sprintf("block %d", done.head)
+	fields := []any{"block", done.head, "blocks", done.blocks, "skipped", done.skipped}
+	for _, rate := range done.rates {
+		brief += fmt.Sprintf("  %.0f %s", rate.count/seconds, rate.unit)
+		fields = append(fields, rate.unit, int(rate.count/seconds))
+	}
+	return status{part: p.file, kind: "file", since: p.from, share: share, brief: brief, fields: fields}, true
 }

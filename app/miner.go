@@ -25,6 +25,7 @@ const epochBlocks = 32
 // miner builds the demo's blocks.
 type miner struct {
 	follower *ingest.Follower
+	keepPool func(context.Context) error // told of every new head
 	tip      *tip.Tip
 	pool     *pool.Pool
 	traffic  *demo.Traffic
@@ -32,7 +33,7 @@ type miner struct {
 }
 
 // newMiner goes on with the network where it is.
-func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, error) {
+func newMiner(ctx context.Context, shown *demo.Network, n *evmNetwork) (*miner, error) {
 	n.chain.SetPool(pool.New(n.executor.Config(), pool.DefaultLimits()))
 	view, err := n.chain.View()
 	if err != nil {
@@ -43,7 +44,7 @@ func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, err
 		return nil, err
 	}
 	m := &miner{
-		follower: n.follower(ingest.DefaultDepths()), tip: n.tip, pool: n.chain.Pool(),
+		follower: n.follower(ingest.DefaultDepths()), keepPool: n.chain.KeepPool, tip: n.tip, pool: n.chain.Pool(),
 		traffic: traffic, next: view.Head().Number + 1,
 	}
 	if n.tip.Standing().Finalized == (chain.Ref{}) { // the past that was just made

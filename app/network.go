@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
+	"ashlar/account"
 	"ashlar/api/eth"
 	"ashlar/archive"
+	rolluparchive "ashlar/archive/rollup"
+	"ashlar/archive/rows"
 	"ashlar/execute"
 	"ashlar/ingest"
 	"ashlar/jsonrpc"
@@ -16,32 +20,114 @@ import (
 	"ashlar/tip"
 )
 
-// network is an EVM network that is open.
+// The families of chain, as the configuration and `ashlar status` name them.
+const (
+	familyEVM    = "evm"
+	familyRollup = "rollup"
+)
+
+// network is a network that is open. Its store must be closed.
 type network struct {
-	name     string
-	store    kv.Store
+	name    string
+	store   kv.Store
+	methods jsonrpc.Methods // what it answers
+	family
+}
+
+// family is what networks of different families do in their own ways.
+type family interface {
+	// api makes the methods that the network answers by a configuration.
+	api(c Config) jsonrpc.Methods
+	// contracts tells which contracts a call is about, as [gateway.Network] has it.
+	contracts(method string, params []byte) (about []account.Contract, restricted bool)
+	// describe says what is held.
+	describe(ctx context.Context) (NetworkStatus, error)
+	// follow makes the network, which has the name, ready to follow its sources. It
+	// does so while run runs.
+	follow(name string, sources Sources) error
+	// run does what the network does by itself, until ctx is done or there is nothing.
+	run(ctx context.Context) error
+}
+
+// openServed opens a network to serve it. One that follows nodes need not be there yet.
+func openServed(ctx context.Context, data dataDir, name string, config NetworkConfig, options pebble.Options) (*network, error) {
+	var err error
+	switch {
+	case config.Genesis != "":
+		err = beginNetwork(ctx, data, name, config.Genesis)
+	case config.Family == familyRollup && len(config.Source) > 0 && data.isEmpty(name):
+		err = beginRollup(ctx, data, name, config)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return openNetwork(ctx, data, name, config, options)
+}
+
+// openNetwork opens a network that is there, with its unsettled blocks, or returns
+// errNoBlocks where there is nothing of it yet.
+func openNetwork(ctx context.Context, data dataDir, name string, config NetworkConfig, options pebble.Options) (*network, error) {
+	store, format, err := data.openStore(ctx, name, options)
+	if err != nil {
+		return nil, err
+	}
+	n := &network{name: name, store: store}
+	found := familyEVM
+	if format == rolluparchive.Format {
+		found = familyRollup
+	}
+	switch {
+	case config.Family != "" && config.Family != found:
+		err = fmt.Errorf("it is of the family %s, the configuration says %s", found, config.Family)
+	case found == familyRollup:
+		n.family, err = openRollup(ctx, store, config)
+	default:
+		n.family, err = openEVM(ctx, store)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
+	}
+	return n, nil
+}
+
+// openStore opens the store of a network that is there, and says in which format
+// it is; empty where nothing was written yet.
+func (d dataDir) openStore(ctx context.Context, name string, options pebble.Options) (store *pebble.Store, format string, err error) {
+	if err := checkNetworkName(name); err != nil {
+		return nil, "", err
+	}
+	if d.isEmpty(name) {
+		return nil, "", fmt.Errorf("network %s: %s does not hold it; import it first", name, d)
+	}
+	options.Path, options.Logger = d.network(name), slog.Default()
+	options.Accept = func(r kv.Reader) error {
+		if format, err = rows.Format(ctx, r); format == rolluparchive.Format {
+			return nil
+		}
+		return archive.Accept(ctx, r, nil)
+	}
+	if store, err = pebble.Open(options); err != nil {
+		return nil, "", fmt.Errorf("network %s: %w", name, err)
+	}
+	return store, format, nil
+}
+
+// evmNetwork is a network of Ethereum's family. It implements [family].
+type evmNetwork struct {
 	archive  *archive.Archive
 	tip      *tip.Tip
 	executor *execute.Executor
 	chain    *query.Chain
-	methods  jsonrpc.Methods
 
 	following *following // nil where the network has no source
 }
 
-// openNetwork opens a network that is there, with its unsettled blocks, or returns
-// errNoBlocks where there is nothing of it yet. Its store must be closed.
-func openNetwork(ctx context.Context, data dataDir, name string, options pebble.Options) (_ *network, err error) {
-	a, store, err := data.openArchive(ctx, name, options)
+func openEVM(ctx context.Context, store kv.Store) (*evmNetwork, error) {
+	a, err := openSettled(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
-		}
-	}()
-	n := &network{name: name, store: store, archive: a}
+	n := &evmNetwork{archive: a}
 	if n.executor, err = execute.New(a.Genesis().Config); err != nil {
 		return nil, err
 	}
@@ -50,19 +136,80 @@ func openNetwork(ctx context.Context, data dataDir, name string, options pebble.
 		return nil, err
 	}
 	n.chain = query.NewChain(a, n.tip, n.executor)
-	n.methods = eth.New(n.chain, eth.Config{ClientVersion: ClientVersion(), Syncing: n.syncing}).Methods()
 	return n, nil
 }
 
+// openSettled opens the settled history that a store holds, or returns errNoBlocks
+// where there is nothing of it yet.
+func openSettled(ctx context.Context, store kv.Store) (*archive.Archive, error) {
+	a, err := archive.Open(ctx, store)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, errNoBlocks
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := a.Settled(); !ok {
+		return nil, errNoBlocks
+	}
+	return a, nil
+}
+
+// api implements [family].
+func (n *evmNetwork) api(Config) jsonrpc.Methods {
+	return eth.New(n.chain, eth.Config{ClientVersion: ClientVersion(), Syncing: n.syncing}).Methods()
+}
+
 // syncing is what eth_syncing answers.
-func (n *network) syncing() (eth.Sync, bool) {
+func (n *evmNetwork) syncing() (eth.Sync, bool) {
 	if n.following == nil {
 		return eth.Sync{}, false
 	}
 	return n.following.syncing()
 }
 
+// contracts is eth.Contracts in the terms of keys.
+func (n *evmNetwork) contracts(method string, params []byte) (about []account.Contract, restricted bool) {
+	found, restricted := eth.Contracts(method, params)
+	for _, address := range found {
+		about = append(about, account.Contract(address))
+	}
+	return about, restricted
+}
+
+// describe implements [family].
+func (n *evmNetwork) describe(ctx context.Context) (NetworkStatus, error) {
+	status := NetworkStatus{Family: familyEVM}
+	if id := n.archive.Genesis().Config.ChainID; id != nil {
+		status.ChainID = id.Uint64()
+	}
+	view, err := n.chain.View()
+	if err != nil {
+		return status, err
+	}
+	head := view.Head()
+	header, err := view.Header(ctx, head.Number)
+	if err != nil {
+		return status, err
+	}
+	settled, _ := n.archive.Settled()
+	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
+	status.Settled = settled.Number
+	if n.following != nil {
+		status.Source = n.following.status()
+	}
+	return status, nil
+}
+
+// run implements [family].
+func (n *evmNetwork) run(ctx context.Context) error {
+	if n.following == nil {
+		return nil
+	}
+	return n.following.run(ctx)
+}
+
 // follower brings further blocks into the network. It has one at most.
-func (n *network) follower(depths ingest.Depths) *ingest.Follower {
+func (n *evmNetwork) follower(depths ingest.Depths) *ingest.Follower {
 	return ingest.NewFollower(n.archive, n.tip, n.executor, depths)
 }

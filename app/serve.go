@@ -83,14 +83,9 @@ func (s *service) open(ctx context.Context) error {
 	}
 	s.keys, s.stores = keys, append(s.stores, store)
 	for _, name := range names {
-		configured := s.config.Networks[name]
-		if configured.Genesis != "" {
-			if err := beginNetwork(ctx, data, name, configured.Genesis); err != nil {
-				return err
-			}
-		}
-		n, err := openNetwork(ctx, data, name, pebble.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
-		if _, wanted := s.config.Networks[name]; errors.Is(err, errNoBlocks) && !wanted {
+		config, wanted := s.config.Networks[name]
+		n, err := openServed(ctx, data, name, config, pebble.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
+		if errors.Is(err, errNoBlocks) && !wanted {
 			slog.Warn("network left out", "network", name, "because", errNoBlocks)
 			continue
 		}
@@ -98,8 +93,9 @@ func (s *service) open(ctx context.Context) error {
 			return err
 		}
 		s.networks, s.stores = append(s.networks, n), append(s.stores, n.store)
-		if len(configured.Source) > 0 {
-			if err := n.follow(configured.Source); err != nil {
+		n.methods = n.api(s.config)
+		if len(config.Source) > 0 {
+			if err := n.follow(name, config.Source); err != nil {
 				return err
 			}
 		}
@@ -183,9 +179,7 @@ func (s *service) run(ctx context.Context, also ...func(context.Context) error) 
 		group.Go(func() error { return s.operator.run(ctx) })
 	}
 	for _, n := range s.networks {
-		if n.following != nil {
-			group.Go(func() error { return n.following.run(ctx) })
-		}
+		group.Go(func() error { return n.run(ctx) })
 	}
 	for _, run := range also {
 		group.Go(func() error { return run(ctx) })

@@ -35,10 +35,18 @@ func (s *Sources) UnmarshalYAML(decode func(any) error) error {
 	return nil
 }
 
-// check says what is wrong with the URLs. It names them by their place, since they may hold keys.
-func (s Sources) check() error {
+// check says what is wrong with the URLs, of a network of a family. It names them by
+// their place, since they may hold keys.
+func (s Sources) check(family string) error {
+	if family == familyRollup && len(s) > 1 {
+		return fmt.Errorf("%d nodes: expected one, a rollup network follows no more", len(s))
+	}
 	for i, address := range s {
-		if _, err := node.CheckURL(address); err != nil {
+		u, err := node.CheckURL(address)
+		if err == nil && family == familyRollup && u.Scheme != "http" && u.Scheme != "https" {
+			err = fmt.Errorf("the URL of a rollup's node has the scheme %q: expected http or https", u.Scheme)
+		}
+		if err != nil {
 			return fmt.Errorf("number %d of %d: %w", i+1, len(s), err)
 		}
 	}
@@ -65,22 +73,22 @@ type following struct {
 	failure  atomic.Pointer[error] // why it has ended
 }
 
-// follow makes the network ready to follow its sources. It does so while run runs.
-func (n *network) follow(sources Sources) error {
-	f := &following{name: n.name, follower: n.follower(ingest.DefaultDepths())}
+// follow implements [family].
+func (n *evmNetwork) follow(name string, sources Sources) error {
+	f := &following{name: name, follower: n.follower(ingest.DefaultDepths())}
 	config := upstream.Config{
 		Follower: f.follower, ChainID: n.archive.Genesis().Config.ChainID.Uint64(),
-		Pace: upstream.DefaultPace(), Log: slog.With("network", n.name),
+		Pace: upstream.DefaultPace(), Log: slog.With("network", name),
 	}
 	first, err := n.archive.Header(context.Background(), 0)
 	if err != nil {
-		return fmt.Errorf("network %s: %w", n.name, err)
+		return fmt.Errorf("network %s: %w", name, err)
 	}
 	config.Genesis = first.Hash
 	for _, address := range sources {
 		client, err := node.New(address)
 		if err != nil {
-			return fmt.Errorf("network %s: source: %w", n.name, err)
+			return fmt.Errorf("network %s: source: %w", name, err)
 		}
 		f.clients, config.Nodes = append(f.clients, client), append(config.Nodes, client)
 	}

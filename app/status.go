@@ -18,7 +18,9 @@ type Status struct {
 type NetworkStatus struct {
 	Name      string `json:"name"`
 	Family    string `json:"family"`
-	ChainID   uint64 `json:"chainId"`
+	ChainID   uint64 `json:"chainId,omitempty"` // of an EVM network
+	Chain     string `json:"chain,omitempty"`   // the ID of a rollup network's chain, as text
+	First     uint64 `json:"first"`             // the first block that is held
 	Head      uint64 `json:"head"`
 	HeadHash  string `json:"headHash"`
 	HeadTime  uint64 `json:"headTime"` // Unix seconds
@@ -41,26 +43,9 @@ func (s *service) status(ctx context.Context) (any, error) {
 }
 
 func (n *network) status(ctx context.Context) (NetworkStatus, error) {
-	status := NetworkStatus{Name: n.name, Family: "evm", DiskBytes: n.store.Stats().DiskBytes}
-	if id := n.archive.Genesis().Config.ChainID; id != nil {
-		status.ChainID = id.Uint64()
-	}
-	view, err := n.chain.View()
-	if err != nil {
-		return status, err
-	}
-	head := view.Head()
-	header, err := view.Header(ctx, head.Number)
-	if err != nil {
-		return status, err
-	}
-	settled, _ := n.archive.Settled()
-	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
-	status.Settled = settled.Number
-	if n.following != nil {
-		status.Source = n.following.status()
-	}
-	return status, nil
+	status, err := n.describe(ctx)
+	status.Name, status.DiskBytes = n.name, n.store.Stats().DiskBytes
+	return status, err
 }
 
 // ReadStatus says what a data directory holds, through the server that has it open, if any.
@@ -75,7 +60,7 @@ func ReadStatus(ctx context.Context, dir string) (Status, error) {
 		return all, err
 	}
 	for _, name := range names {
-		n, err := openNetwork(ctx, data, name, pebble.Options{})
+		n, err := openNetwork(ctx, data, name, NetworkConfig{}, pebble.Options{})
 		if errors.Is(err, errNoBlocks) {
 			slog.Warn("network left out", "network", name, "because", errNoBlocks)
 			continue

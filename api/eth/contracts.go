@@ -11,6 +11,9 @@ import (
 // method about no address that can be told is about all. Where an object names a member
 // twice, both count, whichever the method takes.
 func Contracts(method string, params []byte) (about []common.Address, restricted bool) {
+	if method == "rollup_getEvents" {
+		return contractsOfEvents(params), true
+	}
 	read := contractReader(method)
 	if read == nil {
 		return nil, false
@@ -35,6 +38,26 @@ func contractReader(method string) func(raw []byte) []common.Address {
 		return func(raw []byte) []common.Address { return contractsOf(raw, "address") }
 	}
 	return nil
+}
+
+// contractsOfEvents reads the addresses of the filters that params hold, by name or
+// by position; none where one has none.
+func contractsOfEvents(params []byte) (found []common.Address) {
+	filters, isArray := jsonrpc.Array(params)
+	if !isArray {
+		filters, _ = jsonrpc.Object(params)
+	}
+	for filters.Next() {
+		if !isArray && string(filters.Name()) != "filter" {
+			continue
+		}
+		more := contractsOf(filters.Value(), "address")
+		if len(more) == 0 {
+			return nil
+		}
+		found = append(found, more...)
+	}
+	return found
 }
 
 // contractIn reads an address or an array of them; none where one is wrong.

@@ -43,20 +43,22 @@ func newNetwork(t testing.TB, blocks ...*rollup.Block) *network {
 	if err := a.Append(t.Context(), blocks...); err != nil {
 		t.Fatal(err)
 	}
-	return &network{store: store, archive: a, methods: New(query.NewChain(a, nil)).Methods()}
+	return &network{store: store, archive: a, methods: New(query.NewChain(a, noTip)).Methods()}
 }
+
+// noTip is the tip of a network whose blocks are all settled.
+func noTip() *tip.Tip { return nil }
 
 // newFollowed makes a network whose blocks but the first stay unsettled until they
 // lie that deep.
 func newFollowed(t testing.TB, depth uint64, first *rollup.Block, others ...*rollup.Block) *network {
 	t.Helper()
 	n := newNetwork(t, first)
-	above, err := tip.Open(t.Context(), n.store, archive.Tables(), first.Ref())
-	if err != nil {
+	var err error
+	if n.follower, err = ingest.OpenFollower(t.Context(), n.store, n.archive, depth); err != nil {
 		t.Fatal(err)
 	}
-	n.follower = ingest.NewFollower(n.archive, above, depth)
-	n.methods = New(query.NewChain(n.archive, above)).Methods()
+	n.methods = New(query.NewChain(n.archive, n.follower.Tip)).Methods()
 	n.follow(t, others...)
 	return n
 }

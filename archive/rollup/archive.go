@@ -64,22 +64,39 @@ type Span struct {
 	Last  chain.Ref
 }
 
+// Accept says whether a store may become an archive of the chain with an ID, or of
+// any that it is where the ID is empty. It is asked before anything is written.
+func Accept(ctx context.Context, store kv.Reader, chainID string) error {
+	if chainID != "" {
+		if err := checkChainID(chainID); err != nil {
+			return err
+		}
+	}
+	err := rows.CheckFormat(ctx, store, Format)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil || chainID == "" {
+		return err
+	}
+	id, err := store.Pointer(ctx, pointerChain)
+	if err == nil && string(id) != chainID {
+		err = fmt.Errorf("%w: its chain ID is %q, expected %q", ErrOtherChain, id, chainID)
+	}
+	return err
+}
+
 // Create makes an archive of a chain in an empty store, or opens the one that is
 // there if it is of the same chain; else it returns ErrOtherChain.
 func Create(ctx context.Context, store kv.Store, chainID string) (*Archive, error) {
 	if err := checkChainID(chainID); err != nil {
 		return nil, err
 	}
-	_, err := rows.Format(ctx, store)
-	if err == nil {
-		a, err := Open(ctx, store)
-		if err == nil && a.chainID != chainID {
-			return nil, fmt.Errorf("%w: its chain ID is %q, expected %q", ErrOtherChain, a.chainID, chainID)
-		}
-		return a, err
-	}
-	if !errors.Is(err, kv.ErrNotFound) {
+	if err := Accept(ctx, store, chainID); err != nil {
 		return nil, err
+	}
+	if _, err := rows.Format(ctx, store); !errors.Is(err, kv.ErrNotFound) {
+		return Open(ctx, store) // which meets the error again, if it is one
 	}
 	batch := store.NewBatch()
 	rows.SetFormat(batch, Format)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -71,7 +72,11 @@ func statusCommand() *cobra.Command {
 			table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(table, "NETWORK\tFAMILY\tCHAIN ID\tHEAD\tOF\tDISK")
 			for _, n := range status.Networks {
-				fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%.1f MiB\n", n.Name, n.Family, n.ChainID, n.Head,
+				id := n.Chain
+				if id == "" {
+					id = strconv.FormatUint(n.ChainID, 10)
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%.1f MiB\n", n.Name, n.Family, id, n.Head,
 					time.Unix(int64(n.HeadTime), 0).UTC().Format(time.DateTime), float64(n.DiskBytes)/(1<<20))
 			}
 			if err := table.Flush(); err != nil {

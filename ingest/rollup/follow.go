@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	archive "ashlar/archive/rollup"
 	"ashlar/archive/rows"
 	"ashlar/chain"
 	"ashlar/chain/rollup"
+	"ashlar/kv"
 	"ashlar/tip"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -30,69 +32,111 @@ var ErrTooDeep = errors.New("the reorganization goes below what is settled")
 // It is what a source follows a node's chain for.
 type Follower struct {
 	archive *archive.Archive
-	tip     *tip.Tip
+	store   kv.Store
 	depth   uint64
+	tip     atomic.Pointer[tip.Tip] // nil while there are no blocks
 
 	writing sync.Mutex // held while the tip or the archive changes
 }
 
-// NewFollower makes the follower of a chain whose archive has its first block.
-func NewFollower(a *archive.Archive, t *tip.Tip, depth uint64) *Follower {
-	return &Follower{archive: a, tip: t, depth: depth}
+// OpenFollower makes the follower of the chain that an archive holds, which may
+// have no blocks yet, with what is unsettled of it in the archive's store.
+func OpenFollower(ctx context.Context, store kv.Store, a *archive.Archive, depth uint64) (*Follower, error) {
+	f := &Follower{archive: a, store: store, depth: depth}
+	return f, f.openTip(ctx)
 }
+
+func (f *Follower) openTip(ctx context.Context) error {
+	span := f.archive.Span()
+	if span == nil {
+		return nil
+	}
+	above, err := tip.Open(ctx, f.store, archive.Tables(), span.Last)
+	if err == nil {
+		f.tip.Store(above)
+	}
+	return err
+}
+
+// Tip holds the unsettled blocks; nil while there are no blocks at all.
+func (f *Follower) Tip() *tip.Tip { return f.tip.Load() }
 
 // Held names the lowest and the highest block that are held.
 func (f *Follower) Held(ctx context.Context) (first, head chain.Ref, ok bool, err error) {
-	span := f.archive.Span()
+	above, span := f.tip.Load(), f.archive.Span()
+	if above == nil {
+		return first, head, false, nil
+	}
 	header, err := f.archive.Settled(span).Header(ctx, span.First)
 	if err != nil {
 		return first, head, false, err
 	}
-	return header.Ref(), f.tip.Standing().Head.Ref(), true, nil
+	return header.Ref(), above.Standing().Head.Ref(), true, nil
 }
 
 // Hash is that of the block with a number from the lowest to the highest.
 func (f *Follower) Hash(ctx context.Context, number uint64) (common.Hash, error) {
-	if ref, ok := f.tip.Standing().Head.At(number); ok {
-		return ref.Hash, nil
+	if above := f.tip.Load(); above != nil {
+		if ref, ok := above.Standing().Head.At(number); ok {
+			return ref.Hash, nil
+		}
 	}
-	header, err := f.archive.Settled(f.archive.Span()).Header(ctx, number)
+	span := f.archive.Span()
+	if span == nil {
+		return common.Hash{}, fmt.Errorf("%w: block %d", rows.ErrNotFound, number)
+	}
+	header, err := f.archive.Settled(span).Header(ctx, number)
 	if err != nil {
 		return common.Hash{}, err
 	}
 	return common.Hash(header.Hash), nil
 }
 
-// Append takes the child of the highest block, which becomes the highest. On
-// return it is durable, and settled is what lies deep enough below it.
+// Append takes the child of the highest block, or the first of all. It becomes the
+// highest. On return it is durable, and settled is what lies deep enough below it.
 func (f *Follower) Append(ctx context.Context, block *rollup.Block) error {
 	if err := archive.Fits(block); err != nil {
 		return err
 	}
 	f.writing.Lock()
 	defer f.writing.Unlock()
+	above := f.tip.Load()
+	if above == nil {
+		return f.begin(ctx, block)
+	}
 	ref := block.Ref()
-	if head := f.tip.Standing().Head.Ref(); head.Hash != common.Hash(block.Parent) {
+	if head := above.Standing().Head.Ref(); head.Hash != common.Hash(block.Parent) {
 		return fmt.Errorf("%w: block %s with parent %s comes after block %s", rows.ErrNotNext, ref, block.Parent, head)
 	}
 	encoded := new(tip.Rows)
 	archive.PutBlock(encoded, block)
-	if err := f.tip.Add(ctx, ref, common.Hash(block.Parent), encoded); err != nil {
+	if err := above.Add(ctx, ref, common.Hash(block.Parent), encoded); err != nil {
 		return err
 	}
-	if err := f.tip.SetHead(ctx, ref.Hash, chain.Ref{}, chain.Ref{}); err != nil {
+	if err := above.SetHead(ctx, ref.Hash, chain.Ref{}, chain.Ref{}); err != nil {
 		return err
 	}
-	return f.settle(ctx)
+	return f.settle(ctx, above)
+}
+
+// begin settles the first block of all, so that there is something for a tip to stand on.
+func (f *Follower) begin(ctx context.Context, block *rollup.Block) error {
+	if err := f.archive.Append(ctx, block); err != nil {
+		return err
+	}
+	if err := f.archive.Sync(ctx); err != nil {
+		return err
+	}
+	return f.openTip(ctx)
 }
 
 // settle settles the blocks that lie deep enough.
-func (f *Follower) settle(ctx context.Context) error {
-	head := f.tip.Standing().Head.Ref()
+func (f *Follower) settle(ctx context.Context, above *tip.Tip) error {
+	head := above.Standing().Head.Ref()
 	if head.Number <= f.depth {
 		return nil
 	}
-	blocks := f.tip.Unsettled(head.Number - f.depth)
+	blocks := above.Unsettled(head.Number - f.depth)
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -103,7 +147,7 @@ func (f *Follower) settle(ctx context.Context) error {
 	if err := f.archive.AppendEncoded(ctx, encoded...); err != nil {
 		return err
 	}
-	return f.tip.Settled(ctx, blocks[len(blocks)-1].Ref())
+	return above.Settled(ctx, blocks[len(blocks)-1].Ref())
 }
 
 // Revert takes back all blocks above an ancestor of the highest: it becomes the
@@ -111,7 +155,11 @@ func (f *Follower) settle(ctx context.Context) error {
 func (f *Follower) Revert(ctx context.Context, ancestor chain.Ref) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	err := f.tip.SetHead(ctx, ancestor.Hash, chain.Ref{}, chain.Ref{})
+	above := f.tip.Load()
+	if above == nil {
+		return fmt.Errorf("%w: block %s", tip.ErrUnknownBlock, ancestor)
+	}
+	err := above.SetHead(ctx, ancestor.Hash, chain.Ref{}, chain.Ref{})
 	if errors.Is(err, tip.ErrUnknownBlock) {
 		return fmt.Errorf("%w: to block %s, settled is %s", ErrTooDeep, ancestor, f.archive.Span().Last)
 	}

@@ -31,6 +31,16 @@ var (
 	ErrGap = errors.New("blocks are missing before those of the source")
 )
 
+// BlockError says with which block of a source something is wrong.
+type BlockError struct {
+	Number uint64
+	Err    error
+}
+
+func (e *BlockError) Error() string { return fmt.Sprintf("block %d: %v", e.Number, e.Err) }
+
+func (e *BlockError) Unwrap() error { return e.Err }
+
 const (
 	groupEvents = 50_000           // a group of blocks that is settled together ends above this
 	groupBlocks = 256              // or at this many
@@ -53,7 +63,7 @@ func New(a *archive.Archive) *Importer {
 }
 
 // counts is what an import has done so far.
-type counts struct{ skipped, blocks, transactions, events, unchecked, head atomic.Uint64 }
+type counts struct{ skipped, blocks, transactions, events, unchecked, head, kept atomic.Uint64 }
 
 // Progress is what an import has done so far.
 type Progress struct {
@@ -63,13 +73,14 @@ type Progress struct {
 	Events       uint64 // in them
 	Unchecked    uint64 // of the blocks, those whose hash could not be recomputed
 	Head         uint64 // the last settled block
+	Kept         uint64 // the last that stays whatever happens
 }
 
 // Progress may be called while Import runs.
 func (i *Importer) Progress() Progress {
 	return Progress{
 		Skipped: i.counts.skipped.Load(), Blocks: i.counts.blocks.Load(), Transactions: i.counts.transactions.Load(),
-		Events: i.counts.events.Load(), Unchecked: i.counts.unchecked.Load(), Head: i.counts.head.Load(),
+		Events: i.counts.events.Load(), Unchecked: i.counts.unchecked.Load(), Head: i.counts.head.Load(), Kept: i.counts.kept.Load(),
 	}
 }
 
@@ -79,12 +90,24 @@ func (i *Importer) Progress() Progress {
 func (i *Importer) Import(ctx context.Context, source Source) error {
 	if span := i.archive.Span(); span != nil {
 		i.counts.head.Store(span.Last.Number)
+		i.counts.kept.Store(span.Last.Number)
 	}
 	i.synced = time.Now()
 	err := i.read(ctx, source)
 	done := context.WithoutCancel(ctx) // what has been read is kept
 	err = errors.Join(err, i.settle(done))
-	return errors.Join(err, i.archive.Sync(done))
+	return errors.Join(err, i.sync(done))
+}
+
+// sync makes durable what was settled.
+func (i *Importer) sync(ctx context.Context) error {
+	head := i.counts.head.Load()
+	if err := i.archive.Sync(ctx); err != nil {
+		return err
+	}
+	i.synced = time.Now()
+	i.counts.kept.Store(head)
+	return nil
 }
 
 // read settles group after group; the last is left to be settled.
@@ -101,15 +124,18 @@ func (i *Importer) read(ctx context.Context, source Source) error {
 			return err
 		}
 		known, err := i.known(ctx, block)
-		if err != nil {
-			return err
+		if err == nil && !known {
+			err = i.check(block)
 		}
-		if known {
+		switch {
+		case err != nil:
+			return &BlockError{Number: block.Number, Err: err}
+		case known:
 			i.counts.skipped.Add(1)
-			continue
-		}
-		if err := i.take(ctx, block); err != nil {
-			return err
+		default:
+			if err := i.take(ctx, block); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -126,23 +152,25 @@ func (i *Importer) known(ctx context.Context, block *rollup.Block) (bool, error)
 	}
 	header, err := i.archive.Settled(span).Header(ctx, block.Number)
 	if err == nil && header.Hash != block.Hash {
-		err = fmt.Errorf("%w: its block %d has the hash %s, expected %s", ErrOtherChain, block.Number, block.Hash, header.Hash)
+		err = fmt.Errorf("%w: the hash is %s, expected %s", ErrOtherChain, block.Hash, header.Hash)
 	}
 	return err == nil, err
 }
 
-// take checks the next block and puts it into the group.
-func (i *Importer) take(ctx context.Context, block *rollup.Block) error {
+// check checks the next block.
+func (i *Importer) check(block *rollup.Block) error {
 	if err := i.follows(block); err != nil {
 		return err
 	}
 	verdict, err := i.hashes.Check(block)
-	if err != nil {
-		return err
-	}
-	if verdict != blockhash.Confirmed {
+	if err == nil && verdict != blockhash.Confirmed {
 		i.counts.unchecked.Add(1)
 	}
+	return err
+}
+
+// take puts a block into the group.
+func (i *Importer) take(ctx context.Context, block *rollup.Block) error {
 	i.group = append(i.group, block)
 	i.events += block.EventCount()
 	if len(i.group) == groupBlocks || i.events > groupEvents {
@@ -163,9 +191,9 @@ func (i *Importer) follows(block *rollup.Block) error {
 	case last == nil:
 		return nil
 	case block.Number != last.Number+1:
-		return fmt.Errorf("%w: block %d comes after block %d", ErrGap, block.Number, last.Number)
+		return fmt.Errorf("%w: it comes after block %d", ErrGap, last.Number)
 	case block.Parent != last.Hash:
-		return fmt.Errorf("%w: its block %d has the parent %s, block %d has the hash %s", ErrOtherChain, block.Number, block.Parent, last.Number, last.Hash)
+		return fmt.Errorf("%w: the parent is %s, expected %s, the hash of block %d", ErrOtherChain, block.Parent, last.Hash, last.Number)
 	}
 	return nil
 }
@@ -187,8 +215,7 @@ func (i *Importer) settle(ctx context.Context) error {
 	i.counts.blocks.Add(uint64(len(group)))
 	i.counts.head.Store(group[len(group)-1].Number)
 	if time.Since(i.synced) > syncEvery {
-		i.synced = time.Now()
-		return i.archive.Sync(ctx)
+		return i.sync(ctx)
 	}
 	return nil
 }

@@ -22,12 +22,12 @@ var (
 // Chain is one network that can be asked. It may be used from many goroutines at once.
 type Chain struct {
 	archive *archive.Archive
-	tip     *tip.Tip // nil where every block is settled as it comes
+	tip     func() *tip.Tip
 }
 
-// NewChain makes the chain that an archive holds, with the unsettled blocks of a
-// tip above it. Without a tip, nil, the last settled block is the head.
-func NewChain(a *archive.Archive, t *tip.Tip) *Chain { return &Chain{archive: a, tip: t} }
+// NewChain makes the chain that an archive holds, with the unsettled blocks above
+// it of what tip returns. That may be nil as long as there are none.
+func NewChain(a *archive.Archive, tip func() *tip.Tip) *Chain { return &Chain{archive: a, tip: tip} }
 
 // ID is the chain's ID as text, like SN_MAIN.
 func (c *Chain) ID() string { return c.archive.ChainID() }
@@ -38,10 +38,11 @@ func (c *Chain) View() *View {
 	if span == nil {
 		return nil
 	}
-	if c.tip == nil {
+	above := c.tip()
+	if above == nil {
 		return &View{c.archive.Settled(span)}
 	}
-	branch := c.tip.Standing().Head
+	branch := above.Standing().Head
 	whole := archive.Span{First: span.First, Last: branch.Ref()}
 	return &View{c.archive.Over(branch.Over(c.archive.Rows()), whole, branch.Settled().Number)}
 }

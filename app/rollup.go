@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"ashlar/account"
+	api "ashlar/api/rollup"
+	archive "ashlar/archive/rollup"
+	"ashlar/chain/rollup"
+	"ashlar/chain/rollup/blockhash"
+	ingest "ashlar/ingest/rollup"
+	"ashlar/jsonrpc"
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+	query "ashlar/query/rollup"
+	"ashlar/source/rollup/node"
+)
+
+// rollupNetwork is a network of the family of Starknet. It implements [family].
+type rollupNetwork struct {
+	archive  *archive.Archive
+	follower *ingest.Follower
+	chain    *query.Chain
+	first    uint64 // the block with which it begins where it holds none
+
+	source *node.Node // that it follows; nil for none
+}
+
+// chainID is the ID of the chain of a rollup network, where nobody says what it
+// is: that of the public network of the same name, else the name in upper case.
+func chainID(network string) string {
+	switch network {
+	case "mainnet":
+		return "SN_MAIN"
+	case "sepolia", "goerli", "goerli2":
+		return "SN_" + strings.ToUpper(network)
+	}
+	id := strings.ToUpper(strings.ReplaceAll(network, "-", "_"))
+	return id[:min(len(id), 31)]
+}
+
+// beginRollup makes a rollup network that is not there yet, empty: what it follows
+// brings the blocks.
+func beginRollup(ctx context.Context, data dataDir, name string, config NetworkConfig) error {
+	id := config.Chain
+	if id == "" {
+		id = chainID(name)
+	}
+	_, store, err := data.createRollup(ctx, name, pebble.Options{}, id)
+	if err != nil {
+		return err
+	}
+	return store.Close()
+}
+
+// createRollup opens the settled history of a rollup network, or makes it. The ID
+// is that of its chain; it may be empty for a network that is there.
+func (d dataDir) createRollup(ctx context.Context, name string, options pebble.Options, id string) (*archive.Archive, *pebble.Store, error) {
+	if err := checkNetworkName(name); err != nil {
+		return nil, nil, err
+	}
+	if err := os.MkdirAll(d.networks(), 0o755); err != nil {
+		return nil, nil, fmt.Errorf("data directory: %w", err)
+	}
+	options.Path, options.Logger = d.network(name), slog.Default()
+	options.Accept = func(r kv.Reader) error { return archive.Accept(ctx, r, id) }
+	store, err := pebble.Open(options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("network %s: %w", name, err)
+	}
+	var a *archive.Archive
+	if id == "" {
+		a, err = archive.Open(ctx, store)
+	} else {
+		a, err = archive.Create(ctx, store, id)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
+	}
+	return a, store, nil
+}
+
+// openRollup opens a rollup network that is there. Without blocks it is of use only
+// to be filled from a node.
+func openRollup(ctx context.Context, store kv.Store, config NetworkConfig) (*rollupNetwork, error) {
+	a, err := archive.Open(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if a.Span() == nil && len(config.Source) == 0 {
+		return nil, errNoBlocks
+	}
+	if config.Chain != "" && config.Chain != a.ChainID() {
+		return nil, fmt.Errorf("its chain ID is %s, the configuration says %s", a.ChainID(), config.Chain)
+	}
+	follower, err := ingest.OpenFollower(ctx, store, a, ingest.DefaultDepth)
+	if err != nil {
+		return nil, err
+	}
+	return &rollupNetwork{archive: a, follower: follower, chain: query.NewChain(a, follower.Tip), first: config.First}, nil
+}
+
+// api implements [family].
+func (n *rollupNetwork) api(Config) jsonrpc.Methods { return api.New(n.chain).Methods() }
+
+// contracts implements [family]. The contracts that a key may be restricted to are
+// those of EVM networks, so every call that tells of a contract is about others.
+func (n *rollupNetwork) contracts(method string, _ []byte) (about []account.Contract, restricted bool) {
+	switch method {
+	case "rollup_getEvents", "starknet_getEvents", "starknet_getTransactionReceipt":
+		return nil, true
+	}
+	return nil, false
+}
+
+// describe implements [family].
+func (n *rollupNetwork) describe(ctx context.Context) (NetworkStatus, error) {
+	status := NetworkStatus{Family: familyRollup, Chain: n.archive.ChainID()}
+	view := n.chain.View()
+	if view == nil {
+		return status, nil
+	}
+	span := view.Span()
+	header, err := view.Header(ctx, span.Last.Number)
+	if err != nil {
+		return status, err
+	}
+	status.First, status.Head, status.HeadHash, status.HeadTime = span.First, header.Number, header.Hash.String(), header.Timestamp
+	status.Settled = n.archive.Span().Last.Number
+	return status, nil
+}
+
+// follow implements [family].
+func (n *rollupNetwork) follow(name string, sources Sources) (err error) {
+	if err := sources.check(familyRollup); err != nil { // the configuration need not have said of which family it is
+		return fmt.Errorf("network %s: source: %w", name, err)
+	}
+	id := rollup.FeltOfText(n.archive.ChainID())
+	hashes := blockhash.New(id)
+	n.source, err = node.New(node.Options{
+		URL: sources[0], ChainID: id, Logger: slog.Default(),
+		Check: func(block *rollup.Block) error { _, err := hashes.Check(block); return err },
+	})
+	return err
+}
+
+// run implements [family]. Where its source is of no use, what is held is served all the same.
+func (n *rollupNetwork) run(ctx context.Context) error {
+	if n.source == nil {
+		return nil
+	}
+	if err := n.source.Follow(ctx, n.first, n.follower); ctx.Err() == nil {
+		slog.Error("the node is followed no more", "network", n.archive.ChainID(), "because", err)
+	}
+	return nil
+}
