@@ -3,6 +3,7 @@ package app
 import (
 	"time"
 
+	"ashlar/api/feed"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 )
@@ -21,6 +22,7 @@ type Config struct {
 	TLS      TLSConfig                `yaml:"tls"`
 	Limits   Limits                   `yaml:"limits"`
 	Sockets  SocketConfig             `yaml:"sockets"`
+	Filters  FilterConfig             `yaml:"filters"`
 	Credits  map[string]int           `yaml:"credits"` // by method, over the built-in table
 }
 
@@ -84,6 +86,17 @@ type SocketConfig struct {
 	Ping       time.Duration `yaml:"ping"`        // between signs of life
 }
 
+// FilterConfig bounds the filters of a network that clients poll.
+type FilterConfig struct {
+	Each   int           `yaml:"each"`   // of one key
+	Unread time.Duration `yaml:"unread"` // after which a filter is gone
+	Memory Bytes         `yaml:"memory"` // for all of them, again for blocks, and again for transactions that they have not given
+}
+
+func (c FilterConfig) limits() feed.Limits {
+	return feed.Limits{PerCaller: c.Each, Unread: c.Unread, Bytes: int(c.Memory)}
+}
+
 // DefaultConfig is what holds where ashlar.yaml and the command line say nothing.
 func DefaultConfig() Config {
 	return Config{
@@ -102,5 +115,6 @@ func DefaultConfig() Config {
 			Queue: gateway.DefaultSocketQueue, QueueBytes: gateway.DefaultSocketBytes,
 			Idle: gateway.DefaultSocketIdle, Ping: gateway.DefaultSocketPing,
 		},
+		Filters: FilterConfig{Each: feed.DefaultFilters, Unread: feed.DefaultFilterUnread, Memory: feed.DefaultFilterBytes},
 	}
 }

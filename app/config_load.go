@@ -64,6 +64,7 @@ func (c *Config) rules() []rule {
 		{"$.drain", func() error { return between(c.Drain, time.Millisecond, time.Hour) }},
 		{"$.sockets.idle", func() error { return between(s.Idle, time.Second, 30*24*time.Hour) }},
 		{"$.sockets.ping", func() error { return between(s.Ping, time.Second, time.Hour) }},
+		{"$.filters.unread", func() error { return between(c.Filters.Unread, time.Second, time.Hour) }},
 		{"$.credits", func() error { return checkCredits(c.Credits) }},
 	}
 	for _, number := range []struct {
@@ -87,6 +88,8 @@ func (c *Config) rules() []rule {
 		{"$.sockets.streams", int64(s.Streams), 1, "subscriptions"},
 		{"$.sockets.queue", int64(s.Queue), 1, "messages"},
 		{"$.sockets.queue_bytes", int64(s.QueueBytes), 1024, "bytes"},
+		{"$.filters.each", int64(c.Filters.Each), 1, "filters"},
+		{"$.filters.memory", int64(c.Filters.Memory), 1 << 20, "bytes"},
 	} {
 		list = append(list, rule{number.path, func() error { return atLeast(number.got, number.least, number.unit) }})
 	}

@@ -119,6 +119,7 @@ func (s *service) reload(c Config) error {
 	}{
 		{"data", before.Data, now.Data}, {"listen", before.Listen, now.Listen}, {"operator", before.Operator, now.Operator},
 		{"cache", before.Cache, now.Cache}, {"drain", before.Drain, now.Drain}, {"tls", before.TLS, now.TLS},
+		{"filters", before.Filters, now.Filters},
 		{"limits.address_fails", before.Limits.AddressFails, now.Limits.AddressFails},
 		{"limits.connections", before.Limits.Connections, now.Limits.Connections},
 		{"networks.NAME.source", before.sources(), now.sources()},

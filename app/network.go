@@ -18,6 +18,8 @@ import (
 	"ashlar/kv/pebble"
 	"ashlar/query"
 	"ashlar/tip"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // The families of chain, as the configuration and `ashlar status` name them.
@@ -36,8 +38,8 @@ type network struct {
 
 // family is what networks of different families do in their own ways.
 type family interface {
-	// api makes the methods that the network answers by a configuration.
-	api(c Config) jsonrpc.Methods
+	// prepare makes what answers questions, by a configuration, and returns its methods.
+	prepare(c Config) jsonrpc.Methods
 	// contracts tells which contracts a call is about, as [gateway.Network] has it.
 	contracts(method string, params []byte) (about []account.Contract, restricted bool)
 	// describe says what is held.
@@ -45,7 +47,8 @@ type family interface {
 	// follow makes the network, which has the name, ready to follow its sources. It
 	// does so while run runs.
 	follow(name string, sources Sources) error
-	// run does what the network does by itself, until ctx is done or there is nothing.
+	// run does what a network that was prepared does by itself, until ctx is done or
+	// there is nothing to do.
 	run(ctx context.Context) error
 }
 
@@ -118,6 +121,7 @@ type evmNetwork struct {
 	tip      *tip.Tip
 	executor *execute.Executor
 	chain    *query.Chain
+	live     *eth.API // what answers; nil until the network is to be served
 
 	following *following // nil where the network has no source
 }
@@ -155,9 +159,10 @@ func openSettled(ctx context.Context, store kv.Store) (*archive.Archive, error) 
 	return a, nil
 }
 
-// api implements [family].
-func (n *evmNetwork) api(Config) jsonrpc.Methods {
-	return eth.New(n.chain, eth.Config{ClientVersion: ClientVersion(), Syncing: n.syncing}).Methods()
+// prepare implements [family].
+func (n *evmNetwork) prepare(c Config) jsonrpc.Methods {
+	n.live = eth.New(n.chain, eth.Config{ClientVersion: ClientVersion(), Syncing: n.syncing, Filters: c.Filters.limits()})
+	return n.live.Methods()
 }
 
 // syncing is what eth_syncing answers.
@@ -203,10 +208,12 @@ func (n *evmNetwork) describe(ctx context.Context) (NetworkStatus, error) {
 
 // run implements [family].
 func (n *evmNetwork) run(ctx context.Context) error {
-	if n.following == nil {
-		return nil
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return n.live.Run(ctx) })
+	if n.following != nil {
+		group.Go(func() error { return n.following.run(ctx) })
 	}
-	return n.following.run(ctx)
+	return group.Wait()
 }
 
 // follower brings further blocks into the network. It has one at most.

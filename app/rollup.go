@@ -105,8 +105,8 @@ func openRollup(ctx context.Context, store kv.Store, config NetworkConfig) (*rol
 	return &rollupNetwork{archive: a, follower: follower, chain: query.NewChain(a, follower.Tip), first: config.First}, nil
 }
 
-// api implements [family].
-func (n *rollupNetwork) api(Config) jsonrpc.Methods { return api.New(n.chain).Methods() }
+// prepare implements [family].
+func (n *rollupNetwork) prepare(Config) jsonrpc.Methods { return api.New(n.chain).Methods() }
 
 // contracts implements [family]. The contracts that a key may be restricted to are
 // those of EVM networks, so every call that tells of a contract is about others.

@@ -2,9 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"strings"
 	"sync"
 
 	"ashlar/jsonrpc"
@@ -28,7 +25,7 @@ func (s *streams) add(parent context.Context) (id string, ctx context.Context, e
 	if s.byID == nil {
 		s.byID = make(map[string]context.CancelFunc)
 	}
-	id = newStreamID()
+	id = jsonrpc.NewID()
 	ctx, s.byID[id] = context.WithCancel(parent)
 	return id, ctx, nil
 }
@@ -43,17 +40,6 @@ func (s *streams) Stop(id string) bool {
 		delete(s.byID, id)
 	}
 	return ok
-}
-
-// newStreamID makes an ID as geth makes them: 128 random bits as a quantity.
-func newStreamID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // documented never to fail
-	digits := strings.TrimLeft(hex.EncodeToString(b[:]), "0")
-	if digits == "" {
-		digits = "0"
-	}
-	return "0x" + digits
 }
 
 // notifier is the jsonrpc.Notifier of the calls of one message. It holds back what

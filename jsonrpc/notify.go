@@ -2,7 +2,10 @@ package jsonrpc
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
+	"strings"
 )
 
 // ErrSlow is that a client takes less than it is sent, and must not go on as if it
@@ -53,6 +56,18 @@ func AppendNotification(out []byte, method, id string) []byte {
 
 // NotificationEnd is what follows the result of a notification.
 const NotificationEnd = "}}"
+
+// NewID makes an ID of a subscription or a filter as geth makes them: 128 random
+// bits as a quantity, so that nobody guesses another's.
+func NewID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // documented never to fail
+	digits := strings.TrimLeft(hex.EncodeToString(b[:]), "0")
+	if digits == "" {
+		digits = "0"
+	}
+	return "0x" + digits
+}
 
 type notifierKey struct{}
 

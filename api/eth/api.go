@@ -3,7 +3,9 @@ package eth
 import (
 	"context"
 	"maps"
+	"time"
 
+	"ashlar/api/feed"
 	"ashlar/jsonrpc"
 	"ashlar/query"
 )
@@ -21,10 +23,11 @@ type Config struct {
 	// Syncing, if not nil, says how far the chain is on its way to the head that it
 	// follows; false where it is there.
 	Syncing func() (Sync, bool)
+	// Filters bounds the filters that are polled.
+	Filters feed.Limits
+	// Now is the time by which filters expire; nil: time.Now.
+	Now func() time.Time
 }
-
-// Sync is how far a chain is on its way, in numbers of blocks.
-type Sync struct{ Starting, Current, Highest uint64 }
 
 // API answers questions about one network. It may be used from many goroutines at once.
 type API struct {
@@ -33,11 +36,14 @@ type API struct {
 	rows   rowBuffers
 	hashes hashCache
 	tips   query.TipOracle
+	live   *announcer
 }
 
-// New makes the API of a chain.
+// New makes the API of a chain. What is told to clients is told by Run.
 func New(chain *query.Chain, config Config) *API {
-	return &API{chain: chain, config: config, hashes: newHashCache()}
+	a := &API{chain: chain, config: config, hashes: newHashCache()}
+	a.live = newAnnouncer(a, config)
+	return a
 }
 
 // Methods are all methods of the API by name.
@@ -47,6 +53,7 @@ func (a *API) Methods() jsonrpc.Methods {
 		a.chainMethods(),
 		a.callMethods(),
 		a.poolMethods(),
+		a.live.methods(),
 	} {
 		maps.Copy(methods, table)
 	}

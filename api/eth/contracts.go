@@ -11,8 +11,11 @@ import (
 // method about no address that can be told is about all. Where an object names a member
 // twice, both count, whichever the method takes.
 func Contracts(method string, params []byte) (about []common.Address, restricted bool) {
-	if method == "rollup_getEvents" {
+	switch method {
+	case "rollup_getEvents":
 		return contractsOfEvents(params), true
+	case "eth_subscribe":
+		return contractsSubscribed(params)
 	}
 	read := contractReader(method)
 	if read == nil {
@@ -23,6 +26,19 @@ func Contracts(method string, params []byte) (about []common.Address, restricted
 		return nil, true
 	}
 	return read(elements.Value()), true
+}
+
+// contractsSubscribed tells the contracts of which a subscription wants logs; other
+// kinds of subscriptions are about none.
+func contractsSubscribed(params []byte) (about []common.Address, restricted bool) {
+	if name, err := subscriptionName(params); err != nil || name != "logs" {
+		return nil, false
+	}
+	elements, _ := jsonrpc.Array(params)
+	if !elements.Next() || !elements.Next() {
+		return nil, true
+	}
+	return contractsOf(elements.Value(), "address"), true
 }
 
 // contractReader returns what finds the addresses in a method's first parameter.

@@ -28,6 +28,11 @@ func TestContracts(t *testing.T) {
 		{"eth_getLogs", `[{"address":[` + a + `,` + b + `]}]`, true, []common.Address{first, second}},
 		{"eth_getLogs", `[{"address":[]}]`, true, nil},
 		{"eth_getLogs", `[{}]`, true, nil},
+		{"eth_subscribe", `["newHeads"]`, false, nil},
+		{"eth_subscribe", `["logs",{"address":` + a + `}]`, true, []common.Address{first}},
+		{"eth_subscribe", `["\u006cogs",{}]`, true, nil},
+		{"eth_subscribe", `["logs"]`, true, nil},
+		{"eth_newFilter", `[{"address":` + a + `}]`, true, []common.Address{first}},
 		{"eth_getStorageValues", `[{` + a + `:["0x0"]},"latest"]`, true, []common.Address{first}},
 	} {
 		about, restricted := Contracts(c.method, []byte(c.params))

@@ -135,6 +135,7 @@ type logPlace struct {
 	transactionHash []byte
 	transaction     uint64 // its index in the block
 	position        uint64 // of the log in the block
+	removed         bool   // the block was dropped by a reorganization
 }
 
 // appendLog appends a log.
@@ -165,5 +166,8 @@ func appendLog(out []byte, log *archive.Log, place *logPlace) []byte {
 	out = appendQuantity(out, place.timestamp)
 	out = append(out, `,"logIndex":`...)
 	out = appendQuantity(out, place.position)
+	if place.removed {
+		return append(out, `,"removed":true}`...)
+	}
 	return append(out, `,"removed":false}`...)
 }

@@ -32,9 +32,14 @@ func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {
 	if args.err != nil {
 		return out, args.err
 	}
-	if n := filter.parameters(); n > maxLogParameters {
-		return out, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics in the filter (max %d, got %d)", maxLogParameters, n)
+	if err := filter.checkParameters(); err != nil {
+		return out, err
 	}
+	return a.appendFilteredLogs(ctx, filter, out)
+}
+
+// appendFilteredLogs appends the array of the logs that a filter asks for.
+func (a *API) appendFilteredLogs(ctx context.Context, filter logFilter, out []byte) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, maxLogTime)
 	defer cancel()
 	view, wanted, err := a.resolveLogs(limited, filter)

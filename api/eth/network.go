@@ -70,21 +70,6 @@ func (a *API) blockNumber(_ context.Context, params, out []byte) ([]byte, error)
 	return appendQuantity(out, view.Head().Number), nil
 }
 
-// syncing answers eth_syncing: false, or where the chain is on its way.
-func (a *API) syncing(_ context.Context, params, out []byte) ([]byte, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return out, args.err
-	}
-	if a.config.Syncing != nil {
-		if sync, ok := a.config.Syncing(); ok {
-			out = appendQuantity(append(out, `{"startingBlock":`...), sync.Starting)
-			out = appendQuantity(append(out, `,"currentBlock":`...), sync.Current)
-			return append(appendQuantity(append(out, `,"highestBlock":`...), sync.Highest), '}'), nil
-		}
-	}
-	return append(out, "false"...), nil
-}
-
 // sha3 answers web3_sha3: the keccak256 of some bytes.
 func sha3(_ context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 1, 1)

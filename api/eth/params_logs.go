@@ -27,6 +27,23 @@ func (f *logFilter) parameters() int {
 	return n
 }
 
+// checkParameters refuses a filter with more addresses and topics than it may have.
+func (f *logFilter) checkParameters() error {
+	if n := f.parameters(); n > maxLogParameters {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics in the filter (max %d, got %d)", maxLogParameters, n)
+	}
+	return nil
+}
+
+// bytes is about what the filter takes.
+func (f *logFilter) bytes() int {
+	const each = 2 * common.HashLength // an address or topic, and its copy in order
+	return each * f.parameters()
+}
+
+// hasFirstTopic says whether the filter names what the first topic may be.
+func (f *logFilter) hasFirstTopic() bool { return len(f.topics) > 0 && len(f.topics[0]) > 0 }
+
 var (
 	errFilterObject  = errors.New("non-object value, want a filter object")
 	errFilterBoth    = errors.New("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other")

@@ -1,0 +1,169 @@
+package eth
+
+import (
+	"context"
+	"sync"
+
+	"ashlar/jsonrpc"
+)
+
+// errFilterNotFound is said of filters that have expired, too, and of those of other keys.
+var errFilterNotFound = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "filter not found"}
+
+// polledKind is what a filter gives.
+type polledKind uint8
+
+const (
+	polledLogs polledKind = iota
+	polledBlocks
+	polledHashes       // of pending transactions
+	polledTransactions // pending, whole
+)
+
+// polledFilter is a filter that is read by polling.
+type polledFilter struct {
+	kind  polledKind
+	asked logFilter // of polledLogs
+	watchedLogs
+
+	reading sync.Mutex // held while the filter is read, so that nothing is given twice
+	place   uint64     // guarded by reading: in the journal, behind what was given
+}
+
+// filterBytes is what a filter takes beside its addresses and topics.
+const filterBytes = 512
+
+// newLogFilter answers eth_newFilter.
+func (a *announcer) newLogFilter(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 1, 1)
+	asked := argument(&args, 0, parseLogFilter)
+	if args.err != nil {
+		return out, args.err
+	}
+	watched, err := asked.watched()
+	if err != nil {
+		return out, err
+	}
+	return a.install(ctx, &polledFilter{kind: polledLogs, asked: asked, watchedLogs: watched}, out)
+}
+
+// newBlockFilter answers eth_newBlockFilter.
+func (a *announcer) newBlockFilter(ctx context.Context, params, out []byte) ([]byte, error) {
+	if args := readArguments(params, 0, 0); args.err != nil {
+		return out, args.err
+	}
+	return a.install(ctx, &polledFilter{kind: polledBlocks}, out)
+}
+
+// install makes a filter, which begins here and now, and appends its ID.
+func (a *announcer) install(ctx context.Context, f *polledFilter, out []byte) ([]byte, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.begin()
+	if f.kind == polledHashes || f.kind == polledTransactions {
+		f.place = a.arrived.End()
+	} else {
+		f.place = a.blocks.End()
+	}
+	id, err := a.polled.Add(jsonrpc.CallerFrom(ctx), f, filterBytes+f.asked.bytes())
+	if err != nil {
+		return out, err
+	}
+	a.filters++
+	return jsonrpc.AppendString(out, id), nil
+}
+
+// polledArgument finds the filter that a call names as its only argument.
+func (a *announcer) polledArgument(ctx context.Context, params []byte) (f *polledFilter, id string, err error) {
+	args := readArguments(params, 1, 1)
+	id = argument(&args, 0, parseID)
+	if args.err != nil {
+		return nil, "", args.err
+	}
+	f, ok := a.polled.Use(jsonrpc.CallerFrom(ctx), id)
+	if !ok {
+		return nil, "", errFilterNotFound
+	}
+	return f, id, nil
+}
+
+// getFilterChanges answers eth_getFilterChanges: what has come since the call before.
+func (a *announcer) getFilterChanges(ctx context.Context, params, out []byte) ([]byte, error) {
+	f, id, err := a.polledArgument(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	if f.kind == polledHashes || f.kind == polledTransactions {
+		out, err = a.appendArrived(f, out)
+	} else {
+		out, err = a.appendAnnounced(f, out)
+	}
+	if err != nil { // it has fallen behind
+		a.polled.Remove(jsonrpc.CallerFrom(ctx), id)
+	}
+	return out, err
+}
+
+// appendAnnounced appends what was announced since a filter was last read. Whole
+// blocks are given: after that with which there are as many logs as one answer may
+// have the rest is left for the next call.
+func (a *announcer) appendAnnounced(f *polledFilter, out []byte) ([]byte, error) {
+	announced, _, ok := a.blocks.Since(f.place)
+	if !ok {
+		return out, errFilterNotFound
+	}
+	out = append(out, '[')
+	given := 0
+	next := func() {
+		if given++; given > 1 {
+			out = append(out, ',')
+		}
+	}
+	for _, told := range announced {
+		if given >= maxLogs {
+			break
+		}
+		f.place++
+		if f.kind == polledBlocks && !told.dropped {
+			next()
+			out = appendHex(out, told.block.Hash[:])
+		}
+		if f.kind == polledLogs && f.within(told.block.Number) {
+			for i := range told.logs {
+				if log := &told.logs[i]; f.Match(&log.Log) {
+					next()
+					out = append(out, log.json...)
+				}
+			}
+		}
+	}
+	return append(out, ']'), nil
+}
+
+// getFilterLogs answers eth_getFilterLogs: all that a filter asks for, as eth_getLogs
+// gives it.
+func (a *announcer) getFilterLogs(ctx context.Context, params, out []byte) ([]byte, error) {
+	f, _, err := a.polledArgument(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	if f.kind != polledLogs {
+		return out, errFilterNotFound
+	}
+	return a.api.appendFilteredLogs(ctx, f.asked, out)
+}
+
+// uninstallFilter answers eth_uninstallFilter.
+func (a *announcer) uninstallFilter(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 1, 1)
+	id := argument(&args, 0, parseID)
+	if args.err != nil {
+		return out, args.err
+	}
+	if !a.polled.Remove(jsonrpc.CallerFrom(ctx), id) {
+		return append(out, "false"...), nil
+	}
+	return append(out, "true"...), nil
+}

@@ -1,0 +1,143 @@
+package feed
+
+import (
+	"sync"
+	"time"
+
+	"ashlar/jsonrpc"
+)
+
+// What holds for filters where Limits leaves a value at zero.
+const (
+	DefaultFilters      = 100
+	DefaultFilterUnread = 5 * time.Minute
+	DefaultFilterBytes  = 64 << 20
+)
+
+// Limits bound the filters of a network. Zero values mean the defaults.
+type Limits struct {
+	PerCaller int           // filters of one caller
+	Unread    time.Duration // after which a filter is gone
+	// Bytes is the most that what all filters ask for may take, and the most that
+	// each journal may take of what they have not read.
+	Bytes int
+}
+
+// WithDefaults returns the limits with their zero values replaced.
+func (l Limits) WithDefaults() Limits {
+	if l.PerCaller == 0 {
+		l.PerCaller = DefaultFilters
+	}
+	if l.Unread == 0 {
+		l.Unread = DefaultFilterUnread
+	}
+	if l.Bytes == 0 {
+		l.Bytes = DefaultFilterBytes
+	}
+	return l
+}
+
+// Filters are the filters that are polled on one network. F is what a filter asks
+// for; it is shared by all calls that use the filter. Filters may be used from many
+// goroutines at once.
+type Filters[F any] struct {
+	limits Limits
+	now    func() time.Time
+
+	mu        sync.Mutex
+	byID      map[string]*filter[F] // guarded by mu
+	perCaller map[string]int        // guarded by mu
+	bytes     int                   // guarded by mu: of all filters
+}
+
+type filter[F any] struct {
+	caller string
+	asks   F
+	bytes  int
+	read   time.Time // last
+}
+
+// NewFilters makes an empty set. limits has its defaults; now is the time.
+func NewFilters[F any](limits Limits, now func() time.Time) *Filters[F] {
+	return &Filters[F]{limits: limits, now: now, byID: make(map[string]*filter[F]), perCaller: make(map[string]int)}
+}
+
+// Add makes a filter of a caller, which takes that many bytes, and returns its ID,
+// or an [*jsonrpc.Error] where there are as many as there may be.
+func (f *Filters[F]) Add(caller string, asks F, bytes int) (id string, err error) {
+	now := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.perCaller[caller] >= f.limits.PerCaller || f.bytes+bytes > f.limits.Bytes {
+		f.expire(now)
+	}
+	if f.perCaller[caller] >= f.limits.PerCaller {
+		return "", jsonrpc.Errorf(jsonrpc.CodeLimitExceeded, "too many filters: expected at most %d of one key", f.limits.PerCaller)
+	}
+	if f.bytes+bytes > f.limits.Bytes {
+		return "", &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many filters: expected fewer addresses and topics in them, or try again later"}
+	}
+	id = jsonrpc.NewID()
+	f.byID[id] = &filter[F]{caller: caller, asks: asks, bytes: bytes, read: now}
+	f.perCaller[caller]++
+	f.bytes += bytes
+	return id, nil
+}
+
+// Use returns what a caller's filter asks for, and keeps the filter from expiring.
+// It is false where the caller has no such filter.
+func (f *Filters[F]) Use(caller, id string) (asks F, ok bool) {
+	now := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := f.byID[id]
+	if found == nil || found.caller != caller || f.expired(found, now) {
+		return asks, false
+	}
+	found.read = now
+	return found.asks, true
+}
+
+// Remove removes a caller's filter, and says whether there was one.
+func (f *Filters[F]) Remove(caller, id string) bool {
+	now := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := f.byID[id]
+	if found == nil || found.caller != caller {
+		return false
+	}
+	f.remove(id, found)
+	return !f.expired(found, now)
+}
+
+// Expire removes the filters that nobody has read for too long, and says how many are left.
+func (f *Filters[F]) Expire() (left int) {
+	now := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.expire(now)
+	return len(f.byID)
+}
+
+func (f *Filters[F]) expired(one *filter[F], now time.Time) bool {
+	return now.Sub(one.read) >= f.limits.Unread
+}
+
+// expire removes what has expired. mu is held.
+func (f *Filters[F]) expire(now time.Time) {
+	for id, one := range f.byID {
+		if f.expired(one, now) {
+			f.remove(id, one)
+		}
+	}
+}
+
+// remove removes a filter. mu is held.
+func (f *Filters[F]) remove(id string, one *filter[F]) {
+	delete(f.byID, id)
+	f.bytes -= one.bytes
+	if f.perCaller[one.caller]--; f.perCaller[one.caller] == 0 {
+		delete(f.perCaller, one.caller)
+	}
+}
