@@ -2,9 +2,17 @@ package app
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +22,8 @@ import (
 	"time"
 
 	"ashlar/source/demo"
+
+	"github.com/coder/websocket"
 )
 
 // makeNetwork makes the demo's network, with its genesis only.
@@ -110,6 +120,68 @@ func TestOperatorsListener(t *testing.T) {
 			t.Errorf("public %s: %d, expected %d", path, status, want)
 		}
 	}
+}
+
+// Encrypted, HTTP and WebSocket answer as they do in the open.
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	trusted := writeCertificate(t, dir)
+	s, key := served(t, func(c *Config) {
+		c.TLS = TLSConfig{Certificate: filepath.Join(dir, "a.pem"), Key: filepath.Join(dir, "a.key")}
+	})
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, ForceAttemptHTTP2: true}}
+	at := s.server.Addr().String()
+	response, err := client.Post("https://"+at+"/v3/"+key, "application/json", strings.NewReader(blockNumber))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if text, err := io.ReadAll(response.Body); err != nil || response.ProtoMajor != 2 || !strings.Contains(string(text), `"result":"0x0"`) {
+		t.Errorf("%s %s %v", response.Proto, text, err)
+	}
+	plain := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
+	conn, _, err := websocket.Dial(t.Context(), "wss://"+at+"/ws/v3/"+key, &websocket.DialOptions{HTTPClient: plain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	if err := conn.Write(t.Context(), websocket.MessageText, []byte(blockNumber)); err != nil {
+		t.Fatal(err)
+	}
+	if _, text, err := conn.Read(t.Context()); err != nil || !strings.Contains(string(text), `"result":"0x0"`) {
+		t.Errorf("%s %v", text, err)
+	}
+}
+
+// writeCertificate makes a.pem and a.key for the loopback address, and returns what
+// makes them trusted.
+func writeCertificate(t *testing.T, dir string) *x509.CertPool {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	for name, text := range map[string][]byte{"a.pem": certificate, "a.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certificate)
+	return pool
 }
 
 func TestNotReadyWhenBehind(t *testing.T) {
