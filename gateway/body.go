@@ -38,7 +38,7 @@ func (b *bodyReader) read(r *http.Request, buf []byte, most int, held *limit.Lea
 	if r.ContentLength > int64(most) {
 		return buf, errTooLarge
 	}
-	switch encoding := r.Header.Get("Content-Encoding"); {
+	switch encoding := header(r, "Content-Encoding"); {
 	case encoding == "" || strings.EqualFold(encoding, "identity"):
 		// One byte more than announced, so that the end is seen without growing.
 		if want := min(int(r.ContentLength)+1, trustedLength); want > cap(buf) {

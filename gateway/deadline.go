@@ -47,7 +47,7 @@ func (c *deadlineContext) Err() error {
 	if err := c.parent.Err(); err != nil {
 		return err
 	}
-	if time.Now().Before(c.at) {
+	if time.Until(c.at) > 0 {
 		return nil
 	}
 	return c.arm().Err()

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,8 +24,7 @@ type exchange struct {
 	ran     atomic.Bool             // a call was let through
 	refusal atomic.Pointer[refusal] // the last call that was not
 
-	naming sync.Mutex
-	name   string // guarded by naming: the request's ID, once something was said of it
+	name atomic.Pointer[string] // the request's ID, once something was said of it
 }
 
 type exchangeKey struct{}
@@ -90,21 +88,14 @@ func (e *exchange) refused() *refusal {
 // id names the exchange in the log, and in a header of its answer. Most are never
 // named, so the name is made when it is asked for.
 func (e *exchange) id() string {
-	e.naming.Lock()
-	defer e.naming.Unlock()
-	if e.name == "" {
-		var b [8]byte
-		_, _ = rand.Read(b[:]) // documented never to fail
-		e.name = hex.EncodeToString(b[:])
+	if name := e.name.Load(); name != nil {
+		return *name
 	}
-	return e.name
-}
-
-// named is the exchange's ID if it has one already.
-func (e *exchange) named() string {
-	e.naming.Lock()
-	defer e.naming.Unlock()
-	return e.name
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // documented never to fail
+	name := hex.EncodeToString(b[:])
+	e.name.CompareAndSwap(nil, &name)
+	return *e.name.Load()
 }
 
 // exchangeLog is a log that says of which exchange something is said.

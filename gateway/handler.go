@@ -107,11 +107,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveSocket(w, r, network, route.key)
 		return
 	}
-	if !isJSON(r.Header.Get("Content-Type")) {
+	if !isJSON(header(r, "Content-Type")) {
 		refuse(w, http.StatusUnsupportedMediaType, "invalid content type: expected application/json")
 		return
 	}
 	h.answer(w, r, newExchange(r.Context(), s, network, key))
+}
+
+// header is a header's first value, by its canonical name: net/http has made all names
+// canonical, so that need not be done again.
+func header(r *http.Request, name string) string {
+	if values := r.Header[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }
 
 // refuse counts a refusal and answers with it.
@@ -146,8 +155,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	out := h.buffers.Get()
 	defer h.buffers.Put(out)
 	*out = e.respond(*body, *out)
-	if name := e.named(); name != "" {
-		w.Header().Set("X-Request-Id", name)
+	if name := e.name.Load(); name != nil {
+		w.Header().Set("X-Request-Id", *name)
 	}
 	status := http.StatusOK
 	if refused := e.refused(); refused != nil {
