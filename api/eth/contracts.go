@@ -35,7 +35,8 @@ func contractsSubscribed(params []byte) (about []common.Address, restricted bool
 		return nil, false
 	}
 	elements, _ := jsonrpc.Array(params)
-	if !elements.Next() || !elements.Next() {
+	elements.Next() // the name
+	if !elements.Next() {
 		return nil, true
 	}
 	return contractsOf(elements.Value(), "address"), true
