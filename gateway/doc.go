@@ -7,6 +7,7 @@
 //	GET  /<network>/ws/v3/<key>
 //	GET  /healthz                200 as long as the process answers at all
 //	GET  /readyz                 200 when it can answer questions, else 503
+//	anything else                at the hosts of [Pages], theirs
 //
 // What JSON-RPC can say is said with status 200, parse errors included; a request
 // that holds only notifications gets 200 and no body. What is wrong with the HTTP

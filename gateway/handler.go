@@ -76,11 +76,14 @@ func (h *Handler) Reload(config Config) error {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.current.Load()
+	route, isRPC := parseRoute(r.URL.Path)
+	if !isRPC && s.servePages(w, r) {
+		return
+	}
 	if origin := r.Header["Origin"]; len(origin) > 0 && len(s.origins) > 0 {
 		s.origins.allow(w.Header(), origin[0])
 	}
-	route, ok := parseRoute(r.URL.Path)
-	if !ok {
+	if !isRPC {
 		h.serveOther(w, r)
 		return
 	}
@@ -207,12 +210,18 @@ func (h *Handler) refuseBody(w http.ResponseWriter, s *settings, err error) {
 	}
 }
 
+// The paths of health, at every host.
+const (
+	pathHealthz = "/healthz"
+	pathReadyz  = "/readyz"
+)
+
 // serveOther answers all paths but those of JSON-RPC.
 func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
-	case "/healthz":
+	case pathHealthz:
 		plain(w, http.StatusOK, "ok\n")
-	case "/readyz":
+	case pathReadyz:
 		if err := h.Ready(r.Context()); err != nil {
 			h.log.Warn("not ready", "error", err)
 			plain(w, http.StatusServiceUnavailable, "not ready\n")

@@ -47,6 +47,16 @@ func (p proxies) client(r *http.Request) netip.Addr {
 	return from
 }
 
+// scheme is http or https, as the client sees it. X-Forwarded-Proto is read only from a
+// proxy that is trusted.
+func (p proxies) scheme(r *http.Request) string {
+	told := r.Header.Get("X-Forwarded-Proto")
+	if r.TLS != nil || strings.EqualFold(told, "https") && p.contain(remoteAddress(r.RemoteAddr)) {
+		return "https"
+	}
+	return "http"
+}
+
 // remoteAddress is the address of a connection's other end; zero where it has none, as
 // on sockets that are files.
 func remoteAddress(text string) netip.Addr {

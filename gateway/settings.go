@@ -37,6 +37,7 @@ type Config struct {
 	// Hosts are patterns such as *.example.org: a network is served, without its path,
 	// at the host that has the network's name in place of the *.
 	Hosts []string
+	Pages Pages
 	Keys  Keys
 	RPC   jsonrpc.Config // for every network
 	// Origins are the origins whose pages may call, AnyOrigin for all; empty: none.
@@ -76,6 +77,7 @@ type KeyLimits struct {
 // settings are a Config in use. They never change; a reload makes others.
 type settings struct {
 	networks    *networks
+	pages       Pages
 	origins     origins
 	proxies     proxies
 	requestTime time.Duration
@@ -102,8 +104,11 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		config.RPC.Log = h.log
 	}
 	config.RPC.Log = slog.New(exchangeLog{config.RPC.Log.Handler()})
+	if err := config.Pages.check(); err != nil {
+		return nil, err
+	}
 	s := &settings{
-		origins: config.Origins, proxies: config.Proxies,
+		pages: config.Pages, origins: config.Origins, proxies: config.Proxies,
 		requestTime: l.RequestTime, bodyBytes: l.BodyBytes,
 		memory: limit.NewBudget(l.Memory), light: limit.NewPool(l.Light, l.Waiting), heavy: limit.NewPool(l.Heavy, l.Waiting),
 		callers: callers{limits: l.Key, days: &h.days},

@@ -1,0 +1,51 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// Pages are what is served, at some hosts, on every path that is not JSON-RPC's and
+// not one of health.
+type Pages struct {
+	// Hosts are names without ports, AnyHost for all; empty: there are no pages.
+	Hosts []string
+	// Handler gets requests as a trusted proxy tells of them: RemoteAddr is the address
+	// of the client, without a port, and URL has the scheme and the host that the client
+	// sees. It has to bound what it reads.
+	Handler http.Handler
+}
+
+// AnyHost in Pages.Hosts serves them at every host.
+const AnyHost = "*"
+
+func (p Pages) check() error {
+	for _, host := range p.Hosts {
+		if host != AnyHost && !isHost(host) {
+			return fmt.Errorf("gateway: %q is no host of pages: expected a lower-case name or an address, without scheme and port, or *", host)
+		}
+	}
+	if len(p.Hosts) > 0 && p.Handler == nil {
+		return fmt.Errorf("gateway: nothing to serve pages with at %q", p.Hosts)
+	}
+	return nil
+}
+
+// servePages answers a request for a page, and says whether it was one.
+func (s *settings) servePages(w http.ResponseWriter, r *http.Request) bool {
+	if len(s.pages.Hosts) == 0 || r.URL.Path == pathHealthz || r.URL.Path == pathReadyz {
+		return false
+	}
+	if !slices.Contains(s.pages.Hosts, AnyHost) && !slices.Contains(s.pages.Hosts, hostname(r.Host)) {
+		return false
+	}
+	seen := r.Clone(r.Context())
+	seen.URL.Host, seen.URL.Scheme = r.Host, s.proxies.scheme(r)
+	seen.RemoteAddr = ""
+	if client := s.proxies.client(r); client.IsValid() {
+		seen.RemoteAddr = client.String()
+	}
+	s.pages.Handler.ServeHTTP(w, seen)
+	return true
+}
