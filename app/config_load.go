@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"time"
@@ -129,6 +130,16 @@ func checkNetworks(networks map[string]NetworkConfig) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// networksAtStart are the networks' entries that count from the next start on.
+func (c *Config) networksAtStart() map[string]NetworkConfig {
+	all := maps.Clone(c.Networks)
+	for name, network := range all {
+		network.Hosts, network.Behind = nil, 0
+		all[name] = network
+	}
+	return all
 }
 
 // check says what is wrong with a network's entries.

@@ -51,12 +51,17 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s\nis answered %s %s", line[2], result, answer.Error)
 		}
 	}
-	url := lines[0][1]
-	head := func() string {
-		return string(post(t, url, `{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}`, http.StatusOK).Result)
+	if events := post(t, lines[4][1], lines[4][2], http.StatusOK).Result; strings.Count(string(events), "from_address") != 10 {
+		t.Errorf("%s\nis answered %s, want ten events", lines[4][2], events)
 	}
-	for first := head(); head() == first; {
-		time.Sleep(time.Millisecond) // ends with the test's own deadline if no block ever comes
+	url := lines[0][1]
+	for _, newest := range [][2]string{{url, "eth_blockNumber"}, {lines[4][1], "starknet_blockNumber"}} {
+		head := func() string {
+			return string(post(t, newest[0], `{"jsonrpc":"2.0","id":1,"method":"`+newest[1]+`","params":[]}`, http.StatusOK).Result)
+		}
+		for first := head(); head() == first; {
+			time.Sleep(time.Millisecond) // ends with the test's own deadline if no block ever comes
+		}
 	}
 	post(t, url[:len(url)-1], lines[0][2], http.StatusUnauthorized)
 

@@ -122,7 +122,7 @@ func (s *service) reload(c Config) error {
 		{"filters", before.Filters, now.Filters},
 		{"limits.address_fails", before.Limits.AddressFails, now.Limits.AddressFails},
 		{"limits.connections", before.Limits.Connections, now.Limits.Connections},
-		{"networks.NAME.source", before.sources(), now.sources()},
+		{"networks", before.networksAtStart(), now.networksAtStart()},
 		{"limits.connections_each", before.Limits.ConnectionsEach, now.Limits.ConnectionsEach},
 	} {
 		if !reflect.DeepEqual(kept.before, kept.now) {

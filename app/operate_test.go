@@ -41,7 +41,6 @@ func makeNetwork(t *testing.T, data string) {
 // served runs a service over the demo's network until the test ends.
 func served(t *testing.T, change func(*Config)) (s *service, key string) {
 	t.Helper()
-	ctx := t.Context()
 	data := t.TempDir()
 	makeNetwork(t, data)
 	config := DefaultConfig()
@@ -49,6 +48,15 @@ func served(t *testing.T, change func(*Config)) (s *service, key string) {
 	if change != nil {
 		change(&config)
 	}
+	s, key, stop := running(t, config)
+	t.Cleanup(stop)
+	return s, key
+}
+
+// running runs a service until stop is called.
+func running(t *testing.T, config Config) (s *service, key string, stop func()) {
+	t.Helper()
+	ctx := t.Context()
 	s, err := openService(ctx, config)
 	if err != nil {
 		t.Fatal(err)
@@ -57,16 +65,15 @@ func served(t *testing.T, change func(*Config)) (s *service, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
-	go func() { ended <- s.run(running) }()
-	t.Cleanup(func() {
-		stop()
+	go func() { ended <- s.run(ctx) }()
+	return s, key, func() {
+		cancel()
 		if err := errors.Join(<-ended, s.close()); err != nil {
 			t.Error(err)
 		}
-	})
-	return s, key
+	}
 }
 
 func get(t *testing.T, url string) (status int, body string) {

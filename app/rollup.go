@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"ashlar/account"
 	api "ashlar/api/rollup"
@@ -28,8 +30,17 @@ type rollupNetwork struct {
 	chain    *query.Chain
 	first    uint64 // the block with which it begins where it holds none
 
-	source *node.Node // that it follows; nil for none
+	name    string
+	source  *node.Node            // that it follows; nil for none
+	stopped atomic.Pointer[error] // why it is not followed for now; nil while it is
 }
+
+// How long the network waits, at first and at last, where its node is of no use
+// until somebody does something about it.
+const (
+	firstRest   = time.Minute
+	longestRest = 15 * time.Minute
+)
 
 // chainID is the ID of the chain of a rollup network, where nobody says what it
 // is: that of the public network of the same name, else the name in upper case.
@@ -121,18 +132,35 @@ func (n *rollupNetwork) contracts(method string, _ []byte) (about []account.Cont
 // describe implements [family].
 func (n *rollupNetwork) describe(ctx context.Context) (NetworkStatus, error) {
 	status := NetworkStatus{Family: familyRollup, Chain: n.archive.ChainID()}
-	view := n.chain.View()
-	if view == nil {
-		return status, nil
+	if view := n.chain.View(); view != nil {
+		span := view.Span()
+		header, err := view.Header(ctx, span.Last.Number)
+		if err != nil {
+			return status, err
+		}
+		status.First, status.Head, status.HeadHash, status.HeadTime = span.First, header.Number, header.Hash.String(), header.Timestamp
+		status.Settled = n.archive.Span().Last.Number
 	}
-	span := view.Span()
-	header, err := view.Header(ctx, span.Last.Number)
-	if err != nil {
-		return status, err
+	if n.source != nil {
+		status.Source = n.sourceStatus(status.Head)
 	}
-	status.First, status.Head, status.HeadHash, status.HeadTime = span.First, header.Number, header.Hash.String(), header.Timestamp
-	status.Settled = n.archive.Span().Last.Number
 	return status, nil
+}
+
+// sourceStatus is how a network whose newest block has that number stands to its node.
+func (n *rollupNetwork) sourceStatus(head uint64) *SourceStatus {
+	now := n.source.Status()
+	status := &SourceStatus{Problem: now.Problem, Behind: now.Head - min(now.Head, head)}
+	upstream := UpstreamStatus{Name: now.Name, Head: now.Head, Failures: now.Failures, Invalid: now.Invalid}
+	if stopped := n.stopped.Load(); stopped != nil {
+		status.Problem = (*stopped).Error()
+		if errors.Is(*stopped, ingest.ErrTooDeep) {
+			upstream.TooDeep = 1
+		}
+	}
+	upstream.Used, upstream.Why = status.Problem == "", status.Problem
+	status.Upstreams = []UpstreamStatus{upstream}
+	return status
 }
 
 // follow implements [family].
@@ -140,22 +168,34 @@ func (n *rollupNetwork) follow(name string, sources Sources) (err error) {
 	if err := sources.check(familyRollup); err != nil { // the configuration need not have said of which family it is
 		return fmt.Errorf("network %s: source: %w", name, err)
 	}
+	n.name = name
 	id := rollup.FeltOfText(n.archive.ChainID())
 	hashes := blockhash.New(id)
 	n.source, err = node.New(node.Options{
-		URL: sources[0], ChainID: id, Logger: slog.Default(),
+		URL: sources[0], ChainID: id, Logger: slog.With("network", name),
 		Check: func(block *rollup.Block) error { _, err := hashes.Check(block); return err },
 	})
 	return err
 }
 
-// run implements [family]. Where its source is of no use, what is held is served all the same.
+// run implements [family]. Where its node is of no use, what is held is served all
+// the same, and the node is tried again after a rest.
 func (n *rollupNetwork) run(ctx context.Context) error {
 	if n.source == nil {
 		return nil
 	}
-	if err := n.source.Follow(ctx, n.first, n.follower); ctx.Err() == nil {
-		slog.Error("the node is followed no more", "network", n.archive.ChainID(), "because", err)
+	for rest := firstRest; ; rest = min(2*rest, longestRest) {
+		n.stopped.Store(nil)
+		err := n.source.Follow(ctx, n.first, n.follower)
+		if ctx.Err() != nil {
+			return nil
+		}
+		n.stopped.Store(&err)
+		slog.Error("the node is not followed for now; reads go on", "network", n.name, "again_in", rest, "because", err)
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+			return nil
+		}
 	}
-	return nil
 }

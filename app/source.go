@@ -53,17 +53,6 @@ func (s Sources) check(family string) error {
 	return nil
 }
 
-// sources are those of every network that has some.
-func (c Config) sources() map[string]Sources {
-	all := make(map[string]Sources)
-	for name, network := range c.Networks {
-		if len(network.Source) > 0 {
-			all[name] = network.Source
-		}
-	}
-	return all
-}
-
 // following keeps a network at the head of its sources.
 type following struct {
 	name     string

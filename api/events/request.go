@@ -78,9 +78,9 @@ func filterOf(params []byte) (filter []byte, ok bool) {
 func (n Network) member(q *request, name string, value []byte) (err error) {
 	switch name {
 	case "from_block":
-		q.from, err = n.ParseBlock(value)
+		q.from, err = ParseBlock(value, n.ParseWord)
 	case "to_block":
-		q.to, err = n.ParseBlock(value)
+		q.to, err = ParseBlock(value, n.ParseWord)
 	case "address":
 		q.filter.Address, err = parseAddress(value, n.ParseAddress)
 	case "keys":
@@ -104,8 +104,8 @@ func invalid(name string, err error) error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %s: %s", name, err)
 }
 
-// ParseBlock reads a block parameter.
-func (n Network) ParseBlock(raw []byte) (id BlockID, err error) {
+// ParseBlock reads a block parameter, and the hash in it with parseHash.
+func ParseBlock(raw []byte, parseHash func(text []byte) (Word, error)) (id BlockID, err error) {
 	if tag, ok := jsonrpc.String(raw); ok {
 		switch string(tag) {
 		case "latest":
@@ -131,7 +131,7 @@ func (n Network) ParseBlock(raw []byte) (id BlockID, err error) {
 			id.Number, err = parseInteger(value)
 		} else {
 			id.Kind = ByHash
-			id.Hash, err = parseString(value, n.ParseWord)
+			id.Hash, err = parseString(value, parseHash)
 		}
 		if err != nil {
 			return id, fmt.Errorf("%s: %w", name, err)

@@ -1,9 +1,11 @@
 // Package rollup answers the rollup_ and starknet_ methods about one rollup
 // network.
 //
-// Answers are those of version 0.8.1 of the Starknet specification, about what
-// the network holds: blocks, receipts and events. Every method takes one view of
-// the network and asks it alone.
+// Answers are those of version 0.9.0 of the Starknet specification, about what
+// the network holds: blocks, receipts and events. Clients of the versions beside it
+// find what they look for too: the tag and the parent of the pending block as up to
+// 0.8, and the indexes of events as since 0.10. Every method takes one view of the
+// network and asks it alone.
 package rollup
 
 import (
@@ -17,31 +19,25 @@ import (
 	query "ashlar/query/rollup"
 )
 
-// specVersion is the version of the Starknet specification that answers follow.
-const specVersion = "0.8.1"
+// specVersion is the version of the Starknet specification that answers follow. It
+// is the one that today's clients agree on: starknet.js refuses all before it, Torii
+// all but it.
+const specVersion = "0.9.0"
 
 // codeUnknownTransaction is the specification's code where no transaction has a hash.
 const codeUnknownTransaction = 29
 
 // API answers questions about one network. It may be used from many goroutines at once.
-type API struct {
-	chain  *query.Chain
-	events events.Network
-}
+type API struct{ chain *query.Chain }
 
 // New makes the API of a chain.
-func New(chain *query.Chain) *API {
-	a := &API{chain: chain}
-	a.events = events.Network{View: a.eventView, ParseAddress: parseWord, ParseWord: parseWord}
-	return a
-}
+func New(chain *query.Chain) *API { return &API{chain} }
 
 // Methods are all methods of the API by name.
 func (a *API) Methods() jsonrpc.Methods {
-	getEvents := a.events.Method()
 	methods := jsonrpc.Methods{
-		"rollup_getEvents":               getEvents,
-		"starknet_getEvents":             getEvents,
+		"rollup_getEvents":               a.events(false).Method(),
+		"starknet_getEvents":             a.events(true).Method(),
 		"starknet_specVersion":           constant(jsonrpc.AppendString(nil, specVersion)),
 		"starknet_chainId":               constant(appendFelt(nil, rollup.FeltOfText(a.chain.ID()))),
 		"starknet_blockNumber":           a.blockNumber,

@@ -45,7 +45,7 @@ func (a *API) getBlockWithTxHashes(ctx context.Context, params, out []byte) ([]b
 	if err != nil {
 		return out, err
 	}
-	id, err := a.events.ParseBlock(raw)
+	id, err := events.ParseBlock(raw, parseWord)
 	if err != nil {
 		return out, invalid("block_id", err)
 	}
@@ -53,7 +53,7 @@ func (a *API) getBlockWithTxHashes(ctx context.Context, params, out []byte) ([]b
 	if err != nil {
 		return out, err
 	}
-	number, err := id.Resolve(ctx, &eventView{view})
+	number, err := id.Resolve(ctx, &eventView{view: view})
 	if err != nil {
 		return out, err
 	}
@@ -95,10 +95,13 @@ func appendBlock(ctx context.Context, view *query.View, header *archive.Header, 
 	return append(out, ']', '}'), nil
 }
 
-// appendPendingBlock appends the block above the head, in which nothing is yet.
+// appendPendingBlock appends the block above the head, in which nothing is yet: with
+// its parent as up to 0.8, and with its number as since 0.9.
 func appendPendingBlock(out []byte, head *archive.Header) []byte {
 	out = append(out, `{"parent_hash":`...)
 	out = appendFelt(out, head.Hash)
+	out = append(out, `,"block_number":`...)
+	out = strconv.AppendUint(out, head.Number+1, 10)
 	out = append(out, ',')
 	out = appendCommon(out, head)
 	return append(out, `,"transactions":[]}`...)

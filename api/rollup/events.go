@@ -12,15 +12,22 @@ import (
 	query "ashlar/query/rollup"
 )
 
-func (a *API) eventView() (events.View, error) {
-	if view := a.chain.View(); view != nil {
-		return &eventView{view}, nil
-	}
-	return nil, nil
+// events is the network as what is asked for events. If indexed they are told with
+// their indexes, which starknet_getEvents has since 0.10 and some clients insist on.
+func (a *API) events(indexed bool) events.Network {
+	return events.Network{ParseAddress: parseWord, ParseWord: parseWord, View: func() (events.View, error) {
+		if view := a.chain.View(); view != nil {
+			return &eventView{view, indexed}, nil
+		}
+		return nil, nil
+	}}
 }
 
 // eventView is a view that is asked for events. It implements [events.View].
-type eventView struct{ view *query.View }
+type eventView struct {
+	view    *query.View
+	indexed bool
+}
 
 func (v *eventView) Span() (first, last uint64) {
 	span := v.view.Span()
@@ -59,14 +66,14 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 		if len(out) > begin {
 			out = append(out, ',')
 		}
-		out, err = appendRecord(out, event)
+		out, err = appendRecord(out, event, v.indexed)
 		return err
 	})
 	return out, next, err
 }
 
-// appendRecord appends an event with its place.
-func appendRecord(out []byte, event *query.Event) (_ []byte, err error) {
+// appendRecord appends an event with its place, and with its indexes if indexed.
+func appendRecord(out []byte, event *query.Event, indexed bool) (_ []byte, err error) {
 	out = append(out, `{"block_hash":`...)
 	out = appendFelt(out, event.Block.Hash)
 	out = append(out, `,"block_number":`...)
@@ -77,6 +84,12 @@ func appendRecord(out []byte, event *query.Event) (_ []byte, err error) {
 	}
 	out = append(out, `,"transaction_hash":`...)
 	out = appendFelt(out, event.TransactionHash)
+	if indexed {
+		out = append(out, `,"transaction_index":`...)
+		out = strconv.AppendUint(out, event.Transaction, 10)
+		out = append(out, `,"event_index":`...)
+		out = strconv.AppendUint(out, event.Index, 10)
+	}
 	return append(out, '}'), nil
 }
 

@@ -144,7 +144,7 @@ func TestOtherMethods(t *testing.T) {
 	n := newNetwork(t, blocks...)
 	last := blocks[len(blocks)-1]
 	for method, want := range map[string]string{
-		"starknet_specVersion":        `"0.8.1"`,
+		"starknet_specVersion":        `"0.9.0"`,
 		"starknet_chainId":            `"0x534e5f4d41494e"`,
 		"starknet_blockNumber":        `66`,
 		"starknet_blockHashAndNumber": fmt.Sprintf(`{"block_hash":%q,"block_number":66}`, last.Hash),

@@ -122,22 +122,23 @@ func checkBlock(t *testing.T, r *Reader, events *EventReader, want *rollup.Block
 		if !reflect.DeepEqual(got.Transaction, stored) {
 			t.Fatalf("block %d, transaction %d: %+v, want %+v", want.Number, i, got.Transaction, stored)
 		}
-		for _, event := range transaction.Receipt.Events {
-			checkEvent(t, events, want.Number, position, uint64(i), transaction.Hash, event)
+		for at, event := range transaction.Receipt.Events {
+			checkEvent(t, events, want.Number, position, Event{Transaction: uint64(i), TransactionHash: transaction.Hash, Index: uint64(at)}, event)
 			position++
 		}
 	}
 }
 
-func checkEvent(t *testing.T, events *EventReader, block, position, index uint64, hash rollup.Felt, want rollup.Event) {
+// checkEvent compares the event at a position with what it tells, and with the place where that is.
+func checkEvent(t *testing.T, events *EventReader, block, position uint64, place Event, want rollup.Event) {
 	t.Helper()
 	got, err := events.Event(block, position)
 	if err != nil {
 		t.Fatalf("block %d, event %d: %v", block, position, err)
 	}
 	keys, data := collect(t, got.Keys), collect(t, got.Data)
-	if got.Transaction != index || got.TransactionHash != hash || got.From != want.From || !slices.Equal(keys, want.Keys) || !slices.Equal(data, want.Data) {
-		t.Fatalf("block %d, event %d: %+v with keys %v and data %v, want %+v of transaction %d", block, position, got, keys, data, want, index)
+	if got.Transaction != place.Transaction || got.TransactionHash != place.TransactionHash || got.Index != place.Index || got.From != want.From || !slices.Equal(keys, want.Keys) || !slices.Equal(data, want.Data) {
+		t.Fatalf("block %d, event %d: %+v with keys %v and data %v, want %+v at %+v", block, position, got, keys, data, want, place)
 	}
 }
 

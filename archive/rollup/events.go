@@ -15,6 +15,7 @@ import (
 type Event struct {
 	Transaction     uint64 // its position in the block
 	TransactionHash rollup.Felt
+	Index           uint64 // the event's position among those of its transaction
 	From            rollup.Felt
 	Keys            Felts
 	Data            Felts
@@ -27,7 +28,7 @@ type Event struct {
 //
 // where a transaction, of those that emitted the events, is
 //
-//	uvarint position in the block | hash (32 bytes)
+//	uvarint position in the block | hash (32 bytes) | uvarint events in rows before
 //
 // and an event, for each of which the length comes first
 //
@@ -38,7 +39,7 @@ func eventRows(block *rollup.Block, put func(group uint64, row []byte)) {
 	for i := range block.Transactions {
 		t := &block.Transactions[i]
 		for at := range t.Receipt.Events {
-			group.add(uint64(i), t.Hash, &t.Receipt.Events[at])
+			group.add(uint64(i), t.Hash, uint64(at), &t.Receipt.Events[at])
 		}
 	}
 	if group.size > 0 {
@@ -58,12 +59,14 @@ type eventGroup struct {
 	event        []byte
 }
 
-func (g *eventGroup) add(index uint64, hash rollup.Felt, event *rollup.Event) {
+// add adds the event at a position among those of the transaction with that index.
+func (g *eventGroup) add(index uint64, hash rollup.Felt, position uint64, event *rollup.Event) {
 	if g.size == groupEvents {
 		g.flush()
 	}
 	if g.transactions == 0 || g.last != index {
 		g.head = append(binary.AppendUvarint(g.head, index), hash[:]...)
+		g.head = binary.AppendUvarint(g.head, position)
 		g.last = index
 		g.transactions++
 	}
@@ -84,23 +87,29 @@ func (g *eventGroup) flush() {
 // in the group. The event refers to row.
 func decodeEvent(row []byte, position int) (event Event, err error) {
 	head := rows.Decode(row)
-	count := head.Count(1 + rollup.FeltBytes)
+	count := head.Count(2 + rollup.FeltBytes)
 	in := head
 	for range count {
 		in.Uvarint()
 		in.Take(rollup.FeltBytes)
+		in.Uvarint()
 	}
+	var before [groupEvents]byte // how many events of each transaction come before
 	for range position {
-		in.UvarintBytes()
+		if other := in.UvarintBytes(); len(other) > 0 && other[0] < groupEvents {
+			before[other[0]]++
+		}
 	}
 	encoded := in.UvarintBytes()
-	if in.Failed() || len(encoded) == 0 || int(encoded[0]) >= count {
+	if in.Failed() || len(encoded) == 0 || int(encoded[0]) >= min(count, groupEvents) {
 		return event, fmt.Errorf("%w: %s row has no event %d", rows.ErrCorrupt, events.Name, position)
 	}
 	for range int(encoded[0]) + 1 {
 		event.Transaction = head.Uvarint()
 		copy(event.TransactionHash[:], head.Take(rollup.FeltBytes))
+		event.Index = head.Uvarint()
 	}
+	event.Index += uint64(before[encoded[0]])
 	in = rows.Decode(encoded[1:])
 	if !takeFelt(&in, &event.From) {
 		return event, fmt.Errorf("%w: %s row: event %d has an address of more than %d bytes", rows.ErrCorrupt, events.Name, position, rollup.FeltBytes)

@@ -94,12 +94,18 @@ func (f *Follower) Hash(ctx context.Context, number uint64) (common.Hash, error)
 
 // Append takes the child of the highest block, or the first of all. It becomes the
 // highest. On return it is durable, and settled is what lies deep enough below it.
+// Once it has begun it is ended, though ctx may be done meanwhile.
 func (f *Follower) Append(ctx context.Context, block *rollup.Block) error {
 	if err := archive.Fits(block); err != nil {
 		return err
 	}
 	f.writing.Lock()
 	defer f.writing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// The tip must know what the archive was given, and what its head is.
+	ctx = context.WithoutCancel(ctx)
 	above := f.tip.Load()
 	if above == nil {
 		return f.begin(ctx, block)

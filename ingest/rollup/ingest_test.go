@@ -183,3 +183,63 @@ func TestFollower(t *testing.T) {
 	}
 	check(again, &fork)
 }
+
+// stopper is a store that has somebody stopped after one of its writes.
+type stopper struct {
+	kv.Store
+	stop context.CancelFunc
+	left int // writes until then
+}
+
+func (s *stopper) Write(ctx context.Context, b kv.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := s.Store.Write(ctx, b)
+	if s.left--; s.left == 0 {
+		s.stop()
+	}
+	return err
+}
+
+// TestStoppedWhileAppending: a follower that is stopped between any two of its
+// writes goes on where it is, without being opened anew, as a new one does too.
+func TestStoppedWhileAppending(t *testing.T) {
+	blocks := makeBlocks(7, 20)
+	for _, length := range []int{1, 3, 12} { // of which the last begins, extends, or settles
+		for after := 1; after <= 4; after++ {
+			under, _ := open(t)
+			store := &stopper{Store: under}
+			a, err := archive.Open(t.Context(), store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := OpenFollower(t.Context(), store, a, 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, block := range blocks[:length] {
+				ctx, stop := context.WithCancel(t.Context())
+				if i == length-1 {
+					store.stop, store.left = stop, after
+				}
+				if err := f.Append(ctx, block); err != nil {
+					t.Fatalf("block %d, stopped after write %d: %v", block.Number, after, err)
+				}
+				stop()
+			}
+			again, err := OpenFollower(t.Context(), store, a, 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, goesOn := range []*Follower{f, again} {
+				if _, head, ok, err := goesOn.Held(t.Context()); err != nil || !ok || head != blocks[length-1].Ref() {
+					t.Errorf("%d blocks, stopped after write %d: holds up to %s, %v, %v", length, after, head, ok, err)
+				}
+			}
+			if err := f.Append(t.Context(), blocks[length]); err != nil {
+				t.Errorf("%d blocks, stopped after write %d: the next block: %v", length, after, err)
+			}
+		}
+	}
+}

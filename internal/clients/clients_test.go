@@ -68,9 +68,8 @@ func serve(t *testing.T) service {
 	return s
 }
 
-// run runs a library's script and decodes what it prints. Scripts find their
-// libraries beside them, so they are copied there.
-func run(t *testing.T, dir string, l library, s service, more ...string) (answers map[string]any) {
+// read runs the script of a library for EVM networks.
+func read(t *testing.T, dir string, l library, s service, more ...string) (answers map[string]any) {
 	t.Helper()
 	shown, err := demo.New(demo.Default())
 	if err != nil {
@@ -80,6 +79,16 @@ func run(t *testing.T, dir string, l library, s service, more ...string) (answer
 	if err != nil {
 		t.Fatal(err)
 	}
+	socket := strings.Replace(strings.Replace(s.url, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
+	args := []string{s.url, socket, fmt.Sprint(examples.Token), fmt.Sprint(examples.Holder), fmt.Sprint(block)}
+	run(t, dir, l, &answers, append(args, more...)...)
+	return answers
+}
+
+// run runs a library's script and decodes what it prints. Scripts find their
+// libraries beside them, so they are copied there.
+func run(t *testing.T, dir string, l library, answers any, args ...string) {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join("scripts", l.script))
 	if err != nil {
 		t.Fatal(err)
@@ -92,19 +101,16 @@ func run(t *testing.T, dir string, l library, s service, more ...string) (answer
 	if strings.ContainsRune(program, filepath.Separator) {
 		program = filepath.Join(dir, program)
 	}
-	socket := strings.Replace(strings.Replace(s.url, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
-	args := []string{script, s.url, socket, fmt.Sprint(examples.Token), fmt.Sprint(examples.Holder), fmt.Sprint(block)}
-	command := exec.CommandContext(t.Context(), program, append(args, more...)...)
+	command := exec.CommandContext(t.Context(), program, append([]string{script}, args...)...)
 	var failure bytes.Buffer
 	command.Stderr = &failure
 	out, err := command.Output()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s%s", l.name, err, out, &failure)
+		t.Fatalf("%s: %v\n%.1000s%s", l.name, err, out, &failure)
 	}
-	if err := json.Unmarshal(out, &answers); err != nil {
-		t.Fatalf("%s: %v\n%s", l.name, err, out)
+	if err := json.Unmarshal(out, answers); err != nil {
+		t.Fatalf("%s: %v\n%.1000s", l.name, err, out)
 	}
-	return answers
 }
 
 // Every library reads the same over HTTP, in batches and over WebSocket, and it is
@@ -121,7 +127,7 @@ func TestLibrariesRead(t *testing.T) {
 	}
 	for _, l := range libraries() {
 		t.Run(l.name, func(t *testing.T) {
-			answers := run(t, dir, l, s)
+			answers := read(t, dir, l, s)
 			over, ok := answers["http"].(map[string]any)
 			if !ok || over["hash"] != want.Hash || len(over["transactions"].([]any)) != len(want.Transactions) || over["logs"].(float64) < 1 ||
 				over["held"] == "0" || over["follows"] != true || over["reverted"] == "no" {
@@ -149,7 +155,7 @@ func TestLibraryHeedsRetryAfter(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	viem := libraries()[1]
-	if answers := run(t, dir, viem, s, "10"); answers["answered"] != 10.0 {
+	if answers := read(t, dir, viem, s, "10"); answers["answered"] != 10.0 {
 		t.Errorf("%v calls were answered, expected 10", answers["answered"])
 	}
 }

@@ -6,12 +6,18 @@ set -euo pipefail
 from=$(cd "$(dirname "$0")/scripts" && pwd)
 mkdir -p "$1"
 cd "$1"
-if cmp -s "$from/package.json" package.json && cmp -s "$from/requirements.txt" requirements.txt && [ -e installed ]; then
+lists=(package.json requirements.txt starknet-requirements.txt)
+if [ -e installed ] && cmp -s installed <(cd "$from" && cat "${lists[@]}"); then
 	exit 0
 fi
 rm -f installed
-cp "$from/package.json" "$from/requirements.txt" .
+for list in "${lists[@]}"; do
+	cp "$from/$list" .
+done
 npm install --no-audit --no-fund --silent
-python3 -m venv venv
-venv/bin/pip install --quiet -r requirements.txt
-touch installed
+# Two folders: web3.py and starknet.py exclude each other's dependencies.
+for python in venv:requirements.txt starknet-venv:starknet-requirements.txt; do
+	python3 -m venv "${python%%:*}"
+	"${python%%:*}/bin/pip" install --quiet -r "${python##*:}"
+done
+cat "${lists[@]}" >installed

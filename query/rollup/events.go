@@ -22,7 +22,6 @@ type Filter struct {
 type Event struct {
 	archive.Event
 	Block *archive.Header
-	Index uint64 // its position in the block
 }
 
 // EventPage calls visit with the events of a page, and returns where the next one
@@ -48,7 +47,6 @@ func (v *View) EventPage(ctx context.Context, filter *Filter, r paging.Range, vi
 					return false, err
 				}
 			}
-			event.Index = at.Position
 			return true, visit(&event)
 		})
 	}

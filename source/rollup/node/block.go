@@ -44,6 +44,9 @@ func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
 		})
 		return notFound(err, codeNoBlocks)
 	})
+	if err == nil {
+		n.record.head(head.Number)
+	}
 	return head, err
 }
 
@@ -55,7 +58,9 @@ func (n *Node) Block(ctx context.Context, number uint64) (block *rollup.Block, e
 			return err
 		})
 		if err == nil && n.options.Check != nil {
-			err = n.options.Check(block)
+			if err = n.options.Check(block); err != nil {
+				err = fmt.Errorf("%w: %w", errCheck, err)
+			}
 		}
 		return about(number, err)
 	})

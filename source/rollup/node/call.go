@@ -59,7 +59,7 @@ func final(err error) bool {
 		}
 		return status.Status < http.StatusInternalServerError
 	}
-	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChain)
+	return false
 }
 
 // call asks the node once. result reads what it answers.

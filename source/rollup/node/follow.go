@@ -53,6 +53,7 @@ func (n *Node) Follow(ctx context.Context, first uint64, to Chain) error {
 		switch {
 		case errors.Is(err, errContradiction) || errors.Is(err, ErrNotFound):
 			// Either may be so for a moment while the node's chain changes.
+			n.record.failed(err, errors.Is(err, errContradiction))
 			n.options.Logger.Warn("following a node: once more from its head", "failures", pause.failures+1, "error", err)
 			err = pause.wait(ctx, 0)
 		case err != nil:
@@ -123,7 +124,7 @@ func (n *Node) advance(ctx context.Context, from, until uint64, to Chain, head *
 	if until-from >= uint64(n.options.Parallel) {
 		n.options.Logger.Info("catching up with a node", "from", from, "to", until)
 	}
-	group, inner := errgroup.WithContext(ctx) // of which Append knows nothing: what it began is finished
+	group, inner := errgroup.WithContext(ctx) // of which Append knows nothing: an answer that fails does not end it
 	// What waits in the queue, and the one that is waited for, are as many as may
 	// be asked for at a time.
 	queue := make(chan chan *rollup.Block, n.options.Parallel-1)

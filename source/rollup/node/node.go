@@ -46,10 +46,14 @@ type Options struct {
 // at a time.
 type Node struct {
 	options Options
+	record  record
 }
 
 // ErrNotFound says that the node has no such block.
 var ErrNotFound = errors.New("the node has no such block")
+
+// errCheck says that a block fails the check of [Options].
+var errCheck = errors.New("the block is not right")
 
 // ErrOtherChain says that the node's chain is not the one that is followed.
 var ErrOtherChain = errors.New("the node is of another chain")
@@ -90,5 +94,5 @@ func New(options Options) (*Node, error) {
 		options.Logger = slog.Default()
 	}
 	options.Logger = options.Logger.With("node", parsed.Host)
-	return &Node{options}, nil
+	return &Node{options: options, record: record{status: Status{Name: parsed.Host}}}, nil
 }

@@ -13,10 +13,15 @@ func (n *Node) retry(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
 		switch {
-		case err == nil || final(err):
+		case err == nil || errors.Is(err, ErrNotFound):
+			n.record.answered()
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
+		}
+		n.record.failed(err, errors.Is(err, errCheck))
+		if final(err) {
+			return err
 		}
 		var status *StatusError
 		if !errors.As(err, &status) {
