@@ -23,38 +23,49 @@ import (
 //go:embed requests.lua
 var requestsLua []byte
 
-// load is what one round of wrk measured.
+// load is what one round measured.
 type load struct {
 	Requests   int     `json:"requests"`
 	Seconds    float64 `json:"seconds"`
 	Errors     int     `json:"errors"` // of the connection, or an HTTP status of 400 and more
 	P50Micros  float64 `json:"p50Microseconds"`
 	P99Micros  float64 `json:"p99Microseconds"`
-	AnswerSize float64 `json:"meanAnswerBytes"` // with its HTTP header
+	AnswerSize float64 `json:"meanAnswerBytes"`           // with its HTTP header
+	CPUMicros  float64 `json:"cpuMicroseconds,omitempty"` // of the server, for each call; 0 where it is not known
+	Calls      int     `json:"callsInEachRequest"`
 }
 
-func (l load) rate() float64 { return float64(l.Requests) / l.Seconds }
+// rate is how many calls were answered a second.
+func (l load) rate() float64 { return float64(l.Requests) * float64(l.Calls) / l.Seconds }
 
 // measured is one kind of request: per peer all rounds, the constant answer
 // last, and how many of the first answers differ from the first peer's.
 type measured struct {
+	Section string            `json:"section"`
 	Kind    string            `json:"kind"`
 	Rounds  map[string][]load `json:"rounds"`
 	Differs map[string]int    `json:"answersUnlikeFirstPeer"`
 }
 
-// rate is the median of the rounds.
-func (m measured) rate(peer string) float64 {
-	var rates []float64
-	for _, l := range m.Rounds[peer] {
-		rates = append(rates, l.rate())
-	}
-	slices.Sort(rates)
-	if len(rates) == 0 {
+// median is that of a figure of a peer's rounds; 0 where there are none.
+func (m measured) median(peer string, figure func(load) float64) float64 {
+	all := m.sorted(peer, figure)
+	if len(all) == 0 {
 		return 0
 	}
-	return rates[len(rates)/2]
+	return all[len(all)/2]
 }
+
+func (m measured) sorted(peer string, figure func(load) float64) (all []float64) {
+	for _, l := range m.Rounds[peer] {
+		all = append(all, figure(l))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// rate is the median of the rounds.
+func (m measured) rate(peer string) float64 { return m.median(peer, load.rate) }
 
 const (
 	constantName = "constant answer"
@@ -77,24 +88,43 @@ func measure(ctx context.Context, o options, peers []*peer, files []requestFile)
 	driven := append(slices.Clone(peers), &peer{Name: constantName, client: constant})
 	var all []measured
 	for _, file := range files {
-		m := measured{Kind: file.kind, Rounds: map[string][]load{}}
+		m := measured{Section: file.section, Kind: file.kind, Rounds: map[string][]load{}}
 		if m.Differs, err = compare(ctx, peers, file.path); err != nil {
 			return nil, err
 		}
 		for range o.rounds {
 			for _, p := range driven {
-				l, err := wrk(ctx, o, script, p.client.URL, file.path)
+				url := file.transport.url(p)
+				if url == "" {
+					continue
+				}
+				l, err := p.driven(func() (load, error) {
+					if file.transport == byWrk {
+						return wrk(ctx, o, script, url, file.path)
+					}
+					return generate(ctx, o, url, file.path)
+				})
 				if err != nil {
 					return nil, fmt.Errorf("%s, %s: %w", p.Name, file.kind, err)
 				}
+				l.Calls = file.calls
+				l.CPUMicros /= float64(l.Requests) * float64(l.Calls)
 				m.Rounds[p.Name] = append(m.Rounds[p.Name], l)
 			}
 			slices.Reverse(driven)
 		}
-		log.Printf("%s: Ashlar %.0f/s, constant answer %.0f/s", file.kind, m.rate(peers[0].Name), m.rate(constantName))
+		log.Printf("%s, %s: Ashlar %.0f/s, constant answer %.0f/s", file.section, file.kind, m.rate(peers[0].Name), m.rate(constantName))
 		all = append(all, m)
 	}
 	return all, nil
+}
+
+func generate(ctx context.Context, o options, url, file string) (load, error) {
+	g, err := newGenerator(url, file)
+	if err != nil {
+		return load{}, err
+	}
+	return g.run(ctx, o.connections, time.Duration(o.seconds)*time.Second)
 }
 
 // wrk drives one server for one round.
@@ -152,11 +182,7 @@ func compare(ctx context.Context, peers []*peer, file string) (map[string]int, e
 			if err != nil {
 				return nil, fmt.Errorf("%s answered %.200q to %.300s", p.Name, answer, line)
 			}
-			if object, ok := v.(map[string]any); ok {
-				if result, ok := object["result"].(map[string]any); ok {
-					delete(result, "totalDifficulty")
-				}
-			}
+			withoutTotalDifficulty(v)
 			if i == 0 {
 				first = v
 			} else if len(jsondiff.Values(first, v)) > 0 {
@@ -165,4 +191,19 @@ func compare(ctx context.Context, peers []*peer, file string) (map[string]int, e
 		}
 	}
 	return differs, nil
+}
+
+// withoutTotalDifficulty takes out of an answer, or of those to a batch, what geth
+// no longer tells.
+func withoutTotalDifficulty(answer any) {
+	switch answer := answer.(type) {
+	case []any:
+		for _, one := range answer {
+			withoutTotalDifficulty(one)
+		}
+	case map[string]any:
+		if result, ok := answer["result"].(map[string]any); ok {
+			delete(result, "totalDifficulty")
+		}
+	}
 }

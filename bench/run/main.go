@@ -4,8 +4,13 @@
 //	go run ./bench/run -blocks 6000
 //	go run ./bench/run -chain DIR -peer reth=http://127.0.0.1:8645
 //
-// It needs wrk, and geth on PATH or in ASHLAR_GETH. It prints a table in
-// Markdown, and writes everything measured to results.json in its work folder.
+// It needs wrk, and geth on PATH or in ASHLAR_GETH. It prints tables in
+// Markdown, and writes everything measured to results.json in its work folder; -svg
+// names a file for a picture of it.
+//
+// Four sections: single requests of every kind; the kinds that are about a block, for
+// old and new blocks; batches of 100 calls; WebSocket beside HTTP. wrk drives the
+// servers but in the last, where a generator of its own drives both.
 //
 // The chain comes from bench/chaingen, the requests from what occurs in the
 // chain, spread over all keys and blocks, both from seeds. Servers are driven in
@@ -37,11 +42,13 @@ type options struct {
 	chain, work string
 	geth        string
 	peers       peerFlag
+	sections    string
 	kinds       string
 	requests    int
 	rounds      int
 	seconds     int
 	connections int
+	svg         string
 }
 
 // peerFlag is name=url, as often as wanted: servers that hold the chain already.
@@ -68,11 +75,13 @@ func main() {
 	flag.StringVar(&o.work, "work", "", "folder for chain, data and requests, kept afterwards; a temporary one unless set")
 	flag.StringVar(&o.geth, "geth", "hash", "geth's state schemes to measure: hash, path, hash,path or none")
 	flag.Var(&o.peers, "peer", "name=url of another server that holds the chain already; may be given again")
+	flag.StringVar(&o.sections, "sections", "single,ages,batches,sockets", "which parts to measure")
 	flag.StringVar(&o.kinds, "kinds", ".", "regular expression of the kinds of request to measure")
 	flag.IntVar(&o.requests, "requests", 2000, "different requests of a kind")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds a kind")
 	flag.IntVar(&o.seconds, "seconds", 4, "seconds of load in a round")
 	flag.IntVar(&o.connections, "connections", 16, "connections of the load generator")
+	flag.StringVar(&o.svg, "svg", "", "file for a picture of the rates beside those of the first peer")
 	flag.Parse()
 	if flag.NArg() > 0 || o.blocks < 100 || o.rounds < 1 || o.seconds < 1 || o.connections < 1 || o.requests < 1 {
 		fmt.Fprintln(os.Stderr, "run: expected flags only, at least 100 blocks, and 1 or more of everything else")
@@ -92,6 +101,11 @@ func run(ctx context.Context, o options) (err error) {
 	chosen, err := regexp.Compile(o.kinds)
 	if err != nil {
 		return err
+	}
+	for _, name := range strings.Split(o.sections, ",") {
+		if _, ok := sections()[name]; !ok {
+			return fmt.Errorf("no section %q: expected some of single, ages, batches and sockets", name)
+		}
 	}
 	if _, err := exec.LookPath("wrk"); err != nil {
 		return fmt.Errorf("the load generator is missing: %w", err)
@@ -130,9 +144,17 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	results := results{Blocks: chain.Head(), Transactions: len(chain.Txs), Started: time.Now().UTC(), Peers: peers}
-	files, err := writeRequests(chain, o, chosen)
+	full, err := fullRanges(ctx, peers[0].client, chain.Emitters[0], chain.Head())
 	if err != nil {
 		return err
+	}
+	var files []requestFile
+	for _, name := range strings.Split(o.sections, ",") {
+		some, err := writeRequests(chain, o, sections()[name], chosen, full)
+		if err != nil {
+			return err
+		}
+		files = append(files, some...)
 	}
 	if results.Kinds, err = measure(ctx, o, peers, files); err != nil {
 		return err
@@ -140,7 +162,10 @@ func run(ctx context.Context, o options) (err error) {
 	for _, p := range peers {
 		p.measureMemory()
 	}
-	return results.write(os.Stdout, filepath.Join(o.work, "results.json"))
+	if err := results.write(os.Stdout, filepath.Join(o.work, "results.json")); err != nil || o.svg == "" {
+		return err
+	}
+	return results.draw(o.svg)
 }
 
 func generateChain(ctx context.Context, o options) (string, error) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io/fs"
@@ -25,7 +24,36 @@ type peer struct {
 	Memory        int64   `json:"memoryAfterLoadBytes,omitempty"`
 
 	client  *node.Client
+	socket  string // the URL for WebSocket; empty where it is not driven so
 	process *node.Process
+}
+
+// transport is how a server is driven.
+type transport int
+
+const (
+	byWrk    transport = iota // HTTP, by wrk
+	byHTTP                    // HTTP, by the generator, to compare with bySocket
+	bySocket                  // WebSocket, by the generator
+)
+
+// suffix is what a kind of request has in its name when it is driven so.
+func (t transport) suffix() string {
+	switch t {
+	case byHTTP:
+		return ", HTTP"
+	case bySocket:
+		return ", WebSocket"
+	}
+	return ""
+}
+
+// url is where a peer is driven so; empty where it is not.
+func (t transport) url(p *peer) string {
+	if t == bySocket {
+		return p.socket
+	}
+	return p.client.URL
 }
 
 // startPeers imports the chain into each server, one after the other, and then
@@ -63,8 +91,11 @@ func startAshlar(ctx context.Context, o options, genesis, file string) (*peer, e
 	if err := p.measureImport(process, err, a.Data); err != nil {
 		return nil, err
 	}
-	p.process, p.client, err = a.Serve(ctx)
-	return p, err
+	if p.process, p.client, err = a.Serve(ctx); err != nil {
+		return nil, err
+	}
+	p.socket = strings.Replace(strings.Replace(p.client.URL, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
+	return p, nil
 }
 
 func startGeth(ctx context.Context, o options, scheme node.Scheme, genesis, file string) (*peer, error) {
@@ -87,6 +118,7 @@ func startGeth(ctx context.Context, o options, scheme node.Scheme, genesis, file
 	if p.process, p.client, err = g.Serve(ctx, 0); err != nil {
 		return nil, err
 	}
+	p.socket = strings.Replace(p.client.URL, "http://", "ws://", 1)
 	// geth indexes logs and transactions only now, beside its other work.
 	log.Print(p.Name, ": waiting for its indexes")
 	if p.Disk, err = settledSize(ctx, g.Data); err != nil {
@@ -116,25 +148,6 @@ func (p *peer) stop() error {
 		return nil
 	}
 	return p.process.Stop()
-}
-
-// measureMemory reads the resident size of a server that was started here; it
-// stays 0 where the system does not tell.
-func (p *peer) measureMemory() {
-	if p.process == nil {
-		return
-	}
-	status, err := os.Open(fmt.Sprintf("/proc/%d/status", p.process.PID()))
-	if err != nil {
-		return
-	}
-	defer status.Close()
-	for lines := bufio.NewScanner(status); lines.Scan(); {
-		var kib int64
-		if n, _ := fmt.Sscanf(lines.Text(), "VmRSS: %d kB", &kib); n == 1 {
-			p.Memory = kib << 10
-		}
-	}
 }
 
 // size is the number of bytes in the files below a folder.

@@ -2,13 +2,18 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"sort"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -19,34 +24,72 @@ import (
 	"ashlar/internal/sample"
 )
 
-// kind is one kind of request.
-type kind struct {
-	name   string
-	method string
-	params func(*maker) []any
-}
-
 // maker makes parameters from what occurs in a chain.
 type maker struct {
 	r *rand.Rand
 	c *sample.Chain
+	// Blocks are taken from these numbers, both included.
+	first, last uint64
 }
 
 type object = map[string]any
 
 func any1[T any](m *maker, from []T) T { return from[m.r.IntN(len(from))] }
 
-func (m *maker) block() string { return hexutil.EncodeUint64(1 + m.r.Uint64N(m.c.Head())) }
+func (m *maker) number() uint64 { return m.first + m.r.Uint64N(m.last-m.first+1) }
 
-// blocks is a range of so many blocks, or the whole chain where it is shorter.
-func (m *maker) blocks(length uint64) (from, to string) {
-	length = min(length, m.c.Head())
-	first := 1 + m.r.Uint64N(m.c.Head()-length+1)
-	return hexutil.EncodeUint64(first), hexutil.EncodeUint64(first + length - 1)
+func (m *maker) block() string { return hexutil.EncodeUint64(m.number()) }
+
+// blocks is a range of so many blocks, or of all where they are fewer.
+func (m *maker) blocks(length uint64) blockRange {
+	all := m.last - m.first + 1
+	length = min(length, all)
+	first := m.first + m.r.Uint64N(all-length+1)
+	return blockRange{first, first + length - 1}
 }
 
-func (m *maker) topic() common.Hash {
+// chain is all of it but the genesis.
+func (m *maker) chain() blockRange { return blockRange{1, m.c.Head()} }
+
+func (m *maker) transfer() common.Hash {
 	return crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)"))
+}
+
+// blockRange is from a block to another, both included.
+type blockRange struct{ from, to uint64 }
+
+// of adds the range to a filter.
+func (r blockRange) of(filter object) object {
+	filter["fromBlock"], filter["toBlock"] = hexutil.Uint64(r.from), hexutil.Uint64(r.to)
+	return filter
+}
+
+// fullRanges are ranges of blocks, spread over the chain, in which an address has as
+// many logs as are answered at once, or nearly.
+func fullRanges(ctx context.Context, client *node.Client, address common.Address, head uint64) (all []blockRange, err error) {
+	const ranges, most = 10, 10_000
+	for i := range uint64(ranges) {
+		from := 1 + i*head/ranges
+		length := sort.Search(int(head-from+1), func(length int) bool {
+			if err != nil {
+				return true
+			}
+			var logs []json.RawMessage
+			failed := client.Call(ctx, &logs, "eth_getLogs", blockRange{from, from + uint64(length)}.of(object{"address": address}))
+			var refused *node.Error
+			if failed != nil && !errors.As(failed, &refused) {
+				err = failed
+			}
+			return failed != nil || len(logs) > most
+		})
+		if err != nil {
+			return nil, err
+		}
+		if length > 0 {
+			all = append(all, blockRange{from, from + uint64(length) - 1})
+		}
+	}
+	return all, nil
 }
 
 func (m *maker) balanceOf() object {
@@ -55,19 +98,22 @@ func (m *maker) balanceOf() object {
 		"data": hexutil.Bytes(append(crypto.Keccak256([]byte("balanceOf(address)"))[:4], common.LeftPadBytes(who[:], 32)...))}
 }
 
-// sum100 adds the balances of 100 accounts of one token in a call without a
+// sum100 adds 100 balances of the given number of tokens in a call without a
 // contract of its own, as clients' multicalls do.
-func (m *maker) sum100() object {
-	who := make([]common.Address, 100)
-	for i := range who {
-		who[i] = any1(m, m.c.Accounts)
+func (m *maker) sum100(tokens int) object {
+	asked := make([]balance, 100)
+	for i := range asked {
+		asked[i] = balance{m.c.Emitters[i%min(tokens, len(m.c.Emitters))], any1(m, m.c.Accounts)}
 	}
-	return object{"data": hexutil.Bytes(sumBalances(m.c.Emitters[0], who))}
+	return object{"data": hexutil.Bytes(sumBalances(asked))}
 }
 
-// sumBalances is creation code that asks a token for each balance and returns
-// their sum. The accounts stand in its push instructions.
-func sumBalances(token common.Address, who []common.Address) []byte {
+// balance is that of an account in a token.
+type balance struct{ token, who common.Address }
+
+// sumBalances is creation code that asks for each balance and returns their sum.
+// The accounts stand in its push instructions.
+func sumBalances(asked []balance) []byte {
 	push := func(code []byte, data ...byte) []byte {
 		return append(append(code, byte(vm.PUSH1)+byte(len(data)-1)), data...)
 	}
@@ -76,10 +122,10 @@ func sumBalances(token common.Address, who []common.Address) []byte {
 	code = push(code, 0)
 	code = append(code, byte(vm.MSTORE)) // the selector is at 28
 	code = push(code, 0)                 // the sum, on the stack
-	for _, w := range who {
-		code = push(code, w[:]...)
+	for _, b := range asked {
+		code = push(code, b.who[:]...)
 		code = append(push(code, 32), byte(vm.MSTORE))
-		for _, argument := range [][]byte{{32}, {64}, {36}, {28}, token[:]} { // output size and place, input size and place
+		for _, argument := range [][]byte{{32}, {64}, {36}, {28}, b.token[:]} { // output size and place, input size and place
 			code = push(code, argument...)
 		}
 		code = append(code, byte(vm.GAS), byte(vm.STATICCALL), byte(vm.POP))
@@ -101,6 +147,9 @@ func replayed(tx sample.Tx) object {
 
 func (m *maker) proof(slots int, block string) []any {
 	first := any1(m, m.c.Slots)
+	if slots == 0 {
+		return []any{any1(m, m.c.Accounts), []common.Hash{}, block}
+	}
 	keys := []common.Hash{first.Key}
 	for len(keys) < slots { // slots of one contract, most of them used
 		if s := any1(m, m.c.Slots); s.Address == first.Address || m.r.IntN(64) == 0 {
@@ -110,73 +159,43 @@ func (m *maker) proof(slots int, block string) []any {
 	return []any{first.Address, keys, block}
 }
 
-func kinds() []kind {
-	storage := func(block func(*maker) string) func(*maker) []any {
-		return func(m *maker) []any { s := any1(m, m.c.Slots); return []any{s.Address, s.Key, block(m)} }
-	}
-	latest := func(*maker) string { return "latest" }
-	hash := func(m *maker) common.Hash { return m.c.Blocks[1+m.r.Uint64N(m.c.Head())].Hash }
-	filter := func(make func(m *maker) object) func(*maker) []any {
-		return func(m *maker) []any { return []any{make(m)} }
-	}
-	return []kind{
-		{"eth_getStorageAt, latest", "eth_getStorageAt", storage(latest)},
-		{"eth_getStorageAt, any block", "eth_getStorageAt", storage((*maker).block)},
-		{"eth_getBalance, any block", "eth_getBalance", func(m *maker) []any { return []any{any1(m, m.c.Accounts), m.block()} }},
-		{"block by hash, hashes only", "eth_getBlockByHash", func(m *maker) []any { return []any{hash(m), false} }},
-		{"block by number, hashes only", "eth_getBlockByNumber", func(m *maker) []any { return []any{m.block(), false} }},
-		{"block by hash, full", "eth_getBlockByHash", func(m *maker) []any { return []any{hash(m), true} }},
-		{"block by number, full", "eth_getBlockByNumber", func(m *maker) []any { return []any{m.block(), true} }},
-		{"transaction by hash", "eth_getTransactionByHash", func(m *maker) []any { return []any{any1(m, m.c.Txs).Hash()} }},
-		{"transaction by block number and index", "eth_getTransactionByBlockNumberAndIndex", func(m *maker) []any {
-			tx := any1(m, m.c.Txs)
-			return []any{hexutil.Uint64(tx.Block), hexutil.Uint64(tx.Index)}
-		}},
-		{"receipt", "eth_getTransactionReceipt", func(m *maker) []any { return []any{any1(m, m.c.Txs).Hash()} }},
-		{"logs of one block", "eth_getLogs", filter(func(m *maker) object { b := m.block(); return object{"fromBlock": b, "toBlock": b} })},
-		{"logs of the busiest contract, 10 blocks", "eth_getLogs", filter(func(m *maker) object {
-			from, to := m.blocks(10)
-			return object{"address": m.c.Emitters[0], "fromBlock": from, "toBlock": to}
-		})},
-		{"logs, any of 50 topics, 1,000 blocks", "eth_getLogs", filter(func(m *maker) object {
-			from, to := m.blocks(1000)
-			var rare []common.Hash
-			for range 50 {
-				rare = append(rare, any1(m, m.c.Topics[2][len(m.c.Topics[2])/2:]))
-			}
-			return object{"topics": []any{m.topic(), nil, rare}, "fromBlock": from, "toBlock": to}
-		})},
-		{"logs, one rare holder, whole chain", "eth_getLogs", filter(func(m *maker) object {
-			rare := any1(m, m.c.Topics[1][len(m.c.Topics[1])/2:])
-			return object{"topics": []any{m.topic(), rare}, "fromBlock": "0x1", "toBlock": hexutil.Uint64(m.c.Head())}
-		})},
-		{"logs, nothing matches, whole chain", "eth_getLogs", filter(func(m *maker) object {
-			var none common.Hash
-			binary.BigEndian.PutUint64(none[:], m.r.Uint64())
-			return object{"topics": []any{none}, "fromBlock": "0x1", "toBlock": hexutil.Uint64(m.c.Head())}
-		})},
-		{"eth_call balanceOf, latest", "eth_call", func(m *maker) []any { return []any{m.balanceOf(), "latest"} }},
-		{"eth_call balanceOf, any block", "eth_call", func(m *maker) []any { return []any{m.balanceOf(), m.block()} }},
-		{"eth_call that reverts", "eth_call", func(m *maker) []any {
-			tx := m.c.Txs[any1(m, m.c.Reverted)]
-			return []any{replayed(tx), hexutil.Uint64(tx.Block)}
-		}},
-		{"eth_call of a real transaction, at its block", "eth_call", func(m *maker) []any {
-			tx := any1(m, m.c.Txs)
-			return []any{replayed(tx), hexutil.Uint64(tx.Block)}
-		}},
-		{"eth_call summing 100 balances, latest", "eth_call", func(m *maker) []any { return []any{m.sum100(), "latest"} }},
-		{"eth_call summing 100 balances, any block", "eth_call", func(m *maker) []any { return []any{m.sum100(), m.block()} }},
-		{"eth_getProof, latest", "eth_getProof", func(m *maker) []any { return m.proof(1, "latest") }},
-		{"eth_getProof, any block", "eth_getProof", func(m *maker) []any { return m.proof(1, m.block()) }},
-		{"eth_getProof with 8 slots, any block", "eth_getProof", func(m *maker) []any { return m.proof(8, m.block()) }},
+// A section of the measurement drives some kinds in one way.
+type section struct {
+	name       string
+	has        func(kind) bool
+	calls      int // in each request
+	transports []transport
+	spans      []span
+}
+
+// span is a part of the chain, in parts of its length.
+type span struct {
+	name        string
+	first, last float64
+}
+
+// sections are all of the measurement, by the name that the flag has.
+func sections() map[string]section {
+	whole := []span{{"", 0, 1}}
+	return map[string]section{
+		"single": {"requests", func(kind) bool { return true }, 1, []transport{byWrk}, whole},
+		"ages": {"by age of the block", func(k kind) bool { return k.is&aged != 0 }, 1, []transport{byWrk},
+			[]span{{"the first twentieth", 0, 0.05}, {"one in the middle", 0.475, 0.525}, {"the last", 0.95, 1}}},
+		"batches": {"calls, in batches of 100", func(k kind) bool { return k.is&light != 0 }, 100, []transport{byWrk}, whole},
+		"sockets": {"requests over WebSocket", func(k kind) bool { return k.is&light != 0 }, 1, []transport{byHTTP, bySocket}, whole},
 	}
 }
 
-// requestFile holds the requests of one kind, one a line.
-type requestFile struct{ kind, path string }
+// requestFile holds the requests of one kind, one a line, and says how servers are
+// driven with them.
+type requestFile struct {
+	section, kind, path string
+	calls               int
+	transport           transport
+}
 
-func writeRequests(chain *sample.Chain, o options, chosen *regexp.Regexp) (files []requestFile, err error) {
+// writeRequests writes the files of all chosen kinds in a section.
+func writeRequests(chain *sample.Chain, o options, s section, chosen *regexp.Regexp, full []blockRange) (files []requestFile, err error) {
 	if len(chain.Topics[2]) == 0 || len(chain.Reverted) == 0 {
 		return nil, errors.New("the chain has no event with three topics, or no transaction that reverted")
 	}
@@ -184,33 +203,53 @@ func writeRequests(chain *sample.Chain, o options, chosen *regexp.Regexp) (files
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	for i, k := range kinds() {
-		if !chosen.MatchString(k.name) {
+	for i, k := range kinds(full) {
+		if !chosen.MatchString(k.name) || !s.has(k) {
 			continue
 		}
-		path := filepath.Join(folder, fmt.Sprintf("%02d.jsonl", i))
-		m := &maker{rand.New(rand.NewPCG(o.seed, uint64(i))), chain}
-		if err := writeFile(path, k, m, o.requests); err != nil {
-			return nil, err
+		for j, span := range s.spans {
+			path := filepath.Join(folder, fmt.Sprintf("%02d-%d-%d.jsonl", i, j, s.calls))
+			head := float64(chain.Head())
+			m := &maker{
+				r: rand.New(rand.NewPCG(o.seed, uint64(i))), c: chain,
+				first: max(1, uint64(span.first*head)), last: max(1, uint64(span.last*head)),
+			}
+			if err := writeFile(path, k, m, o.requests, s.calls); err != nil {
+				return nil, err
+			}
+			name := k.name
+			if span.name != "" {
+				name += ", " + span.name
+			}
+			for _, transport := range s.transports {
+				files = append(files, requestFile{s.name, name + transport.suffix(), path, s.calls, transport})
+			}
 		}
-		files = append(files, requestFile{k.name, path})
 	}
 	return files, nil
 }
 
-func writeFile(path string, k kind, m *maker, count int) (err error) {
+// writeFile writes requests of so many calls each: as many requests as there are to
+// be calls where each has one, and fewer of larger ones.
+func writeFile(path string, k kind, m *maker, count, calls int) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	w := bufio.NewWriter(file)
-	for id := range count {
-		line, err := node.Request(id, k.method, k.params(m)...)
-		if err != nil {
-			return err
+	for line := range max(1, count/calls) {
+		request := make([][]byte, calls)
+		for id := range request {
+			if request[id], err = node.Request(line*calls+id, k.method, k.params(m)...); err != nil {
+				return err
+			}
 		}
-		w.Write(append(line, '\n')) // Flush returns the first error
+		text := bytes.Join(request, []byte(","))
+		if calls > 1 {
+			text = slices.Concat([]byte("["), text, []byte("]"))
+		}
+		w.Write(append(text, '\n')) // Flush returns the first error
 	}
 	return w.Flush()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,27 +34,116 @@ func (r results) write(w io.Writer, file string) error {
 
 func (r results) markdown() string {
 	var b strings.Builder
-	ashlar, others := r.Peers[0], r.Peers[1:]
-	fmt.Fprintf(&b, "%d blocks, %d transactions; requests a second, medians\n\n", r.Blocks, r.Transactions)
-	row := func(first string, cell func(*peer) string, ratio func(*peer) string, last string) {
-		fmt.Fprintf(&b, "| %s | %s |", first, cell(ashlar))
-		for _, p := range others {
-			fmt.Fprintf(&b, " %s | %s |", cell(p), ratio(p))
-		}
-		fmt.Fprintf(&b, " %s |\n", last)
+	fmt.Fprintf(&b, "%d blocks, %d transactions\n", r.Blocks, r.Transactions)
+	for _, section := range r.sections() {
+		r.appendRates(&b, section)
 	}
-	row("", func(p *peer) string { return p.Name }, func(*peer) string { return "ratio" }, "of a constant answer")
-	row("---", func(*peer) string { return "---" }, func(*peer) string { return "---" }, "---")
+	r.appendTimes(&b)
+	r.appendFigures(&b)
+	return b.String()
+}
+
+// sections are those that were measured, in their order.
+func (r results) sections() (names []string) {
 	for _, m := range r.Kinds {
-		cell := func(p *peer) string { return m.cell(p.Name) }
+		if !slices.Contains(names, m.Section) {
+			names = append(names, m.Section)
+		}
+	}
+	return names
+}
+
+// row is a table's row: one cell for each peer, and for those beside Ashlar a ratio.
+func (r results) row(b *strings.Builder, first string, cell, ratio func(*peer) string, last string) {
+	fmt.Fprintf(b, "| %s | %s |", first, cell(r.Peers[0]))
+	for _, p := range r.Peers[1:] {
+		fmt.Fprintf(b, " %s | %s |", cell(p), ratio(p))
+	}
+	fmt.Fprintf(b, " %s |\n", last)
+}
+
+func always(text string) func(*peer) string { return func(*peer) string { return text } }
+
+// appendRates appends the table of a section: how many a second, in the median.
+func (r results) appendRates(b *strings.Builder, section string) {
+	beside := "of a constant answer"
+	switch section {
+	case sections()["batches"].name:
+		beside = "of single requests"
+	case sections()["sockets"].name:
+		beside = "of HTTP"
+	}
+	b.WriteByte('\n')
+	r.row(b, section+" a second", func(p *peer) string { return p.Name }, always("ratio"), beside)
+	r.row(b, "---", always("---:"), always("---:"), "---:")
+	for _, m := range r.Kinds {
+		if m.Section != section {
+			continue
+		}
+		own := m.rate(r.Peers[0].Name)
 		ratio := func(p *peer) string {
 			if m.Differs[p.Name] > 0 {
 				return "not alike" // rates of different answers say nothing
 			}
-			return times(m.rate(ashlar.Name), m.rate(p.Name))
+			return times(own, m.rate(p.Name))
 		}
-		row(m.Kind, cell, ratio, times(m.rate(ashlar.Name), m.rate(constantName)))
+		r.row(b, m.Kind, func(p *peer) string { return m.cell(p.Name) }, ratio, times(own, r.besideOf(m)))
 	}
+}
+
+// besideOf is the rate that a kind's is compared with in the last column.
+func (r results) besideOf(m measured) float64 {
+	section, kind := "", m.Kind
+	switch m.Section {
+	case sections()["batches"].name:
+		section = sections()["single"].name
+	case sections()["sockets"].name:
+		section = m.Section
+		kind = strings.TrimSuffix(kind, bySocket.suffix())
+		if kind == m.Kind {
+			return 0 // this is HTTP
+		}
+		kind += byHTTP.suffix()
+	default:
+		return m.rate(constantName)
+	}
+	for _, other := range r.Kinds {
+		if other.Section == section && other.Kind == kind {
+			return other.rate(r.Peers[0].Name)
+		}
+	}
+	return 0
+}
+
+// appendTimes appends how long single requests take, and how much of a processor.
+func (r results) appendTimes(b *strings.Builder) {
+	b.WriteByte('\n')
+	r.row(b, "microseconds: p50 / p99 / processor", func(p *peer) string { return p.Name }, always("ratio, processor"), "rounds differ by")
+	r.row(b, "---", always("---:"), always("---:"), "---:")
+	cpu := func(l load) float64 { return l.CPUMicros }
+	for _, m := range r.Kinds {
+		if m.Section != sections()["single"].name {
+			continue
+		}
+		cell := func(p *peer) string {
+			text := fmt.Sprintf("%.0f / %.0f", m.median(p.Name, func(l load) float64 { return l.P50Micros }), m.median(p.Name, func(l load) float64 { return l.P99Micros }))
+			if used := m.median(p.Name, cpu); used > 0 {
+				text += fmt.Sprintf(" / %.0f", used)
+			}
+			return text
+		}
+		ratio := func(p *peer) string { return times(m.median(p.Name, cpu), m.median(r.Peers[0].Name, cpu)) }
+		rates := m.sorted(r.Peers[0].Name, load.rate)
+		spread := fmt.Sprintf("%.0f %%", 100*(rates[len(rates)-1]/rates[0]-1))
+		r.row(b, m.Kind, cell, ratio, spread)
+	}
+}
+
+// appendFigures appends what is measured once of every server.
+func (r results) appendFigures(b *strings.Builder) {
+	b.WriteByte('\n')
+	r.row(b, "", func(p *peer) string { return p.Name }, always("ratio"), "")
+	r.row(b, "---", always("---:"), always("---:"), "---")
 	figures := []struct {
 		name, format string
 		of           func(*peer) float64
@@ -71,13 +161,15 @@ func (r results) markdown() string {
 			}
 			return fmt.Sprintf(f.format, f.of(p))
 		}
-		row(f.name, cell, func(p *peer) string { return times(f.of(ashlar), f.of(p)) }, "")
+		r.row(b, f.name, cell, func(p *peer) string { return times(f.of(r.Peers[0]), f.of(p)) }, "")
 	}
-	return b.String()
 }
 
 // cell is the rate, with a note where not all answers were good or alike.
 func (m measured) cell(peer string) string {
+	if len(m.Rounds[peer]) == 0 {
+		return "–"
+	}
 	text := fmt.Sprintf("%.0f", m.rate(peer))
 	if m.rate(peer) < 100 {
 		text = fmt.Sprintf("%.1f", m.rate(peer))

@@ -80,7 +80,8 @@ func (g Geth) Serve(ctx context.Context, gasCap uint64) (*Process, *Client, erro
 	_, enginePort, _ := net.SplitHostPort(engine)
 	args := append(g.common(), "--ipcdisable", "--nodiscover", "--maxpeers", "0", "--port", "0", "--nat", "none",
 		"--authrpc.addr", "127.0.0.1", "--authrpc.port", enginePort,
-		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,debug,rpc")
+		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,debug,rpc",
+		"--ws", "--ws.addr", "127.0.0.1", "--ws.port", port, "--ws.api", "eth,net,web3")
 	if gasCap > 0 {
 		args = append(args, "--rpc.gascap", fmt.Sprint(gasCap))
 	}

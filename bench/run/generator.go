@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// generator is a load generator for what wrk does not speak, WebSocket, and for
+// HTTP beside it, so that the two are compared with the same generator. Each of
+// its connections has one request under way.
+type generator struct {
+	url    *url.URL // of the scheme http or ws
+	frames [][]byte // requests as they go over the wire
+}
+
+func newGenerator(target, file string) (*generator, error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	g := &generator{url: u}
+	for line := range bytes.SplitSeq(bytes.TrimSpace(raw), []byte("\n")) {
+		if u.Scheme == "ws" {
+			g.frames = append(g.frames, frame(opText, line))
+			continue
+		}
+		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", u.RequestURI(), u.Host, len(line))
+		g.frames = append(g.frames, append([]byte(head), line...))
+	}
+	return g, nil
+}
+
+// run drives the server for a while.
+func (g *generator) run(ctx context.Context, connections int, length time.Duration) (load, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	opened := make([]*wire, connections)
+	for i := range opened {
+		w, err := g.dial(ctx)
+		if err != nil {
+			return load{}, err
+		}
+		defer w.Close()
+		opened[i] = w
+	}
+	took := make([][]time.Duration, connections)
+	sizes := make([]int, connections)
+	begun := time.Now()
+	var group errgroup.Group
+	for i, w := range opened {
+		group.Go(func() (err error) {
+			for at := i * len(g.frames) / connections; time.Since(begun) < length && ctx.Err() == nil; at++ {
+				asked := time.Now()
+				n, err := w.ask(g.frames[at%len(g.frames)])
+				if err != nil {
+					cancel()
+					return err
+				}
+				took[i], sizes[i] = append(took[i], time.Since(asked)), sizes[i]+n
+			}
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return load{}, err
+	}
+	seconds := time.Since(begun).Seconds()
+	all := slices.Concat(took...)
+	slices.Sort(all)
+	if len(all) == 0 {
+		return load{}, errors.New("nothing was answered")
+	}
+	total := 0
+	for _, size := range sizes {
+		total += size
+	}
+	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	return load{
+		Requests: len(all), Seconds: seconds, AnswerSize: float64(total) / float64(len(all)),
+		P50Micros: micros(all[len(all)/2]), P99Micros: micros(all[len(all)*99/100]),
+	}, nil
+}
+
+// wire is a connection with one request under way at most.
+type wire struct {
+	net.Conn
+	in     *bufio.Reader
+	socket bool
+}
+
+func (g *generator) dial(ctx context.Context) (*wire, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", g.url.Host)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{Conn: conn, in: bufio.NewReaderSize(conn, 64<<10), socket: g.url.Scheme == "ws"}
+	if w.socket {
+		err = w.shakeHands(g.url)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *wire) shakeHands(u *url.URL) error {
+	_, err := fmt.Fprintf(w, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", u.RequestURI(), u.Host)
+	if err != nil {
+		return err
+	}
+	response, err := http.ReadResponse(w.in, nil)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		return fmt.Errorf("WebSocket handshake: %s", response.Status)
+	}
+	return nil
+}
+
+// ask sends a request and reads the whole answer, of which it returns the size.
+func (w *wire) ask(request []byte) (int, error) {
+	if _, err := w.Write(request); err != nil {
+		return 0, err
+	}
+	if w.socket {
+		return w.readMessage()
+	}
+	return w.readResponse()
+}
+
+// readResponse reads an HTTP response, as little of it as can be: net/http's client
+// would take more of the machine than the server that is measured.
+func (w *wire) readResponse() (size int, err error) {
+	length := -1
+	for first := true; ; first = false {
+		line, err := w.in.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		size += len(line)
+		line = bytes.TrimRight(line, "\r\n")
+		if first && !bytes.Contains(line, []byte(" 200 ")) {
+			return 0, fmt.Errorf("the server answered %q", line)
+		}
+		if len(line) == 0 {
+			break
+		}
+		if name, value, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte("Content-Length")) {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if length >= 0 {
+		n, err := w.in.Discard(length)
+		return size + n, err
+	}
+	for { // chunks
+		line, err := w.in.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		chunk, err := strconv.ParseInt(string(bytes.TrimRight(line, "\r\n")), 16, 32)
+		if err != nil {
+			return 0, err
+		}
+		n, err := w.in.Discard(int(chunk) + len("\r\n"))
+		size += len(line) + n
+		if err != nil || chunk == 0 {
+			return size, err
+		}
+	}
+}
+
+// The kinds of WebSocket frames that matter here (RFC 6455, 5.2).
+const (
+	opText  = 1
+	opClose = 8
+	opPing  = 9
+	opPong  = 10
+	final   = 0x80
+	masked  = 0x80
+)
+
+// frame is a client's frame. It is masked, as it must be, with zeros.
+func frame(op byte, payload []byte) []byte {
+	out := []byte{final | op}
+	switch {
+	case len(payload) < 126:
+		out = append(out, masked|byte(len(payload)))
+	case len(payload) < 1<<16:
+		out = binary.BigEndian.AppendUint16(append(out, masked|126), uint16(len(payload)))
+	default:
+		out = binary.BigEndian.AppendUint64(append(out, masked|127), uint64(len(payload)))
+	}
+	return append(append(out, 0, 0, 0, 0), payload...)
+}
+
+// readMessage reads a message, which may come in several frames.
+func (w *wire) readMessage() (size int, err error) {
+	for {
+		var head [8]byte
+		if _, err := io.ReadFull(w.in, head[:2]); err != nil {
+			return 0, err
+		}
+		first, length := head[0], int(head[1])
+		switch length {
+		case 126:
+			_, err = io.ReadFull(w.in, head[:2])
+			length = int(binary.BigEndian.Uint16(head[:2]))
+		case 127:
+			_, err = io.ReadFull(w.in, head[:8])
+			length = int(binary.BigEndian.Uint64(head[:8]))
+		}
+		if err != nil {
+			return 0, err
+		}
+		switch op := first &^ final; op {
+		case opClose:
+			return 0, errors.New("the server closed the WebSocket")
+		case opPing:
+			payload := make([]byte, length)
+			if _, err := io.ReadFull(w.in, payload); err != nil {
+				return 0, err
+			}
+			if _, err := w.Write(frame(opPong, payload)); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		n, err := w.in.Discard(length)
+		size += n + 2
+		if err != nil || first&final != 0 {
+			return size, err
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// rounds are some with so many requests in a second.
+func rounds(rates ...int) (all []load) {
+	for _, rate := range rates {
+		all = append(all, load{Requests: rate, Seconds: 1, Calls: 1, P50Micros: 10, P99Micros: 20, CPUMicros: float64(1000 / rate)})
+	}
+	return all
+}
+
+func TestTables(t *testing.T) {
+	batch := rounds(3)
+	batch[0].Calls = 100
+	r := results{
+		Blocks: 6, Transactions: 7, Peers: []*peer{{Name: "Ashlar", Disk: 1 << 20}, {Name: "geth", Disk: 3 << 20}},
+		Kinds: []measured{
+			{"requests", "eth_call", map[string][]load{"Ashlar": rounds(100, 300, 200), "geth": rounds(50), constantName: rounds(400)}, nil},
+			{"requests", "eth_other", map[string][]load{"Ashlar": rounds(100), "geth": rounds(50)}, map[string]int{"geth": 2}},
+			{"calls, in batches of 100", "eth_call", map[string][]load{"Ashlar": batch}, nil},
+			{"requests over WebSocket", "eth_call, HTTP", map[string][]load{"Ashlar": rounds(100)}, nil},
+			{"requests over WebSocket", "eth_call, WebSocket", map[string][]load{"Ashlar": rounds(150)}, nil},
+		},
+	}
+	text := r.markdown()
+	for _, line := range []string{
+		"| requests a second | Ashlar | geth | ratio | of a constant answer |",
+		"| eth_call | 200 | 50.0 | 4.00 x | 0.50 x |",
+		"| eth_other | 100 | 50.0 (2 of 50 answers differ) | not alike | – |",
+		"| calls, in batches of 100 a second | Ashlar | geth | ratio | of single requests |",
+		"| eth_call | 300 | – | – | 1.50 x |",
+		"| eth_call, HTTP | 100 | – | – | – |",
+		"| eth_call, WebSocket | 150 | – | – | 1.50 x |",
+		"| eth_call | 10 / 20 / 5 | 10 / 20 / 20 | 4.00 x | 200 % |",
+		"| disk | 1 MiB | 3 MiB | 0.33 x |  |",
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "picture.svg")
+	if err := r.draw(file); err != nil {
+		t.Fatal(err)
+	}
+	picture, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(picture); !strings.Contains(got, ">eth_call<") || strings.Contains(got, ">eth_other<") {
+		t.Errorf("the picture is to have the kind whose answers are alike, and no other:\n%s", got)
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"time"
+)
+
+// clockTicks of Linux make a second, as it tells times to programs on any machine.
+const clockTicks = 100
+
+// driven runs a load and adds the processor time that the server took for it,
+// where the server was started here.
+func (p *peer) driven(run func() (load, error)) (load, error) {
+	before := p.cpu()
+	l, err := run()
+	if p.process != nil {
+		l.CPUMicros = float64((p.cpu() - before).Microseconds())
+	}
+	return l, err
+}
+
+// cpu is the processor time that the server has taken, 0 where the system does not tell.
+func (p *peer) cpu() time.Duration {
+	if p.process == nil {
+		return 0
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.process.PID()))
+	if err != nil {
+		return 0
+	}
+	// The second field is the program's name, which may hold anything, in parentheses.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	const user, system = 11, 12 // fields 14 and 15 of all
+	var ticks [2]int64
+	if len(fields) <= system {
+		return 0
+	}
+	for i, field := range [][]byte{fields[user], fields[system]} {
+		if _, err := fmt.Sscan(string(field), &ticks[i]); err != nil {
+			return 0
+		}
+	}
+	return time.Duration(ticks[0]+ticks[1]) * (time.Second / clockTicks)
+}
+
+// measureMemory reads the resident size of a server that was started here; it
+// stays 0 where the system does not tell.
+func (p *peer) measureMemory() {
+	if p.process == nil {
+		return
+	}
+	status, err := os.Open(fmt.Sprintf("/proc/%d/status", p.process.PID()))
+	if err != nil {
+		return
+	}
+	defer status.Close()
+	for lines := bufio.NewScanner(status); lines.Scan(); {
+		var kib int64
+		if n, _ := fmt.Sscanf(lines.Text(), "VmRSS: %d kB", &kib); n == 1 {
+			p.Memory = kib << 10
+		}
+	}
+}
