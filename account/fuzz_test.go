@@ -2,6 +2,7 @@ package account
 
 import (
 	"bytes"
+	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
@@ -12,37 +13,62 @@ import (
 // FuzzKeyRow looks for rows that make the decoder panic, or that are read as a
 // key for which it would read another one's row.
 func FuzzKeyRow(f *testing.F) {
-	created := Key{Name: "somebody", Created: time.Unix(1_700_000_000, 0).UTC()}
-	revoked := created
-	revoked.Revoked = time.Unix(1_800_000_000, 0).UTC()
-	ruled := created
-	ruled.Rules = new(Rules)
-	for _, k := range []Key{created, revoked, ruled, {}} {
-		row, err := appendKey(nil, k)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(row)
+	at := time.Unix(1_700_000_000, 0).UTC()
+	created := revision{Key: Key{Name: "somebody", Created: at}, secrets: []secretRecord{{Made: 1}}}
+	rotated := created
+	rotated.secrets = []secretRecord{{Hash: hash{1}, Made: 2}, {Made: 1, Until: 3}}
+	rotated.Revoked, rotated.Rules, rotated.password = at, &Rules{PerDay: 1}, &hash{2}
+	for _, k := range []revision{created, rotated} {
+		f.Add(keyRow(f, &k))
 	}
-	f.Add([]byte{keyFormatRules + 1, 0, 0})
-	f.Add(append(make([]byte, keyFixedLen), 255))
-	longest := append([]byte{keyFormatRules}, make([]byte, keyFixedLen-1)...)
+	f.Add(append(append([]byte{formKey}, make([]byte, 16)...), "name"...))
+	f.Add(append(append([]byte{formKeyRules}, make([]byte, 16)...), "\x01n{\"perDay\":1}"...))
+	f.Add([]byte{formRecord + 1, 0, 0})
+	f.Add(append(make([]byte, oldKeyLen), 255))
+	longest := append([]byte{formKeyRules}, make([]byte, oldKeyLen-1)...)
 	f.Add(append(longest, bytes.Repeat([]byte{255}, 300)...)) // of a name, by its length
 	f.Fuzz(func(t *testing.T, row []byte) {
 		memory.Within(t, memory.Slack+128*len(row), func() { checkKeyRow(t, row) })
 	})
 }
 
-func checkKeyRow(t *testing.T, row []byte) {
-	k, err := decodeKey(row)
-	if err != nil {
-		return
-	}
-	again, err := appendKey(nil, k)
+func keyRow(t testing.TB, k *revision) []byte {
+	t.Helper()
+	raw, err := json.Marshal(k.record())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := decodeKey(again); err != nil || !reflect.DeepEqual(back, k) {
+	return append([]byte{formRecord}, raw...)
+}
+
+func checkKeyRow(t *testing.T, row []byte) {
+	k, err := decodeKey(hash{}, 0, row)
+	if err != nil {
+		return
+	}
+	again := keyRow(t, k)
+	if back, err := decodeKey(hash{}, 0, again); err != nil || !reflect.DeepEqual(back, k) {
 		t.Fatalf("%x is read as %+v, which comes back as %+v, %v", row, k, back, err)
 	}
+}
+
+// FuzzAccountRow does the same for rows of accounts.
+func FuzzAccountRow(f *testing.F) {
+	f.Add([]byte("\x01{\"email\":\"a@example.org\",\"role\":\"user\",\"created\":1}"))
+	f.Add([]byte("\x01{\"email\":\"a@example.org\",\"role\":\"operator\",\"created\":1,\"password\":\"$argon2id$v=19$m=8,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\",\"epoch\":3}"))
+	f.Fuzz(func(t *testing.T, row []byte) {
+		memory.Within(t, memory.Slack+128*len(row), func() {
+			p, err := decodeAccount(ID{1}, 0, row)
+			if err != nil {
+				return
+			}
+			raw, err := json.Marshal(p.record())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if back, err := decodeAccount(ID{1}, 0, append([]byte{formAccount}, raw...)); err != nil || !reflect.DeepEqual(back, p) {
+				t.Fatalf("%q is read as %+v, which comes back as %+v, %v", row, p, back, err)
+			}
+		})
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"ashlar/kv"
 	"ashlar/kv/pebble"
@@ -27,7 +26,7 @@ func openStore(t testing.TB, fs vfs.FS) kv.Store {
 
 func openKeyring(t testing.TB, store kv.Store) *Keyring {
 	t.Helper()
-	r, err := Open(context.Background(), store)
+	r, err := OpenKeyring(context.Background(), openAccounts(t, store, Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,11 +35,11 @@ func openKeyring(t testing.TB, store kv.Store) *Keyring {
 
 func create(t testing.TB, r *Keyring, name string) (string, Key) {
 	t.Helper()
-	secret, k, err := r.Create(context.Background(), name)
+	issued, err := r.Create(context.Background(), NewKey{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return secret, k
+	return issued.APIKey, issued.Key
 }
 
 func TestKeysLiveAndEnd(t *testing.T) {
@@ -130,7 +129,7 @@ func TestNamesAreChecked(t *testing.T) {
 	defer store.Close()
 	r := openKeyring(t, store)
 	for _, bad := range []string{"a\nb", "\x1b[2J", "\xff", strings.Repeat("n", 101)} {
-		if _, _, err := r.Create(context.Background(), bad); err == nil {
+		if _, err := r.Create(context.Background(), NewKey{Name: bad}); err == nil {
 			t.Errorf("the name %q is accepted", bad)
 		}
 	}
@@ -159,24 +158,33 @@ func TestStoreHoldsNoKey(t *testing.T) {
 }
 
 func TestOpenRefusesDamagedRows(t *testing.T) {
-	good, err := appendKey(nil, Key{Name: "n", Created: time.Unix(1, 0)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	withRules := append([]byte{2}, good[1:17]...)
+	old := append([]byte{1}, make([]byte, 16)...)
+	oldWithRules := append([]byte{2}, make([]byte, 16)...)
+	secrets := `"secrets":[{"hash":"` + strings.Repeat("00", 32) + `","made":1}]`
+	record := func(members string) []byte { return append([]byte{3}, `{"name":"n","created":1,`+members+`}`...) }
 	cases := []struct {
 		name      string
 		partition []byte
 		value     []byte
-		want      string
+		want      string // "" is right
 	}{
-		{"short partition", []byte("x"), good, "a partition of 1 bytes, expected 32"},
-		{"short value", make([]byte, 32), good[:16], "16 bytes, expected 17 or more"},
-		{"unknown format", make([]byte, 32), append([]byte{9}, good[1:]...), "format 0x9, expected 0x1 or 0x2"},
-		{"name cut off", make([]byte, 32), append(bytes.Clone(withRules), 5, 'n'), "expected the name with its length"},
-		{"unknown rule", make([]byte, 32), append(bytes.Clone(withRules), "\x01n{\"moons\":1}"...), "unknown field"},
-		{"wrong rule", make([]byte, 32), append(bytes.Clone(withRules), "\x01n{\"methods\":[\"a b\"]}"...), "is no method"},
-		{"broken name", make([]byte, 32), append(bytes.Clone(good), 0xff), "is not UTF-8"},
+		{"an old row", make([]byte, 32), append(bytes.Clone(old), "name"...), ""},
+		{"an old row with rules", make([]byte, 32), append(bytes.Clone(oldWithRules), "\x01n{\"methods\":[\"eth_call\"]}"...), ""},
+		{"a record", make([]byte, 32), record(secrets), ""},
+		{"short partition", []byte("x"), record(secrets), "a partition of 1 bytes, expected 32"},
+		{"short old value", make([]byte, 32), old[:16], "16 bytes, expected 17 or more"},
+		{"nothing", make([]byte, 32), nil, "expected 0x3"},
+		{"unknown form", make([]byte, 32), append([]byte{9}, old[1:]...), "form 09, expected 0x3"},
+		{"old name cut off", make([]byte, 32), append(bytes.Clone(oldWithRules), 5, 'n'), "expected the name with its length"},
+		{"old unknown rule", make([]byte, 32), append(bytes.Clone(oldWithRules), "\x01n{\"moons\":1}"...), "unknown field"},
+		{"old broken name", make([]byte, 32), append(bytes.Clone(old), 0xff), "is not UTF-8"},
+		{"unknown member", make([]byte, 32), record(secrets + `,"moons":1`), "unknown field"},
+		{"unknown rule", make([]byte, 32), record(secrets + `,"rules":{"moons":1}`), "unknown field"},
+		{"wrong rule", make([]byte, 32), record(secrets + `,"rules":{"methods":["a b"]}`), "is no method"},
+		{"something after it", make([]byte, 32), append(record(secrets), "{}"...), "something follows"},
+		{"no secret", make([]byte, 32), record(`"secrets":[]`), "0 secrets"},
+		{"half a hash", make([]byte, 32), record(`"secrets":[{"hash":"00","made":1}]`), "is no hash"},
+		{"an account that is not there", make([]byte, 32), record(secrets + `,"owner":"0102030405060708"`), "no such account"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -187,7 +195,8 @@ func TestOpenRefusesDamagedRows(t *testing.T) {
 			if err := store.Write(ctx, b); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Open(ctx, store); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, err := OpenKeyring(ctx, openAccounts(t, store, Config{}))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, expected %q in it", err, c.want)
 			}
 		})
@@ -202,7 +211,8 @@ func TestKeyringFromManyGoroutines(t *testing.T) {
 	for n := range 4 {
 		group.Go(func() {
 			for i := range 10 {
-				secret, k, err := r.Create(ctx, fmt.Sprintf("%d-%d", n, i))
+				issued, err := r.Create(ctx, NewKey{Name: fmt.Sprintf("%d-%d", n, i)})
+				secret, k := issued.APIKey, issued.Key
 				if _, ok := r.Check(secret); err != nil || !ok {
 					t.Errorf("created: %v, accepted: %t", err, ok)
 				}

@@ -104,6 +104,22 @@ func (r *Rules) check() error {
 	return errors.Join(problems...)
 }
 
+// checkTyped is check for rules that somebody has typed.
+func (r *Rules) checkTyped() error {
+	if err := r.check(); err != nil {
+		return &Invalid{FieldRules, err.Error()}
+	}
+	return nil
+}
+
+// stored is what to keep of rules: nil where nothing is restricted.
+func (r Rules) stored() *Rules {
+	if r.empty() {
+		return nil
+	}
+	return &r
+}
+
 // empty says whether nothing is restricted.
 func (r *Rules) empty() bool {
 	return len(r.Networks) == 0 && len(r.Methods) == 0 && len(r.Origins) == 0 && len(r.Addresses) == 0 &&

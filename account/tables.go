@@ -2,25 +2,29 @@ package account
 
 import (
 	"bytes"
-	"encoding/binary"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"ashlar/kv"
 )
 
-// keyRevisions holds every state that a key has had; the greatest revision counts.
-//
-//	partition  SHA-256 of the key's 32 hexadecimal digits
-//	sort       revision: 0 as created, and one more for each change
-//	value      format   1 byte, 0x01, or 0x02 for a key with rules
-//	           created  8 bytes, big-endian, Unix seconds
-//	           revoked  8 bytes, big-endian, Unix seconds; 0 while the key is live
-//	           name     UTF-8: the rest, or, in format 0x02, 1 byte of length and as many bytes
-//	           rules    in format 0x02 only, the rest: Rules as JSON
-var keyRevisions = &kv.Table{ID: 0x40, Name: "key_revisions", Kind: kv.Versions}
+// Each table holds every state that something has had, under a sort key that is 0 as it
+// was created and one more for each change; the greatest counts. A value is one byte, its
+// form, and a record as JSON.
+var (
+	// keyRevisions has the SHA-256 of the first text of a key as partition, and a
+	// keyRecord.
+	keyRevisions = &kv.Table{ID: 0x40, Name: "key_revisions", Kind: kv.Versions}
+	// accountRevisions has the ID of an account as partition, and an accountRecord.
+	accountRevisions = &kv.Table{ID: 0x41, Name: "account_revisions", Kind: kv.Versions}
+	// invitationRevisions has the SHA-256 of an invitation's token as partition, and an
+	// invitationRecord.
+	invitationRevisions = &kv.Table{ID: 0x42, Name: "invitation_revisions", Kind: kv.Versions}
+)
 
 // format is the version of docs/format.md that this package reads and writes. The
 // pointer of that name holds it.
@@ -30,78 +34,104 @@ const (
 )
 
 // Tables lists the tables of accounts, for maintenance.
-func Tables() []*kv.Table { return []*kv.Table{keyRevisions} }
+func Tables() []*kv.Table { return []*kv.Table{keyRevisions, accountRevisions, invitationRevisions} }
 
-const (
-	keyFormat      = 0x01
-	keyFormatRules = 0x02
-	keyFixedLen    = 1 + 8 + 8
-)
+// Accept looks at a store without changing it, and returns ErrFormat where that
+// holds something else than is read here.
+func Accept(ctx context.Context, store kv.Reader) error {
+	found, err := store.Pointer(ctx, pointerFormat)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err == nil && string(found) != format {
+		err = fmt.Errorf("%w: it is %q, this version reads %q", ErrFormat, found, format)
+	}
+	return err
+}
 
-// appendKey appends the value of a row of keyRevisions.
-func appendKey(out []byte, k Key) ([]byte, error) {
-	revoked := uint64(0)
-	if !k.Live() {
-		revoked = uint64(k.Revoked.Unix())
+// claim makes a store one of accounts, unless it is.
+func claim(ctx context.Context, store kv.Store) error {
+	if err := Accept(ctx, store); err != nil {
+		return err
 	}
-	format := byte(keyFormat)
-	if k.Rules != nil {
-		format = keyFormatRules
+	err := store.CompareAndSet(ctx, pointerFormat, nil, []byte(format))
+	if err != nil && !errors.Is(err, kv.ErrConflict) { // it is there
+		return fmt.Errorf("account: set the format: %w", err)
 	}
-	out = append(out, format)
-	out = binary.BigEndian.AppendUint64(out, uint64(k.Created.Unix()))
-	out = binary.BigEndian.AppendUint64(out, revoked)
-	if k.Rules == nil {
-		return append(out, k.Name...), nil
+	return nil
+}
+
+// row is the newest row of a partition.
+type row struct {
+	number uint64
+	value  []byte
+}
+
+// newest reads the newest row of each partition of a table, whose partitions are of one
+// length.
+func newest(ctx context.Context, store kv.Store, t *kv.Table, partitionLen int) (map[string]row, error) {
+	all := make(map[string]row)
+	for r, err := range store.Walk(ctx, t) {
+		if err != nil {
+			return nil, fmt.Errorf("account: read %s: %w", t.Name, err)
+		}
+		if len(r.Partition) != partitionLen {
+			return nil, fmt.Errorf("account: table %s: a partition of %d bytes, expected %d", t.Name, len(r.Partition), partitionLen)
+		}
+		if found, ok := all[string(r.Partition)]; !ok || found.number <= r.Sort {
+			all[string(r.Partition)] = row{r.Sort, bytes.Clone(r.Value)}
+		}
 	}
-	rules, err := json.Marshal(k.Rules)
+	return all, nil
+}
+
+// write makes a row durable.
+func write(ctx context.Context, store kv.Store, t *kv.Table, partition []byte, number uint64, form byte, record any) error {
+	raw, err := json.Marshal(record)
 	if err != nil {
-		return nil, fmt.Errorf("rules: %w", err)
+		return err
 	}
-	out = append(append(out, byte(len(k.Name))), k.Name...)
-	return append(out, rules...), nil
+	b := store.NewBatch()
+	b.Put(t, partition, number, append([]byte{form}, raw...))
+	if err := store.Write(ctx, b); err != nil {
+		return err
+	}
+	return store.Sync(ctx)
 }
 
-// decodeKey is the reverse of appendKey, but for the ID, which is in the partition.
-func decodeKey(value []byte) (Key, error) {
-	if len(value) < keyFixedLen {
-		return Key{}, fmt.Errorf("%d bytes, expected %d or more", len(value), keyFixedLen)
+// decodeRecord reads a value with a record. It refuses what it does not know: a key must
+// not do more than its rules say because an older program reads them.
+func decodeRecord(value []byte, form byte, record any) error {
+	if len(value) == 0 || value[0] != form {
+		return fmt.Errorf("form % x, expected %#x", value[:min(len(value), 1)], form)
 	}
-	k := Key{Created: time.Unix(int64(binary.BigEndian.Uint64(value[1:])), 0).UTC()}
-	if revoked := binary.BigEndian.Uint64(value[9:]); revoked != 0 {
-		k.Revoked = time.Unix(int64(revoked), 0).UTC()
-	}
-	rest := value[keyFixedLen:]
-	switch value[0] {
-	case keyFormat:
-		k.Name = string(rest)
-	case keyFormatRules:
-		if len(rest) < 1 || len(rest) < 1+int(rest[0]) {
-			return Key{}, fmt.Errorf("%d bytes after the times, expected the name with its length", len(rest))
-		}
-		end := 1 + int(rest[0])
-		k.Name = string(rest[1:end])
-		var err error
-		if k.Rules, err = decodeRules(rest[end:]); err != nil {
-			return Key{}, err
-		}
-	default:
-		return Key{}, fmt.Errorf("format %#x, expected %#x or %#x", value[0], keyFormat, keyFormatRules)
-	}
-	if err := checkName(k.Name); err != nil {
-		return Key{}, errors.Join(errors.New("the stored name is not one"), err)
-	}
-	return k, nil
-}
-
-// decodeRules refuses what it does not know: a key must not do more than its rules
-// say because an older program reads them.
-func decodeRules(raw []byte) (*Rules, error) {
-	rules := new(Rules)
-	d := json.NewDecoder(bytes.NewReader(raw))
+	d := json.NewDecoder(bytes.NewReader(value[1:]))
 	d.DisallowUnknownFields()
-	if err := d.Decode(rules); err != nil {
-		return nil, fmt.Errorf("rules: %w", err)
+	if err := d.Decode(record); err != nil {
+		return err
 	}
-	return rules, rules.check()
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the record")
+	}
+	return nil
 }
+
+// seconds is a time as it is stored; 0 where there is none.
+type seconds int64
+
+func toSeconds(t time.Time) seconds {
+	if t.IsZero() {
+		return 0
+	}
+	return seconds(t.Unix())
+}
+
+func (s seconds) time() time.Time {
+	if s == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(s), 0).UTC()
+}
+
+// wholeSeconds is a time as it is stored.
+func wholeSeconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

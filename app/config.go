@@ -3,6 +3,7 @@ package app
 import (
 	"time"
 
+	"ashlar/account"
 	"ashlar/api/feed"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
@@ -23,6 +24,7 @@ type Config struct {
 	Limits   Limits                   `yaml:"limits"`
 	Sockets  SocketConfig             `yaml:"sockets"`
 	Filters  FilterConfig             `yaml:"filters"`
+	Accounts AccountsConfig           `yaml:"accounts"`
 	Credits  map[string]int           `yaml:"credits"` // by method, over the built-in table
 }
 
@@ -97,6 +99,16 @@ func (c FilterConfig) limits() feed.Limits {
 	return feed.Limits{PerCaller: c.Each, Unread: c.Unread, Bytes: int(c.Memory)}
 }
 
+// AccountsConfig is how people's accounts are looked after.
+type AccountsConfig struct {
+	Registration account.Registration `yaml:"registration"` // who may make an account
+	Keys         int                  `yaml:"keys"`         // of an account at once
+}
+
+func (c AccountsConfig) config() account.Config {
+	return account.Config{Registration: c.Registration, Keys: c.Keys}
+}
+
 // DefaultConfig is what holds where ashlar.yaml and the command line say nothing.
 func DefaultConfig() Config {
 	return Config{
@@ -115,6 +127,7 @@ func DefaultConfig() Config {
 			Queue: gateway.DefaultSocketQueue, QueueBytes: gateway.DefaultSocketBytes,
 			Idle: gateway.DefaultSocketIdle, Ping: gateway.DefaultSocketPing,
 		},
-		Filters: FilterConfig{Each: feed.DefaultFilters, Unread: feed.DefaultFilterUnread, Memory: feed.DefaultFilterBytes},
+		Accounts: AccountsConfig{Registration: account.RegistrationInvited, Keys: account.DefaultKeys},
+		Filters:  FilterConfig{Each: feed.DefaultFilters, Unread: feed.DefaultFilterUnread, Memory: feed.DefaultFilterBytes},
 	}
 }

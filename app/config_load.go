@@ -67,6 +67,7 @@ func (c *Config) rules() []rule {
 		{"$.sockets.ping", func() error { return between(s.Ping, time.Second, time.Hour) }},
 		{"$.filters.unread", func() error { return between(c.Filters.Unread, time.Second, time.Hour) }},
 		{"$.credits", func() error { return checkCredits(c.Credits) }},
+		{"$.accounts.registration", c.Accounts.Registration.Check},
 	}
 	for _, number := range []struct {
 		path       string
@@ -89,6 +90,7 @@ func (c *Config) rules() []rule {
 		{"$.sockets.streams", int64(s.Streams), 1, "subscriptions"},
 		{"$.sockets.queue", int64(s.Queue), 1, "messages"},
 		{"$.sockets.queue_bytes", int64(s.QueueBytes), 1024, "bytes"},
+		{"$.accounts.keys", int64(c.Accounts.Keys), 1, "keys"},
 		{"$.filters.each", int64(c.Filters.Each), 1, "filters"},
 		{"$.filters.memory", int64(c.Filters.Memory), 1 << 20, "bytes"},
 	} {
@@ -233,7 +235,7 @@ func CheckConfig(path string) error {
 	if err != nil {
 		return err
 	}
-	s := &service{config: config, metrics: newMetrics(), keys: new(account.Keyring)}
+	s := &service{config: config, metrics: newMetrics(), people: people{keys: new(account.Keyring)}}
 	for name := range config.Networks {
 		s.networks = append(s.networks, &network{name: name, family: new(evmNetwork)})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/control"
+	"ashlar/account/session"
 	"ashlar/archive"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
@@ -22,9 +23,9 @@ import (
 	"github.com/ethereum/go-ethereum/core"
 )
 
-// A data directory holds one store for the keys and one for each network:
+// A data directory holds one store for the accounts and one for each network:
 //
-//	DIR/accounts/          API keys
+//	DIR/accounts/          people's accounts and API keys
 //	DIR/networks/NAME/     the history of the network NAME
 //	DIR/control.sock       where a running server takes commands
 type dataDir string
@@ -118,30 +119,41 @@ func (d dataDir) openKeys(ctx context.Context) (control.Keys, io.Closer, error) 
 		return nil, nil, fmt.Errorf("data directory: %w", err)
 	}
 	return control.Reach(ctx, string(d), func(ctx context.Context) (control.Keys, io.Closer, error) {
-		keys, store, err := d.openKeyring(ctx)
+		people, err := d.openAccounts(ctx, account.Config{})
 		if err != nil {
 			return nil, nil, err // without the types of the nil pointers
 		}
-		return keys, store, nil
+		return people.keys, people.store, nil
 	}, isLocked)
 }
 
-func (d dataDir) openKeyring(ctx context.Context) (*account.Keyring, *pebble.Store, error) {
+// people is an open store of accounts and what is in it.
+type people struct {
+	store    *pebble.Store
+	accounts *account.Accounts
+	keys     *account.Keyring
+	sessions *session.Store
+}
+
+func (d dataDir) openAccounts(ctx context.Context, config account.Config) (people, error) {
 	if err := d.check(); err != nil {
-		return nil, nil, err
+		return people{}, err
 	}
 	store, err := pebble.Open(pebble.Options{
 		Path: d.accounts(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20, Logger: slog.Default(),
 		Accept: func(r kv.Reader) error { return account.Accept(ctx, r) },
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("API keys: %w", err)
+		return people{}, fmt.Errorf("accounts: %w", err)
 	}
-	keys, err := account.Open(ctx, store)
+	p := people{store: store, sessions: session.NewStore(store, nil)}
+	if p.accounts, err = account.OpenAccounts(ctx, store, config); err == nil {
+		p.keys, err = account.OpenKeyring(ctx, p.accounts)
+	}
 	if err != nil {
-		return nil, nil, errors.Join(err, store.Close())
+		return people{}, errors.Join(err, store.Close())
 	}
-	return keys, store, nil
+	return p, nil
 }
 
 func isLocked(err error) bool { return errors.Is(err, pebble.ErrLocked) }

@@ -11,6 +11,7 @@ import (
 	"text/template"
 	"time"
 
+	"ashlar/account"
 	"ashlar/execute"
 	"ashlar/kv/pebble"
 	"ashlar/source/demo"
@@ -137,7 +138,7 @@ func (d Demo) makePast(ctx context.Context, shown *demo.Network, n *importNetwor
 
 // introduce prints the address, a new key and lines to paste.
 func (d Demo) introduce(ctx context.Context, out io.Writer, s *service, shown *demo.Network) error {
-	key, _, err := s.keys.Create(ctx, "demo")
+	issued, err := s.keys.Create(ctx, account.NewKey{Name: "demo"})
 	if err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func (d Demo) introduce(ctx context.Context, out io.Writer, s *service, shown *d
 	}
 	base := "http://" + net.JoinHostPort(host, port)
 	return introduction.Execute(out, map[string]any{
-		"URL": base + "/v3/" + key, "Rollup": base + "/" + demoRollup + "/v3/" + key, "Event": madeup.Selector(0), "Interval": d.Interval, "Examples": examples,
+		"URL": base + "/v3/" + issued.APIKey, "Rollup": base + "/" + demoRollup + "/v3/" + issued.APIKey, "Event": madeup.Selector(0), "Interval": d.Interval, "Examples": examples,
 		"Past": d.Blocks / 3, "PastHex": hexutil.EncodeUint64(d.Blocks / 3), "LaterHex": hexutil.EncodeUint64(d.Blocks/3 + 9),
 	})
 }

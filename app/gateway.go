@@ -12,8 +12,8 @@ import (
 
 	"ashlar/gateway"
 	"ashlar/gateway/certificate"
-	"ashlar/gateway/limit"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
 
 // burstSeconds is how much of its rate a client can save up.
@@ -112,6 +112,7 @@ func (s *service) reload(c Config) error {
 	if err := s.handler.Reload(g); err != nil {
 		return err
 	}
+	s.accounts.Reload(c.Accounts.config())
 	before, now := s.config, c
 	for _, kept := range []struct {
 		entry       string

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/account"
 	"ashlar/source/demo"
 
 	"github.com/coder/websocket"
@@ -61,10 +62,11 @@ func running(t *testing.T, config Config) (s *service, key string, stop func()) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, _, err = s.keys.Create(ctx, "test")
+	issued, err := s.keys.Create(ctx, account.NewKey{Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	key = issued.APIKey
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- s.run(ctx) }()

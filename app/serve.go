@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 
-	"ashlar/account"
 	"ashlar/account/control"
 	"ashlar/gateway"
 	"ashlar/kv"
@@ -50,8 +49,8 @@ func Serve(ctx context.Context, load func() (Config, error), again <-chan os.Sig
 
 // service is an open data directory and what serves it.
 type service struct {
-	config   Config
-	keys     *account.Keyring
+	config Config
+	people
 	stores   []kv.Store
 	networks []*network
 	metrics  *metrics
@@ -77,11 +76,10 @@ func (s *service) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys, store, err := data.openKeyring(ctx)
-	if err != nil {
+	if s.people, err = data.openAccounts(ctx, s.config.Accounts.config()); err != nil {
 		return err
 	}
-	s.keys, s.stores = keys, append(s.stores, store)
+	s.stores = append(s.stores, s.people.store)
 	for _, name := range names {
 		config, wanted := s.config.Networks[name]
 		n, err := openServed(ctx, data, name, config, pebble.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
@@ -175,6 +173,7 @@ func (s *service) run(ctx context.Context, also ...func(context.Context) error) 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.server.Run(ctx) })
 	group.Go(func() error { return s.control.Run(ctx) })
+	group.Go(func() error { return s.sessions.Run(ctx) })
 	if s.operator != nil {
 		group.Go(func() error { return s.operator.run(ctx) })
 	}

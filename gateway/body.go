@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"ashlar/gateway/limit"
+	"ashlar/limit"
 
 	"github.com/klauspost/compress/gzip"
 )

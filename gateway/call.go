@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"ashlar/account"
-	"ashlar/gateway/limit"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
 
 // Call is a request that is made inside the process and not over HTTP, as by a page

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"ashlar/account"
-	"ashlar/gateway/limit"
+	"ashlar/limit"
 )
 
 // caller is what is counted of one key.
@@ -26,7 +26,7 @@ type callers struct {
 	making sync.Mutex // held while one is made
 }
 
-// days are what each key has spent of its day, a *limit.Day by its account.ID.
+// days are what each key has spent of its day, a *limit.Day by its account.KeyID.
 type days = sync.Map
 
 // of returns the caller that a key stands for. One whose rules were changed begins

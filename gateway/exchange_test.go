@@ -16,7 +16,7 @@ func TestMethodsKnowTheirCaller(t *testing.T) {
 		return jsonrpc.AppendString(out, jsonrpc.CallerFrom(ctx)), nil
 	}
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0)
-	want := `{"jsonrpc":"2.0","id":1,"result":"` + account.ID{1}.String() + `"}`
+	want := `{"jsonrpc":"2.0","id":1,"result":"` + account.KeyID{1}.String() + `"}`
 	if _, got := s.post(call("test_caller")); got != want {
 		t.Errorf("over HTTP: %s, expected %s", got, want)
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"ashlar/account"
-	"ashlar/gateway/limit"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
 
 // Cost is what a call of a method takes.
@@ -118,12 +118,12 @@ func (h *Handler) admit(s *settings, r *http.Request, route route, network *serv
 		}
 	}
 	if route.key == "" {
-		h.addresses.Charge(time.Now(), s.proxies.client(r))
+		h.addresses.Spend(time.Now(), s.proxies.client(r))
 		return nil, noKey("project id required in the url")
 	}
 	key, ok := h.keys.Check(route.key)
 	if !ok {
-		h.addresses.Charge(time.Now(), s.proxies.client(r))
+		h.addresses.Spend(time.Now(), s.proxies.client(r))
 		return nil, noKey("invalid project id")
 	}
 	if key.Rules != nil {

@@ -27,7 +27,7 @@ type oneKey struct{}
 
 func (oneKey) Check(key string) (*account.Key, bool) { return known, key == goodKey }
 
-var known = &account.Key{ID: account.ID{1}}
+var known = &account.Key{ID: account.KeyID{1}}
 
 // logBuffer is a log that may be written and read at once.
 type logBuffer struct {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"ashlar/account"
-	"ashlar/gateway/limit"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 
 	"ashlar/account"
 	"ashlar/gateway"
-	"ashlar/gateway/limit"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 
 	"github.com/coder/websocket"
 )
@@ -29,7 +29,9 @@ func withRules(rules account.Rules) *ruled {
 	return k
 }
 
-func (k *ruled) set(rules *account.Rules) { k.key.Store(&account.Key{ID: account.ID{1}, Rules: rules}) }
+func (k *ruled) set(rules *account.Rules) {
+	k.key.Store(&account.Key{ID: account.KeyID{1}, Rules: rules})
+}
 
 func (k *ruled) Check(key string) (*account.Key, bool) { return k.key.Load(), key == goodKey }
 
@@ -287,7 +289,7 @@ func (twoKeys) Check(key string) (*account.Key, bool) {
 	return nil, false
 }
 
-var other = &account.Key{ID: account.ID{2}}
+var other = &account.Key{ID: account.KeyID{2}}
 
 // What all bodies and answers hold together is bounded.
 func TestMemoryIsBounded(t *testing.T) {

@@ -93,7 +93,7 @@ func TestCallFromInside(t *testing.T) {
 	} {
 		reply := handler.Do(t.Context(), gateway.Call{
 			Network: c.network, Client: c.client, Request: []byte(c.request),
-			Key: &account.Key{ID: account.ID{9}, Rules: c.rules},
+			Key: &account.Key{ID: account.KeyID{9}, Rules: c.rules},
 		})
 		if reply.Status != c.status || !strings.Contains(string(reply.Body), c.want) || (reply.Status == 429) != (reply.Retry > 0) {
 			t.Errorf("%s: %d %s, retry %v; expected %d %s", c.name, reply.Status, reply.Body, reply.Retry, c.status, c.want)

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ashlar/gateway/limit"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
 
 // refusal is why a request, or a call of it, was not let through.

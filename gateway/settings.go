@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"time"
 
-	"ashlar/gateway/limit"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
 
 // What a Handler does where its Config leaves a value at zero.

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ashlar/gateway/limit"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 
 	"github.com/coder/websocket"
 )

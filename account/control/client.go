@@ -51,10 +51,9 @@ func (c *Client) Close() error {
 }
 
 // Create implements Keys.
-func (c *Client) Create(ctx context.Context, name string) (string, account.Key, error) {
-	var out createAnswer
-	err := c.ask(ctx, http.MethodPost, "/keys", createRequest{name}, &out)
-	return out.Secret, out.Key, err
+func (c *Client) Create(ctx context.Context, n account.NewKey) (issued account.Issued, err error) {
+	err = c.ask(ctx, http.MethodPost, "/keys", n, &issued)
+	return issued, err
 }
 
 // List implements Keys.

@@ -27,7 +27,11 @@ func openKeyring(t *testing.T) *account.Keyring {
 			t.Error(err)
 		}
 	})
-	keys, err := account.Open(context.Background(), store)
+	accounts, err := account.OpenAccounts(context.Background(), store, account.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := account.OpenKeyring(context.Background(), accounts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +91,8 @@ func TestKeysThroughTheSocket(t *testing.T) {
 	defer serve(t, dir, keys)()
 	c := dial(t, dir)
 
-	secret, k, err := c.Create(ctx, "a name")
+	issued, err := c.Create(ctx, account.NewKey{Name: "a name"})
+	secret, k := issued.APIKey, issued.Key
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +120,7 @@ func TestErrorsKeepTheirKindAndText(t *testing.T) {
 	defer serve(t, dir, keys)()
 	c := dial(t, dir)
 	for range 2 {
-		if _, _, err := c.Create(ctx, "twice"); err != nil {
+		if _, err := c.Create(ctx, account.NewKey{Name: "twice"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +131,7 @@ func TestErrorsKeepTheirKindAndText(t *testing.T) {
 			t.Errorf("%q: %v; the server itself says: %v", name, here, there)
 		}
 	}
-	if _, _, err := c.Create(ctx, "a\nb"); err == nil || !strings.Contains(err.Error(), "expected printable") {
+	if _, err := c.Create(ctx, account.NewKey{Name: "a\nb"}); err == nil || !strings.Contains(err.Error(), "expected printable") {
 		t.Errorf("a bad name: %v", err)
 	}
 }
@@ -235,7 +240,7 @@ func TestReach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := got.Create(ctx, "through the socket"); err != nil {
+	if _, err := got.Create(ctx, account.NewKey{Name: "through the socket"}); err != nil {
 		t.Error(err)
 	}
 	if err := closer.Close(); err != nil {

@@ -6,7 +6,7 @@
 // opens the store itself or, when it is in use, speaks to that socket ([Reach]).
 // On the socket is HTTP with JSON bodies:
 //
-//	POST /keys         {"name":"..."}       the new key: {"secret":"...","key":{...}}
+//	POST /keys         {"name":"...", ...}  the new key: {"apiKey":"...","key":{...}}
 //	GET  /keys                              all keys: [{...}, ...]
 //	POST /keys/revoke  {"key":"ID or name"} the key as it is now: {...}
 //	POST /keys/restrict {"key":"ID or name","rules":{...}} the key as it is now: {...}
@@ -25,7 +25,7 @@ import (
 // Keys is what can be done to the keys of a data directory: directly, as an
 // [account.Keyring] does it, or through the process that has it open, as a [Client].
 type Keys interface {
-	Create(ctx context.Context, name string) (secret string, k account.Key, err error)
+	Create(ctx context.Context, n account.NewKey) (account.Issued, error)
 	List(ctx context.Context) ([]account.Key, error)
 	Revoke(ctx context.Context, idOrName string) (account.Key, error)
 	Restrict(ctx context.Context, idOrName string, rules account.Rules) (account.Key, error)
@@ -37,13 +37,6 @@ var (
 )
 
 type (
-	createRequest struct {
-		Name string `json:"name"`
-	}
-	createAnswer struct {
-		Secret string      `json:"secret"`
-		Key    account.Key `json:"key"`
-	}
 	revokeRequest struct {
 		Key string `json:"key"`
 	}

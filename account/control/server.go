@@ -75,10 +75,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /keys", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r, func(in createRequest) (out createAnswer, err error) {
-			out.Secret, out.Key, err = s.keys.Create(r.Context(), in.Name)
-			return out, err
-		})
+		answer(w, r, func(in account.NewKey) (account.Issued, error) { return s.keys.Create(r.Context(), in) })
 	})
 	mux.HandleFunc("POST /keys/revoke", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, func(in revokeRequest) (account.Key, error) { return s.keys.Revoke(r.Context(), in.Key) })

@@ -107,7 +107,7 @@ const (
 type twoKeys struct{}
 
 func (twoKeys) Check(key string) (*account.Key, bool) {
-	return &account.Key{ID: account.ID{key[0]}}, key == firstKey || key == secondKey
+	return &account.Key{ID: account.KeyID{key[0]}}, key == firstKey || key == secondKey
 }
 
 // clock is a time that stands still until it is moved.

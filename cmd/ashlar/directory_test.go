@@ -155,12 +155,12 @@ func TestRefusedDirectory(t *testing.T) {
 			dataDirectory.network, networkCommands, []string{"network a", "letter.txt", "not a store of ours"}},
 		{"API keys of a newer format",
 			func(t *testing.T, d dataDirectory) { setFormat(t, d.accounts(), "ashlar-accounts-2") },
-			dataDirectory.accounts, keyCommands, []string{"API keys", `"ashlar-accounts-2"`, `this version reads "ashlar-accounts-1"`}},
+			dataDirectory.accounts, keyCommands, []string{"accounts", `"ashlar-accounts-2"`, `this version reads "ashlar-accounts-1"`}},
 		{"something else in the place of API keys",
 			func(t *testing.T, d dataDirectory) {
 				write(t, filepath.Join(d.accounts(), "letter.txt"), "Dear reader")
 			},
-			dataDirectory.accounts, keyCommands, []string{"API keys", "letter.txt", "not a store of ours"}},
+			dataDirectory.accounts, keyCommands, []string{"accounts", "letter.txt", "not a store of ours"}},
 		{"something else altogether",
 			func(t *testing.T, d dataDirectory) {
 				if err := os.RemoveAll(d.path); err != nil {

@@ -39,9 +39,9 @@ func keyCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return with(c, func(ctx context.Context, keys control.Keys) error {
-				secret, _, err := keys.Create(ctx, name)
+				issued, err := keys.Create(ctx, account.NewKey{Name: name})
 				if err == nil {
-					fmt.Println(secret)
+					fmt.Println(issued.APIKey)
 				}
 				return err
 			})

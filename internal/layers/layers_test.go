@@ -26,6 +26,7 @@ func house() []floor {
 	return []floor{
 		{"kv", nil},
 		{"jsonrpc", nil},
+		{"limit", nil},
 		{"chain", nil},
 		{"source", []string{"chain"}},
 		{"execute", []string{"chain"}},
@@ -36,10 +37,10 @@ func house() []floor {
 		{"pool", []string{"chain"}},
 		{"query", []string{"kv", "chain", "execute", "tip", "archive", "pool"}},
 		{"api", []string{"jsonrpc", "chain", "execute", "archive", "pool", "query"}}, // archive: the rows that it writes out
-		{"account", []string{"kv"}},
+		{"account", []string{"kv", "limit"}},
 		{"dashboard", []string{"account"}},
-		{"gateway", []string{"jsonrpc", "account", "dashboard"}},
-		{"app", []string{"kv", "jsonrpc", "chain", "source", "execute", "tip", "archive", "ingest", "verify", "pool", "query", "api", "account", "dashboard", "gateway"}},
+		{"gateway", []string{"jsonrpc", "limit", "account", "dashboard"}},
+		{"app", []string{"kv", "jsonrpc", "limit", "chain", "source", "execute", "tip", "archive", "ingest", "verify", "pool", "query", "api", "account", "dashboard", "gateway"}},
 		{"cmd", []string{"chain", "account", "app"}},
 		{"internal", []string{"kv", "archive"}}, // helpers of tests
 		{"bench", []string{"kv", "source", "execute", "archive", "query", "internal"}},
@@ -62,6 +63,8 @@ func keepers() []keeper {
 		{"github.com/prometheus/client_golang", []string{"app"}},
 		{"github.com/coder/websocket", []string{"gateway"}},
 		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},
+		{"github.com/alexedwards/scs", []string{"account/session", "dashboard"}},
+		{"golang.org/x/crypto/argon2", []string{"account/password"}},
 	}
 }
 

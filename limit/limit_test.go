@@ -96,7 +96,7 @@ func TestAddresses(t *testing.T) {
 		t.Error("blocked before it failed")
 	}
 	for range 3 {
-		a.Charge(now, guesser)
+		a.Spend(now, guesser)
 	}
 	if excess, blocked := a.Blocked(now, neighbour); !blocked || excess.Wait != time.Second {
 		t.Errorf("another address of the same network: %+v %t", excess, blocked)
@@ -106,13 +106,13 @@ func TestAddresses(t *testing.T) {
 	}
 	four := netip.MustParseAddr("192.0.2.1")
 	for range 3 {
-		a.Charge(now, netip.MustParseAddr("::ffff:192.0.2.1"))
+		a.Spend(now, netip.MustParseAddr("::ffff:192.0.2.1"))
 	}
 	if _, blocked := a.Blocked(now, four); !blocked {
 		t.Error("an IPv4 address is another one within IPv6")
 	}
 	for i := range 100 {
-		a.Charge(now, netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
+		a.Spend(now, netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}))
 	}
 	if a.Len() != 2 {
 		t.Errorf("%d addresses are kept, expected 2", a.Len())

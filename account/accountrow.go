@@ -1,0 +1,70 @@
+package account
+
+import (
+	"errors"
+
+	"ashlar/account/password"
+)
+
+// formAccount is the form of a row of accountRevisions.
+const formAccount = 0x01
+
+// accountRecord is what is stored of an account.
+type accountRecord struct {
+	Email      string       `json:"email"`
+	Role       Role         `json:"role"`
+	Created    seconds      `json:"created"`
+	Disabled   seconds      `json:"disabled,omitzero"`
+	Password   string       `json:"password,omitempty"`
+	Epoch      uint64       `json:"epoch,omitempty"`
+	Reset      *resetRecord `json:"reset,omitempty"`
+	Invitation *hash        `json:"invitation,omitempty"`
+	Limits     Limits       `json:"limits,omitzero"`
+}
+
+type resetRecord struct {
+	Hash  hash    `json:"hash"`
+	Until seconds `json:"until"`
+}
+
+// record is what to store of p.
+func (p *person) record() accountRecord {
+	r := accountRecord{
+		Email: p.Email, Role: p.Role, Created: toSeconds(p.Created), Disabled: toSeconds(p.Disabled),
+		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits,
+	}
+	if p.reset != nil {
+		r.Reset = &resetRecord{*p.reset, toSeconds(p.Resets)}
+	}
+	return r
+}
+
+// decodeAccount reads a row of an account.
+func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
+	var r accountRecord
+	if err := decodeRecord(value, formAccount, &r); err != nil {
+		return nil, err
+	}
+	email, err := foldEmail(r.Email)
+	if err == nil && email != r.Email {
+		err = errors.New("the e-mail address is not written in lower case")
+	}
+	if err == nil {
+		err = r.Role.check()
+	}
+	if err == nil && r.Password != "" {
+		err = password.Valid(r.Password)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &person{number: number, password: r.Password, epoch: r.Epoch, invitation: r.Invitation}
+	p.Account = Account{
+		ID: id, Email: r.Email, Role: r.Role, Created: r.Created.time(), Disabled: r.Disabled.time(),
+		Password: r.Password != "", Limits: r.Limits,
+	}
+	if r.Reset != nil {
+		p.reset, p.Resets = &r.Reset.Hash, r.Reset.Until.time()
+	}
+	return p, nil
+}

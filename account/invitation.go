@@ -1,0 +1,200 @@
+package account
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// DefaultInvitationTime is how long an invitation is valid where nothing else is said,
+// MaxInvitationTime the longest that it may be.
+const (
+	DefaultInvitationTime = 7 * 24 * time.Hour
+	MaxInvitationTime     = 90 * 24 * time.Hour
+)
+
+// NewInvitation is an invitation to be made.
+type NewInvitation struct {
+	Email string        `json:"email,omitempty"` // the only address that it may be used for; empty: any
+	Role  Role          `json:"role,omitempty"`  // of the account; empty: RoleUser
+	By    ID            `json:"by,omitzero"`     // the operator's account; zero: the shell
+	Valid time.Duration `json:"valid,omitempty"` // 0: DefaultInvitationTime
+}
+
+// Invitation is what is known of an invitation, all but its token. It makes one account.
+type Invitation struct {
+	ID        string    `json:"id"`
+	Email     string    `json:"email,omitempty"`
+	Role      Role      `json:"role"`
+	By        ID        `json:"by,omitzero"`
+	Created   time.Time `json:"created"`
+	Expires   time.Time `json:"expires"`
+	Withdrawn time.Time `json:"withdrawn,omitzero"`
+	UsedBy    ID        `json:"usedBy,omitzero"` // the account that was made with it
+
+	number uint64
+}
+
+// Open says whether an account can be made with the invitation.
+func (i *Invitation) Open(now time.Time) bool {
+	return i.UsedBy.IsZero() && i.Withdrawn.IsZero() && now.Before(i.Expires)
+}
+
+// formInvitation is the form of a row of invitationRevisions.
+const formInvitation = 0x01
+
+// invitationRecord is what is stored of an invitation. Whether it was used is in the
+// row of the account that was made with it.
+type invitationRecord struct {
+	Email     string  `json:"email,omitempty"`
+	Role      Role    `json:"role"`
+	By        ID      `json:"by,omitzero"`
+	Created   seconds `json:"created"`
+	Expires   seconds `json:"expires"`
+	Withdrawn seconds `json:"withdrawn,omitzero"`
+}
+
+func decodeInvitation(token hash, number uint64, value []byte) (i Invitation, err error) {
+	var r invitationRecord
+	if err := decodeRecord(value, formInvitation, &r); err != nil {
+		return i, err
+	}
+	if err := r.Role.check(); err != nil {
+		return i, err
+	}
+	return Invitation{
+		ID: invitationID(token), Email: r.Email, Role: r.Role, By: r.By, Created: r.Created.time(),
+		Expires: r.Expires.time(), Withdrawn: r.Withdrawn.time(), number: number,
+	}, nil
+}
+
+func invitationID(token hash) string { return hex.EncodeToString(token[:8]) }
+
+// readInvitations reads all invitations. The accounts have been read.
+func (a *Accounts) readInvitations(ctx context.Context) error {
+	rows, err := newest(ctx, a.store, invitationRevisions, len(hash{}))
+	if err != nil {
+		return err
+	}
+	a.invitations = make(map[hash]Invitation, len(rows))
+	for partition, row := range rows {
+		token := hash([]byte(partition))
+		i, err := decodeInvitation(token, row.number, row.value)
+		if err != nil {
+			return fmt.Errorf("account: table %s: invitation %s, revision %d: %w", invitationRevisions.Name, invitationID(token), row.number, err)
+		}
+		a.invitations[token] = i
+	}
+	for id, h := range a.people {
+		if token := h.load().invitation; token != nil {
+			i := a.invitations[*token]
+			i.UsedBy = id
+			a.invitations[*token] = i
+		}
+	}
+	return nil
+}
+
+// Invite makes an invitation, and returns its token, the only time that anyone sees it.
+func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, i Invitation, err error) {
+	n.Role, n.Valid = cmp.Or(n.Role, RoleUser), cmp.Or(n.Valid, DefaultInvitationTime)
+	if err := n.Role.check(); err != nil {
+		return "", i, err
+	}
+	if n.Valid < time.Minute || n.Valid > MaxInvitationTime {
+		return "", i, invalid(FieldExpires, "valid for %v: expected from 1 minute to %d days", n.Valid, int(MaxInvitationTime.Hours()/24))
+	}
+	if n.Email != "" {
+		if n.Email, err = foldEmail(n.Email); err != nil {
+			return "", i, err
+		}
+		if a.withEmail(n.Email) != nil {
+			return "", i, invalid(FieldEmail, "there is an account with the e-mail address %s", n.Email)
+		}
+	}
+	token = newSecret()
+	h, _ := hashOf(token)
+	created := wholeSeconds(a.now())
+	i = Invitation{ID: invitationID(h), Email: n.Email, Role: n.Role, By: n.By, Created: created, Expires: wholeSeconds(created.Add(n.Valid))}
+	a.write.Lock()
+	defer a.write.Unlock()
+	if err := a.putInvitation(ctx, h, i); err != nil {
+		return "", Invitation{}, fmt.Errorf("account: invite: %w", err)
+	}
+	return token, i, nil
+}
+
+// Withdraw ends an invitation, named by its ID.
+func (a *Accounts) Withdraw(ctx context.Context, id string) (Invitation, error) {
+	a.write.Lock()
+	defer a.write.Unlock()
+	h, i, ok := a.invitationByID(id)
+	if !ok {
+		return Invitation{}, fmt.Errorf("%w: none has the ID %q", ErrNoInvitation, id)
+	}
+	if !i.Open(a.now()) {
+		return Invitation{}, fmt.Errorf("%w: %s", ErrNoInvitation, id)
+	}
+	i.Withdrawn = wholeSeconds(a.now())
+	i.number++
+	if err := a.putInvitation(ctx, h, i); err != nil {
+		return Invitation{}, fmt.Errorf("account: withdraw invitation %s: %w", id, err)
+	}
+	return i, nil
+}
+
+// Invitations lists all invitations, the newest first.
+func (a *Accounts) Invitations(context.Context) ([]Invitation, error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	all := make([]Invitation, 0, len(a.invitations))
+	for _, i := range a.invitations {
+		all = append(all, i)
+	}
+	slices.SortFunc(all, func(a, b Invitation) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID)) })
+	return all, nil
+}
+
+// Invitation returns what a token invites to, or ErrNoInvitation. It uses nothing up.
+func (a *Accounts) Invitation(token string) (Invitation, error) {
+	_, i, err := a.invited(token)
+	return i, err
+}
+
+func (a *Accounts) invited(token string) (hash, Invitation, error) {
+	h, _ := hashOf(token)
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	i, ok := a.invitations[h]
+	if !ok || !i.Open(a.now()) {
+		return h, Invitation{}, ErrNoInvitation
+	}
+	return h, i, nil
+}
+
+func (a *Accounts) invitationByID(id string) (hash, Invitation, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for h, i := range a.invitations {
+		if i.ID == id {
+			return h, i, true
+		}
+	}
+	return hash{}, Invitation{}, false
+}
+
+// putInvitation makes a state of an invitation durable, and then the one that counts.
+// The write lock is held.
+func (a *Accounts) putInvitation(ctx context.Context, h hash, i Invitation) error {
+	record := invitationRecord{i.Email, i.Role, i.By, toSeconds(i.Created), toSeconds(i.Expires), toSeconds(i.Withdrawn)}
+	if err := write(ctx, a.store, invitationRevisions, h[:], i.number, formInvitation, record); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.invitations[h] = i
+	return nil
+}

@@ -1,0 +1,145 @@
+package account
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Registration is who may make an account.
+type Registration string
+
+// The kinds of registration.
+const (
+	RegistrationOpen    Registration = "open"        // anybody
+	RegistrationInvited Registration = "invite-only" // who has an invitation
+	RegistrationClosed  Registration = "closed"      // nobody; operators make accounts
+)
+
+// Check says what is wrong with a Registration that somebody has written.
+func (r Registration) Check() error {
+	switch r {
+	case RegistrationOpen, RegistrationInvited, RegistrationClosed:
+		return nil
+	}
+	return fmt.Errorf("%q is no kind of registration: expected %s, %s or %s", string(r), RegistrationOpen, RegistrationInvited, RegistrationClosed)
+}
+
+// Registration is who may make an account now.
+func (a *Accounts) Registration() Registration { return a.policy.Load().registration }
+
+// Registrant is somebody who wants an account.
+type Registrant struct {
+	Email      string
+	Password   string
+	Invitation string     // the token of one; empty: none
+	Address    netip.Addr // of the client
+}
+
+// Register makes an account for somebody, who is signed in then. It uses the invitation
+// up, if there is one. Who may register is told whether an e-mail address has an
+// account already.
+func (a *Accounts) Register(ctx context.Context, r Registrant) (Account, Session, error) {
+	if err := a.attempt(r.Address, ""); err != nil {
+		return Account{}, "", err
+	}
+	if err := a.mayRegister(r.Invitation); err != nil {
+		return Account{}, "", err
+	}
+	email, err := foldEmail(r.Email)
+	if err == nil {
+		err = checkPassword(email, r.Password)
+	}
+	if err != nil {
+		return Account{}, "", err
+	}
+	p := &person{Account: Account{Email: email, Role: RoleUser}}
+	// Nobody waits for the lock while a password is hashed.
+	if p.password, err = a.hasher.Hash(ctx, r.Password); err != nil {
+		return Account{}, "", err
+	}
+	a.write.Lock()
+	defer a.write.Unlock()
+	var token hash
+	if r.Invitation != "" {
+		var invitation Invitation
+		if token, invitation, err = a.invited(r.Invitation); err != nil {
+			return Account{}, "", err
+		}
+		if invitation.Email != "" && invitation.Email != email {
+			return Account{}, "", invalid(FieldEmail, "the invitation is for another e-mail address")
+		}
+		p.invitation, p.Role = &token, invitation.Role
+	}
+	if err := a.add(ctx, p); err != nil {
+		return Account{}, "", err
+	}
+	return p.Account, p.session(), nil
+}
+
+// mayRegister says why somebody with an invitation, or with an empty one, may not.
+func (a *Accounts) mayRegister(invitation string) error {
+	switch registration := a.Registration(); {
+	case registration == RegistrationClosed:
+		return ErrClosed
+	case invitation != "":
+		_, err := a.Invitation(invitation)
+		return err
+	case registration == RegistrationInvited:
+		return fmt.Errorf("%w: an invitation is needed", ErrClosed)
+	}
+	return nil
+}
+
+// NewAccount is an account that an operator makes.
+type NewAccount struct {
+	Email  string `json:"email"`
+	Role   Role   `json:"role,omitempty"` // empty: RoleUser
+	Limits Limits `json:"limits,omitzero"`
+}
+
+// Create makes an account without a password, whoever may register, and returns a token
+// with which its person sets one (see SetPassword). Nobody sees the token again.
+func (a *Accounts) Create(ctx context.Context, n NewAccount) (token string, account Account, err error) {
+	email, err := foldEmail(n.Email)
+	p := &person{Account: Account{Email: email, Role: cmp.Or(n.Role, RoleUser), Limits: n.Limits}}
+	if err = errors.Join(err, p.Role.check()); err != nil {
+		return "", Account{}, err
+	}
+	a.write.Lock()
+	defer a.write.Unlock()
+	p.ID = a.newID()
+	token = p.allowReset(a.now().Add(ResetTime))
+	if err := a.add(ctx, p); err != nil {
+		return "", Account{}, err
+	}
+	return token, p.Account, nil
+}
+
+// add makes p an account. The write lock is held.
+func (a *Accounts) add(ctx context.Context, p *person) error {
+	if a.withEmail(p.Email) != nil {
+		return invalid(FieldEmail, "there is an account with the e-mail address %s", p.Email)
+	}
+	if p.ID.IsZero() {
+		p.ID = a.newID()
+	}
+	p.Created = wholeSeconds(a.now())
+	if err := a.put(ctx, p); err != nil {
+		return fmt.Errorf("account: create an account: %w", err)
+	}
+	if p.invitation != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		i := a.invitations[*p.invitation]
+		i.UsedBy = p.ID
+		a.invitations[*p.invitation] = i
+	}
+	return nil
+}
+
+// ResetTime is how long a token may be used to set a password.
+const ResetTime = 24 * time.Hour

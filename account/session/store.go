@@ -1,0 +1,248 @@
+// Package session keeps the sessions of those who are signed in to the dashboard, in
+// the same store as their accounts. [Store] is a store of scs.
+//
+// A session is found by the SHA-256 of its token, so whoever reads the store can sign
+// in as nobody. What a crash loses of a session is at most that it began, or was
+// used, in its last moments; one that was ended never comes back.
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"ashlar/kv"
+
+	"github.com/alexedwards/scs/v2"
+)
+
+// sessions holds every state that a session has had; the greatest revision counts.
+//
+//	partition  SHA-256 of the session's token
+//	sort       revision; that of one that was ended is ended
+//	value      state    1 byte, stateOpen or stateEnded
+//	           expires  8 bytes, Unix seconds
+//	           data     the rest, none once it was ended
+var sessions = &kv.Table{ID: 0x43, Name: "sessions", Kind: kv.Versions, Transient: true}
+
+// Tables lists the tables of sessions, for maintenance.
+func Tables() []*kv.Table { return []*kv.Table{sessions} }
+
+const (
+	stateOpen  = 0x01
+	stateEnded = 0x02
+	fixedLen   = 1 + 8
+
+	ended = math.MaxUint64 // the sort key of the end: nothing comes after it
+)
+
+const (
+	// prolongTime is by how much the end of a session must move for that alone to be
+	// stored: a session that is used moves it all the time.
+	prolongTime = time.Minute
+	cleanTime   = 10 * time.Minute // between two looks for sessions that are over
+)
+
+// Store keeps sessions. It may be used from many goroutines at once.
+type Store struct {
+	store kv.Store
+	now   func() time.Time
+	write sync.Mutex // held from looking for the newest revision until the next is written
+}
+
+var _ scs.CtxStore = (*Store)(nil)
+
+// NewStore returns a store of sessions in store, which must stay open as long as it
+// is used. now tells the time; nil: time.Now.
+func NewStore(store kv.Store, now func() time.Time) *Store {
+	if now == nil {
+		now = time.Now
+	}
+	return &Store{store: store, now: now}
+}
+
+// Find implements scs.Store.
+func (s *Store) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+// Commit implements scs.Store.
+func (s *Store) Commit(token string, data []byte, expires time.Time) error {
+	return s.CommitCtx(context.Background(), token, data, expires)
+}
+
+// Delete implements scs.Store.
+func (s *Store) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
+
+// FindCtx implements scs.CtxStore.
+func (s *Store) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	newest, err := s.newest(ctx, partition(token))
+	if err != nil || newest == nil || newest.over(s.now()) {
+		return nil, false, err
+	}
+	return newest.data, true, nil
+}
+
+// CommitCtx implements scs.CtxStore. A session that was ended meanwhile stays ended.
+func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
+	p := partition(token)
+	s.write.Lock()
+	defer s.write.Unlock()
+	newest, err := s.newest(ctx, p)
+	if err != nil {
+		return err
+	}
+	next := revision{state: stateOpen, expires: expires, data: data}
+	if newest != nil {
+		if newest.state == stateEnded || newest.covers(&next) {
+			return nil
+		}
+		next.number = newest.number + 1
+	}
+	return s.put(ctx, p, &next)
+}
+
+// DeleteCtx implements scs.CtxStore. When it returns the end is durable.
+func (s *Store) DeleteCtx(ctx context.Context, token string) error {
+	p := partition(token)
+	s.write.Lock()
+	defer s.write.Unlock()
+	newest, err := s.newest(ctx, p)
+	if err != nil || newest == nil || newest.state == stateEnded {
+		return err
+	}
+	if err := s.put(ctx, p, &revision{state: stateEnded, expires: newest.expires, number: ended}); err != nil {
+		return err
+	}
+	if err := s.store.Sync(ctx); err != nil {
+		return fmt.Errorf("sessions: %w", err)
+	}
+	return nil
+}
+
+// Run drops sessions that are over, now and then, until ctx is done.
+func (s *Store) Run(ctx context.Context) error {
+	tick := time.NewTicker(cleanTime)
+	defer tick.Stop()
+	for {
+		if _, err := s.Clean(ctx); err != nil && ctx.Err() == nil {
+			slog.Error("sessions that are over could not be dropped", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Clean drops sessions that are over, and says how many.
+func (s *Store) Clean(ctx context.Context) (dropped int, err error) {
+	over := make(map[hash]struct{})
+	for row, err := range s.store.Walk(ctx, sessions) {
+		if err != nil {
+			return 0, fmt.Errorf("sessions: %w", err)
+		}
+		r, err := decode(row.Value)
+		if err == nil && len(row.Partition) != len(hash{}) {
+			err = fmt.Errorf("a partition of %d bytes, expected %d", len(row.Partition), len(hash{}))
+		}
+		if err != nil {
+			return 0, fmt.Errorf("sessions: %w", err)
+		}
+		if !s.now().Before(r.expires) {
+			over[hash(row.Partition)] = struct{}{}
+		}
+	}
+	for p := range over {
+		ok, err := s.dropIfOver(ctx, p[:])
+		if err != nil {
+			return dropped, err
+		}
+		if ok {
+			dropped++
+		}
+	}
+	return dropped, nil
+}
+
+// dropIfOver drops a session, some row of which is over, if the newest is too.
+func (s *Store) dropIfOver(ctx context.Context, p []byte) (bool, error) {
+	s.write.Lock()
+	defer s.write.Unlock()
+	newest, err := s.newest(ctx, p)
+	if err != nil || newest == nil || s.now().Before(newest.expires) {
+		return false, err
+	}
+	if err := s.store.Drop(ctx, sessions, p); err != nil {
+		return false, fmt.Errorf("sessions: %w", err)
+	}
+	return true, nil
+}
+
+type hash = [sha256.Size]byte
+
+func partition(token string) []byte {
+	h := sha256.Sum256([]byte(token))
+	return h[:]
+}
+
+// revision is a state of a session.
+type revision struct {
+	state   byte
+	expires time.Time
+	data    []byte
+	number  uint64
+}
+
+func (r *revision) over(now time.Time) bool {
+	return r.state == stateEnded || !now.Before(r.expires)
+}
+
+// covers says whether r may stand for next: it says the same, and ends about then.
+func (r *revision) covers(next *revision) bool {
+	moved := next.expires.Sub(r.expires)
+	return string(r.data) == string(next.data) && moved >= 0 && moved < prolongTime
+}
+
+// newest returns the newest revision of a session, nil where there is none.
+func (s *Store) newest(ctx context.Context, p []byte) (*revision, error) {
+	value, number, err := s.store.Newest(ctx, sessions, p, ended, nil)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	r, err := decode(value)
+	if err != nil {
+		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	r.number = number
+	return r, nil
+}
+
+func (s *Store) put(ctx context.Context, p []byte, r *revision) error {
+	value := binary.BigEndian.AppendUint64([]byte{r.state}, uint64(r.expires.Unix()))
+	b := s.store.NewBatch()
+	b.Put(sessions, p, r.number, append(value, r.data...))
+	if err := s.store.Write(ctx, b); err != nil {
+		return fmt.Errorf("sessions: %w", err)
+	}
+	return nil
+}
+
+func decode(value []byte) (*revision, error) {
+	if len(value) < fixedLen || value[0] != stateOpen && value[0] != stateEnded {
+		return nil, fmt.Errorf("a row of %d bytes is damaged: expected %#x or %#x and a time", len(value), stateOpen, stateEnded)
+	}
+	return &revision{
+		state: value[0], expires: time.Unix(int64(binary.BigEndian.Uint64(value[1:])), 0), data: value[fixedLen:],
+	}, nil
+}

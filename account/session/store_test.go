@@ -1,0 +1,210 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// fixture is a Store that can be opened again, with a clock.
+type fixture struct {
+	*testing.T
+	fs  *vfs.MemFS
+	kv  kv.Store
+	now time.Time
+	*Store
+}
+
+func newFixture(t *testing.T) *fixture {
+	f := &fixture{T: t, fs: vfs.NewMem(), now: time.Unix(1_700_000_000, 0)}
+	f.open()
+	t.Cleanup(func() { _ = f.kv.Close() })
+	return f
+}
+
+func (f *fixture) open() {
+	f.Helper()
+	var err error
+	if f.kv, err = pebble.Open(pebble.Options{Path: "sessions", FS: f.fs}); err != nil {
+		f.Fatal(err)
+	}
+	f.Store = NewStore(f.kv, func() time.Time { return f.now })
+}
+
+func (f *fixture) reopen() {
+	f.Helper()
+	if err := f.kv.Close(); err != nil {
+		f.Fatal(err)
+	}
+	f.open()
+}
+
+func (f *fixture) commit(token, data string, left time.Duration) {
+	f.Helper()
+	if err := f.Commit(token, []byte(data), f.now.Add(left)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// holds checks what is found, now and after opening again; "" is nothing.
+func (f *fixture) holds(token, want string) {
+	f.Helper()
+	for _, when := range []string{"at once", "after opening again"} {
+		data, found, err := f.Find(token)
+		if err != nil || found != (want != "") || string(data) != want {
+			f.Errorf("%s: %q, %t, %v; expected %q", when, data, found, err, want)
+		}
+		f.reopen()
+	}
+}
+
+func TestSessionsLiveAndEnd(t *testing.T) {
+	f := newFixture(t)
+	f.holds("a", "")
+	f.commit("a", "first", time.Hour)
+	f.commit("b", "other", time.Hour)
+	f.commit("a", "second", time.Hour)
+	f.holds("a", "second")
+	if err := f.Delete("a"); err != nil {
+		t.Fatal(err)
+	}
+	f.holds("a", "")
+	f.holds("b", "other")
+	f.commit("a", "back again", 2*time.Hour) // by a request that was under way
+	f.holds("a", "")
+	for range 2 {
+		if err := f.Delete("a"); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := f.Delete("never there"); err != nil {
+		t.Error(err)
+	}
+	f.now = f.now.Add(time.Hour)
+	f.holds("b", "")
+}
+
+func (f *fixture) rows() (n int) {
+	f.Helper()
+	for _, err := range f.kv.Walk(f.Context(), sessions) {
+		if err != nil {
+			f.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+func TestUseAloneIsStoredNowAndThen(t *testing.T) {
+	f := newFixture(t)
+	for range 120 { // two minutes of requests, each of which prolongs the session
+		f.commit("a", "data", time.Hour)
+		f.now = f.now.Add(time.Second)
+	}
+	if n := f.rows(); n != 2 {
+		t.Errorf("%d rows, expected 2", n)
+	}
+	f.commit("a", "data", time.Minute) // shortened
+	f.now = f.now.Add(time.Minute)
+	f.holds("a", "")
+}
+
+func TestCleanDropsWhatIsOver(t *testing.T) {
+	f := newFixture(t)
+	f.commit("short", "x", time.Minute)
+	f.commit("long", "x", time.Hour)
+	f.commit("prolonged", "x", time.Minute)
+	f.commit("prolonged", "x", time.Hour)
+	f.commit("ended", "x", time.Hour)
+	if err := f.Delete("ended"); err != nil {
+		t.Fatal(err)
+	}
+	f.now = f.now.Add(2 * time.Minute)
+	if n, err := f.Clean(t.Context()); err != nil || n != 1 {
+		t.Errorf("%d dropped, %v", n, err)
+	}
+	f.holds("long", "x")
+	f.holds("prolonged", "x")
+	f.commit("ended", "x", time.Hour) // its end is kept as long as it could have been used
+	f.holds("ended", "")
+	f.now = f.now.Add(time.Hour)
+	if n, err := f.Clean(t.Context()); err != nil || n != 3 || f.rows() != 0 {
+		t.Errorf("%d dropped, %d rows left, %v", n, f.rows(), err)
+	}
+}
+
+func TestStoreHoldsNoToken(t *testing.T) {
+	f := newFixture(t)
+	const token = "jPl3k9_a-long-token-that-is-not-to-be-seen"
+	f.commit(token, "data", time.Hour)
+	for row, err := range f.kv.Walk(t.Context(), sessions) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := fmt.Appendf(nil, "%s%s", row.Partition, row.Value); bytes.Contains(all, []byte(token)) {
+			t.Error("the store holds the token")
+		}
+	}
+}
+
+func TestDamagedRows(t *testing.T) {
+	for _, value := range [][]byte{nil, {1, 2}, bytes.Repeat([]byte{9}, 20)} {
+		f := newFixture(t)
+		b := f.kv.NewBatch()
+		b.Put(sessions, partition("a"), 0, value)
+		if err := f.kv.Write(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := f.Find("a"); err == nil {
+			t.Errorf("%x is found", value)
+		}
+		if _, err := f.Clean(t.Context()); err == nil {
+			t.Errorf("%x is cleaned up", value)
+		}
+	}
+}
+
+// A session of scs goes from request to request, and is over with its end.
+func TestWithSCS(t *testing.T) {
+	f := newFixture(t)
+	f.now = time.Now()
+	manager := scs.New()
+	manager.Store, manager.IdleTimeout = f.Store, time.Hour
+	page := manager.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/in":
+			manager.Put(r.Context(), "who", "somebody")
+		case "/out":
+			if err := manager.Destroy(r.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		fmt.Fprint(w, manager.GetString(r.Context(), "who"))
+	}))
+	get := func(path string, cookies []*http.Cookie) (string, []*http.Cookie) {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		for _, c := range cookies {
+			r.AddCookie(c)
+		}
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, r)
+		return w.Body.String(), w.Result().Cookies()
+	}
+	_, cookies := get("/in", nil)
+	if got, _ := get("/", cookies); got != "somebody" {
+		t.Errorf("the second request knows %q", got)
+	}
+	get("/out", cookies)
+	if got, _ := get("/", cookies); got != "" {
+		t.Errorf("after the end it is still known: %q", got)
+	}
+}
