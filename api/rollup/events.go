@@ -75,9 +75,9 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 // appendRecord appends an event with its place, and with its indexes if indexed.
 func appendRecord(out []byte, event *query.Event, indexed bool) (_ []byte, err error) {
 	out = append(out, `{"block_hash":`...)
-	out = appendFelt(out, event.Block.Hash)
+	out = appendFelt(out, event.BlockHash)
 	out = append(out, `,"block_number":`...)
-	out = strconv.AppendUint(out, event.Block.Number, 10)
+	out = strconv.AppendUint(out, event.BlockNumber, 10)
 	out = append(out, ',')
 	if out, err = appendContent(out, &event.Event); err != nil {
 		return out, err

@@ -20,7 +20,7 @@ import (
 type Term [12]byte
 
 // MostValueBytes is how long the value of a term can be.
-const MostValueBytes = 32
+const MostValueBytes = 64
 
 // TermOf is the term of a value of at most MostValueBytes. The kind tells apart
 // where it stands: as an address, as the first topic. Two terms can be made to

@@ -123,7 +123,7 @@ func checkBlock(t *testing.T, r *Reader, events *EventReader, want *rollup.Block
 			t.Fatalf("block %d, transaction %d: %+v, want %+v", want.Number, i, got.Transaction, stored)
 		}
 		for at, event := range transaction.Receipt.Events {
-			checkEvent(t, events, want.Number, position, Event{Transaction: uint64(i), TransactionHash: transaction.Hash, Index: uint64(at)}, event)
+			checkEvent(t, events, want.Number, position, Event{BlockHash: want.Hash, Transaction: uint64(i), TransactionHash: transaction.Hash, Index: uint64(at)}, event)
 			position++
 		}
 	}
@@ -137,7 +137,7 @@ func checkEvent(t *testing.T, events *EventReader, block, position uint64, place
 		t.Fatalf("block %d, event %d: %v", block, position, err)
 	}
 	keys, data := collect(t, got.Keys), collect(t, got.Data)
-	if got.Transaction != place.Transaction || got.TransactionHash != place.TransactionHash || got.Index != place.Index || got.From != want.From || !slices.Equal(keys, want.Keys) || !slices.Equal(data, want.Data) {
+	if got.BlockHash != place.BlockHash || got.Transaction != place.Transaction || got.TransactionHash != place.TransactionHash || got.Index != place.Index || got.From != want.From || !slices.Equal(keys, want.Keys) || !slices.Equal(data, want.Data) {
 		t.Fatalf("block %d, event %d: %+v with keys %v and data %v, want %+v at %+v", block, position, got, keys, data, want, place)
 	}
 }
@@ -178,6 +178,9 @@ func TestPostingsOfEveryTerm(t *testing.T) {
 				terms := []postings.Term{AnyTerm(), AddressTerm(event.From)}
 				for k, key := range event.Keys[:min(len(event.Keys), IndexedKeys)] {
 					terms = append(terms, KeyTerm(k, key))
+				}
+				if len(event.Keys) > 0 {
+					terms = append(terms, EventTerm(event.From, event.Keys[0]))
 				}
 				for _, term := range terms {
 					want[term] = append(want[term], place{block.Number, at})

@@ -13,6 +13,7 @@ import (
 
 // Event is one stored event. It refers to its row.
 type Event struct {
+	BlockHash       rollup.Felt
 	Transaction     uint64 // its position in the block
 	TransactionHash rollup.Felt
 	Index           uint64 // the event's position among those of its transaction
@@ -24,7 +25,7 @@ type Event struct {
 // eventRows calls put with the rows of a block in the rollup_events table: one for
 // each groupEvents events,
 //
-//	uvarint n | n × transaction | events
+//	hash of the block (32 bytes) | uvarint n | n × transaction | events
 //
 // where a transaction, of those that emitted the events, is
 //
@@ -35,7 +36,7 @@ type Event struct {
 //	uvarint length | byte, which of the transactions | felt from
 //	uvarint count, felts of the keys | uvarint count, felts of the data
 func eventRows(block *rollup.Block, put func(group uint64, row []byte)) {
-	group := eventGroup{put: put}
+	group := eventGroup{put: put, block: block.Hash}
 	for i := range block.Transactions {
 		t := &block.Transactions[i]
 		for at := range t.Receipt.Events {
@@ -50,6 +51,7 @@ func eventRows(block *rollup.Block, put func(group uint64, row []byte)) {
 // eventGroup is the row that is being made.
 type eventGroup struct {
 	put          func(group uint64, row []byte)
+	block        rollup.Felt
 	number       uint64
 	size         int
 	transactions int
@@ -77,7 +79,7 @@ func (g *eventGroup) add(index uint64, hash rollup.Felt, position uint64, event 
 }
 
 func (g *eventGroup) flush() {
-	row := binary.AppendUvarint(nil, uint64(g.transactions))
+	row := binary.AppendUvarint(g.block[:len(g.block):len(g.block)], uint64(g.transactions))
 	g.put(g.number, append(append(row, g.head...), g.events...))
 	g.number++
 	g.size, g.transactions, g.head, g.events = 0, 0, g.head[:0], g.events[:0]
@@ -87,6 +89,7 @@ func (g *eventGroup) flush() {
 // in the group. The event refers to row.
 func decodeEvent(row []byte, position int) (event Event, err error) {
 	head := rows.Decode(row)
+	copy(event.BlockHash[:], head.Take(rollup.FeltBytes))
 	count := head.Count(2 + rollup.FeltBytes)
 	in := head
 	for range count {

@@ -12,6 +12,7 @@ const IndexedKeys = 16
 const (
 	termAddress = 0
 	termKey     = 1
+	termEvent   = 0xfe // an address and the first key
 	termAny     = 0xff // of every event
 )
 
@@ -21,6 +22,13 @@ func AddressTerm(from rollup.Felt) postings.Term { return postings.TermOf(termAd
 // KeyTerm is the term of the events whose key at a position, below IndexedKeys, has that value.
 func KeyTerm(position int, key rollup.Felt) postings.Term {
 	return postings.TermOf(termKey+byte(position), key[:])
+}
+
+// EventTerm is the term of the events that a contract emitted whose first key has that
+// value: of one kind of event of one contract, which is what is asked for most. Either
+// term alone may be in every block, and the two of them seldom at the same event.
+func EventTerm(from, first rollup.Felt) postings.Term {
+	return postings.TermOf(termEvent, append(from[:], first[:]...))
 }
 
 // AnyTerm is the term of all events.
@@ -36,6 +44,9 @@ func blockPostings(block *rollup.Block) *postings.Block {
 			found.Add(AddressTerm(event.From), position)
 			for at, key := range event.Keys[:min(len(event.Keys), IndexedKeys)] {
 				found.Add(KeyTerm(at, key), position)
+			}
+			if len(event.Keys) > 0 {
+				found.Add(EventTerm(event.From, event.Keys[0]), position)
 			}
 			position++
 		}

@@ -18,10 +18,10 @@ type Filter struct {
 	Keys [][]rollup.Felt
 }
 
-// Event is an event with its place. It is valid only during the call that it is given to.
+// Event is an event with its block. It is valid only during the call that it is given to.
 type Event struct {
 	archive.Event
-	Block *archive.Header
+	BlockNumber uint64
 }
 
 // EventPage calls visit with the events of a page, and returns where the next one
@@ -42,11 +42,7 @@ func (v *View) EventPage(ctx context.Context, filter *Filter, r paging.Range, vi
 			if matches, err = wanted.match(&event.Event); !matches || !onPage || err != nil {
 				return matches, err
 			}
-			if event.Block == nil || event.Block.Number != at.Block {
-				if event.Block, err = v.blocks.Header(ctx, at.Block); err != nil {
-					return false, err
-				}
-			}
+			event.BlockNumber = at.Block
 			return true, visit(&event)
 		})
 	}
@@ -69,16 +65,14 @@ func (f *Filter) sorted() *Filter {
 // a term of every one of them.
 func (f *Filter) terms() [][]postings.Term {
 	var sets [][]postings.Term
-	// Later keys are most often the rarest, then the contract, then the first key,
-	// which names the kind of event.
+	// Later keys are most often the rarest.
 	for position := len(f.Keys) - 1; position > 0; position-- {
-		sets = appendKeys(sets, f.Keys[position], position)
+		if allowed := f.Keys[position]; len(allowed) > 0 {
+			sets = append(sets, keyTerms(allowed, position))
+		}
 	}
-	if f.From != nil {
-		sets = append(sets, []postings.Term{archive.AddressTerm(*f.From)})
-	}
-	if len(f.Keys) > 0 {
-		sets = appendKeys(sets, f.Keys[0], 0)
+	if first := f.first(); first != nil {
+		sets = append(sets, first)
 	}
 	if len(sets) == 0 {
 		return [][]postings.Term{{archive.AnyTerm()}}
@@ -88,16 +82,34 @@ func (f *Filter) terms() [][]postings.Term {
 	return sets
 }
 
-// appendKeys appends the terms of the keys that are allowed at a position, if any are named.
-func appendKeys(sets [][]postings.Term, allowed []rollup.Felt, position int) [][]postings.Term {
-	if len(allowed) == 0 {
-		return sets
+// first returns the terms of the contract and the first key, as far as they are asked
+// for; nil where neither is.
+func (f *Filter) first() (terms []postings.Term) {
+	var keys []rollup.Felt
+	if len(f.Keys) > 0 {
+		keys = f.Keys[0]
 	}
+	switch {
+	case f.From == nil && len(keys) == 0:
+		return nil
+	case len(keys) == 0:
+		return []postings.Term{archive.AddressTerm(*f.From)}
+	case f.From == nil:
+		return keyTerms(keys, 0)
+	}
+	for _, key := range keys {
+		terms = append(terms, archive.EventTerm(*f.From, key))
+	}
+	return terms
+}
+
+// keyTerms are the terms of the keys that are allowed at a position.
+func keyTerms(allowed []rollup.Felt, position int) []postings.Term {
 	terms := make([]postings.Term, len(allowed))
 	for i, key := range allowed {
 		terms[i] = archive.KeyTerm(position, key)
 	}
-	return append(sets, terms)
+	return terms
 }
 
 // match says whether an event is asked for: it may have been found only because

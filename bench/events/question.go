@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	archive "ashlar/archive/rollup"
+	"ashlar/chain/rollup"
+	"ashlar/source/rollup/madeup"
+)
+
+const (
+	pageSize = 100
+	askings  = 300 // of one question
+)
+
+// question is a filter, as it is asked and in a form to go through events with.
+type question struct {
+	from uint64
+	by   *rollup.Felt
+	keys [][]rollup.Felt
+}
+
+func (q *question) params() ([]byte, error) {
+	filter := map[string]any{"from_block": map[string]uint64{"block_number": q.from}, "to_block": "latest", "chunk_size": pageSize}
+	if q.by != nil {
+		filter["address"] = q.by.String()
+	}
+	keys := make([][]string, len(q.keys))
+	for i, allowed := range q.keys {
+		keys[i] = []string{}
+		for _, key := range allowed {
+			keys[i] = append(keys[i], key.String())
+		}
+	}
+	filter["keys"] = keys
+	return json.Marshal(map[string]any{"filter": filter})
+}
+
+// measure asks all questions and prints a line for each.
+func (b *bench) measure(ctx context.Context, accounts int) error {
+	deep := uint64(len(b.sizes)) * 9 / 10
+	const one = 3 // account that is asked for again and again, as the pages of dense questions are
+	account := func(i int) []rollup.Felt { return []rollup.Felt{madeup.Account(i * 7919 % accounts)} }
+	contract := func(i int) *rollup.Felt { address := madeup.Contract(i); return &address }
+	kind := func(i int) []rollup.Felt { return []rollup.Felt{madeup.Selector(i)} }
+	fmt.Printf("%-58s %8s %12s %12s\n", "a page of 100", "events", "median", "scan")
+	for _, line := range []struct {
+		name string
+		ask  func(i int) question
+	}{
+		{"all events, first page", func(int) question { return question{} }},
+		{"all events, from 9/10 of the chain on", func(int) question { return question{from: deep} }},
+		{"a kind of event that is half of all, first page", func(int) question { return question{keys: [][]rollup.Felt{kind(0)}} }},
+		{"the same, from 9/10 of the chain on", func(int) question { return question{from: deep, keys: [][]rollup.Felt{kind(0)}} }},
+		{"a contract that emits half of all", func(int) question { return question{by: contract(0)} }},
+		{"a contract that emits one in a thousand", func(int) question { return question{by: contract(9)} }},
+		{"that contract, a kind that is one in 16", func(int) question { return question{by: contract(9), keys: [][]rollup.Felt{kind(4)}} }},
+		{"a rare account as second key, whole chain", func(int) question { return question{keys: [][]rollup.Felt{nil, account(one)}} }},
+		{"the same, another account each time", func(i int) question { return question{keys: [][]rollup.Felt{nil, account(i)}} }},
+		{"a rare account, of a kind that is half of all", func(int) question { return question{keys: [][]rollup.Felt{kind(0), account(one)}} }},
+		{"a rare account as third key, after two wildcards", func(int) question { return question{keys: [][]rollup.Felt{nil, nil, account(one)}} }},
+		{"a kind, a wildcard, a rare account", func(int) question { return question{keys: [][]rollup.Felt{kind(0), nil, account(one)}} }},
+		{"ten rare accounts as second key", func(i int) question {
+			var any []rollup.Felt
+			for j := range 10 {
+				any = append(any, account(i+j)...)
+			}
+			return question{keys: [][]rollup.Felt{nil, any}}
+		}},
+		{"an account that no event names", func(int) question { return question{keys: [][]rollup.Felt{nil, {rollup.FeltOf(7)}}} }},
+		{"two accounts that no event names together", func(i int) question { return question{keys: [][]rollup.Felt{nil, account(i), account(i + 1)}} }},
+		{"a rare contract, a kind that is one in 16", func(int) question { return question{by: contract(13), keys: [][]rollup.Felt{kind(4)}} }},
+	} {
+		if err := b.line(ctx, line.name, line.ask); err != nil {
+			return fmt.Errorf("%s: %w", line.name, err)
+		}
+	}
+	return nil
+}
+
+// line asks a question often, then scans for its answer once, and compares them.
+func (b *bench) line(ctx context.Context, name string, ask func(i int) question) error {
+	var times []time.Duration
+	for i := range askings {
+		q := ask(i)
+		params, err := q.params()
+		if err != nil {
+			return err
+		}
+		begin := time.Now()
+		if _, err := b.methods["rollup_getEvents"](ctx, params, nil); err != nil {
+			return err
+		}
+		times = append(times, time.Since(begin))
+	}
+	q := ask(askings / 2)
+	params, err := q.params()
+	if err != nil {
+		return err
+	}
+	answer, err := b.methods["rollup_getEvents"](ctx, params, nil)
+	if err != nil {
+		return err
+	}
+	var page struct{ Events []struct{} }
+	if err := json.Unmarshal(answer, &page); err != nil {
+		return err
+	}
+	begin := time.Now()
+	found, err := b.scan(ctx, &q)
+	if err != nil {
+		return err
+	}
+	scanned := time.Since(begin)
+	if found != len(page.Events) {
+		return fmt.Errorf("the page has %d events, the scan found %d", len(page.Events), found)
+	}
+	slices.Sort(times)
+	fmt.Printf("%-58s %8d %12v %12v\n", name, found, times[len(times)/2].Round(time.Microsecond), scanned.Round(time.Microsecond))
+	return nil
+}
+
+// scan goes through the events of the range, one by one, until a page is full and
+// one more is found, and says how many of a page it found.
+func (b *bench) scan(ctx context.Context, q *question) (found int, err error) {
+	events := b.blocks.Events(ctx)
+	for number := q.from; number < uint64(len(b.sizes)); number++ {
+		for position := range b.sizes[number] {
+			event, err := events.Event(number, position)
+			if err != nil {
+				return found, err
+			}
+			matches, err := q.match(&event)
+			if err != nil {
+				return found, err
+			}
+			if matches && found == pageSize {
+				return found, nil
+			}
+			if matches {
+				found++
+			}
+		}
+	}
+	return found, nil
+}
+
+func (q *question) match(event *archive.Event) (bool, error) {
+	if q.by != nil && event.From != *q.by || event.Keys.Left() < len(q.keys) {
+		return false, nil
+	}
+	var key rollup.Felt
+	for _, allowed := range q.keys {
+		if _, err := event.Keys.Next(&key); err != nil {
+			return false, err
+		}
+		if len(allowed) > 0 && !slices.Contains(allowed, key) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
