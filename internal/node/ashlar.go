@@ -27,6 +27,7 @@ type Ashlar struct {
 	Bin     string
 	Data    string
 	Network string
+	Config  string // a configuration file for Serve; empty: none
 }
 
 // Import starts an import. genesis is a file, or the name of a built-in network.
@@ -61,7 +62,11 @@ func (a Ashlar) Serve(ctx context.Context) (*Process, *Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := start(ctx, a.Bin, "serve", "--data", a.Data, "--listen", addr)
+	args := []string{"serve", "--data", a.Data, "--listen", addr}
+	if a.Config != "" {
+		args = append(args, "--config", a.Config)
+	}
+	p, err := start(ctx, a.Bin, args...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,4 +104,14 @@ func (a Ashlar) Demo(ctx context.Context) (*Process, string, error) {
 		case <-tick.C:
 		}
 	}
+}
+
+// Status is what `ashlar status` prints as JSON.
+func (a Ashlar) Status(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, a.Bin, "status", "--data", a.Data, "--json").Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", fmt.Errorf("ashlar status: %w\n%s", err, exit.Stderr)
+	}
+	return string(out), err
 }

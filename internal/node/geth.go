@@ -68,31 +68,40 @@ func (g Geth) Import(ctx context.Context, chain ...string) (*Process, error) {
 // Serve starts geth, without peers, and returns when it answers. gasCap is the
 // most gas that a call may use, 0 for geth's default.
 func (g Geth) Serve(ctx context.Context, gasCap uint64) (*Process, *Client, error) {
-	addr, err := freeAddress()
-	if err != nil {
-		return nil, nil, err
-	}
-	engine, err := freeAddress()
-	if err != nil {
-		return nil, nil, err
-	}
-	_, port, _ := net.SplitHostPort(addr)
-	_, enginePort, _ := net.SplitHostPort(engine)
-	args := append(g.common(), "--ipcdisable", "--nodiscover", "--maxpeers", "0", "--port", "0", "--nat", "none",
-		"--authrpc.addr", "127.0.0.1", "--authrpc.port", enginePort,
-		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,debug,rpc",
-		"--ws", "--ws.addr", "127.0.0.1", "--ws.port", port, "--ws.api", "eth,net,web3")
+	var args []string
 	if gasCap > 0 {
 		args = append(args, "--rpc.gascap", fmt.Sprint(gasCap))
 	}
-	p, err := start(ctx, g.Bin, args...)
-	if err != nil {
-		return nil, nil, err
+	p, c, _, err := g.listen(ctx, args...)
+	return p, c, err
+}
+
+// ServeDev starts geth as a chain of its own, on the genesis that Init wrote: it
+// makes a block whenever there are transactions. socket is its URL over WebSocket.
+func (g Geth) ServeDev(ctx context.Context) (p *Process, c *Client, socket string, err error) {
+	return g.listen(ctx, "--dev")
+}
+
+func (g Geth) listen(ctx context.Context, more ...string) (p *Process, c *Client, socket string, err error) {
+	var addresses, ports [2]string // of all that is asked, over HTTP and WebSocket, and of the engine
+	for i := range addresses {
+		if addresses[i], err = freeAddress(); err != nil {
+			return nil, nil, "", err
+		}
+		_, ports[i], _ = net.SplitHostPort(addresses[i])
 	}
-	c := NewClient("http://" + addr)
+	const offered = "eth,net,web3,debug,rpc,txpool"
+	args := append(g.common(), "--ipcdisable", "--nodiscover", "--maxpeers", "0", "--port", "0", "--nat", "none",
+		"--http", "--http.addr", "127.0.0.1", "--http.port", ports[0], "--http.api", offered,
+		"--ws", "--ws.addr", "127.0.0.1", "--ws.port", ports[0], "--ws.api", offered,
+		"--authrpc.addr", "127.0.0.1", "--authrpc.port", ports[1])
+	if p, err = start(ctx, g.Bin, append(args, more...)...); err != nil {
+		return nil, nil, "", err
+	}
+	c = NewClient("http://" + addresses[0])
 	if err := p.awaitReady(ctx, c); err != nil {
 		p.Kill()
-		return nil, nil, fmt.Errorf("geth: %w", err)
+		return nil, nil, "", fmt.Errorf("geth: %w", err)
 	}
-	return p, c, nil
+	return p, c, "ws://" + addresses[0], nil
 }

@@ -1,0 +1,315 @@
+package follow
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/internal/node"
+	"ashlar/source/demo"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+const (
+	senders    = 20
+	perRound   = 400 // transactions
+	batchCalls = 50
+)
+
+// roundsFlag is a variable of the package, as flags of a test are: it is the testing
+// package that parses them.
+var roundsFlag = flag.Int("rounds", 5, "how many `times` blocks are made before geth is wound back")
+
+// counter adds one to its slot 0 whenever it is called, and logs it as a topic.
+var counter = common.HexToAddress("0x00000000000000000000000000000000c0c0c0c0")
+
+const counterCode = "0x600160005401600055600054" + "60006000a100"
+
+// upstream is a geth that makes blocks, and what it made.
+type upstream struct {
+	t       *testing.T
+	process *node.Process
+	client  *node.Client
+	socket  string
+	signer  types.Signer
+	keys    []*ecdsa.PrivateKey
+	blocks  map[common.Hash]made // all that were ever made
+}
+
+// made is a block that geth made.
+type made struct {
+	number uint64
+	parent common.Hash
+	count  common.Hash // slot 0 of the counter after it
+}
+
+// startGeth starts a geth on a new chain and returns its genesis file too.
+func startGeth(t *testing.T) (*upstream, string) {
+	t.Helper()
+	bin, err := node.FindGeth()
+	if errors.Is(err, node.ErrNoGeth) && os.Getenv("ASHLAR_REQUIRE_ALL") != "1" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	network, err := demo.New(demo.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	genesis, err := network.Genesis()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &upstream{t: t, signer: types.LatestSigner(genesis.Config), blocks: make(map[common.Hash]made)}
+	for i := range senders {
+		key, err := crypto.ToECDSA(crypto.Keccak256(fmt.Append(nil, "sender ", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.keys = append(u.keys, key)
+		genesis.Alloc[crypto.PubkeyToAddress(key.PublicKey)] = types.Account{Balance: new(big.Int).Mul(big.NewInt(1000), big.NewInt(params.Ether))}
+	}
+	genesis.Alloc[counter] = types.Account{Code: common.FromHex(counterCode), Balance: new(big.Int)}
+	file := writeGenesis(t, genesis)
+	g := node.Geth{Bin: bin, Data: t.TempDir(), Scheme: node.HashScheme}
+	if err := g.Init(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	if u.process, u.client, u.socket, err = g.ServeDev(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(u.process.Kill)
+	u.record()
+	return u, file
+}
+
+func writeGenesis(t *testing.T, genesis *core.Genesis) string {
+	t.Helper()
+	text, err := json.Marshal(genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "genesis.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// call makes a call that must succeed.
+func call[T any](t *testing.T, client *node.Client, method string, params ...any) (result T) {
+	t.Helper()
+	if err := client.Call(t.Context(), &result, method, params...); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func (u *upstream) head() uint64 {
+	return uint64(call[hexutil.Uint64](u.t, u.client, "eth_blockNumber"))
+}
+
+// mine sends transactions and returns when all of them are in blocks.
+func (u *upstream) mine(count int) {
+	u.t.Helper()
+	var raw [][]any
+	nonces := make([]uint64, senders)
+	for i, key := range u.keys {
+		nonces[i] = uint64(call[hexutil.Uint64](u.t, u.client, "eth_getTransactionCount", crypto.PubkeyToAddress(key.PublicKey), "latest"))
+	}
+	for i := range count {
+		from := i % senders
+		tx := types.MustSignNewTx(u.keys[from], u.signer, &types.DynamicFeeTx{
+			ChainID: u.signer.ChainID(), Nonce: nonces[from], Gas: 100_000, To: &counter,
+			GasFeeCap: big.NewInt(100 * params.GWei), GasTipCap: big.NewInt(params.GWei),
+		})
+		nonces[from]++
+		encoded, err := tx.MarshalBinary()
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		raw = append(raw, []any{hexutil.Bytes(encoded)})
+	}
+	for len(raw) > 0 {
+		n := min(batchCalls, len(raw))
+		if err := u.client.Batch(u.t.Context(), "eth_sendRawTransaction", raw[:n], func(int, json.RawMessage) error { return nil }); err != nil {
+			u.t.Fatal(err)
+		}
+		raw = raw[n:]
+	}
+	for i, key := range u.keys {
+		for u.t.Context().Err() == nil {
+			if at := call[hexutil.Uint64](u.t, u.client, "eth_getTransactionCount", crypto.PubkeyToAddress(key.PublicKey), "latest"); uint64(at) >= nonces[i] {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	u.record()
+}
+
+// record takes note of the blocks of geth's chain.
+func (u *upstream) record() {
+	u.t.Helper()
+	for number := u.head(); ; number-- {
+		block := call[struct{ Hash, ParentHash common.Hash }](u.t, u.client, "eth_getBlockByNumber", hexutil.Uint64(number), false)
+		if _, known := u.blocks[block.Hash]; known {
+			return
+		}
+		count := call[common.Hash](u.t, u.client, "eth_getStorageAt", counter, "0x0", hexutil.Uint64(number))
+		u.blocks[block.Hash] = made{number, block.ParentHash, count}
+		if number == 0 {
+			return
+		}
+	}
+}
+
+// windBack makes geth forget blocks, so that it makes others next.
+func (u *upstream) windBack(to uint64) {
+	u.t.Helper()
+	call[any](u.t, u.client, "debug_setHead", hexutil.Uint64(to))
+	if at := u.head(); at != to {
+		u.t.Fatalf("geth is at block %d, it should be wound back to %d", at, to)
+	}
+}
+
+// finalized is the number of geth's last final block.
+func (u *upstream) finalized() uint64 {
+	u.t.Helper()
+	block := call[*struct{ Number hexutil.Uint64 }](u.t, u.client, "eth_getBlockByNumber", "finalized", false)
+	if block == nil {
+		return 0
+	}
+	return uint64(block.Number)
+}
+
+// startAshlar starts the service with nothing but the genesis and the node's URL.
+func startAshlar(t *testing.T, genesis string, sources ...string) (node.Ashlar, *node.Process, *node.Client) {
+	t.Helper()
+	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "ashlar.yaml")
+	text := fmt.Sprintf("networks:\n  dev:\n    genesis: %s\n    source: [%q]\n", genesis, strings.Join(sources, `", "`))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "dev", Config: config}
+	p, client, err := a.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, p, client
+}
+
+// TestFollowGeth follows a geth that makes thousands of transactions' blocks, and is
+// wound back again and again, while somebody asks the service without pause.
+func TestFollowGeth(t *testing.T) {
+	u, genesis := startGeth(t)
+	a, process, client := startAshlar(t, genesis, u.socket)
+	asking, stop := context.WithCancel(t.Context())
+	asked := make(chan *answers)
+	go func() { asked <- ask(asking, client) }()
+	for round := range *roundsFlag {
+		u.mine(perRound)
+		if final, head := u.finalized(), u.head(); round+1 < *roundsFlag && head > final {
+			awaitHead(t, client, u)
+			u.record() // a last block may have come without transactions
+			u.windBack(max(final, head-min(head, 9)))
+		}
+	}
+	awaitHead(t, client, u)
+	u.record()
+	stop()
+	got := <-asked
+	got.check(t, u.blocks)
+	compare(t, client, u)
+	t.Logf("%d blocks made, %d on the chain; %s", len(u.blocks), u.head()+1, got)
+
+	belowFinal(t, u, a, client)
+	if err := process.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitHead returns when the service has geth's head, and all of its chain.
+func awaitHead(t *testing.T, client *node.Client, u *upstream) {
+	t.Helper()
+	want := call[struct{ Hash common.Hash }](t, u.client, "eth_getBlockByNumber", "latest", false)
+	for t.Context().Err() == nil {
+		if got := call[struct{ Hash common.Hash }](t, client, "eth_getBlockByNumber", "latest", false); got == want {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// compare compares every block, its receipts and logs with geth's.
+func compare(t *testing.T, client *node.Client, u *upstream) {
+	t.Helper()
+	for number := range u.head() + 1 {
+		for _, question := range []struct {
+			method string
+			params []any
+		}{
+			{"debug_getRawBlock", []any{hexutil.Uint64(number)}},
+			{"debug_getRawReceipts", []any{hexutil.Uint64(number)}},
+			{"eth_getStorageAt", []any{counter, "0x0", hexutil.Uint64(number)}},
+		} {
+			got := call[json.RawMessage](t, client, question.method, question.params...)
+			want := call[json.RawMessage](t, u.client, question.method, question.params...)
+			if string(got) != string(want) {
+				t.Errorf("%s of block %d differs:\n%s\n%s", question.method, number, got, want)
+			}
+		}
+	}
+	for _, tag := range []string{"safe", "finalized"} {
+		type block struct{ Hash common.Hash }
+		if got, want := call[block](t, client, "eth_getBlockByNumber", tag, false), call[block](t, u.client, "eth_getBlockByNumber", tag, false); got != want {
+			t.Errorf("%s is %#x, expected %#x", tag, got.Hash, want.Hash)
+		}
+	}
+}
+
+// belowFinal winds geth back below its last final block: the service says that it
+// cannot follow, and goes on answering as before.
+func belowFinal(t *testing.T, u *upstream, a node.Ashlar, client *node.Client) {
+	t.Helper()
+	for u.finalized() < 5 {
+		u.mine(senders)
+	}
+	awaitHead(t, client, u)
+	before := call[json.RawMessage](t, client, "eth_getBlockByNumber", "latest", false)
+	u.windBack(u.finalized() - 5)
+	u.mine(perRound)
+	for {
+		text, err := a.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text, "below our last final block") {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if after := call[json.RawMessage](t, client, "eth_getBlockByNumber", "latest", false); string(after) != string(before) {
+		t.Errorf("the head has moved:\n%s\n%s", before, after)
+	}
+}
