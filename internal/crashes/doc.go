@@ -1,11 +1,11 @@
-// Package crashes holds imports against everything that can end one early. It
-// has no code, only tests: they kill the process, fail the disk's operations, cut
-// its power and fill it. Each time
+// Package crashes holds imports, and services that follow a node, against everything
+// that can end one early. It has no code, only tests: they kill the process, fail
+// the disk's operations, cut its power and fill it. Each time
 //
 //   - what is there opens again with nothing done by hand,
-//   - no block is missing that an import had said is kept,
-//   - the same import, run again, comes to its end, and what is stored then is
-//     equal to what an undisturbed one stores, row by row.
+//   - no block is missing that an import had said is kept, or a service had shown,
+//   - the same, run again, comes to its end, and what is stored then is equal to what
+//     an undisturbed import stores, row by row.
 //
 // Usually a sample of moments is tried:
 //

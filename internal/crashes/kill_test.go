@@ -40,13 +40,7 @@ func TestKill(t *testing.T) {
 	whole := undisturbed.mustImport(t, export)
 	want := undisturbed.contents(t)
 
-	wanted := kills
-	if *wholeFlag {
-		wanted = wholeKills
-	}
-	if *killsFlag > 0 {
-		wanted = *killsFlag
-	}
+	wanted := killsOf(kills, wholeKills)
 	random := rand.New(rand.NewPCG(killSeed, 0))
 	disturbed := newNetwork(t, bin)
 	var landed, midway, completed int

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"ashlar/internal/node"
@@ -97,14 +98,15 @@ func (a *answers) askHead(ctx context.Context, client *node.Client) error {
 }
 
 // isGone says whether the service does not have a block any more: it was on a
-// branch that was left, and another has settled.
+// branch that was left, and another has settled. Nothing else may be answered with
+// an error.
 func (a *answers) isGone(err error) bool {
 	var answer *node.Error
-	if errors.As(err, &answer) {
-		a.gone++
-		return true
+	if !errors.As(err, &answer) || !strings.Contains(answer.Message, "not found") && !strings.Contains(answer.Message, "range") {
+		return false
 	}
-	return false
+	a.gone++
+	return true
 }
 
 // askCount asks for the counter as of a block that was the newest a while ago.
@@ -115,7 +117,10 @@ func (a *answers) askCount(ctx context.Context, client *node.Client, random *ran
 	at := a.heads[len(a.heads)-1-random.IntN(min(len(a.heads), 20))]
 	var count common.Hash
 	err := client.Call(ctx, &count, "eth_getStorageAt", counter, "0x0", map[string]any{"blockHash": at.hash})
-	if a.isGone(err) || err != nil {
+	if a.isGone(err) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	a.counts = append(a.counts, counted{at.hash, count})
