@@ -35,7 +35,9 @@ type NetworkConfig struct {
 	Behind time.Duration `yaml:"behind"` // age of the newest block from which on the service is not ready; 0: any age is right
 	Source Sources       `yaml:"source"` // nodes whose chain it follows; one for a rollup
 
-	Genesis string `yaml:"genesis"` // of EVM networks: a file or a built-in network's name, for one that is not there yet
+	// Of EVM networks.
+	Genesis string `yaml:"genesis"` // a file or a built-in network's name, for one that is not there yet
+	Pool    string `yaml:"pool"`    // which transactions wait here, of a network with a source: all, sent or none; empty: all
 
 	// Of rollup networks.
 	Chain string `yaml:"chain"` // ID of the chain, like SN_MAIN; empty: see chainID

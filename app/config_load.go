@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"ashlar/account"
@@ -153,6 +154,10 @@ func (n *NetworkConfig) check() error {
 		return errors.New("chain and first are for networks with family: rollup")
 	case n.Family == familyRollup && n.Genesis != "":
 		return errors.New("a rollup network has no genesis file: its first block may be any")
+	case n.Pool != "" && (n.Family == familyRollup || len(n.Source) == 0):
+		return errors.New("pool is for EVM networks with a source")
+	case !slices.Contains([]string{"", poolAll, poolSent, poolNone}, n.Pool):
+		return fmt.Errorf("%q is no pool: expected %s, %s or %s", n.Pool, poolAll, poolSent, poolNone)
 	case n.Behind < 0:
 		return fmt.Errorf("behind is %v: expected 0 or more", n.Behind)
 	}

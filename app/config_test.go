@@ -58,6 +58,8 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"no size", "cache: much\n", []string{"ashlar.yaml", "no size", "64MiB"}},
 		{"too small", "data: x\nlimits:\n  time: 5s\n  body: 10\n", []string{"ashlar.yaml:4:", "limits.body", "expected at least 1024"}},
 		{"network's name", "data: x\nnetworks:\n  Main_Net: {}\n", []string{"networks", `"Main_Net"`, "lower-case letters"}},
+		{"no pool", "networks:\n  dev: {source: 'http://127.0.0.1:1', pool: some}\n", []string{"networks", `"some" is no pool`, "all, sent or none"}},
+		{"a pool without a source", "networks:\n  dev:\n    pool: sent\n", []string{"networks", "pool is for EVM networks with a source"}},
 		{"no YAML", "data: [\n", []string{"ashlar.yaml"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

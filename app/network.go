@@ -44,9 +44,9 @@ type family interface {
 	contracts(method string, params []byte) (about []account.Contract, restricted bool)
 	// describe says what is held.
 	describe(ctx context.Context) (NetworkStatus, error)
-	// follow makes the network, which has the name, ready to follow its sources. It
-	// does so while run runs.
-	follow(name string, sources Sources) error
+	// follow makes the network, which has the name, ready to follow the sources that
+	// its configuration names. It does so while run runs.
+	follow(name string, config NetworkConfig) error
 	// run does what a network that was prepared does by itself, until ctx is done or
 	// there is nothing to do.
 	run(ctx context.Context) error
@@ -161,7 +161,7 @@ func openSettled(ctx context.Context, store kv.Store) (*archive.Archive, error) 
 
 // prepare implements [family].
 func (n *evmNetwork) prepare(c Config) jsonrpc.Methods {
-	n.live = eth.New(n.chain, eth.Config{ClientVersion: ClientVersion(), Syncing: n.syncing, Filters: c.Filters.limits()})
+	n.live = eth.New(n.chain, eth.Config{ClientVersion: ClientVersion(), Forward: n.forward, Syncing: n.syncing, Filters: c.Filters.limits()})
 	return n.live.Methods()
 }
 
@@ -171,6 +171,15 @@ func (n *evmNetwork) syncing() (eth.Sync, bool) {
 		return eth.Sync{}, false
 	}
 	return n.following.syncing()
+}
+
+// forward passes a transaction on to where it can be included: to the nodes that are
+// followed. The blocks of a network without them are made from its pool.
+func (n *evmNetwork) forward(ctx context.Context, raw []byte) error {
+	if n.following == nil {
+		return nil
+	}
+	return n.following.forward(ctx, raw)
 }
 
 // contracts is eth.Contracts in the terms of keys.

@@ -164,15 +164,15 @@ func (n *rollupNetwork) sourceStatus(head uint64) *SourceStatus {
 }
 
 // follow implements [family].
-func (n *rollupNetwork) follow(name string, sources Sources) (err error) {
-	if err := sources.check(familyRollup); err != nil { // the configuration need not have said of which family it is
+func (n *rollupNetwork) follow(name string, config NetworkConfig) (err error) {
+	if err := config.Source.check(familyRollup); err != nil { // the configuration need not have said of which family it is
 		return fmt.Errorf("network %s: source: %w", name, err)
 	}
 	n.name = name
 	id := rollup.FeltOfText(n.archive.ChainID())
 	hashes := blockhash.New(id)
 	n.source, err = node.New(node.Options{
-		URL: sources[0], ChainID: id, Logger: slog.With("network", name),
+		URL: config.Source[0], ChainID: id, Logger: slog.With("network", name),
 		Check: func(block *rollup.Block) error { _, err := hashes.Check(block); return err },
 	})
 	return err

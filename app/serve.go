@@ -93,7 +93,7 @@ func (s *service) open(ctx context.Context) error {
 		s.networks, s.stores = append(s.networks, n), append(s.stores, n.store)
 		n.methods = n.prepare(s.config)
 		if len(config.Source) > 0 {
-			if err := n.follow(name, config.Source); err != nil {
+			if err := n.follow(name, config); err != nil {
 				return err
 			}
 		}

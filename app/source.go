@@ -11,9 +11,12 @@ import (
 	"ashlar/chain/evm/genesis"
 	"ashlar/ingest"
 	"ashlar/ingest/upstream"
+	"ashlar/jsonrpc"
 	"ashlar/kv/pebble"
+	"ashlar/pool"
 	"ashlar/source/node"
 
+	"github.com/ethereum/go-ethereum/core/types"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -53,19 +56,27 @@ func (s Sources) check(family string) error {
 	return nil
 }
 
+// Which transactions wait on a network that follows nodes.
+const (
+	poolAll  = "all"  // those that are sent here and those that wait at the nodes
+	poolSent = "sent" // those that are sent here
+	poolNone = "none" // none: it takes no transactions
+)
+
 // following keeps a network at the head of its sources.
 type following struct {
 	name     string
 	follower *ingest.Follower
+	keepPool func(context.Context) error // told of every new head; nil where it takes no transactions
 	pursuit  *upstream.Pursuit
 	clients  []*node.Client
 	failure  atomic.Pointer[error] // why it has ended
 }
 
 // follow implements [family].
-func (n *evmNetwork) follow(name string, sources Sources) error {
+func (n *evmNetwork) follow(name string, config NetworkConfig) error {
 	f := &following{name: name, follower: n.follower(ingest.DefaultDepths())}
-	config := upstream.Config{
+	followed := upstream.Config{
 		Follower: f.follower, ChainID: n.archive.Genesis().Config.ChainID.Uint64(),
 		Pace: upstream.DefaultPace(), Log: slog.With("network", name),
 	}
@@ -73,15 +84,26 @@ func (n *evmNetwork) follow(name string, sources Sources) error {
 	if err != nil {
 		return fmt.Errorf("network %s: %w", name, err)
 	}
-	config.Genesis = first.Hash
-	for _, address := range sources {
+	followed.Genesis = first.Hash
+	for _, address := range config.Source {
 		client, err := node.New(address)
 		if err != nil {
 			return fmt.Errorf("network %s: source: %w", name, err)
 		}
-		f.clients, config.Nodes = append(f.clients, client), append(config.Nodes, client)
+		f.clients, followed.Nodes = append(f.clients, client), append(followed.Nodes, client)
 	}
-	f.pursuit = upstream.New(config)
+	if config.Pool != poolNone {
+		waiting := pool.New(n.executor.Config(), pool.DefaultLimits())
+		n.chain.SetPool(waiting)
+		f.keepPool = n.chain.KeepPool
+		if config.Pool != poolSent {
+			followed.Waiting = func(tx *types.Transaction) {
+				// What is refused here was taken by a node with other limits, or is included by now.
+				_ = waiting.Add(context.Background(), tx)
+			}
+		}
+	}
+	f.pursuit = upstream.New(followed)
 	n.following = f
 	return nil
 }
@@ -92,6 +114,9 @@ func (f *following) run(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.follower.Run(inner) })
 	group.Go(func() error { return f.pursuit.Run(inner) })
+	if f.keepPool != nil {
+		group.Go(func() error { return f.keepPool(inner) })
+	}
 	err := group.Wait()
 	for _, client := range f.clients {
 		client.Close()
@@ -103,6 +128,17 @@ func (f *following) run(ctx context.Context) error {
 	f.failure.Store(&err)
 	slog.Error("following has ended; reads go on", "network", f.name, "because", err)
 	<-ctx.Done()
+	return err
+}
+
+// forward passes a transaction on. What a node says of one that it refuses is told
+// to whoever has sent it.
+func (f *following) forward(ctx context.Context, raw []byte) error {
+	err := f.pursuit.Send(ctx, raw)
+	var refused *node.RefusedError
+	if errors.As(err, &refused) {
+		return &jsonrpc.Error{Code: refused.Code, Message: refused.Message}
+	}
 	return err
 }
 

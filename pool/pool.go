@@ -87,31 +87,54 @@ func New(config *params.ChainConfig, limits Limits) *Pool {
 
 // Add takes in a transaction, or says why not. Blobs must come with it.
 func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
+	tx, from, err := p.checked(tx)
+	if err != nil {
+		return err
+	}
+	return p.admit(ctx, tx, from)
+}
+
+// AddPassed is Add for a transaction that is passed on to where it can be included.
+// That is done, by pass, once the transaction could be taken in, and if it fails
+// nobody is told of the transaction. Once it is passed on, all is well: that there is
+// no room for it here any more, or that it has come back from there, is no error.
+func (p *Pool) AddPassed(ctx context.Context, tx *types.Transaction, pass func() error) error {
+	tx, from, err := p.checked(tx)
+	if err != nil {
+		return err
+	}
+	p.mutex.Lock()
+	_, _, err = p.admissible(ctx, tx, from)
+	p.mutex.Unlock()
+	if err == nil {
+		err = pass()
+	}
+	if err == nil {
+		_ = p.admit(ctx, tx, from)
+	}
+	return err
+}
+
+// checked checks what needs nobody to wait: proofs of blobs take a while. It returns
+// the transaction as it is kept, and its sender.
+func (p *Pool) checked(tx *types.Transaction) (*types.Transaction, common.Address, error) {
 	p.mutex.Lock()
 	head, known := p.head, p.byHash[tx.Hash()] != nil
 	p.mutex.Unlock()
 	switch {
 	case known:
-		return txpool.ErrAlreadyKnown
+		return nil, common.Address{}, txpool.ErrAlreadyKnown
 	case head.Header == nil:
-		return errNoHead
+		return nil, common.Address{}, errNoHead
 	}
-	// Proofs of blobs take a while, so this is done before others have to wait.
-	tx, from, err := p.check(tx, head.Header)
-	if err != nil {
-		return err
-	}
+	return p.check(tx, head.Header)
+}
+
+// admit takes in a transaction that was checked.
+func (p *Pool) admit(ctx context.Context, tx *types.Transaction, from common.Address) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.byHash[tx.Hash()] != nil {
-		return txpool.ErrAlreadyKnown
-	}
-	of, err := p.sender(ctx, from)
-	if err != nil {
-		return err
-	}
-	added := &waiting{tx: tx, from: from, since: p.now()}
-	replaced, err := of.admit(added, p.limits.OfSender)
+	of, replaced, err := p.admissible(ctx, tx, from)
 	if err != nil {
 		return err
 	}
@@ -124,9 +147,22 @@ func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
 		}
 		return err
 	}
-	p.put(of, added)
+	p.put(of, &waiting{tx: tx, from: from, since: p.now()})
 	p.tell(tx)
 	return nil
+}
+
+// admissible says whether a transaction may wait beside what waits of its sender, and
+// which one it takes the place of. The mutex is held.
+func (p *Pool) admissible(ctx context.Context, tx *types.Transaction, from common.Address) (of *sender, replaced *waiting, err error) {
+	if p.byHash[tx.Hash()] != nil {
+		return nil, nil, txpool.ErrAlreadyKnown
+	}
+	if of, err = p.sender(ctx, from); err != nil {
+		return nil, nil, err
+	}
+	replaced, err = of.admit(tx, p.limits.OfSender)
+	return of, replaced, err
 }
 
 // sender is what is known of a sender as of the head, also where nothing of it waits.

@@ -318,6 +318,7 @@ func TestWatch(t *testing.T) {
 		b.pool.mutex.Lock()
 		watching = len(b.pool.watchers) == 1
 		b.pool.mutex.Unlock()
+		time.Sleep(time.Millisecond)
 	}
 	tx := b.transfer(0, 0, 2, 1)
 	b.add(tx)

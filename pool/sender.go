@@ -36,8 +36,7 @@ func (s *sender) read(ctx context.Context, state evm.State, address common.Addre
 }
 
 // admit says whether a transaction may wait, and which one it takes the place of.
-func (s *sender) admit(w *waiting, most int) (replaced *waiting, err error) {
-	tx := w.tx
+func (s *sender) admit(tx *types.Transaction, most int) (replaced *waiting, err error) {
 	if tx.Nonce() < s.nonce {
 		return nil, fmt.Errorf("%w: next nonce %d, tx nonce %d", core.ErrNonceTooLow, s.nonce, tx.Nonce())
 	}

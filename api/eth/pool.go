@@ -26,10 +26,11 @@ func (a *API) poolMethods() jsonrpc.Methods {
 	}
 }
 
-// errTakesNone answers on a network whose blocks come from files.
+// errTakesNone answers on a network whose blocks come from files, and on one that is
+// only to be read.
 var errTakesNone = &jsonrpc.Error{
 	Code:    jsonrpc.CodeServer,
-	Message: "this network takes no transactions: it follows no node that they could be passed to",
+	Message: "this network takes no transactions: there is no node that they are passed to",
 }
 
 // sendRawTransaction answers eth_sendRawTransaction.
@@ -61,16 +62,12 @@ func (a *API) sendRawTransaction(ctx context.Context, params, out []byte) ([]byt
 	return appendHex(out, hash[:]), nil
 }
 
-// take takes a transaction into the pool once it has been passed on, if it is to be.
+// take takes a transaction into the pool, and passes it on if it is to be.
 func (a *API) take(ctx context.Context, waiting *pool.Pool, tx *types.Transaction, raw []byte) error {
-	if err := waiting.Add(ctx, tx); err != nil || a.config.Forward == nil {
-		return err
+	if a.config.Forward == nil {
+		return waiting.Add(ctx, tx)
 	}
-	err := a.config.Forward(ctx, raw)
-	if err != nil {
-		waiting.Remove(tx.Hash()) // nobody who could include it has it
-	}
-	return err
+	return waiting.AddPassed(ctx, tx, func() error { return a.config.Forward(ctx, raw) })
 }
 
 // poolStatus answers txpool_status.

@@ -1,15 +1,22 @@
 package eth_test
 
 import (
+	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"encoding/json"
+	"errors"
 	"math/big"
 	"strings"
 	"testing"
+	"time"
 
+	"ashlar/api/eth"
 	"ashlar/archive"
+	"ashlar/chain"
 	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/jsonrpc"
 	"ashlar/pool"
 	"ashlar/query"
 	"ashlar/tip"
@@ -52,8 +59,8 @@ func serveOpen(t *testing.T) *open {
 	return o
 }
 
-// mine makes a block of what waits and tells the pool of it.
-func (o *open) mine() *types.Block {
+// build makes a block of what waits, and the head.
+func (o *open) build() *types.Block {
 	o.t.Helper()
 	block, _, err := o.follower.Build(o.t.Context(), func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
 		return execute.Attributes{Timestamp: parent.Time + 12, GasLimit: parent.GasLimit, FeeRecipient: common.Address{0xc0}}, o.chain.Pool().Executable(baseFee, parent.GasLimit), nil
@@ -61,6 +68,13 @@ func (o *open) mine() *types.Block {
 	if err != nil {
 		o.t.Fatal(err)
 	}
+	return block
+}
+
+// mine is build, after which the pool is told of the block.
+func (o *open) mine() *types.Block {
+	o.t.Helper()
+	block := o.build()
 	view, err := o.chain.View()
 	if err != nil {
 		o.t.Fatal(err)
@@ -176,6 +190,98 @@ func TestPending(t *testing.T) {
 	var empty hexutil.Uint64
 	if o.ask(t, &empty, "eth_getBlockTransactionCountByNumber", "pending"); empty != 0 {
 		t.Errorf("the pending block has %d transactions, expected none", empty)
+	}
+}
+
+// What a branch that lost has included waits again.
+func TestReturnedToPool(t *testing.T) {
+	o := serveOpen(t)
+	o.chain.SetPool(pool.New(o.chain.Executor().Config(), pool.DefaultLimits()))
+	ctx, stop := context.WithCancel(t.Context())
+	kept := make(chan error, 1)
+	go func() { kept <- o.chain.KeepPool(ctx) }()
+	await := func(what string, is func() bool) {
+		t.Helper()
+		for attempt := 0; !is(); attempt++ {
+			if attempt == 10_000 {
+				t.Fatalf("waited in vain: %s", what)
+			}
+			select {
+			case err := <-kept:
+				t.Fatalf("the pool is kept no more: %v", err)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	waits := func(hash common.Hash) bool {
+		_, _, is := o.chain.Pool().Get(hash)
+		return is
+	}
+	await("the pool knows the head", func() bool {
+		_, err := o.chain.Pool().Nonce(ctx, o.sender)
+		return err == nil
+	})
+	view, err := o.chain.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Only the keeper tells the pool of blocks, so it has seen what the pool has.
+	first, second := o.send(0), o.send(1)
+	o.build()
+	await("two are included", func() bool { return !waits(first) && !waits(second) })
+	third := o.send(2)
+	o.build()
+	await("three are included", func() bool { return !waits(third) })
+	if err := o.follower.SetHead(ctx, view.Head().Hash, chain.Ref{}, chain.Ref{}); err != nil {
+		t.Fatal(err)
+	}
+	await("all wait again", func() bool { return waits(first) && waits(second) && waits(third) })
+	if pending, queued := o.chain.Pool().Stats(); pending != 3 || queued != 0 {
+		t.Errorf("%d are pending and %d queued, expected 3 and 0", pending, queued)
+	}
+	stop()
+	if err := <-kept; err != nil {
+		t.Error(err)
+	}
+}
+
+// A transaction that is to be passed on is taken only if that succeeds, and until then
+// nothing of it is seen.
+func TestPassedOn(t *testing.T) {
+	o := serveOpen(t)
+	var passed [][]byte
+	var refusal error
+	config := eth.Config{Forward: func(_ context.Context, raw []byte) error {
+		passed = append(passed, raw)
+		return refusal
+	}}
+	forwarding := jsonrpc.NewServer(eth.New(o.chain, config).Methods(), jsonrpc.Config{})
+	send := func() string {
+		request := requestOf(t, "eth_sendRawTransaction", hexutil.Bytes(o.signed(0)))
+		return string(forwarding.Answer(t.Context(), []byte(request), nil))
+	}
+	before := o.chain.Pool().Version()
+	for _, test := range []struct {
+		refusal error
+		want    string
+	}{
+		{&jsonrpc.Error{Code: -32003, Message: "the node says no"}, `"error":{"code":-32003,"message":"the node says no"}`},
+		{errors.New("no node there"), `"error":{"code":-32000,"message":"no node there"}`},
+		{nil, `"result":"0x`},
+	} {
+		refusal = test.refusal
+		if got := send(); !strings.Contains(got, test.want) {
+			t.Errorf("where the node says %v: %s, expected %s", test.refusal, got, test.want)
+		}
+		if changed := o.chain.Pool().Version() != before; changed != (test.refusal == nil) {
+			t.Errorf("where the node says %v: the pool has changed: %t", test.refusal, changed)
+		}
+	}
+	if len(passed) != 3 || !bytes.Equal(passed[2], o.signed(0)) {
+		t.Errorf("%d transactions were passed on, expected 3, as they were sent", len(passed))
+	}
+	if got := send(); !strings.Contains(got, "already known") || len(passed) != 3 {
+		t.Errorf("sent again: %s", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"ashlar/archive"
 	"ashlar/chain"
@@ -56,7 +57,7 @@ func serveUnsettled(t *testing.T, g *core.Genesis, source ingest.Source, kept ui
 		select {
 		case err := <-done:
 			t.Fatal(err)
-		default:
+		case <-time.After(time.Millisecond):
 		}
 	}
 	stop()

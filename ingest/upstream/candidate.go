@@ -85,6 +85,9 @@ func (p *Pursuit) observe(ctx context.Context, c *candidate) error {
 		return err
 	})
 	group.Go(func() error { return p.poll(ctx, c, announced, silent) })
+	if p.config.Waiting != nil {
+		group.Go(func() error { p.followPool(ctx, c); return nil })
+	}
 	return group.Wait()
 }
 

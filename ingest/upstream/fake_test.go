@@ -30,6 +30,10 @@ type fakeNode struct {
 	asked           map[string]int
 	silent          bool          // it does not announce heads
 	held            chan struct{} // if not nil, ranges of blocks are given once it is closed
+	refusal         error         // of what is sent
+	sent            [][]byte
+	noPool          bool
+	waiting         []*types.Transaction
 }
 
 func newFakeNode(name string, w *world) *fakeNode {
@@ -118,7 +122,11 @@ func (f *fakeNode) Block(ctx context.Context, hash common.Hash) (*types.Block, e
 
 func (f *fakeNode) Blocks(ctx context.Context, from uint64, count int) (blocks []*types.Block, err error) {
 	if f.held != nil {
-		<-f.held
+		select {
+		case <-f.held:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	head, bad, err := f.begin(ctx, "blocks")
 	for number := from; err == nil && len(blocks) < count; number++ {
@@ -191,4 +199,32 @@ func (f *fakeNode) Watch(ctx context.Context, told func(chain.Ref)) error {
 			return ctx.Err()
 		}
 	}
+}
+
+func (f *fakeNode) Send(ctx context.Context, raw []byte) error {
+	if _, _, err := f.begin(ctx, "send"); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sent = append(f.sent, raw)
+	return f.refusal
+}
+
+func (f *fakeNode) Pool(ctx context.Context) ([]*types.Transaction, error) {
+	_, _, err := f.begin(ctx, "pool")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && f.noPool {
+		err = node.ErrNoPool
+	}
+	return f.waiting, err
+}
+
+// WatchPool offers no subscription: those are tested with a real client and server.
+func (f *fakeNode) WatchPool(ctx context.Context, _ func(*types.Transaction)) error {
+	if _, _, err := f.begin(ctx, "watch pool"); err != nil {
+		return err
+	}
+	return node.ErrNoSubscriptions
 }

@@ -141,7 +141,11 @@ func (p *Pursuit) follow(ctx context.Context, c choice) (arrived bool, err error
 		}
 	}
 	p.end()
-	return true, p.move(ctx, c.standing)
+	if err := p.move(ctx, c.standing); err != nil {
+		return true, err
+	}
+	p.first.Do(func() { close(p.arrived) })
+	return true, nil
 }
 
 func (p *Pursuit) begin(head chain.Ref) {

@@ -9,6 +9,7 @@ import (
 	"ashlar/chain"
 	"ashlar/ingest"
 	"ashlar/ingest/upstream"
+	"ashlar/tip"
 
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -128,9 +129,7 @@ func TestReorganizationBelowFinal(t *testing.T) {
 	f.await(ref(head))
 
 	n.set(func() { n.head = other })
-	for p.Status().Problem == "" {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "a problem", func() bool { return p.Status().Problem != "" })
 	status := p.Status()
 	if !strings.Contains(status.Problem, "below our last final block") || status.Nodes[0].Counts.TooDeep == 0 {
 		t.Errorf("the status is %+v", status)
@@ -139,9 +138,7 @@ func TestReorganizationBelowFinal(t *testing.T) {
 		t.Errorf("the head is %s, expected %s", got, ref(head))
 	}
 	n.set(func() { n.head = w.blocks[head.Hash()] })
-	for p.Status().Problem != "" {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "no problem", func() bool { return p.Status().Problem == "" })
 }
 
 // A node that is wound back lags: its head is ours of before. When another branch
@@ -185,13 +182,9 @@ func TestTagsOfOtherBranches(t *testing.T) {
 		t.Errorf("safe is %s, finalized %s; both are of another branch", s.Safe, s.Finalized)
 	}
 	n.set(func() { n.safe, n.finalized = ref(w.at(trunk, 8)), ref(w.at(trunk, 6)) })
-	for {
-		moved := f.tip.Moved()
-		if s := f.Standing(); s.Safe == ref(w.at(trunk, 8)) && s.Finalized == ref(w.at(trunk, 6)) {
-			break
-		}
-		<-moved
-	}
+	f.awaitStanding("tags of its own branch", func(s tip.Standing) bool {
+		return s.Safe == ref(w.at(trunk, 8)) && s.Finalized == ref(w.at(trunk, 6))
+	})
 }
 
 // While a far head is pursued the status says how far it is.
@@ -203,15 +196,11 @@ func TestSyncing(t *testing.T) {
 	n.held = make(chan struct{})
 	p, stop := f.pursue(t, n)
 	defer stop()
-	for p.Status().Sync == nil {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "catching up", func() bool { return p.Status().Sync != nil })
 	if sync := p.Status().Sync; *sync != (upstream.Sync{Highest: 60}) {
 		t.Errorf("syncing is %+v", *sync)
 	}
 	close(n.held)
 	f.await(ref(n.head))
-	for p.Status().Sync != nil {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "nothing to catch up with", func() bool { return p.Status().Sync == nil })
 }

@@ -33,7 +33,7 @@ import (
 
 // Node is a node that blocks are asked of, such as a [node.Client], where more is
 // said of each method. They may be called from many goroutines at once, and return
-// within a bounded time, Watch aside.
+// within a bounded time, those that watch aside.
 type Node interface {
 	// Name is for people, and tells nothing that is secret.
 	Name() string
@@ -48,12 +48,19 @@ type Node interface {
 	// Watch tells of new heads until it fails, with node.ErrNoSubscriptions where
 	// the node does not offer that.
 	Watch(ctx context.Context, told func(head chain.Ref)) error
+	// Send passes a transaction on. A *node.RefusedError says that the node does not take it.
+	Send(ctx context.Context, raw []byte) error
+	// Pool is what waits in the node's pool, or node.ErrNoPool.
+	Pool(ctx context.Context) ([]*types.Transaction, error)
+	// WatchPool tells of what waits and of what comes in until it fails, as Watch does.
+	WatchPool(ctx context.Context, told func(*types.Transaction)) error
 }
 
 // Pace is how long things wait.
 type Pace struct {
 	Poll             time.Duration // between questions for the head, where the node does not announce it
 	Recheck          time.Duration // and where it does
+	Pool             time.Duration // between questions for what waits, where the node does not announce it
 	Retry, RetryMost time.Duration // until a node that failed is asked again: at first, and at most
 	Aside, AsideMost time.Duration // for which a node that was wrong is not asked
 }
@@ -61,7 +68,7 @@ type Pace struct {
 // DefaultPace suits chains with a block every few seconds, up to mainnet's twelve.
 func DefaultPace() Pace {
 	return Pace{
-		Poll: 2 * time.Second, Recheck: 15 * time.Second,
+		Poll: 2 * time.Second, Recheck: 15 * time.Second, Pool: 5 * time.Second,
 		Retry: time.Second, RetryMost: time.Minute,
 		Aside: time.Minute, AsideMost: 15 * time.Minute,
 	}
@@ -84,6 +91,9 @@ type Config struct {
 	// ChainID and Genesis are those that each node must have.
 	ChainID uint64
 	Genesis common.Hash
+	// Waiting, if not nil, is told of transactions that wait in the pools of nodes,
+	// more than once of some, and from many goroutines at once.
+	Waiting func(*types.Transaction)
 	Pace    Pace
 	Log     *slog.Logger
 }
@@ -94,6 +104,8 @@ type Pursuit struct {
 	follower *ingest.Follower
 	nodes    []*candidate
 	changed  chan struct{} // receives when there may be something to do
+	arrived  chan struct{} // closed, by first, when the chain is at a head for the first time
+	first    sync.Once
 
 	mu      sync.Mutex // guards what follows, and what changes of the candidates
 	under   *pursued   // what is under way; nil when nothing is
@@ -108,7 +120,7 @@ type pursued struct {
 
 // New makes a pursuit. It does nothing until it is run.
 func New(config Config) *Pursuit {
-	p := &Pursuit{config: config, follower: config.Follower, changed: make(chan struct{}, 1)}
+	p := &Pursuit{config: config, follower: config.Follower, changed: make(chan struct{}, 1), arrived: make(chan struct{})}
 	known := make(map[string]int)
 	for _, n := range config.Nodes {
 		name := n.Name()

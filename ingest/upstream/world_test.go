@@ -28,7 +28,7 @@ import (
 // quick is a pace at which tests need not wait.
 func quick() upstream.Pace {
 	return upstream.Pace{
-		Poll: time.Millisecond, Recheck: 5 * time.Millisecond,
+		Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Pool: time.Millisecond,
 		Retry: time.Millisecond, RetryMost: 4 * time.Millisecond,
 		Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond,
 	}
@@ -76,9 +76,24 @@ func chainOf(t *testing.T) []*types.Block {
 	return blocks
 }
 
+// patience is how long anything is waited for that should come: far longer than it
+// ever takes, so that a test that waits in vain says for what.
+const patience = 2 * time.Minute
+
+// until waits for something that is not announced.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
 // follower is a follower with an archive of its own that has the genesis.
 type follower struct {
 	*ingest.Follower
+	t       *testing.T
 	archive *archive.Archive
 	tip     *tip.Tip
 	genesis *types.Block
@@ -107,7 +122,7 @@ func newFollower(t *testing.T, depths ingest.Depths) *follower {
 	if _, err := ingest.New(t.Context(), a, executor, genesis); err != nil {
 		t.Fatal(err)
 	}
-	f := &follower{archive: a, genesis: genesis.ToBlock()}
+	f := &follower{t: t, archive: a, genesis: genesis.ToBlock()}
 	settled, _ := a.Settled()
 	if f.tip, err = tip.Open(t.Context(), store, archive.Tables(), settled); err != nil {
 		t.Fatal(err)
@@ -119,8 +134,15 @@ func newFollower(t *testing.T, depths ingest.Depths) *follower {
 // pursue follows nodes in the background, until the returned function is called.
 func (f *follower) pursue(t *testing.T, nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
 	t.Helper()
+	return f.pursueTold(t, nil, nodes...)
+}
+
+// pursueTold is pursue with somebody who is told of waiting transactions.
+func (f *follower) pursueTold(t *testing.T, waiting func(*types.Transaction), nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
+	t.Helper()
 	p = upstream.New(upstream.Config{
-		Nodes: nodes, Follower: f.Follower, ChainID: demoGenesis(t).Config.ChainID.Uint64(), Genesis: f.genesis.Hash(),
+		Waiting: waiting,
+		Nodes:   nodes, Follower: f.Follower, ChainID: demoGenesis(t).Config.ChainID.Uint64(), Genesis: f.genesis.Hash(),
 		Pace: quick(), Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -139,16 +161,31 @@ func (f *follower) pursue(t *testing.T, nodes ...upstream.Node) (p *upstream.Pur
 
 // await returns once the head is a block.
 func (f *follower) await(want chain.Ref) {
+	f.t.Helper()
+	f.awaitStanding("the head "+want.String(), func(s tip.Standing) bool { return s.Head.Ref() == want })
+}
+
+// awaitStanding returns once the standing is as wanted.
+func (f *follower) awaitStanding(what string, is func(tip.Standing) bool) {
+	f.t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	for {
 		moved := f.tip.Moved()
-		if f.Standing().Head.Ref() == want {
+		standing := f.Standing()
+		if is(standing) {
 			return
 		}
-		<-moved
+		select {
+		case <-moved:
+		case <-timer.C:
+			f.t.Fatalf("waited in vain for %s; the head is %s, safe %s, finalized %s", what, standing.Head.Ref(), standing.Safe, standing.Finalized)
+		}
 	}
 }
 
-// watch calls seen with every head that is visible, until the returned function is called.
+// watch calls seen with every head that is visible, until the returned function is
+// called or the test has failed.
 func (f *follower) watch(seen func(chain.Ref)) (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -159,6 +196,8 @@ func (f *follower) watch(seen func(chain.Ref)) (stop func()) {
 			select {
 			case <-moved:
 			case <-end:
+				return
+			case <-f.t.Context().Done():
 				return
 			}
 		}

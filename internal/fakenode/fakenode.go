@@ -23,6 +23,7 @@ type Options struct {
 	ChainID       uint64
 	Raw           bool // debug_getRawBlock
 	Subscriptions bool
+	Pool          bool // txpool_content
 	// Between, if not nil, is put between the HTTP server and its clients.
 	Between func(http.Handler) http.Handler
 }
@@ -37,15 +38,27 @@ type Node struct {
 	chain           []*types.Block // guarded by mu; by number, the genesis first
 	safe, finalized uint64         // guarded by mu; 0 for none
 	known           map[common.Hash]*types.Block
-	heads           map[*subscriber]struct{} // guarded by mu
+	heads           subscribers          // guarded by mu
+	pools           subscribers          // guarded by mu
+	waiting         []*types.Transaction // guarded by mu
 }
 
-// subscriber is told of heads.
-type subscriber struct{ told chan map[string]any }
+// subscribers are told of what is new.
+type subscribers map[*subscriber]struct{}
+
+type subscriber struct{ told chan any }
+
+// tell tells a subscriber, unless it has enough to do with what was before.
+func (s *subscriber) tell(what any) {
+	select {
+	case s.told <- what:
+	default:
+	}
+}
 
 // New starts a node that has a genesis. It must be closed.
 func New(options Options, genesis *types.Block) (*Node, error) {
-	n := &Node{options: options, rpc: rpc.NewServer(), known: make(map[common.Hash]*types.Block), heads: make(map[*subscriber]struct{})}
+	n := &Node{options: options, rpc: rpc.NewServer(), known: make(map[common.Hash]*types.Block), heads: make(subscribers), pools: make(subscribers)}
 	n.Set([]*types.Block{genesis}, 0, 0)
 	var eth any = &ethAPI{n}
 	if options.Subscriptions {
@@ -60,6 +73,11 @@ func New(options Options, genesis *types.Block) (*Node, error) {
 		}
 	}
 	var overHTTP http.Handler = n.rpc
+	if options.Pool {
+		if err := n.rpc.RegisterName("txpool", &poolAPI{n}); err != nil {
+			return nil, err
+		}
+	}
 	if options.Between != nil {
 		overHTTP = options.Between(overHTTP)
 	}
@@ -102,10 +120,7 @@ func (n *Node) Set(chain []*types.Block, safe, finalized uint64) {
 	}
 	head := n.object(chain[len(chain)-1], false)
 	for s := range n.heads {
-		select {
-		case s.told <- head:
-		default: // it has enough to do with those before
-		}
+		s.tell(head)
 	}
 }
 
@@ -194,25 +209,30 @@ type subscribableAPI struct{ ethAPI }
 
 // NewHeads serves a subscription until the client or the connection ends it.
 func (a *subscribableAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {
+	return a.n.serve(ctx, a.n.heads)
+}
+
+// serve makes a subscription one of some.
+func (n *Node) serve(ctx context.Context, to subscribers) (*rpc.Subscription, error) {
 	notifier, ok := rpc.NotifierFromContext(ctx)
 	if !ok {
 		return nil, rpc.ErrNotificationsUnsupported
 	}
 	subscription := notifier.CreateSubscription()
-	s := &subscriber{told: make(chan map[string]any, 64)}
-	a.n.mu.Lock()
-	a.n.heads[s] = struct{}{}
-	a.n.mu.Unlock()
+	s := &subscriber{told: make(chan any, 64)}
+	n.mu.Lock()
+	to[s] = struct{}{}
+	n.mu.Unlock()
 	go func() {
 		defer func() {
-			a.n.mu.Lock()
-			delete(a.n.heads, s)
-			a.n.mu.Unlock()
+			n.mu.Lock()
+			delete(to, s)
+			n.mu.Unlock()
 		}()
 		for {
 			select {
-			case head := <-s.told:
-				if notifier.Notify(subscription.ID, head) != nil {
+			case what := <-s.told:
+				if notifier.Notify(subscription.ID, what) != nil {
 					return
 				}
 			case <-subscription.Err():

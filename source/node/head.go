@@ -99,21 +99,34 @@ func decodeRef(answer json.RawMessage) (chain.Ref, error) {
 	return chain.Ref{Number: uint64(*block.Number), Hash: *block.Hash}, nil
 }
 
-// ErrNoSubscriptions says that the node does not tell by itself of new heads.
-var ErrNoSubscriptions = errors.New("the node offers no subscriptions")
+// ErrNoSubscriptions says that the node does not tell by itself of what is new.
+var ErrNoSubscriptions = errors.New("the node offers no such subscriptions")
 
 // Watch tells every new head that the node announces, until ctx is done or the
 // announcements end, with the error that ended them. told is called from one
 // goroutine and must return soon.
 func (c *Client) Watch(ctx context.Context, told func(head chain.Ref)) error {
+	return c.subscribe(ctx, func() error { return nil }, func(announced json.RawMessage) error {
+		ref, err := decodeRef(announced)
+		if err != nil {
+			return fmt.Errorf("an announced head: %w", err)
+		}
+		told(ref)
+		return nil
+	}, "newHeads")
+}
+
+// subscribe begins a subscription, calls begun, and then told with each message, until
+// ctx is done, the subscription ends, or one of them fails.
+func (c *Client) subscribe(ctx context.Context, begun func() error, told func(json.RawMessage) error, to ...any) error {
 	connecting, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	connection, err := c.connect(connecting)
 	if err != nil {
 		return err
 	}
-	heads := make(chan json.RawMessage)
-	subscription, err := connection.EthSubscribe(connecting, heads, "newHeads")
+	messages := make(chan json.RawMessage)
+	subscription, err := connection.EthSubscribe(connecting, messages, to...)
 	if errors.Is(err, rpc.ErrNotificationsUnsupported) || refuses(err) {
 		return fmt.Errorf("%w: %w", ErrNoSubscriptions, err)
 	}
@@ -121,18 +134,19 @@ func (c *Client) Watch(ctx context.Context, told func(head chain.Ref)) error {
 		return fmt.Errorf("eth_subscribe: %w", withoutURL(err))
 	}
 	defer subscription.Unsubscribe()
+	if err := begun(); err != nil {
+		return err
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-subscription.Err():
 			return fmt.Errorf("the subscription ended: %w", errors.Join(err, errSubscription))
-		case head := <-heads:
-			ref, err := decodeRef(head)
-			if err != nil {
-				return fmt.Errorf("an announced head: %w", err)
+		case message := <-messages:
+			if err := told(message); err != nil {
+				return err
 			}
-			told(ref)
 		}
 	}
 }

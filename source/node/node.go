@@ -1,5 +1,5 @@
-// Package node asks Ethereum JSON-RPC nodes for the blocks of a chain, over HTTP
-// or WebSocket.
+// Package node asks Ethereum JSON-RPC nodes for the blocks of a chain and for what
+// waits to be in them, and passes transactions on, over HTTP or WebSocket.
 //
 // Nothing that a node says is believed. What this package promises of a block that
 // it returns is that its header has the hash, or the number, that was asked for;

@@ -311,3 +311,68 @@ func TestBoundsAndSecrets(t *testing.T) {
 		}
 	}
 }
+
+// Transactions are passed on, and those that wait are told, whether or not the node
+// announces them.
+func TestPool(t *testing.T) {
+	blocks := makeChain(t, 3)
+	waiting := blocks[2].Transactions()
+	n, client := start(t, fakenode.Options{Subscriptions: true, Pool: true}, true, blocks)
+	if err := client.Send(t.Context(), marshal(t, waiting[1])); err != nil {
+		t.Fatal(err)
+	}
+	n.Wait(waiting[0])
+	all, err := client.Pool(t.Context())
+	if err != nil || len(all) != 2 || all[0].Hash() != waiting[0].Hash() || all[1].Hash() != waiting[1].Hash() {
+		t.Errorf("what waits: %d transactions, %v, expected two in the order of their nonces", len(all), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	told, done := make(chan common.Hash), make(chan error, 1)
+	go func() {
+		done <- client.WatchPool(ctx, func(tx *types.Transaction) {
+			select {
+			case told <- tx.Hash():
+			case <-ctx.Done():
+			}
+		})
+	}()
+	for i, want := range waiting {
+		if i == 2 { // those before were there already
+			n.Wait(want)
+		}
+		if got := <-told; got != want.Hash() {
+			t.Errorf("told of %x, expected %x", got, want.Hash())
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("watching ended with %v", err)
+	}
+
+	refused := types.NewTx(&types.LegacyTx{Data: []byte(fakenode.RefusedData)})
+	var refusal *node.RefusedError
+	if err := client.Send(t.Context(), marshal(t, refused)); !errors.As(err, &refusal) || refusal.Code != -32000 || refusal.Message != fakenode.ErrRefused.Error() {
+		t.Errorf("a transaction that is refused: %v", err)
+	}
+	n.Close()
+	if err := client.Send(t.Context(), marshal(t, waiting[0])); err == nil || errors.As(err, &refusal) {
+		t.Errorf("a node that is gone: %v", err)
+	}
+
+	_, client = start(t, fakenode.Options{}, false, blocks)
+	if _, err := client.Pool(t.Context()); !errors.Is(err, node.ErrNoPool) {
+		t.Errorf("a node that does not tell: %v", err)
+	}
+	if err := client.WatchPool(t.Context(), func(*types.Transaction) {}); !errors.Is(err, node.ErrNoSubscriptions) {
+		t.Errorf("a node without subscriptions: %v", err)
+	}
+}
+
+func marshal(t *testing.T, tx *types.Transaction) []byte {
+	t.Helper()
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}

@@ -1,0 +1,75 @@
+package fakenode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// RefusedData is the input of transactions that the node refuses.
+const RefusedData = "refuse me"
+
+// ErrRefused is what it says of them.
+var ErrRefused = errors.New("a transaction that this node does not like")
+
+// Wait lets a transaction wait in the node's pool, and announces it.
+func (n *Node) Wait(tx *types.Transaction) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.waiting = append(n.waiting, tx)
+	for s := range n.pools {
+		s.tell(tx.WithoutBlobTxSidecar())
+	}
+}
+
+// Waiting is what waits in the node's pool, in the order in which it came.
+func (n *Node) Waiting() []*types.Transaction {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]*types.Transaction(nil), n.waiting...)
+}
+
+// SendRawTransaction takes every transaction that does not ask for the contrary.
+func (a *ethAPI) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
+	tx := new(types.Transaction)
+	if err := tx.UnmarshalBinary(raw); err != nil {
+		return common.Hash{}, err
+	}
+	if string(tx.Data()) == RefusedData {
+		return common.Hash{}, ErrRefused
+	}
+	a.n.Wait(tx)
+	return tx.Hash(), nil
+}
+
+// NewPendingTransactions serves a subscription until the client or the connection ends it.
+func (a *subscribableAPI) NewPendingTransactions(ctx context.Context, whole bool) (*rpc.Subscription, error) {
+	if !whole {
+		return nil, errors.New("only whole transactions are announced")
+	}
+	return a.n.serve(ctx, a.n.pools)
+}
+
+// poolAPI holds the methods of the namespace txpool.
+type poolAPI struct{ n *Node }
+
+// Content is all that waits, queued or not.
+func (a *poolAPI) Content() (map[string]map[common.Address]map[string]*types.Transaction, error) {
+	pending := make(map[common.Address]map[string]*types.Transaction)
+	for _, tx := range a.n.Waiting() {
+		sender, err := types.Sender(types.LatestSignerForChainID(tx.ChainId()), tx)
+		if err != nil {
+			return nil, err
+		}
+		if pending[sender] == nil {
+			pending[sender] = make(map[string]*types.Transaction)
+		}
+		pending[sender][fmt.Sprint(tx.Nonce())] = tx.WithoutBlobTxSidecar()
+	}
+	return map[string]map[common.Address]map[string]*types.Transaction{"pending": pending, "queued": {}}, nil
+}
