@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,7 @@ type upstream struct {
 	signer  types.Signer
 	keys    []*ecdsa.PrivateKey
 	blocks  map[common.Hash]made // all that were ever made
+	mined   int64                // how many times
 }
 
 // made is a block that geth made.
@@ -112,6 +114,20 @@ func writeGenesis(t *testing.T, genesis *core.Genesis) string {
 	return file
 }
 
+// patience is how long anything is waited for: far longer than it ever takes, so that
+// a test that waits in vain says for what.
+const patience = 2 * time.Minute
+
+// await returns once something is so that is not announced.
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
 // call makes a call that must succeed.
 func call[T any](t *testing.T, client *node.Client, method string, params ...any) (result T) {
 	t.Helper()
@@ -125,43 +141,71 @@ func (u *upstream) head() uint64 {
 	return uint64(call[hexutil.Uint64](u.t, u.client, "eth_blockNumber"))
 }
 
-// mine sends transactions and returns when all of them are in blocks.
+// mine sends transactions and returns when blocks have as many. Each time they pay
+// more, to take the place of those that were in blocks which geth has forgotten: these
+// may wait again, or be in new blocks already, and then count as well.
 func (u *upstream) mine(count int) {
 	u.t.Helper()
-	var raw [][]any
+	u.mined++
+	tip := new(big.Int).Mul(big.NewInt(params.GWei), new(big.Int).Exp(big.NewInt(2), big.NewInt(u.mined), nil))
 	nonces := make([]uint64, senders)
-	for i, key := range u.keys {
-		nonces[i] = uint64(call[hexutil.Uint64](u.t, u.client, "eth_getTransactionCount", crypto.PubkeyToAddress(key.PublicKey), "latest"))
+	for i := range u.keys {
+		nonces[i] = u.nonce(i)
 	}
+	var requests []json.RawMessage
 	for i := range count {
 		from := i % senders
 		tx := types.MustSignNewTx(u.keys[from], u.signer, &types.DynamicFeeTx{
 			ChainID: u.signer.ChainID(), Nonce: nonces[from], Gas: 100_000, To: &counter,
-			GasFeeCap: big.NewInt(100 * params.GWei), GasTipCap: big.NewInt(params.GWei),
+			GasFeeCap: new(big.Int).Add(tip, big.NewInt(100*params.GWei)), GasTipCap: tip,
 		})
 		nonces[from]++
 		encoded, err := tx.MarshalBinary()
 		if err != nil {
 			u.t.Fatal(err)
 		}
-		raw = append(raw, []any{hexutil.Bytes(encoded)})
-	}
-	for len(raw) > 0 {
-		n := min(batchCalls, len(raw))
-		if err := u.client.Batch(u.t.Context(), "eth_sendRawTransaction", raw[:n], func(int, json.RawMessage) error { return nil }); err != nil {
+		request, err := node.Request(i, "eth_sendRawTransaction", hexutil.Bytes(encoded))
+		if err != nil {
 			u.t.Fatal(err)
 		}
-		raw = raw[n:]
+		requests = append(requests, request)
 	}
-	for i, key := range u.keys {
-		for u.t.Context().Err() == nil {
-			if at := call[hexutil.Uint64](u.t, u.client, "eth_getTransactionCount", crypto.PubkeyToAddress(key.PublicKey), "latest"); uint64(at) >= nonces[i] {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+	for batch := range slices.Chunk(requests, batchCalls) {
+		u.send(batch)
+	}
+	for i := range u.keys {
+		await(u.t, "geth's blocks", func() bool { return u.nonce(i) >= nonces[i] })
 	}
 	u.record()
+}
+
+// nonce is the next one of a sender after geth's newest block.
+func (u *upstream) nonce(sender int) uint64 {
+	u.t.Helper()
+	address := crypto.PubkeyToAddress(u.keys[sender].PublicKey)
+	return uint64(call[hexutil.Uint64](u.t, u.client, "eth_getTransactionCount", address, "latest"))
+}
+
+// send sends a batch of transactions, some of which others may have overtaken.
+func (u *upstream) send(batch []json.RawMessage) {
+	u.t.Helper()
+	body, err := json.Marshal(batch)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	_, raw, err := u.client.Post(u.t.Context(), body)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	var answers []node.Answer
+	if err := json.Unmarshal(raw, &answers); err != nil {
+		u.t.Fatalf("%v in %.300s", err, raw)
+	}
+	for _, answer := range answers {
+		if e := answer.Error; e != nil && !strings.Contains(e.Message, "nonce too low") && !strings.Contains(e.Message, "replacement transaction underpriced") {
+			u.t.Fatal(e)
+		}
+	}
 }
 
 // record takes note of the blocks of geth's chain.
@@ -189,14 +233,29 @@ func (u *upstream) windBack(to uint64) {
 	}
 }
 
+// tagged is the block that has a tag, zero where there is none or it is the genesis,
+// which geth calls final when nothing else is.
+func tagged(t *testing.T, client *node.Client, tag string) (block place) {
+	t.Helper()
+	var answer *struct {
+		Number hexutil.Uint64
+		Hash   common.Hash
+	}
+	err := client.Call(t.Context(), &answer, "eth_getBlockByNumber", tag, false)
+	var none *node.Error
+	if err != nil && !(errors.As(err, &none) && strings.Contains(none.Message, "not found")) {
+		t.Fatal(err)
+	}
+	if answer == nil || answer.Number == 0 {
+		return place{}
+	}
+	return place{uint64(answer.Number), answer.Hash}
+}
+
 // finalized is the number of geth's last final block.
 func (u *upstream) finalized() uint64 {
 	u.t.Helper()
-	block := call[*struct{ Number hexutil.Uint64 }](u.t, u.client, "eth_getBlockByNumber", "finalized", false)
-	if block == nil {
-		return 0
-	}
-	return uint64(block.Number)
+	return tagged(u.t, u.client, "finalized").number
 }
 
 // startAshlar starts the service with nothing but the genesis and the node's URL.
@@ -225,7 +284,8 @@ func TestFollowGeth(t *testing.T) {
 	u, genesis := startGeth(t)
 	a, process, client := startAshlar(t, genesis, u.socket)
 	asking, stop := context.WithCancel(t.Context())
-	asked := make(chan *answers)
+	defer stop()
+	asked := make(chan *answers, 1)
 	go func() { asked <- ask(asking, client) }()
 	for round := range *roundsFlag {
 		u.mine(perRound)
@@ -252,13 +312,8 @@ func TestFollowGeth(t *testing.T) {
 // awaitHead returns when the service has geth's head, and all of its chain.
 func awaitHead(t *testing.T, client *node.Client, u *upstream) {
 	t.Helper()
-	want := call[struct{ Hash common.Hash }](t, u.client, "eth_getBlockByNumber", "latest", false)
-	for t.Context().Err() == nil {
-		if got := call[struct{ Hash common.Hash }](t, client, "eth_getBlockByNumber", "latest", false); got == want {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	want := tagged(t, u.client, "latest")
+	await(t, "geth's head", func() bool { return tagged(t, client, "latest") == want })
 }
 
 // compare compares every block, its receipts and logs with geth's.
@@ -281,10 +336,7 @@ func compare(t *testing.T, client *node.Client, u *upstream) {
 		}
 	}
 	for _, tag := range []string{"safe", "finalized"} {
-		type block struct{ Hash common.Hash }
-		if got, want := call[block](t, client, "eth_getBlockByNumber", tag, false), call[block](t, u.client, "eth_getBlockByNumber", tag, false); got != want {
-			t.Errorf("%s is %#x, expected %#x", tag, got.Hash, want.Hash)
-		}
+		await(t, tag+" to be as geth has it", func() bool { return tagged(t, client, tag) == tagged(t, u.client, tag) })
 	}
 }
 
@@ -299,16 +351,13 @@ func belowFinal(t *testing.T, u *upstream, a node.Ashlar, client *node.Client) {
 	before := call[json.RawMessage](t, client, "eth_getBlockByNumber", "latest", false)
 	u.windBack(u.finalized() - 5)
 	u.mine(perRound)
-	for {
+	await(t, "the status to say that geth cannot be followed", func() bool {
 		text, err := a.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(text, "below our last final block") {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return strings.Contains(text, "below our last final block")
+	})
 	if after := call[json.RawMessage](t, client, "eth_getBlockByNumber", "latest", false); string(after) != string(before) {
 		t.Errorf("the head has moved:\n%s\n%s", before, after)
 	}
