@@ -28,7 +28,7 @@ func house() []floor {
 		{"jsonrpc", nil},
 		{"limit", nil},
 		{"chain", nil},
-		{"source", []string{"chain"}},
+		{"source", []string{"jsonrpc", "chain"}},
 		{"execute", []string{"chain"}},
 		{"tip", []string{"kv", "chain"}},
 		{"archive", []string{"kv", "chain"}},

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"ashlar/jsonrpc"
+)
+
+// notBuilt is the answer to validators.
+const notBuilt = "Ashlar builds no blocks: validators that propose some need an execution client that does"
+
+// refused are the methods that ask for blocks to be built.
+func refused() []string {
+	return []string{"engine_getPayloadV1", "engine_getPayloadV2", "engine_getPayloadV3", "engine_getPayloadV4", "engine_getPayloadV5"}
+}
+
+// refuseBuilding answers them. Nobody was ever told the ID of a payload.
+func refuseBuilding(context.Context, []byte, []byte) ([]byte, error) {
+	return nil, fault(codeUnknownPayload, "Unknown payload", notBuilt)
+}
+
+// exchangeCapabilities answers engine_exchangeCapabilities. What the client can do
+// makes no difference.
+func (a *API) exchangeCapabilities(_ context.Context, params, out []byte) ([]byte, error) {
+	var args [1][]byte
+	if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
+		return out, err
+	}
+	if err := readArray(args[0], func(_ int, raw []byte) error { _, err := text(raw); return err }); err != nil {
+		return out, invalidParams(err.Error())
+	}
+	out = append(out, '[')
+	for i, name := range a.capabilities() {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = jsonrpc.AppendString(out, name)
+	}
+	return append(out, ']'), nil
+}
+
+// capabilities are the methods that are of use.
+func (a *API) capabilities() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(a.Methods())) {
+		if name != "engine_exchangeCapabilities" && !slices.Contains(refused(), name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ClientVersion says which program one is.
+type ClientVersion struct {
+	Code    string `json:"code"` // two letters
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Commit  string `json:"commit"` // the first four bytes of it, in hexadecimal
+}
+
+// nameMost is how much is remembered of what a client calls itself, in bytes.
+const nameMost = 64
+
+// clientVersion answers engine_getClientVersionV1.
+func (a *API) clientVersion(_ context.Context, params, out []byte) ([]byte, error) {
+	var args [1][]byte
+	if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
+		return out, err
+	}
+	var client ClientVersion
+	if err := json.Unmarshal(args[0], &client); err != nil {
+		return out, invalidParams("expected a client's version: " + err.Error())
+	}
+	name := strings.ToValidUTF8(client.Name+" "+client.Version, "")
+	a.hears(func(h *Heard) { h.Client = strings.ToValidUTF8(name[:min(len(name), nameMost)], "") })
+	answer, err := json.Marshal([]ClientVersion{a.config.Client})
+	return append(out, answer...), err
+}

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// payloadVersion is a version of engine_newPayload.
+type payloadVersion struct {
+	name               string
+	withdrawals        bool // the payload has withdrawals,
+	withdrawalsMayLack bool // from Shanghai on
+	blobs              bool // it has fields of blobs, and comes with their hashes and a beacon root
+	requests           bool // it comes with requests
+	forks              string
+	covers             func(fork) bool
+}
+
+func payloadVersions() []payloadVersion {
+	return []payloadVersion{
+		{name: "V1", forks: "Paris", covers: func(f fork) bool { return !f.shanghai }},
+		{name: "V2", withdrawals: true, withdrawalsMayLack: true, forks: "Paris and Shanghai", covers: func(f fork) bool { return !f.cancun }},
+		{name: "V3", withdrawals: true, blobs: true, forks: "Cancun", covers: func(f fork) bool { return f.cancun && !f.prague }},
+		{name: "V4", withdrawals: true, blobs: true, requests: true, forks: "Prague and Osaka", covers: func(f fork) bool { return f.prague && !f.amsterdam }},
+	}
+}
+
+// arguments is how many the method takes.
+func (v payloadVersion) arguments() int {
+	switch {
+	case v.requests:
+		return 4
+	case v.blobs:
+		return 3
+	}
+	return 1
+}
+
+// fork says which forks there have been.
+type fork struct{ shanghai, cancun, prague, amsterdam bool }
+
+// forkAt is the fork of blocks with a time. London came before all of them.
+func forkAt(rules *params.ChainConfig, time uint64) fork {
+	london := rules.LondonBlock
+	if london == nil {
+		london = new(big.Int)
+	}
+	return fork{
+		shanghai: rules.IsShanghai(london, time), cancun: rules.IsCancun(london, time),
+		prague: rules.IsPrague(london, time), amsterdam: rules.IsAmsterdam(london, time),
+	}
+}
+
+// newPayload answers engine_newPayload in a version.
+func (a *API) newPayload(v payloadVersion) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		a.hears(func(h *Heard) { h.Payload = a.config.Now() })
+		status, err := a.checkPayload(ctx, v, params)
+		if err != nil {
+			return out, err
+		}
+		return appendStatus(out, status), nil
+	}
+}
+
+func (a *API) checkPayload(ctx context.Context, v payloadVersion, params []byte) (Status, error) {
+	var all [4][]byte
+	args := all[:v.arguments()]
+	if err := jsonrpc.Arguments(params, args, len(args)); err != nil {
+		return Status{}, err
+	}
+	p, err := readPayload(args[0], v)
+	if err != nil {
+		return Status{}, invalidParams(err.Error())
+	}
+	beside, err := readSurroundings(v, args[1:])
+	if err != nil {
+		return Status{}, invalidParams(err.Error())
+	}
+	at := forkAt(a.config.Rules, p.header.Time)
+	if !v.covers(at) {
+		return Status{}, unsupportedFork(fmt.Sprintf("engine_newPayload%s is for blocks of %s, the payload's time is %d", v.name, v.forks, p.header.Time))
+	}
+	if v.withdrawalsMayLack && at.shanghai != (p.withdrawals != nil) {
+		return Status{}, invalidParams("executionPayload.withdrawals: expected from Shanghai on, and not before")
+	}
+	block, err := p.block(beside)
+	if err != nil {
+		return malformed(v, err), nil
+	}
+	return a.config.Chain.NewPayload(ctx, block)
+}
+
+// malformed is the status of what is no block.
+func malformed(v payloadVersion, why error) Status {
+	verdict := Invalid
+	var hash *hashError
+	if v.name == "V1" && errors.As(why, &hash) {
+		verdict = InvalidBlockHash
+	}
+	return Status{Verdict: verdict, Why: why.Error()}
+}
+
+// readSurroundings reads the arguments behind the payload.
+func readSurroundings(v payloadVersion, args [][]byte) (beside surroundings, err error) {
+	if !v.blobs {
+		return beside, nil
+	}
+	if beside.blobHashes, err = hashes(args[0]); err != nil {
+		return beside, fmt.Errorf("expectedBlobVersionedHashes%w", err)
+	}
+	beside.beaconRoot = new(common.Hash)
+	if err := into(beside.beaconRoot[:])(args[1]); err != nil {
+		return beside, fmt.Errorf("parentBeaconBlockRoot: %w", err)
+	}
+	if v.requests {
+		if beside.requests, err = readRequests(args[2]); err != nil {
+			return beside, fmt.Errorf("executionRequests%w", err)
+		}
+	}
+	return beside, nil
+}
+
+// readRequests reads the requests of a block (EIP-7685): none empty, each of
+// another type, in ascending order.
+func readRequests(raw []byte) ([][]byte, error) {
+	requests := [][]byte{} // none is another thing than no list
+	err := readArray(raw, func(i int, raw []byte) error {
+		request, err := bytesOf(raw)
+		switch {
+		case err != nil:
+			return err
+		case len(request) < 2:
+			return errors.New("expected a type and data behind it")
+		case i > 0 && request[0] <= requests[i-1][0]:
+			return fmt.Errorf("type %d behind type %d, expected them in ascending order", request[0], requests[i-1][0])
+		}
+		requests = append(requests, request)
+		return nil
+	})
+	return requests, err
+}
+
+// appendStatus appends a PayloadStatusV1.
+func appendStatus(out []byte, s Status) []byte {
+	out = jsonrpc.AppendString(append(out, `{"status":`...), string(s.Verdict))
+	out = append(out, `,"latestValidHash":`...)
+	if s.LatestValid == nil {
+		out = append(out, "null"...)
+	} else {
+		out = jsonrpc.AppendString(out, s.LatestValid.Hex())
+	}
+	out = append(out, `,"validationError":`...)
+	if s.Why == "" {
+		return append(out, "null}"...)
+	}
+	return append(jsonrpc.AppendString(out, s.Why), '}')
+}

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/jsonrpc"
+
+	geth "github.com/ethereum/go-ethereum/beacon/engine"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// started runs a server until the returned function is called, which returns its error.
+func started(t *testing.T, methods jsonrpc.Methods) (s *Server, stop func() error) {
+	t.Helper()
+	s, err := Listen(t.Context(), ServerConfig{Address: "127.0.0.1:0", Secret: Secret{4}, Methods: methods, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	stop = func() error { cancel(); return <-done }
+	return s, stop
+}
+
+// post sends a body with an Authorization header.
+func post(t *testing.T, s *Server, authorization string, body io.Reader) (status int, answer string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Addr().String(), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// bearer is an Authorization header of this moment.
+func bearer(secret Secret) string {
+	return "Bearer " + token(secret, head, fmt.Sprintf(`{"iat":%d}`, time.Now().Unix()))
+}
+
+func TestServerLetsInWhoKnowsTheSecret(t *testing.T) {
+	block, sentBlock := made(t, prague)
+	l := &listener{status: valid(block.Hash())}
+	s, stop := started(t, New(Config{Chain: l, Rules: rules()}).Methods())
+	const call = `{"jsonrpc":"2.0","id":1,"method":"engine_exchangeCapabilities","params":[[]]}`
+	for _, test := range []struct {
+		name, authorization, body string
+		status                    int
+		want                      string
+	}{
+		{"no token", "", call, http.StatusUnauthorized, "missing token"},
+		{"another secret", bearer(Secret{5}), call, http.StatusUnauthorized, "invalid signature"},
+		{"an old token", "Bearer " + token(Secret{4}, head, `{"iat":1}`), call, http.StatusUnauthorized, "stale token"},
+		{"right", bearer(Secret{4}), call, http.StatusOK, "engine_newPayloadV4"},
+		{"a batch", bearer(Secret{4}), "[" + call + "," + call + "]", http.StatusOK, "},{"},
+		{"no JSON", bearer(Secret{4}), "x", http.StatusOK, "-32700"},
+		{"a body too large", bearer(Secret{4}), strings.Repeat(" ", bodyBytes+1), http.StatusRequestEntityTooLarge, "too large"},
+	} {
+		if status, answer := post(t, s, test.authorization, strings.NewReader(test.body)); status != test.status || !strings.Contains(answer, test.want) {
+			t.Errorf("%s: %d %s", test.name, status, answer)
+		}
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", bearer(Secret{4}))
+	if response, err := http.DefaultClient.Do(request); err != nil || response.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("GET: %v, %v", response, err)
+	}
+
+	// go-ethereum's own client, with its own types.
+	client, err := rpc.DialOptions(t.Context(), "http://"+s.Addr().String(), rpc.WithHTTPAuth(func(h http.Header) error {
+		h.Set("Authorization", bearer(Secret{4}))
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	envelope := geth.BlockToExecutableData(block, nil, nil, nil)
+	var status geth.PayloadStatusV1
+	if err := client.CallContext(t.Context(), &status, "engine_newPayloadV4", envelope.ExecutionPayload, sentBlock.blobHashes, sentBlock.beaconRoot,
+		[]hexutil.Bytes{{0, 1}, {1, 2}}); err != nil || status.Status != geth.VALID || *status.LatestValidHash != block.Hash() {
+		t.Errorf("a payload: %+v, %v", status, err)
+	}
+	var response geth.ForkChoiceResponse
+	if err := client.CallContext(t.Context(), &response, "engine_forkchoiceUpdatedV3", geth.ForkchoiceStateV1{HeadBlockHash: block.Hash()}, nil); err != nil ||
+		response.PayloadStatus.Status != geth.VALID || response.PayloadID != nil {
+		t.Errorf("a forkchoice: %+v, %v", response, err)
+	}
+	attributes := geth.PayloadAttributes{Timestamp: prague + 1, BeaconRoot: &common.Hash{}}
+	err = client.CallContext(t.Context(), &response, "engine_forkchoiceUpdatedV3", geth.ForkchoiceStateV1{HeadBlockHash: block.Hash()}, &attributes)
+	var refused rpc.Error
+	if !errors.As(err, &refused) || refused.ErrorCode() != geth.InvalidPayloadAttributes.ErrorCode() {
+		t.Errorf("attributes: %v", err)
+	}
+	if len(l.choices) != 2 {
+		t.Errorf("the chain was told %v", l.choices)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A call goes on when whoever made it has gone, and the server ends only after it.
+func TestCallsOutliveTheirConnection(t *testing.T) {
+	begun, left := make(chan struct{}), make(chan struct{})
+	ended := make(chan error, 1)
+	s, stop := started(t, jsonrpc.Methods{"slow": func(ctx context.Context, _, out []byte) ([]byte, error) {
+		close(begun)
+		<-left
+		ended <- ctx.Err()
+		return append(out, "true"...), nil
+	}})
+	ctx, leave := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Addr().String(), bytes.NewReader([]byte(`{"jsonrpc":"2.0","id":1,"method":"slow"}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", bearer(Secret{4}))
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		if _, err := http.DefaultClient.Do(request); err == nil {
+			t.Error("it was answered")
+		}
+	}()
+	<-begun
+	leave()
+	<-gone
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	select {
+	case <-stopped:
+		t.Fatal("the server ended before the call")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(left)
+	if err := <-ended; err != nil {
+		t.Errorf("the call was ended: %v", err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}

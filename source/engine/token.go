@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Secret is what a consensus client and this program share.
+type Secret [32]byte
+
+// LoadSecret reads the secret of a file, in hexadecimal. A file that is not there is
+// made, with a new secret, for its owner alone.
+func LoadSecret(path string) (Secret, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return createSecret(path)
+	}
+	if err != nil {
+		return Secret{}, err
+	}
+	var secret Secret
+	digits := strings.TrimPrefix(strings.TrimSpace(string(text)), "0x")
+	if n, err := hex.Decode(secret[:], []byte(digits[:min(len(digits), hex.EncodedLen(len(secret)))])); err != nil || n != len(secret) || len(digits) != hex.EncodedLen(n) {
+		return Secret{}, fmt.Errorf("%s: expected a secret of 32 bytes in hexadecimal and nothing else", path)
+	}
+	return secret, nil
+}
+
+// createSecret makes the file whole or not at all.
+func createSecret(path string) (secret Secret, err error) {
+	if _, err := rand.Read(secret[:]); err != nil {
+		return secret, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return secret, err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // with the mode 0600
+	if err != nil {
+		return secret, err
+	}
+	_, err = file.WriteString(hex.EncodeToString(secret[:]) + "\n")
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(file.Name()))
+	}
+	return secret, err
+}
+
+const (
+	// tokenBytes is more than any client's token has.
+	tokenBytes = 4096
+	// tokenWindow is how far from now a token may have been made, either way.
+	tokenWindow = time.Minute
+)
+
+// What a token lacks. None of it says how a right one begins.
+var (
+	errNoToken    = errors.New("missing token: expected the header Authorization: Bearer TOKEN")
+	errMalformed  = errors.New("malformed token: expected three parts of base64")
+	errAlgorithm  = errors.New("wrong algorithm: expected a token with HS256")
+	errSignature  = errors.New("invalid signature: expected one made with the secret that both sides share")
+	errNoIssuedAt = errors.New("missing claim iat: expected when the token was made")
+	errStale      = errors.New("stale token: expected one that was made within 60 seconds of now; are both clocks right?")
+	errExpired    = errors.New("expired token")
+)
+
+// check says what is wrong with the value of an Authorization header.
+func (s Secret) check(authorization string, now time.Time) error {
+	scheme, token, ok := strings.Cut(authorization, " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") || len(token) > tokenBytes {
+		return errNoToken
+	}
+	signed, signature, ok := cutLast(strings.TrimSpace(token), ".")
+	head, claims, two := strings.Cut(signed, ".")
+	if !ok || !two {
+		return errMalformed
+	}
+	var header struct {
+		Algorithm string `json:"alg"`
+	}
+	if err := decodePart(head, &header); err != nil {
+		return errMalformed
+	}
+	if header.Algorithm != "HS256" {
+		return errAlgorithm
+	}
+	got, err := base64.RawURLEncoding.DecodeString(signature)
+	if err != nil {
+		return errMalformed
+	}
+	mac := hmac.New(sha256.New, s[:])
+	mac.Write([]byte(signed))
+	if !hmac.Equal(got, mac.Sum(nil)) { // takes as long wherever they differ
+		return errSignature
+	}
+	return checkClaims(claims, now)
+}
+
+// checkClaims looks at what a token says, once it is known who made it.
+func checkClaims(part string, now time.Time) error {
+	var claims struct {
+		IssuedAt  *float64 `json:"iat"` // Unix seconds, perhaps with a fraction
+		ExpiresAt *float64 `json:"exp"`
+	}
+	if err := decodePart(part, &claims); err != nil {
+		return errMalformed
+	}
+	seconds := float64(now.UnixMilli()) / 1000
+	switch {
+	case claims.IssuedAt == nil:
+		return errNoIssuedAt
+	case !(math.Abs(*claims.IssuedAt-seconds) <= tokenWindow.Seconds()):
+		return errStale
+	case claims.ExpiresAt != nil && *claims.ExpiresAt <= seconds:
+		return errExpired
+	}
+	return nil
+}
+
+func decodePart(part string, into any) error {
+	text, err := base64.RawURLEncoding.DecodeString(part)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return s, "", false
+}
