@@ -89,6 +89,34 @@ func (f *Follower) Has(ctx context.Context, ref chain.Ref) (bool, error) {
 	return err == nil && header.Hash == ref.Hash, err
 }
 
+// Find is the header of a block that is settled or in the tip, on whatever branch.
+// Another one is [tip.ErrUnknownBlock].
+func (f *Follower) Find(ctx context.Context, hash common.Hash) (*types.Header, error) {
+	history, number := &f.archive.History, uint64(0)
+	branch, err := f.tip.Branch(hash)
+	switch {
+	case err == nil:
+		history, number = f.over(branch), branch.Ref().Number
+	case errors.Is(err, tip.ErrUnknownBlock):
+		if number, err = history.FindBlock(ctx, hash); errors.Is(err, archive.ErrNotFound) {
+			return nil, fmt.Errorf("%w: %#x", tip.ErrUnknownBlock, hash)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	header, err := history.Header(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	return header.Header, nil
+}
+
+// over is the history up to the end of a branch.
+func (f *Follower) over(branch *tip.Branch) *archive.History {
+	return f.archive.Over(branch.Over(f.archive.Rows()), branch.Settled().Number)
+}
+
 // Add executes a block on its parent, checks all of it and brings it into the
 // tip, durably. The head stays where it is. A block that breaks a rule is refused
 // with a [*execute.CheckError], one whose parent is neither in the tip nor the
@@ -122,7 +150,7 @@ func (f *Follower) parent(ctx context.Context, hash common.Hash) (execute.Parent
 	if err != nil {
 		return execute.Parent{}, err
 	}
-	history := f.archive.Over(branch.Over(f.archive.Rows()), branch.Settled().Number)
+	history := f.over(branch)
 	number := branch.Ref().Number
 	header, err := history.Header(ctx, number)
 	if err != nil {

@@ -156,6 +156,21 @@ func (f *fakeNode) Blocks(ctx context.Context, from uint64, count int) (blocks [
 	return blocks, nil
 }
 
+func (f *fakeNode) Headers(ctx context.Context, from uint64, count int) (headers []*types.Header, err error) {
+	head, bad, err := f.begin(ctx, "headers")
+	for i := 0; err == nil && i < count; i++ {
+		block := f.world.at(head, from+uint64(i))
+		if block == nil {
+			return nil, node.ErrNotFound
+		}
+		if bad && i == count/2 {
+			block = f.wrong(block)
+		}
+		headers = append(headers, block.Header())
+	}
+	return headers, err
+}
+
 // wrong is a block that breaks a rule. Its header has another hash then, as that
 // of a liar who made the header up as well, or its body is not that of the header.
 func (f *fakeNode) wrong(block *types.Block) *types.Block {

@@ -167,7 +167,7 @@ func (p *Pursuit) end() {
 func (p *Pursuit) bringIn(ctx context.Context, c choice) (arrived bool, err error) {
 	head, ours := c.standing.Head, p.follower.Standing().Head
 	if head.Number <= ours.Settled().Number {
-		return false, errTooDeep
+		return false, ErrTooDeep
 	}
 	if head.Number <= ours.Ref().Number+1 {
 		// Nearly always it is the next block, or one beside ours.
@@ -228,7 +228,7 @@ func (p *Pursuit) ancestor(ctx context.Context, of Node, head chain.Ref) (chain.
 			break
 		}
 		if number == low {
-			return chain.Ref{}, errTooDeep
+			return chain.Ref{}, ErrTooDeep
 		}
 		differs = number
 		number -= min(step, number-low)
@@ -256,14 +256,14 @@ func (p *Pursuit) bulk(ctx context.Context, from Node, target chain.Ref) error {
 	if most := settled.Number + bulkMost; target.Number > most {
 		target = chain.Ref{Number: most}
 	}
-	blocks := newRanges(ctx, from, settled, target)
+	blocks := newRanges(ctx, from, settled, target, nil)
 	defer blocks.close()
 	return p.follower.Import(ctx, blocks)
 }
 
 // ascend adds the blocks after one of ours up to a node's head.
 func (p *Pursuit) ascend(ctx context.Context, from Node, after, head chain.Ref) error {
-	blocks := newRanges(ctx, from, after, head)
+	blocks := newRanges(ctx, from, after, head, nil)
 	defer blocks.close()
 	for {
 		block, err := blocks.Next()
@@ -304,7 +304,7 @@ func (p *Pursuit) move(ctx context.Context, s node.Standing) error {
 		return err
 	}
 	if !final && standing.Finalized != (chain.Ref{}) {
-		return errTooDeep
+		return ErrTooDeep
 	}
 	safe, finalized, err := p.tags(ctx, branch, s, standing)
 	if err != nil {

@@ -23,6 +23,7 @@ const (
 // chain: each block follows the one before, whatever the node answers.
 type ranges struct {
 	last, end chain.Ref // the last block that was given; the one to end with
+	proof     *ladder   // that binds the blocks to one that is known; nil for none
 	ready     chan chan fetched
 	current   []*types.Block // of the range that is being given
 	cancel    context.CancelFunc
@@ -37,26 +38,29 @@ type fetched struct {
 var _ ingest.Source = (*ranges)(nil)
 
 // newRanges asks for the blocks after one up to another, whose hash may be zero
-// where it is not known. It must be closed.
-func newRanges(ctx context.Context, from Node, after, end chain.Ref) *ranges {
+// where it is not known. With a proof nothing is given that is not bound by it. It
+// must be closed.
+func newRanges(ctx context.Context, from Node, after, end chain.Ref, proof *ladder) *ranges {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &ranges{last: after, end: end, ready: make(chan chan fetched, rangesAhead-1), cancel: cancel}
+	r := &ranges{last: after, end: end, proof: proof, ready: make(chan chan fetched, rangesAhead-1), cancel: cancel}
 	r.group, ctx = errgroup.WithContext(ctx)
 	r.group.Go(func() error {
 		defer close(r.ready)
-		for first := after.Number + 1; first <= end.Number; first += rangeBlocks {
+		for first := after.Number + 1; first <= end.Number; {
+			count := int(min(rangeBlocks-first%rangeBlocks, end.Number-first+1))
 			answer := make(chan fetched, 1)
 			select {
 			case r.ready <- answer:
 			case <-ctx.Done():
 				return nil
 			}
-			count := int(min(rangeBlocks, end.Number-first+1))
+			begin := first
 			r.group.Go(func() error {
-				blocks, err := fetch(ctx, from, first, count)
+				blocks, err := fetch(ctx, from, begin, count)
 				answer <- fetched{blocks, err}
 				return nil
 			})
+			first += uint64(count)
 		}
 		return nil
 	})
@@ -87,6 +91,9 @@ func (r *ranges) Next() (*types.Block, error) {
 		if got.err != nil {
 			return nil, got.err
 		}
+		if err := r.prove(got.blocks); err != nil {
+			return nil, err
+		}
 		r.current = got.blocks
 	}
 	block := r.current[0]
@@ -100,6 +107,24 @@ func (r *ranges) Next() (*types.Block, error) {
 	}
 	r.last = at
 	return block, nil
+}
+
+// prove checks that a whole range of blocks is bound by the proof, before any of
+// them is given.
+func (r *ranges) prove(blocks []*types.Block) error {
+	if r.proof == nil {
+		return nil
+	}
+	hash := blocks[len(blocks)-1].Hash()
+	if want := r.proof.at(blocks[len(blocks)-1].NumberU64()); hash != want {
+		return fmt.Errorf("%w: block %d has the hash %#x, expected %#x", errMoved, blocks[len(blocks)-1].NumberU64(), hash, want)
+	}
+	for i := len(blocks) - 1; i > 0; i-- {
+		if blocks[i].ParentHash() != blocks[i-1].Hash() {
+			return fmt.Errorf("%w: block %d is not the parent of the next", errMoved, blocks[i-1].NumberU64())
+		}
+	}
+	return nil
 }
 
 // close ends what is still asked for, and waits for that.

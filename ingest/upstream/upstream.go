@@ -45,6 +45,8 @@ type Node interface {
 	Block(ctx context.Context, hash common.Hash) (*types.Block, error)
 	// Blocks are up to count blocks of the node's chain, one at least.
 	Blocks(ctx context.Context, from uint64, count int) ([]*types.Block, error)
+	// Headers are count headers of the node's chain.
+	Headers(ctx context.Context, from uint64, count int) ([]*types.Header, error)
 	// Watch tells of new heads until it fails, with node.ErrNoSubscriptions where
 	// the node does not offer that.
 	Watch(ctx context.Context, told func(head chain.Ref)) error
@@ -161,10 +163,10 @@ const (
 	tooDeep                // it is on a branch that leaves ours below what is final
 )
 
-var (
-	errMoved   = errors.New("its answers are of more than one branch")
-	errTooDeep = errors.New("its chain is another one below our last final block")
-)
+// ErrTooDeep says that a chain leaves ours below what is final.
+var ErrTooDeep = errors.New("its chain is another one below our last final block")
+
+var errMoved = errors.New("its answers are of more than one branch")
 
 // answerError is an error of a node rather than of ours.
 type answerError struct{ err error }
@@ -188,7 +190,7 @@ func faultOf(err error) fault {
 	switch {
 	case errors.As(err, &refused), errors.As(err, &wrong):
 		return invalid
-	case errors.Is(err, errTooDeep):
+	case errors.Is(err, ErrTooDeep):
 		return tooDeep
 	case errors.As(err, &answer), errors.Is(err, errMoved),
 		// Blocks may be let go meanwhile, as another branch settles.

@@ -51,6 +51,32 @@ func (c *Client) Blocks(ctx context.Context, from uint64, count int) ([]*types.B
 	return blocks, nil
 }
 
+// Headers asks for headers of the node's chain by number, in ascending order. There
+// are count of them. They are of more than one branch where the node reorganized
+// meanwhile.
+func (c *Client) Headers(ctx context.Context, from uint64, count int) ([]*types.Header, error) {
+	headers := make([]*types.Header, count)
+	calls := make([]rpc.BatchElem, count)
+	for i := range calls {
+		calls[i] = rpc.BatchElem{Method: methodByNumber, Args: []any{hexutil.Uint64(from + uint64(i)), false}, Result: &headers[i]}
+	}
+	if err := c.batch(ctx, calls); err != nil {
+		return nil, err
+	}
+	for i, call := range calls {
+		number := from + uint64(i)
+		switch header := headers[i]; {
+		case call.Error != nil:
+			return nil, fmt.Errorf("header %d: %w", number, call.Error)
+		case header == nil:
+			return nil, fmt.Errorf("header %d: %w", number, ErrNotFound)
+		case !header.Number.IsUint64() || header.Number.Uint64() != number:
+			return nil, otherNumber(number, header.Number.Uint64())
+		}
+	}
+	return headers, nil
+}
+
 // wanted is a block to ask for.
 type wanted struct {
 	param   any    // its number or hash

@@ -1,0 +1,104 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ashlar/chain"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	headersAtOnce = 64 // asked for at once
+	headersAhead  = 4  // such questions in parallel
+)
+
+// ladder proves which blocks are the ancestors of one: it has the hash of the last
+// block of each range ([rangeBlocks]) below that, as far down as was climbed.
+type ladder struct {
+	top   chain.Ref
+	first uint64        // the number of the first rung
+	rungs []common.Hash // ascending
+	foot  chain.Ref     // what the lowest block that was climbed to follows
+}
+
+// at is the hash that the last block of a range must have, zero where that is not known.
+func (l *ladder) at(number uint64) common.Hash {
+	if number == l.top.Number {
+		return l.top.Hash
+	}
+	if number < l.first || number%rangeBlocks != rangeBlocks-1 {
+		return common.Hash{}
+	}
+	if i := (number - l.first) / rangeBlocks; i < uint64(len(l.rungs)) {
+		return l.rungs[i]
+	}
+	return common.Hash{}
+}
+
+// climb goes down from a block, header by header, until done says of the parent of one
+// that it is there. Each header has the hash that the one above it names, so a node
+// can keep some back but not make them up.
+func climb(ctx context.Context, from Node, top *types.Header, done func(parent chain.Ref) (bool, error)) (*ladder, error) {
+	l := &ladder{top: chain.Ref{Number: top.Number.Uint64(), Hash: top.Hash()}}
+	parent := chain.Ref{Number: l.top.Number - 1, Hash: top.ParentHash}
+	var headers []*types.Header // up to the parent, that were asked for
+	for {
+		there, err := done(parent)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			l.foot = parent
+			slices.Reverse(l.rungs)
+			return l, nil
+		}
+		if parent.Number == 0 {
+			return nil, ErrTooDeep // it has another genesis
+		}
+		if len(headers) == 0 {
+			if headers, err = headersUpTo(ctx, from, parent.Number); err != nil {
+				return nil, err
+			}
+		}
+		header := headers[len(headers)-1]
+		headers = headers[:len(headers)-1]
+		if got := header.Hash(); got != parent.Hash {
+			return nil, fmt.Errorf("%w: header %d has the hash %#x, expected %#x", errMoved, parent.Number, got, parent.Hash)
+		}
+		if parent.Number%rangeBlocks == rangeBlocks-1 {
+			l.first, l.rungs = parent.Number, append(l.rungs, parent.Hash)
+		}
+		parent = chain.Ref{Number: parent.Number - 1, Hash: header.ParentHash}
+	}
+}
+
+// headersUpTo asks for some headers, the last of which has a number, in parallel.
+func headersUpTo(ctx context.Context, from Node, last uint64) ([]*types.Header, error) {
+	parts := make([][]*types.Header, headersAhead)
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range parts {
+		above := uint64(len(parts)-1-i) * headersAtOnce
+		if above > last {
+			continue
+		}
+		end := last - above
+		begin := end + 1 - min(end+1, headersAtOnce)
+		group.Go(func() (err error) {
+			parts[i], err = from.Headers(ctx, begin, int(end+1-begin))
+			return answered(err)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var all []*types.Header
+	for _, part := range parts {
+		all = append(all, part...)
+	}
+	return all, nil
+}
