@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ashlar/chain/rollup"
+	"ashlar/query/paging"
 	"ashlar/source/rollup/madeup"
 )
 
@@ -158,58 +159,73 @@ func TestArrivalsStayOut(t *testing.T) {
 	}
 }
 
-// TestReorganizationsBetweenPages: a token goes on where its block is still part
-// of the chain, and then with the new chain's events; else it is refused.
+// TestReorganizationsBetweenPages: a token of a random filter goes on where its block
+// is still part of the chain, and then with the new chain's events; else it is refused.
 func TestReorganizationsBetweenPages(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 5))
 	refused, wentOn := 0, 0
-	for round := range 30 {
+	for round := range 300 {
 		chain := made(uint64(round), 5)
-		blocks := next(chain, 6)
+		common := next(chain, 6)
 		fork := chain.Fork(uint64(1000 + round))
-		rest := append(blocks, next(chain, 12)...)
-		n := newFollowed(t, 30, rest[0], rest[1:]...)
+		old := append(slices.Clone(common), next(chain, 12)...)
+		n := newFollowed(t, 30, old[0], old[1:]...)
+		last := old[len(old)-1].Number
+		q := ask(random, 5, last)
 		size := 1 + random.IntN(4)
-		var before []record
-		token := ""
-		for range 1 + random.IntN(25) {
-			p, err := n.pageOf(t, `"to_block":{"block_number":500}`, size, token)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before = append(before, p.Events...)
-			if p.Token == nil {
-				break
-			}
-			token = *p.Token
+		got, token := n.somePages(t, q.text, size, 1+random.IntN(10))
+		if token == "" {
+			continue // there was no more to ask for
 		}
-		n.revert(t, blocks[5].Ref())
+		n.revert(t, common[5].Ref())
 		other := next(fork, random.IntN(20))
 		n.follow(t, other...)
-		now := append(slices.Clone(blocks), other...)
 
-		p, err := n.pageOf(t, `"to_block":{"block_number":500}`, size, token)
+		read, err := paging.ParseToken([]byte(token))
 		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := n.pageOf(t, q.text, size, token)
+		if read.Next.Block > common[5].Number {
 			if code(err) != 33 {
-				t.Fatalf("round %d: %v, want code 33", round, err)
+				t.Fatalf("round %d: %v, want code 33 for block %d", round, err, read.Next.Block)
 			}
 			refused++
 			continue
 		}
+		if err != nil {
+			t.Fatalf("round %d: %v for block %d, which is there", round, err, read.Next.Block)
+		}
 		wentOn++
-		got := append(before, p.Events...)
-		for p.Token != nil {
-			if p, err = n.pageOf(t, `"to_block":{"block_number":500}`, size, *p.Token); err != nil {
+		for got = append(got, p.Events...); p.Token != nil; got = append(got, p.Events...) {
+			if p, err = n.pageOf(t, q.text, size, *p.Token); err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, p.Events...)
 		}
-		want := (&question{to: rest[len(rest)-1].Number}).naive(now)
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("round %d: %d events, want %d of the new chain", round, len(got), len(want))
+		q.to = min(q.to, last)
+		if want := q.naive(append(slices.Clone(common), other...)); !reflect.DeepEqual(got, want) {
+			t.Fatalf("round %d, %s: %d events, want %d of the new chain", round, q.text, len(got), len(want))
 		}
 	}
-	if refused < 5 || wentOn < 5 {
+	if refused < 15 || wentOn < 15 {
 		t.Errorf("%d tokens were refused and %d went on: too few to tell", refused, wentOn)
 	}
+}
+
+// somePages asks for at most so many pages, and returns the token of the next; empty
+// where there is none.
+func (n *network) somePages(t *testing.T, filter string, size, most int) (all []record, token string) {
+	t.Helper()
+	for range most {
+		p, err := n.pageOf(t, filter, size, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p.Events...)
+		if p.Token == nil {
+			return all, ""
+		}
+		token = *p.Token
+	}
+	return all, token
 }

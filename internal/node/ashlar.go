@@ -78,6 +78,11 @@ func (a Ashlar) Serve(ctx context.Context) (*Process, *Client, error) {
 	return p, c, nil
 }
 
+// ServeBy starts the service by a configuration, and does not wait for it.
+func (a Ashlar) ServeBy(ctx context.Context, config string) (*Process, error) {
+	return start(ctx, a.Bin, "serve", "--config", config)
+}
+
 // demoURL is where the demo tells its URL.
 var demoURL = regexp.MustCompile(`http://[^ ]+/v3/[0-9a-f]+`)
 
