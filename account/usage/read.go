@@ -1,0 +1,194 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"ashlar/account"
+)
+
+// Group is what lines of an answer are told apart by.
+type Group uint
+
+// What lines can be told apart by; several are joined with |.
+const (
+	ByHour Group = 1 << iota
+	ByDay
+	ByNetwork
+	ByMethod
+	ByKey
+)
+
+// Query is a question about usage.
+type Query struct {
+	All  bool            // of all keys together, those that are gone too, in place of Keys
+	Keys []account.KeyID // that are asked about; none where it is empty
+	From time.Time       // the first hour
+	To   time.Time       // the first hour that is not meant any more
+	By   Group           // 0: one line with the sum. ByKey needs Keys
+}
+
+// Line is a sum. What the lines are not told apart by is zero.
+type Line struct {
+	Time    time.Time     `json:"time,omitzero"` // when the hour or the day began, UTC
+	Key     account.KeyID `json:"key,omitzero"`
+	Network string        `json:"network,omitempty"`
+	Method  string        `json:"method,omitempty"` // empty too for what named no method there is
+	Counts
+}
+
+// place is what a Line is a sum of.
+type place struct {
+	hour hour
+	key  account.KeyID
+	series
+}
+
+// at is where what was counted belongs.
+func (q *Query) at(h hour, key account.KeyID, s series) (p place) {
+	switch {
+	case q.By&ByHour != 0:
+		p.hour = h
+	case q.By&ByDay != 0:
+		p.hour = h / 24 * 24
+	}
+	if q.By&ByNetwork != 0 {
+		p.network = s.network
+	}
+	if q.By&ByMethod != 0 {
+		p.method = s.method
+	}
+	if q.By&ByKey != 0 {
+		p.key = key
+	}
+	return p
+}
+
+// Read answers a question, with everything that was counted until now. The lines are in
+// the order of time, key, network and method; there is none where nothing was counted,
+// so an hour without calls has none.
+func (u *Usage) Read(ctx context.Context, q Query) ([]Line, error) {
+	from, to := hourOf(q.From), hourOf(q.To.Add(time.Hour-1))
+	keys := q.Keys
+	if q.All {
+		keys = []account.KeyID{{}}
+	}
+	if from >= to {
+		return nil, nil
+	}
+	u.collectNow()
+	sums := make(map[place]*Counts)
+	add := func(h hour, key account.KeyID, s series, n Counts) {
+		p := q.at(h, key, s)
+		if sums[p] == nil {
+			sums[p] = new(Counts)
+		}
+		sums[p].Add(n)
+	}
+	// An hour may be added up meanwhile: it is counted from memory if it was there
+	// at the beginning, and its rows are left out then.
+	memory := u.remembered(q.All, keys, from, to, add)
+	for _, key := range keys {
+		if key == (account.KeyID{}) && !q.All {
+			continue // no key's
+		}
+		if err := u.readHours(ctx, key, from, to, memory, add); err != nil {
+			return nil, err
+		}
+	}
+	return lines(&q, sums), nil
+}
+
+// collectNow takes what was counted from the meters, where nobody is doing so.
+func (u *Usage) collectNow() {
+	if u.flushing.TryLock() {
+		u.collect()
+		u.flushing.Unlock()
+	}
+}
+
+// remembered adds what is in memory, and returns the sort keys of the rows that will
+// stand for it.
+func (u *Usage) remembered(all bool, keys []account.KeyID, from, to hour, add func(hour, account.KeyID, series, Counts)) map[uint64]bool {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	rows := make(map[uint64]bool)
+	of := func(h hour, counted map[account.KeyID]calls) {
+		if h < from || h >= to {
+			return
+		}
+		for id, c := range counted {
+			if all {
+				id = account.KeyID{}
+			} else if !slices.Contains(keys, id) {
+				continue
+			}
+			for s, n := range c {
+				add(h, id, s, n)
+			}
+		}
+	}
+	for h, o := range u.open {
+		rows[hourSort(h, u.config.Node, o.first)] = true
+		of(h, o.keys)
+	}
+	of(u.present, u.pending)
+	return rows
+}
+
+// readHours adds what is stored of a key, but for rows of what was in memory.
+func (u *Usage) readHours(ctx context.Context, key account.KeyID, from, to hour, memory map[uint64]bool, add func(hour, account.KeyID, series, Counts)) error {
+	for period := from.period(); period <= (to - 1).period(); period++ {
+		cursor := u.store.Scan(ctx, hours, hourPartition(key, period), uint64(from)<<40, lastSort(to))
+		var broken error
+		for ok := cursor.Next(); ok && broken == nil; ok = cursor.Next() {
+			if memory[cursor.Sort()] {
+				continue
+			}
+			h := hourOfSort(cursor.Sort())
+			_, broken = decodeHour(cursor.Value(), func(s series, n Counts) { add(h, key, s, n) })
+		}
+		if err := cmp.Or(broken, cursor.Close()); err != nil {
+			return fmt.Errorf("usage: key %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// lastSort is the greatest sort key before an hour.
+func lastSort(to hour) uint64 {
+	if uint64(to) >= 1<<24 {
+		return math.MaxUint64
+	}
+	return uint64(to)<<40 - 1
+}
+
+func lines(q *Query, sums map[place]*Counts) []Line {
+	var all []Line
+	for p, n := range sums {
+		l := Line{Key: p.key, Network: p.network, Method: p.method, Counts: *n}
+		if q.By&(ByHour|ByDay) != 0 {
+			l.Time = p.hour.time()
+		}
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b Line) int {
+		return cmp.Or(a.Time.Compare(b.Time), slices.Compare(a.Key[:], b.Key[:]), cmp.Compare(a.Network, b.Network), cmp.Compare(a.Method, b.Method))
+	})
+	return all
+}
+
+// Today is how many credits were spent with a key in this day, UTC, as far as it was
+// flushed.
+func (u *Usage) Today(ctx context.Context, key account.KeyID) (uint64, error) {
+	now := u.config.Now().UTC()
+	sum, err := u.Read(ctx, Query{Keys: []account.KeyID{key}, From: now.Truncate(24 * time.Hour), To: now.Add(time.Hour)})
+	if err != nil || len(sum) == 0 {
+		return 0, err
+	}
+	return sum[0].Credits, nil
+}

@@ -1,0 +1,208 @@
+package usage
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"ashlar/account"
+	"ashlar/kv"
+)
+
+var (
+	// flushes holds what was counted, as it was flushed, in hours that are not added up
+	// yet.
+	//
+	//	partition  node (2 bytes), hour (4 bytes)
+	//	sort       Unix milliseconds of the flush
+	//	value      form (1 byte), n (uvarint), n times the ID of a key (8 bytes) and its calls
+	flushes = &kv.Table{ID: 0x44, Name: "usage_flushes", Kind: kv.List, Transient: true}
+	// hours holds what was counted in an hour for each key, and for all under no key's ID.
+	//
+	//	partition  ID of the key (8 bytes), period (4 bytes)
+	//	sort       hour << 40 | node << 24 | milliseconds of the first flush within the hour
+	//	value      form (1 byte), last use (uvarint, Unix seconds), calls
+	hours = &kv.Table{ID: 0x45, Name: "usage_hours", Kind: kv.List, Transient: true}
+)
+
+// Tables lists the tables of usage, for maintenance.
+func Tables() []*kv.Table { return []*kv.Table{flushes, hours} }
+
+const (
+	formUsage = 0x01
+
+	// periodHours is how many hours share a partition: they are dropped together.
+	periodHours = 32 * 24
+)
+
+// hour is hours since 1970, UTC.
+type hour uint32
+
+func hourOf(t time.Time) hour { return hour(max(0, t.Unix()) / 3600) }
+
+func (h hour) time() time.Time { return time.Unix(int64(h)*3600, 0).UTC() }
+
+func (h hour) period() uint32 { return uint32(h) / periodHours }
+
+func flushPartition(node uint16, h hour) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(nil, node), uint32(h))
+}
+
+func hourPartition(key account.KeyID, period uint32) []byte {
+	return binary.BigEndian.AppendUint32(slices.Clone(key[:]), period)
+}
+
+// hourSort is the sort key of a row of hours. first is when the first flush was that is
+// in it, in Unix milliseconds.
+func hourSort(h hour, node uint16, first uint64) uint64 {
+	return uint64(h)<<40 | uint64(node)<<24 | (first-uint64(h)*3_600_000)&(1<<24-1)
+}
+
+func hourOfSort(sort uint64) hour { return hour(sort >> 40) }
+
+// calls is what was counted, by series.
+type calls map[series]Counts
+
+func (c calls) add(more calls) {
+	for s, n := range more {
+		sum := c[s]
+		sum.Add(n)
+		c[s] = sum
+	}
+}
+
+func compareSeries(a, b series) int {
+	return cmp.Or(cmp.Compare(a.network, b.network), cmp.Compare(a.method, b.method))
+}
+
+func appendCalls(out []byte, c calls) []byte {
+	out = binary.AppendUvarint(out, uint64(len(c)))
+	for _, s := range slices.SortedFunc(maps.Keys(c), compareSeries) {
+		n := c[s]
+		for _, text := range []string{s.network, s.method} {
+			out = append(binary.AppendUvarint(out, uint64(len(text))), text...)
+		}
+		out = binary.AppendUvarint(out, n.Errors)
+		out = binary.AppendUvarint(out, n.Credits)
+		out = binary.AppendUvarint(out, uint64(n.Time.Microseconds()))
+		for _, count := range n.Latency {
+			out = binary.AppendUvarint(out, count)
+		}
+	}
+	return out
+}
+
+// reader takes a value apart. Its first error stays.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+var errShort = errors.New("it ends too early")
+
+func (r *reader) uvarint() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.fail(errShort)
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *reader) bytes(n uint64) []byte {
+	if n > uint64(len(r.rest)) {
+		r.fail(errShort)
+		return nil
+	}
+	taken := r.rest[:n]
+	r.rest = r.rest[n:]
+	return taken
+}
+
+func (r *reader) fail(err error) {
+	r.err, r.rest = cmp.Or(r.err, err), nil
+}
+
+// begin reads the form of a value.
+func (r *reader) begin() {
+	if form := r.bytes(1); r.err == nil && form[0] != formUsage {
+		r.fail(fmt.Errorf("form %#x, expected %#x", form[0], formUsage))
+	}
+}
+
+// end returns the first error, if only that something is left.
+func (r *reader) end() error {
+	if r.err == nil && len(r.rest) > 0 {
+		return fmt.Errorf("%d bytes follow its end", len(r.rest))
+	}
+	return r.err
+}
+
+func (r *reader) calls(add func(series, Counts)) {
+	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
+		var s series
+		s.network = string(r.bytes(r.uvarint()))
+		s.method = string(r.bytes(r.uvarint()))
+		c := Counts{Errors: r.uvarint(), Credits: r.uvarint()}
+		micros := r.uvarint()
+		if micros > math.MaxInt64/uint64(time.Microsecond) {
+			r.fail(fmt.Errorf("calls that took %d µs together", micros))
+		}
+		c.Time = time.Duration(micros) * time.Microsecond
+		for i := range c.Latency {
+			c.Latency[i] = r.uvarint()
+			c.Requests += c.Latency[i]
+		}
+		if r.err == nil {
+			add(s, c)
+		}
+	}
+}
+
+// appendFlush appends the value of a row of flushes.
+func appendFlush(out []byte, counted map[account.KeyID]calls) []byte {
+	out = binary.AppendUvarint(append(out, formUsage), uint64(len(counted)))
+	byID := func(a, b account.KeyID) int { return slices.Compare(a[:], b[:]) }
+	for _, id := range slices.SortedFunc(maps.Keys(counted), byID) {
+		out = appendCalls(append(out, id[:]...), counted[id])
+	}
+	return out
+}
+
+// decodeFlush is the reverse of appendFlush.
+func decodeFlush(value []byte) (map[account.KeyID]calls, error) {
+	counted := make(map[account.KeyID]calls)
+	r := reader{rest: value}
+	r.begin()
+	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
+		var id account.KeyID
+		copy(id[:], r.bytes(uint64(len(id))))
+		of := make(calls)
+		r.calls(func(s series, c Counts) { of[s] = c })
+		counted[id] = of
+	}
+	return counted, r.end()
+}
+
+// appendHour appends the value of a row of hours.
+func appendHour(out []byte, last time.Time, c calls) []byte {
+	return appendCalls(binary.AppendUvarint(append(out, formUsage), uint64(max(0, last.Unix()))), c)
+}
+
+// decodeHour is the reverse of appendHour; add is called for each series.
+func decodeHour(value []byte, add func(series, Counts)) (last time.Time, err error) {
+	r := reader{rest: value}
+	r.begin()
+	seconds := r.uvarint()
+	if seconds > math.MaxInt32*1000 {
+		r.fail(fmt.Errorf("last used %d seconds after 1970", seconds))
+	}
+	r.calls(add)
+	return time.Unix(int64(seconds), 0).UTC(), r.end()
+}

@@ -1,0 +1,452 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ashlar/account"
+	"ashlar/internal/memory"
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// fixture is a Usage in a store of its own, with a clock.
+type fixture struct {
+	*testing.T
+	fs     *vfs.MemFS
+	store  kv.Store
+	config Config
+	at     atomic.Pointer[time.Time]
+	*Usage
+}
+
+// newFixture begins ten minutes before the end of a day.
+func newFixture(t *testing.T) *fixture {
+	f := &fixture{T: t, fs: vfs.NewMem(), config: Config{Keep: 30}}
+	f.config.Now = func() time.Time { return *f.at.Load() }
+	f.set(time.Date(2026, 5, 1, 23, 50, 0, 0, time.UTC))
+	f.open()
+	t.Cleanup(func() { _ = f.store.Close() })
+	return f
+}
+
+func (f *fixture) set(at time.Time)     { f.at.Store(&at) }
+func (f *fixture) pass(d time.Duration) { f.set(f.at.Load().Add(d)) }
+
+func (f *fixture) open() {
+	f.Helper()
+	var err error
+	if f.store, err = pebble.Open(pebble.Options{Path: "usage", FS: f.fs}); err != nil {
+		f.Fatal(err)
+	}
+	if f.Usage, err = Open(f.Context(), f.store, f.config); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// crash ends the process without a last flush and starts it again.
+func (f *fixture) crash() {
+	f.Helper()
+	if err := f.store.Close(); err != nil {
+		f.Fatal(err)
+	}
+	f.open()
+}
+
+func (f *fixture) flush() {
+	f.Helper()
+	if err := f.Flush(f.Context()); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) count(key account.KeyID, network, method string, calls int) {
+	s := f.Series(network, method)
+	m := f.Meter(key)
+	for i := range calls {
+		m.Called(s, time.Millisecond, i == 0)
+		m.Spent(s, 10)
+	}
+}
+
+// requests reads how many there were, by what lines are told apart by.
+func (f *fixture) requests(q Query) map[string]uint64 {
+	f.Helper()
+	q.From, q.To = f.at.Load().Add(-48*time.Hour), f.at.Load().Add(time.Hour)
+	found, err := f.Read(f.Context(), q)
+	if err != nil {
+		f.Fatal(err)
+	}
+	n := make(map[string]uint64)
+	for _, l := range found {
+		name := l.Network + l.Method
+		if !l.Time.IsZero() {
+			name += l.Time.Format("02T15")
+		}
+		if l.Key != (account.KeyID{}) {
+			name += l.Key.String()[:2]
+		}
+		n[name] = l.Requests
+	}
+	return n
+}
+
+var a, b = account.KeyID{0xaa}, account.KeyID{0xbb}
+
+func TestReadByWhatIsAsked(t *testing.T) {
+	f := newFixture(t)
+	f.count(a, "main/", "call", 3)
+	f.count(a, "test/", "call", 2)
+	f.count(b, "main/", "logs", 5)
+	f.flush()
+	f.pass(20 * time.Minute) // the next hour, and the next day
+	f.flush()
+	f.count(a, "main/", "call", 1)
+	f.count(b, "main/", "", 1)
+	ab := []account.KeyID{a, b}
+	for what, c := range map[string]struct {
+		Query
+		want map[string]uint64
+	}{
+		"the sum":            {Query{All: true}, map[string]uint64{"": 12}},
+		"of one key":         {Query{Keys: ab[:1]}, map[string]uint64{"": 6}},
+		"of several":         {Query{Keys: ab}, map[string]uint64{"": 12}},
+		"of none":            {Query{}, map[string]uint64{}},
+		"of no key":          {Query{Keys: []account.KeyID{{}}}, map[string]uint64{}},
+		"by key":             {Query{Keys: ab, By: ByKey}, map[string]uint64{"aa": 6, "bb": 6}},
+		"by network":         {Query{All: true, By: ByNetwork}, map[string]uint64{"main/": 10, "test/": 2}},
+		"by method":          {Query{All: true, By: ByMethod}, map[string]uint64{"call": 6, "logs": 5, "": 1}},
+		"by both":            {Query{Keys: ab[:1], By: ByNetwork | ByMethod}, map[string]uint64{"main/call": 4, "test/call": 2}},
+		"by hour":            {Query{All: true, By: ByHour}, map[string]uint64{"01T23": 10, "02T00": 2}},
+		"by day":             {Query{All: true, By: ByDay}, map[string]uint64{"01T00": 10, "02T00": 2}},
+		"by day and network": {Query{Keys: ab[:1], By: ByDay | ByNetwork}, map[string]uint64{"main/01T00": 3, "test/01T00": 2, "main/02T00": 1}},
+	} {
+		if got := f.requests(c.Query); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v, expected %v", what, got, c.want)
+		}
+	}
+	lines, err := f.Read(t.Context(), Query{Keys: ab[:1], From: *f.at.Load(), To: *f.at.Load()})
+	if err != nil || len(lines) != 1 || lines[0].Requests != 1 || lines[0].Errors != 1 || lines[0].Credits != 10 || lines[0].Time.IsZero() == false {
+		t.Errorf("the present hour alone: %+v, %v", lines, err)
+	}
+}
+
+// What was flushed is there after a crash, once, wherever in the life of an hour it was.
+func TestCrashes(t *testing.T) {
+	f := newFixture(t)
+	check := func(when string, want uint64) {
+		t.Helper()
+		for name, q := range map[string]Query{"all": {All: true}, "the key": {Keys: []account.KeyID{a}}} {
+			if got := f.requests(q)[""]; got != want {
+				t.Errorf("%s: %d requests of %s, expected %d", when, got, name, want)
+			}
+		}
+	}
+	f.count(a, "main", "call", 2)
+	check("not flushed", 2)
+	f.crash()
+	check("lost", 0)
+	f.count(a, "main", "call", 3)
+	f.flush()
+	f.count(a, "main", "call", 4)
+	f.flush()
+	f.crash()
+	check("flushed", 7)
+	f.pass(time.Hour)
+	f.flush()
+	check("added up", 7)
+	f.crash()
+	check("added up and opened again", 7)
+
+	// Added up, but stopped before what it was made of was dropped.
+	f.count(a, "main", "call", 5)
+	f.flush()
+	h := f.present
+	o := f.Usage.open[h]
+	f.pass(time.Hour)
+	broken := &failingDrop{Store: f.store}
+	f.Usage.store = broken
+	if err := f.addUp(t.Context(), h, o); err == nil || f.Usage.open[h] == nil {
+		t.Fatalf("the drop did not fail: %v", err)
+	}
+	check("half added up", 12)
+	f.crash()
+	check("half added up and opened again", 12)
+	f.flush()
+	check("added up a second time", 12)
+	f.crash()
+	check("added up a second time and opened again", 12)
+}
+
+type failingDrop struct{ kv.Store }
+
+func (failingDrop) Drop(context.Context, *kv.Table, []byte) error { return kv.ErrClosed }
+
+// A flush that fails is made up for by the next.
+func TestFlushFails(t *testing.T) {
+	f := newFixture(t)
+	f.count(a, "main", "call", 2)
+	right := f.store
+	f.Usage.store = failingWrite{f.store}
+	if err := f.Flush(t.Context()); err == nil {
+		t.Fatal("it does not fail")
+	}
+	f.count(a, "main", "call", 3)
+	f.Usage.store = right
+	f.flush()
+	f.crash()
+	if got := f.requests(Query{All: true})[""]; got != 5 {
+		t.Errorf("%d requests, expected 5", got)
+	}
+}
+
+type failingWrite struct{ kv.Store }
+
+func (failingWrite) Write(context.Context, kv.Batch) error { return kv.ErrClosed }
+
+// A clock that is set back by more than an hour loses nothing and counts nothing twice.
+func TestClockGoesBack(t *testing.T) {
+	f := newFixture(t)
+	for range 3 {
+		f.count(a, "main", "call", 2)
+		f.flush()
+		f.pass(time.Hour)
+		f.flush()
+		f.pass(-time.Hour + time.Second)
+		f.crash()
+	}
+	if got := f.requests(Query{All: true})[""]; got != 6 {
+		t.Errorf("%d requests, expected 6", got)
+	}
+}
+
+func TestLastUsed(t *testing.T) {
+	f := newFixture(t)
+	used := *f.at.Load()
+	f.count(a, "main", "call", 1)
+	f.flush()
+	for _, c := range []struct {
+		when string
+		pass time.Duration
+		want time.Time
+	}{
+		{"at once", 0, used},
+		{"an hour later", time.Hour, used},
+		{"a week later", 7 * 24 * time.Hour, used},
+		{"a month later", 24 * 24 * time.Hour, used},
+		{"when it is forgotten", 120 * 24 * time.Hour, time.Time{}},
+	} {
+		f.pass(c.pass)
+		f.flush()
+		f.crash()
+		for key, want := range map[account.KeyID]time.Time{a: c.want, b: {}} {
+			if got, err := f.LastUsed(t.Context(), key); err != nil || !got.Equal(want) {
+				t.Errorf("%s: key %s was last used at %v, %v; expected %v", c.when, key, got, err, want)
+			}
+		}
+	}
+	f.count(b, "main", "call", 1)
+	f.flush()
+	if got, err := f.LastUsed(t.Context(), b); err != nil || !got.Equal(*f.at.Load()) {
+		t.Errorf("used after it was asked for: %v, %v", got, err)
+	}
+}
+
+func TestTodayIsCountedFromWhatIsStored(t *testing.T) {
+	f := newFixture(t)
+	today := func() uint64 {
+		t.Helper()
+		n, err := f.Today(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	f.pass(-2 * time.Hour)
+	f.count(a, "main", "call", 3)
+	f.count(b, "main", "call", 3)
+	f.flush()
+	f.pass(time.Hour)
+	f.flush()
+	f.count(a, "test", "logs", 2)
+	f.flush()
+	f.crash()
+	if got := today(); got != 50 {
+		t.Errorf("%d credits today, expected 50", got)
+	}
+	f.pass(2 * time.Hour)
+	if got := today(); got != 0 {
+		t.Errorf("%d credits on the next day, expected 0", got)
+	}
+}
+
+func TestOldUsageIsDropped(t *testing.T) {
+	f := newFixture(t)
+	f.count(a, "main", "call", 1)
+	f.flush()
+	for day := range 100 {
+		f.pass(24 * time.Hour)
+		f.flush()
+		f.count(a, "main", "call", 1)
+		f.flush()
+		if err := f.Clean(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rows, oldest := 0, hourOf(*f.at.Load())
+		for row, err := range f.store.Walk(t.Context(), hours) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows++
+			oldest = min(oldest, hourOfSort(row.Sort))
+		}
+		// Two rows a day, of the key and of all.
+		if kept := int(f.at.Load().Sub(oldest.time()).Hours() / 24); rows > 2*64 || kept < min(day, 30) {
+			t.Fatalf("day %d: %d rows, the oldest of %d days before", day, rows, kept)
+		}
+	}
+}
+
+// Whoever counts, flushes and reads at the same time: nothing is lost or counted twice.
+func TestManyAtOnce(t *testing.T) {
+	f := newFixture(t)
+	const each = 2000
+	var counting, others sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range 4 {
+		counting.Go(func() {
+			key := account.KeyID{byte(i % 2)}
+			key[7] = 1
+			for n := range each {
+				f.Meter(key).Called(f.Series("main", fmt.Sprint(n%7)), time.Duration(n)*time.Microsecond, false)
+			}
+		})
+	}
+	others.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				f.flush()
+				f.pass(7 * time.Minute)
+			}
+		}
+	})
+	others.Go(func() {
+		before := uint64(0)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				found, err := f.Read(t.Context(), Query{All: true, To: f.at.Load().Add(1000 * time.Hour)})
+				if err != nil {
+					t.Error(err)
+				}
+				if len(found) > 0 {
+					if found[0].Requests < before {
+						t.Errorf("%d requests after %d", found[0].Requests, before)
+					}
+					before = found[0].Requests
+				}
+			}
+		}
+	})
+	counting.Wait()
+	close(stop)
+	others.Wait()
+	f.flush()
+	f.crash()
+	found, err := f.Read(t.Context(), Query{All: true, To: f.at.Load().Add(time.Hour)})
+	if err != nil || len(found) != 1 || found[0].Requests != 4*each {
+		t.Errorf("%+v, %v; expected %d requests", found, err, 4*each)
+	}
+}
+
+func TestRunFlushesAtItsEnd(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Usage.Run(ctx) }()
+	f.count(a, "main", "call", 3)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	f.crash()
+	if got := f.requests(Query{All: true})[""]; got != 3 {
+		t.Errorf("%d requests, expected 3", got)
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	var c Counts
+	if c.Mean() != 0 || c.Quantile(0.5) != 0 {
+		t.Error("of no requests")
+	}
+	for range 90 {
+		c.Add(Counts{Requests: 1, Time: 2 * time.Millisecond, Latency: [Buckets]uint64{3: 1}})
+	}
+	for range 10 {
+		c.Add(Counts{Requests: 1, Time: 5 * time.Second, Latency: [Buckets]uint64{10: 1}})
+	}
+	if got := c.Quantile(0.45); got != 2*time.Millisecond {
+		t.Errorf("the 45th of 100: %v", got)
+	}
+	if got := c.Quantile(0.95); got != 3*time.Second {
+		t.Errorf("the 95th of 100: %v", got)
+	}
+	if got := c.Mean(); got != 501800*time.Microsecond {
+		t.Errorf("on average %v", got)
+	}
+	for i, bound := range Bounds() {
+		if bucketOf(bound-1) != i || bucketOf(bound) != i+1 {
+			t.Errorf("%v is of the wrong class", bound)
+		}
+	}
+}
+
+// FuzzRows looks for rows that make the decoders panic, or that come back as others.
+func FuzzRows(f *testing.F) {
+	c := calls{series{"main", "eth_call"}: {Requests: 3, Errors: 1, Credits: 20, Time: time.Second, Latency: [Buckets]uint64{1, 2}}}
+	f.Add(appendHour(nil, time.Unix(1_700_000_000, 0), c))
+	f.Add(appendFlush(nil, map[account.KeyID]calls{{1}: c, {2}: {}}))
+	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Fuzz(func(t *testing.T, row []byte) {
+		memory.Within(t, memory.Slack+256*len(row), func() {
+			read := make(calls)
+			if last, err := decodeHour(row, func(s series, n Counts) { read[s] = n }); err == nil {
+				back := make(calls)
+				again, err := decodeHour(appendHour(nil, last, read), func(s series, n Counts) { back[s] = n })
+				if err != nil || !again.Equal(last) || !reflect.DeepEqual(read, back) {
+					t.Fatalf("%x is read as %v, which comes back as %v, %v", row, read, back, err)
+				}
+			}
+			if read, err := decodeFlush(row); err == nil {
+				if back, err := decodeFlush(appendFlush(nil, read)); err != nil || !reflect.DeepEqual(read, back) {
+					t.Fatalf("%x is read as %v, which comes back as %v, %v", row, read, back, err)
+				}
+			}
+		})
+	})
+}
+
+func BenchmarkCalled(b *testing.B) {
+	u := &Usage{byName: make(map[series]Series), meters: make(map[account.KeyID]*Meter)}
+	s, m := u.Series("main", "call"), u.Meter(a)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			m.Called(s, 200*time.Microsecond, false)
+			m.Spent(s, 10)
+		}
+	})
+}
