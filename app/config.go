@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/usage"
 	"ashlar/api/feed"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
@@ -68,6 +69,8 @@ type Limits struct {
 
 	KeyRate      float64 `yaml:"key_rate"`      // credits a second for each key; 0: no limit
 	KeyDaily     uint64  `yaml:"key_daily"`     // credits a day for each key; 0: no limit
+	AccountRate  float64 `yaml:"account_rate"`  // credits a second for all keys of an account together; 0: no limit
+	AccountDaily uint64  `yaml:"account_daily"` // credits a day for all keys of an account together; 0: no limit
 	AddressFails float64 `yaml:"address_fails"` // requests a second without a valid key, for each address; 0: no limit
 	See          string  `yaml:"see"`           // where clients are told to read about limits
 
@@ -105,6 +108,7 @@ func (c FilterConfig) limits() feed.Limits {
 type AccountsConfig struct {
 	Registration account.Registration `yaml:"registration"` // who may make an account
 	Keys         int                  `yaml:"keys"`         // of an account at once
+	UsageDays    int                  `yaml:"usage_days"`   // for which usage is kept
 }
 
 func (c AccountsConfig) config() account.Config {
@@ -129,7 +133,7 @@ func DefaultConfig() Config {
 			Queue: gateway.DefaultSocketQueue, QueueBytes: gateway.DefaultSocketBytes,
 			Idle: gateway.DefaultSocketIdle, Ping: gateway.DefaultSocketPing,
 		},
-		Accounts: AccountsConfig{Registration: account.RegistrationInvited, Keys: account.DefaultKeys},
+		Accounts: AccountsConfig{Registration: account.RegistrationInvited, Keys: account.DefaultKeys, UsageDays: usage.DefaultKeep},
 		Filters:  FilterConfig{Each: feed.DefaultFilters, Unread: feed.DefaultFilterUnread, Memory: feed.DefaultFilterBytes},
 	}
 }

@@ -62,6 +62,7 @@ func (c *Config) rules() []rule {
 		{"$.tls", c.TLS.check},
 		{"$.limits.time", func() error { return between(l.Time, time.Millisecond, gateway.MaxRequestTime) }},
 		{"$.limits.key_rate", func() error { return notNegative(l.KeyRate) }},
+		{"$.limits.account_rate", func() error { return notNegative(l.AccountRate) }},
 		{"$.limits.address_fails", func() error { return notNegative(l.AddressFails) }},
 		{"$.drain", func() error { return between(c.Drain, time.Millisecond, time.Hour) }},
 		{"$.sockets.idle", func() error { return between(s.Idle, time.Second, 30*24*time.Hour) }},
@@ -92,6 +93,7 @@ func (c *Config) rules() []rule {
 		{"$.sockets.queue", int64(s.Queue), 1, "messages"},
 		{"$.sockets.queue_bytes", int64(s.QueueBytes), 1024, "bytes"},
 		{"$.accounts.keys", int64(c.Accounts.Keys), 1, "keys"},
+		{"$.accounts.usage_days", int64(c.Accounts.UsageDays), 1, "days"},
 		{"$.filters.each", int64(c.Filters.Each), 1, "filters"},
 		{"$.filters.memory", int64(c.Filters.Memory), 1 << 20, "bytes"},
 	} {

@@ -16,6 +16,7 @@ import (
 	"ashlar/account"
 	"ashlar/account/control"
 	"ashlar/account/session"
+	"ashlar/account/usage"
 	"ashlar/archive"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
@@ -119,7 +120,7 @@ func (d dataDir) openKeys(ctx context.Context) (control.Keys, io.Closer, error) 
 		return nil, nil, fmt.Errorf("data directory: %w", err)
 	}
 	return control.Reach(ctx, string(d), func(ctx context.Context) (control.Keys, io.Closer, error) {
-		people, err := d.openAccounts(ctx, account.Config{})
+		people, err := d.openAccounts(ctx, AccountsConfig{})
 		if err != nil {
 			return nil, nil, err // without the types of the nil pointers
 		}
@@ -133,9 +134,10 @@ type people struct {
 	accounts *account.Accounts
 	keys     *account.Keyring
 	sessions *session.Store
+	usage    *usage.Usage
 }
 
-func (d dataDir) openAccounts(ctx context.Context, config account.Config) (people, error) {
+func (d dataDir) openAccounts(ctx context.Context, config AccountsConfig) (people, error) {
 	if err := d.check(); err != nil {
 		return people{}, err
 	}
@@ -147,8 +149,11 @@ func (d dataDir) openAccounts(ctx context.Context, config account.Config) (peopl
 		return people{}, fmt.Errorf("accounts: %w", err)
 	}
 	p := people{store: store, sessions: session.NewStore(store, nil)}
-	if p.accounts, err = account.OpenAccounts(ctx, store, config); err == nil {
+	if p.accounts, err = account.OpenAccounts(ctx, store, config.config()); err == nil {
 		p.keys, err = account.OpenKeyring(ctx, p.accounts)
+	}
+	if err == nil {
+		p.usage, err = usage.Open(ctx, store, usage.Config{Keep: config.UsageDays})
 	}
 	if err != nil {
 		return people{}, errors.Join(err, store.Close())

@@ -26,13 +26,14 @@ func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
 		return gateway.Config{}, err
 	}
 	g := gateway.Config{
-		Hosts: c.Hosts, Keys: s.keys, Origins: c.Origins, Proxies: proxies, Costs: c.costs(), Log: slog.Default(),
+		Hosts: c.Hosts, Keys: s.keys, Usage: s.usage, Origins: c.Origins, Proxies: proxies, Costs: c.costs(), Log: slog.Default(),
 		RPC: jsonrpc.Config{
 			BatchCalls: c.Limits.BatchCalls, BatchBytes: int(c.Limits.BatchBytes), AnswerBytes: int(c.Limits.AnswerBytes), Log: slog.Default(),
 		},
 		Limits: gateway.Limits{
 			BodyBytes: int(c.Limits.Body), RequestTime: c.Limits.Time,
 			Key:      gateway.KeyLimits{Rate: burst(c.Limits.KeyRate), PerDay: c.Limits.KeyDaily},
+			Account:  gateway.KeyLimits{Rate: burst(c.Limits.AccountRate), PerDay: c.Limits.AccountDaily},
 			Failures: burst(c.Limits.AddressFails),
 			Light:    c.Limits.LightCalls, Heavy: c.Limits.HeavyCalls, Waiting: c.Limits.WaitingCalls,
 			Memory: int64(c.Limits.Memory), See: c.Limits.See,
@@ -121,6 +122,7 @@ func (s *service) reload(c Config) error {
 		{"data", before.Data, now.Data}, {"listen", before.Listen, now.Listen}, {"operator", before.Operator, now.Operator},
 		{"cache", before.Cache, now.Cache}, {"drain", before.Drain, now.Drain}, {"tls", before.TLS, now.TLS},
 		{"filters", before.Filters, now.Filters},
+		{"accounts.usage_days", before.Accounts.UsageDays, now.Accounts.UsageDays},
 		{"limits.address_fails", before.Limits.AddressFails, now.Limits.AddressFails},
 		{"limits.connections", before.Limits.Connections, now.Limits.Connections},
 		{"networks", before.networksAtStart(), now.networksAtStart()},

@@ -76,7 +76,7 @@ func (s *service) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.people, err = data.openAccounts(ctx, s.config.Accounts.config()); err != nil {
+	if s.people, err = data.openAccounts(ctx, s.config.Accounts); err != nil {
 		return err
 	}
 	s.stores = append(s.stores, s.people.store)
@@ -135,6 +135,9 @@ func (s *service) listen(ctx context.Context) (err error) {
 	if s.handler, err = gateway.New(g); err != nil {
 		return err
 	}
+	if err := s.restoreSpent(ctx); err != nil {
+		return err
+	}
 	at, err := s.config.listenConfig(ctx)
 	if err != nil {
 		return err
@@ -151,6 +154,22 @@ func (s *service) listen(ctx context.Context) (err error) {
 		return errors.Join(err, s.closeListeners())
 	}
 	return s.metrics.registry.Register(newServiceCollector(s))
+}
+
+// restoreSpent tells the handler what was spent today before this process was started.
+func (s *service) restoreSpent(ctx context.Context) error {
+	keys, err := s.keys.List(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range keys {
+		credits, err := s.usage.Today(ctx, keys[i].ID)
+		if err != nil {
+			return err
+		}
+		s.handler.Restore(&keys[i], credits)
+	}
+	return nil
 }
 
 func (s *service) closeListeners() error {
@@ -170,6 +189,11 @@ func ended(ctx context.Context) context.Context {
 
 // run serves until ctx is done. also are further things that live as long.
 func (s *service) run(ctx context.Context, also ...func(context.Context) error) error {
+	// What is counted while the last requests are answered is written after them.
+	counting, stopCounting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCounting()
+	counted := make(chan error, 1)
+	go func() { counted <- s.usage.Run(counting) }()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.server.Run(ctx) })
 	group.Go(func() error { return s.control.Run(ctx) })
@@ -183,7 +207,9 @@ func (s *service) run(ctx context.Context, also ...func(context.Context) error) 
 	for _, run := range also {
 		group.Go(func() error { return run(ctx) })
 	}
-	return group.Wait()
+	err := group.Wait()
+	stopCounting()
+	return errors.Join(err, <-counted)
 }
 
 // stop closes the listeners of a service that was not run.

@@ -9,8 +9,8 @@ import (
 const AnyOrigin = "*"
 
 // origins are those of the web pages that may call. Allowing all of them is sound,
-// and what wallets and pages need: the key alone grants access, and nothing that a
-// browser adds by itself, such as cookies, is ever looked at.
+// and what wallets and pages need: the key grants access, with its password where it has
+// one, and nothing that a browser adds by itself, such as cookies, is ever looked at.
 type origins []string
 
 // allowed says whether pages of an origin may call.
@@ -30,7 +30,8 @@ func (o origins) allow(header http.Header, origin string) {
 }
 
 // preflight answers what a browser asks before it sends a page's request. That it
-// may set any header costs nothing: none is looked at but those of the body.
+// may set any header costs nothing: none is looked at but those of the body and the
+// password of a key.
 func (o origins) preflight(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Allow", allowedMethods)

@@ -66,6 +66,7 @@ func (e *exchange) respond(request, out []byte) []byte {
 	if r := e.settings.spend(e.caller, 1); r != nil {
 		return jsonrpc.AppendError(out[:mark], nil, e.refuse(r))
 	}
+	e.caller.usage.Spent(e.network.unknown, 1)
 	return out
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/usage"
 	"ashlar/jsonrpc"
 	"ashlar/limit"
 )
@@ -22,6 +23,7 @@ type Cost struct {
 type gate struct {
 	light, heavy *limit.Pool
 	costs        func(method string) Cost
+	series       func(method string) usage.Series // as which credits are counted
 	spend        func(who *caller, credits int) *refusal
 	// contracts tells which contracts a call is about; restricted is false for
 	// methods that are about none.
@@ -38,7 +40,7 @@ func (g *gate) before(methods jsonrpc.Methods) jsonrpc.Methods {
 }
 
 func (g *gate) guard(name string, run jsonrpc.Method) jsonrpc.Method {
-	cost := g.costs(name)
+	cost, series := g.costs(name), g.series(name)
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
 		if e.key.Rules != nil {
@@ -49,6 +51,7 @@ func (g *gate) guard(name string, run jsonrpc.Method) jsonrpc.Method {
 		if r := g.spend(e.caller, cost.Credits); r != nil {
 			return out, e.refuse(r)
 		}
+		e.caller.usage.Spent(series, cost.Credits)
 		pool, share := g.light, &e.caller.light
 		if cost.Heavy {
 			pool, share = g.heavy, &e.caller.heavy
@@ -88,27 +91,6 @@ func (g *gate) ruled(rules *account.Rules, name string, params []byte) *refusal 
 	return nil
 }
 
-// spend takes a call's credits, or says why there are none.
-func (s *settings) spend(who *caller, credits int) *refusal {
-	if who.perDay == 0 && who.meter.Rate().Unlimited() {
-		return nil
-	}
-	now := time.Now()
-	if excess, ok := who.meter.Spend(now, credits); !ok {
-		return tooFast(RefusedRate, "request rate exceeded", s.see, excess)
-	}
-	if who.perDay == 0 {
-		return nil
-	}
-	if wait, ok := who.day.Spend(now, credits, who.perDay); !ok {
-		const day = 24 * time.Hour
-		return tooFast(RefusedQuota, "daily quota exceeded", s.see, limit.Excess{
-			Current: float64(who.day.Used(now)) / day.Seconds(), Allowed: float64(who.perDay) / day.Seconds(), Wait: wait,
-		})
-	}
-	return nil
-}
-
 // admit checks what can be checked of a request before it is read: its address, its
 // key, and those of the key's rules that are not about calls.
 func (h *Handler) admit(s *settings, r *http.Request, route route, network *served) (*account.Key, *refusal) {
@@ -126,10 +108,21 @@ func (h *Handler) admit(s *settings, r *http.Request, route route, network *serv
 		h.addresses.Spend(time.Now(), s.proxies.client(r))
 		return nil, noKey("invalid project id")
 	}
+	if key.Guarded && !proves(key, r) {
+		h.addresses.Spend(time.Now(), s.proxies.client(r))
+		return nil, noKey("invalid project secret: expected the key's password by Basic authentication")
+	}
 	if key.Rules != nil {
 		return key, s.allowed(key.Rules, r, network)
 	}
 	return key, nil
+}
+
+// proves says whether a request has the password of its key. It is asked for without
+// WWW-Authenticate: a browser would remember it then, and add it for any page.
+func proves(key *account.Key, r *http.Request) bool {
+	_, password, _ := r.BasicAuth()
+	return key.Accepts(password)
 }
 
 // allowed says which of a key's rules refuses a request, nil if none does.

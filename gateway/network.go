@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ashlar/account"
+	"ashlar/account/usage"
 	"ashlar/jsonrpc"
 )
 
@@ -27,8 +28,9 @@ type Network struct {
 
 // served is a network and what answers for it.
 type served struct {
-	name   string
-	server *jsonrpc.Server
+	name    string
+	server  *jsonrpc.Server
+	unknown usage.Series // as which requests are counted that call no method
 }
 
 // networks finds what a request is for.
@@ -44,7 +46,7 @@ var networkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 // reserved are first segments of paths that are no network's.
 var reserved = map[string]bool{"v3": true, "ws": true, "healthz": true, "readyz": true}
 
-func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate) (*networks, error) {
+func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *usage.Usage) (*networks, error) {
 	n := &networks{byName: make(map[string]*served), byHost: make(map[string]*served), wildcards: make(map[string]bool)}
 	for _, network := range list {
 		if !networkName.MatchString(network.Name) || reserved[network.Name] {
@@ -58,7 +60,12 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate) (*n
 			own.Observer = network.Observer
 		}
 		guard.contracts = network.Contracts
-		serves := &served{network.Name, jsonrpc.NewServer(guard.before(network.Methods), own)}
+		guard.series = func(string) usage.Series { return 0 }
+		if u != nil {
+			counts := newCounting(own.Observer, u, network.Name, network.Methods)
+			guard.series, own.Observer = counts.of, counts
+		}
+		serves := &served{network.Name, jsonrpc.NewServer(guard.before(network.Methods), own), guard.series("")}
 		n.byName[network.Name] = serves
 		for _, host := range network.Hosts {
 			if !isHost(host) {

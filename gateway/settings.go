@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"time"
 
+	"ashlar/account"
+	"ashlar/account/usage"
 	"ashlar/jsonrpc"
 	"ashlar/limit"
 )
@@ -46,6 +48,8 @@ type Config struct {
 	Proxies []netip.Prefix
 	Limits  Limits
 	Sockets SocketLimits
+	// Usage counts what is done with each key; nil: nobody does.
+	Usage *usage.Usage
 	// Costs says what a method's calls cost; nil: one credit, and all are light.
 	Costs func(method string) Cost
 	// Ready tells whether questions can be answered; nil: always. Its error is
@@ -60,6 +64,7 @@ type Limits struct {
 	BodyBytes   int           // of a request's body, before and after decompression
 	RequestTime time.Duration // for a request's methods, waiting included
 	Key         KeyLimits
+	Account     KeyLimits  // of all keys of an account together
 	Failures    limit.Rate // of requests without a valid key, from one address
 	Light       int        // calls that run at once, of cheap methods
 	Heavy       int        // the same of methods that are not
@@ -68,7 +73,8 @@ type Limits struct {
 	See         string     // where clients are told to read about limits
 }
 
-// KeyLimits are those of a key whose rules say nothing else.
+// KeyLimits are those of a key whose rules say nothing else, or of an account whose own
+// limits do not.
 type KeyLimits struct {
 	Rate   limit.Rate // credits
 	PerDay uint64     // credits; 0: no limit
@@ -111,7 +117,9 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		pages: config.Pages, origins: config.Origins, proxies: config.Proxies,
 		requestTime: l.RequestTime, bodyBytes: l.BodyBytes,
 		memory: limit.NewBudget(l.Memory), light: limit.NewPool(l.Light, l.Waiting), heavy: limit.NewPool(l.Heavy, l.Waiting),
-		callers: callers{limits: l.Key, days: &h.days},
+		callers: callers{
+			keys: l.Key, accounts: l.Account, days: &h.days, usage: config.Usage, byOwner: make(map[account.ID]*owner),
+		},
 		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, refusals: &h.refusals,
 	}
 	for _, network := range config.Networks {
@@ -120,7 +128,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		}
 	}
 	var err error
-	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, costs: config.Costs, spend: s.spend})
+	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, costs: config.Costs, spend: s.spend}, config.Usage)
 	if err != nil {
 		return nil, err
 	}

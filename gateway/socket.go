@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ashlar/account"
 	"ashlar/jsonrpc"
 	"ashlar/limit"
 
@@ -169,7 +170,7 @@ func (s *socket) admit(settings *settings) *exchange {
 	if s.ending.Load() || network == nil {
 		return nil
 	}
-	key, ok := s.handler.keys.Check(s.key)
+	key, ok := s.check()
 	if !ok {
 		s.end(closeKey, reasonRevoked)
 		return nil
@@ -182,6 +183,12 @@ func (s *socket) admit(settings *settings) *exchange {
 		}
 	}
 	return newExchange(s.ctx, settings, network, key)
+}
+
+// check returns the connection's key, and false if it would not be let in with it now.
+func (s *socket) check() (*account.Key, bool) {
+	key, ok := s.handler.keys.Check(s.key)
+	return key, ok && (!key.Guarded || proves(key, s.request))
 }
 
 // answer has a message answered and queues what is to be said.

@@ -28,7 +28,13 @@ type socket struct {
 // dial opens a WebSocket with the good key.
 func (s *running) dial(options *websocket.DialOptions) *socket {
 	s.t.Helper()
-	conn, _, err := websocket.Dial(s.t.Context(), s.url+"/ws/v3/"+goodKey, options)
+	return s.dialWith(goodKey, options)
+}
+
+// dialWith opens a WebSocket with a key.
+func (s *running) dialWith(key string, options *websocket.DialOptions) *socket {
+	s.t.Helper()
+	conn, _, err := websocket.Dial(s.t.Context(), s.url+"/ws/v3/"+key, options)
 	if err != nil {
 		s.t.Fatal(err)
 	}

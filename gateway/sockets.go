@@ -139,7 +139,7 @@ func (c *sockets) sweep(now time.Time) {
 	defer c.mu.Unlock()
 	for s := range c.open {
 		heard := now.Sub(time.Unix(0, s.heard.Load()))
-		if _, ok := c.handler.keys.Check(s.key); !ok {
+		if _, ok := s.check(); !ok {
 			s.end(closeKey, reasonRevoked)
 		} else if now.Sub(time.Unix(0, s.used.Load())) >= limits.Idle {
 			s.end(closeGone, reasonIdle)

@@ -29,6 +29,22 @@ func (d *Day) Spend(now time.Time, credits int, quota uint64) (wait time.Duratio
 	return 0, true
 }
 
+// Return gives credits back that were taken at about now.
+func (d *Day) Return(now time.Time, credits int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.turn(now)
+	d.used -= min(d.used, uint64(credits))
+}
+
+// Restore counts credits that were spent in the day of now before anybody counted here.
+func (d *Day) Restore(now time.Time, credits uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.turn(now)
+	d.used += credits
+}
+
 // Used is what was spent in the day of now.
 func (d *Day) Used(now time.Time) uint64 {
 	d.mu.Lock()

@@ -1,0 +1,328 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ashlar/account"
+	"ashlar/account/password"
+	"ashlar/account/usage"
+	"ashlar/gateway"
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+	"ashlar/limit"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/coder/websocket"
+)
+
+// people are real accounts and keys in a store of their own.
+type people struct {
+	*testing.T
+	accounts *account.Accounts
+	keys     *account.Keyring
+	usage    *usage.Usage
+}
+
+func newPeople(t *testing.T) *people {
+	t.Helper()
+	store, err := pebble.Open(pebble.Options{Path: "accounts", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return openPeople(t, store)
+}
+
+func openPeople(t *testing.T, store kv.Store) *people {
+	t.Helper()
+	p := &people{T: t}
+	var err, err2, err3 error
+	p.accounts, err = account.OpenAccounts(t.Context(), store, account.Config{Password: password.Params{MemoryKiB: 8, Passes: 1, Lanes: 1}})
+	p.keys, err2 = account.OpenKeyring(t.Context(), p.accounts)
+	p.usage, err3 = usage.Open(t.Context(), store, usage.Config{})
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// account makes an account.
+func (p *people) account(email string, limits account.Limits) account.ID {
+	p.Helper()
+	_, a, err := p.accounts.Create(p.Context(), account.NewAccount{Email: email, Limits: limits})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return a.ID
+}
+
+// key makes a key.
+func (p *people) key(n account.NewKey) account.Issued {
+	p.Helper()
+	issued, err := p.keys.Create(p.Context(), n)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return issued
+}
+
+func (p *people) must(_ any, err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// with asks with a key and returns the status and the answer.
+func (s *running) with(key, request string, headers ...string) (int, http.Header, string) {
+	s.t.Helper()
+	response, answer := s.ask(http.MethodPost, "/v3/"+key, request, append([]string{"Content-Type", "application/json"}, headers...)...)
+	return response.StatusCode, response.Header, answer
+}
+
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
+
+// All keys of an account have what it may spend together; other keys do not notice.
+func TestLimitsOfAccounts(t *testing.T) {
+	p := newPeople(t)
+	rated := p.account("rated@example.org", account.Limits{PerSecond: 1})
+	daily := p.account("daily@example.org", account.Limits{PerDay: 3})
+	standard := p.account("standard@example.org", account.Limits{})
+	of := func(id account.ID) [2]string {
+		return [2]string{p.key(account.NewKey{Owner: id}).APIKey, p.key(account.NewKey{Owner: id}).APIKey}
+	}
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{network("alpha")}, Keys: p.keys,
+		Limits: gateway.Limits{Account: gateway.KeyLimits{PerDay: 2}},
+	}, 0)
+	for _, c := range []struct {
+		name    string
+		keys    [2]string
+		allowed int
+		want    string
+	}{
+		{"a rate", of(rated), 1, "request rate of the account exceeded"},
+		{"a quota", of(daily), 3, "daily quota of the account exceeded"},
+		{"what holds for all accounts", of(standard), 2, "daily quota of the account exceeded"},
+	} {
+		for n := range c.allowed {
+			if status, _, answer := s.with(c.keys[n%2], call("test_name")); status != 200 {
+				t.Errorf("%s, call %d: %d %s", c.name, n, status, answer)
+			}
+		}
+		for _, key := range c.keys {
+			status, header, answer := s.with(key, call("test_name"))
+			f := decodeFailure(t, answer)
+			if status != 429 || f.Error.Code != -32005 || f.Error.Message != c.want || f.Error.Data.Backoff <= 0 || f.Error.Data.Allowed <= 0 || header.Get("Retry-After") == "" {
+				t.Errorf("%s, one more: %d %s %v", c.name, status, answer, header)
+			}
+		}
+	}
+	operators := p.key(account.NewKey{})
+	for range 5 {
+		if status, _, answer := s.with(operators.APIKey, call("test_name")); status != 200 {
+			t.Errorf("the operator's key: %d %s", status, answer)
+		}
+	}
+	p.must(p.accounts.SetLimits(t.Context(), "daily@example.org", account.Limits{PerDay: 4}))
+	key := p.key(account.NewKey{Owner: daily}).APIKey
+	for _, want := range []int{200, 429} { // what was spent of the day stays
+		if status, _, answer := s.with(key, call("test_name")); status != want {
+			t.Errorf("another quota: %d %s, expected %d", status, answer, want)
+		}
+	}
+}
+
+// What a key's own quota refuses is not taken from its account's.
+func TestRefusalsCostAccountsNothing(t *testing.T) {
+	p := newPeople(t)
+	id := p.account("a@example.org", account.Limits{PerDay: 3})
+	small := p.key(account.NewKey{Owner: id, Rules: account.Rules{PerDay: 1}}).APIKey
+	large := p.key(account.NewKey{Owner: id}).APIKey
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys}, 0)
+	for i, c := range []struct {
+		key  string
+		want int
+	}{{small, 200}, {small, 429}, {small, 429}, {large, 200}, {large, 200}, {large, 429}} {
+		if status, _, answer := s.with(c.key, call("test_name")); status != c.want {
+			t.Errorf("call %d: %d %s, expected %d", i, status, answer, c.want)
+		}
+	}
+}
+
+// A day that began before a restart goes on.
+func TestQuotasGoOnAfterARestart(t *testing.T) {
+	p := newPeople(t)
+	id := p.account("a@example.org", account.Limits{PerDay: 5})
+	one := p.key(account.NewKey{Owner: id, Rules: account.Rules{PerDay: 4}})
+	other := p.key(account.NewKey{Owner: id})
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys}, 0)
+	s.handler.Restore(&one.Key, 3)
+	for _, want := range []int{200, 429} {
+		if status, _, answer := s.with(one.APIKey, call("test_name")); status != want {
+			t.Errorf("the key: %d %s, expected %d", status, answer, want)
+		}
+	}
+	for _, want := range []int{200, 429} {
+		if status, _, answer := s.with(other.APIKey, call("test_name")); status != want {
+			t.Errorf("another key of the account: %d %s, expected %d", status, answer, want)
+		}
+	}
+}
+
+func TestGuardedKeys(t *testing.T) {
+	p := newPeople(t)
+	issued := p.key(account.NewKey{Guarded: true})
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{network("alpha")}, Keys: p.keys, Origins: []string{gateway.AnyOrigin},
+		Limits: gateway.Limits{Failures: limit.Rate{PerSecond: 0.001, Burst: 5}},
+	}, 0)
+	for _, c := range []struct {
+		name    string
+		headers []string
+		want    int
+	}{
+		{"the password, as Infura's clients send it", []string{"Authorization", basic("", issued.Password)}, 200},
+		{"with any name", []string{"Authorization", basic("somebody", issued.Password)}, 200},
+		{"no password", nil, 401},
+		{"a wrong one", []string{"Authorization", basic("", issued.Password[1:])}, 401},
+		{"the key", []string{"Authorization", basic("", issued.APIKey)}, 401},
+		{"another scheme", []string{"Authorization", "Bearer " + issued.Password}, 401},
+	} {
+		status, header, answer := s.with(issued.APIKey, call("test_name"), c.headers...)
+		if status != c.want || status == 401 && !strings.Contains(answer, "invalid project secret") || header.Get("WWW-Authenticate") != "" {
+			t.Errorf("%s: %d %s", c.name, status, answer)
+		}
+		if strings.Contains(answer, issued.Password) || strings.Contains(answer, issued.APIKey) {
+			t.Errorf("%s: the answer repeats a secret: %s", c.name, answer)
+		}
+	}
+	socket := s.dialWith(issued.APIKey, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {basic("", issued.Password)}}})
+	socket.send(call("test_name"))
+	if got := socket.receive(); !strings.Contains(got, "alpha") {
+		t.Errorf("by WebSocket: %s", got)
+	}
+	if _, response, err := websocket.Dial(t.Context(), s.url+"/ws/v3/"+issued.APIKey, nil); err == nil || response.StatusCode != 401 {
+		t.Errorf("a WebSocket without the password: %v", err)
+	}
+	if status, _, _ := s.with(issued.APIKey, call("test_name")); status != 429 { // guessing is what it is
+		t.Errorf("after as many wrong passwords as an address has: %d", status)
+	}
+	p.must(p.keys.Guard(t.Context(), issued.Key.ID.String()))
+	socket.expectClosed(websocket.StatusPolicyViolation, "invalid project id")
+	if log := s.log.String(); strings.Contains(log, issued.Password) || strings.Contains(log, issued.APIKey) {
+		t.Errorf("a secret is in the log: %s", log)
+	}
+}
+
+// Whatever ends a key ends its connections within a second, and only those.
+func TestOpenSocketsEndWithTheirKey(t *testing.T) {
+	ctx := t.Context()
+	p := newPeople(t)
+	id := p.account("a@example.org", account.Limits{})
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys}, 0)
+	stays := s.dialWith(p.key(account.NewKey{}).APIKey, nil)
+	for _, c := range []struct {
+		name string
+		key  account.NewKey
+		end  func(key string) error
+	}{
+		{"revoked", account.NewKey{}, func(key string) error { _, err := p.keys.Revoke(ctx, key); return err }},
+		{"rotated without overlap", account.NewKey{}, func(key string) error { _, err := p.keys.Rotate(ctx, key, 0); return err }},
+		{"its account disabled", account.NewKey{Owner: id}, func(string) error { _, err := p.accounts.Disable(ctx, id.String()); return err }},
+	} {
+		issued := p.key(c.key)
+		socket := s.dialWith(issued.APIKey, nil)
+		socket.send(call("test_name"))
+		socket.receive()
+		if err := c.end(issued.Key.ID.String()); err != nil {
+			t.Fatal(err)
+		}
+		ended := time.Now()
+		socket.expectClosed(websocket.StatusPolicyViolation, "invalid project id")
+		t.Logf("%s: closed after %v", c.name, time.Since(ended).Round(time.Millisecond))
+		if status, _, answer := s.with(issued.APIKey, call("test_name")); status != 401 || !strings.Contains(answer, "invalid project id") {
+			t.Errorf("%s: over HTTP %d %s", c.name, status, answer)
+		}
+	}
+
+	issued := p.key(account.NewKey{})
+	old := s.dialWith(issued.APIKey, nil)
+	rotated, err := p.keys.Rotate(ctx, issued.Key.ID.String(), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	present := s.dialWith(rotated.APIKey, nil)
+	for what, socket := range map[string]*socket{"the old text": old, "the new text": present} {
+		socket.send(call("test_name"))
+		if got := socket.receive(); !strings.Contains(got, "alpha") {
+			t.Errorf("%s, while both are right: %s", what, got)
+		}
+	}
+	old.expectClosed(websocket.StatusPolicyViolation, "invalid project id") // when the overlap is over
+	for what, socket := range map[string]*socket{"the new text": present, "another key": stays} {
+		socket.send(call("test_name"))
+		if got := socket.receive(); !strings.Contains(got, "alpha") {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+}
+
+// Every call is counted for its key: over HTTP, by WebSocket, and refused ones.
+func TestUsageIsCounted(t *testing.T) {
+	p := newPeople(t)
+	one, other := p.key(account.NewKey{}), p.key(account.NewKey{Rules: account.Rules{Methods: []string{"test_name"}}})
+	var told tally
+	n := network("alpha")
+	n.Observer = &told
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{n}, Keys: p.keys, Usage: p.usage,
+		Costs: func(method string) gateway.Cost { return gateway.Cost{Credits: len(method)} },
+	}, 0)
+	s.with(one.APIKey, call("test_name"))
+	s.with(one.APIKey, "["+call("test_name")+","+call("test_fail")+"]")
+	s.with(one.APIKey, call("made_up"))
+	s.with(other.APIKey, call("test_echo"))
+	socket := s.dialWith(one.APIKey, nil)
+	socket.send(call("test_name"))
+	socket.receive()
+	lines, err := p.usage.Read(t.Context(), usage.Query{
+		Keys: []account.KeyID{one.Key.ID, other.Key.ID}, By: usage.ByKey | usage.ByNetwork | usage.ByMethod, To: time.Now().Add(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string][3]uint64)
+	for _, l := range lines {
+		name := map[account.KeyID]string{one.Key.ID: "one", other.Key.ID: "other"}[l.Key]
+		got[name+" "+l.Network+" "+l.Method] = [3]uint64{l.Requests, l.Errors, l.Credits}
+	}
+	for what, want := range map[string][3]uint64{
+		"one alpha test_name":   {3, 0, 27},
+		"one alpha test_fail":   {1, 1, 9},
+		"one alpha ":            {1, 1, 1},
+		"other alpha test_echo": {1, 1, 0},
+	} {
+		if got[what] != want {
+			t.Errorf("%s: %v requests, errors and credits; expected %v", what, got[what], want)
+		}
+		delete(got, what)
+	}
+	if len(got) > 0 || told.n.Load() != 6 {
+		t.Errorf("counted besides: %v; another observer was told of %d calls", got, told.n.Load())
+	}
+}
+
+// tally is an Observer that counts.
+type tally struct{ n atomic.Int64 }
+
+func (o *tally) Called(context.Context, string, time.Duration, int) { o.n.Add(1) }
