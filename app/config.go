@@ -37,8 +37,9 @@ type NetworkConfig struct {
 	Source Sources       `yaml:"source"` // nodes whose chain it follows; one for a rollup
 
 	// Of EVM networks.
-	Genesis string `yaml:"genesis"` // a file or a built-in network's name, for one that is not there yet
-	Pool    string `yaml:"pool"`    // which transactions wait here, of a network with a source: all, sent or none; empty: all
+	Genesis string       `yaml:"genesis"` // a file or a built-in network's name, for one that is not there yet
+	Engine  EngineConfig `yaml:"engine"`  // where a consensus client drives it
+	Pool    string       `yaml:"pool"`    // which transactions wait here, of a network with a source: all, sent or none; empty: all
 
 	// Of rollup networks.
 	Chain string `yaml:"chain"` // ID of the chain, like SN_MAIN; empty: see chainID

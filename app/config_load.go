@@ -156,6 +156,8 @@ func (n *NetworkConfig) check() error {
 		return errors.New("chain and first are for networks with family: rollup")
 	case n.Family == familyRollup && n.Genesis != "":
 		return errors.New("a rollup network has no genesis file: its first block may be any")
+	case n.Family == familyRollup && n.Engine != (EngineConfig{}):
+		return errors.New("engine is for EVM networks")
 	case n.Pool != "" && (n.Family == familyRollup || len(n.Source) == 0):
 		return errors.New("pool is for EVM networks with a source")
 	case !slices.Contains([]string{"", poolAll, poolSent, poolNone}, n.Pool):
@@ -163,7 +165,7 @@ func (n *NetworkConfig) check() error {
 	case n.Behind < 0:
 		return fmt.Errorf("behind is %v: expected 0 or more", n.Behind)
 	}
-	return nil
+	return n.Engine.check()
 }
 
 func parseProxies(list []string) (all []netip.Prefix, err error) {

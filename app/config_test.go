@@ -60,6 +60,9 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"network's name", "data: x\nnetworks:\n  Main_Net: {}\n", []string{"networks", `"Main_Net"`, "lower-case letters"}},
 		{"no pool", "networks:\n  dev: {source: 'http://127.0.0.1:1', pool: some}\n", []string{"networks", `"some" is no pool`, "all, sent or none"}},
 		{"a pool without a source", "networks:\n  dev:\n    pool: sent\n", []string{"networks", "pool is for EVM networks with a source"}},
+		{"secret without a listener", "networks:\n  mainnet:\n    engine: {jwt: a}\n", []string{"ashlar.yaml:2:", "mainnet", "without engine.listen"}},
+		{"engine's address", "networks:\n  mainnet:\n    engine: {listen: here}\n", []string{"mainnet", `"here"`, "expected an address"}},
+		{"engine of a rollup", "networks:\n  starknet:\n    family: rollup\n    engine: {listen: ':1'}\n", []string{"starknet", "engine is for EVM networks"}},
 		{"no YAML", "data: [\n", []string{"ashlar.yaml"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -98,7 +98,7 @@ type gauges struct {
 	sockets, running, waiting, held, addresses, connections *prometheus.Desc
 	refused, dropped                                        *prometheus.Desc
 	head, headTime, lag, settled, disk, memory              *prometheus.Desc
-	behind, upstreamUsed, upstreamFaults                    *prometheus.Desc
+	behind, upstreamUsed, upstreamFaults, heard             *prometheus.Desc
 }
 
 func newServiceCollector(s *service) *serviceCollector {
@@ -122,6 +122,7 @@ func newServiceCollector(s *service) *serviceCollector {
 		memory:      desc("store_memory_bytes", "What the network's store takes for caches and buffers.", "network"),
 
 		behind:         desc("behind_blocks", "Blocks to catch up with the head that is followed.", "network"),
+		heard:          desc("consensus_heard_timestamp_seconds", "When the consensus client last sent a block or a head; 0 since the start.", "network", "call"),
 		upstreamUsed:   desc("upstream_used", "Whether the node is or would be followed: 1, else 0.", "network", "upstream"),
 		upstreamFaults: desc("upstream_faults_total", "What the node did wrong: it failed to answer, gave what is invalid, or left below the last final block.", "network", "upstream", "fault"),
 	}}
@@ -167,19 +168,32 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		stored := n.store.Stats()
 		gauge(g.disk, float64(stored.DiskBytes), n.name)
 		gauge(g.memory, float64(stored.MemoryBytes), n.name)
-		if status.Source == nil {
-			continue
+		c.collectSource(n.name, status, gauge, counter)
+	}
+}
+
+// collectSource collects how a network stands to whoever says what its head is.
+func (c *serviceCollector) collectSource(network string, status NetworkStatus, gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
+	g, source := &c.gauges, status.Source
+	if driver := status.Consensus; driver != nil {
+		gauge(g.behind, float64(driver.Behind), network)
+		gauge(g.heard, float64(driver.Payload), network, "payload")
+		gauge(g.heard, float64(driver.Forkchoice), network, "forkchoice")
+	}
+	if source == nil {
+		return
+	}
+	if status.Consensus == nil {
+		gauge(g.behind, float64(source.Behind), network)
+	}
+	for _, u := range source.Upstreams {
+		used := 0.0
+		if u.Used {
+			used = 1
 		}
-		gauge(g.behind, float64(status.Source.Behind), n.name)
-		for _, u := range status.Source.Upstreams {
-			used := 0.0
-			if u.Used {
-				used = 1
-			}
-			gauge(g.upstreamUsed, used, n.name, u.Name)
-			counter(g.upstreamFaults, u.Failures, n.name, u.Name, "failed")
-			counter(g.upstreamFaults, u.Invalid, n.name, u.Name, "invalid")
-			counter(g.upstreamFaults, u.TooDeep, n.name, u.Name, "too_deep")
-		}
+		gauge(g.upstreamUsed, used, network, u.Name)
+		counter(g.upstreamFaults, u.Failures, network, u.Name, "failed")
+		counter(g.upstreamFaults, u.Invalid, network, u.Name, "invalid")
+		counter(g.upstreamFaults, u.TooDeep, network, u.Name, "too_deep")
 	}
 }

@@ -44,8 +44,8 @@ type family interface {
 	contracts(method string, params []byte) (about []account.Contract, restricted bool)
 	// describe says what is held.
 	describe(ctx context.Context) (NetworkStatus, error)
-	// follow makes the network, which has the name, ready to follow the sources that
-	// its configuration names. It does so while run runs.
+	// follow makes the network, which has the name, ready to follow the sources, or the
+	// consensus client, that its configuration names. It does so while run runs.
 	follow(name string, config NetworkConfig) error
 	// run does what a network that was prepared does by itself, until ctx is done or
 	// there is nothing to do.
@@ -211,6 +211,9 @@ func (n *evmNetwork) describe(ctx context.Context) (NetworkStatus, error) {
 	status.Settled = settled.Number
 	if n.following != nil {
 		status.Source = n.following.status()
+		if n.following.driven != nil {
+			status.Consensus = n.following.driven.status()
+		}
 	}
 	return status, nil
 }

@@ -165,7 +165,11 @@ func (n *rollupNetwork) sourceStatus(head uint64) *SourceStatus {
 
 // follow implements [family].
 func (n *rollupNetwork) follow(name string, config NetworkConfig) (err error) {
-	if err := config.Source.check(familyRollup); err != nil { // the configuration need not have said of which family it is
+	// The configuration need not have said of which family it is.
+	if config.Engine != (EngineConfig{}) {
+		return fmt.Errorf("network %s: engine is for EVM networks", name)
+	}
+	if err := config.Source.check(familyRollup); err != nil {
 		return fmt.Errorf("network %s: source: %w", name, err)
 	}
 	n.name = name

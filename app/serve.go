@@ -12,6 +12,7 @@ import (
 	"ashlar/gateway"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
+	"ashlar/source/engine"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -58,6 +59,7 @@ type service struct {
 	control  *control.Server
 	server   *gateway.Server
 	operator *operator // nil where there is none
+	engines  []*engine.Server
 }
 
 // openService opens the data directory and the listeners. The service must be
@@ -92,7 +94,7 @@ func (s *service) open(ctx context.Context) error {
 		}
 		s.networks, s.stores = append(s.networks, n), append(s.stores, n.store)
 		n.methods = n.prepare(s.config)
-		if len(config.Source) > 0 {
+		if len(config.Source) > 0 || config.Engine.Listen != "" {
 			if err := n.follow(name, config); err != nil {
 				return err
 			}
@@ -150,6 +152,9 @@ func (s *service) listen(ctx context.Context) (err error) {
 			return errors.Join(err, s.server.Close())
 		}
 	}
+	if err := s.listenEngines(ctx); err != nil {
+		return errors.Join(err, s.closeListeners())
+	}
 	if s.control, err = control.Listen(s.config.Data, s.keys, s.status); err != nil {
 		return errors.Join(err, s.closeListeners())
 	}
@@ -177,7 +182,7 @@ func (s *service) closeListeners() error {
 	if s.operator != nil {
 		err = errors.Join(err, s.operator.listener.Close())
 	}
-	return err
+	return errors.Join(err, s.closeEngines())
 }
 
 // ended is a context that is done: running a server with it closes what it holds.
@@ -200,6 +205,9 @@ func (s *service) run(ctx context.Context, also ...func(context.Context) error) 
 	group.Go(func() error { return s.sessions.Run(ctx) })
 	if s.operator != nil {
 		group.Go(func() error { return s.operator.run(ctx) })
+	}
+	for _, server := range s.engines {
+		group.Go(func() error { return server.Run(ctx) })
 	}
 	for _, n := range s.networks {
 		group.Go(func() error { return n.run(ctx) })

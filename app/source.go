@@ -68,7 +68,8 @@ type following struct {
 	name     string
 	follower *ingest.Follower
 	keepPool func(context.Context) error // told of every new head; nil where it takes no transactions
-	pursuit  *upstream.Pursuit
+	pursuit  *upstream.Pursuit           // of the nodes' best head, or of blocks that are missing; nil without nodes
+	driven   *driven                     // by a consensus client; nil where the head is that of the nodes
 	clients  []*node.Client
 	failure  atomic.Pointer[error] // why it has ended
 }
@@ -92,7 +93,7 @@ func (n *evmNetwork) follow(name string, config NetworkConfig) error {
 		}
 		f.clients, followed.Nodes = append(f.clients, client), append(followed.Nodes, client)
 	}
-	if config.Pool != poolNone {
+	if config.Pool != poolNone && len(config.Source) > 0 {
 		waiting := pool.New(n.executor.Config(), pool.DefaultLimits())
 		n.chain.SetPool(waiting)
 		f.keepPool = n.chain.KeepPool
@@ -103,7 +104,14 @@ func (n *evmNetwork) follow(name string, config NetworkConfig) error {
 			}
 		}
 	}
-	f.pursuit = upstream.New(followed)
+	switch {
+	case config.Engine.Listen == "":
+		f.pursuit = upstream.New(followed)
+	case len(followed.Nodes) > 0:
+		f.drive(n.executor.Config(), upstream.NewSupplier(followed))
+	default:
+		f.drive(n.executor.Config(), nil)
+	}
 	n.following = f
 	return nil
 }
@@ -113,7 +121,11 @@ func (n *evmNetwork) follow(name string, config NetworkConfig) error {
 func (f *following) run(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.follower.Run(inner) })
-	group.Go(func() error { return f.pursuit.Run(inner) })
+	if f.driven != nil {
+		group.Go(func() error { return f.driven.run(inner) })
+	} else {
+		group.Go(func() error { return f.pursuit.Run(inner) })
+	}
 	if f.keepPool != nil {
 		group.Go(func() error { return f.keepPool(inner) })
 	}
@@ -144,6 +156,10 @@ func (f *following) forward(ctx context.Context, raw []byte) error {
 
 // syncing says how far the network is on its way.
 func (f *following) syncing() (eth.Sync, bool) {
+	if f.driven != nil {
+		sync, syncing := f.driven.sync()
+		return eth.Sync(sync), syncing
+	}
 	sync := f.pursuit.Status().Sync
 	if sync == nil {
 		return eth.Sync{}, false
@@ -169,7 +185,11 @@ type UpstreamStatus struct {
 	TooDeep  uint64 `json:"tooDeep"`       // it was on a branch that leaves ours below what is final
 }
 
+// status is nil where there are no nodes.
 func (f *following) status() *SourceStatus {
+	if f.pursuit == nil {
+		return nil
+	}
 	now := f.pursuit.Status()
 	status := &SourceStatus{Problem: now.Problem}
 	if failure := f.failure.Load(); failure != nil {

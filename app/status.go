@@ -27,7 +27,8 @@ type NetworkStatus struct {
 	Settled   uint64 `json:"settled"`  // up to here no reorganization is possible
 	DiskBytes int64  `json:"diskBytes"`
 
-	Source *SourceStatus `json:"source,omitempty"` // of a network that follows nodes now
+	Source    *SourceStatus    `json:"source,omitempty"`    // of a network that follows nodes now
+	Consensus *ConsensusStatus `json:"consensus,omitempty"` // of one that a consensus client drives now
 }
 
 func (s *service) status(ctx context.Context) (any, error) {

@@ -49,6 +49,14 @@ count at once, the rest from the next start on.`,
 	return c
 }
 
+func lastHeard(c *app.ConsensusStatus) string {
+	last := max(c.Payload, c.Forkchoice)
+	if last == 0 {
+		return "never since the start"
+	}
+	return time.Unix(last, 0).UTC().Format(time.DateTime)
+}
+
 func statusCommand() *cobra.Command {
 	var data string
 	var asJSON bool
@@ -85,6 +93,9 @@ func statusCommand() *cobra.Command {
 			for _, n := range status.Networks {
 				if n.Source != nil && n.Source.Problem != "" {
 					fmt.Printf("%s does not follow its source: %s\n", n.Name, n.Source.Problem)
+				}
+				if n.Consensus != nil {
+					fmt.Printf("%s is driven by a consensus client, last heard %s\n", n.Name, lastHeard(n.Consensus))
 				}
 			}
 			return nil

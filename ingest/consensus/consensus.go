@@ -32,6 +32,7 @@ import (
 // where more is said of its errors.
 type Supplier interface {
 	Fetch(ctx context.Context, target upstream.Target) error
+	Arrived()
 }
 
 // Chain is a chain that a consensus client drives. It implements [engine.Chain].

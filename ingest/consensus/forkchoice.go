@@ -119,6 +119,9 @@ func (c *Chain) move(ctx context.Context, to engine.Forkchoice, header *types.He
 		return engine.Status{}, err
 	}
 	c.wantNothing()
+	if c.supplier != nil {
+		c.supplier.Arrived()
+	}
 	c.tell(ctx, branch, before.Head.Ref())
 	return valid(to.Head), nil
 }

@@ -36,6 +36,10 @@ func (s *Supplier) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// Arrived says that the chain has come to a head that was named, so that what waits
+// at the nodes can be of use.
+func (s *Supplier) Arrived() { s.first.Do(func() { close(s.arrived) }) }
+
 // ErrNoSupply says that no node could be asked for blocks, or none had them. That may
 // be otherwise a moment later.
 var ErrNoSupply = errors.New("no node has the missing blocks")

@@ -9,9 +9,9 @@ type Later struct{ Name, Why string }
 // laterTable is complete: every other conversation must be answered as recorded.
 func laterTable() []Later {
 	const (
-		finality = "a chain from a file has no finality; TestFollowed replays it on one that is followed"
+		finality = "a chain from a file has no finality; TestFollowed and TestDriven replay it on one that is not"
 		tracing  = "tracing is not part of the interface yet"
-		sending  = "a chain from a file takes no transactions; TestFollowed replays it on one that is followed"
+		sending  = "a chain from a file takes no transactions; TestFollowed and TestDriven replay it on one that is not"
 		building = "Ashlar builds no blocks on request"
 		others   = "transactions waited that no conversation has sent, and one with blobs is left out, which Ashlar tells"
 		unlisted = "not part of the interface yet"

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ashlar/internal/node"
+)
+
+// A network with an engine is driven by whoever knows the secret, and says so.
+func TestDrivenByAConsensusClient(t *testing.T) {
+	s, _ := served(t, func(c *Config) {
+		c.Networks = map[string]NetworkConfig{demoNetwork: {Engine: EngineConfig{Listen: "127.0.0.1:0"}}}
+	})
+	file := dataDir(s.config.Data).secret(demoNetwork)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the secret: %v, %v", info, err)
+	}
+	client, err := node.NewEngineClient("http://"+s.engines[0].Addr().String(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metric := func(want string) {
+		t.Helper()
+		if _, text := get(t, "http://"+s.operator.listener.Addr().String()+"/metrics"); !strings.Contains(text, want) {
+			t.Errorf("not in the metrics: %s", want)
+		}
+	}
+	metric(`ashlar_consensus_heard_timestamp_seconds{call="forkchoice",network="demo"} 0`)
+	var genesis struct{ Hash string }
+	if err := client.Call(t.Context(), &genesis, "eth_getBlockByNumber", "0x0", false); err != nil {
+		t.Fatal(err)
+	}
+	zero := "0x" + strings.Repeat("0", 64)
+	unknown := "0x" + strings.Repeat("12", 32)
+	for _, test := range []struct{ head, want string }{{genesis.Hash, "VALID"}, {unknown, "SYNCING"}} {
+		var answer struct{ PayloadStatus struct{ Status string } }
+		state := map[string]string{"headBlockHash": test.head, "safeBlockHash": zero, "finalizedBlockHash": zero}
+		if err := client.Call(t.Context(), &answer, "engine_forkchoiceUpdatedV3", state, nil); err != nil || answer.PayloadStatus.Status != test.want {
+			t.Errorf("head %s: %+v, %v, expected %s", test.head, answer, err, test.want)
+		}
+	}
+	status, err := s.networks[0].status(t.Context())
+	if err != nil || status.Consensus == nil || status.Consensus.Forkchoice == 0 || status.Consensus.Payload != 0 || status.Source != nil {
+		t.Errorf("the status is %+v, %v", status, err)
+	}
+	var syncing struct{ CurrentBlock string }
+	if err := client.Call(t.Context(), &syncing, "eth_syncing"); err != nil || syncing.CurrentBlock != "0x0" {
+		t.Errorf("with a head that nobody has: %+v, %v", syncing, err)
+	}
+	metric(`ashlar_consensus_heard_timestamp_seconds{call="forkchoice",network="demo"} ` + strconv.FormatFloat(float64(status.Consensus.Forkchoice), 'g', -1, 64))
+	metric(`ashlar_calls_total{code="ok",method="engine_forkchoiceUpdatedV3",network="demo"} 2`)
+	metric(`ashlar_behind_blocks{network="demo"} 0`)
+}

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// engineAddress is where the service says that it listens to a consensus client.
+var engineAddress = regexp.MustCompile(`serving a consensus client.* address=([0-9.:]+)`)
+
+// Engine is a client of the Engine API of a service that has begun to serve it, with
+// the secret in a file.
+func (p *Process) Engine(ctx context.Context, secretFile string) (*Client, error) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if found := engineAddress.FindStringSubmatch(p.Output()); found != nil {
+			return NewEngineClient("http://"+found[1], secretFile)
+		}
+		select {
+		case <-p.Done():
+			return nil, fmt.Errorf("ended before it listened to a consensus client:\n%s", p.Output())
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// NewEngineClient makes a client that proves with each request that it knows a secret.
+func NewEngineClient(url, secretFile string) (*Client, error) {
+	text, err := os.ReadFile(secretFile)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := hex.DecodeString(strings.TrimPrefix(strings.TrimSpace(string(text)), "0x"))
+	if err != nil {
+		return nil, err
+	}
+	c := NewClient(url)
+	c.http.Transport = &authorized{secret, c.http.Transport}
+	return c, nil
+}
+
+// authorized adds a token to each request.
+type authorized struct {
+	secret []byte
+	to     http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	encode := base64.RawURLEncoding.EncodeToString
+	signed := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode(fmt.Appendf(nil, `{"iat":%d}`, time.Now().Unix()))
+	mac := hmac.New(sha256.New, a.secret)
+	mac.Write([]byte(signed))
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+signed+"."+encode(mac.Sum(nil)))
+	return a.to.RoundTrip(r)
+}
