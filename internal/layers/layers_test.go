@@ -43,7 +43,7 @@ func house() []floor {
 		{"app", []string{"kv", "jsonrpc", "limit", "chain", "source", "execute", "tip", "archive", "ingest", "verify", "pool", "query", "api", "account", "dashboard", "gateway"}},
 		{"cmd", []string{"chain", "account", "app"}},
 		{"internal", []string{"kv", "archive"}}, // helpers of tests
-		{"bench", []string{"kv", "source", "execute", "archive", "query", "internal"}},
+		{"bench", []string{"kv", "jsonrpc", "chain", "source", "execute", "tip", "archive", "query", "api", "internal"}},
 	}
 }
 
