@@ -50,7 +50,7 @@ type upstream struct {
 	signer  types.Signer
 	keys    []*ecdsa.PrivateKey
 	blocks  map[common.Hash]made // all that were ever made
-	mined   int64                // how many times
+	mined   uint64               // how many times
 }
 
 // made is a block that geth made.
@@ -147,7 +147,6 @@ func (u *upstream) head() uint64 {
 func (u *upstream) mine(count int) {
 	u.t.Helper()
 	u.mined++
-	tip := new(big.Int).Mul(big.NewInt(params.GWei), new(big.Int).Exp(big.NewInt(2), big.NewInt(u.mined), nil))
 	nonces := make([]uint64, senders)
 	for i := range u.keys {
 		nonces[i] = u.nonce(i)
@@ -155,12 +154,8 @@ func (u *upstream) mine(count int) {
 	var requests []json.RawMessage
 	for i := range count {
 		from := i % senders
-		tx := types.MustSignNewTx(u.keys[from], u.signer, &types.DynamicFeeTx{
-			ChainID: u.signer.ChainID(), Nonce: nonces[from], Gas: 100_000, To: &counter,
-			GasFeeCap: new(big.Int).Add(tip, big.NewInt(100*params.GWei)), GasTipCap: tip,
-		})
+		encoded, err := u.sign(from, nonces[from], u.mined).MarshalBinary()
 		nonces[from]++
-		encoded, err := tx.MarshalBinary()
 		if err != nil {
 			u.t.Fatal(err)
 		}
@@ -177,6 +172,15 @@ func (u *upstream) mine(count int) {
 		await(u.t, "geth's blocks", func() bool { return u.nonce(i) >= nonces[i] })
 	}
 	u.record()
+}
+
+// sign makes a call of the counter that pays twice as much as one of the round before.
+func (u *upstream) sign(sender int, nonce, round uint64) *types.Transaction {
+	tip := new(big.Int).Lsh(big.NewInt(params.GWei), uint(round))
+	return types.MustSignNewTx(u.keys[sender], u.signer, &types.DynamicFeeTx{
+		ChainID: u.signer.ChainID(), Nonce: nonce, Gas: 100_000, To: &counter,
+		GasFeeCap: new(big.Int).Add(tip, big.NewInt(100*params.GWei)), GasTipCap: tip,
+	})
 }
 
 // nonce is the next one of a sender after geth's newest block.
@@ -278,34 +282,57 @@ func startAshlar(t *testing.T, genesis string, sources ...string) (node.Ashlar, 
 	return a, p, client
 }
 
-// TestFollowGeth follows a geth that makes thousands of transactions' blocks, and is
-// wound back again and again, while somebody asks the service without pause.
+// TestFollowGeth follows a geth that makes blocks of thousands of transactions, and is
+// wound back again and again, while clients are told what happens, and somebody asks
+// the service without pause.
 func TestFollowGeth(t *testing.T) {
 	u, genesis := startGeth(t)
-	a, process, client := startAshlar(t, genesis, u.socket)
+	a, process, service := startAshlar(t, genesis, u.socket)
+	awaitHead(t, service, u)
+	first, others := subscribe(t, service), startClients(t, service)
+	missed := warmUp(t, u, service, first, others)
+
 	asking, stop := context.WithCancel(t.Context())
 	defer stop()
 	asked := make(chan *answers, 1)
-	go func() { asked <- ask(asking, client) }()
-	for round := range *roundsFlag {
+	go func() { asked <- ask(asking, service) }()
+	for range *roundsFlag {
 		u.mine(perRound)
-		if final, head := u.finalized(), u.head(); round+1 < *roundsFlag && head > final {
-			awaitHead(t, client, u)
+		if final, head := u.finalized(), u.head(); head > final {
+			awaitHead(t, service, u)
 			u.record() // a last block may have come without transactions
 			u.windBack(max(final, head-min(head, 9)))
 		}
 	}
-	awaitHead(t, client, u)
+	u.mineAbove()
+	awaitHead(t, service, u)
 	u.record()
 	stop()
 	got := <-asked
 	got.check(t, u.blocks)
-	compare(t, client, u)
+	compare(t, service, u)
 	t.Logf("%d blocks made, %d on the chain; %s", len(u.blocks), u.head()+1, got)
+	checkTold(t, u, first, others, missed)
+	for _, c := range others {
+		c.stop()
+	}
 
-	belowFinal(t, u, a, client)
+	belowFinal(t, u, a, service)
 	if err := process.Stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// mineAbove mines until the head is above all before, for clients who only look at its
+// number to see that there is something new.
+func (u *upstream) mineAbove() {
+	u.t.Helper()
+	var highest uint64
+	for _, block := range u.blocks {
+		highest = max(highest, block.number)
+	}
+	for u.mine(senders); u.head() <= highest; {
+		u.mine(senders)
 	}
 }
 

@@ -1,0 +1,182 @@
+package follow
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ashlar/internal/node"
+	"ashlar/internal/vectors"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// The ways in which clients are told.
+const (
+	heads  = "heads"  // a subscription
+	logs   = "logs"   // a subscription
+	polled = "polled" // a filter for logs, over HTTP
+)
+
+// client is somebody who is told what happens.
+type client struct {
+	name         string
+	hidesRemoved bool // it keeps to itself which logs were removed, as ethers does
+	streams      map[string]*stream
+	stop         func() // ends its process; may be called again
+}
+
+func newClient(name string) *client {
+	c := &client{name: name, streams: make(map[string]*stream)}
+	for _, way := range []string{heads, logs, polled} {
+		c.streams[way] = &stream{name: name + ", " + way}
+	}
+	return c
+}
+
+// socketURL is where a service is asked over WebSocket that is asked at url over HTTP.
+func socketURL(url string) string {
+	return strings.Replace(strings.Replace(url, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
+}
+
+// subscribe subscribes without a library that people use, and thus is told all from
+// the beginning.
+func subscribe(t *testing.T, service *node.Client) *client {
+	t.Helper()
+	connection, err := rpc.DialContext(t.Context(), socketURL(service.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(connection.Close)
+	c := newClient("first")
+	newHeads, newLogs := make(chan *types.Header, 64), make(chan types.Log, 64)
+	headsTold, err := connection.EthSubscribe(t.Context(), newHeads, "newHeads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logsTold, err := connection.EthSubscribe(t.Context(), newLogs, "logs", map[string]any{"address": counter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			select {
+			case head := <-newHeads:
+				c.streams[heads].add(told{Block: head.Hash(), Number: head.Number.Uint64()})
+			case log := <-newLogs:
+				c.streams[logs].add(told{log.BlockHash, log.BlockNumber, log.Topics[0], log.Removed})
+			case <-headsTold.Err():
+				return
+			case <-logsTold.Err():
+				return
+			}
+		}
+	}()
+	return c
+}
+
+// startClients starts the libraries that people use, each in a process of its own, until
+// the test ends.
+func startClients(t *testing.T, service *node.Client) (all []*client) {
+	t.Helper()
+	dir := os.Getenv("ASHLAR_CLIENTS")
+	if dir == "" {
+		vectors.Missing(t, "needs client libraries: run internal/clients/install.sh DIR and set ASHLAR_CLIENTS to DIR")
+	}
+	for _, l := range []struct{ name, program, script string }{
+		{"ethers", "node", "ethers.mjs"},
+		{"viem", "node", "viem.mjs"},
+		{"web3.py", filepath.Join(dir, "venv", "bin", "python"), "web3client.py"},
+	} {
+		text, err := os.ReadFile(filepath.Join("scripts", l.script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Scripts find their libraries beside them.
+		script := filepath.Join(dir, "follow-"+l.script)
+		if err := os.WriteFile(script, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c := newClient(l.name)
+		c.hidesRemoved = l.name == "ethers"
+		c.run(t, l.program, script, service.URL, socketURL(service.URL), counter.Hex())
+		all = append(all, c)
+	}
+	return all
+}
+
+// run starts a process that prints a line for all that it is told.
+func (c *client) run(t *testing.T, program string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	command := exec.CommandContext(ctx, program, args...)
+	var failure bytes.Buffer
+	command.Stderr = &failure
+	out, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		cancel()
+		t.Fatalf("%s: %v", c.name, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			var line struct {
+				Stream string
+				told
+			}
+			if err := json.Unmarshal(lines.Bytes(), &line); err != nil || c.streams[line.Stream] == nil {
+				t.Errorf("%s printed %q", c.name, lines.Text())
+				break
+			}
+			c.streams[line.Stream].add(line.told)
+		}
+		err := command.Wait()
+		if ctx.Err() == nil {
+			t.Errorf("%s ended by itself: %v\n%s", c.name, err, &failure)
+		}
+	}()
+	c.stop = func() { cancel(); <-ended }
+	t.Cleanup(c.stop)
+}
+
+// warmUp sends transactions by the service until all clients are told of what
+// happens, and returns how much the first was told by then.
+func warmUp(t *testing.T, u *upstream, service *node.Client, first *client, others []*client) (missed map[string]int) {
+	t.Helper()
+	await(t, "clients to begin", func() bool {
+		raw, err := u.sign(0, u.nonce(0), 0).MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := u.nonce(0)
+		call[string](t, service, "eth_sendRawTransaction", hexutil.Bytes(raw))
+		await(t, "a block with a transaction that was passed on", func() bool { return u.nonce(0) > before })
+		awaitHead(t, service, u)
+		for _, c := range others {
+			for _, s := range c.streams {
+				if _, count := s.last(); count == 0 {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	missed = make(map[string]int)
+	for way, s := range first.streams {
+		_, missed[way] = s.last()
+	}
+	return missed
+}
