@@ -118,11 +118,12 @@ func writeGenesis(t *testing.T, genesis *core.Genesis) string {
 // a test that waits in vain says for what.
 const patience = 2 * time.Minute
 
-// await returns once something is so that is not announced.
+// await returns once something is so that is not announced. It gives up when the
+// test has failed, since a client that has ended is told nothing more.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
+		if t.Failed() || time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 	}

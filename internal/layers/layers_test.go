@@ -61,7 +61,7 @@ func keepers() []keeper {
 		{"github.com/spf13/cobra", []string{"cmd"}},
 		{"github.com/goccy/go-yaml", []string{"app"}},
 		{"github.com/prometheus/client_golang", []string{"app"}},
-		{"github.com/coder/websocket", []string{"gateway"}},
+		{"github.com/coder/websocket", []string{"gateway", "bench/follow"}},
 		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},
 		{"github.com/alexedwards/scs", []string{"account/session", "dashboard"}},
 		{"golang.org/x/crypto/argon2", []string{"account/password"}},
