@@ -104,6 +104,9 @@ func (r *Rules) check() error {
 	return errors.Join(problems...)
 }
 
+// Check says what is wrong with rules that are to be given to a key, as an [*Invalid].
+func (r *Rules) Check() error { return r.checkTyped() }
+
 // checkTyped is check for rules that somebody has typed.
 func (r *Rules) checkTyped() error {
 	if err := r.check(); err != nil {

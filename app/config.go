@@ -12,21 +12,22 @@ import (
 
 // Config is ashlar.yaml. docs/configuration.md tells what each entry means.
 type Config struct {
-	Data     string                   `yaml:"data"`     // the data directory
-	Listen   string                   `yaml:"listen"`   // address of the public listener
-	Operator string                   `yaml:"operator"` // address of the operator's listener; empty: none
-	Cache    Bytes                    `yaml:"cache"`    // for stored rows, shared by all networks
-	Drain    time.Duration            `yaml:"drain"`    // for requests under way when the server stops
-	Hosts    []string                 `yaml:"hosts"`    // patterns such as *.example.org
-	Networks map[string]NetworkConfig `yaml:"networks"`
-	Origins  []string                 `yaml:"origins"` // whose pages may call; "*" for all
-	Proxies  []string                 `yaml:"proxies"` // networks of reverse proxies that are believed
-	TLS      TLSConfig                `yaml:"tls"`
-	Limits   Limits                   `yaml:"limits"`
-	Sockets  SocketConfig             `yaml:"sockets"`
-	Filters  FilterConfig             `yaml:"filters"`
-	Accounts AccountsConfig           `yaml:"accounts"`
-	Credits  map[string]int           `yaml:"credits"` // by method, over the built-in table
+	Data      string                   `yaml:"data"`     // the data directory
+	Listen    string                   `yaml:"listen"`   // address of the public listener
+	Operator  string                   `yaml:"operator"` // address of the operator's listener; empty: none
+	Cache     Bytes                    `yaml:"cache"`    // for stored rows, shared by all networks
+	Drain     time.Duration            `yaml:"drain"`    // for requests under way when the server stops
+	Hosts     []string                 `yaml:"hosts"`    // patterns such as *.example.org
+	Networks  map[string]NetworkConfig `yaml:"networks"`
+	Origins   []string                 `yaml:"origins"` // whose pages may call; "*" for all
+	Proxies   []string                 `yaml:"proxies"` // networks of reverse proxies that are believed
+	TLS       TLSConfig                `yaml:"tls"`
+	Limits    Limits                   `yaml:"limits"`
+	Sockets   SocketConfig             `yaml:"sockets"`
+	Filters   FilterConfig             `yaml:"filters"`
+	Accounts  AccountsConfig           `yaml:"accounts"`
+	Dashboard DashboardConfig          `yaml:"dashboard"`
+	Credits   map[string]int           `yaml:"credits"` // by method, over the built-in table
 }
 
 // NetworkConfig is one network of ashlar.yaml.
@@ -116,6 +117,13 @@ func (c AccountsConfig) config() account.Config {
 	return account.Config{Registration: c.Registration, Keys: c.Keys}
 }
 
+// DashboardConfig is where the dashboard is shown.
+type DashboardConfig struct {
+	// Hosts are those at which every path of the public listener that is not JSON-RPC's
+	// is the dashboard's; "*" for all, empty: there is no dashboard.
+	Hosts []string `yaml:"hosts"`
+}
+
 // DefaultConfig is what holds where ashlar.yaml and the command line say nothing.
 func DefaultConfig() Config {
 	return Config{
@@ -134,7 +142,8 @@ func DefaultConfig() Config {
 			Queue: gateway.DefaultSocketQueue, QueueBytes: gateway.DefaultSocketBytes,
 			Idle: gateway.DefaultSocketIdle, Ping: gateway.DefaultSocketPing,
 		},
-		Accounts: AccountsConfig{Registration: account.RegistrationInvited, Keys: account.DefaultKeys, UsageDays: usage.DefaultKeep},
-		Filters:  FilterConfig{Each: feed.DefaultFilters, Unread: feed.DefaultFilterUnread, Memory: feed.DefaultFilterBytes},
+		Accounts:  AccountsConfig{Registration: account.RegistrationInvited, Keys: account.DefaultKeys, UsageDays: usage.DefaultKeep},
+		Dashboard: DashboardConfig{Hosts: []string{"localhost", "127.0.0.1", "[::1]"}},
+		Filters:   FilterConfig{Each: feed.DefaultFilters, Unread: feed.DefaultFilterUnread, Memory: feed.DefaultFilterBytes},
 	}
 }

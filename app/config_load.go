@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/netip"
 	"os"
 	"slices"
@@ -244,7 +245,7 @@ func CheckConfig(path string) error {
 	if err != nil {
 		return err
 	}
-	s := &service{config: config, metrics: newMetrics(), people: people{keys: new(account.Keyring)}}
+	s := &service{config: config, metrics: newMetrics(), people: people{keys: new(account.Keyring)}, dashboard: http.NotFoundHandler()}
 	for name := range config.Networks {
 		s.networks = append(s.networks, &network{name: name, family: new(evmNetwork)})
 	}

@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"math/big"
 	"net"
+	"net/netip"
 	"os"
 	"text/template"
 	"time"
@@ -56,6 +58,9 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	}
 	config := DefaultConfig()
 	config.Data, config.Listen = d.Data, d.Listen
+	if host, _, err := net.SplitHostPort(d.Listen); err == nil && isLoopback(host) {
+		config.Accounts.Registration = account.RegistrationOpen // of the machine's own users
+	}
 	config.Networks = map[string]NetworkConfig{
 		demoNetwork: {Hosts: []string{"127.0.0.1", "localhost"}}, demoRollup: {Family: familyRollup},
 	}
@@ -136,9 +141,48 @@ func (d Demo) makePast(ctx context.Context, shown *demo.Network, n *importNetwor
 	return nil
 }
 
+// What the demo's account signs in with, and how many keys it may have.
+const (
+	demoEmail = "demo@example.org"
+	demoKeys  = 10_000 // each start makes one
+)
+
+// letIn gives the demo an account that sees all pages, with a password of its own each
+// time. There is none where others than the machine's own users could reach it.
+func letIn(ctx context.Context, s *service) (password string, owner account.ID, err error) {
+	host, _, err := net.SplitHostPort(s.server.Addr().String())
+	if err != nil || !isLoopback(host) {
+		return "", owner, err
+	}
+	var token string
+	a, err := s.accounts.Find(demoEmail)
+	if errors.Is(err, account.ErrNoAccount) {
+		token, a, err = s.accounts.Create(ctx, account.NewAccount{
+			Email: demoEmail, Role: account.RoleOperator, Limits: account.Limits{Keys: demoKeys},
+		})
+	} else if err == nil {
+		token, _, err = s.accounts.Reset(ctx, a.ID.String())
+	}
+	if err != nil {
+		return "", owner, err
+	}
+	password = rand.Text()
+	_, _, err = s.accounts.SetPassword(ctx, token, password, netip.Addr{})
+	return password, a.ID, err
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
 // introduce prints the address, a new key and lines to paste.
 func (d Demo) introduce(ctx context.Context, out io.Writer, s *service, shown *demo.Network) error {
-	issued, err := s.keys.Create(ctx, account.NewKey{Name: "demo"})
+	password, owner, err := letIn(ctx, s)
+	if err != nil {
+		return err
+	}
+	issued, err := s.keys.Create(ctx, account.NewKey{Name: "demo", Owner: owner})
 	if err != nil {
 		return err
 	}
@@ -155,7 +199,7 @@ func (d Demo) introduce(ctx context.Context, out io.Writer, s *service, shown *d
 	}
 	base := "http://" + net.JoinHostPort(host, port)
 	return introduction.Execute(out, map[string]any{
-		"URL": base + "/v3/" + issued.APIKey, "Rollup": base + "/" + demoRollup + "/v3/" + issued.APIKey, "Event": madeup.Selector(0), "Interval": d.Interval, "Examples": examples,
+		"URL": base + "/v3/" + issued.APIKey, "Rollup": base + "/" + demoRollup + "/v3/" + issued.APIKey, "Event": madeup.Selector(0), "Base": base, "Email": demoEmail, "Password": password, "Interval": d.Interval, "Examples": examples,
 		"Past": d.Blocks / 3, "PastHex": hexutil.EncodeUint64(d.Blocks / 3), "LaterHex": hexutil.EncodeUint64(d.Blocks/3 + 9),
 	})
 }
@@ -165,7 +209,13 @@ Ashlar serves a demo network, with a new block every {{.Interval}}. Its URL, wit
 
   {{.URL}}
 
-Paste one of these. The newest block:
+{{if .Password}}Its dashboard, with an account that sees all of it and a password that is new with each start:
+
+  {{.Base}}/
+  {{.Email}}
+  {{.Password}}
+
+{{end}}Paste one of these. The newest block:
 
   curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",false]}'
 

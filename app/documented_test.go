@@ -43,7 +43,11 @@ func entries(t *testing.T, at string, value reflect.Value) map[string]string {
 	case value.Kind() == reflect.Slice && value.Len() == 0, value.Kind() == reflect.String && value.Len() == 0:
 		all[at] = ""
 	case value.Kind() == reflect.Slice:
-		all[at] = fmt.Sprintf("`[%q]`", value.Index(0))
+		var quoted []string
+		for i := range value.Len() {
+			quoted = append(quoted, fmt.Sprintf("%q", value.Index(i)))
+		}
+		all[at] = "`[" + strings.Join(quoted, ", ") + "]`"
 	case value.Type() == reflect.TypeFor[time.Duration]():
 		text := strings.Replace(value.Interface().(time.Duration).String(), "m0s", "m", 1)
 		all[at] = "`" + strings.Replace(text, "h0m", "h", 1) + "`"

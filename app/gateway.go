@@ -43,6 +43,7 @@ func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
 			Queue: c.Sockets.Queue, QueueBytes: int(c.Sockets.QueueBytes), Idle: c.Sockets.Idle, Ping: c.Sockets.Ping,
 		},
 		Ready: func(ctx context.Context) error { return s.ready(ctx, c) },
+		Pages: gateway.Pages{Hosts: c.Dashboard.Hosts, Handler: s.dashboard},
 	}
 	for _, n := range s.networks {
 		g.Networks = append(g.Networks, gateway.Network{
@@ -114,6 +115,7 @@ func (s *service) reload(c Config) error {
 		return err
 	}
 	s.accounts.Reload(c.Accounts.config())
+	s.current.Store(&c)
 	before, now := s.config, c
 	for _, kept := range []struct {
 		entry       string

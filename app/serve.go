@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"ashlar/account/control"
 	"ashlar/gateway"
@@ -52,20 +54,23 @@ func Serve(ctx context.Context, load func() (Config, error), again <-chan os.Sig
 type service struct {
 	config Config
 	people
-	stores   []kv.Store
-	networks []*network
-	metrics  *metrics
-	handler  *gateway.Handler
-	control  *control.Server
-	server   *gateway.Server
-	operator *operator // nil where there is none
-	engines  []*engine.Server
+	stores    []kv.Store
+	networks  []*network
+	metrics   *metrics
+	current   atomic.Pointer[Config] // as it was loaded last
+	handler   *gateway.Handler
+	dashboard http.Handler
+	control   *control.Server
+	server    *gateway.Server
+	operator  *operator // nil where there is none
+	engines   []*engine.Server
 }
 
 // openService opens the data directory and the listeners. The service must be
 // stopped or run, and then closed.
 func openService(ctx context.Context, config Config) (*service, error) {
 	s := &service{config: config}
+	s.current.Store(&config)
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -130,6 +135,9 @@ func nothingToServe(data dataDir) error {
 // listen opens every listener, or none.
 func (s *service) listen(ctx context.Context) (err error) {
 	s.metrics = newMetrics()
+	if s.dashboard, err = s.newDashboard(); err != nil {
+		return err
+	}
 	g, err := s.gatewayConfig(s.config)
 	if err != nil {
 		return err

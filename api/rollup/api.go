@@ -46,12 +46,22 @@ func (a *API) Methods() jsonrpc.Methods {
 		"starknet_getTransactionReceipt": a.getTransactionReceipt,
 	}
 	for name, method := range methods {
-		methods[name] = method.Translated(translate)
+		methods[name] = translated(method)
 	}
 	return methods
 }
 
-// translate puts errors into the words that clients know.
+// translated is a method whose errors are in the words that clients know.
+func translated(method jsonrpc.Method) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		result, err := method(ctx, params, out)
+		if err != nil {
+			return out, translate(err)
+		}
+		return result, nil
+	}
+}
+
 func translate(err error) error {
 	before := (*archive.BeforeFirst)(nil)
 	switch {

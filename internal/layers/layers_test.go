@@ -39,7 +39,7 @@ func house() []floor {
 		{"api", []string{"jsonrpc", "chain", "execute", "archive", "pool", "query"}}, // archive: the rows that it writes out
 		{"account", []string{"kv", "limit"}},
 		{"dashboard", []string{"account"}},
-		{"gateway", []string{"jsonrpc", "limit", "account", "dashboard"}},
+		{"gateway", []string{"jsonrpc", "limit", "account"}},
 		{"app", []string{"kv", "jsonrpc", "limit", "chain", "source", "execute", "tip", "archive", "ingest", "verify", "pool", "query", "api", "account", "dashboard", "gateway"}},
 		{"cmd", []string{"chain", "account", "app"}},
 		{"internal", []string{"kv", "archive"}}, // helpers of tests

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+
+	"ashlar/dashboard"
+	"ashlar/gateway"
+)
+
+// unlimited is how a limit is shown that is none.
+const unlimited = "none"
+
+// shownLimits is what the dashboard tells operators of the limits, and of how much of
+// them is taken.
+func shownLimits(c *Config, now gateway.Stats) []dashboard.LimitGroup {
+	l, s := &c.Limits, &c.Sockets
+	count := func(n int) string { return fmt.Sprint(n) }
+	refused := func(r gateway.Reason) string { return fmt.Sprintf("%d refused", now.Refused[r]) }
+	return []dashboard.LimitGroup{
+		{Title: "Of clients", Limits: []dashboard.Limit{
+			{Entry: "limits.key_rate", Meaning: "credits a second for a key whose own rules say nothing", Most: orUnlimited(l.KeyRate), Now: refused(gateway.RefusedRate)},
+			{Entry: "limits.key_daily", Meaning: "credits a day for a key whose own rules say nothing", Most: orUnlimited(l.KeyDaily), Now: refused(gateway.RefusedQuota)},
+			{Entry: "limits.account_rate", Meaning: "credits a second for all keys of an account whose own limits say nothing", Most: orUnlimited(l.AccountRate)},
+			{Entry: "limits.account_daily", Meaning: "credits a day for all keys of an account whose own limits say nothing", Most: orUnlimited(l.AccountDaily)},
+			{Entry: "limits.address_fails", Meaning: "requests a second without a valid key from one address", Most: orUnlimited(l.AddressFails), Now: refused(gateway.RefusedAddress)},
+			{Entry: "accounts.keys", Meaning: "keys of an account at once", Most: count(c.Accounts.Keys)},
+		}},
+		{Title: "Of one request", Limits: []dashboard.Limit{
+			{Entry: "limits.body", Meaning: "bytes of its body", Most: l.Body.String(), Now: refused(gateway.RefusedSize)},
+			{Entry: "limits.batch_calls", Meaning: "calls in a batch", Most: count(l.BatchCalls)},
+			{Entry: "limits.batch_bytes", Meaning: "bytes of the answer to a batch", Most: l.BatchBytes.String()},
+			{Entry: "limits.answer_bytes", Meaning: "bytes of the answer to a call", Most: l.AnswerBytes.String()},
+			{Entry: "limits.time", Meaning: "time to answer it", Most: l.Time.String()},
+		}},
+		{Title: "Of all together", Limits: []dashboard.Limit{
+			{Entry: "limits.light_calls", Meaning: "calls of cheap methods at once", Most: count(cmp.Or(l.LightCalls, gateway.DefaultLight())), Now: occupied(now.LightRunning, now.LightWaiting)},
+			{Entry: "limits.heavy_calls", Meaning: "calls of other methods at once", Most: count(cmp.Or(l.HeavyCalls, gateway.DefaultHeavy())), Now: occupied(now.HeavyRunning, now.HeavyWaiting)},
+			{Entry: "limits.waiting_calls", Meaning: "calls of each kind that wait", Most: count(l.WaitingCalls), Now: refused(gateway.RefusedBusy)},
+			{Entry: "limits.memory", Meaning: "bytes of bodies and answers", Most: l.Memory.String(), Now: Bytes(now.HeldBytes).String()},
+			{Entry: "sockets.open", Meaning: "WebSocket connections", Most: count(s.Open), Now: count(now.Sockets)},
+		}},
+	}
+}
+
+func orUnlimited[N float64 | uint64](n N) string {
+	if n == 0 {
+		return unlimited
+	}
+	return fmt.Sprint(n)
+}
+
+func occupied(now, waiting int) string {
+	if waiting == 0 {
+		return fmt.Sprint(now)
+	}
+	return fmt.Sprintf("%d, %d waiting", now, waiting)
+}

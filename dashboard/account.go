@@ -1,0 +1,99 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"ashlar/account"
+)
+
+// accountPage is what the template of the same name is given.
+type accountPage struct {
+	Form   *form
+	Role   string
+	Limits string
+	Began  time.Time // the session
+}
+
+func passwordForm() *form {
+	return newForm(
+		&field{Name: "present", Label: "Present password", Kind: kindSecret, Complete: "current-password"},
+		&field{Name: "password", Label: "New password", Kind: kindSecret, Complete: "new-password", Hint: "Ten characters or more."},
+	)
+}
+
+func (v *visit) account() error { return v.showAccount(passwordForm()) }
+
+func (v *visit) showAccount(f *form) error {
+	p := accountPage{Form: f, Role: roleName(v.who.Role), Limits: accountLimits(v.who.Limits), Began: v.began()}
+	return v.show(statusOf(f), "account", "Account", p)
+}
+
+// changePassword takes the form of account.
+func (v *visit) changePassword() error {
+	f := passwordForm()
+	f.read(v.r)
+	if !f.ok() {
+		return v.showAccount(f)
+	}
+	session, err := v.dashboard.config.Accounts.ChangePassword(v.r.Context(), v.who.ID, f.value("present"), f.value("password"), client(v.r))
+	switch {
+	case errors.Is(err, account.ErrCredentials):
+		f.fail("present", "This is not the password that you have.")
+		return v.showAccount(f)
+	case err != nil:
+		if err := f.refused(err); err != nil {
+			return err
+		}
+		return v.showAccount(f)
+	}
+	if err := v.begin(session); err != nil {
+		return err
+	}
+	v.say("Your password is changed, and all other sessions have ended.")
+	return v.lead("/account")
+}
+
+// endSessions ends all sessions but the one that asks for it.
+func (v *visit) endSessions() error {
+	accounts := v.dashboard.config.Accounts
+	if _, err := accounts.EndSessions(v.r.Context(), v.who.ID.String()); err != nil {
+		return err
+	}
+	_, session, err := accounts.Begin(v.who.ID)
+	if err != nil {
+		return err
+	}
+	if err := v.begin(session); err != nil {
+		return err
+	}
+	v.say("All other sessions have ended.")
+	return v.lead("/account")
+}
+
+func roleName(r account.Role) string {
+	if r == account.RoleOperator {
+		return "Operator"
+	}
+	return "User"
+}
+
+// accountLimits is the limits of an account in a few words.
+func accountLimits(l account.Limits) string {
+	var parts []string
+	if l.PerSecond > 0 {
+		parts = append(parts, count(l.PerSecond)+" credits a second")
+	}
+	if l.PerDay > 0 {
+		parts = append(parts, count(l.PerDay)+" credits a day")
+	}
+	if l.Keys > 0 {
+		parts = append(parts, fmt.Sprintf("%s keys", count(l.Keys)))
+	}
+	if len(parts) == 0 {
+		return "as the service has them for all"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,62 @@
+// What is nicer with a script. Every page works without it.
+"use strict";
+
+// Buttons that copy: made here, because without a script they could not do anything.
+for (const block of document.querySelectorAll(".copy")) {
+  if (!navigator.clipboard) break;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", "Copy " + (block.dataset.what || "these lines"));
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(block.querySelector("pre").textContent);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Select it";
+      getSelection().selectAllChildren(block.querySelector("pre"));
+    }
+    document.getElementById("said").textContent = button.textContent;
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+  block.append(button);
+}
+
+// A page that was answered to a form, such as the one that shows a new key, is not to
+// be made once more by loading it again.
+const settled = document.querySelector("[data-settled-at]");
+if (settled) history.replaceState(null, "", settled.dataset.settledAt);
+
+// Choices that only change what is shown need no button to be pressed.
+for (const form of document.querySelectorAll("form[data-instant]")) {
+  for (const choice of form.querySelectorAll("select")) {
+    choice.addEventListener("change", () => form.requestSubmit());
+  }
+  for (const button of form.querySelectorAll("button")) button.hidden = true;
+}
+
+// Ctrl-Enter sends the console's request.
+const request = document.querySelector("textarea[data-send]");
+if (request) {
+  request.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      request.form.requestSubmit();
+    }
+  });
+}
+
+// A form that is under way is not sent twice.
+for (const form of document.querySelectorAll("form[method=post]")) {
+  form.addEventListener("submit", (event) => {
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "yes";
+  });
+}
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});
+
+// Links to a fragment of a page open what is folded there.
+const target = location.hash && document.getElementById(location.hash.slice(1));
+if (target && target.tagName === "DETAILS") target.open = true;

@@ -1,0 +1,60 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Short is a number at an axis.
+func (u Unit) Short(v float64) string {
+	if u == Milliseconds && v > 0 {
+		return u.Exact(v)
+	}
+	for _, scale := range []struct {
+		size float64
+		name string
+	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if v >= scale.size {
+			return trimmed(v/scale.size, 2) + scale.name
+		}
+	}
+	return trimmed(v, 2)
+}
+
+// Exact is a number in a table.
+func (u Unit) Exact(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "–"
+	case u == Milliseconds && v >= 1000:
+		return trimmed(v/1000, 2) + " s"
+	case u == Milliseconds && v >= 10:
+		return trimmed(v, 0) + " ms"
+	case u == Milliseconds:
+		return trimmed(v, 2) + " ms"
+	}
+	return Grouped(v)
+}
+
+// Grouped writes a number with commas between its thousands.
+func Grouped(v float64) string {
+	digits := strconv.FormatFloat(math.Round(v), 'f', 0, 64)
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
+
+// trimmed writes a number with at most that many decimals, and no zeros at their end.
+func trimmed(v float64, decimals int) string {
+	text := strconv.FormatFloat(v, 'f', decimals, 64)
+	if strings.ContainsRune(text, '.') {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}

@@ -1,0 +1,69 @@
+package dashboard
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"ashlar/account"
+	"ashlar/account/usage"
+
+	"github.com/alexedwards/scs/v2"
+)
+
+// Network is a chain that is served.
+type Network struct {
+	Name    string
+	Family  string   // evm or rollup
+	Chain   string   // ID of the chain, as its people write it
+	Hosts   []string // names at which it is served without its name in the path
+	Methods []string // that it answers, in order
+
+	First    uint64 // the first block that is held
+	Head     uint64
+	HeadHash string // with 0x
+	HeadTime time.Time
+	Settled  uint64 // up to here no reorganization is possible
+	Disk     int64  // bytes
+	Follows  bool   // new blocks come from a node
+	Behind   uint64 // blocks to catch up with the head that is followed
+	Problem  string // why it is not followed at the moment; empty: it is
+}
+
+// Caller answers JSON-RPC requests under the limits of a key, as if they had come over
+// HTTP with it.
+type Caller func(context.Context, Call) Answer
+
+// Call is a request that the console sends.
+type Call struct {
+	Network string
+	Key     *account.Key
+	Client  netip.Addr // on whose behalf
+	Request []byte     // one JSON-RPC request or a batch
+}
+
+// Answer is what a client would have got.
+type Answer struct {
+	Status int // HTTP's
+	Body   []byte
+	Retry  time.Duration // after which a refusal may end; 0: never, or there was none
+}
+
+// Usage knows what was done with keys, as [usage.Usage] does.
+type Usage interface {
+	Read(context.Context, usage.Query) ([]usage.Line, error)
+	LastUsed(context.Context, account.KeyID) (time.Time, error)
+}
+
+// Config is what a dashboard shows, and with what. All of it is needed but Log.
+type Config struct {
+	Accounts *account.Accounts
+	Keys     *account.Keyring
+	Sessions scs.CtxStore
+	Usage    Usage
+	Networks func(context.Context) ([]Network, error)
+	Limits   func() []LimitGroup
+	Call     Caller
+	Log      *slog.Logger // nil: slog.Default()
+}

@@ -1,0 +1,192 @@
+package dashboard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"ashlar/account"
+)
+
+// consolePage is what the template of the same name is given.
+type consolePage struct {
+	Choice  *form // of the network, the key and the method
+	Form    *form // of the request
+	Network string
+	Key     string
+	Method  string
+	Answer  *consoleAnswer // nil: nothing was sent yet
+}
+
+// consoleAnswer is what a client would have got.
+type consoleAnswer struct {
+	Status int
+	Mood   string // class of the status's badge
+	Took   string
+	Size   int64
+	Text   string // indented
+	Cut    int64  // bytes that are shown, where that is not all; else 0
+	Retry  string // after which a refusal may end; empty: never, or there was none
+}
+
+// maxShown is how many bytes of an answer a page shows.
+const maxShown = 256 << 10
+
+// ownSession is the choice of no key: calls are counted for the account alone.
+const ownSession = "session"
+
+func (v *visit) console() error {
+	query := v.r.URL.Query()
+	p, network, err := v.consolePage(query.Get("network"), query.Get("key"), query.Get("method"))
+	if err != nil {
+		return err
+	}
+	if network != nil {
+		p.Form.fill("request", exampleRequest(network, p.Method))
+	}
+	return v.show(200, "console", "Console", p)
+}
+
+// consolePage makes the choices that there are, and takes the first where something else
+// is chosen. network is nil where none is served.
+func (v *visit) consolePage(network, key, method string) (p *consolePage, chosen *Network, err error) {
+	networks, err := v.dashboard.config.Networks(v.r.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := v.own().List(v.r.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	byNetwork := &field{Name: "network", Label: "Network", Kind: kindSelect, Value: network}
+	byKey := &field{Name: "key", Label: "Key", Kind: kindSelect, Value: key, Choices: []choice{{ownSession, "none, my session"}}}
+	byMethod := &field{Name: "method", Label: "Method", Kind: kindSelect, Value: method}
+	for _, n := range networks {
+		byNetwork.Choices = append(byNetwork.Choices, choice{n.Name, n.Name})
+		if chosen == nil || n.Name == network {
+			chosen = &n
+		}
+	}
+	for _, k := range slices.Backward(keys) {
+		if !k.Ended(time.Now()) {
+			byKey.Choices = append(byKey.Choices, choice{k.ID.String(), keyName(&k)})
+		}
+	}
+	if chosen != nil {
+		for _, m := range chosen.Methods {
+			byMethod.Choices = append(byMethod.Choices, choice{m, m})
+		}
+	}
+	byNetwork.settle("")
+	byKey.settle("")
+	byMethod.settle(firstMethod(chosen))
+	request := &field{Name: "request", Label: "Request", Kind: kindText, Rows: 12, Hint: "One call, or a batch of them. Ctrl-Enter sends it."}
+	return &consolePage{
+		Choice: newForm(byNetwork, byKey, byMethod), Form: newForm(request),
+		Network: byNetwork.Value, Key: byKey.Value, Method: byMethod.Value,
+	}, chosen, nil
+}
+
+// settle takes another choice where the one taken is none: the one that is preferred,
+// or else the first.
+func (f *field) settle(preferred string) {
+	has := func(value string) bool {
+		return slices.ContainsFunc(f.Choices, func(c choice) bool { return c.Value == value })
+	}
+	switch {
+	case has(f.Value):
+	case has(preferred):
+		f.Value = preferred
+	case len(f.Choices) > 0:
+		f.Value = f.Choices[0].Value
+	default:
+		f.Value = ""
+	}
+}
+
+// firstMethod is what the console begins with.
+func firstMethod(n *Network) string {
+	if n != nil && n.Family == familyRollup {
+		return "starknet_blockNumber"
+	}
+	return "eth_getBlockByNumber"
+}
+
+// send takes the form of console. The answer is the page: nothing is changed by making
+// it again.
+func (v *visit) send() error {
+	typed := v.r.PostForm
+	p, network, err := v.consolePage(typed.Get("network"), typed.Get("key"), typed.Get("method"))
+	if err != nil {
+		return err
+	}
+	p.Form.read(v.r)
+	if network == nil {
+		p.Form.Problem = "No network is served."
+	}
+	if !p.Form.ok() {
+		return v.show(statusOf(p.Form), "console", "Console", p)
+	}
+	key, err := v.callingKey(p.Key)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	answer := v.dashboard.config.Call(v.r.Context(), Call{network.Name, key, client(v.r), []byte(p.Form.value("request"))})
+	p.Answer = describeAnswer(answer, time.Since(began))
+	return v.show(200, "console", "Console", p)
+}
+
+// callingKey is the key in whose name a request is made.
+func (v *visit) callingKey(chosen string) (*account.Key, error) {
+	if chosen == ownSession {
+		return v.dashboard.config.Keys.Session(v.who.ID)
+	}
+	k, err := v.own().Find(chosen)
+	return &k, err
+}
+
+func describeAnswer(a Answer, took time.Duration) *consoleAnswer {
+	c := &consoleAnswer{Status: a.Status, Mood: "good", Took: duration(took), Size: int64(len(a.Body))}
+	if a.Status != http.StatusOK || bytes.Contains(a.Body, []byte(`"error":`)) {
+		c.Mood = "bad"
+	}
+	if a.Retry > 0 {
+		c.Retry = duration(a.Retry)
+	}
+	var indented bytes.Buffer
+	shown := a.Body
+	if json.Indent(&indented, a.Body, "", "  ") == nil {
+		shown = indented.Bytes()
+	}
+	if len(shown) == 0 {
+		c.Text = "Nothing: notifications are not answered."
+		return c
+	}
+	if len(shown) > maxShown {
+		shown = shown[:maxShown]
+		for !utf8.Valid(shown) && len(shown) > maxShown-utf8.UTFMax {
+			shown = shown[:len(shown)-1]
+		}
+		c.Cut = int64(len(shown))
+	}
+	c.Text = string(shown)
+	return c
+}
+
+// duration writes a time that somebody has waited.
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}

@@ -1,0 +1,155 @@
+package dashboard
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+)
+
+const (
+	sessionTime = 7 * 24 * time.Hour // after which somebody has to sign in again
+	idleTime    = 24 * time.Hour     // without a page
+)
+
+// Dashboard serves the pages. It may be used from many goroutines at once.
+type Dashboard struct {
+	config Config
+	log    *slog.Logger
+	pages  *pages
+	// Two keepers of the same sessions, which differ in their cookie: one that is made
+	// over TLS is never sent without.
+	plain, secure *scs.SessionManager
+	handler       http.Handler
+}
+
+// New returns a dashboard, or says what it lacks.
+func New(config Config) (*Dashboard, error) {
+	if config.Log == nil {
+		config.Log = slog.Default()
+	}
+	files, err := newAssets()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := newPages(files)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dashboard{config: config, log: config.Log, pages: pages}
+	d.plain, d.secure = d.newSessions("ashlar"), d.newSessions("__Host-ashlar")
+	d.secure.Cookie.Secure = true
+	mux := http.NewServeMux()
+	files.register(mux)
+	d.register(mux)
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(d.page(public, func(*visit) error { return errCrossSite }))
+	d.handler = protection.Handler(mux)
+	return d, nil
+}
+
+func (d *Dashboard) newSessions(cookie string) *scs.SessionManager {
+	s := scs.New()
+	s.Store = d.config.Sessions
+	s.Lifetime, s.IdleTimeout = sessionTime, idleTime
+	s.Cookie.Name, s.Cookie.SameSite, s.Cookie.HttpOnly = cookie, http.SameSiteLaxMode, true
+	s.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
+		d.log.ErrorContext(r.Context(), "a session could not be read or written", "error", err)
+		http.Error(w, "the service cannot look after sessions at the moment", http.StatusServiceUnavailable)
+	}
+	return s
+}
+
+// sessions keeps those of a request.
+func (d *Dashboard) sessions(r *http.Request) *scs.SessionManager {
+	if scheme(r) == "https" {
+		return d.secure
+	}
+	return d.plain
+}
+
+// ServeHTTP implements http.Handler.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	setHeaders(w.Header())
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
+	d.handler.ServeHTTP(w, r)
+}
+
+// access is who may see a page.
+type access int
+
+const (
+	public    access = iota // everybody
+	people                  // who is signed in
+	operators               // operators who are signed in
+)
+
+func (d *Dashboard) register(mux *http.ServeMux) {
+	for _, route := range []struct {
+		pattern string
+		access  access
+		serve   func(*visit) error
+	}{
+		{"GET /{$}", public, (*visit).first},
+		{"GET /signin", public, (*visit).signIn},
+		{"POST /signin", public, (*visit).signedIn},
+		{"POST /signout", public, (*visit).signOut},
+		{"GET /signup", public, (*visit).signUp},
+		{"POST /signup", public, (*visit).signedUp},
+		{"GET /reset", public, (*visit).reset},
+		{"POST /reset", public, (*visit).wasReset},
+
+		{"GET /keys", people, (*visit).keys},
+		{"GET /keys/new", people, (*visit).newKey},
+		{"POST /keys/new", people, (*visit).createKey},
+		{"GET /keys/{key}", people, (*visit).key},
+		{"POST /keys/{key}", people, (*visit).changeKey},
+		{"GET /keys/{key}/rotate", people, (*visit).rotation},
+		{"POST /keys/{key}/rotate", people, (*visit).rotateKey},
+		{"GET /keys/{key}/revoke", people, (*visit).revocation},
+		{"POST /keys/{key}/revoke", people, (*visit).revokeKey},
+		{"GET /usage", people, (*visit).usage},
+		{"GET /usage.csv", people, (*visit).usageCSV},
+		{"GET /networks", people, (*visit).networks},
+		{"GET /console", people, (*visit).console},
+		{"POST /console", people, (*visit).send},
+		{"GET /account", people, (*visit).account},
+		{"POST /account/password", people, (*visit).changePassword},
+		{"POST /account/sessions", people, (*visit).endSessions},
+
+		{"GET /people", operators, (*visit).people},
+		{"GET /people/{person}", operators, (*visit).person},
+		{"POST /people/{person}", operators, (*visit).changePerson},
+		{"GET /invitations", operators, (*visit).invitations},
+		{"POST /invitations", operators, (*visit).invite},
+		{"POST /invitations/{invitation}/withdraw", operators, (*visit).withdraw},
+		{"GET /limits", operators, (*visit).limits},
+		{"/", public, func(*visit) error { return errNoPage }},
+	} {
+		mux.Handle(route.pattern, d.page(route.access, route.serve))
+	}
+}
+
+// page serves what makes a page, for those who may see it.
+func (d *Dashboard) page(who access, serve func(*visit) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sessions := d.sessions(r)
+		sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			v := &visit{dashboard: d, sessions: sessions, w: w, r: r}
+			if err := v.admit(who); err != nil {
+				v.fail(err)
+			} else if err := serve(v); err != nil {
+				v.fail(err)
+			}
+		})).ServeHTTP(w, r)
+	})
+}
+
+var (
+	errNoPage    = errors.New("there is no such page")
+	errCrossSite = errors.New("the form came from another site")
+	errForbidden = errors.New("this page is for operators")
+)

@@ -1,0 +1,98 @@
+package dashboard
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"ashlar/account"
+)
+
+// invitationsPage is what the template of the same name is given.
+type invitationsPage struct {
+	Form        *form
+	Link        string // of the one that was just made; empty: none was
+	Invitations []invitationLine
+}
+
+type invitationLine struct {
+	account.Invitation
+	For   string
+	State string
+	Mood  string // class of the state's badge
+	Open  bool
+}
+
+func invitationForm() *form {
+	f := newForm(
+		&field{Name: "email", Label: "For", Kind: "email", Optional: true, Complete: "off", Hint: "The only e-mail address that may use it."},
+		&field{Name: "role", Label: "Role", Kind: kindSelect, Choices: roleChoices()},
+		&field{Name: "expires", Label: "Valid for", Kind: kindSelect, Choices: []choice{{"1", "a day"}, {"7", "a week"}, {"30", "30 days"}, {"90", "90 days"}}},
+	)
+	f.fill("role", string(account.RoleUser))
+	f.fill("expires", "7")
+	return f
+}
+
+func (v *visit) invitations() error {
+	return v.showInvitations(invitationsPage{Form: invitationForm()})
+}
+
+func (v *visit) showInvitations(p invitationsPage) error {
+	all, err := v.dashboard.config.Accounts.Invitations(v.r.Context())
+	if err != nil {
+		return err
+	}
+	for _, i := range all {
+		line := invitationLine{Invitation: i, For: cmp.Or(i.Email, "anybody"), Open: i.Open(time.Now())}
+		line.State, line.Mood = v.invitationState(&i)
+		p.Invitations = append(p.Invitations, line)
+	}
+	return v.show(statusOf(p.Form), "invitations", "Invitations", p)
+}
+
+func (v *visit) invitationState(i *account.Invitation) (text, mood string) {
+	switch {
+	case !i.UsedBy.IsZero():
+		if a, err := v.dashboard.config.Accounts.Find(i.UsedBy.String()); err == nil {
+			return "used by " + a.Email, ""
+		}
+		return "used", ""
+	case !i.Withdrawn.IsZero():
+		return "withdrawn", ""
+	case !i.Open(time.Now()):
+		return "expired", ""
+	}
+	return "open", "good"
+}
+
+// invite takes the form of invitations. The link holds a token, so it is shown in the
+// answer and nowhere else.
+func (v *visit) invite() error {
+	p := invitationsPage{Form: invitationForm()}
+	p.Form.read(v.r)
+	days, err := strconv.Atoi(p.Form.value("expires"))
+	if err != nil || !p.Form.ok() {
+		return v.showInvitations(p)
+	}
+	token, _, err := v.dashboard.config.Accounts.Invite(v.r.Context(), account.NewInvitation{
+		Email: p.Form.value("email"), Role: account.Role(p.Form.value("role")), By: v.who.ID, Valid: time.Duration(days) * 24 * time.Hour,
+	})
+	if err != nil {
+		if err := p.Form.refused(err); err != nil {
+			return err
+		}
+		return v.showInvitations(p)
+	}
+	p.Form, p.Link = invitationForm(), v.linkTo("/signup", "invitation", token)
+	return v.showInvitations(p)
+}
+
+// withdraw ends an invitation.
+func (v *visit) withdraw() error {
+	if _, err := v.dashboard.config.Accounts.Withdraw(v.r.Context(), v.r.PathValue("invitation")); err != nil {
+		return err
+	}
+	v.say("The invitation is withdrawn.")
+	return v.lead("/invitations")
+}

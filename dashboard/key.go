@@ -1,0 +1,143 @@
+package dashboard
+
+import (
+	"fmt"
+	"time"
+
+	"ashlar/account"
+)
+
+// keyPage is what the template of the same name is given.
+type keyPage struct {
+	Key      account.Key
+	Name     string
+	Live     bool
+	State    string
+	Used     time.Time
+	Overlaps bool // the text that it had before still works
+	Place    string
+	Form     *form
+	Uses     []use
+}
+
+// named returns the key in the path, if it belongs to who visits.
+func (v *visit) named() (account.Key, error) {
+	var id account.KeyID
+	if id.UnmarshalText([]byte(v.r.PathValue("key"))) != nil {
+		return account.Key{}, account.ErrNoKey
+	}
+	return v.own().Find(id.String())
+}
+
+func keyForm(networks []Network) *form {
+	return newForm(append([]*field{
+		{Name: "name", Label: "Name", Kind: "text", Complete: "off", Optional: true, Hint: "What tells it from your others, such as the program that uses it."},
+		{Name: "expires", Label: "Ends on", Kind: "date", Optional: true, Hint: "The first day on which it works no more, in UTC."},
+	}, rulesFields(networks)...)...)
+}
+
+func (v *visit) key() error {
+	k, err := v.named()
+	if err != nil {
+		return err
+	}
+	networks, err := v.dashboard.config.Networks(v.r.Context())
+	if err != nil {
+		return err
+	}
+	f := keyForm(networks)
+	f.fill("name", k.Name)
+	if !k.Expires.IsZero() {
+		f.fill("expires", k.Expires.UTC().Format(time.DateOnly))
+	}
+	fillRules(f, k.Rules)
+	return v.showKey(k, f, networks)
+}
+
+func (v *visit) showKey(k account.Key, f *form, networks []Network) error {
+	now := time.Now()
+	used, err := v.dashboard.config.Usage.LastUsed(v.r.Context(), k.ID)
+	if err != nil {
+		return err
+	}
+	p := keyPage{
+		Key: k, Name: keyName(&k), Live: !k.Ended(now), State: keyState(&k, now), Used: used,
+		Overlaps: now.Before(k.Overlap), Place: keyPlace, Form: f,
+	}
+	password := ""
+	if k.Guarded {
+		password = passwordPlace
+	}
+	p.Uses = v.uses(networks, k.Rules, keyPlace, password)
+	return v.show(statusOf(f), "key", p.Name, p)
+}
+
+// uses are lines to paste for each network that a key may be used on, with its text and
+// its password, which is empty where none is needed.
+func (v *visit) uses(networks []Network, rules *account.Rules, text, password string) (all []use) {
+	for _, n := range networks {
+		if rules.AllowsNetwork(n.Name) {
+			url := endpoint(v.r, &n, text)
+			all = append(all, use{n.Name, url, socketEndpoint(url), snippets(n.Family, url, password)})
+		}
+	}
+	return all
+}
+
+// changeKey takes the form of key.
+func (v *visit) changeKey() error {
+	k, err := v.named()
+	if err != nil {
+		return err
+	}
+	networks, err := v.dashboard.config.Networks(v.r.Context())
+	if err != nil {
+		return err
+	}
+	f := keyForm(networks)
+	f.read(v.r)
+	rules, expires := readRules(f), readDay(f, "expires")
+	if !f.ok() {
+		return v.showKey(k, f, networks)
+	}
+	if err := v.save(k, f.value("name"), expires, rules); err != nil {
+		if err := f.refused(err); err != nil {
+			return err
+		}
+		return v.showKey(k, f, networks)
+	}
+	v.say("Saved. It counts from now on.")
+	return v.lead("/keys/" + k.ID.String())
+}
+
+// save makes what has changed of a key durable.
+func (v *visit) save(k account.Key, name string, expires time.Time, rules account.Rules) error {
+	own, ctx, id := v.own(), v.r.Context(), k.ID.String()
+	if _, err := own.Restrict(ctx, id, rules); err != nil { // first what may be refused and matters most
+		return err
+	}
+	if !expires.Equal(k.Expires) {
+		if _, err := own.Expire(ctx, id, expires); err != nil {
+			return err
+		}
+	}
+	if name != k.Name {
+		if _, err := own.Rename(ctx, id, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readDay takes a day that may be left out.
+func readDay(f *form, name string) time.Time {
+	text := f.value(name)
+	if text == "" {
+		return time.Time{}
+	}
+	day, err := time.ParseInLocation(time.DateOnly, text, time.UTC)
+	if err != nil {
+		f.fail(name, fmt.Sprintf("Expected a day such as %s, or nothing.", time.Now().UTC().AddDate(0, 3, 0).Format(time.DateOnly)))
+	}
+	return day
+}

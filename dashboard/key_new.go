@@ -1,0 +1,71 @@
+package dashboard
+
+import (
+	"errors"
+	"time"
+
+	"ashlar/account"
+)
+
+// newKeyPage is what the template key-new is given.
+type newKeyPage struct{ Form *form }
+
+// issuedPage is what the template key-issued is given: the one page that shows what
+// nobody can see again.
+type issuedPage struct {
+	account.Issued
+	What    string
+	Name    string
+	Overlap time.Time // until when the text before this one works; zero: there is none
+	Uses    []use
+}
+
+const guardedYes = "yes"
+
+func newKeyForm(networks []Network) *form {
+	f := keyForm(networks)
+	f.fields = append(f.fields, &field{
+		Name: "guarded", Label: "Password", Kind: kindChecks, Optional: true, Unmarked: true,
+		Hint:    "For servers: a URL alone is not enough then.",
+		Choices: []choice{{guardedYes, "Require a password beside the key"}},
+	})
+	return f
+}
+
+func (v *visit) newKey() error {
+	networks, err := v.dashboard.config.Networks(v.r.Context())
+	if err != nil {
+		return err
+	}
+	return v.show(200, "key-new", "Create a key", newKeyPage{newKeyForm(networks)})
+}
+
+// createKey takes the form of newKey.
+func (v *visit) createKey() error {
+	networks, err := v.dashboard.config.Networks(v.r.Context())
+	if err != nil {
+		return err
+	}
+	f := newKeyForm(networks)
+	f.read(v.r)
+	k := account.NewKey{Name: f.value("name"), Rules: readRules(f), Expires: readDay(f, "expires"), Guarded: len(f.lines("guarded")) > 0}
+	if f.ok() {
+		issued, err := v.own().Create(v.r.Context(), k)
+		switch {
+		case err == nil:
+			return v.showIssued(issuedPage{Issued: issued, What: "Your new key", Uses: v.uses(networks, issued.Key.Rules, issued.APIKey, issued.Password)})
+		case errors.Is(err, account.ErrTooMany):
+			f.Problem = sentence(err.Error())
+		default:
+			if err := f.refused(err); err != nil {
+				return err
+			}
+		}
+	}
+	return v.show(statusOf(f), "key-new", "Create a key", newKeyPage{f})
+}
+
+func (v *visit) showIssued(p issuedPage) error {
+	p.Name = keyName(&p.Key)
+	return v.show(200, "key-issued", p.What, p)
+}

@@ -1,0 +1,74 @@
+package dashboard
+
+import (
+	"strconv"
+	"time"
+
+	"ashlar/account"
+)
+
+// rotatePage is what the template key-rotate is given.
+type rotatePage struct {
+	Key  account.Key
+	Name string
+	Form *form
+}
+
+func rotateForm() *form {
+	f := newForm(&field{
+		Name: "overlap", Label: "The present text works on for", Kind: kindSelect,
+		Hint:    "So that whoever uses it can change it without a gap.",
+		Choices: []choice{{"0", "not at all: it may be known to others"}, {"1", "an hour"}, {"24", "a day"}, {"168", "a week"}, {"720", "30 days"}},
+	})
+	f.fill("overlap", "24")
+	return f
+}
+
+func (v *visit) rotation() error {
+	k, err := v.liveKey()
+	if err != nil {
+		return err
+	}
+	return v.show(200, "key-rotate", "Rotate a key", rotatePage{k, keyName(&k), rotateForm()})
+}
+
+// liveKey is the key in the path, which has not ended.
+func (v *visit) liveKey() (account.Key, error) {
+	k, err := v.named()
+	if err == nil && k.Ended(time.Now()) {
+		err = account.ErrNoKey
+	}
+	return k, err
+}
+
+// rotateKey takes the form of rotation.
+func (v *visit) rotateKey() error {
+	k, err := v.liveKey()
+	if err != nil {
+		return err
+	}
+	f := rotateForm()
+	f.read(v.r)
+	hours, err := strconv.Atoi(f.value("overlap"))
+	if err != nil || !f.ok() {
+		return v.show(statusOf(f), "key-rotate", "Rotate a key", rotatePage{k, keyName(&k), f})
+	}
+	issued, err := v.own().Rotate(v.r.Context(), k.ID.String(), time.Duration(hours)*time.Hour)
+	if err != nil {
+		return err
+	}
+	networks, err := v.dashboard.config.Networks(v.r.Context())
+	if err != nil {
+		return err
+	}
+	p := issuedPage{Issued: issued, What: "The key’s new text"}
+	password := ""
+	if issued.Key.Guarded {
+		password = passwordPlace // it stays
+	}
+	p.Uses = v.uses(networks, issued.Key.Rules, issued.APIKey, password)
+	if hours > 0 {
+		p.Overlap = issued.Key.Overlap
+	}
+	return v.showIssued(p)
+}

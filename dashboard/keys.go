@@ -1,0 +1,77 @@
+package dashboard
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"ashlar/account"
+)
+
+// keysPage is what the template of the same name is given.
+type keysPage struct{ Live, Ended []keyLine }
+
+// keyLine is a key in a list.
+type keyLine struct {
+	Key    account.Key
+	Name   string
+	State  string // why it cannot be used, or soon not; empty: it can
+	Limits string
+	Used   time.Time
+}
+
+// own is the keys of who visits.
+func (v *visit) own() *account.Keyring { return v.dashboard.config.Keys.Of(v.who.ID) }
+
+func (v *visit) keys() error {
+	keys, err := v.own().List(v.r.Context())
+	if err != nil {
+		return err
+	}
+	lines, err := v.keyLines(keys)
+	if err != nil {
+		return err
+	}
+	var p keysPage
+	for _, line := range lines {
+		if line.Key.Ended(time.Now()) {
+			p.Ended = append(p.Ended, line)
+		} else {
+			p.Live = append(p.Live, line)
+		}
+	}
+	return v.show(200, "keys", "Keys", p)
+}
+
+// keyLines describes keys, the newest first.
+func (v *visit) keyLines(keys []account.Key) (all []keyLine, err error) {
+	for _, k := range slices.Backward(keys) {
+		used, err := v.dashboard.config.Usage.LastUsed(v.r.Context(), k.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, keyLine{
+			Key: k, Name: keyName(&k), State: keyState(&k, time.Now()), Limits: rulesInWords(k.Rules),
+			Used: used,
+		})
+	}
+	return all, nil
+}
+
+func keyName(k *account.Key) string { return cmp.Or(k.Name, "Key "+k.ID.String()) }
+
+// soon is how long before a key expires that is pointed out.
+const soon = 7 * 24 * time.Hour
+
+// keyState is what is to be known of a key beside its limits; empty where nothing is.
+func keyState(k *account.Key, now time.Time) string {
+	switch {
+	case !k.Live():
+		return "revoked " + date(k.Revoked)
+	case k.Ended(now):
+		return "expired " + date(k.Expires)
+	case !k.Expires.IsZero() && k.Expires.Sub(now) < soon:
+		return "expires " + date(k.Expires)
+	}
+	return ""
+}

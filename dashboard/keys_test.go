@@ -1,0 +1,171 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/account"
+)
+
+var (
+	apiKeyShown   = regexp.MustCompile(`<pre id="api-key">([0-9a-f]{32})</pre>`)
+	passwordShown = regexp.MustCompile(`<pre id="api-password">([0-9a-f]{32})</pre>`)
+)
+
+// A key is shown once, with lines that name the real URLs; its rules are what was typed.
+func TestCreateKey(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	contract := "0x" + strings.Repeat("ab", 20)
+	p := b.post("/keys/new", url.Values{
+		"name": {" Wallet "}, "networks": {"starknet", "unknown"}, "methods": {"eth_call\r\nstarknet_*"}, "contracts": {contract},
+		"origins": {"https://app.example.org"}, "addresses": {"192.0.2.7, 2001:db8::/32"}, "per-second": {"50"}, "per-day": {"1000000"},
+		"expires": {"2100-01-01"}, "guarded": {"yes"},
+	})
+	p.says(t, 200, "Your new key", "Wallet")
+	shown, password := apiKeyShown.FindStringSubmatch(p.body), passwordShown.FindStringSubmatch(p.body)
+	if shown == nil || password == nil {
+		t.Fatalf("no key or password in %s", p.text())
+	}
+	port := s.url[strings.LastIndexByte(s.url, ':'):]
+	p.says(t, 200, "http://starknet.test"+port+"/v3/"+shown[1], "ws://starknet.test"+port+"/ws/v3/"+shown[1], "starknet.js", "-u :"+password[1])
+	if strings.Contains(p.body, "/mainnet/") {
+		t.Error("lines for a network that the key may not be used on")
+	}
+	k, ok := s.keys.Check(shown[1])
+	if !ok || k.Owner != a.ID || !k.Accepts(password[1]) || k.Accepts("") || !k.Expires.Equal(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Fatalf("the key is %+v", k)
+	}
+	var of account.Contract
+	if err := of.UnmarshalText([]byte(contract)); err != nil {
+		t.Fatal(err)
+	}
+	want := &account.Rules{
+		Networks: []string{"starknet"}, Methods: []string{"eth_call", "starknet_*"}, Contracts: []account.Contract{of}, Origins: []string{"https://app.example.org"},
+		Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::/32")}, PerSecond: 50, PerDay: 1_000_000,
+	}
+	if !reflect.DeepEqual(k.Rules, want) {
+		t.Errorf("rules %+v, expected %+v", k.Rules, want)
+	}
+	page := b.get("/keys/" + k.ID.String())
+	page.says(t, 200, `value="Wallet"`, "eth_call\nstarknet_*", contract, "192.0.2.7\n2001:db8::/32", `value="2100-01-01"`, `value="starknet" checked`, keyPlace)
+	for _, secret := range []string{shown[1], password[1]} {
+		if strings.Contains(page.body, secret) {
+			t.Error("a secret is shown again")
+		}
+	}
+}
+
+func TestKeyFormsComeBack(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	for _, c := range []struct{ field, typed, want string }{
+		{"methods", "eth call!", `id="methods-error"`},
+		{"contracts", "0x12", `id="contracts-error">&#34;0x12&#34; is no contract`},
+		{"origins", "example.org", `id="origins-error"`},
+		{"addresses", "300.1.1.1", `id="addresses-error">&#34;300.1.1.1&#34; is no address`},
+		{"per-second", "-1", `id="per-second-error">Expected a whole number from 1 to 4,294,967,295, or nothing.`},
+		{"per-day", "1e9", `id="per-day-error"`},
+		{"expires", "tomorrow", `id="expires-error">Expected a day`},
+		{"expires", "2001-01-01", `id="expires-error"`},
+		{"name", strings.Repeat("n", 101), `id="name-error"`},
+	} {
+		t.Run(c.field, func(t *testing.T) {
+			p := b.post("/keys/new", url.Values{c.field: {c.typed}})
+			p.says(t, 422, c.want, c.typed)
+		})
+	}
+	if keys, err := s.keys.Of(a.ID).List(t.Context()); err != nil || len(keys) != 0 {
+		t.Errorf("keys were made: %+v, %v", keys, err)
+	}
+}
+
+func TestChangeRotateAndRevokeAKey(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	first, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before", Rules: account.Rules{PerSecond: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/keys/" + first.Key.ID.String()
+	b.post(path, url.Values{"name": {"after"}, "networks": {"mainnet"}}).leads(t, path)
+	b.get(path).says(t, 200, "Saved.", "after")
+	if k, ok := s.keys.Check(first.APIKey); !ok || k.Name != "after" || k.Rules.PerSecond != 0 || !reflect.DeepEqual(k.Rules.Networks, []string{"mainnet"}) {
+		t.Errorf("changed to %+v", k)
+	}
+	b.post(path, url.Values{"name": {"after"}, "methods": {"?"}}).says(t, 422, `id="methods-error"`)
+
+	b.post(path+"/rotate", url.Values{"overlap": {"forever"}}).says(t, 422, `id="overlap-error"`)
+	p := b.post(path+"/rotate", url.Values{"overlap": {"24"}})
+	p.says(t, 200, "The key’s new text", "The one before it works until")
+	second := apiKeyShown.FindStringSubmatch(p.body)
+	if second == nil || second[1] == first.APIKey {
+		t.Fatalf("no new text in %s", p.text())
+	}
+	for _, text := range []string{first.APIKey, second[1]} {
+		if _, ok := s.keys.Check(text); !ok {
+			t.Errorf("%s is refused during the overlap", text)
+		}
+	}
+	p = b.post(path+"/rotate", url.Values{"overlap": {"0"}})
+	if strings.Contains(p.body, "The one before it works") {
+		t.Error("an overlap is told of that there is not")
+	}
+	third := apiKeyShown.FindStringSubmatch(p.body)[1]
+
+	b.get(path+"/revoke").says(t, 200, "Revoke this key?", "cannot be taken back")
+	if _, ok := s.keys.Check(third); !ok {
+		t.Error("the question alone revokes the key")
+	}
+	b.post(path+"/revoke", nil).leads(t, "/keys")
+	b.get("/keys").says(t, 200, "after is revoked.", "1 that cannot be used any more")
+	if _, ok := s.keys.Check(third); ok {
+		t.Error("a revoked key is accepted")
+	}
+	b.get(path).says(t, 200, "Nothing can be asked with it")
+	b.get(path+"/rotate").says(t, 404)
+	b.post(path, url.Values{"name": {"again"}}).says(t, 404)
+}
+
+func TestAsManyKeysAsThereMayBe(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	if _, err := s.accounts.SetLimits(t.Context(), a.ID.String(), account.Limits{Keys: 1}); err != nil {
+		t.Fatal(err)
+	}
+	b.post("/keys/new", url.Values{"name": {"one"}}).says(t, 200, "Your new key")
+	b.post("/keys/new", url.Values{"name": {"two"}}).says(t, 422, "may have 1 at once", `value="two"`)
+}
+
+func TestEndpoints(t *testing.T) {
+	for _, c := range []struct{ request, network, want string }{
+		{"http://127.0.0.1:8545/", "demo", "http://127.0.0.1:8545/demo/v3/K"},
+		{"https://dash.example.org/", "demo", "https://dash.example.org/demo/v3/K"},
+		{"https://dash.example.org/", "main", "https://main.example.org/v3/K"},
+		{"http://[::1]:8545/", "demo", "http://[::1]:8545/demo/v3/K"},
+		{"http://[::1]:8545/", "main", "http://main.example.org:8545/v3/K"},
+		{"http://OTHER.example.org:81/", "main", "http://other.example.org:81/v3/K"},
+	} {
+		r, err := http.NewRequest(http.MethodGet, c.request, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := Network{Name: c.network}
+		if c.network == "main" {
+			n.Hosts = []string{"main.example.org", "other.example.org"}
+		}
+		got := endpoint(r, &n, "K")
+		if socket := socketEndpoint(got); socket != strings.Replace(strings.Replace(c.want, "http", "ws", 1), "/v3/", "/ws/v3/", 1) {
+			t.Errorf("%s is %s by WebSocket", got, socket)
+		}
+		if got != c.want {
+			t.Errorf("%s at %s is %s, expected %s", c.network, c.request, got, c.want)
+		}
+	}
+}

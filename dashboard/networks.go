@@ -1,0 +1,41 @@
+package dashboard
+
+import "fmt"
+
+// networksPage is what the template of the same name is given.
+type networksPage struct{ Networks []networkCard }
+
+// networkCard is a network with what is to be said of it.
+type networkCard struct {
+	Network
+	State string
+	Mood  string // class of the state's badge
+	URL   string
+}
+
+func (v *visit) networks() error {
+	networks, err := v.dashboard.config.Networks(v.r.Context())
+	if err != nil {
+		return err
+	}
+	var p networksPage
+	for _, n := range networks {
+		card := networkCard{Network: n, URL: endpoint(v.r, &n, keyPlace)}
+		card.State, card.Mood = n.state()
+		p.Networks = append(p.Networks, card)
+	}
+	return v.show(200, "networks", "Networks", p)
+}
+
+// state is how up to date a network is.
+func (n *Network) state() (text, mood string) {
+	switch {
+	case n.Problem != "":
+		return "not following", "bad"
+	case n.Follows && n.Behind > 0:
+		return fmt.Sprintf("%s blocks behind", count(n.Behind)), "warn"
+	case n.Follows:
+		return "at the head", "good"
+	}
+	return "up to block " + count(n.Head), ""
+}

@@ -1,0 +1,88 @@
+package dashboard
+
+import (
+	"fmt"
+	"time"
+
+	"ashlar/account/usage"
+	"ashlar/dashboard/chart"
+)
+
+// overviewPage is what the template of the same name is given.
+type overviewPage struct {
+	Days         int
+	Keys         int // that can be used
+	NetworkCount int
+	Calls        uint64
+	Today        uint64
+	Failed       uint64
+	FailedShare  string
+	Mean         string
+	Most         string
+	Pictures     []picture
+}
+
+// overviewDays is how far back the overview looks, today included.
+const overviewDays = 14
+
+// overview is the first page of who is signed in.
+func (v *visit) overview() error {
+	networks, err := v.dashboard.config.Networks(v.r.Context())
+	if err != nil {
+		return err
+	}
+	keys, err := v.own().List(v.r.Context())
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	first := day(now).AddDate(0, 0, 1-overviewDays)
+	used, err := v.usageOf(keys, first, now)
+	if err != nil {
+		return err
+	}
+	p := overviewPage{Days: overviewDays, NetworkCount: len(networks)}
+	for _, k := range keys {
+		if !k.Ended(now) {
+			p.Keys++
+		}
+	}
+	var all tally
+	for _, u := range used {
+		all.Add(u.Counts)
+		if u.Time.Equal(day(now)) {
+			p.Today += u.Requests
+		}
+	}
+	p.Calls, p.Failed, p.FailedShare = all.Requests, all.Errors, share(all.Errors, all.Requests)
+	p.Mean, p.Most = all.Mean(), all.Most()
+	b := spread(used, first, overviewDays, func(u usage.Line) string { return u.Network })
+	p.Pictures = []picture{
+		b.bars("calls", "Calls a day, by network", requestsOf),
+		b.bars("failed", "Failed calls a day, by network", errorsOf),
+		b.lines("time", "Time of a call, on average, by network"),
+	}
+	return v.show(200, "overview", "Overview", p)
+}
+
+func (b *byDay) bars(id, title string, value func(*tally) float64) picture {
+	c := b.chart(id, title, chart.Count, value)
+	return picture{c, c.Bars(), "Day"}
+}
+
+func (b *byDay) lines(id, title string) picture {
+	c := b.chart(id, title, chart.Milliseconds, meanOf)
+	return picture{c, c.Lines(), "Day"}
+}
+
+// share is a part of a whole in per cent.
+func share(part, whole uint64) string {
+	if whole == 0 || part == 0 {
+		return "0 %"
+	}
+	percent := 100 * float64(part) / float64(whole)
+	if percent < .1 {
+		return "< 0.1 %"
+	}
+	return fmt.Sprintf("%.1f %%", percent)
+}

@@ -1,0 +1,150 @@
+package dashboard
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"ashlar/account"
+)
+
+// Every page can be made, and keeps the promises that all pages keep.
+func TestPages(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	somebody, _ := s.somebody("somebody@example.org", account.RoleUser)
+	operator, other := s.somebody("operator@example.org", account.RoleOperator)
+	key, err := s.keys.Of(other.ID).Create(t.Context(), account.NewKey{Name: "a key", Rules: account.Rules{Networks: []string{"mainnet"}, PerSecond: 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := key.Key.ID.String()
+	for _, c := range []struct {
+		who  *browser
+		path string
+		want string
+	}{
+		{s.browser(), "/", "Any block, as if it were the latest."},
+		{s.browser(), "/signin", "Sign in"},
+		{s.browser(), "/signup", "Create an account"},
+		{somebody, "/", "Three steps to the first answer"},
+		{somebody, "/keys", "You have no key yet"},
+		{somebody, "/keys/new", "Credits a second"},
+		{somebody, "/usage", "Nothing was asked in this time."},
+		{somebody, "/networks", "SN_MAIN"},
+		{somebody, "/console", "eth_getBlockByNumber"},
+		{somebody, "/console?network=starknet", "starknet_blockNumber"},
+		{somebody, "/account", "somebody@example.org"},
+		{operator, "/keys", "mainnet; 7/s"},
+		{operator, "/keys/" + id, "a key"},
+		{operator, "/keys/" + id + "/rotate", "works on for"},
+		{operator, "/keys/" + id + "/revoke", "Revoke it for good"},
+		{operator, "/people", "somebody@example.org"},
+		{operator, "/people/" + other.ID.String(), "Make a link"},
+		{operator, "/invitations", "Invite somebody"},
+		{operator, "/limits", "limits.body"},
+	} {
+		p := c.who.get(c.path)
+		p.says(t, 200, c.want, `<html lang="en">`, `class="skip"`, `<main id="content"`, "</html>")
+		for _, bad := range []string{" style=", "<style", "onclick", "javascript:", "ZgotmplZ", "%!", "<no value>"} {
+			if strings.Contains(p.body, bad) {
+				t.Errorf("%s: %q is in the page", c.path, bad)
+			}
+		}
+		for _, other := range []string{`src="http`, `href="http`, `src="//`, `href="//`, `action="http`} {
+			if strings.Contains(p.body, other) {
+				t.Errorf("%s: %q, something from elsewhere", c.path, other)
+			}
+		}
+		if strings.Contains(p.body, key.APIKey) {
+			t.Errorf("%s: shows a key", c.path)
+		}
+		for name, want := range map[string]string{
+			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
+			"Cache-Control": "no-store", "Content-Type": "text/html; charset=utf-8",
+		} {
+			if got := p.header.Get(name); got != want {
+				t.Errorf("%s: %s is %q, expected %q", c.path, name, got, want)
+			}
+		}
+	}
+}
+
+// What is not for somebody leads to signing in, is refused, or is not there.
+func TestWhoMaySeeWhat(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	somebody, _ := s.somebody("somebody@example.org", account.RoleUser)
+	_, other := s.somebody("other@example.org", account.RoleUser)
+	key, err := s.keys.Of(other.ID).Create(t.Context(), account.NewKey{Name: "not yours"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := key.Key.ID.String()
+	pages := []string{"/keys/" + id, "/keys/" + id + "/rotate", "/keys/" + id + "/revoke"}
+	for _, path := range append(pages, "/keys", "/usage", "/usage.csv", "/networks", "/console", "/account", "/people", "/limits") {
+		s.browser().get(path).leads(t, "/signin?next="+url.QueryEscape(path))
+	}
+	for _, path := range append(pages, "/keys/0000000000000000", "/keys/not-an-id", "/keys/not yours", "/nothing", "/assets/nothing.css") {
+		p := somebody.get(strings.ReplaceAll(path, " ", "%20"))
+		p.says(t, 404, "There is nothing here")
+		if strings.Contains(p.body, "not yours") {
+			t.Errorf("%s tells the name of another account's key", path)
+		}
+	}
+	for _, path := range pages {
+		p := somebody.post(path, url.Values{"name": {"mine now"}, "overlap": {"0"}})
+		p.says(t, 404, "There is nothing here")
+		s.browser().post(path, nil).leads(t, "/signin")
+	}
+	if k, err := s.keys.Find(id); err != nil || !k.Live() || k.Name != "not yours" || !k.Rotated.IsZero() {
+		t.Errorf("another account's key was changed: %+v, %v", k, err)
+	}
+	for _, path := range []string{"/people", "/people/" + other.ID.String(), "/invitations", "/limits"} {
+		somebody.get(path).says(t, 403, "This page is for operators")
+	}
+	for _, path := range []string{"/people/" + other.ID.String(), "/invitations"} {
+		somebody.post(path, url.Values{"do": {"disable"}}).says(t, 403, "This page is for operators")
+	}
+	if a, err := s.accounts.Find(other.ID.String()); err != nil || !a.Enabled() {
+		t.Errorf("somebody who is no operator has disabled an account: %+v, %v", a, err)
+	}
+}
+
+// A form that comes from another site changes nothing, whoever is signed in.
+func TestFormsOfOtherSites(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	somebody, a := s.somebody("somebody@example.org", account.RoleUser)
+	for _, header := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.test"}, {"Sec-Fetch-Site", "", "Origin", "null"}} {
+		for _, path := range []string{"/keys/new", "/signin", "/signout", "/account/sessions"} {
+			somebody.post(path, url.Values{"name": {"evil"}}, header...).says(t, 403, "This came from another site")
+		}
+	}
+	if keys, err := s.keys.Of(a.ID).List(t.Context()); err != nil || len(keys) != 0 {
+		t.Errorf("keys %+v, %v", keys, err)
+	}
+	somebody.get("/keys").says(t, 200)
+}
+
+func TestLargeForms(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	somebody, _ := s.somebody("somebody@example.org", account.RoleUser)
+	somebody.post("/keys/new", url.Values{"methods": {strings.Repeat("a", maxFormBytes)}}).says(t, 413, "This is too much")
+	somebody.post("/console", url.Values{}, "Content-Type", "application/x-www-form-urlencoded; =").says(t, 400, "This could not be read")
+}
+
+func TestAssets(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	files, err := newAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := s.browser().get("/")
+	for name, file := range files {
+		p := s.browser().get(file.path)
+		if p.status != 200 || p.body != string(file.content) || !strings.Contains(p.header.Get("Cache-Control"), "immutable") || p.header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d, %v", name, p.status, p.header)
+		}
+		if !strings.Contains(home.body, file.path) {
+			t.Errorf("no page loads %s", file.path)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package dashboard
+
+import (
+	"time"
+
+	"ashlar/account"
+)
+
+// peoplePage is what the template of the same name is given.
+type peoplePage struct {
+	People       []personLine
+	Registration string
+}
+
+type personLine struct {
+	Account account.Account
+	Keys    int // that can be used
+	Limits  string
+}
+
+func (v *visit) people() error {
+	config := &v.dashboard.config
+	accounts, err := config.Accounts.List(v.r.Context())
+	if err != nil {
+		return err
+	}
+	keys, err := config.Keys.List(v.r.Context())
+	if err != nil {
+		return err
+	}
+	live, now := make(map[account.ID]int), time.Now()
+	for _, k := range keys {
+		if !k.Ended(now) {
+			live[k.Owner]++
+		}
+	}
+	p := peoplePage{Registration: registrationName(config.Accounts.Registration())}
+	for _, a := range accounts {
+		p.People = append(p.People, personLine{a, live[a.ID], accountLimits(a.Limits)})
+	}
+	return v.show(200, "people", "Accounts", p)
+}
+
+func registrationName(r account.Registration) string {
+	switch r {
+	case account.RegistrationOpen:
+		return "open to anybody"
+	case account.RegistrationInvited:
+		return "by invitation"
+	}
+	return "closed"
+}

@@ -1,0 +1,51 @@
+package dashboard
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ashlar/account"
+)
+
+func TestOperatorsLookAfterAccounts(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	operator, own := s.somebody("operator@example.org", account.RoleOperator)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	key, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "theirs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/people/" + a.ID.String()
+	operator.get("/people").says(t, 200, "a@example.org", "open to anybody")
+	operator.get(path).says(t, 200, "theirs", key.Key.ID.String())
+
+	operator.post(path, url.Values{"do": {"save"}, "role": {"user"}, "per-second": {"5"}, "per-day": {"x"}}).says(t, 422, `id="per-day-error"`, `value="5"`)
+	operator.post(path, url.Values{"do": {"save"}, "role": {"user"}, "per-second": {"5"}, "keys": {"3"}}).leads(t, path)
+	operator.get("/people").says(t, 200, "5 credits a second, 3 keys")
+	b.get("/account").says(t, 200, "5 credits a second, 3 keys")
+
+	operator.post(path, url.Values{"do": {"disable"}}).leads(t, path)
+	b.get("/keys").leads(t, "/signin?next=%2Fkeys")
+	if _, ok := s.keys.Check(key.APIKey); ok {
+		t.Error("the key of a disabled account is accepted")
+	}
+	operator.post(path, url.Values{"do": {"enable"}}).leads(t, path)
+
+	p := operator.post(path, url.Values{"do": {"reset"}})
+	link := regexp.MustCompile(`<pre id="reset-link">` + s.url + `(/reset\?token=[0-9a-f]+)</pre>`).FindStringSubmatch(p.body)
+	if link == nil {
+		t.Fatalf("no link in %s", p.text())
+	}
+	if strings.Contains(operator.get(path).body, link[1]) {
+		t.Error("the link is shown again")
+	}
+	s.browser().get(link[1]).says(t, 200, "Set a new password")
+
+	operator.post("/people/"+own.ID.String(), url.Values{"do": {"disable"}}).says(t, 422, "You cannot disable your own account")
+	operator.post("/people/"+own.ID.String(), url.Values{"do": {"save"}, "role": {"user"}}).says(t, 422, `id="role-error"`)
+	operator.post(path, url.Values{"do": {"nonsense"}}).says(t, 400)
+	operator.get("/people/0000000000000000").says(t, 404)
+	operator.get("/people/a@example.org").says(t, 404)
+}

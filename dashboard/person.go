@@ -1,0 +1,140 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"ashlar/account"
+)
+
+// personPage is what the template of the same name is given.
+type personPage struct {
+	Person account.Account
+	Form   *form
+	Keys   []keyLine
+	Link   string // with which a password can be set; empty: none was made
+}
+
+func personForm(a *account.Account) *form {
+	f := newForm(
+		&field{Name: "role", Label: "Role", Kind: kindSelect, Choices: roleChoices()},
+		&field{Name: fieldPerSecond, Label: "Credits a second", Kind: "number", Optional: true, Unmarked: true},
+		&field{Name: fieldPerDay, Label: "Credits a day", Kind: "number", Optional: true, Unmarked: true},
+		&field{Name: "keys", Label: "Keys at once", Kind: "number", Optional: true, Unmarked: true},
+	)
+	f.fill("role", string(a.Role))
+	for name, n := range map[string]uint64{fieldPerSecond: uint64(a.Limits.PerSecond), fieldPerDay: a.Limits.PerDay, "keys": uint64(a.Limits.Keys)} {
+		if n > 0 {
+			f.fill(name, strconv.FormatUint(n, 10))
+		}
+	}
+	return f
+}
+
+func roleChoices() []choice {
+	return []choice{{string(account.RoleUser), "User: has keys"}, {string(account.RoleOperator), "Operator: looks after all accounts too"}}
+}
+
+// someone is the account in the path.
+func (v *visit) someone() (account.Account, error) {
+	var id account.ID
+	if id.UnmarshalText([]byte(v.r.PathValue("person"))) != nil {
+		return account.Account{}, account.ErrNoAccount
+	}
+	return v.dashboard.config.Accounts.Find(id.String())
+}
+
+func (v *visit) person() error {
+	a, err := v.someone()
+	if err != nil {
+		return err
+	}
+	return v.showPerson(personPage{Person: a, Form: personForm(&a)})
+}
+
+func (v *visit) showPerson(p personPage) error {
+	keys, err := v.dashboard.config.Keys.Of(p.Person.ID).List(v.r.Context())
+	if err != nil {
+		return err
+	}
+	if p.Keys, err = v.keyLines(keys); err != nil {
+		return err
+	}
+	return v.show(statusOf(p.Form), "person", p.Person.Email, &p) // the template calls methods of pointers
+}
+
+// changePerson takes the forms of person.
+func (v *visit) changePerson() error {
+	a, err := v.someone()
+	if err != nil {
+		return err
+	}
+	f := personForm(&a)
+	accounts, ctx, id := v.dashboard.config.Accounts, v.r.Context(), a.ID.String()
+	refuse := func(problem string) error {
+		f.Problem = problem
+		return v.showPerson(personPage{Person: a, Form: f})
+	}
+	switch v.r.PostForm.Get("do") {
+	case "disable":
+		if a.ID == v.who.ID {
+			return refuse("You cannot disable your own account: nobody might be left to enable it.")
+		}
+		if _, err := accounts.Disable(ctx, id); err != nil {
+			return err
+		}
+		v.say("The account is disabled, and its keys are refused.")
+	case "enable":
+		if _, err := accounts.Enable(ctx, id); err != nil {
+			return err
+		}
+		v.say("The account is enabled.")
+	case "reset":
+		token, until, err := accounts.Reset(ctx, id)
+		if err != nil {
+			return err
+		}
+		a.Resets = until
+		return v.showPerson(personPage{Person: a, Form: f, Link: v.linkTo("/reset", "token", token)})
+	case "save":
+		f.read(v.r)
+		limits := account.Limits{
+			PerSecond: uint32(readNumber(f, fieldPerSecond, 32)), PerDay: readNumber(f, fieldPerDay, 53), Keys: uint32(readNumber(f, "keys", 16)),
+		}
+		role := account.Role(f.value("role"))
+		if a.ID == v.who.ID && role != a.Role {
+			f.fail("role", "You cannot take your own role away: nobody might be left to give it back.")
+		}
+		if !f.ok() {
+			return v.showPerson(personPage{Person: a, Form: f})
+		}
+		if err := v.saveLimits(a, role, limits); err != nil {
+			return err
+		}
+		v.say("Saved. It counts from now on.")
+	default:
+		return errForm
+	}
+	return v.lead("/people/" + id)
+}
+
+func (v *visit) saveLimits(a account.Account, role account.Role, limits account.Limits) error {
+	accounts, ctx := v.dashboard.config.Accounts, v.r.Context()
+	if role != a.Role {
+		if _, err := accounts.SetRole(ctx, a.ID.String(), role); err != nil {
+			return err
+		}
+	}
+	if limits != a.Limits {
+		if _, err := accounts.SetLimits(ctx, a.ID.String(), limits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linkTo is a page's whole URL, to be sent to somebody.
+func (v *visit) linkTo(path, name, value string) string {
+	return fmt.Sprintf("%s://%s%s?%s=%s", scheme(v.r), v.r.Host, path, name, url.QueryEscape(value))
+}

@@ -1,0 +1,152 @@
+package dashboard
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"ashlar/account"
+	"ashlar/dashboard/chart"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// Templates that all pages have, beside their own.
+const (
+	layoutFile   = "templates/layout.html"
+	partsPattern = "templates/part-*.html"
+)
+
+// pages makes pages of their names and contents.
+type pages struct{ byName map[string]*template.Template }
+
+func newPages(a assets) (*pages, error) {
+	base, err := template.New("").Funcs(template.FuncMap{
+		"asset": a.url, "count": countAny, "date": date, "moment": moment, "ago": ago, "bytes": inBytes,
+	}).ParseFS(templateFiles, layoutFile, partsPattern)
+	if err != nil {
+		return nil, err
+	}
+	files, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{byName: make(map[string]*template.Template)}
+	for _, file := range files {
+		name := file.Name()
+		if strings.HasPrefix(name, "part-") || path.Join("templates", name) == layoutFile {
+			continue
+		}
+		page, err := base.Clone()
+		if err != nil {
+			return nil, err
+		}
+		if page, err = page.ParseFS(templateFiles, path.Join("templates", name)); err != nil {
+			return nil, err
+		}
+		p.byName[strings.TrimSuffix(name, ".html")] = page
+	}
+	return p, nil
+}
+
+// link is a page that the frame leads to.
+type link struct {
+	Path, Text string
+	Here       bool // it is the page that is shown, or the list that it is in
+}
+
+// frame is what the layout is given.
+type frame struct {
+	Title    string
+	Account  *account.Account // who is signed in; nil: nobody
+	Links    []link
+	Operator []link // of operators
+	Said     string // what has just been done
+	SignUp   bool   // anybody may
+	Content  any    // the page's own
+}
+
+// render makes a page, whole or not at all.
+func (p *pages) render(w http.ResponseWriter, status int, name string, f frame) error {
+	page, ok := p.byName[name]
+	if !ok {
+		return fmt.Errorf("there is no page %s", name)
+	}
+	var out bytes.Buffer
+	if err := page.ExecuteTemplate(&out, "layout", f); err != nil {
+		return fmt.Errorf("page %s: %w", name, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, err := out.WriteTo(w)
+	_ = err // the client has gone
+	return nil
+}
+
+// count writes a number with commas between its thousands.
+func count[N uint64 | uint32 | int](n N) string { return chart.Grouped(float64(n)) }
+
+// countAny is count for templates, where numbers are of several types.
+func countAny(n any) (string, error) {
+	switch n := n.(type) {
+	case uint64:
+		return count(n), nil
+	case uint32:
+		return count(n), nil
+	case int:
+		return count(n), nil
+	}
+	return "", fmt.Errorf("%T is no number of things", n)
+}
+
+func date(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format("2 Jan 2006")
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format("2 Jan 2006, 15:04 UTC")
+}
+
+// ago writes how long something is past, roughly.
+func ago(t time.Time) string {
+	past := time.Since(t)
+	switch {
+	case t.IsZero():
+		return "never"
+	case past < 2*time.Second:
+		return "just now"
+	case past < 2*time.Minute:
+		return fmt.Sprintf("%d seconds ago", int(past.Seconds()))
+	case past < 2*time.Hour:
+		return fmt.Sprintf("%d minutes ago", int(past.Minutes()))
+	case past < 48*time.Hour:
+		return fmt.Sprintf("%d hours ago", int(past.Hours()))
+	case past < 2*365*24*time.Hour:
+		return fmt.Sprintf("%d days ago", int(past.Hours()/24))
+	}
+	return fmt.Sprintf("%d years ago", int(past.Hours()/24/365))
+}
+
+// inBytes writes a number of bytes with a unit.
+func inBytes(n int64) string {
+	value, units := float64(n), []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	for value >= 1024 && len(units) > 1 {
+		value, units = value/1024, units[1:]
+	}
+	if units[0] == "bytes" {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%.1f %s", value, units[0])
+}

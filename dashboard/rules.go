@@ -1,0 +1,164 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ashlar/account"
+)
+
+// The fields of a key's limits.
+const (
+	fieldNetworks  = "networks"
+	fieldMethods   = "methods"
+	fieldContracts = "contracts"
+	fieldOrigins   = "origins"
+	fieldAddresses = "addresses"
+	fieldPerSecond = "per-second"
+	fieldPerDay    = "per-day"
+)
+
+// rulesFields are the fields for what a key may be used for.
+func rulesFields(networks []Network) []*field {
+	served := &field{Name: fieldNetworks, Label: "Networks", Kind: kindChecks, Optional: true, Unmarked: true, Hint: "None chosen: all, those that come later too."}
+	for _, n := range networks {
+		served.Choices = append(served.Choices, choice{n.Name, n.Name})
+	}
+	text := func(name, label, hint string) *field {
+		return &field{Name: name, Label: label, Kind: kindText, Rows: 3, Optional: true, Unmarked: true, Hint: hint}
+	}
+	return []*field{
+		served,
+		text(fieldMethods, "Methods", "One in each line; eth_* stands for all that begin so."),
+		text(fieldContracts, "Contracts", "Addresses that calls and reads may be about."),
+		text(fieldOrigins, "Web pages", "Origins such as https://app.example.org. They keep other pages away, not programs."),
+		text(fieldAddresses, "Client addresses", "192.0.2.7, or networks such as 192.0.2.0/24."),
+		{Name: fieldPerSecond, Label: "Credits a second", Kind: "number", Optional: true, Unmarked: true, Hint: "A second’s worth can be saved up."},
+		{Name: fieldPerDay, Label: "Credits a day", Kind: "number", Optional: true, Unmarked: true, Hint: "Days are those of UTC."},
+	}
+}
+
+// fillRules shows a key's rules in a form.
+func fillRules(f *form, rules *account.Rules) {
+	if rules == nil {
+		return
+	}
+	f.Field(fieldNetworks).Values = rules.Networks
+	f.fill(fieldMethods, strings.Join(rules.Methods, "\n"))
+	f.fill(fieldOrigins, strings.Join(rules.Origins, "\n"))
+	var contracts, addresses []string
+	for _, c := range rules.Contracts {
+		text, _ := c.MarshalText() // cannot fail
+		contracts = append(contracts, string(text))
+	}
+	for _, a := range rules.Addresses {
+		addresses = append(addresses, shortPrefix(a))
+	}
+	f.fill(fieldContracts, strings.Join(contracts, "\n"))
+	f.fill(fieldAddresses, strings.Join(addresses, "\n"))
+	if rules.PerSecond > 0 {
+		f.fill(fieldPerSecond, strconv.FormatUint(uint64(rules.PerSecond), 10))
+	}
+	if rules.PerDay > 0 {
+		f.fill(fieldPerDay, strconv.FormatUint(rules.PerDay, 10))
+	}
+}
+
+// shortPrefix writes a network of one address as that address.
+func shortPrefix(p netip.Prefix) string {
+	if p.IsSingleIP() {
+		return p.Addr().String()
+	}
+	return p.String()
+}
+
+// readRules takes a key's rules from a form; what is wrong is noted in its fields.
+func readRules(f *form) (rules account.Rules) {
+	rules.Networks, rules.Methods, rules.Origins = f.lines(fieldNetworks), f.lines(fieldMethods), f.lines(fieldOrigins)
+	for _, line := range f.lines(fieldContracts) {
+		var c account.Contract
+		if err := c.UnmarshalText([]byte(line)); err != nil {
+			f.fail(fieldContracts, sentence(err.Error()))
+			continue
+		}
+		rules.Contracts = append(rules.Contracts, c)
+	}
+	for _, line := range f.lines(fieldAddresses) {
+		p, err := parsePrefix(line)
+		if err != nil {
+			f.fail(fieldAddresses, sentence(err.Error()))
+			continue
+		}
+		rules.Addresses = append(rules.Addresses, p)
+	}
+	for name, part := range map[string]account.Rules{
+		fieldMethods: {Methods: rules.Methods}, fieldOrigins: {Origins: rules.Origins},
+		fieldContracts: {Contracts: rules.Contracts}, fieldAddresses: {Addresses: rules.Addresses},
+	} {
+		if err := part.Check(); err != nil {
+			f.fail(name, sentence(err.Error()))
+		}
+	}
+	rules.PerSecond = uint32(readNumber(f, fieldPerSecond, 32))
+	rules.PerDay = readNumber(f, fieldPerDay, 53)
+	return rules
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	if at, err := netip.ParseAddr(text); err == nil && at.Zone() == "" {
+		return at.Unmap().Prefix(at.Unmap().BitLen())
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return p, fmt.Errorf("%q is no address: expected one such as 192.0.2.7 or 192.0.2.0/24", text)
+	}
+	return p.Masked(), nil
+}
+
+// readNumber takes a number that may be left out.
+func readNumber(f *form, name string, bits int) uint64 {
+	text := f.value(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, bits)
+	if err != nil || n == 0 {
+		f.fail(name, fmt.Sprintf("Expected a whole number from 1 to %s, or nothing.", count(uint64(1)<<bits-1)))
+	}
+	return n
+}
+
+// rulesInWords is a key's rules in a few words, for lists.
+func rulesInWords(rules *account.Rules) string {
+	if rules == nil {
+		return "none"
+	}
+	var parts []string
+	for _, list := range []struct {
+		n         int
+		one, many string
+	}{
+		{len(rules.Methods), "method", "methods"}, {len(rules.Contracts), "contract", "contracts"},
+		{len(rules.Origins), "web page", "web pages"}, {len(rules.Addresses), "address", "addresses"},
+	} {
+		switch {
+		case list.n == 1:
+			parts = append(parts, "1 "+list.one)
+		case list.n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", list.n, list.many))
+		}
+	}
+	if len(rules.Networks) > 0 {
+		parts = slices.Insert(parts, 0, strings.Join(rules.Networks, ", "))
+	}
+	if rules.PerSecond > 0 {
+		parts = append(parts, count(rules.PerSecond)+"/s")
+	}
+	if rules.PerDay > 0 {
+		parts = append(parts, count(rules.PerDay)+"/day")
+	}
+	return strings.Join(parts, "; ")
+}

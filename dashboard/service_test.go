@@ -1,0 +1,208 @@
+package dashboard
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/account"
+	"ashlar/account/password"
+	"ashlar/account/session"
+	"ashlar/account/usage"
+	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// service is a dashboard that is served for a test.
+type service struct {
+	t        *testing.T
+	url      string
+	accounts *account.Accounts
+	keys     *account.Keyring
+	called   []Call // by the console
+	answer   Answer // to them
+	lines    []usage.Line
+	close    func()
+}
+
+// made is when everything is that a test's networks have.
+var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func served(context.Context) ([]Network, error) {
+	return []Network{
+		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []string{"eth_blockNumber", "eth_getBlockByNumber"}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
+		{Name: "starknet", Family: "rollup", Chain: "SN_MAIN", Methods: []string{"starknet_blockNumber"}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer"},
+	}, nil
+}
+
+// Read implements Usage.
+func (s *service) Read(_ context.Context, q usage.Query) (found []usage.Line, err error) {
+	for _, l := range s.lines {
+		if slices.Contains(q.Keys, l.Key) && !l.Time.Before(q.From) && l.Time.Before(q.To) {
+			found = append(found, l)
+		}
+	}
+	return found, nil
+}
+
+// LastUsed implements Usage.
+func (s *service) LastUsed(context.Context, account.KeyID) (time.Time, error) {
+	return time.Time{}, nil
+}
+
+func serve(t *testing.T, registration account.Registration) *service {
+	t.Helper()
+	store, err := pebble.Open(pebble.Options{Path: "accounts", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &service{t: t, answer: Answer{Status: 200, Body: []byte(`{"jsonrpc":"2.0","id":1,"result":"0x1"}`)}}
+	quick := password.Params{MemoryKiB: 8, Passes: 1, Lanes: 1}
+	if s.accounts, err = account.OpenAccounts(t.Context(), store, account.Config{Registration: registration, Password: quick}); err != nil {
+		t.Fatal(err)
+	}
+	if s.keys, err = account.OpenKeyring(t.Context(), s.accounts); err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(Config{
+		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Networks: served,
+		Limits: func() []LimitGroup {
+			return []LimitGroup{{"Of one request", []Limit{{"limits.body", "bytes of a body", "5 MiB", ""}}}}
+		},
+		Call: func(_ context.Context, c Call) Answer {
+			s.called = append(s.called, c)
+			return s.answer
+		},
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(d)
+	s.url = server.URL
+	s.close = func() {
+		server.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(func() { s.close() })
+	return s
+}
+
+// browser is somebody's, with its cookies. It follows no redirects by itself.
+type browser struct {
+	s      *service
+	client *http.Client
+}
+
+func (s *service) browser() *browser {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &browser{s, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// page is what came back.
+type page struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (b *browser) do(request *http.Request) page {
+	b.s.t.Helper()
+	response, err := b.client.Do(request)
+	if err != nil {
+		b.s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.s.t.Fatal(err)
+	}
+	return page{response.StatusCode, response.Header, string(body)}
+}
+
+func (b *browser) get(path string) page {
+	b.s.t.Helper()
+	request, err := http.NewRequest(http.MethodGet, b.s.url+path, nil)
+	if err != nil {
+		b.s.t.Fatal(err)
+	}
+	return b.do(request)
+}
+
+// post sends a form as a page of the dashboard does. Headers are pairs.
+func (b *browser) post(path string, values url.Values, headers ...string) page {
+	b.s.t.Helper()
+	request, err := http.NewRequest(http.MethodPost, b.s.url+path, strings.NewReader(values.Encode()))
+	if err != nil {
+		b.s.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	return b.do(request)
+}
+
+const goodPassword = "correct horse battery"
+
+// somebody is the browser of somebody who is signed in with a new account.
+func (s *service) somebody(email string, role account.Role) (*browser, account.Account) {
+	s.t.Helper()
+	token, a, err := s.accounts.Create(s.t.Context(), account.NewAccount{Email: email, Role: role})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, _, err := s.accounts.SetPassword(s.t.Context(), token, goodPassword, netip.Addr{}); err != nil {
+		s.t.Fatal(err)
+	}
+	b := s.browser()
+	if p := b.post("/signin", url.Values{"email": {email}, "password": {goodPassword}}); p.status != http.StatusSeeOther {
+		s.t.Fatalf("signing in: %d %s", p.status, p.body)
+	}
+	return b, a
+}
+
+// leads fails the test if a page is no redirect to a path.
+func (p page) leads(t *testing.T, to string) {
+	t.Helper()
+	if p.status != http.StatusSeeOther || p.header.Get("Location") != to {
+		t.Errorf("%d to %q, expected %d to %q\n%s", p.status, p.header.Get("Location"), http.StatusSeeOther, to, p.text())
+	}
+}
+
+// says fails the test if a page has not the status and the texts.
+func (p page) says(t *testing.T, status int, texts ...string) {
+	t.Helper()
+	if p.status != status {
+		t.Fatalf("status %d, expected %d\n%s", p.status, status, p.text())
+	}
+	for _, text := range texts {
+		if !strings.Contains(p.body, text) {
+			t.Errorf("%q is not in the page:\n%s", text, p.text())
+		}
+	}
+}
+
+var tags = regexp.MustCompile(`(?s)<head>.*</head>|<[^>]*>`)
+
+// text is a page without its tags, for messages.
+func (p page) text() string {
+	return strings.Join(strings.Fields(tags.ReplaceAllString(p.body, " ")), " ")
+}

@@ -1,0 +1,177 @@
+package dashboard
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/account"
+)
+
+func TestSignUpInAndOut(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b := s.browser()
+	b.get("/").says(t, 200, `href="/signup"`)
+	typed := url.Values{"email": {"New@Example.org"}, "password": {goodPassword}}
+	b.post("/signup", typed).leads(t, "/")
+	b.get("/").says(t, 200, "Welcome. Your account is ready.", "new@example.org")
+	if p := b.get("/"); strings.Contains(p.body, "Welcome") {
+		t.Error("what has been done is said twice")
+	}
+	b.get("/signup").leads(t, "/")
+	b.post("/signout", nil).leads(t, "/")
+	b.get("/keys").leads(t, "/signin?next=%2Fkeys")
+	b.post("/signin", url.Values{"email": {"new@example.org"}, "password": {goodPassword}, "next": {"/keys?x=1"}}).leads(t, "/keys?x=1")
+	b.get("/signin?next=/usage").leads(t, "/usage")
+}
+
+// What is wrong is said beside its field, what was typed is kept, passwords are not.
+func TestFormsComeBack(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	s.somebody("taken@example.org", account.RoleUser)
+	for _, c := range []struct {
+		name, path string
+		typed      url.Values
+		want       []string
+	}{
+		{"nothing", "/signup", nil, []string{`id="email-error">This is needed.`, `id="password-error">This is needed.`, `aria-invalid="true"`}},
+		{"no address", "/signup", url.Values{"email": {"nonsense<"}, "password": {goodPassword}}, []string{`value="nonsense&lt;"`, `id="email-error"`, "is no e-mail address"}},
+		{"a short password", "/signup", url.Values{"email": {"a@example.org"}, "password": {"tiny one"}}, []string{`value="a@example.org"`, `id="password-error">The password is too short`}},
+		{"taken", "/signup", url.Values{"email": {"taken@example.org"}, "password": {goodPassword}}, []string{`id="email-error">There is an account`}},
+		{"a wrong password", "/signin", url.Values{"email": {"taken@example.org"}, "password": {"wrong wrong"}, "next": {"/usage"}}, []string{`value="taken@example.org"`, "The e-mail address or the password is wrong.", `name="next" value="/usage"`}},
+		{"nobody", "/signin", url.Values{"email": {"nobody@example.org"}, "password": {"wrong wrong"}}, []string{"The e-mail address or the password is wrong."}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := s.browser().post(c.path, c.typed)
+			p.says(t, 422, c.want...)
+			if typed := c.typed.Get("password"); typed != "" && strings.Contains(p.body, typed) {
+				t.Errorf("the password is in the page")
+			}
+		})
+	}
+}
+
+func TestGuessingIsSlowedDown(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	s.somebody("victim@example.org", account.RoleUser)
+	b := s.browser()
+	for range 50 {
+		p := b.post("/signin", url.Values{"email": {"victim@example.org"}, "password": {"guess guess"}})
+		if p.status == 429 {
+			p.says(t, 429, "Too many attempts: try again", "</html>")
+			if p.header.Get("Retry-After") == "" {
+				t.Error("nothing says when to come back")
+			}
+			return
+		}
+	}
+	t.Error("50 guesses were let through")
+}
+
+func TestNoOpenRedirects(t *testing.T) {
+	for to, want := range map[string]string{
+		"": "/", "/keys": "/keys", "/usage?days=7&key=a": "/usage?days=7&key=a",
+		"https://evil.test/": "/", "//evil.test": "/", `/\evil.test`: "/", `\\evil.test`: "/", "keys": "/", "javascript:alert(1)": "/",
+		"/\n/evil.test": "/", "/\t/evil.test": "/", "http:/keys": "/", "/" + strings.Repeat("a", 1001): "/",
+	} {
+		if got := local(to); got != want {
+			t.Errorf("%q leads to %q, expected %q", to, got, want)
+		}
+	}
+	s := serve(t, account.RegistrationOpen)
+	s.somebody("a@example.org", account.RoleUser)
+	s.browser().post("/signin", url.Values{"email": {"a@example.org"}, "password": {goodPassword}, "next": {"//evil.test"}}).leads(t, "/")
+}
+
+// A session has another token once somebody is signed in, and its cookie is out of
+// reach of scripts and other sites.
+func TestSessions(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	p := b.post("/signin", url.Values{"email": {"a@example.org"}, "password": {goodPassword}})
+	cookie := p.header.Get("Set-Cookie")
+	for _, want := range []string{"HttpOnly", "SameSite=Lax", "Path=/"} {
+		if !strings.Contains(cookie, want) {
+			t.Errorf("%q is not in %q", want, cookie)
+		}
+	}
+	token := regexp.MustCompile(`ashlar=([^;]+)`)
+	again := b.post("/signin", url.Values{"email": {"a@example.org"}, "password": {goodPassword}}).header.Get("Set-Cookie")
+	if token.FindString(cookie) == token.FindString(again) {
+		t.Error("signing in keeps the token of the session")
+	}
+	other := s.browser()
+	other.post("/signin", url.Values{"email": {"a@example.org"}, "password": {goodPassword}})
+	b.post("/account/sessions", nil).leads(t, "/account")
+	b.get("/account").says(t, 200, "All other sessions have ended.")
+	other.get("/account").leads(t, "/signin?next=%2Faccount")
+	if _, err := s.accounts.Disable(t.Context(), a.ID.String()); err != nil {
+		t.Fatal(err)
+	}
+	b.get("/account").leads(t, "/signin?next=%2Faccount")
+	s.browser().post("/signin", url.Values{"email": {"a@example.org"}, "password": {goodPassword}}).says(t, 422, "This account is disabled")
+}
+
+func TestPasswords(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	const changed = "another horse battery"
+	b.post("/account/password", url.Values{"present": {"wrong wrong"}, "password": {changed}}).says(t, 422, `id="present-error"`)
+	b.post("/account/password", url.Values{"present": {goodPassword}, "password": {"short"}}).says(t, 422, `id="password-error"`)
+	b.post("/account/password", url.Values{"present": {goodPassword}, "password": {changed}}).leads(t, "/account")
+	b.get("/account").says(t, 200, "Your password is changed")
+
+	token, _, err := s.accounts.Reset(t.Context(), a.ID.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.browser()
+	c.get("/reset?token=nonsense").says(t, 422, "This link is not valid")
+	c.get("/reset?token="+token).says(t, 200, "Set a new password")
+	c.post("/reset", url.Values{"token": {token}, "password": {"short"}}).says(t, 422, `id="password-error"`)
+	c.post("/reset", url.Values{"token": {token}, "password": {goodPassword}}).leads(t, "/")
+	c.get("/").says(t, 200, "Your password is set.")
+	c.post("/reset", url.Values{"token": {token}, "password": {goodPassword}}).says(t, 422, "This link is not valid")
+	b.get("/account").leads(t, "/signin?next=%2Faccount")
+}
+
+func TestInvitations(t *testing.T) {
+	s := serve(t, account.RegistrationInvited)
+	operator, _ := s.somebody("operator@example.org", account.RoleOperator)
+	s.browser().get("/signup").says(t, 200, "An account is created with an invitation here.")
+	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}}).says(t, 422, "invitation is needed")
+
+	p := operator.post("/invitations", url.Values{"email": {"b@example.org"}, "role": {"user"}, "expires": {"7"}})
+	p.says(t, 200, "Send this link", "b@example.org")
+	link := regexp.MustCompile(`<pre id="invitation-link">` + s.url + `(/signup\?invitation=[0-9a-f]+)</pre>`).FindStringSubmatch(p.body)
+	if link == nil {
+		t.Fatalf("no link in %s", p.text())
+	}
+	token := strings.TrimPrefix(link[1], "/signup?invitation=")
+	b := s.browser()
+	b.get(link[1]).says(t, 200, "You were invited", `value="b@example.org"`)
+	b.post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}, "invitation": {token}}).leads(t, "/")
+	b.get("/").says(t, 200, "b@example.org")
+	s.browser().get(link[1]).says(t, 200, "This invitation is not valid")
+	operator.get("/invitations").says(t, 200, "used by b@example.org")
+
+	operator.post("/invitations", url.Values{"role": {"owner"}, "expires": {"7"}}).says(t, 422, `id="role-error"`)
+	operator.post("/invitations", url.Values{"role": {"user"}, "expires": {"1"}}).says(t, 200, "Send this link")
+	all, err := s.accounts.Invitations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := slices.IndexFunc(all, func(i account.Invitation) bool { return i.Open(time.Now()) })
+	operator.post("/invitations/"+all[open].ID+"/withdraw", nil).leads(t, "/invitations")
+	operator.get("/invitations").says(t, 200, "The invitation is withdrawn.")
+	operator.post("/invitations/nonsense/withdraw", nil).says(t, 404)
+}
+
+func TestRegistrationClosed(t *testing.T) {
+	s := serve(t, account.RegistrationClosed)
+	s.browser().get("/signup").says(t, 200, "Nobody can create an account here")
+	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}}).says(t, 422, "Registration is closed")
+}

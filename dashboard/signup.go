@@ -1,0 +1,75 @@
+package dashboard
+
+import (
+	"errors"
+
+	"ashlar/account"
+)
+
+// signUpPage is what the template of the same name is given.
+type signUpPage struct {
+	Form       *form // nil where nobody can sign up
+	Invited    bool
+	Invitation string // its token; empty: none
+	Closed     string // why nobody can
+}
+
+func signUpForm() *form {
+	return newForm(
+		&field{Name: "email", Label: "E-mail address", Kind: "email", Complete: "username"},
+		&field{Name: "password", Label: "Password", Kind: kindSecret, Complete: "new-password", Hint: "Ten characters or more. A few words that nobody else would put together are best."},
+	)
+}
+
+// signUp shows the form for a new account, if the visitor may have one: anybody may,
+// or who comes with the link of an invitation.
+func (v *visit) signUp() error {
+	if v.who != nil {
+		return v.lead("/")
+	}
+	p := signUpPage{Invitation: v.r.URL.Query().Get("invitation")}
+	accounts := v.dashboard.config.Accounts
+	switch registration := accounts.Registration(); {
+	case registration == account.RegistrationClosed:
+		p.Closed = "Nobody can create an account here by themselves. Whoever runs this service makes them."
+	case p.Invitation != "":
+		invitation, err := accounts.Invitation(p.Invitation)
+		if err != nil {
+			p.Closed = sentence(err.Error())
+			break
+		}
+		p.Invited, p.Form = true, signUpForm()
+		p.Form.fill("email", invitation.Email)
+	case registration == account.RegistrationInvited:
+		p.Closed = "An account is created with an invitation here. Whoever runs this service can send you one."
+	default:
+		p.Form = signUpForm()
+	}
+	return v.show(200, "signup", "Create an account", p)
+}
+
+// signedUp takes the form of signUp.
+func (v *visit) signedUp() error {
+	p := signUpPage{Form: signUpForm(), Invitation: v.r.PostForm.Get("invitation")}
+	p.Invited = p.Invitation != ""
+	f := p.Form
+	f.read(v.r)
+	if f.ok() {
+		_, session, err := v.dashboard.config.Accounts.Register(v.r.Context(), account.Registrant{
+			Email: f.value("email"), Password: f.value("password"), Invitation: p.Invitation, Address: client(v.r),
+		})
+		if err == nil {
+			if err := v.begin(session); err != nil {
+				return err
+			}
+			v.say("Welcome. Your account is ready.")
+			return v.lead("/")
+		}
+		if errors.Is(err, account.ErrClosed) || errors.Is(err, account.ErrNoInvitation) {
+			f.Problem = sentence(err.Error())
+		} else if err := f.refused(err); err != nil {
+			return err
+		}
+	}
+	return v.show(statusOf(f), "signup", "Create an account", p)
+}

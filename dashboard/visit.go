@@ -1,0 +1,172 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"ashlar/account"
+
+	"github.com/alexedwards/scs/v2"
+)
+
+// What a session holds.
+const (
+	sessionAccount = "account" // an account.Session
+	sessionBegan   = "began"   // Unix seconds
+	sessionSaid    = "said"    // what the next page says has been done
+)
+
+// visit is one request for a page, by somebody.
+type visit struct {
+	dashboard *Dashboard
+	sessions  *scs.SessionManager
+	w         http.ResponseWriter
+	r         *http.Request
+	who       *account.Account // nil: nobody is signed in
+}
+
+// errSignIn says that a page is for those who are signed in.
+var errSignIn = errors.New("sign in first")
+
+// errForm says that a form could not be read.
+var errForm = errors.New("the form could not be read: it may be too large")
+
+// admit finds out who visits, and says why they may not see a page.
+func (v *visit) admit(who access) error {
+	if session := v.sessions.GetString(v.r.Context(), sessionAccount); session != "" {
+		switch known, err := v.dashboard.config.Accounts.Resume(account.Session(session)); {
+		case err == nil:
+			v.who = &known
+		case errors.Is(err, account.ErrSession):
+			v.sessions.Remove(v.r.Context(), sessionAccount)
+		default:
+			return err
+		}
+	}
+	switch {
+	case who >= people && v.who == nil:
+		return errSignIn
+	case who == operators && v.who.Role != account.RoleOperator:
+		return errForbidden
+	}
+	if v.r.Method == http.MethodPost {
+		if err := v.r.ParseForm(); err != nil {
+			return fmt.Errorf("%w: %w", errForm, err)
+		}
+	}
+	return nil
+}
+
+// begin signs somebody in. The session gets another token, so that whoever knew the one
+// before knows nothing.
+func (v *visit) begin(session account.Session) error {
+	ctx := v.r.Context()
+	if err := v.sessions.RenewToken(ctx); err != nil {
+		return err
+	}
+	v.sessions.Put(ctx, sessionAccount, string(session))
+	v.sessions.Put(ctx, sessionBegan, time.Now().Unix())
+	return nil
+}
+
+// began is when the session did.
+func (v *visit) began() time.Time {
+	return time.Unix(v.sessions.GetInt64(v.r.Context(), sessionBegan), 0)
+}
+
+// say has the next page say that something has been done.
+func (v *visit) say(text string) { v.sessions.Put(v.r.Context(), sessionSaid, text) }
+
+// lead sends the browser to another page.
+func (v *visit) lead(to string) error {
+	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
+	return nil
+}
+
+// show makes a page.
+func (v *visit) show(status int, name, title string, content any) error {
+	f := frame{
+		Title: title, Account: v.who, Content: content,
+		SignUp: v.dashboard.config.Accounts.Registration() == account.RegistrationOpen,
+		Said:   v.sessions.PopString(v.r.Context(), sessionSaid),
+	}
+	if v.who != nil {
+		f.Links = v.links(link{"/", "Overview", false}, link{"/keys", "Keys", false}, link{"/usage", "Usage", false},
+			link{"/networks", "Networks", false}, link{"/console", "Console", false}, link{"/account", "Account", false})
+		if v.who.Role == account.RoleOperator {
+			f.Operator = v.links(link{"/people", "Accounts", false}, link{"/invitations", "Invitations", false}, link{"/limits", "Limits", false})
+		}
+	}
+	return v.dashboard.pages.render(v.w, status, name, f)
+}
+
+// links marks the one that leads to where the visit is.
+func (v *visit) links(all ...link) []link {
+	for i, one := range all {
+		all[i].Here = v.r.URL.Path == one.Path || one.Path != "/" && strings.HasPrefix(v.r.URL.Path, one.Path+"/")
+	}
+	return all
+}
+
+// failure is what a page says that cannot be made.
+type failure struct {
+	Status    int
+	What, Why string
+}
+
+// fail answers with a page about an error. What is not the visitor's doing is logged
+// and not told.
+func (v *visit) fail(err error) {
+	if errors.Is(err, errSignIn) {
+		to := "/signin"
+		if v.r.Method == http.MethodGet {
+			to += "?next=" + url.QueryEscape(v.r.URL.RequestURI())
+		}
+		_ = v.lead(to) // cannot fail
+		return
+	}
+	f := v.failure(err)
+	if err := v.show(f.Status, "error", f.What, f); err != nil {
+		v.dashboard.log.ErrorContext(v.r.Context(), "a page could not be made", "error", err)
+		http.Error(v.w, "the page could not be made", http.StatusInternalServerError)
+	}
+}
+
+func (v *visit) failure(err error) failure {
+	var soon *account.TooSoon
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &soon):
+		v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(soon.Wait.Seconds()))))
+		return failure{http.StatusTooManyRequests, "Too many attempts", sentence(err.Error())}
+	case errors.Is(err, account.ErrBusy):
+		v.w.Header().Set("Retry-After", "1")
+		return failure{http.StatusServiceUnavailable, "Busy", "Many people sign in at this moment. Try again in a few seconds."}
+	case errors.Is(err, errNoPage), errors.Is(err, account.ErrNoKey), errors.Is(err, account.ErrNoAccount), errors.Is(err, account.ErrNoInvitation):
+		return failure{http.StatusNotFound, "There is nothing here", "The page may have moved, or belong to somebody else."}
+	case errors.Is(err, errForbidden):
+		return failure{http.StatusForbidden, "This page is for operators", "Your account does not look after others."}
+	case errors.Is(err, errCrossSite):
+		return failure{http.StatusForbidden, "This came from another site", "Nothing was changed. Forms are taken from pages of this dashboard only."}
+	case errors.As(err, &large):
+		return failure{http.StatusRequestEntityTooLarge, "This is too much", "What was sent is larger than any form here can be."}
+	case errors.Is(err, errForm):
+		return failure{http.StatusBadRequest, "This could not be read", "What was sent is not a form of this dashboard."}
+	}
+	v.dashboard.log.ErrorContext(v.r.Context(), "a page failed", "page", v.r.Pattern, "error", err)
+	return failure{http.StatusInternalServerError, "This went wrong", "It is our fault, and it was noted. Try again in a moment."}
+}
+
+// statusOf is the status of a page with a form.
+func statusOf(f *form) int {
+	if f.ok() {
+		return http.StatusOK
+	}
+	return http.StatusUnprocessableEntity
+}

@@ -1,0 +1,176 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// look is a way in which pages are looked at.
+type look struct {
+	name   string
+	scheme string // prefers-color-scheme
+	width  int64
+}
+
+func looks() []look {
+	return []look{{"light", "light", 1280}, {"dark", "dark", 1280}, {"narrow", "light", 375}, {"narrowest", "dark", 320}}
+}
+
+// shot is a page to look at.
+type shot struct {
+	name string
+	open func(*tab)
+}
+
+// Every page is as wide as the screen and no wider, has one heading, names for all its
+// fields, and nothing that the browser complains of. Its pictures are kept where a folder
+// for them is named.
+func TestEveryPage(t *testing.T) {
+	chromium(t)
+	s := serve(t)
+	b := openTab(t, s.url, true)
+	folder := os.Getenv("ASHLAR_SCREENSHOTS")
+	if folder != "" {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, one := range strangersPages() {
+		b.lookAt(one, folder)
+	}
+	b.signIn(s.operator, s.password)
+	b.use()
+	for _, one := range operatorsPages() {
+		b.lookAt(one, folder)
+	}
+}
+
+// lookAt opens a page in all ways.
+func (b *tab) lookAt(one shot, folder string) {
+	for _, l := range looks() {
+		b.do(chromedp.EmulateViewport(l.width, 900))
+		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}},
+		}); err != nil {
+			b.Fatal(err)
+		}
+		one.open(b)
+		if problems := run(b, chromedp.Evaluate[[]string](faults)); len(problems) > 0 {
+			b.Errorf("%s, %s: %q", one.name, l.name, problems)
+		}
+		if folder == "" {
+			continue
+		}
+		path := filepath.Join(folder, fmt.Sprintf("%s-%s.png", one.name, l.name))
+		if err := os.WriteFile(path, run(b, chromedp.FullScreenshot(100)), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// faults lists what is wrong with the page that is shown.
+const faults = `(() => {
+  const wrong = [];
+  const wide = document.documentElement.scrollWidth;
+  if (wide > innerWidth) wrong.push("it is " + wide + " wide on a screen of " + innerWidth);
+  const headings = document.querySelectorAll("h1").length;
+  if (headings !== 1) wrong.push(headings + " headings of the first level");
+  for (const field of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
+    if (field.labels.length === 0) wrong.push("the field " + field.name + " has no label");
+  for (const button of document.querySelectorAll("button, a"))
+    if (!button.textContent.trim()) wrong.push("a button or link without a text: " + button.outerHTML);
+  const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
+  for (const id of new Set(ids))
+    if (ids.filter((other) => other === id).length > 1) wrong.push("the ID " + id + " is there more than once");
+  for (const element of document.querySelectorAll("[aria-describedby], [aria-labelledby]"))
+    for (const id of (element.getAttribute("aria-describedby") || element.getAttribute("aria-labelledby")).split(" "))
+      if (!document.getElementById(id)) wrong.push("the ID " + id + " is not there");
+  return wrong;
+})()`
+
+func at(path string) func(*tab) { return func(b *tab) { b.open(path) } }
+
+func strangersPages() []shot {
+	return []shot{
+		{"home", at("/")},
+		{"sign-in", at("/signin")},
+		{"sign-in-wrong", func(b *tab) {
+			b.open("/signin")
+			b.enter("#email", "nobody@example.org")
+			b.enter("#password", "not the password")
+			b.follow("main form button.primary")
+			b.there(".notice.bad")
+		}},
+		{"sign-up", at("/signup")},
+		{"reset-over", at("/reset?token=0")},
+	}
+}
+
+func operatorsPages() []shot {
+	inKey := func(more string) func(*tab) {
+		return func(b *tab) {
+			b.open("/keys")
+			b.follow("tbody a[href^='/keys/']")
+			if more != "" {
+				b.follow("a[href$='" + more + "']")
+			}
+		}
+	}
+	return []shot{
+		{"overview", at("/")},
+		{"keys", at("/keys")},
+		{"key-new", at("/keys/new")},
+		{"key-new-wrong", func(b *tab) {
+			b.open("/keys/new")
+			b.enter("#contracts", "0x12")
+			b.enter("#origins", "example.org")
+			b.follow("main form button.primary")
+			b.there("#contracts-error")
+		}},
+		{"key", inKey("")},
+		{"key-rotate", inKey("/rotate")},
+		{"key-revoke", inKey("/revoke")},
+		{"key-issued", func(b *tab) {
+			inKey("/rotate")(b)
+			b.follow("main form button.primary")
+			b.there("#api-key")
+		}},
+		{"usage", at("/usage")},
+		{"networks", at("/networks")},
+		{"console", func(b *tab) {
+			b.open("/console")
+			b.follow("main form.card button.primary")
+			b.there("#answer")
+		}},
+		{"account", at("/account")},
+		{"people", at("/people")},
+		{"person", func(b *tab) {
+			b.open("/people")
+			b.follow("tbody a[href^='/people/']")
+		}},
+		{"invitations", func(b *tab) {
+			b.open("/invitations")
+			b.follow("main form button.primary")
+			b.there("#invitation-link")
+		}},
+		{"limits", at("/limits")},
+		{"not-found", at("/nothing")},
+	}
+}
+
+// use makes calls, so that there is something to see.
+func (b *tab) use() {
+	for _, path := range []string{
+		"/console?network=demo&method=eth_getLogs", "/console?network=demo&method=eth_getProof",
+		"/console?network=demo&method=eth_estimateGas", "/console?network=demo-rollup&method=rollup_getEvents",
+	} {
+		b.open(path)
+		b.follow("main form.card button.primary")
+		b.there("#answer")
+	}
+}

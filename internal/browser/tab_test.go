@@ -1,0 +1,176 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ashlar/internal/node"
+	"ashlar/internal/vectors"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/chromedp"
+)
+
+// service is a demo that runs until the test ends.
+type service struct {
+	url      string // of the dashboard, without the final slash
+	operator string // an account that sees all pages
+	password string // of it
+}
+
+var introduced = regexp.MustCompile(`(http://[0-9.:]+)/\n +(\S+@\S+)\n +(\S+)\n`)
+
+func serve(t *testing.T) service {
+	t.Helper()
+	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, _, err := node.Ashlar{Bin: bin, Data: t.TempDir()}.Demo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(process.Kill)
+	found := introduced.FindStringSubmatch(process.Output())
+	if found == nil {
+		t.Fatalf("the demo tells of no dashboard:\n%s", process.Output())
+	}
+	return service{found[1], found[2], found[3]}
+}
+
+// chromium is the browser's path.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("ASHLAR_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	vectors.Missing(t, "needs Chromium: install it, or name it in ASHLAR_CHROMIUM")
+	return ""
+}
+
+// tab is one page of a browser of its own, with no cookies.
+type tab struct {
+	*testing.T
+	ctx  context.Context
+	base string
+}
+
+func openTab(t *testing.T, base string, scripts bool) *tab {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true))
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, closeTab := chromedp.NewContext(ctx)
+	t.Cleanup(closeTab)
+	b := &tab{t, ctx, base}
+	b.do(chromedp.EmulateViewport(1280, 900))
+	if err := chromedp.Listen(ctx, b.complain); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts}); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// complain fails the test for whatever the browser finds wrong with a page, such as
+// something that its policy forbids.
+func (b *tab) complain(event any) {
+	if entry, ok := event.(*log.EventEntryAdded); ok && entry.Entry.Level == log.EntryLevelError && !strings.Contains(entry.Entry.Text, "the server responded with a status of 4") {
+		b.Errorf("the browser says: %s (%s)", entry.Entry.Text, entry.Entry.URL)
+	}
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.Fatalf("%v\n%s", err, b.shown())
+	}
+}
+
+// run runs what has a result.
+func run[T any](b *tab, action chromedp.Action[T]) T {
+	b.Helper()
+	result, err := chromedp.Run(b.ctx, action)
+	if err != nil {
+		b.Fatalf("%v\n%s", err, b.shown())
+	}
+	return result
+}
+
+// shown is what can be read on the page, for messages.
+func (b *tab) shown() string {
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("location.href + '\\n' + document.body.innerText"))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// open goes to a page and returns its status.
+func (b *tab) open(path string) int64 {
+	b.Helper()
+	response := run(b, chromedp.NavigateResponse(b.base+path))
+	return response.Status
+}
+
+// there fails the test if an element is not on the page. What waits for elements would
+// wait for ever.
+func (b *tab) there(selector string) {
+	b.Helper()
+	if !run(b, chromedp.Evaluate[bool](fmt.Sprintf("document.querySelector(%q) !== null", selector))) {
+		b.Fatalf("%s is not on the page\n%s", selector, b.shown())
+	}
+}
+
+// follow clicks on something that leads to another page, and returns when that is there.
+func (b *tab) follow(selector string) {
+	b.Helper()
+	b.there(selector)
+	if _, err := chromedp.RunResponse(b.ctx, chromedp.Click(chromedp.CSS(selector))); err != nil {
+		b.Fatalf("%v\n%s", err, b.shown())
+	}
+}
+
+// enter types into a field.
+func (b *tab) enter(selector, text string) {
+	b.Helper()
+	b.there(selector)
+	b.do(chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// text is what an element says.
+func (b *tab) text(selector string) string {
+	b.Helper()
+	b.there(selector)
+	return run(b, chromedp.TextContent(chromedp.CSS(selector)))
+}
+
+// sees fails the test if an element does not say something.
+func (b *tab) sees(selector, want string) {
+	b.Helper()
+	if text := b.text(selector); !strings.Contains(text, want) {
+		b.Fatalf("%s says %q, expected %q", selector, strings.Join(strings.Fields(text), " "), want)
+	}
+}
+
+// signIn signs somebody in who has an account.
+func (b *tab) signIn(email, password string) {
+	b.Helper()
+	b.open("/signin")
+	b.enter("#email", email)
+	b.enter("#password", password)
+	b.follow("main form button.primary")
+	b.there(".side")
+}
