@@ -114,17 +114,18 @@ func (d dataDir) networkBytes(name string) (int64, error) {
 	return sum, err
 }
 
-// openKeys opens the API keys, directly or, while a server has them, through it.
-func (d dataDir) openKeys(ctx context.Context) (control.Keys, io.Closer, error) {
+// reachAccounts opens the accounts and keys, directly or, while a server has them,
+// through it.
+func (d dataDir) reachAccounts(ctx context.Context) (control.Service, io.Closer, error) {
 	if err := os.MkdirAll(string(d), 0o755); err != nil {
-		return nil, nil, fmt.Errorf("data directory: %w", err)
+		return control.Service{}, nil, fmt.Errorf("data directory: %w", err)
 	}
-	return control.Reach(ctx, string(d), func(ctx context.Context) (control.Keys, io.Closer, error) {
+	return control.Reach(ctx, string(d), func(ctx context.Context) (control.Service, io.Closer, error) {
 		people, err := d.openAccounts(ctx, AccountsConfig{})
 		if err != nil {
-			return nil, nil, err // without the types of the nil pointers
+			return control.Service{}, nil, err
 		}
-		return people.keys, people.store, nil
+		return people.service(), people.store, nil
 	}, isLocked)
 }
 
@@ -135,6 +136,10 @@ type people struct {
 	keys     *account.Keyring
 	sessions *session.Store
 	usage    *usage.Usage
+}
+
+func (p *people) service() control.Service {
+	return control.Service{Keys: p.keys, Accounts: p.accounts, Usage: p.usage}
 }
 
 func (d dataDir) openAccounts(ctx context.Context, config AccountsConfig) (people, error) {
@@ -200,8 +205,8 @@ func (d dataDir) openArchive(ctx context.Context, name string, options pebble.Op
 	return a, store, nil
 }
 
-// OpenKeys opens the API keys of a data directory, through the server that has
-// it open, if any. The closer must be closed after use.
-func OpenKeys(ctx context.Context, dir string) (control.Keys, io.Closer, error) {
-	return dataDir(dir).openKeys(ctx)
+// OpenAccounts opens the accounts and API keys of a data directory, through the server
+// that has it open, if any. The closer must be closed after use.
+func OpenAccounts(ctx context.Context, dir string) (control.Service, io.Closer, error) {
+	return dataDir(dir).reachAccounts(ctx)
 }

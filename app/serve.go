@@ -163,7 +163,7 @@ func (s *service) listen(ctx context.Context) (err error) {
 	if err := s.listenEngines(ctx); err != nil {
 		return errors.Join(err, s.closeListeners())
 	}
-	if s.control, err = control.Listen(s.config.Data, s.keys, s.status); err != nil {
+	if s.control, err = control.Listen(s.config.Data, s.people.service(), s.status); err != nil {
 		return errors.Join(err, s.closeListeners())
 	}
 	return s.metrics.registry.Register(newServiceCollector(s))

@@ -6,12 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"time"
-
-	"ashlar/account"
 )
 
 // answerTime is how long a command waits for a server that accepts and says nothing.
@@ -50,46 +47,30 @@ func (c *Client) Close() error {
 	return c.directory.Close()
 }
 
-// Create implements Keys.
-func (c *Client) Create(ctx context.Context, n account.NewKey) (issued account.Issued, err error) {
-	err = c.ask(ctx, http.MethodPost, "/keys", n, &issued)
-	return issued, err
+// Service is what the other process does.
+func (c *Client) Service() Service {
+	return Service{keysClient{c}, accountsClient{c}, usageClient{c}}
 }
 
-// List implements Keys.
-func (c *Client) List(ctx context.Context) (keys []account.Key, err error) {
-	err = c.ask(ctx, http.MethodGet, "/keys", nil, &keys)
-	return keys, err
-}
-
-// Revoke implements Keys.
-func (c *Client) Revoke(ctx context.Context, idOrName string) (k account.Key, err error) {
-	err = c.ask(ctx, http.MethodPost, "/keys/revoke", revokeRequest{idOrName}, &k)
-	return k, err
-}
-
-// Restrict implements Keys.
-func (c *Client) Restrict(ctx context.Context, idOrName string, rules account.Rules) (k account.Key, err error) {
-	err = c.ask(ctx, http.MethodPost, "/keys/restrict", restrictRequest{idOrName, rules}, &k)
-	return k, err
-}
+// readStatus asks what the server says of itself.
+var readStatus = operation[nothing, json.RawMessage]{"/status"}
 
 // Status decodes what the server says of itself into out.
 func (c *Client) Status(ctx context.Context, out any) error {
-	return c.ask(ctx, http.MethodGet, "/status", nil, out)
+	raw, err := readStatus.ask(ctx, c, nothing{})
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, out)
 }
 
-// ask makes one request; in may be nil.
-func (c *Client) ask(ctx context.Context, method, path string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		raw, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(raw)
+// ask asks for one operation.
+func (c *Client) ask(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://control"+path, body)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://control"+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -105,28 +86,4 @@ func (c *Client) ask(ctx context.Context, method, path string, in, out any) erro
 		return fmt.Errorf("ask the running server: its answer: %w", err)
 	}
 	return nil
-}
-
-// serverError is an error of the other process, of the same kind as it was there.
-type serverError struct {
-	text string
-	kind error // may be nil
-}
-
-func (e *serverError) Error() string { return e.text }
-func (e *serverError) Unwrap() error { return e.kind }
-
-func refusal(response *http.Response) error {
-	var answer errorAnswer
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Error == "" {
-		return fmt.Errorf("ask the running server: it answered %s", response.Status)
-	}
-	e := &serverError{text: answer.Error}
-	switch response.StatusCode {
-	case http.StatusNotFound:
-		e.kind = account.ErrNoKey
-	case http.StatusConflict:
-		e.kind = account.ErrAmbiguous
-	}
-	return e
 }

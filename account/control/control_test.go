@@ -7,16 +7,20 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/account"
+	"ashlar/account/password"
+	"ashlar/account/usage"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-func openKeyring(t *testing.T) *account.Keyring {
+func openService(t *testing.T) (Service, *account.Keyring) {
 	t.Helper()
 	store, err := pebble.Open(pebble.Options{Path: "keys", FS: vfs.NewMem()})
 	if err != nil {
@@ -27,7 +31,7 @@ func openKeyring(t *testing.T) *account.Keyring {
 			t.Error(err)
 		}
 	})
-	accounts, err := account.OpenAccounts(context.Background(), store, account.Config{})
+	accounts, err := account.OpenAccounts(context.Background(), store, account.Config{Password: password.Params{MemoryKiB: 8, Passes: 1, Lanes: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +39,11 @@ func openKeyring(t *testing.T) *account.Keyring {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return keys
+	used, err := usage.Open(context.Background(), store, usage.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Service{keys, accounts, used}, keys
 }
 
 type status struct {
@@ -43,9 +51,9 @@ type status struct {
 }
 
 // serve runs a server in dir and returns what stops it and waits for its end.
-func serve(t *testing.T, dir string, keys Keys) (stop func()) {
+func serve(t *testing.T, dir string, service Service) (stop func()) {
 	t.Helper()
-	s, err := Listen(dir, keys, func(context.Context) (any, error) { return status{[]string{"demo"}}, nil })
+	s, err := Listen(dir, service, func(context.Context) (any, error) { return status{[]string{"demo"}}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,9 +95,11 @@ func shortDir(t *testing.T) string {
 }
 
 func TestKeysThroughTheSocket(t *testing.T) {
-	ctx, dir, keys := context.Background(), shortDir(t), openKeyring(t)
-	defer serve(t, dir, keys)()
-	c := dial(t, dir)
+	ctx, dir := context.Background(), shortDir(t)
+	service, keys := openService(t)
+	defer serve(t, dir, service)()
+	client := dial(t, dir)
+	c := client.Service().Keys
 
 	issued, err := c.Create(ctx, account.NewKey{Name: "a name"})
 	secret, k := issued.APIKey, issued.Key
@@ -110,15 +120,86 @@ func TestKeysThroughTheSocket(t *testing.T) {
 		t.Error("the server still accepts the key")
 	}
 	var s status
-	if err := c.Status(ctx, &s); err != nil || len(s.Networks) != 1 || s.Networks[0] != "demo" {
+	if err := client.Status(ctx, &s); err != nil || len(s.Networks) != 1 || s.Networks[0] != "demo" {
 		t.Errorf("status %+v, %v", s, err)
 	}
 }
 
+// Whatever can be done directly can be done through the socket, with the same outcome.
+func TestEverythingThroughTheSocket(t *testing.T) {
+	ctx, dir := t.Context(), shortDir(t)
+	service, keyring := openService(t)
+	defer serve(t, dir, service)()
+	c := dial(t, dir).Service()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	token, made, err := c.Accounts.Create(ctx, account.NewAccount{Email: "a@example.org", Role: account.RoleOperator})
+	must(err)
+	if len(token) != 48 || made.Role != account.RoleOperator {
+		t.Errorf("%q, %+v", token, made)
+	}
+	_, until, err := c.Accounts.Reset(ctx, "a@example.org")
+	must(err)
+	if time.Until(until) <= 0 {
+		t.Errorf("a reset until %v", until)
+	}
+	_, err = c.Accounts.Disable(ctx, made.ID.String())
+	must(err)
+	_, err = c.Accounts.Enable(ctx, "a@example.org")
+	must(err)
+	_, err = c.Accounts.SetRole(ctx, "a@example.org", account.RoleUser)
+	must(err)
+	_, err = c.Accounts.SetLimits(ctx, "a@example.org", account.Limits{PerDay: 5})
+	must(err)
+	here, err := c.Accounts.List(ctx)
+	must(err)
+	if there, err := service.Accounts.List(ctx); err != nil || !slices.Equal(here, there) || here[0].Limits.PerDay != 5 || here[0].Role != account.RoleUser || !here[0].Enabled() {
+		t.Errorf("accounts %+v; the server says %+v", here, there)
+	}
+	_, invitation, err := c.Accounts.Invite(ctx, account.NewInvitation{Email: "b@example.org"})
+	must(err)
+	_, err = c.Accounts.Withdraw(ctx, invitation.ID)
+	must(err)
+	if list, err := c.Accounts.Invitations(ctx); err != nil || len(list) != 1 || list[0].Withdrawn.IsZero() {
+		t.Errorf("invitations %+v, %v", list, err)
+	}
+
+	issued, err := c.Keys.Create(ctx, account.NewKey{Owner: made.ID, Guarded: true, Rules: account.Rules{PerDay: 7}})
+	must(err)
+	id := issued.Key.ID.String()
+	rotated, err := c.Keys.Rotate(ctx, id, time.Hour)
+	must(err)
+	guarded, err := c.Keys.Guard(ctx, id)
+	must(err)
+	if k, ok := keyring.Check(issued.APIKey); !ok || !k.Accepts(guarded.Password) || k.Accepts(issued.Password) {
+		t.Errorf("the server has %+v", k)
+	}
+	_, err = c.Keys.Unguard(ctx, id)
+	must(err)
+	_, err = c.Keys.Expire(ctx, id, time.Now().Add(time.Hour))
+	must(err)
+	k, err := c.Keys.Restrict(ctx, id, account.Rules{Networks: []string{"demo"}})
+	must(err)
+	if got, ok := keyring.Check(rotated.APIKey); !ok || got.Guarded || got.Expires.IsZero() || !got.Rules.AllowsNetwork("demo") || !k.Expires.Equal(got.Expires) {
+		t.Errorf("the server has %+v", got)
+	}
+	if lines, err := c.Usage.Read(ctx, usage.Query{Keys: []account.KeyID{k.ID}, To: time.Now()}); err != nil || len(lines) != 0 {
+		t.Errorf("usage %+v, %v", lines, err)
+	}
+	if last, err := c.Usage.LastUsed(ctx, k.ID); err != nil || !last.IsZero() {
+		t.Errorf("last used %v, %v", last, err)
+	}
+}
+
 func TestErrorsKeepTheirKindAndText(t *testing.T) {
-	ctx, dir, keys := context.Background(), shortDir(t), openKeyring(t)
-	defer serve(t, dir, keys)()
-	c := dial(t, dir)
+	ctx, dir := context.Background(), shortDir(t)
+	service, keys := openService(t)
+	defer serve(t, dir, service)()
+	c := dial(t, dir).Service().Keys
 	for range 2 {
 		if _, err := c.Create(ctx, account.NewKey{Name: "twice"}); err != nil {
 			t.Fatal(err)
@@ -138,7 +219,8 @@ func TestErrorsKeepTheirKindAndText(t *testing.T) {
 
 func TestSocketBelongsToItsOwnerAndGoesWithTheServer(t *testing.T) {
 	dir := shortDir(t)
-	stop := serve(t, dir, openKeyring(t))
+	service, _ := openService(t)
+	stop := serve(t, dir, service)
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 || entries[0].Name() != socketName {
 		t.Fatalf("in the directory: %v, %v", entries, err)
@@ -165,8 +247,9 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	if _, err := Dial(context.Background(), dir); err == nil {
 		t.Error("connected to a socket that nobody listens on")
 	}
-	defer serve(t, dir, openKeyring(t))()
-	if _, err := dial(t, dir).List(context.Background()); err != nil {
+	service, _ := openService(t)
+	defer serve(t, dir, service)()
+	if _, err := dial(t, dir).Service().Keys.List(context.Background()); err != nil {
 		t.Error(err)
 	}
 }
@@ -177,7 +260,7 @@ func TestFileInTheWayIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(dir, nil, nil); err == nil || !strings.Contains(err.Error(), "in the way") {
+	if _, err := Listen(dir, Service{}, nil); err == nil || !strings.Contains(err.Error(), "in the way") {
 		t.Errorf("error %v", err)
 	}
 	if kept, err := os.ReadFile(path); err != nil || string(kept) != "mine" {
@@ -190,7 +273,8 @@ func TestLongDataDirectory(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Listen(dir, openKeyring(t), nil)
+	service, _ := openService(t)
+	s, err := Listen(dir, service, nil)
 	if err != nil {
 		if !strings.Contains(err.Error(), "too long for a socket") {
 			t.Error(err)
@@ -200,7 +284,7 @@ func TestLongDataDirectory(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	if _, err := dial(t, dir).List(ctx); err != nil {
+	if _, err := dial(t, dir).Service().Keys.List(ctx); err != nil {
 		t.Error(err)
 	}
 	cancel()
@@ -210,18 +294,19 @@ func TestLongDataDirectory(t *testing.T) {
 }
 
 func TestReach(t *testing.T) {
-	ctx, dir, keys := context.Background(), shortDir(t), openKeyring(t)
+	ctx, dir := context.Background(), shortDir(t)
+	service, _ := openService(t)
 	errLocked, errBroken := errors.New("locked"), errors.New("broken")
 	locked := func(err error) bool { return errors.Is(err, errLocked) }
-	opener := func(err error) func(context.Context) (Keys, io.Closer, error) {
-		return func(context.Context) (Keys, io.Closer, error) {
+	opener := func(err error) func(context.Context) (Service, io.Closer, error) {
+		return func(context.Context) (Service, io.Closer, error) {
 			if err != nil {
-				return nil, nil, err
+				return Service{}, nil, err
 			}
-			return keys, io.NopCloser(nil), nil
+			return service, io.NopCloser(nil), nil
 		}
 	}
-	if got, _, err := Reach(ctx, dir, opener(nil), locked); err != nil || got != Keys(keys) {
+	if got, _, err := Reach(ctx, dir, opener(nil), locked); err != nil || got != service {
 		t.Errorf("a store nobody has open: %v, %v", got, err)
 	}
 	if _, _, err := Reach(ctx, dir, opener(errBroken), locked); !errors.Is(err, errBroken) {
@@ -231,16 +316,16 @@ func TestReach(t *testing.T) {
 	// A server that has the store but listens only a moment later.
 	attempts := 0
 	var stop func()
-	got, closer, err := Reach(ctx, dir, func(ctx context.Context) (Keys, io.Closer, error) {
+	got, closer, err := Reach(ctx, dir, func(ctx context.Context) (Service, io.Closer, error) {
 		if attempts++; attempts == 2 {
-			stop = serve(t, dir, keys)
+			stop = serve(t, dir, service)
 		}
-		return nil, nil, errLocked
+		return Service{}, nil, errLocked
 	}, locked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := got.Create(ctx, account.NewKey{Name: "through the socket"}); err != nil {
+	if _, err := got.Keys.Create(ctx, account.NewKey{Name: "through the socket"}); err != nil {
 		t.Error(err)
 	}
 	if err := closer.Close(); err != nil {

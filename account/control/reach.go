@@ -13,36 +13,36 @@ const (
 	reachPause = 100 * time.Millisecond // between attempts
 )
 
-// Reach returns the keys of the data directory dir, from open if that can open the
+// Reach returns what can be done in the data directory dir, from open if that can open the
 // store, else, if its error is one by locked, through the process that has it.
 // While a server starts or stops there may be neither; Reach tries for some
 // seconds. The closer must be closed after use.
 func Reach(
 	ctx context.Context,
 	dir string,
-	open func(context.Context) (Keys, io.Closer, error),
+	open func(context.Context) (Service, io.Closer, error),
 	locked func(error) bool,
-) (Keys, io.Closer, error) {
+) (Service, io.Closer, error) {
 	giveUp := time.NewTimer(reachTime)
 	defer giveUp.Stop()
 	for {
-		keys, closer, openErr := open(ctx)
+		service, closer, openErr := open(ctx)
 		if openErr == nil {
-			return keys, closer, nil
+			return service, closer, nil
 		}
 		if !locked(openErr) {
-			return nil, nil, openErr
+			return Service{}, nil, openErr
 		}
 		client, dialErr := Dial(ctx, dir)
 		if dialErr == nil {
-			return client, client, nil
+			return client.Service(), client, nil
 		}
 		select {
 		case <-time.After(reachPause):
 		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+			return Service{}, nil, ctx.Err()
 		case <-giveUp.C:
-			return nil, nil, fmt.Errorf("%s is in use by another process, and that takes no commands: %w", dir, errors.Join(openErr, dialErr))
+			return Service{}, nil, fmt.Errorf("%s is in use by another process, and that takes no commands: %w", dir, errors.Join(openErr, dialErr))
 		}
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"ashlar/account"
 )
 
 const (
@@ -21,7 +19,7 @@ const (
 
 // Server answers on the socket of a data directory.
 type Server struct {
-	keys      Keys
+	service   Service
 	status    func(context.Context) (any, error)
 	directory *directory
 	listener  net.Listener
@@ -31,7 +29,7 @@ type Server struct {
 // dir open, and keeps it so until Run has returned: that is how no two servers
 // listen in one directory, and why a socket found there is a dead process's. What
 // status returns is sent as JSON to who asks for it.
-func Listen(dir string, keys Keys, status func(context.Context) (any, error)) (*Server, error) {
+func Listen(dir string, service Service, status func(context.Context) (any, error)) (*Server, error) {
 	d, err := openDirectory(dir)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -40,7 +38,7 @@ func Listen(dir string, keys Keys, status func(context.Context) (any, error)) (*
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), d.Close())
 	}
-	return &Server{keys: keys, status: status, directory: d, listener: l}, nil
+	return &Server{service: service, status: status, directory: d, listener: l}, nil
 }
 
 // Run answers until ctx is done, and removes the socket. It must be called once.
@@ -74,52 +72,14 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /keys", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r, func(in account.NewKey) (account.Issued, error) { return s.keys.Create(r.Context(), in) })
-	})
-	mux.HandleFunc("POST /keys/revoke", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r, func(in revokeRequest) (account.Key, error) { return s.keys.Revoke(r.Context(), in.Key) })
-	})
-	mux.HandleFunc("POST /keys/restrict", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, r, func(in restrictRequest) (account.Key, error) { return s.keys.Restrict(r.Context(), in.Key, in.Rules) })
-	})
-	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, r *http.Request) {
-		keys, err := s.keys.List(r.Context())
-		write(w, keys, err)
-	})
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		status, err := s.status(r.Context())
-		write(w, status, err)
+	serveKeys(mux, s.service.Keys, s.service.Usage)
+	serveAccounts(mux, s.service.Accounts)
+	readStatus.serve(mux, func(ctx context.Context, _ nothing) (json.RawMessage, error) {
+		status, err := s.status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(status)
 	})
 	return mux
-}
-
-// answer decodes a request's body, does what it asks for and writes the outcome.
-func answer[In, Out any](w http.ResponseWriter, r *http.Request, do func(In) (Out, error)) {
-	var in In
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	body.DisallowUnknownFields()
-	if err := body.Decode(&in); err != nil {
-		write(w, nil, fmt.Errorf("the request's body: %w", err))
-		return
-	}
-	out, err := do(in)
-	write(w, out, err)
-}
-
-func write(w http.ResponseWriter, out any, err error) {
-	w.Header().Set("Content-Type", formatJSON)
-	switch {
-	case errors.Is(err, account.ErrNoKey):
-		w.WriteHeader(http.StatusNotFound)
-	case errors.Is(err, account.ErrAmbiguous):
-		w.WriteHeader(http.StatusConflict)
-	case err != nil:
-		w.WriteHeader(http.StatusBadRequest)
-	}
-	if err != nil {
-		out = errorAnswer{err.Error()}
-	}
-	// What cannot be written has no reader any more.
-	_ = json.NewEncoder(w).Encode(out)
 }

@@ -32,7 +32,7 @@ type Counts struct {
 	Requests uint64          `json:"requests"`
 	Errors   uint64          `json:"errors"` // requests of them that were answered with an error, refusals included
 	Credits  uint64          `json:"credits"`
-	Time     time.Duration   `json:"time"`    // of all of them together
+	Time     time.Duration   `json:"time"`    // that all of them took together
 	Latency  [Buckets]uint64 `json:"latency"` // how many took how long, by Bounds
 }
 

@@ -34,7 +34,7 @@ type Query struct {
 
 // Line is a sum. What the lines are not told apart by is zero.
 type Line struct {
-	Time    time.Time     `json:"time,omitzero"` // when the hour or the day began, UTC
+	Time    time.Time     `json:"start,omitzero"` // when the hour or the day began, UTC; what calls took is Counts.Time
 	Key     account.KeyID `json:"key,omitzero"`
 	Network string        `json:"network,omitempty"`
 	Method  string        `json:"method,omitempty"` // empty too for what named no method there is

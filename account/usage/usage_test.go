@@ -133,7 +133,7 @@ func TestReadByWhatIsAsked(t *testing.T) {
 		}
 	}
 	lines, err := f.Read(t.Context(), Query{Keys: ab[:1], From: *f.at.Load(), To: *f.at.Load()})
-	if err != nil || len(lines) != 1 || lines[0].Requests != 1 || lines[0].Errors != 1 || lines[0].Credits != 10 || lines[0].Time.IsZero() == false {
+	if err != nil || len(lines) != 1 || lines[0].Requests != 1 || lines[0].Errors != 1 || lines[0].Credits != 10 || !lines[0].Time.IsZero() {
 		t.Errorf("the present hour alone: %+v, %v", lines, err)
 	}
 }

@@ -65,7 +65,7 @@ func commands() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
 	})
-	root.AddCommand(demoCommand(), importCommand(), serveCommand(), keyCommand(), statusCommand(), verifyCommand(), configCommand())
+	root.AddCommand(demoCommand(), importCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), configCommand())
 	root.Args = cobra.NoArgs
 	usageErrors(root)
 	return root

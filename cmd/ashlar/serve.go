@@ -2,13 +2,11 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"ashlar/app"
@@ -73,12 +71,9 @@ func statusCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				encoder := json.NewEncoder(os.Stdout)
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(status)
+				return printJSON(status)
 			}
-			table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "NETWORK\tFAMILY\tCHAIN ID\tHEAD\tOF\tDISK")
+			table := newTable("NETWORK\tFAMILY\tCHAIN ID\tHEAD\tOF\tDISK")
 			for _, n := range status.Networks {
 				id := n.Chain
 				if id == "" {

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/account"
+	"ashlar/account/usage"
+)
+
+// ask asks the block number with a key, with its password if that is not empty, and
+// returns the status and the answer.
+func ask(t *testing.T, s *service, key, password string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.server.Addr().String()+"/v3/"+key,
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if password != "" {
+		request.SetBasicAuth("", password)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer bytes.Buffer
+	if _, err := answer.ReadFrom(response.Body); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, answer.String()
+}
+
+// The whole life of an account's key, looked after from the shell beside a running
+// server: what is done counts there at once, is counted, and outlives a restart.
+func TestAccountsBesideARunningServer(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	ctx, data := t.Context(), t.TempDir()
+	makeNetwork(t, data)
+	config := DefaultConfig()
+	config.Data, config.Listen, config.Operator = data, "127.0.0.1:0", "127.0.0.1:0"
+	s, _, stop := running(t, config)
+
+	shell, closer, err := OpenAccounts(ctx, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, made, err := shell.Accounts.Create(ctx, account.NewAccount{Email: "somebody@example.org", Limits: account.Limits{PerDay: 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	issued, err := shell.Keys.Create(ctx, account.NewKey{Owner: made.ID, Guarded: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := shell.Keys.Create(ctx, account.NewKey{Owner: made.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(what string, issued account.Issued, want int) {
+		t.Helper()
+		if status, answer := ask(t, s, issued.APIKey, issued.Password); status != want {
+			t.Errorf("%s: %d %s, expected %d", what, status, answer, want)
+		}
+	}
+	expect("a new key", issued, 200)
+	expect("without its password", account.Issued{APIKey: issued.APIKey}, 401)
+	rotated, err := shell.Keys.Rotate(ctx, issued.Key.ID.String(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotated.Password = issued.Password
+	expect("its old text", issued, 200)
+	expect("its new text", rotated, 200)
+	if _, err := shell.Accounts.Disable(ctx, made.Email); err != nil {
+		t.Fatal(err)
+	}
+	expect("of a disabled account", rotated, 401)
+	if _, err := shell.Accounts.Enable(ctx, made.Email); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := shell.Usage.Read(ctx, usage.Query{Keys: []account.KeyID{issued.Key.ID}, To: time.Now().Add(time.Hour), By: usage.ByNetwork | usage.ByMethod})
+	if err != nil || len(lines) != 1 || lines[0].Requests != 3 || lines[0].Method != "eth_blockNumber" || lines[0].Credits != 3 || lines[0].Counts.Time <= 0 {
+		t.Errorf("usage %+v, %v", lines, err)
+	}
+	_, metrics := get(t, "http://"+s.operator.listener.Addr().String()+"/metrics")
+	if err := closer.Close(); err != nil {
+		t.Error(err)
+	}
+	stop()
+
+	s, _, stop = running(t, config)
+	expect("after a restart", rotated, 200)
+	expect("the rest of the account's day was spent before it", other, 429)
+	stop()
+	shell, closer, err = OpenAccounts(ctx, data) // nobody has it open now
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last, err := shell.Usage.LastUsed(ctx, issued.Key.ID); err != nil || time.Since(last) > time.Minute {
+		t.Errorf("last used %v, %v", last, err)
+	}
+	if _, err := shell.Keys.Revoke(ctx, issued.Key.ID.String()); err != nil {
+		t.Error(err)
+	}
+	if err := closer.Close(); err != nil {
+		t.Error(err)
+	}
+	s, _, stop = running(t, config)
+	expect("revoked while no server ran", rotated, 401)
+	stop()
+	for _, hidden := range []string{issued.APIKey, issued.Password, rotated.APIKey, other.APIKey} {
+		if strings.Contains(log.String(), hidden) || strings.Contains(metrics, hidden) {
+			t.Error("a key or a password is in the log or in the metrics")
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"ashlar/account"
+	"ashlar/account/control"
+
+	"github.com/spf13/cobra"
+)
+
+func accountCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "account",
+		Short: "Look after people's accounts and invitations; works beside a running server too",
+	}
+	p := new(people)
+	c.PersistentFlags().StringVar(&p.data, "data", "", "data directory")
+	c.AddCommand(p.createAccount(), p.listAccounts(), p.resetAccount(), p.setRole(), p.setLimits(), p.invite(), p.listInvitations(),
+		p.changing("disable --data DIR EMAIL|ID", "Keep an account and its keys from being used, at once",
+			func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
+				a, err := s.Accounts.Disable(ctx, who)
+				return a.ID, err
+			}),
+		p.changing("enable --data DIR EMAIL|ID", "Let a disabled account be used again",
+			func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
+				a, err := s.Accounts.Enable(ctx, who)
+				return a.ID, err
+			}),
+		p.changing("withdraw --data DIR ID", "End an invitation",
+			func(ctx context.Context, s control.Service, id string) (fmt.Stringer, error) {
+				i, err := s.Accounts.Withdraw(ctx, id)
+				return text(i.ID), err
+			}))
+	return c
+}
+
+// text is a string that prints itself.
+type text string
+
+func (t text) String() string { return string(t) }
+
+func (p *people) createAccount() *cobra.Command {
+	var n account.NewAccount
+	c := &cobra.Command{
+		Use:   "create --data DIR EMAIL [--role operator]",
+		Short: "Make an account, and print a token with which its person sets a password",
+		Long: `Makes an account without a password, and prints a token with which its person sets
+one in the dashboard, once and within a day. It is shown this once.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			n.Email = args[0]
+			return p.do(c, func(ctx context.Context, s control.Service) error {
+				token, _, err := s.Accounts.Create(ctx, n)
+				if err == nil {
+					fmt.Println(token)
+				}
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar((*string)(&n.Role), "role", string(account.RoleUser), "user or operator")
+	return c
+}
+
+func (p *people) listAccounts() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list --data DIR [--json]",
+		Short: "List the accounts",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.do(c, func(ctx context.Context, s control.Service) error {
+				all, err := s.Accounts.List(ctx)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printList(all)
+				}
+				table := newTable("ID\tE-MAIL\tROLE\tCREATED\tDISABLED\tCREDITS A SECOND\tCREDITS A DAY\tKEYS")
+				for _, a := range all {
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Email, a.Role, moment(a.Created), moment(a.Disabled),
+						limitText(uint64(a.Limits.PerSecond)), limitText(a.Limits.PerDay), limitText(uint64(a.Limits.Keys)))
+				}
+				return table.Flush()
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// limitText is a limit in a table, "-" where the server's own holds.
+func limitText(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+func (p *people) resetAccount() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reset --data DIR EMAIL|ID",
+		Short: "Print a token with which the person of an account sets a new password",
+		Long: `Prints a token with which the person of an account sets a new password in the
+dashboard, once and within a day; one that was printed before is void. Setting it ends
+everything that is signed in to the account. Until then the old password works.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.do(c, func(ctx context.Context, s control.Service) error {
+				token, until, err := s.Accounts.Reset(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				fmt.Println(token)
+				fmt.Fprintln(os.Stderr, "valid until", until.UTC().Format(time.DateTime), "UTC")
+				return nil
+			})
+		},
+	}
+}
+
+func (p *people) setRole() *cobra.Command {
+	return &cobra.Command{
+		Use:   "role --data DIR EMAIL|ID user|operator",
+		Short: "Change what an account may do",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.do(c, func(ctx context.Context, s control.Service) error {
+				a, err := s.Accounts.SetRole(ctx, args[0], account.Role(args[1]))
+				if err == nil {
+					fmt.Println(a.ID)
+				}
+				return err
+			})
+		},
+	}
+}
+
+func (p *people) setLimits() *cobra.Command {
+	var limits account.Limits
+	c := p.changing("limit --data DIR EMAIL|ID", "Give an account limits in place of those it has; what is left out is as the server has it",
+		func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
+			a, err := s.Accounts.SetLimits(ctx, who, limits)
+			return a.ID, err
+		})
+	c.Flags().Uint32Var(&limits.PerSecond, "per-second", 0, "credits a second for all its keys together")
+	c.Flags().Uint64Var(&limits.PerDay, "per-day", 0, "credits a day for all its keys together")
+	c.Flags().Uint32Var(&limits.Keys, "keys", 0, "keys that it may have at once")
+	return c
+}
+
+func (p *people) invite() *cobra.Command {
+	var n account.NewInvitation
+	c := &cobra.Command{
+		Use:   "invite --data DIR [EMAIL] [--role operator] [--valid DURATION]",
+		Short: "Make an invitation, and print its token: it is shown this once",
+		Long: `Makes an invitation and prints its token, with which one account can be made in the
+dashboard; with EMAIL, only for that address.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				n.Email = args[0]
+			}
+			return p.do(c, func(ctx context.Context, s control.Service) error {
+				token, i, err := s.Accounts.Invite(ctx, n)
+				if err != nil {
+					return err
+				}
+				fmt.Println(token)
+				fmt.Fprintln(os.Stderr, "invitation", i.ID, "is valid until", i.Expires.UTC().Format(time.DateTime), "UTC")
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar((*string)(&n.Role), "role", string(account.RoleUser), "user or operator")
+	c.Flags().DurationVar(&n.Valid, "valid", account.DefaultInvitationTime, "how long it may be used")
+	return c
+}
+
+func (p *people) listInvitations() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "invitations --data DIR [--json]",
+		Short: "List the invitations, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.do(c, func(ctx context.Context, s control.Service) error {
+				all, err := s.Accounts.Invitations(ctx)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printList(all)
+				}
+				table := newTable("ID\tE-MAIL\tROLE\tCREATED\tEXPIRES\tSTATE")
+				for _, i := range all {
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, cmp.Or(i.Email, "-"), i.Role, moment(i.Created), moment(i.Expires), invitationState(i))
+				}
+				return table.Flush()
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func invitationState(i account.Invitation) string {
+	switch {
+	case !i.UsedBy.IsZero():
+		return "used by " + i.UsedBy.String()
+	case !i.Withdrawn.IsZero():
+		return "withdrawn"
+	case !i.Open(time.Now()):
+		return "expired"
+	}
+	return "open"
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"ashlar/account"
+	"ashlar/account/control"
+	"ashlar/account/usage"
+
+	"github.com/spf13/cobra"
+)
+
+// printJSON prints something for programs.
+func printJSON(what any) error {
+	encoder := json.NewEncoder(os.Stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(what)
+}
+
+// printList prints a list for programs; one of nothing is empty, not null.
+func printList[T any](list []T) error { return printJSON(append([]T{}, list...)) }
+
+// newTable begins a table for people.
+func newTable(headings string) *tabwriter.Writer {
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, headings)
+	return table
+}
+
+// moment is a time in a table, "-" where there is none.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.DateTime)
+}
+
+// listedKey is a key with what is known of its use.
+type listedKey struct {
+	account.Key
+	LastUsed time.Time `json:"lastUsed,omitzero"`
+}
+
+func (p *people) listKeys() *cobra.Command {
+	var owner string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list --data DIR [--account EMAIL] [--json]",
+		Short: "List the keys by their IDs",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.do(c, func(ctx context.Context, s control.Service) error {
+				keys, err := keysOf(ctx, s, owner)
+				if err != nil {
+					return err
+				}
+				listed := make([]listedKey, len(keys))
+				for i, k := range keys {
+					listed[i].Key = k
+					if listed[i].LastUsed, err = s.Usage.LastUsed(ctx, k.ID); err != nil {
+						return err
+					}
+				}
+				if asJSON {
+					return printList(listed)
+				}
+				return printKeys(ctx, s.Accounts, listed)
+			})
+		},
+	}
+	c.Flags().StringVar(&owner, "account", "", "only those of the account with this e-mail address or ID")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// keysOf lists the keys of an account, or all where owner is empty.
+func keysOf(ctx context.Context, s control.Service, owner string) ([]account.Key, error) {
+	all, err := s.Keys.List(ctx)
+	if err != nil || owner == "" {
+		return all, err
+	}
+	id, err := findAccount(ctx, s.Accounts, owner)
+	if err != nil {
+		return nil, err
+	}
+	var own []account.Key
+	for _, k := range all {
+		if k.Owner == id {
+			own = append(own, k)
+		}
+	}
+	return own, nil
+}
+
+func printKeys(ctx context.Context, accounts control.Accounts, keys []listedKey) error {
+	all, err := accounts.List(ctx)
+	if err != nil {
+		return err
+	}
+	emails := make(map[account.ID]string)
+	for _, a := range all {
+		emails[a.ID] = a.Email
+	}
+	table := newTable("ID\tNAME\tACCOUNT\tCREATED\tLAST USED\tEXPIRES\tREVOKED")
+	for _, k := range keys {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, cmp.Or(emails[k.Owner], "-"),
+			moment(k.Created), moment(k.LastUsed), moment(k.Expires), moment(k.Revoked))
+	}
+	return table.Flush()
+}
+
+// groupings are what usage can be told apart by, as the command names them.
+func groupings() map[string]usage.Group {
+	return map[string]usage.Group{
+		"hour": usage.ByHour, "day": usage.ByDay, "network": usage.ByNetwork, "method": usage.ByMethod, "key": usage.ByKey,
+	}
+}
+
+func (p *people) keyUsage() *cobra.Command {
+	var owner string
+	var days int
+	var by []string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "usage --data DIR [ID|NAME] [--account EMAIL] [--days N] [--by day,network,method] [--json]",
+		Short: "Say what was done with a key, with those of an account, or with all",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			q, err := usageQuery(days, by)
+			if err != nil {
+				return err
+			}
+			return p.do(c, func(ctx context.Context, s control.Service) error {
+				keys, err := keysOf(ctx, s, owner)
+				if err != nil {
+					return err
+				}
+				if len(args) == 1 {
+					if keys, err = onlyKey(keys, args[0]); err != nil {
+						return err
+					}
+				}
+				q.All = len(args) == 0 && owner == "" && q.By&usage.ByKey == 0
+				for _, k := range keys {
+					q.Keys = append(q.Keys, k.ID)
+				}
+				lines, err := s.Usage.Read(ctx, q)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printList(lines)
+				}
+				return printUsage(q, lines)
+			})
+		},
+	}
+	c.Flags().StringVar(&owner, "account", "", "of the keys of the account with this e-mail address or ID")
+	c.Flags().IntVar(&days, "days", 7, "of so many days, today included")
+	c.Flags().StringSliceVar(&by, "by", []string{"day"}, "what to tell apart: hour or day, network, method, key")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// usageQuery is a question about the last days.
+func usageQuery(days int, by []string) (usage.Query, error) {
+	if days < 1 {
+		return usage.Query{}, fmt.Errorf("%w: --days %d: expected at least 1", errUsage, days)
+	}
+	now := time.Now().UTC()
+	q := usage.Query{From: now.Truncate(24*time.Hour).AddDate(0, 0, 1-days), To: now}
+	for _, name := range by {
+		group, ok := groupings()[name]
+		if !ok {
+			return q, fmt.Errorf("%w: --by %s: expected hour, day, network, method or key", errUsage, name)
+		}
+		q.By |= group
+	}
+	return q, nil
+}
+
+// onlyKey picks the key with an ID, or with a name that no other one has.
+func onlyKey(keys []account.Key, idOrName string) ([]account.Key, error) {
+	var named []account.Key
+	for _, k := range keys {
+		if k.ID.String() == idOrName {
+			return []account.Key{k}, nil
+		}
+		if k.Name == idOrName {
+			named = append(named, k)
+		}
+	}
+	switch len(named) {
+	case 0:
+		return nil, fmt.Errorf("%w: none has the ID or the name %q", account.ErrNoKey, idOrName)
+	case 1:
+		return named, nil
+	}
+	return nil, fmt.Errorf("%q is the name of %d keys: give an ID; see ashlar key list", idOrName, len(named))
+}
+
+// printUsage prints a table with a column for everything that is told apart.
+func printUsage(q usage.Query, lines []usage.Line) error {
+	type column struct {
+		heading string
+		group   usage.Group
+		value   func(usage.Line) string
+	}
+	layout := time.DateOnly
+	if q.By&usage.ByHour != 0 {
+		layout = "2006-01-02 15:04"
+	}
+	columns := []column{
+		{"TIME", usage.ByHour | usage.ByDay, func(l usage.Line) string { return l.Time.Format(layout) }},
+		{"KEY", usage.ByKey, func(l usage.Line) string { return l.Key.String() }},
+		{"NETWORK", usage.ByNetwork, func(l usage.Line) string { return l.Network }},
+		{"METHOD", usage.ByMethod, func(l usage.Line) string { return cmp.Or(l.Method, "(none)") }},
+	}
+	always := []column{
+		{"REQUESTS", 0, func(l usage.Line) string { return strconv.FormatUint(l.Requests, 10) }},
+		{"ERRORS", 0, func(l usage.Line) string { return strconv.FormatUint(l.Errors, 10) }},
+		{"CREDITS", 0, func(l usage.Line) string { return strconv.FormatUint(l.Credits, 10) }},
+		{"MEAN", 0, func(l usage.Line) string { return l.Mean().Round(time.Microsecond).String() }},
+		{"95 % WITHIN", 0, func(l usage.Line) string { return l.Quantile(0.95).Round(time.Microsecond).String() }},
+	}
+	var shown []column
+	for _, c := range append(columns, always...) {
+		if c.group == 0 || q.By&c.group != 0 {
+			shown = append(shown, c)
+		}
+	}
+	table := newTable(joined(len(shown), func(i int) string { return shown[i].heading }))
+	for _, l := range lines {
+		fmt.Fprintln(table, joined(len(shown), func(i int) string { return shown[i].value(l) }))
+	}
+	return table.Flush()
+}
+
+// joined is a row of a table.
+func joined(n int, cell func(int) string) (row string) {
+	for i := range n {
+		if i > 0 {
+			row += "\t"
+		}
+		row += cell(i)
+	}
+	return row
+}
