@@ -33,6 +33,9 @@ type rollupNetwork struct {
 	name    string
 	source  *node.Node            // that it follows; nil for none
 	stopped atomic.Pointer[error] // why it is not followed for now; nil while it is
+
+	hashes    *blockhash.Checker // of its blocks
+	unchecked atomic.Uint64      // blocks whose hash could not be recomputed
 }
 
 // How long the network waits, at first and at last, where its node is of no use
@@ -174,11 +177,21 @@ func (n *rollupNetwork) follow(name string, config NetworkConfig) (err error) {
 	}
 	n.name = name
 	id := rollup.FeltOfText(n.archive.ChainID())
-	hashes := blockhash.New(id)
+	n.hashes = blockhash.New(id)
 	n.source, err = node.New(node.Options{
 		URL: config.Source[0], ChainID: id, Logger: slog.With("network", name),
-		Check: func(block *rollup.Block) error { _, err := hashes.Check(block); return err },
+		Check: n.checkHash,
 	})
+	return err
+}
+
+// checkHash checks the hash of a block that the node has told. It says when it is for
+// the first time that it cannot.
+func (n *rollupNetwork) checkHash(block *rollup.Block) error {
+	verdict, err := n.hashes.Check(block)
+	if err == nil && verdict != blockhash.Confirmed && n.unchecked.Add(1) == 1 {
+		slog.Warn("blocks are taken as the node tells them: their hashes cannot be recomputed", "network", n.name, "first", block.Number, "why", verdict)
+	}
 	return err
 }
 

@@ -10,6 +10,8 @@ import (
 	"os"
 	"time"
 
+	rolluparchive "ashlar/archive/rollup"
+	"ashlar/archive/rows"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/verify"
@@ -77,6 +79,9 @@ func (v Verify) check(ctx context.Context, bar *os.File) (report *verify.Report,
 		return &verify.Report{Finding: verify.Unopened(data.network(v.Network), err)}, nil
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if format, err := rows.Format(ctx, store); err == nil && format == rolluparchive.Format {
+		return nil, fmt.Errorf("it is of the family %s: expected one of the family %s, others cannot be verified yet", familyRollup, familyEVM)
+	}
 	progress := new(verify.Progress)
 	shown := newProgress(bar, "verifying", func() (status, bool) { return verifyStatus(progress) })
 	defer shown.end()

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,7 +88,7 @@ func files(t *testing.T, dir string) map[string]string {
 
 func runVerify(ctx context.Context, v Verify) (string, error) {
 	var out bytes.Buffer
-	v.Network, v.To = "small", Head
+	v.Network, v.To = cmp.Or(v.Network, "small"), Head
 	err := v.Run(ctx, &out, os.Stderr)
 	return out.String(), err
 }
@@ -155,6 +156,13 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 	if _, err := runVerify(t.Context(), Verify{Data: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "import it first") {
 		t.Errorf("a network that is not there: %v", err)
+	}
+	rollups := t.TempDir()
+	if err := (Demo{Data: rollups}).createRollup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runVerify(t.Context(), Verify{Data: rollups, Network: demoRollup}); err == nil || !strings.Contains(err.Error(), "family rollup") {
+		t.Errorf("a rollup network: %v", err)
 	}
 	store, err := pebble.Open(pebble.Options{Path: dataDir(dir).network("small")})
 	if err != nil {

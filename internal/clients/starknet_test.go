@@ -1,7 +1,10 @@
 package clients
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -76,4 +79,91 @@ func TestLibrariesListEvents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What Torii, the indexer, calls is answered: the version that it insists on, the head,
+// and then batches of pages up to that block's hash, each with the tokens of the one before.
+func TestToriisCalls(t *testing.T) {
+	s := serve(t)
+	url := strings.Replace(s.url, "/v3/", "/demo-rollup/v3/", 1)
+	client := node.NewClient(url)
+	var version string
+	if err := client.Call(t.Context(), &version, "starknet_specVersion"); err != nil || !strings.HasPrefix(version, "0.9") {
+		t.Fatalf("version %s, %v", version, err)
+	}
+	var head struct {
+		Hash   string `json:"block_hash"`
+		Number uint64 `json:"block_number"`
+	}
+	if err := client.Call(t.Context(), &head, "starknet_blockHashAndNumber"); err != nil {
+		t.Fatal(err)
+	}
+	filters := make(map[int]map[string]any) // by the request's id, of what has more pages
+	for i := range 3 {
+		filters[i] = map[string]any{
+			"from_block": map[string]any{"block_number": 0}, "to_block": map[string]any{"block_hash": head.Hash},
+			"address": madeup.Contract(i).String(), "keys": [][]string{}, "chunk_size": 100,
+		}
+	}
+	counts := make(map[int]int)
+	for len(filters) > 0 {
+		for id, page := range batch(t, url, filters) {
+			counts[id] += len(page.Events)
+			for _, event := range page.Events {
+				if event.From != filters[id]["address"] || event.BlockNumber > head.Number {
+					t.Errorf("%v is answered with %+v", filters[id], event)
+				}
+			}
+			filters[id]["continuation_token"] = page.Token
+			if page.Token == "" {
+				delete(filters, id)
+			}
+		}
+	}
+	// Each of these contracts emits half as much as the one before it.
+	if counts[0] <= counts[1] || counts[1] <= counts[2] || counts[2] < 50 {
+		t.Errorf("events by contract: %v", counts)
+	}
+}
+
+type eventPage struct {
+	Events []event
+	Token  string `json:"continuation_token"`
+}
+
+// batch asks for a page of each filter in one request.
+func batch(t *testing.T, url string, filters map[int]map[string]any) map[int]eventPage {
+	t.Helper()
+	var calls []any
+	for id, filter := range filters {
+		calls = append(calls, map[string]any{"jsonrpc": "2.0", "id": id, "method": "starknet_getEvents", "params": map[string]any{"filter": filter}})
+	}
+	body, err := json.Marshal(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.Post(url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answers []struct {
+		ID     int
+		Result *eventPage
+		Error  any
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answers); err != nil {
+		t.Fatal(err)
+	}
+	pages := make(map[int]eventPage)
+	for _, answer := range answers {
+		if answer.Result == nil {
+			t.Fatalf("call %d: %v", answer.ID, answer.Error)
+		}
+		pages[answer.ID] = *answer.Result
+	}
+	if len(pages) != len(filters) {
+		t.Fatalf("%d answers to %d calls", len(pages), len(filters))
+	}
+	return pages
 }

@@ -123,8 +123,7 @@ func (r *blockReader) follows(last last) error {
 	case b.Number <= last.number:
 		return r.in.FailAt("block_number", fmt.Errorf("found %d, expected %d: %s had it already", b.Number, last.number+1, last.path))
 	case b.Number != last.number+1:
-		return r.in.FailAt("block_number", fmt.Errorf("found %d, expected %d: %d blocks are missing after the last of %s",
-			b.Number, last.number+1, b.Number-last.number-1, last.path))
+		return r.in.FailAt("block_number", fmt.Errorf("found %d, expected %d, which follows the last of %s", b.Number, last.number+1, last.path))
 	case b.Parent != last.hash:
 		return r.in.FailAt("parent_block_hash", fmt.Errorf("found %s, expected %s, the hash of block %d in %s", b.Parent, last.hash, last.number, last.path))
 	}
