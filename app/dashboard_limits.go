@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ashlar/dashboard"
+	"ashlar/dashboard/chart"
 	"ashlar/gateway"
 )
 
@@ -15,7 +16,7 @@ const unlimited = "none"
 // them is taken.
 func shownLimits(c *Config, now gateway.Stats) []dashboard.LimitGroup {
 	l, s := &c.Limits, &c.Sockets
-	count := func(n int) string { return fmt.Sprint(n) }
+	count := func(n int) string { return chart.Grouped(float64(n)) }
 	refused := func(r gateway.Reason) string { return fmt.Sprintf("%d refused", now.Refused[r]) }
 	return []dashboard.LimitGroup{
 		{Title: "Of clients", Limits: []dashboard.Limit{
@@ -27,17 +28,17 @@ func shownLimits(c *Config, now gateway.Stats) []dashboard.LimitGroup {
 			{Entry: "accounts.keys", Meaning: "keys of an account at once", Most: count(c.Accounts.Keys)},
 		}},
 		{Title: "Of one request", Limits: []dashboard.Limit{
-			{Entry: "limits.body", Meaning: "bytes of its body", Most: l.Body.String(), Now: refused(gateway.RefusedSize)},
+			{Entry: "limits.body", Meaning: "size of its body", Most: inBytes(l.Body), Now: refused(gateway.RefusedSize)},
 			{Entry: "limits.batch_calls", Meaning: "calls in a batch", Most: count(l.BatchCalls)},
-			{Entry: "limits.batch_bytes", Meaning: "bytes of the answer to a batch", Most: l.BatchBytes.String()},
-			{Entry: "limits.answer_bytes", Meaning: "bytes of the answer to a call", Most: l.AnswerBytes.String()},
+			{Entry: "limits.batch_bytes", Meaning: "size of the answer to a batch", Most: inBytes(l.BatchBytes)},
+			{Entry: "limits.answer_bytes", Meaning: "size of the answer to a call", Most: inBytes(l.AnswerBytes)},
 			{Entry: "limits.time", Meaning: "time to answer it", Most: l.Time.String()},
 		}},
 		{Title: "Of all together", Limits: []dashboard.Limit{
 			{Entry: "limits.light_calls", Meaning: "calls of cheap methods at once", Most: count(cmp.Or(l.LightCalls, gateway.DefaultLight())), Now: occupied(now.LightRunning, now.LightWaiting)},
 			{Entry: "limits.heavy_calls", Meaning: "calls of other methods at once", Most: count(cmp.Or(l.HeavyCalls, gateway.DefaultHeavy())), Now: occupied(now.HeavyRunning, now.HeavyWaiting)},
 			{Entry: "limits.waiting_calls", Meaning: "calls of each kind that wait", Most: count(l.WaitingCalls), Now: refused(gateway.RefusedBusy)},
-			{Entry: "limits.memory", Meaning: "bytes of bodies and answers", Most: l.Memory.String(), Now: Bytes(now.HeldBytes).String()},
+			{Entry: "limits.memory", Meaning: "size of bodies and answers", Most: inBytes(l.Memory), Now: inBytes(Bytes(now.HeldBytes))},
 			{Entry: "sockets.open", Meaning: "WebSocket connections", Most: count(s.Open), Now: count(now.Sockets)},
 		}},
 	}
@@ -47,7 +48,17 @@ func orUnlimited[N float64 | uint64](n N) string {
 	if n == 0 {
 		return unlimited
 	}
-	return fmt.Sprint(n)
+	if n != N(uint64(n)) {
+		return fmt.Sprint(n) // a rate with a fraction
+	}
+	return chart.Grouped(float64(n))
+}
+
+func inBytes(b Bytes) string {
+	if text := b.String(); text[len(text)-1] == 'B' {
+		return text
+	}
+	return chart.Grouped(float64(b)) + " bytes"
 }
 
 func occupied(now, waiting int) string {

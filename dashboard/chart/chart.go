@@ -58,6 +58,7 @@ const (
 	left          = 56.0        // of the plot; the axis' labels stand before it
 	top, bottom   = 14.0, 182.0 // of the plot
 	baseline      = 206.0       // of the labels below it
+	labelRoom     = 75.0        // between two labels below it
 	seriesColours = 6
 )
 
@@ -177,7 +178,7 @@ func (d *drawing) labels() {
 			class, anchor, x = "label", "start", left
 		case i == n-1:
 			class, anchor, x = "label", "end", width
-		case i%every != 0 || n-1-i < every:
+		case i%every != 0 || float64(n-1-i)*d.slot() < labelRoom:
 			continue
 		}
 		fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%g" text-anchor="%s">%s</text>`, class, x, baseline, anchor, template.HTMLEscapeString(label))

@@ -95,7 +95,7 @@ func TestNumbers(t *testing.T) {
 	}{
 		{Count, 0, "0", "0"}, {Count, 950, "950", "950"}, {Count, 1500, "1.5k", "1,500"}, {Count, 1234567, "1.23M", "1,234,567"},
 		{Count, math.NaN(), "NaN", "–"},
-		{Milliseconds, .25, "0.25 ms", "0.25 ms"}, {Milliseconds, 12.4, "12 ms", "12 ms"}, {Milliseconds, 1500, "1.5 s", "1.5 s"},
+		{Milliseconds, .025, "0.025 ms", "0.025 ms"}, {Milliseconds, .25, "0.25 ms", "0.25 ms"}, {Milliseconds, 2.345, "2.35 ms", "2.35 ms"}, {Milliseconds, 12.4, "12 ms", "12 ms"}, {Milliseconds, 1500, "1.5 s", "1.5 s"},
 	} {
 		if short := c.unit.Short(c.value); short != c.short {
 			t.Errorf("%v is %q at an axis, expected %q", c.value, short, c.short)

@@ -31,8 +31,10 @@ func (u Unit) Exact(v float64) string {
 		return trimmed(v/1000, 2) + " s"
 	case u == Milliseconds && v >= 10:
 		return trimmed(v, 0) + " ms"
-	case u == Milliseconds:
+	case u == Milliseconds && v >= 1:
 		return trimmed(v, 2) + " ms"
+	case u == Milliseconds:
+		return trimmed(v, 3) + " ms"
 	}
 	return Grouped(v)
 }

@@ -40,6 +40,11 @@ func TestEveryPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	b.open("/")
+	b.do(chromedp.KeyEvent("\t"))
+	if first := run(b, chromedp.Evaluate[string]("document.activeElement.textContent")); first != "Skip to content" {
+		t.Errorf("the first thing that a keyboard reaches is %q", first)
+	}
 	for _, one := range strangersPages() {
 		b.lookAt(one, folder)
 	}
@@ -123,6 +128,10 @@ func operatorsPages() []shot {
 	}
 	return []shot{
 		{"overview", at("/")},
+		{"menu", func(b *tab) {
+			b.open("/keys")
+			run(b, chromedp.Evaluate[bool]("document.querySelector('.menu').open = true"))
+		}},
 		{"keys", at("/keys")},
 		{"key-new", at("/keys/new")},
 		{"key-new-wrong", func(b *tab) {
