@@ -119,6 +119,7 @@ func (d *Dashboard) register(mux *http.ServeMux) {
 		{"POST /account/password", people, (*visit).changePassword},
 		{"POST /account/sessions", people, (*visit).endSessions},
 
+		{"GET /service", operators, (*visit).service},
 		{"GET /people", operators, (*visit).people},
 		{"GET /people/{person}", operators, (*visit).person},
 		{"POST /people/{person}", operators, (*visit).changePerson},

@@ -84,7 +84,7 @@ func (v *visit) invite() error {
 		}
 		return v.showInvitations(p)
 	}
-	p.Form, p.Link = invitationForm(), v.linkTo("/signup", "invitation", token)
+	p.Form, p.Link = invitationForm(), v.linkTo("/signup", fieldInvitation, token)
 	return v.showInvitations(p)
 }
 

@@ -13,13 +13,18 @@ type overviewPage struct {
 	Days         int
 	Keys         int // that can be used
 	NetworkCount int
-	Calls        uint64
-	Today        uint64
-	Failed       uint64
-	FailedShare  string
-	Mean         string
-	Most         string
+	Sum          figures
 	Pictures     []picture
+}
+
+// figures are what stands above the pictures.
+type figures struct {
+	Calls  uint64
+	Today  uint64
+	Failed uint64
+	Share  string // that failed
+	Mean   string // time of a call
+	Most   string // of 95 of a hundred calls
 }
 
 // overviewDays is how far back the overview looks, today included.
@@ -37,32 +42,41 @@ func (v *visit) overview() error {
 	}
 	now := time.Now()
 	first := day(now).AddDate(0, 0, 1-overviewDays)
-	used, err := v.usageOf(keys, first, now)
+	lines, err := v.usageOf(keys, first, now)
 	if err != nil {
 		return err
 	}
-	p := overviewPage{Days: overviewDays, NetworkCount: len(networks)}
+	p := overviewPage{Days: overviewDays, NetworkCount: len(networks), Sum: figuresOf(lines, now), Pictures: overviewPictures(lines, first)}
 	for _, k := range keys {
 		if !k.Ended(now) {
 			p.Keys++
 		}
 	}
+	return v.show(200, "overview", "Overview", p)
+}
+
+func figuresOf(lines []usage.Line, now time.Time) figures {
 	var all tally
-	for _, u := range used {
-		all.Add(u.Counts)
-		if u.Time.Equal(day(now)) {
-			p.Today += u.Requests
+	var f figures
+	for _, l := range lines {
+		all.Add(l.Counts)
+		if l.Time.Equal(day(now)) {
+			f.Today += l.Requests
 		}
 	}
-	p.Calls, p.Failed, p.FailedShare = all.Requests, all.Errors, share(all.Errors, all.Requests)
-	p.Mean, p.Most = all.Mean(), all.Most()
-	b := spread(used, first, overviewDays, func(u usage.Line) string { return u.Network })
-	p.Pictures = []picture{
+	f.Calls, f.Failed, f.Share = all.Requests, all.Errors, share(all.Errors, all.Requests)
+	f.Mean, f.Most = all.Mean(), all.Most()
+	return f
+}
+
+// overviewPictures draw what was done from a day on.
+func overviewPictures(lines []usage.Line, first time.Time) []picture {
+	b := spread(lines, first, overviewDays, func(l usage.Line) string { return l.Network })
+	return []picture{
 		b.bars("calls", "Calls a day, by network", requestsOf),
 		b.bars("failed", "Failed calls a day, by network", errorsOf),
 		b.lines("time", "Time of a call, on average, by network"),
 	}
-	return v.show(200, "overview", "Overview", p)
 }
 
 func (b *byDay) bars(id, title string, value func(*tally) float64) picture {

@@ -38,6 +38,7 @@ func TestPages(t *testing.T) {
 		{operator, "/keys/" + id, "a key"},
 		{operator, "/keys/" + id + "/rotate", "works on for"},
 		{operator, "/keys/" + id + "/revoke", "Revoke it for good"},
+		{operator, "/service", "The methods that were called most"},
 		{operator, "/people", "somebody@example.org"},
 		{operator, "/people/" + other.ID.String(), "Make a link"},
 		{operator, "/invitations", "Invite somebody"},
@@ -98,7 +99,7 @@ func TestWhoMaySeeWhat(t *testing.T) {
 	if k, err := s.keys.Find(id); err != nil || !k.Live() || k.Name != "not yours" || !k.Rotated.IsZero() {
 		t.Errorf("another account's key was changed: %+v, %v", k, err)
 	}
-	for _, path := range []string{"/people", "/people/" + other.ID.String(), "/invitations", "/limits"} {
+	for _, path := range []string{"/service", "/people", "/people/" + other.ID.String(), "/invitations", "/limits"} {
 		somebody.get(path).says(t, 403, "This page is for operators")
 	}
 	for _, path := range []string{"/people/" + other.ID.String(), "/invitations"} {

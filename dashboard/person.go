@@ -96,7 +96,7 @@ func (v *visit) changePerson() error {
 			return err
 		}
 		a.Resets = until
-		return v.showPerson(personPage{Person: a, Form: f, Link: v.linkTo("/reset", "token", token)})
+		return v.showPerson(personPage{Person: a, Form: f, Link: v.linkTo("/reset", fieldToken, token)})
 	case "save":
 		f.read(v.r)
 		limits := account.Limits{

@@ -9,28 +9,39 @@ import (
 // resetPage is what the template of the same name is given.
 type resetPage struct {
 	Form  *form
-	Token string
+	Token string // as it came with a link; empty where it is asked for
 }
 
-func resetForm() *form {
-	return newForm(&field{Name: "password", Label: "New password", Kind: kindSecret, Complete: "new-password", Hint: "Ten characters or more."})
-}
+const fieldToken = "token"
 
-// reset shows the form for a new password to who comes with the link for it.
-func (v *visit) reset() error {
-	p := resetPage{resetForm(), v.r.URL.Query().Get("token")}
-	if _, err := v.dashboard.config.Accounts.Resetting(p.Token); err != nil {
-		p.Form.Problem = sentence(err.Error())
+// resetForm asks for the token too where the one that is there is none.
+func (v *visit) resetForm(token string) resetPage {
+	f := newForm(&field{Name: "password", Label: "New password", Kind: kindSecret, Complete: "new-password", Hint: "Ten characters or more."})
+	_, err := v.dashboard.config.Accounts.Resetting(token)
+	if err == nil {
+		return resetPage{f, token}
 	}
+	asked := &field{Name: fieldToken, Label: "Token", Kind: "text", Complete: "off", Value: token, Hint: "What whoever runs this service has sent you."}
+	f.fields = append([]*field{asked}, f.fields...)
+	if token != "" {
+		asked.Problem = sentence(err.Error())
+	}
+	return resetPage{f, ""}
+}
+
+// reset shows the form for a new password to who has a token for it.
+func (v *visit) reset() error {
+	p := v.resetForm(v.r.URL.Query().Get(fieldToken))
 	return v.show(statusOf(p.Form), "reset", "Set a new password", p)
 }
 
 // wasReset takes the form of reset.
 func (v *visit) wasReset() error {
-	p := resetPage{resetForm(), v.r.PostForm.Get("token")}
+	token := v.r.PostForm.Get(fieldToken)
+	p := v.resetForm(token)
 	p.Form.read(v.r)
 	if p.Form.ok() {
-		_, session, err := v.dashboard.config.Accounts.SetPassword(v.r.Context(), p.Token, p.Form.value("password"), client(v.r))
+		_, session, err := v.dashboard.config.Accounts.SetPassword(v.r.Context(), token, p.Form.value("password"), client(v.r))
 		if err == nil {
 			if err := v.begin(session); err != nil {
 				return err
@@ -39,7 +50,7 @@ func (v *visit) wasReset() error {
 			return v.lead("/")
 		}
 		if errors.Is(err, account.ErrReset) || errors.Is(err, account.ErrDisabled) {
-			p.Form.Problem = sentence(err.Error())
+			p.Form.fail(fieldToken, sentence(err.Error()))
 		} else if err := p.Form.refused(err); err != nil {
 			return err
 		}

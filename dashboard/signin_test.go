@@ -129,7 +129,9 @@ func TestPasswords(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := s.browser()
-	c.get("/reset?token=nonsense").says(t, 422, "This link is not valid")
+	c.get("/reset?token=nonsense").says(t, 422, `id="token-error">This link is not valid`)
+	c.get("/reset").says(t, 200, "What whoever runs this service has sent you.")
+	c.post("/reset", url.Values{"password": {goodPassword}}).says(t, 422, `id="token-error">This is needed.`)
 	c.get("/reset?token="+token).says(t, 200, "Set a new password")
 	c.post("/reset", url.Values{"token": {token}, "password": {"short"}}).says(t, 422, `id="password-error"`)
 	c.post("/reset", url.Values{"token": {token}, "password": {goodPassword}}).leads(t, "/")
@@ -142,7 +144,8 @@ func TestInvitations(t *testing.T) {
 	s := serve(t, account.RegistrationInvited)
 	operator, _ := s.somebody("operator@example.org", account.RoleOperator)
 	s.browser().get("/signup").says(t, 200, "An account is created with an invitation here.")
-	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}}).says(t, 422, "invitation is needed")
+	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}}).says(t, 422, `id="invitation-error">This is needed.`)
+	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}, "invitation": {"made up"}}).says(t, 422, `id="invitation-error">This invitation is not valid`, `value="made up"`)
 
 	p := operator.post("/invitations", url.Values{"email": {"b@example.org"}, "role": {"user"}, "expires": {"7"}})
 	p.says(t, 200, "Send this link", "b@example.org")

@@ -10,9 +10,11 @@ import (
 type signUpPage struct {
 	Form       *form // nil where nobody can sign up
 	Invited    bool
-	Invitation string // its token; empty: none
+	Invitation string // its token, as it came with a link; empty: none did
 	Closed     string // why nobody can
 }
+
+const fieldInvitation = "invitation"
 
 func signUpForm() *form {
 	return newForm(
@@ -27,7 +29,7 @@ func (v *visit) signUp() error {
 	if v.who != nil {
 		return v.lead("/")
 	}
-	p := signUpPage{Invitation: v.r.URL.Query().Get("invitation")}
+	p := signUpPage{Invitation: v.r.URL.Query().Get(fieldInvitation)}
 	accounts := v.dashboard.config.Accounts
 	switch registration := accounts.Registration(); {
 	case registration == account.RegistrationClosed:
@@ -41,22 +43,37 @@ func (v *visit) signUp() error {
 		p.Invited, p.Form = true, signUpForm()
 		p.Form.fill("email", invitation.Email)
 	case registration == account.RegistrationInvited:
-		p.Closed = "An account is created with an invitation here. Whoever runs this service can send you one."
+		p.Form = askInvitation(signUpForm())
 	default:
 		p.Form = signUpForm()
 	}
 	return v.show(200, "signup", "Create an account", p)
 }
 
+// askInvitation has a form ask for the token of an invitation.
+func askInvitation(f *form) *form {
+	asked := &field{
+		Name: fieldInvitation, Label: "Invitation", Kind: "text", Complete: "off",
+		Hint: "An account is created with an invitation here. Whoever runs this service can send you one.",
+	}
+	f.fields = append([]*field{asked}, f.fields...)
+	return f
+}
+
 // signedUp takes the form of signUp.
 func (v *visit) signedUp() error {
-	p := signUpPage{Form: signUpForm(), Invitation: v.r.PostForm.Get("invitation")}
-	p.Invited = p.Invitation != ""
+	accounts, invitation := v.dashboard.config.Accounts, v.r.PostForm.Get(fieldInvitation)
+	p := signUpPage{Form: signUpForm()}
+	if _, err := accounts.Invitation(invitation); err == nil {
+		p.Invited, p.Invitation = true, invitation
+	} else if accounts.Registration() == account.RegistrationInvited {
+		askInvitation(p.Form)
+	}
 	f := p.Form
 	f.read(v.r)
 	if f.ok() {
-		_, session, err := v.dashboard.config.Accounts.Register(v.r.Context(), account.Registrant{
-			Email: f.value("email"), Password: f.value("password"), Invitation: p.Invitation, Address: client(v.r),
+		_, session, err := accounts.Register(v.r.Context(), account.Registrant{
+			Email: f.value("email"), Password: f.value("password"), Invitation: invitation, Address: client(v.r),
 		})
 		if err == nil {
 			if err := v.begin(session); err != nil {
@@ -66,7 +83,7 @@ func (v *visit) signedUp() error {
 			return v.lead("/")
 		}
 		if errors.Is(err, account.ErrClosed) || errors.Is(err, account.ErrNoInvitation) {
-			f.Problem = sentence(err.Error())
+			f.fail(fieldInvitation, sentence(err.Error()))
 		} else if err := f.refused(err); err != nil {
 			return err
 		}

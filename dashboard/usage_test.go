@@ -33,6 +33,9 @@ func TestUsage(t *testing.T) {
 	}
 	b.get("/usage?days=100000&method=nothing").says(t, 200, "0 calls", "in 30 days", "Nothing was asked in this time.")
 
+	operator, _ := s.somebody("operator@example.org", account.RoleOperator)
+	operator.get("/service").says(t, 200, "1,512", "of_others", "eth_call")
+
 	file := b.get("/usage.csv?network=mainnet")
 	if kind, name := file.header.Get("Content-Type"), file.header.Get("Content-Disposition"); !strings.HasPrefix(kind, "text/csv") || !strings.HasPrefix(name, `attachment; filename="ashlar-usage-`) {
 		t.Errorf("%s, %s", kind, name)

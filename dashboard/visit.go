@@ -100,7 +100,7 @@ func (v *visit) show(status int, name, title string, content any) error {
 		f.Links = v.links(link{"/", "Overview", false}, link{"/keys", "Keys", false}, link{"/usage", "Usage", false},
 			link{"/networks", "Networks", false}, link{"/console", "Console", false}, link{"/account", "Account", false})
 		if v.who.Role == account.RoleOperator {
-			f.Operator = v.links(link{"/people", "Accounts", false}, link{"/invitations", "Invitations", false}, link{"/limits", "Limits", false})
+			f.Operator = v.links(link{"/service", "Whole service", false}, link{"/people", "Accounts", false}, link{"/invitations", "Invitations", false}, link{"/limits", "Limits", false})
 		}
 	}
 	return v.dashboard.pages.render(v.w, status, name, f)

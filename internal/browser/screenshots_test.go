@@ -112,6 +112,7 @@ func strangersPages() []shot {
 			b.there(".notice.bad")
 		}},
 		{"sign-up", at("/signup")},
+		{"reset", at("/reset")},
 		{"reset-over", at("/reset?token=0")},
 	}
 }
@@ -157,6 +158,7 @@ func operatorsPages() []shot {
 			b.there("#answer")
 		}},
 		{"account", at("/account")},
+		{"service", at("/service")},
 		{"people", at("/people")},
 		{"person", func(b *tab) {
 			b.open("/people")

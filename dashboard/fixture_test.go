@@ -49,7 +49,7 @@ func served(context.Context) ([]Network, error) {
 // Read implements Usage.
 func (s *service) Read(_ context.Context, q usage.Query) (found []usage.Line, err error) {
 	for _, l := range s.lines {
-		if slices.Contains(q.Keys, l.Key) && !l.Time.Before(q.From) && l.Time.Before(q.To) {
+		if (q.All || slices.Contains(q.Keys, l.Key)) && !l.Time.Before(q.From) && l.Time.Before(q.To) {
 			found = append(found, l)
 		}
 	}
