@@ -60,41 +60,23 @@ func (r *blockReader) member(name string) (err error) {
 	r.seen[name] = true
 	b, in := &r.block, r.in
 	switch name {
-	case "block_hash":
-		b.Hash, err = in.Felt()
 	case "parent_block_hash":
 		b.Parent, err = in.Felt()
-	case "block_number":
-		b.Number, err = in.Uint64()
 	case "state_root":
 		b.NewRoot, err = readRoot(in)
-	case "timestamp":
-		b.Timestamp, err = in.Uint64()
-	case "status":
-		b.Status, err = in.Status()
-	case "sequencer_address": // since 0.8
-		b.Sequencer, err = in.Felt()
-	case "starknet_version": // since 0.9.1
-		b.Version, err = in.Version()
 	case "gas_price", "eth_l1_gas_price": // the second in 0.13.0
 		b.L1GasPrice.Wei, err = in.Felt()
 	case "strk_l1_gas_price": // in 0.13.0
 		b.L1GasPrice.Fri, err = in.Felt()
-	case "l1_gas_price": // since 0.13.1
-		b.L1GasPrice, err = in.GasPrice()
-	case "l1_data_gas_price": // since 0.13.1
-		b.L1DataGasPrice, err = in.GasPrice()
-	case "l2_gas_price": // since 0.13.4
-		b.L2GasPrice, err = in.GasPrice()
-	case "l1_da_mode": // since 0.13.1
-		b.L1DataMode, err = in.L1DataMode()
 	case "transactions":
 		b.Transactions, err = readTransactions(in)
 	case "transaction_receipts":
 		r.receipts, err = readReceipts(in)
-	default: // commitments since 0.13.1 and 0.13.2
+	default:
+		// The sequencer's address is told since 0.8, the version since 0.9.1, prices of
+		// gas in one member and commitments since 0.13.1, others of them since 0.13.2.
 		var known bool
-		if known, err = in.Commitment(name, &b.Commitments); !known {
+		if known, err = in.Header(name, &b.Header); !known {
 			err = in.Skip()
 		}
 	}
@@ -177,20 +159,12 @@ func readTransaction(in *wire.Reader) (t rollup.Transaction, err error) {
 	var contract, sender rollup.Felt
 	err = in.Object(func(name string) (err error) {
 		switch name {
-		case "transaction_hash":
-			t.Hash, err = in.Felt()
-		case "type":
-			t.Kind, err = in.Kind()
-		case "version":
-			t.Version, err = in.HexUint64()
-		case "signature":
-			t.Signature, err = in.Felts()
 		case "contract_address":
 			contract, err = in.Felt()
 		case "sender_address":
 			sender, err = in.Felt()
 		default:
-			err = in.Skip()
+			err = in.Transaction(name, &t)
 		}
 		return err
 	}, "transaction_hash", "type", "version")

@@ -154,43 +154,26 @@ func readBlock(in *wire.Reader, number uint64) (*rollup.Block, error) {
 func (r *blockReader) member(name string) (err error) {
 	h, in := &r.block.Header, r.in
 	switch name {
-	case "status":
-		h.Status, err = in.Status()
-	case "block_hash":
-		h.Hash, err = in.Felt()
 	case "parent_hash":
 		h.Parent, err = in.Felt()
-	case "block_number":
-		if h.Number, err = in.Uint64(); err == nil && h.Number != r.number {
-			err = in.Fail(fmt.Errorf("found %d, expected %d, which was asked for", h.Number, r.number))
-		}
 	case "new_root":
 		h.NewRoot, err = in.Felt()
-	case "timestamp":
-		h.Timestamp, err = in.Uint64()
-	case "sequencer_address":
-		h.Sequencer, err = in.Felt()
-	case "starknet_version":
-		h.Version, err = in.Version()
-	case "l1_gas_price":
-		h.L1GasPrice, err = in.GasPrice()
-	case "l1_data_gas_price": // since 0.7
-		h.L1DataGasPrice, err = in.GasPrice()
-	case "l1_da_mode": // since 0.7
-		h.L1DataMode, err = in.L1DataMode()
-	case "l2_gas_price": // since 0.8
-		h.L2GasPrice, err = in.GasPrice()
 	case "transaction_count": // since 0.10
 		r.told.transactions = new(uint64)
 		*r.told.transactions, err = in.Uint64()
 	case "event_count": // since 0.10
 		r.told.events = new(uint64)
 		*r.told.events, err = in.Uint64()
-	default: // commitments since 0.10
+	default:
+		// Where data is published and what gas for it costs is told since 0.7, the
+		// price of L2 gas since 0.8, and commitments since 0.10.
 		var known bool
-		if known, err = in.Commitment(name, &h.Commitments); !known {
+		if known, err = in.Header(name, h); !known {
 			err = in.Skip()
 		}
+	}
+	if err == nil && name == "block_number" && h.Number != r.number {
+		err = in.Fail(fmt.Errorf("found %d, expected %d, which was asked for", h.Number, r.number))
 	}
 	return err
 }

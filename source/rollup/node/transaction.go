@@ -46,21 +46,12 @@ func readTransaction(in *wire.Reader) (rollup.Transaction, error) {
 	return *t, nil
 }
 
-func (r *transactionReader) member(name string) (err error) {
-	t, in := &r.transaction, r.in
-	switch name {
-	case "transaction_hash":
-		r.hash = new(rollup.Felt)
-		*r.hash, err = in.Felt()
-	case "type":
-		t.Kind, err = in.Kind()
-	case "version":
-		t.Version, err = in.HexUint64()
-	case "signature":
-		t.Signature, err = in.Felts()
-	default:
-		err = in.Skip()
+func (r *transactionReader) member(name string) error {
+	if name != "transaction_hash" { // which only some versions tell here
+		return r.in.Transaction(name, &r.transaction)
 	}
+	hash, err := r.in.Felt()
+	r.hash = &hash
 	return err
 }
 

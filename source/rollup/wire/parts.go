@@ -62,8 +62,8 @@ func (r *Reader) message() (m rollup.Message, err error) {
 	return m, err
 }
 
-// GasPrice reads a price of gas in both tokens.
-func (r *Reader) GasPrice() (p rollup.GasPrice, err error) {
+// gasPrice reads a price of gas in both tokens.
+func (r *Reader) gasPrice() (p rollup.GasPrice, err error) {
 	err = r.Object(func(name string) (err error) {
 		switch name {
 		case "price_in_wei":
@@ -96,10 +96,31 @@ func (r *Reader) Gas() (g rollup.GasUsed, err error) {
 	return g, err
 }
 
-// Commitment reads a member of a block that is told of the roots which its hash
-// is made of, and says whether it was one.
-func (r *Reader) Commitment(name string, c *rollup.Commitments) (known bool, err error) {
+// Header reads a member of a block that gateways and nodes tell in the same way, and
+// says whether it was one.
+func (r *Reader) Header(name string, h *rollup.Header) (known bool, err error) {
+	c := &h.Commitments
 	switch name {
+	case "block_hash":
+		h.Hash, err = r.Felt()
+	case "block_number":
+		h.Number, err = r.Uint64()
+	case "timestamp":
+		h.Timestamp, err = r.Uint64()
+	case "status":
+		h.Status, err = r.status()
+	case "sequencer_address":
+		h.Sequencer, err = r.Felt()
+	case "starknet_version":
+		h.Version, err = r.version()
+	case "l1_gas_price":
+		h.L1GasPrice, err = r.gasPrice()
+	case "l1_data_gas_price":
+		h.L1DataGasPrice, err = r.gasPrice()
+	case "l2_gas_price":
+		h.L2GasPrice, err = r.gasPrice()
+	case "l1_da_mode":
+		h.L1DataMode, err = r.l1DataMode()
 	case "transaction_commitment":
 		c.Transactions, err = r.Felt()
 	case "event_commitment":
@@ -116,16 +137,34 @@ func (r *Reader) Commitment(name string, c *rollup.Commitments) (known bool, err
 	return true, err
 }
 
-// Status reads how far a block of the chain has come.
-func (r *Reader) Status() (rollup.Status, error) {
+// Transaction reads a member of a transaction that gateways and nodes tell in the same
+// way, and passes over all others.
+func (r *Reader) Transaction(name string, t *rollup.Transaction) (err error) {
+	switch name {
+	case "transaction_hash":
+		t.Hash, err = r.Felt()
+	case "type":
+		t.Kind, err = r.Kind()
+	case "version":
+		t.Version, err = r.HexUint64()
+	case "signature":
+		t.Signature, err = r.Felts()
+	default:
+		err = r.Skip()
+	}
+	return err
+}
+
+// status reads how far a block of the chain has come.
+func (r *Reader) status() (rollup.Status, error) {
 	return choice(r, map[string]rollup.Status{
 		"ACCEPTED_ON_L2": rollup.AcceptedOnL2,
 		"ACCEPTED_ON_L1": rollup.AcceptedOnL1,
 	}, "ACCEPTED_ON_L2 or ACCEPTED_ON_L1, since no other block has its place in the chain yet")
 }
 
-// L1DataMode reads where a block's state differences are published.
-func (r *Reader) L1DataMode() (rollup.L1DataMode, error) {
+// l1DataMode reads where a block's state differences are published.
+func (r *Reader) l1DataMode() (rollup.L1DataMode, error) {
 	return choice(r, map[string]rollup.L1DataMode{
 		"CALLDATA": rollup.Calldata,
 		"BLOB":     rollup.Blob,
@@ -162,9 +201,9 @@ func choice[T any](r *Reader, values map[string]T, words string) (T, error) {
 	return value, nil
 }
 
-// Version reads the version of Starknet that made a block. Block hashes hold it
+// version reads the version of Starknet that made a block. Block hashes hold it
 // as a short string, so it fits in a felt.
-func (r *Reader) Version() (string, error) {
+func (r *Reader) version() (string, error) {
 	const most = rollup.FeltBytes - 1
 	text, err := r.Text()
 	if err == nil && len(text) > most {
