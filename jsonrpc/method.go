@@ -12,5 +12,16 @@ import "context"
 // ctx is done.
 type Method func(ctx context.Context, params []byte, out []byte) ([]byte, error)
 
+// Translated is the method with errors in other words.
+func (m Method) Translated(translate func(error) error) Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		result, err := m(ctx, params, out)
+		if err != nil {
+			return out, translate(err)
+		}
+		return result, nil
+	}
+}
+
 // Methods maps a method's name to what answers it. It is not changed once it is in use.
 type Methods map[string]Method

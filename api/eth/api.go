@@ -58,7 +58,7 @@ func (a *API) Methods() jsonrpc.Methods {
 		maps.Copy(methods, table)
 	}
 	for name, method := range methods {
-		methods[name] = translated(method)
+		methods[name] = method.Translated(translate)
 	}
 	methods["rpc_modules"] = modules(methods)
 	return methods

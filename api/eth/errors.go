@@ -1,24 +1,12 @@
 package eth
 
 import (
-	"context"
 	"errors"
 
 	"ashlar/chain/evm"
 	"ashlar/jsonrpc"
 	"ashlar/query"
 )
-
-// translated is a method whose errors are in the words that clients know.
-func translated(method jsonrpc.Method) jsonrpc.Method {
-	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		result, err := method(ctx, params, out)
-		if err != nil {
-			return out, translate(err)
-		}
-		return result, nil
-	}
-}
 
 // translate makes a [jsonrpc.Error] of every error whose kind clients can do
 // something about. Of the others they learn only that they are internal.

@@ -46,22 +46,12 @@ func (a *API) Methods() jsonrpc.Methods {
 		"starknet_getTransactionReceipt": a.getTransactionReceipt,
 	}
 	for name, method := range methods {
-		methods[name] = translated(method)
+		methods[name] = method.Translated(translate)
 	}
 	return methods
 }
 
-// translated is a method whose errors are in the words that clients know.
-func translated(method jsonrpc.Method) jsonrpc.Method {
-	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		result, err := method(ctx, params, out)
-		if err != nil {
-			return out, translate(err)
-		}
-		return result, nil
-	}
-}
-
+// translate puts errors into the words that clients know.
 func translate(err error) error {
 	before := (*archive.BeforeFirst)(nil)
 	switch {
