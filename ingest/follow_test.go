@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/big"
 	"testing"
+	"time"
 
 	"ashlar/archive"
 	"ashlar/chain"
@@ -83,7 +84,7 @@ func (f *followed) settle(number uint64) {
 		select {
 		case err := <-done:
 			f.t.Fatalf("the follower ended: %v", err)
-		default:
+		case <-time.After(time.Millisecond):
 		}
 	}
 	stop()
@@ -156,6 +157,7 @@ func TestStoppedWhileSettling(t *testing.T) {
 			if ctx.Err() != nil {
 				break
 			}
+			time.Sleep(time.Millisecond)
 		}
 		stop()
 		if err := <-ended; err != nil {
