@@ -288,8 +288,10 @@ func startAshlar(t *testing.T, genesis string, sources ...string) (node.Ashlar, 
 // the service without pause.
 func TestFollowGeth(t *testing.T) {
 	u, genesis := startGeth(t)
+	waiting := u.letWait()
 	a, process, service := startAshlar(t, genesis, u.socket)
-	awaitHead(t, service, u)
+	awaitPooled(t, service, waiting)
+	sendRefused(t, u, service)
 	first, others := subscribe(t, service), startClients(t, service)
 	missed := warmUp(t, u, service, first, others)
 

@@ -1,0 +1,60 @@
+package follow
+
+import (
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+
+	"ashlar/internal/node"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// letWait has a transaction wait in geth's pool, behind a nonce that nobody uses, and
+// returns its hash.
+func (u *upstream) letWait() common.Hash {
+	u.t.Helper()
+	tx := u.sign(senders-1, 1<<20, 0)
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return call[common.Hash](u.t, u.client, "eth_sendRawTransaction", hexutil.Bytes(raw))
+}
+
+// awaitPooled returns when a transaction that waits in geth's pool is shown by the service.
+func awaitPooled(t *testing.T, service *node.Client, hash common.Hash) {
+	t.Helper()
+	await(t, "what waits in geth's pool", func() bool {
+		tx := call[*struct {
+			Hash      common.Hash
+			BlockHash *common.Hash
+		}](t, service, "eth_getTransactionByHash", hash)
+		return tx != nil && tx.Hash == hash && tx.BlockHash == nil
+	})
+}
+
+// sendRefused sends a transaction that breaks no rule but pays less than geth asks for:
+// geth's word on it is told to whoever has sent it, and it does not wait here either.
+func sendRefused(t *testing.T, u *upstream, service *node.Client) {
+	t.Helper()
+	raw, err := types.MustSignNewTx(u.keys[0], u.signer, &types.DynamicFeeTx{
+		ChainID: u.signer.ChainID(), Nonce: u.nonce(0), Gas: 100_000, To: &counter, GasFeeCap: big.NewInt(100 * params.GWei), GasTipCap: new(big.Int),
+	}).MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hash common.Hash
+	var refused *node.Error
+	err = service.Call(t.Context(), &hash, "eth_sendRawTransaction", hexutil.Bytes(raw))
+	if !errors.As(err, &refused) || !strings.Contains(refused.Message, "minimum needed 1") {
+		t.Errorf("a transaction that geth refuses: %v", err)
+	}
+	if status := call[struct{ Pending hexutil.Uint64 }](t, service, "txpool_status"); status.Pending != 0 {
+		t.Errorf("%d transactions are pending, expected none", status.Pending)
+	}
+}
