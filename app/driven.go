@@ -106,7 +106,7 @@ func (s *service) listenEngine(ctx context.Context, n *network, api *engine.API)
 	maps.Copy(methods, api.Methods())
 	return engine.Listen(ctx, engine.ServerConfig{
 		Address: config.Listen, Secret: secret, Methods: methods,
-		RPC: jsonrpc.Config{Observer: s.metrics.observer(n.name, methods)}, Log: slog.With("network", n.name, "secret", file),
+		RPC: jsonrpc.Config{Observer: s.metrics.observer(n.name, methods)}, Log: slog.With("network", n.name),
 	})
 }
 

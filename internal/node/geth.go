@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 )
 
 // ErrNoGeth says that there is no geth on this machine.
@@ -80,6 +81,24 @@ func (g Geth) Serve(ctx context.Context, gasCap uint64) (*Process, *Client, erro
 // makes a block whenever there are transactions. socket is its URL over WebSocket.
 func (g Geth) ServeDev(ctx context.Context) (p *Process, c *Client, socket string, err error) {
 	return g.listen(ctx, "--dev")
+}
+
+// ServeEngine starts geth, without peers, to be driven over the Engine API.
+func (g Geth) ServeEngine(ctx context.Context) (*Process, *Client, error) {
+	address, err := freeAddress()
+	if err != nil {
+		return nil, nil, err
+	}
+	_, port, _ := net.SplitHostPort(address)
+	p, _, _, err := g.listen(ctx, "--syncmode", "full", "--authrpc.port", port)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := NewEngineClient("http://"+address, filepath.Join(g.Data, "geth", "jwtsecret"))
+	if err != nil {
+		p.Kill()
+	}
+	return p, c, err
 }
 
 func (g Geth) listen(ctx context.Context, more ...string) (p *Process, c *Client, socket string, err error) {

@@ -4,7 +4,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 
 	"ashlar/jsonrpc"
 
@@ -43,7 +45,7 @@ func readObject(raw []byte, what string, members map[string]member) error {
 	if err := given.Err(); err != nil {
 		return err
 	}
-	for name := range members {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if !seen[name] {
 			return fmt.Errorf("%s.%s: missing", what, name)
 		}
