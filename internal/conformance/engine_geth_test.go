@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,11 +68,8 @@ func (c *consensusClient) next() (call engineCall, what string) {
 		return c.forkchoice()
 	case 1:
 		fields := c.fields(c.payloads[c.sent])
-		name := "stateRoot"
-		for candidate := range fields { // in any order
-			name = candidate
-			break
-		}
+		names := slices.Sorted(maps.Keys(fields))
+		name := names[c.IntN(len(names))]
 		fields[name] = otherValue(name, fields[name])
 		if wrong := c.payloads[c.sent].with(c.t, fields); wrong != nil && name != "timestamp" {
 			return *wrong, "another " + name

@@ -114,7 +114,7 @@ func readSurroundings(v payloadVersion, args [][]byte) (beside surroundings, err
 		return beside, nil
 	}
 	if beside.blobHashes, err = hashes(args[0]); err != nil {
-		return beside, fmt.Errorf("expectedBlobVersionedHashes%w", err)
+		return beside, fmt.Errorf("expectedBlobVersionedHashes: %w", err)
 	}
 	beside.beaconRoot = new(common.Hash)
 	if err := into(beside.beaconRoot[:])(args[1]); err != nil {
@@ -122,7 +122,7 @@ func readSurroundings(v payloadVersion, args [][]byte) (beside surroundings, err
 	}
 	if v.requests {
 		if beside.requests, err = readRequests(args[2]); err != nil {
-			return beside, fmt.Errorf("executionRequests%w", err)
+			return beside, fmt.Errorf("executionRequests: %w", err)
 		}
 	}
 	return beside, nil

@@ -201,9 +201,9 @@ func TestRefusedPayloads(t *testing.T) {
 		{"too large a number", prague, set("gasLimit", "0x10000000000000000"), malformed, "gasLimit"},
 		{"a number that is none", prague, set("timestamp", 300), malformed, "timestamp: expected a string"},
 		{"a withdrawal that lacks its amount", prague, set("withdrawals", []any{map[string]any{"index": "0x1", "validatorIndex": "0x2", "address": common.Address{}}}), malformed, "amount: missing"},
-		{"requests out of order", prague, func(s *sent) { s.requests = []string{"0x0102", "0x0001"} }, malformed, "executionRequests[1]: type 0 behind type 1"},
-		{"requests of one type", prague, func(s *sent) { s.requests = []string{"0x0102", "0x0103"} }, malformed, "executionRequests[1]"},
-		{"an empty request", prague, func(s *sent) { s.requests = []string{"0x01"} }, malformed, "executionRequests[0]"},
+		{"requests out of order", prague, func(s *sent) { s.requests = []string{"0x0102", "0x0001"} }, malformed, "executionRequests: [1]: type 0 behind type 1"},
+		{"requests of one type", prague, func(s *sent) { s.requests = []string{"0x0102", "0x0103"} }, malformed, "executionRequests: [1]"},
+		{"an empty request", prague, func(s *sent) { s.requests = []string{"0x01"} }, malformed, "executionRequests: [0]"},
 
 		{"another hash", shanghai - 1, set("blockHash", common.Hash{9}), status("INVALID_BLOCK_HASH"), "hash is"},
 		{"another hash since Shanghai", shanghai, set("blockHash", common.Hash{9}), status("INVALID"), "hash is"},
