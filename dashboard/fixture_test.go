@@ -28,22 +28,24 @@ import (
 type service struct {
 	t        *testing.T
 	url      string
+	handler  http.Handler
 	accounts *account.Accounts
 	keys     *account.Keyring
 	called   []Call // by the console
 	answer   Answer // to them
 	lines    []usage.Line
+	broken   error // why networks cannot be read; nil: they can
 	close    func()
 }
 
 // made is when everything is that a test's networks have.
 var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func served(context.Context) ([]Network, error) {
+func (s *service) served(context.Context) ([]Network, error) {
 	return []Network{
 		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []string{"eth_blockNumber", "eth_getBlockByNumber"}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
 		{Name: "starknet", Family: "rollup", Chain: "SN_MAIN", Methods: []string{"starknet_blockNumber"}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer"},
-	}, nil
+	}, s.broken
 }
 
 // Read implements Usage.
@@ -76,7 +78,7 @@ func serve(t *testing.T, registration account.Registration) *service {
 		t.Fatal(err)
 	}
 	d, err := New(Config{
-		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Networks: served,
+		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Networks: s.served,
 		Limits: func() []LimitGroup {
 			return []LimitGroup{{"Of one request", []Limit{{"limits.body", "bytes of a body", "5 MiB", ""}}}}
 		},
@@ -89,6 +91,7 @@ func serve(t *testing.T, registration account.Registration) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.handler = d
 	server := httptest.NewServer(d)
 	s.url = server.URL
 	s.close = func() {

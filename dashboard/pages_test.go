@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -123,6 +124,20 @@ func TestFormsOfOtherSites(t *testing.T) {
 		t.Errorf("keys %+v, %v", keys, err)
 	}
 	somebody.get("/keys").says(t, 200)
+}
+
+// What fails inside is told as such, without what it was.
+func TestFailuresTellNothing(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	somebody, _ := s.somebody("somebody@example.org", account.RoleUser)
+	s.broken = errors.New("/secret/path is broken")
+	for _, path := range []string{"/", "/networks", "/console", "/keys/new"} {
+		p := somebody.get(path)
+		p.says(t, 500, "This went wrong", "</html>")
+		if strings.Contains(p.body, "secret") {
+			t.Errorf("%s tells %s", path, p.text())
+		}
+	}
 }
 
 func TestLargeForms(t *testing.T) {

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -69,6 +71,42 @@ func TestGuessingIsSlowedDown(t *testing.T) {
 		}
 	}
 	t.Error("50 guesses were let through")
+}
+
+// Over TLS the cookie is never sent without, and no page of another path or of a
+// subdomain can have set it.
+func TestCookieOverTLS(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	s.somebody("a@example.org", account.RoleUser)
+	form := url.Values{"email": {"a@example.org"}, "password": {goodPassword}}
+	request := httptest.NewRequest(http.MethodPost, "https://dash.example.org/signin", strings.NewReader(form.Encode()))
+	request.TLS = nil // as behind a proxy: the gateway tells the scheme in the URL
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	recorder := httptest.NewRecorder()
+	s.handler.ServeHTTP(recorder, request)
+	cookie := recorder.Header().Get("Set-Cookie")
+	for _, want := range []string{"__Host-ashlar=", "; Secure", "; Path=/", "; HttpOnly", "; SameSite=Lax"} {
+		if !strings.Contains(cookie, want) {
+			t.Errorf("%q is not in %q", want, cookie)
+		}
+	}
+}
+
+// FuzzLocal looks for texts that lead a browser to another host.
+func FuzzLocal(f *testing.F) {
+	for _, to := range []string{"/keys", "//evil.test", `/\evil.test`, "/%2f/evil.test", "https:evil.test", "/.//evil.test", "/\t/evil.test", "/?next=//evil.test#@evil.test"} {
+		f.Add(to)
+	}
+	base := &url.URL{Scheme: "https", Host: "dash.test", Path: "/signin"}
+	f.Fuzz(func(t *testing.T, to string) {
+		led := local(to)
+		// Browsers drop tabs and line ends, and take a backslash for a slash.
+		seen := strings.NewReplacer("\t", "", "\n", "", "\r", "", `\`, "/").Replace(led)
+		u, err := base.Parse(seen)
+		if err != nil || u.Host != base.Host || u.Scheme != base.Scheme || strings.HasPrefix(seen, "//") {
+			t.Errorf("%q leads to %q, %v", to, led, err)
+		}
+	})
 }
 
 func TestNoOpenRedirects(t *testing.T) {
