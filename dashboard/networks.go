@@ -1,6 +1,10 @@
 package dashboard
 
-import "fmt"
+import (
+	"fmt"
+
+	"ashlar/account"
+)
 
 // networksPage is what the template of the same name is given.
 type networksPage struct{ Networks []networkCard }
@@ -22,6 +26,9 @@ func (v *visit) networks() error {
 	for _, n := range networks {
 		card := networkCard{Network: n, URL: endpoint(v.r, &n, keyPlace)}
 		card.State, card.Mood = n.state()
+		if n.Problem != "" && v.who.Role != account.RoleOperator {
+			card.Problem = "whoever runs this service sees why" // it may tell of their nodes
+		}
 		p.Networks = append(p.Networks, card)
 	}
 	return v.show(200, "networks", "Networks", p)

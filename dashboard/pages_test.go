@@ -39,6 +39,8 @@ func TestPages(t *testing.T) {
 		{operator, "/keys/" + id, "a key"},
 		{operator, "/keys/" + id + "/rotate", "works on for"},
 		{operator, "/keys/" + id + "/revoke", "Revoke it for good"},
+		{somebody, "/networks", "whoever runs this service sees why"},
+		{operator, "/networks", "the node does not answer"},
 		{operator, "/service", "The methods that were called most"},
 		{operator, "/people", "somebody@example.org"},
 		{operator, "/people/" + other.ID.String(), "Make a link"},

@@ -123,6 +123,9 @@ type failure struct {
 // fail answers with a page about an error. What is not the visitor's doing is logged
 // and not told.
 func (v *visit) fail(err error) {
+	if v.r.Context().Err() != nil {
+		return // the visitor has gone, which is why it failed
+	}
 	if errors.Is(err, errSignIn) {
 		to := "/signin"
 		if v.r.Method == http.MethodGet {
