@@ -100,6 +100,9 @@ func (r *Keyring) Check(text string) (*Key, bool) {
 		return nil, false
 	}
 	k := &a.key.Key
+	if !r.holds(a.key) {
+		return nil, false
+	}
 	if k.owner != nil && !k.owner.load().Enabled() {
 		return nil, false
 	}

@@ -9,7 +9,12 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/session"
 	"ashlar/account/usage"
+	"ashlar/archive"
+	"ashlar/archive/rollup"
+	"ashlar/kv"
+	"ashlar/tip"
 )
 
 // ask asks the block number with a key, with its password if that is not empty, and
@@ -121,6 +126,19 @@ func TestAccountsBesideARunningServer(t *testing.T) {
 	for _, hidden := range []string{issued.APIKey, issued.Password, rotated.APIKey, other.APIKey} {
 		if strings.Contains(log.String(), hidden) || strings.Contains(metrics, hidden) {
 			t.Error("a key or a password is in the log or in the metrics")
+		}
+	}
+}
+
+// No two tables have the same ID or name: they may meet in one store.
+func TestTablesAreDistinct(t *testing.T) {
+	ids, names := make(map[byte]string), make(map[string]bool)
+	for _, tables := range [][]*kv.Table{account.Tables(), session.Tables(), usage.Tables(), archive.Tables(), rollup.Tables(), tip.Tables()} {
+		for _, table := range tables {
+			if other, ok := ids[table.ID]; ok || names[table.Name] {
+				t.Errorf("table %s has the ID %#x, as has %s, or a name that is taken", table.Name, table.ID, other)
+			}
+			ids[table.ID], names[table.Name] = table.Name, true
 		}
 	}
 }

@@ -175,6 +175,15 @@ func (s *service) restoreSpent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	accounts, err := s.accounts.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range accounts {
+		if k, err := s.keys.Session(a.ID); err == nil { // a disabled one spends nothing
+			keys = append(keys, *k)
+		}
+	}
 	for i := range keys {
 		credits, err := s.usage.Today(ctx, keys[i].ID)
 		if err != nil {

@@ -63,6 +63,16 @@ func TestDay(t *testing.T) {
 	if _, ok := d.Spend(evening, 1e6, 0); !ok {
 		t.Error("no quota limits")
 	}
+	next := evening.Add(48 * time.Hour)
+	d.Restore(next, 50)
+	d.Spend(next, 30, 100)
+	d.Return(next, 20)
+	if used := d.Used(next); used != 60 {
+		t.Errorf("%d are used of what was restored, spent and given back, expected 60", used)
+	}
+	if d.Return(next, 100); d.Used(next) != 0 {
+		t.Error("more given back than was spent")
+	}
 }
 
 func TestBudget(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"ashlar/limit"
@@ -34,8 +35,9 @@ type Params struct {
 	Lanes     uint8
 }
 
-// DefaultParams are those that RFC 9106 recommends where memory is limited.
-func DefaultParams() Params { return Params{MemoryKiB: 64 << 10, Passes: 3, Lanes: 4} }
+// DefaultParams are the first that OWASP recommends: much memory for a short time, on one
+// processor.
+func DefaultParams() Params { return Params{MemoryKiB: 46 << 10, Passes: 1, Lanes: 1} }
 
 const (
 	saltLen = 16
@@ -43,14 +45,16 @@ const (
 	// maxMemoryKiB and maxPasses bound what a stored hash can ask for.
 	maxMemoryKiB = 1 << 20
 	maxPasses    = 100
-	// maxHashing is how many are hashed at once, maxWaiting how many may wait.
-	maxHashing = 2
+	// maxHashing is how many are hashed at once where there are processors for them, and
+	// maxWaiting how many may wait.
+	maxHashing = 4
 	maxWaiting = 64
 )
 
 // Hasher hashes passwords. It may be used from many goroutines at once.
 type Hasher struct {
 	params Params
+	slots  int // hashes at once
 	pool   *limit.Pool
 	share  limit.Share // all take their turns alike
 	absent parsed      // what is checked where there is no hash
@@ -58,7 +62,8 @@ type Hasher struct {
 
 // NewHasher returns a hasher that makes hashes with params.
 func NewHasher(params Params) *Hasher {
-	h := &Hasher{params: params, pool: limit.NewPool(maxHashing, 2*maxWaiting)} // half of what may wait is of one share
+	slots := min(max(1, runtime.GOMAXPROCS(0)/2), maxHashing)                            // the others answer requests meanwhile
+	h := &Hasher{params: params, slots: slots, pool: limit.NewPool(slots, 2*maxWaiting)} // half of what may wait is of one share
 	h.absent = parsed{params: params, salt: make([]byte, saltLen), hash: make([]byte, hashLen)}
 	return h
 }

@@ -71,7 +71,7 @@ func TestDamagedHashes(t *testing.T) {
 // However many come at once, few are hashed at once, few wait, and the others are told.
 func TestHashingIsBounded(t *testing.T) {
 	h := NewHasher(quick())
-	for range maxHashing { // nobody else's turn comes
+	for range h.slots { // nobody else's turn comes
 		if err := h.enter(t.Context()); err != nil {
 			t.Fatal(err)
 		}

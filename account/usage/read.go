@@ -89,14 +89,14 @@ func (u *Usage) Read(ctx context.Context, q Query) ([]Line, error) {
 		}
 		sums[p].Add(n)
 	}
-	// An hour may be added up meanwhile: it is counted from memory if it was there
-	// at the beginning, and its rows are left out then.
-	memory := u.remembered(q.All, keys, from, to, add)
+	// Hours may be added up meanwhile. What is in memory now is counted from there, and
+	// rows that it gets into later are left out.
+	seen := u.remembered(q.All, keys, from, to, add)
 	for _, key := range keys {
 		if key == (account.KeyID{}) && !q.All {
 			continue // no key's
 		}
-		if err := u.readHours(ctx, key, from, to, memory, add); err != nil {
+		if err := u.readHours(ctx, key, from, to, seen, add); err != nil {
 			return nil, err
 		}
 	}
@@ -111,12 +111,24 @@ func (u *Usage) collectNow() {
 	}
 }
 
-// remembered adds what is in memory, and returns the sort keys of the rows that will
-// stand for it.
-func (u *Usage) remembered(all bool, keys []account.KeyID, from, to hour, add func(hour, account.KeyID, series, Counts)) map[uint64]bool {
-	u.mu.RLock()
-	defer u.mu.RUnlock()
-	rows := make(map[uint64]bool)
+// moment is what was counted from memory at a moment.
+type moment struct {
+	node uint16
+	rows map[uint64]bool // sort keys of the rows that hours will become that were open
+	mark uint64          // whatever is flushed for the first time in an hour from then on is later
+}
+
+// has says whether what is in a row was counted, or came later.
+func (m *moment) has(sort uint64) bool {
+	return m.rows[sort] || nodeOfSort(sort) == m.node && firstOfSort(sort) > m.mark
+}
+
+// remembered adds what is in memory.
+func (u *Usage) remembered(all bool, keys []account.KeyID, from, to hour, add func(hour, account.KeyID, series, Counts)) *moment {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.flushed = max(u.flushed, u.milliseconds())
+	m := &moment{node: u.config.Node, rows: make(map[uint64]bool), mark: u.flushed}
 	of := func(h hour, counted map[account.KeyID]calls) {
 		if h < from || h >= to {
 			return
@@ -133,20 +145,20 @@ func (u *Usage) remembered(all bool, keys []account.KeyID, from, to hour, add fu
 		}
 	}
 	for h, o := range u.open {
-		rows[hourSort(h, u.config.Node, o.first)] = true
+		m.rows[hourSort(h, u.config.Node, o.first)] = true
 		of(h, o.keys)
 	}
 	of(u.present, u.pending)
-	return rows
+	return m
 }
 
 // readHours adds what is stored of a key, but for rows of what was in memory.
-func (u *Usage) readHours(ctx context.Context, key account.KeyID, from, to hour, memory map[uint64]bool, add func(hour, account.KeyID, series, Counts)) error {
+func (u *Usage) readHours(ctx context.Context, key account.KeyID, from, to hour, seen *moment, add func(hour, account.KeyID, series, Counts)) error {
 	for period := from.period(); period <= (to - 1).period(); period++ {
 		cursor := u.store.Scan(ctx, hours, hourPartition(key, period), uint64(from)<<40, lastSort(to))
 		var broken error
 		for ok := cursor.Next(); ok && broken == nil; ok = cursor.Next() {
-			if memory[cursor.Sort()] {
+			if seen.has(cursor.Sort()) {
 				continue
 			}
 			h := hourOfSort(cursor.Sort())

@@ -60,10 +60,16 @@ func hourPartition(key account.KeyID, period uint32) []byte {
 // hourSort is the sort key of a row of hours. first is when the first flush was that is
 // in it, in Unix milliseconds.
 func hourSort(h hour, node uint16, first uint64) uint64 {
-	return uint64(h)<<40 | uint64(node)<<24 | (first-uint64(h)*3_600_000)&(1<<24-1)
+	begin := uint64(h) * 3_600_000
+	return uint64(h)<<40 | uint64(node)<<24 | min(max(first, begin)-begin, 1<<24-1)
 }
 
 func hourOfSort(sort uint64) hour { return hour(sort >> 40) }
+
+func nodeOfSort(sort uint64) uint16 { return uint16(sort >> 24) }
+
+// firstOfSort is when the first flush was that is in a row of hours.
+func firstOfSort(sort uint64) uint64 { return uint64(hourOfSort(sort))*3_600_000 + sort&(1<<24-1) }
 
 // calls is what was counted, by series.
 type calls map[series]Counts

@@ -220,12 +220,13 @@ func (u *Usage) writePending(ctx context.Context) error {
 	if len(u.pending) == 0 {
 		return nil
 	}
-	at := max(u.flushed+1, uint64(u.config.Now().UnixMilli()))
+	u.mu.Lock()
+	at := max(u.flushed+1, u.milliseconds())
+	u.flushed = at            // even if that fails: it may have been written
+	u.openHour(u.present, at) // before anything of it can be read in the store
+	u.mu.Unlock()
 	b := u.store.NewBatch()
 	b.Put(flushes, flushPartition(u.config.Node, u.present), at, appendFlush(nil, u.pending))
-	u.mu.Lock()
-	u.flushed = at // even if that fails: it may have been written
-	u.mu.Unlock()
 	if err := u.store.Write(ctx, b); err != nil {
 		return fmt.Errorf("usage: %w", err)
 	}
@@ -243,12 +244,7 @@ func (u *Usage) writePending(ctx context.Context) error {
 func (u *Usage) keep(h hour, at uint64, counted map[account.KeyID]calls) {
 	u.flushed = max(u.flushed, at)
 	u.present = max(u.present, h)
-	o := u.open[h]
-	if o == nil {
-		o = &openHour{first: at, keys: make(map[account.KeyID]calls), last: make(map[account.KeyID]time.Time)}
-		u.open[h] = o
-	}
-	o.first = min(o.first, at)
+	o := u.openHour(h, at)
 	when := time.UnixMilli(int64(min(at, math.MaxInt64))).UTC().Truncate(time.Second)
 	for id, c := range counted {
 		addTo(o.keys, id, c)
@@ -256,6 +252,20 @@ func (u *Usage) keep(h hour, at uint64, counted map[account.KeyID]calls) {
 		u.last[id] = later(u.last[id], when)
 	}
 }
+
+// openHour returns what was flushed in an hour, the first time at a time.
+func (u *Usage) openHour(h hour, at uint64) *openHour {
+	o := u.open[h]
+	if o == nil {
+		o = &openHour{first: at, keys: make(map[account.KeyID]calls), last: make(map[account.KeyID]time.Time)}
+		u.open[h] = o
+	}
+	o.first = min(o.first, at)
+	return o
+}
+
+// milliseconds is the time, as flushes are numbered.
+func (u *Usage) milliseconds() uint64 { return uint64(max(0, u.config.Now().UnixMilli())) }
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
@@ -268,6 +278,12 @@ func later(a, b time.Time) time.Time {
 // that end in between, the same rows are written again: nothing is flushed for the
 // hour any more.
 func (u *Usage) addUp(ctx context.Context, h hour, o *openHour) error {
+	if len(o.keys) == 0 { // its only flush failed
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.open, h)
+		return nil
+	}
 	b := u.store.NewBatch()
 	sort, all := hourSort(h, u.config.Node, o.first), make(calls)
 	var latest time.Time

@@ -2,9 +2,7 @@ package usage
 
 import (
 	"context"
-	"fmt"
 	"reflect"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -139,94 +137,8 @@ func TestReadByWhatIsAsked(t *testing.T) {
 }
 
 // What was flushed is there after a crash, once, wherever in the life of an hour it was.
-func TestCrashes(t *testing.T) {
-	f := newFixture(t)
-	check := func(when string, want uint64) {
-		t.Helper()
-		for name, q := range map[string]Query{"all": {All: true}, "the key": {Keys: []account.KeyID{a}}} {
-			if got := f.requests(q)[""]; got != want {
-				t.Errorf("%s: %d requests of %s, expected %d", when, got, name, want)
-			}
-		}
-	}
-	f.count(a, "main", "call", 2)
-	check("not flushed", 2)
-	f.crash()
-	check("lost", 0)
-	f.count(a, "main", "call", 3)
-	f.flush()
-	f.count(a, "main", "call", 4)
-	f.flush()
-	f.crash()
-	check("flushed", 7)
-	f.pass(time.Hour)
-	f.flush()
-	check("added up", 7)
-	f.crash()
-	check("added up and opened again", 7)
-
-	// Added up, but stopped before what it was made of was dropped.
-	f.count(a, "main", "call", 5)
-	f.flush()
-	h := f.present
-	o := f.Usage.open[h]
-	f.pass(time.Hour)
-	broken := &failingDrop{Store: f.store}
-	f.Usage.store = broken
-	if err := f.addUp(t.Context(), h, o); err == nil || f.Usage.open[h] == nil {
-		t.Fatalf("the drop did not fail: %v", err)
-	}
-	check("half added up", 12)
-	f.crash()
-	check("half added up and opened again", 12)
-	f.flush()
-	check("added up a second time", 12)
-	f.crash()
-	check("added up a second time and opened again", 12)
-}
-
-type failingDrop struct{ kv.Store }
-
-func (failingDrop) Drop(context.Context, *kv.Table, []byte) error { return kv.ErrClosed }
-
 // A flush that fails is made up for by the next.
-func TestFlushFails(t *testing.T) {
-	f := newFixture(t)
-	f.count(a, "main", "call", 2)
-	right := f.store
-	f.Usage.store = failingWrite{f.store}
-	if err := f.Flush(t.Context()); err == nil {
-		t.Fatal("it does not fail")
-	}
-	f.count(a, "main", "call", 3)
-	f.Usage.store = right
-	f.flush()
-	f.crash()
-	if got := f.requests(Query{All: true})[""]; got != 5 {
-		t.Errorf("%d requests, expected 5", got)
-	}
-}
-
-type failingWrite struct{ kv.Store }
-
-func (failingWrite) Write(context.Context, kv.Batch) error { return kv.ErrClosed }
-
 // A clock that is set back by more than an hour loses nothing and counts nothing twice.
-func TestClockGoesBack(t *testing.T) {
-	f := newFixture(t)
-	for range 3 {
-		f.count(a, "main", "call", 2)
-		f.flush()
-		f.pass(time.Hour)
-		f.flush()
-		f.pass(-time.Hour + time.Second)
-		f.crash()
-	}
-	if got := f.requests(Query{All: true})[""]; got != 6 {
-		t.Errorf("%d requests, expected 6", got)
-	}
-}
-
 func TestLastUsed(t *testing.T) {
 	f := newFixture(t)
 	used := *f.at.Load()
@@ -315,62 +227,6 @@ func TestOldUsageIsDropped(t *testing.T) {
 }
 
 // Whoever counts, flushes and reads at the same time: nothing is lost or counted twice.
-func TestManyAtOnce(t *testing.T) {
-	f := newFixture(t)
-	const each = 2000
-	var counting, others sync.WaitGroup
-	stop := make(chan struct{})
-	for i := range 4 {
-		counting.Go(func() {
-			key := account.KeyID{byte(i % 2)}
-			key[7] = 1
-			for n := range each {
-				f.Meter(key).Called(f.Series("main", fmt.Sprint(n%7)), time.Duration(n)*time.Microsecond, false)
-			}
-		})
-	}
-	others.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				f.flush()
-				f.pass(7 * time.Minute)
-			}
-		}
-	})
-	others.Go(func() {
-		before := uint64(0)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				found, err := f.Read(t.Context(), Query{All: true, To: f.at.Load().Add(1000 * time.Hour)})
-				if err != nil {
-					t.Error(err)
-				}
-				if len(found) > 0 {
-					if found[0].Requests < before {
-						t.Errorf("%d requests after %d", found[0].Requests, before)
-					}
-					before = found[0].Requests
-				}
-			}
-		}
-	})
-	counting.Wait()
-	close(stop)
-	others.Wait()
-	f.flush()
-	f.crash()
-	found, err := f.Read(t.Context(), Query{All: true, To: f.at.Load().Add(time.Hour)})
-	if err != nil || len(found) != 1 || found[0].Requests != 4*each {
-		t.Errorf("%+v, %v; expected %d requests", found, err, 4*each)
-	}
-}
-
 func TestRunFlushesAtItsEnd(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -450,3 +306,6 @@ func BenchmarkCalled(b *testing.B) {
 		}
 	})
 }
+
+// The power is cut while something is flushed or added up: what was flushed before is
+// counted once, and what is being flushed once or not at all.

@@ -1,0 +1,138 @@
+package account
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+	"ashlar/kv/pebble/pebbletest"
+)
+
+// opened is what is in a store.
+type opened struct {
+	store    kv.Store
+	accounts *Accounts
+	keys     *Keyring
+	token    string // of an invitation that may be used
+}
+
+func openDisk(t *testing.T, disk *pebbletest.Disk, now func() time.Time) opened {
+	t.Helper()
+	store, err := disk.Open(pebble.Options{Path: "accounts"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := opened{store: store, accounts: openAccounts(t, store, Config{Registration: RegistrationOpen, Now: now})}
+	if o.keys, err = OpenKeyring(t.Context(), o.accounts); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// describe tells everything that can be seen of what is in a store.
+func (o *opened) describe(t *testing.T) string {
+	t.Helper()
+	people, err := o.accounts.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := o.keys.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	invitations, err := o.accounts.Invitations(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal([]any{people, keys, invitations})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// act changes something, by chance.
+func (o *opened) act(t *testing.T, random *rand.Rand, n int) error {
+	ctx := t.Context()
+	people, _ := o.accounts.List(ctx)
+	keys, _ := o.keys.List(ctx)
+	invitations, _ := o.accounts.Invitations(ctx)
+	email := fmt.Sprintf("n%d@example.org", n)
+	var err error
+	switch what := random.IntN(12); {
+	case what == 0 || len(people) == 0:
+		_, _, err = o.accounts.Register(ctx, Registrant{Email: email, Password: secret, Address: where(n)})
+	case what == 1:
+		_, _, err = o.accounts.Create(ctx, NewAccount{Email: email})
+	case what == 2 || len(invitations) == 0:
+		o.token, _, err = o.accounts.Invite(ctx, NewInvitation{})
+	case what == 3 && o.token != "":
+		_, _, err = o.accounts.Register(ctx, Registrant{Email: email, Password: secret, Invitation: o.token, Address: where(n)})
+		o.token = ""
+	case what == 4:
+		_, _ = o.accounts.Withdraw(ctx, invitations[random.IntN(len(invitations))].ID) // may have ended
+		o.token = ""
+	case what == 5:
+		_, _, err = o.accounts.Reset(ctx, people[random.IntN(len(people))].Email)
+	case what == 6:
+		_, err = o.accounts.Disable(ctx, people[random.IntN(len(people))].Email)
+	case what == 7:
+		_, err = o.accounts.Enable(ctx, people[random.IntN(len(people))].Email)
+	case what == 8 || len(keys) == 0:
+		_, _ = o.keys.Of(people[random.IntN(len(people))].ID).Create(ctx, NewKey{}) // may be disabled
+	case what == 9:
+		_, _ = o.keys.Rotate(ctx, keys[random.IntN(len(keys))].ID.String(), time.Hour) // may have been revoked
+	case what == 10:
+		_, _ = o.keys.Restrict(ctx, keys[random.IntN(len(keys))].ID.String(), Rules{PerDay: uint64(n)})
+	default:
+		_, err = o.keys.Revoke(ctx, keys[random.IntN(len(keys))].ID.String())
+	}
+	return err
+}
+
+// The power is cut while something is changed, and when that was acknowledged: what was
+// acknowledged is there, and what was not is there as a whole or not at all.
+func TestPowerCuts(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	c := newClock()
+	disk := pebbletest.NewDisk()
+	o := openDisk(t, disk, c.Now)
+	for n := range 150 {
+		before := o.describe(t)
+		var during *pebbletest.Disk
+		at, kept := disk.Operations()+1+random.Int64N(8), random.IntN(101)
+		disk.Before(func(op pebbletest.Operation) error {
+			if op.Number == at {
+				during = disk.PowerCut(kept, rand.New(rand.NewPCG(uint64(n), 3)))
+			}
+			return nil
+		})
+		if err := o.act(t, random, n); err != nil {
+			t.Fatalf("change %d: %v", n, err)
+		}
+		disk.Before(func(pebbletest.Operation) error { return nil })
+		after := o.describe(t)
+		found := func(d *pebbletest.Disk) string {
+			t.Helper()
+			again := openDisk(t, d, c.Now)
+			defer again.store.Close()
+			return again.describe(t)
+		}
+		if got := found(disk.PowerCut(random.IntN(101), random)); got != after {
+			t.Fatalf("change %d, acknowledged:\nfound    %s\nexpected %s", n, got, after)
+		}
+		if during == nil {
+			continue
+		}
+		if got := found(during); got != before && got != after {
+			t.Fatalf("change %d, under way:\nfound    %s\nexpected %s\nor       %s", n, got, before, after)
+		}
+	}
+	if err := o.store.Close(); err != nil {
+		t.Error(err)
+	}
+}
