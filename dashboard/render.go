@@ -92,6 +92,14 @@ func (p *pages) render(w http.ResponseWriter, status int, name string, f frame) 
 // count writes a number with commas between its thousands.
 func count[N uint64 | uint32 | int](n N) string { return chart.Grouped(float64(n)) }
 
+// amount writes how many there are of something.
+func amount(n uint64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + one + "s"
+}
+
 // countAny is count for templates, where numbers are of several types.
 func countAny(n any) (string, error) {
 	switch n := n.(type) {

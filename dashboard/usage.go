@@ -52,7 +52,7 @@ func (v *visit) usage() error {
 	for _, one := range u.used {
 		sum.Add(one.Counts)
 	}
-	p.Caption = fmt.Sprintf("%s calls, %s credits in %d days. Days are those of UTC.", count(sum.Requests), count(sum.Credits), u.days)
+	p.Caption = fmt.Sprintf("%s, %s in %d days. Days are those of UTC.", amount(sum.Requests, "call"), amount(sum.Credits, "credit"), u.days)
 	p.Pictures = []picture{u.outcomes(), spread(u.used, u.first, u.days, func(usage.Line) string { return "mean" }).lines("time", "Time of a call, on average")}
 	p.Tables = []usageTable{
 		{"By key", "Key", tallies(u.used, func(one usage.Line) string { return u.name(one.Key) })},

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	"ashlar/account"
+	"ashlar/gateway"
+)
+
+// at asks for a page by a host's name.
+func at(t *testing.T, s *service, host string) (status int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.server.Addr().String()+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = host
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// The dashboard is shown at its hosts alone, which can be changed while serving.
+func TestDashboardsHosts(t *testing.T) {
+	s, _ := served(t, nil)
+	expect := func(host string, shown bool) {
+		t.Helper()
+		status, body := at(t, s, host)
+		if is := status == http.StatusOK && strings.Contains(body, "<title>"); is != shown || !is && status != http.StatusNotFound {
+			t.Errorf("%s: %d, shows the dashboard: %t, expected %t", host, status, is, shown)
+		}
+	}
+	expect("localhost:8545", true)
+	expect("127.0.0.1", true)
+	expect("dash.example.org", false)
+	changed := s.config
+	changed.Dashboard.Hosts = []string{"dash.example.org"}
+	if err := s.reload(changed); err != nil {
+		t.Fatal(err)
+	}
+	expect("localhost", false)
+	expect("DASH.example.org:443", true)
+}
+
+// An operator signs in, asks in the console, and sees that counted and all limits.
+func TestDashboardIsWired(t *testing.T) {
+	s, _ := served(t, func(c *Config) {
+		c.Networks = map[string]NetworkConfig{"demo": {Hosts: []string{"demo.example.org"}}}
+		c.Limits.KeyRate = 12.5
+	})
+	base := "http://" + s.server.Addr().String()
+	token, _, err := s.accounts.Create(t.Context(), account.NewAccount{Email: "a@example.org", Role: account.RoleOperator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	see := func(response *http.Response, err error, wants ...string) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if response.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
+				t.Errorf("%s: %d, expected %q in\n%s", response.Request.URL.Path, response.StatusCode, want, text)
+			}
+		}
+	}
+	response, err := browser.PostForm(base+"/reset", url.Values{"token": {token}, "password": {"a stone on a stone"}})
+	see(response, err, "Your password is set.")
+	response, err = browser.PostForm(base+"/console", url.Values{"network": {"demo"}, "request": {blockNumber}})
+	see(response, err, "HTTP 200", "&#34;result&#34;: &#34;0x0&#34;")
+	for path, want := range map[string]string{
+		"/usage": "1 call, 1 credit in 30 days", "/service": "eth_blockNumber", "/limits": "12.5", "/networks": "http://demo.example.org:", "/people": "a@example.org",
+	} {
+		response, err = browser.Get(base + path)
+		see(response, err, want)
+	}
+}
+
+func TestHostsOfNetworks(t *testing.T) {
+	c := Config{
+		Hosts:    []string{"*.example.org"},
+		Networks: map[string]NetworkConfig{"one": {Hosts: []string{"first.test"}}, "two": {}},
+	}
+	for network, want := range map[string][]string{"one": {"first.test", "one.example.org"}, "two": {"two.example.org"}} {
+		if got := c.hostsOf(network); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is at %q, expected %q", network, got, want)
+		}
+	}
+}
+
+// Each limit that operators see is an entry of the configuration.
+func TestShownLimitsAreEntries(t *testing.T) {
+	config := DefaultConfig()
+	known := entries(t, "", reflect.ValueOf(config))
+	for _, group := range shownLimits(&config, gateway.Stats{}) {
+		for _, limit := range group.Limits {
+			if _, ok := known[limit.Entry]; !ok || limit.Most == "" || limit.Meaning == "" {
+				t.Errorf("%s: %+v", group.Title, limit)
+			}
+		}
+	}
+}
