@@ -135,6 +135,24 @@ func TestFarBehind(t *testing.T) {
 	}
 }
 
+// What is missing may come from the client after all, though no node can be asked.
+func TestMissingAncestorsAreSent(t *testing.T) {
+	b := builder(t)
+	blocks := b.grow(b.genesis, 5, 1)
+	n := startNode(t, nil, b.genesis) // which has none of them
+	s := newSupplied(t, ingest.DefaultDepths(), n)
+	for _, block := range blocks[1:] {
+		s.expect("a block without its parent", s.send(block), engine.Syncing, nil)
+	}
+	status, err := s.tell(blocks[4], nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect("the head", status, engine.Syncing, nil)
+	s.expect("what was missing", s.send(blocks[0]), engine.Valid, blocks[0])
+	s.await(blocks[4]) // without the client's asking again
+}
+
 // altering is a node in whose answers something is altered, as long as it is told to.
 func altering(on *atomic.Bool, from, to string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {

@@ -10,6 +10,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/execute"
+	"ashlar/tip"
 
 	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/sync/errgroup"
@@ -68,6 +69,9 @@ type Target struct {
 // them, are wrong, with ErrTooDeep where they lead elsewhere below what is final, and
 // with ErrNoSupply where the nodes do not have them. Other errors are our own.
 func (s *Supplier) Fetch(ctx context.Context, target Target) error {
+	if _, err := s.follower.Find(ctx, target.Hash); !errors.Is(err, tip.ErrUnknownBlock) {
+		return err // it has come by another way, or our own store fails
+	}
 	choices, _ := s.choices(time.Now())
 	problem := errors.New("no upstream can be used")
 	for i, c := range choices {

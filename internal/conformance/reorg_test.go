@@ -173,10 +173,10 @@ func permutations(n int, visit func(order []int)) {
 	next()
 }
 
-// TestSiblingsInEveryOrder brings in five branches in every order, makes each the
+// TestAnswersOnSiblings brings in five branches in every order, makes each the
 // head in turn, and asks about everything that they hold: every answer is that of a
 // chain which has never seen another branch.
-func TestSiblingsInEveryOrder(t *testing.T) {
+func TestAnswersOnSiblings(t *testing.T) {
 	first, branches := siblings(t)
 	requests := questionsAbout(first, branches)
 	var want [][][]byte // by branch
