@@ -60,7 +60,7 @@ func (c *Chain) want(to engine.Forkchoice, number uint64) {
 	if c.wanted == nil {
 		c.wanted = new(wanted)
 		c.way.Store(&way{from: now})
-		c.log.Info("the consensus client's head is not known yet", "head", to.Head, "nodes are asked", c.supplier != nil)
+		c.log.Info("the consensus client's head is not known yet", "head", to.Head, "supplied", c.supplier != nil)
 	}
 	c.wanted.Forkchoice = to
 	before := c.way.Load()
