@@ -8,7 +8,6 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"ashlar/internal/node"
@@ -83,11 +82,6 @@ func startService(ctx context.Context, dir string, c *chain) (*node.Process, *no
 	}
 	a := node.Ashlar{Bin: bin, Data: filepath.Join(dir, "data"), Network: network, Config: config}
 	return a.Serve(ctx)
-}
-
-// socketURL is where the service is asked over WebSocket that is asked at url over HTTP.
-func socketURL(url string) string {
-	return strings.Replace(strings.Replace(url, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
 }
 
 // grow sends transactions so many times, and returns when all are in blocks, or when

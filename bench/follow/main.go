@@ -80,7 +80,7 @@ func measure(ctx context.Context, o options) error {
 	if err := timeTold(ctx, o, "by geth, after the first of them", chain, chain.socket, ""); err != nil {
 		return err
 	}
-	if err := timeTold(ctx, o, "by Ashlar, after geth has told", chain, socketURL(client.URL), chain.socket); err != nil {
+	if err := timeTold(ctx, o, "by Ashlar, after geth has told", chain, node.SocketURL(client.URL), chain.socket); err != nil {
 		return err
 	}
 	fmt.Printf("\n| answers a second, %d connections | |\n| --- | --- |\n", o.readers)
@@ -126,7 +126,7 @@ func timeReads(ctx context.Context, o options, chain *chain, client *node.Client
 		return err
 	}
 	fmt.Printf("| while no blocks come | %.0f |\n", quiet)
-	all, err := subscribeAll(ctx, socketURL(client.URL), o.subscribers)
+	all, err := subscribeAll(ctx, node.SocketURL(client.URL), o.subscribers)
 	if err != nil {
 		return err
 	}

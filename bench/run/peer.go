@@ -94,7 +94,7 @@ func startAshlar(ctx context.Context, o options, genesis, file string) (*peer, e
 	if p.process, p.client, err = a.Serve(ctx); err != nil {
 		return nil, err
 	}
-	p.socket = strings.Replace(strings.Replace(p.client.URL, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
+	p.socket = node.SocketURL(p.client.URL)
 	return p, nil
 }
 

@@ -79,7 +79,7 @@ func read(t *testing.T, dir string, l library, s service, more ...string) (answe
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := strings.Replace(strings.Replace(s.url, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
+	socket := node.SocketURL(s.url)
 	args := []string{s.url, socket, fmt.Sprint(examples.Token), fmt.Sprint(examples.Holder), fmt.Sprint(block)}
 	run(t, dir, l, &answers, append(args, more...)...)
 	return answers

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"ashlar/internal/node"
@@ -42,16 +41,11 @@ func newClient(name string) *client {
 	return c
 }
 
-// socketURL is where a service is asked over WebSocket that is asked at url over HTTP.
-func socketURL(url string) string {
-	return strings.Replace(strings.Replace(url, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
-}
-
 // subscribe subscribes without a library that people use, and thus is told all from
 // the beginning.
 func subscribe(t *testing.T, service *node.Client) *client {
 	t.Helper()
-	connection, err := rpc.DialContext(t.Context(), socketURL(service.URL))
+	connection, err := rpc.DialContext(t.Context(), node.SocketURL(service.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +101,7 @@ func startClients(t *testing.T, service *node.Client) (all []*client) {
 		}
 		c := newClient(l.name)
 		c.hidesRemoved = l.name == "ethers"
-		c.run(t, l.program, script, service.URL, socketURL(service.URL), counter.Hex())
+		c.run(t, l.program, script, service.URL, node.SocketURL(service.URL), counter.Hex())
 		all = append(all, c)
 	}
 	return all

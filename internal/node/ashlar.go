@@ -83,6 +83,11 @@ func (a Ashlar) ServeBy(ctx context.Context, config string) (*Process, error) {
 	return start(ctx, a.Bin, "serve", "--config", config)
 }
 
+// SocketURL is where the service is asked over WebSocket that is asked at url over HTTP.
+func SocketURL(url string) string {
+	return strings.Replace(strings.Replace(url, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
+}
+
 // demoURL is where the demo tells its URL.
 var demoURL = regexp.MustCompile(`http://[^ ]+/v3/[0-9a-f]+`)
 
