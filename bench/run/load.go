@@ -108,7 +108,9 @@ func measure(ctx context.Context, o options, peers []*peer, files []requestFile)
 					return nil, fmt.Errorf("%s, %s: %w", p.Name, file.kind, err)
 				}
 				l.Calls = file.calls
-				l.CPUMicros /= float64(l.Requests) * float64(l.Calls)
+				if l.Requests > 0 { // a server may have answered none in its time
+					l.CPUMicros /= float64(l.Requests) * float64(l.Calls)
+				}
 				m.Rounds[p.Name] = append(m.Rounds[p.Name], l)
 			}
 			slices.Reverse(driven)

@@ -134,7 +134,10 @@ func (r results) appendTimes(b *strings.Builder) {
 		}
 		ratio := func(p *peer) string { return times(m.median(p.Name, cpu), m.median(r.Peers[0].Name, cpu)) }
 		rates := m.sorted(r.Peers[0].Name, load.rate)
-		spread := fmt.Sprintf("%.0f %%", 100*(rates[len(rates)-1]/rates[0]-1))
+		spread := "–"
+		if rates[0] > 0 {
+			spread = fmt.Sprintf("%.0f %%", 100*(rates[len(rates)-1]/rates[0]-1))
+		}
 		r.row(b, m.Kind, cell, ratio, spread)
 	}
 }

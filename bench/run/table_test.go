@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +11,7 @@ import (
 // rounds are some with so many requests in a second.
 func rounds(rates ...int) (all []load) {
 	for _, rate := range rates {
-		all = append(all, load{Requests: rate, Seconds: 1, Calls: 1, P50Micros: 10, P99Micros: 20, CPUMicros: float64(1000 / rate)})
+		all = append(all, load{Requests: rate, Seconds: 1, Calls: 1, P50Micros: 10, P99Micros: 20, CPUMicros: float64(1000 / max(rate, 1))})
 	}
 	return all
 }
@@ -23,6 +24,7 @@ func TestTables(t *testing.T) {
 		Kinds: []measured{
 			{"requests", "eth_call", map[string][]load{"Ashlar": rounds(100, 300, 200), "geth": rounds(50), constantName: rounds(400)}, nil},
 			{"requests", "eth_other", map[string][]load{"Ashlar": rounds(100), "geth": rounds(50)}, map[string]int{"geth": 2}},
+			{"requests", "eth_none", map[string][]load{"Ashlar": rounds(0), "geth": rounds(0)}, nil},
 			{"calls, in batches of 100", "eth_call", map[string][]load{"Ashlar": batch}, nil},
 			{"requests over WebSocket", "eth_call, HTTP", map[string][]load{"Ashlar": rounds(100)}, nil},
 			{"requests over WebSocket", "eth_call, WebSocket", map[string][]load{"Ashlar": rounds(150)}, nil},
@@ -32,6 +34,8 @@ func TestTables(t *testing.T) {
 	for _, line := range []string{
 		"| requests a second | Ashlar | geth | ratio | of a constant answer |",
 		"| eth_call | 200 | 50.0 | 4.00 x | 0.50 x |",
+		"| eth_none | 0.0 | 0.0 | – | – |",
+		"| eth_none | 10 / 20 / 1000 | 10 / 20 / 1000 | 1.00 x | – |",
 		"| eth_other | 100 | 50.0 (2 of 50 answers differ) | not alike | – |",
 		"| calls, in batches of 100 a second | Ashlar | geth | ratio | of single requests |",
 		"| eth_call | 300 | – | – | 1.50 x |",
@@ -43,6 +47,9 @@ func TestTables(t *testing.T) {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("no line %s in\n%s", line, text)
 		}
+	}
+	if err := r.write(io.Discard, filepath.Join(t.TempDir(), "results.json")); err != nil {
+		t.Error(err)
 	}
 	file := filepath.Join(t.TempDir(), "picture.svg")
 	if err := r.draw(file); err != nil {
