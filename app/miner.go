@@ -74,6 +74,17 @@ func replay(ctx context.Context, shown *demo.Network, last uint64, header func(c
 
 // run builds a block at each interval.
 func (m *miner) run(ctx context.Context, interval time.Duration) error {
+	return atIntervals(ctx, interval, func(ctx context.Context) error {
+		if err := m.mine(ctx); err != nil {
+			return fmt.Errorf("demo network: %w", err)
+		}
+		return nil
+	})
+}
+
+// atIntervals makes one block after another, until ctx is done or one cannot be made.
+// One that was begun is finished.
+func atIntervals(ctx context.Context, interval time.Duration, block func(context.Context) error) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -81,8 +92,8 @@ func (m *miner) run(ctx context.Context, interval time.Duration) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if err := m.mine(context.WithoutCancel(ctx)); err != nil {
-				return fmt.Errorf("demo network: %w", err)
+			if err := block(context.WithoutCancel(ctx)); err != nil {
+				return err
 			}
 		}
 	}

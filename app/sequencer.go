@@ -54,18 +54,12 @@ func newSequencer(n *rollupNetwork) (*sequencer, error) {
 
 // run makes a block at each interval.
 func (s *sequencer) run(ctx context.Context, interval time.Duration) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			block := s.made.Next()
-			block.Timestamp = uint64(time.Now().Unix())
-			if err := s.follower.Append(context.WithoutCancel(ctx), block); err != nil {
-				return fmt.Errorf("demo's rollup network: %w", err)
-			}
+	return atIntervals(ctx, interval, func(ctx context.Context) error {
+		block := s.made.Next()
+		block.Timestamp = uint64(time.Now().Unix())
+		if err := s.follower.Append(ctx, block); err != nil {
+			return fmt.Errorf("demo's rollup network: %w", err)
 		}
-	}
+		return nil
+	})
 }
