@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"time"
 
 	"ashlar/chain"
 	"ashlar/source/node"
 	"ashlar/tip"
+
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 const (
@@ -263,26 +264,16 @@ func (p *Pursuit) bulk(ctx context.Context, from Node, target chain.Ref) error {
 
 // ascend adds the blocks after one of ours up to a node's head.
 func (p *Pursuit) ascend(ctx context.Context, from Node, after, head chain.Ref) error {
-	blocks := newRanges(ctx, from, after, head, nil)
-	defer blocks.close()
-	for {
-		block, err := blocks.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return newRanges(ctx, from, after, head, nil).each(func(block *types.Block) error {
 		if err := p.follower.Add(ctx, block); err != nil {
 			return err
 		}
 		number := block.NumberU64()
 		if number%shownEvery == 0 && number > p.follower.Standing().Head.Ref().Number {
-			if err := p.follower.SetHead(ctx, block.Hash(), chain.Ref{}, chain.Ref{}); err != nil {
-				return err
-			}
+			return p.follower.SetHead(ctx, block.Hash(), chain.Ref{}, chain.Ref{})
 		}
-	}
+		return nil
+	})
 }
 
 // move makes a node's head ours, unless ours has come after it, and takes over what

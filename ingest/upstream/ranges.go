@@ -109,6 +109,23 @@ func (r *ranges) Next() (*types.Block, error) {
 	return block, nil
 }
 
+// each gives all that is left to a function, until it fails, and closes the ranges.
+func (r *ranges) each(give func(*types.Block) error) error {
+	defer r.close()
+	for {
+		block, err := r.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = give(block)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // prove checks that a whole range of blocks is bound by the proof, before any of
 // them is given.
 func (r *ranges) prove(blocks []*types.Block) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"ashlar/tip"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -159,26 +159,16 @@ func (s *Supplier) bulk(ctx context.Context, from Node, l *ladder, due uint64) (
 
 // ascend adds the blocks of a ladder that come after one.
 func (s *Supplier) ascend(ctx context.Context, from Node, l *ladder, after chain.Ref, shown func(context.Context, chain.Ref) error) error {
-	blocks := newRanges(ctx, from, after, l.top, l)
-	defer blocks.close()
-	for {
-		block, err := blocks.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return newRanges(ctx, from, after, l.top, l).each(func(block *types.Block) error {
 		if err := s.follower.Add(ctx, block); err != nil {
 			return invalidated(err, after)
 		}
 		after = chain.Ref{Number: block.NumberU64(), Hash: block.Hash()}
 		if after.Number%shownEvery == 0 && after != l.top {
-			if err := shown(ctx, after); err != nil {
-				return err
-			}
+			return shown(ctx, after)
 		}
-	}
+		return nil
+	})
 }
 
 // invalidated says of an error, met behind a block, whether it is the chain that is
