@@ -12,14 +12,12 @@ import (
 	"time"
 
 	"ashlar/api/eth"
-	"ashlar/archive"
 	"ashlar/chain"
 	"ashlar/execute"
 	"ashlar/ingest"
 	"ashlar/jsonrpc"
 	"ashlar/pool"
 	"ashlar/query"
-	"ashlar/tip"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -39,21 +37,11 @@ type open struct {
 
 func serveOpen(t *testing.T) *open {
 	t.Helper()
-	g := madeGenesis()
-	store, settled, executor := newChain(t, g)
-	if _, err := ingest.New(t.Context(), settled, executor, g); err != nil {
-		t.Fatal(err)
-	}
-	first, _ := settled.Settled()
-	unsettled, err := tip.Open(t.Context(), store, archive.Tables(), first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	chain := query.NewChain(settled, unsettled, executor)
-	chain.SetPool(pool.New(executor.Config(), pool.DefaultLimits()))
+	chain, follower := newFollower(t, ingest.DefaultDepths())
+	chain.SetPool(pool.New(chain.Executor().Config(), pool.DefaultLimits()))
 	o := &open{
 		service: serveChain(chain), t: t, chain: chain, sender: crypto.PubkeyToAddress(testECDSA(t).PublicKey),
-		follower: ingest.NewFollower(settled, unsettled, executor, ingest.DefaultDepths()),
+		follower: follower,
 	}
 	o.mine() // so that there is a block of this fork's time, and the pool has a head
 	return o
