@@ -12,6 +12,7 @@ import (
 	"ashlar/chain"
 	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/ingest/ingesttest"
 	"ashlar/kv"
 	"ashlar/tip"
 
@@ -99,7 +100,7 @@ func ref(block *types.Block) chain.Ref {
 
 // A chain that was followed, with restarts, is row by row the one that was imported.
 func TestFollowedIsAsImported(t *testing.T) {
-	blocks := chainOf(t)
+	blocks := ingesttest.Chain(t)
 	imported := newTarget(t)
 	imported.mustImport(blocks)
 
@@ -148,7 +149,7 @@ func TestStoppedWhileSettling(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		store := &stopper{Store: f.store, stop: stop}
 		f.openOver(store)
-		blocks := chainOf(t)
+		blocks := ingesttest.Chain(t)
 		f.follow(blocks[:10]...)
 		store.left = after
 		ended := make(chan error, 1)
@@ -169,7 +170,7 @@ func TestStoppedWhileSettling(t *testing.T) {
 }
 
 func TestFollowerRefuses(t *testing.T) {
-	blocks := chainOf(t)
+	blocks := ingesttest.Chain(t)
 	f := newFollowed(t, ingest.DefaultDepths())
 	f.follow(blocks[:3]...)
 	head := f.tip.Standing().Head.Ref()

@@ -6,65 +6,19 @@ import (
 	"io"
 	"math/big"
 	"strings"
-	"sync"
 	"testing"
 
 	"ashlar/archive"
 	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/ingest/ingesttest"
 	"ashlar/kv"
-	"ashlar/kv/pebble"
-	"ashlar/source/demo"
-	"ashlar/source/demo/reference"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/trie"
 )
-
-// demoBlocks are the first blocks of the demo network, built by go-ethereum.
-const demoBlocks = 40
-
-var demoChain = sync.OnceValues(func() ([]*types.Block, error) {
-	network, err := demo.New(demo.Default())
-	if err != nil {
-		return nil, err
-	}
-	builder, err := reference.New(network)
-	if err != nil {
-		return nil, err
-	}
-	var blocks []*types.Block
-	err = builder.Build(context.Background(), demoBlocks, func(b reference.Block) error {
-		blocks = append(blocks, b.Block)
-		return nil
-	})
-	return blocks, err
-})
-
-func chainOf(t *testing.T) []*types.Block {
-	t.Helper()
-	blocks, err := demoChain()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return blocks
-}
-
-func demoGenesis(t *testing.T) *core.Genesis {
-	t.Helper()
-	network, err := demo.New(demo.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	genesis, err := network.Genesis()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return genesis
-}
 
 // target is an archive in memory that is imported into.
 type target struct {
@@ -77,21 +31,12 @@ type target struct {
 
 func newTarget(t *testing.T) *target {
 	t.Helper()
-	return newTargetOf(t, demoGenesis(t))
+	return newTargetOf(t, ingesttest.Genesis(t))
 }
 
 func newTargetOf(t *testing.T, genesis *core.Genesis) *target {
 	t.Helper()
-	store, err := pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	target := &target{t: t, genesis: genesis, store: store}
+	target := &target{t: t, genesis: genesis, store: ingesttest.Store(t)}
 	target.reopen()
 	return target
 }
@@ -149,7 +94,7 @@ func (l *list) Next() (*types.Block, error) {
 }
 
 func TestImportSettlesEveryBlock(t *testing.T) {
-	blocks := chainOf(t)
+	blocks := ingesttest.Chain(t)
 	g := newTarget(t)
 	g.mustImport(blocks)
 	head, _ := g.archive.Settled()
@@ -178,7 +123,7 @@ func TestImportSettlesEveryBlock(t *testing.T) {
 // However an import is cut into pieces, and whatever is imported again, the
 // archive ends up with the same rows.
 func TestImportInPiecesGivesTheSameRows(t *testing.T) {
-	blocks := chainOf(t)
+	blocks := ingesttest.Chain(t)
 	whole := newTarget(t)
 	whole.mustImport(blocks)
 	want := whole.rows()
@@ -188,8 +133,8 @@ func TestImportInPiecesGivesTheSameRows(t *testing.T) {
 	pieces.mustImport(blocks[7:23])
 	pieces.reopen()
 	pieces.mustImport(blocks) // from the beginning again
-	if got := pieces.importer.Progress(); got.Skipped != 23 || got.Blocks != demoBlocks-23 {
-		t.Errorf("skipped %d and settled %d blocks, expected 23 and %d", got.Skipped, got.Blocks, demoBlocks-23)
+	if got := pieces.importer.Progress(); got.Skipped != 23 || got.Blocks != ingesttest.ChainBlocks-23 {
+		t.Errorf("skipped %d and settled %d blocks, expected 23 and %d", got.Skipped, got.Blocks, ingesttest.ChainBlocks-23)
 	}
 	pieces.reopen()
 	pieces.mustImport(blocks)
@@ -207,7 +152,7 @@ func TestImportInPiecesGivesTheSameRows(t *testing.T) {
 // A block that breaks a rule is refused with the name of the check, and the
 // blocks before it stay.
 func TestImportRefusesBadBlocks(t *testing.T) {
-	blocks := chainOf(t)
+	blocks := ingesttest.Chain(t)
 	const bad = 21 // index; the block's number is one more
 	header := func(change func(h *types.Header)) func(*types.Block) *types.Block {
 		return func(block *types.Block) *types.Block {
@@ -260,9 +205,9 @@ func TestImportRefusesBadBlocks(t *testing.T) {
 // What a refused block has changed is forgotten, also where it was found to be
 // bad after it had been executed.
 func TestImportGoesOnAfterARefusal(t *testing.T) {
-	blocks := chainOf(t)
+	blocks := ingesttest.Chain(t)
 	g := newTarget(t)
-	for bad := 5; bad < demoBlocks; bad += 10 {
+	for bad := 5; bad < ingesttest.ChainBlocks; bad += 10 {
 		wrong := types.CopyHeader(blocks[bad].Header())
 		wrong.Root[7]++
 		chain := append([]*types.Block{}, blocks[:bad]...)
@@ -295,7 +240,7 @@ func otherChain(block *types.Block) *types.Block {
 }
 
 func TestImportRefusesOtherChainsAndGaps(t *testing.T) {
-	blocks := chainOf(t)
+	blocks := ingesttest.Chain(t)
 	other := types.CopyHeader(blocks[3].Header())
 	other.Extra = []byte("another")
 	otherBlock := types.NewBlockWithHeader(other).WithBody(*blocks[3].Body())
@@ -342,7 +287,7 @@ func (b *broken) Next() (*types.Block, error) {
 func TestImportKeepsWhatCameBeforeABrokenSource(t *testing.T) {
 	g := newTarget(t)
 	torn := errors.New("torn")
-	err := g.importer.Import(t.Context(), &broken{list{chainOf(t)[:15]}, torn})
+	err := g.importer.Import(t.Context(), &broken{list{ingesttest.Chain(t)[:15]}, torn})
 	if !errors.Is(err, torn) {
 		t.Errorf("the import ended with %v, expected the source's error", err)
 	}
@@ -368,12 +313,12 @@ func (s *stopping) Next() (*types.Block, error) {
 func TestImportStopsWhenItsContextEnds(t *testing.T) {
 	g := newTarget(t)
 	ctx, stop := context.WithCancel(t.Context())
-	err := g.importer.Import(ctx, &stopping{list{chainOf(t)}, 20, stop})
+	err := g.importer.Import(ctx, &stopping{list{ingesttest.Chain(t)}, 20, stop})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the import ended with %v, expected that it was cancelled", err)
 	}
 	if head, _ := g.archive.Settled(); head.Number != 19 {
 		t.Errorf("the head is %s, expected block 19: what was read is finished", head)
 	}
-	g.mustImport(chainOf(t))
+	g.mustImport(ingesttest.Chain(t))
 }

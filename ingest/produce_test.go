@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ashlar/execute"
+	"ashlar/ingest/ingesttest"
 	"ashlar/source/demo"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -21,7 +22,7 @@ func TestProduceBuildsWhatGoEthereumBuilds(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := newTarget(t)
-	for _, want := range chainOf(t) {
+	for _, want := range ingesttest.Chain(t) {
 		block, leftOut, err := g.importer.Produce(t.Context(), func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
 			c, err := traffic.Next(want.NumberU64(), baseFee)
 			return execute.Attributes{

@@ -67,10 +67,10 @@ func TestAnyOrder(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 3))
 			b := builder(t)
 			m := &model{
-				genesis: b.genesis, bad: make(map[common.Hash]bool), sent: make(map[common.Hash]*types.Block),
-				valid: map[common.Hash]*types.Block{b.genesis.Hash(): b.genesis}, invalid: make(map[common.Hash]common.Hash),
+				genesis: b.Genesis, bad: make(map[common.Hash]bool), sent: make(map[common.Hash]*types.Block),
+				valid: map[common.Hash]*types.Block{b.Genesis.Hash(): b.Genesis}, invalid: make(map[common.Hash]common.Hash),
 			}
-			tree := []*types.Block{b.genesis}
+			tree := []*types.Block{b.Genesis}
 			for salt := range uint64(8) {
 				tree = append(tree, b.grow(tree[random.IntN(len(tree))], 1+random.IntN(6), 1+salt)...)
 			}
@@ -87,7 +87,7 @@ func TestAnyOrder(t *testing.T) {
 				}
 			}
 			d := newDriven(t, ingest.Depths{Unfinalized: 1000, Most: 1000})
-			head := d.genesis
+			head := d.Genesis
 			for range 4 * len(tree) {
 				block := tree[1+random.IntN(len(tree)-1)]
 				var got engine.Status
@@ -122,7 +122,7 @@ func TestAnyOrder(t *testing.T) {
 
 func TestForkchoiceRules(t *testing.T) {
 	b := builder(t)
-	trunk := b.grow(b.genesis, 6, 1)
+	trunk := b.grow(b.Genesis, 6, 1)
 	left, right := b.grow(trunk[5], 4, 2), b.grow(trunk[5], 4, 3)
 	early := b.grow(trunk[1], 3, 4)
 	d := newDriven(t, ingest.Depths{Unfinalized: 1000, Most: 1000})
@@ -184,7 +184,7 @@ func TestForkchoiceRules(t *testing.T) {
 // Blocks that leave the chain where it is settled cannot be executed any more.
 func TestAccepted(t *testing.T) {
 	b := builder(t)
-	trunk := b.grow(b.genesis, 12, 1)
+	trunk := b.grow(b.Genesis, 12, 1)
 	aside := b.grow(trunk[1], 3, 2)
 	d := newDriven(t, ingest.Depths{Unfinalized: 4, Most: 4})
 	for _, block := range trunk {
@@ -226,7 +226,7 @@ func (d *driven) settle(number uint64) {
 // Blocks that wait are bounded in number: the first of too many are forgotten.
 func TestWaitingIsBounded(t *testing.T) {
 	b := builder(t)
-	blocks := b.grow(b.genesis, 170, 1)
+	blocks := b.grow(b.Genesis, 170, 1)
 	d := newDriven(t, ingest.Depths{Unfinalized: 1000, Most: 1000})
 	for _, block := range blocks[1:] {
 		d.expect("a block without its parent", d.send(block), engine.Syncing, nil)
@@ -247,7 +247,7 @@ func TestWaitingIsBounded(t *testing.T) {
 // Invalid blocks are remembered in bounded number, and forgotten ones found again.
 func TestInvalidAreBounded(t *testing.T) {
 	b := builder(t)
-	blocks := b.grow(b.genesis, 2, 1)
+	blocks := b.grow(b.Genesis, 2, 1)
 	d := newDriven(t, ingest.Depths{Unfinalized: 1000, Most: 1000})
 	d.expect("a right block", d.send(blocks[0]), engine.Valid, blocks[0])
 	wrong := []*types.Block{broken(blocks[1])}

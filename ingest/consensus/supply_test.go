@@ -13,6 +13,7 @@ import (
 	"ashlar/chain"
 	"ashlar/ingest"
 	"ashlar/ingest/consensus"
+	"ashlar/ingest/ingesttest"
 	"ashlar/ingest/upstream"
 	"ashlar/internal/fakenode"
 	"ashlar/source/engine"
@@ -30,7 +31,7 @@ type supplied struct {
 // startNode starts a node that serves blocks upon the genesis.
 func startNode(t *testing.T, between func(http.Handler) http.Handler, genesis *types.Block, blocks ...*types.Block) *fakenode.Node {
 	t.Helper()
-	n, err := fakenode.New(fakenode.Options{ChainID: demoGenesis(t).Config.ChainID.Uint64(), Between: between}, genesis)
+	n, err := fakenode.New(fakenode.Options{ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Between: between}, genesis)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *s
 	t.Helper()
 	f := newFollower(t, depths)
 	config := upstream.Config{
-		Follower: f.Follower, ChainID: demoGenesis(t).Config.ChainID.Uint64(), Genesis: f.genesis.Hash(),
+		Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
 		Pace: upstream.Pace{
 			Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Retry: time.Millisecond, RetryMost: 4 * time.Millisecond,
 			Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond,
@@ -59,7 +60,7 @@ func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *s
 		config.Nodes = append(config.Nodes, client)
 	}
 	s := &supplied{supplier: upstream.NewSupplier(config)}
-	s.driven = &driven{f, consensus.New(f.Follower, s.supplier, slog.New(slog.DiscardHandler))}
+	s.driven = &driven{f, consensus.New(f.Follower.Follower, s.supplier, slog.New(slog.DiscardHandler))}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	runs := []func(context.Context) error{s.supplier.Run, s.chain.Run, f.Run}
 	done := make(chan error, len(runs))
@@ -80,7 +81,7 @@ func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *s
 // await returns once a block is the head.
 func (s *supplied) await(want *types.Block) {
 	for {
-		moved := s.tip.Moved()
+		moved := s.Tip.Moved()
 		if s.Standing().Head.Ref() == ref(want) {
 			return
 		}
@@ -92,8 +93,8 @@ func (s *supplied) await(want *types.Block) {
 // head becomes the head without the client's asking again.
 func TestMissingAncestorsAreFetched(t *testing.T) {
 	b := builder(t)
-	blocks := b.grow(b.genesis, 60, 1)
-	n := startNode(t, nil, b.genesis, blocks...)
+	blocks := b.grow(b.Genesis, 60, 1)
+	n := startNode(t, nil, b.Genesis, blocks...)
 	s := newSupplied(t, ingest.DefaultDepths(), n)
 	s.expect("a block without its parent", s.send(blocks[39]), engine.Syncing, nil)
 	s.expect("the next", s.send(blocks[40]), engine.Syncing, nil)
@@ -120,8 +121,8 @@ func TestMissingAncestorsAreFetched(t *testing.T) {
 // The blocks of a far head are imported in bulk up to the finalized one.
 func TestFarBehind(t *testing.T) {
 	b := builder(t)
-	blocks := b.grow(b.genesis, 400, 1)
-	n := startNode(t, nil, b.genesis, blocks...)
+	blocks := b.grow(b.Genesis, 400, 1)
+	n := startNode(t, nil, b.Genesis, blocks...)
 	s := newSupplied(t, ingest.Depths{Unfinalized: 100, Most: 200}, n)
 	if _, err := s.tell(blocks[399], blocks[380], blocks[350]); err != nil {
 		t.Fatal(err)
@@ -138,8 +139,8 @@ func TestFarBehind(t *testing.T) {
 // What is missing may come from the client after all, though no node can be asked.
 func TestMissingAncestorsAreSent(t *testing.T) {
 	b := builder(t)
-	blocks := b.grow(b.genesis, 5, 1)
-	n := startNode(t, nil, b.genesis) // which has none of them
+	blocks := b.grow(b.Genesis, 5, 1)
+	n := startNode(t, nil, b.Genesis) // which has none of them
 	s := newSupplied(t, ingest.DefaultDepths(), n)
 	for _, block := range blocks[1:] {
 		s.expect("a block without its parent", s.send(block), engine.Syncing, nil)
@@ -178,10 +179,10 @@ func TestLyingSupply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := builder(t)
-			blocks := b.grow(b.genesis, 40, 1)
+			blocks := b.grow(b.Genesis, 40, 1)
 			var lies atomic.Bool
 			lies.Store(true)
-			n := startNode(t, altering(&lies, alter[0], alter[1]), b.genesis, blocks...)
+			n := startNode(t, altering(&lies, alter[0], alter[1]), b.Genesis, blocks...)
 			s := newSupplied(t, ingest.DefaultDepths(), n)
 			if _, err := s.tell(blocks[39], nil, nil); err != nil {
 				t.Fatal(err)
@@ -189,7 +190,7 @@ func TestLyingSupply(t *testing.T) {
 			for s.supplier.Status().Nodes[0].Counts.Invalid+s.supplier.Status().Nodes[0].Counts.Failures == 0 {
 				time.Sleep(time.Millisecond)
 			}
-			if head := s.Standing().Head.Ref(); head != ref(s.genesis) {
+			if head := s.Standing().Head.Ref(); head != ref(s.Genesis) {
 				t.Errorf("the head is %s", head)
 			}
 			lies.Store(false)
@@ -202,13 +203,13 @@ func TestLyingSupply(t *testing.T) {
 func TestInvalidSupply(t *testing.T) {
 	for _, count := range []int{30, 300} { // the second is imported in bulk
 		b := builder(t)
-		blocks := b.grow(b.genesis, count, 1)
+		blocks := b.grow(b.Genesis, count, 1)
 		wrong := append([]*types.Block{}, blocks[:10]...)
 		wrong = append(wrong, broken(blocks[10]))
 		for _, block := range blocks[11:] {
 			wrong = append(wrong, upon(wrong[len(wrong)-1], block))
 		}
-		n := startNode(t, nil, b.genesis, wrong...)
+		n := startNode(t, nil, b.Genesis, wrong...)
 		s := newSupplied(t, ingest.Depths{Unfinalized: 100, Most: 100}, n)
 		head := wrong[len(wrong)-1]
 		s.expect("a head without its ancestors", s.send(head), engine.Syncing, nil)
@@ -230,7 +231,7 @@ func TestInvalidSupply(t *testing.T) {
 // A client that goes another way meanwhile is followed at once.
 func TestAnotherWay(t *testing.T) {
 	b := builder(t)
-	far, near := b.grow(b.genesis, 50, 1), b.grow(b.genesis, 3, 2)
+	far, near := b.grow(b.Genesis, 50, 1), b.grow(b.Genesis, 3, 2)
 	held := make(chan struct{})
 	n := startNode(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -247,7 +248,7 @@ func TestAnotherWay(t *testing.T) {
 			r.Body = readCloser{bytes.NewReader(body.Bytes())}
 			next.ServeHTTP(w, r)
 		})
-	}, b.genesis, far...)
+	}, b.Genesis, far...)
 	s := newSupplied(t, ingest.DefaultDepths(), n)
 	if _, err := s.tell(far[49], nil, nil); err != nil {
 		t.Fatal(err)

@@ -5,74 +5,26 @@ import (
 	"math/big"
 	"testing"
 
-	"ashlar/archive"
 	"ashlar/chain"
 	"ashlar/execute"
 	"ashlar/ingest"
 	"ashlar/ingest/consensus"
-	"ashlar/kv/pebble"
-	"ashlar/source/demo"
+	"ashlar/ingest/ingesttest"
 	"ashlar/source/engine"
-	"ashlar/tip"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-func demoGenesis(t *testing.T) *core.Genesis {
-	t.Helper()
-	network, err := demo.New(demo.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	genesis, err := network.Genesis()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return genesis
-}
-
-// follower is a follower with an archive of its own that has the genesis.
+// follower is a follower that makes blocks too.
 type follower struct {
-	*ingest.Follower
-	t       *testing.T
-	archive *archive.Archive
-	tip     *tip.Tip
-	genesis *types.Block
+	*ingesttest.Follower
+	t *testing.T
 }
 
 func newFollower(t *testing.T, depths ingest.Depths) *follower {
 	t.Helper()
-	store, err := pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	genesis := demoGenesis(t)
-	a, err := archive.Create(t.Context(), store, genesis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	executor, err := execute.New(genesis.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ingest.New(t.Context(), a, executor, genesis); err != nil {
-		t.Fatal(err)
-	}
-	f := &follower{t: t, archive: a, genesis: genesis.ToBlock()}
-	settled, _ := a.Settled()
-	if f.tip, err = tip.Open(t.Context(), store, archive.Tables(), settled); err != nil {
-		t.Fatal(err)
-	}
-	f.Follower = ingest.NewFollower(a, f.tip, executor, depths)
-	return f
+	return &follower{ingesttest.NewFollower(t, depths), t}
 }
 
 // grow makes blocks upon a parent. salt makes them others than those of another salt.
@@ -107,7 +59,7 @@ type driven struct {
 
 func newDriven(t *testing.T, depths ingest.Depths) *driven {
 	f := newFollower(t, depths)
-	return &driven{f, consensus.New(f.Follower, nil, slog.New(slog.DiscardHandler))}
+	return &driven{f, consensus.New(f.Follower.Follower, nil, slog.New(slog.DiscardHandler))}
 }
 
 // send sends a block.

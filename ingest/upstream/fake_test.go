@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ashlar/chain"
+	"ashlar/ingest/ingesttest"
 	"ashlar/source/node"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -37,7 +38,7 @@ type fakeNode struct {
 }
 
 func newFakeNode(name string, w *world) *fakeNode {
-	return &fakeNode{name: name, world: w, head: w.builder.genesis, random: rand.New(rand.NewPCG(w.Uint64(), 5)), asked: make(map[string]int)}
+	return &fakeNode{name: name, world: w, head: w.builder.Genesis, random: rand.New(rand.NewPCG(w.Uint64(), 5)), asked: make(map[string]int)}
 }
 
 // set changes what the node serves.
@@ -80,8 +81,8 @@ func (f *fakeNode) Name() string { return f.name }
 
 func (f *fakeNode) Identity(ctx context.Context) (uint64, common.Hash, error) {
 	_, _, err := f.begin(ctx, "identity")
-	genesis := demoGenesis(f.world.t)
-	return genesis.Config.ChainID.Uint64(), f.world.builder.genesis.Hash(), err
+	genesis := ingesttest.Genesis(f.world.t)
+	return genesis.Config.ChainID.Uint64(), f.world.builder.Genesis.Hash(), err
 }
 
 func (f *fakeNode) Standing(ctx context.Context) (node.Standing, error) {

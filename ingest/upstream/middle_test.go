@@ -18,6 +18,7 @@ import (
 	"ashlar/chain"
 	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/ingest/ingesttest"
 	"ashlar/ingest/upstream"
 	"ashlar/internal/fakenode"
 	"ashlar/source/node"
@@ -62,9 +63,9 @@ func (m *middle) between(to http.Handler) http.Handler {
 // startFake starts a node that serves the demo chain, its genesis alone at first.
 func startFake(t *testing.T, options fakenode.Options) (*fakenode.Node, *node.Client, []*types.Block) {
 	t.Helper()
-	genesis := demoGenesis(t)
+	genesis := ingesttest.Genesis(t)
 	options.ChainID = genesis.Config.ChainID.Uint64()
-	chain := append([]*types.Block{genesis.ToBlock()}, chainOf(t)...)
+	chain := append([]*types.Block{genesis.ToBlock()}, ingesttest.Chain(t)...)
 	n, err := fakenode.New(options, chain[0])
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +232,7 @@ func alterResults(body []byte, change func(result any) any) []byte {
 // A liar who alters a header and everything that follows from it makes a block with
 // a hash of its own. It gets in only where the rules leave its maker that choice.
 func TestConsistentLiar(t *testing.T) {
-	chain := chainOf(t)
+	chain := ingesttest.Chain(t)
 	f := newFollower(t, ingest.DefaultDepths())
 	mustAdd(t, f, chain[0])
 	free := map[string]bool{"Extra": true, "MixDigest": true}

@@ -41,7 +41,7 @@ func TestAnyTree(t *testing.T) {
 					t.Errorf("block %s was visible, which is not in the tree", head)
 				}
 			}
-			if settled, _ := f.archive.Settled(); settled.Number == 0 {
+			if settled, _ := f.Archive.Settled(); settled.Number == 0 {
 				t.Error("nothing was settled")
 			}
 		})
@@ -51,7 +51,7 @@ func TestAnyTree(t *testing.T) {
 // round lets the nodes go on, most of them badly, and then one of them well.
 func (w *world) round(f *follower, nodes []*fakeNode, asNodes []upstream.Node, round int) {
 	// The tree is changed while nobody asks for it.
-	settled, _ := f.archive.Settled()
+	settled, _ := f.Archive.Settled()
 	ours := w.blocks[f.Standing().Head.Ref().Hash]
 	best := ours
 	var heads []*types.Block
@@ -97,14 +97,14 @@ func (w *world) round(f *follower, nodes []*fakeNode, asNodes []upstream.Node, r
 func TestFarBehind(t *testing.T) {
 	w := newWorld(t, 1)
 	n := newFakeNode("far", w)
-	n.head = w.grow(w.builder.genesis, 300)
+	n.head = w.grow(w.builder.Genesis, 300)
 	n.finalized = ref(w.at(n.head, 250))
 	n.safe = ref(w.at(n.head, 270))
 	f := newFollower(t, ingest.DefaultDepths())
 	_, stop := f.pursue(t, n)
 	f.await(ref(n.head))
 	stop()
-	if settled, _ := f.archive.Settled(); settled != n.finalized {
+	if settled, _ := f.Archive.Settled(); settled != n.finalized {
 		t.Errorf("settled is %s, expected the finalized block %s", settled, n.finalized)
 	}
 	if standing := f.Standing(); standing.Safe != n.safe || standing.Finalized != n.finalized {
@@ -119,7 +119,7 @@ func TestFarBehind(t *testing.T) {
 // said, and the others are followed.
 func TestReorganizationBelowFinal(t *testing.T) {
 	w := newWorld(t, 2)
-	trunk := w.grow(w.builder.genesis, 30)
+	trunk := w.grow(w.builder.Genesis, 30)
 	head, other := w.grow(trunk, 20), w.grow(w.at(trunk, 10), 60)
 	n := newFakeNode("moved", w)
 	n.head, n.finalized = head, ref(trunk)
@@ -145,7 +145,7 @@ func TestReorganizationBelowFinal(t *testing.T) {
 // grows from there, that is followed, even while it is shorter.
 func TestWoundBack(t *testing.T) {
 	w := newWorld(t, 3)
-	trunk := w.grow(w.builder.genesis, 20)
+	trunk := w.grow(w.builder.Genesis, 20)
 	back := w.at(trunk, 10)
 	other := w.grow(back, 3)
 	n := newFakeNode("wound back", w)
@@ -170,7 +170,7 @@ func TestWoundBack(t *testing.T) {
 // Tags are taken over only where they are blocks of the branch.
 func TestTagsOfOtherBranches(t *testing.T) {
 	w := newWorld(t, 4)
-	trunk := w.grow(w.builder.genesis, 10)
+	trunk := w.grow(w.builder.Genesis, 10)
 	other := w.grow(w.at(trunk, 5), 3)
 	n := newFakeNode("confused", w)
 	n.head, n.safe, n.finalized = trunk, ref(other), ref(w.at(other, 7))
@@ -191,7 +191,7 @@ func TestTagsOfOtherBranches(t *testing.T) {
 func TestSyncing(t *testing.T) {
 	w := newWorld(t, 5)
 	n := newFakeNode("far", w)
-	n.head = w.grow(w.builder.genesis, 60)
+	n.head = w.grow(w.builder.Genesis, 60)
 	f := newFollower(t, ingest.DefaultDepths())
 	n.held = make(chan struct{})
 	p, stop := f.pursue(t, n)

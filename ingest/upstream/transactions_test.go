@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ashlar/ingest"
+	"ashlar/ingest/ingesttest"
 	"ashlar/internal/fakenode"
 	"ashlar/source/node"
 
@@ -22,7 +23,7 @@ func signed(t *testing.T, nonce uint64) *types.Transaction {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := demoGenesis(t).Config
+	config := ingesttest.Genesis(t).Config
 	return types.MustSignNewTx(key, types.LatestSigner(config), &types.DynamicFeeTx{
 		ChainID: config.ChainID, Nonce: nonce, GasFeeCap: big.NewInt(9), GasTipCap: big.NewInt(1), Gas: 21000, To: &common.Address{9},
 	})
@@ -53,7 +54,7 @@ func (h *heard) has(tx *types.Transaction) bool {
 func TestSend(t *testing.T) {
 	w := newWorld(t, 6)
 	lagging, best := newFakeNode("lagging", w), newFakeNode("best", w)
-	lagging.head = w.grow(w.builder.genesis, 3)
+	lagging.head = w.grow(w.builder.Genesis, 3)
 	best.head = w.grow(lagging.head, 3)
 	f := newFollower(t, ingest.DefaultDepths())
 	p, stop := f.pursue(t, lagging, best)
@@ -95,7 +96,7 @@ func TestPoolsAreFollowed(t *testing.T) {
 	w := newWorld(t, 7)
 	asked, closed := newFakeNode("asked", w), newFakeNode("closed", w)
 	closed.noPool = true
-	head := w.grow(w.builder.genesis, 4)
+	head := w.grow(w.builder.Genesis, 4)
 	asked.head, closed.head = w.at(head, 2), head
 	asked.waiting = []*types.Transaction{signed(t, 0)}
 	f, told := newFollower(t, ingest.DefaultDepths()), new(heard)

@@ -5,23 +5,17 @@ import (
 	"log/slog"
 	"math/big"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
-	"ashlar/archive"
 	"ashlar/chain"
 	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/ingest/ingesttest"
 	"ashlar/ingest/upstream"
-	"ashlar/kv/pebble"
-	"ashlar/source/demo"
-	"ashlar/source/demo/reference"
 	"ashlar/tip"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -32,48 +26,6 @@ func quick() upstream.Pace {
 		Retry: time.Millisecond, RetryMost: 4 * time.Millisecond,
 		Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond,
 	}
-}
-
-func demoGenesis(t *testing.T) *core.Genesis {
-	t.Helper()
-	network, err := demo.New(demo.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	genesis, err := network.Genesis()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return genesis
-}
-
-const demoBlocks = 40
-
-// demoChain is a chain with transactions of every kind.
-var demoChain = sync.OnceValues(func() ([]*types.Block, error) {
-	network, err := demo.New(demo.Default())
-	if err != nil {
-		return nil, err
-	}
-	builder, err := reference.New(network)
-	if err != nil {
-		return nil, err
-	}
-	var blocks []*types.Block
-	err = builder.Build(context.Background(), demoBlocks, func(b reference.Block) error {
-		blocks = append(blocks, b.Block)
-		return nil
-	})
-	return blocks, err
-})
-
-func chainOf(t *testing.T) []*types.Block {
-	t.Helper()
-	blocks, err := demoChain()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return blocks
 }
 
 // patience is how long anything is waited for that should come: far longer than it
@@ -90,45 +42,15 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// follower is a follower with an archive of its own that has the genesis.
+// follower is a follower that the test may wait for.
 type follower struct {
-	*ingest.Follower
-	t       *testing.T
-	archive *archive.Archive
-	tip     *tip.Tip
-	genesis *types.Block
+	*ingesttest.Follower
+	t *testing.T
 }
 
 func newFollower(t *testing.T, depths ingest.Depths) *follower {
 	t.Helper()
-	store, err := pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	genesis := demoGenesis(t)
-	a, err := archive.Create(t.Context(), store, genesis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	executor, err := execute.New(genesis.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ingest.New(t.Context(), a, executor, genesis); err != nil {
-		t.Fatal(err)
-	}
-	f := &follower{t: t, archive: a, genesis: genesis.ToBlock()}
-	settled, _ := a.Settled()
-	if f.tip, err = tip.Open(t.Context(), store, archive.Tables(), settled); err != nil {
-		t.Fatal(err)
-	}
-	f.Follower = ingest.NewFollower(a, f.tip, executor, depths)
-	return f
+	return &follower{ingesttest.NewFollower(t, depths), t}
 }
 
 // pursue follows nodes in the background, until the returned function is called.
@@ -142,7 +64,7 @@ func (f *follower) pursueTold(t *testing.T, waiting func(*types.Transaction), no
 	t.Helper()
 	p = upstream.New(upstream.Config{
 		Waiting: waiting,
-		Nodes:   nodes, Follower: f.Follower, ChainID: demoGenesis(t).Config.ChainID.Uint64(), Genesis: f.genesis.Hash(),
+		Nodes:   nodes, Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
 		Pace: quick(), Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -171,7 +93,7 @@ func (f *follower) awaitStanding(what string, is func(tip.Standing) bool) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
-		moved := f.tip.Moved()
+		moved := f.Tip.Moved()
 		standing := f.Standing()
 		if is(standing) {
 			return
@@ -191,7 +113,7 @@ func (f *follower) watch(seen func(chain.Ref)) (stop func()) {
 	go func() {
 		defer close(ended)
 		for {
-			moved := f.tip.Moved()
+			moved := f.Tip.Moved()
 			seen(f.Standing().Head.Ref())
 			select {
 			case <-moved:
@@ -220,7 +142,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 11)), t: t, blocks: make(map[common.Hash]*types.Block)}
 	w.builder = newFollower(t, ingest.Depths{Unfinalized: 1 << 20, Most: 1 << 20})
-	w.blocks[w.builder.genesis.Hash()] = w.builder.genesis
+	w.blocks[w.builder.Genesis.Hash()] = w.builder.Genesis
 	return w
 }
 
