@@ -10,18 +10,17 @@ import (
 var errClosed = errors.New("the connection is closed")
 
 // outbox is the bounded queue of what is still to be written to one connection.
-// What fills it never waits. It has a goroutine only while there is something to
-// write, so that an idle connection costs nothing here.
+// What fills it need not wait: who finds it idle is to see that it is drained, by itself
+// or in another goroutine. So an idle connection costs nothing here.
 type outbox struct {
 	maxMessages int
 	maxBytes    int // a single message may be larger
-	run         func(func())
 	write       func(parts [][]byte) error
 
 	mu      sync.Mutex
 	queue   []outgoing // guarded by mu
 	bytes   int        // guarded by mu: of queue and of what is being written
-	writing bool       // guarded by mu: a goroutine empties queue
+	writing bool       // guarded by mu: somebody drains
 	closed  bool       // guarded by mu
 }
 
@@ -39,27 +38,27 @@ func (m outgoing) size() (n int) {
 	return n
 }
 
-// put queues a message, or returns jsonrpc.ErrSlow or errClosed, and then done is not called.
-func (o *outbox) put(m outgoing) error {
+// put queues a message, or returns jsonrpc.ErrSlow or errClosed, and then done is not
+// called. Where first is true nobody drains yet, and the caller must see that somebody does.
+func (o *outbox) put(m outgoing) (first bool, err error) {
 	size := m.size()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.closed:
-		return errClosed
+		return false, errClosed
 	case len(o.queue) >= o.maxMessages, o.bytes > 0 && o.bytes+size > o.maxBytes:
-		return jsonrpc.ErrSlow
+		return false, jsonrpc.ErrSlow
 	}
 	o.queue = append(o.queue, m)
 	o.bytes += size
-	if !o.writing {
-		o.writing = true
-		o.run(o.drain)
-	}
-	return nil
+	first = !o.writing
+	o.writing = true
+	return first, nil
 }
 
-// drain writes what is queued until nothing is left.
+// drain writes what is queued until nothing is left. It is called once for each put
+// that was the first.
 func (o *outbox) drain() {
 	for {
 		o.mu.Lock()

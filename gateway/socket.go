@@ -43,6 +43,9 @@ type socket struct {
 
 	ctx    context.Context // of the methods and streams of the connection
 	cancel context.CancelFunc
+	// endless is what the library gets as a context: for one that can be done it
+	// registers with it for every frame.
+	endless context.Context
 
 	inFlight chan struct{} // holds one for each message that is not answered yet
 	out      outbox
@@ -53,19 +56,36 @@ type socket struct {
 	used    atomic.Int64 // when a message was last received or sent, in Unix nanoseconds
 	heard   atomic.Int64 // when the client last gave a sign of life, in Unix nanoseconds
 	pinging atomic.Bool  // the client has been asked for one
+
+	receiving stopwatch // of a message that has begun to come
+	writing   stopwatch // of a message that is being sent
+}
+
+// stopwatch is when something began that may take too long, in Unix nanoseconds; 0
+// while nothing is under way. It is read by the sweep over all connections, so that no
+// message needs a timer.
+type stopwatch struct{ began atomic.Int64 }
+
+func (w *stopwatch) start() { w.began.Store(time.Now().UnixNano()) }
+func (w *stopwatch) stop()  { w.began.Store(0) }
+
+// over says whether what is under way has taken more than most.
+func (w *stopwatch) over(now time.Time, most time.Duration) bool {
+	began := w.began.Load()
+	return began != 0 && now.Sub(time.Unix(0, began)) > most
 }
 
 func newSocket(h *Handler, r *http.Request, network, key string, conn *websocket.Conn) *socket {
 	limits := h.current.Load().sockets
 	s := &socket{handler: h, request: r, network: network, key: key, conn: conn}
 	s.ctx, s.cancel = context.WithCancel(s.base())
+	s.endless = context.WithoutCancel(s.base())
 	s.inFlight = make(chan struct{}, limits.InFlight)
 	s.streams.max = limits.Streams
 	s.out = outbox{
 		// Whatever is in flight has room, and as much again has what streams send.
 		maxMessages: limits.InFlight + limits.Queue,
 		maxBytes:    limits.QueueBytes,
-		run:         s.running.Go,
 		write:       s.write,
 	}
 	s.touch()
@@ -73,7 +93,7 @@ func newSocket(h *Handler, r *http.Request, network, key string, conn *websocket
 }
 
 // base is the context of the connection itself, which is done only when everything is
-// cut off: the library drops a connection whose context is done.
+// cut off.
 func (s *socket) base() context.Context { return s.request.Context() }
 
 func (s *socket) touch() {
@@ -85,6 +105,16 @@ func (s *socket) touch() {
 // serve reads messages until the connection ends, and returns when nothing of it
 // runs any more.
 func (s *socket) serve() {
+	cut := make(chan struct{})
+	keep := context.AfterFunc(s.base(), func() {
+		defer close(cut)
+		_ = s.conn.CloseNow() // fails only if it is closed
+	})
+	defer func() {
+		if !keep() {
+			<-cut
+		}
+	}()
 	err := s.read()
 	s.handler.sockets.remove(s)
 	s.cancel()
@@ -111,7 +141,7 @@ func isGone(err error) bool {
 // it takes none, and the client, which then cannot send any more either, waits.
 func (s *socket) read() error {
 	for {
-		_, message, err := s.conn.Reader(s.base())
+		_, message, err := s.conn.Reader(s.endless)
 		if err != nil {
 			return err
 		}
@@ -150,8 +180,8 @@ func (s *socket) drop(m *arrived) {
 // receive reads the whole of a message that has begun. One that does not come to
 // its end in time ends the connection, and so does one for which there is no memory.
 func (s *socket) receive(message io.Reader, buf []byte, most int, held *limit.Lease) ([]byte, error) {
-	late := time.AfterFunc(bodyTime, func() { s.conn.CloseNow() })
-	defer late.Stop()
+	s.receiving.start()
+	defer s.receiving.stop()
 	buf, err := readAll(message, buf, most+1, held) // the connection has the limit
 	switch {
 	case errors.Is(err, websocket.ErrMessageTooBig):
@@ -191,7 +221,7 @@ func (s *socket) check() (*account.Key, bool) {
 	return key, ok && (!key.Guarded || proves(key, s.request))
 }
 
-// answer has a message answered and queues what is to be said.
+// answer has a message answered and sends what is to be said.
 func (s *socket) answer(e *exchange, m *arrived) {
 	buffers := &s.handler.buffers
 	n := &notifier{streams: &s.streams, socket: s}
@@ -204,22 +234,30 @@ func (s *socket) answer(e *exchange, m *arrived) {
 		s.drop(m)
 		<-s.inFlight
 	}
+	var first bool
+	var err error
 	if len(*out) == 0 { // notifications only
 		done()
 	} else if !m.held.Hold(len(*m.request) + len(*out)) {
 		done()
 		s.handler.refusals.count(RefusedMemory)
 		s.end(closeBusy, reasonMemory)
-	} else if err := s.out.put(outgoing{[][]byte{*out}, done}); err != nil {
+	} else if first, err = s.out.put(outgoing{[][]byte{*out}, done}); err != nil {
 		done()
 		s.refused(err)
 	}
 	n.answered()
+	if first { // a goroutine for the writing would cost more than it
+		s.out.drain()
+	}
 }
 
 // send queues a message of a stream. It is a jsonrpc.Send.
 func (s *socket) send(parts ...[]byte) error {
-	err := s.out.put(outgoing{parts: parts})
+	first, err := s.out.put(outgoing{parts: parts})
+	if first {
+		s.running.Go(s.out.drain)
+	}
 	s.refused(err)
 	return err
 }
@@ -231,8 +269,8 @@ func (s *socket) refused(err error) {
 	}
 }
 
-// write sends one message. Parts are joined here, where one connection waits for
-// another no more.
+// write sends one message; one that the client does not take in time ends the
+// connection. Parts are joined here, where one connection waits for another no more.
 func (s *socket) write(parts [][]byte) error {
 	var message []byte
 	if len(parts) == 1 {
@@ -245,10 +283,10 @@ func (s *socket) write(parts [][]byte) error {
 		}
 		message = *joined
 	}
-	ctx, cancel := context.WithTimeout(s.base(), writeTime)
-	defer cancel()
-	s.used.Store(time.Now().UnixNano())
-	return s.conn.Write(ctx, websocket.MessageText, message)
+	s.writing.start()
+	defer s.writing.stop()
+	s.used.Store(s.writing.began.Load())
+	return s.conn.Write(s.endless, websocket.MessageText, message)
 }
 
 // end closes the connection with a reason, without waiting for what is in flight.

@@ -131,15 +131,17 @@ func (c *sockets) run(ctx context.Context) {
 	}
 }
 
-// sweep ends connections whose key has ended or that are idle, and asks those that
-// have been silent whether they are still there.
+// sweep ends connections whose key has ended, that are idle or that take too long over a
+// message, and asks those that have been silent whether they are still there.
 func (c *sockets) sweep(now time.Time) {
 	limits := c.limits()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.open {
 		heard := now.Sub(time.Unix(0, s.heard.Load()))
-		if _, ok := s.check(); !ok {
+		if s.receiving.over(now, bodyTime) || s.writing.over(now, writeTime) {
+			s.running.Go(func() { _ = s.conn.CloseNow() }) // whoever waits for it gets the error
+		} else if _, ok := s.check(); !ok {
 			s.end(closeKey, reasonRevoked)
 		} else if now.Sub(time.Unix(0, s.used.Load())) >= limits.Idle {
 			s.end(closeGone, reasonIdle)

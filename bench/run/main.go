@@ -30,6 +30,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"ashlar/internal/node"
@@ -87,7 +88,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "run: expected flags only, at least 100 blocks, and 1 or more of everything else")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
 		log.Print("run: ", err)

@@ -1,0 +1,101 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/account"
+	"ashlar/jsonrpc"
+)
+
+// anyKey lets every key in.
+type anyKey struct{}
+
+func (anyKey) Check(string) (*account.Key, bool) { return new(account.Key), true }
+
+// halfFrame is the head of a text frame with a mask and 100 bytes, of which one follows.
+const halfFrame = "\x81\xe4\x00\x00\x00\x00{"
+
+// question is a frame that asks for the long answer.
+func question() string {
+	const text = `{"jsonrpc":"2.0","id":1,"method":"test_long"}`
+	return string([]byte{0x81, 0x80 | byte(len(text)), 0, 0, 0, 0}) + text
+}
+
+// A message that does not come to its end, and an answer that nobody reads, end their
+// connection once the time for that is over, and not before.
+func TestSweepEndsWhatTakesTooLong(t *testing.T) {
+	long := strings.Repeat("x", 32<<20) // more than all buffers on the way
+	h, err := New(Config{Keys: anyKey{}, Log: slog.New(slog.DiscardHandler), Networks: []Network{{
+		Name: "alpha", Methods: jsonrpc.Methods{"test_long": func(_ context.Context, _, out []byte) ([]byte, error) {
+			return fmt.Appendf(out, "%q", long), nil
+		}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	defer server.Close()
+	for _, test := range []struct {
+		name, sent string
+		watch      func(*socket) *stopwatch
+		most       time.Duration
+	}{
+		{"a message that stops coming", halfFrame, func(s *socket) *stopwatch { return &s.receiving }, bodyTime},
+		{"an answer that is not read", question(), func(s *socket) *stopwatch { return &s.writing }, writeTime},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprint(conn, "GET /ws/v3/key HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+			in := bufio.NewReader(conn)
+			if response, err := http.ReadResponse(in, nil); err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+				t.Fatal(response, err)
+			}
+			fmt.Fprint(conn, test.sent)
+			began := underWay(t, h.sockets, test.watch)
+			h.sockets.sweep(began.Add(test.most))
+			if h.sockets.count() != 1 {
+				t.Fatal("the connection was ended within its time")
+			}
+			h.sockets.sweep(began.Add(test.most + time.Nanosecond))
+			if _, err := io.Copy(io.Discard, in); err != nil && !strings.Contains(err.Error(), "reset") {
+				t.Fatal(err)
+			}
+			for h.sockets.count() > 0 {
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+}
+
+// underWay waits until what is watched of the only connection has begun.
+func underWay(t *testing.T, open *sockets, watch func(*socket) *stopwatch) time.Time {
+	for {
+		open.mu.Lock()
+		for s := range open.open {
+			if began := watch(s).began.Load(); began != 0 {
+				open.mu.Unlock()
+				return time.Unix(0, began)
+			}
+		}
+		open.mu.Unlock()
+		if t.Context().Err() != nil {
+			t.Fatal("nothing began")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
