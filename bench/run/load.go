@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -88,37 +89,50 @@ func measure(ctx context.Context, o options, peers []*peer, files []requestFile)
 	driven := append(slices.Clone(peers), &peer{Name: constantName, client: constant})
 	var all []measured
 	for _, file := range files {
-		m := measured{Section: file.section, Kind: file.kind, Rounds: map[string][]load{}}
-		if m.Differs, err = compare(ctx, peers, file.path); err != nil {
+		m, err := file.measure(ctx, o, script, peers, driven)
+		if err != nil {
 			return nil, err
-		}
-		for range o.rounds {
-			for _, p := range driven {
-				url := file.transport.url(p)
-				if url == "" {
-					continue
-				}
-				l, err := p.driven(func() (load, error) {
-					if file.transport == byWrk {
-						return wrk(ctx, o, script, url, file.path)
-					}
-					return generate(ctx, o, url, file.path)
-				})
-				if err != nil {
-					return nil, fmt.Errorf("%s, %s: %w", p.Name, file.kind, err)
-				}
-				l.Calls = file.calls
-				if l.Requests > 0 { // a server may have answered none in its time
-					l.CPUMicros /= float64(l.Requests) * float64(l.Calls)
-				}
-				m.Rounds[p.Name] = append(m.Rounds[p.Name], l)
-			}
-			slices.Reverse(driven)
 		}
 		log.Printf("%s, %s: Ashlar %.0f/s, constant answer %.0f/s", file.section, file.kind, m.rate(peers[0].Name), m.rate(constantName))
 		all = append(all, m)
 	}
 	return all, nil
+}
+
+// measure drives every server with one file, in turn.
+func (f requestFile) measure(ctx context.Context, o options, script string, peers, driven []*peer) (m measured, err error) {
+	m = measured{Section: f.section, Kind: f.kind, Rounds: map[string][]load{}}
+	if m.Differs, err = compare(ctx, peers, f.path); err != nil {
+		return m, err
+	}
+	if f.neighbour {
+		n := startNeighbour(ctx, o)
+		defer func() { err = errors.Join(err, n.stop()) }()
+	}
+	for range o.rounds {
+		for _, p := range driven {
+			url := f.transport.url(p)
+			if url == "" {
+				continue
+			}
+			l, err := p.driven(func() (load, error) {
+				if f.transport == byWrk {
+					return wrk(ctx, o, script, url, f.path)
+				}
+				return generate(ctx, o, url, f.path)
+			})
+			if err != nil {
+				return m, fmt.Errorf("%s, %s: %w", p.Name, f.kind, err)
+			}
+			l.Calls = f.calls
+			if l.Requests > 0 { // a server may have answered none in its time
+				l.CPUMicros /= float64(l.Requests) * float64(l.Calls)
+			}
+			m.Rounds[p.Name] = append(m.Rounds[p.Name], l)
+		}
+		slices.Reverse(driven)
+	}
+	return m, nil
 }
 
 func generate(ctx context.Context, o options, url, file string) (load, error) {

@@ -8,9 +8,10 @@
 // Markdown, and writes everything measured to results.json in its work folder; -svg
 // names a file for a picture of it.
 //
-// Four sections: single requests of every kind; the kinds that are about a block, for
-// old and new blocks; batches of 100 calls; WebSocket beside HTTP. wrk drives the
-// servers but in the last, where a generator of its own drives both.
+// Five sections: single requests of every kind; the kinds that are about a block, for
+// old and new blocks; batches of 100 calls; WebSocket beside HTTP; the light kinds while
+// another process imports the chain. wrk drives the servers but beside WebSocket, where
+// a generator of its own drives both.
 //
 // The chain comes from bench/chaingen, the requests from what occurs in the
 // chain, spread over all keys and blocks, both from seeds. Servers are driven in
@@ -76,7 +77,7 @@ func main() {
 	flag.StringVar(&o.work, "work", "", "folder for chain, data and requests, kept afterwards; a temporary one unless set")
 	flag.StringVar(&o.geth, "geth", "hash", "geth's state schemes to measure: hash, path, hash,path or none")
 	flag.Var(&o.peers, "peer", "name=url of another server that holds the chain already; may be given again")
-	flag.StringVar(&o.sections, "sections", "single,ages,batches,sockets", "which parts to measure")
+	flag.StringVar(&o.sections, "sections", "single,ages,batches,sockets,busy", "which parts to measure")
 	flag.StringVar(&o.kinds, "kinds", ".", "regular expression of the kinds of request to measure")
 	flag.IntVar(&o.requests, "requests", 2000, "different requests of a kind")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds a kind")
@@ -105,7 +106,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	for _, name := range strings.Split(o.sections, ",") {
 		if _, ok := sections()[name]; !ok {
-			return fmt.Errorf("no section %q: expected some of single, ages, batches and sockets", name)
+			return fmt.Errorf("no section %q: expected some of single, ages, batches, sockets and busy", name)
 		}
 	}
 	if _, err := exec.LookPath("wrk"); err != nil {

@@ -166,6 +166,7 @@ type section struct {
 	calls      int // in each request
 	transports []transport
 	spans      []span
+	neighbour  bool // a chain is imported meanwhile
 }
 
 // span is a part of the chain, in parts of its length.
@@ -174,15 +175,19 @@ type span struct {
 	first, last float64
 }
 
+// newestSpan is the one with which the others are compared.
+const newestSpan = "the last"
+
 // sections are all of the measurement, by the name that the flag has.
 func sections() map[string]section {
 	whole := []span{{"", 0, 1}}
 	return map[string]section{
-		"single": {"requests", func(kind) bool { return true }, 1, []transport{byWrk}, whole},
+		"single": {"requests", func(kind) bool { return true }, 1, []transport{byWrk}, whole, false},
 		"ages": {"by age of the block", func(k kind) bool { return k.is&aged != 0 }, 1, []transport{byWrk},
-			[]span{{"the first twentieth", 0, 0.05}, {"one in the middle", 0.475, 0.525}, {"the last", 0.95, 1}}},
-		"batches": {"calls, in batches of 100", func(k kind) bool { return k.is&light != 0 }, 100, []transport{byWrk}, whole},
-		"sockets": {"requests over WebSocket", func(k kind) bool { return k.is&light != 0 }, 1, []transport{byHTTP, bySocket}, whole},
+			[]span{{"the first twentieth", 0, 0.05}, {"one in the middle", 0.475, 0.525}, {newestSpan, 0.95, 1}}, false},
+		"batches": {"calls, in batches of 100", func(k kind) bool { return k.is&light != 0 }, 100, []transport{byWrk}, whole, false},
+		"sockets": {"requests over WebSocket", func(k kind) bool { return k.is&light != 0 }, 1, []transport{byHTTP, bySocket}, whole, false},
+		"busy":    {"requests during an import", func(k kind) bool { return k.is&light != 0 }, 1, []transport{byWrk}, whole, true},
 	}
 }
 
@@ -192,6 +197,7 @@ type requestFile struct {
 	section, kind, path string
 	calls               int
 	transport           transport
+	neighbour           bool
 }
 
 // writeRequests writes the files of all chosen kinds in a section.
@@ -222,7 +228,7 @@ func writeRequests(chain *sample.Chain, o options, s section, chosen *regexp.Reg
 				name += ", " + span.name
 			}
 			for _, transport := range s.transports {
-				files = append(files, requestFile{s.name, name + transport.suffix(), path, s.calls, transport})
+				files = append(files, requestFile{s.name, name + transport.suffix(), path, s.calls, transport, s.neighbour})
 			}
 		}
 	}

@@ -38,7 +38,9 @@ func (r results) markdown() string {
 	for _, section := range r.sections() {
 		r.appendRates(&b, section)
 	}
-	r.appendTimes(&b)
+	for _, section := range []string{"single", "busy"} {
+		r.appendTimes(&b, sections()[section].name)
+	}
 	r.appendFigures(&b)
 	return b.String()
 }
@@ -68,7 +70,9 @@ func always(text string) func(*peer) string { return func(*peer) string { return
 func (r results) appendRates(b *strings.Builder, section string) {
 	beside := "of a constant answer"
 	switch section {
-	case sections()["batches"].name:
+	case sections()["ages"].name:
+		beside = "of the newest blocks"
+	case sections()["batches"].name, sections()["busy"].name:
 		beside = "of single requests"
 	case sections()["sockets"].name:
 		beside = "of HTTP"
@@ -95,8 +99,14 @@ func (r results) appendRates(b *strings.Builder, section string) {
 func (r results) besideOf(m measured) float64 {
 	section, kind := "", m.Kind
 	switch m.Section {
-	case sections()["batches"].name:
+	case sections()["batches"].name, sections()["busy"].name:
 		section = sections()["single"].name
+	case sections()["ages"].name:
+		section = m.Section
+		for _, span := range sections()["ages"].spans {
+			kind = strings.TrimSuffix(kind, ", "+span.name)
+		}
+		kind += ", " + newestSpan
 	case sections()["sockets"].name:
 		section = m.Section
 		kind = strings.TrimSuffix(kind, bySocket.suffix())
@@ -115,14 +125,17 @@ func (r results) besideOf(m measured) float64 {
 	return 0
 }
 
-// appendTimes appends how long single requests take, and how much of a processor.
-func (r results) appendTimes(b *strings.Builder) {
+// appendTimes appends how long the requests of a section take, and how much of a processor.
+func (r results) appendTimes(b *strings.Builder, section string) {
+	if !slices.Contains(r.sections(), section) {
+		return
+	}
 	b.WriteByte('\n')
-	r.row(b, "microseconds: p50 / p99 / processor", func(p *peer) string { return p.Name }, always("ratio, processor"), "rounds differ by")
+	r.row(b, section+", microseconds: p50 / p99 / processor", func(p *peer) string { return p.Name }, always("ratio, processor"), "rounds differ by")
 	r.row(b, "---", always("---:"), always("---:"), "---:")
 	cpu := func(l load) float64 { return l.CPUMicros }
 	for _, m := range r.Kinds {
-		if m.Section != sections()["single"].name {
+		if m.Section != section {
 			continue
 		}
 		cell := func(p *peer) string {

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"ashlar/internal/node"
+)
+
+// neighbour imports a chain over and over while servers are measured: how does a busy
+// machine, with its disk and its processors wanted by another, answer? It is Ashlar's
+// import whichever server is measured, so that all have the same neighbour.
+type neighbour struct {
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// startNeighbour begins with imports into a folder below o.work.
+func startNeighbour(ctx context.Context, o options) *neighbour {
+	ctx, cancel := context.WithCancel(ctx)
+	n := &neighbour{cancel, make(chan error, 1)}
+	go func() { n.ended <- importRepeatedly(ctx, o) }()
+	return n
+}
+
+// stop ends the imports and returns why they had ended before, if they had.
+func (n *neighbour) stop() error {
+	n.cancel()
+	return <-n.ended
+}
+
+// importRepeatedly returns when ctx is done, or with an error when an import fails.
+func importRepeatedly(ctx context.Context, o options) error {
+	a := node.Ashlar{Bin: filepath.Join(o.work, "ashlar"), Data: filepath.Join(o.work, "neighbour-data"), Network: "neighbour"}
+	for ctx.Err() == nil {
+		if err := os.RemoveAll(a.Data); err != nil {
+			return err
+		}
+		process, err := a.Import(ctx, filepath.Join(o.chain, "genesis.json"), filepath.Join(o.chain, "chain.rlp"))
+		if err != nil {
+			return err
+		}
+		if _, err := process.Wait(); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return os.RemoveAll(a.Data)
+}
