@@ -113,6 +113,13 @@ func BenchmarkRead(b *testing.B) {
 		_, err := s.Get(ctx, slots, names[i], uint64(i%100), dst)
 		return err
 	})
+	parallel("TablesByTurns", func(rng *rand.Rand, dst []byte) error {
+		if _, _, err := s.Newest(ctx, slots, names[rng.IntN(len(names))], benchBlocks*2, dst); err != nil {
+			return err
+		}
+		_, err := s.Get(ctx, rows, []byte("posting"), uint64(rng.IntN(benchPartitions/10)*10), dst)
+		return err
+	})
 	parallel("ScanLeap", func(rng *rand.Rand, dst []byte) error {
 		// 100 leaps over about 100 rows each
 		c := s.Scan(ctx, rows, []byte("posting"), 0, benchPartitions)

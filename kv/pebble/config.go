@@ -14,8 +14,9 @@ const (
 	// blockBytes: twice as much saves 3 % of the disk and doubles what a read
 	// that misses the cache has to unpack; half as much costs 5 %.
 	blockBytes = 32 << 10
-	// indexBlockBytes lets a table of 64 MiB do with an index of one level.
-	indexBlockBytes = 256 << 10
+	// indexBlockBytes lets a table of 64 MiB do with an index of one level, which
+	// is more than 256 KiB where its blocks shrink to a third and less.
+	indexBlockBytes = 1 << 20
 	bottomLevel     = 6
 	// bulkL0Runs is how many flushed memtables lie on top of each other before
 	// they are merged into the levels below, during a bulk load.

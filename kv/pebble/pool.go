@@ -12,9 +12,9 @@ import (
 
 const (
 	maxShards = 8
-	// maxIdle is how many idle readers a shard keeps. Each holds on to a few
-	// blocks of the cache.
-	maxIdle = 16
+	// maxIdle is how many idle readers of a table a shard keeps. Each holds on to
+	// a few blocks of the cache.
+	maxIdle = 8
 )
 
 // reader is an iterator over the whole store with a buffer for the keys that it
@@ -22,11 +22,14 @@ const (
 type reader struct {
 	*lsm.Iterator
 	generation uint64
+	table      byte // the only one whose rows it reads
 	key        []byte
 }
 
 // pool keeps readers for reuse, because making one costs more than the read that
-// it is made for.
+// it is made for. A reader reads one table again and again: it has that table's
+// files, indexes and blocks open, and most questions are about rows of several
+// tables, which lie far from each other.
 //
 // A reader sees the store as it was when it was made, so the pool counts
 // generations. Each Write, once it was applied, makes an iterator and begins a
@@ -47,10 +50,14 @@ type pool struct {
 }
 
 type shard struct {
-	idle  atomic.Int32 // len(stack), to pass empty shards by
-	mu    sync.Mutex
-	stack []*reader // guarded by mu
-	_     [24]byte  // keeps neighbours out of each other's cache line
+	mu     sync.Mutex
+	stacks [1 << 8]stack // by table
+}
+
+// stack is what a shard has of one table's readers.
+type stack struct {
+	idle    atomic.Int32 // len(readers), to pass empty shards by
+	readers []*reader    // guarded by the shard's mu
 }
 
 func newPool(db *lsm.DB) (*pool, error) {
@@ -70,14 +77,14 @@ func newIterator(db *lsm.DB) (*lsm.Iterator, error) {
 	return db.NewIter(&lsm.IterOptions{UseL6Filters: true})
 }
 
-// get returns a reader that sees every Write that has returned.
-func (p *pool) get() (*reader, error) {
-	r := p.take()
+// get returns a reader of a table that sees every Write that has returned.
+func (p *pool) get(table byte) (*reader, error) {
+	r := p.take(table)
 	if r != nil && r.generation == p.generation.Load() {
 		return r, nil
 	}
 	if r == nil {
-		r = new(reader)
+		r = &reader{table: table}
 	} else if err := r.Close(); err != nil {
 		return nil, err
 	}
@@ -100,32 +107,33 @@ func (p *pool) open() (*lsm.Iterator, uint64, error) {
 	return it, p.generation.Load(), nil
 }
 
-// take returns an idle reader or nil.
-func (p *pool) take() *reader {
+// take returns an idle reader of a table or nil.
+func (p *pool) take(table byte) *reader {
 	first := rand.IntN(len(p.shards))
 	for i := range p.shards {
 		s := &p.shards[(first+i)%len(p.shards)]
-		if s.idle.Load() == 0 {
+		if s.stacks[table].idle.Load() == 0 {
 			continue
 		}
-		if r := s.pop(); r != nil {
+		if r := s.pop(table); r != nil {
 			return r
 		}
 	}
 	return nil
 }
 
-func (s *shard) pop() *reader {
+func (s *shard) pop(table byte) *reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := len(s.stack)
+	k := &s.stacks[table]
+	n := len(k.readers)
 	if n == 0 {
 		return nil
 	}
-	r := s.stack[n-1]
-	s.stack[n-1] = nil
-	s.stack = s.stack[:n-1]
-	s.idle.Store(int32(n - 1))
+	r := k.readers[n-1]
+	k.readers[n-1] = nil
+	k.readers = k.readers[:n-1]
+	k.idle.Store(int32(n - 1))
 	return r
 }
 
@@ -145,13 +153,14 @@ func (p *pool) keep(r *reader) bool {
 	s := &p.shards[rand.IntN(len(p.shards))]
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	k := &s.stacks[r.table]
 	// advance changes the generation before it empties the shard, so a reader
 	// that passes here is either current or about to be closed by advance.
-	if r.generation != p.generation.Load() || len(s.stack) >= maxIdle {
+	if r.generation != p.generation.Load() || len(k.readers) >= maxIdle {
 		return false
 	}
-	s.stack = append(s.stack, r)
-	s.idle.Store(int32(len(s.stack)))
+	k.readers = append(k.readers, r)
+	k.idle.Store(int32(len(k.readers)))
 	return true
 }
 
@@ -193,13 +202,16 @@ func (p *pool) drop(model *lsm.Iterator) error {
 func (s *shard) clear() (first error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, r := range s.stack {
-		if err := r.Close(); err != nil && first == nil {
-			first = err
+	for table := range s.stacks {
+		k := &s.stacks[table]
+		for i, r := range k.readers {
+			if err := r.Close(); err != nil && first == nil {
+				first = err
+			}
+			k.readers[i] = nil
 		}
-		s.stack[i] = nil
+		k.readers = k.readers[:0]
+		k.idle.Store(0)
 	}
-	s.stack = s.stack[:0]
-	s.idle.Store(0)
 	return first
 }
