@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 
 	"ashlar/archive"
 	"ashlar/chain/evm"
@@ -59,7 +58,7 @@ func (v *View) FeeHistory(ctx context.Context, blocks uint64, last BlockID, perc
 	}
 	blocks = min(blocks, maxFeeBlocks, newest+1)
 	history := &FeeHistory{Oldest: newest + 1 - blocks}
-	rewards := newRewardReader(len(percentiles) > 0)
+	var rewards rewardReader
 	for number := history.Oldest; number <= newest; number++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -70,7 +69,7 @@ func (v *View) FeeHistory(ctx context.Context, blocks uint64, last BlockID, perc
 		}
 		history.add(v.Executor().Config(), header.Header)
 		if len(percentiles) > 0 {
-			row, err := rewards.read(ctx, v, header, percentiles)
+			row, err := rewards.at(ctx, v, header, percentiles)
 			if err != nil {
 				return nil, err
 			}
@@ -151,80 +150,6 @@ func nextBlobBaseFee(config *params.ChainConfig, header *types.Header) *big.Int 
 	}
 	excess := eip4844.CalcExcessBlobGas(config, header, header.Time)
 	return eip4844.CalcBlobFee(config, &types.Header{Number: header.Number, Time: header.Time, ExcessBlobGas: &excess})
-}
-
-// rewardReader reads the tips of one block after the other. It belongs to one goroutine.
-type rewardReader struct {
-	body, receipts []byte // empty, with room for rows
-	tips           []gasTip
-}
-
-// rowBytes is room for nearly every block's body or receipts.
-const rowBytes = 128 << 10
-
-// newRewardReader makes a reader, with room for the rows it reads if it is to be used.
-func newRewardReader(used bool) (r rewardReader) {
-	if used {
-		r.body, r.receipts = make([]byte, 0, rowBytes), make([]byte, 0, rowBytes)
-	}
-	return r
-}
-
-// gasTip is what a transaction tipped for each unit of the gas that it used.
-type gasTip struct {
-	tip     uint256.Int
-	gasUsed uint64
-}
-
-// read returns the tips at some percentiles of the gas that a block used.
-func (r *rewardReader) read(ctx context.Context, v *View, header *archive.Header, percentiles []float64) ([]uint256.Int, error) {
-	row := make([]uint256.Int, len(percentiles))
-	if err := r.load(ctx, v, header); err != nil || len(r.tips) == 0 {
-		return row, err
-	}
-	slices.SortStableFunc(r.tips, func(a, b gasTip) int { return a.tip.Cmp(&b.tip) })
-	i, sum := 0, r.tips[0].gasUsed
-	for p, percentile := range percentiles {
-		threshold := uint64(float64(header.GasUsed) * percentile / 100)
-		for sum < threshold && i < len(r.tips)-1 {
-			i++
-			sum += r.tips[i].gasUsed
-		}
-		row[p] = r.tips[i].tip
-	}
-	return row, nil
-}
-
-// load fills r.tips with those of a block, in the order of its transactions.
-func (r *rewardReader) load(ctx context.Context, v *View, header *archive.Header) error {
-	number := header.Number.Uint64()
-	body, err := v.Body(ctx, number, r.body)
-	if err != nil {
-		return err
-	}
-	receipts, err := v.Receipts(ctx, number, r.receipts)
-	if err != nil {
-		return err
-	}
-	if receipts.Len() != body.Len() {
-		return fmt.Errorf("%w: block %d has %d receipts for %d transactions", archive.ErrCorrupt, number, receipts.Len(), body.Len())
-	}
-	baseFee := baseFeeOf(header)
-	r.tips = r.tips[:0]
-	var before uint64
-	for i := range body.Len() {
-		tx, err := readTransaction(body, number, i)
-		if err != nil {
-			return err
-		}
-		receipt, err := receipts.Receipt(i)
-		if err != nil {
-			return err
-		}
-		r.tips = append(r.tips, gasTip{tip: tx.EffectiveTip(baseFee), gasUsed: receipt.CumulativeGasUsed - before})
-		before = receipt.CumulativeGasUsed
-	}
-	return nil
 }
 
 // baseFeeOf is a block's base fee, nil before London.

@@ -16,6 +16,7 @@ import (
 	"ashlar/tip"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/lru"
 )
 
 // The kinds of what cannot be answered. The api translates them into codes.
@@ -34,6 +35,7 @@ type Chain struct {
 	executor *execute.Executor
 	now      atomic.Pointer[headView]
 	pending  pending
+	tips     *tipsCache
 }
 
 // headView is the view of a tip's standing, for as long as that is the latest.
@@ -45,7 +47,7 @@ type headView struct {
 // NewChain makes the chain that an archive holds, with the unsettled blocks of a
 // tip above it. Without a tip, nil, the last settled block is the head.
 func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
-	return &Chain{archive: a, tip: t, executor: e}
+	return &Chain{archive: a, tip: t, executor: e, tips: lru.NewCache[common.Hash, []gasTip](cachedTips)}
 }
 
 // Executor runs calls on the chain's state.
