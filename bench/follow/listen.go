@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"ashlar/internal/node"
@@ -151,24 +151,28 @@ func (l *listeners) close() {
 	l.reading.Wait()
 }
 
-// rate is how often a second a balance is answered, to so many who ask one after the
-// other's answer.
-func rate(ctx context.Context, client *node.Client, readers int, length time.Duration) (float64, error) {
-	var asked atomic.Uint64
+// ask asks a question on some connections for a while, and returns how many were answered
+// a second and how long each took, in ascending order.
+func ask(ctx context.Context, client *node.Client, readers int, length time.Duration) (rate float64, took []time.Duration, err error) {
+	each := make([][]time.Duration, readers)
 	var group errgroup.Group
 	begin := time.Now()
-	for range readers {
+	for i := range each {
 		group.Go(func() error {
 			for time.Since(begin) < length {
+				asked := time.Now()
 				var balance hexutil.Big
 				if err := client.Call(ctx, &balance, "eth_getBalance", common.Address{1}, "latest"); err != nil {
 					return err
 				}
-				asked.Add(1)
+				each[i] = append(each[i], time.Since(asked))
 			}
 			return nil
 		})
 	}
-	err := group.Wait()
-	return float64(asked.Load()) / time.Since(begin).Seconds(), err
+	err = group.Wait()
+	seconds := time.Since(begin).Seconds()
+	took = slices.Concat(each...)
+	slices.Sort(took)
+	return float64(len(took)) / seconds, took, err
 }

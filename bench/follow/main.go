@@ -15,6 +15,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -83,7 +84,7 @@ func measure(ctx context.Context, o options) error {
 	if err := timeTold(ctx, o, "by Ashlar, after geth has told", chain, node.SocketURL(client.URL), chain.socket); err != nil {
 		return err
 	}
-	fmt.Printf("\n| answers a second, %d connections | |\n| --- | --- |\n", o.readers)
+	fmt.Printf("\n| answers on %d connections | a second | p50 | p99 |\n| --- | --- | --- | --- |\n", o.readers)
 	return timeReads(ctx, o, chain, client)
 }
 
@@ -113,19 +114,21 @@ func timeTold(ctx context.Context, o options, what string, chain *chain, at, bef
 		return fmt.Errorf("%s: nobody was told anything", what)
 	}
 	slices.Sort(late)
-	of := func(percent int) string { return late[(len(late)-1)*percent/100].Round(10 * time.Microsecond).String() }
-	fmt.Printf("| %s | %s | %s | %s |\n", what, of(50), of(99), of(100))
+	fmt.Printf("| %s | %s | %s | %s |\n", what, percentile(late, 50), percentile(late, 99), percentile(late, 100))
 	return nil
 }
 
-// timeReads prints how many questions are answered while nothing happens, and while
-// blocks come and subscribers are told of them.
+// percentile is one of times in ascending order.
+func percentile(times []time.Duration, percent int) time.Duration {
+	return times[(len(times)-1)*percent/100].Round(10 * time.Microsecond)
+}
+
+// timeReads asks questions while nothing happens, and while blocks come, are settled, and
+// subscribers are told of them.
 func timeReads(ctx context.Context, o options, chain *chain, client *node.Client) error {
-	quiet, err := rate(ctx, client, o.readers, o.length)
-	if err != nil {
+	if err := timeReading(ctx, o, "while no blocks come", client); err != nil {
 		return err
 	}
-	fmt.Printf("| while no blocks come | %.0f |\n", quiet)
 	all, err := subscribeAll(ctx, node.SocketURL(client.URL), o.subscribers)
 	if err != nil {
 		return err
@@ -135,13 +138,24 @@ func timeReads(ctx context.Context, o options, chain *chain, client *node.Client
 	defer stop()
 	grown := make(chan error, 1)
 	go func() { grown <- chain.grow(growing, 1<<30, o.every) }()
-	busy, err := rate(ctx, client, o.readers, o.length)
+	what := fmt.Sprintf("while a block comes each %v, and %d subscribers are told", o.every, o.subscribers)
+	err = timeReading(ctx, o, what, client)
 	stop()
-	if failed := <-grown; err == nil && ctx.Err() == nil && growing.Err() == nil {
-		err = failed
-	}
-	if err == nil {
-		fmt.Printf("| while a block comes each %v, and %d subscribers are told | %.0f |\n", o.every, o.subscribers, busy)
+	if failed := <-grown; !errors.Is(failed, context.Canceled) {
+		err = errors.Join(err, failed)
 	}
 	return err
+}
+
+// timeReading prints how many questions are answered, and how soon.
+func timeReading(ctx context.Context, o options, what string, client *node.Client) error {
+	rate, took, err := ask(ctx, client, o.readers, o.length)
+	if err == nil && len(took) == 0 {
+		err = fmt.Errorf("%s: nothing was answered", what)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("| %s | %.0f | %s | %s |\n", what, rate, percentile(took, 50), percentile(took, 99))
+	return nil
 }
