@@ -36,7 +36,7 @@ const (
 	writeBytes    = 320 // map entry, journal, refund
 	transferBytes = 96
 	logBytes      = 384 // besides its data
-	snapshotBytes = 24
+	snapshotBytes = 44  // with its mark in the list of what is warm
 )
 
 var errCallMemory = errors.New("execution aborted (memory limit of 128 MiB)")
@@ -76,6 +76,7 @@ func (m *memoryMeter) check() bool {
 type callState struct {
 	*state.StateDB
 	memory memoryMeter
+	warm   warmList
 }
 
 func (s *callState) SetState(address common.Address, slot, value common.Hash) common.Hash {
@@ -110,5 +111,12 @@ func (s *callState) AddLog(log *types.Log) {
 // Snapshot is never dropped: what it returns is going to be reverted to.
 func (s *callState) Snapshot() int {
 	s.memory.write(snapshotBytes)
-	return s.StateDB.Snapshot()
+	snapshot := s.StateDB.Snapshot()
+	s.warm.mark(snapshot)
+	return snapshot
+}
+
+func (s *callState) RevertToSnapshot(snapshot int) {
+	s.StateDB.RevertToSnapshot(snapshot)
+	s.warm.revert(snapshot)
 }

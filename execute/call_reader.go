@@ -1,8 +1,6 @@
 package execute
 
 import (
-	"ashlar/chain/evm"
-
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -17,14 +15,12 @@ type callReader struct {
 	hasher crypto.KeccakState
 
 	address     common.Address // asked for last; what is read of one account is mostly read in a row
-	addressHash common.Hash
+	addressHash common.Hash    // zero before the first
 	slot        common.Hash
 }
 
 func newCallReader(db *stateDatabase, memory *memoryMeter) *callReader {
-	r := &callReader{stateReader: stateReader{db: db}, memory: memory, hasher: crypto.NewKeccakState()}
-	r.addressHash = evm.HashAddress(r.address)
-	return r
+	return &callReader{stateReader: stateReader{db: db}, memory: memory, hasher: crypto.NewKeccakState()}
 }
 
 func (r *callReader) Account(address common.Address) (*types.StateAccount, error) {
@@ -52,7 +48,7 @@ func (r *callReader) Storage(address common.Address, slot common.Hash) (common.H
 }
 
 func (r *callReader) hash(address common.Address) common.Hash {
-	if address != r.address {
+	if address != r.address || r.addressHash == (common.Hash{}) {
 		r.address = address
 		r.keccak(r.address[:], r.addressHash[:])
 	}
