@@ -17,8 +17,8 @@ func (h *History) ReadReceipts(ctx context.Context, last uint64) *ReceiptsReader
 	return &ReceiptsReader{rows.ReadAscending(ctx, h.rows, receipts, last)}
 }
 
-// Receipts returns the receipts of a block, which is above every one that the
-// reader was asked for before, or ErrNotFound. They are valid until the next call.
+// Receipts returns the receipts of a block, which is not below any that the reader
+// was asked for before, or ErrNotFound. They are valid until the next call.
 func (r *ReceiptsReader) Receipts(number uint64) (*Receipts, error) {
 	row, err := r.rows.Row(number)
 	if err != nil {
@@ -38,7 +38,7 @@ func (h *History) ReadBodies(ctx context.Context, last uint64) *BodyReader {
 	return &BodyReader{rows.ReadAscending(ctx, h.rows, bodies, last)}
 }
 
-// Body returns the body of a block, which is above every one that the reader was
+// Body returns the body of a block, which is not below any that the reader was
 // asked for before, or ErrNotFound. It is valid until the next call.
 func (r *BodyReader) Body(number uint64) (*Body, error) {
 	row, err := r.rows.Row(number)
@@ -50,3 +50,30 @@ func (r *BodyReader) Body(number uint64) (*Body, error) {
 
 // Close releases the reader. It may be called again.
 func (r *BodyReader) Close() error { return r.rows.Close() }
+
+// StampReader is to stamps what [ReceiptsReader] is to receipts.
+type StampReader struct {
+	history *History
+	rows    rows.Ascending
+}
+
+// ReadStamps returns a reader of the stamps of blocks up to last.
+func (h *History) ReadStamps(ctx context.Context, last uint64) *StampReader {
+	return &StampReader{h, rows.ReadAscending(ctx, h.rows, headers, last)}
+}
+
+// Stamp returns the stamp of a block, which is not below any that the reader was
+// asked for before, or ErrNotFound.
+func (r *StampReader) Stamp(number uint64) (Stamp, error) {
+	if header, ok := r.history.headerCache(number).Peek(number); ok {
+		return Stamp{header.Hash, header.Time}, nil
+	}
+	row, err := r.rows.Row(number)
+	if err != nil {
+		return Stamp{}, err
+	}
+	return decodeStamp(row)
+}
+
+// Close releases the reader. It may be called again.
+func (r *StampReader) Close() error { return r.rows.Close() }

@@ -116,7 +116,7 @@ func checkReceiptsRow(t *testing.T, row []byte) {
 	if count > uint64(len(row)) {
 		t.Fatalf("%d logs in %d bytes", count, len(row))
 	}
-	_, err = receipts.OfLog(count / 2)
+	_, err = receipts.OfLog(count/2, receipts.Len()/4)
 	corrupt(t, err)
 	for i := range receipts.Len() {
 		receipt, err := receipts.Receipt(i)

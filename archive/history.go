@@ -55,10 +55,7 @@ func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
 
 // Header returns the header of a block, or ErrNotFound. The caller must not change it.
 func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
-	known := h.headers
-	if number > h.settled {
-		known = h.unsettled
-	}
+	known := h.headerCache(number)
 	if header, ok := known.Get(number); ok {
 		return header, nil
 	}
@@ -72,6 +69,14 @@ func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	}
 	known.Add(number, header)
 	return header, nil
+}
+
+// headerCache is the cache that the header of a block is in, if it is in any.
+func (h *History) headerCache(number uint64) *lru.Cache[uint64, *Header] {
+	if number > h.settled {
+		return h.unsettled
+	}
+	return h.headers
 }
 
 // Body returns the body of a block, or ErrNotFound. The body refers to buffer,

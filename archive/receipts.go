@@ -146,18 +146,32 @@ func (r *Receipts) LogCount() (uint64, error) {
 	return last.FirstLog + last.LogCount, nil
 }
 
-// OfLog returns the index of the receipt that holds the log at a position in
-// the block, or Len when the block has fewer logs.
-func (r *Receipts) OfLog(position uint64) (int, error) {
+// OfLog returns the index of the receipt that holds the log at a position in the
+// block, or Len when the block has fewer logs. The receipts before from are known to
+// end before that log; the search begins there and takes steps that double, since
+// whoever asks for one log after the other mostly wants one close by.
+func (r *Receipts) OfLog(position uint64, from int) (int, error) {
 	var failed error
-	i := sort.Search(r.Len(), func(i int) bool {
-		receipt, err := r.Receipt(i)
+	holds := func(i int) bool { // or lies behind
+		end, err := r.logEnd(i)
 		if err != nil {
 			failed = err
 		}
-		return receipt.FirstLog+receipt.LogCount > position
-	})
+		return end > position || err != nil
+	}
+	step := 1
+	for from+step <= r.Len() && !holds(from+step-1) {
+		from += step
+		step *= 2
+	}
+	i := from + sort.Search(min(step, r.Len()-from), func(i int) bool { return holds(from + i) })
 	return i, failed
+}
+
+// logEnd is the position in the block behind the last log of receipt i.
+func (r *Receipts) logEnd(i int) (uint64, error) {
+	receipt, err := r.Receipt(i)
+	return receipt.FirstLog + receipt.LogCount, err
 }
 
 // Logs returns the receipt's logs one after the other.

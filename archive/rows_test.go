@@ -127,8 +127,10 @@ func checkReceipts(t *testing.T, got *Receipts, want types.Receipts) {
 			if !ok || err != nil || l.Address != log.Address || !bytes.Equal(l.Data, log.Data) || !bytes.Equal(l.Topics, joined(log.Topics)) {
 				t.Fatalf("log %d is %+v, %v, %v, want %+v", position, l, ok, err, log)
 			}
-			if of, err := got.OfLog(position); err != nil || of != i {
-				t.Fatalf("log %d is of receipt %d, %v, want %d", position, of, err, i)
+			for from := range i + 1 {
+				if of, err := got.OfLog(position, from); err != nil || of != i {
+					t.Fatalf("from receipt %d on, log %d is of receipt %d, %v, want %d", from, position, of, err, i)
+				}
 			}
 			position++
 		}
@@ -139,7 +141,7 @@ func checkReceipts(t *testing.T, got *Receipts, want types.Receipts) {
 	if count, err := got.LogCount(); err != nil || count != position {
 		t.Fatalf("%d logs, %v, want %d", count, err, position)
 	}
-	if of, err := got.OfLog(position); err != nil || of != got.Len() {
+	if of, err := got.OfLog(position, 0); err != nil || of != got.Len() {
 		t.Fatalf("a log behind the last is of receipt %d, %v", of, err)
 	}
 }

@@ -2,10 +2,12 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"ashlar/archive"
 	"ashlar/archive/postings"
+	"ashlar/chain"
 	"ashlar/query/paging"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -15,15 +17,22 @@ import (
 // Log is a log with its place. It is valid only during the call that it is given to.
 type Log struct {
 	archive.Log
-	Block       *archive.Header
+	Block       chain.Ref
+	Time        uint64 // of the block
 	Transaction int    // its position in the block
 	Index       uint64 // position of the log in the block
+	// InBlock is how many of the block's logs were found; 0 where they are not
+	// counted before they are loaded.
+	InBlock int
 
 	body   func() (*archive.Body, error)
 	hashed int // the transaction whose hash is in hash, -1 for none
 	hash   common.Hash
 	hasher crypto.KeccakState // nil until it is needed
 }
+
+// Body is the body of the log's block. It is valid for as long as the log.
+func (l *Log) Body() (*archive.Body, error) { return l.body() }
 
 // TransactionHash is the hash of the log's transaction. It is worked out for
 // those who ask, because that takes more than all the rest.
@@ -45,7 +54,10 @@ func (l *Log) TransactionHash() (common.Hash, error) {
 	if l.hasher == nil {
 		l.hasher = crypto.NewKeccakState()
 	}
-	l.hash, l.hashed = crypto.HashData(l.hasher, raw), l.Transaction
+	l.hasher.Reset()
+	_, _ = l.hasher.Write(raw) // a hash takes whatever it is given
+	_, _ = l.hasher.Read(l.hash[:])
+	l.hashed = l.Transaction
 	return l.hash, nil
 }
 
@@ -72,11 +84,18 @@ func (v *View) Logs(ctx context.Context, filter *Filter, limit int, visit func(*
 		return ErrUnknownBlock
 	}
 	wanted := filter.criteria()
-	found, err := v.findLogs(ctx, filter, wanted, limit)
+	logs := v.loader(ctx, filter.To)
+	defer logs.close()
+	counted := logs.receipts // one block's receipts are read once
+	if filter.From != filter.To {
+		counted = v.history.ReadReceipts(ctx, filter.To)
+		defer counted.Close()
+	}
+	found, err := v.findLogs(ctx, filter, wanted, limit, counted)
 	if err != nil || len(found.blocks) == 0 {
 		return err
 	}
-	return v.loadLogs(ctx, wanted, found, visit)
+	return logs.load(wanted, found, visit)
 }
 
 // foundLogs are the places of logs.
@@ -98,19 +117,16 @@ func (v *View) scan(ctx context.Context) postings.Scan {
 // candidates are logs which may be asked for.
 type candidates = paging.Candidates
 
-// findLogs finds where the logs are that the filter asks for.
-func (v *View) findLogs(ctx context.Context, filter *Filter, wanted *criteria, limit int) (found foundLogs, err error) {
-	from, err := v.candidates(ctx, wanted, filter.From, filter.To)
+// findLogs finds where the logs are that the filter asks for. It closes no receipts.
+func (v *View) findLogs(ctx context.Context, filter *Filter, wanted *criteria, limit int, receipts *archive.ReceiptsReader) (found foundLogs, err error) {
+	from, err := v.candidates(ctx, wanted, filter.From, filter.To, receipts)
 	if err == nil && wanted.needsTopicCount() {
-		from = &enoughTopics{candidates: from, receipts: v.history.ReadReceipts(ctx, filter.To), wanted: wanted}
+		from = &enoughTopics{candidates: from, receipts: receipts, wanted: wanted}
 	}
 	if err == nil {
 		found, err = count(from, filter, limit)
 	}
-	if cerr := from.Close(); err == nil {
-		err = cerr
-	}
-	return found, err
+	return found, errors.Join(err, from.Close())
 }
 
 func count(from candidates, filter *Filter, limit int) (found foundLogs, err error) {
@@ -133,12 +149,12 @@ func count(from candidates, filter *Filter, limit int) (found foundLogs, err err
 }
 
 // candidates are the logs, in blocks from one to another, that have a term of each
-// of the wanted sets.
-func (v *View) candidates(ctx context.Context, wanted *criteria, from, to uint64) (candidates, error) {
+// of the wanted sets. Where any log will do they are those of the receipts.
+func (v *View) candidates(ctx context.Context, wanted *criteria, from, to uint64, receipts *archive.ReceiptsReader) (candidates, error) {
 	if terms := wanted.terms(); len(terms) > 0 {
 		return postings.Intersect(v.scan(ctx), terms, from, to)
 	}
-	return &allLogs{receipts: v.history.ReadReceipts(ctx, to), to: to}, nil
+	return &allLogs{receipts: receipts, to: to}, nil
 }
 
 // allLogs are the logs of all blocks, known from the count in the receipts.
@@ -168,7 +184,7 @@ func (a *allLogs) Next(block uint64, dst []uint32) (uint64, []uint32, bool, erro
 	return 0, dst, false, nil
 }
 
-func (a *allLogs) Close() error { return a.receipts.Close() }
+func (a *allLogs) Close() error { return nil } // the receipts are another's
 
 // enoughTopics are the candidates that have a topic at each of the filter's
 // positions. Postings do not tell where the filter ends in positions at which
@@ -208,23 +224,36 @@ func (e *enoughTopics) Next(block uint64, dst []uint32) (uint64, []uint32, bool,
 	}
 }
 
-func (e *enoughTopics) Close() error {
-	err := e.candidates.Close()
-	if cerr := e.receipts.Close(); err == nil {
-		err = cerr
-	}
-	return err
+// loader loads logs in ascending order. It must be closed.
+type loader struct {
+	receipts *archive.ReceiptsReader
+	bodies   *archive.BodyReader
+	stamps   *archive.StampReader
+	log      Log
+	logs     blockLogs     // of the log's block; of none before the first
+	body     *archive.Body // of the log's block, nil until it is asked for
 }
 
-// loadLogs reads the logs that were found. What does not match after all has been
+// loader returns a loader of logs of blocks up to last.
+func (v *View) loader(ctx context.Context, last uint64) *loader {
+	l := &loader{receipts: v.history.ReadReceipts(ctx, last), bodies: v.history.ReadBodies(ctx, last), stamps: v.history.ReadStamps(ctx, last)}
+	l.log.body = func() (_ *archive.Body, err error) {
+		if l.body == nil {
+			l.body, err = l.bodies.Body(l.log.Block.Number)
+		}
+		return l.body, err
+	}
+	return l
+}
+
+// load gives visit the logs that were found. What does not match after all has been
 // found only because terms collide.
-func (v *View) loadLogs(ctx context.Context, wanted *criteria, found foundLogs, visit func(*Log) error) error {
-	logs := v.loader(ctx, found.blocks[len(found.blocks)-1].number)
-	defer logs.close()
+func (l *loader) load(wanted *criteria, found foundLogs, visit func(*Log) error) error {
 	begin := 0
 	for _, block := range found.blocks {
+		l.log.InBlock = block.end - begin
 		for _, position := range found.positions[begin:block.end] {
-			log, err := logs.at(block.number, uint64(position))
+			log, err := l.at(block.number, uint64(position))
 			if err != nil {
 				return err
 			}
@@ -240,40 +269,19 @@ func (v *View) loadLogs(ctx context.Context, wanted *criteria, found foundLogs, 
 	return nil
 }
 
-// loader loads logs in ascending order. It must be closed.
-type loader struct {
-	view     *View
-	ctx      context.Context
-	receipts *archive.ReceiptsReader
-	bodies   *archive.BodyReader
-	log      Log
-	logs     blockLogs     // of the log's block
-	body     *archive.Body // of the log's block, nil until it is asked for
-}
-
-// loader returns a loader of logs of blocks up to last.
-func (v *View) loader(ctx context.Context, last uint64) *loader {
-	l := &loader{view: v, ctx: ctx, receipts: v.history.ReadReceipts(ctx, last), bodies: v.history.ReadBodies(ctx, last)}
-	l.log.body = func() (_ *archive.Body, err error) {
-		if l.body == nil {
-			l.body, err = l.bodies.Body(l.log.Block.Number.Uint64())
-		}
-		return l.body, err
-	}
-	return l
-}
-
 // at returns the log at a position in a block, behind that of the call before. It
 // is valid until the next call.
 func (l *loader) at(block, position uint64) (*Log, error) {
-	if l.log.Block == nil || l.log.Block.Number.Uint64() != block {
+	if l.logs.receipts == nil || l.log.Block.Number != block {
 		receipts, err := l.receipts.Receipts(block)
 		if err != nil {
 			return nil, err
 		}
-		if l.log.Block, err = l.view.Header(l.ctx, block); err != nil {
+		stamp, err := l.stamps.Stamp(block)
+		if err != nil {
 			return nil, err
 		}
+		l.log.Block, l.log.Time = chain.Ref{Number: block, Hash: stamp.Hash}, stamp.Time
 		l.body, l.log.hashed = nil, -1
 		l.logs = blockLogs{receipts: receipts}
 	}
@@ -286,17 +294,13 @@ func (l *loader) at(block, position uint64) (*Log, error) {
 }
 
 func (l *loader) close() error {
-	err := l.receipts.Close()
-	if cerr := l.bodies.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return errors.Join(l.receipts.Close(), l.bodies.Close(), l.stamps.Close())
 }
 
 // blockLogs finds logs of one block by their positions, in ascending order.
 type blockLogs struct {
 	receipts    *archive.Receipts
-	transaction int // whose logs are read at present
+	transaction int // whose logs are read at present; those before it end before them
 	reader      archive.LogReader
 	next, end   uint64 // positions of reader's next log and of the next transaction's first
 }
@@ -304,7 +308,7 @@ type blockLogs struct {
 // at returns the log at a position, which is above that of the call before.
 func (b *blockLogs) at(position uint64) (log archive.Log, err error) {
 	if position >= b.end {
-		i, err := b.receipts.OfLog(position)
+		i, err := b.receipts.OfLog(position, b.transaction)
 		if err != nil {
 			return log, err
 		}

@@ -157,7 +157,7 @@ func (c *logChain) ask(ctx context.Context, f *Filter, limit int) (found []place
 			return err
 		}
 		l := placedLog{
-			address: log.Address, data: slices.Clone(log.Data), block: log.Block.Number.Uint64(),
+			address: log.Address, data: slices.Clone(log.Data), block: log.Block.Number,
 			hash: hash, transaction: log.Transaction, index: log.Index,
 		}
 		for topics := log.Topics; len(topics) > 0; topics = topics[common.HashLength:] {

@@ -14,7 +14,7 @@ func (v *View) LogPage(ctx context.Context, filter *Filter, r paging.Range, visi
 	wanted := filter.criteria()
 	logs := v.loader(ctx, r.To)
 	defer logs.close()
-	from, err := v.candidates(ctx, wanted, r.Begin.Block, r.To)
+	from, err := v.candidates(ctx, wanted, r.Begin.Block, r.To, logs.receipts)
 	if err == nil {
 		next, err = paging.Walk(from, r, func(at paging.Place, onPage bool) (bool, error) {
 			log, err := logs.at(at.Block, at.Position)

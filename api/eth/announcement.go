@@ -54,7 +54,8 @@ func (a *API) announcement(ctx context.Context, change query.Change) (*announcem
 		return nil, err
 	}
 	told := &announcement{block: change.Block, dropped: change.Dropped}
-	place := logPlace{blockHash: b.Hash, block: b.Number.Uint64(), timestamp: b.Time, removed: change.Dropped}
+	place := logPlace{removed: change.Dropped}
+	place.enter(change.Block, b.Time)
 	var out []byte
 	var ends []int // of each log's JSON in out
 	for i := range b.body.Len() {

@@ -2,6 +2,7 @@ package eth
 
 import (
 	"ashlar/archive"
+	"ashlar/chain"
 	"ashlar/query"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -101,10 +102,11 @@ func appendOutcome(out []byte, receipt *archive.Receipt) []byte {
 // appendLogs appends a receipt's logs and their bloom filter.
 func (b *block) appendLogs(out []byte, i int, receipt archive.Receipt, hash []byte) ([]byte, error) {
 	var bloom types.Bloom
-	place := logPlace{
-		blockHash: b.Hash, block: b.Number.Uint64(), timestamp: b.Time,
-		transactionHash: hash, transaction: uint64(i), position: receipt.FirstLog,
+	place := &b.logPlace
+	if receipt.LogCount > 0 && place.blockHash != b.Hash {
+		place.enter(chain.Ref{Number: b.Number.Uint64(), Hash: b.Hash}, b.Time)
 	}
+	place.transactionHash, place.transaction, place.position = hash, uint64(i), receipt.FirstLog
 	out = append(out, `,"logs":[`...)
 	logs := receipt.Logs()
 	for first := true; ; first = false {
@@ -118,56 +120,10 @@ func (b *block) appendLogs(out []byte, i int, receipt archive.Receipt, hash []by
 		if !first {
 			out = append(out, ',')
 		}
-		out = appendLog(out, &log, &place)
+		out = appendLog(out, &log, place)
 		b.blooms.add(&bloom, &log)
 		place.position++
 	}
 	out = append(out, `],"logsBloom":`...)
 	return appendHex(out, bloom[:]), nil
-}
-
-// logPlace is where a log stands in the chain.
-type logPlace struct {
-	pending         bool // the block is pending: the log has no place yet
-	blockHash       common.Hash
-	block           uint64
-	timestamp       uint64
-	transactionHash []byte
-	transaction     uint64 // its index in the block
-	position        uint64 // of the log in the block
-	removed         bool   // the block was dropped by a reorganization
-}
-
-// appendLog appends a log.
-func appendLog(out []byte, log *archive.Log, place *logPlace) []byte {
-	out = append(out, `{"address":`...)
-	out = appendHex(out, log.Address[:])
-	out = append(out, `,"topics":[`...)
-	for topics := log.Topics; len(topics) > 0; {
-		out = appendHex(out, topics[:common.HashLength])
-		if topics = topics[common.HashLength:]; len(topics) > 0 {
-			out = append(out, ',')
-		}
-	}
-	out = append(out, `],"data":`...)
-	out = appendHex(out, log.Data)
-	if place.pending {
-		return append(out, `,"blockNumber":null,"transactionHash":null,"transactionIndex":null,"blockHash":null,"blockTimestamp":null,"logIndex":null,"removed":false}`...)
-	}
-	out = append(out, `,"blockNumber":`...)
-	out = appendQuantity(out, place.block)
-	out = append(out, `,"transactionHash":`...)
-	out = appendHex(out, place.transactionHash)
-	out = append(out, `,"transactionIndex":`...)
-	out = appendQuantity(out, place.transaction)
-	out = append(out, `,"blockHash":`...)
-	out = appendHex(out, place.blockHash[:])
-	out = append(out, `,"blockTimestamp":`...)
-	out = appendQuantity(out, place.timestamp)
-	out = append(out, `,"logIndex":`...)
-	out = appendQuantity(out, place.position)
-	if place.removed {
-		return append(out, `,"removed":true}`...)
-	}
-	return append(out, `,"removed":false}`...)
 }

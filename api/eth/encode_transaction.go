@@ -49,17 +49,20 @@ func appendWaiting(out, raw []byte, sender common.Address, hash common.Hash) ([]
 // noPlace is the place of a transaction that is in no block.
 const noPlace = `"blockHash":null,"blockNumber":null,"blockTimestamp":null,"transactionIndex":null`
 
-// appendPlace appends where transaction i of the block is, without a comma before or after.
+// appendPlace appends where transaction i of the block is, without a comma before or
+// after. All but the index is made once: it is the same for all of the block.
 func (b *block) appendPlace(out []byte, i int) []byte {
-	out = append(out, `"blockHash":`...)
-	out = appendHex(out, b.Hash[:])
-	out = append(out, `,"blockNumber":`...)
-	out = appendQuantity(out, b.Number.Uint64())
-	out = append(out, `,"blockTimestamp":`...)
-	out = appendQuantity(out, b.Time)
-	out = append(out, `,"transactionIndex":`...)
-	return appendQuantity(out, uint64(i))
+	if b.place == nil {
+		b.place = appendHex(append(make([]byte, 0, placeBytes), `"blockHash":`...), b.Hash[:])
+		b.place = appendQuantity(append(b.place, `,"blockNumber":`...), b.Number.Uint64())
+		b.place = appendQuantity(append(b.place, `,"blockTimestamp":`...), b.Time)
+		b.place = append(b.place, `,"transactionIndex":`...)
+	}
+	return appendQuantity(append(out, b.place...), uint64(i))
 }
+
+// placeBytes is room for the place of a block's transactions.
+const placeBytes = 192
 
 // appendTransaction appends the members of a transaction that are its own, each
 // with a comma before it.

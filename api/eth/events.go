@@ -118,7 +118,7 @@ func appendEvent(out []byte, log *query.Log, transaction common.Hash) []byte {
 	out = append(out, `{"block_hash":`...)
 	out = appendHex(out, log.Block.Hash[:])
 	out = appendMember(out, "block_number")
-	out = strconv.AppendUint(out, log.Block.Number.Uint64(), 10)
+	out = strconv.AppendUint(out, log.Block.Number, 10)
 	out = appendMember(out, "data")
 	out = appendWords(out, log.Data)
 	out = appendMember(out, "from_address")

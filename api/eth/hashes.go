@@ -2,6 +2,7 @@ package eth
 
 import (
 	"ashlar/archive"
+	"ashlar/query"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/lru"
@@ -13,6 +14,9 @@ const cachedHashBytes = 32 << 20
 
 // transactionHashes are the hashes of a block's transactions, one after the other.
 type transactionHashes []byte
+
+// has says whether there is a transaction i.
+func (h transactionHashes) has(i int) bool { return i < len(h)/common.HashLength }
 
 // hash returns the hash of transaction i. It must not be changed.
 func (h transactionHashes) hash(i int) []byte {
@@ -35,15 +39,30 @@ func (c hashCache) of(block common.Hash, body *archive.Body) (transactionHashes,
 	if hashes, ok := c.blocks.Get(block); ok {
 		return hashes, nil
 	}
-	hashes := make(transactionHashes, 0, body.Len()*common.HashLength)
+	hashes := make(transactionHashes, body.Len()*common.HashLength)
+	hasher := crypto.NewKeccakState()
 	for i := range body.Len() {
 		raw, err := body.Transaction(i)
 		if err != nil {
 			return nil, err
 		}
-		hash := crypto.Keccak256Hash(raw)
-		hashes = append(hashes, hash[:]...)
+		hasher.Reset()
+		_, _ = hasher.Write(raw) // a hash takes whatever it is given
+		_, _ = hasher.Read(hashes.hash(i))
 	}
 	c.blocks.Add(block, hashes)
 	return hashes, nil
+}
+
+// ofLog returns the hashes of the transactions in a log's block if they are known, or
+// if most of them will be wanted for the block's logs anyway; else nil.
+func (c hashCache) ofLog(log *query.Log) (transactionHashes, error) {
+	if hashes, ok := c.blocks.Get(log.Block.Hash); ok {
+		return hashes, nil
+	}
+	body, err := log.Body()
+	if err != nil || log.InBlock <= body.Len()/2 {
+		return nil, err
+	}
+	return c.of(log.Block.Hash, body)
 }

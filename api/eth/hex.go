@@ -12,24 +12,36 @@ const hexAlphabet = "0123456789abcdef"
 
 // appendHex appends bytes as a JSON string of hex, "0x" for none.
 func appendHex(out, value []byte) []byte {
-	out = append(out, '"', '0', 'x')
-	out = appendDigits(out, value)
-	return append(out, '"')
+	n := len(out)
+	out = grow(out, 2*len(value)+4)
+	dst := out[n:]
+	dst[0], dst[1], dst[2], dst[len(dst)-1] = '"', '0', 'x', '"'
+	putDigits(dst[3:], value)
+	return out
 }
 
 // appendDigits appends two hex digits a byte.
 func appendDigits(out, value []byte) []byte {
 	n := len(out)
 	out = grow(out, 2*len(value))
-	dst := out[n:]
-	for len(value) >= 4 {
+	putDigits(out[n:], value)
+	return out
+}
+
+// putDigits writes two hex digits a byte to dst, which has room for them.
+func putDigits(dst, value []byte) {
+	for len(value) >= 8 && len(dst) >= 16 {
+		binary.LittleEndian.PutUint64(dst, eightDigits(binary.LittleEndian.Uint32(value)))
+		binary.LittleEndian.PutUint64(dst[8:], eightDigits(binary.LittleEndian.Uint32(value[4:])))
+		value, dst = value[8:], dst[16:]
+	}
+	if len(value) >= 4 && len(dst) >= 8 {
 		binary.LittleEndian.PutUint64(dst, eightDigits(binary.LittleEndian.Uint32(value)))
 		value, dst = value[4:], dst[8:]
 	}
 	for i, b := range value {
 		dst[2*i], dst[2*i+1] = hexAlphabet[b>>4], hexAlphabet[b&15]
 	}
-	return out
 }
 
 // eightDigits is the hex of four bytes, all in little-endian order: answers

@@ -68,18 +68,20 @@ func logsError(ctx context.Context, err error) error {
 // appendLogsOf appends the array of the logs that match.
 func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.Filter, out []byte) ([]byte, error) {
 	var place logPlace
-	var hashes transactionHashes // of the block at place, nil where they are not at hand
+	var hashes transactionHashes // of the block at place, none where they are not at hand
 	var hash common.Hash
 	out = append(out, '[')
 	begin := len(out)
 	err := view.Logs(ctx, wanted, maxLogs, func(log *query.Log) (err error) {
-		if place.blockHash != log.Block.Hash {
-			place.blockHash, place.block, place.timestamp = log.Block.Hash, log.Block.Number.Uint64(), log.Block.Time
-			place.pending = view.IsPending(place.block)
-			hashes, _ = a.hashes.blocks.Get(place.blockHash)
+		if place.blockHash != log.Block.Hash || len(out) == begin {
+			place.enter(log.Block, log.Time)
+			place.pending = view.IsPending(log.Block.Number)
+			if hashes, err = a.hashes.ofLog(log); err != nil {
+				return err
+			}
 		}
 		place.transaction, place.position = uint64(log.Transaction), log.Index
-		if hashes != nil {
+		if hashes.has(log.Transaction) {
 			place.transactionHash = hashes.hash(log.Transaction)
 		} else if hash, err = log.TransactionHash(); err != nil {
 			return err

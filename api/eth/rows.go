@@ -38,6 +38,8 @@ type block struct {
 	baseFee  *uint256.Int      // nil before London
 	pending  bool              // nobody is to be told its number and its hash
 	blooms   bloomMaker
+	place    []byte   // of its transactions, see appendPlace
+	logPlace logPlace // of the log that is being encoded
 
 	api                      *API
 	bodyBuffer, receiptsRoom *[]byte

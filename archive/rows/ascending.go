@@ -26,8 +26,8 @@ func ReadAscending(ctx context.Context, store kv.Reader, table *kv.Table, last u
 	return Ascending{store: store, ctx: ctx, table: table, last: last}
 }
 
-// Row returns the row of a block, which is above every one that the reader was
-// asked for before, or ErrNotFound. It is valid until the next call.
+// Row returns the row of a block, which is not below any that the reader was asked
+// for before, or ErrNotFound. It is valid until the next call.
 func (r *Ascending) Row(number uint64) ([]byte, error) {
 	if r.cursor == nil || number > r.end {
 		if err := r.Close(); err != nil {
