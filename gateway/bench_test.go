@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"ashlar/gateway"
@@ -22,32 +23,51 @@ func (d discard) WriteHeader(int)             {}
 
 // BenchmarkHandler is what a request costs between net/http and its method.
 func BenchmarkHandler(b *testing.B) {
+	long := bytes.Repeat([]byte{'7'}, 64<<10)
 	handler, err := gateway.New(gateway.Config{Keys: oneKey{}, Networks: []gateway.Network{{
 		Name: "alpha", Hosts: []string{"alpha.test"},
-		Methods: jsonrpc.Methods{"test_storage": func(_ context.Context, params, out []byte) ([]byte, error) {
-			var args [3][]byte
-			if err := jsonrpc.Arguments(params, args[:], 3); err != nil {
-				return out, err
-			}
-			return append(out, `"0x0000000000000000000000000000000000000000000000000000000000000000"`...), nil
-		}},
+		Methods: jsonrpc.Methods{
+			"test_storage": func(_ context.Context, params, out []byte) ([]byte, error) {
+				var args [3][]byte
+				if err := jsonrpc.Arguments(params, args[:], 3); err != nil {
+					return out, err
+				}
+				return append(out, `"0x0000000000000000000000000000000000000000000000000000000000000000"`...), nil
+			},
+			"test_long": func(_ context.Context, _, out []byte) ([]byte, error) { return append(out, long...), nil },
+		},
 	}}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	body := bytes.NewReader(nil)
-	request, err := http.NewRequest("POST", "http://alpha.test/v3/"+goodKey, body)
-	if err != nil {
-		b.Fatal(err)
+	const longRequest = `{"jsonrpc":"2.0","id":1,"method":"test_long","params":[{"fromBlock":"0x1234","toBlock":"0x123d"}]}`
+	for _, c := range []struct{ name, request string }{
+		{"look-up", storageRequest},
+		{"100 look-ups", batchOf(100, storageRequest)},
+		{"64 KiB", longRequest},
+		{"100 x 64 KiB", batchOf(100, longRequest)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			body := bytes.NewReader(nil)
+			request, err := http.NewRequest("POST", "http://alpha.test/v3/"+goodKey, body)
+			if err != nil {
+				b.Fatal(err)
+			}
+			request.Header.Set("Content-Type", "application/json")
+			request.Body = io.NopCloser(body)
+			request.ContentLength = int64(len(c.request))
+			w := discard{make(http.Header)}
+			b.ReportAllocs()
+			for b.Loop() {
+				body.Reset([]byte(c.request))
+				clear(w.header)
+				handler.ServeHTTP(w, request)
+			}
+		})
 	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Body = io.NopCloser(body)
-	request.ContentLength = int64(len(storageRequest))
-	w := discard{make(http.Header)}
-	b.ReportAllocs()
-	for b.Loop() {
-		body.Reset([]byte(storageRequest))
-		clear(w.header)
-		handler.ServeHTTP(w, request)
-	}
+}
+
+// batchOf is a batch of n times the same call.
+func batchOf(n int, call string) string {
+	return "[" + strings.Repeat(call+",", n-1) + call + "]"
 }

@@ -16,8 +16,13 @@ import (
 
 const (
 	allowedMethods = "POST, OPTIONS"
-	// maxPooled is the largest buffer kept for use again, in bytes.
-	maxPooled = 1 << 20
+	// maxPooled is the largest buffer that anybody gets again, in bytes, and
+	// maxLargePooled what is kept of larger ones for those who need much.
+	maxPooled      = 1 << 20
+	maxLargePooled = 32 << 20
+	// longRequest, in bytes, is from where on much is expected to be answered: most
+	// requests of that length are batches.
+	longRequest = 4 << 10
 	// maxAddresses is how many addresses' failures are remembered.
 	maxAddresses = 1 << 16
 )
@@ -56,7 +61,7 @@ func New(config Config) (*Handler, error) {
 		keys:      config.Keys,
 		log:       config.Log,
 		addresses: limit.NewAddresses(config.Limits.Failures, maxAddresses),
-		buffers:   jsonrpc.BufferPool{MaxBytes: maxPooled},
+		buffers:   jsonrpc.BufferPool{MaxBytes: maxPooled, MaxLargeBytes: maxLargePooled},
 	}
 	h.sockets = newSockets(h)
 	return h, h.Reload(config)
@@ -155,7 +160,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 		h.refuseBody(w, e.settings, err)
 		return
 	}
-	out := h.buffers.Get()
+	out := h.answerBuffer(*body)
 	defer h.buffers.Put(out)
 	*out = e.respond(*body, *out)
 	if name := e.name.Load(); name != nil {
@@ -171,6 +176,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 		return
 	}
 	h.send(w, r, status, *out)
+}
+
+// answerBuffer returns an empty buffer for the answer to a request.
+func (h *Handler) answerBuffer(request []byte) *[]byte {
+	if len(request) >= longRequest {
+		return h.buffers.GetLarge()
+	}
+	return h.buffers.Get()
 }
 
 // send writes an answer, compressed where that is worth it and the client takes it.

@@ -226,7 +226,7 @@ func (s *socket) answer(e *exchange, m *arrived) {
 	buffers := &s.handler.buffers
 	n := &notifier{streams: &s.streams, socket: s}
 	e.parent = jsonrpc.WithNotifier(e.parent, n)
-	out := buffers.Get()
+	out := s.handler.answerBuffer(*m.request)
 	*out = e.respond(*m.request, *out)
 	e.stop()
 	done := func() {

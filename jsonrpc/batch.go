@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -60,8 +61,13 @@ type answers struct {
 	full  bool // one answer did not fit: that and all after it are refused
 }
 
-// begin returns out, ready for the next answer to be appended.
+// begin returns out, ready for the next answer to be appended. Where that may not
+// fit, by the length of the one before, out is made twice as large: by itself it
+// would grow in small steps, each with a copy of all that is there.
 func (a *answers) begin() []byte {
+	if cap(a.out)-len(a.out) < len(a.out)-a.mark {
+		a.out = slices.Grow(a.out, min(len(a.out), a.limit))
+	}
 	a.mark = len(a.out)
 	if a.mark > a.from+1 {
 		return append(a.out, ',')

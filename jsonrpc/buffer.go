@@ -3,28 +3,61 @@ package jsonrpc
 import "sync"
 
 // BufferPool keeps byte buffers for use again. Its zero value drops every buffer.
+//
+// Large buffers are kept apart, so that one large answer does not stay in memory for
+// as long as small ones keep its buffer busy: they are few, and only those who expect
+// to need one get one.
 type BufferPool struct {
-	// MaxBytes is the greatest capacity that is kept, so that one large answer does
-	// not stay in memory for as long as small ones keep its buffer busy.
+	// MaxBytes is the greatest capacity of a small buffer.
 	MaxBytes int
+	// MaxLargeBytes bounds the large buffers that are kept, all together.
+	MaxLargeBytes int
 
-	pool sync.Pool
+	small sync.Pool
+
+	mu         sync.Mutex
+	large      []*[]byte // guarded by mu
+	largeBytes int       // capacity of large, all together; guarded by mu
 }
 
 // Get returns an empty buffer.
 func (p *BufferPool) Get() *[]byte {
-	if b, ok := p.pool.Get().(*[]byte); ok {
+	if b, ok := p.small.Get().(*[]byte); ok {
 		return b
 	}
 	b := make([]byte, 0, min(1024, p.MaxBytes))
 	return &b
 }
 
+// GetLarge returns an empty buffer for much: a large one where one is kept. Making a
+// large buffer costs more than filling it does, since it grows by being copied.
+func (p *BufferPool) GetLarge() *[]byte {
+	p.mu.Lock()
+	last := len(p.large) - 1
+	if last < 0 {
+		p.mu.Unlock()
+		return p.Get()
+	}
+	b := p.large[last]
+	p.large[last] = nil
+	p.large = p.large[:last]
+	p.largeBytes -= cap(*b)
+	p.mu.Unlock()
+	return b
+}
+
 // Put takes back a buffer that nobody holds any part of.
 func (p *BufferPool) Put(b *[]byte) {
-	if cap(*b) > p.MaxBytes {
+	size := cap(*b)
+	*b = (*b)[:0]
+	if size <= p.MaxBytes {
+		p.small.Put(b)
 		return
 	}
-	*b = (*b)[:0]
-	p.pool.Put(b)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.largeBytes+size <= p.MaxLargeBytes {
+		p.large = append(p.large, b)
+		p.largeBytes += size
+	}
 }

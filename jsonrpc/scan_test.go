@@ -161,3 +161,23 @@ func TestBufferPoolDropsLargeBuffers(t *testing.T) {
 		t.Errorf("got a buffer of %d bytes, capacity %d", len(*b), cap(*b))
 	}
 }
+
+func TestBufferPoolKeepsFewLargeBuffers(t *testing.T) {
+	pool := BufferPool{MaxBytes: 10, MaxLargeBytes: 250}
+	for range 3 { // of which two fit
+		b := make([]byte, 1, 100)
+		pool.Put(&b)
+	}
+	if b := pool.Get(); cap(*b) > 10 {
+		t.Errorf("somebody who expects little got %d bytes", cap(*b))
+	}
+	for i, large := range []bool{true, true, false} {
+		if b := pool.GetLarge(); cap(*b) == 100 != large || len(*b) != 0 {
+			t.Errorf("buffer %d has %d bytes, capacity %d", i, len(*b), cap(*b))
+		}
+	}
+	b := make([]byte, 0, 250)
+	if pool.Put(&b); cap(*pool.GetLarge()) != 250 {
+		t.Error("there is no room for a large buffer, though none is kept")
+	}
+}
