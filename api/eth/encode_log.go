@@ -22,8 +22,18 @@ type logPlace struct {
 	number, block []byte
 }
 
+// Room for the members of a block in logPlace.
+const (
+	numberBytes = 48
+	blockBytes  = 144
+)
+
 // enter makes a block the one that logs stand in.
 func (p *logPlace) enter(block chain.Ref, time uint64) {
+	if p.number == nil {
+		room := make([]byte, numberBytes+blockBytes)
+		p.number, p.block = room[:0:numberBytes], room[numberBytes:]
+	}
 	p.blockHash = block.Hash
 	p.number = appendQuantity(append(p.number[:0], `,"blockNumber":`...), block.Number)
 	p.block = appendHex(append(p.block[:0], `,"blockHash":`...), block.Hash[:])

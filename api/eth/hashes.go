@@ -55,7 +55,7 @@ func (c hashCache) of(block common.Hash, body *archive.Body) (transactionHashes,
 }
 
 // ofLog returns the hashes of the transactions in a log's block if they are known, or
-// if most of them will be wanted for the block's logs anyway; else nil.
+// if so many of the block's logs were found that most will be wanted anyway; else nil.
 func (c hashCache) ofLog(log *query.Log) (transactionHashes, error) {
 	if hashes, ok := c.blocks.Get(log.Block.Hash); ok {
 		return hashes, nil
