@@ -144,6 +144,11 @@ func (x *Executed) delta() *evm.Delta {
 		Codes:    make(map[common.Hash][]byte),
 	}
 	x.Codes(func(hash common.Hash, code []byte) { delta.Codes[hash] = code })
+	nodes := 0
+	for _, set := range x.update.Nodes.Sets {
+		nodes += len(set.Nodes)
+	}
+	delta.Nodes = make([]evm.Node, 0, nodes)
 	for owner, set := range x.update.Nodes.Sets {
 		for path, node := range set.Nodes {
 			if bytes.Equal(node.Blob, set.Origins[path]) {

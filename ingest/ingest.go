@@ -48,8 +48,9 @@ const (
 	verifiedAhead = 32               // blocks that are verified ahead of execution
 	executedAhead = 8                // blocks that are executed ahead of their roots
 	rootedAhead   = 16               // blocks whose roots are known ahead of being settled
-	groupGas      = 400_000_000      // a group of blocks that is settled together ends above this
-	groupBlocks   = 256              // or at this many
+	groupGas      = 200_000_000      // a group of blocks that is settled together ends above this
+	groupBlocks   = 128              // or at this many,
+	groupWait     = time.Second      // or when this time has passed since it began
 	syncEvery     = 20 * time.Second // how much work a crash can cost
 )
 
@@ -302,14 +303,24 @@ func (i *Importer) settle(ctx context.Context, in <-chan *step) error {
 		}
 		return i.sync(ctx)
 	}
-	for s := range in {
-		if s.err != nil {
-			return errors.Join(s.err, finish())
+	var waited <-chan time.Time // while there is a group
+	for {
+		select {
+		case s, ok := <-in:
+			switch {
+			case !ok:
+				return finish()
+			case s.err != nil:
+				return errors.Join(s.err, finish())
+			case len(group) == 0:
+				waited = time.After(groupWait)
+			}
+			if group, gas = append(group, s.delta), gas+s.block.GasUsed(); gas < groupGas && len(group) < groupBlocks {
+				continue
+			}
+		case <-waited:
 		}
-		group, gas = append(group, s.delta), gas+s.block.GasUsed()
-		if gas < groupGas && len(group) < groupBlocks && len(in) > 0 {
-			continue
-		}
+		waited = nil
 		if err := flush(); err != nil {
 			return err
 		}
@@ -320,7 +331,6 @@ func (i *Importer) settle(ctx context.Context, in <-chan *step) error {
 			synced = time.Now()
 		}
 	}
-	return finish()
 }
 
 // sync makes all that is settled durable.

@@ -91,6 +91,21 @@ func (b *batch) reopen() bool {
 	return true
 }
 
+// sort puts the rows in the order of their keys.
+func (b *batch) sort() error {
+	encoded, ok := sorted(b.b.Repr())
+	if !ok {
+		return lsm.ErrInvalidBatch
+	}
+	again := newLSMBatch(b.db)
+	if err := again.SetRepr(encoded); err != nil {
+		return err
+	}
+	before := b.b
+	b.b = again
+	return before.Close()
+}
+
 // Rows implements kv.Batch.
 func (b *batch) Rows() int { return b.rows }
 

@@ -26,6 +26,11 @@ func (s *Store) Write(ctx context.Context, kb kv.Batch) error {
 	if b.rows == 0 || b.err != nil || !b.reopen() {
 		return b.err
 	}
+	if s.bulk {
+		if err := b.sort(); err != nil {
+			return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
+		}
+	}
 	if b.sets {
 		s.pointers.Lock()
 		defer s.pointers.Unlock()

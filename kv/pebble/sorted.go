@@ -1,0 +1,134 @@
+package pebble
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2/batchrepr"
+)
+
+// A bulk load's batches are sorted before they are written. Pebble takes a batch row
+// by row into a memtable, where each row is looked for from where the one before was
+// put: in the order of the keys that is a few steps in memory that was just used, in
+// any other a way through the whole table, which is much larger than a processor's cache.
+
+// operation is one of a batch's operations: where it lies in the batch's encoding.
+type operation struct {
+	abbreviation uint64 // part of its key, in order; which part depends on the step of sorting
+	begin, end   uint32 // of the operation
+	key          uint32 // where its key begins
+	prefix       uint16 // length of the key's prefix
+	suffix       uint16 // and of the rest
+}
+
+// sorter sorts the operations of a batch by their keys.
+type sorter struct{ encoded []byte }
+
+func (s sorter) prefix(o operation) []byte { return s.encoded[o.key : o.key+uint32(o.prefix)] }
+func (s sorter) suffix(o operation) []byte {
+	from := o.key + uint32(o.prefix)
+	return s.encoded[from : from+uint32(o.suffix)]
+}
+
+// sorted returns the encoding of a batch with its operations in the order of their
+// keys, those of one key in the order that they had; false for an encoding that is broken.
+func sorted(encoded []byte) ([]byte, bool) {
+	s := sorter{encoded}
+	operations, ok := s.operations()
+	if !ok {
+		return nil, false
+	}
+	s.sort(operations, 0)
+	result := append(make([]byte, 0, len(encoded)), encoded[:batchrepr.HeaderLen]...)
+	for _, o := range operations {
+		result = append(result, encoded[o.begin:o.end]...)
+	}
+	return result, true
+}
+
+func (s sorter) operations() ([]operation, bool) {
+	header, ok := batchrepr.ReadHeader(s.encoded)
+	if !ok {
+		return nil, false
+	}
+	operations := make([]operation, 0, header.Count)
+	rest := batchrepr.Read(s.encoded)
+	for len(rest) > 0 {
+		o := operation{begin: uint32(len(s.encoded) - len(rest))}
+		_, key, value, ok, err := rest.Next()
+		if !ok || err != nil {
+			return nil, false
+		}
+		o.end = uint32(len(s.encoded) - len(rest))
+		// The value ends the operation, with its length before it, and the key comes before that.
+		o.key = o.end - uint32(len(value)+uvarintLen(len(value))+len(key))
+		o.prefix = uint16(split(key))
+		o.suffix = uint16(len(key)) - o.prefix
+		operations = append(operations, o)
+	}
+	return operations, true
+}
+
+func uvarintLen(n int) int {
+	var buffer [binary.MaxVarintLen64]byte
+	return binary.PutUvarint(buffer[:], uint64(n))
+}
+
+// fewOperations are sorted by comparing whole keys.
+const fewOperations = 12
+
+// sort sorts operations whose prefixes have their first depth bytes in common: by
+// the next eight bytes, as numbers, and then those that have these in common by what follows.
+func (s sorter) sort(operations []operation, depth int) {
+	for i, o := range operations {
+		operations[i].abbreviation = abbreviatedKey(s.prefix(o)[depth:])
+	}
+	slices.SortFunc(operations, func(a, b operation) int { return cmp.Compare(a.abbreviation, b.abbreviation) })
+	for begin := 0; begin < len(operations); {
+		end := begin + 1
+		for end < len(operations) && operations[end].abbreviation == operations[begin].abbreviation {
+			end++
+		}
+		alike := operations[begin:end]
+		begin = end
+		if len(alike) == 1 {
+			continue
+		}
+		if len(alike) > fewOperations {
+			if common := s.common(alike); common > depth {
+				s.sort(alike, common)
+				continue
+			}
+		}
+		slices.SortFunc(alike, s.compare)
+	}
+}
+
+// common is how many bytes the prefixes of operations have in common.
+func (s sorter) common(operations []operation) int {
+	common := s.prefix(operations[0])
+	for _, o := range operations[1:] {
+		prefix := s.prefix(o)
+		n := min(len(common), len(prefix))
+		if bytes.Equal(common[:n], prefix[:n]) {
+			common = common[:n]
+			continue
+		}
+		for n = 0; common[n] == prefix[n]; n++ {
+		}
+		common = common[:n]
+	}
+	return len(common)
+}
+
+// compare orders operations as the store orders their keys, and those of one key as
+// they are in the batch.
+func (s sorter) compare(a, b operation) int {
+	return cmp.Or(
+		bytes.Compare(s.prefix(a), s.prefix(b)),
+		bytes.Compare(s.suffix(a), s.suffix(b)),
+		cmp.Compare(a.begin, b.begin),
+	)
+}
