@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rlp"
 )
 
 // What a decoder is fed here is a row of another kind, or a row that is broken:
@@ -64,6 +65,11 @@ func checkHeaderRow(t *testing.T, row []byte) {
 	if err == nil && (header.Number == nil || header.Difficulty == nil || header.TotalDifficulty == nil) {
 		t.Fatal("a header without its numbers")
 	}
+	stamp, stampErr := decodeStamp(row)
+	corrupt(t, stampErr)
+	if err == nil && (stampErr != nil || stamp != (Stamp{header.Hash, header.Time})) {
+		t.Fatalf("the stamp %+v, %v, of a header of %d", stamp, stampErr, header.Time)
+	}
 }
 
 func FuzzBodyRow(f *testing.F) {
@@ -92,8 +98,13 @@ func checkBodyRow(t *testing.T, row []byte) {
 	}
 	_, err = body.Uncles()
 	corrupt(t, err)
-	_, err = body.Withdrawals()
+	withdrawals, err := body.Withdrawals()
 	corrupt(t, err)
+	if err == nil && withdrawals != nil {
+		if again, err := rlp.EncodeToBytes(withdrawals); err != nil || !bytes.Equal(again, body.withdrawals) {
+			t.Fatalf("withdrawals %x are encoded as %x, %v", body.withdrawals, again, err)
+		}
+	}
 	_, err = body.Block(new(types.Header))
 	corrupt(t, err)
 }

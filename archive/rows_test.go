@@ -34,6 +34,9 @@ func TestHeaderRow(t *testing.T) {
 			if got.Hash != block.Hash() || got.Header.Hash() != block.Hash() || got.Size != block.Size() || got.TotalDifficulty.Cmp(difficulty) != 0 {
 				t.Errorf("%s: got %+v", name, got)
 			}
+			if stamp, err := decodeStamp(row); err != nil || stamp != (Stamp{block.Hash(), header.Time}) {
+				t.Errorf("%s: got the stamp %+v, %v", name, stamp, err)
+			}
 		}
 	}
 }
