@@ -26,7 +26,7 @@ import (
 // importCache holds the bloom filters of tables that are not merged yet: with
 // less, every look for a slot that is new reads some of them again.
 const (
-	importCollector = 400
+	importCollector = 200
 	importMemory    = 1024 << 20
 	importCache     = 384 << 20
 )
