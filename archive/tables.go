@@ -10,15 +10,15 @@ import (
 // The tables of an EVM network. docs/format.md draws their keys and values;
 // identifiers are never reused.
 var (
-	headers     = &kv.Table{ID: 0x10, Name: "headers", Kind: kv.List}
-	bodies      = &kv.Table{ID: 0x11, Name: "bodies", Kind: kv.List}
-	receipts    = &kv.Table{ID: 0x12, Name: "receipts", Kind: kv.List}
+	headers     = &kv.Table{ID: 0x10, Name: "headers", Kind: kv.List, Expected: true}
+	bodies      = &kv.Table{ID: 0x11, Name: "bodies", Kind: kv.List, Expected: true}
+	receipts    = &kv.Table{ID: 0x12, Name: "receipts", Kind: kv.List, Expected: true}
 	blockHashes = &kv.Table{ID: 0x13, Name: "block_hashes", Kind: kv.List}
 	txHashes    = &kv.Table{ID: 0x14, Name: "transaction_hashes", Kind: kv.List, IndexBits: rows.IndexBits}
 	accounts    = &kv.Table{ID: 0x20, Name: "accounts", Kind: kv.Versions}
 	slots       = &kv.Table{ID: 0x21, Name: "slots", Kind: kv.Versions}
-	codes       = &kv.Table{ID: 0x22, Name: "codes", Kind: kv.List}
-	trieNodes   = &kv.Table{ID: 0x23, Name: "trie_nodes", Kind: kv.Versions}
+	codes       = &kv.Table{ID: 0x22, Name: "codes", Kind: kv.List, Expected: true}
+	trieNodes   = &kv.Table{ID: 0x23, Name: "trie_nodes", Kind: kv.Versions, Expected: true}
 	logPostings = &kv.Table{ID: 0x30, Name: "log_postings", Kind: kv.List}
 )
 

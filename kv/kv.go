@@ -46,6 +46,10 @@ type Table struct {
 	Kind Kind
 	// Transient lets partitions be dropped.
 	Transient bool
+	// Expected says that whoever asks for a partition mostly knows that it is
+	// there, so that an engine need not find that out first. One that is not there
+	// is still not found.
+	Expected bool
 	// IndexBits of a sort key, its lowest, are an index within the block whose
 	// number is in the bits above.
 	IndexBits uint8

@@ -8,9 +8,9 @@ import (
 // The tables of a rollup network. docs/format.md draws their keys and values;
 // identifiers are never reused.
 var (
-	headers       = &kv.Table{ID: 0x50, Name: "rollup_headers", Kind: kv.List}
-	transactions  = &kv.Table{ID: 0x51, Name: "rollup_transactions", Kind: kv.List}
-	events        = &kv.Table{ID: 0x52, Name: "rollup_events", Kind: kv.List, IndexBits: groupBits}
+	headers       = &kv.Table{ID: 0x50, Name: "rollup_headers", Kind: kv.List, Expected: true}
+	transactions  = &kv.Table{ID: 0x51, Name: "rollup_transactions", Kind: kv.List, Expected: true}
+	events        = &kv.Table{ID: 0x52, Name: "rollup_events", Kind: kv.List, Expected: true, IndexBits: groupBits}
 	blockHashes   = &kv.Table{ID: 0x53, Name: "rollup_block_hashes", Kind: kv.List}
 	txHashes      = &kv.Table{ID: 0x54, Name: "rollup_transaction_hashes", Kind: kv.List, IndexBits: rows.IndexBits}
 	eventPostings = &kv.Table{ID: 0x55, Name: "rollup_event_postings", Kind: kv.List}

@@ -15,6 +15,9 @@ import (
 // Tables that the suite writes to. Their IDs lie at the upper end, where a walk
 // that does not know where a table stops would run out of it.
 var (
+	expectedVersions = &kv.Table{ID: 0xf9, Name: "kvtest_expected_versions", Kind: kv.Versions, Expected: true}
+	expectedList     = &kv.Table{ID: 0xfa, Name: "kvtest_expected_list", Kind: kv.List, Expected: true}
+
 	transient = &kv.Table{ID: 0xfb, Name: "kvtest_transient", Kind: kv.List, Transient: true}
 	passing   = &kv.Table{ID: 0xfc, Name: "kvtest_passing", Kind: kv.Versions, Transient: true}
 	versions  = &kv.Table{ID: 0xfd, Name: "kvtest_versions", Kind: kv.Versions}
@@ -34,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 		{"Get", testGet},
 		{"Newest", testNewest},
 		{"SortKeyExtremes", testSortKeyExtremes},
+		{"Expected", testExpected},
 		{"PartitionsApart", testPartitionsApart},
 		{"PartitionTooLong", testPartitionTooLong},
 		{"Values", testValues},

@@ -46,6 +46,23 @@ func testNewest(t *testing.T, s kv.Store) {
 	}
 }
 
+// testExpected asks tables whose partitions are expected to be there for some
+// that are and some that are not.
+func testExpected(t *testing.T, s kv.Store) {
+	for _, table := range []*kv.Table{expectedVersions, expectedList} {
+		expect(t, "Newest of an empty store", newest(s, table, "b", 1), notFound)
+		put(t, s, row{table, "a", 1, "one"}, row{table, "c", 1, "one"}, row{table, "c", 3, "three"})
+		expect(t, "Get", get(s, table, "c", 3), `"three"`)
+		expect(t, "Newest", newest(s, table, "c", 2), `1="one"`)
+		expect(t, "Scan", scan(t, s, table, "c", 0, math.MaxUint64), `1="one" 3="three" `)
+		for _, absent := range []string{"", "b", "cc", "d"} {
+			expect(t, "Get from an absent partition", get(s, table, absent, 1), notFound)
+			expect(t, "Newest of an absent partition", newest(s, table, absent, math.MaxUint64), notFound)
+			expect(t, "Scan of an absent partition", scan(t, s, table, absent, 0, math.MaxUint64), "")
+		}
+	}
+}
+
 func testSortKeyExtremes(t *testing.T, s kv.Store) {
 	const top = math.MaxUint64
 	for _, table := range bothKinds() {

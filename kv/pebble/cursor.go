@@ -16,7 +16,7 @@ func (s *Store) Scan(ctx context.Context, t *kv.Table, partition []byte, from, t
 	if c.err = checkRow(t, partition); c.err != nil {
 		return c
 	}
-	if c.reader, c.err = s.pool.get(t.ID); c.err != nil {
+	if c.reader, c.err = s.pool.get(t); c.err != nil {
 		return c
 	}
 	c.reader.key = appendPrefix(c.reader.key[:0], t.ID, partition)

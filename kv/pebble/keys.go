@@ -33,6 +33,9 @@ const (
 	pointerTable = 0x00
 )
 
+// pointers stands for what is not in any table.
+var pointers = &kv.Table{ID: pointerTable, Name: "pointers", Kind: kv.List}
+
 // appendPrefix appends the prefix of a partition to dst.
 func appendPrefix(dst []byte, table byte, partition []byte) []byte {
 	dst = append(dst, table)

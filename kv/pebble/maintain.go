@@ -29,7 +29,7 @@ func (s *Store) walk(ctx context.Context, t *kv.Table, yield func(kv.Row, error)
 	if err := checkTable(t); err != nil {
 		return err
 	}
-	it, _, err := s.pool.open()
+	it, _, err := s.pool.open(t)
 	if err != nil {
 		return err
 	}

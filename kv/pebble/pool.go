@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"ashlar/kv"
+
 	lsm "github.com/cockroachdb/pebble/v2"
 )
 
@@ -69,26 +71,30 @@ func newPool(db *lsm.DB) (*pool, error) {
 	return p, nil
 }
 
-// newIterator makes an iterator over everything. It asks the filters of the lowest
-// level too, unlike Pebble by default: that is a tenth more work for a partition
-// which is there, and a third of it for one which is not, which is common: empty
-// slots, new accounts, terms without logs.
-func newIterator(db *lsm.DB) (*lsm.Iterator, error) {
-	return db.NewIter(&lsm.IterOptions{UseL6Filters: true})
+// newIterator makes an iterator over everything, the model of a generation.
+func newIterator(db *lsm.DB) (*lsm.Iterator, error) { return db.NewIter(nil) }
+
+// optionsFor are those of the iterators that read a table. They ask the filters of
+// the lowest level too, unlike Pebble by default: that is a tenth more work for a
+// partition which is there, and a third of it for one which is not, which is
+// common: empty slots, new accounts, terms without logs. Only where it is not
+// common they do without.
+func optionsFor(t *kv.Table) *lsm.IterOptions {
+	return &lsm.IterOptions{UseL6Filters: !t.Expected}
 }
 
 // get returns a reader of a table that sees every Write that has returned.
-func (p *pool) get(table byte) (*reader, error) {
-	r := p.take(table)
+func (p *pool) get(t *kv.Table) (*reader, error) {
+	r := p.take(t.ID)
 	if r != nil && r.generation == p.generation.Load() {
 		return r, nil
 	}
 	if r == nil {
-		r = &reader{table: table}
+		r = &reader{table: t.ID}
 	} else if err := r.Close(); err != nil {
 		return nil, err
 	}
-	it, generation, err := p.open()
+	it, generation, err := p.open(t)
 	if err != nil {
 		return nil, err
 	}
@@ -96,11 +102,12 @@ func (p *pool) get(table byte) (*reader, error) {
 	return r, nil
 }
 
-// open makes an iterator of the current generation. The caller closes it.
-func (p *pool) open() (*lsm.Iterator, uint64, error) {
+// open makes an iterator of the current generation that reads a table. The caller
+// closes it.
+func (p *pool) open(t *kv.Table) (*lsm.Iterator, uint64, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	it, err := p.model.Clone(lsm.CloneOptions{})
+	it, err := p.model.Clone(lsm.CloneOptions{IterOptions: optionsFor(t)})
 	if err != nil {
 		return nil, 0, fmt.Errorf("kv/pebble: %w", err)
 	}

@@ -24,7 +24,7 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 	if err := checkRow(t, partition); err != nil {
 		return dst, err
 	}
-	r, err := s.pool.get(t.ID)
+	r, err := s.pool.get(t)
 	if err != nil {
 		return dst, err
 	}
@@ -46,7 +46,7 @@ func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 	if err := checkRow(t, partition); err != nil {
 		return dst, 0, err
 	}
-	r, err := s.pool.get(t.ID)
+	r, err := s.pool.get(t)
 	if err != nil {
 		return dst, 0, err
 	}
@@ -91,7 +91,7 @@ func (s *Store) many(ctx context.Context, t *kv.Table, keys []kv.Key, read func(
 	if len(keys) == 0 {
 		return checkTable(t)
 	}
-	r, err := s.pool.get(t.ID)
+	r, err := s.pool.get(t)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (s *Store) Pointer(ctx context.Context, name string) ([]byte, error) {
 	if err := checkPointer(name); err != nil {
 		return nil, err
 	}
-	r, err := s.pool.get(pointerTable)
+	r, err := s.pool.get(pointers)
 	if err != nil {
 		return nil, err
 	}
