@@ -161,7 +161,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 		return
 	}
 	out := h.answerBuffer(*body)
-	defer h.buffers.Put(out)
+	defer func() { h.putAnswer(*body, out) }()
 	*out = e.respond(*body, *out)
 	if name := e.name.Load(); name != nil {
 		w.Header().Set("X-Request-Id", *name)
@@ -184,6 +184,15 @@ func (h *Handler) answerBuffer(request []byte) *[]byte {
 		return h.buffers.GetLarge()
 	}
 	return h.buffers.Get()
+}
+
+// putAnswer takes back what answerBuffer returned for the request.
+func (h *Handler) putAnswer(request []byte, out *[]byte) {
+	if len(request) >= longRequest {
+		h.buffers.PutLarge(out)
+		return
+	}
+	h.buffers.Put(out)
 }
 
 // send writes an answer, compressed where that is worth it and the client takes it.

@@ -223,14 +223,13 @@ func (s *socket) check() (*account.Key, bool) {
 
 // answer has a message answered and sends what is to be said.
 func (s *socket) answer(e *exchange, m *arrived) {
-	buffers := &s.handler.buffers
 	n := &notifier{streams: &s.streams, socket: s}
 	e.parent = jsonrpc.WithNotifier(e.parent, n)
 	out := s.handler.answerBuffer(*m.request)
 	*out = e.respond(*m.request, *out)
 	e.stop()
 	done := func() {
-		buffers.Put(out)
+		s.handler.putAnswer(*m.request, out)
 		s.drop(m)
 		<-s.inFlight
 	}

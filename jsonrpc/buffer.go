@@ -46,14 +46,24 @@ func (p *BufferPool) GetLarge() *[]byte {
 	return b
 }
 
-// Put takes back a buffer that nobody holds any part of.
+// Put takes back a buffer that nobody holds any part of. One that has grown large is
+// dropped: those who get none need not leave any.
 func (p *BufferPool) Put(b *[]byte) {
-	size := cap(*b)
-	*b = (*b)[:0]
-	if size <= p.MaxBytes {
-		p.small.Put(b)
+	if cap(*b) > p.MaxBytes {
 		return
 	}
+	*b = (*b)[:0]
+	p.small.Put(b)
+}
+
+// PutLarge is Put after GetLarge, and keeps large buffers too.
+func (p *BufferPool) PutLarge(b *[]byte) {
+	size := cap(*b)
+	if size <= p.MaxBytes {
+		p.Put(b)
+		return
+	}
+	*b = (*b)[:0]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.largeBytes+size <= p.MaxLargeBytes {

@@ -166,8 +166,10 @@ func TestBufferPoolKeepsFewLargeBuffers(t *testing.T) {
 	pool := BufferPool{MaxBytes: 10, MaxLargeBytes: 250}
 	for range 3 { // of which two fit
 		b := make([]byte, 1, 100)
-		pool.Put(&b)
+		pool.PutLarge(&b)
 	}
+	dropped := make([]byte, 1, 50)
+	pool.Put(&dropped)
 	if b := pool.Get(); cap(*b) > 10 {
 		t.Errorf("somebody who expects little got %d bytes", cap(*b))
 	}
@@ -177,7 +179,7 @@ func TestBufferPoolKeepsFewLargeBuffers(t *testing.T) {
 		}
 	}
 	b := make([]byte, 0, 250)
-	if pool.Put(&b); cap(*pool.GetLarge()) != 250 {
+	if pool.PutLarge(&b); cap(*pool.GetLarge()) != 250 {
 		t.Error("there is no room for a large buffer, though none is kept")
 	}
 }
