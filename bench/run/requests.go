@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -205,7 +206,7 @@ func writeRequests(chain *sample.Chain, o options, s section, chosen *regexp.Reg
 	if len(chain.Topics[2]) == 0 || len(chain.Reverted) == 0 {
 		return nil, errors.New("the chain has no event with three topics, or no transaction that reverted")
 	}
-	folder := filepath.Join(o.work, "requests")
+	folder := filepath.Join(o.work, "requests", strings.ReplaceAll(s.name, " ", "-"))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
@@ -214,7 +215,7 @@ func writeRequests(chain *sample.Chain, o options, s section, chosen *regexp.Reg
 			continue
 		}
 		for j, span := range s.spans {
-			path := filepath.Join(folder, fmt.Sprintf("%02d-%d-%d.jsonl", i, j, s.calls))
+			path := filepath.Join(folder, fmt.Sprintf("%02d-%d.jsonl", i, j))
 			head := float64(chain.Head())
 			m := &maker{
 				r: rand.New(rand.NewPCG(o.seed, uint64(i))), c: chain,
