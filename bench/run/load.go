@@ -106,7 +106,7 @@ func (f requestFile) measure(ctx context.Context, o options, script string, peer
 		return m, err
 	}
 	if f.neighbour {
-		n := startNeighbour(ctx, o)
+		n := startNeighbour(ctx, o, peers[0].bin)
 		defer func() { err = errors.Join(err, n.stop()) }()
 	}
 	for range o.rounds {

@@ -16,11 +16,11 @@ type neighbour struct {
 	ended  chan error
 }
 
-// startNeighbour begins with imports into a folder below o.work.
-func startNeighbour(ctx context.Context, o options) *neighbour {
+// startNeighbour begins with imports, by Ashlar's program, into a folder below o.work.
+func startNeighbour(ctx context.Context, o options, bin string) *neighbour {
 	ctx, cancel := context.WithCancel(ctx)
 	n := &neighbour{cancel, make(chan error, 1)}
-	go func() { n.ended <- importRepeatedly(ctx, o) }()
+	go func() { n.ended <- importRepeatedly(ctx, o, bin) }()
 	return n
 }
 
@@ -31,8 +31,8 @@ func (n *neighbour) stop() error {
 }
 
 // importRepeatedly returns when ctx is done, or with an error when an import fails.
-func importRepeatedly(ctx context.Context, o options) error {
-	a := node.Ashlar{Bin: filepath.Join(o.work, "ashlar"), Data: filepath.Join(o.work, "neighbour-data"), Network: "neighbour"}
+func importRepeatedly(ctx context.Context, o options, bin string) error {
+	a := node.Ashlar{Bin: bin, Data: filepath.Join(o.work, "neighbour-data"), Network: "neighbour"}
 	for ctx.Err() == nil {
 		if err := os.RemoveAll(a.Data); err != nil {
 			return err

@@ -26,6 +26,7 @@ type peer struct {
 	client  *node.Client
 	socket  string // the URL for WebSocket; empty where it is not driven so
 	process *node.Process
+	bin     string // the program, where it is Ashlar
 }
 
 // transport is how a server is driven.
@@ -82,7 +83,7 @@ func startAshlar(ctx context.Context, o options, genesis, file string) (*peer, e
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{Name: "Ashlar"}
+	p := &peer{Name: "Ashlar", bin: bin}
 	a := node.Ashlar{Bin: bin, Data: filepath.Join(o.work, "ashlar-data"), Network: "bench"}
 	if err := os.RemoveAll(a.Data); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -14,10 +15,9 @@ import (
 	"ashlar/archive"
 	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/ingest/ingesttest"
 	"ashlar/kv/pebble"
 	"ashlar/kv/pebble/pebbletest"
-	"ashlar/source/demo"
-	"ashlar/source/demo/reference"
 
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -35,28 +35,11 @@ type chain struct {
 	parts   [][]*types.Block
 }
 
-var demoChain = sync.OnceValues(func() (*chain, error) {
-	network, err := demo.New(demo.Default())
-	if err != nil {
-		return nil, err
-	}
-	builder, err := reference.New(network)
-	if err != nil {
-		return nil, err
-	}
-	c := new(chain)
-	if c.genesis, err = network.Genesis(); err != nil {
-		return nil, err
-	}
-	var part []*types.Block
-	err = builder.Build(context.Background(), chainBlocks, func(b reference.Block) error {
-		if part = append(part, b.Block); len(part) == partBlocks {
-			c.parts, part = append(c.parts, part), nil
-		}
-		return nil
-	})
-	return c, err
-})
+func demoChain(t *testing.T) *chain {
+	t.Helper()
+	blocks := ingesttest.Chain(t)[:chainBlocks]
+	return &chain{ingesttest.Genesis(t), slices.Collect(slices.Chunk(blocks, partBlocks))}
+}
 
 // blocks is a source of blocks in memory.
 type blocks struct{ left []*types.Block }
@@ -175,10 +158,7 @@ func step(operations, tried int64) int64 {
 // TestPowerCut cuts the power at every operation of an import, with none, some or
 // all of what was not synced lost.
 func TestPowerCut(t *testing.T) {
-	c, err := demoChain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := demoChain(t)
 	want, operations := undisturbed(t, c)
 	every := step(operations, 30)
 	type crash struct {
@@ -216,10 +196,7 @@ func TestPowerCut(t *testing.T) {
 // TestFailingDisk has the operations of the disk fail: one, or all from one on.
 // The process that meets that is then killed, or the power is cut.
 func TestFailingDisk(t *testing.T) {
-	c, err := demoChain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := demoChain(t)
 	want, operations := undisturbed(t, c)
 	for _, test := range []struct {
 		name  string

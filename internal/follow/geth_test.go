@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/ingest/ingesttest"
 	"ashlar/internal/node"
-	"ashlar/source/demo"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -70,14 +70,7 @@ func startGeth(t *testing.T) (*upstream, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	network, err := demo.New(demo.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	genesis, err := network.Genesis()
-	if err != nil {
-		t.Fatal(err)
-	}
+	genesis := ingesttest.Genesis(t)
 	u := &upstream{t: t, signer: types.LatestSigner(genesis.Config), blocks: make(map[common.Hash]made)}
 	for i := range senders {
 		key, err := crypto.ToECDSA(crypto.Keccak256(fmt.Append(nil, "sender ", i)))
