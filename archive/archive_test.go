@@ -392,6 +392,24 @@ func TestReadRows(t *testing.T) {
 			t.Fatalf("body of block %d: %v", number, err)
 		}
 	}
+	body, heldBody, err := a.HoldBody(t.Context(), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, heldReceipts, err := a.HoldReceipts(t.Context(), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkReceipts(t, &all, g.blocks[last].Receipts)
+	if block, err := body.Block(g.blocks[last].Block.Header()); err != nil || block.Hash() != g.blocks[last].Block.Hash() {
+		t.Errorf("held body of block %d: %v", last, err)
+	}
+	if err := errors.Join(heldBody.Close(), heldReceipts.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := a.HoldBody(t.Context(), last+1); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a body above the last: %v, want ErrNotFound", err)
+	}
 	if _, err := bodies.Body(last + 1); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a block above the last: %v, want ErrNotFound", err)
 	}

@@ -24,7 +24,11 @@ func (r *ReceiptsReader) Receipts(number uint64) (*Receipts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeReceipts(row)
+	receipts, err := decodeReceipts(row)
+	if err != nil {
+		return nil, err
+	}
+	return &receipts, nil
 }
 
 // Close releases the reader. It may be called again.
@@ -45,7 +49,11 @@ func (r *BodyReader) Body(number uint64) (*Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decodeBody(row)
+	body, err := decodeBody(row)
+	if err != nil {
+		return nil, err
+	}
+	return &body, nil
 }
 
 // Close releases the reader. It may be called again.

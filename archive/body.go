@@ -66,17 +66,14 @@ func encodeBody(block *types.Block, senders []common.Address) ([]byte, error) {
 }
 
 // decodeBody takes a row of the bodies table apart. The body refers to row.
-func decodeBody(row []byte) (*Body, error) {
+func decodeBody(row []byte) (Body, error) {
 	r := rows.Decode(row)
-	b := &Body{ends: r.Offsets()}
+	b := Body{ends: r.Offsets()}
 	b.senders = r.Take(uint64(b.ends.Len()) * common.AddressLength)
 	b.uncles = r.UvarintBytes()
 	b.withdrawals = r.UvarintBytes()
 	b.transactions = r.Rest()
-	if err := r.End("bodies"); err != nil {
-		return nil, err
-	}
-	return b, nil
+	return b, r.End("bodies")
 }
 
 // Len is the number of transactions.

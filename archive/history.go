@@ -2,7 +2,9 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -24,7 +26,8 @@ const (
 // unsettled blocks over it. Its methods may be called from many goroutines at once.
 type History struct {
 	rows    kv.Reader
-	settled uint64 // the last block whose header is in headers rather than unsettled
+	store   kv.Reader // the part of rows that is settled
+	settled uint64    // the last block whose rows are in store, and whose header is in headers
 	headers *lru.Cache[uint64, *Header]
 	// unsettled are headers of the branch, which others know nothing of.
 	unsettled *lru.Cache[uint64, *Header]
@@ -35,6 +38,7 @@ type History struct {
 func newHistory(rows kv.Reader) History {
 	return History{
 		rows:    rows,
+		store:   rows,
 		settled: math.MaxUint64,
 		headers: lru.NewCache[uint64, *Header](cachedHeaders),
 		codes:   lru.NewSizeConstrainedCache[common.Hash, []byte](cachedCodeBytes),
@@ -48,9 +52,18 @@ func (a *Archive) Rows() kv.Reader { return a.store }
 // and above them those of a branch of unsettled blocks, as [Encode] makes them.
 func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
 	return &History{
-		rows: rows, settled: settled,
+		rows: rows, store: a.store, settled: settled,
 		headers: a.headers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: a.codes,
 	}
+}
+
+// ofBlock is where the rows of a block are: not among those of the branch if the block
+// is settled.
+func (h *History) ofBlock(number uint64) kv.Reader {
+	if number > h.settled {
+		return h.rows
+	}
+	return h.store
 }
 
 // Header returns the header of a block, or ErrNotFound. The caller must not change it.
@@ -59,7 +72,7 @@ func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	if header, ok := known.Get(number); ok {
 		return header, nil
 	}
-	row, err := rows.OfBlock(ctx, h.rows, headers, number, nil)
+	row, err := rows.OfBlock(ctx, h.ofBlock(number), headers, number, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -82,21 +95,54 @@ func (h *History) headerCache(number uint64) *lru.Cache[uint64, *Header] {
 // Body returns the body of a block, or ErrNotFound. The body refers to buffer,
 // which the row is appended to.
 func (h *History) Body(ctx context.Context, number uint64, buffer []byte) (*Body, error) {
-	row, err := rows.OfBlock(ctx, h.rows, bodies, number, buffer)
+	row, err := rows.OfBlock(ctx, h.ofBlock(number), bodies, number, buffer)
 	if err != nil {
 		return nil, err
 	}
-	return decodeBody(row[len(buffer):])
+	body, err := decodeBody(row[len(buffer):])
+	if err != nil {
+		return nil, err
+	}
+	return &body, nil
 }
 
 // Receipts returns the receipts of a block, or ErrNotFound. They refer to
 // buffer, which the row is appended to.
 func (h *History) Receipts(ctx context.Context, number uint64, buffer []byte) (*Receipts, error) {
-	row, err := rows.OfBlock(ctx, h.rows, receipts, number, buffer)
+	row, err := rows.OfBlock(ctx, h.ofBlock(number), receipts, number, buffer)
 	if err != nil {
 		return nil, err
 	}
-	return decodeReceipts(row[len(buffer):])
+	receipts, err := decodeReceipts(row[len(buffer):])
+	if err != nil {
+		return nil, err
+	}
+	return &receipts, nil
+}
+
+// HoldBody returns the body of a block, or ErrNotFound. The body is read where it is
+// stored, until held is closed: whoever wants one transaction need not copy all.
+func (h *History) HoldBody(ctx context.Context, number uint64) (body Body, held io.Closer, err error) {
+	cursor, err := rows.Hold(ctx, h.ofBlock(number), bodies, number)
+	if err != nil {
+		return body, nil, err
+	}
+	if body, err = decodeBody(cursor.Value()); err != nil {
+		return body, nil, errors.Join(err, cursor.Close())
+	}
+	return body, cursor, nil
+}
+
+// HoldReceipts is to receipts what [History.HoldBody] is to bodies.
+func (h *History) HoldReceipts(ctx context.Context, number uint64) (all Receipts, held io.Closer, err error) {
+	cursor, err := rows.Hold(ctx, h.ofBlock(number), receipts, number)
+	if err != nil {
+		return all, nil, err
+	}
+	if all, err = decodeReceipts(cursor.Value()); err != nil {
+		return all, nil, errors.Join(err, cursor.Close())
+	}
+	return all, cursor, nil
 }
 
 // FindBlock returns the number of the block with a hash, or ErrNotFound.

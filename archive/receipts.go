@@ -95,9 +95,9 @@ func appendReceipt(dst []byte, receipt *types.Receipt, firstLog uint64) []byte {
 }
 
 // decodeReceipts takes a row of the receipts table apart. The receipts refer to row.
-func decodeReceipts(row []byte) (*Receipts, error) {
+func decodeReceipts(row []byte) (Receipts, error) {
 	r := rows.Decode(row)
-	receipts := &Receipts{ends: r.Offsets()}
+	receipts := Receipts{ends: r.Offsets()}
 	receipts.items = r.Rest()
 	return receipts, r.End("receipts")
 }

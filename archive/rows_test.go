@@ -105,7 +105,7 @@ func TestReceiptsRow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkReceipts(t, got, want)
+		checkReceipts(t, &got, want)
 	}
 }
 

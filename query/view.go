@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 
 	"ashlar/archive"
@@ -127,6 +128,24 @@ func (v *View) Receipts(ctx context.Context, number uint64, buffer []byte) (*arc
 		return nil, ErrUnknownBlock
 	}
 	return v.history.Receipts(ctx, number, buffer)
+}
+
+// HoldBody returns the body of a block of the view, or ErrUnknownBlock. The body is
+// valid until held is closed.
+func (v *View) HoldBody(ctx context.Context, number uint64) (body archive.Body, held io.Closer, err error) {
+	if number > v.head.Number {
+		return body, nil, ErrUnknownBlock
+	}
+	return v.history.HoldBody(ctx, number)
+}
+
+// HoldReceipts returns the receipts of a block of the view, or ErrUnknownBlock. They
+// are valid until held is closed.
+func (v *View) HoldReceipts(ctx context.Context, number uint64) (receipts archive.Receipts, held io.Closer, err error) {
+	if number > v.head.Number {
+		return receipts, nil, ErrUnknownBlock
+	}
+	return v.history.HoldReceipts(ctx, number)
 }
 
 // State is the state after a block of the view, which must not lie above its head.

@@ -49,7 +49,7 @@ func (a *API) announcement(ctx context.Context, change query.Change) (*announcem
 		return nil, err
 	}
 	defer b.release()
-	hashes, err := a.hashes.of(b.Hash, b.body)
+	hashes, err := a.hashes.of(b.Hash, &b.body)
 	if err != nil {
 		return nil, err
 	}

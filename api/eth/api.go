@@ -33,10 +33,11 @@ type Config struct {
 type API struct {
 	chain  *query.Chain
 	config Config
-	rows   rowBuffers
 	hashes hashCache
 	tips   query.TipOracle
 	live   *announcer
+
+	workspaces workspaces
 }
 
 // New makes the API of a chain. What is told to clients is told by Run.

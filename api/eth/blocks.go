@@ -83,7 +83,7 @@ func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte,
 		return out, err
 	}
 	defer b.release()
-	hashes, err := a.hashes.of(b.Hash, b.body)
+	hashes, err := a.hashes.of(b.Hash, &b.body)
 	if err != nil {
 		return out, err
 	}

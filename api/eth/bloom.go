@@ -8,17 +8,19 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // rememberedBits is how many values a bloomMaker remembers; a power of two.
-const rememberedBits = 16
+const rememberedBits = 64
 
 // bloomMaker adds logs to bloom filters. The logs of one block share addresses
 // and topics, so it remembers the bits of some, each in the one place that its
 // last byte and its length give it: what is remembered need not be hashed again.
 // It belongs to one goroutine; its zero value is ready.
-type bloomMaker struct{ remembered [rememberedBits]bloomBits }
+type bloomMaker struct {
+	hasher     hasher
+	remembered [rememberedBits]bloomBits
+}
 
 // bloomBits are the three bits that a value sets.
 type bloomBits struct {
@@ -40,7 +42,7 @@ func (m *bloomMaker) addValue(bloom *types.Bloom, value []byte) {
 	r := &m.remembered[(int(value[len(value)-1])+len(value)/4)%rememberedBits]
 	if r.size != len(value) || !bytes.Equal(r.value[:r.size], value) {
 		r.size = copy(r.value[:], value)
-		hash := crypto.Keccak256Hash(r.value[:r.size])
+		hash := m.hasher.hash(value)
 		for i := range r.bits {
 			r.bits[i] = binary.BigEndian.Uint16(hash[2*i:]) % types.BloomBitLength
 		}

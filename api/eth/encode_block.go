@@ -8,7 +8,7 @@ import (
 
 // appendBlock appends a block, with whole transactions or with their hashes only.
 func (b *block) appendBlock(out []byte, whole bool) ([]byte, error) {
-	hashes, err := b.api.hashes.of(b.Hash, b.body)
+	hashes, err := b.api.hashes.of(b.Hash, &b.body)
 	if err != nil {
 		return out, err
 	}

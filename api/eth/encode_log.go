@@ -40,6 +40,9 @@ func (p *logPlace) enter(block chain.Ref, time uint64) {
 	p.block = appendQuantity(append(p.block, `,"blockTimestamp":`...), time)
 }
 
+// leave makes the place one in no block.
+func (p *logPlace) leave() { p.number, p.block, p.transactionHash = p.number[:0], p.block[:0], nil }
+
 // appendLog appends a log.
 func appendLog(out []byte, log *archive.Log, place *logPlace) []byte {
 	out = append(out, `{"address":`...)

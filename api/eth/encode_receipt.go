@@ -103,7 +103,7 @@ func appendOutcome(out []byte, receipt *archive.Receipt) []byte {
 func (b *block) appendLogs(out []byte, i int, receipt archive.Receipt, hash []byte) ([]byte, error) {
 	var bloom types.Bloom
 	place := &b.logPlace
-	if receipt.LogCount > 0 && place.number == nil {
+	if receipt.LogCount > 0 && len(place.number) == 0 {
 		place.enter(chain.Ref{Number: b.Number.Uint64(), Hash: b.Hash}, b.Time)
 	}
 	place.transactionHash, place.transaction, place.position = hash, uint64(i), receipt.FirstLog

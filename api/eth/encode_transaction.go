@@ -52,17 +52,14 @@ const noPlace = `"blockHash":null,"blockNumber":null,"blockTimestamp":null,"tran
 // appendPlace appends where transaction i of the block is, without a comma before or
 // after. All but the index is made once: it is the same for all of the block.
 func (b *block) appendPlace(out []byte, i int) []byte {
-	if b.place == nil {
-		b.place = appendHex(append(make([]byte, 0, placeBytes), `"blockHash":`...), b.Hash[:])
+	if len(b.place) == 0 {
+		b.place = appendHex(append(b.place, `"blockHash":`...), b.Hash[:])
 		b.place = appendQuantity(append(b.place, `,"blockNumber":`...), b.Number.Uint64())
 		b.place = appendQuantity(append(b.place, `,"blockTimestamp":`...), b.Time)
 		b.place = append(b.place, `,"transactionIndex":`...)
 	}
 	return appendQuantity(append(out, b.place...), uint64(i))
 }
-
-// placeBytes is room for the place of a block's transactions.
-const placeBytes = 192
 
 // appendTransaction appends the members of a transaction that are its own, each
 // with a comma before it.

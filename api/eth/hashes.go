@@ -23,6 +23,24 @@ func (h transactionHashes) hash(i int) []byte {
 	return h[i*common.HashLength : (i+1)*common.HashLength]
 }
 
+// hasher computes keccak-256 without allocating. It belongs to one goroutine; its zero
+// value is ready.
+type hasher struct {
+	state crypto.KeccakState
+	sum   common.Hash
+}
+
+// hash returns the hash of data, valid until the next call.
+func (h *hasher) hash(data []byte) []byte {
+	if h.state == nil {
+		h.state = crypto.NewKeccakState()
+	}
+	h.state.Reset()
+	_, _ = h.state.Write(data) // a hash takes whatever it is given
+	_, _ = h.state.Read(h.sum[:])
+	return h.sum[:]
+}
+
 // hashCache keeps the hashes of the transactions of blocks that were asked for:
 // hashing is what costs most in an answer that names them. A block never
 // changes, so what is kept is never wrong.

@@ -3,6 +3,7 @@ package eth
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 
 	"ashlar/archive"
@@ -11,38 +12,44 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// rowBufferBytes is the capacity of a fresh buffer for a stored row: more than
-// nearly every block's body or receipts need.
-const rowBufferBytes = 128 << 10
-
-// rowBuffers keeps buffers for stored rows, so that reading a block allocates next to nothing.
-type rowBuffers struct{ pool sync.Pool }
-
-// take returns an empty buffer that is to be given back when nothing refers to it any more.
-func (r *rowBuffers) take() *[]byte {
-	if buffer, ok := r.pool.Get().(*[]byte); ok {
-		return buffer
-	}
-	buffer := make([]byte, 0, rowBufferBytes)
-	return &buffer
-}
-
-func (r *rowBuffers) give(buffer *[]byte) { r.pool.Put(buffer) }
-
-// block is a block with what the encoders need of it. Its body and receipts lie
-// in buffers of the API until release.
+// block is a block with what the encoders need of it. Its body and receipts are
+// read where they are stored, until release.
 type block struct {
 	*archive.Header
-	body     *archive.Body
-	receipts *archive.Receipts // nil unless asked for
-	baseFee  *uint256.Int      // nil before London
-	pending  bool              // nobody is to be told its number and its hash
-	blooms   bloomMaker
-	place    []byte   // of its transactions, see appendPlace
-	logPlace logPlace // of the log that is being encoded
+	body     archive.Body
+	receipts archive.Receipts // empty unless asked for
+	baseFee  *uint256.Int     // nil before London
+	pending  bool             // nobody is to be told its number and its hash
+	*workspace
 
-	api                      *API
-	bodyBuffer, receiptsRoom *[]byte
+	api  *API
+	held [2]io.Closer // the rows of the body and the receipts, nil where not read
+}
+
+// workspace is what a block is encoded with. It serves one block after the other.
+type workspace struct {
+	fee      uint256.Int // room for the block's base fee
+	hasher   hasher
+	blooms   bloomMaker
+	place    []byte   // of the block's transactions, see appendPlace; empty until it is made
+	logPlace logPlace // of the log that is being encoded; in no block until there is a log
+}
+
+// workspaces keeps those that no block uses.
+type workspaces struct{ pool sync.Pool }
+
+// take returns a workspace that is to be given back.
+func (w *workspaces) take() *workspace {
+	if kept, ok := w.pool.Get().(*workspace); ok {
+		return kept
+	}
+	return new(workspace)
+}
+
+func (w *workspaces) give(used *workspace) {
+	used.place = used.place[:0]
+	used.logPlace.leave()
+	w.pool.Put(used)
 }
 
 // blockReader reads a block: [API.block] or [API.blockWithReceipts].
@@ -54,15 +61,15 @@ func (a *API) block(ctx context.Context, view *query.View, number uint64) (*bloc
 	if err != nil {
 		return nil, err
 	}
-	b := &block{Header: header, pending: view.IsPending(number), api: a, bodyBuffer: a.rows.take()}
+	b := &block{Header: header, pending: view.IsPending(number), api: a, workspace: a.workspaces.take()}
 	if header.BaseFee != nil {
-		var overflow bool
-		if b.baseFee, overflow = uint256.FromBig(header.BaseFee); overflow {
+		if b.fee.SetFromBig(header.BaseFee) {
 			b.release()
 			return nil, fmt.Errorf("%w: base fee %d of block %d", archive.ErrCorrupt, header.BaseFee, number)
 		}
+		b.baseFee = &b.fee
 	}
-	if b.body, err = view.Body(ctx, number, *b.bodyBuffer); err != nil {
+	if b.body, b.held[0], err = view.HoldBody(ctx, number); err != nil {
 		b.release()
 		return nil, err
 	}
@@ -75,8 +82,7 @@ func (a *API) blockWithReceipts(ctx context.Context, view *query.View, number ui
 	if err != nil {
 		return nil, err
 	}
-	b.receiptsRoom = a.rows.take()
-	b.receipts, err = view.Receipts(ctx, number, *b.receiptsRoom)
+	b.receipts, b.held[1], err = view.HoldReceipts(ctx, number)
 	if err == nil && b.receipts.Len() != b.body.Len() {
 		err = fmt.Errorf("%w: block %d has %d receipts for %d transactions", archive.ErrCorrupt, number, b.receipts.Len(), b.body.Len())
 	}
@@ -87,10 +93,12 @@ func (a *API) blockWithReceipts(ctx context.Context, view *query.View, number ui
 	return b, nil
 }
 
-// release gives the block's buffers back. Nothing of the block may be used afterwards.
+// release lets go of the stored rows. Nothing of the block may be used afterwards.
 func (b *block) release() {
-	b.api.rows.give(b.bodyBuffer)
-	if b.receiptsRoom != nil {
-		b.api.rows.give(b.receiptsRoom)
+	b.api.workspaces.give(b.workspace)
+	for _, row := range b.held {
+		if row != nil {
+			_ = row.Close() // it has been read
+		}
 	}
 }

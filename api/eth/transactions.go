@@ -1,13 +1,13 @@
 package eth
 
 import (
+	"bytes"
 	"context"
 
 	"ashlar/archive"
 	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // noBytes is the answer for bytes that were not found. geth answers so, where
@@ -59,7 +59,7 @@ func (b *block) holds(i int, hash common.Hash) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return crypto.Keccak256Hash(raw) == hash, nil
+	return bytes.Equal(b.hasher.hash(raw), hash[:]), nil
 }
 
 // getTransactionByHash answers eth_getTransactionByHash.
@@ -129,8 +129,7 @@ func appendTransactionAt(out []byte, b *block, index uint64) ([]byte, bool, erro
 	if err != nil {
 		return out, false, err
 	}
-	hash := crypto.Keccak256Hash(raw)
-	out, err = b.appendTransaction(out, int(index), hash[:])
+	out, err = b.appendTransaction(out, int(index), b.hasher.hash(raw))
 	return out, true, err
 }
 

@@ -60,6 +60,21 @@ func OfBlock(ctx context.Context, store kv.Reader, table *kv.Table, number uint6
 	return row, err
 }
 
+// Hold returns a cursor at the row of a block, or ErrNotFound: the row is not copied,
+// and stays until the cursor is closed. The table has one row a block.
+func Hold(ctx context.Context, store kv.Reader, table *kv.Table, number uint64) (kv.Cursor, error) {
+	partition := Chunk(number)
+	cursor := store.Scan(ctx, table, partition[:], number, number)
+	if cursor.Next() {
+		return cursor, nil
+	}
+	err := cursor.Close()
+	if err == nil {
+		err = fmt.Errorf("%w: block %d in %s", ErrNotFound, number, table.Name)
+	}
+	return nil, err
+}
+
 // Encoded is a block whose rows have been made before.
 type Encoded interface {
 	Ref() chain.Ref

@@ -97,6 +97,36 @@ func TestAscendingReadsEveryPartition(t *testing.T) {
 	}
 }
 
+func TestHold(t *testing.T) {
+	store, table := openStore(t), &kv.Table{ID: 1, Name: "blocks", Kind: kv.List}
+	const first, last = 1<<ChunkBits - 1, 1 << ChunkBits // in two partitions
+	write(t, store, func(batch kv.Batch) {
+		for _, number := range []uint64{first, last} {
+			partition := Chunk(number)
+			batch.Put(table, partition[:], number, []byte{byte(number >> 8)})
+		}
+	})
+	one, err := Hold(t.Context(), store, table, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Hold(t.Context(), store, table, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.Value()[0] != first>>8 || other.Value()[0] != last>>8 {
+		t.Errorf("rows %x and %x, held at the same time", one.Value(), other.Value())
+	}
+	if err := errors.Join(one.Close(), other.Close()); err != nil {
+		t.Error(err)
+	}
+	for _, number := range []uint64{0, first - 1, last + 1, 5 * last} {
+		if _, err := Hold(t.Context(), store, table, number); !errors.Is(err, ErrNotFound) {
+			t.Errorf("block %d: %v, want ErrNotFound", number, err)
+		}
+	}
+}
+
 // Hashes that begin alike are told apart by whoever looks.
 func TestHashesThatBeginAlike(t *testing.T) {
 	store, table := openStore(t), &kv.Table{ID: 1, Name: "hashes", Kind: kv.List}
