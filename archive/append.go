@@ -23,22 +23,29 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 	}
 	batch := a.store.NewBatch()
 	last := a.settled.Load()
+	before := State{history: &a.History} // of which nothing is asked before the genesis
+	if last != nil {
+		before.number = last.Number
+	}
+	a.steps.begin(ctx, before)
 	for _, delta := range deltas {
 		next, err := a.put(batch, last, delta)
 		if err != nil {
+			a.steps.forget()
 			return err
 		}
 		last = next
 	}
 	rows.SetSettled(batch, last.Ref)
 	if err := a.store.Write(ctx, batch); err != nil {
+		a.steps.forget()
 		return fmt.Errorf("archive: append up to block %s: %w", last.Ref, err)
 	}
 	a.settled.Store(last)
 	return nil
 }
 
-// Encoded is a block whose rows [Encode] has made before.
+// Encoded is a block whose rows [History.Encode] has made before.
 type Encoded = rows.Encoded
 
 // AppendEncoded is [Archive.Append] for blocks whose rows are there already.
@@ -50,6 +57,7 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
 	if last == nil {
 		return fmt.Errorf("%w: block %s comes first, expected the genesis", ErrNotNext, blocks[0].Ref())
 	}
+	a.steps.forget()
 	batch, ref := a.store.NewBatch(), last.Ref
 	for _, block := range blocks {
 		if block.Ref().Number != ref.Number+1 || block.Parent() != ref.Hash {
@@ -89,19 +97,23 @@ func (a *Archive) put(batch kv.Putter, last *settled, delta *evm.Delta) (*settle
 	case last != nil:
 		next.totalDifficulty.Add(next.totalDifficulty, last.totalDifficulty)
 	}
-	return next, Encode(batch, delta, next.totalDifficulty)
+	if err := EncodeBlock(batch, delta, next.totalDifficulty); err != nil {
+		return nil, err
+	}
+	return next, putState(batch, delta, &a.steps)
 }
 
-// Encode puts all rows of a block. totalDifficulty is of the chain up to and with it.
-func Encode(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
-	if err := putBlock(to, delta, totalDifficulty); err != nil {
+// Encode puts all rows of a block whose parent is the last of the history.
+// totalDifficulty is of the chain up to and with the block.
+func (h *History) Encode(ctx context.Context, to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
+	if err := EncodeBlock(to, delta, totalDifficulty); err != nil {
 		return err
 	}
-	putState(to, delta)
-	return nil
+	return putState(to, delta, storedSteps{ctx, h.StateAt(delta.Block.NumberU64() - 1)})
 }
 
-func putBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
+// EncodeBlock puts the rows of a block in the tables that [BlockTables] lists.
+func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
 	number, hash := delta.Block.NumberU64(), delta.Block.Hash()
 	header, err := encodeHeader(delta.Block, totalDifficulty)
 	if err != nil {
@@ -127,7 +139,7 @@ func putBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
 	return nil
 }
 
-func putState(to kv.Putter, delta *evm.Delta) {
+func putState(to kv.Putter, delta *evm.Delta, stored nodeSteps) (err error) {
 	number := delta.Block.NumberU64()
 	var key, value []byte
 	for address, account := range delta.Accounts {
@@ -145,9 +157,13 @@ func putState(to kv.Putter, delta *evm.Delta) {
 	}
 	for _, node := range delta.Nodes {
 		var changed bool
-		if value, changed = appendNode(value[:0], node); changed {
-			key = appendNodeKey(key[:0], node.Owner, node.Path)
+		key = appendNodeKey(key[:0], node.Owner, node.Path)
+		if value, changed, err = appendNode(value[:0], key, node, stored); err != nil {
+			return fmt.Errorf("archive: encode block %s: %w", delta.Ref(), err)
+		}
+		if changed {
 			to.Put(trieNodes, key, number, value)
 		}
 	}
+	return nil
 }

@@ -166,7 +166,11 @@ func TestValueChangeWritesNoLeaf(t *testing.T) {
 		for _, node := range delta.Nodes {
 			if _, leaf := leafKey(node.Blob); leaf {
 				changed++
-				if _, write := appendNode(nil, node); write {
+				_, write, err := appendNode(nil, nil, node, stepsOf(0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if write {
 					written++
 				}
 			}

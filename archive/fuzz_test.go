@@ -201,13 +201,18 @@ func (o oneRow) Newest(_ context.Context, _ *kv.Table, _ []byte, at uint64, dst 
 	return append(dst, o.value...), at, nil
 }
 
+func (o oneRow) Descend(_ context.Context, _ *kv.Table, _ []byte, at uint64, found func(uint64, []byte) (bool, error)) error {
+	_, err := found(at, o.value)
+	return err
+}
+
 // FuzzStateRow reads rows as a trie node at a path, of the accounts or of a
 // storage, as an account and as a slot.
 func FuzzStateRow(f *testing.F) {
 	g := newGrower(f, 1)
 	for range 6 {
 		for _, node := range g.block().Nodes {
-			if row, changed := appendNode(nil, node); changed {
+			if row, changed, err := appendNode(nil, nil, node, stepsOf(0)); changed && err == nil {
 				f.Add(row, []byte(node.Path), node.Owner == common.Hash{})
 			}
 		}

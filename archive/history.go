@@ -49,7 +49,7 @@ func newHistory(rows kv.Reader) History {
 func (a *Archive) Rows() kv.Reader { return a.store }
 
 // Over is the history that rows hold: those of the archive's blocks up to settled,
-// and above them those of a branch of unsettled blocks, as [Encode] makes them.
+// and above them those of a branch of unsettled blocks, as [History.Encode] makes them.
 func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
 	return &History{
 		rows: rows, store: a.store, settled: settled,

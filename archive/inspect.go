@@ -16,7 +16,7 @@ import (
 // What is in this file shows an archive row by row, for whoever checks it.
 
 // BlockTables lists the tables whose rows follow from the blocks and their
-// receipts alone: those that [Encode] fills for a delta without a state.
+// receipts alone: those that [EncodeBlock] fills.
 func BlockTables() []*kv.Table {
 	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, logPostings}
 }
@@ -131,6 +131,9 @@ type TrieNode struct {
 	Blob []byte      // of a branch or an extension: its RLP
 	Rest []byte      // of a leaf: the rest of its key, hex-prefix encoded
 	Key  common.Hash // of a leaf: the whole key
+	// IsDifference: it says only what a branch has other than in the row before.
+	// [NewestNode] makes the whole of it.
+	IsDifference bool
 }
 
 // ParseNode takes the value of a row of trie_nodes at a path apart.
@@ -151,8 +154,11 @@ func ParseNode(path, value []byte) (node TrieNode, err error) {
 		if !ok || node.Rest[0]&^0x1f != 0x20 || node.Rest[0] < 0x30 && node.Rest[0] != 0x20 {
 			err = fmt.Errorf("%w: trie_nodes row: %#x is no rest of a key", ErrCorrupt, node.Rest)
 		}
+	case value[0] == nodeDifference:
+		node.IsDifference = true
+		_, err = decodeDifference(value)
 	default:
-		err = fmt.Errorf("%w: trie_nodes row: it begins with %d, expected 0 or 1", ErrCorrupt, value[0])
+		err = fmt.Errorf("%w: trie_nodes row: it begins with %d, expected 0, 1 or 2", ErrCorrupt, value[0])
 	}
 	return node, err
 }

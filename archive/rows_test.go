@@ -5,8 +5,6 @@ import (
 	"math/big"
 	"testing"
 
-	"ashlar/chain/evm"
-
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/holiman/uint256"
@@ -172,31 +170,6 @@ func TestAccountRow(t *testing.T) {
 	}
 	if row := appendAccount(nil, nil); len(row) != 0 {
 		t.Errorf("an account that is gone takes %x", row)
-	}
-}
-
-// TestNodeRow: which rows a change of a node writes.
-func TestNodeRow(t *testing.T) {
-	leaf := func(rest, value string) []byte { return mustEncode(t, []string{rest, value}) }
-	branch := mustEncode(t, make([][]byte, 17))
-	for name, test := range map[string]struct {
-		node  evm.Node
-		value []byte
-		write bool
-	}{
-		"a branch":                    {evm.Node{Blob: branch, Prev: branch}, append([]byte{nodeWhole}, branch...), true},
-		"an extension":                {evm.Node{Blob: leaf("\x00\x12", "hash")}, append([]byte{nodeWhole}, leaf("\x00\x12", "hash")...), true},
-		"a new leaf":                  {evm.Node{Blob: leaf("\x20\x12", "value")}, []byte("\x01\x20\x12"), true},
-		"a leaf's value":              {evm.Node{Blob: leaf("\x20\x12", "b"), Prev: leaf("\x20\x12", "a")}, nil, false},
-		"a leaf's key":                {evm.Node{Blob: leaf("\x3a\x12", "a"), Prev: leaf("\x20\x12", "a")}, []byte("\x01\x3a\x12"), true},
-		"a leaf in a branch's place":  {evm.Node{Blob: leaf("\x20\x12", "a"), Prev: branch}, []byte("\x01\x20\x12"), true},
-		"a node that is gone":         {evm.Node{Prev: branch}, nil, true},
-		"a leaf where a node was not": {evm.Node{Blob: leaf("\x20", "a"), Prev: nil}, []byte("\x01\x20"), true},
-	} {
-		value, write := appendNode(nil, test.node)
-		if write != test.write || !bytes.Equal(value, test.value) {
-			t.Errorf("%s: %x, %v, want %x, %v", name, value, write, test.value, test.write)
-		}
 	}
 }
 

@@ -76,11 +76,11 @@ func (s State) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
 func (s State) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
 	var buffer [64 + common.HashLength + 1]byte
 	key := appendNodeKey(buffer[:0], owner, string(path))
-	row, found, err := s.newest(ctx, trieNodes, key, nil)
-	if err != nil {
+	row, _, err := NewestNode(ctx, s.history.rows, key, s.number, nil)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}
-	if !found || len(row) == 0 {
+	if len(row) == 0 {
 		return nil, fmt.Errorf("%w: trie node %x at path %x of %x, as of block %d", evm.ErrMissing, hash, path, owner, s.number)
 	}
 	blob := row[1:]

@@ -6,11 +6,9 @@ import (
 	"fmt"
 
 	"ashlar/archive/rows"
-	"ashlar/chain/evm"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/holiman/uint256"
 )
 
@@ -70,79 +68,4 @@ func decodeAccount(row []byte) (*types.StateAccount, error) {
 		account.CodeHash = bytes.Clone(r.Take(common.HashLength))
 	}
 	return account, r.End("accounts")
-}
-
-// What the value of a row in the trie_nodes table begins with. A node that is
-// gone has an empty value.
-const (
-	// nodeWhole is followed by the node's RLP.
-	nodeWhole = 0
-	// nodeLeaf is followed by the rest of the leaf's key (hex-prefix encoded).
-	// Its value is in the accounts or slots table as of any block at which
-	// this row is the newest, so a change of the value alone writes no row here.
-	nodeLeaf = 1
-)
-
-// appendNode appends the value of a node's row, and says whether the row must
-// be written: a leaf that stays where it was needs none.
-func appendNode(dst []byte, node evm.Node) (value []byte, changed bool) {
-	if len(node.Blob) == 0 {
-		return dst, true
-	}
-	rest, isLeaf := leafKey(node.Blob)
-	if !isLeaf {
-		return append(append(dst, nodeWhole), node.Blob...), true
-	}
-	if before, wasLeaf := leafKey(node.Prev); wasLeaf && bytes.Equal(before, rest) {
-		return dst, false
-	}
-	return append(append(dst, nodeLeaf), rest...), true
-}
-
-// leafKey returns the hex-prefix encoded rest of a leaf's key, or false when the
-// encoded node is no leaf.
-func leafKey(blob []byte) (key []byte, ok bool) {
-	if len(blob) == 0 {
-		return nil, false
-	}
-	items, _, err := rlp.SplitList(blob)
-	if err != nil {
-		return nil, false
-	}
-	if n, err := rlp.CountValues(items); err != nil || n != 2 {
-		return nil, false
-	}
-	key, _, err = rlp.SplitString(items)
-	if err != nil || len(key) == 0 || key[0]&0x20 == 0 {
-		return nil, false
-	}
-	return key, true
-}
-
-// fullKey joins the path of a leaf and the hex-prefix encoded rest of its key to
-// the 32 bytes of the key, or returns false when they do not fit.
-func fullKey(path []byte, rest []byte) (key common.Hash, ok bool) {
-	if len(rest) == 0 {
-		return key, false
-	}
-	nibbles := make([]byte, 0, 2*common.HashLength)
-	nibbles = append(nibbles, path...)
-	if rest[0]&0x10 != 0 {
-		nibbles = append(nibbles, rest[0]&0x0f)
-	}
-	for _, b := range rest[1:] {
-		nibbles = append(nibbles, b>>4, b&0x0f)
-	}
-	if len(nibbles) != 2*common.HashLength {
-		return key, false
-	}
-	for i := range key {
-		key[i] = nibbles[2*i]<<4 | nibbles[2*i+1]
-	}
-	return key, true
-}
-
-// encodeLeaf makes the RLP of a leaf from the hex-prefix encoded rest of its key and its value.
-func encodeLeaf(rest, value []byte) ([]byte, error) {
-	return rlp.EncodeToBytes([][]byte{rest, value})
 }

@@ -130,7 +130,7 @@ func (f *Follower) Add(ctx context.Context, block *types.Block) error {
 	if f.tip.Has(block.Hash()) {
 		return nil
 	}
-	parent, err := f.parent(ctx, block.ParentHash())
+	parent, history, err := f.parent(ctx, block.ParentHash())
 	if errors.Is(err, tip.ErrUnknownBlock) {
 		return fmt.Errorf("%w: block %d (%#x) has the parent %#x", tip.ErrUnknownParent, block.NumberU64(), block.Hash(), block.ParentHash())
 	}
@@ -141,36 +141,38 @@ func (f *Follower) Add(ctx context.Context, block *types.Block) error {
 	if err != nil {
 		return err
 	}
-	return f.add(ctx, parent, executed)
+	return f.add(ctx, parent, history, executed)
 }
 
-// parent is what a block is executed on whose parent has that hash.
-func (f *Follower) parent(ctx context.Context, hash common.Hash) (execute.Parent, error) {
+// parent is what a block is executed on whose parent has that hash, and the history
+// up to there.
+func (f *Follower) parent(ctx context.Context, hash common.Hash) (execute.Parent, *archive.History, error) {
 	branch, err := f.tip.Branch(hash)
 	if err != nil {
-		return execute.Parent{}, err
+		return execute.Parent{}, nil, err
 	}
 	history := f.over(branch)
 	number := branch.Ref().Number
 	header, err := history.Header(ctx, number)
 	if err != nil {
-		return execute.Parent{}, err
+		return execute.Parent{}, nil, err
 	}
 	return execute.Parent{
 		Header: header.Header, State: history.StateAt(number),
 		Ancestors: archive.Ancestors{History: history}, TotalDifficulty: header.TotalDifficulty,
-	}, nil
+	}, history, nil
 }
 
-// add checks the state root of a block that has been executed and adds it to the tip.
-func (f *Follower) add(ctx context.Context, parent execute.Parent, executed *execute.Executed) error {
+// add checks the state root of a block that has been executed on the last of a
+// history and adds it to the tip.
+func (f *Follower) add(ctx context.Context, parent execute.Parent, history *archive.History, executed *execute.Executed) error {
 	delta, err := f.executor.Root(ctx, parent.State, parent.Header.Root, executed)
 	if err != nil {
 		return err
 	}
 	rows := new(tip.Rows)
 	totalDifficulty := new(big.Int).Add(parent.TotalDifficulty, delta.Block.Difficulty())
-	if err := archive.Encode(rows, delta, totalDifficulty); err != nil {
+	if err := history.Encode(ctx, rows, delta, totalDifficulty); err != nil {
 		return err
 	}
 	return f.tip.Add(ctx, delta.Ref(), delta.Block.ParentHash(), rows)
@@ -191,7 +193,7 @@ func (f *Follower) SetHead(ctx context.Context, head common.Hash, safe, finalize
 func (f *Follower) Build(ctx context.Context, make func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error)) (*types.Block, []execute.LeftOut, error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	parent, err := f.parent(ctx, f.tip.Standing().Head.Ref().Hash)
+	parent, history, err := f.parent(ctx, f.tip.Standing().Head.Ref().Hash)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -203,7 +205,7 @@ func (f *Follower) Build(ctx context.Context, make func(parent *types.Header, ba
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := f.add(ctx, parent, executed); err != nil {
+	if err := f.add(ctx, parent, history, executed); err != nil {
 		return nil, nil, err
 	}
 	return executed.Block, leftOut, f.tip.SetHead(ctx, executed.Block.Hash(), chain.Ref{}, chain.Ref{})

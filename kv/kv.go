@@ -85,6 +85,12 @@ type Reader interface {
 	// It is meant for Versions tables but is right for both kinds.
 	Newest(ctx context.Context, t *Table, partition []byte, at uint64, dst []byte) (value []byte, sort uint64, err error)
 
+	// Descend calls found with the rows of a partition of a Versions table, from the
+	// one that Newest finds at at downwards, until found says that it has enough or
+	// there are no more. The value is valid only during the call. It stops at the
+	// first error that found returns and returns it.
+	Descend(ctx context.Context, t *Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error
+
 	// GetMany calls found for each of keys that has a row, in any order, with
 	// the key's index. The value is valid only during the call. It stops at
 	// the first error that found returns and returns it.

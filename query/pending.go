@@ -85,7 +85,7 @@ func (v *View) imagine(ctx context.Context) (*View, error) {
 		return nil, err
 	}
 	rows := new(tip.Rows)
-	if err := archive.Encode(rows, delta, new(big.Int).Set(header.TotalDifficulty)); err != nil {
+	if err := v.history.Encode(ctx, rows, delta, new(big.Int).Set(header.TotalDifficulty)); err != nil {
 		return nil, err
 	}
 	branch, err := v.chain.tip.Extend(v.branch, chain.Ref{Number: v.head.Number + 1, Hash: delta.Block.Hash()}, rows)

@@ -260,6 +260,9 @@ func (w *world) checkBranch(h heldBranch) {
 		if ok && string(value) != exact || (err == nil) != ok {
 			w.t.Fatalf("Get %s: %q, %v; expected %q", what, value, err, exact)
 		}
+		if table.Kind == kv.Versions {
+			w.checkDescend(what, rows, partition, at, seen)
+		}
 		w.checkScan(what, rows.Scan(ctx, table, []byte(partition), at/2, at), seen, at/2, at)
 	}
 	if table == blobs {
@@ -292,6 +295,25 @@ func newestOf(seen map[uint64]string, at uint64) string {
 		return ""
 	}
 	return describe([]byte(seen[best]), best, nil)
+}
+
+// checkDescend reads some versions from the one at at downwards.
+func (w *world) checkDescend(what string, rows kv.Reader, partition string, at uint64, seen map[uint64]string) {
+	w.t.Helper()
+	var want, got []string
+	most := 1 + w.IntN(4)
+	for _, sort := range slices.Backward(slices.Sorted(maps.Keys(seen))) {
+		if sort <= at && len(want) < most {
+			want = append(want, describe([]byte(seen[sort]), sort, nil))
+		}
+	}
+	err := rows.Descend(context.Background(), versions, []byte(partition), at, func(sort uint64, value []byte) (bool, error) {
+		got = append(got, describe(value, sort, nil))
+		return len(got) == most, nil
+	})
+	if err != nil || !slices.Equal(got, want) {
+		w.t.Fatalf("Descend %s: %q, %v; expected %q", what, got, err, want)
+	}
 }
 
 // checkScan steps and leaps through a cursor.

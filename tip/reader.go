@@ -110,6 +110,30 @@ func (r *reader) Newest(ctx context.Context, t *kv.Table, partition []byte, at u
 	return value, sort, err
 }
 
+// Descend implements [kv.Reader].
+func (r *reader) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	settled := r.settledSort(t)
+	if at > settled {
+		var l lookup
+		l.set(t, partition)
+		for _, layer := range r.branch.layers { // the newest versions first
+			rows := layer.find(l.hash, l.key)
+			for i := len(rows) - 1; i >= 0 && rows[i].sort > settled; i-- {
+				if rows[i].sort > at {
+					continue
+				}
+				if enough, err := found(rows[i].sort, rows[i].value); enough || err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return r.below.Descend(ctx, t, partition, min(at, settled), found)
+}
+
 // GetMany implements [kv.Reader].
 func (r *reader) GetMany(ctx context.Context, t *kv.Table, keys []kv.Key, found func(i int, value []byte) error) error {
 	var buffer []byte

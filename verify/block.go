@@ -209,7 +209,7 @@ func wholeReceipt(stored *archive.Receipts, i int, kind byte) (*types.Receipt, e
 // there is nothing in them that no check looks at.
 func (c *blockCheck) checkRows(ctx context.Context, delta *evm.Delta, difficulty *big.Int) error {
 	var failed error
-	err := archive.Encode(putFunc(func(t *kv.Table, row kv.Row) {
+	err := archive.EncodeBlock(putFunc(func(t *kv.Table, row kv.Row) {
 		c.ledger.enter(expected, rowSubject(nil, t, row), row.Value, int(c.number-c.from))
 		if failed != nil || !c.hasRowPerBlock(t) {
 			return

@@ -251,7 +251,7 @@ func (c *checker) wantedRow(ctx context.Context, number uint64, table *kv.Table,
 		return nil, "", err
 	}
 	delta := &evm.Delta{Block: block, Senders: senders, Receipts: receipts}
-	err = archive.Encode(putFunc(func(t *kv.Table, r kv.Row) {
+	err = archive.EncodeBlock(putFunc(func(t *kv.Table, r kv.Row) {
 		if t == table && r.Sort == row.Sort && bytes.Equal(r.Partition, row.Partition) {
 			v := bytes.Clone(r.Value)
 			value = &v

@@ -79,10 +79,16 @@ func (e *explainer) of(t *kv.Table, partition []byte, wanted, got string) *Findi
 	return finding(t, partition, e.block, wanted, got)
 }
 
-// newest returns what a table of versions says as of the block, and of which
-// block the row is that says so: for people, as "none" where there is none.
+// newest returns what a table of versions says as of the block, differences put
+// together, and of which block the row is that says so: for people, as "none" where
+// there is none.
 func (e *explainer) newest(ctx context.Context, t *kv.Table, partition []byte) (value []byte, whence string, err error) {
-	value, since, err := e.store.Newest(ctx, t, partition, e.block, nil)
+	var since uint64
+	if t == e.tables.trieNodes {
+		value, since, err = archive.NewestNode(ctx, e.store, partition, e.block, nil)
+	} else {
+		value, since, err = e.store.Newest(ctx, t, partition, e.block, nil)
+	}
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, "none", nil

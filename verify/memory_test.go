@@ -103,6 +103,18 @@ func (m *memory) Newest(_ context.Context, t *kv.Table, partition []byte, at uin
 	return append(dst, rows[i].Value...), rows[i].Sort, nil
 }
 
+func (m *memory) Descend(_ context.Context, t *kv.Table, partition []byte, at uint64, found func(uint64, []byte) (bool, error)) error {
+	for _, row := range slices.Backward(m.tables[t][string(partition)]) {
+		if row.Sort > at {
+			continue
+		}
+		if enough, err := found(row.Sort, row.Value); enough || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Walk yields partitions in no order, as the contract allows.
 func (m *memory) Walk(_ context.Context, t *kv.Table) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {

@@ -60,7 +60,7 @@ func (c *checker) checkState(ctx context.Context) error {
 	if len(differences) > 0 {
 		return c.explainState(ctx, differences)
 	}
-	if err := c.repeats.err(); err != nil {
+	if err := c.late.err(); err != nil {
 		return err
 	}
 	return c.checkCodesUsed(ctx)
@@ -121,6 +121,9 @@ func (c *checker) enterSlot(ctx context.Context, l *ledger, v version) error {
 	return nil
 }
 
+// nothingNew is what is expected instead of a row that repeats the one before.
+const nothingNew = "no row, as it says what was so before"
+
 // checkVersion checks what a row of any table of versions must be like. That it
 // repeats the one before is held back until it is known that these are right.
 func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error {
@@ -131,13 +134,13 @@ func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error
 	case v.from > c.settled.Number:
 		wrong = fmt.Sprintf("no row above block %d, the last settled", c.settled.Number)
 	case v.repeats:
-		wrong = "no row, as it says what was so before"
+		wrong = nothingNew
 	default:
 		return nil
 	}
 	f := finding(t, v.partition, v.from, wrong, "a row with "+describeValue(v.value, 0))
 	if v.repeats && v.from <= c.settled.Number {
-		c.repeats.keep(f)
+		c.late.keep(f)
 		return nil
 	}
 	return f
@@ -162,6 +165,11 @@ func (c *checker) enterNode(ctx context.Context, l *ledger, v version) error {
 	if node.Gone || from == to {
 		return nil
 	}
+	if node.IsDifference {
+		if node.Blob, err = c.wholeNode(ctx, v); node.Blob == nil || err != nil {
+			return err
+		}
+	}
 	subject := nodeSubject(nil, owner, path)
 	if node.Rest != nil {
 		return c.enterLeaf(ctx, l, subject, owner, node, from, to)
@@ -179,6 +187,29 @@ func (c *checker) enterNode(ctx context.Context, l *ledger, v version) error {
 		return finding(t, v.partition, v.from, "a branch or an extension", err.Error())
 	}
 	return nil
+}
+
+// wholeNode puts together the node that a difference is a version of; nil where
+// that cannot be done. Then a row that it stands on is wrong or missing, which is
+// found at that row; if it is not, as nothing should be there, this one is at fault.
+func (c *checker) wholeNode(ctx context.Context, v version) ([]byte, error) {
+	t := c.tables.trieNodes
+	value, _, err := archive.NewestNode(ctx, c.store, v.partition, v.from, nil)
+	switch {
+	case errors.Is(err, archive.ErrCorrupt):
+		c.late.keep(finding(t, v.partition, v.from, "a difference from the row before", err.Error()))
+		return nil, nil
+	case err != nil:
+		return nil, unreadable(ctx, t, v.partition, v.from, err)
+	}
+	before, _, err := archive.NewestNode(ctx, c.store, v.partition, v.from-1, nil)
+	if err != nil {
+		return nil, unreadable(ctx, t, v.partition, v.from-1, err)
+	}
+	if bytes.Equal(before, value) {
+		c.late.keep(finding(t, v.partition, v.from, nothingNew, "a row with "+describeValue(v.value, 0)))
+	}
+	return value[1:], nil
 }
 
 // enterLeaf enters what a leaf says over the moments in which it stands: each

@@ -98,7 +98,7 @@ type checker struct {
 	from, to uint64
 	moments  moments // at which the state is checked
 	codes    codeUse
-	repeats  lowestFinding // about rows that say nothing new
+	late     lowestFinding // about rows of which all but themselves may be right
 	progress *Progress
 
 	blocks, transactions, rows atomic.Uint64 // checked

@@ -126,9 +126,9 @@ func TestRefusedDirectory(t *testing.T) {
 		words    []string
 	}{
 		{"network of a newer format",
-			func(t *testing.T, d dataDirectory) { setFormat(t, d.network(), "ashlar-evm-2") },
+			func(t *testing.T, d dataDirectory) { setFormat(t, d.network(), "ashlar-evm-3") },
 			dataDirectory.network, networkCommands,
-			[]string{"network a", `"ashlar-evm-2"`, `this version reads "ashlar-evm-1"`}},
+			[]string{"network a", `"ashlar-evm-3"`, `this version reads "ashlar-evm-2"`}},
 		{"network in a newer format of the engine",
 			func(t *testing.T, d dataDirectory) {
 				marker := filepath.Join(d.network(), "marker.format-version.000011.")

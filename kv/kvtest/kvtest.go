@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 		{"PartitionTooLong", testPartitionTooLong},
 		{"Values", testValues},
 		{"Destination", testDestination},
+		{"Descend", testDescend},
 		{"GetMany", testGetMany},
 		{"NewestMany", testNewestMany},
 		{"ManyStops", testManyStops},
@@ -121,6 +122,20 @@ func newest(s kv.Store, table *kv.Table, partition string, at uint64) string {
 		return err.Error()
 	}
 	return fmt.Sprintf("%d=%q", sort, v)
+}
+
+// descend expresses up to most rows of a Descend as text.
+func descend(t testing.TB, s kv.Store, table *kv.Table, partition string, at uint64, most int) (out string) {
+	t.Helper()
+	err := s.Descend(context.Background(), table, []byte(partition), at, func(sort uint64, value []byte) (bool, error) {
+		out += fmt.Sprintf("%d=%q ", sort, value)
+		most--
+		return most == 0, nil
+	})
+	if err != nil {
+		t.Errorf("descend %s %q from %d: %v", table.Name, partition, at, err)
+	}
+	return out
 }
 
 // scan expresses a whole scan as text.

@@ -73,6 +73,7 @@ func testCanceled(t *testing.T, s kv.Store) {
 	b := s.NewBatch()
 	b.Put(list, []byte("p"), 4, []byte("4"))
 	for what, err := range map[string]error{
+		"Descend":    s.Descend(ctx, versions, []byte("p"), 9, func(uint64, []byte) (bool, error) { return false, nil }),
 		"GetMany":    s.GetMany(ctx, list, keys, func(int, []byte) error { return nil }),
 		"NewestMany": s.NewestMany(ctx, list, keys, func(int, uint64, []byte) error { return nil }),
 		"Scan":       s.Scan(ctx, list, []byte("p"), 0, 9).Close(),
@@ -112,6 +113,7 @@ func testClosed(t *testing.T, s kv.Store) {
 	for what, err := range map[string]error{
 		"Get":           get(),
 		"Newest":        newest(),
+		"Descend":       s.Descend(ctx, versions, []byte("p"), 9, func(uint64, []byte) (bool, error) { return false, nil }),
 		"GetMany":       s.GetMany(ctx, list, keys, func(int, []byte) error { return nil }),
 		"NewestMany":    s.NewestMany(ctx, list, keys, func(int, uint64, []byte) error { return nil }),
 		"Scan":          c.Close(),

@@ -71,6 +71,16 @@ func (m *model) scan(table *kv.Table, partition string, from, to uint64) string 
 	return out
 }
 
+func (m *model) descend(table *kv.Table, partition string, at uint64, most int) string {
+	sorts := m.sorts(table, partition, 0, at)
+	slices.Reverse(sorts)
+	out := ""
+	for _, s := range sorts[:min(most, len(sorts))] {
+		out += fmt.Sprintf("%d=%q ", s, m.rows[table][partition][s])
+	}
+	return out
+}
+
 // chooser makes random rows that are close enough together to meet.
 type chooser struct {
 	*rand.Rand
@@ -141,7 +151,7 @@ func (c *chooser) read(t *testing.T, s kv.Store, m *model) {
 	t.Helper()
 	table, partition, from, to := c.table(), c.partition(), c.sort(), c.sort()
 	what := fmt.Sprintf("%s %q %d %d", table.Name, partition, from, to)
-	switch c.IntN(5) {
+	switch c.IntN(6) {
 	case 0:
 		expect(t, "Get "+what, get(s, table, partition, from), m.get(table, partition, from))
 	case 1:
@@ -152,6 +162,9 @@ func (c *chooser) read(t *testing.T, s kv.Store, m *model) {
 		c.leap(t, s, m, table, partition, from, to)
 	case 4:
 		c.many(t, s, m, table)
+	case 5:
+		most := 1 + c.IntN(4)
+		expect(t, "Descend "+what, descend(t, s, versions, partition, from, most), m.descend(versions, partition, from, most))
 	}
 }
 

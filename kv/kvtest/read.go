@@ -46,6 +46,41 @@ func testNewest(t *testing.T, s kv.Store) {
 	}
 }
 
+func testDescend(t *testing.T, s kv.Store) {
+	const all = math.MaxInt
+	for _, table := range []*kv.Table{versions, expectedVersions} {
+		expect(t, "Descend in an empty store", descend(t, s, table, "b", 1, all), "")
+		put(t, s,
+			row{table, "a", 1, "before"}, row{table, "c", 1, "behind"}, row{table, "bb", 15, "longer"},
+			row{table, "b", 0, "zero"}, row{table, "b", 10, "ten"}, row{table, "b", 20, "twenty"}, row{table, "b", math.MaxUint64, "top"})
+		for _, c := range []struct {
+			at   uint64
+			most int
+			want string
+		}{
+			{0, all, `0="zero" `},
+			{9, all, `0="zero" `},
+			{10, all, `10="ten" 0="zero" `},
+			{19, 1, `10="ten" `},
+			{20, 2, `20="twenty" 10="ten" `},
+			{math.MaxUint64 - 1, all, `20="twenty" 10="ten" 0="zero" `},
+			{math.MaxUint64, 1, fmt.Sprintf("%d=%q ", uint64(math.MaxUint64), "top")},
+		} {
+			expect(t, fmt.Sprintf("%s: Descend from %d, %d rows", table.Name, c.at, c.most), descend(t, s, table, "b", c.at, c.most), c.want)
+		}
+		expect(t, "Descend below the first row", descend(t, s, table, "a", 0, all), "")
+		expect(t, "Descend in an absent partition", descend(t, s, table, "aa", math.MaxUint64, all), "")
+	}
+	stop, calls := errors.New("stop"), 0
+	failing := func(uint64, []byte) (bool, error) { calls++; return false, stop }
+	if err := s.Descend(context.Background(), versions, []byte("b"), 20, failing); err != stop || calls != 1 {
+		t.Errorf("Descend: %d calls, error %v; expected one call and its error", calls, err)
+	}
+	if err := s.Descend(context.Background(), list, []byte("b"), 20, failing); err == nil || err == stop {
+		t.Errorf("Descend in a List table: %v", err)
+	}
+}
+
 // testExpected asks tables whose partitions are expected to be there for some
 // that are and some that are not.
 func testExpected(t *testing.T, s kv.Store) {

@@ -90,8 +90,8 @@ func configure(o Options, g *guard) *lsm.Options {
 }
 
 // compressionOf is cheap where tables are short-lived and thorough where nearly
-// all data ends up. The versions of one trie node lie side by side in a block, so
-// that even plain zstd finds the child hashes that they share.
+// all data ends up. What rows share, they share with those beside them, so that even
+// plain zstd finds it within a block.
 func compressionOf(level int) *block.CompressionProfile {
 	if level < bottomLevel-1 {
 		return block.FastestCompression

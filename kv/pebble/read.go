@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"ashlar/kv"
 )
@@ -58,6 +59,42 @@ func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 		return dst, 0, perr
 	}
 	return dst, sort, err
+}
+
+// Descend implements kv.Reader.
+func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) (err error) {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	if err := checkRow(t, partition); err != nil {
+		return err
+	}
+	if t.Kind != kv.Versions {
+		return fmt.Errorf("kv/pebble: Descend in table %q of kind %d, expected one of Versions", t.Name, t.Kind)
+	}
+	r, err := s.pool.get(t)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if perr := s.pool.put(r); perr != nil {
+			err = perr
+		}
+	}()
+	r.key = appendKey(r.key[:0], t, partition, at)
+	for ok := r.SeekPrefixGE(r.key); ok; ok = r.Next() {
+		value, err := r.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if enough, err := found(sortOf(t.Kind, r.Key()), value); enough || err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // GetMany implements kv.Reader.

@@ -1,0 +1,112 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"sync"
+
+	"ashlar/kv"
+)
+
+// NewestNode appends the value of the newest row at or below at of a node, whose
+// partition in trie_nodes is key, to dst, and returns the block that wrote it;
+// kv.ErrNotFound where there is none. A difference is put together with the rows
+// that it stands on, and comes as the row of the whole node.
+func NewestNode(ctx context.Context, store kv.Reader, key []byte, at uint64, dst []byte) (value []byte, since uint64, err error) {
+	v := nodeVersions.Get().(*nodeVersion)
+	defer nodeVersions.Put(v)
+	v.reset(dst)
+	if err := store.Descend(ctx, trieNodes, key, at, v.take); err != nil {
+		return dst, 0, err
+	}
+	switch {
+	case v.rows == 0:
+		return dst, 0, kv.ErrNotFound
+	case v.steps > 0:
+		return dst, 0, fmt.Errorf("%w: trie_nodes row of block %d at %x: a difference, below which %d rows are missing", ErrCorrupt, v.since, key, v.steps)
+	}
+	return v.value, v.since, nil
+}
+
+// nodeVersion puts the newest version of a node together from its rows, the
+// newest first. It is kept for reuse, because nearly every node of a proof needs one.
+type nodeVersion struct {
+	take  func(sort uint64, row []byte) (enough bool, err error) // add, made once
+	value []byte
+	since uint64
+	rows  int // that were taken
+	steps int // rows that are still to come
+
+	// Of a difference: the children that are known, newer ones first. They are
+	// parts of copies, as a row is valid only while it is taken.
+	children branch
+	known    uint16
+	copied   int
+	copies   [branchChildren * childBytes]byte
+}
+
+var nodeVersions = sync.Pool{New: func() any {
+	v := new(nodeVersion)
+	v.take = v.add
+	return v
+}}
+
+func (v *nodeVersion) reset(dst []byte) {
+	v.value, v.since, v.rows, v.steps, v.known, v.copied = dst, 0, 0, 0, 0, 0
+}
+
+// add takes the next row.
+func (v *nodeVersion) add(sort uint64, row []byte) (enough bool, err error) {
+	first := v.rows == 0
+	if first {
+		v.since = sort
+	}
+	v.rows++
+	if len(row) == 0 || row[0] != nodeDifference {
+		if first {
+			v.value = append(v.value, row...)
+			return true, nil
+		}
+		return true, v.end(sort, row)
+	}
+	d, err := decodeDifference(row)
+	if err != nil {
+		return true, err
+	}
+	if !first && d.steps != v.steps-1 {
+		return true, v.broken(sort)
+	}
+	v.steps = d.steps
+	for left := d.changed &^ v.known; left != 0; left &= left - 1 {
+		i := bits.TrailingZeros16(left)
+		to := v.copies[v.copied:][:len(d.children[i])]
+		v.copied += copy(to, d.children[i])
+		v.children[i] = to
+	}
+	v.known |= d.changed
+	return false, nil
+}
+
+// end takes the whole branch that the differences stand on.
+func (v *nodeVersion) end(sort uint64, row []byte) error {
+	if v.steps != 1 || len(row) == 0 || row[0] != nodeWhole {
+		return v.broken(sort)
+	}
+	below, ok := splitBranch(row[1:])
+	if !ok {
+		return v.broken(sort)
+	}
+	for i := range below {
+		if v.known&(1<<i) != 0 {
+			below[i] = v.children[i]
+		}
+	}
+	v.steps = 0
+	v.value = below.appendTo(append(v.value, nodeWhole))
+	return nil
+}
+
+func (v *nodeVersion) broken(sort uint64) error {
+	return fmt.Errorf("%w: trie_nodes row of block %d is a difference, and the row of block %d not what it stands on", ErrCorrupt, v.since, sort)
+}
