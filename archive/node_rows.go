@@ -63,21 +63,20 @@ func appendNode(dst, key []byte, node evm.Node, stored nodeSteps) (value []byte,
 // appendBranch appends the value of the row of a branch, or of an extension, and
 // returns how many rows lead from it to a whole one.
 func appendBranch(dst, key []byte, node evm.Node, stored nodeSteps) (value []byte, steps int, err error) {
-	whole := append(append(dst, nodeWhole), node.Blob...)
 	after, isBranch := splitBranch(node.Blob)
 	before, wasBranch := splitBranch(node.Prev)
-	if !isBranch || !wasBranch {
-		return whole, 0, nil
+	if isBranch && wasBranch {
+		if steps, err = stored.steps(key); err != nil {
+			return dst, 0, err
+		}
+		if steps < mostSteps {
+			value = appendDifference(dst, &before, &after, steps+1)
+			if 2*(len(value)-len(dst)) <= len(node.Blob) {
+				return value, steps + 1, nil
+			}
+		}
 	}
-	steps, err = stored.steps(key)
-	if err != nil || steps >= mostSteps {
-		return whole, 0, err
-	}
-	difference := appendDifference(dst, &before, &after, steps+1)
-	if 2*len(difference[len(dst):]) > len(node.Blob) {
-		return append(append(dst, nodeWhole), node.Blob...), 0, nil
-	}
-	return difference, steps + 1, nil
+	return append(append(dst, nodeWhole), node.Blob...), 0, nil
 }
 
 // branch is a branch node taken apart: the RLP of each child.
@@ -98,8 +97,15 @@ func splitBranch(blob []byte) (b branch, ok bool) {
 	return b, len(items) == 1 && items[0] == rlp.EmptyString[0]
 }
 
-// splitChild takes the RLP of one child from the front of items.
+// splitChild takes the RLP of one child from the front of items: nearly always a
+// hash, or nothing.
 func splitChild(items []byte) (child, rest []byte, ok bool) {
+	switch {
+	case len(items) >= childBytes && items[0] == 0x80+common.HashLength:
+		return items[:childBytes], items[childBytes:], true
+	case len(items) > 0 && items[0] == rlp.EmptyString[0]:
+		return items[:1], items[1:], true
+	}
 	_, _, rest, err := rlp.Split(items)
 	child = items[:len(items)-len(rest)]
 	return child, rest, err == nil && len(child) <= childBytes
@@ -175,14 +181,12 @@ func leafKey(blob []byte) (key []byte, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	if n, err := rlp.CountValues(items); err != nil || n != 2 {
-		return nil, false
-	}
-	key, _, err = rlp.SplitString(items)
+	key, value, err := rlp.SplitString(items)
 	if err != nil || len(key) == 0 || key[0]&0x20 == 0 {
 		return nil, false
 	}
-	return key, true
+	_, _, behind, err := rlp.Split(value)
+	return key, err == nil && len(behind) == 0
 }
 
 // fullKey joins the path of a leaf and the hex-prefix encoded rest of its key to
