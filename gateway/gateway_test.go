@@ -1,12 +1,14 @@
 package gateway_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -522,4 +524,48 @@ func TestManyRequestsOnFewConnections(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// TestAnswerLengths asks over one connection, without waiting, for answers whose lengths
+// lie about those of the server's buffers, some of them compressed.
+func TestAnswerLengths(t *testing.T) {
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}}, time.Second)
+	lengths := []int{0, 1, 900, 1100, 2000, 2100, 8000, 8192, 10_000, 65_536, 300_000}
+	for n := 3700; n < 4200; n += 7 {
+		lengths = append(lengths, n)
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	params := func(n int) string { return `["` + strings.Repeat("7", n) + `"]` }
+	go func() {
+		for i, n := range lengths {
+			body := `{"jsonrpc":"2.0","id":1,"method":"test_echo","params":` + params(n) + `}`
+			encoding := ""
+			if i%5 == 4 {
+				encoding = "Accept-Encoding: gzip\r\n"
+			}
+			fmt.Fprintf(conn, "POST /alpha/v3/%s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", goodKey, encoding, len(body), body)
+		}
+	}()
+	answers := bufio.NewReader(conn)
+	for i, n := range lengths {
+		response, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatalf("answer %d, of %d bytes: %v", i, n, err)
+		}
+		body := io.Reader(response.Body)
+		if response.Header.Get("Content-Encoding") == "gzip" {
+			if body, err = gzip.NewReader(body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answer, err := io.ReadAll(body)
+		if want := `{"jsonrpc":"2.0","id":1,"result":` + params(n) + `}`; err != nil || string(answer) != want {
+			t.Fatalf("answer %d, of %d bytes: %d bytes, %v", i, n, len(answer), err)
+		}
+		response.Body.Close()
+	}
 }

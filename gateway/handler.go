@@ -204,15 +204,15 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out [
 	// A failure to set it leaves the server's own limit.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 	w.Header().Add("Vary", "Accept-Encoding")
-	if !acceptsGzip(r.Header.Get("Accept-Encoding")) {
-		reply(w, status, out)
-		return
+	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		zipped := h.buffers.Get()
+		defer h.buffers.Put(zipped)
+		*zipped = h.compressor.compress(out, *zipped)
+		w.Header().Set("Content-Encoding", "gzip")
+		out = *zipped
 	}
-	zipped := h.buffers.Get()
-	defer h.buffers.Put(zipped)
-	*zipped = h.compressor.compress(out, *zipped)
-	w.Header().Set("Content-Encoding", "gzip")
-	reply(w, status, *zipped)
+	defer gather(w, r, len(out))()
+	reply(w, status, out)
 }
 
 // refuseBody answers for a body that could not be read, and ends the connection: the

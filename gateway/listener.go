@@ -77,10 +77,16 @@ func (l *boundedListener) connections() int {
 	return l.open
 }
 
-// countedConn gives its place back when it is closed.
+// countedConn gives its place back when it is closed. It can hold a write until the
+// next, see gather.
 type countedConn struct {
 	net.Conn
 	leave func()
+
+	// Of whoever writes: net/http has one goroutine a connection that does.
+	gathering bool
+	held      *[connBuffer]byte // nil while nothing is held
+	holds     int               // bytes in held
 }
 
 // Close implements net.Conn.

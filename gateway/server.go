@@ -105,6 +105,7 @@ func (s *Server) Run(ctx context.Context) error {
 		Handler:           s,
 		TLSConfig:         s.tls,
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       withConn,
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       bodyTime,
 		WriteTimeout:      MaxRequestTime + writeTime,

@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// connBuffer is how much net/http keeps back of what is written to a connection. An
+// answer that is longer, headers included, leaves it in two writes, each a system
+// call, and where the answer is hardly longer, the second packet wakes the client for
+// a few bytes.
+const connBuffer = 4 << 10
+
+// headerRoom is more than the headers of nearly every answer take.
+const headerRoom = 512
+
+type connContextKey struct{}
+
+// withConn lets the requests of a connection find it, for gather.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if conn, ok := conn.(*countedConn); ok { // TLS has a connection over it, with records of its own
+		return context.WithValue(ctx, connContextKey{}, conn)
+	}
+	return ctx
+}
+
+// gather makes the writes of an answer of a known length one. release must be called
+// once the answer has been written.
+func gather(w http.ResponseWriter, r *http.Request, length int) (release func()) {
+	conn, ok := r.Context().Value(connContextKey{}).(*countedConn)
+	if !ok || length < connBuffer-headerRoom {
+		return func() {}
+	}
+	conn.gathering = true
+	return func() {
+		// What fails here fails for net/http too, which ends the connection.
+		_ = http.NewResponseController(w).Flush()
+		conn.gathering = false
+		_ = conn.writeHeld(nil)
+	}
+}
+
+// heldWrites are buffers for what a connection is given first of an answer. They are
+// not the connections', of which most wait for a request.
+var heldWrites = sync.Pool{New: func() any { return new([connBuffer]byte) }}
+
+// Write implements net.Conn. Where it gathers, what comes first is held and written
+// with what comes next.
+func (c *countedConn) Write(b []byte) (int, error) {
+	switch {
+	case c.held != nil:
+		return len(b), c.writeHeld(b)
+	case c.gathering && len(b) <= connBuffer:
+		c.held = heldWrites.Get().(*[connBuffer]byte)
+		c.holds = copy(c.held[:], b)
+		return len(b), nil
+	default:
+		return c.Conn.Write(b)
+	}
+}
+
+// writeHeld writes what is held, if anything is, and b behind it. It gathers no more.
+func (c *countedConn) writeHeld(b []byte) error {
+	if c.held == nil {
+		return nil
+	}
+	both := net.Buffers{c.held[:c.holds], b}
+	_, err := both.WriteTo(c.Conn)
+	heldWrites.Put(c.held)
+	c.held, c.gathering = nil, false
+	return err
+}
