@@ -73,10 +73,10 @@ func (c *cursor) Seek(sort uint64) bool {
 	r := c.reader
 	r.key = appendSuffix(r.key[:c.prefix], c.table.Kind, sort)
 	if c.table.Kind == kv.List {
-		return c.land(r.SeekPrefixGE(r.key))
+		return c.land(r.seek())
 	}
 	r.key = increment(r.key, c.prefix)
-	return c.land(r.SeekLT(r.key))
+	return c.land(r.seekBehind())
 }
 
 // ready says whether the cursor may move.

@@ -26,6 +26,7 @@ type reader struct {
 	generation uint64
 	table      byte // the only one whose rows it reads
 	key        []byte
+	inPrefix   bool // the iterator was moved by seek last, and perhaps by Next
 }
 
 // pool keeps readers for reuse, because making one costs more than the read that
@@ -98,7 +99,7 @@ func (p *pool) get(t *kv.Table) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Iterator, r.generation = it, generation
+	r.Iterator, r.generation, r.inPrefix = it, generation, false
 	return r, nil
 }
 

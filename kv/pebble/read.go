@@ -82,7 +82,7 @@ func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at u
 		}
 	}()
 	r.key = appendKey(r.key[:0], t, partition, at)
-	for ok := r.SeekPrefixGE(r.key); ok; ok = r.Next() {
+	for ok := r.seek(); ok; ok = r.Next() {
 		value, err := r.ValueAndErr()
 		if err != nil {
 			return err
@@ -174,7 +174,7 @@ func (s *Store) Pointer(ctx context.Context, name string) ([]byte, error) {
 	r.key = appendPointerKey(r.key[:0], name)
 	var value []byte
 	err = kv.ErrNotFound
-	if r.SeekPrefixGE(r.key) {
+	if r.seek() {
 		var stored []byte
 		if stored, err = r.ValueAndErr(); err == nil {
 			value = append([]byte{}, stored...)
@@ -186,10 +186,30 @@ func (s *Store) Pointer(ctx context.Context, name string) ([]byte, error) {
 	return value, err
 }
 
+// seek moves to the first row at or behind r.key that is in its partition.
+//
+// Where the partition lies behind the one that was sought before, Pebble would take
+// it to lie close by, and step through up to four blocks before it looks into the
+// index: nearly always in vain, as what is asked for next lies anywhere. It does not
+// once the iterator was to go backwards, which fails at once within a prefix.
+func (r *reader) seek() bool {
+	if r.inPrefix {
+		r.Prev()
+	}
+	r.inPrefix = true
+	return r.SeekPrefixGE(r.key)
+}
+
+// seekBehind moves to the last row before r.key, of whatever partition.
+func (r *reader) seekBehind() bool {
+	r.inPrefix = false
+	return r.SeekLT(r.key)
+}
+
 // get returns the value of one row, valid until the reader moves.
 func (r *reader) get(t *kv.Table, partition []byte, sort uint64) ([]byte, error) {
 	r.key = appendKey(r.key[:0], t, partition, sort)
-	if !r.SeekPrefixGE(r.key) || !bytes.Equal(r.Key(), r.key) {
+	if !r.seek() || !bytes.Equal(r.Key(), r.key) {
 		return nil, kv.ErrNotFound
 	}
 	return r.ValueAndErr()
@@ -202,7 +222,7 @@ func (r *reader) newest(t *kv.Table, partition []byte, at uint64) ([]byte, uint6
 		return r.newestAscending(t, partition, at)
 	}
 	r.key = appendKey(r.key[:0], t, partition, at)
-	if !r.SeekPrefixGE(r.key) {
+	if !r.seek() {
 		return nil, 0, kv.ErrNotFound
 	}
 	value, err := r.ValueAndErr()
@@ -225,7 +245,7 @@ func (r *reader) newestAscending(t *kv.Table, partition []byte, at uint64) ([]by
 func (r *reader) seekBefore(t *kv.Table, partition []byte, sort uint64) bool {
 	r.key = appendKey(r.key[:0], t, partition, sort)
 	prefix := r.key[:len(r.key)-suffixLen]
-	if r.key = increment(r.key, len(prefix)); !r.SeekLT(r.key) {
+	if r.key = increment(r.key, len(prefix)); !r.seekBehind() {
 		return false
 	}
 	return inPartition(r.Key(), r.key, len(prefix))
