@@ -44,7 +44,7 @@ type rememberedSteps struct {
 func (r *rememberedSteps) begin(ctx context.Context, before State) {
 	r.stored = storedSteps{ctx, before}
 	if r.young == nil || len(r.young) > rememberedNodes {
-		r.young, r.old = make(map[string]uint8, rememberedNodes), r.young
+		r.young, r.old = make(map[string]uint8), r.young
 	}
 }
 
