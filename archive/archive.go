@@ -27,12 +27,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-const (
-	// format is the version of docs/format.md that this package reads and writes.
-	format = "ashlar-evm-2"
-	// earlierFormat has no differences of trie nodes; all else is the same.
-	earlierFormat = "ashlar-evm-1"
-)
+// format is the version of docs/format.md that this package reads and writes.
+const format = "ashlar-evm-2"
 
 var (
 	// ErrCorrupt says that a stored row is not what was written.
@@ -119,7 +115,7 @@ func decodeGenesis(pointer []byte) (*core.Genesis, error) {
 // where it holds another chain. The configuration may differ in forks to come. A
 // store that holds nothing yet is accepted.
 func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
-	err := rows.CheckFormat(ctx, store, format, earlierFormat)
+	err := rows.CheckFormat(ctx, store, format)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -145,13 +141,10 @@ func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
 }
 
 // Open opens the archive that a store holds, or returns kv.ErrNotFound where
-// there is none. From then on it is of the present format.
+// there is none.
 func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 	a, err := OpenUnchecked(ctx, store)
 	if err != nil {
-		return nil, err
-	}
-	if err := rows.RaiseFormat(ctx, store, earlierFormat, format); err != nil {
 		return nil, err
 	}
 	return a, a.loadSettled(ctx)
@@ -161,7 +154,7 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 // none can keep it from opening. Such an archive does not know its settled block,
 // and takes no other.
 func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
-	if err := rows.CheckFormat(ctx, store, format, earlierFormat); err != nil {
+	if err := rows.CheckFormat(ctx, store, format); err != nil {
 		return nil, err
 	}
 	encoded, err := store.Pointer(ctx, pointerGenesis)

@@ -15,7 +15,7 @@ import (
 // that it stands on, and comes as the row of the whole node.
 func NewestNode(ctx context.Context, store kv.Reader, key []byte, at uint64, dst []byte) (value []byte, since uint64, err error) {
 	v := nodeVersions.Get().(*nodeVersion)
-	defer nodeVersions.Put(v)
+	defer v.giveBack()
 	v.reset(dst)
 	if err := store.Descend(ctx, trieNodes, key, at, v.take); err != nil {
 		return dst, 0, err
@@ -54,6 +54,12 @@ var nodeVersions = sync.Pool{New: func() any {
 
 func (v *nodeVersion) reset(dst []byte) {
 	v.value, v.since, v.rows, v.steps, v.known, v.copied = dst, 0, 0, 0, 0, 0
+}
+
+// giveBack keeps it for reuse, but not what it was given.
+func (v *nodeVersion) giveBack() {
+	v.value = nil
+	nodeVersions.Put(v)
 }
 
 // add takes the next row.

@@ -19,11 +19,16 @@ type storedSteps struct {
 func (s storedSteps) steps(key []byte) (int, error) {
 	var buffer [1 + 3 + (branchChildren+1)*childBytes]byte
 	row, _, err := s.before.newest(s.ctx, trieNodes, key, buffer[:0])
-	if err != nil || len(row) == 0 || row[0] != nodeDifference {
+	switch {
+	case err != nil:
 		return 0, err
+	case len(row) > 0 && row[0] == nodeWhole:
+		return 0, nil
+	case len(row) > 0 && row[0] == nodeDifference:
+		d, err := decodeDifference(row)
+		return d.steps, err
 	}
-	d, err := decodeDifference(row)
-	return d.steps, err
+	return mostSteps, nil // there is no branch to differ from: a whole one is right whatever there is
 }
 
 func (s storedSteps) wrote([]byte, int) {}

@@ -35,10 +35,11 @@ func gather(w http.ResponseWriter, r *http.Request, length int) (release func())
 	}
 	conn.gathering = true
 	return func() {
-		// What fails here fails for net/http too, which ends the connection.
-		_ = http.NewResponseController(w).Flush()
+		_ = http.NewResponseController(w).Flush() // fails where a write did, of which net/http knows
 		conn.gathering = false
-		_ = conn.writeHeld(nil)
+		if conn.writeHeld(nil) != nil {
+			_ = conn.Close() // net/http takes it for written, and would go on behind a part of it
+		}
 	}
 }
 
@@ -51,7 +52,10 @@ var heldWrites = sync.Pool{New: func() any { return new([connBuffer]byte) }}
 func (c *countedConn) Write(b []byte) (int, error) {
 	switch {
 	case c.held != nil:
-		return len(b), c.writeHeld(b)
+		if err := c.writeHeld(b); err != nil {
+			return 0, err
+		}
+		return len(b), nil
 	case c.gathering && len(b) <= connBuffer:
 		c.held = heldWrites.Get().(*[connBuffer]byte)
 		c.holds = copy(c.held[:], b)

@@ -4,17 +4,21 @@ import (
 	"bytes"
 	"errors"
 	"net"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// writtenConn notes what is written to it.
+// writtenConn notes what is written to it, and that it was closed.
 type writtenConn struct {
 	net.Conn
 	writes []string
 	fails  error
+	closed bool
 }
+
+func (c *writtenConn) Close() error { c.closed = true; return nil }
 
 func (c *writtenConn) Write(b []byte) (int, error) {
 	if c.fails != nil {
@@ -69,5 +73,23 @@ func TestGather(t *testing.T) {
 	_, first := conn.Write(bytes.Repeat([]byte{'x'}, 10))
 	if _, err := conn.Write([]byte("y")); first != nil || !errors.Is(err, broken) || conn.held != nil {
 		t.Errorf("to a broken connection: %v, then %v", first, err)
+	}
+}
+
+// TestGatherBroken: where an answer that was held as a whole cannot be written, its
+// connection ends, as no other may follow a part of it.
+func TestGatherBroken(t *testing.T) {
+	for _, fails := range []error{nil, errors.New("broken")} {
+		under := &writtenConn{fails: fails}
+		conn := &countedConn{Conn: under, leave: func() {}}
+		request := httptest.NewRequest("POST", "/", nil)
+		request = request.WithContext(withConn(request.Context(), conn))
+		release := gather(httptest.NewRecorder(), request, connBuffer)
+		if n, err := conn.Write([]byte("all of it")); n != 9 || err != nil {
+			t.Fatal(n, err)
+		}
+		if release(); under.closed != (fails != nil) {
+			t.Errorf("after %v the connection is closed: %v", fails, under.closed)
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"ashlar/chain"
 	"ashlar/kv"
@@ -32,28 +31,14 @@ func Format(ctx context.Context, store kv.Reader) (string, error) {
 	return string(format), nil
 }
 
-// CheckFormat returns ErrFormat where a store holds another format than wanted, or
-// an earlier one whose rows are read as they are, and kv.ErrNotFound where it holds
-// nothing.
-func CheckFormat(ctx context.Context, store kv.Reader, wanted string, earlier ...string) error {
+// CheckFormat returns ErrFormat where a store holds another format than wanted,
+// and kv.ErrNotFound where it holds nothing.
+func CheckFormat(ctx context.Context, store kv.Reader, wanted string) error {
 	format, err := Format(ctx, store)
-	if err == nil && format != wanted && !slices.Contains(earlier, format) {
+	if err == nil && format != wanted {
 		err = fmt.Errorf("%w: it is %q, this version reads %q", ErrFormat, format, wanted)
 	}
 	return err
-}
-
-// RaiseFormat makes an earlier format the wanted one, durably: before rows are
-// written that only the latter has.
-func RaiseFormat(ctx context.Context, store kv.Store, earlier, wanted string) error {
-	format, err := Format(ctx, store)
-	if err != nil || format != earlier {
-		return err
-	}
-	if err := store.CompareAndSet(ctx, pointerFormat, []byte(earlier), []byte(wanted)); err != nil {
-		return fmt.Errorf("archive: format: %w", err)
-	}
-	return nil
 }
 
 // SetFormat sets the format of what the store holds.

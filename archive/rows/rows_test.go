@@ -171,17 +171,6 @@ func TestPointers(t *testing.T) {
 	if err := CheckFormat(ctx, store, "test-2"); !errors.Is(err, ErrFormat) {
 		t.Errorf("another format: %v, want ErrFormat", err)
 	}
-	if err := CheckFormat(ctx, store, "test-2", "test-1"); err != nil {
-		t.Errorf("an earlier format that is read: %v", err)
-	}
-	for _, raise := range []struct{ earlier, wanted, want string }{{"test-0", "test-2", "test-1"}, {"test-1", "test-2", "test-2"}} {
-		if err := RaiseFormat(ctx, store, raise.earlier, raise.wanted); err != nil {
-			t.Error(err)
-		}
-		if format, err := Format(ctx, store); format != raise.want || err != nil {
-			t.Errorf("raised from %s to %s: %s, %v, want %s", raise.earlier, raise.wanted, format, err, raise.want)
-		}
-	}
 	if got, ok, err := Settled(ctx, store); got != want || !ok || err != nil {
 		t.Errorf("settled %v, %v, %v, want %v", got, ok, err, want)
 	}

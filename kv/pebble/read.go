@@ -206,11 +206,20 @@ func (r *reader) seekBehind() bool {
 	return r.SeekLT(r.key)
 }
 
+// missing says why a move has led to no row: the store could not be read, or there
+// is none.
+func (r *reader) missing() error {
+	if err := r.Error(); err != nil {
+		return fmt.Errorf("kv/pebble: %w", err)
+	}
+	return kv.ErrNotFound
+}
+
 // get returns the value of one row, valid until the reader moves.
 func (r *reader) get(t *kv.Table, partition []byte, sort uint64) ([]byte, error) {
 	r.key = appendKey(r.key[:0], t, partition, sort)
 	if !r.seek() || !bytes.Equal(r.Key(), r.key) {
-		return nil, kv.ErrNotFound
+		return nil, r.missing()
 	}
 	return r.ValueAndErr()
 }
@@ -223,7 +232,7 @@ func (r *reader) newest(t *kv.Table, partition []byte, at uint64) ([]byte, uint6
 	}
 	r.key = appendKey(r.key[:0], t, partition, at)
 	if !r.seek() {
-		return nil, 0, kv.ErrNotFound
+		return nil, 0, r.missing()
 	}
 	value, err := r.ValueAndErr()
 	return value, sortOf(t.Kind, r.Key()), err
@@ -233,7 +242,7 @@ func (r *reader) newest(t *kv.Table, partition []byte, at uint64) ([]byte, uint6
 // help of filters.
 func (r *reader) newestAscending(t *kv.Table, partition []byte, at uint64) ([]byte, uint64, error) {
 	if !r.seekBefore(t, partition, at) {
-		return nil, 0, kv.ErrNotFound
+		return nil, 0, r.missing()
 	}
 	value, err := r.ValueAndErr()
 	return value, sortOf(t.Kind, r.Key()), err
