@@ -32,13 +32,18 @@ type hasher struct {
 
 // hash returns the hash of data, valid until the next call.
 func (h *hasher) hash(data []byte) []byte {
+	h.hashInto(h.sum[:], data)
+	return h.sum[:]
+}
+
+// hashInto writes the hash of data to sum, which has the length of a hash.
+func (h *hasher) hashInto(sum, data []byte) {
 	if h.state == nil {
 		h.state = crypto.NewKeccakState()
 	}
 	h.state.Reset()
 	_, _ = h.state.Write(data) // a hash takes whatever it is given
-	_, _ = h.state.Read(h.sum[:])
-	return h.sum[:]
+	_, _ = h.state.Read(sum)
 }
 
 // hashCache keeps the hashes of the transactions of blocks that were asked for:
@@ -58,15 +63,13 @@ func (c hashCache) of(block common.Hash, body *archive.Body) (transactionHashes,
 		return hashes, nil
 	}
 	hashes := make(transactionHashes, body.Len()*common.HashLength)
-	hasher := crypto.NewKeccakState()
+	var h hasher
 	for i := range body.Len() {
 		raw, err := body.Transaction(i)
 		if err != nil {
 			return nil, err
 		}
-		hasher.Reset()
-		_, _ = hasher.Write(raw) // a hash takes whatever it is given
-		_, _ = hasher.Read(hashes.hash(i))
+		h.hashInto(hashes.hash(i), raw)
 	}
 	c.blocks.Add(block, hashes)
 	return hashes, nil

@@ -115,6 +115,20 @@ func (p *pool) open(t *kv.Table) (*lsm.Iterator, uint64, error) {
 	return it, p.generation.Load(), nil
 }
 
+// use lends do a reader of a table. What the reader met goes before what do returns.
+func (p *pool) use(t *kv.Table, do func(*reader) error) (err error) {
+	r, err := p.get(t)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if perr := p.put(r); perr != nil {
+			err = perr
+		}
+	}()
+	return do(r)
+}
+
 // take returns an idle reader of a table or nil.
 func (p *pool) take(table byte) *reader {
 	first := rand.IntN(len(p.shards))

@@ -62,7 +62,7 @@ func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 }
 
 // Descend implements kv.Reader.
-func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) (err error) {
+func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -72,29 +72,22 @@ func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at u
 	if t.Kind != kv.Versions {
 		return fmt.Errorf("kv/pebble: Descend in table %q of kind %d, expected one of Versions", t.Name, t.Kind)
 	}
-	r, err := s.pool.get(t)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if perr := s.pool.put(r); perr != nil {
-			err = perr
+	return s.pool.use(t, func(r *reader) error {
+		r.key = appendKey(r.key[:0], t, partition, at)
+		for ok := r.seek(); ok; ok = r.Next() {
+			value, err := r.ValueAndErr()
+			if err != nil {
+				return err
+			}
+			if enough, err := found(sortOf(t.Kind, r.Key()), value); enough || err != nil {
+				return err
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 		}
-	}()
-	r.key = appendKey(r.key[:0], t, partition, at)
-	for ok := r.seek(); ok; ok = r.Next() {
-		value, err := r.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		if enough, err := found(sortOf(t.Kind, r.Key()), value); enough || err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // GetMany implements kv.Reader.
@@ -121,34 +114,27 @@ func (s *Store) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, foun
 
 // many runs read for each of keys on one reader, so that all of them see the
 // same state of the store.
-func (s *Store) many(ctx context.Context, t *kv.Table, keys []kv.Key, read func(r *reader, i int) error) (err error) {
+func (s *Store) many(ctx context.Context, t *kv.Table, keys []kv.Key, read func(r *reader, i int) error) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	if len(keys) == 0 {
 		return checkTable(t)
 	}
-	r, err := s.pool.get(t)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if perr := s.pool.put(r); perr != nil {
-			err = perr
+	return s.pool.use(t, func(r *reader) error {
+		for i := range keys {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := checkRow(t, keys[i].Partition); err != nil {
+				return err
+			}
+			if err := read(r, i); err != nil {
+				return err
+			}
 		}
-	}()
-	for i := range keys {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := checkRow(t, keys[i].Partition); err != nil {
-			return err
-		}
-		if err := read(r, i); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // present forgives that a row is not there.
