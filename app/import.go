@@ -26,7 +26,7 @@ import (
 // importCache holds the bloom filters of tables that are not merged yet: with
 // less, every look for a slot that is new reads some of them again.
 const (
-	importCollector = 200
+	importCollector = 400
 	importMemory    = 1024 << 20
 	importCache     = 384 << 20
 )
@@ -150,7 +150,7 @@ func (i Import) open(ctx context.Context) (*importNetwork, error) {
 	if i.Genesis == "" && data.isEmpty(i.Network) {
 		return nil, fmt.Errorf("network %s: it is new, so its genesis must be given", i.Network)
 	}
-	options := pebble.Options{BulkLoad: true, CacheBytes: importCache}
+	options := pebble.Options{BulkLoad: true, CacheBytes: importCache, Apart: archive.LargestTable()}
 	if i.Genesis == "" {
 		a, store, err := data.openArchive(ctx, i.Network, options)
 		if err != nil {

@@ -27,6 +27,9 @@ func Tables() []*kv.Table {
 	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, accounts, slots, codes, trieNodes, logPostings}
 }
 
+// LargestTable is the one that takes about half of the store's space.
+func LargestTable() *kv.Table { return trieNodes }
+
 // pointerGenesis names the JSON of the genesis without its accounts. The other
 // pointers are those of every family.
 const pointerGenesis = "genesis"

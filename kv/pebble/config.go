@@ -1,7 +1,10 @@
 package pebble
 
 import (
+	"math"
 	"strings"
+
+	"ashlar/kv"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -20,7 +23,8 @@ const (
 	indexBlockBytes = 1 << 20
 	bottomLevel     = 6
 	// bulkL0Runs is how many flushed memtables lie on top of each other before
-	// they are merged into the levels below, during a bulk load.
+	// they are merged into the levels below, during a bulk load. Filters tell in
+	// which of them to look.
 	bulkL0Runs = 12
 )
 
@@ -57,7 +61,8 @@ func configure(o Options, g *guard) *lsm.Options {
 	if o.BulkLoad {
 		// A load ends with a Compact, and hardly reads what it has written: rewriting
 		// the bottom level again and again on the way is most of what it would do.
-		c.L0CompactionThreshold, c.L0StopWritesThreshold = bulkL0Runs, 3*bulkL0Runs
+		// Pebble begins at half the threshold.
+		c.L0CompactionThreshold, c.L0StopWritesThreshold = 2*bulkL0Runs, 6*bulkL0Runs
 	}
 	if c.CacheSize == 0 {
 		c.CacheSize = DefaultCacheBytes
@@ -82,12 +87,26 @@ func configure(o Options, g *guard) *lsm.Options {
 	}
 	// Reads must not cause writes.
 	c.Experimental.ReadSamplingMultiplier = -1
+	c.Experimental.SpanPolicyFunc = spanPolicy(o.Apart)
+	return c
+}
+
+// spanPolicy ends a file where the table begins or ends that is kept apart.
+func spanPolicy(apart *kv.Table) lsm.SpanPolicyFunc {
 	// Pebble would move the values of all rows of a partition but the first out
 	// of line, taking them for garbage soon to be; here every version is read.
-	c.Experimental.SpanPolicyFunc = func([]byte) (lsm.SpanPolicy, []byte, error) {
-		return lsm.SpanPolicy{DisableValueSeparationBySuffix: true}, nil, nil
+	policy := lsm.SpanPolicy{DisableValueSeparationBySuffix: true}
+	return func(from []byte) (lsm.SpanPolicy, []byte, error) {
+		switch {
+		case apart == nil || from[0] > apart.ID:
+			return policy, nil, nil
+		case from[0] < apart.ID:
+			return policy, []byte{apart.ID, prefixEnd}, nil
+		case apart.ID < math.MaxUint8:
+			return policy, []byte{apart.ID + 1, prefixEnd}, nil
+		}
+		return policy, nil, nil
 	}
-	return c
 }
 
 // compressionOf is cheap where tables are short-lived and thorough where nearly

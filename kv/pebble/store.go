@@ -43,6 +43,9 @@ type Options struct {
 	MemTableBytes int64
 	// BulkLoad leaves the write-ahead log out; see the package's comment.
 	BulkLoad bool
+	// Apart, if it is set, is a table with about half of what is written. Files that
+	// hold its rows hold no others, so that it and the rest are compacted side by side.
+	Apart *kv.Table
 	// ReadOnly leaves every file of the store as it is; whatever writes returns an
 	// error. There must be a store.
 	ReadOnly bool

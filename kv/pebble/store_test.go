@@ -17,7 +17,7 @@ func modes() map[string]pebble.Options {
 		"Log":           {},
 		"LogSmall":      {MemTableBytes: small, CacheBytes: 1 << 20},
 		"BulkLoad":      {BulkLoad: true},
-		"BulkLoadSmall": {BulkLoad: true, MemTableBytes: small, CacheBytes: 1 << 20},
+		"BulkLoadSmall": {BulkLoad: true, MemTableBytes: small, CacheBytes: 1 << 20, Apart: &kv.Table{ID: 0xfe}},
 	}
 }
 
