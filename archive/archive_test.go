@@ -370,6 +370,35 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestFindInBranches asks an archive, and a branch that has other blocks in their
+// place, for each other's blocks: what one knows is not the other's.
+func TestFindInBranches(t *testing.T) {
+	ours, theirs := newGrower(t, 501), newGrower(t, 502)
+	for range 5 {
+		ours.block()
+		theirs.block()
+	}
+	a := grown(t, ours)
+	branch := a.Over(grown(t, theirs).Rows(), 0)
+	for range 2 { // the second time everything is known
+		for number := range uint64(5) {
+			check := func(name string, h *History, has, not *grower) {
+				t.Helper()
+				if found, err := h.FindBlock(t.Context(), has.blocks[number].Block.Hash()); err != nil || found != number {
+					t.Errorf("%s: its block %d is found as %d, %v", name, number, found, err)
+				}
+				if _, err := h.FindBlock(t.Context(), not.blocks[number].Block.Hash()); number > 0 && !errors.Is(err, ErrNotFound) {
+					t.Errorf("%s: the other's block %d: %v, want ErrNotFound", name, number, err)
+				}
+			}
+			check("archive", &a.History, ours, theirs)
+			if number > 0 {
+				check("branch", branch, theirs, ours)
+			}
+		}
+	}
+}
+
 // TestReadRows reads bodies and receipts of ascending blocks, near and far.
 func TestReadRows(t *testing.T) {
 	g := newGrower(t, 600)

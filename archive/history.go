@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	cachedHeaders   = 4096     // decoded headers, about 1 KiB each
+	cachedHeaders   = 8192     // decoded headers, about 1 KiB each: more than a day of blocks of 12 seconds
 	cachedUnsettled = 256      // of a branch
 	cachedCodeBytes = 32 << 20 // contract code
 )
@@ -29,6 +29,9 @@ type History struct {
 	store   kv.Reader // the part of rows that is settled
 	settled uint64    // the last block whose rows are in store, and whose header is in headers
 	headers *lru.Cache[uint64, *Header]
+	// numbers are those of the blocks whose headers were read, by hash. They are
+	// guesses: this history may have another block there, or none.
+	numbers *lru.Cache[common.Hash, uint64]
 	// unsettled are headers of the branch, which others know nothing of.
 	unsettled *lru.Cache[uint64, *Header]
 	codes     *lru.SizeConstrainedCache[common.Hash, []byte]
@@ -41,6 +44,7 @@ func newHistory(rows kv.Reader) History {
 		store:   rows,
 		settled: math.MaxUint64,
 		headers: lru.NewCache[uint64, *Header](cachedHeaders),
+		numbers: lru.NewCache[common.Hash, uint64](cachedHeaders),
 		codes:   lru.NewSizeConstrainedCache[common.Hash, []byte](cachedCodeBytes),
 	}
 }
@@ -53,7 +57,7 @@ func (a *Archive) Rows() kv.Reader { return a.store }
 func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
 	return &History{
 		rows: rows, store: a.store, settled: settled,
-		headers: a.headers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: a.codes,
+		headers: a.headers, numbers: a.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: a.codes,
 	}
 }
 
@@ -81,6 +85,7 @@ func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 		return nil, err
 	}
 	known.Add(number, header)
+	h.numbers.Add(header.Hash, number)
 	return header, nil
 }
 
@@ -148,14 +153,20 @@ func (h *History) HoldReceipts(ctx context.Context, number uint64) (all Receipts
 // FindBlock returns the number of the block with a hash, or ErrNotFound.
 func (h *History) FindBlock(ctx context.Context, hash common.Hash) (uint64, error) {
 	number, known := uint64(0), false
-	err := rows.FindBlock(ctx, h.rows, blockHashes, hash[:], func(candidate uint64) (bool, error) {
+	check := func(candidate uint64) (bool, error) {
 		header, err := h.Header(ctx, candidate)
 		if err != nil {
 			return false, err
 		}
 		number, known = candidate, header.Hash == hash
 		return known, nil
-	})
+	}
+	if guess, ok := h.numbers.Get(hash); ok {
+		if found, _ := check(guess); found { // an error may be the guess's; another comes again
+			return number, nil
+		}
+	}
+	err := rows.FindBlock(ctx, h.rows, blockHashes, hash[:], check)
 	if err == nil && !known {
 		err = fmt.Errorf("%w: block %x", ErrNotFound, hash)
 	}
