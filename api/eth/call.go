@@ -14,9 +14,9 @@ import (
 // callMethods are the methods that run something.
 func (a *API) callMethods() jsonrpc.Methods {
 	return jsonrpc.Methods{
-		"eth_call":             a.call,
-		"eth_estimateGas":      a.estimateGas,
-		"eth_createAccessList": a.createAccessList,
+		"eth_call":             a.running(4, runCall),
+		"eth_estimateGas":      a.running(4, runGasEstimate),
+		"eth_createAccessList": a.running(3, runAccessList),
 	}
 }
 
@@ -40,53 +40,43 @@ func (a *arguments) callQuestion() callQuestion {
 	return question
 }
 
-func (a *API) call(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 4, 1)
-	question := args.callQuestion()
-	if args.err != nil {
-		return out, args.err
+// runAnswer runs what a question asks, at a block of a view, and appends what comes of it.
+type runAnswer func(ctx context.Context, view *query.View, number uint64, question *callQuestion, out []byte) ([]byte, error)
+
+// running answers a question with what comes of running it. It has that many parameters at most.
+func (a *API) running(most int, run runAnswer) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, most, 1)
+		question := args.callQuestion()
+		if args.err != nil {
+			return out, args.err
+		}
+		view, number, err := a.at(ctx, question.block)
+		if err != nil {
+			return out, err
+		}
+		answer, err := run(ctx, view, number, &question, out)
+		if err != nil {
+			return out, callError(err)
+		}
+		return answer, nil
 	}
-	view, number, err := a.at(ctx, question.block)
-	if err != nil {
-		return out, err
-	}
+}
+
+func runCall(ctx context.Context, view *query.View, number uint64, question *callQuestion, out []byte) ([]byte, error) {
 	output, err := view.Call(ctx, number, question.message, question.options)
-	if err != nil {
-		return out, callError(err)
-	}
-	return appendHex(out, output), nil
+	return appendHex(out, output), err
 }
 
-func (a *API) estimateGas(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 4, 1)
-	question := args.callQuestion()
-	if args.err != nil {
-		return out, args.err
-	}
-	view, number, err := a.at(ctx, question.block)
-	if err != nil {
-		return out, err
-	}
+func runGasEstimate(ctx context.Context, view *query.View, number uint64, question *callQuestion, out []byte) ([]byte, error) {
 	gas, err := view.EstimateGas(ctx, number, question.message, question.options)
-	if err != nil {
-		return out, callError(err)
-	}
-	return appendQuantity(out, gas), nil
+	return appendQuantity(out, gas), err
 }
 
-func (a *API) createAccessList(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 3, 1)
-	question := args.callQuestion()
-	if args.err != nil {
-		return out, args.err
-	}
-	view, number, err := a.at(ctx, question.block)
-	if err != nil {
-		return out, err
-	}
+func runAccessList(ctx context.Context, view *query.View, number uint64, question *callQuestion, out []byte) ([]byte, error) {
 	accessed, err := view.AccessList(ctx, number, question.message, question.options)
 	if err != nil {
-		return out, callError(err)
+		return out, err
 	}
 	return appendAccessed(out, accessed), nil
 }
