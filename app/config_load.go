@@ -57,8 +57,7 @@ type rule struct {
 
 func (c *Config) rules() []rule {
 	l, s := &c.Limits, &c.Sockets
-	list := []rule{
-		{"$.networks", func() error { return checkNetworks(c.Networks) }},
+	list := append(networkRules(c.Networks), []rule{
 		{"$.proxies", func() error { _, err := parseProxies(c.Proxies); return err }},
 		{"$.tls", c.TLS.check},
 		{"$.limits.time", func() error { return between(l.Time, time.Millisecond, gateway.MaxRequestTime) }},
@@ -71,7 +70,7 @@ func (c *Config) rules() []rule {
 		{"$.filters.unread", func() error { return between(c.Filters.Unread, time.Second, time.Hour) }},
 		{"$.credits", func() error { return checkCredits(c.Credits) }},
 		{"$.accounts.registration", c.Accounts.Registration.Check},
-	}
+	}...)
 	for _, number := range []struct {
 		path       string
 		got, least int64
@@ -100,9 +99,6 @@ func (c *Config) rules() []rule {
 	} {
 		list = append(list, rule{number.path, func() error { return atLeast(number.got, number.least, number.unit) }})
 	}
-	for name, network := range c.Networks {
-		list = append(list, rule{"$.networks." + name + ".source", func() error { return network.Source.check(network.Family) }})
-	}
 	return list
 }
 
@@ -127,13 +123,26 @@ func notNegative(got float64) error {
 	return nil
 }
 
-func checkNetworks(networks map[string]NetworkConfig) error {
-	var problems []error
-	for name, config := range networks {
-		problems = append(problems, checkNetworkName(name))
-		if err := config.check(); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", name, err))
-		}
+// networkRules are what must hold of the networks: their names before all else, as
+// they are part of the other entries' paths.
+func networkRules(networks map[string]NetworkConfig) []rule {
+	names := slices.Sorted(maps.Keys(networks))
+	list := []rule{{"$.networks", func() error { return each(names, gateway.CheckNetworkName) }}}
+	for _, name := range names {
+		config, path := networks[name], "$.networks."+name
+		list = append(list,
+			rule{path + ".hosts", func() error { return each(config.Hosts, gateway.CheckHost) }},
+			rule{path + ".source", func() error { return config.Source.check(config.Family) }},
+			rule{path, config.check})
+	}
+	return list
+}
+
+// each says what is wrong with any of some words.
+func each(words []string, check func(string) error) error {
+	problems := make([]error, len(words))
+	for i, word := range words {
+		problems[i] = check(word)
 	}
 	return errors.Join(problems...)
 }

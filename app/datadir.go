@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"ashlar/account"
@@ -18,6 +17,7 @@ import (
 	"ashlar/account/session"
 	"ashlar/account/usage"
 	"ashlar/archive"
+	"ashlar/gateway"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 
@@ -39,16 +39,6 @@ func (d dataDir) isEmpty(network string) bool { return !exists(d.network(network
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-var networkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
-
-// checkNetworkName says what is wrong with a network's name: it is part of paths.
-func checkNetworkName(name string) error {
-	if !networkName.MatchString(name) || len(name) > 63 {
-		return fmt.Errorf("%q cannot be a network's name: expected up to 63 lower-case letters, digits and hyphens", name)
-	}
-	return nil
 }
 
 // check refuses a directory that holds other things than a service's, before
@@ -90,7 +80,7 @@ func (d dataDir) networkNames() ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if entry.IsDir() && checkNetworkName(entry.Name()) == nil {
+		if entry.IsDir() && gateway.CheckNetworkName(entry.Name()) == nil {
 			names = append(names, entry.Name())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"ashlar/archive"
 	"ashlar/chain/evm/genesis"
 	"ashlar/execute"
+	"ashlar/gateway"
 	"ashlar/ingest"
 	"ashlar/kv/pebble"
 	"ashlar/source/file"
@@ -76,7 +77,7 @@ func (i Import) Run(ctx context.Context, out *os.File) error {
 
 // check says what is wrong with what the import is told, before anything is made.
 func (i Import) check() error {
-	if err := checkNetworkName(i.Network); err != nil {
+	if err := gateway.CheckNetworkName(i.Network); err != nil {
 		return err
 	}
 	switch {

@@ -12,6 +12,7 @@ import (
 	rolluparchive "ashlar/archive/rollup"
 	"ashlar/archive/rows"
 	"ashlar/execute"
+	"ashlar/gateway"
 	"ashlar/ingest"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
@@ -96,7 +97,7 @@ func openNetwork(ctx context.Context, data dataDir, name string, config NetworkC
 // openStore opens the store of a network that is there, and says in which format
 // it is; empty where nothing was written yet.
 func (d dataDir) openStore(ctx context.Context, name string, options pebble.Options) (store *pebble.Store, format string, err error) {
-	if err := checkNetworkName(name); err != nil {
+	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, "", err
 	}
 	if d.isEmpty(name) {

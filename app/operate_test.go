@@ -16,7 +16,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -129,6 +131,39 @@ func TestOperatorsListener(t *testing.T) {
 			t.Errorf("public %s: %d, expected %d", path, status, want)
 		}
 	}
+}
+
+// A profile that is being made ends with the listener, before run returns.
+func TestOperatorAwaitsRequests(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	o, err := listenOperator(ctx, "127.0.0.1:0", &service{metrics: newMetrics()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- o.run(ctx) }()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() {
+		for ctx.Err() == nil { // it is refused while the loop below has the profile
+			if response, err := http.Get("http://" + o.listener.Addr().String() + "/debug/pprof/profile?seconds=3600"); err == nil {
+				io.Copy(io.Discard, response.Body)
+				response.Body.Close()
+			}
+		}
+	})
+	for pprof.StartCPUProfile(io.Discard) == nil { // there is one at a time: until it is the request's
+		pprof.StopCPUProfile()
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if err := <-ran; err != nil {
+		t.Error(err)
+	}
+	if err := pprof.StartCPUProfile(io.Discard); err != nil {
+		t.Errorf("when the listener has ended: %v", err)
+	}
+	pprof.StopCPUProfile()
 }
 
 // Encrypted, HTTP and WebSocket answer as they do in the open.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -52,13 +53,31 @@ func (o *operator) handler() http.Handler {
 	return mux
 }
 
-// run serves until ctx is done.
+// run serves until ctx is done. When it returns no request is being answered any more:
+// what they read is closed afterwards.
 func (o *operator) run(ctx context.Context) error {
-	server := &http.Server{Handler: o.handler(), ReadHeaderTimeout: 10 * time.Second}
-	stopped := context.AfterFunc(ctx, func() { server.Close() })
-	defer stopped()
+	var running sync.RWMutex // held for reading by each request
+	stopped := false
+	handler := o.handler()
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			running.RLock()
+			defer running.RUnlock()
+			if !stopped {
+				handler.ServeHTTP(w, r)
+			}
+		}),
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx }, // a profile ends with it
+	}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
 	slog.Info("serving operators", "address", o.listener.Addr().String())
-	if err := server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) {
+	err := server.Serve(o.listener)
+	running.Lock() // waits for every request
+	stopped = true
+	running.Unlock()
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("operator's listener: %w", err)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	archive "ashlar/archive/rollup"
 	"ashlar/chain/rollup"
 	"ashlar/chain/rollup/blockhash"
+	"ashlar/gateway"
 	ingest "ashlar/ingest/rollup"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
@@ -75,7 +76,7 @@ func beginRollup(ctx context.Context, data dataDir, name string, config NetworkC
 // createRollup opens the settled history of a rollup network, or makes it. The ID
 // is that of its chain; it may be empty for a network that is there.
 func (d dataDir) createRollup(ctx context.Context, name string, options pebble.Options, id string) (*archive.Archive, *pebble.Store, error) {
-	if err := checkNetworkName(name); err != nil {
+	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, nil, err
 	}
 	if err := os.MkdirAll(d.networks(), 0o755); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	rolluparchive "ashlar/archive/rollup"
 	"ashlar/archive/rows"
+	"ashlar/gateway"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/verify"
@@ -62,7 +63,7 @@ func (v Verify) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 
 func (v Verify) check(ctx context.Context, bar *os.File) (report *verify.Report, err error) {
 	data := dataDir(v.Data)
-	if err := checkNetworkName(v.Network); err != nil {
+	if err := gateway.CheckNetworkName(v.Network); err != nil {
 		return nil, err
 	}
 	if err := data.check(); err != nil {

@@ -13,19 +13,20 @@
 // that holds only notifications gets 200 and no body. What is wrong with the HTTP
 // request has a status of its own and a JSON-RPC error with id null as its body:
 //
+//	400  a body that did not arrive as announced
 //	401  no key, or not a valid one
+//	403  what a rule of the key forbids, or a WebSocket for a page of an origin that is not allowed
 //	404  no such path or network
 //	405  not a POST
 //	413  a body over the limit, before or after decompression
 //	415  a content type or encoding that is not understood
 //	426  no handshake where a WebSocket was expected
-//	403  a WebSocket for a page of an origin that is not allowed
-//	503  no room for another WebSocket
-//	400  a body that did not arrive as announced
+//	429  over a limit of the key or its account, or too many requests without a valid key
+//	503  the server is busy or stopping, or has no room for the body or another WebSocket
 //
 // A WebSocket carries requests and answers as messages. It is served by one
-// goroutine that reads, one for each message that is being answered, and one that
-// writes while there is something to write. All its queues are bounded: what a
+// goroutine that reads and one for each message that is being answered, which also
+// writes what is ready, one at a time. All its queues are bounded: what a
 // client sends too fast waits with the client, and a client that is too slow to
 // read is disconnected. The server's pings, idle times and the end of keys are
 // looked after by one goroutine for all connections.

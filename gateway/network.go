@@ -41,16 +41,32 @@ type networks struct {
 	only      *served         // the network, where there is but one
 }
 
-var networkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+var networkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // reserved are first segments of paths that are no network's.
 var reserved = map[string]bool{"v3": true, "ws": true, "healthz": true, "readyz": true}
 
+// CheckNetworkName says what is wrong with a network's name, which is a part of paths.
+func CheckNetworkName(name string) error {
+	if !networkName.MatchString(name) || reserved[name] {
+		return fmt.Errorf("%q cannot be a network's name: expected up to 63 lower-case letters, digits and hyphens, and none of v3, ws, healthz, readyz", name)
+	}
+	return nil
+}
+
+// CheckHost says what is wrong with a host that a network is to be served at.
+func CheckHost(host string) error {
+	if !isHost(host) {
+		return fmt.Errorf("%q is no host: expected a lower-case name or an address, without scheme and port", host)
+	}
+	return nil
+}
+
 func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *usage.Usage) (*networks, error) {
 	n := &networks{byName: make(map[string]*served), byHost: make(map[string]*served), wildcards: make(map[string]bool)}
 	for _, network := range list {
-		if !networkName.MatchString(network.Name) || reserved[network.Name] {
-			return nil, fmt.Errorf("gateway: %q cannot be a network's name: expected lower-case letters, digits and hyphens, and none of v3, ws, healthz, readyz", network.Name)
+		if err := CheckNetworkName(network.Name); err != nil {
+			return nil, fmt.Errorf("gateway: %w", err)
 		}
 		if n.byName[network.Name] != nil {
 			return nil, fmt.Errorf("gateway: two networks are named %s", network.Name)
@@ -68,8 +84,8 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 		serves := &served{network.Name, jsonrpc.NewServer(guard.before(network.Methods), own), guard.series("")}
 		n.byName[network.Name] = serves
 		for _, host := range network.Hosts {
-			if !isHost(host) {
-				return nil, fmt.Errorf("gateway: network %s: %q is no host: expected a lower-case name or an address, without scheme and port", network.Name, host)
+			if err := CheckHost(host); err != nil {
+				return nil, fmt.Errorf("gateway: network %s: %w", network.Name, err)
 			}
 			if n.byHost[host] != nil {
 				return nil, fmt.Errorf("gateway: network %s: the host %s is another network's too", network.Name, host)

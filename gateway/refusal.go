@@ -91,7 +91,11 @@ func tooFast(reason Reason, message, see string, e limit.Excess) *refusal {
 const busyTime = time.Second
 
 func busy(reason Reason) *refusal {
+	return unavailable(reason, "the server is busy: try again later")
+}
+
+func unavailable(reason Reason, message string) *refusal {
 	return &refusal{status: http.StatusServiceUnavailable, reason: reason, wait: busyTime,
-		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "the server is busy: try again later",
+		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message,
 			Data: map[string]float64{"backoff_seconds": busyTime.Seconds()}}}
 }

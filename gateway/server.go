@@ -163,7 +163,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.running.RLock()
 	defer s.running.RUnlock()
 	if s.stopped {
-		refuse(w, http.StatusServiceUnavailable, "the server is stopping")
+		s.handler.refuse(w, unavailable(RefusedBusy, "the server is stopping: try again later"))
 		return
 	}
 	s.handler.ServeHTTP(w, r)
