@@ -114,11 +114,16 @@ type Reader interface {
 //
 //	for ok := c.Next(); ok; ok = c.Next() { use(c.Sort(), c.Value()) }
 //	if err := c.Close(); err != nil { ... }
+//
+// A cursor that fails is at no row from then on, and only Close says that it was not
+// the last row. So whoever finds no row must look at Close's error before taking it
+// that there is none; whoever leaves at a row has missed none before it.
 type Cursor interface {
 	// Next moves to the next row and says whether there is one.
 	Next() bool
 	// Seek moves to the first row at or after sort and says whether there is
-	// one. Seeking backwards is not allowed: sort is at least the current row's.
+	// one. It does not go back: at a row at or after sort it stays, and after the
+	// last row there is none, whatever sort is.
 	Seek(sort uint64) bool
 	// Sort is the current row's sort key.
 	Sort() uint64

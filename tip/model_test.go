@@ -331,7 +331,7 @@ func (w *world) checkScan(what string, c kv.Cursor, seen map[uint64]string, from
 		} else {
 			target := from
 			if len(left) > 0 {
-				target = left[0] + uint64(w.IntN(4))
+				target = left[0] + uint64(w.IntN(6)) - min(left[0], 2) // below: it stays
 			}
 			for len(left) > 0 && left[0] < target {
 				left = left[1:]

@@ -222,11 +222,11 @@ func (r *reader) Pointer(ctx context.Context, name string) ([]byte, error) {
 	return r.below.Pointer(ctx, name)
 }
 
-// cursor steps through the rows of two cursors as one. A row that both have has
-// the same value in both.
+// cursor steps through the settled rows and those of the branch as one. A row that
+// both have has the same value in both.
 type cursor struct {
-	below   kv.Cursor
-	over    []row // those at and after the current place
+	below   kv.Cursor // closed as soon as it has come to its end
+	over    []row     // those at and after the current place
 	started bool
 	onBelow bool // below is at a row
 	closed  bool
@@ -238,8 +238,7 @@ func (c *cursor) Next() bool {
 		return false
 	}
 	if !c.started {
-		c.started = true
-		c.onBelow = c.below.Next()
+		c.moved(c.below.Next())
 		return c.on()
 	}
 	if !c.on() {
@@ -247,7 +246,7 @@ func (c *cursor) Next() bool {
 	}
 	now := c.Sort()
 	if c.onBelow && c.below.Sort() == now {
-		c.onBelow = c.below.Next()
+		c.moved(c.below.Next())
 	}
 	if len(c.over) > 0 && c.over[0].sort == now {
 		c.over = c.over[1:]
@@ -261,13 +260,21 @@ func (c *cursor) Seek(sort uint64) bool {
 		return false
 	}
 	if !c.started || c.onBelow {
-		c.onBelow = c.below.Seek(sort)
+		c.moved(c.below.Seek(sort))
 	}
-	c.started = true
 	for len(c.over) > 0 && c.over[0].sort < sort {
 		c.over = c.over[1:]
 	}
 	return c.on()
+}
+
+// moved takes note of whether the cursor below is still at a row. Where it has failed
+// there may be settled rows that were not read, so those of the branch are not either.
+func (c *cursor) moved(onBelow bool) {
+	c.started, c.onBelow = true, onBelow
+	if !onBelow && c.below.Close() != nil { // which says it again
+		c.over = nil
+	}
 }
 
 // on says whether the cursor is at a row. A cursor that has failed is at none.

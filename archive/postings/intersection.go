@@ -12,7 +12,8 @@ type Scan func(term Term, from, to uint64) Postings
 // group is where any term of a set occurs.
 type group interface {
 	// seek moves to the first block at or above one in which any does, and
-	// returns its number; false after the last. It does not go back.
+	// returns its number; false after the last. It does not go back: for a block
+	// below the current one it stays where it is.
 	seek(block uint64) (at uint64, ok bool, err error)
 	// positions appends the positions in the current block to dst,
 	// in ascending order.
@@ -288,13 +289,15 @@ func (u *union) fill() (full bool, err error) {
 }
 
 // fillTerm adds where a term occurs in the window, and returns the first block behind
-// the window that has any, or true when there are too many.
+// the window that has any, or from and true when there are too many.
 func (u *union) fillTerm(term Term, from uint64) (next uint64, full bool, err error) {
 	rows := u.scan(term, from, u.to)
 	defer rows.Close()
+	next = exhausted
 	for ok := rows.Next(); ok; ok = rows.Next() {
 		if rows.Block() >= u.end {
-			return rows.Block(), false, nil
+			next = rows.Block()
+			break
 		}
 		if u.decoded, err = rows.Positions(u.decoded[:0]); err != nil {
 			return 0, false, err
@@ -303,10 +306,11 @@ func (u *union) fillTerm(term Term, from uint64) (next uint64, full bool, err er
 			u.entries = append(u.entries, (rows.Block()-u.start)<<32|uint64(position))
 		}
 		if len(u.entries) > u.most && u.end-u.start > 1 {
-			return from, true, nil
+			next, full = from, true
+			break
 		}
 	}
-	return exhausted, false, rows.Close()
+	return next, full, rows.Close()
 }
 
 func (u *union) positions(dst []uint32) ([]uint32, error) {

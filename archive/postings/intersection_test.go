@@ -1,11 +1,14 @@
 package postings
 
 import (
+	"cmp"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"ashlar/kv"
+	"ashlar/kv/kvtest"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -57,9 +60,11 @@ func randomTerm(random *rand.Rand, kind byte) Term {
 	return TermOf(kind, []byte{value})
 }
 
-func (x *index) scan(t *testing.T) Scan {
+func (x *index) scan(t *testing.T) Scan { return x.scanOf(t, x.store) }
+
+func (x *index) scanOf(t *testing.T, rows kv.Reader) Scan {
 	return func(term Term, from, to uint64) Postings {
-		return Postings{x.store.Scan(t.Context(), x.table, term[:], from, to)}
+		return Postings{rows.Scan(t.Context(), x.table, term[:], from, to)}
 	}
 }
 
@@ -139,6 +144,43 @@ func TestUnionWindows(t *testing.T) {
 			if at, ok, err := u.seek(lastBlock + 1); ok || err != nil {
 				t.Fatalf("at most %d: %d, %v behind the last", most, at, err)
 			}
+		}
+	}
+}
+
+// Wherever reading fails, what was found until then is right, and the failure is told.
+func TestFailedReadsAreTold(t *testing.T) {
+	x, cause := newIndex(t, rand.New(rand.NewPCG(3, 1))), errors.New("unreadable")
+	often, seldom, never := TermOf(0, []byte{0}), TermOf(1, []byte{3}), TermOf(9, nil)
+	for _, sets := range [][][]Term{
+		{{often}}, {{never}}, {{often, seldom, never}}, {{often}, {seldom}}, {{never, seldom}, {often}}, {{often, never}, {seldom, TermOf(1, []byte{0})}},
+	} {
+		walk := func(rows kv.Reader) (blocks []uint64, err error) {
+			found, err := Intersect(x.scanOf(t, rows), sets, 0, lastBlock)
+			ok := err == nil
+			for next := uint64(0); ok; next++ {
+				if next, _, ok, err = found.Next(next, nil); ok {
+					blocks = append(blocks, next)
+				}
+			}
+			return blocks, cmp.Or(err, found.Close())
+		}
+		all, err := walk(x.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failures := 0
+		for ; ; failures++ {
+			found, err := walk(kvtest.FailAfter(x.store, failures, cause))
+			if err == nil && slices.Equal(found, all) {
+				break
+			}
+			if err != cause || len(found) > len(all) || !slices.Equal(found, all[:len(found)]) {
+				t.Fatalf("%d sets, failing after %d moves: %d of %d blocks, %v", len(sets), failures, len(found), len(all), err)
+			}
+		}
+		if failures <= len(all) {
+			t.Errorf("%d sets: %d moves led to %d blocks", len(sets), failures, len(all))
 		}
 	}
 }

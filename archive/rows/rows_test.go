@@ -7,6 +7,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/kv"
+	"ashlar/kv/kvtest"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -123,6 +124,30 @@ func TestHold(t *testing.T) {
 	for _, number := range []uint64{0, first - 1, last + 1, 5 * last} {
 		if _, err := Hold(t.Context(), store, table, number); !errors.Is(err, ErrNotFound) {
 			t.Errorf("block %d: %v, want ErrNotFound", number, err)
+		}
+	}
+}
+
+// A row that cannot be read is not one that is not there.
+func TestFailedReadsAreTold(t *testing.T) {
+	store, table := openStore(t), &kv.Table{ID: 1, Name: "blocks", Kind: kv.List}
+	cause := errors.New("unreadable")
+	for what, read := range map[string]func(kv.Reader) error{
+		"Hold": func(r kv.Reader) error {
+			_, err := Hold(t.Context(), r, table, 1)
+			return err
+		},
+		"Ascending": func(r kv.Reader) error {
+			reader := ReadAscending(t.Context(), r, table, 9)
+			_, err := reader.Row(1)
+			return errors.Join(err, reader.Close())
+		},
+		"FindBlock": func(r kv.Reader) error {
+			return FindBlock(t.Context(), r, table, make([]byte, 32), func(uint64) (bool, error) { return true, nil })
+		},
+	} {
+		if err := read(kvtest.FailAfter(store, 0, cause)); !errors.Is(err, cause) || errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v, want that the store is unreadable", what, err)
 		}
 	}
 }

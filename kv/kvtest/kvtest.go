@@ -1,6 +1,6 @@
 // Package kvtest is the suite that every engine of kv passes. It tests the
 // contract in package kv and nothing else, so that code above kv can rely on the
-// contract alone.
+// contract alone. For the tests of that code it has a reader that fails, [FailAfter].
 package kvtest
 
 import (

@@ -64,7 +64,7 @@ func testCanceled(t *testing.T, s kv.Store) {
 	if !errors.Is(err, context.Canceled) || calls != 1 {
 		t.Errorf("GetMany canceled after the first row: %d calls, %v", calls, err)
 	}
-	if live.Next() {
+	if live.Next() || live.Seek(1) || live.Seek(3) {
 		t.Error("a cursor goes on after its context was canceled")
 	}
 	if err := live.Close(); !errors.Is(err, context.Canceled) {

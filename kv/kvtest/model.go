@@ -185,6 +185,9 @@ func (c *chooser) leap(t *testing.T, s kv.Store, m *model, table *kv.Table, part
 			if jump := uint64(c.IntN(40)); at <= math.MaxUint64-jump {
 				at += jump
 			}
+			if c.IntN(4) == 0 {
+				at /= 2 // mostly behind: the cursor stays
+			}
 			for len(rest) > 0 && rest[0] < at {
 				rest = rest[1:]
 			}

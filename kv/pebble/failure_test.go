@@ -109,14 +109,17 @@ func TestReadError(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken.Store(true)
+	got, getErr := s.Get(ctx, rows, []byte("p"), 100, []byte("dst"))
+	newest, _, newestErr := s.Newest(ctx, rows, []byte("p"), 100, []byte("dst"))
 	for what, err := range map[string]error{
-		"Get":    second(s.Get(ctx, rows, []byte("p"), 100, nil)),
-		"Newest": newestError(s.Newest(ctx, rows, []byte("p"), 100, nil)),
-		"Scan":   scanError(s.Scan(ctx, rows, []byte("p"), 0, 1000)),
+		"Get": getErr, "Newest": newestErr, "Scan": scanError(s.Scan(ctx, rows, []byte("p"), 0, 1000)),
 	} {
 		if !errors.Is(err, cause) {
 			t.Errorf("%s: got %v, expected the disk's error", what, err)
 		}
+	}
+	if string(got) != "dst" || string(newest) != "dst" {
+		t.Errorf("Get and Newest returned %d and %d bytes beside an error, expected dst unchanged", len(got), len(newest))
 	}
 	broken.Store(false)
 	if v, err := s.Get(ctx, rows, []byte("p"), 100, nil); err != nil || len(v) != 10_000 {
@@ -125,8 +128,6 @@ func TestReadError(t *testing.T) {
 	put(t, s, "p", 1000, nil)
 }
 
-func second(_ []byte, err error) error                { return err }
-func newestError(_ []byte, _ uint64, err error) error { return err }
 func scanError(c kv.Cursor) error {
 	for c.Next() {
 	}

@@ -30,13 +30,14 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 		return dst, err
 	}
 	value, err := r.get(t, partition, sort)
-	if err == nil {
-		dst = append(dst, value...)
-	}
+	extended := append(dst, value...) // before the reader is another's
 	if perr := s.pool.put(r); perr != nil {
 		err = perr
 	}
-	return dst, err
+	if err != nil {
+		return dst, err
+	}
+	return extended, nil
 }
 
 // Newest implements kv.Reader.
@@ -52,13 +53,14 @@ func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 		return dst, 0, err
 	}
 	value, sort, err := r.newest(t, partition, at)
-	if err == nil {
-		dst = append(dst, value...)
-	}
+	extended := append(dst, value...) // before the reader is another's
 	if perr := s.pool.put(r); perr != nil {
-		return dst, 0, perr
+		err = perr
 	}
-	return dst, sort, err
+	if err != nil {
+		return dst, 0, err
+	}
+	return extended, sort, nil
 }
 
 // Descend implements kv.Reader.
