@@ -20,6 +20,10 @@ const (
 	cachedHeaders   = 8192     // decoded headers, about 1 KiB each: more than a day of blocks of 12 seconds
 	cachedUnsettled = 256      // of a branch
 	cachedCodeBytes = 32 << 20 // contract code
+	// cachedCodeEntryBytes is what a code takes in the cache beside itself: 142 to 200
+	// bytes, as full as its map is. Many codes are shorter than that, such as those of
+	// delegated accounts (EIP-7702), of 23 bytes.
+	cachedCodeEntryBytes = 200
 )
 
 // History reads blocks and state: those of an [Archive], or of a branch of
@@ -45,7 +49,8 @@ func newHistory(rows kv.Reader) History {
 		settled: math.MaxUint64,
 		headers: lru.NewCache[uint64, *Header](cachedHeaders),
 		numbers: lru.NewCache[common.Hash, uint64](cachedHeaders),
-		codes:   lru.NewSizeConstrainedCache[common.Hash, []byte](cachedCodeBytes),
+		codes: lru.NewSizeConstrainedCacheWithKeySize[common.Hash, []byte](
+			cachedCodeBytes, func(common.Hash) uint64 { return cachedCodeEntryBytes }),
 	}
 }
 

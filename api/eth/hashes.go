@@ -9,8 +9,13 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// cachedHashBytes bounds the hashes of transactions that are kept, 32 bytes each.
-const cachedHashBytes = 32 << 20
+const (
+	// cachedHashBytes bounds the hashes of transactions that are kept, 32 bytes each.
+	cachedHashBytes = 32 << 20
+	// cachedBlockBytes is what a block takes in the cache beside the hashes: 142 to
+	// 200 bytes, as full as its map is. For blocks of few transactions that is most of it.
+	cachedBlockBytes = 200
+)
 
 // transactionHashes are the hashes of a block's transactions, one after the other.
 type transactionHashes []byte
@@ -54,11 +59,15 @@ type hashCache struct {
 }
 
 func newHashCache() hashCache {
-	return hashCache{lru.NewSizeConstrainedCache[common.Hash, transactionHashes](cachedHashBytes)}
+	return hashCache{lru.NewSizeConstrainedCacheWithKeySize[common.Hash, transactionHashes](
+		cachedHashBytes, func(common.Hash) uint64 { return cachedBlockBytes })}
 }
 
 // of returns the hashes of the transactions of the block with that hash and body.
 func (c hashCache) of(block common.Hash, body *archive.Body) (transactionHashes, error) {
+	if body.Len() == 0 {
+		return nil, nil // nothing to keep
+	}
 	if hashes, ok := c.blocks.Get(block); ok {
 		return hashes, nil
 	}
