@@ -27,12 +27,7 @@ func StateTables() (accountsTable, slotsTable, codesTable, trieNodesTable *kv.Ta
 }
 
 // BlockOf is the block that a row with this sort key is of. Codes are of no block.
-func BlockOf(t *kv.Table, sort uint64) uint64 {
-	if t == txHashes {
-		return sort >> rows.IndexBits
-	}
-	return sort
-}
+func BlockOf(t *kv.Table, sort uint64) uint64 { return sort >> t.IndexBits }
 
 // DescribeKey names a row for people, its block aside.
 func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {

@@ -212,10 +212,10 @@ func (f *Follower) Build(ctx context.Context, make func(parent *types.Header, ba
 }
 
 // Import brings in blocks in bulk, for a chain that is far behind: they settle as
-// they come, many times as fast as through [Follower.Add] (docs/architecture.md has
-// the figures). The source may begin with blocks that are settled already. It ends
-// as [Importer.Import] does. What is in the tip and does not come after the blocks
-// that were brought in is let go, whatever branch it is of.
+// they come, many times as fast as through [Follower.Add]. The source may begin with
+// blocks that are settled already. It ends as [Importer.Import] does. What is in the
+// tip and does not come after the blocks that were brought in is let go, whatever
+// branch it is of.
 func (f *Follower) Import(ctx context.Context, source Source) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()

@@ -15,8 +15,9 @@ type Change struct {
 	View    *View // in which the block is
 }
 
-// Moved returns a channel that is closed once View returns another view than when
-// Moved was called. It is nil for a chain without a tip, whose blocks come from files.
+// Moved returns a channel that is closed once another block is the head, safe or
+// finalized than when Moved was called. It is nil for a chain without a tip, whose
+// blocks come from files.
 func (c *Chain) Moved() <-chan struct{} {
 	if c.tip == nil {
 		return nil

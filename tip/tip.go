@@ -85,8 +85,8 @@ func (t *Tip) Standing() Standing {
 	return Standing{Head: now.head, Safe: now.safe, Finalized: now.finalized}
 }
 
-// Moved returns a channel that is closed once the standing is another one than
-// when Moved was called.
+// Moved returns a channel that is closed once another block is the head, safe or
+// finalized than when Moved was called. Settling alone moves nothing.
 func (t *Tip) Moved() <-chan struct{} { return *t.moved.Load() }
 
 // Has says whether a block is the settled one or in the tip.

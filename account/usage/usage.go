@@ -54,7 +54,7 @@ type Usage struct {
 	meters   map[account.KeyID]*Meter // guarded by metering
 
 	flushing sync.Mutex              // held while something is written
-	mu       sync.RWMutex            // guards what follows; all but last is changed only while flushing is held too
+	mu       sync.RWMutex            // guards what follows; all but flushed and last are changed only while flushing is held too
 	pending  map[account.KeyID]calls // taken from the meters and not written yet
 	present  hour                    // that things are counted in; it never goes back
 	flushed  uint64                  // Unix milliseconds of the last flush, which no other has
