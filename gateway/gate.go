@@ -25,9 +25,7 @@ type gate struct {
 	costs        func(method string) Cost
 	series       func(method string) usage.Series // as which credits are counted
 	spend        func(who *caller, credits int) *refusal
-	// contracts tells which contracts a call is about; restricted is false for
-	// methods that are about none.
-	contracts func(method string, params []byte) (about []account.Contract, restricted bool)
+	contracts    func(method string, params []byte) (about []account.Contract, restricted bool, err error) // of the network
 }
 
 // before returns methods that pass the gate first.
@@ -75,11 +73,13 @@ func (g *gate) ruled(rules *account.Rules, name string, params []byte) *refusal 
 	if len(rules.Contracts) == 0 || g.contracts == nil {
 		return nil
 	}
-	about, restricted := g.contracts(name, params)
-	if !restricted {
+	about, restricted, err := g.contracts(name, params)
+	switch {
+	case !restricted:
 		return nil
-	}
-	if len(about) == 0 {
+	case err != nil:
+		return forbidden("contract not allowed: the key's rules list contracts, and " + err.Error())
+	case len(about) == 0:
 		return forbidden("contract not allowed: the key's rules list contracts, and this call names none")
 	}
 	for _, c := range about {

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -127,11 +128,14 @@ func TestDailyQuota(t *testing.T) {
 // Each rule of a key refuses, and names itself.
 func TestRulesOfKeys(t *testing.T) {
 	alpha := network("alpha")
-	alpha.Contracts = func(method string, params []byte) ([]account.Contract, bool) {
-		if len(params) > 2 {
-			return []account.Contract{{params[1]}}, method == "test_echo"
+	alpha.Contracts = func(method string, params []byte) ([]account.Contract, bool, error) {
+		switch {
+		case len(params) > 3:
+			return nil, method == "test_echo", errors.New("this call does more: expected less")
+		case len(params) > 2:
+			return []account.Contract{{params[1]}}, method == "test_echo", nil
 		}
-		return nil, method == "test_echo"
+		return nil, method == "test_echo", nil
 	}
 	keys := new(ruled)
 	s := start(t, gateway.Config{Networks: []gateway.Network{alpha, network("beta")}, Keys: keys}, 0)
@@ -158,6 +162,8 @@ func TestRulesOfKeys(t *testing.T) {
 			"contract not allowed: the key's rules do not list 0x3200000000000000000000000000000000000000"},
 		{"all contracts", "alpha", `{"jsonrpc":"2.0","id":1,"method":"test_echo"}`, account.Rules{Contracts: []account.Contract{{'1'}}}, "",
 			"contract not allowed: the key's rules list contracts, and this call names none"},
+		{"more than a contract", "alpha", `{"jsonrpc":"2.0","id":1,"method":"test_echo","params":[12]}`, account.Rules{Contracts: []account.Contract{{'1'}}}, "",
+			"contract not allowed: the key's rules list contracts, and this call does more: expected less"},
 		{"no contract at all", "alpha", call("test_name"), account.Rules{Contracts: []account.Contract{{'1'}}}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,8 +19,9 @@ type Network struct {
 	Methods jsonrpc.Methods
 	// Contracts tells which contracts a call of a method is about, for keys that may
 	// be used for some only. restricted is false for methods that are about none; a
-	// call of a restricted method about no contract is about all. Nil: no method is.
-	Contracts func(method string, params []byte) (about []account.Contract, restricted bool)
+	// call of a restricted method about no contract is about all. err is why a call is
+	// about others than can be told: what it is refused for. Nil: no method is.
+	Contracts func(method string, params []byte) (about []account.Contract, restricted bool, err error)
 	// Observer is told of the network's calls, in place of the one in Config.RPC;
 	// it may be nil.
 	Observer jsonrpc.Observer

@@ -58,6 +58,28 @@ func String(raw []byte) ([]byte, bool) {
 	return text(raw), true
 }
 
+// Set decodes raw, a member's value, into *dst. null makes it what it is where nothing
+// is given. So of members with one name the last counts, whatever it is, where an
+// object is decoded in the order in which its members stand.
+func Set[T any](dst *T, raw []byte, parse func([]byte) (T, error)) (err error) {
+	if IsNull(raw) {
+		var none T
+		*dst = none
+		return nil
+	}
+	*dst, err = parse(raw)
+	return err
+}
+
+// SetOptional is [Set] for a member of which it matters whether it is given: *dst is
+// nil where it is not.
+func SetOptional[T any](dst **T, raw []byte, parse func([]byte) (T, error)) error {
+	return Set(dst, raw, func(raw []byte) (*T, error) {
+		value, err := parse(raw)
+		return &value, err
+	})
+}
+
 // Cursor steps through the elements of an array or the members of an object in
 // the order in which they stand.
 //

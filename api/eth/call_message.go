@@ -17,30 +17,14 @@ var (
 	errNonArray  = errors.New("non-array value, want an array")
 )
 
-// set decodes raw into *dst.
-func set[T any](dst *T, raw []byte, parse func([]byte) (T, error)) (err error) {
-	*dst, err = parse(raw)
-	return err
-}
-
-// setOptional decodes raw into what *dst is made to point to.
-func setOptional[T any](dst **T, raw []byte, parse func([]byte) (T, error)) error {
-	value, err := parse(raw)
-	*dst = &value
-	return err
-}
-
-// parseObject calls member with every member of an object that is not null, and
-// names the one that is not accepted.
+// parseObject calls member with every member of an object, null or not, and names
+// the one that is not accepted.
 func parseObject(raw []byte, member func(name, value []byte) error) error {
 	members, ok := jsonrpc.Object(raw)
 	if !ok {
 		return errNonObject
 	}
 	for members.Next() {
-		if jsonrpc.IsNull(members.Value()) {
-			continue
-		}
 		if err := member(members.Name(), members.Value()); err != nil {
 			return fmt.Errorf("%s: %w", members.Name(), err)
 		}
@@ -75,35 +59,35 @@ func parseMessage(raw []byte) (*execute.Message, error) {
 	err := parseObject(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "from":
-			return set(&m.From, value, parseAddress)
+			return jsonrpc.Set(&m.From, value, parseAddress)
 		case "to":
-			return setOptional(&m.To, value, parseAddress)
+			return jsonrpc.SetOptional(&m.To, value, parseAddress)
 		case "gas":
-			return setOptional(&m.Gas, value, parseUint64)
+			return jsonrpc.SetOptional(&m.Gas, value, parseUint64)
 		case "gasPrice":
-			return set(&m.GasPrice, value, parseUint256)
+			return jsonrpc.Set(&m.GasPrice, value, parseUint256)
 		case "maxFeePerGas":
-			return set(&m.MaxFeePerGas, value, parseUint256)
+			return jsonrpc.Set(&m.MaxFeePerGas, value, parseUint256)
 		case "maxPriorityFeePerGas":
-			return set(&m.MaxPriorityFeePerGas, value, parseUint256)
+			return jsonrpc.Set(&m.MaxPriorityFeePerGas, value, parseUint256)
 		case "value":
-			return set(&m.Value, value, parseUint256)
+			return jsonrpc.Set(&m.Value, value, parseUint256)
 		case "nonce":
-			return setOptional(&m.Nonce, value, parseUint64)
+			return jsonrpc.SetOptional(&m.Nonce, value, parseUint64)
 		case "data":
-			return set(&m.Data, value, parseBytes)
+			return jsonrpc.Set(&m.Data, value, parseBytes)
 		case "input":
-			return setOptional(&input, value, parseBytes)
+			return jsonrpc.SetOptional(&input, value, parseBytes)
 		case "chainId":
-			return set(&m.ChainID, value, parseUint256)
+			return jsonrpc.Set(&m.ChainID, value, parseUint256)
 		case "accessList":
-			return set((*[]types.AccessTuple)(&m.AccessList), value, parseList(parseAccessTuple))
+			return jsonrpc.Set((*[]types.AccessTuple)(&m.AccessList), value, parseList(parseAccessTuple))
 		case "maxFeePerBlobGas":
-			return set(&m.MaxFeePerBlobGas, value, parseUint256)
+			return jsonrpc.Set(&m.MaxFeePerBlobGas, value, parseUint256)
 		case "blobVersionedHashes":
-			return set(&m.BlobHashes, value, parseList(parseHash))
+			return jsonrpc.Set(&m.BlobHashes, value, parseList(parseHash))
 		case "authorizationList":
-			return set(&m.Authorizations, value, parseList(parseAuthorization))
+			return jsonrpc.Set(&m.Authorizations, value, parseList(parseAuthorization))
 		}
 		return nil
 	})
@@ -119,9 +103,9 @@ func parseAccessTuple(raw []byte) (tuple types.AccessTuple, err error) {
 	err = parseObject(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "address":
-			return setOptional(&address, value, parseAddress)
+			return jsonrpc.SetOptional(&address, value, parseAddress)
 		case "storageKeys":
-			return set(&tuple.StorageKeys, value, parseList(parseHash))
+			return jsonrpc.Set(&tuple.StorageKeys, value, parseList(parseHash))
 		}
 		return nil
 	})
@@ -148,17 +132,17 @@ func parseAuthorization(raw []byte) (authorization types.SetCodeAuthorization, e
 	err = parseObject(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "chainId":
-			return set(&chainID, value, parseUint256)
+			return jsonrpc.Set(&chainID, value, parseUint256)
 		case "address":
-			return setOptional(&address, value, parseAddress)
+			return jsonrpc.SetOptional(&address, value, parseAddress)
 		case "nonce":
-			return setOptional(&nonce, value, parseUint64)
+			return jsonrpc.SetOptional(&nonce, value, parseUint64)
 		case "yParity":
-			return setOptional(&yParity, value, parseUint8)
+			return jsonrpc.SetOptional(&yParity, value, parseUint8)
 		case "r":
-			return set(&r, value, parseUint256)
+			return jsonrpc.Set(&r, value, parseUint256)
 		case "s":
-			return set(&s, value, parseUint256)
+			return jsonrpc.Set(&s, value, parseUint256)
 		}
 		return nil
 	})

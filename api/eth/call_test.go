@@ -81,9 +81,10 @@ func callServer(t testing.TB) *jsonrpc.Server {
 // TestCalls is a conversation: method, parameters, answer.
 func TestCalls(t *testing.T) {
 	const (
-		word42 = `"0x000000000000000000000000000000000000000000000000000000000000002a"`
-		key0   = `"0x0000000000000000000000000000000000000000000000000000000000000000"`
-		word1  = `"0x0000000000000000000000000000000000000000000000000000000000000001"`
+		word42  = `"0x000000000000000000000000000000000000000000000000000000000000002a"`
+		zeroKey = `0x0000000000000000000000000000000000000000000000000000000000000000`
+		key0    = `"` + zeroKey + `"`
+		word1   = `"0x0000000000000000000000000000000000000000000000000000000000000001"`
 	)
 	tests := []struct{ name, method, params, want string }{
 		{"a slot", "eth_call", `[{"to":"SLOT"},"latest"]`, word42},
@@ -92,6 +93,9 @@ func TestCalls(t *testing.T) {
 		{"data", "eth_call", `[{"to":"ECHO","data":"0xAbCd"}]`, `"0xabcd"`},
 		{"input goes before data", "eth_call", `[{"to":"ECHO","data":"0xabcd","input":"0x01"}]`, `"0x01"`},
 		{"no data", "eth_call", `[{"to":"ECHO","data":null,"from":null}]`, `"0x"`},
+		{"null after a value", "eth_call", `[{"to":"ECHO","data":"0x01","data":null}]`, `"0x"`},
+		{"null after the input", "eth_call", `[{"to":"ECHO","data":"0x01","input":"0x02","input":null}]`, `"0x01"`},
+		{"a value after null", "eth_call", `[{"to":null,"to":"ECHO","data":"0x01"}]`, `"0x01"`},
 		{"unknown members", "eth_call", `[{"to":"ECHO","type":"0x2","kzg":[{}]}]`, `"0x"`},
 		{"nobody there", "eth_call", `[{"to":"RICH"},"latest"]`, `"0x"`},
 		{"all members", "eth_call", `[{"from":"RICH","to":"ECHO","gas":"0xffff","maxFeePerGas":"0x8","maxPriorityFeePerGas":"0x1","value":"0x1","nonce":"0x5","input":"0x11","chainId":"0x1",
@@ -113,12 +117,20 @@ func TestCalls(t *testing.T) {
 		{"state", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"state":{` + key0 + `:` + word1 + `}}}]`, word1},
 		{"state without the slot", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"state":{}}}]`, key0},
 		{"state difference", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"stateDiff":{` + key0 + `:` + word1 + `}}}]`, word1},
+		{"null after state", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"state":{},"state":null}}]`, word42},
+		{"null after an override", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"state":{}},"SLOT":null}]`, word42},
+		{"null for a slot of state", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"state":{` + key0 + `:null}}}]`,
+			`{"code":-32602,"message":"invalid argument 2: SLOT: state: ` + zeroKey + `: non-string value, want a hex string"}`},
+		{"null for a slot of a state difference", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"stateDiff":{` + key0 + `:null}}}]`,
+			`{"code":-32602,"message":"invalid argument 2: SLOT: stateDiff: ` + zeroKey + `: non-string value, want a hex string"}`},
 		{"code", "eth_call", `[{"to":"SLOT","data":"0x0102"},"latest",{"SLOT":{"code":"0x365f5f37365ff3"}}]`, `"0x0102"`},
 		{"block", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"code":"0x435f5260205ff3"}},{"number":"0x2a"}]`, word42},
 		{"a short slot", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"state":{"0x00":` + word1 + `}}}]`,
 			`{"code":-32602,"message":"invalid argument 2: SLOT: state: 0x00: hex string has length 2, want 64 for common.Hash"}`},
 		{"a block override that cannot be", "eth_call", `[{"to":"SLOT"},"latest",null,{"withdrawals":[]}]`,
 			`{"code":-32602,"message":"invalid argument 3: withdrawals: this block override is not supported for this method"}`},
+		{"the same as null", "eth_call", `[{"to":"SLOT"},"latest",null,{"withdrawals":null}]`, word42},
+		{"null after a block override", "eth_call", `[{"to":"SLOT"},"latest",{"SLOT":{"code":"0x435f5260205ff3"}},{"number":"0x2a","number":null}]`, key0},
 		{"too many arguments", "eth_call", `[{},"latest",{},{},1]`, `{"code":-32602,"message":"too many arguments, want at most 4"}`},
 
 		{"transfer", "eth_estimateGas", `[{"from":"RICH","to":"0x0000000000000000000000000000000000000b0b","value":"0x1"}]`, `"0x5208"`},

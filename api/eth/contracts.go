@@ -1,116 +1,136 @@
 package eth
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"ashlar/api/events"
+	"ashlar/execute"
 	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Contracts tells which addresses a call of a method is about, without making the
+// Contracts tells which contracts a call of a method is about, without making the
 // call. restricted is false for methods that are about none; a call of a restricted
-// method about no address that can be told is about all. Where an object names a member
-// twice, both count, whichever the method takes.
-func Contracts(method string, params []byte) (about []common.Address, restricted bool) {
-	switch method {
-	case "rollup_getEvents":
-		return contractsOfEvents(params), true
-	case "eth_subscribe":
-		return contractsSubscribed(params)
-	}
+// method about no contract is about all. err is why the call is about others than can
+// be told; it goes on a sentence about the key's rules.
+//
+// A call is taken apart by the same functions as in its method, so that both take it
+// for the same call.
+func Contracts(method string, params []byte) (about []common.Address, restricted bool, err error) {
 	read := contractReader(method)
-	if read == nil {
-		return nil, false
+	if read == nil || method == "eth_subscribe" && !subscribesLogs(params) {
+		return nil, false, nil
 	}
-	elements, ok := jsonrpc.Array(params)
-	if !ok || !elements.Next() {
-		return nil, true
+	about, err = read(params)
+	if unreadable := (*jsonrpc.Error)(nil); errors.As(err, &unreadable) {
+		err = fmt.Errorf("this call cannot be read: %w", err)
 	}
-	return read(elements.Value()), true
+	return about, true, err
 }
 
-// contractsSubscribed tells the contracts of which a subscription wants logs; other
-// kinds of subscriptions are about none.
-func contractsSubscribed(params []byte) (about []common.Address, restricted bool) {
-	if name, err := subscriptionName(params); err != nil || name != "logs" {
-		return nil, false
-	}
-	elements, _ := jsonrpc.Array(params)
-	elements.Next() // the name
-	if !elements.Next() {
-		return nil, true
-	}
-	return contractsOf(elements.Value(), "address"), true
-}
-
-// contractReader returns what finds the addresses in a method's first parameter.
-func contractReader(method string) func(raw []byte) []common.Address {
+// contractReader returns what finds the contracts in a method's params; nil for methods
+// that are about none.
+func contractReader(method string) func(params []byte) ([]common.Address, error) {
 	switch method {
 	case "eth_getBalance", "eth_getCode", "eth_getStorageAt", "eth_getTransactionCount", "eth_getProof":
-		return contractIn
+		return contractRead
 	case "eth_getStorageValues":
-		return contractsNamed
+		return contractsRead
 	case "eth_call", "eth_estimateGas", "eth_createAccessList":
-		return func(raw []byte) []common.Address { return contractsOf(raw, "to") }
+		return contractsCalled
 	case "eth_getLogs", "eth_newFilter":
-		return func(raw []byte) []common.Address { return contractsOf(raw, "address") }
+		return func(params []byte) ([]common.Address, error) { return emitters(params, 0) }
+	case "eth_subscribe":
+		return func(params []byte) ([]common.Address, error) { return emitters(params, 1) }
+	case "rollup_getEvents":
+		return emitterOfEvents
 	}
 	return nil
 }
 
-// contractsOfEvents reads the addresses of the filters that params hold, by name or
-// by position; none where one has none.
-func contractsOfEvents(params []byte) (found []common.Address) {
-	filters, isArray := jsonrpc.Array(params)
-	if !isArray {
-		filters, _ = jsonrpc.Object(params)
-	}
-	for filters.Next() {
-		if !isArray && string(filters.Name()) != "filter" {
-			continue
-		}
-		more := contractsOf(filters.Value(), "address")
-		if len(more) == 0 {
-			return nil
-		}
-		found = append(found, more...)
-	}
-	return found
+// subscribesLogs says whether a subscription wants logs. Other kinds are about no contract.
+func subscribesLogs(params []byte) bool {
+	name, err := subscriptionName(params)
+	return err == nil && name == "logs"
 }
 
-// contractIn reads an address or an array of them; none where one is wrong.
-func contractIn(raw []byte) []common.Address {
-	found, err := parseFilterAddresses(raw)
-	if err != nil {
-		return nil
-	}
-	return found
+// contractRead is the contract whose state is asked for.
+func contractRead(params []byte) ([]common.Address, error) {
+	args := readArguments(params, maxArguments, 1)
+	address := args.address(0)
+	return []common.Address{address}, args.err
 }
 
-// contractsNamed reads the names of an object's members, as eth_getStorageValues has them.
-func contractsNamed(raw []byte) (found []common.Address) {
-	members, _ := jsonrpc.Object(raw)
-	for members.Next() {
-		address, err := parseAddressText(members.Name())
-		if err != nil {
-			return nil
-		}
-		found = append(found, address)
+// contractsRead are the contracts whose slots eth_getStorageValues is asked for.
+func contractsRead(params []byte) (about []common.Address, err error) {
+	args := readArguments(params, maxArguments, 1)
+	for _, account := range argument(&args, 0, parseAccountSlots) {
+		about = append(about, account.address)
 	}
-	return found
+	return about, args.err
 }
 
-// contractsOf reads a member of an object.
-func contractsOf(raw []byte, name string) (found []common.Address) {
-	members, _ := jsonrpc.Object(raw)
-	for members.Next() {
-		if string(members.Name()) != name {
-			continue
-		}
-		more := contractIn(members.Value())
-		if len(more) == 0 {
-			return nil
-		}
-		found = append(found, more...)
+// emitters are the contracts whose logs the filter in argument n asks for.
+func emitters(params []byte, n int) ([]common.Address, error) {
+	args := readArguments(params, maxArguments, n+1)
+	filter := argument(&args, n, parseLogFilter)
+	return filter.addresses, args.err
+}
+
+// emitterOfEvents is the contract whose events are asked for.
+func emitterOfEvents(params []byte) ([]common.Address, error) {
+	network := events.Network{ParseAddress: parseEventAddress, ParseWord: parseEventWord}
+	emitter, err := network.Emitter(params)
+	if emitter == nil {
+		return nil, err
 	}
-	return found
+	return []common.Address{common.BytesToAddress(emitter[:])}, err
+}
+
+var errDelegates = errors.New("this call lets accounts run other code: expected no authorizationList")
+
+// contractsCalled are the contract that is called and those that the call sees
+// otherwise than they are. They must do what they do on the chain: code from the call
+// could call and read any contract. So could any code of the chain, as which a proxy
+// runs whatever its storage names.
+func contractsCalled(params []byte) ([]common.Address, error) {
+	args := readArguments(params, maxArguments, 1)
+	question := args.callQuestion()
+	switch {
+	case args.err != nil:
+		return nil, args.err
+	case len(question.message.Authorizations) > 0:
+		return nil, errDelegates
+	case question.message.To == nil: // it is code itself
+		return nil, nil
+	}
+	about := []common.Address{*question.message.To}
+	for _, address := range slices.SortedFunc(maps.Keys(question.options.State), common.Address.Cmp) {
+		account := question.options.State[address]
+		if name := changesCode(&account); name != "" {
+			return nil, fmt.Errorf("this call overrides the %s of %#x: expected overrides of balance and nonce alone", name, address)
+		}
+		about = append(about, address)
+	}
+	return about, nil
+}
+
+// changesCode names a member of an override by which an account may run other code;
+// none where it has none.
+func changesCode(account *execute.AccountOverride) string {
+	switch {
+	case account.Code != nil:
+		return "code"
+	case account.MovePrecompileTo != nil:
+		return "movePrecompileToAddress"
+	case account.State != nil:
+		return "state"
+	case account.StateDiff != nil:
+		return "stateDiff"
+	}
+	return ""
 }

@@ -32,23 +32,28 @@ func (a *API) eventView() (events.View, error) {
 	return &eventView{api: a, View: view}, nil
 }
 
-// parseEventWord reads a hash or topic: up to 64 digits, as rollups write them.
-func parseEventWord(text []byte) (events.Word, error) { return parseWord(text, common.HashLength) }
+var errEventAddress = errors.New("expected an address: 0x and 40 hexadecimal digits")
 
-func parseEventAddress(text []byte) (events.Word, error) {
-	return parseWord(text, common.AddressLength)
+// parseEventAddress reads an address, which has all its digits.
+func parseEventAddress(text []byte) (word events.Word, err error) {
+	address, err := parseAddressText(text)
+	if err != nil {
+		return word, errEventAddress
+	}
+	copy(word[len(word)-len(address):], address[:])
+	return word, nil
 }
 
-// parseWord reads a number of at most that many bytes.
-func parseWord(text []byte, most int) (word events.Word, err error) {
+// parseEventWord reads a hash or topic: up to 64 digits, as rollups write them.
+func parseEventWord(text []byte) (word events.Word, err error) {
 	digits, err := hexDigits(text)
 	switch {
 	case err != nil:
 		return word, err
 	case len(digits) == 0:
 		return word, errNoDigits
-	case len(digits) > 2*most:
-		return word, fmt.Errorf("hex string has %d digits, want at most %d", len(digits), 2*most)
+	case len(digits) > 2*len(word):
+		return word, fmt.Errorf("hex string has %d digits, want at most %d", len(digits), 2*len(word))
 	}
 	for i, c := range digits {
 		value := digitValue(c)

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"ashlar/query/paging"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -85,6 +87,28 @@ func TestEventsAreTheLogs(t *testing.T) {
 	}
 }
 
+// TestTokenBehindTheLogsOfABlock: it is refused, where the one beside it goes on.
+func TestTokenBehindTheLogsOfABlock(t *testing.T) {
+	s := serveMade(t)
+	var page struct {
+		Token string `json:"continuation_token"`
+	}
+	filter := map[string]any{"chunk_size": 10}
+	s.ask(t, &page, "rollup_getEvents", filter)
+	filter["continuation_token"] = page.Token
+	s.ask(t, &page, "rollup_getEvents", filter)
+
+	token, err := paging.ParseToken([]byte(page.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token.Next.Position = 10_000
+	filter["continuation_token"] = token.String()
+	if got := s.failure(t, "rollup_getEvents", filter); got.Code != 33 {
+		t.Errorf("%+v: code %d, want 33", token, got.Code)
+	}
+}
+
 func TestEventErrors(t *testing.T) {
 	s := serveMade(t)
 	for _, test := range []struct {
@@ -92,9 +116,11 @@ func TestEventErrors(t *testing.T) {
 		want   int
 	}{
 		{`{"chunk_size":2000}`, 31},
+		{`{"chunk_size":99999999999999999999}`, 31},
 		{`{"chunk_size":1,"from_block":{"block_hash":"0x5"}}`, 24},
 		{`{"chunk_size":1,"address":"0x` + fmt.Sprintf("%041x", 1) + `"}`, -32602},
 		{`{"chunk_size":1,"address":"12"}`, -32602},
+		{`{"chunk_size":1,"address":"0x1"}`, -32602},
 		{`{"chunk_size":1,"keys":[["0xz"]]}`, -32602},
 		{`{"chunk_size":1,"keys":[["0x"]]}`, -32602},
 		{`{"chunk_size":1,"continuation_token":"1-1"}`, 33},

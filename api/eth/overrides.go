@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ashlar/execute"
+	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -20,7 +21,8 @@ func parseStateOverrides(raw []byte) (execute.StateOverrides, error) {
 		if err := parseName(name, address[:], "common.Address"); err != nil {
 			return err
 		}
-		account, err := parseAccountOverride(value)
+		var account execute.AccountOverride // of null too: who is named is overridden
+		err := jsonrpc.Set(&account, value, parseAccountOverride)
 		overrides[address] = account
 		return err
 	})
@@ -31,24 +33,25 @@ func parseAccountOverride(raw []byte) (account execute.AccountOverride, err erro
 	err = parseObject(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "nonce":
-			return setOptional(&account.Nonce, value, parseUint64)
+			return jsonrpc.SetOptional(&account.Nonce, value, parseUint64)
 		case "code":
-			return setOptional(&account.Code, value, parseBytes)
+			return jsonrpc.SetOptional(&account.Code, value, parseBytes)
 		case "balance":
-			return set(&account.Balance, value, parseUint256)
+			return jsonrpc.Set(&account.Balance, value, parseUint256)
 		case "state":
-			return set(&account.State, value, parseSlots)
+			return jsonrpc.Set(&account.State, value, parseSlots)
 		case "stateDiff":
-			return set(&account.StateDiff, value, parseSlots)
+			return jsonrpc.Set(&account.StateDiff, value, parseSlots)
 		case "movePrecompileToAddress":
-			return setOptional(&account.MovePrecompileTo, value, parseAddress)
+			return jsonrpc.SetOptional(&account.MovePrecompileTo, value, parseAddress)
 		}
 		return nil
 	})
 	return account, err
 }
 
-// parseSlots decodes an object that has the value of a slot under its key.
+// parseSlots decodes an object that has the value of a slot under its key. null is
+// no value.
 func parseSlots(raw []byte) (map[common.Hash]common.Hash, error) {
 	slots := make(map[common.Hash]common.Hash)
 	err := parseObject(raw, func(name, value []byte) error {
@@ -82,23 +85,25 @@ func parseBlockOverrides(raw []byte) (o execute.BlockOverrides, err error) {
 	err = parseObject(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "number":
-			return set(&o.Number, value, parseUint256)
+			return jsonrpc.Set(&o.Number, value, parseUint256)
 		case "difficulty":
-			return set(&o.Difficulty, value, parseUint256)
+			return jsonrpc.Set(&o.Difficulty, value, parseUint256)
 		case "time":
-			return setOptional(&o.Time, value, parseUint64)
+			return jsonrpc.SetOptional(&o.Time, value, parseUint64)
 		case "gasLimit":
-			return setOptional(&o.GasLimit, value, parseUint64)
+			return jsonrpc.SetOptional(&o.GasLimit, value, parseUint64)
 		case "feeRecipient":
-			return setOptional(&o.FeeRecipient, value, parseAddress)
+			return jsonrpc.SetOptional(&o.FeeRecipient, value, parseAddress)
 		case "prevRandao":
-			return setOptional(&o.PrevRandao, value, parseHash)
+			return jsonrpc.SetOptional(&o.PrevRandao, value, parseHash)
 		case "baseFeePerGas":
-			return set(&o.BaseFeePerGas, value, parseUint256)
+			return jsonrpc.Set(&o.BaseFeePerGas, value, parseUint256)
 		case "blobBaseFee":
-			return set(&o.BlobBaseFee, value, parseUint256)
+			return jsonrpc.Set(&o.BlobBaseFee, value, parseUint256)
 		case "beaconRoot", "withdrawals":
-			return errNoOverride
+			if !jsonrpc.IsNull(value) {
+				return errNoOverride
+			}
 		}
 		return nil
 	})

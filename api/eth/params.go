@@ -159,31 +159,26 @@ func parseBlock(raw []byte) (query.BlockID, error) {
 }
 
 func parseBlockObject(members jsonrpc.Cursor) (id query.BlockID, err error) {
-	numbered := false
+	var number *query.BlockID
 	for members.Next() && err == nil {
 		value := members.Value()
-		if jsonrpc.IsNull(value) {
-			continue
-		}
 		switch string(members.Name()) {
 		case "blockNumber":
-			var number query.BlockID
-			number, err = parseBlockNumber(value)
-			id.Tag, id.Number, numbered = number.Tag, number.Number, true
+			err = jsonrpc.SetOptional(&number, value, parseBlockNumber)
 		case "blockHash":
-			var hash common.Hash
-			hash, err = parseHash(value)
-			id.Hash = &hash
+			err = jsonrpc.SetOptional(&id.Hash, value, parseHash)
 		case "requireCanonical":
-			id.RequireCanonical, err = parseBool(value)
+			err = jsonrpc.Set(&id.RequireCanonical, value, parseBool)
 		}
 	}
 	switch {
 	case err != nil:
 		return id, err
-	case numbered && id.Hash != nil:
+	case number != nil && id.Hash != nil:
 		return id, errBlockBoth
-	case !numbered && id.Hash == nil:
+	case number != nil:
+		id.Tag, id.Number = number.Tag, number.Number
+	case id.Hash == nil:
 		return id, errBlockNeither
 	}
 	return id, nil

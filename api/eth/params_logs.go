@@ -52,41 +52,42 @@ var (
 	errFilterMany    = errors.New("exceed max topics")
 )
 
-// parseLogFilter decodes a filter object. What is null is as if it were not
-// there, and members that it does not know are ignored, as in geth.
+// parseLogFilter decodes a filter object. Members that it does not know are ignored,
+// as in geth.
 func parseLogFilter(raw []byte) (f logFilter, err error) {
-	f.from, f.to = query.BlockID{Tag: query.Latest}, query.BlockID{Tag: query.Latest}
 	members, ok := jsonrpc.Object(raw)
 	if !ok {
 		return f, errFilterObject
 	}
-	ranged := false
+	var from, to *query.BlockID
 	for members.Next() && err == nil {
 		value := members.Value()
-		if jsonrpc.IsNull(value) {
-			continue
-		}
 		switch string(members.Name()) {
 		case "fromBlock":
-			f.from, err = parseBlockNumber(value)
-			ranged = true
+			err = jsonrpc.SetOptional(&from, value, parseBlockNumber)
 		case "toBlock":
-			f.to, err = parseBlockNumber(value)
-			ranged = true
+			err = jsonrpc.SetOptional(&to, value, parseBlockNumber)
 		case "blockHash":
-			var hash common.Hash
-			hash, err = parseHash(value)
-			f.blockHash = &hash
+			err = jsonrpc.SetOptional(&f.blockHash, value, parseHash)
 		case "address":
-			f.addresses, err = parseFilterAddresses(value)
+			err = jsonrpc.Set(&f.addresses, value, parseFilterAddresses)
 		case "topics":
-			f.topics, err = parseFilterTopics(value)
+			err = jsonrpc.Set(&f.topics, value, parseFilterTopics)
 		}
 	}
-	if err == nil && ranged && f.blockHash != nil {
+	if err == nil && f.blockHash != nil && (from != nil || to != nil) {
 		err = errFilterBoth
 	}
+	f.from, f.to = orLatest(from), orLatest(to)
 	return f, err
+}
+
+// orLatest is a block, the latest where none is given.
+func orLatest(id *query.BlockID) query.BlockID {
+	if id == nil {
+		return query.BlockID{Tag: query.Latest}
+	}
+	return *id
 }
 
 // parseFilterAddresses decodes an address or an array of them.

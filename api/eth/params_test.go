@@ -114,9 +114,12 @@ func TestBlockArgument(t *testing.T) {
 		`["0xabcdef"]`:       {Number: 0xabcdef},
 		`["\u0030x1"]`:       {Number: 1},
 		`[` + someHash + `]`: {Hash: &hash},
-		`[{"requireCanonical":true,"blockHash":` + someHash + `}]`: {Hash: &hash, RequireCanonical: true},
-		`[{"blockNumber":"0x10"}]`:                                 {Number: 16},
-		`[{"blockNumber":"safe","more":[1]}]`:                      {Tag: query.Safe},
+		`[{"requireCanonical":true,"blockHash":` + someHash + `}]`:                         {Hash: &hash, RequireCanonical: true},
+		`[{"blockNumber":"0x10"}]`:                                                         {Number: 16},
+		`[{"blockHash":` + someHash + `,"blockHash":null,"blockNumber":"0x10"}]`:           {Number: 16},
+		`[{"blockNumber":"0x10","blockNumber":null,"blockHash":` + someHash + `}]`:         {Hash: &hash},
+		`[{"blockHash":` + someHash + `,"requireCanonical":true,"requireCanonical":null}]`: {Hash: &hash},
+		`[{"blockNumber":"safe","more":[1]}]`:                                              {Tag: query.Safe},
 	} {
 		args := readArguments([]byte(params), 1, 0)
 		got := args.block(0)

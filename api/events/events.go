@@ -8,12 +8,14 @@
 //   - Where from_block or to_block is not given it is the first block that is held,
 //     or the latest.
 //   - The range of blocks is that of the first page, whatever arrives later. A
-//     token is good as long as the block that it points into is part of the chain.
+//     token is good as long as the block that it points into is part of the chain,
+//     and only where it could have come with a page of the same question.
 //   - Nothing is pending, so a range that begins there is empty.
 package events
 
 import (
 	"context"
+	"errors"
 
 	"ashlar/jsonrpc"
 	"ashlar/query/paging"
@@ -72,6 +74,16 @@ func (n Network) Method() jsonrpc.Method {
 	}
 }
 
+// Emitter tells whose events a call of the method asks for: an address as ParseAddress
+// reads it, nil for any.
+func (n Network) Emitter(params []byte) (*Word, error) {
+	request, err := n.parse(params)
+	if err != nil {
+		return nil, err
+	}
+	return request.filter.Address, nil
+}
+
 // answer appends a page.
 func (q *request) answer(ctx context.Context, view View, out []byte) ([]byte, error) {
 	r, err := q.resolve(ctx, view)
@@ -81,7 +93,9 @@ func (q *request) answer(ctx context.Context, view View, out []byte) ([]byte, er
 	out = append(out, `{"events":[`...)
 	var next *paging.Place
 	if r.Begin.Block <= r.To {
-		if out, next, err = view.AppendEvents(ctx, &q.filter, r, out); err != nil {
+		if out, next, err = view.AppendEvents(ctx, &q.filter, r, out); errors.Is(err, paging.ErrToken) {
+			return out, errToken()
+		} else if err != nil {
 			return out, err
 		}
 	}

@@ -74,12 +74,18 @@ func (b *BlockID) Resolve(ctx context.Context, view View) (uint64, error) {
 }
 
 // resume moves the beginning of a range to where a token points, if that is still
-// what it was when the token was made.
+// what it was when the token was made, and its end to what it was then.
 func (q *request) resume(ctx context.Context, view View, r *paging.Range) error {
 	token := q.token
 	moving := q.from.Kind == Latest || q.from.Kind == Pending // it may have moved on since
-	r.To = min(r.To, token.To)
-	if token.Filter != q.fingerprint() || token.Next.Block > r.To || token.Next.Block < r.Begin.Block && !moving {
+	if token.Filter != q.fingerprint() || token.Next.Block < r.Begin.Block && !moving {
+		return errToken()
+	}
+	if q.to.Kind == ByNumber && token.To > q.to.Number || q.to.Kind == ByHash && token.To != r.To {
+		return errToken()
+	}
+	r.To = min(r.To, token.To) // a reorganization may have made the chain shorter
+	if token.Next.Block > r.To {
 		return errToken()
 	}
 	hash, err := view.BlockHash(ctx, token.Next.Block)
@@ -89,7 +95,7 @@ func (q *request) resume(ctx context.Context, view View, r *paging.Range) error 
 	if hash != token.BlockHash {
 		return errToken()
 	}
-	r.Begin = token.Next
+	r.Begin, r.Resumed = token.Next, true
 	return nil
 }
 

@@ -44,10 +44,8 @@ func (n Network) parse(params []byte) (*request, error) {
 	}
 	q := new(request)
 	for members.Next() {
-		if value := members.Value(); !jsonrpc.IsNull(value) {
-			if err := n.member(q, string(members.Name()), value); err != nil {
-				return nil, err
-			}
+		if err := n.member(q, string(members.Name()), members.Value()); err != nil {
+			return nil, err
 		}
 	}
 	if q.chunkSize == 0 {
@@ -78,17 +76,17 @@ func filterOf(params []byte) (filter []byte, ok bool) {
 func (n Network) member(q *request, name string, value []byte) (err error) {
 	switch name {
 	case "from_block":
-		q.from, err = ParseBlock(value, n.ParseWord)
+		err = jsonrpc.Set(&q.from, value, n.parseBlock)
 	case "to_block":
-		q.to, err = ParseBlock(value, n.ParseWord)
+		err = jsonrpc.Set(&q.to, value, n.parseBlock)
 	case "address":
-		q.filter.Address, err = parseAddress(value, n.ParseAddress)
+		err = jsonrpc.SetOptional(&q.filter.Address, value, parsing(n.ParseAddress))
 	case "keys":
-		q.filter.Keys, err = n.parseKeys(value)
+		err = jsonrpc.Set(&q.filter.Keys, value, n.parseKeys)
 	case "continuation_token":
-		q.token, err = parseToken(value)
+		err = jsonrpc.Set(&q.token, value, parseToken)
 	case "chunk_size":
-		q.chunkSize, err = parseChunkSize(value)
+		err = jsonrpc.Set(&q.chunkSize, value, parseChunkSize)
 	}
 	return invalid(name, err)
 }
@@ -103,6 +101,8 @@ func invalid(name string, err error) error {
 	}
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %s: %s", name, err)
 }
+
+func (n Network) parseBlock(raw []byte) (BlockID, error) { return ParseBlock(raw, n.ParseWord) }
 
 // ParseBlock reads a block parameter, and the hash in it with parseHash.
 func ParseBlock(raw []byte, parseHash func(text []byte) (Word, error)) (id BlockID, err error) {
@@ -119,49 +119,46 @@ func ParseBlock(raw []byte, parseHash func(text []byte) (Word, error)) (id Block
 	if !ok {
 		return id, errNonBlock
 	}
-	given := 0
+	var number *uint64
+	var hash *Word
 	for members.Next() {
-		name, value := string(members.Name()), members.Value()
-		if jsonrpc.IsNull(value) || name != "block_number" && name != "block_hash" {
-			continue
-		}
-		given++
-		if name == "block_number" {
-			id.Kind = ByNumber
-			id.Number, err = parseInteger(value)
-		} else {
-			id.Kind = ByHash
-			id.Hash, err = parseString(value, parseHash)
+		switch string(members.Name()) {
+		case "block_number":
+			err = jsonrpc.SetOptional(&number, members.Value(), parseInteger)
+		case "block_hash":
+			err = jsonrpc.SetOptional(&hash, members.Value(), parsing(parseHash))
 		}
 		if err != nil {
-			return id, fmt.Errorf("%s: %w", name, err)
+			return id, fmt.Errorf("%s: %w", members.Name(), err)
 		}
 	}
-	if given == 0 {
-		return id, errNonBlock
-	}
-	if given > 1 {
+	switch {
+	case number != nil && hash != nil:
 		return id, errBlockBoth
+	case number != nil:
+		return BlockID{Kind: ByNumber, Number: *number}, nil
+	case hash != nil:
+		return BlockID{Kind: ByHash, Hash: *hash}, nil
 	}
-	return id, nil
+	return id, errNonBlock
 }
 
-func parseAddress(raw []byte, parse func([]byte) (Word, error)) (*Word, error) {
-	address, err := parseString(raw, parse)
-	return &address, err
-}
-
-func parseString(raw []byte, parse func([]byte) (Word, error)) (Word, error) {
-	text, ok := jsonrpc.String(raw)
-	if !ok {
-		return Word{}, errNonString
+// parsing makes what reads a JSON string of what reads the text in it.
+func parsing(parse func(text []byte) (Word, error)) func(raw []byte) (Word, error) {
+	return func(raw []byte) (Word, error) {
+		text, ok := jsonrpc.String(raw)
+		if !ok {
+			return Word{}, errNonString
+		}
+		return parse(text)
 	}
-	return parse(text)
 }
 
+// parseInteger reads an integer. One of more than 64 bits is the greatest that has no
+// more: no chain has so many blocks, and no page so many events.
 func parseInteger(raw []byte) (uint64, error) {
 	value, err := strconv.ParseUint(string(raw), 10, 64)
-	if err != nil {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, errNonInteger
 	}
 	return value, nil
@@ -207,7 +204,7 @@ func (n Network) parseKeys(raw []byte) ([][]Word, error) {
 	count := 0
 	for at := 0; elements.Next(); at++ {
 		if _, isString := jsonrpc.String(elements.Value()); isString {
-			key, err := parseString(elements.Value(), n.ParseWord)
+			key, err := parsing(n.ParseWord)(elements.Value())
 			if err != nil {
 				return nil, fmt.Errorf("element %d: %w", at, err)
 			}
@@ -247,7 +244,7 @@ func (n Network) parsePosition(raw []byte) ([]Word, error) {
 	}
 	var allowed []Word
 	for elements.Next() {
-		key, err := parseString(elements.Value(), n.ParseWord)
+		key, err := parsing(n.ParseWord)(elements.Value())
 		if err != nil {
 			return nil, err
 		}

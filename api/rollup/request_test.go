@@ -3,10 +3,12 @@ package rollup
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	"ashlar/chain/rollup"
+	"ashlar/query/paging"
 	"ashlar/source/rollup/madeup"
 )
 
@@ -26,6 +28,11 @@ func TestWhatIsAsked(t *testing.T) {
 		{"by name", `{"filter":{"chunk_size":10}}`, 0, ""},
 		{"by position", `[{"chunk_size":10}]`, 0, ""},
 		{"nulls", `{"filter":{"from_block":null,"to_block":null,"address":null,"keys":null,"continuation_token":null,"chunk_size":10}}`, 0, ""},
+		{"null after a size", `{"filter":{"chunk_size":10,"chunk_size":null}}`, -32602, "chunk_size: missing"},
+		{"null after a block", `{"filter":{"from_block":{"block_number":99},"from_block":null,"chunk_size":10}}`, 0, ""},
+		{"null after a hash", `{"filter":{"from_block":{"block_hash":"0x123","block_hash":null,"block_number":101},"chunk_size":10}}`, 0, ""},
+		{"null after a token", `{"filter":{"continuation_token":"","continuation_token":null,"chunk_size":10}}`, 0, ""},
+		{"a block of more than 64 bits", `{"filter":{"to_block":{"block_number":18446744073709551616},"chunk_size":10}}`, 0, ""},
 		{"an empty token", `{"filter":{"continuation_token":"","chunk_size":10}}`, 0, ""},
 		{"unknown members", `{"filter":{"chunk_size":10,"order":"asc"},"more":1}`, 0, ""},
 		{"a block by its hash", `{"filter":{"from_block":{"block_hash":"` + hash + `"},"chunk_size":10}}`, 0, ""},
@@ -49,6 +56,7 @@ func TestWhatIsAsked(t *testing.T) {
 		{"a page size in hex", `{"filter":{"chunk_size":"0xa"}}`, -32602, "chunk_size"},
 		{"a page size with a fraction", `{"filter":{"chunk_size":1.5}}`, -32602, "chunk_size"},
 		{"too large a page", `{"filter":{"chunk_size":1025}}`, 31, "Requested page size is too big"},
+		{"a page of more than 64 bits", `{"filter":{"chunk_size":99999999999999999999}}`, 31, "Requested page size is too big"},
 		{"an unknown hash", `{"filter":{"from_block":{"block_hash":"0x123"},"chunk_size":10}}`, 24, "Block not found"},
 		{"a block before the first", `{"filter":{"from_block":{"block_number":99},"chunk_size":10}}`, 24, "Block not found"},
 		{"an unknown tag", `{"filter":{"from_block":"earliest","chunk_size":10}}`, -32602, "from_block: expected"},
@@ -119,6 +127,45 @@ func TestTokensOfOthers(t *testing.T) {
 	} {
 		if _, err := n.pageOf(t, other, 5, *p.Token); code(err) != 33 {
 			t.Errorf("%s: %v, want code 33", other, err)
+		}
+	}
+}
+
+// TestTokensThatNoPageCameWith: a token goes on only where a page can have ended, to
+// where its range can have ended.
+func TestTokensThatNoPageCameWith(t *testing.T) {
+	blocks := next(made(2, 0), 30)
+	n := newNetwork(t, blocks...)
+	byNumber := `"from_block":{"block_number":2},"to_block":{"block_number":28}`
+	byHash := `"from_block":{"block_number":2},"to_block":{"block_hash":"` + blocks[28].Hash.String() + `"}`
+	for _, test := range []struct {
+		name, filter string
+		change       func(*paging.Token)
+		want         int
+	}{
+		{"the same", byNumber, func(*paging.Token) {}, 0},
+		{"the same, to a hash", byHash, func(*paging.Token) {}, 0},
+		{"behind the block's last event", byNumber, func(t *paging.Token) { t.Next.Position = 10_000 }, 33},
+		{"the greatest position", byNumber, func(t *paging.Token) { t.Next.Position = math.MaxUint64 }, 33},
+		{"behind the last event of all", byNumber, func(t *paging.Token) {
+			t.Next, t.BlockHash = paging.Place{Block: 28, Position: 10_000}, [32]byte(blocks[28].Hash)
+		}, 33},
+		{"another block's hash", byNumber, func(t *paging.Token) { t.Next.Block++ }, 33},
+		{"to a block behind the range", byNumber, func(t *paging.Token) { t.To = 29 }, 33},
+		{"to a block behind the hash", byHash, func(t *paging.Token) { t.To = 29 }, 33},
+		{"to a block before the hash", byHash, func(t *paging.Token) { t.To = 27 }, 33},
+	} {
+		p, err := n.pageOf(t, test.filter, 2, "")
+		if err != nil || p.Token == nil {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		token, err := paging.ParseToken([]byte(*p.Token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		test.change(&token)
+		if p, err := n.pageOf(t, test.filter, 2, token.String()); code(err) != test.want {
+			t.Errorf("%s: %+v, %v, want code %d", test.name, p, err, test.want)
 		}
 	}
 }

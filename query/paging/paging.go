@@ -20,6 +20,9 @@ type Range struct {
 	Begin Place  // nothing before it
 	To    uint64 // the last block
 	Size  int    // the most events of the page
+	// Resumed says that Begin comes from a token: an event that is asked for is there,
+	// or it is a place that no page has ever told.
+	Resumed bool
 }
 
 // Candidates steps through the blocks that have events which may be asked for.
@@ -41,8 +44,33 @@ type Visitor func(at Place, onPage bool) (matches bool, err error)
 
 // Walk gives a visitor the candidates of a range, in the order of the chain, until
 // the page is full and one more event was found. It returns the place of that one,
-// where the next page begins; nil where this page is the last.
+// where the next page begins; nil where this page is the last. A range that is resumed
+// where no event is asked for is ErrToken: going on there could leave some out.
 func Walk(candidates Candidates, r Range, visit Visitor) (next *Place, err error) {
+	if !r.Resumed {
+		return walk(candidates, r, visit)
+	}
+	begun := false
+	next, err = walk(candidates, r, func(at Place, onPage bool) (matches bool, err error) {
+		if begun {
+			return visit(at, onPage)
+		}
+		if begun = at == r.Begin; !begun {
+			return false, ErrToken
+		}
+		if matches, err = visit(at, onPage); err == nil && !matches {
+			err = ErrToken
+		}
+		return matches, err
+	})
+	if err == nil && !begun {
+		err = ErrToken
+	}
+	return next, err
+}
+
+// walk is Walk of a range that begins anywhere.
+func walk(candidates Candidates, r Range, visit Visitor) (next *Place, err error) {
 	var positions []uint32
 	matched := 0
 	for block := r.Begin.Block; block <= r.To; block++ {

@@ -64,7 +64,7 @@ func TestPagesAreTheWhole(t *testing.T) {
 				if next == nil {
 					break
 				}
-				r.Begin = *next
+				r.Begin, r.Resumed = *next, true
 			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("pages of %d: %v, want %v", size, got, want)
@@ -98,10 +98,58 @@ func TestTokenComesBack(t *testing.T) {
 func TestMalformedTokensAreRefused(t *testing.T) {
 	good := (&Token{Next: Place{Block: 5, Position: 6}, To: 9}).String()
 	for _, text := range []string{
-		"", "5-6", "x", good[:len(good)-1], good + "A", good[:10] + "\n" + good[10:], strings.Repeat("A", len(good)), "Ag" + good[2:], good + "=",
+		"", "5-6", "x", good[:len(good)-1], good + "A", good[:10] + "\n" + good[10:], strings.Repeat("A", len(good)), "AQ" + good[2:], good + "=",
 	} {
 		if token, err := ParseToken([]byte(text)); !errors.Is(err, ErrToken) {
 			t.Errorf("%q: %+v, %v, want ErrToken", text, token, err)
+		}
+	}
+}
+
+// TestEveryChangeOfATokenIsNoticed: whichever digit of a token is another.
+func TestEveryChangeOfATokenIsNoticed(t *testing.T) {
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	good := (&Token{Filter: Fingerprint{7}, Next: Place{Block: 500, Position: 6}, BlockHash: [32]byte{8}, To: 9000}).String()
+	for i := range good {
+		for _, digit := range digits {
+			text := good[:i] + string(digit) + good[i+1:]
+			if token, err := ParseToken([]byte(text)); text != good && !errors.Is(err, ErrToken) {
+				t.Errorf("%q: %+v, %v, want ErrToken", text, token, err)
+			}
+		}
+	}
+}
+
+// TestResumedWhereNoEventIs: a place that no page has told ends the walk, before
+// anything is on the page.
+func TestResumedWhereNoEventIs(t *testing.T) {
+	candidates := list{{0, 2, 4}, nil, {1}}
+	even := func(at Place, _ bool) (bool, error) { return at.Position != 2, nil }
+	for _, test := range []struct {
+		name  string
+		begin Place
+		to    uint64
+		want  error
+	}{
+		{"an event", Place{0, 4}, 2, nil},
+		{"the last event", Place{2, 1}, 2, nil},
+		{"an event that is not asked for", Place{0, 2}, 2, ErrToken},
+		{"between two events", Place{0, 3}, 2, ErrToken},
+		{"behind a block's last event", Place{0, 5}, 2, ErrToken},
+		{"a block without events", Place{1, 0}, 2, ErrToken},
+		{"behind the last event of all", Place{2, 2}, 2, ErrToken},
+		{"behind a range's last event", Place{0, 5}, 1, ErrToken},
+	} {
+		visited := 0
+		next, err := Walk(candidates, Range{Begin: test.begin, To: test.to, Size: 9, Resumed: true}, func(at Place, onPage bool) (bool, error) {
+			matches, err := even(at, onPage)
+			if matches {
+				visited++
+			}
+			return matches, err
+		})
+		if err != test.want || next != nil || (visited > 0) != (err == nil) {
+			t.Errorf("%s: %v, %v, %d events, want %v", test.name, next, err, visited, test.want)
 		}
 	}
 }

@@ -5,9 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 )
 
-// ErrToken says that a text is no token.
+// ErrToken says that a text is no token, or none that a page came with.
 var ErrToken = errors.New("no continuation token")
 
 // Token says where a page goes on, and what must still be so for that to be right.
@@ -28,7 +29,14 @@ type Token struct {
 type Fingerprint [12]byte
 
 // tokenVersion begins every token, so that those of another form are refused.
-const tokenVersion = 1
+const tokenVersion = 2
+
+// tokenSum is of what a token holds. It tells a token that was changed on its way from
+// one that was not, since most places in a token are as good as others. It is no
+// secret: who makes up tokens harms nobody else.
+func tokenSum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // The encoding of tokens: in URLs, JSON and shells it needs no quoting.
 var tokenText = base64.RawURLEncoding.Strict()
@@ -37,6 +45,7 @@ var tokenText = base64.RawURLEncoding.Strict()
 //
 //	version byte | fingerprint (12 bytes) | block hash (32 bytes)
 //	uvarint block | uvarint position | uvarint blocks from there to the last
+//	checksum of all before (CRC-32C, 4 bytes)
 func (t *Token) String() string {
 	b := make([]byte, 0, 64)
 	b = append(b, tokenVersion)
@@ -45,6 +54,7 @@ func (t *Token) String() string {
 	b = binary.AppendUvarint(b, t.Next.Block)
 	b = binary.AppendUvarint(b, t.Next.Position)
 	b = binary.AppendUvarint(b, t.To-t.Next.Block)
+	b = binary.BigEndian.AppendUint32(b, tokenSum(b))
 	return tokenText.EncodeToString(b)
 }
 
@@ -55,8 +65,12 @@ func ParseToken(text []byte) (t Token, err error) {
 	if err != nil || bytes.ContainsAny(text, "\r\n") { // which the decoder passes over
 		return t, ErrToken
 	}
-	const fixed = 1 + len(t.Filter) + len(t.BlockHash)
-	if len(b) < fixed || b[0] != tokenVersion {
+	const fixed, sum = 1 + len(t.Filter) + len(t.BlockHash), 4
+	if len(b) < fixed+sum || b[0] != tokenVersion {
+		return t, ErrToken
+	}
+	b, told := b[:len(b)-sum], binary.BigEndian.Uint32(b[len(b)-sum:])
+	if tokenSum(b) != told {
 		return t, ErrToken
 	}
 	copy(t.Filter[:], b[1:])

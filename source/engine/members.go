@@ -17,27 +17,27 @@ import (
 // member reads one member of an object. Its error says what was expected.
 type member func(raw []byte) error
 
-// readObject reads an object that has exactly the members of a table. One that is
-// null counts as missing, as the specification has it. what names the object.
+// readObject reads an object that has exactly the members of a table, each once. One
+// that is null counts as missing, as the specification has it. what names the object.
 func readObject(raw []byte, what string, members map[string]member) error {
 	given, ok := jsonrpc.Object(raw)
 	if !ok {
 		return fmt.Errorf("%s: expected an object", what)
 	}
-	seen := make(map[string]bool, len(members))
+	hasValue := make(map[string]bool, len(members)) // of the names that were given
 	for given.Next() {
-		if jsonrpc.IsNull(given.Value()) {
+		name := string(given.Name())
+		if _, twice := hasValue[name]; twice {
+			return fmt.Errorf("%s.%.64s: given twice", what, name)
+		}
+		hasValue[name] = !jsonrpc.IsNull(given.Value())
+		if !hasValue[name] {
 			continue
 		}
-		name := string(given.Name())
 		read := members[name]
-		switch {
-		case read == nil:
+		if read == nil {
 			return fmt.Errorf("%s.%.64s: not expected here", what, name)
-		case seen[name]:
-			return fmt.Errorf("%s.%s: given twice", what, name)
 		}
-		seen[name] = true
 		if err := read(given.Value()); err != nil {
 			return fmt.Errorf("%s.%s: %w", what, name, err)
 		}
@@ -46,7 +46,7 @@ func readObject(raw []byte, what string, members map[string]member) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if !seen[name] {
+		if !hasValue[name] {
 			return fmt.Errorf("%s.%s: missing", what, name)
 		}
 	}

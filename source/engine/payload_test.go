@@ -266,6 +266,11 @@ func TestForkchoices(t *testing.T) {
 	}
 	less := maps.Clone(state)
 	delete(less, "safeBlockHash")
+	twice, err := json.Marshal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice = append(twice[:len(twice)-1], `,"safeBlockHash":null}`...)
 	for _, test := range []struct {
 		name   string
 		method string
@@ -275,6 +280,7 @@ func TestForkchoices(t *testing.T) {
 		told   bool
 	}{
 		{"a hash is missing", "V3", []any{less, nil}, listener{}, `-32602,"message":"Invalid params","data":{"err":"forkchoiceState.safeBlockHash: missing"}`, false},
+		{"null after a hash", "V3", []any{json.RawMessage(twice), nil}, listener{}, `forkchoiceState.safeBlockHash: given twice`, false},
 		{"no state", "V1", nil, listener{}, `-32602`, false},
 		{"no attributes at all", "V1", []any{state}, listener{status: valid(common.Hash{1})}, `"payloadId":null`, true},
 		{"inconsistent", "V2", []any{state, nil}, listener{err: ErrInconsistent}, `-38002,"message":"Invalid forkchoice state"`, true},
