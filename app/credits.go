@@ -25,12 +25,15 @@ func builtInCredits() map[string]int {
 		"eth_call": 20, "eth_getProof": 20, "eth_feeHistory": 20, "eth_getStorageValues": 20,
 		"eth_getBlockByHash": 20, "eth_getBlockByNumber": 20,
 		"eth_estimateGas": 50, "eth_createAccessList": 50, "eth_getBlockReceipts": 50, "eth_getLogs": 50,
-		"debug_getRawBlock": 20, "debug_getRawReceipts": 50,
+		"eth_sendRawTransaction": 50, // perhaps with blobs
+		"debug_getRawBlock":      20, "debug_getRawReceipts": 50,
 		"rollup_getEvents": 50, "starknet_getEvents": 50,
 	}
 }
 
 // heavyMethods are those of which a single call can keep a processor busy for long.
+// eth_sendRawTransaction is none of them: nearly all of its calls only wait for a node,
+// and the proofs of blobs, which others bring, have one place of their own in the pool.
 func heavyMethods() map[string]bool {
 	return map[string]bool{
 		"eth_call": true, "eth_estimateGas": true, "eth_createAccessList": true, "eth_simulateV1": true,

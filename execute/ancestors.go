@@ -10,13 +10,13 @@ import (
 )
 
 // chainReader shows the ancestors of one block to go-ethereum, whose interfaces
-// have no errors: the first one is kept in err. It belongs to one goroutine.
+// have no errors: they are reported to failed. It belongs to one goroutine.
 type chainReader struct {
 	ctx    context.Context
 	config *params.ChainConfig
 	engine consensus.Engine
 	parent Parent
-	err    error
+	failed *readFailure
 }
 
 func (c *chainReader) Config() *params.ChainConfig  { return c.config }
@@ -31,13 +31,17 @@ func (c *chainReader) GetHeader(hash common.Hash, number uint64) *types.Header {
 		return nil
 	}
 	header, err := c.parent.Ancestors.Header(c.ctx, hash, number)
-	c.note(err)
+	if err != nil {
+		c.failed.fail(err)
+	}
 	return header
 }
 
 func (c *chainReader) GetBlock(hash common.Hash, number uint64) *types.Block {
 	block, err := c.parent.Ancestors.Block(c.ctx, hash, number)
-	c.note(err)
+	if err != nil {
+		c.failed.fail(err)
+	}
 	return block
 }
 
@@ -60,10 +64,4 @@ func (c *chainReader) GetHeaderByHash(hash common.Hash) *types.Header {
 		header = c.GetHeader(header.ParentHash, header.Number.Uint64()-1)
 	}
 	return header
-}
-
-func (c *chainReader) note(err error) {
-	if c.err == nil {
-		c.err = err
-	}
 }

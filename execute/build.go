@@ -53,7 +53,7 @@ func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attribut
 	if err != nil {
 		return nil, nil, fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
 	}
-	r, err := e.beginRun(ctx, parent, header, statedb)
+	r, err := e.beginRun(ctx, parent, header, statedb, &db.readFailure)
 	if err != nil {
 		return nil, nil, fmt.Errorf("build block %d: %w", header.Number, err)
 	}

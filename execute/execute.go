@@ -120,9 +120,9 @@ func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Bloc
 	if err != nil {
 		return nil, fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
 	}
-	ran, err := e.run(ctx, parent, block, statedb)
+	ran, err := e.run(ctx, parent, block, statedb, &db.readFailure)
 	if failed := db.failure(); failed != nil {
-		return nil, fmt.Errorf("execute block %d: read state: %w", block.NumberU64(), failed)
+		return nil, fmt.Errorf("execute block %d: read what it needs: %w", block.NumberU64(), failed)
 	}
 	if err != nil {
 		if ctx.Err() != nil {

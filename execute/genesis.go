@@ -38,6 +38,9 @@ func Genesis(ctx context.Context, genesis *core.Genesis) (*evm.Delta, error) {
 	}
 	// No rules: accounts that a later fork would call empty stay.
 	root, err := statedb.Commit(params.Rules{}, 0)
+	if err == nil {
+		err = db.failure()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("genesis: %w", err)
 	}

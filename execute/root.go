@@ -19,8 +19,12 @@ import (
 // with its trie nodes. The block must not be used otherwise meanwhile.
 func (e *Executor) Root(ctx context.Context, parent evm.State, parentRoot common.Hash, x *Executed) (*evm.Delta, error) {
 	if !x.rooted {
-		r := rooting{nodes: nodeDatabase{ctx, parent}, parentRoot: parentRoot, merged: trienode.NewMergedNodeSet()}
+		failed := new(readFailure)
+		r := rooting{nodes: nodeDatabase{ctx, parent, failed}, parentRoot: parentRoot, merged: trienode.NewMergedNodeSet()}
 		root, err := r.apply(x)
+		if err == nil {
+			err = failed.failure()
+		}
 		if err != nil {
 			return nil, fmt.Errorf("state root of block %d: %w", x.Block.NumberU64(), err)
 		}

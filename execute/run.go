@@ -23,9 +23,10 @@ type outcome struct {
 	gasUsed  uint64
 }
 
-// run does to the state all that a block does.
-func (e *Executor) run(ctx context.Context, parent Parent, block *types.Block, statedb *state.StateDB) (*outcome, error) {
-	r, err := e.beginRun(ctx, parent, block.Header(), statedb)
+// run does to the state all that a block does. What cannot be read for it is
+// reported to failed, which goes before its error and its outcome.
+func (e *Executor) run(ctx context.Context, parent Parent, block *types.Block, statedb *state.StateDB, failed *readFailure) (*outcome, error) {
+	r, err := e.beginRun(ctx, parent, block.Header(), statedb, failed)
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +59,14 @@ type blockRun struct {
 }
 
 // beginRun does what comes before a block's transactions.
-func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.Header, statedb *state.StateDB) (*blockRun, error) {
+func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.Header, statedb *state.StateDB, failed *readFailure) (*blockRun, error) {
 	if e.config.IsAmsterdam(header.Number, header.Time) {
 		return nil, errAmsterdam
 	}
 	if e.config.DAOForkSupport && e.config.DAOForkBlock != nil && e.config.DAOForkBlock.Cmp(header.Number) == 0 {
 		misc.ApplyDAOHardFork(statedb)
 	}
-	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent}
+	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: failed}
 	evm := vm.NewEVM(core.NewEVMBlockContext(header, chain, nil), collidingState{statedb}, e.config, vm.Config{})
 	evm.SetJumpDestCache(e.jumpDests)
 	core.PreExecution(ctx, header.ParentBeaconRoot, parent.Header, e.config, evm, header.Number, header.Time)
@@ -106,8 +107,5 @@ func (r *blockRun) finish(body *types.Body) (*outcome, error) {
 		return nil, err
 	}
 	r.executor.engine.Finalize(r.chain, header, r.statedb, body)
-	if err := r.chain.err; err != nil {
-		return nil, err
-	}
 	return &outcome{senders: r.senders, receipts: r.receipts, requests: requests, gasUsed: r.gas.Used()}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"ashlar/chain/evm"
 
@@ -20,36 +19,21 @@ import (
 // stateDatabase shows the state after one block to go-ethereum's StateDB. Where
 // flat, its tries only take note, and the state root is left to [Executor.Root].
 //
-// go-ethereum's interfaces have places without errors; what fails there is kept
-// and asked for with failure, before anything else is believed.
+// Whoever uses it asks for its failure before anything else is believed.
 type stateDatabase struct {
+	readFailure
 	ctx     context.Context
 	state   evm.State
 	flat    bool
 	newRoot common.Hash        // what a flat account trie says its root is
 	update  *state.StateUpdate // what Commit was given
-
-	mu     sync.Mutex
-	failed error // guarded by mu
 }
 
 func newDatabase(ctx context.Context, parent Parent, flat bool) *stateDatabase {
 	return &stateDatabase{ctx: ctx, state: parent.State, flat: flat}
 }
 
-func (d *stateDatabase) fail(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.failed == nil {
-		d.failed = err
-	}
-}
-
-func (d *stateDatabase) failure() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.failed
-}
+func (d *stateDatabase) nodes() nodeDatabase { return nodeDatabase{d.ctx, d.state, &d.readFailure} }
 
 // Type implements state.Database.
 func (d *stateDatabase) Type() state.DatabaseType { return state.TypeMPT }
@@ -74,7 +58,7 @@ func (d *stateDatabase) OpenTrie(root common.Hash) (state.Trie, error) {
 	if d.flat {
 		return &flatTrie{root: d.newRoot}, nil
 	}
-	return trie.NewStateTrie(trie.StateTrieID(root), nodeDatabase{d.ctx, d.state})
+	return trie.NewStateTrie(trie.StateTrieID(root), d.nodes())
 }
 
 // OpenStorageTrie implements state.Database.
@@ -82,7 +66,7 @@ func (d *stateDatabase) OpenStorageTrie(stateRoot common.Hash, address common.Ad
 	if d.flat {
 		return &flatTrie{root: root, storage: true}, nil
 	}
-	return trie.NewStateTrie(trie.StorageTrieID(stateRoot, evm.HashAddress(address), root), nodeDatabase{d.ctx, d.state})
+	return trie.NewStateTrie(trie.StorageTrieID(stateRoot, evm.HashAddress(address), root), d.nodes())
 }
 
 // Iteratee implements state.Database.
@@ -141,8 +125,9 @@ func (r *stateReader) CodeSize(address common.Address, hash common.Hash) int {
 
 // nodeDatabase shows an [evm.State]'s trie nodes to go-ethereum's tries.
 type nodeDatabase struct {
-	ctx   context.Context
-	state evm.State
+	ctx    context.Context
+	state  evm.State
+	failed *readFailure
 }
 
 // NodeReader implements database.NodeDatabase.
@@ -150,7 +135,11 @@ func (d nodeDatabase) NodeReader(common.Hash) (database.NodeReader, error) { ret
 
 // Node implements database.NodeReader.
 func (d nodeDatabase) Node(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
-	return d.state.Node(d.ctx, owner, path, hash)
+	node, err := d.state.Node(d.ctx, owner, path, hash)
+	if err != nil {
+		d.failed.fail(err)
+	}
+	return node, err
 }
 
 // storageIteratee implements state.Iteratee for what StateDB needs it for: to
@@ -167,13 +156,14 @@ func (s storageIteratee) NewAccountIterator(common.Hash) (state.AccountIterator,
 func (s storageIteratee) NewStorageIterator(address common.Hash, start common.Hash) (state.StorageIterator, error) {
 	account, err := s.db.state.Account(s.db.ctx, address)
 	if err != nil {
+		s.db.fail(err)
 		return nil, err
 	}
 	root := types.EmptyRootHash
 	if account != nil {
 		root = account.Root
 	}
-	storage, err := trie.New(trie.StorageTrieID(s.root, address, root), nodeDatabase{s.db.ctx, s.db.state})
+	storage, err := trie.New(trie.StorageTrieID(s.root, address, root), s.db.nodes())
 	if err != nil {
 		return nil, err
 	}

@@ -66,13 +66,14 @@ func (e *Executor) verifyHeader(ctx context.Context, parent Parent, block *types
 	if err := e.verifyMerge(parent.TotalDifficulty, header); err != nil {
 		return refused(block, CheckHeader, err)
 	}
-	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent}
+	failed := new(readFailure)
+	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: failed}
 	check, err := CheckHeader, e.engine.VerifyHeader(chain, header)
 	if err == nil {
 		check, err = CheckUncles, e.engine.VerifyUncles(chain, block)
 	}
-	if chain.err != nil {
-		return fmt.Errorf("verify header of block %d: %w", block.NumberU64(), chain.err)
+	if failed := failed.failure(); failed != nil {
+		return fmt.Errorf("verify header of block %d: %w", block.NumberU64(), failed)
 	}
 	if err != nil {
 		return refused(block, check, err)

@@ -2,7 +2,7 @@
 //
 // A transaction is taken in only if it could be included: it is checked by the
 // rules of the block that comes next, and against the nonce and the balance of its
-// sender. At most one waits for each nonce of a sender; another takes its place by
+// sender; and then, which is what costs most, the proofs of its blobs are. At most one waits for each nonce of a sender; another takes its place by
 // paying a tenth more. What waits is bounded, in number for each sender and in
 // number and bytes for all; where there is no room, what pays least goes.
 //
@@ -15,8 +15,6 @@ package pool
 
 import (
 	"context"
-	"fmt"
-	"math/big"
 	"sync"
 	"time"
 
@@ -26,6 +24,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/txpool"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/params"
+	"golang.org/x/sync/semaphore"
 )
 
 // Limits bound what waits.
@@ -56,9 +55,10 @@ type Head struct {
 
 // Pool is the pool of one network. Its methods may be called from many goroutines at once.
 type Pool struct {
-	config *params.ChainConfig
-	limits Limits
-	now    func() time.Time
+	config  *params.ChainConfig
+	limits  Limits
+	now     func() time.Time
+	proving *semaphore.Weighted // one place for whoever's blobs are proven
 
 	mutex    sync.Mutex
 	head     Head                       // guarded by mutex
@@ -79,7 +79,7 @@ type waiting struct {
 // New makes an empty pool. Nothing is taken in before the first Reset.
 func New(config *params.ChainConfig, limits Limits) *Pool {
 	return &Pool{
-		config: config, limits: limits, now: time.Now,
+		config: config, limits: limits, now: time.Now, proving: semaphore.NewWeighted(1),
 		senders: make(map[common.Address]*sender), byHash: make(map[common.Hash]*waiting),
 		watchers: make(map[*watcher]struct{}),
 	}
@@ -87,7 +87,7 @@ func New(config *params.ChainConfig, limits Limits) *Pool {
 
 // Add takes in a transaction, or says why not. Blobs must come with it.
 func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
-	tx, from, err := p.checked(tx)
+	tx, from, err := p.checked(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -99,35 +99,41 @@ func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
 // nobody is told of the transaction. Once it is passed on, all is well: that there is
 // no room for it here any more, or that it has come back from there, is no error.
 func (p *Pool) AddPassed(ctx context.Context, tx *types.Transaction, pass func() error) error {
-	tx, from, err := p.checked(tx)
+	tx, from, err := p.checked(ctx, tx)
 	if err != nil {
 		return err
 	}
-	p.mutex.Lock()
-	_, _, err = p.admissible(ctx, tx, from)
-	p.mutex.Unlock()
-	if err == nil {
-		err = pass()
+	if err := pass(); err != nil {
+		return err
 	}
-	if err == nil {
-		_ = p.admit(ctx, tx, from)
-	}
-	return err
+	_ = p.admit(ctx, tx, from)
+	return nil
 }
 
-// checked checks what needs nobody to wait: proofs of blobs take a while. It returns
-// the transaction as it is kept, and its sender.
-func (p *Pool) checked(tx *types.Transaction) (*types.Transaction, common.Address, error) {
+// checked checks a transaction, the cheapest first. It returns the transaction as it
+// is kept, and its sender. Nobody waits while the proofs of blobs are looked at, so
+// what has been said of the sender by then may be no longer so.
+func (p *Pool) checked(ctx context.Context, tx *types.Transaction) (_ *types.Transaction, from common.Address, err error) {
 	p.mutex.Lock()
 	head, known := p.head, p.byHash[tx.Hash()] != nil
 	p.mutex.Unlock()
 	switch {
 	case known:
-		return nil, common.Address{}, txpool.ErrAlreadyKnown
+		return nil, from, txpool.ErrAlreadyKnown
 	case head.Header == nil:
-		return nil, common.Address{}, errNoHead
+		return nil, from, errNoHead
 	}
-	return p.check(tx, head.Header)
+	if from, err = p.check(tx, head.Header); err != nil {
+		return nil, from, err
+	}
+	p.mutex.Lock()
+	_, _, err = p.admissible(ctx, tx, from)
+	p.mutex.Unlock()
+	if err != nil {
+		return nil, from, err
+	}
+	tx, err = p.prove(ctx, tx)
+	return tx, from, err
 }
 
 // admit takes in a transaction that was checked.
@@ -138,16 +144,15 @@ func (p *Pool) admit(ctx context.Context, tx *types.Transaction, from common.Add
 	if err != nil {
 		return err
 	}
-	if replaced != nil {
-		p.forget(replaced)
-	}
-	if err := p.makeRoom(tx); err != nil {
-		if replaced != nil {
-			p.put(of, replaced)
-		}
+	added := &waiting{tx: tx, from: from, since: p.now()}
+	gone, err := p.roomFor(added, replaced)
+	if err != nil {
 		return err
 	}
-	p.put(of, &waiting{tx: tx, from: from, since: p.now()})
+	for _, w := range gone {
+		p.forget(w)
+	}
+	p.put(of, added)
 	p.tell(tx)
 	return nil
 }
@@ -193,31 +198,6 @@ func (p *Pool) forget(gone *waiting) {
 	delete(p.byHash, gone.tx.Hash())
 	p.bytes -= int(gone.tx.Size())
 	p.version++
-}
-
-// makeRoom lets go of what pays less than a transaction, until there is room for it.
-func (p *Pool) makeRoom(tx *types.Transaction) error {
-	for len(p.byHash) >= p.limits.Transactions || p.bytes+int(tx.Size()) > p.limits.Bytes {
-		worst := p.worst()
-		if worst == nil || worst.tx.EffectiveGasTipValue(p.head.Header.BaseFee).Cmp(tx.EffectiveGasTipValue(p.head.Header.BaseFee)) >= 0 {
-			return fmt.Errorf("%w: the pool is full of transactions that pay as much", txpool.ErrUnderpriced)
-		}
-		p.forget(worst)
-	}
-	return nil
-}
-
-// worst is the transaction that pays least of those that no other of its sender
-// waits behind.
-func (p *Pool) worst() (worst *waiting) {
-	var least *big.Int
-	for _, of := range p.senders {
-		last := of.last()
-		if tip := last.tx.EffectiveGasTipValue(p.head.Header.BaseFee); least == nil || tip.Cmp(least) < 0 {
-			worst, least = last, tip
-		}
-	}
-	return worst
 }
 
 // Reset takes note of a new head, and lets go of what can be included no more. The

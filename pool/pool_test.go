@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -267,6 +268,39 @@ func TestReturned(t *testing.T) {
 	b.waits("0:1 0:2")
 }
 
+// What pays less goes only if there is room then.
+func TestRoomIsMadeForThoseWhoGetIt(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.add(b.transfer(0, 0, 20, 1))
+	b.add(b.transfer(1, 0, 20, 9))
+	b.add(b.transfer(2, 0, 20, 2))
+	b.pool.limits.Bytes = b.pool.bytes
+	large := func(who int, tip int64, data int) *types.Transaction {
+		return b.sign(who, &types.DynamicFeeTx{
+			ChainID: b.config.ChainID, Gas: 30000, To: &common.Address{1}, Data: make([]byte, data),
+			GasFeeCap: big.NewInt(30 * gwei), GasTipCap: big.NewInt(tip * gwei),
+		})
+	}
+	b.refuse(large(3, 2, 50), "transaction underpriced")  // the first is not enough room, and the next pays as much
+	b.refuse(large(2, 8, 200), "transaction underpriced") // nor is it with what is to be replaced
+	b.waits("0:0 1:0 2:0")
+	b.add(large(3, 3, 50)) // in the place of two
+	b.waits("1:0 3:0")
+
+	b = newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, OfSender: 3, Lifetime: time.Hour})
+	b.add(b.transfer(0, 0, 20, 1))
+	b.add(b.transfer(0, 1, 20, 7))
+	b.add(b.transfer(1, 0, 20, 2))
+	b.add(b.transfer(1, 1, 20, 9))
+	b.refuse(b.transfer(1, 2, 20, 6), "transaction underpriced") // whatever pays less has something behind it that does not
+	b.waits("0:0 0:1 1:0 1:1")
+	b.add(b.transfer(2, 0, 20, 8))
+	b.waits("0:0 1:0 1:1 2:0")
+	b.refuse(b.transfer(0, 1, 20, 1), "transaction underpriced")
+	b.refuse(b.transfer(0, 1, 20, 6), "transaction underpriced") // it does not drive out what it waits behind
+	b.waits("0:0 1:0 1:1 2:0")
+}
+
 // blobs is a transaction with one blob, or without the sidecar where it is nil.
 func (b *bench) blobs(sidecar *types.BlobTxSidecar) *types.BlobTx {
 	tx := &types.BlobTx{
@@ -299,11 +333,50 @@ func TestBlobs(t *testing.T) {
 	short.Proofs = nil
 	b.refuse(b.sign(0, b.blobs(short)), "Wrong sidecar format")
 
+	// What is cheap to tell goes before the proofs, which are not looked at then.
+	b.fund(1, 0, 0)
+	b.fund(2, 1, params.Ether)
+	b.head(nil)
+	b.refuse(b.sign(1, b.blobs(wrong)), "insufficient funds")
+	b.refuse(b.sign(2, b.blobs(wrong)), "nonce too low")
+	many := types.NewBlobTxSidecar(types.BlobSidecarVersion0, slices.Repeat(wrong.Blobs, 7), slices.Repeat(wrong.Commitments, 7), slices.Repeat(wrong.Proofs, 7))
+	b.refuse(b.sign(0, b.blobs(many)), "transaction blob limit exceeded: blob count 7, limit 6")
+	poor := b.blobs(wrong)
+	poor.Gas = 20000
+	b.refuse(b.sign(0, poor), "intrinsic gas too low")
+	unknown := wrong.Copy()
+	unknown.Version = 2
+	b.refuse(b.sign(0, b.blobs(unknown)), "unexpected sidecar version")
+
 	tx := b.sign(0, b.blobs(older))
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := b.pool.Add(gone, tx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, expected that the proofs are not made for somebody who has gone", err)
+	}
 	b.add(tx)
 	got, _, ok := b.pool.Get(tx.Hash())
 	if !ok || got.BlobTxSidecar() != nil {
 		t.Error("a transaction with a blob is to be had, without the blob")
+	}
+
+	// One with proofs of cells is taken as it is, if they are right.
+	newer := older.Copy()
+	if err := newer.ToV1(); err != nil {
+		t.Fatal(err)
+	}
+	wrong = newer.Copy()
+	wrong.Proofs[3] = wrong.Proofs[4]
+	next := b.blobs(wrong)
+	next.Nonce = 1
+	b.refuse(b.sign(0, next), "KZG verification error")
+	next = b.blobs(newer)
+	next.Nonce = 1
+	b.add(b.sign(0, next))
+	for hash, w := range b.pool.byHash {
+		if err := verifyCells(t.Context(), w.tx.BlobTxSidecar()); err != nil {
+			t.Errorf("%x is kept with other proofs than those of cells: %v", hash, err)
+		}
 	}
 }
 

@@ -1,9 +1,12 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 
 	"ashlar/chain/evm"
 
@@ -93,14 +96,9 @@ func (s *sender) executable() (list []*waiting) {
 	return list
 }
 
-// last is the transaction with the greatest nonce; there is one.
-func (s *sender) last() (last *waiting) {
-	for _, w := range s.byNonce {
-		if last == nil || w.tx.Nonce() > last.tx.Nonce() {
-			last = w
-		}
-	}
-	return last
+// lastFirst are all transactions, that with the greatest nonce first.
+func (s *sender) lastFirst() []*waiting {
+	return slices.SortedFunc(maps.Values(s.byNonce), func(a, b *waiting) int { return cmp.Compare(b.tx.Nonce(), a.tx.Nonce()) })
 }
 
 func (s *sender) content() (c Content) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/big"
-	"sync"
 	"time"
 
 	"ashlar/archive"
@@ -12,6 +11,8 @@ import (
 	"ashlar/execute"
 	"ashlar/pool"
 	"ashlar/tip"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // pendingAge is for how long a pending block is shown that does not have the very
@@ -22,11 +23,11 @@ const pendingAge = 250 * time.Millisecond
 type pending struct {
 	pool *pool.Pool // nil where nothing waits to be included
 
-	making sync.Mutex
-	view   *View       // guarded by making; the last that was made
-	on     *tip.Branch // guarded by making; what it was made on
-	pooled uint64      // guarded by making; the pool's version then
-	made   time.Time   // guarded by making
+	making *semaphore.Weighted // one place; those who wait for it may give up
+	view   *View               // guarded by making; the last that was made
+	on     *tip.Branch         // guarded by making; what it was made on
+	pooled uint64              // guarded by making; the pool's version then
+	made   time.Time           // guarded by making
 }
 
 // SetPool says which transactions wait to be included in the chain's next block.
@@ -44,8 +45,10 @@ func (v *View) withPending(ctx context.Context) (*View, error) {
 	if v.pending || v.branch == nil || p.pool == nil {
 		return v, nil
 	}
-	p.making.Lock()
-	defer p.making.Unlock()
+	if err := p.making.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer p.making.Release(1)
 	pooled := p.pool.Version()
 	if p.view != nil && p.on == v.branch && (p.pooled == pooled || time.Since(p.made) < pendingAge) {
 		return p.view, nil

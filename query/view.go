@@ -18,6 +18,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/lru"
+	"golang.org/x/sync/semaphore"
 )
 
 // The kinds of what cannot be answered. The api translates them into codes.
@@ -48,7 +49,11 @@ type headView struct {
 // NewChain makes the chain that an archive holds, with the unsettled blocks of a
 // tip above it. Without a tip, nil, the last settled block is the head.
 func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
-	return &Chain{archive: a, tip: t, executor: e, tips: lru.NewCache[common.Hash, []gasTip](cachedTips)}
+	return &Chain{
+		archive: a, tip: t, executor: e,
+		pending: pending{making: semaphore.NewWeighted(1)},
+		tips:    lru.NewCache[common.Hash, []gasTip](cachedTips),
+	}
 }
 
 // Executor runs calls on the chain's state.

@@ -213,6 +213,9 @@ func (p *Pursuit) ancestor(ctx context.Context, of Node, head chain.Ref) (chain.
 	if at, ok := ours.At(standing.Finalized.Number); ok && at == standing.Finalized {
 		low = at.Number
 	}
+	if head.Number <= low {
+		return chain.Ref{}, ErrTooDeep
+	}
 	agrees := func(number uint64) (bool, error) {
 		hash, err := of.HashAt(ctx, number)
 		at, _ := ours.At(number)

@@ -141,6 +141,29 @@ func TestReorganizationBelowFinal(t *testing.T) {
 	until(t, "no problem", func() bool { return p.Status().Problem == "" })
 }
 
+// A foreign head that is not above what is final is too deep, also while that is
+// not settled yet: no block of its branch is asked for.
+func TestHeadBelowFinal(t *testing.T) {
+	w := newWorld(t, 6)
+	trunk := w.grow(w.builder.Genesis, 30)
+	head, other := w.grow(trunk, 5), w.grow(w.at(trunk, 10), 6)
+	n := newFakeNode("short", w)
+	n.head, n.finalized = head, ref(trunk)
+	f := newFollower(t, ingest.DefaultDepths())
+	p, stop := f.pursueUnsettled(t, n)
+	defer stop()
+	f.awaitStanding("the finalized block", func(s tip.Standing) bool { return s.Head.Ref() == ref(head) && s.Finalized == ref(trunk) })
+
+	var before int
+	n.set(func() { n.head, before = other, n.asked["blocks"] })
+	until(t, "the node to be put aside", func() bool { return p.Status().Nodes[0].Counts.TooDeep > 0 })
+	n.set(func() {
+		if asked := n.asked["blocks"] - before; asked > 0 {
+			t.Errorf("the node was asked %d times for blocks below what is final", asked)
+		}
+	})
+}
+
 // A node that is wound back lags: its head is ours of before. When another branch
 // grows from there, that is followed, even while it is shorter.
 func TestWoundBack(t *testing.T) {

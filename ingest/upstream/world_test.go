@@ -62,18 +62,36 @@ func (f *follower) pursue(t *testing.T, nodes ...upstream.Node) (p *upstream.Pur
 // pursueTold is pursue with somebody who is told of waiting transactions.
 func (f *follower) pursueTold(t *testing.T, waiting func(*types.Transaction), nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
 	t.Helper()
-	p = upstream.New(upstream.Config{
+	p = f.pursuit(t, waiting, nodes...)
+	return p, run(t, p.Run, f.Run)
+}
+
+// pursueUnsettled is pursue where nothing is settled meanwhile.
+func (f *follower) pursueUnsettled(t *testing.T, nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
+	t.Helper()
+	p = f.pursuit(t, nil, nodes...)
+	return p, run(t, p.Run)
+}
+
+func (f *follower) pursuit(t *testing.T, waiting func(*types.Transaction), nodes ...upstream.Node) *upstream.Pursuit {
+	t.Helper()
+	return upstream.New(upstream.Config{
 		Waiting: waiting,
 		Nodes:   nodes, Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
 		Pace: quick(), Log: slog.New(slog.DiscardHandler),
 	})
+}
+
+// run runs what ends with its context, until the returned function is called.
+func run(t *testing.T, each ...func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 2)
-	go func() { done <- p.Run(ctx) }()
-	go func() { done <- f.Run(ctx) }()
-	return p, func() {
+	done := make(chan error, len(each))
+	for _, runs := range each {
+		go func() { done <- runs(ctx) }()
+	}
+	return func() {
 		cancel()
-		for range cap(done) {
+		for range each {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
