@@ -25,9 +25,9 @@ func builtInCredits() map[string]int {
 		"eth_call": 20, "eth_getProof": 20, "eth_feeHistory": 20, "eth_getStorageValues": 20,
 		"eth_getBlockByHash": 20, "eth_getBlockByNumber": 20,
 		"eth_estimateGas": 50, "eth_createAccessList": 50, "eth_getBlockReceipts": 50, "eth_getLogs": 50,
+		"debug_getRawBlock": 20, "debug_getRawReceipts": 50,
 		"eth_sendRawTransaction": 50, // perhaps with blobs
-		"debug_getRawBlock":      20, "debug_getRawReceipts": 50,
-		"rollup_getEvents": 50, "starknet_getEvents": 50,
+		"rollup_getEvents":       50, "starknet_getEvents": 50,
 	}
 }
 

@@ -1,10 +1,11 @@
 // Package pool holds the transactions of an EVM network that wait to be included.
 //
 // A transaction is taken in only if it could be included: it is checked by the
-// rules of the block that comes next, and against the nonce and the balance of its
-// sender; and then, which is what costs most, the proofs of its blobs are. At most one waits for each nonce of a sender; another takes its place by
-// paying a tenth more. What waits is bounded, in number for each sender and in
-// number and bytes for all; where there is no room, what pays least goes.
+// rules of the block that comes next, against the nonce and the balance of its
+// sender, and then, which costs most, the proofs of its blobs are verified. At most
+// one waits for each nonce of a sender; another takes its place by paying a tenth
+// more. What waits is bounded, in number for each sender and in number and bytes for
+// all; where there is no room, what pays least goes.
 //
 // A sender's transactions are executable as far as their nonces follow one
 // another from the account's on; those behind a gap are queued. With each new head
