@@ -16,16 +16,22 @@ import (
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/verify"
+	"ashlar/verify/audit"
+	verifyrollup "ashlar/verify/rollup"
 )
 
 // verifyCache is small: nearly all is read once, from beginning to end.
 const verifyCache = 64 << 20
 
 // Head, as the end of what is verified, is the last block.
-const Head = verify.Head
+const Head = audit.Head
 
-// ErrRange says that a network does not have the blocks that are to be verified.
-var ErrRange = verify.ErrRange
+var (
+	// ErrRange says that a network does not have the blocks that are to be verified.
+	ErrRange = audit.ErrRange
+	// ErrNoState says that the state is to be verified of a network that holds none.
+	ErrNoState = errors.New("there is no state to verify")
+)
 
 // Verify is what `ashlar verify` is told.
 type Verify struct {
@@ -35,11 +41,13 @@ type Verify struct {
 	JSON bool
 }
 
-// verified is what it answers.
-type verified struct {
-	Network string `json:"network"`
-	*verify.Report
-	Seconds float64 `json:"seconds"`
+// checked is what the check of a family says.
+type checked interface {
+	outcome() *audit.Report
+	// summary is what was checked of a network that is sound.
+	summary() string
+	// answer is all of it, for JSON.
+	answer(network string, seconds float64) any
 }
 
 // Run checks a network against itself, shows on bar how far it is, and writes to
@@ -47,21 +55,20 @@ type verified struct {
 // wrong.
 func (v Verify) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 	started := time.Now()
-	report, err := v.check(ctx, bar)
+	found, err := v.check(ctx, bar)
 	if err != nil {
 		return fmt.Errorf("network %s: %w", v.Network, err)
 	}
-	answer := verified{v.Network, report, time.Since(started).Seconds()}
-	if err := answer.write(out, v.JSON, dataDir(v.Data).network(v.Network)); err != nil {
+	if err := v.write(out, found, time.Since(started)); err != nil {
 		return err
 	}
-	if !report.Sound {
+	if !found.outcome().Sound {
 		return fmt.Errorf("network %s is not sound", v.Network)
 	}
 	return nil
 }
 
-func (v Verify) check(ctx context.Context, bar *os.File) (report *verify.Report, err error) {
+func (v Verify) check(ctx context.Context, bar *os.File) (found checked, err error) {
 	data := dataDir(v.Data)
 	if err := gateway.CheckNetworkName(v.Network); err != nil {
 		return nil, err
@@ -77,41 +84,89 @@ func (v Verify) check(ctx context.Context, bar *os.File) (report *verify.Report,
 	case errors.Is(err, pebble.ErrLocked) || errors.Is(err, pebble.ErrForeign):
 		return nil, err
 	case err != nil:
-		return &verify.Report{Finding: verify.Unopened(data.network(v.Network), err)}, nil
+		finding := audit.Unopened(data.network(v.Network), err)
+		return checkedEVM{&verify.Report{Report: audit.Report{Finding: finding}}}, nil
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if format, err := rows.Format(ctx, store); err == nil && format == rolluparchive.Format {
-		return nil, fmt.Errorf("it is of the family %s: expected one of the family %s, others cannot be verified yet", familyRollup, familyEVM)
-	}
-	progress := new(verify.Progress)
+	progress := new(audit.Progress)
 	shown := newProgress(bar, "verifying", func() (status, bool) { return verifyStatus(progress) })
 	defer shown.end()
-	report, err = verify.Run(ctx, store, v.Options, progress)
+	if format, formatErr := rows.Format(ctx, store); formatErr == nil && format == rolluparchive.Format {
+		found, err = v.checkRollup(ctx, store, progress)
+	} else {
+		var report *verify.Report
+		report, err = verify.Run(ctx, store, v.Options, progress)
+		found = checkedEVM{report}
+	}
 	if errors.Is(err, kv.ErrNotFound) {
 		err = errNoBlocks
 	}
-	return report, err
+	return found, err
+}
+
+func (v Verify) checkRollup(ctx context.Context, store kv.Store, progress *audit.Progress) (checked, error) {
+	if v.Full {
+		return nil, fmt.Errorf("%w, as it is of the family %s: every block is checked in full without that", ErrNoState, familyRollup)
+	}
+	report, err := verifyrollup.Run(ctx, store, verifyrollup.Options{From: v.From, To: v.To}, progress)
+	return checkedRollup{report}, err
 }
 
 // write writes the answer: for people, or as JSON.
-func (a verified) write(out io.Writer, asJSON bool, dir string) error {
-	if asJSON {
+func (v Verify) write(out io.Writer, found checked, took time.Duration) error {
+	if v.JSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(a)
+		return encoder.Encode(found.answer(v.Network, took.Seconds()))
 	}
-	if !a.Sound {
-		_, err := fmt.Fprintf(out, "%s is not sound:\n\n%s\nPut %s back from a copy, or remove it and import the network again.\n", a.Network, a.Finding.Text(), dir)
+	outcome := found.outcome()
+	if !outcome.Sound {
+		dir := dataDir(v.Data).network(v.Network)
+		_, err := fmt.Fprintf(out, "%s is not sound:\n\n%s\nPut %s back from a copy, or remove it and import the network again.\n", v.Network, outcome.Finding.Text(), dir)
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s: %s blocks, %s transactions, the state as of %s blocks, %s rows checked in %s: sound\n", a.Network,
-		readableCount(a.Blocks), readableCount(a.Transactions), readableCount(uint64(a.States)), readableCount(a.Rows),
-		time.Duration(a.Seconds*float64(time.Second)).Round(100*time.Millisecond))
+	_, err := fmt.Fprintf(out, "%s: %s blocks, %s transactions, %s, %s rows checked in %s: sound\n", v.Network,
+		readableCount(outcome.Blocks), readableCount(outcome.Transactions), found.summary(), readableCount(outcome.Rows), took.Round(100*time.Millisecond))
 	return err
 }
 
+// checkedEVM is what the check of an EVM network says.
+type checkedEVM struct{ *verify.Report }
+
+func (c checkedEVM) outcome() *audit.Report { return &c.Report.Report }
+
+func (c checkedEVM) summary() string {
+	return fmt.Sprintf("the state as of %s blocks", readableCount(uint64(c.States)))
+}
+
+func (c checkedEVM) answer(network string, seconds float64) any {
+	return struct {
+		Network string `json:"network"`
+		*verify.Report
+		Seconds float64 `json:"seconds"`
+	}{network, c.Report, seconds}
+}
+
+// checkedRollup is what the check of a rollup network says.
+type checkedRollup struct{ *verifyrollup.Report }
+
+func (c checkedRollup) outcome() *audit.Report { return &c.Report.Report }
+
+func (c checkedRollup) summary() string {
+	return fmt.Sprintf("%s events, the hashes of %s blocks recomputed and of %s taken as stored",
+		readableCount(c.Events), readableCount(c.Recomputed), readableCount(c.Taken))
+}
+
+func (c checkedRollup) answer(network string, seconds float64) any {
+	return struct {
+		Network string `json:"network"`
+		*verifyrollup.Report
+		Seconds float64 `json:"seconds"`
+	}{network, c.Report, seconds}
+}
+
 // verifyStatus is how far a check is.
-func verifyStatus(p *verify.Progress) (status, bool) {
+func verifyStatus(p *audit.Progress) (status, bool) {
 	stage, since, share, rows := p.Now()
 	return status{
 		part: stage, kind: "stage", since: since, share: share,

@@ -148,6 +148,46 @@ func TestVerifyDamagedFiles(t *testing.T) {
 	}
 }
 
+// TestVerifyRollup: a rollup network as the demo has it, and what is not asked of one.
+func TestVerifyRollup(t *testing.T) {
+	dir := t.TempDir()
+	if err := (Demo{Data: dir}).createRollup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := runVerify(t.Context(), Verify{Data: dir, Network: demoRollup})
+	if err != nil || !strings.Contains(text, " events, the hashes of 0 blocks recomputed and of ") || !strings.HasSuffix(text, ": sound\n") {
+		t.Errorf("%q, %v", text, err)
+	}
+	text, err = runVerify(t.Context(), Verify{Data: dir, Network: demoRollup, JSON: true})
+	var answer struct {
+		Network                   string
+		Sound                     bool
+		Blocks, Recomputed, Taken uint64
+		States                    *int
+	}
+	if err := errors.Join(err, json.Unmarshal([]byte(text), &answer)); err != nil || answer.Network != demoRollup || !answer.Sound || answer.Blocks == 0 || answer.Taken != answer.Blocks || answer.States != nil {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := runVerify(t.Context(), Verify{Data: dir, Network: demoRollup, Options: verify.Options{Full: true}}); !errors.Is(err, ErrNoState) {
+		t.Errorf("with the state: %v, want ErrNoState", err)
+	}
+	if _, err := runVerify(t.Context(), Verify{Data: dir, Network: demoRollup, Options: verify.Options{From: answer.Blocks}}); !errors.Is(err, ErrRange) {
+		t.Errorf("blocks above the head: %v, want ErrRange", err)
+	}
+}
+
+// TestVerifyRealRollup: what an import brought in is sound, with every hash recomputed.
+func TestVerifyRealRollup(t *testing.T) {
+	dir := t.TempDir()
+	if err := importFiles(t, dir, "integration", "SN_INTEGRATION_SEPOLIA", "sepolia-integration_block_35748.json", "sepolia-integration_block_35749.json"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := runVerify(t.Context(), Verify{Data: dir, Network: "integration"})
+	if err != nil || !strings.HasPrefix(text, "integration: 2 blocks, ") || !strings.Contains(text, "the hashes of 2 blocks recomputed and of 0 taken as stored") {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // TestVerifyRefuses: what is no finding.
 func TestVerifyRefuses(t *testing.T) {
 	dir := smallNetwork(t)
@@ -156,13 +196,6 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 	if _, err := runVerify(t.Context(), Verify{Data: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "import it first") {
 		t.Errorf("a network that is not there: %v", err)
-	}
-	rollups := t.TempDir()
-	if err := (Demo{Data: rollups}).createRollup(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := runVerify(t.Context(), Verify{Data: rollups, Network: demoRollup}); err == nil || !strings.Contains(err.Error(), "family rollup") {
-		t.Errorf("a rollup network: %v", err)
 	}
 	store, err := pebble.Open(pebble.Options{Path: dataDir(dir).network("small")})
 	if err != nil {

@@ -10,20 +10,25 @@ import (
 	"ashlar/archive/postings"
 	"ashlar/chain/evm"
 	"ashlar/kv"
+	"ashlar/verify/audit"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/trie"
 )
 
-// blockCheck checks the rows of one block after the other. It belongs to one goroutine.
+// blockCheck checks one block after the other, as an [audit.BlockCheck].
 type blockCheck struct {
 	*checker
-	ledger *ledger
 	hasher types.ListHasher
 
-	number uint64 // of the block under check
-	row    []byte // used again
+	number   uint64 // of the block under check
+	receipts types.Receipts
+}
+
+func (c *checker) newBlockCheck() audit.BlockCheck {
+	return &blockCheck{checker: c, hasher: trie.NewListHasher()}
 }
 
 // of is a finding about one of the three rows of the block.
@@ -33,29 +38,28 @@ func (c *blockCheck) of(t *kv.Table, what string, wanted, got any) error {
 	return f
 }
 
-// check checks a block, and enters the rows that it must have.
-func (c *blockCheck) check(ctx context.Context, number uint64) error {
+// Check implements audit.BlockCheck.
+func (c *blockCheck) Check(ctx context.Context, number uint64, to kv.Putter) (transactions int, err error) {
 	c.number = number
 	header, err := c.header(ctx, number)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	difficulty, err := c.checkHeader(ctx, header)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	block, senders, err := c.checkBody(ctx, header)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	receipts, err := c.checkReceipts(ctx, block)
-	if err != nil {
-		return err
+	if c.receipts, err = c.checkReceipts(ctx, block); err != nil {
+		return 0, err
 	}
-	if c.ledger.sift == nil {
-		c.transactions.Add(uint64(len(senders)))
+	if err := archive.EncodeBlock(to, &evm.Delta{Block: block, Senders: senders, Receipts: c.receipts}, difficulty); err != nil {
+		return 0, c.of(c.tables.bodies, "a block", "that can be stored", err)
 	}
-	return c.checkRows(ctx, &evm.Delta{Block: block, Senders: senders, Receipts: receipts}, difficulty)
+	return len(senders), nil
 }
 
 // checkHeader checks a header and its place in the chain, and returns the total difficulty.
@@ -67,10 +71,10 @@ func (c *blockCheck) checkHeader(ctx context.Context, header *archive.Header) (*
 		return nil, c.of(headers, "the header of block", c.number, fmt.Sprintf("that of block %v", header.Number))
 	case hash != header.Hash:
 		return nil, c.of(headers, "the hash of the header,", hash, header.Hash)
-	case c.number == c.settled.Number && hash != c.settled.Hash:
-		return nil, c.of(headers, "the hash that the settled pointer names,", c.settled.Hash, hash)
+	case c.number == c.Settled.Number && hash != c.Settled.Hash:
+		return nil, c.of(headers, "the hash that the settled pointer names,", c.Settled.Hash, hash)
 	}
-	if c.number == c.to && c.to < c.settled.Number {
+	if c.number == c.To && c.To < c.Settled.Number {
 		child, err := c.header(ctx, c.number+1)
 		if err != nil {
 			return nil, err
@@ -113,11 +117,11 @@ func (c *blockCheck) checkBody(ctx context.Context, header *archive.Header) (*ty
 	bodies := c.tables.bodies
 	body, err := c.archive.Body(ctx, c.number, nil)
 	if err != nil {
-		return nil, nil, c.unreadable(ctx, bodies, err)
+		return nil, nil, c.unreadableAt(ctx, bodies, c.number, err)
 	}
 	block, err := body.Block(header.Header)
 	if err != nil {
-		return nil, nil, c.unreadable(ctx, bodies, err)
+		return nil, nil, c.unreadableAt(ctx, bodies, c.number, err)
 	}
 	if root := types.DeriveSha(block.Transactions(), c.hasher); root != header.TxHash {
 		return nil, nil, c.of(bodies, "transactions with the root", header.TxHash, root)
@@ -154,7 +158,7 @@ func (c *blockCheck) checkReceipts(ctx context.Context, block *types.Block) (typ
 	table := c.tables.receipts
 	stored, err := c.archive.Receipts(ctx, c.number, nil)
 	if err != nil {
-		return nil, c.unreadable(ctx, table, err)
+		return nil, c.unreadableAt(ctx, table, c.number, err)
 	}
 	if stored.Len() != len(block.Transactions()) {
 		return nil, c.of(table, "receipts of each transaction,", len(block.Transactions()), stored.Len())
@@ -163,7 +167,7 @@ func (c *blockCheck) checkReceipts(ctx context.Context, block *types.Block) (typ
 	var gasUsed uint64
 	for i, transaction := range block.Transactions() {
 		if receipts[i], err = wholeReceipt(stored, i, transaction.Type()); err != nil {
-			return nil, c.unreadable(ctx, table, err)
+			return nil, c.unreadableAt(ctx, table, c.number, err)
 		}
 		gasUsed = receipts[i].CumulativeGasUsed
 	}
@@ -204,45 +208,10 @@ func wholeReceipt(stored *archive.Receipts, i int, kind byte) (*types.Receipt, e
 	return receipt, nil
 }
 
-// checkRows makes the rows of a block anew from what was decoded, enters them as
-// those that must be there, and compares the block's own three byte by byte: so
-// there is nothing in them that no check looks at.
-func (c *blockCheck) checkRows(ctx context.Context, delta *evm.Delta, difficulty *big.Int) error {
-	var failed error
-	err := archive.EncodeBlock(putFunc(func(t *kv.Table, row kv.Row) {
-		c.ledger.enter(expected, rowSubject(nil, t, row), row.Value, int(c.number-c.from))
-		if failed != nil || !c.hasRowPerBlock(t) {
-			return
-		}
-		stored, err := c.store.Get(ctx, t, row.Partition, row.Sort, c.row[:0])
-		if err != nil {
-			failed = unreadable(ctx, t, row.Partition, row.Sort, err)
-			return
-		}
-		c.row = stored
-		failed = sameValue(t, row, stored)
-	}), delta, difficulty)
-	if err != nil {
-		return c.of(c.tables.bodies, "a block", "that can be stored", err)
-	}
-	return failed
-}
-
-// putFunc is a [kv.Putter] that is done with a row when Put returns.
-type putFunc func(t *kv.Table, row kv.Row)
-
-func (f putFunc) Put(t *kv.Table, partition []byte, sort uint64, value []byte) {
-	f(t, kv.Row{Partition: partition, Sort: sort, Value: value})
-}
-
-func (c *blockCheck) unreadable(ctx context.Context, t *kv.Table, err error) error {
-	return c.unreadableAt(ctx, t, c.number, err)
-}
-
-// termName says what a term of a block's logs stands for.
-func termName(receipts types.Receipts, term []byte) string {
-	is := func(t postings.Term) bool { return bytes.Equal(t[:], term) }
-	for _, receipt := range receipts {
+// NameOf implements audit.BlockCheck: it names terms.
+func (c *blockCheck) NameOf(partition []byte) string {
+	is := func(t postings.Term) bool { return bytes.Equal(t[:], partition) }
+	for _, receipt := range c.receipts {
 		for _, log := range receipt.Logs {
 			if is(archive.AddressTerm(log.Address)) {
 				return fmt.Sprintf("the address %s", log.Address)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"ashlar/archive"
+	"ashlar/verify/audit"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -21,22 +22,22 @@ func nameOfCode(hash []byte) codeName { return codeName(binary.BigEndian.Uint64(
 // codeUse is which codes there are, and which of them accounts have.
 type codeUse struct {
 	mu      sync.Mutex
-	used    map[codeName]bool // guarded by mu: those that are there
-	missing lowestFinding     // about those that are not
+	used    map[codeName]bool   // guarded by mu: those that are there
+	missing audit.LowestFinding // about those that are not
 }
 
 // checkCodes checks every code's hash, and notes which there are.
 func (c *checker) checkCodes(ctx context.Context) error {
 	there := make(map[codeName]bool)
-	for row, err := range c.walk(ctx, c.tables.codes) {
+	for row, err := range c.Walk(ctx, c.tables.codes) {
 		if err != nil {
 			return err
 		}
 		if len(row.Partition) != common.HashLength || row.Sort != 0 {
-			return finding(c.tables.codes, row.Partition, row.Sort, "a hash and the sort key 0", "another key")
+			return c.Finding(c.tables.codes, row.Partition, row.Sort, "a hash and the sort key 0", "another key")
 		}
 		if hash := crypto.Keccak256(row.Value); !bytes.Equal(hash, row.Partition) {
-			return finding(c.tables.codes, row.Partition, 0, fmt.Sprintf("a code with the hash %#x", row.Partition), fmt.Sprintf("one with %#x", hash))
+			return c.Finding(c.tables.codes, row.Partition, 0, fmt.Sprintf("a code with the hash %#x", row.Partition), fmt.Sprintf("one with %#x", hash))
 		}
 		there[nameOfCode(row.Partition)] = false
 	}
@@ -59,15 +60,15 @@ func (c *checker) useCode(hash common.Hash, v version) {
 	if there {
 		return
 	}
-	f := finding(c.tables.codes, hash[:], 0, "a row, as it is the code of "+archive.DescribeKey(c.tables.accounts, v.partition, v.from), "none")
+	f := c.Finding(c.tables.codes, hash[:], 0, "a row, as it is the code of "+archive.DescribeKey(c.tables.accounts, v.partition, v.from), "none")
 	f.Block = v.from
-	c.codes.missing.keep(f)
+	c.codes.missing.Keep(f)
 }
 
 // checkCodesUsed looks for a code that an account has and that is not there, and
 // for one that is there and that no version of an account has.
 func (c *checker) checkCodesUsed(ctx context.Context) error {
-	if err := c.codes.missing.err(); err != nil {
+	if err := c.codes.missing.Err(); err != nil {
 		return err
 	}
 	c.codes.mu.Lock()
@@ -79,12 +80,12 @@ func (c *checker) checkCodesUsed(ctx context.Context) error {
 	if !unused {
 		return nil
 	}
-	for row, err := range c.walk(ctx, c.tables.codes) {
+	for row, err := range c.Walk(ctx, c.tables.codes) {
 		if err != nil {
 			return err
 		}
 		if !c.codes.used[nameOfCode(row.Partition)] {
-			return finding(c.tables.codes, row.Partition, 0, "no row, as it is the code of no account", fmt.Sprintf("a code of %d bytes", len(row.Value)))
+			return c.Finding(c.tables.codes, row.Partition, 0, "no row, as it is the code of no account", fmt.Sprintf("a code of %d bytes", len(row.Value)))
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"ashlar/archive"
 	"ashlar/kv"
+	"ashlar/verify/audit"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -58,11 +59,11 @@ type explainer struct {
 }
 
 // explainState says which row makes the first of the differences.
-func (c *checker) explainState(ctx context.Context, differences []difference) error {
-	e := &explainer{checker: c, block: c.moments.block(differences[0].moment), first: differences[0].moment == 0}
+func (c *checker) explainState(ctx context.Context, differences []audit.Difference) error {
+	e := &explainer{checker: c, block: c.moments.block(differences[0].Moment), first: differences[0].Moment == 0}
 	for _, d := range differences {
-		if d.moment == differences[0].moment {
-			e.places = append(e.places, placeOf(d.subject))
+		if d.Moment == differences[0].Moment {
+			e.places = append(e.places, placeOf(d.Subject))
 		}
 	}
 	for _, p := range e.places {
@@ -75,8 +76,8 @@ func (c *checker) explainState(ctx context.Context, differences []difference) er
 }
 
 // of is a finding about a row as of the explainer's block.
-func (e *explainer) of(t *kv.Table, partition []byte, wanted, got string) *Finding {
-	return finding(t, partition, e.block, wanted, got)
+func (e *explainer) of(t *kv.Table, partition []byte, wanted, got string) *audit.Finding {
+	return e.Finding(t, partition, e.block, wanted, got)
 }
 
 // newest returns what a table of versions says as of the block, differences put
@@ -85,15 +86,15 @@ func (e *explainer) of(t *kv.Table, partition []byte, wanted, got string) *Findi
 func (e *explainer) newest(ctx context.Context, t *kv.Table, partition []byte) (value []byte, whence string, err error) {
 	var since uint64
 	if t == e.tables.trieNodes {
-		value, since, err = archive.NewestNode(ctx, e.store, partition, e.block, nil)
+		value, since, err = archive.NewestNode(ctx, e.Store, partition, e.block, nil)
 	} else {
-		value, since, err = e.store.Newest(ctx, t, partition, e.block, nil)
+		value, since, err = e.Store.Newest(ctx, t, partition, e.block, nil)
 	}
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, "none", nil
 	case err != nil:
-		return nil, "", unreadable(ctx, t, partition, e.block, err)
+		return nil, "", e.Unreadable(ctx, t, partition, e.block, err)
 	case since == e.block:
 		return value, "in the row of this block", nil
 	case e.first || e.moments.sample != nil:
@@ -148,7 +149,7 @@ func (e *explainer) root(ctx context.Context, owner common.Hash) (common.Hash, e
 	}
 	account, err := archive.ParseAccount(row)
 	if err != nil {
-		return common.Hash{}, unreadable(ctx, e.tables.accounts, owner[:], e.block, err)
+		return common.Hash{}, e.Unreadable(ctx, e.tables.accounts, owner[:], e.block, err)
 	}
 	if account == nil {
 		return types.EmptyRootHash, nil
@@ -175,7 +176,7 @@ func (e *explainer) step(ctx context.Context, p place, at below) (*below, error)
 	}
 	node, err := archive.ParseNode(at.path, row)
 	if err != nil {
-		return nil, unreadable(ctx, t, partition, e.block, err)
+		return nil, e.Unreadable(ctx, t, partition, e.block, err)
 	}
 	if node.Rest != nil {
 		return e.leaf(ctx, p, at, node, wanted)
@@ -211,10 +212,10 @@ func (e *explainer) leaf(ctx context.Context, p place, at below, node archive.Tr
 	}
 	blob, err := archive.EncodeLeaf(p.owner, node.Rest, value)
 	if err != nil {
-		return nil, unreadable(ctx, t, partition, e.block, err)
+		return nil, e.Unreadable(ctx, t, partition, e.block, err)
 	}
 	if hash := crypto.Keccak256(blob); !bytes.Equal(hash, at.hash) {
-		got := fmt.Sprintf("%s, whose leaf has %#x, %s", describeValue(value, 0), hash, whence)
+		got := fmt.Sprintf("%s, whose leaf has %#x, %s", audit.DescribeValue(value, 0), hash, whence)
 		if e.othersBelow(p.owner, at.path) {
 			return nil, e.of(e.tables.trieNodes, archive.AppendNodeKey(nil, p.owner, at.path), wanted, "a leaf with "+got)
 		}
@@ -289,7 +290,7 @@ func (e *explainer) noNode(ctx context.Context, p place) error {
 	if err != nil || len(row) == 0 {
 		return err
 	}
-	return e.of(t, partition, "no node, as none above it refers to one", fmt.Sprintf("%s, %s", describeValue(row, 0), whence))
+	return e.of(t, partition, "no node, as none above it refers to one", fmt.Sprintf("%s, %s", audit.DescribeValue(row, 0), whence))
 }
 
 // value compares a key's value with what the trie says.
@@ -304,7 +305,7 @@ func (e *explainer) value(ctx context.Context, p place, wanted []byte) error {
 		said = "the value " + fmt.Sprintf("%#x", wanted) + ", which the trie has"
 	}
 	if len(got) > 0 {
-		whence = describeValue(got, 0) + ", " + whence
+		whence = audit.DescribeValue(got, 0) + ", " + whence
 	}
 	return e.of(t, partition, said, whence)
 }

@@ -8,6 +8,7 @@ import (
 
 	"ashlar/archive"
 	"ashlar/kv"
+	"ashlar/verify/audit"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -42,7 +43,7 @@ func (c *checker) checkState(ctx context.Context) error {
 	if err := c.checkCodes(ctx); err != nil {
 		return err
 	}
-	differences, err := compare(newLedger(c.moments.len()), func(l *ledger) error {
+	differences, err := audit.Compare(audit.NewLedger(c.moments.len()), func(l *audit.Ledger) error {
 		if err := c.enterRoots(ctx, l); err != nil {
 			return err
 		}
@@ -60,45 +61,45 @@ func (c *checker) checkState(ctx context.Context) error {
 	if len(differences) > 0 {
 		return c.explainState(ctx, differences)
 	}
-	if err := c.late.err(); err != nil {
+	if err := c.late.Err(); err != nil {
 		return err
 	}
 	return c.checkCodesUsed(ctx)
 }
 
 // enterRoots enters the state roots that the headers say.
-func (c *checker) enterRoots(ctx context.Context, l *ledger) error {
+func (c *checker) enterRoots(ctx context.Context, l *audit.Ledger) error {
 	subject := nodeSubject(nil, common.Hash{}, nil)
-	from, to := l.span()
+	from, to := l.Span()
 	for m := max(0, from-1); m < to; m++ { // a span that ends where this one begins counts too
 		header, err := c.header(ctx, c.moments.block(m))
 		if err != nil {
 			return err
 		}
 		if header.Root != types.EmptyRootHash {
-			l.hold(expected, subject, header.Root[:], m, m+1)
+			l.Hold(audit.Expected, subject, header.Root[:], m, m+1)
 		}
 	}
 	return nil
 }
 
 // enterAccount enters what a row of accounts says: a value, and the root of a storage trie.
-func (c *checker) enterAccount(ctx context.Context, l *ledger, v version) error {
+func (c *checker) enterAccount(ctx context.Context, l *audit.Ledger, v version) error {
 	if err := c.checkVersion(c.tables.accounts, v, common.HashLength); err != nil {
 		return err
 	}
 	account, err := archive.ParseAccount(v.value)
 	if err != nil {
-		return unreadable(ctx, c.tables.accounts, v.partition, v.from, err)
+		return c.Unreadable(ctx, c.tables.accounts, v.partition, v.from, err)
 	}
 	if account == nil {
 		return nil
 	}
 	key := common.Hash(v.partition)
 	from, to := c.moments.from(v.from), c.moments.from(v.until)
-	l.hold(found, keySubject(nil, common.Hash{}, key), v.value, from, to)
+	l.Hold(audit.Found, keySubject(nil, common.Hash{}, key), v.value, from, to)
 	if account.Root != types.EmptyRootHash {
-		l.hold(expected, nodeSubject(nil, key, nil), account.Root[:], from, to)
+		l.Hold(audit.Expected, nodeSubject(nil, key, nil), account.Root[:], from, to)
 	}
 	if !bytes.Equal(account.CodeHash, types.EmptyCodeHash[:]) {
 		c.useCode(common.Hash(account.CodeHash), v)
@@ -107,16 +108,16 @@ func (c *checker) enterAccount(ctx context.Context, l *ledger, v version) error 
 }
 
 // enterSlot enters the value that a row of slots says.
-func (c *checker) enterSlot(ctx context.Context, l *ledger, v version) error {
+func (c *checker) enterSlot(ctx context.Context, l *audit.Ledger, v version) error {
 	if err := c.checkVersion(c.tables.slots, v, 2*common.HashLength); err != nil {
 		return err
 	}
 	if err := archive.CheckSlot(v.value); err != nil {
-		return unreadable(ctx, c.tables.slots, v.partition, v.from, err)
+		return c.Unreadable(ctx, c.tables.slots, v.partition, v.from, err)
 	}
 	if len(v.value) > 0 {
 		owner, key := common.Hash(v.partition[:common.HashLength]), common.Hash(v.partition[common.HashLength:])
-		l.hold(found, keySubject(nil, owner, key), v.value, c.moments.from(v.from), c.moments.from(v.until))
+		l.Hold(audit.Found, keySubject(nil, owner, key), v.value, c.moments.from(v.from), c.moments.from(v.until))
 	}
 	return nil
 }
@@ -131,16 +132,16 @@ func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error
 	switch {
 	case partitionBytes > 0 && len(v.partition) != partitionBytes:
 		wrong = fmt.Sprintf("keys of %d bytes", partitionBytes)
-	case v.from > c.settled.Number:
-		wrong = fmt.Sprintf("no row above block %d, the last settled", c.settled.Number)
+	case v.from > c.Settled.Number:
+		wrong = fmt.Sprintf("no row above block %d, the last settled", c.Settled.Number)
 	case v.repeats:
 		wrong = nothingNew
 	default:
 		return nil
 	}
-	f := finding(t, v.partition, v.from, wrong, "a row with "+describeValue(v.value, 0))
-	if v.repeats && v.from <= c.settled.Number {
-		c.late.keep(f)
+	f := c.Finding(t, v.partition, v.from, wrong, "a row with "+audit.DescribeValue(v.value, 0))
+	if v.repeats && v.from <= c.Settled.Number {
+		c.late.Keep(f)
 		return nil
 	}
 	return f
@@ -148,18 +149,18 @@ func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error
 
 // enterNode enters what a row of trie_nodes says: the hash of the node, and what
 // the node says of those below it.
-func (c *checker) enterNode(ctx context.Context, l *ledger, v version) error {
+func (c *checker) enterNode(ctx context.Context, l *audit.Ledger, v version) error {
 	t := c.tables.trieNodes
 	owner, path, err := archive.ParseNodeKey(v.partition)
 	if err != nil {
-		return unreadable(ctx, t, v.partition, v.from, err)
+		return c.Unreadable(ctx, t, v.partition, v.from, err)
 	}
 	if err := c.checkVersion(t, v, 0); err != nil {
 		return err
 	}
 	node, err := archive.ParseNode(path, v.value)
 	if err != nil {
-		return unreadable(ctx, t, v.partition, v.from, err)
+		return c.Unreadable(ctx, t, v.partition, v.from, err)
 	}
 	from, to := c.moments.from(v.from), c.moments.from(v.until)
 	if node.Gone || from == to {
@@ -175,16 +176,16 @@ func (c *checker) enterNode(ctx context.Context, l *ledger, v version) error {
 		return c.enterLeaf(ctx, l, subject, owner, node, from, to)
 	}
 	hash := crypto.Keccak256(node.Blob)
-	l.hold(found, subject, hash, from, to)
+	l.Hold(audit.Found, subject, hash, from, to)
 	err = children(path, node.Blob, func(b below) {
 		if b.hash != nil {
-			l.hold(expected, nodeSubject(subject[:0], owner, b.path), b.hash, from, to)
+			l.Hold(audit.Expected, nodeSubject(subject[:0], owner, b.path), b.hash, from, to)
 		} else {
-			l.hold(expected, keySubject(subject[:0], owner, b.key), b.value, from, to)
+			l.Hold(audit.Expected, keySubject(subject[:0], owner, b.key), b.value, from, to)
 		}
 	})
 	if err != nil {
-		return finding(t, v.partition, v.from, "a branch or an extension", err.Error())
+		return c.Finding(t, v.partition, v.from, "a branch or an extension", err.Error())
 	}
 	return nil
 }
@@ -194,45 +195,45 @@ func (c *checker) enterNode(ctx context.Context, l *ledger, v version) error {
 // found at that row; if it is not, as nothing should be there, this one is at fault.
 func (c *checker) wholeNode(ctx context.Context, v version) ([]byte, error) {
 	t := c.tables.trieNodes
-	value, _, err := archive.NewestNode(ctx, c.store, v.partition, v.from, nil)
+	value, _, err := archive.NewestNode(ctx, c.Store, v.partition, v.from, nil)
 	switch {
 	case errors.Is(err, archive.ErrCorrupt):
-		c.late.keep(finding(t, v.partition, v.from, "a difference from the row before", err.Error()))
+		c.late.Keep(c.Finding(t, v.partition, v.from, "a difference from the row before", err.Error()))
 		return nil, nil
 	case err != nil:
-		return nil, unreadable(ctx, t, v.partition, v.from, err)
+		return nil, c.Unreadable(ctx, t, v.partition, v.from, err)
 	}
-	before, _, err := archive.NewestNode(ctx, c.store, v.partition, v.from-1, nil)
+	before, _, err := archive.NewestNode(ctx, c.Store, v.partition, v.from-1, nil)
 	if err != nil {
-		return nil, unreadable(ctx, t, v.partition, v.from-1, err)
+		return nil, c.Unreadable(ctx, t, v.partition, v.from-1, err)
 	}
 	if bytes.Equal(before, value) {
-		c.late.keep(finding(t, v.partition, v.from, nothingNew, "a row with "+describeValue(v.value, 0)))
+		c.late.Keep(c.Finding(t, v.partition, v.from, nothingNew, "a row with "+audit.DescribeValue(v.value, 0)))
 	}
 	return value[1:], nil
 }
 
 // enterLeaf enters what a leaf says over the moments in which it stands: each
 // value that its key had meanwhile, and the hash that the leaf has with it.
-func (c *checker) enterLeaf(ctx context.Context, l *ledger, subject []byte, owner common.Hash, node archive.TrieNode, from, to int) error {
+func (c *checker) enterLeaf(ctx context.Context, l *audit.Ledger, subject []byte, owner common.Hash, node archive.TrieNode, from, to int) error {
 	t, partition := c.flat(owner, node.Key)
 	key := keySubject(nil, owner, node.Key)
 	var buffer [128]byte
 	for to > from {
-		value, since, err := c.store.Newest(ctx, t, partition, c.moments.block(to-1), buffer[:0])
+		value, since, err := c.Store.Newest(ctx, t, partition, c.moments.block(to-1), buffer[:0])
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
-			return unreadable(ctx, t, partition, c.moments.block(to-1), err)
+			return c.Unreadable(ctx, t, partition, c.moments.block(to-1), err)
 		}
 		begin := max(from, c.moments.from(since)) // from, where nothing was found
 		if len(value) == 0 {
-			l.hold(found, subject, nil, begin, to) // which nobody expects of a node
+			l.Hold(audit.Found, subject, nil, begin, to) // which nobody expects of a node
 		} else {
 			blob, err := archive.EncodeLeaf(owner, node.Rest, value)
 			if err != nil {
-				return unreadable(ctx, t, partition, since, err)
+				return c.Unreadable(ctx, t, partition, since, err)
 			}
-			l.hold(found, subject, crypto.Keccak256(blob), begin, to)
-			l.hold(expected, key, value, begin, to)
+			l.Hold(audit.Found, subject, crypto.Keccak256(blob), begin, to)
+			l.Hold(audit.Expected, key, value, begin, to)
 		}
 		to = begin
 	}

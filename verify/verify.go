@@ -17,7 +17,7 @@
 // of every block of the range at once ([Options.Full]), or as of a sample of blocks.
 //
 // It reads every table from beginning to end, once, so it takes time in proportion
-// to what is stored; of what it reads it keeps sums (see ledger), so its memory
+// to what is stored; of what it reads it keeps sums (see [audit.Ledger]), so its memory
 // does not grow with the archive, but for eight bytes or so a distinct code. Only
 // where a sum is wrong is more read, to find out which row is.
 package verify
@@ -27,27 +27,20 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"ashlar/archive"
-	"ashlar/archive/rows"
-	"ashlar/chain"
 	"ashlar/kv"
-)
+	"ashlar/verify/audit"
 
-// ErrRange says that the archive does not have the blocks that are to be checked.
-var ErrRange = errors.New("no such range of blocks")
+	"github.com/ethereum/go-ethereum/common"
+)
 
 // Options say what to check.
 type Options struct {
-	From, To uint64 // blocks; a To above the last settled block is an ErrRange, unless it is Head
+	From, To uint64 // blocks; a To above the last settled block is an [audit.ErrRange], unless it is [audit.Head]
 	Full     bool   // the state as of every block, not of a sample
 }
-
-// Head, as the end of a range, is the last settled block.
-const Head = ^uint64(0)
 
 // sampledStates is how many blocks a sample has: the first and the last of the
 // range, and others at random.
@@ -55,85 +48,73 @@ const sampledStates = 16
 
 // Report says what was checked.
 type Report struct {
-	Sound        bool     `json:"sound"`
-	Finding      *Finding `json:"finding,omitempty"` // what is wrong, where it is not sound
-	From         uint64   `json:"from"`
-	To           uint64   `json:"to"`
-	Blocks       uint64   `json:"blocks"`
-	Transactions uint64   `json:"transactions"`
-	States       int      `json:"states"` // as of how many blocks the state was checked
-	Rows         uint64   `json:"rows"`   // read
+	audit.Report
+	States int `json:"states"` // as of how many blocks the state was checked
 }
 
 // Run checks the archive in a store. What is wrong with the archive is in the
 // report: the error says only that it could not be checked.
-func Run(ctx context.Context, store kv.Store, options Options, progress *Progress) (*Report, error) {
+func Run(ctx context.Context, store kv.Store, options Options, progress *audit.Progress) (*Report, error) {
 	c, err := newChecker(ctx, store, options, progress)
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case errors.Is(err, kv.ErrNotFound) || errors.Is(err, archive.ErrFormat) || errors.Is(err, ErrRange):
-		return nil, err
-	case err != nil:
-		return &Report{Finding: unpointed(err)}, nil
+	if err != nil {
+		r, err := audit.Unpointed(ctx, "format, genesis and settled", err)
+		return &Report{Report: r}, err
 	}
-	r := &Report{From: c.from, To: c.to}
-	err = c.run(ctx)
-	if err != nil && !errors.As(err, &r.Finding) {
+	r, err := c.Report(c.run(ctx))
+	if err != nil {
 		return nil, err
 	}
-	if r.Sound = err == nil; r.Sound {
-		r.States = c.moments.len()
+	report := &Report{Report: r}
+	if r.Sound {
+		report.States = c.moments.len()
 	}
-	r.Blocks, r.Transactions, r.Rows = c.blocks.Load(), c.transactions.Load(), c.rows.Load()
-	return r, nil
+	return report, nil
 }
 
 // checker is what the parts of a check share.
 type checker struct {
-	store    kv.Store
-	archive  *archive.Archive
-	tables   tables
-	settled  chain.Ref
-	from, to uint64
-	moments  moments // at which the state is checked
-	codes    codeUse
-	late     lowestFinding // about rows of which all but themselves may be right
-	progress *Progress
-
-	blocks, transactions, rows atomic.Uint64 // checked
+	*audit.Audit
+	archive *archive.Archive
+	tables  tables
+	moments moments // at which the state is checked
+	codes   codeUse
+	late    audit.LowestFinding // about rows of which all but themselves may be right
 }
 
 // tables names the tables that are not all treated alike.
 type tables struct{ headers, bodies, receipts, accounts, slots, codes, trieNodes *kv.Table }
 
-func newChecker(ctx context.Context, store kv.Store, options Options, progress *Progress) (*checker, error) {
+func newChecker(ctx context.Context, store kv.Store, options Options, progress *audit.Progress) (*checker, error) {
 	a, err := archive.OpenUnchecked(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	last, any, err := rows.Settled(ctx, store)
-	if err != nil {
-		return nil, err
-	}
-	if !any {
-		return nil, fmt.Errorf("%w: the archive has no block yet", ErrRange)
-	}
-	if options.To == Head {
-		options.To = last.Number
-	}
-	if options.From > options.To || options.To > last.Number {
-		return nil, fmt.Errorf("%w: blocks %d to %d of an archive that has blocks 0 to %d", ErrRange, options.From, options.To, last.Number)
-	}
-	c := &checker{store: store, archive: a, settled: last, from: options.From, to: options.To, progress: progress}
+	c := &checker{archive: a}
 	of := archive.BlockTables()
 	c.tables = tables{headers: of[0], bodies: of[1], receipts: of[2]}
 	c.tables.accounts, c.tables.slots, c.tables.codes, c.tables.trieNodes = archive.StateTables()
-	c.moments = moments{first: c.from, count: int(c.to - c.from + 1)}
+	family := audit.Family{Own: of[:3], Derived: of[3:], BlockOf: archive.BlockOf, DescribeKey: archive.DescribeKey, Place: c.place}
+	const genesis = 0
+	if c.Audit, err = audit.New(ctx, store, family, genesis, options.From, options.To, progress); err != nil {
+		return nil, err
+	}
+	c.moments = moments{first: c.From, count: int(c.To - c.From + 1)}
 	if !options.Full && c.moments.count > sampledStates {
-		c.moments.sample = sample(c.from, c.to)
+		c.moments.sample = sample(c.From, c.To)
 	}
 	return c, nil
+}
+
+// place is how far a row lies in a table in the order of hashes, or of the paths of nodes.
+func (c *checker) place(t *kv.Table, partition []byte) uint64 {
+	if t != c.tables.trieNodes {
+		return audit.Leading(partition, 8)
+	}
+	owner, path, err := archive.ParseNodeKey(partition)
+	if err != nil || owner == (common.Hash{}) { // the account trie comes first
+		return audit.Leading(path, 4) / 2
+	}
+	return 1<<15 + audit.Leading(owner[:], 8)/2
 }
 
 // sample chooses blocks of a range: its first and last, and one at random from
@@ -148,7 +129,7 @@ func sample(from, to uint64) []uint64 {
 }
 
 func (c *checker) run(ctx context.Context) error {
-	if err := c.checkBlocks(ctx); err != nil {
+	if err := c.CheckBlocks(ctx, c.newBlockCheck); err != nil {
 		return err
 	}
 	return c.checkState(ctx)
@@ -164,21 +145,18 @@ func (c *checker) header(ctx context.Context, number uint64) (*archive.Header, e
 }
 
 // atBlock begins a finding about a block's row in headers, bodies or receipts.
-func (c *checker) atBlock(t *kv.Table, number uint64) *Finding {
-	return &Finding{Table: t.Name, Key: fmt.Sprintf("block %d", number), Block: number}
+func (c *checker) atBlock(t *kv.Table, number uint64) *audit.Finding {
+	return &audit.Finding{Table: t.Name, Key: fmt.Sprintf("block %d", number), Block: number}
 }
 
 // unreadableAt is unreadable for a block's row in headers, bodies or receipts.
 func (c *checker) unreadableAt(ctx context.Context, t *kv.Table, number uint64, err error) error {
-	err = unreadable(ctx, t, nil, number, err)
-	if f := (*Finding)(nil); errors.As(err, &f) {
+	err = c.Unreadable(ctx, t, nil, number, err)
+	if f := (*audit.Finding)(nil); errors.As(err, &f) {
 		f.Key = c.atBlock(t, number).Key
 	}
 	return err
 }
-
-// workers is how many goroutines share a piece of work.
-func workers() int { return runtime.GOMAXPROCS(0) }
 
 // moments are the blocks as of which the state is checked, in ascending order.
 type moments struct {

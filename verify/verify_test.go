@@ -7,6 +7,8 @@ import (
 	"ashlar/archive"
 	"ashlar/kv"
 	"ashlar/verify"
+	"ashlar/verify/audit"
+	"ashlar/verify/internal/damage"
 
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -14,7 +16,7 @@ import (
 
 func mustRun(t *testing.T, store kv.Store, options verify.Options) *verify.Report {
 	t.Helper()
-	report, err := verify.Run(t.Context(), store, options, new(verify.Progress))
+	report, err := verify.Run(t.Context(), store, options, new(audit.Progress))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +28,7 @@ func TestSound(t *testing.T) {
 		t.Run(chain.name, func(t *testing.T) {
 			store := imported(t, chain)
 			for _, options := range []verify.Options{
-				{To: verify.Head, Full: true}, {To: verify.Head}, {From: 3, To: 7, Full: true}, {From: 5, To: 5}, {To: 0},
+				{To: audit.Head, Full: true}, {To: audit.Head}, {From: 3, To: 7, Full: true}, {From: 5, To: 5}, {To: 0},
 			} {
 				report := mustRun(t, store, options)
 				if !report.Sound {
@@ -45,21 +47,21 @@ func TestSound(t *testing.T) {
 func TestSample(t *testing.T) {
 	const blocks = 20
 	chain := testChain{"demo", func() (*core.Genesis, []*types.Block, error) { return demoChain(blocks) }}
-	whole := newMemory(t, imported(t, chain))
-	if report := mustRun(t, whole, verify.Options{To: verify.Head}); !report.Sound || report.States >= blocks || report.Blocks != blocks+1 {
+	whole := damage.Read(t, imported(t, chain), archive.Tables())
+	if report := mustRun(t, whole, verify.Options{To: audit.Head}); !report.Sound || report.States >= blocks || report.Blocks != blocks+1 {
 		t.Errorf("%+v", report)
 	}
 	accounts, slots, _, trieNodes := archive.StateTables()
 	for _, table := range []*kv.Table{accounts, slots, trieNodes} {
 		damaged := 0
-		for _, row := range whole.rows(table) {
+		for _, row := range whole.Rows(table) {
 			if row.Sort != blocks && row.Sort != 0 {
 				continue
 			}
 			if damaged++; damaged > 5 {
 				break
 			}
-			report := mustRun(t, whole.without(table, row), verify.Options{To: verify.Head})
+			report := mustRun(t, whole.Without(table, row), verify.Options{To: audit.Head})
 			if report.Sound || report.Finding.Table != table.Name || report.Finding.Block != row.Sort {
 				t.Errorf("%s without %s of block %d: %+v", table.Name, archive.DescribeKey(table, row.Partition, row.Sort), row.Sort, report.Finding)
 			}
@@ -72,13 +74,13 @@ func TestSample(t *testing.T) {
 
 // TestRange: damage is found where its block is in the range, and not where it is not.
 func TestRange(t *testing.T) {
-	whole := newMemory(t, imported(t, testChains()[0]))
+	whole := damage.Read(t, imported(t, testChains()[0]), archive.Tables())
 	for _, table := range archive.Tables() {
-		for _, row := range whole.rows(table) {
+		for _, row := range whole.Rows(table) {
 			if archive.BlockOf(table, row.Sort) != 6 {
 				continue
 			}
-			damaged := whole.without(table, row)
+			damaged := whole.Without(table, row)
 			if report := mustRun(t, damaged, verify.Options{From: 6, To: 6, Full: true}); report.Sound || report.Finding.Table != table.Name {
 				t.Errorf("%s, blocks 6 to 6: %+v", table.Name, report.Finding)
 			}
@@ -88,8 +90,8 @@ func TestRange(t *testing.T) {
 			break
 		}
 	}
-	for _, options := range []verify.Options{{From: 3, To: 2}, {To: demoBlocks + 1}, {From: demoBlocks + 1, To: verify.Head}} {
-		if _, err := verify.Run(t.Context(), whole, options, nil); !errors.Is(err, verify.ErrRange) {
+	for _, options := range []verify.Options{{From: 3, To: 2}, {To: demoBlocks + 1}, {From: demoBlocks + 1, To: audit.Head}} {
+		if _, err := verify.Run(t.Context(), whole, options, nil); !errors.Is(err, audit.ErrRange) {
 			t.Errorf("%+v: %v, want ErrRange", options, err)
 		}
 	}

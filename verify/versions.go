@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"sync"
 
 	"ashlar/kv"
+	"ashlar/verify/audit"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -84,8 +86,8 @@ func (b *versionBatch) add(v version) (fits bool) {
 // eachVersion calls check with every version in a table, on all processors, each
 // with a ledger of its own that is joined to l in the end. Of the findings
 // it returns the one with the lowest block.
-func (c *checker) eachVersion(ctx context.Context, t *kv.Table, l *ledger, check func(ctx context.Context, l *ledger, v version) error) error {
-	batches := make(chan *versionBatch, workers())
+func (c *checker) eachVersion(ctx context.Context, t *kv.Table, l *audit.Ledger, check func(ctx context.Context, l *audit.Ledger, v version) error) error {
+	batches := make(chan *versionBatch, audit.Workers())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(batches)
@@ -99,7 +101,7 @@ func (c *checker) eachVersion(ctx context.Context, t *kv.Table, l *ledger, check
 				return ctx.Err()
 			}
 		}
-		err := stepVersions(c.walk(ctx, t), func(v version) error {
+		err := stepVersions(c.Walk(ctx, t), func(v version) error {
 			if batch.add(v) {
 				return nil
 			}
@@ -114,25 +116,26 @@ func (c *checker) eachVersion(ctx context.Context, t *kv.Table, l *ledger, check
 		}
 		return send()
 	})
-	lowest := new(lowestFinding)
-	for range workers() {
-		own := l.fork()
+	var joining sync.Mutex
+	lowest := new(audit.LowestFinding)
+	for range audit.Workers() {
+		own := l.Fork()
 		group.Go(func() error {
 			for batch := range batches {
 				for _, v := range batch.versions {
-					if err := lowest.take(check(ctx, own, v)); err != nil {
+					if err := lowest.Take(check(ctx, own, v)); err != nil {
 						return err
 					}
 				}
 			}
-			lowest.mu.Lock()
-			defer lowest.mu.Unlock()
-			l.join(own)
+			joining.Lock()
+			defer joining.Unlock()
+			l.Join(own)
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return lowest.err()
+	return lowest.Err()
 }

@@ -124,35 +124,47 @@ func checkChainID(id string) error {
 // Open opens the archive that a store holds, or returns kv.ErrNotFound where
 // there is none.
 func Open(ctx context.Context, store kv.Store) (*Archive, error) {
+	a, span, err := openSpan(ctx, store)
+	if span == nil || err != nil {
+		return a, err
+	}
+	header, err := a.Settled(span).Header(ctx, span.Last.Number)
+	if err != nil {
+		return nil, fmt.Errorf("archive: settled block: %w", err)
+	}
+	if header.Ref() != span.Last {
+		return nil, fmt.Errorf("%w: the settled pointer names block %s, its header has hash %s", rows.ErrCorrupt, span.Last, header.Hash)
+	}
+	a.span.Store(span)
+	return a, nil
+}
+
+// openSpan makes the archive that a store holds, and reads what its pointers say
+// of its span; nil where there are no blocks.
+func openSpan(ctx context.Context, store kv.Store) (*Archive, *Span, error) {
 	if err := rows.CheckFormat(ctx, store, Format); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	id, err := store.Pointer(ctx, pointerChain)
 	if err != nil {
-		return nil, fmt.Errorf("archive: chain ID: %w", err)
+		return nil, nil, fmt.Errorf("archive: chain ID: %w", err)
+	}
+	if err := checkChainID(string(id)); err != nil {
+		return nil, nil, fmt.Errorf("%w: the chain pointer: %w", rows.ErrCorrupt, err)
 	}
 	a := &Archive{store: store, chainID: string(id), headers: lru.NewCache[uint64, *Header](cachedHeaders)}
 	last, ok, err := rows.Settled(ctx, store)
 	if !ok || err != nil {
-		return a, err
+		return a, nil, err
 	}
 	first, err := store.Pointer(ctx, pointerFirst)
 	if err != nil {
-		return nil, fmt.Errorf("archive: first block: %w", err)
+		return nil, nil, fmt.Errorf("archive: first block: %w", err)
 	}
 	if len(first) != 8 {
-		return nil, fmt.Errorf("%w: the first pointer has %d bytes", rows.ErrCorrupt, len(first))
+		return nil, nil, fmt.Errorf("%w: the first pointer has %d bytes", rows.ErrCorrupt, len(first))
 	}
-	span := &Span{First: binary.BigEndian.Uint64(first), Last: last}
-	header, err := a.Settled(span).Header(ctx, last.Number)
-	if err != nil {
-		return nil, fmt.Errorf("archive: settled block: %w", err)
-	}
-	if header.Ref() != last {
-		return nil, fmt.Errorf("%w: the settled pointer names block %s, its header has hash %s", rows.ErrCorrupt, last, header.Hash)
-	}
-	a.span.Store(span)
-	return a, nil
+	return a, &Span{First: binary.BigEndian.Uint64(first), Last: last}, nil
 }
 
 // ChainID is the chain's ID as text, like SN_MAIN.

@@ -145,7 +145,7 @@ func (r *EventReader) Event(block, position uint64) (Event, error) {
 		partition := rows.Chunk(block)
 		row, err := r.rows.Get(r.ctx, events, partition[:], block<<groupBits|group, r.row[:0])
 		if errors.Is(err, kv.ErrNotFound) {
-			return Event{}, fmt.Errorf("%w: block %d has no event %d", rows.ErrCorrupt, block, position)
+			return Event{}, fmt.Errorf("%w: block %d has no event %d: %w", rows.ErrCorrupt, block, position, err)
 		}
 		if err != nil {
 			return Event{}, err

@@ -62,6 +62,17 @@ func (f *Felts) Next(felt *rollup.Felt) (ok bool, err error) {
 	return true, f.failed()
 }
 
+// all reads all that is left.
+func (f *Felts) all() ([]rollup.Felt, error) {
+	felts := make([]rollup.Felt, f.left)
+	for i := range felts {
+		if _, err := f.Next(&felts[i]); err != nil {
+			return nil, err
+		}
+	}
+	return felts, f.failed()
+}
+
 // skip reads all that is left.
 func (f *Felts) skip() error {
 	for ; f.left > 0; f.left-- {

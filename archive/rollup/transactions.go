@@ -160,11 +160,9 @@ func decodeMessages(in rows.Decoder) ([]rollup.Message, error) {
 			return nil, fmt.Errorf("%w: %s row: a message's felt of more than %d bytes", rows.ErrCorrupt, transactions.Name, rollup.FeltBytes)
 		}
 		payload := takeFelts(in)
-		messages[i].Payload = make([]rollup.Felt, payload.Left())
-		for at := range messages[i].Payload {
-			if _, err := payload.Next(&messages[i].Payload[at]); err != nil {
-				return nil, err
-			}
+		var err error
+		if messages[i].Payload, err = payload.all(); err != nil {
+			return nil, err
 		}
 		in = payload.rest()
 	}

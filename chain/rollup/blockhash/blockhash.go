@@ -49,7 +49,7 @@ func New(chainID rollup.Felt) *Checker {
 // Error says that a block is not what its hash stands for.
 type Error struct {
 	Block    *rollup.Header
-	What     string // is wrong: the hash, or a commitment
+	What     Part // is wrong
 	Found    rollup.Felt
 	Expected rollup.Felt
 }
@@ -57,6 +57,17 @@ type Error struct {
 func (e *Error) Error() string {
 	return fmt.Sprintf("block %d: its %s is %s, expected %s by what it holds", e.Block.Number, e.What, e.Found, e.Expected)
 }
+
+// Part is what can be wrong of a header.
+type Part string
+
+// The parts of a header that are recomputed.
+const (
+	Hash                  Part = "hash"
+	TransactionCommitment Part = "transaction commitment"
+	EventCommitment       Part = "event commitment"
+	ReceiptCommitment     Part = "receipt commitment"
+)
 
 // Verdict is what is known of a hash that is not wrong.
 type Verdict uint8
@@ -88,17 +99,46 @@ func (c *Checker) Check(b *rollup.Block) (Verdict, error) {
 		return UnknownRule, nil
 	}
 	if v.before(versionPoseidon()) {
-		return c.checkPedersen(b, v)
+		return c.checkPedersen(b, v, treeRoot(c.pedersen, c.transactionLeavesPedersen(b, v)), c.eventRootPedersen(b))
 	}
-	return c.checkPoseidon(b, v)
+	return c.checkPoseidon(b, v, treeRoot(c.poseidon, c.transactionLeavesPoseidon(b, v)))
 }
 
-// checkPedersen judges a block by the rules until 0.13.1. The commitments that
-// are told are not compared: some nodes and gateways tell of old blocks those
-// that later rules would have made.
-func (c *Checker) checkPedersen(b *rollup.Block, v version) (Verdict, error) {
-	transactions := treeRoot(c.pedersen, c.transactionLeavesPedersen(b, v))
-	events := treeRoot(c.pedersen, c.eventLeavesPedersen(b))
+// CheckUnsigned is Check for a block whose transactions have lost their
+// signatures, as those of an archive have. The root over the transactions is that
+// which the header tells: it is in the hash, and since 0.13.2 the transactions'
+// hashes are in the root over the receipts as well, which is recomputed.
+//
+// Of blocks until 0.13.1 some sources tell no such root, or that of later rules.
+// Then they are taken for blocks without signatures, and are Untold where their
+// hash is another.
+func (c *Checker) CheckUnsigned(b *rollup.Block) (Verdict, error) {
+	v, err := parseVersion(b.Version)
+	if err != nil {
+		return UnknownRule, nil
+	}
+	if !v.before(versionPoseidon()) {
+		return c.checkPoseidon(b, v, element(b.Commitments.Transactions))
+	}
+	events := c.eventRootPedersen(b)
+	// Who tells by later rules tells of receipts too.
+	if b.Commitments.Transactions.IsZero() || !b.Commitments.Receipts.IsZero() {
+		verdict, err := c.checkPedersen(b, v, treeRoot(c.pedersen, c.transactionLeavesPedersen(b, v)), events)
+		if err != nil {
+			return Untold, nil
+		}
+		return verdict, nil
+	}
+	if told := b.Commitments.Events; !v.before(versionTold()) && told != felt(events) {
+		return 0, &Error{&b.Header, EventCommitment, told, felt(events)}
+	}
+	return c.checkPedersen(b, v, element(b.Commitments.Transactions), events)
+}
+
+// checkPedersen judges a block by the rules until 0.13.1, with those roots over its
+// transactions and events. The commitments that are told are not compared: some
+// nodes and gateways tell of old blocks those that later rules would have made.
+func (c *Checker) checkPedersen(b *rollup.Block, v version, transactions, events fp.Element) (Verdict, error) {
 	hash := c.pedersenHash(b, b.Sequencer, transactions, events)
 	if hash == b.Hash {
 		return Confirmed, nil
@@ -106,7 +146,7 @@ func (c *Checker) checkPedersen(b *rollup.Block, v version) (Verdict, error) {
 	if v.before(versionTold()) {
 		return c.checkEarly(b, transactions, events, hash)
 	}
-	return 0, &Error{&b.Header, "hash", b.Hash, hash}
+	return 0, &Error{&b.Header, Hash, b.Hash, hash}
 }
 
 // checkEarly judges a block that tells no version by the other rules that were
@@ -132,7 +172,7 @@ func (c *Checker) checkEarly(b *rollup.Block, transactions, events fp.Element, h
 	if !mainnet {
 		return UnknownRule, nil
 	}
-	return 0, &Error{&b.Header, "hash", b.Hash, hash}
+	return 0, &Error{&b.Header, Hash, b.Hash, hash}
 }
 
 // What only mainnet's early blocks need.
@@ -144,23 +184,25 @@ const (
 	mainnetHiddenSequencer = "0x21f4b90b0377c82bf330b7b5295820769e72d79d8acd0effa0ebde6e9988bc5"
 )
 
-// checkPoseidon judges a block by the rules since 0.13.2.
-func (c *Checker) checkPoseidon(b *rollup.Block, v version) (Verdict, error) {
+// checkPoseidon judges a block by the rules since 0.13.2, with that root over its
+// transactions.
+func (c *Checker) checkPoseidon(b *rollup.Block, v version, transactions fp.Element) (Verdict, error) {
 	if b.Commitments.StateDiff.IsZero() {
 		return Untold, nil
 	}
-	transactions := treeRoot(c.poseidon, c.transactionLeavesPoseidon(b, v))
 	events := treeRoot(c.poseidon, c.eventLeavesPoseidon(b))
 	receipts := treeRoot(c.poseidon, c.receiptLeaves(b))
 	for _, check := range []struct {
-		what            string
+		what            Part
 		found, expected rollup.Felt
 	}{
-		// The hash is last: where a commitment is wrong too, that says more.
-		{"transaction commitment", b.Commitments.Transactions, felt(transactions)},
-		{"event commitment", b.Commitments.Events, felt(events)},
-		{"receipt commitment", b.Commitments.Receipts, felt(receipts)},
-		{"hash", b.Hash, c.poseidonHash(b, v, transactions, events, receipts)},
+		// The hash is last: where a commitment is wrong too, that says more. So does
+		// that of the receipts beside that of the events: either has the
+		// transactions' hashes, the latter alone the events.
+		{TransactionCommitment, b.Commitments.Transactions, felt(transactions)},
+		{ReceiptCommitment, b.Commitments.Receipts, felt(receipts)},
+		{EventCommitment, b.Commitments.Events, felt(events)},
+		{Hash, b.Hash, c.poseidonHash(b, v, transactions, events, receipts)},
 	} {
 		switch {
 		case check.found == check.expected:

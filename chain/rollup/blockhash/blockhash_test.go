@@ -149,6 +149,36 @@ func eventful(b *rollup.Block) int {
 	})
 }
 
+// Without signatures no real block is taken for wrong, and each is confirmed whose
+// header tells what they are in.
+func TestRealBlocksWithoutSignatures(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(vectors.Path(t, "starknet", "feeder"), "*block_*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	networks := checkers()
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".json")
+		if strings.HasSuffix(name, "_pending") {
+			continue
+		}
+		block := read(t, path)
+		unsigned := true
+		for i := range block.Transactions {
+			unsigned = unsigned && len(block.Transactions[i].Signature) == 0
+			block.Transactions[i].Signature = nil
+		}
+		network, _, _ := strings.Cut(name, "_")
+		verdict, err := networks[network].CheckUnsigned(block)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if told := !block.Commitments.Transactions.IsZero(); (told || unsigned) && verdict != blockhash.Confirmed {
+			t.Errorf("%s: the hash is %s, expected %s", name, verdict, blockhash.Confirmed)
+		}
+	}
+}
+
 func TestWhatCannotBeCheckedIsSaid(t *testing.T) {
 	network := blockhash.New(chainID("SN_SEPOLIA"))
 	for _, test := range []struct {

@@ -89,6 +89,11 @@ func (c *Checker) eventLeavesPedersen(b *rollup.Block) []fp.Element {
 	return leaves
 }
 
+// eventRootPedersen is the root over them.
+func (c *Checker) eventRootPedersen(b *rollup.Block) fp.Element {
+	return treeRoot(c.pedersen, c.eventLeavesPedersen(b))
+}
+
 // eventLeavesPoseidon are the leaves since 0.13.2.
 func (c *Checker) eventLeavesPoseidon(b *rollup.Block) []fp.Element {
 	events := eventsOf(b)

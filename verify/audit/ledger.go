@@ -1,4 +1,4 @@
-package verify
+package audit
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 // buckets is how many groups a ledger tells apart, by moment and by subject.
 const buckets = 1 << 14
 
-// ledger compares two sides that should say the same of how things were over
+// Ledger compares two sides that should say the same of how things were over
 // time, in memory that does not grow with what they say. A side says that of some
 // subject a fact held over a span of moments; it may say so in any order and in
 // pieces, of which those that adjoin count as one.
@@ -22,8 +22,8 @@ const buckets = 1 << 14
 // subjects: a second pass keeps the entries of the groups that did not cancel,
 // and so finds what it is that only one side says.
 //
-// A ledger belongs to one goroutine; fork and join give more of them their own.
-type ledger struct {
+// A ledger belongs to one goroutine; [Ledger.Fork] and [Ledger.Join] give more of them their own.
+type Ledger struct {
 	seed    maphash.Seed
 	moments int // how many there are
 	sums    sums
@@ -44,31 +44,34 @@ type sift struct {
 // much damage would make it keep too much.
 const siftedSubjects = 64
 
-func newLedger(moments int) *ledger {
-	return &ledger{seed: maphash.MakeSeed(), moments: moments}
+// NewLedger makes a ledger of that many moments.
+func NewLedger(moments int) *Ledger {
+	return &Ledger{seed: maphash.MakeSeed(), moments: moments}
 }
 
-// side is one of the two that a ledger compares.
-type side uint64
+// Side is one of the two that a ledger compares.
+type Side uint64
 
+// The sides: what must be, and what is.
 const (
-	expected side = 1
-	found    side = ^side(0)
+	Expected Side = 1
+	Found    Side = ^Side(0)
 )
 
-// hold enters that a fact held of a subject at the moments from <= m < to, which
+// Hold enters that a fact held of a subject at the moments from <= m < to, which
 // may be none.
-func (l *ledger) hold(s side, subject, fact []byte, from, to int) {
+func (l *Ledger) Hold(s Side, subject, fact []byte, from, to int) {
 	if from >= to {
 		return
 	}
-	l.enter(s, subject, fact, from)
+	l.Enter(s, subject, fact, from)
 	if to < l.moments {
-		l.enter(-s, subject, fact, to)
+		l.Enter(-s, subject, fact, to)
 	}
 }
 
-func (l *ledger) enter(s side, subject, fact []byte, moment int) {
+// Enter enters that from a moment on a side says a fact of a subject.
+func (l *Ledger) Enter(s Side, subject, fact []byte, moment int) {
 	entry := binary.BigEndian.AppendUint64(l.scratch[:0], uint64(moment))
 	entry = binary.BigEndian.AppendUint16(entry, uint16(len(subject)))
 	entry = append(append(entry, subject...), fact...)
@@ -88,20 +91,21 @@ func (l *ledger) enter(s side, subject, fact []byte, moment int) {
 	}
 }
 
-func (l *ledger) groups(subject []byte, moment int) (byMoment, bySubject int) {
+func (l *Ledger) groups(subject []byte, moment int) (byMoment, bySubject int) {
 	return int(uint64(moment) * buckets / uint64(l.moments)), int(maphash.Bytes(l.seed, subject) % buckets)
 }
 
-// fork is a ledger for another goroutine, to be joined to this one.
-func (l *ledger) fork() *ledger {
-	fork := &ledger{seed: l.seed, moments: l.moments}
+// Fork is a ledger for another goroutine, to be joined to this one.
+func (l *Ledger) Fork() *Ledger {
+	fork := &Ledger{seed: l.seed, moments: l.moments}
 	if l.sift != nil {
 		fork.sift = &sift{l.sift.moments, l.sift.subjects, make(map[string]uint64)}
 	}
 	return fork
 }
 
-func (l *ledger) join(fork *ledger) {
+// Join adds what was entered in a fork.
+func (l *Ledger) Join(fork *Ledger) {
 	for i := range buckets {
 		l.sums.byMoment[i] += fork.sums.byMoment[i]
 		l.sums.bySubject[i] += fork.sums.bySubject[i]
@@ -119,9 +123,9 @@ func (l *ledger) join(fork *ledger) {
 // again is the ledger of another pass, which looks at the first moments at which
 // the sides differ, and of the subjects of which they do at those groups that are
 // left when skip of them were looked at. It is nil where none is left.
-func (l *ledger) again(skip int) *ledger {
+func (l *Ledger) again(skip int) *Ledger {
 	first := slices.IndexFunc(l.sums.byMoment[:], func(sum uint64) bool { return sum != 0 })
-	next := &ledger{seed: l.seed, moments: l.moments}
+	next := &Ledger{seed: l.seed, moments: l.moments}
 	next.sift = &sift{moments: first, subjects: make(map[int]bool), entries: make(map[string]uint64)}
 	for i, sum := range l.sums.bySubject {
 		if sum == 0 {
@@ -137,8 +141,8 @@ func (l *ledger) again(skip int) *ledger {
 	return next
 }
 
-// span is the moments from <= m < to that a second pass looks at.
-func (l *ledger) span() (from, to int) {
+// Span is the moments from <= m < to that a second pass looks at.
+func (l *Ledger) Span() (from, to int) {
 	if l.sift == nil {
 		return 0, l.moments
 	}
@@ -147,31 +151,31 @@ func (l *ledger) span() (from, to int) {
 	return begin(l.sift.moments), begin(l.sift.moments + 1)
 }
 
-// difference is where the sides differ: from this moment on one says of the
+// Difference is where the sides differ: from this moment on one says of the
 // subject what the other does not.
-type difference struct {
-	moment  int
-	subject string
+type Difference struct {
+	Moment  int
+	Subject string
 }
 
 // differences are what a second pass has found, the first moments first and of
 // each the shortest subjects.
-func (l *ledger) differences() []difference {
-	var all []difference
+func (l *Ledger) differences() []Difference {
+	var all []Difference
 	for entry := range l.sift.entries {
 		length := int(binary.BigEndian.Uint16([]byte(entry[8:10])))
-		all = append(all, difference{int(binary.BigEndian.Uint64([]byte(entry[:8]))), entry[10 : 10+length]})
+		all = append(all, Difference{int(binary.BigEndian.Uint64([]byte(entry[:8]))), entry[10 : 10+length]})
 	}
-	slices.SortFunc(all, func(a, b difference) int {
-		return cmp.Or(cmp.Compare(a.moment, b.moment), cmp.Compare(len(a.subject), len(b.subject)), cmp.Compare(a.subject, b.subject))
+	slices.SortFunc(all, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.Moment, b.Moment), cmp.Compare(len(a.Subject), len(b.Subject)), cmp.Compare(a.Subject, b.Subject))
 	})
 	return slices.Compact(all)
 }
 
-// compare makes passes over what two sides say until it is known where they
+// Compare makes passes over what two sides say until it is known where they
 // first differ; nothing where they agree. Every pass enters the same, and those
 // after the first need only what lies in the ledger's span.
-func compare(first *ledger, pass func(l *ledger) error) ([]difference, error) {
+func Compare(first *Ledger, pass func(l *Ledger) error) ([]Difference, error) {
 	if err := pass(first); err != nil {
 		return nil, err
 	}

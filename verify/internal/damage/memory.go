@@ -1,4 +1,6 @@
-package verify_test
+// Package damage does damage to what a store holds, for the tests of the checks
+// that are to find it.
+package damage
 
 import (
 	"bytes"
@@ -9,22 +11,22 @@ import (
 	"slices"
 	"testing"
 
-	"ashlar/archive"
 	"ashlar/kv"
 )
 
-// memory holds the rows of a store and shows them as a store again, in any state
+// Memory holds the rows of a store and shows them as a store again, in any state
 // that damage could leave them in. Its pointers are those of the store.
-type memory struct {
+type Memory struct {
 	kv.Store
 	tables map[*kv.Table]map[string][]kv.Row // by partition, each ascending
-	upward bool                              // walks ascend in tables of versions too
+	Upward bool                              // walks ascend in tables of versions too
 }
 
-func newMemory(t testing.TB, store kv.Store) *memory {
+// Read reads all rows of some tables.
+func Read(t testing.TB, store kv.Store, tables []*kv.Table) *Memory {
 	t.Helper()
-	m := &memory{Store: store, tables: make(map[*kv.Table]map[string][]kv.Row)}
-	for _, table := range archive.Tables() {
+	m := &Memory{Store: store, tables: make(map[*kv.Table]map[string][]kv.Row)}
+	for _, table := range tables {
 		partitions := make(map[string][]kv.Row)
 		for row, err := range store.Walk(t.Context(), table) {
 			if err != nil {
@@ -43,32 +45,32 @@ func newMemory(t testing.TB, store kv.Store) *memory {
 
 func bySort(a, b kv.Row) int { return cmp.Compare(a.Sort, b.Sort) }
 
-// rows are those of a table, in the order of their keys.
-func (m *memory) rows(table *kv.Table) (all []kv.Row) {
+// Rows are those of a table, in the order of their keys.
+func (m *Memory) Rows(table *kv.Table) (all []kv.Row) {
 	for _, partition := range slices.Sorted(maps.Keys(m.tables[table])) {
 		all = append(all, m.tables[table][partition]...)
 	}
 	return all
 }
 
-// without is the same memory but for one row.
-func (m *memory) without(table *kv.Table, gone kv.Row) *memory {
+// Without is the same memory but for one row.
+func (m *Memory) Without(table *kv.Table, gone kv.Row) *Memory {
 	return m.changed(table, gone, func(rows []kv.Row) []kv.Row {
 		return slices.DeleteFunc(rows, func(row kv.Row) bool { return row.Sort == gone.Sort })
 	})
 }
 
-// with is the same memory and one row more, or another instead of one with its key.
-func (m *memory) with(table *kv.Table, row kv.Row) *memory {
-	return m.without(table, row).changed(table, row, func(rows []kv.Row) []kv.Row {
+// With is the same memory and one row more, or another instead of one with its key.
+func (m *Memory) With(table *kv.Table, row kv.Row) *Memory {
+	return m.Without(table, row).changed(table, row, func(rows []kv.Row) []kv.Row {
 		rows = append(rows, row)
 		slices.SortFunc(rows, bySort)
 		return rows
 	})
 }
 
-func (m *memory) changed(table *kv.Table, at kv.Row, change func([]kv.Row) []kv.Row) *memory {
-	n := &memory{Store: m.Store, tables: maps.Clone(m.tables), upward: m.upward}
+func (m *Memory) changed(table *kv.Table, at kv.Row, change func([]kv.Row) []kv.Row) *Memory {
+	n := &Memory{Store: m.Store, tables: maps.Clone(m.tables), Upward: m.Upward}
 	n.tables[table] = maps.Clone(m.tables[table])
 	rows := change(slices.Clone(m.tables[table][string(at.Partition)]))
 	if n.tables[table][string(at.Partition)] = rows; len(rows) == 0 {
@@ -77,12 +79,13 @@ func (m *memory) changed(table *kv.Table, at kv.Row, change func([]kv.Row) []kv.
 	return n
 }
 
-func (m *memory) has(table *kv.Table, key kv.Row) bool {
+// Has says whether there is a row with that key.
+func (m *Memory) Has(table *kv.Table, key kv.Row) bool {
 	_, found := slices.BinarySearchFunc(m.tables[table][string(key.Partition)], key, bySort)
 	return found
 }
 
-func (m *memory) Get(_ context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
+func (m *Memory) Get(_ context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
 	rows := m.tables[t][string(partition)]
 	i, found := slices.BinarySearchFunc(rows, kv.Row{Sort: sort}, bySort)
 	if !found {
@@ -91,7 +94,7 @@ func (m *memory) Get(_ context.Context, t *kv.Table, partition []byte, sort uint
 	return append(dst, rows[i].Value...), nil
 }
 
-func (m *memory) Newest(_ context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
+func (m *Memory) Newest(_ context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
 	rows := m.tables[t][string(partition)]
 	i, found := slices.BinarySearchFunc(rows, kv.Row{Sort: at}, bySort)
 	if !found {
@@ -103,7 +106,7 @@ func (m *memory) Newest(_ context.Context, t *kv.Table, partition []byte, at uin
 	return append(dst, rows[i].Value...), rows[i].Sort, nil
 }
 
-func (m *memory) Descend(_ context.Context, t *kv.Table, partition []byte, at uint64, found func(uint64, []byte) (bool, error)) error {
+func (m *Memory) Descend(_ context.Context, t *kv.Table, partition []byte, at uint64, found func(uint64, []byte) (bool, error)) error {
 	for _, row := range slices.Backward(m.tables[t][string(partition)]) {
 		if row.Sort > at {
 			continue
@@ -116,10 +119,10 @@ func (m *memory) Descend(_ context.Context, t *kv.Table, partition []byte, at ui
 }
 
 // Walk yields partitions in no order, as the contract allows.
-func (m *memory) Walk(_ context.Context, t *kv.Table) iter.Seq2[kv.Row, error] {
+func (m *Memory) Walk(_ context.Context, t *kv.Table) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {
 		for _, rows := range m.tables[t] {
-			if t.Kind == kv.Versions && !m.upward {
+			if t.Kind == kv.Versions && !m.Upward {
 				rows = slices.Clone(rows)
 				slices.Reverse(rows)
 			}

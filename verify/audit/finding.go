@@ -1,4 +1,4 @@
-package verify
+package audit
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"ashlar/archive"
+	"ashlar/archive/rows"
 	"ashlar/kv"
 )
 
@@ -32,28 +32,28 @@ func (f *Finding) Text() string {
 	return fmt.Sprintf("table     %s\nkey       %s\nblock     %d\nexpected  %s\ngot       %s\n", f.Table, f.Key, f.Block, f.Expected, f.Got)
 }
 
-// finding is about the row of a table with this key, as of its own block.
-func finding(t *kv.Table, partition []byte, sort uint64, wanted, got string) *Finding {
+// Finding is about the row of a table with this key, as of its own block.
+func (f *Family) Finding(t *kv.Table, partition []byte, sort uint64, wanted, got string) *Finding {
 	return &Finding{
-		Table: t.Name, Key: archive.DescribeKey(t, partition, sort), Block: archive.BlockOf(t, sort),
+		Table: t.Name, Key: f.DescribeKey(t, partition, sort), Block: f.BlockOf(t, sort),
 		Expected: wanted, Got: got,
 	}
 }
 
-// unreadable is what an error of reading a row means: a row that is not there or
+// Unreadable is what an error of reading a row means: a row that is not there or
 // that does not decode, a store that is damaged, or, where the context has ended,
 // nothing of the kind.
-func unreadable(ctx context.Context, t *kv.Table, partition []byte, sort uint64, err error) error {
+func (f *Family) Unreadable(ctx context.Context, t *kv.Table, partition []byte, sort uint64, err error) error {
 	const row = "a row"
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, kv.ErrNotFound) || errors.Is(err, archive.ErrNotFound):
-		return finding(t, partition, sort, row, "none")
-	case errors.Is(err, archive.ErrCorrupt):
-		return finding(t, partition, sort, "a row that decodes", strings.TrimPrefix(err.Error(), archive.ErrCorrupt.Error()+": "))
+	case errors.Is(err, kv.ErrNotFound) || errors.Is(err, rows.ErrNotFound):
+		return f.Finding(t, partition, sort, row, "none")
+	case errors.Is(err, rows.ErrCorrupt):
+		return f.Finding(t, partition, sort, "a row that decodes", strings.TrimPrefix(err.Error(), rows.ErrCorrupt.Error()+": "))
 	default:
-		return finding(t, partition, sort, "a row that can be read", damage(err))
+		return f.Finding(t, partition, sort, "a row that can be read", damage(err))
 	}
 }
 
@@ -64,7 +64,7 @@ func damage(err error) string {
 }
 
 // sameValue returns a finding unless a row has the value that it must have.
-func sameValue(t *kv.Table, wanted kv.Row, got []byte) error {
+func (f *Family) sameValue(t *kv.Table, wanted kv.Row, got []byte) error {
 	if bytes.Equal(wanted.Value, got) {
 		return nil
 	}
@@ -72,13 +72,14 @@ func sameValue(t *kv.Table, wanted kv.Row, got []byte) error {
 	for at < len(got) && at < len(wanted.Value) && got[at] == wanted.Value[at] {
 		at++
 	}
-	return finding(t, wanted.Partition, wanted.Sort, describeValue(wanted.Value, at), describeValue(got, at))
+	return f.Finding(t, wanted.Partition, wanted.Sort, DescribeValue(wanted.Value, at), DescribeValue(got, at))
 }
 
 // shownBytes of a value are shown, from where it differs from another.
 const shownBytes = 32
 
-func describeValue(value []byte, at int) string {
+// DescribeValue names a value for people, from a byte on.
+func DescribeValue(value []byte, at int) string {
 	if len(value) == 0 {
 		return "an empty value"
 	}
@@ -95,24 +96,25 @@ func describeValue(value []byte, at int) string {
 	}
 }
 
-// lowestFinding keeps, of findings that come in any order, the one that is about
+// LowestFinding keeps, of findings that come in any order, the one that is about
 // the lowest block, so that two runs find the same.
-type lowestFinding struct {
+type LowestFinding struct {
 	mu    sync.Mutex
 	found *Finding // guarded by mu
 }
 
-// take keeps a finding, and returns every other error.
-func (l *lowestFinding) take(err error) error {
+// Take keeps a finding, and returns every other error.
+func (l *LowestFinding) Take(err error) error {
 	f := (*Finding)(nil)
 	if !errors.As(err, &f) {
 		return err
 	}
-	l.keep(f)
+	l.Keep(f)
 	return nil
 }
 
-func (l *lowestFinding) keep(f *Finding) {
+// Keep keeps a finding.
+func (l *LowestFinding) Keep(f *Finding) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.found == nil || cmp.Or(cmp.Compare(f.Block, l.found.Block), cmp.Compare(f.Key, l.found.Key)) < 0 {
@@ -120,7 +122,8 @@ func (l *lowestFinding) keep(f *Finding) {
 	}
 }
 
-func (l *lowestFinding) err() error {
+// Err is the finding that was kept; nil where there is none.
+func (l *LowestFinding) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.found == nil {
@@ -132,13 +135,4 @@ func (l *lowestFinding) err() error {
 // Unopened is the finding that a store is there and cannot be opened.
 func Unopened(dir string, err error) *Finding {
 	return &Finding{Table: "none", Key: dir, Expected: "a store that opens", Got: damage(err)}
-}
-
-// unpointed is the finding that a pointer is not what it must be.
-func unpointed(err error) *Finding {
-	f := &Finding{Table: "none", Key: "the pointers format, genesis and settled", Expected: "pointers that can be read"}
-	if f.Got = damage(err); errors.Is(err, archive.ErrCorrupt) {
-		f.Got = err.Error()
-	}
-	return f
 }

@@ -1,0 +1,215 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"ashlar/kv"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// BlockCheck checks one block after the other by the rules of its family. It
+// belongs to one goroutine.
+type BlockCheck interface {
+	// Check checks a block as it is read back, and puts all the rows that it must
+	// have, made anew from what was read. It returns how many transactions it has.
+	// It may be called again for a block.
+	Check(ctx context.Context, number uint64, to kv.Putter) (transactions int, err error)
+	// NameOf says what a partition of a derived table stands for, by the block that
+	// was checked last; empty where it does not know.
+	NameOf(partition []byte) string
+}
+
+// CheckBlocks checks every block of the range, and then that the tables have just
+// the rows that these blocks must have. Each goroutine has a BlockCheck of its own.
+func (a *Audit) CheckBlocks(ctx context.Context, newCheck func() BlockCheck) error {
+	differences, err := Compare(NewLedger(int(a.To-a.From+1)), func(l *Ledger) error {
+		if err := a.enterBlocks(ctx, l, newCheck); err != nil {
+			return err
+		}
+		return a.enterRows(ctx, l)
+	})
+	if err != nil || len(differences) == 0 {
+		return err
+	}
+	return a.explainRow(ctx, newCheck(), differences[0])
+}
+
+// enterBlocks checks the blocks in the span of a ledger and enters the rows that
+// they must have. It returns the finding about the lowest block that has one.
+func (a *Audit) enterBlocks(ctx context.Context, l *Ledger, newCheck func() BlockCheck) error {
+	from, to := l.Span()
+	first := l.sift == nil
+	if first {
+		a.progress.begin("blocks", uint64(to-from))
+	}
+	var next, stop atomic.Int64 // moments
+	next.Store(int64(from))
+	stop.Store(int64(to))
+	var mu sync.Mutex
+	var wrong *Finding // guarded by mu: about the lowest block
+	group, ctx := errgroup.WithContext(ctx)
+	for range Workers() {
+		check, own := newCheck(), l.Fork()
+		rows := &expectedRows{audit: a, ctx: ctx, ledger: own}
+		group.Go(func() error {
+			for m := next.Add(1) - 1; m < stop.Load(); m = next.Add(1) - 1 {
+				transactions, err := rows.check(check, int(m))
+				mu.Lock()
+				if f := (*Finding)(nil); errors.As(err, &f) {
+					// Those below are under way already, and no others are begun.
+					if wrong == nil || m < stop.Load() {
+						wrong = f
+						stop.Store(min(m, stop.Load()))
+					}
+					err = nil
+				}
+				mu.Unlock()
+				if err != nil {
+					return err
+				}
+				if first {
+					a.blocks.Add(1)
+					a.transactions.Add(uint64(transactions))
+					a.progress.add(1)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			l.Join(own)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if wrong != nil {
+		return wrong
+	}
+	return nil
+}
+
+// expectedRows is where a check puts the rows that a block must have. They are
+// entered, and those that the block was read from compared byte by byte: so there
+// is nothing in them that no check looks at. It belongs to one goroutine.
+type expectedRows struct {
+	audit  *Audit
+	ctx    context.Context
+	ledger *Ledger
+	moment int    // of the block under check
+	row    []byte // used again
+	failed error
+}
+
+// check has the block of a moment checked.
+func (r *expectedRows) check(check BlockCheck, moment int) (transactions int, err error) {
+	r.moment, r.failed = moment, nil
+	transactions, err = check.Check(r.ctx, r.audit.From+uint64(moment), r)
+	if err == nil {
+		err = r.failed
+	}
+	return transactions, err
+}
+
+// Put implements kv.Putter.
+func (r *expectedRows) Put(t *kv.Table, partition []byte, sort uint64, value []byte) {
+	row := kv.Row{Partition: partition, Sort: sort, Value: value}
+	r.ledger.Enter(Expected, rowSubject(nil, t, row), value, r.moment)
+	if r.failed != nil || !r.audit.hasOwn(t) {
+		return
+	}
+	stored, err := r.audit.Store.Get(r.ctx, t, partition, sort, r.row[:0])
+	if err != nil {
+		r.failed = r.audit.Unreadable(r.ctx, t, partition, sort, err)
+		return
+	}
+	r.row = stored
+	r.failed = r.audit.sameValue(t, row, stored)
+}
+
+// tables are those that the rows of blocks are in.
+func (a *Audit) tables() []*kv.Table { return slices.Concat(a.Own, a.Derived) }
+
+// enterRows enters the rows that the tables have of blocks in the range.
+func (a *Audit) enterRows(ctx context.Context, l *Ledger) error {
+	for _, t := range a.tables() {
+		for row, err := range a.Walk(ctx, t) {
+			if err != nil {
+				return err
+			}
+			block := a.BlockOf(t, row.Sort)
+			switch {
+			case block > a.Settled.Number:
+				return a.Finding(t, row.Partition, row.Sort, fmt.Sprintf("no row above block %d, the last settled", a.Settled.Number), "one")
+			case block < a.First:
+				return a.Finding(t, row.Partition, row.Sort, fmt.Sprintf("no row below block %d, the first that is held", a.First), "one")
+			case block >= a.From && block <= a.To:
+				l.Enter(Found, rowSubject(nil, t, row), row.Value, int(block-a.From))
+			}
+		}
+	}
+	return nil
+}
+
+// rowSubject is what a ledger calls a row of a block.
+func rowSubject(dst []byte, t *kv.Table, row kv.Row) []byte {
+	dst = append(dst, t.ID)
+	dst = binary.BigEndian.AppendUint64(dst, row.Sort)
+	return append(dst, row.Partition...)
+}
+
+// explainRow says what is wrong with a row that is not as its block wants it.
+func (a *Audit) explainRow(ctx context.Context, check BlockCheck, d Difference) error {
+	subject := []byte(d.Subject)
+	wanted := &wantedRow{row: kv.Row{Sort: binary.BigEndian.Uint64(subject[1:]), Partition: subject[9:]}}
+	for _, t := range a.tables() {
+		if t.ID == subject[0] {
+			wanted.table = t
+		}
+	}
+	if _, err := check.Check(ctx, a.From+uint64(d.Moment), wanted); err != nil {
+		return err
+	}
+	table, row := wanted.table, wanted.row
+	got, err := a.Store.Get(ctx, table, row.Partition, row.Sort, nil)
+	missing := errors.Is(err, kv.ErrNotFound)
+	if err != nil && !missing {
+		return a.Unreadable(ctx, table, row.Partition, row.Sort, err)
+	}
+	var f *Finding
+	switch {
+	case !wanted.put:
+		f = a.Finding(table, row.Partition, row.Sort, "no such row", "a row with "+DescribeValue(got, 0))
+	case missing:
+		f = a.Finding(table, row.Partition, row.Sort, "a row with "+DescribeValue(row.Value, 0), "none")
+	default:
+		if err := a.sameValue(table, row, got); !errors.As(err, &f) {
+			return fmt.Errorf("row %s of %s changed while it was checked", a.DescribeKey(table, row.Partition, row.Sort), table.Name)
+		}
+	}
+	if name := check.NameOf(row.Partition); name != "" {
+		f.Key += ", which is " + name
+	}
+	return f
+}
+
+// wantedRow finds the value that a row must have among those that a block puts.
+type wantedRow struct {
+	table *kv.Table
+	row   kv.Row
+	put   bool // the block puts it
+}
+
+// Put implements kv.Putter.
+func (w *wantedRow) Put(t *kv.Table, partition []byte, sort uint64, value []byte) {
+	if t == w.table && sort == w.row.Sort && bytes.Equal(partition, w.row.Partition) {
+		w.row.Value, w.put = bytes.Clone(value), true
+	}
+}

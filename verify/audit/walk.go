@@ -1,0 +1,83 @@
+package audit
+
+import (
+	"context"
+
+	"ashlar/kv"
+)
+
+// countedRows is how many rows a walk counts at once.
+const countedRows = 4096
+
+// Walk is the store's Walk, with progress, and with its errors as findings.
+func (a *Audit) Walk(ctx context.Context, t *kv.Table) func(yield func(kv.Row, error) bool) {
+	return func(yield func(kv.Row, error) bool) {
+		a.progress.begin(t.Name, a.walkEnd(t))
+		last := kv.Row{}
+		count := uint64(0)
+		defer func() { a.count(count % countedRows) }()
+		for row, err := range a.Store.Walk(ctx, t) {
+			if err != nil {
+				yield(row, a.broken(ctx, t, last, count > 0, err))
+				return
+			}
+			if count++; count%countedRows == 0 {
+				a.count(countedRows)
+				a.progress.at(a.walkedTo(t, row))
+			}
+			last.Partition, last.Sort = append(last.Partition[:0], row.Partition...), row.Sort
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// walkEnd and walkedTo say how far a walk is, as it is where rows come in the
+// order of their keys: by block, or by the first two bytes of hashes.
+
+func (a *Audit) walkEnd(t *kv.Table) uint64 {
+	if a.hasOwn(t) {
+		return a.Settled.Number - a.First + 1
+	}
+	return 1 << 16
+}
+
+func (a *Audit) walkedTo(t *kv.Table, row kv.Row) uint64 {
+	switch {
+	case a.hasOwn(t):
+		return max(a.BlockOf(t, row.Sort), a.First) - a.First
+	case a.Place != nil:
+		return a.Place(t, row.Partition)
+	}
+	return Leading(row.Partition, 8)
+}
+
+// Leading is the first 16 bits of a key that has so many in a byte.
+func Leading(key []byte, bits int) (n uint64) {
+	for i := range 16 / bits {
+		n <<= bits
+		if i < len(key) {
+			n |= uint64(key[i])
+		}
+	}
+	return n
+}
+
+func (a *Audit) count(rows uint64) {
+	a.rows.Add(rows)
+	a.progress.read(rows)
+}
+
+// broken is what an error in the middle of a walk means.
+func (a *Audit) broken(ctx context.Context, t *kv.Table, last kv.Row, any bool, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f := &Finding{Table: t.Name, Key: "the first row", Expected: "rows that can be read", Got: damage(err)}
+	if any {
+		f.Key = "after " + a.DescribeKey(t, last.Partition, last.Sort)
+		f.Block = a.BlockOf(t, last.Sort)
+	}
+	return f
+}
