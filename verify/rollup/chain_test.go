@@ -2,6 +2,7 @@ package rollup_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"testing"
@@ -36,7 +37,7 @@ func madeUp() (blocks []*rollup.Block) {
 }
 
 // sealed is a chain with the hashes and commitments that the rules of a version
-// make, as of an archive, which knows of signatures only what the header tells.
+// since 0.13.2 make, as of an archive, which knows of signatures only what the header tells.
 func sealed(t testing.TB, version string) []*rollup.Block {
 	t.Helper()
 	hashes := blockhash.New(rollup.FeltOfText(chainID))
@@ -44,9 +45,7 @@ func sealed(t testing.TB, version string) []*rollup.Block {
 	for i, block := range blocks {
 		block.Version = version
 		block.Commitments.Transactions = rollup.FeltOf(uint64(1000 + i))
-		if version != sealedPedersen {
-			block.Commitments.StateDiff, block.Commitments.StateDiffLength = rollup.FeltOf(5), 3
-		}
+		block.Commitments.StateDiff, block.Commitments.StateDiffLength = rollup.FeltOf(5), 3
 		if i > 0 {
 			block.Parent = blocks[i-1].Hash
 		}
@@ -94,6 +93,15 @@ func real(t testing.TB, names ...string) (blocks []*rollup.Block) {
 		blocks = append(blocks, block)
 	}
 	return blocks
+}
+
+// sepolia are the first blocks of sepolia, which tell commitments by the rules
+// until 0.13.1.
+func sepolia() (names []string) {
+	for i := range 7 {
+		names = append(names, fmt.Sprintf("sepolia_block_%d", i))
+	}
+	return names
 }
 
 // imported is a chain as a user would have it, in memory.

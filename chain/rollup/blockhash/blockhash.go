@@ -109,7 +109,7 @@ func (c *Checker) Check(b *rollup.Block) (Verdict, error) {
 // which the header tells: it is in the hash, and since 0.13.2 the transactions'
 // hashes are in the root over the receipts as well, which is recomputed.
 //
-// Of blocks until 0.13.1 some sources tell no such root, or that of later rules.
+// Of blocks until 0.13.1 some sources tell no such root, or those of other rules.
 // Then they are taken for blocks without signatures, and are Untold where their
 // hash is another.
 func (c *Checker) CheckUnsigned(b *rollup.Block) (Verdict, error) {
@@ -121,18 +121,36 @@ func (c *Checker) CheckUnsigned(b *rollup.Block) (Verdict, error) {
 		return c.checkPoseidon(b, v, element(b.Commitments.Transactions))
 	}
 	events := c.eventRootPedersen(b)
-	// Who tells by later rules tells of receipts too.
-	if b.Commitments.Transactions.IsZero() || !b.Commitments.Receipts.IsZero() {
-		verdict, err := c.checkPedersen(b, v, treeRoot(c.pedersen, c.transactionLeavesPedersen(b, v)), events)
+	if verdict, err := c.checkTold(b, v, events); verdict != Untold {
+		return verdict, err
+	}
+	verdict, err := c.checkPedersen(b, v, treeRoot(c.pedersen, c.transactionLeavesPedersen(b, v)), events)
+	if err != nil {
+		return Untold, nil
+	}
+	return verdict, nil
+}
+
+// checkTold judges a block until 0.13.1 by the roots that its header tells. It is
+// Untold where these need not be by the rules of its time.
+func (c *Checker) checkTold(b *rollup.Block, v version, events fp.Element) (Verdict, error) {
+	transactions, told := element(b.Commitments.Transactions), element(b.Commitments.Events)
+	if transactions.IsZero() {
+		return Untold, nil
+	}
+	verdict, err := c.checkPedersen(b, v, transactions, events)
+	switch {
+	case v.before(versionTold()):
 		if err != nil {
 			return Untold, nil
 		}
 		return verdict, nil
+	case told == events && (err == nil || !told.IsZero()): // zero, without events, is the root by any rule
+		return verdict, err
+	case err == nil || c.pedersenHash(b, b.Sequencer, transactions, told) == b.Hash:
+		return 0, &Error{&b.Header, EventCommitment, b.Commitments.Events, felt(events)}
 	}
-	if told := b.Commitments.Events; !v.before(versionTold()) && told != felt(events) {
-		return 0, &Error{&b.Header, EventCommitment, told, felt(events)}
-	}
-	return c.checkPedersen(b, v, element(b.Commitments.Transactions), events)
+	return Untold, nil
 }
 
 // checkPedersen judges a block by the rules until 0.13.1, with those roots over its
