@@ -36,7 +36,7 @@ func builtInCredits() map[string]int {
 // and the proofs of blobs, which others bring, have one place of their own in the pool.
 func heavyMethods() map[string]bool {
 	return map[string]bool{
-		"eth_call": true, "eth_estimateGas": true, "eth_createAccessList": true, "eth_simulateV1": true,
+		"eth_call": true, "eth_estimateGas": true, "eth_createAccessList": true,
 		"eth_getLogs": true, "eth_getBlockReceipts": true, "debug_getRawReceipts": true, "eth_getFilterLogs": true,
 		"rollup_getEvents": true, "starknet_getEvents": true,
 	}
