@@ -38,7 +38,7 @@ func heavyMethods() map[string]bool {
 	return map[string]bool{
 		"eth_call": true, "eth_estimateGas": true, "eth_createAccessList": true,
 		"eth_getLogs": true, "eth_getBlockReceipts": true, "debug_getRawReceipts": true, "eth_getFilterLogs": true,
-		"rollup_getEvents": true, "starknet_getEvents": true,
+		"rollup_getEvents": true, "starknet_getEvents": true, "eth_feeHistory": true,
 	}
 }
 

@@ -18,9 +18,11 @@ type gasTip struct {
 	gasUsed uint64
 }
 
-// cachedTips is how many blocks' tips are kept, at 40 bytes a transaction. Wallets ask
-// again and again for the history of the last few blocks, each with other percentiles.
-const cachedTips = 512
+// cachedTips is how many blocks' tips are kept, at 40 bytes a transaction: 16 MB where
+// blocks have 200. Wallets ask again and again for the history of the last few blocks,
+// each with other percentiles. It is more than maxFeeBlocks: a cache that is smaller than
+// what is read in one go has, when that is read again, always just dropped what comes next.
+const cachedTips = 2 * maxFeeBlocks
 
 // tipsCache holds the tips of blocks' transactions by the hash of the block, in
 // ascending order. Nobody changes what is in it.
