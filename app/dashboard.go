@@ -19,8 +19,8 @@ func (s *service) newDashboard() (*dashboard.Dashboard, error) {
 	return dashboard.New(dashboard.Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: s.sessions, Usage: s.usage, Networks: s.shownNetworks,
 		Limits: func() []dashboard.LimitGroup { return shownLimits(s.current.Load(), s.handler.Stats()) },
-		Call: func(ctx context.Context, c dashboard.Call) dashboard.Answer {
-			return dashboard.Answer(s.handler.Do(ctx, gateway.Call(c)))
+		Call: func(ctx context.Context, c dashboard.Call, read func(dashboard.Answer)) {
+			s.handler.Do(ctx, gateway.Call(c), func(r gateway.Reply) { read(dashboard.Answer(r)) })
 		},
 		Log: slog.Default(),
 	})

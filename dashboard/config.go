@@ -32,8 +32,8 @@ type Network struct {
 }
 
 // Caller answers JSON-RPC requests under the limits of a key, as if they had come over
-// HTTP with it.
-type Caller func(context.Context, Call) Answer
+// HTTP with it. The answer is read's until that returns.
+type Caller func(ctx context.Context, call Call, read func(Answer))
 
 // Call is a request that the console sends.
 type Call struct {

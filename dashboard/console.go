@@ -28,13 +28,18 @@ type consoleAnswer struct {
 	Mood   string // class of the status's badge
 	Took   string
 	Size   int64
-	Text   string // indented
+	Text   string // indented, unless it is over maxIndented
 	Cut    int64  // bytes that are shown, where that is not all; else 0
 	Retry  string // after which a refusal may end; empty: never, or there was none
 }
 
-// maxShown is how many bytes of an answer a page shows.
-const maxShown = 256 << 10
+const (
+	// maxShown is how many bytes of an answer a page shows.
+	maxShown = 256 << 10
+	// maxIndented is the most bytes of an answer that is indented: this is done to the
+	// whole of it, in memory that no limit counts.
+	maxIndented = 4 << 20
+)
 
 // ownSession is the choice of no key: calls are counted for the account alone.
 const ownSession = "session"
@@ -136,8 +141,8 @@ func (v *visit) send() error {
 		return err
 	}
 	began := time.Now()
-	answer := v.dashboard.config.Call(v.r.Context(), Call{network.Name, key, client(v.r), []byte(p.Form.value("request"))})
-	p.Answer = describeAnswer(answer, time.Since(began))
+	call := Call{network.Name, key, client(v.r), []byte(p.Form.value("request"))}
+	v.dashboard.config.Call(v.r.Context(), call, func(a Answer) { p.Answer = describeAnswer(a, time.Since(began)) })
 	return v.show(200, "console", "Console", p)
 }
 
@@ -160,7 +165,7 @@ func describeAnswer(a Answer, took time.Duration) *consoleAnswer {
 	}
 	var indented bytes.Buffer
 	shown := a.Body
-	if json.Indent(&indented, a.Body, "", "  ") == nil {
+	if len(a.Body) <= maxIndented && json.Indent(&indented, a.Body, "", "  ") == nil {
 		shown = indented.Bytes()
 	}
 	if len(shown) == 0 {

@@ -82,9 +82,9 @@ func serve(t *testing.T, registration account.Registration) *service {
 		Limits: func() []LimitGroup {
 			return []LimitGroup{{"Of one request", []Limit{{"limits.body", "bytes of a body", "5 MiB", ""}}}}
 		},
-		Call: func(_ context.Context, c Call) Answer {
+		Call: func(_ context.Context, c Call, read func(Answer)) {
 			s.called = append(s.called, c)
-			return s.answer
+			read(s.answer)
 		},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

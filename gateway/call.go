@@ -28,9 +28,16 @@ type Reply struct {
 }
 
 // Do answers a call as if it had come over HTTP: every limit holds for it, and it is
-// counted like any other.
-func (h *Handler) Do(ctx context.Context, c Call) Reply {
+// counted like any other. What is answered is given to read, and counts as held until
+// read returns, after which nobody may have a part of it.
+func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 	s := h.current.Load()
+	held := limit.Lease{Budget: s.memory}
+	defer held.Release()
+	read(h.do(ctx, s, c, &held))
+}
+
+func (h *Handler) do(ctx context.Context, s *settings, c Call, held *limit.Lease) Reply {
 	network := s.networks.byName[c.Network]
 	switch {
 	case network == nil:
@@ -47,8 +54,6 @@ func (h *Handler) Do(ctx context.Context, c Call) Reply {
 	}
 	e := newExchange(ctx, s, network, c.Key)
 	defer e.stop()
-	held := limit.Lease{Budget: s.memory}
-	defer held.Release()
 	out := e.respond(c.Request, nil)
 	if !held.Hold(len(c.Request) + len(out)) {
 		return h.refused(busy(RefusedMemory))

@@ -91,12 +91,30 @@ func TestCallFromInside(t *testing.T) {
 		{"within the rate", "one", request("test_name"), slow, here, 200, `"one"`},
 		{"over the rate", "one", request("test_name"), slow, here, 429, "request rate exceeded"},
 	} {
-		reply := handler.Do(t.Context(), gateway.Call{
+		var reply gateway.Reply
+		handler.Do(t.Context(), gateway.Call{
 			Network: c.network, Client: c.client, Request: []byte(c.request),
 			Key: &account.Key{ID: account.KeyID{9}, Rules: c.rules},
-		})
+		}, func(r gateway.Reply) { reply = r })
 		if reply.Status != c.status || !strings.Contains(string(reply.Body), c.want) || (reply.Status == 429) != (reply.Retry > 0) {
 			t.Errorf("%s: %d %s, retry %v; expected %d %s", c.name, reply.Status, reply.Body, reply.Retry, c.status, c.want)
 		}
+	}
+}
+
+// An answer from inside counts as held for as long as it is read.
+func TestCallFromInsideHoldsItsAnswer(t *testing.T) {
+	handler, err := gateway.New(gateway.Config{Networks: []gateway.Network{network("one")}, Keys: oneKey{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := gateway.Call{Network: "one", Key: &account.Key{}, Request: []byte(call("test_large"))}
+	handler.Do(t.Context(), asked, func(r gateway.Reply) {
+		if held := handler.Stats().HeldBytes; held < int64(len(r.Body)) || len(r.Body) < 16_000 {
+			t.Errorf("%d bytes are held while %d are read", held, len(r.Body))
+		}
+	})
+	if held := handler.Stats().HeldBytes; held != 0 {
+		t.Errorf("%d bytes are held afterwards", held)
 	}
 }
