@@ -42,6 +42,8 @@ func (e *exchange) Value(key any) any {
 		return e
 	case jsonrpc.CallerKey:
 		return e.key.ID.String()
+	case jsonrpc.ServerKey:
+		return e.network.server
 	}
 	return e.deadlineContext.Value(key)
 }

@@ -3,13 +3,7 @@ package jsonrpc
 import (
 	"context"
 	"slices"
-	"sync"
-	"time"
 )
-
-// batchAlone is how long a batch is run by its caller before workers are started:
-// most batches are through by then and need no hand-overs between goroutines.
-const batchAlone = 500 * time.Microsecond
 
 // answerBatch appends the array of answers to a batch, or what is wrong with it as
 // a whole. A batch of notifications has no answer at all.
@@ -21,18 +15,13 @@ func (s *Server) answerBatch(ctx context.Context, m *message, out []byte) []byte
 		return appendBatchTooLarge(out, m.calls)
 	}
 	a := answers{out: append(out, '['), from: len(out), limit: s.config.BatchBytes}
-	rest := m.calls
-	began := time.Now()
-	for len(rest) > 0 && (s.config.BatchWorkers <= 1 || time.Since(began) < batchAlone) {
-		if !a.full {
-			a.end(&rest[0], s.answerCall(ctx, &rest[0], a.begin()))
+	for i := range m.calls {
+		c := &m.calls[i]
+		if a.full {
+			a.refuse(c)
 		} else {
-			a.refuse(&rest[0])
+			a.end(c, s.answerCall(ctx, c, a.begin()))
 		}
-		rest = rest[1:]
-	}
-	if len(rest) > 0 {
-		s.answerParallel(ctx, rest, &a)
 	}
 	return a.close()
 }
@@ -97,7 +86,7 @@ func (a *answers) end(c *call, out []byte) {
 // fit. These answers themselves may pass the limit, by less than the request's size.
 func (a *answers) refuse(c *call) {
 	if !c.notification() {
-		a.out = AppendError(a.begin(), c.id, &Error{Code: CodeTooLarge, Message: "response too large"})
+		a.out = AppendError(a.begin(), c.id, errTooLarge())
 	}
 }
 
@@ -106,54 +95,4 @@ func (a *answers) close() []byte {
 		return a.out[:a.from] // notifications only
 	}
 	return append(a.out, ']')
-}
-
-// slot is where a worker leaves an answer until its turn comes.
-type slot struct {
-	buffer *[]byte
-	done   chan struct{} // receives once the answer is in buffer
-}
-
-// answerParallel runs calls on several workers. They are at most two calls each
-// ahead of the answer that is next in order, so that no more than that is held in
-// memory besides a.out.
-func (s *Server) answerParallel(ctx context.Context, calls []call, a *answers) {
-	workers := min(s.config.BatchWorkers, len(calls))
-	slots := make([]slot, min(2*workers, len(calls)))
-	for i := range slots {
-		slots[i] = slot{s.buffers.Get(), make(chan struct{}, 1)}
-	}
-	work := make(chan int)
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			for i := range work {
-				slot := &slots[i%len(slots)]
-				*slot.buffer = s.answerCall(ctx, &calls[i], (*slot.buffer)[:0])
-				slot.done <- struct{}{}
-			}
-		})
-	}
-	given := 0 // calls[:given] were handed to workers
-	for next := range calls {
-		for ; !a.full && given < len(calls) && given-next < len(slots); given++ {
-			work <- given
-		}
-		if next >= given {
-			a.refuse(&calls[next])
-			continue
-		}
-		slot := &slots[next%len(slots)]
-		<-slot.done
-		if a.full {
-			a.refuse(&calls[next])
-		} else {
-			a.end(&calls[next], append(a.begin(), *slot.buffer...))
-		}
-	}
-	close(work)
-	group.Wait()
-	for i := range slots {
-		s.buffers.Put(slots[i].buffer)
-	}
 }

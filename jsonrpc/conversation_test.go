@@ -50,6 +50,9 @@ func testMethods() jsonrpc.Methods {
 		"test_wrapped": fail(fmt.Errorf("while testing: %w", &jsonrpc.Error{
 			Code: jsonrpc.CodeLimitExceeded, Message: "slow down", Data: json.RawMessage(`{"allowed_rps":10}`),
 		})),
+		"test_data": func(_ context.Context, params, out []byte) ([]byte, error) {
+			return out, &jsonrpc.Error{Code: jsonrpc.CodeReverted, Message: "no", Data: json.RawMessage(params)}
+		},
 		"test_baddata": fail(&jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "bad data", Data: make(chan int)}),
 		"test_fail":    fail(errors.New("a secret")),
 		"test_timeout": fail(fmt.Errorf("reading: %w", context.DeadlineExceeded)),
@@ -84,7 +87,9 @@ func readConversation(t *testing.T, path string) (c conversation) {
 			c.exchanges[len(c.exchanges)-1].answer = answer
 		} else if setting, ok := strings.CutPrefix(line, "config "); ok {
 			name, value, _ := strings.Cut(setting, " ")
-			field := map[string]*int{"batch-calls": &c.config.BatchCalls, "batch-bytes": &c.config.BatchBytes}[name]
+			field := map[string]*int{
+				"batch-calls": &c.config.BatchCalls, "batch-bytes": &c.config.BatchBytes, "answer-bytes": &c.config.AnswerBytes,
+			}[name]
 			if *field, err = strconv.Atoi(value); err != nil {
 				t.Fatalf("%s:%d: %v", path, n, err)
 			}
@@ -95,8 +100,7 @@ func readConversation(t *testing.T, path string) (c conversation) {
 	return c
 }
 
-// TestConversations holds every conversation of testdata, and again with batches
-// run in parallel, which must make no difference.
+// TestConversations holds every conversation of testdata.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

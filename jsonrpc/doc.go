@@ -9,10 +9,12 @@
 //   - An id (a string, a number or null) comes back exactly as it was sent, byte
 //     for byte. A request without an id is a notification: it is run, and
 //     nothing is answered.
-//   - Answers of a batch stand in the order of its calls, whatever ran in parallel.
+//   - Calls of a batch run one after the other, and are answered in their order.
 //   - A method that panics costs its caller an internal error and the process nothing.
-//   - A call that succeeds allocates nothing here: methods get slices of the request
-//     and append to the buffer that goes out.
+//   - No result, error or batch of answers is larger than its limit. Methods can tell
+//     early that a result will not fit (see [Room]).
+//   - A call that succeeds allocates nothing here, if its transport knows [ServerKey]:
+//     methods get slices of the request and append to the buffer that goes out.
 //
 // Where JSON-RPC leaves a choice, answers are those of geth's rpc package, which
 // is what clients were written against. Beyond geth, `parse error` and `invalid

@@ -13,7 +13,7 @@ const (
 	CodeServer         = -32000 // state at an unknown block, failed execution
 	CodeTimeout        = -32002 // the request's time was over before the call was answered
 	CodeForbidden      = -32002 // a rule of the key does not allow the call; HTTP status 403
-	CodeTooLarge       = -32003 // an answer that does not fit its batch
+	CodeTooLarge       = -32003 // an answer that is over the limit, or does not fit its batch
 	CodeLimitExceeded  = -32005 // result cap, time, rate
 	CodeReverted       = 3      // the EVM executed REVERT
 	CodePruned         = 4444   // history that this store does not hold

@@ -7,6 +7,7 @@ import "context"
 // call. Method appends the JSON of its result to out and returns the extended
 // slice. On error whatever it appended is discarded; an error that is an [*Error]
 // is sent as it is, any other becomes an internal error whose text stays in the log.
+// A result of many parts is checked against its [Room] while it is made.
 //
 // A Method is called from many goroutines at once and must return soon after
 // ctx is done.

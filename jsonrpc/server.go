@@ -22,13 +22,11 @@ const maxMethodName = 2048
 
 // Config is how a [Server] behaves. Its zero value is a good one.
 type Config struct {
-	BatchCalls  int // most calls in one batch; 0: DefaultBatchCalls
-	BatchBytes  int // most bytes in the answer to a batch; 0: DefaultBatchBytes
-	AnswerBytes int // most bytes in the answer to one call; 0: DefaultAnswerBytes
-	// BatchWorkers is how many calls of one batch may run at once; 0 or 1: one.
-	BatchWorkers int
-	Observer     Observer     // told of every call; may be nil
-	Log          *slog.Logger // panics and errors that are no *Error; nil: slog.Default()
+	BatchCalls  int          // most calls in one batch; 0: DefaultBatchCalls
+	BatchBytes  int          // most bytes in the answer to a batch; 0: DefaultBatchBytes
+	AnswerBytes int          // most bytes in the result of one call, or in its error; 0: DefaultAnswerBytes
+	Observer    Observer     // told of every call; may be nil
+	Log         *slog.Logger // panics and errors that are no *Error; nil: slog.Default()
 }
 
 // Observer is told of every call that has ended, for metrics. It is called from
@@ -44,8 +42,7 @@ type Observer interface {
 type Server struct {
 	methods  map[string]*target
 	config   Config
-	messages sync.Pool  // of *message
-	buffers  BufferPool // answers of a batch that runs in parallel
+	messages sync.Pool // of *message
 }
 
 // target is a method together with its name, so that the name need not be copied
@@ -72,7 +69,6 @@ func NewServer(methods Methods, config Config) *Server {
 	s := &Server{
 		methods: make(map[string]*target, len(methods)),
 		config:  config,
-		buffers: BufferPool{MaxBytes: 1 << 20},
 	}
 	for name, run := range methods {
 		s.methods[name] = &target{name: name, run: run}
@@ -95,6 +91,7 @@ func (s *Server) Answer(ctx context.Context, request, out []byte) []byte {
 	if err := m.parse(request, s.config.BatchCalls); err != nil {
 		return AppendError(out, nil, err)
 	}
+	ctx = s.within(ctx)
 	if m.batch {
 		return s.answerBatch(ctx, m, out)
 	}
@@ -119,23 +116,31 @@ func (s *Server) answerCall(ctx context.Context, c *call, out []byte) []byte {
 	}
 	t, fault := s.find(c)
 	if fault == nil {
-		out = appendHead(out, c.id, "result")
-		out, fault = s.run(ctx, t, c.params, out)
+		out, fault = s.run(ctx, t, c.params, appendHead(out, c.id, "result"))
+	}
+	if fault == nil {
 		out = append(out, '}')
-		if fault == nil && len(out)-mark > s.config.AnswerBytes {
-			fault = &Error{Code: CodeTooLarge, Message: "response too large"}
-		}
+	} else {
+		out, fault = s.appendFault(out[:mark], c.id, fault)
 	}
 	if s.config.Observer != nil {
 		s.observe(ctx, t, time.Since(began), fault)
 	}
-	switch {
-	case c.notification():
+	if c.notification() {
 		return out[:mark]
-	case fault != nil:
-		return AppendError(out[:mark], c.id, fault)
 	}
 	return out
+}
+
+// appendFault appends the answer to a call that has failed, and returns what the
+// client is told: another error where what came with the first is too large.
+func (s *Server) appendFault(out, id []byte, fault *Error) ([]byte, *Error) {
+	answer := AppendError(out, id, fault)
+	if len(answer)-len(out) <= s.config.AnswerBytes+len(id) {
+		return answer, fault
+	}
+	fault = errTooLarge()
+	return AppendError(out, id, fault), fault
 }
 
 // find returns the method that c names, or why it cannot be called.
@@ -167,6 +172,9 @@ func (s *Server) run(ctx context.Context, t *target, params, out []byte) (result
 	}
 	result, err := t.run(ctx, params, out)
 	if err == nil && len(result) > len(out) {
+		if len(result)-len(out) > s.config.AnswerBytes {
+			return out, errTooLarge()
+		}
 		return result, nil
 	}
 	var e *Error
@@ -196,3 +204,4 @@ func (s *Server) observe(ctx context.Context, t *target, took time.Duration, fau
 
 func errInternal() *Error { return &Error{Code: CodeInternal, Message: "internal error"} }
 func errTimeout() *Error  { return &Error{Code: CodeTimeout, Message: "request timed out"} }
+func errTooLarge() *Error { return &Error{Code: CodeTooLarge, Message: "response too large"} }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,48 +25,32 @@ func batchOf(n int, method string) []byte {
 	return append(out, ']')
 }
 
-// slowEcho answers with its params, later ones sooner, and counts how many run at once.
-func slowEcho(most *atomic.Int32) jsonrpc.Method {
-	var running atomic.Int32
-	return func(_ context.Context, params, out []byte) ([]byte, error) {
-		now := running.Add(1)
-		defer running.Add(-1)
-		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+// TestRoom: a method that checks its room learns, part by part, that it has made too
+// much, wherever in the buffer its result begins.
+func TestRoom(t *testing.T) {
+	const limit, part = 1000, 64
+	most := 0
+	methods := jsonrpc.Methods{"test_much": func(ctx context.Context, _, out []byte) ([]byte, error) {
+		room, begin := jsonrpc.RoomFor(ctx, out), len(out)
+		for range 1000 {
+			out = append(out, make([]byte, part)...)
+			most = max(most, len(out)-begin)
+			if err := room.Check(len(out)); err != nil {
+				return out, err
+			}
 		}
-		time.Sleep(time.Duration(3-len(params)%3) * time.Millisecond)
-		return append(out, params...), nil
+		return out, nil
+	}}
+	server := jsonrpc.NewServer(methods, jsonrpc.Config{AnswerBytes: limit})
+	got := server.Answer(context.Background(), batchOf(3, "test_much"), nil)
+	if n := bytes.Count(got, []byte(`{"code":-32003,"message":"response too large"}`)); n != 3 {
+		t.Errorf("%d of 3 results were too large: %s", n, got)
 	}
-}
-
-func TestParallelBatchKeepsOrderAndBound(t *testing.T) {
-	var most atomic.Int32
-	methods := jsonrpc.Methods{"test_slow": slowEcho(&most)}
-	server := jsonrpc.NewServer(methods, jsonrpc.Config{BatchWorkers: 4})
-	var want []string
-	for i := range 120 {
-		want = append(want, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":[%d]}`, i, i))
+	if most <= limit || most > limit+part {
+		t.Errorf("%d bytes were made, want a part more than %d at most", most, limit)
 	}
-	got := server.Answer(context.Background(), batchOf(120, "test_slow"), nil)
-	if want := "[" + strings.Join(want, ",") + "]"; string(got) != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if n := most.Load(); n < 2 || n > 4 {
-		t.Errorf("%d calls ran at once, want 2 to 4", n)
-	}
-}
-
-func TestParallelBatchIsCutLikeASequentialOne(t *testing.T) {
-	var most atomic.Int32
-	methods := jsonrpc.Methods{"test_slow": slowEcho(&most)}
-	config := jsonrpc.Config{BatchBytes: 1000}
-	alone := jsonrpc.NewServer(methods, config).Answer(context.Background(), batchOf(60, "test_slow"), nil)
-	config.BatchWorkers = 5
-	parallel := jsonrpc.NewServer(methods, config).Answer(context.Background(), batchOf(60, "test_slow"), nil)
-	if !bytes.Equal(alone, parallel) {
-		t.Errorf("one by one: %s\nin parallel: %s", alone, parallel)
-	}
-	if !bytes.Contains(alone, []byte("response too large")) {
-		t.Errorf("nothing was refused: %s", alone)
+	if err := jsonrpc.RoomFor(context.Background(), nil).Check(1 << 40); err != nil {
+		t.Errorf("outside of a server: %v", err)
 	}
 }
 
@@ -76,14 +59,11 @@ func TestDeadline(t *testing.T) {
 		<-ctx.Done()
 		return out, ctx.Err()
 	}}
-	for _, workers := range []int{1, 3} {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
-		server := jsonrpc.NewServer(methods, jsonrpc.Config{BatchWorkers: workers})
-		got := server.Answer(ctx, batchOf(10, "test_wait"), nil)
-		cancel()
-		if n := bytes.Count(got, []byte(`{"code":-32002,"message":"request timed out"}`)); n != 10 {
-			t.Errorf("%d workers: %d of 10 calls timed out: %s", workers, n, got)
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
+	defer cancel()
+	got := jsonrpc.NewServer(methods, jsonrpc.Config{}).Answer(ctx, batchOf(10, "test_wait"), nil)
+	if n := bytes.Count(got, []byte(`{"code":-32002,"message":"request timed out"}`)); n != 10 {
+		t.Errorf("%d of 10 calls timed out: %s", n, got)
 	}
 }
 
@@ -143,7 +123,8 @@ func storageServer(config jsonrpc.Config) *jsonrpc.Server {
 }
 
 func TestAnswerDoesNotAllocate(t *testing.T) {
-	server, ctx := storageServer(jsonrpc.Config{}), context.Background()
+	server := storageServer(jsonrpc.Config{})
+	ctx := context.WithValue(context.Background(), jsonrpc.ServerKey{}, server)
 	request, out := []byte(storageRequest), make([]byte, 0, 1024)
 	n := testing.AllocsPerRun(200, func() { out = server.Answer(ctx, request, out[:0]) })
 	if n >= 1 {
@@ -153,7 +134,8 @@ func TestAnswerDoesNotAllocate(t *testing.T) {
 
 // BenchmarkAnswer is all that a call costs besides its method and its transport.
 func BenchmarkAnswer(b *testing.B) {
-	server, ctx := storageServer(jsonrpc.Config{}), context.Background()
+	server := storageServer(jsonrpc.Config{})
+	ctx := context.WithValue(context.Background(), jsonrpc.ServerKey{}, server)
 	request, out := []byte(storageRequest), make([]byte, 0, 1024)
 	b.ReportAllocs()
 	for b.Loop() {

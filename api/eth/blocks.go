@@ -60,7 +60,7 @@ func (a *API) getBlock(argument blockArgument) jsonrpc.Method {
 			return appendNull(out), nil
 		}
 		defer b.release()
-		return b.appendBlock(out, whole)
+		return b.appendBlock(out, whole, jsonrpc.RoomFor(ctx, out))
 	}
 }
 
@@ -87,12 +87,16 @@ func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte,
 	if err != nil {
 		return out, err
 	}
+	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, '[')
 	for i := range b.body.Len() {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		if out, err = b.appendReceipt(out, i, hashes.hash(i)); err != nil {
+			return out, err
+		}
+		if err := room.Check(len(out)); err != nil {
 			return out, err
 		}
 	}

@@ -2,6 +2,7 @@ package eth
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 
 	"ashlar/execute"
@@ -57,7 +58,7 @@ func (a *API) running(most int, run runAnswer) jsonrpc.Method {
 		}
 		answer, err := run(ctx, view, number, &question, out)
 		if err != nil {
-			return out, callError(err)
+			return out, callError(ctx, err, out)
 		}
 		return answer, nil
 	}
@@ -78,10 +79,10 @@ func runAccessList(ctx context.Context, view *query.View, number uint64, questio
 	if err != nil {
 		return out, err
 	}
-	return appendAccessed(out, accessed), nil
+	return appendAccessed(out, accessed, jsonrpc.RoomFor(ctx, out))
 }
 
-func appendAccessed(out []byte, accessed *execute.Accessed) []byte {
+func appendAccessed(out []byte, accessed *execute.Accessed, room jsonrpc.Room) ([]byte, error) {
 	out = append(out, `{"accessList":[`...)
 	for i, tuple := range accessed.List {
 		if i > 0 {
@@ -97,21 +98,28 @@ func appendAccessed(out []byte, accessed *execute.Accessed) []byte {
 			out = appendHex(out, tuple.StorageKeys[j][:])
 		}
 		out = append(out, ']', '}')
+		if err := room.Check(len(out)); err != nil {
+			return out, err
+		}
 	}
 	out = append(out, ']')
 	if accessed.Err != nil {
 		out = jsonrpc.AppendString(appendMember(out, "error"), accessed.Err.Error())
 	}
 	out = appendQuantity(appendMember(out, "gasUsed"), accessed.GasUsed)
-	return append(out, '}')
+	return append(out, '}'), nil
 }
 
-// callError is the answer for a call that was not run, or failed.
-func callError(err error) error {
+// callError is the answer for a call that was not run, or failed. What it reverted
+// with must fit behind out, as a result would have to.
+func callError(ctx context.Context, err error, out []byte) error {
 	var reverted *execute.RevertError
 	var failed *execute.CallError
 	switch {
 	case errors.As(err, &reverted):
+		if err := jsonrpc.RoomFor(ctx, out).Check(len(out) + hex.EncodedLen(len(reverted.Data))); err != nil {
+			return err
+		}
 		return &jsonrpc.Error{Code: jsonrpc.CodeReverted, Message: reverted.Error(), Data: hexutil.Encode(reverted.Data)}
 	case errors.As(err, &failed):
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: failed.Error()}

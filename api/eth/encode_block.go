@@ -1,13 +1,15 @@
 package eth
 
 import (
+	"ashlar/jsonrpc"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
 // appendBlock appends a block, with whole transactions or with their hashes only.
-func (b *block) appendBlock(out []byte, whole bool) ([]byte, error) {
+func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, error) {
 	hashes, err := b.api.hashes.of(b.Hash, &b.body)
 	if err != nil {
 		return out, err
@@ -26,6 +28,9 @@ func (b *block) appendBlock(out []byte, whole bool) ([]byte, error) {
 		if !whole {
 			out = appendHex(out, hashes.hash(i))
 		} else if out, err = b.appendTransaction(out, i, hashes.hash(i)); err != nil {
+			return out, err
+		}
+		if err := room.Check(len(out)); err != nil {
 			return out, err
 		}
 	}

@@ -102,7 +102,7 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 		}
 		wanted.Topics = append(wanted.Topics, topics)
 	}
-	begin := len(out)
+	room, begin := jsonrpc.RoomFor(ctx, out), len(out)
 	next, err := v.LogPage(ctx, wanted, r, func(log *query.Log) error {
 		hash, err := log.TransactionHash()
 		if err != nil {
@@ -112,7 +112,7 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 			out = append(out, ',')
 		}
 		out = appendEvent(out, log, hash)
-		return nil
+		return room.Check(len(out))
 	})
 	return out, next, err
 }

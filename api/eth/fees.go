@@ -105,14 +105,14 @@ func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error
 	if err != nil {
 		return out, err
 	}
-	return appendFeeHistory(out, history), nil
+	return appendFeeHistory(out, history, jsonrpc.RoomFor(ctx, out))
 }
 
-func appendFeeHistory(out []byte, h *query.FeeHistory) []byte {
+func appendFeeHistory(out []byte, h *query.FeeHistory, room jsonrpc.Room) ([]byte, error) {
 	out = append(out, `{"oldestBlock":`...)
 	out = appendQuantity(out, h.Oldest)
 	if len(h.GasUsedRatios) == 0 {
-		return append(out, `,"gasUsedRatio":null}`...)
+		return append(out, `,"gasUsedRatio":null}`...), nil
 	}
 	if h.Rewards != nil {
 		out = append(out, `,"reward":[`...)
@@ -128,6 +128,9 @@ func appendFeeHistory(out []byte, h *query.FeeHistory) []byte {
 				out = appendUint256(out, &row[j])
 			}
 			out = append(out, ']')
+			if err := room.Check(len(out)); err != nil {
+				return out, err
+			}
 		}
 		out = append(out, ']')
 	}
@@ -135,7 +138,7 @@ func appendFeeHistory(out []byte, h *query.FeeHistory) []byte {
 	out = appendFloats(append(out, `,"gasUsedRatio":`...), h.GasUsedRatios)
 	out = appendBigs(append(out, `,"baseFeePerBlobGas":`...), h.BlobBaseFees)
 	out = appendFloats(append(out, `,"blobGasUsedRatio":`...), h.BlobGasUsedRatios)
-	return append(out, '}')
+	return append(out, '}'), nil
 }
 
 func appendBigs(out []byte, values []*big.Int) []byte {

@@ -96,11 +96,11 @@ func (a *announcer) getFilterChanges(ctx context.Context, params, out []byte) ([
 	f.reading.Lock()
 	defer f.reading.Unlock()
 	if f.kind == polledHashes || f.kind == polledTransactions {
-		out, err = a.appendArrived(f, out)
+		out, err = a.appendArrived(f, jsonrpc.RoomFor(ctx, out), out)
 	} else {
-		out, err = a.appendAnnounced(f, out)
+		out, err = a.appendAnnounced(f, jsonrpc.RoomFor(ctx, out), out)
 	}
-	if err != nil { // it has fallen behind
+	if err != nil { // it has fallen behind, or cannot go on
 		a.polled.Remove(jsonrpc.CallerFrom(ctx), id)
 	}
 	return out, err
@@ -108,38 +108,70 @@ func (a *announcer) getFilterChanges(ctx context.Context, params, out []byte) ([
 
 // appendAnnounced appends what was announced since a filter was last read. Whole
 // blocks are given: after that with which there are as many logs as one answer may
-// have the rest is left for the next call.
-func (a *announcer) appendAnnounced(f *polledFilter, out []byte) ([]byte, error) {
+// have, and before one that does not fit beside the others, the rest is left for the
+// next call.
+func (a *announcer) appendAnnounced(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
 	announced, _, ok := a.blocks.Since(f.place)
 	if !ok {
 		return out, errFilterNotFound
 	}
-	out = append(out, '[')
-	given := 0
-	next := func() {
-		if given++; given > 1 {
-			out = append(out, ',')
-		}
-	}
+	list := polledList{out: append(out, '['), room: room}
 	for _, told := range announced {
-		if given >= maxLogs {
+		if list.given >= maxLogs {
+			break
+		}
+		before := list
+		if err := f.appendTold(told, &list); err != nil && before.given == 0 {
+			return out, err
+		} else if err != nil {
+			list = before
 			break
 		}
 		f.place++
-		if f.kind == polledBlocks && !told.dropped {
-			next()
-			out = appendHex(out, told.block.Hash[:])
-		}
-		if f.kind == polledLogs && f.within(told.block.Number) {
-			for i := range told.logs {
-				if log := &told.logs[i]; f.Match(&log.Log) {
-					next()
-					out = append(out, log.json...)
-				}
+	}
+	return append(list.out, ']'), nil
+}
+
+// appendTold appends what a filter asks for of one announcement. The error says that
+// it does not fit.
+func (f *polledFilter) appendTold(told *announcement, list *polledList) error {
+	if f.kind == polledBlocks && !told.dropped {
+		return list.add(appendHex(list.next(), told.block.Hash[:]))
+	}
+	if f.kind != polledLogs || !f.within(told.block.Number) {
+		return nil
+	}
+	for i := range told.logs {
+		if log := &told.logs[i]; f.Match(&log.Log) {
+			if err := list.add(append(list.next(), log.json...)); err != nil {
+				return err
 			}
 		}
 	}
-	return append(out, ']'), nil
+	return nil
+}
+
+// polledList is the array that a filter gives, while it is made. A copy of it is what
+// it was when it was copied.
+type polledList struct {
+	out   []byte
+	room  jsonrpc.Room
+	given int // entries
+}
+
+// next returns the buffer to which the next entry is to be appended.
+func (l *polledList) next() []byte {
+	if l.given > 0 {
+		return append(l.out, ',')
+	}
+	return l.out
+}
+
+// add takes that buffer with the entry. The error says that it does not fit.
+func (l *polledList) add(out []byte) error {
+	l.out = out
+	l.given++
+	return l.room.Check(len(out) + len("]"))
 }
 
 // getFilterLogs answers eth_getFilterLogs: all that a filter asks for, as eth_getLogs

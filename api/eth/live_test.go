@@ -133,6 +133,7 @@ type live struct {
 	t        testing.TB
 	chain    *query.Chain
 	follower *ingest.Follower
+	methods  jsonrpc.Methods
 	url      string // without its scheme
 	sent     uint64 // transactions
 }
@@ -175,7 +176,7 @@ func serveLive(t testing.TB, depths ingest.Depths, config eth.Config) *live {
 		stop()
 		running.Wait()
 	})
-	return &live{t: t, chain: chain, follower: follower, url: server.Addr().String()}
+	return &live{t: t, chain: chain, follower: follower, methods: api.Methods(), url: server.Addr().String()}
 }
 
 func (l *live) add(block *types.Block) {

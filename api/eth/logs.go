@@ -70,6 +70,7 @@ func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.
 	var place logPlace
 	var hashes transactionHashes // of the block at place, none where they are not at hand
 	var hash common.Hash
+	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, '[')
 	begin := len(out)
 	err := view.Logs(ctx, wanted, maxLogs, func(log *query.Log) (err error) {
@@ -92,7 +93,7 @@ func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.
 			out = append(out, ',')
 		}
 		out = appendLog(out, &log.Log, &place)
-		return nil
+		return room.Check(len(out))
 	})
 	return append(out, ']'), err
 }

@@ -195,6 +195,20 @@ func TestLogsAreThoseOfReceipts(t *testing.T) {
 // serveManyLogs serves a chain whose blocks have so many logs each.
 func serveManyLogs(t *testing.T, perBlock ...int) *service {
 	t.Helper()
+	blocks := make([]types.Receipts, len(perBlock))
+	for number, logs := range perBlock {
+		receipt := &types.Receipt{Status: 1}
+		for range logs {
+			receipt.Logs = append(receipt.Logs, &types.Log{Address: logger, Topics: []common.Hash{{1}}})
+		}
+		blocks[number] = types.Receipts{receipt}
+	}
+	return serveReceipts(t, nil, blocks...)
+}
+
+// serveReceipts serves a chain whose blocks have these receipts, of transactions with an input.
+func serveReceipts(t *testing.T, input []byte, blocks ...types.Receipts) *service {
+	t.Helper()
 	store, err := pebble.Open(pebble.Options{Path: "data", FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -209,16 +223,19 @@ func serveManyLogs(t *testing.T, perBlock ...int) *service {
 		t.Fatal(err)
 	}
 	var parent common.Hash
-	for number, logs := range perBlock {
-		receipt := &types.Receipt{Status: 1}
-		for range logs {
-			receipt.Logs = append(receipt.Logs, &types.Log{Address: logger, Topics: []common.Hash{{1}}})
+	var nonce uint64
+	for number, receipts := range blocks {
+		var transactions types.Transactions
+		for range receipts {
+			transactions = append(transactions, types.NewTx(&types.LegacyTx{
+				Nonce: nonce, GasPrice: new(big.Int), Value: new(big.Int), Data: input, V: big.NewInt(27), R: big.NewInt(1), S: big.NewInt(1),
+			}))
+			nonce++
 		}
-		transaction := types.NewTx(&types.LegacyTx{Nonce: uint64(number), GasPrice: new(big.Int), Value: new(big.Int), V: big.NewInt(27), R: big.NewInt(1), S: big.NewInt(1)})
 		header := &types.Header{Number: big.NewInt(int64(number)), ParentHash: parent, Difficulty: new(big.Int)}
-		block := types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: types.Transactions{transaction}})
+		block := types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: transactions})
 		parent = block.Hash()
-		err := settled.Append(t.Context(), &evm.Delta{Block: block, Senders: make([]common.Address, 1), Receipts: types.Receipts{receipt}})
+		err := settled.Append(t.Context(), &evm.Delta{Block: block, Senders: make([]common.Address, len(receipts)), Receipts: receipts})
 		if err != nil {
 			t.Fatal(err)
 		}

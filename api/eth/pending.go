@@ -3,6 +3,8 @@ package eth
 import (
 	"context"
 
+	"ashlar/jsonrpc"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -87,24 +89,30 @@ func (a *announcer) newPendingFilter(ctx context.Context, params, out []byte) ([
 	return a.install(ctx, filter, out)
 }
 
-// appendArrived appends what has become pending since a filter was last read.
-func (a *announcer) appendArrived(f *polledFilter, out []byte) (_ []byte, err error) {
-	arrived, end, ok := a.arrived.Since(f.place)
+// appendArrived appends what has become pending since a filter was last read. What does
+// not fit is left for the next call.
+func (a *announcer) appendArrived(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
+	arrived, _, ok := a.arrived.Since(f.place)
 	if !ok {
 		return out, errFilterNotFound
 	}
 	signer := a.signer()
-	out = append(out, '[')
-	for i, one := range arrived {
-		if i > 0 {
-			out = append(out, ',')
-		}
+	list := polledList{out: append(out, '['), room: room}
+	for _, one := range arrived {
+		before := list
+		entry, err := list.next(), error(nil)
 		if f.kind == polledHashes {
-			out = appendHex(out, one.hash[:])
-		} else if out, err = one.append(out, signer); err != nil {
+			entry = appendHex(entry, one.hash[:])
+		} else if entry, err = one.append(entry, signer); err != nil {
 			return out, err
 		}
+		if err := list.add(entry); err != nil && before.given == 0 {
+			return out, err
+		} else if err != nil {
+			list = before
+			break
+		}
+		f.place++
 	}
-	f.place = end
-	return append(out, ']'), nil
+	return append(list.out, ']'), nil
 }

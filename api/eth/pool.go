@@ -86,7 +86,7 @@ func (a *API) poolStatus(_ context.Context, params, out []byte) ([]byte, error) 
 }
 
 // poolContent answers txpool_content.
-func (a *API) poolContent(_ context.Context, params, out []byte) ([]byte, error) {
+func (a *API) poolContent(ctx context.Context, params, out []byte) ([]byte, error) {
 	if args := readArguments(params, 0, 0); args.err != nil {
 		return out, args.err
 	}
@@ -95,16 +95,17 @@ func (a *API) poolContent(_ context.Context, params, out []byte) ([]byte, error)
 		content = waiting.Content()
 	}
 	senders := slices.SortedFunc(maps.Keys(content), func(x, y common.Address) int { return bytes.Compare(x[:], y[:]) })
-	out, err := appendContent(append(out, `{"pending":`...), senders, func(sender common.Address) types.Transactions { return content[sender].Pending })
+	room := jsonrpc.RoomFor(ctx, out)
+	out, err := appendContent(append(out, `{"pending":`...), room, senders, func(sender common.Address) types.Transactions { return content[sender].Pending })
 	if err != nil {
 		return out, err
 	}
-	out, err = appendContent(append(out, `,"queued":`...), senders, func(sender common.Address) types.Transactions { return content[sender].Queued })
+	out, err = appendContent(append(out, `,"queued":`...), room, senders, func(sender common.Address) types.Transactions { return content[sender].Queued })
 	return append(out, '}'), err
 }
 
 // appendContent appends the transactions of some senders that have any, by sender.
-func appendContent(out []byte, senders []common.Address, of func(common.Address) types.Transactions) (_ []byte, err error) {
+func appendContent(out []byte, room jsonrpc.Room, senders []common.Address, of func(common.Address) types.Transactions) (_ []byte, err error) {
 	out = append(out, '{')
 	for begin := len(out); len(senders) > 0; senders = senders[1:] {
 		list := of(senders[0])
@@ -115,7 +116,7 @@ func appendContent(out []byte, senders []common.Address, of func(common.Address)
 			out = append(out, ',')
 		}
 		out = append(jsonrpc.AppendString(out, senders[0].Hex()), ':')
-		if out, err = appendByNonce(out, senders[0], list); err != nil {
+		if out, err = appendByNonce(out, room, senders[0], list); err != nil {
 			return out, err
 		}
 	}
@@ -123,7 +124,7 @@ func appendContent(out []byte, senders []common.Address, of func(common.Address)
 }
 
 // poolContentFrom answers txpool_contentFrom.
-func (a *API) poolContentFrom(_ context.Context, params, out []byte) ([]byte, error) {
+func (a *API) poolContentFrom(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 1, 1)
 	sender := args.address(0)
 	if args.err != nil {
@@ -133,16 +134,17 @@ func (a *API) poolContentFrom(_ context.Context, params, out []byte) ([]byte, er
 	if waiting := a.chain.Pool(); waiting != nil {
 		content = waiting.ContentFrom(sender)
 	}
-	out, err := appendByNonce(append(out, `{"pending":`...), sender, content.Pending)
+	room := jsonrpc.RoomFor(ctx, out)
+	out, err := appendByNonce(append(out, `{"pending":`...), room, sender, content.Pending)
 	if err != nil {
 		return out, err
 	}
-	out, err = appendByNonce(append(out, `,"queued":`...), sender, content.Queued)
+	out, err = appendByNonce(append(out, `,"queued":`...), room, sender, content.Queued)
 	return append(out, '}'), err
 }
 
 // appendByNonce appends a sender's transactions as an object by their nonces.
-func appendByNonce(out []byte, sender common.Address, list types.Transactions) (_ []byte, err error) {
+func appendByNonce(out []byte, room jsonrpc.Room, sender common.Address, list types.Transactions) (_ []byte, err error) {
 	out = append(out, '{')
 	for i, tx := range list {
 		if i > 0 {
@@ -150,6 +152,9 @@ func appendByNonce(out []byte, sender common.Address, list types.Transactions) (
 		}
 		out = append(jsonrpc.AppendString(out, strconv.FormatUint(tx.Nonce(), 10)), ':')
 		if out, err = appendPooled(out, sender, tx); err != nil {
+			return out, err
+		}
+		if err := room.Check(len(out)); err != nil {
 			return out, err
 		}
 	}

@@ -37,7 +37,7 @@ func (a *API) getProof(ctx context.Context, params, out []byte) ([]byte, error) 
 	if err != nil {
 		return out, err
 	}
-	return appendProof(out, address, keys, proof), nil
+	return appendProof(out, address, keys, proof, jsonrpc.RoomFor(ctx, out))
 }
 
 // storageKeys are slots with how they are to be named in the answer.
@@ -85,7 +85,7 @@ func (a *arguments) storageKeys(n int) (keys storageKeys) {
 
 // appendProof appends a proof. An account that does not exist has hashes of
 // zeros rather than those of nothing, as in geth.
-func appendProof(out []byte, address common.Address, keys storageKeys, proof *query.Proof) []byte {
+func appendProof(out []byte, address common.Address, keys storageKeys, proof *query.Proof, room jsonrpc.Room) ([]byte, error) {
 	account := proof.Account
 	if account == nil {
 		account = &types.StateAccount{Balance: new(uint256.Int), CodeHash: make([]byte, common.HashLength)}
@@ -117,8 +117,11 @@ func appendProof(out []byte, address common.Address, keys storageKeys, proof *qu
 		out = appendQuantityBytes(out, slot.Value[:])
 		out = append(out, `,"proof":`...)
 		out = append(appendBlobs(out, slot.Nodes), '}')
+		if err := room.Check(len(out)); err != nil {
+			return out, err
+		}
 	}
-	return append(out, ']', '}')
+	return append(out, ']', '}'), nil
 }
 
 // appendBlobs appends an array of hex strings.

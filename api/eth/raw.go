@@ -59,6 +59,7 @@ func (a *API) getRawReceipts(ctx context.Context, params, out []byte) ([]byte, e
 		return appendNull(out), nil
 	}
 	defer b.release()
+	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, '[')
 	for i := range b.receipts.Len() {
 		encoded, err := b.receiptRLP(i)
@@ -69,6 +70,9 @@ func (a *API) getRawReceipts(ctx context.Context, params, out []byte) ([]byte, e
 			out = append(out, ',')
 		}
 		out = appendHex(out, encoded)
+		if err := room.Check(len(out)); err != nil {
+			return out, err
+		}
 	}
 	return append(out, ']'), nil
 }

@@ -140,6 +140,7 @@ func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte,
 	if err != nil {
 		return out, err
 	}
+	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, '{')
 	for i, account := range wanted {
 		if i > 0 {
@@ -158,6 +159,9 @@ func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte,
 			out = appendHex(out, value[:])
 		}
 		out = append(out, ']')
+		if err := room.Check(len(out)); err != nil {
+			return out, err
+		}
 	}
 	return append(out, '}'), nil
 }

@@ -73,6 +73,7 @@ func appendBlock(ctx context.Context, view *query.View, header *archive.Header, 
 	if err != nil {
 		return out, err
 	}
+	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, `{"status":"`...)
 	out = append(out, statusText(header.Status)...)
 	out = append(out, `","block_hash":`...)
@@ -91,6 +92,9 @@ func appendBlock(ctx context.Context, view *query.View, header *archive.Header, 
 			out = append(out, ',')
 		}
 		out = appendFelt(out, all.Hash(i))
+		if err := room.Check(len(out)); err != nil {
+			return out, err
+		}
 	}
 	return append(out, ']', '}'), nil
 }

@@ -8,6 +8,7 @@ import (
 	"ashlar/api/events"
 	archive "ashlar/archive/rollup"
 	"ashlar/chain/rollup"
+	"ashlar/jsonrpc"
 	"ashlar/query/paging"
 	query "ashlar/query/rollup"
 )
@@ -61,13 +62,15 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 			wanted.Keys[i] = append(wanted.Keys[i], rollup.Felt(key))
 		}
 	}
-	begin := len(out)
+	room, begin := jsonrpc.RoomFor(ctx, out), len(out)
 	next, err := v.view.EventPage(ctx, &wanted, r, func(event *query.Event) (err error) {
 		if len(out) > begin {
 			out = append(out, ',')
 		}
-		out, err = appendRecord(out, event, v.indexed)
-		return err
+		if out, err = appendRecord(out, event, v.indexed); err != nil {
+			return err
+		}
+		return room.Check(len(out))
 	})
 	return out, next, err
 }

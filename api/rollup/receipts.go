@@ -37,6 +37,7 @@ func (a *API) getTransactionReceipt(ctx context.Context, params, out []byte) ([]
 }
 
 func appendReceipt(ctx context.Context, view *query.View, receipt *query.Receipt, out []byte) ([]byte, error) {
+	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, `{"type":"`...)
 	out = append(out, receipt.Kind.String()...)
 	out = append(out, `","transaction_hash":`...)
@@ -61,9 +62,11 @@ func appendReceipt(ctx context.Context, view *query.View, receipt *query.Receipt
 		if len(out) > begin {
 			out = append(out, ',')
 		}
-		out, err = appendContent(append(out, '{'), event)
+		if out, err = appendContent(append(out, '{'), event); err != nil {
+			return err
+		}
 		out = append(out, '}')
-		return err
+		return room.Check(len(out))
 	})
 	out = append(out, `],"execution_resources":`...)
 	out = appendGas(out, receipt.Receipt.Gas)
