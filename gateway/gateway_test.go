@@ -238,7 +238,7 @@ func TestNetworkByHost(t *testing.T) {
 func TestNewRefusesWrongNetworks(t *testing.T) {
 	for want, networks := range map[string][]gateway.Network{
 		"cannot be a network's name": {network("v3")},
-		"lower-case letters":        {network("A b")},
+		"lower-case letters":         {network("A b")},
 		"two networks are named":     {network("a"), network("a")},
 		"is another network's too":   {network("a", "x.test"), network("b", "x.test")},
 		"is no host":                 {network("a", "https://x.test")},
