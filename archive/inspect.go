@@ -26,9 +26,6 @@ func StateTables() (accountsTable, slotsTable, codesTable, trieNodesTable *kv.Ta
 	return accounts, slots, codes, trieNodes
 }
 
-// BlockOf is the block that a row with this sort key is of. Codes are of no block.
-func BlockOf(t *kv.Table, sort uint64) uint64 { return sort >> t.IndexBits }
-
 // DescribeKey names a row for people, its block aside.
 func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 	switch {

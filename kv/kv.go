@@ -55,6 +55,9 @@ type Table struct {
 	IndexBits uint8
 }
 
+// BlockOf is the block that a row with this sort key is of.
+func (t *Table) BlockOf(sort uint64) uint64 { return sort >> t.IndexBits }
+
 var (
 	// ErrNotFound is returned by Get, Newest and Pointer when there is no such row.
 	ErrNotFound = errors.New("kv: not found")

@@ -46,7 +46,7 @@ func TestDamage(t *testing.T) {
 // checkFound holds that damage is found in its table, and named by its key.
 func checkFound(t *testing.T, table *kv.Table, d damage.Damaged) {
 	t.Helper()
-	what := fmt.Sprintf("%s, block %d: %s", archive.DescribeKey(table, d.Keys[0].Partition, d.Keys[0].Sort), archive.BlockOf(table, d.Keys[0].Sort), d.What)
+	what := fmt.Sprintf("%s, block %d: %s", archive.DescribeKey(table, d.Keys[0].Partition, d.Keys[0].Sort), table.BlockOf(d.Keys[0].Sort), d.What)
 	report, err := verify.Run(t.Context(), d.Memory, verify.Options{To: audit.Head, Full: true}, nil)
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
@@ -59,7 +59,7 @@ func checkFound(t *testing.T, table *kv.Table, d damage.Damaged) {
 	named := false
 	for _, key := range d.Keys {
 		named = named || strings.Contains(report.Finding.Key, archive.DescribeKey(table, key.Partition, key.Sort)) &&
-			(report.Finding.Block == archive.BlockOf(table, key.Sort) || table.Name == "codes")
+			(report.Finding.Block == table.BlockOf(key.Sort) || table.Name == "codes")
 	}
 	if report.Finding.Table != table.Name || !named {
 		t.Errorf("%s: found\n%s", what, report.Finding.Text())

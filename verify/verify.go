@@ -93,7 +93,7 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 	of := archive.BlockTables()
 	c.tables = tables{headers: of[0], bodies: of[1], receipts: of[2]}
 	c.tables.accounts, c.tables.slots, c.tables.codes, c.tables.trieNodes = archive.StateTables()
-	family := audit.Family{Own: of[:3], Derived: of[3:], BlockOf: archive.BlockOf, DescribeKey: archive.DescribeKey, Place: c.place}
+	family := audit.Family{Own: of[:3], Derived: of[3:], DescribeKey: archive.DescribeKey, Place: c.place}
 	const genesis = 0
 	if c.Audit, err = audit.New(ctx, store, family, genesis, options.From, options.To, progress); err != nil {
 		return nil, err

@@ -77,7 +77,7 @@ func TestRange(t *testing.T) {
 	whole := damage.Read(t, imported(t, testChains()[0]), archive.Tables())
 	for _, table := range archive.Tables() {
 		for _, row := range whole.Rows(table) {
-			if archive.BlockOf(table, row.Sort) != 6 {
+			if table.BlockOf(row.Sort) != 6 {
 				continue
 			}
 			damaged := whole.Without(table, row)

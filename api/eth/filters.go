@@ -121,15 +121,12 @@ func (a *announcer) appendAnnounced(f *polledFilter, room jsonrpc.Room, out []by
 			break
 		}
 		before := list
-		if err := f.appendTold(told, &list); err != nil && before.given == 0 {
-			return out, err
-		} else if err != nil {
-			list = before
-			break
+		if err := f.appendTold(told, &list); err != nil {
+			return before.end(err)
 		}
 		f.place++
 	}
-	return append(list.out, ']'), nil
+	return list.end(nil)
 }
 
 // appendTold appends what a filter asks for of one announcement. The error says that
@@ -172,6 +169,15 @@ func (l *polledList) add(out []byte) error {
 	l.out = out
 	l.given++
 	return l.room.Check(len(out) + len("]"))
+}
+
+// end ends the array. tooLarge says that what was to come next does not fit: that is left
+// for the next call, where there is anything to give without it.
+func (l *polledList) end(tooLarge error) ([]byte, error) {
+	if tooLarge != nil && l.given == 0 {
+		return l.out, tooLarge
+	}
+	return append(l.out, ']'), nil
 }
 
 // getFilterLogs answers eth_getFilterLogs: all that a filter asks for, as eth_getLogs

@@ -106,13 +106,10 @@ func (a *announcer) appendArrived(f *polledFilter, room jsonrpc.Room, out []byte
 		} else if entry, err = one.append(entry, signer); err != nil {
 			return out, err
 		}
-		if err := list.add(entry); err != nil && before.given == 0 {
-			return out, err
-		} else if err != nil {
-			list = before
-			break
+		if err := list.add(entry); err != nil {
+			return before.end(err)
 		}
 		f.place++
 	}
-	return append(list.out, ']'), nil
+	return list.end(nil)
 }

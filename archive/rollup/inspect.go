@@ -21,9 +21,6 @@ func OwnTables() (headersTable, transactionsTable, eventsTable *kv.Table) {
 // DerivedTables lists the tables whose rows follow from those.
 func DerivedTables() []*kv.Table { return []*kv.Table{blockHashes, txHashes, eventPostings} }
 
-// BlockOf is the block that a row with this sort key is of.
-func BlockOf(t *kv.Table, sort uint64) uint64 { return sort >> t.IndexBits }
-
 // DescribeKey names a row for people, its block aside.
 func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 	position := sort & (1<<t.IndexBits - 1)
@@ -31,7 +28,7 @@ func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 	case t == headers || t == transactions:
 		return fmt.Sprintf("block %d", sort) + misplaced(partition, sort)
 	case t == events:
-		block := BlockOf(t, sort)
+		block := t.BlockOf(sort)
 		return fmt.Sprintf("block %d, events from %d on", block, position*groupEvents) + misplaced(partition, block)
 	case t == blockHashes && len(partition) == rows.HashPrefixBytes:
 		return fmt.Sprintf("a block hash that begins with %#x", partition)

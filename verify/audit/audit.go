@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"ashlar/archive/rows"
@@ -39,8 +40,6 @@ type Report struct {
 type Family struct {
 	Own     []*kv.Table // those that a block is read from, by chunks of blocks
 	Derived []*kv.Table // those whose rows follow from these
-	// BlockOf is the block that a row with this sort key is of.
-	BlockOf func(t *kv.Table, sort uint64) uint64
 	// DescribeKey names a row for people, its block aside.
 	DescribeKey func(t *kv.Table, partition []byte, sort uint64) string
 	// Place is how far a row lies in a table in the order of its keys, of 1<<16;
@@ -49,14 +48,7 @@ type Family struct {
 }
 
 // hasOwn says whether a table is one of those that a block is read from.
-func (f *Family) hasOwn(t *kv.Table) bool {
-	for _, own := range f.Own {
-		if own == t {
-			return true
-		}
-	}
-	return false
-}
+func (f *Family) hasOwn(t *kv.Table) bool { return slices.Contains(f.Own, t) }
 
 // Audit is a check of the blocks of one archive, which all its parts share.
 type Audit struct {

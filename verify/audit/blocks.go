@@ -144,7 +144,7 @@ func (a *Audit) enterRows(ctx context.Context, l *Ledger) error {
 			if err != nil {
 				return err
 			}
-			block := a.BlockOf(t, row.Sort)
+			block := t.BlockOf(row.Sort)
 			switch {
 			case block > a.Settled.Number:
 				return a.Finding(t, row.Partition, row.Sort, fmt.Sprintf("no row above block %d, the last settled", a.Settled.Number), "one")

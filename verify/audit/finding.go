@@ -35,7 +35,7 @@ func (f *Finding) Text() string {
 // Finding is about the row of a table with this key, as of its own block.
 func (f *Family) Finding(t *kv.Table, partition []byte, sort uint64, wanted, got string) *Finding {
 	return &Finding{
-		Table: t.Name, Key: f.DescribeKey(t, partition, sort), Block: f.BlockOf(t, sort),
+		Table: t.Name, Key: f.DescribeKey(t, partition, sort), Block: t.BlockOf(sort),
 		Expected: wanted, Got: got,
 	}
 }

@@ -75,7 +75,7 @@ func TestLedger(t *testing.T) {
 			other[subject][at] = "other"
 			all, err := Compare(NewLedger(moments), pass(other))
 			if err != nil || len(all) == 0 || all[0] != (Difference{at, subject}) {
-				t.Errorf("%d moments: %q differs at %d, Found is %v, %v", moments, subject, at, all, err)
+				t.Errorf("%d moments: %q differs at %d, found is %v, %v", moments, subject, at, all, err)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func (a *Audit) walkEnd(t *kv.Table) uint64 {
 func (a *Audit) walkedTo(t *kv.Table, row kv.Row) uint64 {
 	switch {
 	case a.hasOwn(t):
-		return max(a.BlockOf(t, row.Sort), a.First) - a.First
+		return max(t.BlockOf(row.Sort), a.First) - a.First
 	case a.Place != nil:
 		return a.Place(t, row.Partition)
 	}
@@ -77,7 +77,7 @@ func (a *Audit) broken(ctx context.Context, t *kv.Table, last kv.Row, any bool, 
 	f := &Finding{Table: t.Name, Key: "the first row", Expected: "rows that can be read", Got: damage(err)}
 	if any {
 		f.Key = "after " + a.DescribeKey(t, last.Partition, last.Sort)
-		f.Block = a.BlockOf(t, last.Sort)
+		f.Block = t.BlockOf(last.Sort)
 	}
 	return f
 }

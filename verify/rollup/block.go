@@ -54,7 +54,7 @@ func (c *blockCheck) unreadable(ctx context.Context, err error) error {
 	if !errors.As(err, &about) {
 		return err
 	}
-	partition := rows.Chunk(c.BlockOf(about.Table, about.Sort))
+	partition := rows.Chunk(about.Table.BlockOf(about.Sort))
 	return c.Unreadable(ctx, about.Table, partition[:], about.Sort, about.Err)
 }
 

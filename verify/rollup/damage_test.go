@@ -77,7 +77,7 @@ func chainOf(t *testing.T, version string) kv.Store {
 // It returns whether it was found.
 func checkFound(t *testing.T, version string, table *kv.Table, whole *damage.Memory, d damage.Damaged, recomputed uint64) bool {
 	t.Helper()
-	block := archive.BlockOf(table, d.Keys[0].Sort)
+	block := table.BlockOf(d.Keys[0].Sort)
 	what := fmt.Sprintf("%s, block %d: %s", archive.DescribeKey(table, d.Keys[0].Partition, d.Keys[0].Sort), block, d.What)
 	report := mustRun(t, d.Memory, rollup.Options{To: audit.Head})
 	if report.Sound {
@@ -89,7 +89,7 @@ func checkFound(t *testing.T, version string, table *kv.Table, whole *damage.Mem
 	}
 	named := version != sealedPoseidon && report.Finding.Block == block // no hash tells which of two rows is wrong
 	for _, key := range d.Keys {
-		named = named || report.Finding.Table == table.Name && report.Finding.Block == archive.BlockOf(table, key.Sort) &&
+		named = named || report.Finding.Table == table.Name && report.Finding.Block == table.BlockOf(key.Sort) &&
 			(strings.Contains(report.Finding.Key, archive.DescribeKey(table, key.Partition, key.Sort)) ||
 				strings.Contains(report.Finding.Key, "one of the rows of its")) // which of them, no hash tells
 	}

@@ -92,7 +92,7 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 	c.headers, c.transactions, c.eventRows = archive.OwnTables()
 	family := audit.Family{
 		Own: []*kv.Table{c.headers, c.transactions, c.eventRows}, Derived: archive.DerivedTables(),
-		BlockOf: archive.BlockOf, DescribeKey: archive.DescribeKey,
+		DescribeKey: archive.DescribeKey,
 	}
 	c.Audit, err = audit.New(ctx, store, family, span.First, options.From, options.To, progress)
 	return c, err

@@ -83,7 +83,7 @@ func TestRange(t *testing.T) {
 	whole := damage.Read(t, appended(t, sealed(t, sealedPoseidon)), archive.Tables())
 	for _, table := range archive.Tables() {
 		for _, row := range whole.Rows(table) {
-			block := archive.BlockOf(table, row.Sort)
+			block := table.BlockOf(row.Sort)
 			if block != firstBlock+6 {
 				continue
 			}
