@@ -3,8 +3,10 @@ package jsonrpc_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,29 @@ import (
 
 	"ashlar/jsonrpc"
 )
+
+// TestArrays: no item, one, and several; an error ends the array.
+func TestArrays(t *testing.T) {
+	room := jsonrpc.RoomFor(context.Background(), nil)
+	number := func(out []byte, i int) []byte { return strconv.AppendInt(out, int64(i), 10) }
+	for _, c := range []struct {
+		items []int
+		want  string
+	}{{nil, "[]"}, {[]int{0}, "[0]"}, {[]int{0, 1, 2}, "[0,1,2]"}} {
+		if got := jsonrpc.AppendArray([]byte("at "), c.items, number); string(got) != "at "+c.want {
+			t.Errorf("%v: %s, want %s", c.items, got, c.want)
+		}
+		got, err := room.AppendArray([]byte("at "), len(c.items), func(out []byte, i int) ([]byte, error) { return number(out, i), nil })
+		if string(got) != "at "+c.want || err != nil {
+			t.Errorf("%d items: %s, %v, want %s", len(c.items), got, err, c.want)
+		}
+	}
+	failure, calls := errors.New("unreadable"), 0
+	_, err := room.AppendArray(nil, 3, func(out []byte, _ int) ([]byte, error) { calls++; return out, failure })
+	if err != failure || calls != 1 {
+		t.Errorf("%d calls and %v, want one that fails", calls, err)
+	}
+}
 
 // batchOf makes a batch of n calls of method with ids 0 to n-1.
 func batchOf(n int, method string) []byte {
@@ -25,29 +50,26 @@ func batchOf(n int, method string) []byte {
 	return append(out, ']')
 }
 
-// TestRoom: a method that checks its room learns, part by part, that it has made too
-// much, wherever in the buffer its result begins.
+// TestRoom: a method learns, item by item, that it has made too much, wherever in the
+// buffer its result begins.
 func TestRoom(t *testing.T) {
 	const limit, part = 1000, 64
 	most := 0
 	methods := jsonrpc.Methods{"test_much": func(ctx context.Context, _, out []byte) ([]byte, error) {
-		room, begin := jsonrpc.RoomFor(ctx, out), len(out)
-		for range 1000 {
+		begin := len(out)
+		return jsonrpc.RoomFor(ctx, out).AppendArray(out, 1000, func(out []byte, _ int) ([]byte, error) {
 			out = append(out, make([]byte, part)...)
 			most = max(most, len(out)-begin)
-			if err := room.Check(len(out)); err != nil {
-				return out, err
-			}
-		}
-		return out, nil
+			return out, nil
+		})
 	}}
 	server := jsonrpc.NewServer(methods, jsonrpc.Config{AnswerBytes: limit})
 	got := server.Answer(context.Background(), batchOf(3, "test_much"), nil)
 	if n := bytes.Count(got, []byte(`{"code":-32003,"message":"response too large"}`)); n != 3 {
 		t.Errorf("%d of 3 results were too large: %s", n, got)
 	}
-	if most <= limit || most > limit+part {
-		t.Errorf("%d bytes were made, want a part more than %d at most", most, limit)
+	if most <= limit || most > limit+part+len(",") {
+		t.Errorf("%d bytes were made, want an item more than %d at most", most, limit)
 	}
 	if err := jsonrpc.RoomFor(context.Background(), nil).Check(1 << 40); err != nil {
 		t.Errorf("outside of a server: %v", err)

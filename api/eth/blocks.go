@@ -87,20 +87,9 @@ func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte,
 	if err != nil {
 		return out, err
 	}
-	room := jsonrpc.RoomFor(ctx, out)
-	out = append(out, '[')
-	for i := range b.body.Len() {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		if out, err = b.appendReceipt(out, i, hashes.hash(i)); err != nil {
-			return out, err
-		}
-		if err := room.Check(len(out)); err != nil {
-			return out, err
-		}
-	}
-	return append(out, ']'), nil
+	return jsonrpc.RoomFor(ctx, out).AppendArray(out, b.body.Len(), func(out []byte, i int) ([]byte, error) {
+		return b.appendReceipt(out, i, hashes.hash(i))
+	})
 }
 
 // ofBlock answers with something of a block, null where there is no such block.

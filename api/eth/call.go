@@ -83,26 +83,15 @@ func runAccessList(ctx context.Context, view *query.View, number uint64, questio
 }
 
 func appendAccessed(out []byte, accessed *execute.Accessed, room jsonrpc.Room) ([]byte, error) {
-	out = append(out, `{"accessList":[`...)
-	for i, tuple := range accessed.List {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, `{"address":`...)
-		out = appendHex(out, tuple.Address[:])
-		out = append(appendMember(out, "storageKeys"), '[')
-		for j := range tuple.StorageKeys {
-			if j > 0 {
-				out = append(out, ',')
-			}
-			out = appendHex(out, tuple.StorageKeys[j][:])
-		}
-		out = append(out, ']', '}')
-		if err := room.Check(len(out)); err != nil {
-			return out, err
-		}
+	out, err := room.AppendArray(append(out, `{"accessList":`...), len(accessed.List), func(out []byte, i int) ([]byte, error) {
+		tuple := &accessed.List[i]
+		out = appendHex(append(out, `{"address":`...), tuple.Address[:])
+		out = jsonrpc.AppendArray(appendMember(out, "storageKeys"), tuple.StorageKeys, appendHash)
+		return append(out, '}'), nil
+	})
+	if err != nil {
+		return out, err
 	}
-	out = append(out, ']')
 	if accessed.Err != nil {
 		out = jsonrpc.AppendString(appendMember(out, "error"), accessed.Err.Error())
 	}

@@ -20,31 +20,24 @@ func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, 
 	out = appendBig(out, b.TotalDifficulty)
 	out = append(out, `,"size":`...)
 	out = appendQuantity(out, b.Size)
-	out = append(out, `,"transactions":[`...)
-	for i := range b.body.Len() {
-		if i > 0 {
-			out = append(out, ',')
+	out, err = room.AppendArray(append(out, `,"transactions":`...), b.body.Len(), func(out []byte, i int) ([]byte, error) {
+		if whole {
+			return b.appendTransaction(out, i, hashes.hash(i))
 		}
-		if !whole {
-			out = appendHex(out, hashes.hash(i))
-		} else if out, err = b.appendTransaction(out, i, hashes.hash(i)); err != nil {
-			return out, err
-		}
-		if err := room.Check(len(out)); err != nil {
-			return out, err
-		}
-	}
-	out = append(out, `],"uncles":[`...)
-	if out, err = b.appendUncleHashes(out); err != nil {
+		return appendHex(out, hashes.hash(i)), nil
+	})
+	if err != nil {
 		return out, err
 	}
-	out = append(out, ']')
+	if out, err = b.appendUncleHashes(append(out, `,"uncles":`...)); err != nil {
+		return out, err
+	}
 	withdrawals, err := b.body.Withdrawals()
 	if err != nil {
 		return out, err
 	}
 	if withdrawals != nil {
-		out = appendWithdrawals(append(out, `,"withdrawals":`...), withdrawals)
+		out = jsonrpc.AppendArray(append(out, `,"withdrawals":`...), withdrawals, appendWithdrawal)
 	}
 	return append(out, '}'), nil
 }
@@ -120,23 +113,15 @@ func appendForkMembers(out []byte, h *types.Header) []byte {
 	return out
 }
 
-// appendUncleHashes appends the hashes of the block's uncles, with commas between them.
+// appendUncleHashes appends the array of the hashes of the block's uncles.
 func (b *block) appendUncleHashes(out []byte) ([]byte, error) {
 	if !b.body.HasUncles() {
-		return out, nil
+		return append(out, "[]"...), nil
 	}
 	uncles, err := b.body.Uncles()
-	if err != nil {
-		return out, err
-	}
-	for i, uncle := range uncles {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		hash := uncle.Hash()
-		out = appendHex(out, hash[:])
-	}
-	return out, nil
+	return jsonrpc.AppendArray(out, uncles, func(out []byte, uncle *types.Header) []byte {
+		return appendHash(out, uncle.Hash())
+	}), err
 }
 
 // appendUncle appends an uncle: a block of which only the header is known.
@@ -148,23 +133,16 @@ func appendUncle(out []byte, uncle *types.Header) []byte {
 	return append(out, `,"uncles":[]}`...)
 }
 
-func appendWithdrawals(out []byte, withdrawals types.Withdrawals) []byte {
-	out = append(out, '[')
-	for i, w := range withdrawals {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, `{"index":`...)
-		out = appendQuantity(out, w.Index)
-		out = append(out, `,"validatorIndex":`...)
-		out = appendQuantity(out, w.Validator)
-		out = append(out, `,"address":`...)
-		out = appendHex(out, w.Address[:])
-		out = append(out, `,"amount":`...)
-		out = appendQuantity(out, w.Amount)
-		out = append(out, '}')
-	}
-	return append(out, ']')
+func appendWithdrawal(out []byte, w *types.Withdrawal) []byte {
+	out = append(out, `{"index":`...)
+	out = appendQuantity(out, w.Index)
+	out = append(out, `,"validatorIndex":`...)
+	out = appendQuantity(out, w.Validator)
+	out = append(out, `,"address":`...)
+	out = appendHex(out, w.Address[:])
+	out = append(out, `,"amount":`...)
+	out = appendQuantity(out, w.Amount)
+	return append(out, '}')
 }
 
 // rlp is the whole block's encoding.

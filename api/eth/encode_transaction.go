@@ -124,8 +124,7 @@ func appendTypeMembers(out []byte, tx *evm.Transaction) (_ []byte, err error) {
 	}
 	out = append(out, `,"chainId":`...)
 	out = appendQuantityBytes(out, tx.ChainID)
-	out = append(out, `,"accessList":`...)
-	if out, err = appendAccessList(out, tx.AccessList); err != nil {
+	if out, err = appendList(append(out, `,"accessList":`...), tx.AccessList, appendAccessTuple); err != nil {
 		return out, err
 	}
 	switch tx.Type {
@@ -133,13 +132,11 @@ func appendTypeMembers(out []byte, tx *evm.Transaction) (_ []byte, err error) {
 		out = append(out, `,"maxFeePerBlobGas":`...)
 		out = appendQuantityBytes(out, tx.BlobFeeCap)
 		if len(tx.BlobHashes) > 0 {
-			out = append(out, `,"blobVersionedHashes":`...)
-			out, err = appendStrings(out, tx.BlobHashes)
+			out, err = appendList(append(out, `,"blobVersionedHashes":`...), tx.BlobHashes, appendHexItem)
 		}
 	case types.SetCodeTxType:
 		if len(tx.Authorizations) > 0 {
-			out = append(out, `,"authorizationList":`...)
-			out, err = appendAuthorizations(out, tx.Authorizations)
+			out, err = appendList(append(out, `,"authorizationList":`...), tx.Authorizations, appendAuthorization)
 		}
 	}
 	return out, err
@@ -159,81 +156,67 @@ func appendSignature(out []byte, tx *evm.Transaction) []byte {
 	return out
 }
 
-// appendStrings appends the content of an RLP list of strings as an array of hex.
-func appendStrings(out, list []byte) ([]byte, error) {
+// appendList appends the content of an RLP list as an array. appendItem appends the
+// first item of what is left of the list, and returns what is left behind it.
+func appendList(out, list []byte, appendItem func(out, list []byte) (_, rest []byte, err error)) (_ []byte, err error) {
 	out = append(out, '[')
 	for first := true; len(list) > 0; first = false {
-		item, rest, err := rlp.SplitString(list)
-		if err != nil {
-			return out, err
-		}
 		if !first {
 			out = append(out, ',')
 		}
-		out, list = appendHex(out, item), rest
+		if out, list, err = appendItem(out, list); err != nil {
+			return out, err
+		}
 	}
 	return append(out, ']'), nil
 }
 
-// appendAccessList appends the content of an RLP list of addresses with their keys.
-func appendAccessList(out, list []byte) ([]byte, error) {
-	out = append(out, '[')
-	for first := true; len(list) > 0; first = false {
-		entry, rest, err := rlp.SplitList(list)
-		if err != nil {
-			return out, err
-		}
-		address, keys, err := rlp.SplitString(entry)
-		if err != nil {
-			return out, err
-		}
-		if keys, _, err = rlp.SplitList(keys); err != nil {
-			return out, err
-		}
-		if !first {
-			out = append(out, ',')
-		}
-		out = append(out, `{"address":`...)
-		out = appendHex(out, address)
-		out = append(out, `,"storageKeys":`...)
-		if out, err = appendStrings(out, keys); err != nil {
-			return out, err
-		}
-		out, list = append(out, '}'), rest
-	}
-	return append(out, ']'), nil
+// appendHexItem appends a string of an RLP list as hex.
+func appendHexItem(out, list []byte) (_, rest []byte, err error) {
+	item, rest, err := rlp.SplitString(list)
+	return appendHex(out, item), rest, err
 }
 
-// appendAuthorizations appends the content of an RLP list of EIP-7702's authorizations.
-func appendAuthorizations(out, list []byte) ([]byte, error) {
-	out = append(out, '[')
-	for first := true; len(list) > 0; first = false {
-		entry, rest, err := rlp.SplitList(list)
-		if err != nil {
-			return out, err
-		}
-		var fields [6][]byte // chain, address, nonce, y parity, r, s
-		for i := range fields {
-			if fields[i], entry, err = rlp.SplitString(entry); err != nil {
-				return out, err
-			}
-		}
-		if !first {
-			out = append(out, ',')
-		}
-		out = append(out, `{"chainId":`...)
-		out = appendQuantityBytes(out, fields[0])
-		out = append(out, `,"address":`...)
-		out = appendHex(out, fields[1])
-		out = append(out, `,"nonce":`...)
-		out = appendQuantityBytes(out, fields[2])
-		out = append(out, `,"yParity":`...)
-		out = appendQuantityBytes(out, fields[3])
-		out = append(out, `,"r":`...)
-		out = appendQuantityBytes(out, fields[4])
-		out = append(out, `,"s":`...)
-		out = appendQuantityBytes(out, fields[5])
-		out, list = append(out, '}'), rest
+// appendAccessTuple appends an address with its storage keys.
+func appendAccessTuple(out, list []byte) (_, rest []byte, err error) {
+	tuple, rest, err := rlp.SplitList(list)
+	if err != nil {
+		return out, nil, err
 	}
-	return append(out, ']'), nil
+	if out, tuple, err = appendHexItem(append(out, `{"address":`...), tuple); err != nil {
+		return out, nil, err
+	}
+	keys, _, err := rlp.SplitList(tuple)
+	if err != nil {
+		return out, nil, err
+	}
+	out, err = appendList(append(out, `,"storageKeys":`...), keys, appendHexItem)
+	return append(out, '}'), rest, err
+}
+
+// appendAuthorization appends an authorization (EIP-7702).
+func appendAuthorization(out, list []byte) (_, rest []byte, err error) {
+	entry, rest, err := rlp.SplitList(list)
+	if err != nil {
+		return out, nil, err
+	}
+	var fields [6][]byte // chain, address, nonce, y parity, r, s
+	for i := range fields {
+		if fields[i], entry, err = rlp.SplitString(entry); err != nil {
+			return out, nil, err
+		}
+	}
+	out = append(out, `{"chainId":`...)
+	out = appendQuantityBytes(out, fields[0])
+	out = append(out, `,"address":`...)
+	out = appendHex(out, fields[1])
+	out = append(out, `,"nonce":`...)
+	out = appendQuantityBytes(out, fields[2])
+	out = append(out, `,"yParity":`...)
+	out = appendQuantityBytes(out, fields[3])
+	out = append(out, `,"r":`...)
+	out = appendQuantityBytes(out, fields[4])
+	out = append(out, `,"s":`...)
+	out = appendQuantityBytes(out, fields[5])
+	return append(out, '}'), rest, nil
 }

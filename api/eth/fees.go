@@ -10,6 +10,8 @@ import (
 
 	"ashlar/jsonrpc"
 	"ashlar/query"
+
+	"github.com/holiman/uint256"
 )
 
 // feeMethods answer what gas costs.
@@ -115,57 +117,26 @@ func appendFeeHistory(out []byte, h *query.FeeHistory, room jsonrpc.Room) ([]byt
 		return append(out, `,"gasUsedRatio":null}`...), nil
 	}
 	if h.Rewards != nil {
-		out = append(out, `,"reward":[`...)
-		for i, row := range h.Rewards {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			out = append(out, '[')
-			for j := range row {
-				if j > 0 {
-					out = append(out, ',')
-				}
-				out = appendUint256(out, &row[j])
-			}
-			out = append(out, ']')
-			if err := room.Check(len(out)); err != nil {
-				return out, err
-			}
+		var err error
+		out, err = room.AppendArray(append(out, `,"reward":`...), len(h.Rewards), func(out []byte, i int) ([]byte, error) {
+			return jsonrpc.AppendArray(out, h.Rewards[i], func(out []byte, reward uint256.Int) []byte {
+				return appendUint256(out, &reward)
+			}), nil
+		})
+		if err != nil {
+			return out, err
 		}
-		out = append(out, ']')
 	}
-	out = appendBigs(append(out, `,"baseFeePerGas":`...), h.BaseFees)
-	out = appendFloats(append(out, `,"gasUsedRatio":`...), h.GasUsedRatios)
-	out = appendBigs(append(out, `,"baseFeePerBlobGas":`...), h.BlobBaseFees)
-	out = appendFloats(append(out, `,"blobGasUsedRatio":`...), h.BlobGasUsedRatios)
+	out = jsonrpc.AppendArray(append(out, `,"baseFeePerGas":`...), h.BaseFees, appendBig)
+	out = jsonrpc.AppendArray(append(out, `,"gasUsedRatio":`...), h.GasUsedRatios, appendFloat)
+	out = jsonrpc.AppendArray(append(out, `,"baseFeePerBlobGas":`...), h.BlobBaseFees, appendBig)
+	out = jsonrpc.AppendArray(append(out, `,"blobGasUsedRatio":`...), h.BlobGasUsedRatios, appendFloat)
 	return append(out, '}'), nil
 }
 
-func appendBigs(out []byte, values []*big.Int) []byte {
-	out = append(out, '[')
-	for i, value := range values {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendBig(out, value)
-	}
-	return append(out, ']')
-}
-
-// appendFloats appends finite numbers, in as few digits as tell them apart.
-func appendFloats(out []byte, values []float64) []byte {
-	out = append(out, '[')
-	for i, value := range values {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendFloat(out, value)
-	}
-	return append(out, ']')
-}
-
-// appendFloat appends a number as encoding/json and so geth writes it: with an
-// exponent, without leading zeros in it, only where it is very small.
+// appendFloat appends a finite number in as few digits as tell it apart, as
+// encoding/json and so geth writes it: with an exponent, without leading zeros in it,
+// only where it is very small.
 func appendFloat(out []byte, value float64) []byte {
 	if value == 0 || value >= 1e-6 {
 		return strconv.AppendFloat(out, value, 'f', -1, 64)

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"math/bits"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
 )
 
@@ -19,6 +20,9 @@ func appendHex(out, value []byte) []byte {
 	putDigits(dst[3:], value)
 	return out
 }
+
+// appendHash appends a hash as a JSON string of hex.
+func appendHash(out []byte, hash common.Hash) []byte { return appendHex(out, hash[:]) }
 
 // appendDigits appends two hex digits a byte.
 func appendDigits(out, value []byte) []byte {

@@ -92,8 +92,7 @@ func appendProof(out []byte, address common.Address, keys storageKeys, proof *qu
 	}
 	out = append(out, `{"address":`...)
 	out = appendHex(out, address[:])
-	out = append(out, `,"accountProof":`...)
-	out = appendBlobs(out, proof.Nodes)
+	out = jsonrpc.AppendArray(append(out, `,"accountProof":`...), proof.Nodes, appendHex)
 	out = append(out, `,"balance":`...)
 	out = appendUint256(out, account.Balance)
 	out = append(out, `,"codeHash":`...)
@@ -102,11 +101,8 @@ func appendProof(out []byte, address common.Address, keys storageKeys, proof *qu
 	out = appendQuantity(out, account.Nonce)
 	out = append(out, `,"storageHash":`...)
 	out = appendHex(out, account.Root[:])
-	out = append(out, `,"storageProof":[`...)
-	for i, slot := range proof.Slots {
-		if i > 0 {
-			out = append(out, ',')
-		}
+	out, err := room.AppendArray(append(out, `,"storageProof":`...), len(proof.Slots), func(out []byte, i int) ([]byte, error) {
+		slot := &proof.Slots[i]
 		out = append(out, `{"key":`...)
 		if keys.whole[i] {
 			out = appendHex(out, keys.slots[i][:])
@@ -115,23 +111,8 @@ func appendProof(out []byte, address common.Address, keys storageKeys, proof *qu
 		}
 		out = append(out, `,"value":`...)
 		out = appendQuantityBytes(out, slot.Value[:])
-		out = append(out, `,"proof":`...)
-		out = append(appendBlobs(out, slot.Nodes), '}')
-		if err := room.Check(len(out)); err != nil {
-			return out, err
-		}
-	}
-	return append(out, ']', '}'), nil
-}
-
-// appendBlobs appends an array of hex strings.
-func appendBlobs(out []byte, blobs [][]byte) []byte {
-	out = append(out, '[')
-	for i, blob := range blobs {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendHex(out, blob)
-	}
-	return append(out, ']')
+		out = jsonrpc.AppendArray(append(out, `,"proof":`...), slot.Nodes, appendHex)
+		return append(out, '}'), nil
+	})
+	return append(out, '}'), err
 }

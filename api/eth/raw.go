@@ -59,22 +59,10 @@ func (a *API) getRawReceipts(ctx context.Context, params, out []byte) ([]byte, e
 		return appendNull(out), nil
 	}
 	defer b.release()
-	room := jsonrpc.RoomFor(ctx, out)
-	out = append(out, '[')
-	for i := range b.receipts.Len() {
+	return jsonrpc.RoomFor(ctx, out).AppendArray(out, b.receipts.Len(), func(out []byte, i int) ([]byte, error) {
 		encoded, err := b.receiptRLP(i)
-		if err != nil {
-			return out, err
-		}
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendHex(out, encoded)
-		if err := room.Check(len(out)); err != nil {
-			return out, err
-		}
-	}
-	return append(out, ']'), nil
+		return appendHex(out, encoded), err
+	})
 }
 
 // rawBlock reads the block that is asked for: nil for a number above the head,

@@ -146,20 +146,13 @@ func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte,
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(appendHex(out, account.address[:]), ':', '[')
+		out = append(appendHex(out, account.address[:]), ':')
 		hashed := evm.HashAddress(account.address)
-		for j, key := range account.keys {
-			if j > 0 {
-				out = append(out, ',')
-			}
-			value, err := state.Slot(ctx, hashed, evm.HashSlot(key))
-			if err != nil {
-				return out, err
-			}
-			out = appendHex(out, value[:])
-		}
-		out = append(out, ']')
-		if err := room.Check(len(out)); err != nil {
+		out, err = room.AppendArray(out, len(account.keys), func(out []byte, i int) ([]byte, error) {
+			value, err := state.Slot(ctx, hashed, evm.HashSlot(account.keys[i]))
+			return appendHash(out, value), err
+		})
+		if err != nil {
 			return out, err
 		}
 	}

@@ -86,17 +86,10 @@ func appendBlock(ctx context.Context, view *query.View, header *archive.Header, 
 	out = appendFelt(out, header.NewRoot)
 	out = append(out, ',')
 	out = appendCommon(out, header)
-	out = append(out, `,"transactions":[`...)
-	for i := range all.Len() {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendFelt(out, all.Hash(i))
-		if err := room.Check(len(out)); err != nil {
-			return out, err
-		}
-	}
-	return append(out, ']', '}'), nil
+	out, err = room.AppendArray(append(out, `,"transactions":`...), all.Len(), func(out []byte, i int) ([]byte, error) {
+		return appendFelt(out, all.Hash(i)), nil
+	})
+	return append(out, '}'), err
 }
 
 // appendPendingBlock appends the block above the head, in which nothing is yet: with

@@ -49,14 +49,8 @@ func appendReceipt(ctx context.Context, view *query.View, receipt *query.Receipt
 	out = appendFelt(out, receipt.Block.Hash)
 	out = append(out, `,"block_number":`...)
 	out = strconv.AppendUint(out, receipt.Block.Number, 10)
-	out = append(out, `,"messages_sent":[`...)
-	for i := range receipt.Receipt.Messages {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendMessage(out, &receipt.Receipt.Messages[i])
-	}
-	out = append(out, `],"events":[`...)
+	out = jsonrpc.AppendArray(append(out, `,"messages_sent":`...), receipt.Receipt.Messages, appendMessage)
+	out = append(out, `,"events":[`...)
 	begin := len(out)
 	err := view.EventsOf(ctx, receipt, func(event *archive.Event) (err error) {
 		if len(out) > begin {
@@ -106,19 +100,13 @@ func appendFee(out []byte, transaction *archive.Transaction) []byte {
 	return append(append(out, unit...), '"', '}')
 }
 
-func appendMessage(out []byte, message *rollup.Message) []byte {
+func appendMessage(out []byte, message rollup.Message) []byte {
 	out = append(out, `{"from_address":`...)
 	out = appendFelt(out, message.From)
 	out = append(out, `,"to_address":`...)
 	out = appendFelt(out, message.To)
-	out = append(out, `,"payload":[`...)
-	for i, felt := range message.Payload {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendFelt(out, felt)
-	}
-	return append(out, ']', '}')
+	out = jsonrpc.AppendArray(append(out, `,"payload":`...), message.Payload, appendFelt)
+	return append(out, '}')
 }
 
 func appendGas(out []byte, gas rollup.GasUsed) []byte {

@@ -33,14 +33,7 @@ func (a *API) exchangeCapabilities(_ context.Context, params, out []byte) ([]byt
 	if err := readArray(args[0], func(_ int, raw []byte) error { _, err := text(raw); return err }); err != nil {
 		return out, invalidParams(err.Error())
 	}
-	out = append(out, '[')
-	for i, name := range a.capabilities() {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = jsonrpc.AppendString(out, name)
-	}
-	return append(out, ']'), nil
+	return jsonrpc.AppendArray(out, a.capabilities(), jsonrpc.AppendString[string]), nil
 }
 
 // capabilities are the methods that are of use.
