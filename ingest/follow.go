@@ -232,20 +232,15 @@ func (f *Follower) Depths() Depths { return f.depths }
 
 // Run settles blocks as they become final or deep enough, until ctx is done.
 func (f *Follower) Run(ctx context.Context) error {
-	for {
-		moved := f.tip.Moved()
+	return f.tip.EachMove(ctx, func(ctx context.Context) error {
 		for more := true; more && ctx.Err() == nil; {
 			var err error
 			if more, err = f.settle(ctx); err != nil {
 				return err
 			}
 		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // settle settles what is due, but not too much at once, and says whether there is more.

@@ -15,14 +15,15 @@ type Change struct {
 	View    *View // in which the block is
 }
 
-// Moved returns a channel that is closed once another block is the head, safe or
-// finalized than when Moved was called. It is nil for a chain without a tip, whose
-// blocks come from files.
-func (c *Chain) Moved() <-chan struct{} {
+// EachMove calls act at once and then after every move of the head, as
+// [tip.Tip.EachMove] does. A chain without a tip, whose blocks come from files, does
+// not move: nothing is called.
+func (c *Chain) EachMove(ctx context.Context, act func(context.Context) error) error {
 	if c.tip == nil {
+		<-ctx.Done()
 		return nil
 	}
-	return c.tip.Moved()
+	return c.tip.EachMove(ctx, act)
 }
 
 // Changes is what leads from one view of the chain to a later one: the blocks that

@@ -17,25 +17,14 @@ const returnedBlocks = 64
 // reorganization drops waits again, as far as the new branch does not have it.
 func (c *Chain) KeepPool(ctx context.Context) error {
 	var before *View
-	for {
-		moved := c.tip.Moved()
+	return c.EachMove(ctx, func(ctx context.Context) error {
 		view, err := c.View()
 		if err == nil && before != view {
 			err = c.resetPool(ctx, before, view)
 			before = view
 		}
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		return err
+	})
 }
 
 // resetPool tells the pool of the head of a view that comes after another, nil for none.

@@ -89,6 +89,26 @@ func (t *Tip) Standing() Standing {
 // finalized than when Moved was called. Settling alone moves nothing.
 func (t *Tip) Moved() <-chan struct{} { return *t.moved.Load() }
 
+// EachMove calls act at once and then after every move, as [Tip.Moved] has it, until
+// act fails or ctx is done. Moves that come while act runs are one. That ctx is done is
+// no error, also where it is what act returns.
+func (t *Tip) EachMove(ctx context.Context, act func(context.Context) error) error {
+	for {
+		moved := t.Moved()
+		if err := act(ctx); err != nil {
+			if canceled := ctx.Err(); canceled != nil && errors.Is(err, canceled) {
+				return nil
+			}
+			return err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
 // Has says whether a block is the settled one or in the tip.
 func (t *Tip) Has(hash common.Hash) bool {
 	now := t.tree.Load()

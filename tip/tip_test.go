@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -98,6 +99,34 @@ func TestReorganization(t *testing.T) {
 	}
 	if of = openTip(t, store, settled); of.Standing().Head.Ref() != ref(12, 'b') || !of.Has(ref(11, 'a').Hash) {
 		t.Errorf("after a restart the head is %s", of.Standing().Head.Ref())
+	}
+}
+
+// TestEachMove: one call at once and one for a move that came while it ran. Only what
+// the end of the context explains is no error.
+func TestEachMove(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	settled, next := ref(9, 's'), ref(10, 'a')
+	of := openTip(t, store, settled)
+	grow(t, of, next, settled)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	var heads []chain.Ref
+	err := of.EachMove(ctx, func(ctx context.Context) error {
+		if heads = append(heads, of.Standing().Head.Ref()); len(heads) == 1 {
+			setHead(t, of, next)
+			return nil
+		}
+		cancel()
+		return fmt.Errorf("read: %w", ctx.Err())
+	})
+	if err != nil || !slices.Equal(heads, []chain.Ref{settled, next}) {
+		t.Errorf("%v and %v, want the settled head, the next, and no error", heads, err)
+	}
+	broken := errors.New("the disk is broken")
+	if err := of.EachMove(ctx, func(context.Context) error { return broken }); err != broken {
+		t.Errorf("with a context that is done, %v, want what act returned", err)
 	}
 }
 

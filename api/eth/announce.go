@@ -68,7 +68,7 @@ const expireEvery = 15 * time.Second
 // It must be called at most once, when the chain has the pool that it is to have.
 func (a *API) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.live.followChain(ctx) })
+	group.Go(func() error { return a.chain.EachMove(ctx, a.live.announce) })
 	group.Go(func() error { return a.live.expire(ctx) })
 	if a.chain.Pool() != nil {
 		group.Go(func() error { return a.live.followPool(ctx) })
@@ -79,25 +79,7 @@ func (a *API) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// followChain announces what every move of the head has changed.
-func (a *announcer) followChain(ctx context.Context) error {
-	for {
-		moved := a.api.chain.Moved()
-		if err := a.announce(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// announce tells what has changed since the last time.
+// announce tells what the moves of the head have changed since the last time.
 func (a *announcer) announce(ctx context.Context) error {
 	view, err := a.api.chain.View()
 	if errors.Is(err, query.ErrUnknownBlock) {
