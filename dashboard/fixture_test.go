@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
@@ -201,6 +202,26 @@ func (p page) says(t *testing.T, status int, texts ...string) {
 			t.Errorf("%q is not in the page:\n%s", text, p.text())
 		}
 	}
+}
+
+var (
+	inputs = regexp.MustCompile(`<input [^>]*name="([^"]+)"[^>]* value="([^"]*)"( checked)?[^>]*>`)
+	areas  = regexp.MustCompile(`(?s)<textarea [^>]*name="([^"]+)"[^>]*>\n(.*?)</textarea>`)
+)
+
+// typed is what a browser sends of a page's forms, with one field changed.
+func (p page) typed(name, value string) url.Values {
+	sent := url.Values{}
+	for _, one := range inputs.FindAllStringSubmatch(p.body, -1) {
+		if !strings.Contains(one[0], `type="checkbox"`) || one[3] != "" {
+			sent.Add(one[1], html.UnescapeString(one[2]))
+		}
+	}
+	for _, one := range areas.FindAllStringSubmatch(p.body, -1) {
+		sent.Add(one[1], html.UnescapeString(one[2]))
+	}
+	sent.Set(name, value)
+	return sent
 }
 
 var tags = regexp.MustCompile(`(?s)<head>.*</head>|<[^>]*>`)

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -128,12 +129,7 @@ func (f *form) fail(name, problem string) {
 func (f *form) read(r *http.Request) {
 	for _, one := range f.fields {
 		if one.Kind == kindChecks {
-			one.Values = nil
-			for _, value := range r.PostForm[one.Name] {
-				if slices.ContainsFunc(one.Choices, func(c choice) bool { return c.Value == value }) {
-					one.Values = append(one.Values, value)
-				}
-			}
+			one.readChecks(r.PostForm[one.Name])
 			continue
 		}
 		one.Value = r.PostForm.Get(one.Name)
@@ -143,10 +139,28 @@ func (f *form) read(r *http.Request) {
 		switch {
 		case one.Value == "" && !one.Optional:
 			one.Problem = "This is needed."
-		case one.Kind == kindSelect && !slices.ContainsFunc(one.Choices, func(c choice) bool { return c.Value == one.Value }):
+		case one.Kind == kindSelect && !one.offers(one.Value):
 			one.Problem = "Choose one of these."
 		}
 	}
+}
+
+// readChecks takes what was chosen. What is no choice is wrong: where one fewer may mean
+// that more is allowed, it cannot be left out.
+func (f *field) readChecks(values []string) {
+	f.Values = nil
+	for _, value := range values {
+		if f.offers(value) {
+			f.Values = append(f.Values, value)
+		} else {
+			f.Problem = fmt.Sprintf("%q is not one of these: choose again.", value)
+		}
+	}
+}
+
+// offers says whether a value is one of the choices.
+func (f *field) offers(value string) bool {
+	return slices.ContainsFunc(f.Choices, func(c choice) bool { return c.Value == value })
 }
 
 // refused turns an error about something that was typed into what is wrong with its

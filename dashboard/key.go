@@ -29,11 +29,12 @@ func (v *visit) named() (account.Key, error) {
 	return v.own().Find(id.String())
 }
 
-func keyForm(networks []Network) *form {
+// keyForm asks for what can be changed of a key, which has the rules present.
+func keyForm(networks []Network, present *account.Rules) *form {
 	return newForm(append([]*field{
 		{Name: "name", Label: "Name", Kind: "text", Complete: "off", Optional: true, Hint: "What tells it from your others, such as the program that uses it."},
 		{Name: "expires", Label: "Ends on", Kind: "date", Optional: true, Hint: "The first day on which it works no more, in UTC."},
-	}, rulesFields(networks)...)...)
+	}, rulesFields(networks, present)...)...)
 }
 
 func (v *visit) key() error {
@@ -45,7 +46,7 @@ func (v *visit) key() error {
 	if err != nil {
 		return err
 	}
-	f := keyForm(networks)
+	f := keyForm(networks, k.Rules)
 	f.fill("name", k.Name)
 	if !k.Expires.IsZero() {
 		f.fill("expires", k.Expires.UTC().Format(time.DateOnly))
@@ -94,7 +95,7 @@ func (v *visit) changeKey() error {
 	if err != nil {
 		return err
 	}
-	f := keyForm(networks)
+	f := keyForm(networks, k.Rules)
 	f.read(v.r)
 	rules, expires := readRules(f), readDay(f, "expires")
 	if !f.ok() {

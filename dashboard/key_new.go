@@ -23,7 +23,7 @@ type issuedPage struct {
 const guardedYes = "yes"
 
 func newKeyForm(networks []Network) *form {
-	f := keyForm(networks)
+	f := keyForm(networks, nil)
 	f.fields = append(f.fields, &field{
 		Name: "guarded", Label: "Password", Kind: kindChecks, Optional: true, Unmarked: true,
 		Hint:    "For servers: a URL alone is not enough then.",

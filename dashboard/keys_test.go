@@ -24,7 +24,7 @@ func TestCreateKey(t *testing.T) {
 	b, a := s.somebody("a@example.org", account.RoleUser)
 	contract := "0x" + strings.Repeat("ab", 20)
 	p := b.post("/keys/new", url.Values{
-		"name": {" Wallet "}, "networks": {"starknet", "unknown"}, "methods": {"eth_call\r\nstarknet_*"}, "contracts": {contract},
+		"name": {" Wallet "}, "networks": {"starknet"}, "methods": {"eth_call\r\nstarknet_*"}, "contracts": {contract},
 		"origins": {"https://app.example.org"}, "addresses": {"192.0.2.7, 2001:db8::/32"}, "per-second": {"50"}, "per-day": {"1000000"},
 		"expires": {"2100-01-01"}, "guarded": {"yes"},
 	})
@@ -66,6 +66,7 @@ func TestKeyFormsComeBack(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
 	b, a := s.somebody("a@example.org", account.RoleUser)
 	for _, c := range []struct{ field, typed, want string }{
+		{"networks", "unknown", `id="networks-error">&#34;unknown&#34; is not one of these: choose again.`},
 		{"methods", "eth call!", `id="methods-error"`},
 		{"contracts", "0x12", `id="contracts-error">&#34;0x12&#34; is no contract`},
 		{"origins", "example.org", `id="origins-error"`},
@@ -131,6 +132,29 @@ func TestChangeRotateAndRevokeAKey(t *testing.T) {
 	b.get(path).says(t, 200, "Nothing can be asked with it")
 	b.get(path+"/rotate").says(t, 404)
 	b.post(path, url.Values{"name": {"again"}}).says(t, 404)
+}
+
+// What a key is restricted to stays its restriction while it is not served, and is
+// taken away by whoever says so alone.
+func TestNetworksThatAreNotServed(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before", Rules: account.Rules{Networks: []string{"sepolia"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/keys/" + issued.Key.ID.String()
+	shown := b.get(path)
+	shown.says(t, 200, `name="networks" value="sepolia" checked> sepolia (not served now)`)
+	b.post(path, shown.typed("name", "renamed")).leads(t, path)
+	if k, ok := s.keys.Check(issued.APIKey); !ok || k.Name != "renamed" || k.Rules.AllowsNetwork("mainnet") || !k.Rules.AllowsNetwork("sepolia") {
+		t.Errorf("renamed, it is %+v with the rules %+v", k, k.Rules)
+	}
+	b.post(path, url.Values{"networks": {"holesky"}}).says(t, 422, `id="networks-error"`)
+	b.post(path, url.Values{"networks": {"mainnet"}}).leads(t, path)
+	if k, _ := s.keys.Check(issued.APIKey); !reflect.DeepEqual(k.Rules.Networks, []string{"mainnet"}) {
+		t.Errorf("changed to %+v", k.Rules)
+	}
 }
 
 func TestAsManyKeysAsThereMayBe(t *testing.T) {

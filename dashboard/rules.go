@@ -21,11 +21,20 @@ const (
 	fieldPerDay    = "per-day"
 )
 
-// rulesFields are the fields for what a key may be used for.
-func rulesFields(networks []Network) []*field {
+// rulesFields are the fields for what a key may be used for, which has the rules present.
+// A network that it is restricted to can be chosen though it is not served now, so that
+// the restriction stays unless somebody takes it away.
+func rulesFields(networks []Network, present *account.Rules) []*field {
 	served := &field{Name: fieldNetworks, Label: "Networks", Kind: kindChecks, Optional: true, Unmarked: true, Hint: "None chosen: all, those that come later too."}
 	for _, n := range networks {
 		served.Choices = append(served.Choices, choice{n.Name, n.Name})
+	}
+	if present != nil {
+		for _, name := range present.Networks {
+			if !served.offers(name) {
+				served.Choices = append(served.Choices, choice{name, name + " (not served now)"})
+			}
+		}
 	}
 	text := func(name, label, hint string) *field {
 		return &field{Name: name, Label: label, Kind: kindText, Rows: 3, Optional: true, Unmarked: true, Hint: hint}
