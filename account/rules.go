@@ -70,6 +70,22 @@ func (r *Rules) AllowsContract(c Contract) bool {
 	return r == nil || len(r.Contracts) == 0 || slices.Contains(r.Contracts, c)
 }
 
+// AllowsSameCalls says whether the calls that may be made are the same as under other
+// rules.
+func (r *Rules) AllowsSameCalls(other *Rules) bool {
+	if r == other {
+		return true
+	}
+	var none Rules
+	if r == nil {
+		r = &none
+	}
+	if other == nil {
+		other = &none
+	}
+	return slices.Equal(r.Methods, other.Methods) && slices.Equal(r.Contracts, other.Contracts)
+}
+
 // maxRules bounds each list of rules: they are looked through for every call.
 const maxRules = 100
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -274,6 +275,80 @@ func TestOpenSocketsEndWithTheirKey(t *testing.T) {
 		if got := socket.receive(); !strings.Contains(got, "alpha") {
 			t.Errorf("%s: %s", what, got)
 		}
+	}
+}
+
+// What a key's rules no longer allow ends on connections that are open too, though their
+// clients send nothing; what they still allow goes on.
+func TestRulesEndWhatBeganBefore(t *testing.T) {
+	const changed = "what the key may be used for has changed: connect again"
+	wide := &account.Rules{Methods: []string{"test_*"}, PerSecond: 1000}
+	for _, c := range []struct {
+		name          string
+		before, after *account.Rules
+		subscribed    bool
+		want          string // "" goes on
+	}{
+		{"another network", nil, &account.Rules{Networks: []string{"beta"}}, false, "network not allowed: the key's rules do not list alpha"},
+		{"another network, of a subscriber", nil, &account.Rules{Networks: []string{"beta"}}, true, "network not allowed: the key's rules do not list alpha"},
+		{"another address", nil, &account.Rules{Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, false,
+			"address not allowed: the key's rules do not list the client's address"},
+		{"other methods, of a subscriber", nil, &account.Rules{Methods: []string{"test_name"}}, true, changed},
+		{"fewer methods, of a subscriber", wide, &account.Rules{Methods: []string{"test_name"}}, true, changed},
+		{"other contracts, of a subscriber", wide, &account.Rules{Methods: wide.Methods, Contracts: []account.Contract{{1}}}, true, changed},
+		{"other methods, of nobody who has begun anything", nil, &account.Rules{Methods: []string{"test_name"}}, false, ""},
+		{"another rate, of a subscriber", wide, &account.Rules{Methods: []string{"test_*"}, PerSecond: 2000}, true, ""},
+		{"the same network, of a subscriber", nil, &account.Rules{Networks: []string{"alpha"}}, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			keys := new(ruled)
+			keys.set(c.before)
+			s := start(t, gateway.Config{Networks: []gateway.Network{streaming(1, 0, make(chan error, 1))}, Keys: keys}, 0)
+			client := s.dial(nil)
+			if c.subscribed {
+				client.send(call("test_subscribe"))
+				client.receive() // the answer
+				client.receive() // the stream's message
+			}
+			keys.set(c.after)
+			if c.want != "" {
+				client.expectClosed(websocket.StatusPolicyViolation, c.want)
+				return
+			}
+			time.Sleep(1200 * time.Millisecond) // two sweeps
+			client.send(call("test_name"))
+			if got := client.receive(); !strings.Contains(got, "alpha") {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// A subscription that was let through before the rules changed does not slip in beside
+// those that began under the new ones.
+func TestStreamsBeginUnderOneRule(t *testing.T) {
+	keys := new(ruled)
+	keys.set(nil)
+	begun, release := make(chan struct{}), make(chan struct{})
+	alpha := streaming(1, 0, make(chan error, 2))
+	subscribe := alpha.Methods["test_subscribe"]
+	alpha.Methods["test_slow"] = func(ctx context.Context, params, out []byte) ([]byte, error) {
+		close(begun)
+		<-release
+		return subscribe(ctx, params, out)
+	}
+	s := start(t, gateway.Config{Networks: []gateway.Network{alpha}, Keys: keys}, 0)
+	client := s.dial(nil)
+	client.send(call("test_slow"))
+	<-begun
+	keys.set(&account.Rules{Methods: []string{"test_subscribe"}})
+	client.send(call("test_subscribe"))
+	client.receive() // the answer
+	client.receive() // the stream's message
+	close(release)
+	if got := client.receive(); !strings.Contains(got, `"code":-32002,"message":"what the key may be used for has changed: connect again"`) {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -28,6 +28,7 @@ const (
 	reasonStopping = "the server is shutting down"
 	reasonIdle     = "idle"
 	reasonRevoked  = "invalid project id"
+	reasonRules    = "what the key may be used for has changed: connect again"
 	reasonSlow     = "too slow: what is sent is not read"
 	reasonMemory   = "busy: too much is being asked and answered"
 )
@@ -200,30 +201,36 @@ func (s *socket) admit(settings *settings) *exchange {
 	if s.ending.Load() || network == nil {
 		return nil
 	}
-	key, ok := s.check()
-	if !ok {
-		s.end(closeKey, reasonRevoked)
+	key, reason := s.check(settings, network)
+	if reason != "" {
+		s.end(closeKey, reason)
 		return nil
-	}
-	if key.Rules != nil {
-		if r := settings.allowed(key.Rules, s.request, network); r != nil {
-			s.handler.refusals.count(r.reason)
-			s.end(closeKey, r.err.Message)
-			return nil
-		}
 	}
 	return newExchange(s.ctx, settings, network, key)
 }
 
-// check returns the connection's key, and false if it would not be let in with it now.
-func (s *socket) check() (*account.Key, bool) {
+// check returns the connection's key, and why the connection would not be let in with it
+// now or may not go on with what it has begun; empty where it may.
+func (s *socket) check(settings *settings, network *served) (key *account.Key, reason string) {
 	key, ok := s.handler.keys.Check(s.key)
-	return key, ok && (!key.Guarded || proves(key, s.request))
+	if !ok || key.Guarded && !proves(key, s.request) {
+		return nil, reasonRevoked
+	}
+	if key.Rules != nil && network != nil {
+		if r := settings.allowed(key.Rules, s.request, network); r != nil {
+			s.handler.refusals.count(r.reason)
+			return nil, r.err.Message
+		}
+	}
+	if !s.streams.allowed(key.Rules) {
+		return nil, reasonRules
+	}
+	return key, ""
 }
 
 // answer has a message answered and sends what is to be said.
 func (s *socket) answer(e *exchange, m *arrived) {
-	n := &notifier{streams: &s.streams, socket: s}
+	n := &notifier{streams: &s.streams, socket: s, rules: e.key.Rules}
 	e.parent = jsonrpc.WithNotifier(e.parent, n)
 	out := s.handler.answerBuffer(*m.request)
 	*out = e.respond(*m.request, *out)

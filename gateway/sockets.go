@@ -131,18 +131,22 @@ func (c *sockets) run(ctx context.Context) {
 	}
 }
 
-// sweep ends connections whose key has ended, that are idle or that take too long over a
-// message, and asks those that have been silent whether they are still there.
+// sweep ends connections whose key has ended or does not allow them any more, that are
+// idle or that take too long over a message, and asks those that have been silent whether
+// they are still there.
 func (c *sockets) sweep(now time.Time) {
-	limits := c.limits()
+	settings := c.handler.current.Load()
+	limits := settings.sockets
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.open {
 		heard := now.Sub(time.Unix(0, s.heard.Load()))
 		if s.receiving.over(now, bodyTime) || s.writing.over(now, writeTime) {
 			s.running.Go(func() { _ = s.conn.CloseNow() }) // whoever waits for it gets the error
-		} else if _, ok := s.check(); !ok {
-			s.end(closeKey, reasonRevoked)
+		} else if s.ending.Load() {
+			continue
+		} else if _, reason := s.check(settings, settings.networks.byName[s.network]); reason != "" {
+			s.end(closeKey, reason)
 		} else if now.Sub(time.Unix(0, s.used.Load())) >= limits.Idle {
 			s.end(closeGone, reasonIdle)
 		} else if heard >= limits.Ping && s.pinging.CompareAndSwap(false, true) {
