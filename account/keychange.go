@@ -113,38 +113,63 @@ func (r *Keyring) Revoke(ctx context.Context, idOrName string) (Key, error) {
 	})
 }
 
-// Restrict gives a live key new rules in place of those it has, named as for Revoke.
-// When Restrict returns they are durable, and hold for every Check that begins later.
+// KeyEdit is what is to be changed of a key. What is nil stays as it is.
+type KeyEdit struct {
+	Name    *string
+	Rules   *Rules     // in place of those it has
+	Expires *time.Time // zero: never
+}
+
+// Edit changes a live key, named as for Revoke: all that is asked for, or nothing where
+// something of it is wrong. When Edit returns it is durable, and holds for every Check
+// that begins later.
+func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, error) {
+	if err := r.checkEdit(&e); err != nil {
+		return Key{}, err
+	}
+	return r.changeLive(ctx, idOrName, "change", func(k *revision) error {
+		if e == (KeyEdit{}) {
+			return errUnchanged
+		}
+		if e.Name != nil {
+			k.Name = *e.Name
+		}
+		if e.Rules != nil {
+			k.Rules = e.Rules.stored()
+		}
+		if e.Expires != nil {
+			k.Expires = wholeSeconds(*e.Expires)
+		}
+		return nil
+	})
+}
+
+// checkEdit says what is wrong with an edit.
+func (r *Keyring) checkEdit(e *KeyEdit) error {
+	if e.Name != nil {
+		if err := checkName(*e.Name); err != nil {
+			return err
+		}
+	}
+	if e.Expires != nil {
+		if err := r.checkExpiry(*e.Expires); err != nil {
+			return err
+		}
+	}
+	if e.Rules != nil {
+		return e.Rules.checkTyped()
+	}
+	return nil
+}
+
+// Restrict is an Edit of the rules.
 func (r *Keyring) Restrict(ctx context.Context, idOrName string, rules Rules) (Key, error) {
-	if err := rules.checkTyped(); err != nil {
-		return Key{}, err
-	}
-	return r.changeLive(ctx, idOrName, "restrict", func(k *revision) error {
-		k.Rules = rules.stored()
-		return nil
-	})
+	return r.Edit(ctx, idOrName, KeyEdit{Rules: &rules})
 }
 
-// Rename gives a live key another name.
-func (r *Keyring) Rename(ctx context.Context, idOrName, name string) (Key, error) {
-	if err := checkName(name); err != nil {
-		return Key{}, err
-	}
-	return r.changeLive(ctx, idOrName, "rename", func(k *revision) error {
-		k.Name = name
-		return nil
-	})
-}
-
-// Expire sets when a live key ends by itself; zero: never.
+// Expire is an Edit of when a key ends by itself; zero: never.
 func (r *Keyring) Expire(ctx context.Context, idOrName string, at time.Time) (Key, error) {
-	if err := r.checkExpiry(at); err != nil {
-		return Key{}, err
-	}
-	return r.changeLive(ctx, idOrName, "expire", func(k *revision) error {
-		k.Expires = wholeSeconds(at)
-		return nil
-	})
+	return r.Edit(ctx, idOrName, KeyEdit{Expires: &at})
 }
 
 // Rotate gives a live key another text. The one that it had works on for the time of

@@ -2,6 +2,7 @@ package account
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,52 @@ func TestKeysExpire(t *testing.T) {
 	}
 }
 
+// An edit is one change: all of it or nothing.
+func TestKeysAreEdited(t *testing.T) {
+	f := newFixture(t, Config{})
+	ends := f.Now().Add(time.Hour)
+	issued := f.key(f.keys, NewKey{Name: "a", Rules: Rules{PerDay: 5}, Expires: ends})
+	id := issued.Key.ID.String()
+	name, rules, later := "b", Rules{PerSecond: 7}, ends.Add(time.Hour)
+	long, wrong, over := strings.Repeat("n", maxName+1), Rules{Methods: []string{"?"}}, f.Now()
+	for _, c := range []struct {
+		edit  KeyEdit
+		field Field
+	}{
+		{KeyEdit{Name: &long, Rules: &rules, Expires: &later}, FieldName},
+		{KeyEdit{Name: &name, Rules: &wrong, Expires: &later}, FieldRules},
+		{KeyEdit{Name: &name, Rules: &rules, Expires: &over}, FieldExpires},
+	} {
+		var invalid *Invalid
+		if _, err := f.keys.Edit(t.Context(), id, c.edit); !errors.As(err, &invalid) || invalid.Field != c.field {
+			t.Errorf("with a wrong %s: %v", c.field, err)
+		}
+		if k, err := f.keys.Find(id); err != nil || k.Name != "a" || k.Rules.PerDay != 5 || !k.Expires.Equal(ends) {
+			t.Errorf("with a wrong %s it became %+v, %v", c.field, k, err)
+		}
+	}
+	for _, c := range []struct {
+		what string
+		edit KeyEdit
+		want Key
+	}{
+		{"nothing", KeyEdit{}, Key{Name: "a", Rules: &Rules{PerDay: 5}, Expires: ends}},
+		{"one thing", KeyEdit{Name: &name}, Key{Name: "b", Rules: &Rules{PerDay: 5}, Expires: ends}},
+		{"everything", KeyEdit{Name: new(string), Rules: &rules, Expires: &later}, Key{Rules: &Rules{PerSecond: 7}, Expires: later}},
+		{"what there was", KeyEdit{Rules: new(Rules), Expires: new(time.Time)}, Key{}},
+	} {
+		edited, err := f.keys.Edit(t.Context(), id, c.edit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.reopen()
+		k, err := f.keys.Find(id)
+		if err != nil || !reflect.DeepEqual(edited, k) || k.Name != c.want.Name || !reflect.DeepEqual(k.Rules, c.want.Rules) || !k.Expires.Equal(c.want.Expires) {
+			t.Errorf("%s: %+v, after opening again %+v, expected %+v, %v", c.what, edited, k, c.want, err)
+		}
+	}
+}
+
 func TestKeysAreGuarded(t *testing.T) {
 	f := newFixture(t, Config{})
 	issued := f.key(f.keys, NewKey{Name: "a"})
@@ -162,7 +209,7 @@ func TestKeysOfAnAccount(t *testing.T) {
 			"revoke":   func() error { _, err := keys.Revoke(ctx, name); return err },
 			"rotate":   func() error { _, err := keys.Rotate(ctx, name, 0); return err },
 			"restrict": func() error { _, err := keys.Restrict(ctx, name, Rules{}); return err },
-			"rename":   func() error { _, err := keys.Rename(ctx, name, "mine"); return err },
+			"edit":     func() error { _, err := keys.Edit(ctx, name, KeyEdit{}); return err },
 			"expire":   func() error { _, err := keys.Expire(ctx, name, time.Time{}); return err },
 			"guard":    func() error { _, err := keys.Guard(ctx, name); return err },
 			"unguard":  func() error { _, err := keys.Unguard(ctx, name); return err },

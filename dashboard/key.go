@@ -48,9 +48,7 @@ func (v *visit) key() error {
 	}
 	f := keyForm(networks, k.Rules)
 	f.fill("name", k.Name)
-	if !k.Expires.IsZero() {
-		f.fill("expires", k.Expires.UTC().Format(time.DateOnly))
-	}
+	f.fill("expires", endDay(&k))
 	fillRules(f, k.Rules)
 	return v.showKey(k, f, networks)
 }
@@ -97,11 +95,15 @@ func (v *visit) changeKey() error {
 	}
 	f := keyForm(networks, k.Rules)
 	f.read(v.r)
-	rules, expires := readRules(f), readDay(f, "expires")
+	name, rules, expires := f.value("name"), readRules(f), readDay(f, "expires")
 	if !f.ok() {
 		return v.showKey(k, f, networks)
 	}
-	if err := v.save(k, f.value("name"), expires, rules); err != nil {
+	edit := account.KeyEdit{Name: &name, Rules: &rules}
+	if f.value("expires") != endDay(&k) { // else the time of the day, which is not shown, would be lost
+		edit.Expires = &expires
+	}
+	if _, err := v.own().Edit(v.r.Context(), k.ID.String(), edit); err != nil {
 		if err := f.refused(err); err != nil {
 			return err
 		}
@@ -111,23 +113,12 @@ func (v *visit) changeKey() error {
 	return v.lead("/keys/" + k.ID.String())
 }
 
-// save makes what has changed of a key durable.
-func (v *visit) save(k account.Key, name string, expires time.Time, rules account.Rules) error {
-	own, ctx, id := v.own(), v.r.Context(), k.ID.String()
-	if _, err := own.Restrict(ctx, id, rules); err != nil { // first what may be refused and matters most
-		return err
+// endDay is when a key ends, as its form shows it; empty: never.
+func endDay(k *account.Key) string {
+	if k.Expires.IsZero() {
+		return ""
 	}
-	if !expires.Equal(k.Expires) {
-		if _, err := own.Expire(ctx, id, expires); err != nil {
-			return err
-		}
-	}
-	if name != k.Name {
-		if _, err := own.Rename(ctx, id, name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return k.Expires.UTC().Format(time.DateOnly)
 }
 
 // readDay takes a day that may be left out.

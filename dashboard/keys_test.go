@@ -157,6 +157,47 @@ func TestNetworksThatAreNotServed(t *testing.T) {
 	}
 }
 
+// A form that is refused changes nothing, whatever else is right in it.
+func TestRefusedKeyFormsChangeNothing(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before", Rules: account.Rules{Methods: []string{"eth_call"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.post("/keys/"+issued.Key.ID.String(), url.Values{"name": {"after"}, "methods": {""}, "expires": {"2020-01-01"}}).says(t, 422, `id="expires-error"`)
+	if k, ok := s.keys.Check(issued.APIKey); !ok || !reflect.DeepEqual(*k, issued.Key) {
+		t.Errorf("it was %+v and is %+v", issued.Key, k)
+	}
+}
+
+// The form shows the day on which a key ends. As long as that is not changed, neither
+// is the time of the day.
+func TestKeysEndWhenTheyDid(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	now := time.Now().UTC().Truncate(time.Second)
+	for _, ends := range []time.Time{{}, now.Add(time.Minute), now.Add(48 * time.Hour), time.Date(2100, 1, 1, 6, 3, 0, 0, time.UTC)} {
+		issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before", Expires: ends})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := "/keys/" + issued.Key.ID.String()
+		b.post(path, b.get(path).typed("name", "after")).leads(t, path)
+		if k, _ := s.keys.Check(issued.APIKey); k.Name != "after" || !k.Expires.Equal(ends) {
+			t.Errorf("renamed to %q it ends at %v, expected %v", k.Name, k.Expires, ends)
+		}
+		b.post(path, b.get(path).typed("expires", "2101-02-03")).leads(t, path)
+		if k, _ := s.keys.Check(issued.APIKey); !k.Expires.Equal(time.Date(2101, 2, 3, 0, 0, 0, 0, time.UTC)) {
+			t.Errorf("on another day it ends at %v", k.Expires)
+		}
+		b.post(path, b.get(path).typed("expires", "")).leads(t, path)
+		if k, _ := s.keys.Check(issued.APIKey); !k.Expires.IsZero() {
+			t.Errorf("without an end it ends at %v", k.Expires)
+		}
+	}
+}
+
 func TestAsManyKeysAsThereMayBe(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
 	b, a := s.somebody("a@example.org", account.RoleUser)
