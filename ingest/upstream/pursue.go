@@ -317,7 +317,7 @@ func (p *Pursuit) move(ctx context.Context, s node.Standing) error {
 // tags are the safe and the finalized block to set, zero where nothing is to change.
 func (p *Pursuit) tags(ctx context.Context, branch *tip.Branch, s node.Standing, before tip.Standing) (safe, finalized chain.Ref, err error) {
 	on := func(ref chain.Ref) bool {
-		if err != nil || ref.Number > branch.Ref().Number {
+		if err != nil || ref == (chain.Ref{}) || ref.Number > branch.Ref().Number {
 			return false
 		}
 		var is bool
@@ -325,7 +325,7 @@ func (p *Pursuit) tags(ctx context.Context, branch *tip.Branch, s node.Standing,
 		return is
 	}
 	final := before.Finalized
-	if s.Finalized.Number > final.Number && on(s.Finalized) {
+	if (final == (chain.Ref{}) || s.Finalized.Number > final.Number) && on(s.Finalized) {
 		finalized, final = s.Finalized, s.Finalized
 	}
 	switch {

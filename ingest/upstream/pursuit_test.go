@@ -210,6 +210,22 @@ func TestTagsOfOtherBranches(t *testing.T) {
 	})
 }
 
+// The genesis is safe and finalized like any other block, where the node says so, as
+// nodes of young chains do.
+func TestGenesisIsFinal(t *testing.T) {
+	w := newWorld(t, 7)
+	n := newFakeNode("young", w)
+	n.head = w.grow(w.builder.Genesis, 10)
+	n.safe, n.finalized = ref(w.builder.Genesis), ref(w.builder.Genesis)
+	f := newFollower(t, ingest.DefaultDepths())
+	_, stop := f.pursue(t, n)
+	defer stop()
+	f.await(ref(n.head))
+	if s := f.Standing(); s.Safe != n.safe || s.Finalized != n.finalized {
+		t.Errorf("safe is %s and finalized %s, expected the genesis %s", s.Safe, s.Finalized, n.finalized)
+	}
+}
+
 // While a far head is pursued the status says how far it is.
 func TestSyncing(t *testing.T) {
 	w := newWorld(t, 5)
