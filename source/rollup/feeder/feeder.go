@@ -224,23 +224,25 @@ func firstNumber(path string) (uint64, error) {
 	return number, nil
 }
 
-// findNumber reads a block as far as its number.
+// findNumber reads a block as far as its number. Like readBlock it looks into one
+// "block" and not into one within: a file may nest as many as it has bytes for.
 func findNumber(in *wire.Reader) (number uint64, err error) {
 	found := errors.New("found")
-	var member func(name string) error
-	member = func(name string) error {
-		switch name {
-		case "block":
-			return in.Object(member)
-		case "block_number":
-			if number, err = in.Uint64(); err != nil {
-				return err
-			}
-			return found
+	member := func(name string) error {
+		if name != "block_number" {
+			return in.Skip()
 		}
-		return in.Skip()
+		if number, err = in.Uint64(); err != nil {
+			return err
+		}
+		return found
 	}
-	err = in.Object(member)
+	err = in.Object(func(name string) error {
+		if name == "block" {
+			return in.Object(member)
+		}
+		return member(name)
+	})
 	switch err {
 	case nil:
 		return 0, in.FailAt("block_number", errors.New("missing"))

@@ -198,6 +198,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		{"no block", map[string]string{"a": `{"blocks":[]}`}, "block_number, up to byte 13: missing"},
 		{"no JSON", map[string]string{"a": "hello"}, "not JSON"},
 		{"an error of the gateway", map[string]string{"a": `{"code":"StarknetErrorCode.BLOCK_NOT_FOUND","message":"x"}`}, "block_number, up to byte 58: missing"},
+		{"a block within a block", map[string]string{"a": `{"block":{"block":` + answer(4) + `}}`}, "block_number, up to byte"},
+		{"nested without end", map[string]string{"a": strings.Repeat(`{"block":`, 1<<16)}, "cut short"},
 		{"a block in two files", map[string]string{"a": answer(4), "b": answer(4)}, "found block 4, which "},
 		{"a gap between files", map[string]string{"a": answer(4), "b": answer(6)}, "found 6, expected 5, which follows"},
 		{"files that overlap", map[string]string{"a": answer(4) + answer(5), "b": answer(5) + answer(6)}, "found 5, expected 6"},

@@ -6,7 +6,8 @@
 // of the input than one token, never trusts a length, and reads no further than
 // it is allowed to for one value. Members that nobody asks for are passed over,
 // since gateways and nodes add some with every version; members given twice are
-// refused, since two readers may take either for the right one.
+// refused, since two readers may take either for the right one. How long it takes
+// is in proportion to what is read, whatever that is.
 package wire
 
 import (
@@ -39,6 +40,10 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// mostMembers is how many members an object may have whose members are read. Each
+// is compared with all before it, and the largest, a block, has some twenty.
+const mostMembers = 128
 
 // ErrTooLong says that a value has more bytes than one may have.
 var ErrTooLong = errors.New("too long")
@@ -105,7 +110,8 @@ func (r *Reader) Next() error {
 func (r *Reader) Offset() int64 { return r.json.InputOffset() }
 
 // Object reads an object, of which member reads the value of each member, or
-// skips it. It fails where a member is given twice or a required one is missing.
+// skips it. It fails where a member is given twice, a required one is missing, or
+// there are more than any object has.
 func (r *Reader) Object(member func(name string) error, required ...string) error {
 	if err := r.delimiter('{', "an object"); err != nil {
 		return err
@@ -123,6 +129,9 @@ func (r *Reader) Object(member func(name string) error, required ...string) erro
 		r.path = append(r.path, step{name, -1})
 		if slices.Contains(r.members[begin:], name) {
 			return r.Fail(errors.New("given twice"))
+		}
+		if len(r.members)-begin == mostMembers {
+			return r.Fail(fmt.Errorf("too many members: an object may have %d", mostMembers))
 		}
 		r.members = append(r.members, name)
 		if err := member(name); err != nil {

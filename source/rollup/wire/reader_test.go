@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -57,11 +58,20 @@ func readLetter(r *Reader) (l letter, err error) {
 }
 
 func read(text string) (letter, error) {
-	r := NewReader(strings.NewReader(text), 1000)
+	r := NewReader(strings.NewReader(text), 2000)
 	if err := r.Next(); err != nil {
 		return letter{}, err
 	}
 	return readLetter(r)
+}
+
+// members are so many members of an object, each with a name of its own.
+func members(count int) string {
+	all := make([]string, count)
+	for i := range all {
+		all[i] = fmt.Sprintf(`"m%d":0`, i)
+	}
+	return strings.Join(all, ",")
 }
 
 func TestValuesAreRead(t *testing.T) {
@@ -77,6 +87,7 @@ func TestValuesAreRead(t *testing.T) {
 		{`{"felt":"0x1","inner":null}`, letter{felt: one, null: true}},
 		{`{"felt":"0x1","inner":{"felt":"0x1"}}`, letter{felt: one, inner: &letter{felt: one}}},
 		{`{"felt":"0x1","felts":[]}`, letter{felt: one}},
+		{`{"felt":"0x1",` + members(mostMembers-1) + `}`, letter{felt: one}},
 		{`{"felt":"0x1","signed":-32601}`, letter{felt: one, signed: -32601}},
 		{`{"felt":"0x1","hash":"0xf"}`, letter{felt: one, hash: common.Hash{31: 15}}},
 		{`{"felt":"0x1","hash":"0xF` + strings.Repeat("0", 63) + `"}`, letter{felt: one, hash: common.Hash{0: 0xf0}}},
@@ -89,7 +100,7 @@ func TestValuesAreRead(t *testing.T) {
 }
 
 func TestErrorsNameThePlace(t *testing.T) {
-	long := strings.Repeat("x", 1000)
+	long := strings.Repeat("x", 2000)
 	for _, test := range []struct{ text, place, want string }{
 		{`[]`, "", "found an array, expected an object"},
 		{`null`, "", "found null, expected an object"},
@@ -120,8 +131,10 @@ func TestErrorsNameThePlace(t *testing.T) {
 		{`{"felts":["0x1",`, "felts[1]", "cut short"},
 		{`{"felt" "0x1"}`, "felt", "not JSON"},
 		{`{"felt":"0x1",}`, "", "not JSON"},
-		{`{"text":"` + long + `"}`, "text", "too long: a value may have 1000 bytes"},
+		{`{"text":"` + long + `"}`, "text", "too long: a value may have 2000 bytes"},
 		{`{"other":["` + strings.Join(strings.Split(long, ""), `","`) + `"]}`, "other", "too long"},
+		{"{" + members(mostMembers+1) + "}", "m128", "too many members: an object may have 128"},
+		{`{"inner":{` + members(mostMembers+1) + "}}", "inner.m128", "too many members"},
 	} {
 		_, err := read(test.text)
 		var wrong *Error
