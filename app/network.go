@@ -42,7 +42,7 @@ type family interface {
 	// prepare makes what answers questions, by a configuration, and returns its methods.
 	prepare(c Config) jsonrpc.Methods
 	// contracts tells which contracts a call is about, as [gateway.Network] has it.
-	contracts(method string, params []byte) (about []account.Contract, restricted bool, err error)
+	contracts(ctx context.Context, method string, params []byte) (about []account.Contract, restricted bool, err error)
 	// describe says what is held.
 	describe(ctx context.Context) (NetworkStatus, error)
 	// follow makes the network, which has the name, ready to follow the sources, or the
@@ -183,9 +183,9 @@ func (n *evmNetwork) forward(ctx context.Context, raw []byte) error {
 	return n.following.forward(ctx, raw)
 }
 
-// contracts is eth.Contracts in the terms of keys.
-func (n *evmNetwork) contracts(method string, params []byte) (about []account.Contract, restricted bool, err error) {
-	found, restricted, err := eth.Contracts(method, params)
+// contracts is eth.API.Contracts in the terms of keys.
+func (n *evmNetwork) contracts(ctx context.Context, method string, params []byte) (about []account.Contract, restricted bool, err error) {
+	found, restricted, err := n.live.Contracts(ctx, method, params)
 	for _, address := range found {
 		about = append(about, account.Contract(address))
 	}

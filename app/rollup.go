@@ -125,7 +125,7 @@ func (n *rollupNetwork) prepare(Config) jsonrpc.Methods { return api.New(n.chain
 
 // contracts implements [family]. The contracts that a key may be restricted to are
 // those of EVM networks, so every call that tells of a contract is about others.
-func (n *rollupNetwork) contracts(method string, _ []byte) (about []account.Contract, restricted bool, err error) {
+func (n *rollupNetwork) contracts(_ context.Context, method string, _ []byte) (about []account.Contract, restricted bool, err error) {
 	switch method {
 	case "rollup_getEvents", "starknet_getEvents", "starknet_getTransactionReceipt":
 		return nil, true, nil

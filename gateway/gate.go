@@ -25,7 +25,7 @@ type gate struct {
 	costs        func(method string) Cost
 	series       func(method string) usage.Series // as which credits are counted
 	spend        func(who *caller, credits int) *refusal
-	contracts    func(method string, params []byte) (about []account.Contract, restricted bool, err error) // of the network
+	contracts    func(ctx context.Context, method string, params []byte) (about []account.Contract, restricted bool, err error) // of the network
 }
 
 // before returns methods that pass the gate first.
@@ -42,7 +42,7 @@ func (g *gate) guard(name string, run jsonrpc.Method) jsonrpc.Method {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
 		if e.key.Rules != nil {
-			if r := g.ruled(e.key.Rules, name, params); r != nil {
+			if r := g.ruled(ctx, e.key.Rules, name, params); r != nil {
 				return out, e.refuse(r)
 			}
 		}
@@ -66,14 +66,14 @@ func (g *gate) guard(name string, run jsonrpc.Method) jsonrpc.Method {
 }
 
 // ruled says which rule of the key refuses a call, nil if none does.
-func (g *gate) ruled(rules *account.Rules, name string, params []byte) *refusal {
+func (g *gate) ruled(ctx context.Context, rules *account.Rules, name string, params []byte) *refusal {
 	if !rules.AllowsMethod(name) {
 		return forbidden("method not allowed: the key's rules do not list " + name)
 	}
 	if len(rules.Contracts) == 0 || g.contracts == nil {
 		return nil
 	}
-	about, restricted, err := g.contracts(name, params)
+	about, restricted, err := g.contracts(ctx, name, params)
 	switch {
 	case !restricted:
 		return nil

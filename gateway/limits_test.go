@@ -128,7 +128,7 @@ func TestDailyQuota(t *testing.T) {
 // Each rule of a key refuses, and names itself.
 func TestRulesOfKeys(t *testing.T) {
 	alpha := network("alpha")
-	alpha.Contracts = func(method string, params []byte) ([]account.Contract, bool, error) {
+	alpha.Contracts = func(_ context.Context, method string, params []byte) ([]account.Contract, bool, error) {
 		switch {
 		case len(params) > 3:
 			return nil, method == "test_echo", errors.New("this call does more: expected less")

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"regexp"
@@ -21,7 +22,7 @@ type Network struct {
 	// be used for some only. restricted is false for methods that are about none; a
 	// call of a restricted method about no contract is about all. err is why a call is
 	// about others than can be told: what it is refused for. Nil: no method is.
-	Contracts func(method string, params []byte) (about []account.Contract, restricted bool, err error)
+	Contracts func(ctx context.Context, method string, params []byte) (about []account.Contract, restricted bool, err error)
 	// Observer is told of the network's calls, in place of the one in Config.RPC;
 	// it may be nil.
 	Observer jsonrpc.Observer

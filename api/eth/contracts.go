@@ -1,6 +1,7 @@
 package eth
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,11 +17,25 @@ import (
 // Contracts tells which contracts a call of a method is about, without making the
 // call. restricted is false for methods that are about none; a call of a restricted
 // method about no contract is about all. err is why the call is about others than can
-// be told; it goes on a sentence about the key's rules.
+// be told; it goes on a sentence about the key's rules. A call that reads a filter is
+// about what the filter was made for.
 //
 // A call is taken apart by the same functions as in its method, so that both take it
 // for the same call.
-func Contracts(method string, params []byte) (about []common.Address, restricted bool, err error) {
+func (a *API) Contracts(ctx context.Context, method string, params []byte) (about []common.Address, restricted bool, err error) {
+	switch method {
+	case "eth_getFilterLogs", "eth_getFilterChanges":
+		f, _, err := a.live.polledArgument(ctx, params)
+		if err != nil || f.kind != polledLogs {
+			return nil, false, nil // the call fails, or gives no logs
+		}
+		return f.asked.addresses, true, nil
+	}
+	return contractsNamed(method, params)
+}
+
+// contractsNamed is Contracts for calls that name the contracts themselves.
+func contractsNamed(method string, params []byte) (about []common.Address, restricted bool, err error) {
 	read := contractReader(method)
 	if read == nil || method == "eth_subscribe" && !subscribesLogs(params) {
 		return nil, false, nil

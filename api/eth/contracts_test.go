@@ -51,7 +51,7 @@ func TestContracts(t *testing.T) {
 		{"rollup_getEvents", `{"filter":{"address":` + b + `,"chunk_size":1},"filter":{"address":` + a + `,"chunk_size":1}}`, true, []common.Address{first}},
 		{"rollup_getEvents", `{"filter":{"address":` + a + `,"address":null,"chunk_size":1}}`, true, nil},
 	} {
-		about, restricted, err := Contracts(c.method, []byte(c.params))
+		about, restricted, err := contractsNamed(c.method, []byte(c.params))
 		if err != nil || restricted != c.restricted || !slices.Equal(about, c.about) {
 			t.Errorf("%s %s: %v %t %v, expected %v %t", c.method, c.params, about, restricted, err, c.about, c.restricted)
 		}
@@ -80,7 +80,7 @@ func TestContractsThatCannotBeTold(t *testing.T) {
 		{"params by name", `{"to":` + a + `}`, "this call cannot be read: non-array args"},
 	} {
 		for _, method := range []string{"eth_call", "eth_estimateGas", "eth_createAccessList"} {
-			if _, restricted, err := Contracts(method, []byte(c.params)); !restricted || err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, restricted, err := contractsNamed(method, []byte(c.params)); !restricted || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, %s: %t %v, expected %q", c.name, method, restricted, err, c.want)
 			}
 		}
@@ -89,7 +89,7 @@ func TestContractsThatCannotBeTold(t *testing.T) {
 		"eth_getBalance": `[[` + a + `]]`, "eth_getStorageValues": `[{"0x12":[]}]`, "eth_getLogs": `[[]]`, "eth_newFilter": `[{"address":["0x12"]}]`,
 		"eth_subscribe": `["logs"]`, "rollup_getEvents": `[{"chunk_size":1},{"address":` + a + `,"chunk_size":1}]`,
 	} {
-		if _, restricted, err := Contracts(method, []byte(params)); !restricted || err == nil || !strings.Contains(err.Error(), "this call cannot be read: ") {
+		if _, restricted, err := contractsNamed(method, []byte(params)); !restricted || err == nil || !strings.Contains(err.Error(), "this call cannot be read: ") {
 			t.Errorf("%s %s: %t %v, expected that it cannot be read", method, params, restricted, err)
 		}
 	}
