@@ -127,19 +127,30 @@ func (l *listeners) first() map[common.Hash]time.Time {
 	return first
 }
 
-// since is how long after some times each was told of each block.
-func (l *listeners) since(times map[common.Hash]time.Time) (all []time.Duration) {
+// since is how long after some times each was told of each block. All must have been
+// told of all of them: one that is never told would not be late in any figure.
+func (l *listeners) since(times map[common.Hash]time.Time) (all []time.Duration, err error) {
 	for i := range l.told {
-		h := &l.told[i]
-		h.mu.Lock()
-		for block, at := range h.when {
-			if from, ok := times[block]; ok {
-				all = append(all, at.Sub(from))
-			}
+		late, err := l.told[i].since(times)
+		if err != nil {
+			return nil, fmt.Errorf("subscriber %d of %d %w", i+1, len(l.told), err)
 		}
-		h.mu.Unlock()
+		all = append(all, late...)
 	}
-	return all
+	return all, nil
+}
+
+func (h *heard) since(times map[common.Hash]time.Time) (all []time.Duration, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for block, from := range times {
+		at, ok := h.when[block]
+		if !ok {
+			return nil, fmt.Errorf("was never told of block %#x", block)
+		}
+		all = append(all, at.Sub(from))
+	}
+	return all, nil
 }
 
 func (l *listeners) close() {

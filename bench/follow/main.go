@@ -109,7 +109,10 @@ func timeTold(ctx context.Context, o options, what string, chain *chain, at, bef
 	if err := all.await(ctx, chain.head); err != nil {
 		return err
 	}
-	late := all.since(reference.first())
+	late, err := all.since(reference.first())
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
 	if len(late) == 0 {
 		return fmt.Errorf("%s: nobody was told anything", what)
 	}

@@ -62,19 +62,22 @@ func (g *generator) run(ctx context.Context, connections int, length time.Durati
 		opened[i] = w
 	}
 	took := make([][]time.Duration, connections)
-	sizes := make([]int, connections)
+	sizes, refused := make([]int, connections), make([]int, connections)
 	begun := time.Now()
 	var group errgroup.Group
 	for i, w := range opened {
 		group.Go(func() (err error) {
 			for at := i * len(g.frames) / connections; time.Since(begun) < length && ctx.Err() == nil; at++ {
 				asked := time.Now()
-				n, err := w.ask(g.frames[at%len(g.frames)])
+				answer, err := w.ask(g.frames[at%len(g.frames)])
 				if err != nil {
 					cancel()
 					return err
 				}
-				took[i], sizes[i] = append(took[i], time.Since(asked)), sizes[i]+n
+				took[i], sizes[i] = append(took[i], time.Since(asked)), sizes[i]+answer.size
+				if answer.refused {
+					refused[i]++
+				}
 			}
 			return ctx.Err()
 		})
@@ -88,13 +91,13 @@ func (g *generator) run(ctx context.Context, connections int, length time.Durati
 	if len(all) == 0 {
 		return load{}, errors.New("nothing was answered")
 	}
-	total := 0
-	for _, size := range sizes {
-		total += size
+	total, errorAnswers := 0, 0
+	for i, size := range sizes {
+		total, errorAnswers = total+size, errorAnswers+refused[i]
 	}
 	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	return load{
-		Requests: len(all), Seconds: seconds, AnswerSize: float64(total) / float64(len(all)),
+		Requests: len(all), Refused: errorAnswers, Seconds: seconds, AnswerSize: float64(total) / float64(len(all)),
 		P50Micros: micros(all[len(all)/2]), P99Micros: micros(all[len(all)*99/100]),
 	}, nil
 }
@@ -138,10 +141,33 @@ func (w *wire) shakeHands(u *url.URL) error {
 	return nil
 }
 
-// ask sends a request and reads the whole answer, of which it returns the size.
-func (w *wire) ask(request []byte) (int, error) {
+// answered is what is looked at of an answer.
+type answered struct {
+	size    int
+	begun   bool
+	refused bool // it is the error of a single request
+}
+
+// take reads a part of an answer, and so many bytes behind the part.
+func (a *answered) take(in *bufio.Reader, part, behind int) error {
+	if !a.begun {
+		const beginning = 64 // within it servers say whether it is a result or an error
+		head, err := in.Peek(min(part, beginning))
+		if err != nil {
+			return err
+		}
+		before, _, found := bytes.Cut(head, []byte(`"error"`))
+		a.begun, a.refused = true, found && head[0] == '{' && !bytes.Contains(before, []byte(`"result"`))
+	}
+	n, err := in.Discard(part + behind)
+	a.size += n
+	return err
+}
+
+// ask sends a request and reads the whole answer.
+func (w *wire) ask(request []byte) (answered, error) {
 	if _, err := w.Write(request); err != nil {
-		return 0, err
+		return answered{}, err
 	}
 	if w.socket {
 		return w.readMessage()
@@ -151,44 +177,42 @@ func (w *wire) ask(request []byte) (int, error) {
 
 // readResponse reads an HTTP response, as little of it as can be: net/http's client
 // would take more of the machine than the server that is measured.
-func (w *wire) readResponse() (size int, err error) {
+func (w *wire) readResponse() (answer answered, err error) {
 	length := -1
 	for first := true; ; first = false {
 		line, err := w.in.ReadSlice('\n')
 		if err != nil {
-			return 0, err
+			return answer, err
 		}
-		size += len(line)
+		answer.size += len(line)
 		line = bytes.TrimRight(line, "\r\n")
 		if first && !bytes.Contains(line, []byte(" 200 ")) {
-			return 0, fmt.Errorf("the server answered %q", line)
+			return answer, fmt.Errorf("the server answered %q", line)
 		}
 		if len(line) == 0 {
 			break
 		}
 		if name, value, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte("Content-Length")) {
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return 0, err
+				return answer, err
 			}
 		}
 	}
 	if length >= 0 {
-		n, err := w.in.Discard(length)
-		return size + n, err
+		return answer, answer.take(w.in, length, 0)
 	}
 	for { // chunks
 		line, err := w.in.ReadSlice('\n')
 		if err != nil {
-			return 0, err
+			return answer, err
 		}
+		answer.size += len(line)
 		chunk, err := strconv.ParseInt(string(bytes.TrimRight(line, "\r\n")), 16, 32)
 		if err != nil {
-			return 0, err
+			return answer, err
 		}
-		n, err := w.in.Discard(int(chunk) + len("\r\n"))
-		size += len(line) + n
-		if err != nil || chunk == 0 {
-			return size, err
+		if err := answer.take(w.in, int(chunk), len("\r\n")); err != nil || chunk == 0 {
+			return answer, err
 		}
 	}
 }
@@ -218,11 +242,11 @@ func frame(op byte, payload []byte) []byte {
 }
 
 // readMessage reads a message, which may come in several frames.
-func (w *wire) readMessage() (size int, err error) {
+func (w *wire) readMessage() (answer answered, err error) {
 	for {
 		var head [8]byte
 		if _, err := io.ReadFull(w.in, head[:2]); err != nil {
-			return 0, err
+			return answer, err
 		}
 		first, length := head[0], int(head[1])
 		switch length {
@@ -234,25 +258,24 @@ func (w *wire) readMessage() (size int, err error) {
 			length = int(binary.BigEndian.Uint64(head[:8]))
 		}
 		if err != nil {
-			return 0, err
+			return answer, err
 		}
 		switch op := first &^ final; op {
 		case opClose:
-			return 0, errors.New("the server closed the WebSocket")
+			return answer, errors.New("the server closed the WebSocket")
 		case opPing:
 			payload := make([]byte, length)
 			if _, err := io.ReadFull(w.in, payload); err != nil {
-				return 0, err
+				return answer, err
 			}
 			if _, err := w.Write(frame(opPong, payload)); err != nil {
-				return 0, err
+				return answer, err
 			}
 			continue
 		}
-		n, err := w.in.Discard(length)
-		size += n + 2
-		if err != nil || first&final != 0 {
-			return size, err
+		answer.size += 2
+		if err := answer.take(w.in, length, 0); err != nil || first&final != 0 {
+			return answer, err
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (e *echo) serveSocket(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestGenerator(t *testing.T) {
-	requests := []string{`{"id":1}`, `{"id":2,"params":["` + strings.Repeat("a", 200) + `"]}`, `{"id":3,"params":["` + strings.Repeat("b", 70_000) + `"]}`}
+	requests := []string{`{"id":1,"error":{"code":-32000,"message":"timed out"}}`, `{"id":2,"params":["` + strings.Repeat("a", 200) + `"]}`, `{"id":3,"result":{"error":"` + strings.Repeat("b", 70_000) + `"}}`}
 	file := filepath.Join(t.TempDir(), "requests.jsonl")
 	if err := os.WriteFile(file, []byte(strings.Join(requests, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,6 +106,9 @@ func TestGenerator(t *testing.T) {
 			}
 			if got.Requests < len(requests) || got.P50Micros <= 0 || got.P99Micros < got.P50Micros || got.AnswerSize < 20_000 {
 				t.Errorf("measured %+v", got)
+			}
+			if got.Refused < 1 || got.Refused > got.Requests/len(requests)+1 {
+				t.Errorf("%d of %d answers were taken for errors, expected those to one of %d requests", got.Refused, got.Requests, len(requests))
 			}
 		})
 	}

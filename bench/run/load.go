@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -28,7 +29,8 @@ var requestsLua []byte
 type load struct {
 	Requests   int     `json:"requests"`
 	Seconds    float64 `json:"seconds"`
-	Errors     int     `json:"errors"` // of the connection, or an HTTP status of 400 and more
+	Errors     int     `json:"errors"`            // of the connection, or an HTTP status of 400 and more
+	Refused    int     `json:"refused,omitempty"` // answers that are an error, where the generator counted
 	P50Micros  float64 `json:"p50Microseconds"`
 	P99Micros  float64 `json:"p99Microseconds"`
 	AnswerSize float64 `json:"meanAnswerBytes"`           // with its HTTP header
@@ -39,13 +41,25 @@ type load struct {
 // rate is how many calls were answered a second.
 func (l load) rate() float64 { return float64(l.Requests) * float64(l.Calls) / l.Seconds }
 
+// refusedShare is which part of the answers were errors.
+func (l load) refusedShare() float64 { return float64(l.Refused) / float64(max(l.Requests, 1)) }
+
 // measured is one kind of request: per peer all rounds, the constant answer
-// last, and how many of the first answers differ from the first peer's.
+// last, how many of the first answers differ from the first peer's, and which part
+// of a peer's answers are errors while it is under load.
 type measured struct {
-	Section string            `json:"section"`
-	Kind    string            `json:"kind"`
-	Rounds  map[string][]load `json:"rounds"`
-	Differs map[string]int    `json:"answersUnlikeFirstPeer"`
+	Section string             `json:"section"`
+	Kind    string             `json:"kind"`
+	Rounds  map[string][]load  `json:"rounds"`
+	Differs map[string]int     `json:"answersUnlikeFirstPeer"`
+	Refused map[string]float64 `json:"errorsUnderLoad"`
+}
+
+// unlike says that a peer does not answer as the first one does, so that their rates
+// are not to be compared.
+func (m measured) unlike(first, peer string) bool {
+	const noise = 0.01 // each comes as far in the file as it can
+	return m.Differs[peer] > 0 || math.Abs(m.Refused[peer]-m.Refused[first]) > noise
 }
 
 // median is that of a figure of a peer's rounds; 0 where there are none.
@@ -72,6 +86,9 @@ const (
 	constantName = "constant answer"
 	// comparedAnswers of each kind are compared before the load.
 	comparedAnswers = 50
+	// fewAnswers, for each connection, in the generator's round are so few that those
+	// which are under way when wrk's time is up, and which it does not count, matter.
+	fewAnswers = 4
 )
 
 // measure drives every peer with every file. Beside them it drives a server
@@ -99,9 +116,11 @@ func measure(ctx context.Context, o options, peers []*peer, files []requestFile)
 	return all, nil
 }
 
-// measure drives every server with one file, in turn.
+// measure drives every server with one file, in turn. The generator goes first, to see
+// whether a server answers under load as it does without, and how many: where they are
+// few, as the generator waits for what it has asked, it does the rounds, too.
 func (f requestFile) measure(ctx context.Context, o options, script string, peers, driven []*peer) (m measured, err error) {
-	m = measured{Section: f.section, Kind: f.kind, Rounds: map[string][]load{}}
+	m = measured{Section: f.section, Kind: f.kind, Rounds: map[string][]load{}, Refused: map[string]float64{}}
 	if m.Differs, err = compare(ctx, peers, f.path); err != nil {
 		return m, err
 	}
@@ -109,14 +128,18 @@ func (f requestFile) measure(ctx context.Context, o options, script string, peer
 		n := startNeighbour(ctx, o, peers[0].bin)
 		defer func() { err = errors.Join(err, n.stop()) }()
 	}
-	for range o.rounds {
+	slow := map[string]bool{}
+	for round := range 1 + o.rounds {
 		for _, p := range driven {
 			url := f.transport.url(p)
 			if url == "" {
 				continue
 			}
+			if err := p.rest(ctx); err != nil {
+				return m, err
+			}
 			l, err := p.driven(func() (load, error) {
-				if f.transport == byWrk {
+				if f.transport == byWrk && round > 0 && !slow[p.Name] {
 					return wrk(ctx, o, script, url, f.path)
 				}
 				return generate(ctx, o, url, f.path)
@@ -124,10 +147,13 @@ func (f requestFile) measure(ctx context.Context, o options, script string, peer
 			if err != nil {
 				return m, fmt.Errorf("%s, %s: %w", p.Name, f.kind, err)
 			}
-			l.Calls = f.calls
-			if l.Requests > 0 { // a server may have answered none in its time
-				l.CPUMicros /= float64(l.Requests) * float64(l.Calls)
+			if round == 0 {
+				slow[p.Name] = l.Requests < fewAnswers*o.connections
+				m.Refused[p.Name] = l.refusedShare()
+				continue
 			}
+			l.Calls = f.calls
+			l.CPUMicros /= float64(max(l.Requests, 1)) * float64(l.Calls)
 			m.Rounds[p.Name] = append(m.Rounds[p.Name], l)
 		}
 		slices.Reverse(driven)

@@ -44,7 +44,7 @@ func (r results) draw(file string) error {
 	var bars []bar
 	most := 2.0
 	for _, m := range r.Kinds {
-		if m.Section != sections()["single"].name || m.rate(peer) == 0 || m.Differs[peer] > 0 {
+		if m.Section != sections()["single"].name || m.rate(peer) == 0 || m.unlike(own, peer) {
 			continue
 		}
 		bars = append(bars, bar{m.Kind, m.rate(own) / m.rate(peer)})

@@ -86,7 +86,7 @@ func (r results) appendRates(b *strings.Builder, section string) {
 		}
 		own := m.rate(r.Peers[0].Name)
 		ratio := func(p *peer) string {
-			if m.Differs[p.Name] > 0 {
+			if m.unlike(r.Peers[0].Name, p.Name) {
 				return "not alike" // rates of different answers say nothing
 			}
 			return times(own, m.rate(p.Name))
@@ -181,7 +181,8 @@ func (r results) appendFigures(b *strings.Builder) {
 	}
 }
 
-// cell is the rate, with a note where not all answers were good or alike.
+// cell is the rate, with a note where answers were not alike, or errors, as those to
+// calls that revert are meant to be.
 func (m measured) cell(peer string) string {
 	if len(m.Rounds[peer]) == 0 {
 		return "–"
@@ -199,6 +200,8 @@ func (m measured) cell(peer string) string {
 	}
 	if n := m.Differs[peer]; n > 0 {
 		text += fmt.Sprintf(" (%d of %d answers differ)", n, comparedAnswers)
+	} else if share := m.Refused[peer]; share > 0 {
+		text += fmt.Sprintf(" (%.0f %% errors)", 100*share)
 	}
 	return text
 }

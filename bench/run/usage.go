@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"time"
@@ -20,6 +21,24 @@ func (p *peer) driven(run func() (load, error)) (load, error) {
 		l.CPUMicros = float64((p.cpu() - before).Microseconds())
 	}
 	return l, err
+}
+
+// rest returns once a server that was started here does no more than it does anyhow: it
+// may still be at what the load before left, and all share the machine.
+func (p *peer) rest(ctx context.Context) error {
+	const look, idle, tries = 200 * time.Millisecond, 40 * time.Millisecond, 50
+	for range tries {
+		before := p.cpu()
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if p.cpu()-before <= idle {
+			break
+		}
+	}
+	return nil
 }
 
 // cpu is the processor time that the server has taken, 0 where the system does not tell.
