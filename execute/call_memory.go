@@ -20,9 +20,11 @@ import (
 // frames deep: √(1024·512·gas), 160 MiB for maxCallGasFrontier. That is bound enough. What a call
 // changes or reads in the state is kept as well, to be reverted or read again,
 // and costs as little as 100 gas for some 300 bytes (TSTORE): a gibibyte for
-// the same 360 million. That is what is metered here. 128 MiB are room for the
-// 171,000 cold slots that 360 million gas can read, several times over, and so
-// for every call that reads.
+// the same 360 million; an account that is read is kept with its code, 24 KiB for
+// 2600 gas. That is what is metered here. 128 MiB are room for the 171,000 cold
+// slots that 360 million gas can read, several times over, and for the 138,000 cold
+// accounts; and for 5,200 contracts that are run or copied, if each has as long a
+// code as there may be.
 //
 // As many calls as newCallPlaces says run at once, so all of them together stay
 // below (128 + 105) MiB times that number, and what the collector lags behind.
@@ -32,7 +34,7 @@ const callMemory = 128 << 20
 // of the state and in the journal.
 const (
 	slotBytes     = 256
-	accountBytes  = 512 // with its own maps
+	accountBytes  = 768 // with its own maps, without its code
 	writeBytes    = 320 // map entry, journal, refund
 	transferBytes = 96
 	logBytes      = 384 // besides its data

@@ -1,12 +1,16 @@
 package execute
 
 import (
+	"context"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/core/vm/program"
+	"github.com/ethereum/go-ethereum/params"
 )
 
 // TestCallMemory has calls grow whatever a call can grow, with all the gas there
@@ -27,6 +31,8 @@ func TestCallMemory(t *testing.T) {
 		{"large logs", counted(vm.GAS, vm.PUSH2, 0xff, 0xff, vm.PUSH0, vm.LOG1), "out of gas"},
 		{"slots that are read", counted(vm.GAS, vm.SLOAD, vm.POP), "out of gas"},
 		{"accounts that are read", counted(vm.GAS, vm.BALANCE, vm.POP), "out of gas"},
+		{"codes that are read", counted(vm.PUSH1, 1, vm.PUSH0, vm.PUSH0, vm.GAS, vm.EXTCODECOPY), errCallMemory.Error()},
+		{"sizes of codes that are read", counted(vm.GAS, vm.EXTCODESIZE, vm.POP), "out of gas"},
 		{"transient slots without a jump", jumpless(vm.GAS, vm.DUP1, vm.TSTORE), errCallMemory.Error()},
 	}
 	e := newCaller(t)
@@ -34,7 +40,9 @@ func TestCallMemory(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld()
 			w.put(contract, 1, test.code)
-			s := e.newSimulation(t.Context(), w.at())
+			at := w.at()
+			at.State = crowd{w}
+			s := e.newSimulation(t.Context(), at)
 			err := s.do(CallOptions{}, func(s *simulation) error {
 				msg, err := s.message(&Message{To: &contract})
 				if err != nil {
@@ -50,10 +58,31 @@ func TestCallMemory(t *testing.T) {
 				t.Errorf("ended with %q, want %q", got, test.ends)
 			}
 			if kept := heldBy(&s); kept > callMemory {
-				t.Errorf("it holds %d MiB", kept>>20)
+				t.Errorf("it holds %d bytes, want %d at most", kept, callMemory)
 			}
 		})
 	}
+}
+
+// crowd is a world in which every other address has a contract, each with as long
+// a code of its own as there may be.
+type crowd struct{ *world }
+
+func (c crowd) Account(ctx context.Context, address common.Hash) (*types.StateAccount, error) {
+	account, err := c.world.Account(ctx, address)
+	if account == nil && err == nil {
+		account = types.NewEmptyStateAccount()
+		account.Nonce, account.CodeHash = 1, address[:]
+	}
+	return account, err
+}
+
+func (c crowd) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
+	code, err := c.world.Code(ctx, hash)
+	if code == nil && err == nil {
+		code = make([]byte, params.MaxCodeSize)
+	}
+	return code, err
 }
 
 // heldBy drops a simulation and says how much memory, in bytes, it held.

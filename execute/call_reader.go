@@ -47,6 +47,16 @@ func (r *callReader) Storage(address common.Address, slot common.Hash) (common.H
 	return value, err
 }
 
+// Code is kept with each account that it is asked for, and by nobody else once the
+// archive's cache has let go of it. CodeSize keeps nothing.
+func (r *callReader) Code(address common.Address, hash common.Hash) []byte {
+	code := r.stateReader.Code(address, hash)
+	if !r.memory.fetch(len(code)) {
+		return nil
+	}
+	return code
+}
+
 func (r *callReader) hash(address common.Address) common.Hash {
 	if address != r.address || r.addressHash == (common.Hash{}) {
 		r.address = address
