@@ -46,7 +46,7 @@ var errCallMemory = errors.New("execution aborted (memory limit of 128 MiB)")
 // memoryMeter counts what the state of one call holds.
 type memoryMeter struct {
 	read     int    // stays until the end
-	written  int    // goes when it is reverted
+	written  int    // in this run, what was reverted included: the maps and lists that held it stay as large
 	exceeded bool   // from now on nothing more is kept
 	abort    func() // ends the run
 }
