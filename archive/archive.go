@@ -60,17 +60,18 @@ type settled struct {
 
 // Create makes an archive of a chain in an empty store, or opens the one that is
 // there if it is of the same chain; else it returns ErrOtherChain. A new
-// archive has no blocks: the genesis is the first to be appended.
+// archive has no blocks: the genesis is the first to be appended. One that still
+// has none becomes that of the chain that is asked for now.
 func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archive, error) {
-	_, err := rows.Format(ctx, store)
-	if err == nil {
-		if err := Accept(ctx, store, genesis); err != nil {
-			return nil, err
-		}
-		return Open(ctx, store)
-	}
-	if !errors.Is(err, kv.ErrNotFound) {
+	if err := Accept(ctx, store, genesis); err != nil {
 		return nil, err
+	}
+	_, begun, err := rows.Settled(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if begun {
+		return Open(ctx, store)
 	}
 	encoded, err := encodeGenesis(genesis)
 	if err != nil {
@@ -113,7 +114,7 @@ func decodeGenesis(pointer []byte) (*core.Genesis, error) {
 // Accept looks at a store without changing it: it returns ErrFormat where that
 // holds something else than Open reads and, if a genesis is given, ErrOtherChain
 // where it holds another chain. The configuration may differ in forks to come. A
-// store that holds nothing yet is accepted.
+// store that holds nothing yet, or no block, is accepted.
 func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
 	err := rows.CheckFormat(ctx, store, format)
 	if errors.Is(err, kv.ErrNotFound) {

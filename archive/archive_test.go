@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -338,6 +340,29 @@ func TestOpen(t *testing.T) {
 	g.block()
 	if _, err := Create(ctx, grown(t, g).store, testGenesis()); !errors.Is(err, ErrOtherChain) {
 		t.Errorf("another genesis: %v, want ErrOtherChain", err)
+	}
+}
+
+// TestCreateBeforeTheGenesis: who was stopped before the genesis block was there may
+// begin again with another one.
+func TestCreateBeforeTheGenesis(t *testing.T) {
+	ctx, store := t.Context(), openStore(t, vfs.NewMem())
+	wrong, right := testGenesis(), testGenesis()
+	config := *right.Config
+	config.ChainID = big.NewInt(7)
+	right.Config, right.Timestamp = &config, wrong.Timestamp+1
+	for _, genesis := range []*core.Genesis{wrong, right} {
+		if _, err := Create(ctx, store, genesis); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := Open(ctx, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Genesis(); got.Config.ChainID.Cmp(config.ChainID) != 0 || got.Timestamp != right.Timestamp {
+		t.Errorf("the archive is of chain %d with a genesis of %d, expected %d and %d",
+			got.Config.ChainID, got.Timestamp, config.ChainID, right.Timestamp)
 	}
 }
 
