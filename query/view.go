@@ -96,6 +96,7 @@ type View struct {
 	head            chain.Ref
 	safe, finalized chain.Ref // zero while not known
 	pending         bool      // the head is a block that is only imagined
+	dropped         bool      // the head is on a branch that the chain has left
 }
 
 // Head is the last block of the view.
@@ -104,6 +105,10 @@ func (v *View) Head() chain.Ref { return v.head }
 // IsPending says whether a block of the view is the pending one: a block that is
 // only imagined, whose number and hash nobody is to be told.
 func (v *View) IsPending(number uint64) bool { return v.pending && number == v.head.Number }
+
+// IsDropped says whether a block of the view is none of the chain: a reorganization has
+// dropped it or a block below it. What may yet come next on the chain is not dropped.
+func (v *View) IsDropped(number uint64) bool { return v.dropped && number == v.head.Number }
 
 // Executor runs calls on the chain's state.
 func (v *View) Executor() *execute.Executor { return v.chain.executor }
@@ -241,5 +246,8 @@ func (v *View) resolveHash(ctx context.Context, id BlockID) (*View, uint64, erro
 	if id.RequireCanonical {
 		return nil, 0, ErrNotCanonical
 	}
-	return v.chain.branchView(branch), branch.Ref().Number, nil
+	other := v.chain.branchView(branch)
+	at, holds := branch.At(v.head.Number) // it does not hold what was settled since v was taken
+	other.dropped = other.head.Number < v.head.Number || holds && at != v.head
+	return other, other.head.Number, nil
 }

@@ -105,6 +105,7 @@ func (b *block) appendLogs(out []byte, i int, receipt archive.Receipt, hash []by
 	place := &b.logPlace
 	if receipt.LogCount > 0 && len(place.number) == 0 {
 		place.enter(chain.Ref{Number: b.Number.Uint64(), Hash: b.Hash}, b.Time)
+		place.removed = b.dropped
 	}
 	place.transactionHash, place.transaction, place.position = hash, uint64(i), receipt.FirstLog
 	out = append(out, `,"logs":[`...)

@@ -76,7 +76,7 @@ func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.
 	err := view.Logs(ctx, wanted, maxLogs, func(log *query.Log) (err error) {
 		if place.blockHash != log.Block.Hash || len(out) == begin {
 			place.enter(log.Block, log.Time)
-			place.pending = view.IsPending(log.Block.Number)
+			place.pending, place.removed = view.IsPending(log.Block.Number), view.IsDropped(log.Block.Number)
 			if hashes, err = a.hashes.ofLog(log); err != nil {
 				return err
 			}

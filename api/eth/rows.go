@@ -20,6 +20,7 @@ type block struct {
 	receipts archive.Receipts // empty unless asked for
 	baseFee  *uint256.Int     // nil before London
 	pending  bool             // nobody is to be told its number and its hash
+	dropped  bool             // by a reorganization
 	*workspace
 
 	api  *API
@@ -61,7 +62,7 @@ func (a *API) block(ctx context.Context, view *query.View, number uint64) (*bloc
 	if err != nil {
 		return nil, err
 	}
-	b := &block{Header: header, pending: view.IsPending(number), api: a, workspace: a.workspaces.take()}
+	b := &block{Header: header, pending: view.IsPending(number), dropped: view.IsDropped(number), api: a, workspace: a.workspaces.take()}
 	if header.BaseFee != nil {
 		if b.fee.SetFromBig(header.BaseFee) {
 			b.release()
