@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,16 +20,26 @@ import (
 const DefaultKeys = 20
 
 // Attempts to sign in, to register or to set a password. An address may be that of an
-// office; what is counted against an e-mail address keeps many addresses from guessing
-// one password together.
+// office. A guesser is a client's network with the e-mail address that it tries: what is
+// counted against it keeps nobody else out. What is counted against an e-mail address,
+// whoever tries it, keeps many networks from guessing one password together; it takes
+// more than ten of them to use it up for others.
 const (
 	addressPerSecond = 0.5
 	addressBurst     = 20
-	emailPerSecond   = 0.1
-	emailBurst       = 10
-	// maxCounted is how many addresses, and e-mail addresses, are remembered.
+	guesserPerSecond = 0.1
+	guesserBurst     = 10
+	emailPerSecond   = 1
+	emailBurst       = 100
+	// maxCounted is how many addresses, guessers and e-mail addresses are remembered.
 	maxCounted = 1 << 16
 )
+
+// guesser is who tries to be somebody.
+type guesser struct {
+	email   string
+	network netip.Addr
+}
 
 // Config is how accounts are looked after.
 type Config struct {
@@ -47,6 +58,7 @@ type Accounts struct {
 	policy atomic.Pointer[policy]
 
 	byAddress *limit.Addresses
+	byGuesser *limit.Table[guesser]
 	byEmail   *limit.Table[string]
 
 	write sync.Mutex // held by whoever changes something, from looking until it is durable
@@ -78,6 +90,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 	a := &Accounts{
 		store: store, now: config.Now, hasher: password.NewHasher(config.Password),
 		byAddress: limit.NewAddresses(limit.Rate{PerSecond: addressPerSecond, Burst: addressBurst}, maxCounted),
+		byGuesser: limit.NewTable[guesser](limit.Rate{PerSecond: guesserPerSecond, Burst: guesserBurst}, maxCounted),
 		byEmail:   limit.NewTable[string](limit.Rate{PerSecond: emailPerSecond, Burst: emailBurst}, maxCounted),
 		people:    make(map[ID]*holder), emails: make(map[string]*holder),
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ashlar/account/password"
+	"ashlar/limit"
 )
 
 // Session says that somebody is signed in, for as long as the account's sessions are not
@@ -45,7 +46,8 @@ func (a *Accounts) SignIn(ctx context.Context, email, password string, address n
 }
 
 // attempt counts an attempt to be somebody, or says that there were too many. email may
-// be empty.
+// be empty. What one client has tried too often is not counted against the account, so
+// that it cannot keep the account's person out.
 func (a *Accounts) attempt(address netip.Addr, email string) error {
 	now := a.now()
 	if excess, ok := a.byAddress.Spend(now, address); !ok {
@@ -53,6 +55,9 @@ func (a *Accounts) attempt(address netip.Addr, email string) error {
 	}
 	if email == "" {
 		return nil
+	}
+	if excess, ok := a.byGuesser.Spend(now, guesser{email, limit.Network(address)}); !ok {
+		return &TooSoon{excess.Wait}
 	}
 	if excess, ok := a.byEmail.Spend(now, email); !ok {
 		return &TooSoon{excess.Wait}

@@ -3,6 +3,7 @@ package account
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -71,19 +72,46 @@ func TestSignInTellsNothing(t *testing.T) {
 	}
 }
 
+// within is the address of a client in an IPv6 network.
+func within(network string, n int) netip.Addr {
+	a := netip.MustParseAddr(network).As16()
+	a[14], a[15] = byte(n>>8), byte(n)
+	return netip.AddrFrom16(a)
+}
+
 func TestAttemptsAreCounted(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})
 	ctx := t.Context()
 	f.register(somebody, secret)
 	f.register("other@example.org", secret)
 
-	for i := range emailBurst { // from everywhere, so that no address is at its limit
-		if _, _, err := f.accounts.SignIn(ctx, somebody, "wrong", where(i)); !errors.Is(err, ErrCredentials) {
+	for i := range guesserBurst {
+		if _, _, err := f.accounts.SignIn(ctx, somebody, "wrong", within("2001:db8::", i)); !errors.Is(err, ErrCredentials) {
 			t.Fatalf("attempt %d: %v", i, err)
 		}
 	}
 	var soon *TooSoon
-	if _, _, err := f.accounts.SignIn(ctx, somebody, secret, where(1000)); !errors.As(err, &soon) || soon.Wait != 10*time.Second {
+	if _, _, err := f.accounts.SignIn(ctx, somebody, secret, within("2001:db8::", 1000)); !errors.As(err, &soon) || soon.Wait != 10*time.Second {
+		t.Errorf("one attempt more for an account from a network: %v", err)
+	}
+	if _, _, err := f.accounts.SignIn(ctx, somebody, secret, where(1000)); err != nil {
+		t.Errorf("whoever the account is of, who is elsewhere: %v", err)
+	}
+	if _, _, err := f.accounts.SignIn(ctx, "other@example.org", secret, within("2001:db8::", 1000)); err != nil {
+		t.Errorf("another account: %v", err)
+	}
+	f.pass(10 * time.Second)
+	if _, _, err := f.accounts.SignIn(ctx, somebody, secret, within("2001:db8::", 1000)); err != nil {
+		t.Errorf("after waiting: %v", err)
+	}
+
+	f.pass(time.Hour)
+	for i := range emailBurst { // from everywhere, so that no network is at its limit
+		if _, _, err := f.accounts.SignIn(ctx, somebody, "wrong", where(i)); !errors.Is(err, ErrCredentials) {
+			t.Fatalf("attempt %d: %v", i, err)
+		}
+	}
+	if _, _, err := f.accounts.SignIn(ctx, somebody, secret, where(1000)); !errors.As(err, &soon) || soon.Wait != time.Second {
 		t.Errorf("one attempt more for an account: %v", err)
 	}
 	if _, _, err := f.accounts.SignIn(ctx, "other@example.org", secret, where(1000)); err != nil {

@@ -20,17 +20,17 @@ func (a *Addresses) Blocked(now time.Time, address netip.Addr) (Excess, bool) {
 	if a.Len() == 0 {
 		return Excess{}, false
 	}
-	return a.table.Blocked(now, network(address))
+	return a.table.Blocked(now, Network(address))
 }
 
 // Spend counts one against an address, or says by how much it is too many, and counts
 // none.
 func (a *Addresses) Spend(now time.Time, address netip.Addr) (Excess, bool) {
-	return a.table.Spend(now, network(address))
+	return a.table.Spend(now, Network(address))
 }
 
-// network is the address as it is counted.
-func network(address netip.Addr) netip.Addr {
+// Network is what an address is counted as: itself, or its /64 network's first address.
+func Network(address netip.Addr) netip.Addr {
 	address = address.Unmap().WithZone("")
 	if !address.Is6() {
 		return address
