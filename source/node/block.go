@@ -55,26 +55,52 @@ func (c *Client) Blocks(ctx context.Context, from uint64, count int) ([]*types.B
 // are count of them. They are of more than one branch where the node reorganized
 // meanwhile.
 func (c *Client) Headers(ctx context.Context, from uint64, count int) ([]*types.Header, error) {
-	headers := make([]*types.Header, count)
+	answers := make([]*header, count)
 	calls := make([]rpc.BatchElem, count)
 	for i := range calls {
-		calls[i] = rpc.BatchElem{Method: methodByNumber, Args: []any{hexutil.Uint64(from + uint64(i)), false}, Result: &headers[i]}
+		calls[i] = rpc.BatchElem{Method: methodByNumber, Args: []any{hexutil.Uint64(from + uint64(i)), false}, Result: &answers[i]}
 	}
 	if err := c.batch(ctx, calls); err != nil {
 		return nil, err
 	}
+	headers := make([]*types.Header, count)
 	for i, call := range calls {
 		number := from + uint64(i)
-		switch header := headers[i]; {
+		switch answer := answers[i]; {
 		case call.Error != nil:
 			return nil, fmt.Errorf("header %d: %w", number, call.Error)
-		case header == nil:
+		case answer == nil:
 			return nil, fmt.Errorf("header %d: %w", number, ErrNotFound)
-		case !header.Number.IsUint64() || header.Number.Uint64() != number:
-			return nil, otherNumber(number, header.Number.Uint64())
+		case !answer.Number.IsUint64() || answer.Number.Uint64() != number:
+			return nil, otherNumber(number, answer.Number.Uint64())
+		default:
+			headers[i] = &answer.Header
 		}
 	}
 	return headers, nil
+}
+
+// mostExtra is how many bytes of extra data a header of any chain has at most: there
+// may be the signers of a proof of authority in it, 20 bytes each.
+const mostExtra = 32 << 10
+
+// header is a header as nodes answer with it. Its extra data is the one part that can
+// be of any size, so one with too much is refused before there are many.
+type header struct{ types.Header }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (h *header) UnmarshalJSON(answer []byte) error {
+	if err := h.Header.UnmarshalJSON(answer); err != nil {
+		return err
+	}
+	return checkExtra(&h.Header)
+}
+
+func checkExtra(h *types.Header) error {
+	if len(h.Extra) > mostExtra {
+		return &InvalidError{What: fmt.Sprintf("header %d", h.Number), Err: fmt.Errorf("it has %d bytes of extra data, expected at most %d", len(h.Extra), mostExtra)}
+	}
+	return nil
 }
 
 // wanted is a block to ask for.
@@ -154,7 +180,7 @@ func decodeRaw(answer json.RawMessage) (*types.Block, error) {
 	if err != nil {
 		return nil, &InvalidError{What: "a block's raw form", Err: err}
 	}
-	return block, nil
+	return block, checkExtra(block.Header())
 }
 
 // object is a block as nodes answer it with, its header aside.
@@ -170,32 +196,32 @@ func (c *Client) rebuild(ctx context.Context, answer json.RawMessage) (*types.Bl
 	if string(answer) == "null" {
 		return nil, ErrNotFound
 	}
-	var header types.Header
+	var head header
 	var body object
-	for _, into := range []any{&header, &body} {
+	for _, into := range []any{&head, &body} {
 		if err := json.Unmarshal(answer, into); err != nil {
 			return nil, &InvalidError{What: "a block as an object", Err: err}
 		}
 	}
-	hash := header.Hash()
+	hash := head.Hash()
 	if body.Hash == nil || *body.Hash != hash {
-		return nil, &InvalidError{What: fmt.Sprintf("block %d", header.Number), Err: fmt.Errorf("its hash is %#x by its header, but said to be %v", hash, body.Hash)}
+		return nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("its hash is %#x by its header, but said to be %v", hash, body.Hash)}
 	}
 	for i, tx := range body.Transactions {
 		if tx == nil {
-			return nil, &InvalidError{What: fmt.Sprintf("block %d", header.Number), Err: fmt.Errorf("transaction %d is null", i)}
+			return nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("transaction %d is null", i)}
 		}
 	}
 	for i, withdrawal := range body.Withdrawals {
 		if withdrawal == nil {
-			return nil, &InvalidError{What: fmt.Sprintf("block %d", header.Number), Err: fmt.Errorf("withdrawal %d is null", i)}
+			return nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("withdrawal %d is null", i)}
 		}
 	}
 	uncles, err := c.uncles(ctx, hash, body.Uncles)
 	if err != nil {
 		return nil, err
 	}
-	return types.NewBlockWithHeader(&header).WithBody(types.Body{
+	return types.NewBlockWithHeader(&head.Header).WithBody(types.Body{
 		Transactions: body.Transactions, Uncles: uncles, Withdrawals: body.Withdrawals,
 	}), nil
 }
@@ -210,7 +236,7 @@ func (c *Client) uncles(ctx context.Context, block common.Hash, hashes []common.
 	}
 	var uncles []*types.Header
 	for i, hash := range hashes {
-		var uncle *types.Header
+		var uncle *header
 		if err := c.call(ctx, &uncle, "eth_getUncleByBlockHashAndIndex", block, hexutil.Uint(i)); err != nil {
 			return nil, err
 		}
@@ -220,7 +246,7 @@ func (c *Client) uncles(ctx context.Context, block common.Hash, hashes []common.
 		if got := uncle.Hash(); got != hash {
 			return nil, &InvalidError{What: what, Err: fmt.Errorf("the hash of number %d is %#x, expected %#x", i, got, hash)}
 		}
-		uncles = append(uncles, uncle)
+		uncles = append(uncles, &uncle.Header)
 	}
 	return uncles, nil
 }

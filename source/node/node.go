@@ -10,11 +10,13 @@
 // with the next attempt.
 //
 // Whatever a node does, an answer takes no more than a bounded time and a bounded
-// memory, and no error tells the URL, which may hold a key.
+// memory, all that are asked for together no more memory than one, and no error tells
+// the URL, which may hold a key.
 package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -42,8 +44,9 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 const (
 	// answerTime is how long an answer may take.
 	answerTime = 20 * time.Second
-	// answerBytes bounds an answer: the largest block of a chain, 10 MiB since Osaka,
-	// takes twice that in hexadecimal, and somewhat more as an object.
+	// answerBytes bounds an answer, and all answers together where a batch is asked one
+	// by one: the largest block of a chain, 10 MiB since Osaka, takes twice that in
+	// hexadecimal, and somewhat more as an object.
 	answerBytes = 64 << 20
 )
 
@@ -53,6 +56,7 @@ type Client struct {
 	url  string
 	name string
 	http *http.Client
+	most int64 // bytes of the answers to a batch
 
 	dialing sync.Mutex
 	rpc     *rpc.Client // guarded by dialing; nil until it is first used
@@ -68,7 +72,7 @@ func New(address string) (*Client, error) {
 		return nil, err
 	}
 	transport := &boundedTransport{to: http.DefaultTransport.(*http.Transport).Clone(), most: answerBytes}
-	return &Client{url: address, name: u.Scheme + "://" + u.Host, http: &http.Client{Transport: transport}}, nil
+	return &Client{url: address, name: u.Scheme + "://" + u.Host, http: &http.Client{Transport: transport}, most: answerBytes}, nil
 }
 
 // CheckURL says what is wrong with the URL of a node.
@@ -139,15 +143,36 @@ func (c *Client) batch(ctx context.Context, calls []rpc.BatchElem) error {
 			return err
 		}
 	}
-	for i := range calls {
-		call := &calls[i]
-		call.Error = c.call(ctx, call.Result, call.Method, call.Args...)
-		if call.Error != nil && !refuses(call.Error) {
-			return call.Error
-		}
+	if err := c.oneByOne(ctx, calls); err != nil {
+		return err
 	}
 	if len(calls) > 1 {
 		c.noBatch.Store(true)
+	}
+	return nil
+}
+
+// oneByOne makes calls one after the other. Their answers may be as large together as
+// one to a batch: those from the first that is too much have an error.
+func (c *Client) oneByOne(ctx context.Context, calls []rpc.BatchElem) error {
+	left := c.most
+	for i := range calls {
+		call := &calls[i]
+		var answer json.RawMessage
+		if left >= 0 {
+			call.Error = c.call(ctx, &answer, call.Method, call.Args...)
+			left -= int64(len(answer))
+		}
+		switch {
+		case left < 0:
+			call.Error = fmt.Errorf("%s: the answers are larger than %d bytes together", call.Method, c.most)
+		case call.Error == nil:
+			if err := json.Unmarshal(answer, call.Result); err != nil {
+				return fmt.Errorf("%s: %w", call.Method, err)
+			}
+		case !refuses(call.Error):
+			return call.Error
+		}
 	}
 	return nil
 }

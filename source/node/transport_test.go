@@ -1,6 +1,9 @@
 package node
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -34,5 +37,63 @@ func TestEndlessAnswer(t *testing.T) {
 	bounded.most = 1 << 16 // so that it does not take long
 	if _, err := client.Block(t.Context(), common.Hash{1}); err == nil || !strings.Contains(err.Error(), "larger than 65536 bytes") {
 		t.Errorf("an endless answer: %v", err)
+	}
+}
+
+// headerAnswer is a header as a node answers with it.
+func headerAnswer(number string, extra int) string {
+	zeros := func(count int) string { return `"0x` + strings.Repeat("00", count) + `"` }
+	return fmt.Sprintf(`{"number":%q,"parentHash":%[2]s,"sha3Uncles":%[2]s,"miner":%[3]s,"stateRoot":%[2]s,"transactionsRoot":%[2]s,"receiptsRoot":%[2]s,`+
+		`"logsBloom":%[4]s,"difficulty":"0x0","gasLimit":"0x0","gasUsed":"0x0","timestamp":"0x0","extraData":%[5]s}`,
+		number, zeros(32), zeros(20), zeros(256), zeros(extra))
+}
+
+// A node cannot have more in memory than the answer to one batch by not taking batches,
+// and neither by headers of any size.
+func TestLargeHeaders(t *testing.T) {
+	asked, extra := 0, 0
+	unbatched := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request struct {
+			ID     json.RawMessage
+			Params []any
+		}
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			http.Error(w, "no batches here", http.StatusBadRequest)
+			return
+		}
+		asked++
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, request.ID, headerAnswer(request.Params[0].(string), extra))
+	}))
+	defer unbatched.Close()
+	client, err := New(unbatched.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	client.most = 1 << 18
+	for _, test := range []struct {
+		name  string
+		extra int
+		asked int
+		want  string // empty where there is no error
+	}{
+		{"headers of usual size", 32, 16, ""},
+		{"more extra data than any header has", mostExtra + 1, 1, "it has 32769 bytes of extra data, expected at most 32768"},
+		{"as much in each as one may have", mostExtra, 4, "header 4: eth_getBlockByNumber: the answers are larger than 262144 bytes together"},
+	} {
+		asked, extra = 0, test.extra
+		headers, err := client.Headers(t.Context(), 1, 16)
+		if test.want == "" && (err != nil || len(headers) != 16) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %d headers, %v, expected %q", test.name, len(headers), err, test.want)
+		}
+		if asked != test.asked {
+			t.Errorf("%s: %d headers were asked for, expected %d", test.name, asked, test.asked)
+		}
+	}
+	var invalid *InvalidError
+	extra = mostExtra + 1
+	if _, err := client.Headers(t.Context(), 1, 1); !errors.As(err, &invalid) {
+		t.Errorf("a header with too much extra data is answered with %v, expected an invalid answer", err)
 	}
 }
