@@ -238,6 +238,9 @@ func (a *Archive) Sync(ctx context.Context) error { return a.store.Sync(ctx) }
 
 // Fits says whether the format can hold a block.
 func Fits(block *rollup.Block) error {
+	if block.Number > rows.MostNumber {
+		return fmt.Errorf("archive: block %d: the format holds numbers up to %d", block.Number, uint64(rows.MostNumber))
+	}
 	if n := len(block.Transactions); n > rows.MostTransactions {
 		return fmt.Errorf("archive: block %d has %d transactions, the format holds %d", block.Number, n, rows.MostTransactions)
 	}

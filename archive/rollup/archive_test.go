@@ -3,6 +3,7 @@ package rollup
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -90,6 +91,28 @@ func TestEverythingComesBack(t *testing.T) {
 	events := r.Events(t.Context())
 	for _, block := range blocks {
 		checkBlock(t, r, events, block)
+	}
+}
+
+// TestHighestBlock: a block of the highest number that its rows have room for is
+// found, and the next is refused.
+func TestHighestBlock(t *testing.T) {
+	blocks := busy(makeBlocks(rows.MostNumber-2, 2))
+	a, err := Create(t.Context(), openStore(t), "SN_TEST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Append(t.Context(), blocks...); err != nil {
+		t.Fatal(err)
+	}
+	r := a.Settled(a.Span())
+	for _, block := range blocks {
+		checkBlock(t, r, r.Events(t.Context()), block)
+	}
+	for _, number := range []uint64{rows.MostNumber + 1, math.MaxUint64} {
+		if err := Fits(makeBlocks(number, 1)[0]); err == nil {
+			t.Errorf("block %d fits, expected that it is refused", number)
+		}
 	}
 }
 

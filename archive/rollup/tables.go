@@ -31,6 +31,7 @@ const (
 	// groupEvents is how many of a block's events share a row: enough that a page
 	// of neighbours takes few rows, few enough that an event alone costs little.
 	groupEvents = 32
-	// groupBits of an event row's sort key are the group's position in the block.
-	groupBits = 20
+	// groupBits of an event row's sort key are the group's position in the block. They
+	// leave room for rows.MostNumber.
+	groupBits = rows.IndexBits
 )

@@ -18,7 +18,7 @@ func PutBlockHash(to kv.Putter, table *kv.Table, hash []byte, number uint64) {
 }
 
 // PutTransactionHash puts the row by which a transaction is found by its hash.
-// The index is at most MostTransactions.
+// The number is at most MostNumber, the index at most MostTransactions.
 func PutTransactionHash(to kv.Putter, table *kv.Table, hash []byte, place Place) {
 	to.Put(table, hash[:HashPrefixBytes], place.Number<<IndexBits|uint64(place.Index), nil)
 }

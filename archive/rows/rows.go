@@ -42,6 +42,10 @@ const (
 // MostTransactions is how many a block may have: as many as a sort key can tell apart.
 const MostTransactions = 1<<IndexBits - 1
 
+// MostNumber is the highest number that a block may have: a sort key has no room for
+// more above IndexBits.
+const MostNumber = 1<<(64-IndexBits) - 1
+
 // Chunk is the partition of a block's row in a table that has one row a block.
 func Chunk(number uint64) [8]byte {
 	var key [8]byte
