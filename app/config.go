@@ -87,6 +87,7 @@ type Limits struct {
 // SocketConfig bounds WebSocket connections.
 type SocketConfig struct {
 	Open       int           `yaml:"open"`        // at once
+	Each       int           `yaml:"each"`        // of one account, or of a key without one, at once
 	InFlight   int           `yaml:"in_flight"`   // messages of a connection that are not answered yet
 	Streams    int           `yaml:"streams"`     // subscriptions of a connection
 	Queue      int           `yaml:"queue"`       // of a connection, messages of its subscriptions
@@ -138,7 +139,7 @@ func DefaultConfig() Config {
 			WaitingCalls: gateway.DefaultWaiting, Memory: gateway.DefaultMemory, Connections: gateway.DefaultConnections,
 		},
 		Sockets: SocketConfig{
-			Open: gateway.DefaultSockets, InFlight: gateway.DefaultSocketInFlight, Streams: gateway.DefaultSocketStreams,
+			Open: gateway.DefaultSockets, Each: gateway.DefaultSocketsEach, InFlight: gateway.DefaultSocketInFlight, Streams: gateway.DefaultSocketStreams,
 			Queue: gateway.DefaultSocketQueue, QueueBytes: gateway.DefaultSocketBytes,
 			Idle: gateway.DefaultSocketIdle, Ping: gateway.DefaultSocketPing,
 		},

@@ -88,6 +88,7 @@ func (c *Config) rules() []rule {
 		{"$.limits.connections", int64(l.Connections), 1, "connections"},
 		{"$.limits.connections_each", int64(l.ConnectionsEach), 0, "connections"},
 		{"$.sockets.open", int64(s.Open), 1, "connections"},
+		{"$.sockets.each", int64(s.Each), 1, "connections"},
 		{"$.sockets.in_flight", int64(s.InFlight), 1, "messages"},
 		{"$.sockets.streams", int64(s.Streams), 1, "subscriptions"},
 		{"$.sockets.queue", int64(s.Queue), 1, "messages"},

@@ -40,6 +40,7 @@ func shownLimits(c *Config, now gateway.Stats) []dashboard.LimitGroup {
 			{Entry: "limits.waiting_calls", Meaning: "calls of each kind that wait", Most: count(l.WaitingCalls), Now: refused(gateway.RefusedBusy)},
 			{Entry: "limits.memory", Meaning: "size of bodies and answers", Most: inBytes(l.Memory), Now: inBytes(Bytes(now.HeldBytes))},
 			{Entry: "sockets.open", Meaning: "WebSocket connections", Most: count(s.Open), Now: count(now.Sockets)},
+			{Entry: "sockets.each", Meaning: "WebSocket connections of one account, or of a key without one", Most: count(s.Each), Now: refused(gateway.RefusedSocket)},
 		}},
 	}
 }

@@ -39,7 +39,7 @@ func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
 			Memory: int64(c.Limits.Memory), See: c.Limits.See,
 		},
 		Sockets: gateway.SocketLimits{
-			Open: c.Sockets.Open, InFlight: c.Sockets.InFlight, Streams: c.Sockets.Streams,
+			Open: c.Sockets.Open, Each: c.Sockets.Each, InFlight: c.Sockets.InFlight, Streams: c.Sockets.Streams,
 			Queue: c.Sockets.Queue, QueueBytes: int(c.Sockets.QueueBytes), Idle: c.Sockets.Idle, Ping: c.Sockets.Ping,
 		},
 		Ready: func(ctx context.Context) error { return s.ready(ctx, c) },

@@ -112,7 +112,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if route.socket {
-		h.serveSocket(w, r, network, route.key)
+		h.serveSocket(w, r, network, key, route.key)
 		return
 	}
 	if !isJSON(header(r, "Content-Type")) {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -31,7 +32,7 @@ const (
 	RefusedBusy                  // all slots taken and too many waiting
 	RefusedMemory                // bodies and answers hold as many bytes as they may
 	RefusedSize                  // a body over the limit
-	RefusedSocket                // as many WebSockets as there may be
+	RefusedSocket                // as many WebSockets as there may be, of all or of one
 	reasons                      // how many there are
 )
 
@@ -92,6 +93,13 @@ const busyTime = time.Second
 
 func busy(reason Reason) *refusal {
 	return unavailable(reason, "the server is busy: try again later")
+}
+
+// tooManySockets is said to who has as many as one may have.
+func tooManySockets(most int) *refusal {
+	r := unavailable(RefusedSocket, fmt.Sprintf("too many WebSockets: expected at most %d at once of one account, or of a key without one", most))
+	r.status = http.StatusTooManyRequests
+	return r
 }
 
 func unavailable(reason Reason, message string) *refusal {

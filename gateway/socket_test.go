@@ -159,6 +159,41 @@ func TestSocketIsRefusedOverHTTP(t *testing.T) {
 	}
 }
 
+// One key, or all keys of one account, cannot take the places of all others, and gets
+// back what it gives back.
+func TestSocketsOfOneAreBounded(t *testing.T) {
+	p := newPeople(t)
+	id := p.account("a@example.org", account.Limits{})
+	greedy, sibling := p.key(account.NewKey{Owner: id}).APIKey, p.key(account.NewKey{Owner: id}).APIKey
+	mine, other := p.key(account.NewKey{}).APIKey, p.key(account.NewKey{}).APIKey
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys, Sockets: gateway.SocketLimits{Open: 5, Each: 2}}, 0)
+	const tooMany = `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"too many WebSockets: expected at most 2 at once of one account, or of a key without one",` +
+		`"data":{"backoff_seconds":1}}}`
+	refused := func(key string, status int, want string) {
+		t.Helper()
+		response, answer := s.ask("GET", "/ws/v3/"+key, "", "Connection", "Upgrade", "Upgrade", "websocket",
+			"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+		if response.StatusCode != status || response.Header.Get("Retry-After") != "1" || answer != want {
+			t.Errorf("%d %s\nwant %d %s", response.StatusCode, answer, status, want)
+		}
+	}
+	first := s.dialWith(greedy, nil)
+	s.dialWith(sibling, nil)
+	refused(greedy, 429, tooMany)
+	refused(sibling, 429, tooMany)
+	s.dialWith(mine, nil)
+	s.dialWith(mine, nil)
+	refused(mine, 429, tooMany)
+	s.dialWith(other, nil)
+	refused(other, 503, busyAnswer)
+	first.conn.CloseNow()
+	for s.handler.Stats().Sockets > 4 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(10 * time.Millisecond) // its place follows it
+	s.dialWith(greedy, nil)
+}
+
 // held is a network whose test_held waits until it is released, and tells when it runs.
 func held(begun chan<- struct{}, release <-chan struct{}) gateway.Network {
 	n := network("alpha")

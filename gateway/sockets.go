@@ -4,11 +4,14 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"ashlar/account"
 )
 
 // What holds for connections where Config leaves a value at zero.
 const (
 	DefaultSockets        = 20_000
+	DefaultSocketsEach    = DefaultSockets / 4
 	DefaultSocketInFlight = 64
 	DefaultSocketStreams  = 100
 	DefaultSocketQueue    = 1024
@@ -24,6 +27,7 @@ const sweepTime = 500 * time.Millisecond
 // SocketLimits bound WebSocket connections. Zero values mean the defaults.
 type SocketLimits struct {
 	Open       int           // connections at a time
+	Each       int           // the same of one account, or of a key without one
 	InFlight   int           // messages of one connection that are not answered yet; more wait unread
 	Streams    int           // subscriptions of one connection
 	Queue      int           // messages of streams that wait to be sent on one connection
@@ -37,7 +41,7 @@ func (l SocketLimits) withDefaults() SocketLimits {
 		field    *int
 		standard int
 	}{
-		{&l.Open, DefaultSockets}, {&l.InFlight, DefaultSocketInFlight}, {&l.Streams, DefaultSocketStreams},
+		{&l.Open, DefaultSockets}, {&l.Each, DefaultSocketsEach}, {&l.InFlight, DefaultSocketInFlight}, {&l.Streams, DefaultSocketStreams},
 		{&l.Queue, DefaultSocketQueue}, {&l.QueueBytes, DefaultSocketBytes},
 	} {
 		if *value.field == 0 {
@@ -60,17 +64,28 @@ type sockets struct {
 
 	mu       sync.Mutex
 	taken    int                  // guarded by mu: places of connections, open or about to be
+	byHolder map[holder]int       // guarded by mu: the same of each
 	open     map[*socket]struct{} // guarded by mu
 	stopping bool                 // guarded by mu: no more are added
 	none     chan struct{}        // closed once stopping, when none is open
 }
 
 func newSockets(h *Handler) *sockets {
-	return &sockets{handler: h, open: make(map[*socket]struct{}), none: make(chan struct{})}
+	return &sockets{handler: h, byHolder: make(map[holder]int), open: make(map[*socket]struct{}), none: make(chan struct{})}
 }
 
-// limits are those that hold now.
-func (c *sockets) limits() SocketLimits { return c.handler.current.Load().sockets }
+// holder is whose a place is: an account's, or a key's that has none. The other is zero.
+type holder struct {
+	account account.ID
+	key     account.KeyID
+}
+
+func holderOf(key *account.Key) holder {
+	if key.Owner.IsZero() {
+		return holder{key: key.ID}
+	}
+	return holder{account: key.Owner}
+}
 
 // count is how many are open.
 func (c *sockets) count() int {
@@ -79,22 +94,29 @@ func (c *sockets) count() int {
 	return len(c.open)
 }
 
-// reserve takes a place for a connection, or returns false where there is none. The
-// place must be released.
-func (c *sockets) reserve() bool {
+// reserve takes a place for a connection, or says why there is none. The place must be
+// released.
+func (c *sockets) reserve(who holder, limits SocketLimits) *refusal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopping || c.taken >= c.limits().Open {
-		return false
+	switch {
+	case c.stopping || c.taken >= limits.Open:
+		return busy(RefusedSocket)
+	case c.byHolder[who] >= limits.Each:
+		return tooManySockets(limits.Each)
 	}
 	c.taken++
-	return true
+	c.byHolder[who]++
+	return nil
 }
 
-func (c *sockets) release() {
+func (c *sockets) release(who holder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.taken--
+	if c.byHolder[who]--; c.byHolder[who] == 0 {
+		delete(c.byHolder, who)
+	}
 }
 
 // add takes in a connection that has a place, or says that the server stops.

@@ -4,12 +4,15 @@ import (
 	"net/http"
 	"strings"
 
+	"ashlar/account"
+
 	"github.com/coder/websocket"
 )
 
-// serveSocket makes the request's connection a WebSocket and serves it to its end.
-// Whoever may not have one is told so over HTTP, where a status can be read.
-func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *served, key string) {
+// serveSocket makes the connection of a request, whose key has the text, a WebSocket and
+// serves it to its end. Whoever may not have one is told so over HTTP, where a status can
+// be read.
+func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *served, key *account.Key, text string) {
 	settings := h.current.Load()
 	if !isUpgrade(r.Header) {
 		w.Header().Set("Upgrade", "websocket")
@@ -20,11 +23,12 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 		h.refuse(w, forbidden("origin not allowed: this server does not serve pages of this origin"))
 		return
 	}
-	if !h.sockets.reserve() {
-		h.refuse(w, busy(RefusedSocket))
+	who := holderOf(key)
+	if refused := h.sockets.reserve(who, settings.sockets); refused != nil {
+		h.refuse(w, refused)
 		return
 	}
-	defer h.sockets.release()
+	defer h.sockets.release(who)
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the origin was checked above
 		// What is kept between messages would be a large part of what a connection costs.
@@ -35,7 +39,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 		return // the library has answered
 	}
 	conn.SetReadLimit(int64(settings.bodyBytes))
-	s := newSocket(h, r, network.name, key, conn)
+	s := newSocket(h, r, network.name, text, conn)
 	if !h.sockets.add(s) {
 		_ = conn.Close(closeGone, reasonStopping)
 		return
