@@ -8,7 +8,6 @@ import (
 
 	"ashlar/account"
 	"ashlar/jsonrpc"
-	"ashlar/limit"
 )
 
 // Call is a request that is made inside the process and not over HTTP, as by a page
@@ -32,37 +31,43 @@ type Reply struct {
 // read returns, after which nobody may have a part of it.
 func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 	s := h.current.Load()
-	held := limit.Lease{Budget: s.memory}
-	defer held.Release()
-	read(h.do(ctx, s, c, &held))
-}
-
-func (h *Handler) do(ctx context.Context, s *settings, c Call, held *limit.Lease) Reply {
 	network := s.networks.byName[c.Network]
-	switch {
-	case network == nil:
-		return failed(http.StatusNotFound, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "no such network"})
-	case len(c.Request) > s.bodyBytes:
-		h.refusals.count(RefusedSize)
-		return failed(http.StatusRequestEntityTooLarge, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "request body too large: expected at most %d bytes", s.bodyBytes))
-	}
-	if c.Key.Rules != nil {
-		asks := &http.Request{RemoteAddr: netip.AddrPortFrom(c.Client, 0).String()} // all that rules are about
-		if refused := s.allowed(c.Key.Rules, asks, network); refused != nil {
-			return h.refused(refused)
-		}
+	if refused, ok := h.refuses(s, c, network); ok {
+		read(refused)
+		return
 	}
 	e := newExchange(ctx, s, network, c.Key)
+	defer e.lease.Release()
 	defer e.stop()
 	out := e.respond(c.Request, nil)
-	if !held.Hold(len(c.Request) + len(out)) {
-		return h.refused(busy(RefusedMemory))
+	if !e.holds(out) {
+		read(h.refused(busy(RefusedMemory)))
+		return
 	}
 	reply := Reply{Status: http.StatusOK, Body: out}
 	if refused := e.refused(); refused != nil {
 		reply.Status, reply.Retry = refused.status, refused.wait
 	}
-	return reply
+	read(reply)
+}
+
+// refuses says what is wrong with a call before anything of it is run, and false if
+// nothing is.
+func (h *Handler) refuses(s *settings, c Call, network *served) (Reply, bool) {
+	switch {
+	case network == nil:
+		return failed(http.StatusNotFound, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "no such network"}), true
+	case len(c.Request) > s.bodyBytes:
+		h.refusals.count(RefusedSize)
+		return failed(http.StatusRequestEntityTooLarge, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "request body too large: expected at most %d bytes", s.bodyBytes)), true
+	}
+	if c.Key.Rules != nil {
+		asks := &http.Request{RemoteAddr: netip.AddrPortFrom(c.Client, 0).String()} // all that rules are about
+		if refused := s.allowed(c.Key.Rules, asks, network); refused != nil {
+			return h.refused(refused), true
+		}
+	}
+	return Reply{}, false
 }
 
 func (h *Handler) refused(r *refusal) Reply {

@@ -10,10 +10,12 @@ import (
 
 	"ashlar/account"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
 
 // exchange is one request, a single call or a batch, and what is known of it while it
-// is answered. It is the context that its methods get.
+// is answered. It is the context that its methods get. All but its name belongs to the
+// goroutine that answers.
 type exchange struct {
 	deadlineContext
 	settings *settings
@@ -21,8 +23,13 @@ type exchange struct {
 	key      *account.Key
 	caller   *caller
 
-	ran     atomic.Bool             // a call was let through
-	refusal atomic.Pointer[refusal] // the last call that was not
+	lease   limit.Lease // of what the request and its answer hold; who has made the exchange releases it
+	asked   int         // bytes of the request
+	crowded bool        // an answer was more than could be held, and nothing is answered any more
+
+	called   bool     // a method was named that there is
+	answered bool     // a call was let through, and there was memory for what it returned
+	refusal  *refusal // of the last call that was not let through, or whose result could not be held
 
 	name atomic.Pointer[string] // the request's ID, once something was said of it
 }
@@ -31,14 +38,20 @@ type exchangeKey struct{}
 
 func newExchange(parent context.Context, s *settings, network *served, key *account.Key) *exchange {
 	e := &exchange{settings: s, network: network, key: key, caller: s.callers.of(key)}
-	e.deadlineContext.begin(parent, s.requestTime)
+	e.lease.Budget = s.memory
+	e.begin(parent)
 	return e
+}
+
+// begin makes the exchange's time begin, under another parent if there is one.
+func (e *exchange) begin(parent context.Context) {
+	e.deadlineContext.begin(parent, e.settings.requestTime)
 }
 
 // Value implements context.Context.
 func (e *exchange) Value(key any) any {
 	switch key.(type) {
-	case exchangeKey:
+	case exchangeKey, jsonrpc.HolderKey:
 		return e
 	case jsonrpc.CallerKey:
 		return e.key.ID.String()
@@ -61,8 +74,9 @@ func exchangeOf(ctx context.Context) *exchange {
 // costs what the cheapest method does.
 func (e *exchange) respond(request, out []byte) []byte {
 	mark := len(out)
+	e.asked = len(request)
 	out = e.network.server.Answer(e, request, out)
-	if e.ran.Load() || e.refusal.Load() != nil {
+	if e.called {
 		return out
 	}
 	if r := e.settings.spend(e.caller, 1); r != nil {
@@ -72,20 +86,36 @@ func (e *exchange) respond(request, out []byte) []byte {
 	return out
 }
 
-// refuse notes that a call was not let through.
+// Hold implements jsonrpc.Holder. Where there is no memory for an answer nothing else of
+// the exchange is answered: it would only be held until there is, with all before it.
+func (e *exchange) Hold(length int) error {
+	if !e.crowded && e.lease.Hold(e.asked+length) {
+		return nil
+	}
+	e.crowded = true
+	return e.refuse(busy(RefusedMemory))
+}
+
+// holds says whether there is memory for all that is answered. What was appended after
+// there was none are refusals, which nobody would be told without it.
+func (e *exchange) holds(answer []byte) bool {
+	return e.crowded || e.lease.Hold(e.asked+len(answer))
+}
+
+// refuse notes that a call was refused.
 func (e *exchange) refuse(r *refusal) *jsonrpc.Error {
 	e.settings.refusals.count(r.reason)
-	e.refusal.Store(r)
+	e.refusal = r
 	return r.err
 }
 
 // refused is why the whole exchange was refused: the reason of its last call, if not
-// one of its calls was let through.
+// one of its calls was answered.
 func (e *exchange) refused() *refusal {
-	if e.ran.Load() {
+	if e.answered {
 		return nil
 	}
-	return e.refusal.Load()
+	return e.refusal
 }
 
 // id names the exchange in the log, and in a header of its answer. Most are never

@@ -41,10 +41,14 @@ func (g *gate) guard(name string, run jsonrpc.Method) jsonrpc.Method {
 	cost, series := g.costs(name), g.series(name)
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
+		e.called = true
 		if e.key.Rules != nil {
 			if r := g.ruled(ctx, e.key.Rules, name, params); r != nil {
 				return out, e.refuse(r)
 			}
+		}
+		if err := e.Hold(len(out)); err != nil { // what a batch has been answered waits with this call
+			return out, err
 		}
 		if r := g.spend(e.caller, cost.Credits); r != nil {
 			return out, e.refuse(r)
@@ -60,8 +64,14 @@ func (g *gate) guard(name string, run jsonrpc.Method) jsonrpc.Method {
 			return out, err
 		}
 		defer pool.Leave(share)
-		e.ran.Store(true)
-		return run(ctx, params, out)
+		result, err := run(ctx, params, out)
+		if err == nil {
+			err = e.Hold(len(result))
+		}
+		if !e.crowded {
+			e.answered = true
+		}
+		return result, err
 	}
 }
 

@@ -150,13 +150,12 @@ func refuseMethod(w http.ResponseWriter, route route) {
 
 // answer reads the body, has it answered and writes the answer.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
-	held := limit.Lease{Budget: e.settings.memory}
-	defer held.Release()
+	defer e.lease.Release()
 	defer e.stop()
 	body := h.buffers.Get()
 	defer h.buffers.Put(body)
 	var err error
-	if *body, err = h.bodies.read(r, *body, e.settings.bodyBytes, &held); err != nil {
+	if *body, err = h.bodies.read(r, *body, e.settings.bodyBytes, &e.lease); err != nil {
 		h.refuseBody(w, e.settings, err)
 		return
 	}
@@ -166,14 +165,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	if name := e.name.Load(); name != nil {
 		w.Header().Set("X-Request-Id", *name)
 	}
+	if !e.holds(*out) {
+		h.refuse(w, busy(RefusedMemory))
+		return
+	}
 	status := http.StatusOK
 	if refused := e.refused(); refused != nil {
 		refused.setHeader(w.Header())
 		status = refused.status
-	}
-	if !held.Hold(len(*body) + len(*out)) {
-		h.refuse(w, busy(RefusedMemory))
-		return
 	}
 	h.send(w, r, status, *out)
 }

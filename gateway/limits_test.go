@@ -307,15 +307,12 @@ func TestMemoryIsBounded(t *testing.T) {
 	if response, answer := s.post(padded(200_000)); response.StatusCode != 503 || response.Header.Get("Retry-After") == "" || answer != busyAnswer {
 		t.Errorf("a body over it: %d %s", response.StatusCode, answer)
 	}
-	n.Methods["test_huge"] = func(_ context.Context, _, out []byte) ([]byte, error) {
-		return append(out, `"`+strings.Repeat("x", 200_000)+`"`...), nil
-	}
-	s = start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 100_000}}, 0)
-	if response, answer := s.post(call("test_huge")); response.StatusCode != 503 || answer != busyAnswer {
+	echoed := `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 60_000) + `","method":"unknown"}`
+	if response, answer := s.post(echoed); response.StatusCode != 503 || answer != busyAnswer {
 		t.Errorf("an answer over it: %d %.200s", response.StatusCode, answer)
 	}
 	c := s.dial(nil)
-	c.send(call("test_huge"))
+	c.send(echoed)
 	c.expectClosed(websocket.StatusTryAgainLater, "busy: too much is being asked and answered")
 	if stats := s.handler.Stats(); stats.HeldBytes != 0 {
 		t.Errorf("%d bytes are still held", stats.HeldBytes)

@@ -146,36 +146,41 @@ func (s *socket) read() error {
 		if err != nil {
 			return err
 		}
-		settings := s.handler.current.Load()
-		m := &arrived{held: limit.Lease{Budget: settings.memory}, request: s.handler.buffers.Get()}
-		if *m.request, err = s.receive(message, *m.request, settings.bodyBytes, &m.held); err != nil {
-			s.drop(m)
+		e := s.admit(s.handler.current.Load())
+		if e == nil { // on to the client's own close frame
+			if err := s.skip(message); err != nil {
+				return err
+			}
+			continue
+		}
+		request := s.handler.buffers.Get()
+		if *request, err = s.receive(message, *request, e.settings.bodyBytes, &e.lease); err != nil {
+			s.drop(e, request)
 			return err
 		}
 		s.touch()
-		e := s.admit(settings)
-		if e == nil { // on to the client's own close frame
-			s.drop(m)
-			continue
-		}
+		e.begin(s.ctx)
 		select {
 		case s.inFlight <- struct{}{}:
-			s.running.Go(func() { s.answer(e, m) })
+			s.running.Go(func() { s.answer(e, request) })
 		case <-s.ctx.Done():
-			s.drop(m)
+			s.drop(e, request)
 		}
 	}
 }
 
-// arrived is a message to be answered.
-type arrived struct {
-	request *[]byte
-	held    limit.Lease
+// drop gives back what a message holds.
+func (s *socket) drop(e *exchange, request *[]byte) {
+	s.handler.buffers.Put(request)
+	e.lease.Release()
 }
 
-func (s *socket) drop(m *arrived) {
-	s.handler.buffers.Put(m.request)
-	m.held.Release()
+// skip reads a message that nobody answers.
+func (s *socket) skip(message io.Reader) error {
+	s.receiving.start()
+	defer s.receiving.stop()
+	_, err := io.Copy(io.Discard, message)
+	return err
 }
 
 // receive reads the whole of a message that has begun. One that does not come to
@@ -229,22 +234,22 @@ func (s *socket) check(settings *settings, network *served) (key *account.Key, r
 }
 
 // answer has a message answered and sends what is to be said.
-func (s *socket) answer(e *exchange, m *arrived) {
+func (s *socket) answer(e *exchange, request *[]byte) {
 	n := &notifier{streams: &s.streams, socket: s, rules: e.key.Rules}
 	e.parent = jsonrpc.WithNotifier(e.parent, n)
-	out := s.handler.answerBuffer(*m.request)
-	*out = e.respond(*m.request, *out)
+	out := s.handler.answerBuffer(*request)
+	*out = e.respond(*request, *out)
 	e.stop()
 	done := func() {
-		s.handler.putAnswer(*m.request, out)
-		s.drop(m)
+		s.handler.putAnswer(*request, out)
+		s.drop(e, request)
 		<-s.inFlight
 	}
 	var first bool
 	var err error
 	if len(*out) == 0 { // notifications only
 		done()
-	} else if !m.held.Hold(len(*m.request) + len(*out)) {
+	} else if !e.holds(*out) {
 		done()
 		s.handler.refusals.count(RefusedMemory)
 		s.end(closeBusy, reasonMemory)

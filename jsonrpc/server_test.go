@@ -76,6 +76,35 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// holder allows so many bytes, and notes what it was asked for last.
+type holder struct{ most, asked int }
+
+var errHeld = &jsonrpc.Error{Code: -32005, Message: "no memory"}
+
+func (h *holder) Hold(length int) error {
+	if h.asked = length; length > h.most {
+		return errHeld
+	}
+	return nil
+}
+
+// TestHolder: who counts what answers hold is told how long the buffer is, whatever
+// was there before, and ends the call.
+func TestHolder(t *testing.T) {
+	h := &holder{most: 100}
+	ctx := context.WithValue(context.Background(), jsonrpc.HolderKey{}, h)
+	for _, c := range []struct {
+		begin int
+		want  error
+	}{{0, nil}, {90, nil}, {91, errHeld}} {
+		out := make([]byte, c.begin)
+		_, err := jsonrpc.RoomFor(ctx, out).AppendArray(out, 1, func(out []byte, _ int) ([]byte, error) { return append(out, "123456789"...), nil })
+		if err != c.want || h.asked != c.begin+len("[123456789") {
+			t.Errorf("behind %d bytes: %v for %d bytes, want %v", c.begin, err, h.asked, c.want)
+		}
+	}
+}
+
 func TestDeadline(t *testing.T) {
 	methods := jsonrpc.Methods{"test_wait": func(ctx context.Context, _, out []byte) ([]byte, error) {
 		<-ctx.Done()

@@ -14,9 +14,10 @@ func NewBudget(max int64) *Budget { return &Budget{max: max} }
 // Held is how many bytes are held now.
 func (b *Budget) Held() int64 { return b.held.Load() }
 
-// free is how much a Lease has for nothing: most requests and answers are smaller,
+// grain is the bytes by which a Lease grows, so that what grows in small steps is
+// counted in few. It has the first for nothing: most requests and answers are smaller,
 // and counting them would cost more than it bounds.
-const free = 8 << 10
+const grain = 8 << 10
 
 // Lease is what one request holds of a budget. It belongs to one goroutine. Its zero
 // value, with a Budget, holds nothing.
@@ -27,10 +28,10 @@ type Lease struct {
 
 // Hold makes the lease at least bytes large, or returns false where there is no more.
 func (l *Lease) Hold(bytes int) bool {
-	if int64(bytes) <= max(l.bytes, free) {
+	if int64(bytes) <= max(l.bytes, grain) {
 		return true
 	}
-	more := int64(bytes) - l.bytes
+	more := (int64(bytes)+grain-1)/grain*grain - l.bytes
 	if l.Budget.held.Add(more) > l.Budget.max {
 		l.Budget.held.Add(-more)
 		return false

@@ -76,18 +76,18 @@ func TestDay(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
-	b := NewBudget(100_000)
+	b := NewBudget(100 << 10)
 	small, large, other := Lease{Budget: b}, Lease{Budget: b}, Lease{Budget: b}
 	if !small.Hold(8<<10) || b.Held() != 0 {
 		t.Errorf("a small request is counted: %d", b.Held())
 	}
-	if !large.Hold(60_000) || !large.Hold(20_000) || !large.Hold(70_000) || b.Held() != 70_000 {
-		t.Errorf("%d held, expected 70000", b.Held())
+	if !large.Hold(60<<10) || !large.Hold(20<<10) || !large.Hold(70<<10) || b.Held() != 72<<10 {
+		t.Errorf("%d held, expected 73728: a lease grows by 8 KiB", b.Held())
 	}
-	if other.Hold(30_001) || b.Held() != 70_000 {
+	if other.Hold(28<<10) || b.Held() != 72<<10 {
 		t.Errorf("more than the budget: %d", b.Held())
 	}
-	if !other.Hold(30_000) {
+	if !other.Hold(24 << 10) {
 		t.Error("the rest is refused")
 	}
 	large.Release()

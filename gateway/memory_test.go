@@ -1,0 +1,98 @@
+package gateway_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"ashlar/gateway"
+	"ashlar/jsonrpc"
+)
+
+const mebibyte = 1 << 20
+
+// large adds methods whose results have so many bytes: one that makes them at once, and
+// one that makes them in parts, of which it counts how many it has made.
+func large(n gateway.Network, bytes int) (parts *int) {
+	n.Methods["test_huge"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+		return append(out, `"`+strings.Repeat("x", bytes)+`"`...), nil
+	}
+	parts = new(int)
+	part := `"` + strings.Repeat("x", 1000) + `"`
+	n.Methods["test_parts"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+		*parts = 0
+		return jsonrpc.RoomFor(ctx, out).AppendArray(out, bytes/len(part), func(out []byte, _ int) ([]byte, error) {
+			*parts++
+			return append(out, part...), nil
+		})
+	}
+	return parts
+}
+
+// What a batch has been answered is held while its other calls are made, and what does
+// not fit any more is refused, with all that follow, and not made.
+func TestMemoryWhileABatchIsMade(t *testing.T) {
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	n := held(begun, release)
+	large(n, mebibyte)
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 16 * mebibyte}}, 0)
+	huge := strings.Repeat(call("test_huge")+",", 3)
+	answer := make(chan string)
+	go func() {
+		_, text := s.post("[" + huge + call("test_held") + "]")
+		answer <- text
+	}()
+	<-begun
+	if holds := s.handler.Stats().HeldBytes; holds < 3*mebibyte {
+		t.Errorf("%d bytes are held with three answers of a MiB", holds)
+	}
+	close(release)
+	if text := <-answer; strings.Count(text, `"result"`) != 4 {
+		t.Errorf("%d of 4 calls are answered", strings.Count(text, `"result"`))
+	}
+	for _, kind := range []string{"HTTP", "WebSocket"} {
+		batch := "[" + strings.Repeat(huge, 10) + call("test_held") + "]" // the last would be counted in begun
+		var text string
+		if kind == "HTTP" {
+			var status int
+			if status, _, text = s.with(goodKey, batch); status != 200 {
+				t.Errorf("status %d", status)
+			}
+		} else {
+			c := s.dial(nil)
+			c.conn.SetReadLimit(-1)
+			c.send(batch)
+			text = c.receive()
+		}
+		results, busy := strings.Count(text, `"result"`), strings.Count(text, `"code":-32005,"message":"the server is busy`)
+		if results == 0 || results > 16 || results+busy != 31 || strings.LastIndex(text, `"result"`) > strings.Index(text, `"error"`) {
+			t.Errorf("%s: %d results and %d refusals of 31 calls", kind, results, busy)
+		}
+	}
+	if len(begun) != 0 {
+		t.Error("a call was made that was refused")
+	}
+	if holds := s.handler.Stats().HeldBytes; holds != 0 {
+		t.Errorf("%d bytes are still held", holds)
+	}
+}
+
+// A call that tells what it makes ends where there is no memory for more, and is not
+// made to its end first.
+func TestMemoryWhileAResultIsMade(t *testing.T) {
+	n := network("alpha")
+	parts := large(n, 16*mebibyte)
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 2 * mebibyte}}, 0)
+	for _, method := range []string{"test_parts", "test_huge"} {
+		status, header, text := s.with(goodKey, call(method))
+		if status != 503 || header.Get("Retry-After") != "1" || !strings.HasPrefix(text, `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,`) {
+			t.Errorf("%s: %d %.200s", method, status, text)
+		}
+	}
+	if *parts > 2*mebibyte/1000 {
+		t.Errorf("%d KB were made of which 2 MiB could be held", *parts)
+	}
+	if holds := s.handler.Stats().HeldBytes; holds != 0 {
+		t.Errorf("%d bytes are still held", holds)
+	}
+}
