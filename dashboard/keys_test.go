@@ -198,6 +198,21 @@ func TestKeysEndWhenTheyDid(t *testing.T) {
 	}
 }
 
+// What is in another encoding than the forms of pages would be read as an empty form.
+func TestFormsInOtherEncodings(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	typed := url.Values{"name": {"one"}, "methods": {"eth_call"}}
+	for _, encoding := range []string{"", "text/plain", "multipart/form-data; boundary=x", "application/json", "x-www-form-urlencoded", "application/x-www-form-urlencoded; ="} {
+		b.post("/keys/new", typed, "Content-Type", encoding).says(t, 415, "This could not be read")
+	}
+	b.post("/keys", typed, "Content-Type", "application/json").says(t, 404) // which takes no forms
+	if keys, err := s.keys.Of(a.ID).List(t.Context()); err != nil || len(keys) != 0 {
+		t.Errorf("keys were made: %+v, %v", keys, err)
+	}
+	b.post("/keys/new", typed, "Content-Type", "application/x-www-form-urlencoded; charset=UTF-8").says(t, 200, "Your new key")
+}
+
 func TestAsManyKeysAsThereMayBe(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
 	b, a := s.somebody("a@example.org", account.RoleUser)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -37,6 +38,9 @@ var errSignIn = errors.New("sign in first")
 // errForm says that a form could not be read.
 var errForm = errors.New("the form could not be read: it may be too large")
 
+// errEncoding says that what was sent is written as no form of the dashboard is.
+var errEncoding = errors.New("the form is in another encoding than application/x-www-form-urlencoded")
+
 // admit finds out who visits, and says why they may not see a page.
 func (v *visit) admit(who access) error {
 	if session := v.sessions.GetString(v.r.Context(), sessionAccount); session != "" {
@@ -55,10 +59,21 @@ func (v *visit) admit(who access) error {
 	case who == operators && v.who.Role != account.RoleOperator:
 		return errForbidden
 	}
-	if v.r.Method == http.MethodPost {
-		if err := v.r.ParseForm(); err != nil {
-			return fmt.Errorf("%w: %w", errForm, err)
-		}
+	if strings.HasPrefix(v.r.Pattern, http.MethodPost+" ") { // else no page takes what was sent
+		return v.readForm()
+	}
+	return nil
+}
+
+// readForm takes what was sent. In another encoding than that of the dashboard's own
+// forms it would be taken for a form in which nothing was typed.
+func (v *visit) readForm() error {
+	encoding, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
+	if err != nil || encoding != "application/x-www-form-urlencoded" {
+		return errEncoding
+	}
+	if err := v.r.ParseForm(); err != nil {
+		return fmt.Errorf("%w: %w", errForm, err)
 	}
 	return nil
 }
@@ -159,6 +174,8 @@ func (v *visit) failure(err error) failure {
 		return failure{http.StatusForbidden, "This came from another site", "Nothing was changed. Forms are taken from pages of this dashboard only."}
 	case errors.As(err, &large):
 		return failure{http.StatusRequestEntityTooLarge, "This is too much", "What was sent is larger than any form here can be."}
+	case errors.Is(err, errEncoding):
+		return failure{http.StatusUnsupportedMediaType, "This could not be read", "Forms are taken as application/x-www-form-urlencoded only. Nothing was changed."}
 	case errors.Is(err, errForm):
 		return failure{http.StatusBadRequest, "This could not be read", "What was sent is not a form of this dashboard."}
 	}
