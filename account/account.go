@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"ashlar/account/password"
 )
 
 // ID names an account. It is random, and written in hexadecimal digits.
@@ -94,18 +96,19 @@ func foldEmail(text string) (string, error) {
 }
 
 // checkPassword says what is wrong with a password that somebody wants to have.
-func checkPassword(email, password string) error {
+func checkPassword(email, typed string) error {
+	name, domain, _ := strings.Cut(email, "@")
 	switch {
-	case utf8.RuneCountInString(password) < minPassword:
+	case utf8.RuneCountInString(typed) < minPassword:
 		return invalid(FieldPassword, "the password is too short: expected at least %d characters", minPassword)
-	case len(password) > maxPassword:
+	case len(typed) > maxPassword:
 		return invalid(FieldPassword, "the password is too long: expected at most %d bytes", maxPassword)
-	case !utf8.ValidString(password):
+	case !utf8.ValidString(typed):
 		return invalid(FieldPassword, "the password is not UTF-8")
-	case strings.EqualFold(password, email):
+	case strings.EqualFold(typed, email):
 		return invalid(FieldPassword, "the password is the e-mail address: expected one that nobody knows")
-	case strings.Count(password, password[:1]) == len(password):
-		return invalid(FieldPassword, "the password is one character over and over: expected one that nobody can guess")
+	case password.Guessable(typed, email, name, domain):
+		return invalid(FieldPassword, "the password is easy to guess, being little more than common words, sequences, repeats or years: expected one with more in it that nobody knows")
 	}
 	return nil
 }

@@ -154,7 +154,11 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 		{"a@example.org", "ääääääää9", FieldPassword, "at least 10 characters"},
 		{"a@example.org", strings.Repeat("long", 100), FieldPassword, "at most 256 bytes"},
 		{"a@example.org", "A@example.ORG", FieldPassword, "is the e-mail address"},
-		{"a@example.org", "1111111111", FieldPassword, "one character"},
+		{"a@example.org", "1111111111", FieldPassword, "easy to guess"},
+		{"a@example.org", "1234567890", FieldPassword, "easy to guess"},
+		{"a@example.org", "password123", FieldPassword, "easy to guess"},
+		{"jane.doe@example.org", "Jane.Doe2026", FieldPassword, "easy to guess"},
+		{"a@stonemason.example", "stonemason.example1", FieldPassword, "easy to guess"},
 		{"a@example.org", "not UTF-8 \xff", FieldPassword, "not UTF-8"},
 	} {
 		_, _, err := f.accounts.Register(t.Context(), Registrant{Email: c.email, Password: c.password, Address: where(i)})

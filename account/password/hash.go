@@ -6,6 +6,8 @@
 // [Hasher.Check] says when one should be made anew. A check of nothing takes as long
 // as one of a hash, so how long it takes does not tell whether there is one.
 //
+// What a password must not be is what everybody tries first: [Guessable] knows that.
+//
 // Hashing takes much memory on purpose. A [Hasher] does a few at a time and lets a
 // few more wait; beyond that it refuses with [ErrBusy].
 package password
