@@ -23,15 +23,17 @@ type announcer struct {
 	blocks  *feed.Journal[*announcement]       // for polled
 	arrived *feed.Journal[*pendingTransaction] // for polled
 
-	mu       sync.Mutex     // held while a block is told, so that nobody begins or ends amid one
-	position *query.View    // guarded by mu: up to its head all has been told; nil before there is a block
-	heads    subscribers    // guarded by mu: newHeads
-	logs     logSubscribers // guarded by mu
-	hashes   subscribers    // guarded by mu: newPendingTransactions
-	whole    subscribers    // guarded by mu: the same, of whole transactions
-	syncing  subscribers    // guarded by mu
-	behind   bool           // guarded by mu: what subscribers to syncing were told
-	filters  int            // guarded by mu: how many are polled, those that expired but lately included
+	mu        sync.Mutex     // held while a block is told, so that nobody joins or leaves amid one
+	position  *query.View    // guarded by mu: up to its head all has been told; nil before there is a block
+	moving    bool           // guarded by mu: what comes after the position is being told
+	newcomers []*newcomer    // guarded by mu: who join once the position is theirs, in the order in which they came
+	heads     subscribers    // guarded by mu: newHeads
+	logs      logSubscribers // guarded by mu
+	hashes    subscribers    // guarded by mu: newPendingTransactions
+	whole     subscribers    // guarded by mu: the same, of whole transactions
+	syncing   subscribers    // guarded by mu
+	behind    bool           // guarded by mu: what subscribers to syncing were told
+	filters   int            // guarded by mu: how many are polled, those that expired but lately included
 }
 
 // subscribers are those who are told the same.
@@ -79,20 +81,48 @@ func (a *API) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// announce tells what the moves of the head have changed since the last time.
+// announce tells what the moves of the head have changed since the last time: up to the
+// head of each newcomer in turn, and then up to the chain's.
 func (a *announcer) announce(ctx context.Context) error {
+	views, err := a.depart()
+	for _, view := range views {
+		if err := a.lead(ctx, view); err != nil {
+			return err
+		}
+		a.arrive(view)
+	}
+	a.mu.Lock()
+	a.moving = false
+	a.mu.Unlock()
+	return err
+}
+
+// depart returns the views to which announcements go on from the position. From then
+// on whoever comes is a newcomer.
+func (a *announcer) depart() (to []*query.View, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	view, err := a.api.chain.View()
 	if errors.Is(err, query.ErrUnknownBlock) {
-		return nil // no block yet
+		return nil, nil // no block yet
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	position := a.skip(view)
+	a.moving = true
+	for _, n := range a.newcomers {
+		to = append(to, n.view)
+	}
+	return append(to, view), nil
+}
+
+// lead tells what leads from the position to a view.
+func (a *announcer) lead(ctx context.Context, to *query.View) error {
+	position := a.heard()
 	if position == nil {
 		return nil
 	}
-	changes, err := a.api.chain.Changes(ctx, position, view)
+	changes, err := a.api.chain.Changes(ctx, position, to)
 	if err != nil {
 		return err
 	}
@@ -101,19 +131,15 @@ func (a *announcer) announce(ctx context.Context) error {
 			return err
 		}
 	}
-	a.mu.Lock()
-	a.position = view
-	a.mu.Unlock()
 	return nil
 }
 
-// skip moves the position to a view where nobody listens. Otherwise it returns the
-// position that is to be left, or nil where there is none.
-func (a *announcer) skip(view *query.View) *query.View {
+// heard returns the position from which there is something to tell: nil where there is
+// none, or where nobody listens.
+func (a *announcer) heard() *query.View {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.position == nil || len(a.heads)+a.logs.count+a.filters == 0 {
-		a.position = view
+	if len(a.heads)+a.logs.count+a.filters == 0 {
 		return nil
 	}
 	return a.position
@@ -166,21 +192,12 @@ func (a *announcer) forget() {
 	a.arrived.Expire()
 }
 
-// begin makes what comes from now on what is told, where nothing was told before. mu
-// is held.
-func (a *announcer) begin() {
-	if a.position == nil {
-		a.position, _ = a.api.chain.View() // fails only where there is no block yet
-	}
-}
-
-// subscribe begins a subscription. Both functions are called between blocks.
+// subscribe begins a subscription. Both functions are called with mu held.
 func (a *announcer) subscribe(ctx context.Context, join, leave func(*feed.Subscriber)) (id string, err error) {
 	between := func(run func(*feed.Subscriber)) func(*feed.Subscriber) {
 		return func(s *feed.Subscriber) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			a.begin()
 			run(s)
 		}
 	}

@@ -25,14 +25,15 @@ type logSubscribers struct {
 	byTopic   map[common.Hash]logSet
 	any       logSet
 	count     int
-	bytes     int // of what they ask for
+	bytes     int // of what they and newcomers ask for
 	maxBytes  int
 }
 
 type logSubscriber struct {
 	*feed.Subscriber
 	watchedLogs
-	asked logFilter
+	asked  logFilter
+	joined bool // else it is a newcomer
 }
 
 type logSet map[*logSubscriber]struct{}
@@ -49,9 +50,12 @@ func (l *logSubscribers) room(filter *logFilter) error {
 	return nil
 }
 
+// admit takes note of a subscriber that is to be added, or removed before.
+func (l *logSubscribers) admit(s *logSubscriber) { l.bytes += s.asked.bytes() }
+
 func (l *logSubscribers) add(s *logSubscriber) {
+	s.joined = true
 	l.count++
-	l.bytes += s.asked.bytes()
 	switch {
 	case len(s.asked.addresses) > 0:
 		for _, address := range s.asked.addresses {
@@ -67,8 +71,11 @@ func (l *logSubscribers) add(s *logSubscriber) {
 }
 
 func (l *logSubscribers) remove(s *logSubscriber) {
-	l.count--
 	l.bytes -= s.asked.bytes()
+	if !s.joined {
+		return
+	}
+	l.count--
 	for _, address := range s.asked.addresses {
 		take(l.byAddress, address, s)
 	}

@@ -27,6 +27,7 @@ type polledFilter struct {
 	watchedLogs
 
 	reading sync.Mutex // held while the filter is read, so that nothing is given twice
+	begun   bool       // guarded by reading: it has a place; else it is a newcomer, with nothing to give
 	place   uint64     // guarded by reading: in the journal, behind what was given
 }
 
@@ -59,18 +60,27 @@ func (a *announcer) newBlockFilter(ctx context.Context, params, out []byte) ([]b
 func (a *announcer) install(ctx context.Context, f *polledFilter, out []byte) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.begin()
-	if f.kind == polledHashes || f.kind == polledTransactions {
-		f.place = a.arrived.End()
-	} else {
-		f.place = a.blocks.End()
-	}
 	id, err := a.polled.Add(jsonrpc.CallerFrom(ctx), f, filterBytes+f.asked.bytes())
 	if err != nil {
 		return out, err
 	}
-	a.filters++
+	if f.kind == polledHashes || f.kind == polledTransactions {
+		f.begin(a.arrived.End())
+		a.filters++
+	} else {
+		a.begin(&newcomer{join: func() {
+			f.begin(a.blocks.End())
+			a.filters++
+		}})
+	}
 	return jsonrpc.AppendString(out, id), nil
+}
+
+// begin lets a filter give what comes into its journal behind a place.
+func (f *polledFilter) begin(place uint64) {
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	f.begun, f.place = true, place
 }
 
 // polledArgument finds the filter that a call names as its only argument.
@@ -111,6 +121,9 @@ func (a *announcer) getFilterChanges(ctx context.Context, params, out []byte) ([
 // have, and before one that does not fit beside the others, the rest is left for the
 // next call.
 func (a *announcer) appendAnnounced(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
+	if !f.begun {
+		return append(out, "[]"...), nil
+	}
 	announced, _, ok := a.blocks.Since(f.place)
 	if !ok {
 		return out, errFilterNotFound

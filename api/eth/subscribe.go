@@ -39,7 +39,7 @@ func (a *announcer) subscribeMethod(ctx context.Context, params, out []byte) ([]
 	switch name {
 	case "newHeads":
 		if err = readArguments(params, 1, 1).err; err == nil {
-			id, err = a.subscribe(ctx, a.heads.add, a.heads.remove)
+			id, err = a.subscribeHeads(ctx)
 		}
 	case "logs":
 		id, err = a.subscribeLogs(ctx, params)
@@ -95,6 +95,20 @@ func parseID(raw []byte) (string, error) {
 	return string(text), nil
 }
 
+// subscribeHeads begins a subscription to newHeads.
+func (a *announcer) subscribeHeads(ctx context.Context) (id string, err error) {
+	n := new(newcomer)
+	join := func(s *feed.Subscriber) {
+		n.join = func() { a.heads.add(s) }
+		a.begin(n)
+	}
+	leave := func(s *feed.Subscriber) {
+		a.forgo(n)
+		a.heads.remove(s)
+	}
+	return a.subscribe(ctx, join, leave)
+}
+
 // subscribeLogs begins a subscription to logs.
 func (a *announcer) subscribeLogs(ctx context.Context, params []byte) (id string, err error) {
 	args := readArguments(params, 2, 2)
@@ -113,11 +127,17 @@ func (a *announcer) subscribeLogs(ctx context.Context, params []byte) (id string
 		return "", err
 	}
 	one := &logSubscriber{watchedLogs: watched, asked: filter}
+	n := &newcomer{join: func() { a.logs.add(one) }}
 	join := func(s *feed.Subscriber) {
 		one.Subscriber = s
-		a.logs.add(one)
+		a.logs.admit(one)
+		a.begin(n)
 	}
-	return a.subscribe(ctx, join, func(*feed.Subscriber) { a.logs.remove(one) })
+	leave := func(*feed.Subscriber) {
+		a.forgo(n)
+		a.logs.remove(one)
+	}
+	return a.subscribe(ctx, join, leave)
 }
 
 // watched is which logs are told of as they come. They are of new blocks, so a range
