@@ -19,8 +19,8 @@ type Rules struct {
 	Origins   []string       `json:"origins,omitempty"`   // of web pages, as browsers send them
 	Addresses []netip.Prefix `json:"addresses,omitempty"` // of clients
 	Contracts []Contract     `json:"contracts,omitempty"` // that may be called and read
-	PerSecond uint32         `json:"perSecond,omitempty"` // credits; 0: as the server has it for all keys
-	PerDay    uint64         `json:"perDay,omitempty"`    // credits; 0: as the server has it for all keys
+	PerSecond uint32         `json:"perSecond,omitempty"` // credits; 0: as the server has it for all keys, which an account's cannot lift
+	PerDay    uint64         `json:"perDay,omitempty"`    // credits; the same
 }
 
 // Contract is the address of a contract.

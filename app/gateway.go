@@ -13,11 +13,7 @@ import (
 	"ashlar/gateway"
 	"ashlar/gateway/certificate"
 	"ashlar/jsonrpc"
-	"ashlar/limit"
 )
-
-// burstSeconds is how much of its rate a client can save up.
-const burstSeconds = 2
 
 // gatewayConfig is what the gateway is to do by a configuration.
 func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
@@ -32,9 +28,9 @@ func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
 		},
 		Limits: gateway.Limits{
 			BodyBytes: int(c.Limits.Body), RequestTime: c.Limits.Time,
-			Key:      gateway.KeyLimits{Rate: burst(c.Limits.KeyRate), PerDay: c.Limits.KeyDaily},
-			Account:  gateway.KeyLimits{Rate: burst(c.Limits.AccountRate), PerDay: c.Limits.AccountDaily},
-			Failures: burst(c.Limits.AddressFails),
+			Key:      gateway.KeyLimits{Rate: gateway.PerSecond(c.Limits.KeyRate), PerDay: c.Limits.KeyDaily},
+			Account:  gateway.KeyLimits{Rate: gateway.PerSecond(c.Limits.AccountRate), PerDay: c.Limits.AccountDaily},
+			Failures: gateway.PerSecond(c.Limits.AddressFails),
 			Light:    c.Limits.LightCalls, Heavy: c.Limits.HeavyCalls, Waiting: c.Limits.WaitingCalls,
 			Memory: int64(c.Limits.Memory), See: c.Limits.See,
 		},
@@ -52,10 +48,6 @@ func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
 		})
 	}
 	return g, nil
-}
-
-func burst(perSecond float64) limit.Rate {
-	return limit.Rate{PerSecond: perSecond, Burst: max(1, int(burstSeconds*perSecond))}
 }
 
 // listenConfig is where and how the public listener listens.

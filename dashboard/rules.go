@@ -45,7 +45,7 @@ func rulesFields(networks []Network, present *account.Rules) []*field {
 		text(fieldContracts, "Contracts", "Addresses that calls and reads may be about."),
 		text(fieldOrigins, "Web pages", "Origins such as https://app.example.org. They keep other pages away, not programs."),
 		text(fieldAddresses, "Client addresses", "192.0.2.7, or networks such as 192.0.2.0/24."),
-		{Name: fieldPerSecond, Label: "Credits a second", Kind: "number", Optional: true, Unmarked: true, Hint: "A second’s worth can be saved up."},
+		{Name: fieldPerSecond, Label: "Credits a second", Kind: "number", Optional: true, Unmarked: true, Hint: "Those of two seconds can be saved up. The service’s own limit holds as well."},
 		{Name: fieldPerDay, Label: "Credits a day", Kind: "number", Optional: true, Unmarked: true, Hint: "Days are those of UTC."},
 	}
 }

@@ -111,7 +111,7 @@ func TestLimitsOfAccounts(t *testing.T) {
 		allowed int
 		want    string
 	}{
-		{"a rate", of(rated), 1, "request rate of the account exceeded"},
+		{"a rate, of which that of two seconds is saved up", of(rated), 2, "request rate of the account exceeded"},
 		{"a quota", of(daily), 3, "daily quota of the account exceeded"},
 		{"what holds for all accounts", of(standard), 2, "daily quota of the account exceeded"},
 	} {
@@ -274,6 +274,49 @@ func TestOpenSocketsEndWithTheirKey(t *testing.T) {
 		socket.send(call("test_name"))
 		if got := socket.receive(); !strings.Contains(got, "alpha") {
 			t.Errorf("%s: %s", what, got)
+		}
+	}
+}
+
+// Whoever owns a key can lower what it may spend, not raise it over what the server says,
+// nor get a burst anew; the operator's own keys have what their rules say.
+func TestOwnersCannotLiftTheLimitOfKeys(t *testing.T) {
+	p := newPeople(t)
+	owner := p.account("a@example.org", account.Limits{})
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{network("alpha")}, Keys: p.keys,
+		Limits: gateway.Limits{Key: gateway.KeyLimits{Rate: limit.Rate{PerSecond: 0.001, Burst: 4}, PerDay: 1000}},
+	}, 0)
+	allowed := func(key string) (n int) {
+		for range 12 {
+			if status, _, _ := s.with(key, call("test_name")); status == 200 {
+				n++
+			}
+		}
+		return n
+	}
+	for _, c := range []struct {
+		name  string
+		key   account.NewKey
+		wants int
+	}{
+		{"an owner's without rules", account.NewKey{Owner: owner}, 4},
+		{"an owner's that asks for more a second", account.NewKey{Owner: owner, Rules: account.Rules{PerSecond: 1 << 31}}, 4},
+		{"an owner's that asks for more a day", account.NewKey{Owner: owner, Rules: account.Rules{PerDay: 1 << 40}}, 4},
+		{"an owner's that asks for less a day", account.NewKey{Owner: owner, Rules: account.Rules{PerDay: 3}}, 3},
+		{"the operator's that asks for more a second", account.NewKey{Rules: account.Rules{PerSecond: 1 << 31}}, 12},
+	} {
+		issued := p.key(c.key)
+		if got := allowed(issued.APIKey); got != c.wants {
+			t.Errorf("%s: %d answered, expected %d", c.name, got, c.wants)
+		}
+		if !c.key.Owner.IsZero() {
+			rules := c.key.Rules
+			rules.Methods = []string{"test_*"}
+			p.must(p.keys.Of(owner).Restrict(t.Context(), issued.Key.ID.String(), rules))
+			if got := allowed(issued.APIKey); got != 0 {
+				t.Errorf("%s: %d answered once its rules were saved again, expected 0", c.name, got)
+			}
 		}
 	}
 }

@@ -17,7 +17,7 @@ type caller struct {
 	usage *usage.Meter
 	owner *owner // nil where the key is the operator's
 
-	rules *account.Rules // that the purse was made for
+	limits account.Limits // of the key's rules, that the purse was made for
 }
 
 // owner is what is counted of one account: of all its keys together.
@@ -64,8 +64,9 @@ func day(all *sync.Map, id any) *limit.Day {
 	return made.(*limit.Day)
 }
 
-// of returns the caller that a key stands for. One whose rules were changed, or the
-// limits of its account, begins with a full burst.
+// of returns the caller that a key stands for. One whose limits were changed goes on with
+// what it had left, as whoever owns a key can change them as often as they like; those of
+// its account, which operators change, begin with a full burst.
 func (c *callers) of(key *account.Key) *caller {
 	if who := c.find(key); who != nil {
 		return who
@@ -75,11 +76,15 @@ func (c *callers) of(key *account.Key) *caller {
 	if who := c.find(key); who != nil {
 		return who
 	}
-	limits := KeyLimits{Rate: c.keys.Rate, PerDay: c.keys.PerDay}
-	if key.Rules != nil {
-		limits = limits.with(key.Rules.PerSecond, key.Rules.PerDay)
+	own := limitsOf(key.Rules)
+	limits := c.keys.with(own)
+	if !key.Owner.IsZero() {
+		limits = c.keys.within(own)
 	}
-	who := &caller{purse: c.purse(limits, day(&c.days.keys, key.ID)), usage: c.usage.Meter(key.ID), rules: key.Rules}
+	who := &caller{purse: c.purse(limits, day(&c.days.keys, key.ID)), usage: c.usage.Meter(key.ID), limits: own}
+	if before, ok := c.byKey.Load(key.ID); ok {
+		who.meter = before.(*caller).meter.Next(time.Now(), who.meter.Rate())
+	}
 	if of := key.Account(); of != nil {
 		who.owner = c.ownerOf(of)
 	}
@@ -93,7 +98,7 @@ func (c *callers) find(key *account.Key) *caller {
 		return nil
 	}
 	who := found.(*caller)
-	if who.rules != key.Rules {
+	if who.limits != limitsOf(key.Rules) {
 		return nil
 	}
 	if of := key.Account(); of != nil && (who.owner == nil || who.owner.limits != of.Limits) {
@@ -106,22 +111,50 @@ func (c *callers) find(key *account.Key) *caller {
 func (c *callers) ownerOf(of *account.Account) *owner {
 	found := c.byOwner[of.ID]
 	if found == nil || found.limits != of.Limits {
-		limits := c.accounts.with(of.Limits.PerSecond, of.Limits.PerDay)
+		limits := c.accounts.with(of.Limits)
 		found = &owner{c.purse(limits, day(&c.days.accounts, of.ID)), of.Limits}
 		c.byOwner[of.ID] = found
 	}
 	return found
 }
 
-// with returns limits in which own ones take the place of l's, if they are given.
-func (l KeyLimits) with(perSecond uint32, perDay uint64) KeyLimits {
-	if perSecond > 0 {
-		l.Rate = limit.Rate{PerSecond: float64(perSecond), Burst: int(perSecond)}
+// limitsOf are the limits in a key's rules.
+func limitsOf(rules *account.Rules) account.Limits {
+	if rules == nil {
+		return account.Limits{}
 	}
-	if perDay > 0 {
-		l.PerDay = perDay
+	return account.Limits{PerSecond: rules.PerSecond, PerDay: rules.PerDay}
+}
+
+// with returns limits in which own ones take the place of l's, if they are given: those
+// that an operator has set.
+func (l KeyLimits) with(own account.Limits) KeyLimits {
+	if own.PerSecond > 0 {
+		l.Rate = PerSecond(float64(own.PerSecond))
+	}
+	if own.PerDay > 0 {
+		l.PerDay = own.PerDay
 	}
 	return l
+}
+
+// within returns limits in which own ones count where they are less than l's: those that
+// somebody has set who must not lift l's.
+func (l KeyLimits) within(own account.Limits) KeyLimits {
+	if !l.Rate.Unlimited() && float64(own.PerSecond) >= l.Rate.PerSecond {
+		own.PerSecond = 0
+	}
+	if l.PerDay > 0 && own.PerDay >= l.PerDay {
+		own.PerDay = 0
+	}
+	return l.with(own)
+}
+
+// PerSecond is a rate of credits, of which those of two seconds can be saved up; 0: no
+// limit.
+func PerSecond(credits float64) limit.Rate {
+	const saved = 2 // seconds
+	return limit.Rate{PerSecond: credits, Burst: max(1, int(saved*credits))}
 }
 
 func (c *callers) purse(l KeyLimits, of *limit.Day) purse {

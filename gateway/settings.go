@@ -73,8 +73,9 @@ type Limits struct {
 	See         string     // where clients are told to read about limits
 }
 
-// KeyLimits are those of a key whose rules say nothing else, or of an account whose own
-// limits do not.
+// KeyLimits are those of a key, or of an account. What the rules of an operator's key say,
+// or the limits that an account has got, takes their place; what the owner of a key says
+// counts where it is less.
 type KeyLimits struct {
 	Rate   limit.Rate // credits
 	PerDay uint64     // credits; 0: no limit

@@ -40,6 +40,38 @@ func TestMeter(t *testing.T) {
 	}
 }
 
+// A meter that takes another's place begins with what that one had left.
+func TestMeterNext(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for _, c := range []struct {
+		name           string
+		before, after  Rate
+		spent, expects int
+	}{
+		{"nothing was spent", Rate{10, 20}, Rate{10, 20}, 0, 20},
+		{"some was spent", Rate{10, 20}, Rate{10, 20}, 15, 5},
+		{"all was spent, of more", Rate{10, 20}, Rate{5, 10}, 20, 0},
+		{"some was spent, of less", Rate{5, 10}, Rate{10, 20}, 10, 10},
+		{"there was no limit", Rate{}, Rate{10, 20}, 100, 20},
+	} {
+		m := NewMeter(c.before)
+		m.Spend(now, c.spent)
+		next, got := m.Next(now, c.after), 0
+		for got <= c.after.Burst {
+			if _, ok := next.Spend(now, 1); !ok {
+				break
+			}
+			got++
+		}
+		if got != c.expects {
+			t.Errorf("%s: %d may be spent, expected %d", c.name, got, c.expects)
+		}
+	}
+	if _, ok := NewMeter(Rate{10, 20}).Next(now, Rate{}).Spend(now, 1e9); !ok {
+		t.Error("no limit limits")
+	}
+}
+
 func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 
 func TestDay(t *testing.T) {

@@ -40,6 +40,17 @@ func NewMeter(r Rate) *Meter {
 	return &Meter{rate: r, limiter: rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst)}
 }
 
+// Next returns a meter of another rate, which begins with what is left of m's burst and
+// not with a full one.
+func (m *Meter) Next(now time.Time, r Rate) *Meter {
+	next := NewMeter(r)
+	if !m.rate.Unlimited() && !r.Unlimited() {
+		spent := m.rate.Burst - int(m.limiter.TokensAt(now))
+		next.limiter.AllowN(now, min(spent, r.Burst))
+	}
+	return next
+}
+
 // Rate is what the meter counts against.
 func (m *Meter) Rate() Rate { return m.rate }
 
