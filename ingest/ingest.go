@@ -38,6 +38,13 @@ type Source interface {
 	Next() (*types.Block, error)
 }
 
+// Stopper is a source whose Next may wait for long.
+type Stopper interface {
+	Source
+	// Stop ends the waiting: nothing more is wanted. It may be called while Next is.
+	Stop()
+}
+
 // ErrOtherChain says that the source has a block of another chain than the archive.
 var ErrOtherChain = errors.New("the source is of another chain than the archive")
 
@@ -134,6 +141,9 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	verify := make(chan *step, verifiedAhead)
 	executed := make(chan *step, executedAhead)
 	rooted := make(chan *step, rootedAhead)
+	if waiting, ok := source.(Stopper); ok {
+		defer context.AfterFunc(inner, waiting.Stop)()
+	}
 	group.Go(func() error {
 		defer close(read)
 		defer close(verify)

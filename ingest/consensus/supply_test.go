@@ -47,7 +47,7 @@ func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *s
 		Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
 		Pace: upstream.Pace{
 			Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Retry: time.Millisecond, RetryMost: 4 * time.Millisecond,
-			Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond,
+			Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond, Step: time.Hour,
 		},
 		Log: slog.New(slog.DiscardHandler),
 	}

@@ -43,7 +43,7 @@ func (l *ladder) at(number uint64) common.Hash {
 // climb goes down from a block, header by header, until done says of the parent of one
 // that it is there. Each header has the hash that the one above it names, so a node
 // can keep some back but not make them up.
-func climb(ctx context.Context, from Node, top *types.Header, done func(parent chain.Ref) (bool, error)) (*ladder, error) {
+func (p *Pursuit) climb(ctx context.Context, from Node, top *types.Header, done func(parent chain.Ref) (bool, error)) (*ladder, error) {
 	l := &ladder{top: chain.Ref{Number: top.Number.Uint64(), Hash: top.Hash()}}
 	parent := chain.Ref{Number: l.top.Number - 1, Hash: top.ParentHash}
 	var headers []*types.Header // up to the parent, that were asked for
@@ -61,7 +61,11 @@ func climb(ctx context.Context, from Node, top *types.Header, done func(parent c
 			return nil, ErrTooDeep // it has another genesis
 		}
 		if len(headers) == 0 {
-			if headers, err = headersUpTo(ctx, from, parent.Number); err != nil {
+			err := p.within(ctx, func(ctx context.Context) (err error) {
+				headers, err = headersUpTo(ctx, from, parent.Number)
+				return err
+			})
+			if err != nil {
 				return nil, err
 			}
 		}

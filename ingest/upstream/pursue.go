@@ -177,7 +177,11 @@ func (p *Pursuit) bringIn(ctx context.Context, c choice) (arrived bool, err erro
 			return added, err
 		}
 	}
-	from, err := p.ancestor(ctx, c.node, head)
+	var from chain.Ref
+	err = p.within(ctx, func(ctx context.Context) (err error) {
+		from, err = p.ancestor(ctx, c.node, head)
+		return err
+	})
 	if err != nil {
 		return false, err
 	}
@@ -260,14 +264,14 @@ func (p *Pursuit) bulk(ctx context.Context, from Node, target chain.Ref) error {
 	if most := settled.Number + bulkMost; target.Number > most {
 		target = chain.Ref{Number: most}
 	}
-	blocks := newRanges(ctx, from, settled, target, nil)
+	blocks := p.ranges(ctx, from, settled, target, nil)
 	defer blocks.close()
 	return p.follower.Import(ctx, blocks)
 }
 
 // ascend adds the blocks after one of ours up to a node's head.
 func (p *Pursuit) ascend(ctx context.Context, from Node, after, head chain.Ref) error {
-	return newRanges(ctx, from, after, head, nil).each(func(block *types.Block) error {
+	return p.ranges(ctx, from, after, head, nil).each(func(block *types.Block) error {
 		if err := p.follower.Add(ctx, block); err != nil {
 			return err
 		}

@@ -35,12 +35,15 @@ type fetched struct {
 	err    error
 }
 
-var _ ingest.Source = (*ranges)(nil)
+var (
+	_ ingest.Source  = (*ranges)(nil)
+	_ ingest.Stopper = (*ranges)(nil)
+)
 
-// newRanges asks for the blocks after one up to another, whose hash may be zero
+// ranges asks for the blocks after one up to another, whose hash may be zero
 // where it is not known. With a proof nothing is given that is not bound by it. It
 // must be closed.
-func newRanges(ctx context.Context, from Node, after, end chain.Ref, proof *ladder) *ranges {
+func (p *Pursuit) ranges(ctx context.Context, from Node, after, end chain.Ref, proof *ladder) *ranges {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &ranges{last: after, end: end, proof: proof, ready: make(chan chan fetched, rangesAhead-1), cancel: cancel}
 	r.group, ctx = errgroup.WithContext(ctx)
@@ -56,8 +59,12 @@ func newRanges(ctx context.Context, from Node, after, end chain.Ref, proof *ladd
 			}
 			begin := first
 			r.group.Go(func() error {
-				blocks, err := fetch(ctx, from, begin, count)
-				answer <- fetched{blocks, err}
+				var got fetched
+				got.err = p.within(ctx, func(ctx context.Context) (err error) {
+					got.blocks, err = fetch(ctx, from, begin, count)
+					return err
+				})
+				answer <- got
 				return nil
 			})
 			first += uint64(count)
@@ -143,6 +150,9 @@ func (r *ranges) prove(blocks []*types.Block) error {
 	}
 	return nil
 }
+
+// Stop implements [ingest.Stopper].
+func (r *ranges) Stop() { r.cancel() }
 
 // close ends what is still asked for, and waits for that.
 func (r *ranges) close() {

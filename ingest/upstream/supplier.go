@@ -112,7 +112,7 @@ func (s *Supplier) supply(ctx context.Context, from *candidate, target Target) e
 	// that a consensus client drives.
 	due := number - min(number, s.follower.Depths().Most)
 	far := due > ours.Ref().Number+bulkWorth
-	l, err := climb(ctx, from.node, top.Header(), func(parent chain.Ref) (bool, error) {
+	l, err := s.climb(ctx, from.node, top.Header(), func(parent chain.Ref) (bool, error) {
 		if parent.Hash == target.Finalized {
 			due = max(due, parent.Number)
 		}
@@ -148,7 +148,7 @@ func (s *Supplier) bulk(ctx context.Context, from Node, l *ladder, due uint64) (
 			return settled, nil
 		}
 		end := min(due, settled.Number+supplyMost-(settled.Number+1)%rangeBlocks)
-		blocks := newRanges(ctx, from, settled, chain.Ref{Number: end, Hash: l.at(end)}, l)
+		blocks := s.ranges(ctx, from, settled, chain.Ref{Number: end, Hash: l.at(end)}, l)
 		err := s.follower.Import(ctx, blocks)
 		blocks.close()
 		if err != nil {
@@ -159,7 +159,7 @@ func (s *Supplier) bulk(ctx context.Context, from Node, l *ladder, due uint64) (
 
 // ascend adds the blocks of a ladder that come after one.
 func (s *Supplier) ascend(ctx context.Context, from Node, l *ladder, after chain.Ref, shown func(context.Context, chain.Ref) error) error {
-	return newRanges(ctx, from, after, l.top, l).each(func(block *types.Block) error {
+	return s.ranges(ctx, from, after, l.top, l).each(func(block *types.Block) error {
 		if err := s.follower.Add(ctx, block); err != nil {
 			return invalidated(err, after)
 		}

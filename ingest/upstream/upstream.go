@@ -4,7 +4,8 @@
 // by nobody before it has been executed and all of it checked, and a node that
 // gives one which breaks a rule, or an answer that no honest node could give, is
 // named in the log, counted, and put aside for a while; the others are used. A
-// node that fails is asked again after a while that grows each time.
+// node that fails is asked again after a while that grows each time; so is one that
+// takes too long, whatever head it tells of.
 //
 // What nodes are relied on for is which of several right branches is the chain,
 // and what of it is safe and finalized: that is not in the blocks. A head that lies
@@ -63,6 +64,7 @@ type Pace struct {
 	Poll             time.Duration // between questions for the head, where the node does not announce it
 	Recheck          time.Duration // and where it does
 	Pool             time.Duration // between questions for what waits, where the node does not announce it
+	Step             time.Duration // for which a node may keep others waiting: for a range of blocks or headers, or for where its branch leaves ours
 	Retry, RetryMost time.Duration // until a node that failed is asked again: at first, and at most
 	Aside, AsideMost time.Duration // for which a node that was wrong is not asked
 }
@@ -70,11 +72,26 @@ type Pace struct {
 // DefaultPace suits chains with a block every few seconds, up to mainnet's twelve.
 func DefaultPace() Pace {
 	return Pace{
-		Poll: 2 * time.Second, Recheck: 15 * time.Second, Pool: 5 * time.Second,
+		Poll: 2 * time.Second, Recheck: 15 * time.Second, Pool: 5 * time.Second, Step: 30 * time.Second,
 		Retry: time.Second, RetryMost: time.Minute,
 		Aside: time.Minute, AsideMost: 15 * time.Minute,
 	}
 }
+
+// within asks a node for what one step takes, and blames it where that is longer than
+// a step may take. The limits of single calls do not tell that: a node may answer
+// each of them with the least, just in time.
+func (p *Pursuit) within(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Pace.Step, errSlow)
+	defer cancel()
+	err := ask(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errSlow) {
+		return answered(fmt.Errorf("%w: %s are over: %w", errSlow, p.config.Pace.Step, err))
+	}
+	return err
+}
+
+var errSlow = errors.New("it takes too long")
 
 // backoff is how long to wait after so many failures in a row: twice as long after
 // each, and a random part of that, so that not all come back at once.

@@ -22,7 +22,7 @@ import (
 // quick is a pace at which tests need not wait.
 func quick() upstream.Pace {
 	return upstream.Pace{
-		Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Pool: time.Millisecond,
+		Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Pool: time.Millisecond, Step: time.Hour,
 		Retry: time.Millisecond, RetryMost: 4 * time.Millisecond,
 		Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond,
 	}
@@ -62,23 +62,29 @@ func (f *follower) pursue(t *testing.T, nodes ...upstream.Node) (p *upstream.Pur
 // pursueTold is pursue with somebody who is told of waiting transactions.
 func (f *follower) pursueTold(t *testing.T, waiting func(*types.Transaction), nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
 	t.Helper()
-	p = f.pursuit(t, waiting, nodes...)
+	p = f.pursuit(t, quick(), waiting, nodes...)
 	return p, run(t, p.Run, f.Run)
+}
+
+// pursueAt is pursue at another pace.
+func (f *follower) pursueAt(t *testing.T, pace upstream.Pace, nodes ...upstream.Node) (stop func()) {
+	t.Helper()
+	return run(t, f.pursuit(t, pace, nil, nodes...).Run, f.Run)
 }
 
 // pursueUnsettled is pursue where nothing is settled meanwhile.
 func (f *follower) pursueUnsettled(t *testing.T, nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
 	t.Helper()
-	p = f.pursuit(t, nil, nodes...)
+	p = f.pursuit(t, quick(), nil, nodes...)
 	return p, run(t, p.Run)
 }
 
-func (f *follower) pursuit(t *testing.T, waiting func(*types.Transaction), nodes ...upstream.Node) *upstream.Pursuit {
+func (f *follower) pursuit(t *testing.T, pace upstream.Pace, waiting func(*types.Transaction), nodes ...upstream.Node) *upstream.Pursuit {
 	t.Helper()
 	return upstream.New(upstream.Config{
 		Waiting: waiting,
 		Nodes:   nodes, Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
-		Pace: quick(), Log: slog.New(slog.DiscardHandler),
+		Pace: pace, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -192,4 +198,12 @@ func (w *world) at(head *types.Block, number uint64) *types.Block {
 		head = w.blocks[head.ParentHash()]
 	}
 	return head
+}
+
+// upTo is the branch up to a head from number 1 to another.
+func (w *world) upTo(head *types.Block, last uint64) (blocks []*types.Block) {
+	for number := uint64(1); number <= last; number++ {
+		blocks = append(blocks, w.at(head, number))
+	}
+	return blocks
 }
