@@ -19,10 +19,12 @@
 package tip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -321,16 +323,14 @@ func (n *tree) branch(hash common.Hash) (*Branch, error) {
 // it, and returns their hashes.
 func (n *tree) settle(ref chain.Ref) (gone []common.Hash) {
 	n.settled = ref
-	for hash, block := range n.blocks {
-		for block != nil && block.ref.Number > ref.Number+1 {
-			block = n.blocks[block.parent]
+	// Ascending, so that of each block it is known whether its parent stays.
+	ascending := slices.SortedFunc(maps.Values(n.blocks), func(a, b *Block) int { return cmp.Compare(a.ref.Number, b.ref.Number) })
+	for _, block := range ascending {
+		if block.ref.Number > ref.Number && (block.parent == ref.Hash || n.blocks[block.parent] != nil) {
+			continue
 		}
-		if block == nil || block.ref.Number != ref.Number+1 || block.parent != ref.Hash {
-			gone = append(gone, hash)
-		}
-	}
-	for _, hash := range gone {
-		delete(n.blocks, hash)
+		delete(n.blocks, block.ref.Hash)
+		gone = append(gone, block.ref.Hash)
 	}
 	return gone
 }
