@@ -106,11 +106,15 @@ func (f *Follower) Append(ctx context.Context, block *rollup.Block) error {
 	}
 	// The tip must know what the archive was given, and what its head is.
 	ctx = context.WithoutCancel(ctx)
-	above := f.tip.Load()
+	ref, above := block.Ref(), f.tip.Load()
 	if above == nil {
-		return f.begin(ctx, block)
+		if err := f.begin(ctx, block); err != nil {
+			return err
+		}
+		if above = f.tip.Load(); above.Standing().Head.Ref() == ref {
+			return nil
+		}
 	}
-	ref := block.Ref()
 	if head := above.Standing().Head.Ref(); head.Hash != common.Hash(block.Parent) {
 		return fmt.Errorf("%w: block %s with parent %s comes after block %s", rows.ErrNotNext, ref, block.Parent, head)
 	}
@@ -125,10 +129,13 @@ func (f *Follower) Append(ctx context.Context, block *rollup.Block) error {
 	return f.settle(ctx, above)
 }
 
-// begin settles the first block of all, so that there is something for a tip to stand on.
+// begin settles the first block of all, so that there is something for a tip to stand
+// on. Where the archive got one from a call before, which failed after that, it is the first.
 func (f *Follower) begin(ctx context.Context, block *rollup.Block) error {
-	if err := f.archive.Append(ctx, block); err != nil {
-		return err
+	if f.archive.Span() == nil {
+		if err := f.archive.Append(ctx, block); err != nil {
+			return err
+		}
 	}
 	if err := f.archive.Sync(ctx); err != nil {
 		return err

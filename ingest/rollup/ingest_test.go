@@ -243,3 +243,53 @@ func TestStoppedWhileAppending(t *testing.T) {
 		}
 	}
 }
+
+// failingSync is a store that fails to make durable what it has, as often as told.
+type failingSync struct {
+	kv.Store
+	failures int
+}
+
+var errSync = errors.New("the disk says no")
+
+func (s *failingSync) Sync(ctx context.Context) error {
+	if s.failures > 0 {
+		s.failures--
+		return errSync
+	}
+	return s.Store.Sync(ctx)
+}
+
+// TestBeginningGoesOn: a first block that was not made durable does not keep out the
+// next ones, whether it comes again or not.
+func TestBeginningGoesOn(t *testing.T) {
+	blocks := makeBlocks(5, 3)
+	for name, then := range map[string][]*rollup.Block{"the same again": blocks, "the next": blocks[1:]} {
+		below, err := pebble.Open(pebble.Options{Path: "rollup", FS: vfs.NewMem()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { below.Close() })
+		store := &failingSync{Store: below}
+		a, err := archive.Create(t.Context(), store, "SN_TEST")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFollower(t.Context(), store, a, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.failures = 1
+		if err := f.Append(t.Context(), blocks[0]); !errors.Is(err, errSync) {
+			t.Errorf("%s: the first block is answered with %v, expected the disk's error", name, err)
+		}
+		for _, block := range then {
+			if err := f.Append(t.Context(), block); err != nil {
+				t.Errorf("%s: block %d: %v", name, block.Number, err)
+			}
+		}
+		if _, head, ok, err := f.Held(t.Context()); err != nil || !ok || head != blocks[2].Ref() {
+			t.Errorf("%s: the head is %s, %t, %v, expected %s", name, head, ok, err, blocks[2].Ref())
+		}
+	}
+}
