@@ -68,9 +68,6 @@ func New(config Config) (*Network, error) {
 	return n, nil
 }
 
-// Config returns what the network was made from.
-func (n *Network) Config() Config { return n.config }
-
 func (n *Network) makeAccounts() error {
 	var err error
 	if n.deployer, err = n.account("deployer", 0); err != nil {

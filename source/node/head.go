@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"ashlar/chain"
+	"ashlar/source/endpoint"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -131,7 +132,7 @@ func (c *Client) subscribe(ctx context.Context, begun func() error, told func(js
 		return fmt.Errorf("%w: %w", ErrNoSubscriptions, err)
 	}
 	if err != nil {
-		return fmt.Errorf("eth_subscribe: %w", withoutURL(err))
+		return fmt.Errorf("eth_subscribe: %w", endpoint.WithoutURL(err))
 	}
 	defer subscription.Unsubscribe()
 	if err := begun(); err != nil {

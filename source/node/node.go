@@ -25,6 +25,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ashlar/source/endpoint"
+
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
@@ -79,7 +81,7 @@ func New(address string) (*Client, error) {
 func CheckURL(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("the URL of a node does not parse: %w", withoutURL(err))
+		return nil, fmt.Errorf("the URL of a node does not parse: %w", endpoint.WithoutURL(err))
 	}
 	switch u.Scheme {
 	case "http", "https", "ws", "wss":
@@ -115,7 +117,7 @@ func (c *Client) connect(ctx context.Context) (*rpc.Client, error) {
 	}
 	dialed, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(c.http), rpc.WithWebsocketMessageSizeLimit(answerBytes))
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", withoutURL(err))
+		return nil, fmt.Errorf("connect: %w", endpoint.WithoutURL(err))
 	}
 	c.rpc = dialed
 	return dialed, nil
@@ -130,7 +132,7 @@ func (c *Client) call(ctx context.Context, result any, method string, args ...an
 		return err
 	}
 	if err := connection.CallContext(ctx, result, method, args...); err != nil {
-		return fmt.Errorf("%s: %w", method, withoutURL(err))
+		return fmt.Errorf("%s: %w", method, endpoint.WithoutURL(err))
 	}
 	return nil
 }
@@ -185,7 +187,7 @@ func (c *Client) batchOnce(ctx context.Context, calls []rpc.BatchElem) error {
 		return err
 	}
 	if err := connection.BatchCallContext(ctx, calls); err != nil {
-		return fmt.Errorf("batch of %s: %w", calls[0].Method, withoutURL(err))
+		return fmt.Errorf("batch of %s: %w", calls[0].Method, endpoint.WithoutURL(err))
 	}
 	return nil
 }
@@ -203,13 +205,4 @@ func refuses(err error) bool {
 	}
 	busy := status.StatusCode == http.StatusRequestTimeout || status.StatusCode == http.StatusTooManyRequests
 	return status.StatusCode/100 == 4 && !busy
-}
-
-// withoutURL takes the URL out of an error, since it may hold a key.
-func withoutURL(err error) error {
-	var about *url.Error
-	if errors.As(err, &about) {
-		return about.Err
-	}
-	return err
 }

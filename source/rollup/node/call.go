@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"ashlar/source/endpoint"
 	"ashlar/source/rollup/wire"
 )
 
@@ -73,12 +73,12 @@ func (n *Node) call(ctx context.Context, method string, params []any, result fun
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, n.options.URL, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("%s: %w", method, withoutURL(err))
+		return fmt.Errorf("%s: %w", method, endpoint.WithoutURL(err))
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := n.options.HTTP.Do(request)
 	if err != nil {
-		return fmt.Errorf("%s: %w", method, withoutURL(err))
+		return fmt.Errorf("%s: %w", method, endpoint.WithoutURL(err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -89,15 +89,6 @@ func (n *Node) call(ctx context.Context, method string, params []any, result fun
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
-}
-
-// withoutURL takes the URL out of an error, since it may hold a key.
-func withoutURL(err error) error {
-	var about *url.Error
-	if errors.As(err, &about) {
-		return about.Err
-	}
-	return err
 }
 
 func statusError(response *http.Response) *StatusError {
