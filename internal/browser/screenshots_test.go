@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -48,6 +49,12 @@ func TestEveryPage(t *testing.T) {
 	for _, one := range strangersPages() {
 		b.lookAt(one, folder)
 	}
+	named := openTab(t, s.url, true)
+	named.signUp(longEmail(), "a stone on a stone")
+	named.makeLong()
+	for _, one := range namedPages() {
+		named.lookAt(one, folder)
+	}
 	b.signIn(s.operator, s.password)
 	b.use()
 	for _, one := range operatorsPages() {
@@ -83,6 +90,13 @@ const faults = `(() => {
   const wrong = [];
   const wide = document.documentElement.scrollWidth;
   if (wide > innerWidth) wrong.push("it is " + wide + " wide on a screen of " + innerWidth);
+  for (const box of document.querySelectorAll(".card, .card *"))
+    if (getComputedStyle(box).overflowX === "hidden" && getComputedStyle(box).clipPath === "none" && box.scrollWidth > box.clientWidth)
+      wrong.push("something is cut off and cannot be scrolled to: " + box.textContent.trim().slice(0, 80));
+  const controls = [...document.querySelectorAll(".fields :is(input, select, textarea)")].map((one) => [one.name, one.getBoundingClientRect()]);
+  for (const [name, one] of controls)
+    for (const [other, two] of controls)
+      if (one.top < two.top && two.top < one.bottom) wrong.push("the fields " + name + " and " + other + " do not stand level");
   const headings = document.querySelectorAll("h1").length;
   if (headings !== 1) wrong.push(headings + " headings of the first level");
   for (const field of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
@@ -99,6 +113,65 @@ const faults = `(() => {
 })()`
 
 func at(path string) func(*tab) { return func(b *tab) { b.open(path) } }
+
+// inKey opens the page of a key, or one that it leads to.
+func inKey(more string) func(*tab) {
+	return func(b *tab) {
+		b.open("/keys")
+		b.follow("tbody a[href^='/keys/']")
+		if more != "" {
+			b.follow("a[href$='" + more + "']")
+		}
+	}
+}
+
+// longEmail and longName are as long as what people type may be, and have no place at
+// which a line ends by itself.
+func longEmail() string {
+	return strings.Repeat("a", 60) + "@" + strings.Repeat(strings.Repeat("b", 60)+".", 3) + "example"
+}
+
+func longName() string { return strings.Repeat("W", 100) }
+
+// makeLong makes a key with a long name and long rules, and uses it.
+func (b *tab) makeLong() {
+	b.Helper()
+	b.open("/keys/new")
+	b.enter("#name", longName())
+	b.enter("#methods", "eth_"+strings.Repeat("x", 100))
+	b.enter("#origins", "https://"+strings.Repeat("o", 100)+".example.org")
+	b.follow("main form button.primary")
+	b.there("#api-key")
+	b.open("/console?network=demo&method=eth_blockNumber")
+	b.choose("#key", longName())
+	b.follow("main form.card button.primary")
+	b.there("#answer")
+}
+
+// namedPages are those on which the long names of somebody stand.
+func namedPages() []shot {
+	return []shot{
+		{"long-overview", at("/")},
+		{"long-account", at("/account")},
+		{"long-keys", at("/keys")},
+		{"long-key", inKey("")},
+		{"long-key-rotate", inKey("/rotate")},
+		{"long-key-revoke", inKey("/revoke")},
+		{"long-key-issued", func(b *tab) {
+			inKey("/rotate")(b)
+			b.follow("main form button.primary")
+			b.there("#api-key")
+		}},
+		{"long-key-wrong", func(b *tab) {
+			inKey("")(b)
+			b.enter("#contracts", strings.Repeat("0", 100))
+			b.follow("main form button.primary")
+			b.there("#contracts-error")
+		}},
+		{"long-usage", at("/usage")},
+		{"long-console", at("/console")},
+	}
+}
 
 func strangersPages() []shot {
 	return []shot{
@@ -118,15 +191,6 @@ func strangersPages() []shot {
 }
 
 func operatorsPages() []shot {
-	inKey := func(more string) func(*tab) {
-		return func(b *tab) {
-			b.open("/keys")
-			b.follow("tbody a[href^='/keys/']")
-			if more != "" {
-				b.follow("a[href$='" + more + "']")
-			}
-		}
-	}
 	return []shot{
 		{"overview", at("/")},
 		{"menu", func(b *tab) {
@@ -163,6 +227,17 @@ func operatorsPages() []shot {
 		{"person", func(b *tab) {
 			b.open("/people")
 			b.follow("tbody a[href^='/people/']")
+		}},
+		{"person-long", func(b *tab) {
+			b.open("/people")
+			b.follow("tbody tr:last-child a[href^='/people/']")
+			b.sees("h1", longEmail())
+		}},
+		{"invitations-long", func(b *tab) {
+			b.open("/invitations")
+			b.enter("#email", "c"+longEmail()[1:])
+			b.follow("main form button.primary")
+			b.there("#invitation-link")
 		}},
 		{"invitations", func(b *tab) {
 			b.open("/invitations")

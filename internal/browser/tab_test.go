@@ -165,6 +165,16 @@ func (b *tab) sees(selector, want string) {
 	}
 }
 
+// signUp makes somebody an account.
+func (b *tab) signUp(email, password string) {
+	b.Helper()
+	b.open("/signup")
+	b.enter("#email", email)
+	b.enter("#password", password)
+	b.follow("main form button.primary")
+	b.there(".side")
+}
+
 // signIn signs somebody in who has an account.
 func (b *tab) signIn(email, password string) {
 	b.Helper()
