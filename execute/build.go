@@ -107,6 +107,9 @@ func (e *Executor) draft(parent *types.Header, attributes Attributes) (*types.He
 		BaseFee:          e.BaseFee(parent),
 		ParentBeaconRoot: &attributes.ParentBeaconRoot,
 	}
+	if err := e.knowsRules(header); err != nil {
+		return nil, err
+	}
 	if !e.config.IsCancun(header.Number, header.Time) {
 		return nil, fmt.Errorf("build block %d: %w", header.Number, ErrNotBuilt)
 	}

@@ -6,7 +6,7 @@
 // parent and checks everything but the state root; [Executor.Root] applies what
 // changed to the state trie, checks the root and makes the [evm.Delta]. Nothing
 // may be believed before the second step has succeeded. A block that breaks a
-// rule is refused with a [*CheckError].
+// rule is refused with a [*CheckError]; no other error speaks against a block.
 package execute
 
 import (
@@ -108,8 +108,12 @@ func (x *Executed) Codes(yield func(hash common.Hash, code []byte)) {
 }
 
 // Execute runs a block whose body has passed [Executor.VerifyBody] on its
-// parent, and checks its header, uncles, gas, receipts and requests.
+// parent, and checks its header, uncles, gas, receipts and requests. Of a block that
+// cannot be judged yet it says [ErrFuture] or [ErrUnknownFork].
 func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Block) (*Executed, error) {
+	if err := e.knowsRules(block.Header()); err != nil {
+		return nil, err
+	}
 	if err := e.verifyHeader(ctx, parent, block); err != nil {
 		return nil, err
 	}
@@ -154,6 +158,15 @@ func RootsInline(rules params.Rules) bool { return !rules.IsCancun }
 
 // RootInline is [RootsInline] for a block.
 func (e *Executor) RootInline(header *types.Header) bool { return RootsInline(e.rules(header)) }
+
+// knowsRules returns ErrUnknownFork for a block of rules that are not known: by those
+// that are, it would be found to break one.
+func (e *Executor) knowsRules(header *types.Header) error {
+	if e.config.IsAmsterdam(header.Number, header.Time) {
+		return unready(header, ErrUnknownFork)
+	}
+	return nil
+}
 
 func (e *Executor) rules(header *types.Header) params.Rules {
 	return e.config.Rules(header.Number, header.Difficulty.Sign() == 0, header.Time)

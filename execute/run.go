@@ -2,7 +2,6 @@ package execute
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -12,8 +11,6 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 )
-
-var errAmsterdam = errors.New("the rules of Amsterdam are not known to this version")
 
 // outcome is what running a block gave.
 type outcome struct {
@@ -60,9 +57,6 @@ type blockRun struct {
 
 // beginRun does what comes before a block's transactions.
 func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.Header, statedb *state.StateDB, failed *readFailure) (*blockRun, error) {
-	if e.config.IsAmsterdam(header.Number, header.Time) {
-		return nil, errAmsterdam
-	}
 	if e.config.DAOForkSupport && e.config.DAOForkBlock != nil && e.config.DAOForkBlock.Cmp(header.Number) == 0 {
 		misc.ApplyDAOHardFork(statedb)
 	}

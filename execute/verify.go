@@ -3,10 +3,12 @@ package execute
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/consensus"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/trie"
@@ -49,6 +51,19 @@ func (e *CheckError) Error() string {
 
 func (e *CheckError) Unwrap() error { return e.Err }
 
+// What keeps a block from being executed, though nothing says that it breaks a rule.
+var (
+	// ErrFuture says that a block's time has not come yet, by the clock here, which may lag.
+	ErrFuture = errors.New("its time has not come yet by the clock of this machine")
+	// ErrUnknownFork says that a block is of a fork which came after this version.
+	ErrUnknownFork = errors.New("the rules of Amsterdam are not known to this version; a later one is needed")
+)
+
+// unready is the error of a block that can be executed another time, or by another version.
+func unready(header *types.Header, why error) error {
+	return fmt.Errorf("block %d (%#x): %w", header.Number, header.Hash(), why)
+}
+
 func refused(block *types.Block, check string, err error) error {
 	return &CheckError{Number: block.NumberU64(), Hash: block.Hash(), Check: check, Err: err}
 }
@@ -74,6 +89,9 @@ func (e *Executor) verifyHeader(ctx context.Context, parent Parent, block *types
 	}
 	if failed := failed.failure(); failed != nil {
 		return fmt.Errorf("verify header of block %d: %w", block.NumberU64(), failed)
+	}
+	if errors.Is(err, consensus.ErrFutureBlock) {
+		return unready(header, ErrFuture)
 	}
 	if err != nil {
 		return refused(block, check, err)

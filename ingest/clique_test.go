@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/big"
 	"testing"
+	"time"
 
 	"ashlar/execute"
 
@@ -71,6 +72,24 @@ func sealed(t *testing.T, block *types.Block, h *types.Header, key *ecdsa.Privat
 	}
 	copy(h.Extra[len(h.Extra)-cliqueSeal:], seal)
 	return block.WithSeal(h)
+}
+
+// A block of a time that has not come yet is not taken, and not said to be wrong: it
+// may be the clock here that is.
+func TestFutureBlock(t *testing.T) {
+	key, err := crypto.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	genesis, blocks := cliqueChain(t, key, 1)
+	g := newTargetOf(t, genesis)
+	header := types.CopyHeader(blocks[0].Header())
+	header.Time = uint64(time.Now().Add(time.Hour).Unix())
+	err = g.importer.Import(t.Context(), sourceOf([]*types.Block{sealed(t, blocks[0], header, key)}))
+	var refused *execute.CheckError
+	if !errors.Is(err, execute.ErrFuture) || errors.As(err, &refused) {
+		t.Errorf("a block of the next hour ended the import with %v, expected %v", err, execute.ErrFuture)
+	}
 }
 
 // A proof-of-authority chain is imported, also in pieces by processes that do not

@@ -120,7 +120,8 @@ func (f *Follower) over(branch *tip.Branch) *archive.History {
 // Add executes a block on its parent, checks all of it and brings it into the
 // tip, durably. The head stays where it is. A block that breaks a rule is refused
 // with a [*execute.CheckError], one whose parent is neither in the tip nor the
-// last settled block with [tip.ErrUnknownParent].
+// last settled block with [tip.ErrUnknownParent], one that cannot be judged yet with
+// [execute.ErrFuture] or [execute.ErrUnknownFork].
 func (f *Follower) Add(ctx context.Context, block *types.Block) error {
 	if err := f.executor.VerifyBody(block); err != nil {
 		return err

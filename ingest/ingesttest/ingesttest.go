@@ -91,7 +91,13 @@ type Follower struct {
 // NewFollower makes a follower.
 func NewFollower(t testing.TB, depths ingest.Depths) *Follower {
 	t.Helper()
-	store, genesis := Store(t), Genesis(t)
+	return NewFollowerOf(t, Genesis(t), depths)
+}
+
+// NewFollowerOf makes a follower of a network with that genesis.
+func NewFollowerOf(t testing.TB, genesis *core.Genesis, depths ingest.Depths) *Follower {
+	t.Helper()
+	store := Store(t)
 	a, err := archive.Create(t.Context(), store, genesis)
 	if err != nil {
 		t.Fatal(err)

@@ -165,6 +165,9 @@ func (p *Pursuit) blame(c *candidate, err error, used bool) time.Duration {
 	case tooDeep:
 		c.counts.TooDeep++
 		level, wait = slog.LevelError, pace.Aside
+	case ahead: // there is nothing else to wait for, but no fault to count either
+		*inARow++
+		level, wait = slog.LevelError, backoff(pace.Retry, pace.RetryMost, *inARow)
 	default: // when a node is watched, nothing is our own fault
 		*inARow++
 		c.counts.Failures++

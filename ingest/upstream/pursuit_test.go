@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"ashlar/chain"
+	"ashlar/execute"
 	"ashlar/ingest"
+	"ashlar/ingest/ingesttest"
 	"ashlar/ingest/upstream"
 	"ashlar/tip"
 
@@ -223,6 +225,34 @@ func TestGenesisIsFinal(t *testing.T) {
 	f.await(ref(n.head))
 	if s := f.Standing(); s.Safe != n.safe || s.Finalized != n.finalized {
 		t.Errorf("safe is %s and finalized %s, expected the genesis %s", s.Safe, s.Finalized, n.finalized)
+	}
+}
+
+// TestUnknownFork follows a node into a fork that this version does not know: the node
+// is not to blame for it, and what came before stays.
+func TestUnknownFork(t *testing.T) {
+	w := newWorld(t, 12)
+	before := w.grow(w.builder.Genesis, 5)
+	head := w.grow(before, 3)
+	genesis := ingesttest.Genesis(t)
+	config := *genesis.Config
+	fork := before.Time() + 1
+	config.AmsterdamTime, genesis.Config = &fork, &config
+	f := &follower{ingesttest.NewFollowerOf(t, genesis, ingest.DefaultDepths()), t}
+	n := newFakeNode("one", w)
+	n.head = before
+	p, stop := f.pursue(t, n)
+	f.await(ref(before))
+	n.set(func() { n.head = head })
+	until(t, "the problem is told", func() bool {
+		return strings.Contains(p.Status().Problem, execute.ErrUnknownFork.Error())
+	})
+	stop()
+	if counts := p.Status().Nodes[0].Counts; counts != (upstream.Counts{}) {
+		t.Errorf("the node is blamed: %+v", counts)
+	}
+	if got := f.Standing().Head.Ref(); got != ref(before) {
+		t.Errorf("the head is %s, expected %s", got, ref(before))
 	}
 }
 

@@ -178,6 +178,7 @@ const (
 	failed                 // it did not answer, or changed its branch while it was asked
 	invalid                // it gave what no honest node gives
 	tooDeep                // it is on a branch that leaves ours below what is final
+	ahead                  // it gave what cannot be judged here yet, and may well be right
 )
 
 // ErrTooDeep says that a chain leaves ours below what is final.
@@ -209,6 +210,8 @@ func faultOf(err error) fault {
 		return invalid
 	case errors.Is(err, ErrTooDeep):
 		return tooDeep
+	case errors.Is(err, execute.ErrFuture), errors.Is(err, execute.ErrUnknownFork):
+		return ahead
 	case errors.As(err, &answer), errors.Is(err, errMoved),
 		// Blocks may be let go meanwhile, as another branch settles.
 		errors.Is(err, tip.ErrUnknownParent), errors.Is(err, tip.ErrUnknownBlock),
