@@ -202,6 +202,19 @@ func (s *settings) spendDay(p *purse, now time.Time, credits int, message string
 	})
 }
 
+// giveBack takes a call that was never begun off the days that paid for it. The rates
+// keep its credits: they bound how fast one asks, and who is told to come back later
+// should not ask on at any speed.
+func (s *settings) giveBack(who *caller, credits int) {
+	now := time.Now()
+	if who.perDay > 0 {
+		who.day.Return(now, credits)
+	}
+	if who.owner != nil && who.owner.perDay > 0 {
+		who.owner.day.Return(now, credits)
+	}
+}
+
 // Restore counts credits that were spent with a key today by an earlier process. It is
 // called before the handler serves.
 func (h *Handler) Restore(key *account.Key, credits uint64) {

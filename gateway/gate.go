@@ -25,6 +25,7 @@ type gate struct {
 	costs        func(method string) Cost
 	series       func(method string) usage.Series // as which credits are counted
 	spend        func(who *caller, credits int) *refusal
+	giveBack     func(who *caller, credits int)
 	contracts    func(ctx context.Context, method string, params []byte) (about []account.Contract, restricted bool, err error) // of the network
 }
 
@@ -53,17 +54,19 @@ func (g *gate) guard(name string, run jsonrpc.Method) jsonrpc.Method {
 		if r := g.spend(e.caller, cost.Credits); r != nil {
 			return out, e.refuse(r)
 		}
-		e.caller.usage.Spent(series, cost.Credits)
 		pool, share := g.light, &e.caller.light
 		if cost.Heavy {
 			pool, share = g.heavy, &e.caller.heavy
 		}
-		if err := pool.Enter(ctx, share); errors.Is(err, limit.ErrBusy) {
-			return out, e.refuse(busy(RefusedBusy))
-		} else if err != nil {
+		if err := pool.Enter(ctx, share); err != nil {
+			g.giveBack(e.caller, cost.Credits)
+			if errors.Is(err, limit.ErrBusy) {
+				err = e.refuse(busy(RefusedBusy))
+			}
 			return out, err
 		}
 		defer pool.Leave(share)
+		e.caller.usage.Spent(series, cost.Credits)
 		result, err := run(ctx, params, out)
 		if err == nil {
 			err = e.Hold(len(result))

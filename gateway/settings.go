@@ -129,7 +129,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		}
 	}
 	var err error
-	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, costs: config.Costs, spend: s.spend}, config.Usage)
+	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, costs: config.Costs, spend: s.spend, giveBack: s.giveBack}, config.Usage)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,79 @@
+package gateway_test
+
+import (
+	"context"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"ashlar/account"
+	"ashlar/account/usage"
+	"ashlar/gateway"
+)
+
+// until waits for what is about to be so.
+func until(holds func() bool) {
+	for !holds() {
+		runtime.Gosched()
+	}
+}
+
+// What the server never begins, because it is busy or the client does not wait, is
+// taken of no day and counted as no credits.
+func TestWhatIsNotBegunCostsNothing(t *testing.T) {
+	p := newPeople(t)
+	id := p.account("a@example.org", account.Limits{PerDay: 4})
+	one := p.key(account.NewKey{Owner: id, Rules: account.Rules{PerDay: 3}})
+	other := p.key(account.NewKey{Owner: id})
+	begun, release := make(chan struct{}, 1), make(chan struct{})
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{held(begun, release)}, Keys: p.keys, Usage: p.usage,
+		Limits: gateway.Limits{Light: 1, Waiting: 1},
+	}, time.Minute)
+	statuses := make(chan int)
+	go func() {
+		status, _, _ := s.with(one.APIKey, call("test_held"))
+		statuses <- status
+	}()
+	<-begun
+	waiting := func() bool { return s.handler.Stats().LightWaiting == 1 }
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		asked := gateway.Call{Network: "alpha", Key: &one.Key, Client: netip.MustParseAddr("192.0.2.1"), Request: []byte(call("test_name"))}
+		s.handler.Do(ctx, asked, func(gateway.Reply) {})
+	}()
+	until(waiting)
+	leave()
+	<-left
+	go func() {
+		status, _, _ := s.with(one.APIKey, call("test_name"))
+		statuses <- status
+	}()
+	until(waiting)
+	for range 5 {
+		if status, _, answer := s.with(one.APIKey, call("test_name")); status != 503 {
+			t.Errorf("no place to wait: %d %s", status, answer)
+		}
+	}
+	close(release)
+	for range 2 {
+		if status := <-statuses; status != 200 {
+			t.Errorf("status %d of what was let through", status)
+		}
+	}
+	for i, c := range []struct {
+		key  string
+		want int
+	}{{one.APIKey, 200}, {one.APIKey, 429}, {other.APIKey, 200}, {other.APIKey, 429}} {
+		if status, _, answer := s.with(c.key, call("test_name")); status != c.want {
+			t.Errorf("call %d after it: %d %s, expected %d", i, status, answer, c.want)
+		}
+	}
+	lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{one.Key.ID}, To: time.Now().Add(time.Hour)})
+	if err != nil || len(lines) != 1 || lines[0].Counts.Credits != 3 || lines[0].Counts.Requests != 10 {
+		t.Errorf("counted %+v, %v: expected 3 credits for 10 requests", lines, err)
+	}
+}
