@@ -2,9 +2,8 @@ package jsonrpc
 
 import "context"
 
-// Method answers one call. params is the raw JSON of the request's params, an
-// array or an object, or empty when there were none; it is valid only during the
-// call. Method appends the JSON of its result to out and returns the extended
+// Method answers one call. params is the raw JSON of the request's params, whatever
+// value that is, or empty when there were none; it is valid only during the call. Method appends the JSON of its result to out and returns the extended
 // slice. On error whatever it appended is discarded; an error that is an [*Error]
 // is sent as it is, any other becomes an internal error whose text stays in the log.
 // A result of many parts is checked against its [Room] while it is made.

@@ -149,11 +149,8 @@ func (s *Server) find(c *call) (*target, *Error) {
 		return nil, Errorf(CodeInvalidRequest, "method name too long: %d > %d", len(c.method), maxMethodName)
 	}
 	t := s.methods[string(c.method)]
-	switch {
-	case t == nil:
+	if t == nil {
 		return nil, Errorf(CodeMethodNotFound, "the method %s does not exist/is not available", c.method)
-	case len(c.params) > 0 && c.params[0] != '[' && c.params[0] != '{':
-		return t, errNonArray()
 	}
 	return t, nil
 }
