@@ -97,13 +97,13 @@ func readAll(r io.Reader, buf []byte, most int, held *limit.Lease) ([]byte, erro
 }
 
 // isJSON says whether a content type is one that JSON-RPC comes in: the registered
-// one, or one of the two that JSON-RPC over HTTP had before.
+// one, or one of the two that JSON-RPC over HTTP had before. JSON is in UTF-8.
 func isJSON(contentType string) bool {
 	if contentType == "application/json" {
 		return true
 	}
-	media, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
+	media, parameters, err := mime.ParseMediaType(contentType)
+	if charset, given := parameters["charset"]; err != nil || given && !strings.EqualFold(charset, "utf-8") {
 		return false
 	}
 	switch media {

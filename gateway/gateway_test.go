@@ -156,7 +156,7 @@ func TestStatusAndBody(t *testing.T) {
 	const (
 		wrongMethod = "method not allowed: expected POST with a JSON-RPC request as its body"
 		wrongPath   = "no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>"
-		wrongType   = "invalid content type: expected application/json"
+		wrongType   = "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8"
 		noNetwork   = "no such network: expected the host or the path of one that is served here"
 		name        = `{"jsonrpc":"2.0","id":1,"result":"alpha"}`
 	)
@@ -178,6 +178,7 @@ func TestStatusAndBody(t *testing.T) {
 		{"nested too deep", "POST", "/alpha/v3/" + goodKey, "application/json", strings.Repeat("[", 500), 200,
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request","data":"at byte 64: expected at most 64 levels of arrays and objects"}}`},
 		{"no type", "POST", "/alpha/v3/" + goodKey, "", call("test_name"), 415, refusal(wrongType)},
+		{"other charset", "POST", "/alpha/v3/" + goodKey, "application/json; charset=iso-8859-1", call("test_name"), 415, refusal(wrongType)},
 		{"other type", "POST", "/alpha/v3/" + goodKey, "text/plain", call("test_name"), 415, refusal(wrongType)},
 		{"no key", "POST", "/alpha/v3/", "application/json", call("test_name"), 401, refusal("project id required in the url")},
 		{"nor slash", "POST", "/alpha/v3", "application/json", call("test_name"), 401, refusal("project id required in the url")},

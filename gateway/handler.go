@@ -116,7 +116,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !isJSON(header(r, "Content-Type")) {
-		refuse(w, http.StatusUnsupportedMediaType, "invalid content type: expected application/json")
+		refuse(w, http.StatusUnsupportedMediaType, "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8")
 		return
 	}
 	h.answer(w, r, newExchange(r.Context(), s, network, key))

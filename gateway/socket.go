@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -23,6 +24,7 @@ const (
 	closeGone    = websocket.StatusGoingAway
 	closeKey     = websocket.StatusPolicyViolation
 	closeBusy    = websocket.StatusTryAgainLater
+	closeSize    = websocket.StatusMessageTooBig
 	closeInvalid = websocket.StatusProtocolError
 
 	reasonStopping = "the server is shutting down"
@@ -123,6 +125,8 @@ func (s *socket) serve() {
 	switch {
 	case s.ending.Load(), websocket.CloseStatus(err) != -1, isGone(err):
 		_ = s.conn.CloseNow() // fails only if it is closed
+	case errors.Is(err, errTooLarge):
+		_ = s.conn.Close(closeSize, err.Error())
 	default:
 		// The frames made no sense; what the library found has been told already
 		// where it tells it.
@@ -148,7 +152,7 @@ func (s *socket) read() error {
 		}
 		e := s.admit(s.handler.current.Load())
 		if e == nil { // on to the client's own close frame
-			if err := s.skip(message); err != nil {
+			if err := s.skip(message, s.handler.current.Load().bodyBytes); err != nil {
 				return err
 			}
 			continue
@@ -176,11 +180,20 @@ func (s *socket) drop(e *exchange, request *[]byte) {
 }
 
 // skip reads a message that nobody answers.
-func (s *socket) skip(message io.Reader) error {
+func (s *socket) skip(message io.Reader, most int) error {
 	s.receiving.start()
 	defer s.receiving.stop()
-	_, err := io.Copy(io.Discard, message)
+	n, err := io.Copy(io.Discard, io.LimitReader(message, int64(most)+1))
+	if n > int64(most) {
+		return s.tooLarge(most)
+	}
 	return err
+}
+
+// tooLarge takes note of a message over the limit, and is what its client is told.
+func (s *socket) tooLarge(most int) error {
+	s.handler.refusals.count(RefusedSize)
+	return fmt.Errorf("%w: expected at most %d bytes", errTooLarge, most)
 }
 
 // receive reads the whole of a message that has begun. One that does not come to
@@ -188,10 +201,10 @@ func (s *socket) skip(message io.Reader) error {
 func (s *socket) receive(message io.Reader, buf []byte, most int, held *limit.Lease) ([]byte, error) {
 	s.receiving.start()
 	defer s.receiving.stop()
-	buf, err := readAll(message, buf, most+1, held) // the connection has the limit
+	buf, err := readAll(message, buf, most, held)
 	switch {
-	case errors.Is(err, websocket.ErrMessageTooBig):
-		s.handler.refusals.count(RefusedSize)
+	case errors.Is(err, errTooLarge):
+		err = s.tooLarge(most)
 	case errors.Is(err, errNoMemory):
 		s.handler.refusals.count(RefusedMemory)
 		s.end(closeBusy, reasonMemory)

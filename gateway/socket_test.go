@@ -261,8 +261,8 @@ func TestSocketMessageLimit(t *testing.T) {
 			t.Error("a message of the greatest length is not answered")
 		}
 		c.send(padded(100_001))
-		if code, _ := c.closed(); code != websocket.StatusMessageTooBig {
-			t.Errorf("one byte more: closed with %d", code)
+		if code, reason := c.closed(); code != websocket.StatusMessageTooBig || reason != "the body is over the limit: expected at most 100000 bytes" {
+			t.Errorf("one byte more: closed with %d %q", code, reason)
 		}
 	}
 }

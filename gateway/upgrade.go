@@ -38,7 +38,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 	if err != nil {
 		return // the library has answered
 	}
-	conn.SetReadLimit(int64(settings.bodyBytes))
+	conn.SetReadLimit(-1) // each message is held to the limit of its time as it is read
 	s := newSocket(h, r, network.name, text, conn)
 	if !h.sockets.add(s) {
 		_ = conn.Close(closeGone, reasonStopping)
