@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"sync"
 
@@ -22,7 +23,8 @@ type Depths struct {
 	// deeper blocks are settled, and reorganizations go no deeper.
 	Unfinalized uint64
 	// Most is for a chain that is finalized, in case that this stops: it bounds
-	// what the tip takes in memory.
+	// what the tip takes in memory. Other branches than the head's are let go of
+	// where they would make it more than about twice as many blocks.
 	Most uint64
 }
 
@@ -40,6 +42,10 @@ func (d Depths) Due(head uint64, finalized chain.Ref) uint64 {
 }
 
 const settledAtOnce = 64 // blocks that are settled in one write
+
+// unsettled is how many blocks the tip holds at most: a branch besides the head's can be
+// as deep as that, and a few more that nobody has decided upon are always let in.
+func (d Depths) unsettled() int { return int(2*min(d.Most, math.MaxInt32) + 64) }
 
 // Follower brings blocks that arrive one by one, on any branch, into a tip, and
 // settles them from there. Nothing of a block is seen before all of its checks
@@ -174,6 +180,9 @@ func (f *Follower) add(ctx context.Context, parent execute.Parent, history *arch
 	rows := new(tip.Rows)
 	totalDifficulty := new(big.Int).Add(parent.TotalDifficulty, delta.Block.Difficulty())
 	if err := history.Encode(ctx, rows, delta, totalDifficulty); err != nil {
+		return err
+	}
+	if err := f.tip.MakeRoom(ctx, f.depths.unsettled(), delta.Block.ParentHash()); err != nil {
 		return err
 	}
 	return f.tip.Add(ctx, delta.Ref(), delta.Block.ParentHash(), rows)

@@ -173,6 +173,25 @@ func (t *Tip) Add(ctx context.Context, ref chain.Ref, parent common.Hash, rows *
 	return t.publish(ctx, batch, next)
 }
 
+// MakeRoom lets blocks go while there are most or more, so that whoever supplies blocks
+// of many branches cannot make the tip grow for ever: the oldest that are neither on the
+// head's branch nor on the one that ends with the block keep, with all that came after
+// them. These two branches stay, however long they are.
+func (t *Tip) MakeRoom(ctx context.Context, most int, keep common.Hash) error {
+	t.write.Lock()
+	defer t.write.Unlock()
+	now := t.tree.Load()
+	if len(now.blocks) < most {
+		return nil
+	}
+	next := now.copy()
+	gone := next.prune(most, keep)
+	if len(gone) == 0 {
+		return nil
+	}
+	return t.letGo(ctx, next, gone)
+}
+
 // SetHead makes a block the head and says which blocks are safe and finalized;
 // zero leaves either as it is. The head must be the settled block or in the tip,
 // else ErrUnknownBlock and nothing is changed. On return it is durable.
@@ -323,14 +342,33 @@ func (n *tree) branch(hash common.Hash) (*Branch, error) {
 // it, and returns their hashes.
 func (n *tree) settle(ref chain.Ref) (gone []common.Hash) {
 	n.settled = ref
-	// Ascending, so that of each block it is known whether its parent stays.
-	ascending := slices.SortedFunc(maps.Values(n.blocks), func(a, b *Block) int { return cmp.Compare(a.ref.Number, b.ref.Number) })
-	for _, block := range ascending {
-		if block.ref.Number > ref.Number && (block.parent == ref.Hash || n.blocks[block.parent] != nil) {
-			continue
+	return n.drop(func(block *Block) bool { return block.ref.Number <= ref.Number })
+}
+
+// prune takes out blocks while there are most or more, but none of the branches of the
+// head and of keep, and returns their hashes.
+func (n *tree) prune(most int, keep common.Hash) (gone []common.Hash) {
+	kept := make(map[common.Hash]bool)
+	for _, end := range []common.Hash{n.head.Ref().Hash, keep} {
+		for block := n.blocks[end]; block != nil; block = n.blocks[block.parent] {
+			kept[block.ref.Hash] = true
 		}
-		delete(n.blocks, block.ref.Hash)
-		gone = append(gone, block.ref.Hash)
+	}
+	return n.drop(func(block *Block) bool { return len(n.blocks) >= most && !kept[block.ref.Hash] })
+}
+
+// drop takes out the blocks that are unwanted, which it is asked of each in ascending
+// order, and those whose parent is not there any more. It returns their hashes.
+func (n *tree) drop(unwanted func(*Block) bool) (gone []common.Hash) {
+	ascending := slices.SortedFunc(maps.Values(n.blocks), func(a, b *Block) int {
+		return cmp.Or(cmp.Compare(a.ref.Number, b.ref.Number), a.ref.Hash.Cmp(b.ref.Hash))
+	})
+	for _, block := range ascending {
+		orphan := block.parent != n.settled.Hash && n.blocks[block.parent] == nil
+		if orphan || unwanted(block) {
+			delete(n.blocks, block.ref.Hash)
+			gone = append(gone, block.ref.Hash)
+		}
 	}
 	return gone
 }

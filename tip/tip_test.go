@@ -130,6 +130,46 @@ func TestEachMove(t *testing.T) {
 	}
 }
 
+// TestMakeRoom: the oldest branches go as a whole, never the head's nor the one that is
+// to be kept, and nothing stays of them in the store.
+func TestMakeRoom(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		most int
+		keep chain.Ref
+		gone []chain.Ref
+	}{
+		{"there is room", 9, ref(10, 'a'), nil},
+		{"the oldest branch", 8, ref(11, 'a'), []chain.Ref{ref(10, 'b'), ref(11, 'b')}},
+		{"the oldest but the one to keep", 8, ref(11, 'b'), []chain.Ref{ref(11, 'c')}},
+		{"one after the other", 6, ref(12, 'a'), []chain.Ref{ref(10, 'b'), ref(11, 'b'), ref(11, 'c')}},
+		{"all but two branches", 0, ref(13, 'd'), []chain.Ref{ref(10, 'b'), ref(11, 'b'), ref(11, 'c')}},
+		{"all but the head's branch", 0, ref(10, 'x'), []chain.Ref{ref(10, 'b'), ref(11, 'b'), ref(11, 'c'), ref(13, 'd')}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := openStore(t, vfs.NewMem())
+			defer store.Close()
+			settled := ref(9, 's')
+			of := openTip(t, store, settled)
+			made := []chain.Ref{ref(10, 'a'), ref(11, 'a'), ref(12, 'a'), ref(13, 'a'), ref(10, 'b'), ref(11, 'b'), ref(11, 'c'), ref(13, 'd')}
+			for i, parent := range []chain.Ref{settled, ref(10, 'a'), ref(11, 'a'), ref(12, 'a'), settled, ref(10, 'b'), ref(10, 'a'), ref(12, 'a')} {
+				grow(t, of, made[i], parent)
+			}
+			setHead(t, of, ref(13, 'a'))
+			if err := of.MakeRoom(t.Context(), c.most, c.keep.Hash); err != nil {
+				t.Fatal(err)
+			}
+			for _, of := range []*tip.Tip{of, openTip(t, store, settled)} {
+				for _, block := range made {
+					if of.Has(block.Hash) == slices.Contains(c.gone, block) {
+						t.Errorf("block %s is there: %v", block, of.Has(block.Hash))
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestSettledIsDropped holds that nothing of a settled block, or of a branch that
 // lost, stays in the tip's table.
 func TestSettledIsDropped(t *testing.T) {

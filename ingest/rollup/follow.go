@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -120,6 +121,10 @@ func (f *Follower) Append(ctx context.Context, block *rollup.Block) error {
 	}
 	encoded := new(tip.Rows)
 	archive.PutBlock(encoded, block)
+	// What was reverted stays only while it is not much.
+	if err := above.MakeRoom(ctx, int(2*min(f.depth, math.MaxInt32)), ref.Hash); err != nil {
+		return err
+	}
 	if err := above.Add(ctx, ref, common.Hash(block.Parent), encoded); err != nil {
 		return err
 	}
