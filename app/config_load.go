@@ -6,16 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"ashlar/account"
+	"ashlar/chain/evm/genesis"
 	"ashlar/gateway"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 )
 
 // LoadConfig reads ashlar.yaml over the defaults. Its errors name the file and the
@@ -34,19 +41,20 @@ func parseConfig(path string, text []byte) (Config, error) {
 	if err := checkShape(path, text); err != nil {
 		return config, err
 	}
-	var anything any
-	if err := yaml.Unmarshal(text, &anything); err == nil && anything == nil {
+	parsed, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return config, fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))
+	}
+	if len(parsed.Docs) == 0 || parsed.Docs[0].Body == nil || parsed.Docs[0].Body.Type() == ast.NullType {
 		return config, nil // what is empty would be read as zeros
+	}
+	if err := checkValues(path, "", parsed.Docs[0].Body, reflect.TypeFor[Config]()); err != nil {
+		return config, err
 	}
 	if err := yaml.UnmarshalWithOptions(text, &config, yaml.Strict()); err != nil {
 		return config, fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))
 	}
-	for _, rule := range config.rules() {
-		if err := rule.check(); err != nil {
-			return config, fmt.Errorf("%s: %w", place(path, text, rule.path), err)
-		}
-	}
-	return config, nil
+	return config, checkRules(path, text, config.rules())
 }
 
 // rule is what must hold of an entry.
@@ -55,11 +63,31 @@ type rule struct {
 	check func() error
 }
 
+// checkRules says of every rule that does not hold where in the file that is.
+func checkRules(path string, text []byte, rules []rule) error {
+	var problems []error
+	for _, rule := range rules {
+		if err := rule.check(); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", place(path, text, rule.path), err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
 func (c *Config) rules() []rule {
 	l, s := &c.Limits, &c.Sockets
 	list := append(networkRules(c.Networks), []rule{
+		{"$.listen", func() error { return checkAddress(c.Listen) }},
+		{"$.operator", func() error {
+			if c.Operator == "" {
+				return nil
+			}
+			return checkAddress(c.Operator)
+		}},
+		{"$.origins", func() error { return each(c.Origins, checkOrigin) }},
 		{"$.proxies", func() error { _, err := parseProxies(c.Proxies); return err }},
 		{"$.tls", c.TLS.check},
+		{"$.tls.acme.domains", func() error { return each(c.TLS.ACME.Domains, checkDomain) }},
 		{"$.limits.time", func() error { return between(l.Time, time.Millisecond, gateway.MaxRequestTime) }},
 		{"$.limits.key_rate", func() error { return notNegative(l.KeyRate) }},
 		{"$.limits.account_rate", func() error { return notNegative(l.AccountRate) }},
@@ -219,20 +247,56 @@ func place(file string, text []byte, entry string) string {
 	return fmt.Sprintf("%s: %s", file, entry[2:])
 }
 
+// checkAddress says what is wrong with the address of a listener.
+func checkAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no address: expected one such as 127.0.0.1:8545", address)
+	}
+	return nil
+}
+
+// checkOrigin says what is wrong with an origin, which is compared with what browsers send.
+func checkOrigin(origin string) error {
+	u, err := url.Parse(origin)
+	if origin == gateway.AnyOrigin || err == nil && u.Scheme != "" && u.Host != "" && u.Scheme+"://"+u.Host == origin {
+		return nil
+	}
+	return fmt.Errorf("%q is no origin: expected one such as https://app.example.org, or *", origin)
+}
+
+// checkDomain says what is wrong with a name to get a certificate for.
+func checkDomain(name string) error {
+	if strings.Contains(name, "*") {
+		return fmt.Errorf("%q is a pattern, for which TLS-ALPN gets no certificate: expected each name by itself", name)
+	}
+	return gateway.CheckHost(name)
+}
+
 // Bytes is a number of bytes, written plainly or with a unit: 512KiB, 64MiB, 2GiB.
 type Bytes int64
 
 // UnmarshalYAML implements yaml.BytesUnmarshaler.
-func (b *Bytes) UnmarshalYAML(text []byte) error {
+func (b *Bytes) UnmarshalYAML(text []byte) (err error) {
+	*b, err = parseBytes(strings.TrimSpace(string(text)))
+	return err
+}
+
+// expectedBytes is how a size is written.
+const expectedBytes = "a number of bytes, such as 1048576, 512KiB, 64MiB or 2GiB"
+
+func parseBytes(text string) (Bytes, error) {
 	var number int64
 	var unit string
-	n, _ := fmt.Sscanf(string(text), "%d%s", &number, &unit)
+	n, _ := fmt.Sscanf(text, "%d%s", &number, &unit)
 	size, ok := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
 	if n == 0 || !ok || number < 0 || number > (1<<62)/size {
-		return fmt.Errorf("%q is no size: expected a number of bytes, such as 1048576, 512KiB, 64MiB or 2GiB", text)
+		return 0, fmt.Errorf("%q is no size: expected %s", text, expectedBytes)
 	}
-	*b = Bytes(number * size)
-	return nil
+	return Bytes(number * size), nil
 }
 
 // String is b as it is written in the configuration.
@@ -251,8 +315,15 @@ func (b Bytes) String() string {
 // CheckConfig says what is wrong with ashlar.yaml, as far as can be told without
 // opening the data directory: its entries, its files, and how they fit together.
 func CheckConfig(path string) error {
-	config, err := LoadConfig(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	config, err := parseConfig(path, text)
+	if err != nil {
+		return err
+	}
+	if err := checkRules(path, text, config.fileRules()); err != nil {
 		return err
 	}
 	s := &service{config: config, metrics: newMetrics(), people: people{keys: new(account.Keyring)}, dashboard: http.NotFoundHandler()}
@@ -266,10 +337,23 @@ func CheckConfig(path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if config.TLS.Certificate != "" {
-		if _, err := config.TLS.open(context.Background(), config.Data); err != nil {
-			return fmt.Errorf("%s: tls: %w", path, err)
+	return nil
+}
+
+// fileRules are what must hold of the files that the configuration names. A server
+// reads them at its start.
+func (c *Config) fileRules() []rule {
+	list := []rule{{"$.tls", func() error {
+		if c.TLS.Certificate == "" {
+			return nil
+		}
+		_, err := c.TLS.open(context.Background(), c.Data)
+		return err
+	}}}
+	for _, name := range slices.Sorted(maps.Keys(c.Networks)) {
+		if first := c.Networks[name].Genesis; first != "" {
+			list = append(list, rule{"$.networks." + name + ".genesis", func() error { _, err := genesis.Load(first); return err }})
 		}
 	}
-	return nil
+	return list
 }

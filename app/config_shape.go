@@ -17,15 +17,24 @@ const (
 
 // checkShape refuses what no configuration needs before it is parsed: entries
 // that stand for others, with which a short file can unfold to any size, and deep
-// nesting. The error says in which line.
+// nesting, and a second document, whose entries nobody would read. The error says in
+// which line.
 func checkShape(path string, text []byte) error {
 	if len(text) > maxConfigBytes {
 		return fmt.Errorf("%s: %d bytes, expected a configuration of at most %d", path, len(text), maxConfigBytes)
 	}
 	brackets, line, inLine := 0, 0, 0
+	begun, ended := false, false // the document
 	for _, t := range lexer.Tokenize(string(text)) {
 		if t.Position.Line != line {
 			line, inLine = t.Position.Line, 0
+		}
+		switch another := t.Type == token.DocumentHeaderType; {
+		case t.Type == token.CommentType || t.Type == token.DirectiveType && !begun:
+		case begun && another, ended && t.Type != token.DocumentEndType:
+			return fmt.Errorf("%s:%d: a second document begins: expected all entries in one", path, line)
+		default:
+			begun, ended = true, t.Type == token.DocumentEndType
 		}
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"path/filepath"
 	"time"
 
@@ -33,8 +32,8 @@ func (c EngineConfig) check() error {
 		}
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return fmt.Errorf("engine.listen is %q: expected an address such as 127.0.0.1:8551", c.Listen)
+	if err := checkAddress(c.Listen); err != nil {
+		return fmt.Errorf("engine.listen: %w", err)
 	}
 	return nil
 }

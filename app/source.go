@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"strconv"
 	"sync/atomic"
 
 	"ashlar/api/eth"
@@ -49,9 +51,23 @@ func (s Sources) check(family string) error {
 		if err == nil && family == familyRollup && u.Scheme != "http" && u.Scheme != "https" {
 			err = fmt.Errorf("the URL of a rollup's node has the scheme %q: expected http or https", u.Scheme)
 		}
+		if err == nil {
+			err = checkPort(u)
+		}
 		if err != nil {
 			return fmt.Errorf("number %d of %d: %w", i+1, len(s), err)
 		}
+	}
+	return nil
+}
+
+// checkPort says what is wrong with the port of a node's URL, which may have none.
+func checkPort(u *url.URL) error {
+	if u.Port() == "" {
+		return nil
+	}
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("the URL of a node has the port %s: expected one from 1 to 65535", u.Port())
 	}
 	return nil
 }
