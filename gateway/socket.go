@@ -32,6 +32,7 @@ const (
 	reasonRevoked  = "invalid project id"
 	reasonRules    = "what the key may be used for has changed: connect again"
 	reasonSlow     = "too slow: what is sent is not read"
+	reasonLost     = "what was subscribed to could not be read: connect again"
 	reasonMemory   = "busy: too much is being asked and answered"
 )
 
@@ -286,10 +287,14 @@ func (s *socket) send(parts ...[]byte) error {
 	return err
 }
 
-// refused ends the connection of a client that has let its queue fill.
+// refused ends the connection of a client that has let its queue fill, or that cannot be
+// told all that it should.
 func (s *socket) refused(err error) {
-	if errors.Is(err, jsonrpc.ErrSlow) {
+	switch {
+	case errors.Is(err, jsonrpc.ErrSlow):
 		s.end(closeBusy, reasonSlow)
+	case errors.Is(err, jsonrpc.ErrLost):
+		s.end(closeBusy, reasonLost)
 	}
 }
 

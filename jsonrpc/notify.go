@@ -12,6 +12,10 @@ import (
 // had been sent all of it.
 var ErrSlow = errors.New("the client does not read what it is sent")
 
+// ErrLost is that the server cannot tell all that a client is to be told, which must not
+// go on as if it had been.
+var ErrLost = errors.New("what was to be told is lost")
+
 // Notifier is what a connection that stays open can do beyond answering: send its
 // client messages that nobody asked for. Subscriptions are made of it. A transport
 // that ends with its answer, as HTTP does, has none.
@@ -39,8 +43,8 @@ type Notifier interface {
 // may be given in parts, which are joined when it is written. Nothing is copied
 // before, so what many are sent is held once; it must not change.
 //
-// A stream that cannot send all that it should returns ErrSlow, and the connection
-// ends; any other error ends the stream alone.
+// A stream that cannot send all that it should returns ErrSlow or ErrLost, and the
+// connection ends; any other error ends the stream alone.
 type Stream func(ctx context.Context, id string, send Send) error
 
 // Send queues a message of a stream.

@@ -3,6 +3,7 @@ package eth
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -82,12 +83,16 @@ func (a *API) Run(ctx context.Context) error {
 }
 
 // announce tells what the moves of the head have changed since the last time: up to the
-// head of each newcomer in turn, and then up to the chain's.
+// head of each newcomer in turn, and then up to the chain's. Where that cannot be read,
+// those who were to be told are let go, and all else goes on.
 func (a *announcer) announce(ctx context.Context) error {
 	views, err := a.depart()
 	for _, view := range views {
-		if err := a.lead(ctx, view); err != nil {
-			return err
+		if err := a.lead(ctx, view); ctx.Err() != nil {
+			return nil
+		} else if err != nil {
+			slog.Error("subscriptions and filters are ended: what has changed cannot be read", "block", view.Head().Number, "error", err)
+			a.lose()
 		}
 		a.arrive(view)
 	}
@@ -132,6 +137,17 @@ func (a *announcer) lead(ctx context.Context, to *query.View) error {
 		}
 	}
 	return nil
+}
+
+// lose lets go of those who are told of blocks: they cannot be told what comes next.
+func (a *announcer) lose() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.blocks.Break()
+	for one := range a.heads {
+		one.End()
+	}
+	a.logs.end()
 }
 
 // heard returns the position from which there is something to tell: nil where there is

@@ -100,6 +100,23 @@ func take[K comparable](sets map[K]logSet, key K, s *logSubscriber) {
 	}
 }
 
+// end ends every subscription.
+func (l *logSubscribers) end() {
+	for _, set := range l.byAddress {
+		set.end()
+	}
+	for _, set := range l.byTopic {
+		set.end()
+	}
+	l.any.end()
+}
+
+func (set logSet) end() {
+	for s := range set {
+		s.End()
+	}
+}
+
 // tell tells each subscriber of the logs that it asks for.
 func (l *logSubscribers) tell(told *announcement) {
 	if l.count == 0 {

@@ -130,6 +130,7 @@ func (c *clock) advance(by time.Duration) {
 
 // live is a network that is served by the gateway while blocks come.
 type live struct {
+	api      *eth.API
 	t        testing.TB
 	chain    *query.Chain
 	follower *ingest.Follower
@@ -176,7 +177,7 @@ func serveLive(t testing.TB, depths ingest.Depths, config eth.Config) *live {
 		stop()
 		running.Wait()
 	})
-	return &live{t: t, chain: chain, follower: follower, methods: api.Methods(), url: server.Addr().String()}
+	return &live{t: t, api: api, chain: chain, follower: follower, methods: api.Methods(), url: server.Addr().String()}
 }
 
 func (l *live) add(block *types.Block) {

@@ -53,6 +53,15 @@ func (j *Journal[E]) drop(now time.Time) {
 	j.first += uint64(n)
 }
 
+// Break drops all entries, and with them whoever reads the journal: what comes next does
+// not follow what was there.
+func (j *Journal[E]) Break() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.first += uint64(len(j.entries)) + 1
+	j.entries, j.bytes = nil, 0
+}
+
 // Expire drops what is too old, for a journal that nothing is added to.
 func (j *Journal[E]) Expire() {
 	now := j.now()

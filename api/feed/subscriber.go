@@ -30,10 +30,12 @@ type Subscriber struct {
 	tail   []byte // of each message, behind the result
 
 	mu      sync.Mutex
-	head    []byte       // guarded by mu: of each message, up to the result
-	send    jsonrpc.Send // guarded by mu: nil until the client knows the subscription's ID
-	waiting [][]byte     // guarded by mu: results that came before
-	lost    bool         // guarded by mu: there were more than may wait
+	head    []byte        // guarded by mu: of each message, up to the result
+	send    jsonrpc.Send  // guarded by mu: nil until the client knows the subscription's ID
+	waiting [][]byte      // guarded by mu: results that came before
+	lost    bool          // guarded by mu: there were more than may wait
+	over    bool          // guarded by mu: it was ended
+	ended   chan struct{} // closed when over
 }
 
 // Subscribe begins a subscription on the connection of a call, whose messages are
@@ -46,14 +48,18 @@ func Subscribe(ctx context.Context, method string, join, leave func(*Subscriber)
 	if !ok {
 		return "", errUnsupported
 	}
-	s := &Subscriber{method: method, tail: []byte(jsonrpc.NotificationEnd)}
+	s := &Subscriber{method: method, tail: []byte(jsonrpc.NotificationEnd), ended: make(chan struct{})}
 	id, err = notifier.Start(func(ctx context.Context, id string, send jsonrpc.Send) error {
 		defer leave(s)
 		if err := s.open(id, send); err != nil {
 			return err
 		}
-		<-ctx.Done()
-		return nil
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.ended:
+			return jsonrpc.ErrLost
+		}
 	})
 	if err != nil {
 		return "", err
@@ -86,6 +92,7 @@ func (s *Subscriber) Tell(result []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case s.over:
 	case s.send != nil:
 		// An error means that the connection ends: leave is about to be called.
 		_ = s.send(s.head, result, s.tail)
@@ -93,5 +100,16 @@ func (s *Subscriber) Tell(result []byte) {
 		s.waiting = append(s.waiting, result)
 	default:
 		s.waiting, s.lost = nil, true
+	}
+}
+
+// End ends the subscription and its connection, as what it is to be told is lost. Nothing
+// is sent afterwards.
+func (s *Subscriber) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.over = true
+		close(s.ended)
 	}
 }
