@@ -89,6 +89,7 @@ func TestCallFromInside(t *testing.T) {
 		{"too large", "one", strings.Repeat(" ", 1001), nil, here, 413, "at most 1000 bytes"},
 		{"not JSON", "one", "{", nil, here, 200, "parse error"},
 		{"within the rate", "one", request("test_name"), slow, here, 200, `"one"`},
+		{"within what was saved up", "one", request("test_name"), slow, here, 200, `"one"`},
 		{"over the rate", "one", request("test_name"), slow, here, 429, "request rate exceeded"},
 	} {
 		var reply gateway.Reply

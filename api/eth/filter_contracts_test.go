@@ -20,7 +20,9 @@ func TestContractsOfFilters(t *testing.T) {
 	l := serveLive(t, ingest.DefaultDepths(), eth.Config{})
 	api := eth.New(l.chain, eth.Config{})
 	methods := api.Methods()
-	as := func(caller string) context.Context { return context.WithValue(t.Context(), jsonrpc.CallerKey{}, caller) }
+	as := func(caller string) context.Context {
+		return context.WithValue(t.Context(), jsonrpc.CallerKey{}, caller)
+	}
 	install := func(method, params string) (id string) {
 		t.Helper()
 		out, err := methods[method](as("me"), []byte(params), nil)
