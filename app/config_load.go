@@ -112,7 +112,7 @@ func (c *Config) rules() []rule {
 		{"$.limits.light_calls", int64(l.LightCalls), 0, "calls"},
 		{"$.limits.heavy_calls", int64(l.HeavyCalls), 0, "calls"},
 		{"$.limits.waiting_calls", int64(l.WaitingCalls), 1, "calls"},
-		{"$.limits.memory", int64(l.Memory), int64(l.Body), "bytes"},
+		{"$.limits.memory", int64(l.Memory), 2 * int64(l.Body), "bytes"},
 		{"$.limits.connections", int64(l.Connections), 1, "connections"},
 		{"$.limits.connections_each", int64(l.ConnectionsEach), 0, "connections"},
 		{"$.sockets.open", int64(s.Open), 1, "connections"},

@@ -304,7 +304,7 @@ func TestCheckConfig(t *testing.T) {
 		{"half of tls", "tls: {certificate: a.pem}\n", ":1: tls: only one of certificate and key"},
 		{"tls twice", "tls: {certificate: a, key: b, acme: {domains: [x]}}\n", "expected one of them"},
 		{"no certificate", "tls: {certificate: nowhere.pem, key: nowhere.key}\n", "nowhere.pem"},
-		{"memory", "limits:\n  memory: 1MiB\n", "is too little: expected at least 5242880"},
+		{"memory", "limits:\n  memory: 1MiB\n", "is too little: expected at least 10485760"},
 		{"credits", "credits:\n  eth_call: -1\n", "from 0 to 1000000"},
 		{"ping", "sockets:\n  ping: 1ms\n", ":2: sockets.ping: 1ms is out of range: expected from 1s to 1h0m0s"},
 	} {

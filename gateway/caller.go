@@ -12,10 +12,11 @@ import (
 // caller is what is counted of one key.
 type caller struct {
 	purse
-	light limit.Share
-	heavy limit.Share
-	usage *usage.Meter
-	owner *owner // nil where the key is the operator's
+	light   limit.Share
+	heavy   limit.Share
+	holding limit.Holding
+	usage   *usage.Meter
+	owner   *owner // nil where the key is the operator's
 
 	limits account.Limits // of the key's rules, that the purse was made for
 }

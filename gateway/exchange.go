@@ -38,7 +38,7 @@ type exchangeKey struct{}
 
 func newExchange(parent context.Context, s *settings, network *served, key *account.Key) *exchange {
 	e := &exchange{settings: s, network: network, key: key, caller: s.callers.of(key)}
-	e.lease.Budget = s.memory
+	e.lease.Budget, e.lease.Caller = s.memory, &e.caller.holding
 	e.begin(parent)
 	return e
 }

@@ -300,7 +300,7 @@ var other = &account.Key{ID: account.KeyID{2}}
 // What all bodies and answers hold together is bounded.
 func TestMemoryIsBounded(t *testing.T) {
 	n := network("alpha")
-	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 100_000}}, 0)
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 200_000}}, 0) // half of it one key's
 	if response, answer := s.post(padded(60_000)); response.StatusCode != 200 {
 		t.Errorf("%d %s", response.StatusCode, answer)
 	}

@@ -2,8 +2,11 @@ package gateway_test
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
@@ -94,5 +97,29 @@ func TestMemoryWhileAResultIsMade(t *testing.T) {
 	}
 	if holds := s.handler.Stats().HeldBytes; holds != 0 {
 		t.Errorf("%d bytes are still held", holds)
+	}
+}
+
+// A key that does not read what it is answered holds half of the memory at most, however
+// many connections it has, and another is answered meanwhile.
+func TestWhoDoesNotReadLeavesMemory(t *testing.T) {
+	n := network("alpha")
+	large(n, 24*mebibyte)
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Keys: twoKeys{}, Limits: gateway.Limits{Memory: 100 * mebibyte}}, time.Millisecond)
+	request := call("test_huge")
+	for range 4 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST /v3/%s HTTP/1.1\r\nHost: a.test\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", goodKey, len(request), request)
+	}
+	until(func() bool {
+		stats := s.handler.Stats()
+		return stats.HeldBytes >= 48*mebibyte && stats.Refused[gateway.RefusedMemory] >= 2
+	})
+	if status, _, answer := s.with(secondKey, call("test_huge")); status != 200 {
+		t.Errorf("another key: %d %.200s", status, answer)
 	}
 }

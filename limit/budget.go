@@ -2,7 +2,9 @@ package limit
 
 import "sync/atomic"
 
-// Budget bounds how many bytes may be held at once by all who ask it.
+// Budget bounds how many bytes may be held at once by all who ask it. A caller may hold
+// no more than is left then: one alone half, two a third each, and so on. So something
+// is left for whoever comes next, however much others hold, and for however long.
 type Budget struct {
 	max  int64
 	held atomic.Int64
@@ -19,21 +21,27 @@ func (b *Budget) Held() int64 { return b.held.Load() }
 // and counting them would cost more than it bounds.
 const grain = 8 << 10
 
-// Lease is what one request holds of a budget. It belongs to one goroutine. Its zero
-// value, with a Budget, holds nothing.
+// Holding is what one caller holds of a budget. The zero value is nothing.
+type Holding struct{ bytes atomic.Int64 }
+
+// Lease is what one request of a caller holds of a budget. It belongs to one goroutine.
+// Its zero value, with a Budget and a Holding, holds nothing.
 type Lease struct {
 	Budget *Budget
+	Caller *Holding
 	bytes  int64
 }
 
-// Hold makes the lease at least bytes large, or returns false where there is no more.
+// Hold makes the lease at least bytes large, or returns false where there is no more,
+// or no more for its caller.
 func (l *Lease) Hold(bytes int) bool {
 	if int64(bytes) <= max(l.bytes, grain) {
 		return true
 	}
 	more := (int64(bytes)+grain-1)/grain*grain - l.bytes
-	if l.Budget.held.Add(more) > l.Budget.max {
-		l.Budget.held.Add(-more)
+	all, own := l.Budget.held.Add(more), l.Caller.bytes.Add(more)
+	if own > l.Budget.max-all {
+		l.give(more)
 		return false
 	}
 	l.bytes += more
@@ -43,7 +51,12 @@ func (l *Lease) Hold(bytes int) bool {
 // Release gives everything back.
 func (l *Lease) Release() {
 	if l.bytes > 0 {
-		l.Budget.held.Add(-l.bytes)
+		l.give(l.bytes)
 		l.bytes = 0
 	}
+}
+
+func (l *Lease) give(bytes int64) {
+	l.Caller.bytes.Add(-bytes)
+	l.Budget.held.Add(-bytes)
 }

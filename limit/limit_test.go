@@ -108,20 +108,30 @@ func TestDay(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
-	b := NewBudget(100 << 10)
-	small, large, other := Lease{Budget: b}, Lease{Budget: b}, Lease{Budget: b}
+	b := NewBudget(240 << 10)
+	var greedy, modest, late Holding
+	small, large, other := Lease{Budget: b, Caller: &greedy}, Lease{Budget: b, Caller: &greedy}, Lease{Budget: b, Caller: &greedy}
 	if !small.Hold(8<<10) || b.Held() != 0 {
 		t.Errorf("a small request is counted: %d", b.Held())
 	}
 	if !large.Hold(60<<10) || !large.Hold(20<<10) || !large.Hold(70<<10) || b.Held() != 72<<10 {
 		t.Errorf("%d held, expected 73728: a lease grows by 8 KiB", b.Held())
 	}
-	if other.Hold(28<<10) || b.Held() != 72<<10 {
-		t.Errorf("more than the budget: %d", b.Held())
+	if other.Hold(49<<10) || b.Held() != 72<<10 {
+		t.Errorf("more than half of the budget: %d", b.Held())
 	}
-	if !other.Hold(24 << 10) {
-		t.Error("the rest is refused")
+	if !other.Hold(48 << 10) {
+		t.Error("the rest of the half is refused")
 	}
+	second, third := Lease{Budget: b, Caller: &modest}, Lease{Budget: b, Caller: &late}
+	if second.Hold(61<<10) || !second.Hold(56<<10) {
+		t.Error("another caller may hold more than is left with it, or less")
+	}
+	if !third.Hold(32 << 10) {
+		t.Error("nothing is left for a third caller")
+	}
+	second.Release()
+	third.Release()
 	large.Release()
 	large.Release()
 	other.Release()
