@@ -11,49 +11,47 @@ import (
 // nothing else is said of.
 const otherCredits = "other"
 
-// builtInCredits is what calls cost where the configuration says nothing: about what
-// they take of the machine in comparison with reading one value. docs/methods.md
-// shows it.
-func builtInCredits() map[string]int {
-	return map[string]int{
-		otherCredits: 10,
+// builtInCosts is what calls of methods take where the configuration says nothing: the
+// credits are about what a call takes of the machine in comparison with reading one
+// value, and heavy are methods of which a single call can keep a processor busy for
+// long. docs/methods.md shows both.
+func builtInCosts() map[string]gateway.Cost {
+	return map[string]gateway.Cost{
+		otherCredits: {Credits: 10},
 
-		"eth_chainId": 1, "net_version": 1, "net_listening": 1, "net_peerCount": 1, "web3_clientVersion": 1,
-		"web3_sha3": 1, "eth_syncing": 1, "eth_accounts": 1, "rpc_modules": 1, "eth_capabilities": 1, "eth_config": 1,
-		"eth_blockNumber": 1,
+		"eth_chainId": {Credits: 1}, "net_version": {Credits: 1}, "net_listening": {Credits: 1}, "net_peerCount": {Credits: 1},
+		"web3_clientVersion": {Credits: 1}, "web3_sha3": {Credits: 1}, "eth_syncing": {Credits: 1}, "eth_accounts": {Credits: 1},
+		"rpc_modules": {Credits: 1}, "eth_capabilities": {Credits: 1}, "eth_config": {Credits: 1}, "eth_blockNumber": {Credits: 1},
 
-		"eth_call": 20, "eth_getProof": 20, "eth_feeHistory": 20, "eth_getStorageValues": 20,
-		"eth_getBlockByHash": 20, "eth_getBlockByNumber": 20,
-		"eth_estimateGas": 50, "eth_createAccessList": 50, "eth_getBlockReceipts": 50, "eth_getLogs": 50,
-		"debug_getRawBlock": 20, "debug_getRawReceipts": 50,
-		"eth_sendRawTransaction": 50, // perhaps with blobs
-		"rollup_getEvents":       50, "starknet_getEvents": 50,
-	}
-}
+		"eth_getProof": {Credits: 20}, "eth_getStorageValues": {Credits: 20}, "debug_getRawBlock": {Credits: 20},
+		"eth_getBlockByHash": {Credits: 20}, "eth_getBlockByNumber": {Credits: 20},
+		"txpool_contentFrom": {Credits: 20}, // of one sender: about as much as a block
+		"eth_call":           {Credits: 20, Heavy: true}, "eth_feeHistory": {Credits: 20, Heavy: true},
+		// It is asked again and again, mostly for little, but can answer as much as eth_getLogs.
+		"eth_getFilterChanges": {Credits: 20, Heavy: true},
 
-// heavyMethods are those of which a single call can keep a processor busy for long.
-// eth_sendRawTransaction is none of them: nearly all of its calls only wait for a node,
-// and the proofs of blobs, which others bring, have one place of their own in the pool.
-func heavyMethods() map[string]bool {
-	return map[string]bool{
-		"eth_call": true, "eth_estimateGas": true, "eth_createAccessList": true,
-		"eth_getLogs": true, "eth_getBlockReceipts": true, "debug_getRawReceipts": true, "eth_getFilterLogs": true,
-		"rollup_getEvents": true, "starknet_getEvents": true, "eth_feeHistory": true,
+		"eth_estimateGas": {Credits: 50, Heavy: true}, "eth_createAccessList": {Credits: 50, Heavy: true},
+		"eth_getBlockReceipts": {Credits: 50, Heavy: true}, "debug_getRawReceipts": {Credits: 50, Heavy: true},
+		"eth_getLogs": {Credits: 50, Heavy: true}, "eth_getFilterLogs": {Credits: 50, Heavy: true}, // the same query
+		"rollup_getEvents": {Credits: 50, Heavy: true}, "starknet_getEvents": {Credits: 50, Heavy: true},
+		"txpool_content": {Credits: 50, Heavy: true}, // all of the pool
+		// Perhaps with blobs. It is not heavy: nearly all of its calls only wait for a node,
+		// and the proofs of blobs, which others bring, have one place of their own in the pool.
+		"eth_sendRawTransaction": {Credits: 50},
 	}
 }
 
 // costs is what each method's calls take.
 func (c *Config) costs() func(method string) gateway.Cost {
-	credits, heavy := builtInCredits(), heavyMethods()
+	costs := builtInCosts()
 	for method, n := range c.Credits {
-		credits[method] = n
+		costs[method] = gateway.Cost{Credits: n, Heavy: costs[method].Heavy}
 	}
 	return func(method string) gateway.Cost {
-		n, ok := credits[method]
-		if !ok {
-			n = credits[otherCredits]
+		if cost, ok := costs[method]; ok {
+			return cost
 		}
-		return gateway.Cost{Credits: n, Heavy: heavy[method]}
+		return costs[otherCredits]
 	}
 }
 

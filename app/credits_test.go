@@ -1,16 +1,59 @@
 package app
 
-import "testing"
+import (
+	"testing"
 
-// What may read many blocks, or run something, waits in the line of heavy calls.
-func TestHeavyMethods(t *testing.T) {
-	costs := new(Config).costs()
-	for method, heavy := range map[string]bool{
-		"eth_call": true, "eth_getLogs": true, "eth_feeHistory": true, "rollup_getEvents": true,
-		"eth_getBalance": false, "eth_getBlockByNumber": false, "eth_gasPrice": false, "made_up": false,
+	"ashlar/api/eth"
+	api "ashlar/api/rollup"
+	archive "ashlar/archive/rollup"
+	"ashlar/execute"
+	"ashlar/gateway"
+	"ashlar/kv/pebble"
+	"ashlar/query"
+	queryrollup "ashlar/query/rollup"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// What may read many blocks, run something, or answer very much waits in the line of
+// heavy calls; what does the same as another method costs the same.
+func TestCosts(t *testing.T) {
+	costs := (&Config{Credits: map[string]int{"eth_call": 7, "eth_chainId": 0}}).costs()
+	for method, want := range map[string]gateway.Cost{
+		"eth_call": {Credits: 7, Heavy: true}, "eth_feeHistory": {Credits: 20, Heavy: true},
+		"eth_getLogs": {Credits: 50, Heavy: true}, "eth_getFilterLogs": {Credits: 50, Heavy: true},
+		"eth_getFilterChanges": {Credits: 20, Heavy: true}, "rollup_getEvents": {Credits: 50, Heavy: true},
+		"txpool_content": {Credits: 50, Heavy: true}, "txpool_contentFrom": {Credits: 20}, "txpool_status": {Credits: 10},
+		"eth_getBalance": {Credits: 10}, "eth_getBlockByNumber": {Credits: 20}, "eth_chainId": {}, "made_up": {Credits: 10},
 	} {
-		if got := costs(method).Heavy; got != heavy {
-			t.Errorf("%s is heavy: %t, want %t", method, got, heavy)
+		if got := costs(method); got != want {
+			t.Errorf("%s costs %+v, want %+v", method, got, want)
+		}
+	}
+}
+
+// A name that is misspelled, or of a method that is gone, would leave another without
+// its price.
+func TestPricedMethodsAreServed(t *testing.T) {
+	executor, err := execute.New(params.MainnetChainConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := pebble.Open(pebble.Options{Path: "rollup", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	rollup, err := archive.Create(t.Context(), store, "SN_MAIN")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofEVM := eth.New(query.NewChain(nil, nil, executor), eth.Config{}).Methods()
+	ofRollup := api.New(queryrollup.NewChain(rollup, nil)).Methods()
+	for method := range builtInCosts() {
+		if method != otherCredits && ofEVM[method] == nil && ofRollup[method] == nil {
+			t.Errorf("%s has a price and is not served", method)
 		}
 	}
 }

@@ -105,25 +105,37 @@ func TestDocumentedConfigurationIsRight(t *testing.T) {
 	}
 }
 
-// creditTable is what docs/methods.md shows of builtInCredits.
-func creditTable() string {
+// creditTable is what docs/methods.md shows of builtInCosts, and heavyList of which of
+// them are heavy.
+func creditTable() (creditTable, heavyList string) {
 	byCredits := make(map[int][]string)
-	for method, n := range builtInCredits() {
+	var heavy []string
+	for method, cost := range builtInCosts() {
 		if method != otherCredits {
-			byCredits[n] = append(byCredits[n], "`"+method+"`")
+			byCredits[cost.Credits] = append(byCredits[cost.Credits], "`"+method+"`")
+		}
+		if cost.Heavy {
+			heavy = append(heavy, "`"+method+"`")
 		}
 	}
-	byCredits[builtInCredits()[otherCredits]] = append(byCredits[builtInCredits()[otherCredits]], "all others")
+	other := builtInCosts()[otherCredits].Credits
+	byCredits[other] = append(byCredits[other], "all others")
 	var b strings.Builder
 	for _, n := range slices.Sorted(maps.Keys(byCredits)) {
 		slices.Sort(byCredits[n])
 		fmt.Fprintf(&b, "| %d | %s |\n", n, strings.Join(byCredits[n], ", "))
 	}
-	return b.String()
+	slices.Sort(heavy)
+	return b.String(), strings.Join(heavy, ", ")
 }
 
 func TestCreditsAreDocumented(t *testing.T) {
-	if table := creditTable(); !strings.Contains(document(t, "methods.md"), table) {
+	text := document(t, "methods.md")
+	table, heavy := creditTable()
+	if !strings.Contains(text, table) {
 		t.Errorf("docs/methods.md should have these rows:\n%s", table)
+	}
+	if !strings.Contains(strings.ReplaceAll(text, "\n", " "), heavy) {
+		t.Errorf("docs/methods.md should list these as heavy:\n%s", heavy)
 	}
 }
