@@ -135,7 +135,7 @@ func DefaultConfig() Config {
 		Limits: Limits{
 			Body: gateway.DefaultBodyBytes, BatchCalls: jsonrpc.DefaultBatchCalls, BatchBytes: jsonrpc.DefaultBatchBytes,
 			AnswerBytes: jsonrpc.DefaultAnswerBytes, Time: gateway.DefaultRequestTime,
-			AddressFails: 20, See: "docs/methods.md#limits",
+			AddressFails: 20,
 			WaitingCalls: gateway.DefaultWaiting, Memory: gateway.DefaultMemory, Connections: gateway.DefaultConnections,
 		},
 		Sockets: SocketConfig{

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -393,14 +394,31 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
+// Why the service is not ready is logged, not shown, and once, however often it is asked.
 func TestNotReadyIsLoggedNotShown(t *testing.T) {
+	var full atomic.Bool
 	s := start(t, gateway.Config{
 		Networks: []gateway.Network{network("alpha")},
-		Ready:    func(context.Context) error { return errors.New("the disk is full") },
+		Ready: func(context.Context) error {
+			if full.Load() {
+				return errors.New("the disk is full")
+			}
+			return nil
+		},
 	}, 0)
-	response, answer := s.ask("GET", "/readyz", "")
-	if response.StatusCode != 503 || answer != "not ready\n" || !strings.Contains(s.log.String(), "the disk is full") {
-		t.Errorf("%d %q, log %s", response.StatusCode, answer, s.log)
+	for _, isFull := range []bool{false, true, true, true, false, false, true} {
+		full.Store(isFull)
+		status, text := 200, "ready\n"
+		if isFull {
+			status, text = 503, "not ready\n"
+		}
+		if response, answer := s.ask("GET", "/readyz", ""); response.StatusCode != status || answer != text {
+			t.Errorf("%d %q, expected %d %q", response.StatusCode, answer, status, text)
+		}
+	}
+	log := s.log.String()
+	if lost, again := strings.Count(log, "the disk is full"), strings.Count(log, "ready again"); lost != 2 || again != 1 {
+		t.Errorf("%d times not ready and %d times again, expected 2 and 1, in the log %s", lost, again, log)
 	}
 }
 

@@ -43,6 +43,7 @@ type Handler struct {
 	addresses *limit.Addresses
 	days      days
 	refusals  refusals
+	unready   atomic.Bool // as it was last asked
 
 	bodies     bodyReader
 	compressor compressor
@@ -243,14 +244,26 @@ func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 	case pathHealthz:
 		plain(w, http.StatusOK, "ok\n")
 	case pathReadyz:
-		if err := h.Ready(r.Context()); err != nil {
-			h.log.Warn("not ready", "error", err)
+		err := h.Ready(r.Context())
+		h.noteReady(err)
+		if err != nil {
 			plain(w, http.StatusServiceUnavailable, "not ready\n")
 			return
 		}
 		plain(w, http.StatusOK, "ready\n")
 	default:
 		refuse(w, http.StatusNotFound, "no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>")
+	}
+}
+
+// noteReady logs that the service has become ready, or is no more; not each time that
+// somebody asks, which everybody may, as often as they like.
+func (h *Handler) noteReady(err error) {
+	switch {
+	case err == nil && h.unready.Swap(false):
+		h.log.Info("ready again")
+	case err != nil && !h.unready.Swap(true):
+		h.log.Warn("not ready", "error", err)
 	}
 }
 

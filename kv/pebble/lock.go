@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -115,6 +116,9 @@ func lockDirectory(fsys vfs.FS, dir string) (*directoryLock, error) {
 	lock, err := lsm.LockDirectory(dir, fsys)
 	if notOpened := (*fs.PathError)(nil); errors.As(err, &notOpened) {
 		return nil, fmt.Errorf("kv/pebble: open %s: %w", dir, err)
+	}
+	if errors.Is(err, syscall.EAGAIN) {
+		return nil, fmt.Errorf("%w: %s is held by %s, which has to be stopped first", ErrLocked, dir, owner(fsys, path))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s is held by %s (%v)", ErrLocked, dir, owner(fsys, path), err)
