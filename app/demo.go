@@ -28,7 +28,7 @@ type Demo struct {
 	Data     string // a directory to keep the demo in; empty: a temporary one
 	Listen   string
 	Blocks   uint64        // made before serving
-	Interval time.Duration // between further blocks
+	Interval time.Duration // between further blocks; more than 0
 }
 
 // The names of the demo's networks, one of each family.

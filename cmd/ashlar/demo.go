@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -16,6 +17,9 @@ func demoCommand() *cobra.Command {
 		Short: "Serve a demo network: no files, no network, a key and examples to paste",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if d.Interval <= 0 {
+				return fmt.Errorf("%w: --interval %v: expected more than 0s; see %s --help", errUsage, d.Interval, c.CommandPath())
+			}
 			return d.Run(c.Context(), os.Stdout)
 		},
 	}

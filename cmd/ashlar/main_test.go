@@ -27,6 +27,8 @@ func TestExitCodes(t *testing.T) {
 		{"bad name", []string{"import", "--data", empty, "--network", "../b", "--genesis", "sepolia", "nowhere.rlp"}, exitFailed},
 		{"a key", []string{"key", "create", "--data", empty}, exitDone},
 		{"status", []string{"status", "--data", empty}, exitDone},
+		{"demo without time between blocks", []string{"demo", "--blocks", "1", "--listen", "127.0.0.1:0", "--interval", "0s"}, exitUsage},
+		{"demo back in time", []string{"demo", "--blocks", "1", "--listen", "127.0.0.1:0", "--interval", "-1s"}, exitUsage},
 		{"verify without a network", []string{"verify", "--data", empty}, exitUsage},
 		{"nothing to verify", []string{"verify", "--data", empty, "--network", "a"}, exitFailed},
 	} {
