@@ -303,6 +303,9 @@ func TestBesideServer(t *testing.T) {
 		exists = err == nil
 		time.Sleep(10 * time.Millisecond)
 	}
+	if err := server.Process.Signal(syscall.SIGHUP); err != nil { // which does not stop it
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.verify()} {
 		code, said := runCommand(t, args...)
 		if holder := fmt.Sprint("is held by process ", server.Process.Pid); code != exitFailed || !strings.Contains(said, holder) {

@@ -24,10 +24,20 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	code := run(ctx)
 	stop()
 	os.Exit(code)
+}
+
+// stopSignals are those at which commands stop in good order. A terminal that is closed
+// sends SIGHUP: it is one but for serve, which takes it for itself, and under nohup.
+func stopSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // errUsage marks what is wrong with how the program was called.

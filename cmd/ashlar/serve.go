@@ -35,6 +35,7 @@ count at once, the rest from the next start on.`,
 				config.Data, config.Listen = cmp.Or(data, config.Data), cmp.Or(listen, config.Listen)
 				return config, need(c, "data", config.Data)
 			}
+			signal.Reset(syscall.SIGHUP) // else it stops the command, see stopSignals
 			again := make(chan os.Signal, 1)
 			signal.Notify(again, syscall.SIGHUP)
 			defer signal.Stop(again)
