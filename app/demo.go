@@ -40,6 +40,12 @@ const (
 // Run makes networks of a few hundred blocks, prints how they can be asked, and
 // serves them, a new block at each interval, until ctx is done.
 func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
+	// First of all: making the networks takes a while, in vain where the port is taken.
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
+	if err != nil {
+		return fmt.Errorf("%w; use --listen to choose another", err)
+	}
+	defer listener.Close() // which the service has done, if it came so far
 	if d.Data == "" {
 		if d.Data, err = os.MkdirTemp("", "ashlar-demo-"); err != nil {
 			return err
@@ -64,7 +70,7 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	config.Networks = map[string]NetworkConfig{
 		demoNetwork: {Hosts: []string{"127.0.0.1", "localhost"}}, demoRollup: {Family: familyRollup},
 	}
-	s, err := openService(ctx, config)
+	s, err := openService(ctx, config, listener)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -71,6 +72,23 @@ func TestDemo(t *testing.T) {
 	}
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+// A port that is taken is told before anything is made.
+func TestDemoPortTaken(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	data := t.TempDir()
+	err = Demo{Data: data, Listen: other.Addr().String(), Blocks: 1, Interval: time.Second}.Run(t.Context(), io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "use --listen to choose another") {
+		t.Errorf("the demo ended with %v", err)
+	}
+	if made, err := os.ReadDir(data); err != nil || len(made) > 0 {
+		t.Errorf("made before that: %v %v", made, err)
 	}
 }
 

@@ -60,7 +60,7 @@ func served(t *testing.T, change func(*Config)) (s *service, key string) {
 func running(t *testing.T, config Config) (s *service, key string, stop func()) {
 	t.Helper()
 	ctx := t.Context()
-	s, err := openService(ctx, config)
+	s, err := openService(ctx, config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

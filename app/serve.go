@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -27,7 +28,7 @@ func Serve(ctx context.Context, load func() (Config, error), again <-chan os.Sig
 	if err != nil {
 		return err
 	}
-	s, err := openService(ctx, config)
+	s, err := openService(ctx, config, nil)
 	if err != nil {
 		return err
 	}
@@ -61,15 +62,16 @@ type service struct {
 	handler   *gateway.Handler
 	dashboard http.Handler
 	control   *control.Server
+	public    net.Listener // the server's, where it was opened before; else nil
 	server    *gateway.Server
 	operator  *operator // nil where there is none
 	engines   []*engine.Server
 }
 
-// openService opens the data directory and the listeners. The service must be
-// stopped or run, and then closed.
-func openService(ctx context.Context, config Config) (*service, error) {
-	s := &service{config: config}
+// openService opens the data directory and the listeners, but for the public one where
+// that is given. The service must be stopped or run, and then closed.
+func openService(ctx context.Context, config Config, public net.Listener) (*service, error) {
+	s := &service{config: config, public: public}
 	s.current.Store(&config)
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -152,6 +154,7 @@ func (s *service) listen(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	at.Listener = s.public
 	if s.server, err = gateway.Listen(ctx, at, s.handler); err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ const (
 // ListenConfig is where and how a Server listens.
 type ListenConfig struct {
 	Address string // a TCP address, such as 127.0.0.1:8545
+	// Listener is one that was opened before; nil: Address is opened. It is the Server's.
+	Listener net.Listener
 	// TLS is how connections are encrypted; nil: not at all.
 	TLS *tls.Config
 	// Drain bounds how long Run waits for requests under way before it cuts them off;
@@ -60,11 +62,14 @@ type Server struct {
 	stopped bool // guarded by running: no request may begin
 }
 
-// Listen opens a TCP address for h. Unless Run is called the server must be closed.
+// Listen opens a TCP address for h, where it is not open yet. Unless Run is called the server must be closed.
 func Listen(ctx context.Context, config ListenConfig, h *Handler) (*Server, error) {
-	inner, err := new(net.ListenConfig).Listen(ctx, "tcp", config.Address)
-	if err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
+	inner := config.Listener
+	if inner == nil {
+		var err error
+		if inner, err = new(net.ListenConfig).Listen(ctx, "tcp", config.Address); err != nil {
+			return nil, fmt.Errorf("gateway: %w", err)
+		}
 	}
 	if config.Drain == 0 {
 		config.Drain = DefaultDrainTime
