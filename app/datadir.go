@@ -66,9 +66,18 @@ func (d dataDir) check() error {
 	return nil
 }
 
+// checkThere is check for what makes no data directory: where there is none, its name is
+// likely misspelt.
+func (d dataDir) checkThere() error {
+	if _, err := os.Stat(string(d)); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("data directory %s: no such directory", d)
+	}
+	return d.check()
+}
+
 // networkNames lists the networks that the directory holds.
 func (d dataDir) networkNames() ([]string, error) {
-	if err := d.check(); err != nil {
+	if err := d.checkThere(); err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(d.networks())
@@ -105,10 +114,10 @@ func (d dataDir) networkBytes(name string) (int64, error) {
 }
 
 // reachAccounts opens the accounts and keys, directly or, while a server has them,
-// through it.
+// through it. The directory must be there; it may be empty.
 func (d dataDir) reachAccounts(ctx context.Context) (control.Service, io.Closer, error) {
-	if err := os.MkdirAll(string(d), 0o755); err != nil {
-		return control.Service{}, nil, fmt.Errorf("data directory: %w", err)
+	if err := d.checkThere(); err != nil {
+		return control.Service{}, nil, err
 	}
 	return control.Reach(ctx, string(d), func(ctx context.Context) (control.Service, io.Closer, error) {
 		people, err := d.openAccounts(ctx, AccountsConfig{})

@@ -73,7 +73,7 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found checked, err err
 	if err := gateway.CheckNetworkName(v.Network); err != nil {
 		return nil, err
 	}
-	if err := data.check(); err != nil {
+	if err := data.checkThere(); err != nil {
 		return nil, err
 	}
 	if data.isEmpty(v.Network) {

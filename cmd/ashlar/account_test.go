@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -37,7 +36,7 @@ func (s shell) says(pattern string, args ...string) string {
 }
 
 func TestAccountsFromTheShell(t *testing.T) {
-	s := shell{t, filepath.Join(t.TempDir(), "data")}
+	s := shell{t, t.TempDir()}
 	s.says(`^([0-9a-f]{48})\n$`, "account", "create", "Boss@example.org", "--role", "operator")
 	id := s.says(`(?m)^([0-9a-f]{16})  boss@example.org +operator .* - +- +- +-$`, "account", "list")
 	s.says(`^([0-9a-f]{48})\nvalid until \d{4}-`, "account", "reset", "boss@example.org")
@@ -77,7 +76,7 @@ func TestAccountsFromTheShell(t *testing.T) {
 }
 
 func TestKeysFromTheShell(t *testing.T) {
-	s := shell{t, filepath.Join(t.TempDir(), "data")}
+	s := shell{t, t.TempDir()}
 	s.do(exitDone, "account", "create", "a@example.org")
 	text := s.says(`^([0-9a-f]{32})\n$`, "key", "create", "--name", "first", "--account", "a@example.org")
 	s.says(`^([0-9a-f]{32})\n[0-9a-f]{32}\n$`, "key", "create", "--name", "second", "--password", "--expires-in", "720h")

@@ -198,6 +198,23 @@ func TestRefusedDirectory(t *testing.T) {
 	}
 }
 
+// TestMisspeltDirectory: only what brings something in makes a data directory.
+func TestMisspeltDirectory(t *testing.T) {
+	d := dataDirectory{path: filepath.Join(t.TempDir(), "data")}
+	for _, args := range [][]string{
+		d.serve(), d.status(), d.verify(), d.key("create"), d.key("list"), d.key("usage"),
+		{"account", "create", "somebody@example.org", "--data", d.path}, {"account", "list", "--data", d.path},
+	} {
+		code, out := runCommand(t, args...)
+		if code != exitFailed || !strings.Contains(out, d.path+": no such directory") {
+			t.Errorf("%v: exit code %d, expected %d and that there is no such directory:\n%s", args, code, exitFailed, out)
+		}
+		if _, err := os.Stat(d.path); err == nil {
+			t.Fatalf("%v has made the directory", args)
+		}
+	}
+}
+
 // networkCommands are all that open a network.
 func networkCommands(d dataDirectory) [][]string {
 	return [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.status(), d.verify()}
