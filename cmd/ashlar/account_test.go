@@ -70,8 +70,14 @@ func TestAccountsFromTheShell(t *testing.T) {
 			t.Errorf("%s does not say %q:\n%s", args, want, out)
 		}
 	}
-	if out := s.do(exitUsage, "key", "usage", "--by", "moon"); !strings.Contains(out, "expected hour, day, network, method or key") {
-		t.Errorf("another grouping: %s", out)
+	for want, args := range map[string]string{
+		"expected hour, day, network, method or key": "key usage --by moon",
+		"--days 99999999: expected from 1 to 10000":  "key usage --days 99999999",
+		"--days 0: expected from 1 to 10000":         "key usage --days 0",
+	} {
+		if out := s.do(exitUsage, strings.Fields(args)...); !strings.Contains(out, want) {
+			t.Errorf("%s does not say %q:\n%s", args, want, out)
+		}
 	}
 }
 

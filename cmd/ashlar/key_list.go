@@ -169,10 +169,14 @@ func (p *people) keyUsage() *cobra.Command {
 	return c
 }
 
+// mostUsageDays is far more than usage is kept for, and begins after 1970, before which
+// there are no hours to ask about.
+const mostUsageDays = 10_000
+
 // usageQuery is a question about the last days.
 func usageQuery(days int, by []string) (usage.Query, error) {
-	if days < 1 {
-		return usage.Query{}, fmt.Errorf("%w: --days %d: expected at least 1", errUsage, days)
+	if days < 1 || days > mostUsageDays {
+		return usage.Query{}, fmt.Errorf("%w: --days %d: expected from 1 to %d", errUsage, days, mostUsageDays)
 	}
 	now := time.Now().UTC()
 	q := usage.Query{From: now.Truncate(24*time.Hour).AddDate(0, 0, 1-days), To: now}
