@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -212,6 +213,16 @@ func TestMisspeltDirectory(t *testing.T) {
 		if _, err := os.Stat(d.path); err == nil {
 			t.Fatalf("%v has made the directory", args)
 		}
+	}
+}
+
+// A genesis without a time of its own, as mainnet's, has none in the table of what is held.
+func TestStatusOfGenesis(t *testing.T) {
+	d := newDataDirectory(t)
+	code, out := runCommand(t, d.status()...)
+	table := regexp.MustCompile(`^NETWORK  FAMILY  CHAIN ID  HEAD  HEAD TIME  DISK\na +evm +7 +0 +- +\S+ MiB\n$`)
+	if code != exitDone || !table.MatchString(out) {
+		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }
 

@@ -75,10 +75,19 @@ func commands() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
 	})
-	root.AddCommand(demoCommand(), importCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), configCommand())
+	root.AddCommand(demoCommand(), importCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), configCommand(), versionCommand())
 	root.Args = cobra.NoArgs
 	usageErrors(root)
 	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, as --version does",
+		Args:  cobra.NoArgs,
+		Run:   func(*cobra.Command, []string) { fmt.Println(app.ClientVersion()) },
+	}
 }
 
 // usageErrors makes wrong arguments, and a group's command called by itself, a wrong usage.

@@ -15,6 +15,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"help", []string{"--help"}, exitDone},
 		{"version", []string{"--version"}, exitDone},
+		{"version as a command", []string{"version"}, exitDone},
 		{"no command", nil, exitUsage},
 		{"unknown command", []string{"mine"}, exitUsage},
 		{"unknown flag", []string{"serve", "--port", "1"}, exitUsage},

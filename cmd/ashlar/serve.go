@@ -74,14 +74,17 @@ func statusCommand() *cobra.Command {
 			if asJSON {
 				return printJSON(status)
 			}
-			table := newTable("NETWORK\tFAMILY\tCHAIN ID\tHEAD\tOF\tDISK")
+			table := newTable("NETWORK\tFAMILY\tCHAIN ID\tHEAD\tHEAD TIME\tDISK")
 			for _, n := range status.Networks {
 				id := n.Chain
 				if id == "" {
 					id = strconv.FormatUint(n.ChainID, 10)
 				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%.1f MiB\n", n.Name, n.Family, id, n.Head,
-					time.Unix(int64(n.HeadTime), 0).UTC().Format(time.DateTime), float64(n.DiskBytes)/(1<<20))
+				var of time.Time // stays zero for blocks without a time, as mainnet's genesis is
+				if n.HeadTime != 0 {
+					of = time.Unix(int64(n.HeadTime), 0)
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%.1f MiB\n", n.Name, n.Family, id, n.Head, moment(of), float64(n.DiskBytes)/(1<<20))
 			}
 			if err := table.Flush(); err != nil {
 				return err
