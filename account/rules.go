@@ -39,6 +39,19 @@ func (c *Contract) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is no contract's address: expected 0x and 40 hexadecimal digits", text)
 }
 
+// ParseAddresses reads what somebody has typed for [Rules.Addresses]: one address, or a
+// network of them.
+func ParseAddresses(text string) (netip.Prefix, error) {
+	if at, err := netip.ParseAddr(text); err == nil && at.Zone() == "" {
+		return at.Unmap().Prefix(at.Unmap().BitLen())
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return p, fmt.Errorf("%q is no address: expected one such as 192.0.2.7 or 192.0.2.0/24", text)
+	}
+	return p.Masked(), nil
+}
+
 // AllowsNetwork says whether the key may be used on a network.
 func (r *Rules) AllowsNetwork(name string) bool {
 	return r == nil || len(r.Networks) == 0 || slices.Contains(r.Networks, name)

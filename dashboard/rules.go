@@ -96,7 +96,7 @@ func readRules(f *form) (rules account.Rules) {
 		rules.Contracts = append(rules.Contracts, c)
 	}
 	for _, line := range f.lines(fieldAddresses) {
-		p, err := parsePrefix(line)
+		p, err := account.ParseAddresses(line)
 		if err != nil {
 			f.fail(fieldAddresses, sentence(err.Error()))
 			continue
@@ -114,17 +114,6 @@ func readRules(f *form) (rules account.Rules) {
 	rules.PerSecond = uint32(readNumber(f, fieldPerSecond, 32))
 	rules.PerDay = readNumber(f, fieldPerDay, 53)
 	return rules
-}
-
-func parsePrefix(text string) (netip.Prefix, error) {
-	if at, err := netip.ParseAddr(text); err == nil && at.Zone() == "" {
-		return at.Unmap().Prefix(at.Unmap().BitLen())
-	}
-	p, err := netip.ParsePrefix(text)
-	if err != nil {
-		return p, fmt.Errorf("%q is no address: expected one such as 192.0.2.7 or 192.0.2.0/24", text)
-	}
-	return p.Masked(), nil
 }
 
 // readNumber takes a number that may be left out.

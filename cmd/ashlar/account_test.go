@@ -71,12 +71,22 @@ func TestAccountsFromTheShell(t *testing.T) {
 		}
 	}
 	for want, args := range map[string]string{
-		"expected hour, day, network, method or key": "key usage --by moon",
-		"--days 99999999: expected from 1 to 10000":  "key usage --days 99999999",
-		"--days 0: expected from 1 to 10000":         "key usage --days 0",
+		"expected hour, day, network, method or key":                                                      "key usage --by moon",
+		"--days 99999999: expected from 1 to 10000":                                                       "key usage --days 99999999",
+		"--days 0: expected from 1 to 10000":                                                              "key usage --days 0",
+		`--per-second "-1": expected a whole number from 0 to 4294967295; see ashlar key restrict --help`: "key restrict first --per-second -1",
+		`--per-day "x": expected a whole number from 0 to 18446744073709551615`:                           "account limit boss --per-day x",
+		`--days "x": expected a whole number`:                                                             "key usage --days x",
+		`--in "month": expected a time such as 90s, 30m or 720h`:                                          "key expire first --in month",
+		`--json "x": expected true or false`:                                                              "key list --json=x",
+		`--addresses: "foo" is no address: expected one such as 192.0.2.7 or 192.0.2.0/24`:                "key restrict first --addresses foo",
 	} {
-		if out := s.do(exitUsage, strings.Fields(args)...); !strings.Contains(out, want) {
+		out := s.do(exitUsage, strings.Fields(args)...)
+		if !strings.Contains(out, want) {
 			t.Errorf("%s does not say %q:\n%s", args, want, out)
+		}
+		if strings.Contains(out, "strconv") || strings.Contains(out, "netip") {
+			t.Errorf("%s tells of Go's functions:\n%s", args, out)
 		}
 	}
 }
@@ -92,6 +102,8 @@ func TestKeysFromTheShell(t *testing.T) {
 		t.Errorf("the keys of one account: %s", out)
 	}
 	s.says(`^`+id+`\n$`, "key", "limit", "first", "--per-day", "5")
+	s.says(`^`+id+`\n$`, "key", "restrict", "first", "--addresses", "192.0.2.7,192.0.2.77/24,2001:db8::1", "--per-day", "5")
+	s.says(`"192.0.2.7/32",\s+"192.0.2.0/24",\s+"2001:db8::1/128"`, "key", "list", "--json")
 	s.says(`^`+id+`\n$`, "key", "expire", "first", "--in", "1h")
 	s.says(`^([0-9a-f]{32})\n$`, "key", "password", "first")
 	s.says(`^`+id+`\n$`, "key", "password", "first", "--remove")

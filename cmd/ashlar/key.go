@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"ashlar/account"
@@ -195,9 +194,9 @@ func (p *people) restrictKey() *cobra.Command {
 	c.Aliases = []string{"limit"}
 	c.PreRunE = func(*cobra.Command, []string) error {
 		for _, text := range addresses {
-			prefix, err := netip.ParsePrefix(text)
+			prefix, err := account.ParseAddresses(text)
 			if err != nil {
-				return fmt.Errorf("%w: --addresses: %w; expected one such as 192.0.2.0/24", errUsage, err)
+				return fmt.Errorf("%w: --addresses: %w", errUsage, err)
 			}
 			rules.Addresses = append(rules.Addresses, prefix)
 		}
@@ -213,7 +212,7 @@ func (p *people) restrictKey() *cobra.Command {
 	c.Flags().StringSliceVar(&rules.Networks, "networks", nil, "names of networks")
 	c.Flags().StringSliceVar(&rules.Methods, "methods", nil, "names of methods, or beginnings such as eth_*")
 	c.Flags().StringSliceVar(&rules.Origins, "origins", nil, "origins of web pages")
-	c.Flags().StringSliceVar(&addresses, "addresses", nil, "networks of clients, such as 192.0.2.0/24")
+	c.Flags().StringSliceVar(&addresses, "addresses", nil, "addresses of clients, or networks of them, such as 192.0.2.7 or 192.0.2.0/24")
 	c.Flags().StringSliceVar(&contracts, "contracts", nil, "addresses of contracts that may be called and read")
 	c.Flags().Uint32Var(&rules.PerSecond, "per-second", 0, "credits a second (default as the server has it)")
 	c.Flags().Uint64Var(&rules.PerDay, "per-day", 0, "credits a day (default as the server has it)")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	gethlog "github.com/ethereum/go-ethereum/log"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit codes, which scripts rely on.
@@ -73,12 +75,37 @@ func commands() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
+		return fmt.Errorf("%w: %w; see %s --help", errUsage, flagError(err), c.CommandPath())
 	})
 	root.AddCommand(demoCommand(), importCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), configCommand(), versionCommand())
 	root.Args = cobra.NoArgs
 	usageErrors(root)
 	return root
+}
+
+// flagError says what a flag expects, where its value is not of its kind: the library's
+// own error names the function that could not read it.
+func flagError(err error) error {
+	var wrong *pflag.InvalidValueError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	var expected string
+	switch wrong.GetFlag().Value.Type() {
+	case "uint32":
+		expected = fmt.Sprint("a whole number from 0 to ", uint32(math.MaxUint32))
+	case "uint64":
+		expected = fmt.Sprint("a whole number from 0 to ", uint64(math.MaxUint64))
+	case "int":
+		expected = "a whole number"
+	case "duration":
+		expected = "a time such as 90s, 30m or 720h"
+	case "bool":
+		expected = "true or false"
+	default:
+		return err
+	}
+	return fmt.Errorf("--%s %q: expected %s", wrong.GetFlag().Name, wrong.GetValue(), expected)
 }
 
 func versionCommand() *cobra.Command {
