@@ -31,8 +31,16 @@ const (
 	guesserBurst     = 10
 	emailPerSecond   = 1
 	emailBurst       = 100
-	// maxCounted is how many addresses, guessers and e-mail addresses are remembered.
+	// maxCounted is how many addresses, guessers, e-mail addresses and accounts are
+	// remembered.
 	maxCounted = 1 << 16
+)
+
+// Changes that an account's person makes of it and of its keys. Each is a row that stays
+// for good, so whoever has an account could fill the disk otherwise.
+const (
+	changesPerSecond = 1.0 / 30
+	changesBurst     = 60
 )
 
 // guesser is who tries to be somebody.
@@ -60,6 +68,7 @@ type Accounts struct {
 	byAddress *limit.Addresses
 	byGuesser *limit.Table[guesser]
 	byEmail   *limit.Table[string]
+	byAccount *limit.Table[ID] // changes by its person
 
 	write sync.Mutex // held by whoever changes something, from looking until it is durable
 
@@ -92,6 +101,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		byAddress: limit.NewAddresses(limit.Rate{PerSecond: addressPerSecond, Burst: addressBurst}, maxCounted),
 		byGuesser: limit.NewTable[guesser](limit.Rate{PerSecond: guesserPerSecond, Burst: guesserBurst}, maxCounted),
 		byEmail:   limit.NewTable[string](limit.Rate{PerSecond: emailPerSecond, Burst: emailBurst}, maxCounted),
+		byAccount: limit.NewTable[ID](limit.Rate{PerSecond: changesPerSecond, Burst: changesBurst}, maxCounted),
 		people:    make(map[ID]*holder), emails: make(map[string]*holder),
 	}
 	a.Reload(config)
@@ -245,6 +255,15 @@ func (a *Accounts) change(ctx context.Context, idOrEmail, doing string, edit fun
 		return nil, fmt.Errorf("account: %s account %s: %w", doing, p.ID, err)
 	}
 	return &p, nil
+}
+
+// countChange counts a change that an account's person makes, or says that there were
+// too many.
+func (a *Accounts) countChange(id ID) error {
+	if excess, ok := a.byAccount.Spend(a.now(), id); !ok {
+		return &TooSoon{"changes", excess.Wait}
+	}
+	return nil
 }
 
 // Disable ends all sessions of an account and keeps it and its keys from being used, at

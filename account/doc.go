@@ -24,6 +24,7 @@
 // store open.
 //
 // What is wrong with what somebody has typed is an [*Invalid], which says in what
-// field; who does something too often gets a [*TooSoon]. All other kinds of errors are
+// field; who does something too often gets a [*TooSoon]: to sign in, or to change what is
+// theirs, since every change stays in the store. All other kinds of errors are
 // variables of this package. No error repeats a password, a key or a token.
 package account

@@ -62,8 +62,11 @@ func invalid(f Field, format string, args ...any) error {
 }
 
 // TooSoon says that somebody does something too often.
-type TooSoon struct{ Wait time.Duration } // after which it may be tried again
+type TooSoon struct {
+	What string        // there was too much of, such as attempts
+	Wait time.Duration // after which it may be tried again
+}
 
 func (e *TooSoon) Error() string {
-	return fmt.Sprintf("too many attempts: try again in %.0f s", math.Ceil(e.Wait.Seconds()))
+	return fmt.Sprintf("too many %s: try again in %.0f s", e.What, math.Ceil(e.Wait.Seconds()))
 }

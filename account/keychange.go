@@ -40,6 +40,9 @@ func (r *Keyring) Create(ctx context.Context, n NewKey) (Issued, error) {
 	if err != nil {
 		return Issued{}, err
 	}
+	if err := r.countChange(); err != nil {
+		return Issued{}, err
+	}
 	issued := Issued{APIKey: newSecret()}
 	first, _ := hashOf(issued.APIKey)
 	created := wholeSeconds(r.now())
@@ -128,9 +131,7 @@ func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, er
 		return Key{}, err
 	}
 	return r.changeLive(ctx, idOrName, "change", func(k *revision) error {
-		if e == (KeyEdit{}) {
-			return errUnchanged
-		}
+		before := k.Key
 		if e.Name != nil {
 			k.Name = *e.Name
 		}
@@ -139,6 +140,9 @@ func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, er
 		}
 		if e.Expires != nil {
 			k.Expires = wholeSeconds(*e.Expires)
+		}
+		if k.Name == before.Name && k.Rules.equal(before.Rules) && k.Expires.Equal(before.Expires) {
+			return errUnchanged
 		}
 		return nil
 	})
@@ -235,8 +239,21 @@ func (r *Keyring) changeLive(ctx context.Context, idOrName, doing string, edit f
 		if !k.Live() {
 			return fmt.Errorf("%w: key %s is revoked", ErrNoKey, k.ID)
 		}
-		return edit(k)
+		if err := edit(k); err != nil {
+			return err
+		}
+		return r.countChange()
 	})
+}
+
+// countChange counts a change where it is an account's person who makes it. That a key
+// is revoked is not counted: it happens once to each that was counted when it was
+// created, and whoever must end one cannot wait.
+func (r *Keyring) countChange() error {
+	if r.only == nil {
+		return nil
+	}
+	return r.accounts.countChange(*r.only)
 }
 
 // change has a copy of a key edited, and makes that its state.

@@ -2,6 +2,7 @@ package account
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -99,6 +100,15 @@ func (r *Rules) AllowsSameCalls(other *Rules) bool {
 	return slices.Equal(r.Methods, other.Methods) && slices.Equal(r.Contracts, other.Contracts)
 }
 
+// equal says whether rules that are to be stored restrict a key as those do that it has.
+func (r *Rules) equal(stored *Rules) bool {
+	if r == nil || stored == nil {
+		return r == stored
+	}
+	return r.AllowsSameCalls(stored) && slices.Equal(r.Networks, stored.Networks) && slices.Equal(r.Origins, stored.Origins) &&
+		slices.Equal(r.Addresses, stored.Addresses) && r.PerSecond == stored.PerSecond && r.PerDay == stored.PerDay
+}
+
 // maxRules bounds each list of rules: they are looked through for every call.
 const maxRules = 100
 
@@ -136,10 +146,43 @@ func (r *Rules) check() error {
 // Check says what is wrong with rules that are to be given to a key, as an [*Invalid].
 func (r *Rules) Check() error { return r.checkTyped() }
 
-// checkTyped is check for rules that somebody has typed.
+// The lengths of rules that somebody types. They are no part of check, so that longer
+// ones from before there were limits can still be read.
+const (
+	maxOrigin    = 300      // bytes
+	maxMethod    = 100      // bytes
+	maxRuleBytes = 16 << 10 // of all rules of a key, as they are stored
+)
+
+// checkTyped is check for rules that somebody has typed, with their lengths.
 func (r *Rules) checkTyped() error {
-	if err := r.check(); err != nil {
+	err := r.checkLengths()
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
 		return &Invalid{FieldRules, err.Error()}
+	}
+	return nil
+}
+
+func (r *Rules) checkLengths() error {
+	for _, method := range r.Methods {
+		if len(method) > maxMethod {
+			return fmt.Errorf("a method of %d bytes, expected at most %d", len(method), maxMethod)
+		}
+	}
+	for _, origin := range r.Origins {
+		if len(origin) > maxOrigin {
+			return fmt.Errorf("an origin of %d bytes, expected at most %d", len(origin), maxOrigin)
+		}
+	}
+	stored, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("rules that cannot be stored: %w", err)
+	}
+	if len(stored) > maxRuleBytes {
+		return fmt.Errorf("%d bytes of rules, expected at most %d", len(stored), maxRuleBytes)
 	}
 	return nil
 }

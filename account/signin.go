@@ -51,16 +51,16 @@ func (a *Accounts) SignIn(ctx context.Context, email, password string, address n
 func (a *Accounts) attempt(address netip.Addr, email string) error {
 	now := a.now()
 	if excess, ok := a.byAddress.Spend(now, address); !ok {
-		return &TooSoon{excess.Wait}
+		return &TooSoon{"attempts", excess.Wait}
 	}
 	if email == "" {
 		return nil
 	}
 	if excess, ok := a.byGuesser.Spend(now, guesser{email, limit.Network(address)}); !ok {
-		return &TooSoon{excess.Wait}
+		return &TooSoon{"attempts", excess.Wait}
 	}
 	if excess, ok := a.byEmail.Spend(now, email); !ok {
-		return &TooSoon{excess.Wait}
+		return &TooSoon{"attempts", excess.Wait}
 	}
 	return nil
 }
@@ -136,11 +136,11 @@ func (a *Accounts) Resume(s Session) (Account, error) {
 	return p.Account, nil
 }
 
-// EndSessions ends all sessions of an account.
+// EndSessions ends all sessions of an account, for its person.
 func (a *Accounts) EndSessions(ctx context.Context, idOrEmail string) (Account, error) {
 	return a.changed(ctx, idOrEmail, "end the sessions of", func(p *person) error {
 		p.epoch++
-		return nil
+		return a.countChange(p.ID)
 	})
 }
 

@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -248,4 +250,32 @@ func TestEndpoints(t *testing.T) {
 			t.Errorf("%s at %s is %s, expected %s", c.network, c.request, got, c.want)
 		}
 	}
+}
+
+// Changes stay in the store for good: what is too long or too often is refused, and said.
+func TestKeysCannotBeChangedForEver(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.somebody("a@example.org", account.RoleUser)
+	issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/keys/" + issued.Key.ID.String()
+	b.post(path, url.Values{"origins": {"https://" + strings.Repeat("a", 300)}}).says(t, 422, `id="origins-error"`, "expected at most 300")
+	origins, methods := "", strings.Repeat(strings.Repeat("m", 99)+"\n", 50)
+	for i := range 70 {
+		origins += fmt.Sprintf("https://%s%d\n", strings.Repeat("a", 200), i)
+	}
+	b.post(path, url.Values{"origins": {origins}, "methods": {methods}}).says(t, 422, "bytes of rules, expected at most 16384")
+
+	last := b.post(path, url.Values{"per-day": {"1"}})
+	for i := 2; last.status == http.StatusSeeOther && i < 1000; i++ {
+		last = b.post(path, url.Values{"per-day": {strconv.Itoa(i)}})
+	}
+	last.says(t, http.StatusTooManyRequests, "Too many changes", "try again in")
+	if last.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	b.post("/account/sessions", nil).says(t, http.StatusTooManyRequests, "Too many changes")
+	b.post(path+"/revoke", nil).leads(t, "/keys")
 }

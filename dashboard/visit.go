@@ -162,7 +162,7 @@ func (v *visit) failure(err error) failure {
 	switch {
 	case errors.As(err, &soon):
 		v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(soon.Wait.Seconds()))))
-		return failure{http.StatusTooManyRequests, "Too many attempts", sentence(err.Error())}
+		return failure{http.StatusTooManyRequests, "Too many " + soon.What, sentence(soon.Error())}
 	case errors.Is(err, account.ErrBusy):
 		v.w.Header().Set("Retry-After", "1")
 		return failure{http.StatusServiceUnavailable, "Busy", "Many people sign in at this moment. Try again in a few seconds."}

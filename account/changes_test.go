@@ -1,0 +1,159 @@
+package account
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rows is how many revisions the store has of a key.
+func (f *fixture) rows(id string) uint64 {
+	f.Helper()
+	k, err := f.keys.find(id)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return k.number + 1
+}
+
+// Every change stays on disk for good, so an account's person may make only so many.
+func TestChangesAreCounted(t *testing.T) {
+	f := newFixture(t, Config{Registration: RegistrationOpen})
+	ctx := t.Context()
+	mine, _ := f.register(somebody, secret)
+	yours, _ := f.register("other@example.org", secret)
+	keys := f.keys.Of(mine.ID)
+	id := f.key(keys, NewKey{Name: "a"}).Key.ID.String()
+	leaked := f.key(keys, NewKey{Name: "leaked"}).Key.ID.String()
+	for i := range changesBurst - 2 {
+		if _, err := keys.Restrict(ctx, id, Rules{PerDay: uint64(i + 1)}); err != nil {
+			t.Fatalf("change %d: %v", i, err)
+		}
+	}
+	rules := Rules{PerDay: 1}
+	tried := map[string]func() error{
+		"create":           func() error { _, err := keys.Create(ctx, NewKey{}); return err },
+		"edit":             func() error { _, err := keys.Edit(ctx, id, KeyEdit{Rules: &rules}); return err },
+		"rotate":           func() error { _, err := keys.Rotate(ctx, id, 0); return err },
+		"guard":            func() error { _, err := keys.Guard(ctx, id); return err },
+		"end the sessions": func() error { _, err := f.accounts.EndSessions(ctx, somebody); return err },
+	}
+	before := f.rows(id)
+	for what, do := range tried {
+		var soon *TooSoon
+		if err := do(); !errors.As(err, &soon) || soon.Wait != 30*time.Second || soon.Error() != "too many changes: try again in 30 s" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if now := f.rows(id); now != before {
+		t.Errorf("refused changes are stored: %d revisions, expected %d", now, before)
+	}
+	if _, err := keys.Revoke(ctx, leaked); err != nil {
+		t.Errorf("a key cannot be revoked: %v", err)
+	}
+	if _, err := f.keys.Of(yours.ID).Create(ctx, NewKey{}); err != nil {
+		t.Errorf("another account: %v", err)
+	}
+	if _, err := f.keys.Restrict(ctx, id, rules); err != nil {
+		t.Errorf("the operator: %v", err)
+	}
+	for what, do := range tried {
+		f.pass(30 * time.Second)
+		if what == "edit" {
+			rules.PerDay = 2
+		}
+		if err := do(); err != nil {
+			t.Errorf("%s after waiting: %v", what, err)
+		}
+	}
+}
+
+// What is saved as it was takes no row, and is not counted.
+func TestUnchangedKeysAreNotStored(t *testing.T) {
+	f := newFixture(t, Config{Registration: RegistrationOpen})
+	a, _ := f.register(somebody, secret)
+	keys := f.keys.Of(a.ID)
+	ends := f.Now().Add(time.Hour)
+	rules := func() *Rules {
+		return &Rules{
+			Networks: []string{"demo"}, Methods: []string{"eth_*"}, Origins: []string{"https://a.test"},
+			Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Contracts: []Contract{{1}}, PerSecond: 5, PerDay: 6,
+		}
+	}
+	issued := f.key(keys, NewKey{Name: "a", Rules: *rules(), Expires: ends})
+	free := f.key(keys, NewKey{Name: "free"})
+	name := "a"
+	for range 2 * changesBurst {
+		for id, edit := range map[string]KeyEdit{
+			issued.Key.ID.String(): {Name: &name, Rules: rules(), Expires: &ends},
+			free.Key.ID.String():   {Rules: &Rules{Methods: []string{}}},
+		} {
+			if _, err := keys.Edit(t.Context(), id, edit); err != nil {
+				t.Fatal(err)
+			}
+			if n := f.rows(id); n != 1 {
+				t.Fatalf("%d revisions, expected 1", n)
+			}
+		}
+	}
+	for what, change := range map[string]func(*Rules){
+		"networks":    func(r *Rules) { r.Networks = nil },
+		"methods":     func(r *Rules) { r.Methods = nil },
+		"origins":     func(r *Rules) { r.Origins = nil },
+		"addresses":   func(r *Rules) { r.Addresses = nil },
+		"contracts":   func(r *Rules) { r.Contracts = nil },
+		"credits":     func(r *Rules) { r.PerSecond = 1 },
+		"daily quota": func(r *Rules) { r.PerDay = 1 },
+	} {
+		other := rules()
+		if change(other); other.equal(rules()) || rules().equal(other) {
+			t.Errorf("rules with other %s are taken for equal", what)
+		}
+	}
+}
+
+// Rules that somebody types are bounded in length; those that were stored before they
+// were stay what they are.
+func TestTypedRulesAreShort(t *testing.T) {
+	origin := func(n int) string { return "https://" + strings.Repeat("a", n-len("https://")) }
+	long := Rules{Origins: []string{origin(2400)}}
+	var all Rules
+	for i := range maxRules {
+		all.Origins = append(all.Origins, origin(200)+fmt.Sprint(i))
+	}
+	for want, rules := range map[string]Rules{
+		"an origin of 301 bytes, expected at most 300":  {Origins: []string{origin(301)}},
+		"a method of 101 bytes, expected at most 100":   {Methods: []string{strings.Repeat("e", 101)}},
+		"bytes of rules, expected at most 16384":        all,
+		"is no origin: expected one such as https://ap": {Origins: []string{"a.test"}},
+	} {
+		var wrong *Invalid
+		if err := rules.Check(); !errors.As(err, &wrong) || wrong.Field != FieldRules || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, expected %q", err, want)
+		}
+	}
+	if err := (&Rules{Origins: []string{origin(300)}, Methods: []string{strings.Repeat("e", 100)}}).Check(); err != nil {
+		t.Errorf("rules at the limits: %v", err)
+	}
+
+	f := newFixture(t, Config{})
+	issued := f.key(f.keys, NewKey{Name: "old"})
+	k, err := f.keys.find("old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := *k
+	old.number, old.Rules = old.number+1, &long
+	if err := f.keys.put(t.Context(), &old); err != nil {
+		t.Fatal(err)
+	}
+	if !f.accepts(issued.APIKey) {
+		t.Error("a key with long rules from before is refused")
+	}
+	if _, err := f.keys.Rotate(t.Context(), "old", 0); err != nil {
+		t.Errorf("a key with long rules from before cannot be rotated: %v", err)
+	}
+}
