@@ -167,9 +167,9 @@ func (d dataDir) openAccounts(ctx context.Context, config AccountsConfig) (peopl
 
 func isLocked(err error) bool { return errors.Is(err, pebble.ErrLocked) }
 
-// errNoBlocks says that a network is there but not even its genesis: the import
+// errNoBlocks says that a network is there but not even its first block: the import
 // that made it was stopped at its very beginning.
-var errNoBlocks = errors.New("it holds no blocks yet; import them again, with the genesis")
+var errNoBlocks = errors.New("it holds no blocks yet; import them again, if it is an EVM network with its genesis")
 
 // createNetwork opens the history of a network, or makes it. What is there of
 // another chain is refused and stays as it is.
@@ -178,7 +178,12 @@ func (d dataDir) createNetwork(ctx context.Context, name string, options pebble.
 		return nil, nil, fmt.Errorf("data directory: %w", err)
 	}
 	options.Path, options.Logger = d.network(name), slog.Default()
-	options.Accept = func(r kv.Reader) error { return archive.Accept(ctx, r, first) }
+	options.Accept = func(r kv.Reader) error {
+		if err := checkFamily(ctx, r, familyEVM); err != nil {
+			return err
+		}
+		return archive.Accept(ctx, r, first)
+	}
 	store, err := pebble.Open(options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("network %s: %w", name, err)
@@ -196,6 +201,9 @@ func (d dataDir) openArchive(ctx context.Context, name string, options pebble.Op
 	store, _, err := d.openStore(ctx, name, options)
 	if err != nil {
 		return nil, nil, err
+	}
+	if err := checkFamily(ctx, store, familyEVM); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("network %s: %w", name, err), store.Close())
 	}
 	a, err := openSettled(ctx, store)
 	if err != nil {

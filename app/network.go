@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"ashlar/account"
 	"ashlar/api/eth"
@@ -28,6 +29,21 @@ const (
 	familyEVM    = "evm"
 	familyRollup = "rollup"
 )
+
+// checkFamily refuses the store of a network of another family than what is to be
+// brought into it. Other formats are told by who reads them.
+func checkFamily(ctx context.Context, store kv.Reader, wanted string) error {
+	format, err := rows.Format(ctx, store)
+	if err != nil {
+		return nil // nothing was written yet, or its reader will say the same
+	}
+	for _, family := range []string{familyEVM, familyRollup} {
+		if family != wanted && strings.HasPrefix(format, "ashlar-"+family+"-") {
+			return fmt.Errorf("it is of the family %s, blocks of the family %s cannot be brought into it; see --family", family, wanted)
+		}
+	}
+	return nil
+}
 
 // network is a network that is open. Its store must be closed.
 type network struct {

@@ -83,7 +83,12 @@ func (d dataDir) createRollup(ctx context.Context, name string, options pebble.O
 		return nil, nil, fmt.Errorf("data directory: %w", err)
 	}
 	options.Path, options.Logger = d.network(name), slog.Default()
-	options.Accept = func(r kv.Reader) error { return archive.Accept(ctx, r, id) }
+	options.Accept = func(r kv.Reader) error {
+		if err := checkFamily(ctx, r, familyRollup); err != nil {
+			return err
+		}
+		return archive.Accept(ctx, r, id)
+	}
 	store, err := pebble.Open(options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("network %s: %w", name, err)

@@ -226,6 +226,33 @@ func TestStatusOfGenesis(t *testing.T) {
 	}
 }
 
+// TestOtherFamily: blocks of one family are not brought into a network of the other.
+func TestOtherFamily(t *testing.T) {
+	d := newDataDirectory(t)
+	rollup := func(network string) []string {
+		return []string{"import", "--data", d.path, "--network", network, "--family", "rollup", d.chain}
+	}
+	evm := func(more ...string) []string {
+		return append([]string{"import", "--data", d.path, "--network", "r", d.chain}, more...)
+	}
+	runCommand(t, rollup("r")...) // which makes the network, and fails: the file is of no rollup
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{rollup("a"), "it is of the family evm, blocks of the family rollup cannot"},
+		{evm(), "it is of the family rollup, blocks of the family evm cannot"},
+		{evm("--genesis", d.genesis), "it is of the family rollup, blocks of the family evm cannot"},
+	} {
+		if code, out := runCommand(t, test.args...); code != exitFailed || !strings.Contains(out, test.want) {
+			t.Errorf("%v: exit code %d, expected %d and %q:\n%s", test.args, code, exitFailed, test.want, out)
+		}
+	}
+	if code, out := runCommand(t, d.status()...); code != exitDone || !strings.Contains(out, "import them again, if it is an EVM network with its genesis") {
+		t.Errorf("an empty network: exit code %d\n%s", code, out)
+	}
+}
+
 // networkCommands are all that open a network.
 func networkCommands(d dataDirectory) [][]string {
 	return [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.status(), d.verify()}
