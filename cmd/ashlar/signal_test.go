@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -29,6 +30,10 @@ func appears(t *testing.T, pattern string, ended <-chan error) {
 // A terminal that is closed sends SIGHUP: the demo takes its temporary directory away. Under
 // nohup it goes on.
 func TestClosedTerminal(t *testing.T) {
+	// What catches a signal hands it on as it is by default: the tests may be under nohup.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	for _, test := range []struct {
 		name   string
 		nohup  bool
