@@ -151,20 +151,21 @@ func (s *socket) read() error {
 		if err != nil {
 			return err
 		}
-		e := s.admit(s.handler.current.Load())
+		settings := s.handler.current.Load()
+		e := s.admit(settings)
 		if e == nil { // on to the client's own close frame
-			if err := s.skip(message, s.handler.current.Load().bodyBytes); err != nil {
+			if err := s.skip(message, settings.bodyBytes); err != nil {
 				return err
 			}
 			continue
 		}
 		request := s.handler.buffers.Get()
-		if *request, err = s.receive(message, *request, e.settings.bodyBytes, &e.lease); err != nil {
+		if *request, err = s.receive(message, *request, settings.bodyBytes, &e.lease); err != nil {
 			s.drop(e, request)
 			return err
 		}
 		s.touch()
-		e.begin(s.ctx)
+		e.begin(s.ctx) // its time does not count what the client took to send it
 		select {
 		case s.inFlight <- struct{}{}:
 			s.running.Go(func() { s.answer(e, request) })

@@ -2,7 +2,6 @@ package eth
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -71,7 +70,9 @@ const expireEvery = 15 * time.Second
 // It must be called at most once, when the chain has the pool that it is to have.
 func (a *API) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.chain.EachMove(ctx, a.live.announce) })
+	group.Go(func() error {
+		return a.chain.EachMove(ctx, func(ctx context.Context) error { a.live.announce(ctx); return nil })
+	})
 	group.Go(func() error { return a.live.expire(ctx) })
 	if a.chain.Pool() != nil {
 		group.Go(func() error { return a.live.followPool(ctx) })
@@ -85,11 +86,10 @@ func (a *API) Run(ctx context.Context) error {
 // announce tells what the moves of the head have changed since the last time: up to the
 // head of each newcomer in turn, and then up to the chain's. Where that cannot be read,
 // those who were to be told are let go, and all else goes on.
-func (a *announcer) announce(ctx context.Context) error {
-	views, err := a.depart()
-	for _, view := range views {
+func (a *announcer) announce(ctx context.Context) {
+	for _, view := range a.depart() {
 		if err := a.lead(ctx, view); ctx.Err() != nil {
-			return nil
+			return
 		} else if err != nil {
 			slog.Error("subscriptions and filters are ended: what has changed cannot be read", "block", view.Head().Number, "error", err)
 			a.lose()
@@ -99,26 +99,22 @@ func (a *announcer) announce(ctx context.Context) error {
 	a.mu.Lock()
 	a.moving = false
 	a.mu.Unlock()
-	return err
 }
 
 // depart returns the views to which announcements go on from the position. From then
 // on whoever comes is a newcomer.
-func (a *announcer) depart() (to []*query.View, err error) {
+func (a *announcer) depart() (to []*query.View) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	view, err := a.api.chain.View()
-	if errors.Is(err, query.ErrUnknownBlock) {
-		return nil, nil // no block yet
-	}
-	if err != nil {
-		return nil, err
+	if err != nil { // there is no block yet
+		return nil
 	}
 	a.moving = true
 	for _, n := range a.newcomers {
 		to = append(to, n.view)
 	}
-	return append(to, view), nil
+	return append(to, view)
 }
 
 // lead tells what leads from the position to a view.

@@ -64,14 +64,11 @@ func (a *announcer) install(ctx context.Context, f *polledFilter, out []byte) ([
 	if err != nil {
 		return out, err
 	}
+	a.filters++
 	if f.kind == polledHashes || f.kind == polledTransactions {
 		f.begin(a.arrived.End())
-		a.filters++
 	} else {
-		a.begin(&newcomer{join: func() {
-			f.begin(a.blocks.End())
-			a.filters++
-		}})
+		a.begin(&newcomer{join: func() { f.begin(a.blocks.End()) }})
 	}
 	return jsonrpc.AppendString(out, id), nil
 }
