@@ -20,7 +20,7 @@ type accountPage struct {
 func passwordForm() *form {
 	return newForm(
 		&field{Name: "present", Label: "Present password", Kind: kindSecret, Complete: "current-password"},
-		&field{Name: "password", Label: "New password", Kind: kindSecret, Complete: "new-password", Hint: "Ten characters or more. A few words that nobody else would put together are best."},
+		passwordField("New password"),
 	)
 }
 

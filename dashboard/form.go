@@ -65,6 +65,14 @@ func (f *field) Describes() string {
 
 func newForm(fields ...*field) *form { return &form{fields: fields} }
 
+// passwordField asks for a password that somebody is to have from now on.
+func passwordField(label string) *field {
+	return &field{
+		Name: "password", Label: label, Kind: kindSecret, Complete: "new-password",
+		Hint: "Ten characters or more. A few words that nobody else would put together are best.",
+	}
+}
+
 // Fields lists the fields in order, for templates.
 func (f *form) Fields() []*field { return f.fields }
 

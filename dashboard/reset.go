@@ -16,7 +16,7 @@ const fieldToken = "token"
 
 // resetForm asks for the token too where the one that is there is none.
 func (v *visit) resetForm(token string) resetPage {
-	f := newForm(&field{Name: "password", Label: "New password", Kind: kindSecret, Complete: "new-password", Hint: "Ten characters or more. A few words that nobody else would put together are best."})
+	f := newForm(passwordField("New password"))
 	_, err := v.dashboard.config.Accounts.Resetting(token)
 	if err == nil {
 		return resetPage{f, token}

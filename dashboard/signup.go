@@ -19,7 +19,7 @@ const fieldInvitation = "invitation"
 func signUpForm() *form {
 	return newForm(
 		&field{Name: "email", Label: "E-mail address", Kind: "email", Complete: "username"},
-		&field{Name: "password", Label: "Password", Kind: kindSecret, Complete: "new-password", Hint: "Ten characters or more. A few words that nobody else would put together are best."},
+		passwordField("Password"),
 	)
 }
 

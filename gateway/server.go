@@ -62,7 +62,8 @@ type Server struct {
 	stopped bool // guarded by running: no request may begin
 }
 
-// Listen opens a TCP address for h, where it is not open yet. Unless Run is called the server must be closed.
+// Listen opens a TCP address for h, where it is not open yet. Unless Run is called the
+// server must be closed.
 func Listen(ctx context.Context, config ListenConfig, h *Handler) (*Server, error) {
 	inner := config.Listener
 	if inner == nil {

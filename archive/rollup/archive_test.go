@@ -94,10 +94,9 @@ func TestEverythingComesBack(t *testing.T) {
 	}
 }
 
-// TestHighestBlock: a block of the highest number that its rows have room for is
-// found, and the next is refused.
-func TestHighestBlock(t *testing.T) {
-	blocks := busy(makeBlocks(rows.MostNumber-2, 2))
+// holding makes an archive that has blocks.
+func holding(t *testing.T, blocks []*rollup.Block) *Archive {
+	t.Helper()
 	a, err := Create(t.Context(), openStore(t), "SN_TEST")
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +104,14 @@ func TestHighestBlock(t *testing.T) {
 	if err := a.Append(t.Context(), blocks...); err != nil {
 		t.Fatal(err)
 	}
+	return a
+}
+
+// TestHighestBlock: a block of the highest number that its rows have room for is
+// found, and the next is refused.
+func TestHighestBlock(t *testing.T) {
+	blocks := busy(makeBlocks(rows.MostNumber-2, 2))
+	a := holding(t, blocks)
 	r := a.Settled(a.Span())
 	for _, block := range blocks {
 		checkBlock(t, r, r.Events(t.Context()), block)
@@ -256,15 +263,9 @@ func TestAppendRefusesGapsAndWrongLinks(t *testing.T) {
 
 func TestWhatIsNotHeld(t *testing.T) {
 	blocks := makeBlocks(10, 3)
-	a, err := Create(t.Context(), openStore(t), "SN_TEST")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Append(t.Context(), blocks...); err != nil {
-		t.Fatal(err)
-	}
+	a := holding(t, blocks)
 	r := a.Settled(a.Span())
-	_, err = r.Header(t.Context(), 9)
+	_, err := r.Header(t.Context(), 9)
 	if before := (*BeforeFirst)(nil); !errors.As(err, &before) || !errors.Is(err, rows.ErrNotFound) || !strings.Contains(err.Error(), "begins with block 10") {
 		t.Errorf("a block before the first: %v", err)
 	}

@@ -168,17 +168,19 @@ func (b *tab) sees(selector, want string) {
 // signUp makes somebody an account.
 func (b *tab) signUp(email, password string) {
 	b.Helper()
-	b.open("/signup")
-	b.enter("#email", email)
-	b.enter("#password", password)
-	b.follow("main form button.primary")
-	b.there(".side")
+	b.getIn("/signup", email, password)
 }
 
 // signIn signs somebody in who has an account.
 func (b *tab) signIn(email, password string) {
 	b.Helper()
-	b.open("/signin")
+	b.getIn("/signin", email, password)
+}
+
+// getIn fills in a form that leads to the dashboard's own pages.
+func (b *tab) getIn(path, email, password string) {
+	b.Helper()
+	b.open(path)
 	b.enter("#email", email)
 	b.enter("#password", password)
 	b.follow("main form button.primary")
