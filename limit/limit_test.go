@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -203,13 +204,14 @@ func TestPoolIsFair(t *testing.T) {
 	})
 }
 
-// A caller that holds slots already is served after one that holds none.
+// A caller that holds slots already is served after one that holds none, and only as far
+// as slots are left.
 func TestPoolCountsWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(3, 100)
-		var greedy, modest Share
-		for range 3 {
-			if err := p.Enter(t.Context(), &greedy); err != nil {
+		p := NewPool(4, 100)
+		var greedy, modest, other Share
+		for _, s := range []*Share{&greedy, &greedy, &greedy, &other} {
+			if err := p.Enter(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -226,13 +228,55 @@ func TestPoolCountsWhatRuns(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		p.Leave(&greedy)
-		if first := <-got; first != "modest" {
-			t.Errorf("%s is served first", first)
+		served := func(expected string) {
+			t.Helper()
+			synctest.Wait()
+			select {
+			case name := <-got:
+				if name != expected {
+					t.Errorf("%s is served, expected %q", name, expected)
+				}
+			default:
+				if expected != "" {
+					t.Errorf("nobody is served, expected %s", expected)
+				}
+			}
 		}
 		p.Leave(&greedy)
-		<-got
+		served("modest")
+		p.Leave(&greedy)
+		served("") // the third of greedy's would have the last slot
+		p.Leave(&other)
+		served("greedy")
 	})
+}
+
+// One caller with any number of calls leaves a quarter of the slots to others, and at
+// least one if there is more than one. The next gets three quarters of those.
+func TestPoolLeavesSlots(t *testing.T) {
+	for _, c := range []struct{ slots, first, second int }{
+		{1, 1, 0}, {2, 1, 1}, {3, 2, 1}, {4, 3, 1}, {8, 6, 1}, {16, 12, 3}, {128, 96, 24},
+	} {
+		t.Run(strconv.Itoa(c.slots), func(t *testing.T) {
+			p := NewPool(c.slots, 0)
+			var first, second Share
+			for _, of := range []struct {
+				share    *Share
+				expected int
+			}{{&first, c.first}, {&second, c.second}} {
+				got := 0
+				for p.Enter(t.Context(), of.share) == nil {
+					got++
+				}
+				if got != of.expected {
+					t.Errorf("%d calls run, expected %d", got, of.expected)
+				}
+			}
+			if p.Running() != c.first+c.second {
+				t.Errorf("%d run in all", p.Running())
+			}
+		})
+	}
 }
 
 func TestPoolQueueIsBounded(t *testing.T) {

@@ -11,10 +11,13 @@ import (
 // ErrBusy is returned by Pool.Enter where too many wait already.
 var ErrBusy = errors.New("too many calls are waiting")
 
-// Pool bounds how many calls run at once. Where all its slots are taken, calls wait,
-// and a slot that becomes free goes to the caller that has the fewest calls running;
-// among those to the one that has waited longest for its turn. So each gets an even
-// share, however many calls another has waiting.
+// Pool bounds how many calls run at once. Every caller may have one call running
+// where there is a slot, and more as long as a third as many slots are left to
+// others: whoever comes next need not wait for what one caller does with all its calls.
+//
+// Calls that find no slot wait, and a slot that becomes free goes to the caller that has
+// the fewest calls running; among those to the one that has waited longest for its turn.
+// So each gets an even share, however many calls another has waiting.
 type Pool struct {
 	slots      int
 	maxWaiting int // of all callers
@@ -42,8 +45,7 @@ func NewPool(slots, maxWaiting int) *Pool {
 // Enter returns once a call of s may run, which must be ended with Leave; or with
 // ErrBusy, or with ctx's error, and then nothing is to be ended.
 func (p *Pool) Enter(ctx context.Context, s *Share) error {
-	if p.waiting.Load() == 0 && p.take() {
-		s.running.Add(1)
+	if p.waiting.Load() == 0 && p.take(s) {
 		return nil
 	}
 	return p.wait(ctx, s)
@@ -68,14 +70,16 @@ func (p *Pool) Running() int { return p.slots - int(p.free.Load()) }
 // Waiting is how many calls wait to run.
 func (p *Pool) Waiting() int { return int(p.waiting.Load()) }
 
-// take takes a free slot, if there is one.
-func (p *Pool) take() bool {
+// take takes a slot for a call of s, if s may have one.
+func (p *Pool) take(s *Share) bool {
+	running := s.running.Add(1)
 	for {
-		n := p.free.Load()
-		if n <= 0 {
+		free := p.free.Load()
+		if free == 0 || running > 1 && running > 3*(free-1) {
+			s.running.Add(-1)
 			return false
 		}
-		if p.free.CompareAndSwap(n, n-1) {
+		if p.free.CompareAndSwap(free, free-1) {
 			return true
 		}
 	}
@@ -110,6 +114,7 @@ func (p *Pool) queue(s *Share) (turn chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if int(p.waiting.Load()) >= p.maxWaiting || len(s.queue) >= p.maxEach {
+		p.serve() // while take counted this call, another of s may have been passed over
 		return nil, ErrBusy
 	}
 	turn = make(chan struct{})
@@ -122,9 +127,10 @@ func (p *Pool) queue(s *Share) (turn chan struct{}, err error) {
 	return turn, nil
 }
 
-// serve hands free slots to those in line. p.mu is held.
+// serve hands slots to those in line. Where whoever has the fewest calls running may have
+// none, nobody may. p.mu is held.
 func (p *Pool) serve() {
-	for len(p.inLine) > 0 && p.take() {
+	for len(p.inLine) > 0 {
 		next := 0
 		for i, s := range p.inLine {
 			if s.running.Load() < p.inLine[next].running.Load() {
@@ -132,13 +138,15 @@ func (p *Pool) serve() {
 			}
 		}
 		s := p.inLine[next]
+		if !p.take(s) {
+			return
+		}
 		p.inLine = slices.Delete(p.inLine, next, next+1)
 		turn := s.queue[0]
 		s.queue = slices.Delete(s.queue, 0, 1)
 		if len(s.queue) > 0 {
 			p.inLine = append(p.inLine, s)
 		}
-		s.running.Add(1)
 		p.waiting.Add(-1)
 		close(turn)
 	}

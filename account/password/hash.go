@@ -58,24 +58,24 @@ type Hasher struct {
 	params Params
 	slots  int // hashes at once
 	pool   *limit.Pool
-	share  limit.Share // all take their turns alike
-	absent parsed      // what is checked where there is no hash
+	absent parsed // what is checked where there is no hash
 }
 
 // NewHasher returns a hasher that makes hashes with params.
 func NewHasher(params Params) *Hasher {
-	slots := min(max(1, runtime.GOMAXPROCS(0)/2), maxHashing)                            // the others answer requests meanwhile
-	h := &Hasher{params: params, slots: slots, pool: limit.NewPool(slots, 2*maxWaiting)} // half of what may wait is of one share
+	slots := min(max(1, runtime.GOMAXPROCS(0)/2), maxHashing) // the others answer requests meanwhile
+	h := &Hasher{params: params, slots: slots, pool: limit.NewPool(slots, maxWaiting)}
 	h.absent = parsed{params: params, salt: make([]byte, saltLen), hash: make([]byte, hashLen)}
 	return h
 }
 
 // Hash returns what to store of a password.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
-	if err := h.enter(ctx); err != nil {
+	leave, err := h.enter(ctx)
+	if err != nil {
 		return "", err
 	}
-	defer h.pool.Leave(&h.share)
+	defer leave()
 	p := parsed{params: h.params, salt: make([]byte, saltLen)}
 	_, _ = rand.Read(p.salt) // documented never to fail
 	p.hash = p.derive(password, hashLen)
@@ -92,21 +92,24 @@ func (h *Hasher) Check(ctx context.Context, stored, password string) (right, out
 			return false, false, err
 		}
 	}
-	if err := h.enter(ctx); err != nil {
+	leave, err := h.enter(ctx)
+	if err != nil {
 		return false, false, err
 	}
-	defer h.pool.Leave(&h.share)
+	defer leave()
 	same := subtle.ConstantTimeCompare(p.derive(password, len(p.hash)), p.hash) == 1
 	right = same && stored != ""
 	return right, right && p.params != h.params, nil
 }
 
-func (h *Hasher) enter(ctx context.Context) error {
-	err := h.pool.Enter(ctx, &h.share)
+// enter waits for a turn, which all take alike, and returns what ends it.
+func (h *Hasher) enter(ctx context.Context) (leave func(), err error) {
+	share := new(limit.Share)
+	err = h.pool.Enter(ctx, share)
 	if errors.Is(err, limit.ErrBusy) {
-		return ErrBusy
+		return nil, ErrBusy
 	}
-	return err
+	return func() { h.pool.Leave(share) }, err
 }
 
 // parsed is what is stored of a password, taken apart.
