@@ -13,14 +13,18 @@ import (
 // nobody can create a contract at them; other chains' genesis may have more.
 //
 // The EVM asks two things before it creates: the nonce and the code. So such an
-// account is said to have a nonce. Nobody else can see that: the nonce is asked
-// for otherwise of senders and creators only, which have code or a key.
-type collidingState struct{ *state.StateDB }
+// account is said to have a nonce. Other than before a creation it is asked for of
+// accounts that have code, and of those that have a key, where it must be right.
+type collidingState struct {
+	*state.StateDB
+	tx     *types.Transaction // that is run; nil before the first
+	sender common.Address     // of tx
+}
 
 // GetNonce implements vm.StateDB.
-func (s collidingState) GetNonce(address common.Address) uint64 {
+func (s *collidingState) GetNonce(address common.Address) uint64 {
 	nonce := s.StateDB.GetNonce(address)
-	if nonce == 0 && s.hasStorageAlone(address) {
+	if nonce == 0 && s.hasStorageAlone(address) && !s.isSigned(address) {
 		return 1
 	}
 	return nonce
@@ -29,10 +33,27 @@ func (s collidingState) GetNonce(address common.Address) uint64 {
 // hasStorageAlone says whether an account of nonce 0 had storage, but no code,
 // when the block began. What is stored since then belongs to a contract that is
 // just being created.
-func (s collidingState) hasStorageAlone(address common.Address) bool {
+func (s *collidingState) hasStorageAlone(address common.Address) bool {
 	if hash := s.GetCodeHash(address); hash != types.EmptyCodeHash {
 		return false // a contract, or no account
 	}
 	root := s.GetStorageRoot(address)
 	return root != types.EmptyRootHash && root != common.Hash{}
+}
+
+// isSigned says whether somebody has the key of an address, and signed the transaction
+// with it or an authorization in it. No contract can be created there.
+func (s *collidingState) isSigned(address common.Address) bool {
+	if s.tx == nil {
+		return false
+	}
+	if address == s.sender {
+		return true
+	}
+	for _, authorization := range s.tx.SetCodeAuthorizations() {
+		if authority, err := authorization.Authority(); err == nil && authority == address {
+			return true
+		}
+	}
+	return false
 }
