@@ -24,10 +24,9 @@ const (
 	light                   // it takes little, so that what carries it counts
 )
 
-// kinds are all of them. full are ranges of blocks in which the busiest contract has
-// nearly as many logs as are answered at once.
-func kinds(full []blockRange) []kind {
-	return slices.Concat(stateKinds(), blockKinds(), logKinds(full), callKinds(), proofKinds())
+// kinds are all of them.
+func kinds() []kind {
+	return slices.Concat(stateKinds(), blockKinds(), logKinds(), callKinds(), proofKinds())
 }
 
 func latest(*maker) string { return "latest" }
@@ -69,7 +68,7 @@ func blockKinds() []kind {
 	}
 }
 
-func logKinds(full []blockRange) []kind {
+func logKinds() []kind {
 	filter := func(make func(m *maker) object) func(*maker) []any {
 		return func(m *maker) []any { return []any{make(m)} }
 	}
@@ -94,7 +93,7 @@ func logKinds(full []blockRange) []kind {
 		binary.BigEndian.PutUint64(topic[:], m.r.Uint64())
 		return m.chain().of(object{"topics": []any{topic}})
 	})
-	most := filter(func(m *maker) object { return any1(m, full).of(object{"address": m.c.Emitters[0]}) })
+	most := filter(func(m *maker) object { return any1(m, m.full).of(object{"address": m.c.Emitters[0]}) })
 	return []kind{
 		{"logs of one block", "eth_getLogs", filter(func(m *maker) object { return m.blocks(1).of(object{}) }), aged | light},
 		{"logs of the busiest contract, 1 block", "eth_getLogs", busiest(1), 0},
@@ -108,7 +107,7 @@ func logKinds(full []blockRange) []kind {
 }
 
 func callKinds() []kind {
-	balanceOf := func(block func(*maker) string) func(*maker) []any {
+	balance := func(block func(*maker) string) func(*maker) []any {
 		return func(m *maker) []any { return []any{m.balanceOf(), block(m)} }
 	}
 	sum := func(tokens int, block func(*maker) string) func(*maker) []any {
@@ -123,13 +122,13 @@ func callKinds() []kind {
 		return []any{replayed(tx), hexutil.Uint64(tx.Block)}
 	}
 	return []kind{
-		{"eth_call balanceOf, latest", "eth_call", balanceOf(latest), 0},
-		{"eth_call balanceOf, any block", "eth_call", balanceOf((*maker).block), aged | light},
+		{"eth_call balanceOf, latest", "eth_call", balance(latest), 0},
+		{"eth_call balanceOf, any block", "eth_call", balance((*maker).block), aged | light},
 		{"eth_call that reverts", "eth_call", reverts, 0},
 		{"eth_call of a real transaction, at its block", "eth_call", real, 0},
 		{"eth_call summing 100 balances, latest", "eth_call", sum(1, latest), 0},
 		{"eth_call summing 100 balances, any block", "eth_call", sum(1, (*maker).block), aged},
-		{"eth_call to 20 contracts, 100 times, any block", "eth_call", sum(20, (*maker).block), 0},
+		{"eth_call to 20 contracts, 100 times, any block", "eth_call", sum(maxTokens, (*maker).block), 0},
 	}
 }
 

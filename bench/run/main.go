@@ -146,13 +146,13 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	results := results{Blocks: chain.Head(), Transactions: len(chain.Txs), Started: time.Now().UTC(), Peers: peers}
-	full, err := fullRanges(ctx, peers[0].client, chain.Emitters[0], chain.Head())
+	found, err := discover(ctx, peers[0].client, chain)
 	if err != nil {
 		return err
 	}
 	var files []requestFile
 	for _, name := range strings.Split(o.sections, ",") {
-		some, err := writeRequests(chain, o, sections()[name], chosen, full)
+		some, err := writeRequests(chain, o, sections()[name], chosen, found)
 		if err != nil {
 			return err
 		}

@@ -3,9 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -29,6 +26,7 @@ import (
 type maker struct {
 	r *rand.Rand
 	c *sample.Chain
+	*discovery
 	// Blocks are taken from these numbers, both included.
 	first, last uint64
 }
@@ -65,46 +63,22 @@ func (r blockRange) of(filter object) object {
 	return filter
 }
 
-// fullRanges are ranges of blocks, spread over the chain, in which an address has as
-// many logs as are answered at once, or nearly.
-func fullRanges(ctx context.Context, client *node.Client, address common.Address, head uint64) (all []blockRange, err error) {
-	const ranges, most = 10, 10_000
-	for i := range uint64(ranges) {
-		from := 1 + i*head/ranges
-		length := sort.Search(int(head-from+1), func(length int) bool {
-			if err != nil {
-				return true
-			}
-			var logs []json.RawMessage
-			failed := client.Call(ctx, &logs, "eth_getLogs", blockRange{from, from + uint64(length)}.of(object{"address": address}))
-			var refused *node.Error
-			if failed != nil && !errors.As(failed, &refused) {
-				err = failed
-			}
-			return failed != nil || len(logs) > most
-		})
-		if err != nil {
-			return nil, err
-		}
-		if length > 0 {
-			all = append(all, blockRange{from, from + uint64(length) - 1})
-		}
-	}
-	return all, nil
-}
-
 func (m *maker) balanceOf() object {
 	who := any1(m, m.c.Accounts)
-	return object{"to": any1(m, m.c.Emitters[:min(20, len(m.c.Emitters))]),
-		"data": hexutil.Bytes(append(crypto.Keccak256([]byte("balanceOf(address)"))[:4], common.LeftPadBytes(who[:], 32)...))}
+	return object{"to": any1(m, m.tokens), "data": balanceOf(who)}
 }
 
-// sum100 adds 100 balances of the given number of tokens in a call without a
+// balanceOf is the input of a call that asks a token what an account has.
+func balanceOf(who common.Address) hexutil.Bytes {
+	return append(crypto.Keccak256([]byte("balanceOf(address)"))[:4], common.LeftPadBytes(who[:], 32)...)
+}
+
+// sum100 adds 100 balances of at most the given number of tokens in a call without a
 // contract of its own, as clients' multicalls do.
 func (m *maker) sum100(tokens int) object {
 	asked := make([]balance, 100)
 	for i := range asked {
-		asked[i] = balance{m.c.Emitters[i%min(tokens, len(m.c.Emitters))], any1(m, m.c.Accounts)}
+		asked[i] = balance{m.tokens[i%min(tokens, len(m.tokens))], any1(m, m.c.Accounts)}
 	}
 	return object{"data": hexutil.Bytes(sumBalances(asked))}
 }
@@ -202,7 +176,7 @@ type requestFile struct {
 }
 
 // writeRequests writes the files of all chosen kinds in a section.
-func writeRequests(chain *sample.Chain, o options, s section, chosen *regexp.Regexp, full []blockRange) (files []requestFile, err error) {
+func writeRequests(chain *sample.Chain, o options, s section, chosen *regexp.Regexp, found *discovery) (files []requestFile, err error) {
 	if len(chain.Topics[2]) == 0 || len(chain.Reverted) == 0 {
 		return nil, errors.New("the chain has no event with three topics, or no transaction that reverted")
 	}
@@ -210,7 +184,7 @@ func writeRequests(chain *sample.Chain, o options, s section, chosen *regexp.Reg
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	for i, k := range kinds(full) {
+	for i, k := range kinds() {
 		if !chosen.MatchString(k.name) || !s.has(k) {
 			continue
 		}
@@ -218,7 +192,7 @@ func writeRequests(chain *sample.Chain, o options, s section, chosen *regexp.Reg
 			path := filepath.Join(folder, fmt.Sprintf("%02d-%d.jsonl", i, j))
 			head := float64(chain.Head())
 			m := &maker{
-				r: rand.New(rand.NewPCG(o.seed, uint64(i))), c: chain,
+				r: rand.New(rand.NewPCG(o.seed, uint64(i))), c: chain, discovery: found,
 				first: max(1, uint64(span.first*head)), last: max(1, uint64(span.last*head)),
 			}
 			if err := writeFile(path, k, m, o.requests, s.calls); err != nil {
