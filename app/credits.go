@@ -3,6 +3,9 @@ package app
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 
 	"ashlar/gateway"
 )
@@ -52,6 +55,17 @@ func (c *Config) costs() func(method string) gateway.Cost {
 			return cost
 		}
 		return costs[otherCredits]
+	}
+}
+
+// warnOfCredits logs which methods have credits set that no network serves: they may be
+// misspelled.
+func (c *Config) warnOfCredits(networks []gateway.Network) {
+	for _, method := range slices.Sorted(maps.Keys(c.Credits)) {
+		served := func(n gateway.Network) bool { return n.Methods[method] != nil }
+		if method != otherCredits && !slices.ContainsFunc(networks, served) {
+			slog.Warn("credits are set for a method that no network serves", "method", method)
+		}
 	}
 }
 

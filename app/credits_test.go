@@ -1,6 +1,9 @@
 package app
 
 import (
+	"context"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"ashlar/api/eth"
@@ -8,6 +11,7 @@ import (
 	archive "ashlar/archive/rollup"
 	"ashlar/execute"
 	"ashlar/gateway"
+	"ashlar/jsonrpc"
 	"ashlar/kv/pebble"
 	"ashlar/query"
 	queryrollup "ashlar/query/rollup"
@@ -55,5 +59,20 @@ func TestPricedMethodsAreServed(t *testing.T) {
 		if method != otherCredits && ofEVM[method] == nil && ofRollup[method] == nil {
 			t.Errorf("%s has a price and is not served", method)
 		}
+	}
+}
+
+// Whoever misspells a method learns why its credits are not what they should be.
+func TestCreditsOfUnservedMethodsAreTold(t *testing.T) {
+	var log strings.Builder
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	method := func(_ context.Context, _, out []byte) ([]byte, error) { return out, nil }
+	networks := []gateway.Network{{Methods: jsonrpc.Methods{"eth_call": method}}, {Methods: jsonrpc.Methods{"rollup_getEvents": method}}}
+	c := Config{Credits: map[string]int{"eth_call": 7, "rollup_getEvents": 8, "eth_getlogs": 9, otherCredits: 1}}
+	c.warnOfCredits(networks)
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "method=eth_getlogs") {
+		t.Errorf("logged: %s", text)
 	}
 }

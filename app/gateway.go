@@ -106,6 +106,7 @@ func (s *service) reload(c Config) error {
 	if err := s.handler.Reload(g); err != nil {
 		return err
 	}
+	c.warnOfCredits(g.Networks)
 	s.accounts.Reload(c.Accounts.config())
 	s.current.Store(&c)
 	before, now := s.config, c

@@ -147,6 +147,7 @@ func (s *service) listen(ctx context.Context) (err error) {
 	if s.handler, err = gateway.New(g); err != nil {
 		return err
 	}
+	s.config.warnOfCredits(g.Networks)
 	if err := s.restoreSpent(ctx); err != nil {
 		return err
 	}
