@@ -169,19 +169,15 @@ func appendPooled(out []byte, sender common.Address, tx *types.Transaction) ([]b
 	return appendWaiting(out, raw, sender, tx.Hash())
 }
 
-// appendPooledByHash appends the transaction with a hash that waits, and says
-// whether there is one.
-func (a *API) appendPooledByHash(out []byte, hash common.Hash) ([]byte, bool, error) {
-	waiting := a.chain.Pool()
-	if waiting == nil {
-		return out, false, nil
+// appendWaiting appends the transaction with a hash that is in no block: null unless it
+// waits in the pool.
+func (a *API) appendWaiting(out []byte, hash common.Hash) ([]byte, error) {
+	if waiting := a.chain.Pool(); waiting != nil {
+		if tx, sender, ok := waiting.Get(hash); ok {
+			return appendPooled(out, sender, tx)
+		}
 	}
-	tx, sender, ok := waiting.Get(hash)
-	if !ok {
-		return out, false, nil
-	}
-	out, err := appendPooled(out, sender, tx)
-	return out, true, err
+	return appendNull(out), nil
 }
 
 // pendingNonce is the nonce that a sender's next transaction takes: behind all that

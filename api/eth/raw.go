@@ -12,41 +12,30 @@ import (
 // rawMethods answer with what is stored in the encoding of the protocol.
 func (a *API) rawMethods() jsonrpc.Methods {
 	return jsonrpc.Methods{
-		"debug_getRawHeader":      a.getRawHeader,
-		"debug_getRawBlock":       a.getRawBlock,
+		"debug_getRawHeader":      a.encoded(func(b *block) ([]byte, error) { return b.RLP, nil }),
+		"debug_getRawBlock":       a.encoded((*block).rlp),
 		"debug_getRawReceipts":    a.getRawReceipts,
-		"debug_getRawTransaction": a.getRawTransaction,
+		"debug_getRawTransaction": a.getRawTransaction(),
 	}
 }
 
-// getRawHeader answers debug_getRawHeader.
-func (a *API) getRawHeader(ctx context.Context, params, out []byte) ([]byte, error) {
-	b, err := a.rawBlock(ctx, params, a.block)
-	if err != nil {
-		return out, err
+// encoded answers with an encoding of a block.
+func (a *API) encoded(encode func(*block) ([]byte, error)) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		b, err := a.rawBlock(ctx, params, a.block)
+		if err != nil {
+			return out, err
+		}
+		if b == nil {
+			return append(out, noBytes...), nil
+		}
+		defer b.release()
+		encoded, err := encode(b)
+		if err != nil {
+			return out, err
+		}
+		return appendHex(out, encoded), nil
 	}
-	if b == nil {
-		return append(out, noBytes...), nil
-	}
-	defer b.release()
-	return appendHex(out, b.RLP), nil
-}
-
-// getRawBlock answers debug_getRawBlock.
-func (a *API) getRawBlock(ctx context.Context, params, out []byte) ([]byte, error) {
-	b, err := a.rawBlock(ctx, params, a.block)
-	if err != nil {
-		return out, err
-	}
-	if b == nil {
-		return append(out, noBytes...), nil
-	}
-	defer b.release()
-	encoded, err := b.rlp()
-	if err != nil {
-		return out, err
-	}
-	return appendHex(out, encoded), nil
 }
 
 // getRawReceipts answers debug_getRawReceipts.

@@ -18,13 +18,13 @@ const noBytes = `"0x"`
 func (a *API) transactionMethods() jsonrpc.Methods {
 	byHash, byNumber := (*arguments).blockHash, (*arguments).blockNumber
 	return jsonrpc.Methods{
-		"eth_getTransactionByHash":                   a.getTransactionByHash,
+		"eth_getTransactionByHash":                   a.ofHash(a.block, (*block).appendTransaction, a.appendWaiting),
 		"eth_getTransactionByBlockHashAndIndex":      a.inBlock(byHash, appendTransactionAt, "null"),
 		"eth_getTransactionByBlockNumberAndIndex":    a.inBlock(byNumber, appendTransactionAt, "null"),
-		"eth_getRawTransactionByHash":                a.getRawTransaction,
+		"eth_getRawTransactionByHash":                a.getRawTransaction(),
 		"eth_getRawTransactionByBlockHashAndIndex":   a.inBlock(byHash, appendRawTransactionAt, noBytes),
 		"eth_getRawTransactionByBlockNumberAndIndex": a.inBlock(byNumber, appendRawTransactionAt, noBytes),
-		"eth_getTransactionReceipt":                  a.getTransactionReceipt,
+		"eth_getTransactionReceipt":                  a.ofHash(a.blockWithReceipts, (*block).appendReceipt, always("null")),
 	}
 }
 
@@ -62,63 +62,43 @@ func (b *block) holds(i int, hash common.Hash) (bool, error) {
 	return bytes.Equal(b.hasher.hash(raw), hash[:]), nil
 }
 
-// getTransactionByHash answers eth_getTransactionByHash.
-func (a *API) getTransactionByHash(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	hash := args.hash(0)
-	if args.err != nil {
-		return out, args.err
-	}
-	b, index, err := a.findTransaction(ctx, hash, a.block)
-	if err != nil {
-		return out, err
-	}
-	if b == nil {
-		out, waits, err := a.appendPooledByHash(out, hash)
-		if waits || err != nil {
+// ofHash answers about the transaction with a hash. appendFound appends what is said of
+// the one at an index of a block, which read reads, and appendAbsent what is where no
+// block has it.
+func (a *API) ofHash(
+	read blockReader,
+	appendFound func(b *block, out []byte, index int, hash []byte) ([]byte, error),
+	appendAbsent func(out []byte, hash common.Hash) ([]byte, error),
+) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, 1, 1)
+		hash := args.hash(0)
+		if args.err != nil {
+			return out, args.err
+		}
+		b, index, err := a.findTransaction(ctx, hash, read)
+		if err != nil {
 			return out, err
 		}
-		return appendNull(out), nil
+		if b == nil {
+			return appendAbsent(out, hash)
+		}
+		defer b.release()
+		return appendFound(b, out, index, hash[:])
 	}
-	defer b.release()
-	return b.appendTransaction(out, index, hash[:])
 }
 
-// getTransactionReceipt answers eth_getTransactionReceipt.
-func (a *API) getTransactionReceipt(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	hash := args.hash(0)
-	if args.err != nil {
-		return out, args.err
-	}
-	b, index, err := a.findTransaction(ctx, hash, a.blockWithReceipts)
-	if err != nil {
-		return out, err
-	}
-	if b == nil {
-		return appendNull(out), nil
-	}
-	defer b.release()
-	return b.appendReceipt(out, index, hash[:])
+// always appends the same of every transaction.
+func always(answer string) func(out []byte, hash common.Hash) ([]byte, error) {
+	return func(out []byte, _ common.Hash) ([]byte, error) { return append(out, answer...), nil }
 }
 
-// getRawTransaction answers eth_getRawTransactionByHash and debug_getRawTransaction.
-func (a *API) getRawTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	hash := args.hash(0)
-	if args.err != nil {
-		return out, args.err
-	}
-	b, index, err := a.findTransaction(ctx, hash, a.block)
-	if err != nil {
-		return out, err
-	}
-	if b == nil {
-		return append(out, noBytes...), nil
-	}
-	defer b.release()
-	result, _, err := appendRawTransactionAt(out, b, uint64(index))
-	return result, err
+// getRawTransaction is eth_getRawTransactionByHash and debug_getRawTransaction.
+func (a *API) getRawTransaction() jsonrpc.Method {
+	return a.ofHash(a.block, func(b *block, out []byte, index int, _ []byte) ([]byte, error) {
+		raw, err := b.body.Transaction(index)
+		return appendHex(out, raw), err
+	}, always(noBytes))
 }
 
 func appendTransactionAt(out []byte, b *block, index uint64) ([]byte, bool, error) {
