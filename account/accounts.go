@@ -260,10 +260,7 @@ func (a *Accounts) change(ctx context.Context, idOrEmail, doing string, edit fun
 // countChange counts a change that an account's person makes, or says that there were
 // too many.
 func (a *Accounts) countChange(id ID) error {
-	if excess, ok := a.byAccount.Spend(a.now(), id); !ok {
-		return &TooSoon{"changes", excess.Wait}
-	}
-	return nil
+	return spend(a.byAccount, a.now(), id, "changes")
 }
 
 // Disable ends all sessions of an account and keeps it and its keys from being used, at

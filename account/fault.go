@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"ashlar/limit"
 )
 
 // Kinds of errors. What exactly is wrong is in the text of the errors that hold them.
@@ -69,4 +71,15 @@ type TooSoon struct {
 
 func (e *TooSoon) Error() string {
 	return fmt.Sprintf("too many %s: try again in %.0f s", e.What, math.Ceil(e.Wait.Seconds()))
+}
+
+// spend counts one of what there may not be too much of against a key, or says that
+// there was.
+func spend[K any](counted interface {
+	Spend(now time.Time, key K) (limit.Excess, bool)
+}, now time.Time, key K, what string) error {
+	if excess, ok := counted.Spend(now, key); !ok {
+		return &TooSoon{what, excess.Wait}
+	}
+	return nil
 }

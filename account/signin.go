@@ -50,19 +50,13 @@ func (a *Accounts) SignIn(ctx context.Context, email, password string, address n
 // that it cannot keep the account's person out.
 func (a *Accounts) attempt(address netip.Addr, email string) error {
 	now := a.now()
-	if excess, ok := a.byAddress.Spend(now, address); !ok {
-		return &TooSoon{"attempts", excess.Wait}
+	if err := spend(a.byAddress, now, address, "attempts"); err != nil || email == "" {
+		return err
 	}
-	if email == "" {
-		return nil
+	if err := spend(a.byGuesser, now, guesser{email, limit.Network(address)}, "attempts"); err != nil {
+		return err
 	}
-	if excess, ok := a.byGuesser.Spend(now, guesser{email, limit.Network(address)}); !ok {
-		return &TooSoon{"attempts", excess.Wait}
-	}
-	if excess, ok := a.byEmail.Spend(now, email); !ok {
-		return &TooSoon{"attempts", excess.Wait}
-	}
-	return nil
+	return spend(a.byEmail, now, email, "attempts")
 }
 
 // prove returns the account that has an e-mail address and a password.
