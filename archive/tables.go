@@ -34,7 +34,7 @@ func LargestTable() *kv.Table { return trieNodes }
 // pointers are those of every family.
 const pointerGenesis = "genesis"
 
-// Pointers lists every pointer of an EVM network, for maintenance.
+// Pointers lists every pointer of an EVM network, for those that look at all that is stored.
 func Pointers() []string { return append(rows.Pointers(), pointerGenesis) }
 
 // slotKey is the partition of a storage slot.

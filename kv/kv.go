@@ -165,7 +165,8 @@ type Store interface {
 	// not at all, across crashes too; one that cannot applies rows first and
 	// pointers last. What Write has made visible survives a crash once a later
 	// Sync has returned, and even before that a crash leaves the store as it was
-	// after some earlier Write, never in between or out of order.
+	// after some earlier Write, never out of order; where batches are not applied all
+	// at once, rows of the next Write may be there too, but no pointer of it.
 	// The batch is unchanged and may be Reset and used again afterwards.
 	Write(ctx context.Context, b Batch) error
 

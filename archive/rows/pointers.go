@@ -18,7 +18,7 @@ const (
 	pointerSettled = "settled" // number and hash of the last settled block
 )
 
-// Pointers lists them, for maintenance.
+// Pointers lists them, for those that look at all that is stored.
 func Pointers() []string { return []string{pointerFormat, pointerSettled} }
 
 // Format returns the format of what a store holds, or kv.ErrNotFound where it
