@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"testing"
 
-	"ashlar/archive/postings"
 	"ashlar/archive/rows"
 	"ashlar/chain/evm"
 	"ashlar/kv"
@@ -208,63 +206,6 @@ func grown(t testing.TB, g *grower) *Archive {
 	return a
 }
 
-// TestPostingsOfEveryTerm compares the postings of every term with the receipts.
-func TestPostingsOfEveryTerm(t *testing.T) {
-	g := newGrower(t, 200)
-	for range 50 {
-		g.block()
-	}
-	a := grown(t, g)
-	want := make(map[postings.Term]map[uint64][]uint32)
-	add := func(term postings.Term, block uint64, position uint32) {
-		if want[term] == nil {
-			want[term] = make(map[uint64][]uint32)
-		}
-		want[term][block] = append(want[term][block], position)
-	}
-	for number, delta := range g.blocks {
-		var position uint32
-		for _, receipt := range delta.Receipts {
-			for _, log := range receipt.Logs {
-				add(AddressTerm(log.Address), uint64(number), position)
-				for i, topic := range log.Topics {
-					add(TopicTerm(i, topic), uint64(number), position)
-				}
-				position++
-			}
-		}
-	}
-	for term, blocks := range want {
-		for _, span := range [][2]uint64{{0, 49}, {10, 20}, {7, 7}, {50, 90}} {
-			checkPostings(t, a, term, blocks, span[0], span[1])
-		}
-	}
-	checkPostings(t, a, TopicTerm(0, common.Hash{31: 99}), nil, 0, 49)
-}
-
-func checkPostings(t *testing.T, a *Archive, term postings.Term, want map[uint64][]uint32, from, to uint64) {
-	t.Helper()
-	found := a.Postings(t.Context(), term, from, to)
-	defer found.Close()
-	for number := from; number <= to; number++ {
-		if want[number] == nil {
-			continue
-		}
-		if !found.Next() || found.Block() != number {
-			t.Fatalf("term %x: expected block %d next", term, number)
-		}
-		if got, err := found.Positions(nil); err != nil || !slices.Equal(got, want[number]) {
-			t.Fatalf("term %x in block %d: at %v, %v, want %v", term, number, got, err, want[number])
-		}
-	}
-	if found.Next() {
-		t.Fatalf("term %x: block %d is too much", term, found.Block())
-	}
-	if err := found.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestAppendRefusesGaps: nothing is written unless all blocks follow one another.
 func TestAppendRefusesGaps(t *testing.T) {
 	g, other := newGrower(t, 300), newGrower(t, 301)
@@ -363,64 +304,6 @@ func TestCreateBeforeTheGenesis(t *testing.T) {
 	if got := a.Genesis(); got.Config.ChainID.Cmp(config.ChainID) != 0 || got.Timestamp != right.Timestamp {
 		t.Errorf("the archive is of chain %d with a genesis of %d, expected %d and %d",
 			got.Config.ChainID, got.Timestamp, config.ChainID, right.Timestamp)
-	}
-}
-
-// TestFind finds every block and transaction by its hash, and none by others.
-func TestFind(t *testing.T) {
-	g := newGrower(t, 500)
-	for range 20 {
-		g.block()
-	}
-	a := grown(t, g)
-	for number, delta := range g.blocks {
-		if found, err := a.FindBlock(t.Context(), delta.Block.Hash()); err != nil || found != uint64(number) {
-			t.Errorf("block %d is found as %d, %v", number, found, err)
-		}
-		alike := delta.Block.Hash() // in all that is indexed
-		alike[31]++
-		if _, err := a.FindBlock(t.Context(), alike); !errors.Is(err, ErrNotFound) {
-			t.Errorf("a hash like that of block %d: %v, want ErrNotFound", number, err)
-		}
-		for i, transaction := range delta.Block.Transactions() {
-			var places []Place
-			err := a.FindTransaction(t.Context(), transaction.Hash(), func(place Place) (bool, error) {
-				places = append(places, place)
-				return false, nil
-			})
-			if err != nil || !slices.Contains(places, Place{Number: uint64(number), Index: i}) {
-				t.Errorf("transaction %d of block %d is found at %v, %v", i, number, places, err)
-			}
-		}
-	}
-}
-
-// TestFindInBranches asks an archive, and a branch that has other blocks in their
-// place, for each other's blocks: what one knows is not the other's.
-func TestFindInBranches(t *testing.T) {
-	ours, theirs := newGrower(t, 501), newGrower(t, 502)
-	for range 5 {
-		ours.block()
-		theirs.block()
-	}
-	a := grown(t, ours)
-	branch := a.Over(grown(t, theirs).Rows(), 0)
-	for range 2 { // the second time everything is known
-		for number := range uint64(5) {
-			check := func(name string, h *History, has, not *grower) {
-				t.Helper()
-				if found, err := h.FindBlock(t.Context(), has.blocks[number].Block.Hash()); err != nil || found != number {
-					t.Errorf("%s: its block %d is found as %d, %v", name, number, found, err)
-				}
-				if _, err := h.FindBlock(t.Context(), not.blocks[number].Block.Hash()); number > 0 && !errors.Is(err, ErrNotFound) {
-					t.Errorf("%s: the other's block %d: %v, want ErrNotFound", name, number, err)
-				}
-			}
-			check("archive", &a.History, ours, theirs)
-			if number > 0 {
-				check("branch", branch, theirs, ours)
-			}
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -352,120 +351,6 @@ func TestIdleAndDeadSocketsAreClosed(t *testing.T) {
 	if got := <-received; !strings.Contains(got, "alpha") {
 		t.Errorf("a client that answers pings is not served: %q", got)
 	}
-}
-
-// streaming is a network whose test_subscribe starts a stream of n messages of the
-// given size, and whose test_unsubscribe stops it.
-func streaming(n, size int, ended chan<- error) gateway.Network {
-	made := network("alpha")
-	made.Methods["test_subscribe"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
-		notifier, ok := jsonrpc.NotifierFrom(ctx)
-		if !ok {
-			return out, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "notifications not supported"}
-		}
-		padding := bytes.Repeat([]byte(" "), size)
-		id, err := notifier.Start(func(ctx context.Context, id string, send jsonrpc.Send) error {
-			var err error
-			for i := 0; i < n && err == nil; i++ {
-				err = send(fmt.Appendf(nil, `{"id":%q,`, id), fmt.Appendf(nil, `"n":%d}`, i), padding)
-			}
-			if err == nil {
-				<-ctx.Done()
-			}
-			ended <- err
-			return nil
-		})
-		return jsonrpc.AppendString(out, id), err
-	}
-	made.Methods["test_unsubscribe"] = func(ctx context.Context, params, out []byte) ([]byte, error) {
-		var args [1][]byte
-		if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
-			return out, err
-		}
-		id, _ := jsonrpc.String(args[0])
-		notifier, _ := jsonrpc.NotifierFrom(ctx)
-		return fmt.Appendf(out, "%t", notifier.Stop(string(id))), nil
-	}
-	return made
-}
-
-func TestStreams(t *testing.T) {
-	ended := make(chan error, 3)
-	s := start(t, gateway.Config{Networks: []gateway.Network{streaming(2, 0, ended)}, Sockets: gateway.SocketLimits{Streams: 2}}, 0)
-	if _, answer := s.post(call("test_subscribe")); !strings.Contains(answer, "notifications not supported") {
-		t.Errorf("over HTTP: %s", answer)
-	}
-	c, other := s.dial(nil), s.dial(nil)
-	subscribe := func() (id string) {
-		t.Helper()
-		c.send(call("test_subscribe"))
-		answer := c.receive() // before the stream's first message
-		if _, err := fmt.Sscanf(answer, `{"jsonrpc":"2.0","id":1,"result":%q}`, &id); err != nil || !strings.HasPrefix(id, "0x") {
-			t.Fatalf("%v: %s", err, answer)
-		}
-		for i := range 2 {
-			if got, want := c.receive(), fmt.Sprintf(`{"id":%q,"n":%d}`, id, i); got != want {
-				t.Fatalf("got %s, expected %s", got, want)
-			}
-		}
-		return id
-	}
-	unsubscribe := func(c *socket, id, want string) {
-		t.Helper()
-		c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"test_unsubscribe","params":[%q]}`, id))
-		if got := c.receive(); !strings.Contains(got, want) {
-			t.Errorf("got %s, expected %s", got, want)
-		}
-	}
-	first := subscribe()
-	subscribe()
-	c.send(call("test_subscribe"))
-	if got := c.receive(); !strings.Contains(got, `"code":-32005,"message":"too many subscriptions: expected at most 2 on one connection"`) {
-		t.Errorf("one too many: %s", got)
-	}
-	unsubscribe(other, first, "false") // another connection's
-	unsubscribe(c, first, "true")
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	unsubscribe(c, first, "false")
-	subscribe()
-	c.conn.CloseNow()
-	for range 2 { // what is left ends with the connection
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// A subscriber that does not read is disconnected, and what is queued for it is bounded.
-func TestSlowSubscriberIsClosed(t *testing.T) {
-	ended := make(chan error, 1)
-	s := start(t, gateway.Config{
-		Networks: []gateway.Network{streaming(1e6, 10_000, ended)},
-		Sockets:  gateway.SocketLimits{QueueBytes: 1 << 20},
-	}, 0)
-	slow, other := s.dial(nil), s.dial(nil)
-	slow.send(call("test_subscribe"))
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "does not read") {
-		t.Errorf("the stream ended with %v", err)
-	}
-	if other.send(call("test_name")); !strings.Contains(other.receive(), "alpha") {
-		t.Error("another connection suffers")
-	}
-}
-
-// A stream that has lost something ends its connection, and says why.
-func TestStreamThatFallsBehindEndsItsConnection(t *testing.T) {
-	n := network("alpha")
-	n.Methods["test_subscribe"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
-		notifier, _ := jsonrpc.NotifierFrom(ctx)
-		id, err := notifier.Start(func(context.Context, string, jsonrpc.Send) error { return jsonrpc.ErrSlow })
-		return jsonrpc.AppendString(out, id), err
-	}
-	c := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0).dial(nil)
-	c.send(call("test_subscribe"))
-	c.expectClosed(websocket.StatusTryAgainLater, "too slow: what is sent is not read")
 }
 
 func TestSocketsLeaveNothingBehind(t *testing.T) {

@@ -1,0 +1,86 @@
+package gateway_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/gateway"
+)
+
+// inFlight starts a request whose method tells on begun that it runs.
+func inFlight(s *running) (answer chan string) {
+	answer = make(chan string, 1)
+	go func() {
+		response, err := client.Post(s.url+"/v3/"+goodKey, "application/json", strings.NewReader(call("test_held")))
+		if err != nil {
+			answer <- "no answer"
+			return
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		answer <- string(body)
+	}()
+	return answer
+}
+
+func TestStopAnswersWhatIsUnderWay(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	n := network("alpha")
+	n.Methods["test_held"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+		close(begun)
+		<-release
+		return append(out, `"late"`...), nil
+	}
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}}, time.Minute)
+	answer := inFlight(s)
+	<-begun
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.stop() }()
+	for { // until no more connections are taken
+		if response, err := http.Get(s.url + "/healthz"); err != nil {
+			break
+		} else if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	select {
+	case err := <-stopped:
+		t.Fatalf("stopped with a request under way: %v", err)
+	default:
+	}
+	close(release)
+	if got := <-answer; got != `{"jsonrpc":"2.0","id":1,"result":"late"}` {
+		t.Errorf("got %s", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStopCutsOffAfterTheDrainTime(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan struct{})
+	n := network("alpha")
+	n.Methods["test_held"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+		close(begun)
+		<-ctx.Done()
+		time.Sleep(20 * time.Millisecond)
+		close(ended)
+		return out, ctx.Err()
+	}
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{RequestTime: gateway.MaxRequestTime}}, 10*time.Millisecond)
+	answer := inFlight(s)
+	<-begun
+	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "still under way after 10ms") {
+		t.Errorf("error %v", err)
+	}
+	select {
+	case <-ended:
+	default:
+		t.Error("Run has returned while a method was running")
+	}
+	<-answer
+}
