@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -181,5 +182,41 @@ func TestBufferPoolKeepsFewLargeBuffers(t *testing.T) {
 	b := make([]byte, 0, 250)
 	if pool.PutLarge(&b); cap(*pool.GetLarge()) != 250 {
 		t.Error("there is no room for a large buffer, though none is kept")
+	}
+}
+
+// What is stepped over as plain never has a byte that a string's end, escapes and faults
+// are looked for at, wherever it stands and whatever is around it.
+func TestPlain(t *testing.T) {
+	for _, around := range []byte{' ', 'a', 0x7f, 0x80, 0xff, '!', '#', '[', ']'} {
+		text := bytes.Repeat([]byte{around}, 24)
+		if n := plain(text); n != 24 {
+			t.Errorf("%d of 24 bytes %q are plain", n, around)
+		}
+		for at := range text {
+			for c := range 256 {
+				text[at] = byte(c)
+				special := c < ' ' || c == '"' || c == '\\'
+				if n := plain(text); n > at && special || n < at/8*8 || n < 24 && !special {
+					t.Errorf("with %q at %d of 24 bytes %q: %d are plain", byte(c), at, around, n)
+				}
+			}
+			text[at] = around
+		}
+	}
+}
+
+// BenchmarkString steps over the data of a call.
+func BenchmarkString(b *testing.B) {
+	for _, length := range []int{6, 66, 1 << 10, 22 << 10} {
+		text := []byte(`"` + strings.Repeat("a", length) + `"`)
+		b.Run(strconv.Itoa(length), func(b *testing.B) {
+			for b.Loop() {
+				s := scanner{data: text}
+				if !s.string() {
+					b.Fatal(s.fault())
+				}
+			}
+		})
 	}
 }
