@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"ashlar/chain/evm"
 	"ashlar/kv"
@@ -35,10 +36,21 @@ func (s State) newest(ctx context.Context, table *kv.Table, partition, dst []byt
 	return value, err == nil, err
 }
 
+// stateRoom is room for a flat row of the state and its key. On a stack there is none, as
+// stores are behind an interface, and a call looks for hundreds.
+type stateRoom struct {
+	key   [2 * common.HashLength]byte
+	value [128]byte
+}
+
+var stateRooms = sync.Pool{New: func() any { return new(stateRoom) }}
+
 // Account implements [evm.State].
 func (s State) Account(ctx context.Context, address common.Hash) (*types.StateAccount, error) {
-	var buffer [128]byte
-	row, found, err := s.newest(ctx, accounts, address[:], buffer[:0])
+	room := stateRooms.Get().(*stateRoom)
+	defer stateRooms.Put(room)
+	key := append(room.key[:0], address[:]...)
+	row, found, err := s.newest(ctx, accounts, key, room.value[:0])
 	if !found || err != nil {
 		return nil, err
 	}
@@ -47,9 +59,10 @@ func (s State) Account(ctx context.Context, address common.Hash) (*types.StateAc
 
 // Slot implements [evm.State].
 func (s State) Slot(ctx context.Context, address, slot common.Hash) (value common.Hash, err error) {
-	var buffer [common.HashLength]byte
-	key := slotKey(address, slot)
-	row, _, err := s.newest(ctx, slots, key[:], buffer[:0])
+	room := stateRooms.Get().(*stateRoom)
+	defer stateRooms.Put(room)
+	room.key = slotKey(address, slot)
+	row, _, err := s.newest(ctx, slots, room.key[:], room.value[:0])
 	if err != nil {
 		return value, err
 	}

@@ -162,7 +162,9 @@ func (e *Executor) simulate(ctx context.Context, at At, options CallOptions, run
 	err := e.calls.Acquire(ctx, 1)
 	if err == nil {
 		defer e.calls.Release(1)
-		err = e.newSimulation(ctx, at).do(options, run)
+		s := e.newSimulation(ctx, at)
+		err = s.do(options, run)
+		s.state.warm.release()
 	}
 	switch {
 	case caller.Err() != nil:

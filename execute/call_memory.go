@@ -78,7 +78,7 @@ func (m *memoryMeter) check() bool {
 type callState struct {
 	*state.StateDB
 	memory memoryMeter
-	warm   warmList
+	warm   *warmList
 }
 
 func (s *callState) SetState(address common.Address, slot, value common.Hash) common.Hash {

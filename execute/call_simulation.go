@@ -38,7 +38,8 @@ type simulation struct {
 func (e *Executor) newSimulation(ctx context.Context, at At) *simulation {
 	return &simulation{
 		ctx: ctx, executor: e, at: at, gasCap: callGas(at.Header),
-		db: newDatabase(ctx, Parent{State: at.State}, true),
+		db:    newDatabase(ctx, Parent{State: at.State}, true),
+		state: callState{warm: warmLists.Get().(*warmList)},
 	}
 }
 

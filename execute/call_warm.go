@@ -3,6 +3,7 @@ package execute
 import (
 	"hash/maphash"
 	"slices"
+	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -19,6 +20,28 @@ type warmList struct {
 	addresses   lifoSet[common.Address]
 	slots       lifoSet[warmSlot]
 	marks       []warmMark // in ascending order
+}
+
+// warmLists are lists that calls are done with: what one has grown to the next need not.
+var warmLists = sync.Pool{New: func() any { return new(warmList) }}
+
+// maxKeptWarm is for how many of anything a list that is kept may have room. One that is
+// larger takes longer to empty than most calls take.
+const maxKeptWarm = 512
+
+// release gives a list back, whose call is over.
+func (w *warmList) release() {
+	if max(cap(w.addresses.members), cap(w.slots.members), cap(w.marks)) <= maxKeptWarm {
+		w.reset()
+		warmLists.Put(w)
+	}
+}
+
+func (w *warmList) reset() {
+	w.precompiles = nil
+	w.addresses.truncate(0)
+	w.slots.truncate(0)
+	w.marks = w.marks[:0]
 }
 
 type warmSlot struct {
@@ -58,7 +81,7 @@ func (w *warmList) revert(snapshot int) {
 
 // Prepare begins the list of a transaction.
 func (s *callState) Prepare(rules params.Rules, sender, coinbase common.Address, to *common.Address, precompiles []common.Address, list types.AccessList) {
-	warm := &s.warm
+	warm := s.warm
 	warm.precompiles = precompiles
 	warm.addresses.truncate(0)
 	warm.slots.truncate(0)
@@ -134,6 +157,11 @@ func (s *lifoSet[K]) add(k K) {
 
 // truncate lets go of all members but the first n.
 func (s *lifoSet[K]) truncate(n int) {
+	if n == 0 {
+		clear(s.places)
+		s.members = s.members[:0]
+		return
+	}
 	for i := len(s.members) - 1; i >= n; i-- {
 		if s.places != nil {
 			// Whatever came later, and may have passed this place by, is gone.

@@ -64,9 +64,31 @@ func TestWarm(t *testing.T) {
 	}
 }
 
+// A list that is kept knows nothing of the call that had it before.
+func TestWarmListIsReset(t *testing.T) {
+	for _, touched := range []int{1, fewMembers, 1000} {
+		w := new(warmList)
+		w.precompiles = []common.Address{{1}}
+		for i := range touched {
+			w.mark(i)
+			w.addAddress(common.Address{2, byte(i), byte(i >> 8)})
+			w.slots.add(warmSlot{common.Address{3}, word(uint64(i))})
+		}
+		w.reset()
+		for i := range touched {
+			if w.hasAddress(common.Address{2, byte(i), byte(i >> 8)}) || w.slots.has(warmSlot{common.Address{3}, word(uint64(i))}) {
+				t.Fatalf("%d of %d is warm yet", i, touched)
+			}
+		}
+		if w.hasAddress(common.Address{1}) || len(w.marks) > 0 {
+			t.Errorf("after %d: %d marks, or the precompiles, are left", touched, len(w.marks))
+		}
+	}
+}
+
 func newWarmState(t *testing.T) *callState {
 	t.Helper()
-	s := new(callState)
+	s := &callState{warm: new(warmList)}
 	db := newDatabase(t.Context(), Parent{State: newWorld()}, true)
 	var err error
 	if s.StateDB, err = state.NewWithReader(types.EmptyRootHash, db, newCallReader(db, &s.memory)); err != nil {
