@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"ashlar/kv"
@@ -109,7 +110,8 @@ func (v *nodeVersion) end(sort uint64, row []byte) error {
 		}
 	}
 	v.steps = 0
-	v.value = below.appendTo(append(v.value, nodeWhole))
+	room := slices.Grow(v.value, 1+maxListHead+below.size())
+	v.value = below.appendTo(append(room, nodeWhole))
 	return nil
 }
 

@@ -114,12 +114,21 @@ func splitChild(items []byte) (child, rest []byte, ok bool) {
 	return child, rest, err == nil && len(child) <= childBytes
 }
 
-// appendTo appends the RLP of the branch.
-func (b *branch) appendTo(dst []byte) []byte {
+// size is how long, in RLP, the children and the value are together.
+func (b *branch) size() int {
 	size := len(rlp.EmptyString) // the value
 	for _, child := range b {
 		size += len(child)
 	}
+	return size
+}
+
+// maxListHead is the most that the RLP of a branch has before its children.
+const maxListHead = 3
+
+// appendTo appends the RLP of the branch.
+func (b *branch) appendTo(dst []byte) []byte {
+	size := b.size()
 	switch {
 	case size < 56:
 		dst = append(dst, 0xc0+byte(size))

@@ -36,10 +36,10 @@ func (s State) newest(ctx context.Context, table *kv.Table, partition, dst []byt
 	return value, err == nil, err
 }
 
-// stateRoom is room for a flat row of the state and its key. On a stack there is none, as
-// stores are behind an interface, and a call looks for hundreds.
+// stateRoom is room for a row of the flat state, and for the key of any row of the state.
+// On a stack there is none, as stores are behind an interface, and a call looks for hundreds.
 type stateRoom struct {
-	key   [2 * common.HashLength]byte
+	key   [1 + common.HashLength + 2*common.HashLength]byte // of a trie node: which trie, the owner, the path
 	value [128]byte
 }
 
@@ -61,8 +61,8 @@ func (s State) Account(ctx context.Context, address common.Hash) (*types.StateAc
 func (s State) Slot(ctx context.Context, address, slot common.Hash) (value common.Hash, err error) {
 	room := stateRooms.Get().(*stateRoom)
 	defer stateRooms.Put(room)
-	room.key = slotKey(address, slot)
-	row, _, err := s.newest(ctx, slots, room.key[:], room.value[:0])
+	key := append(append(room.key[:0], address[:]...), slot[:]...)
+	row, _, err := s.newest(ctx, slots, key, room.value[:0])
 	if err != nil {
 		return value, err
 	}
@@ -87,8 +87,9 @@ func (s State) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
 
 // Node implements [evm.State]. The node's hash is checked.
 func (s State) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
-	var buffer [64 + common.HashLength + 1]byte
-	key := appendNodeKey(buffer[:0], owner, string(path))
+	room := stateRooms.Get().(*stateRoom)
+	defer stateRooms.Put(room)
+	key := appendNodeKey(room.key[:0], owner, string(path))
 	row, _, err := NewestNode(ctx, s.history.rows, key, s.number, nil)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
@@ -114,13 +115,14 @@ func (s State) leaf(ctx context.Context, owner common.Hash, path, rest []byte) (
 	if !ok {
 		return nil, fmt.Errorf("%w: trie_nodes row at path %x: its key does not have 32 bytes", ErrCorrupt, path)
 	}
-	table, partition := accounts, key[:]
+	room := stateRooms.Get().(*stateRoom)
+	defer stateRooms.Put(room)
+	table, partition := accounts, room.key[:0]
 	if owner != (common.Hash{}) {
-		slot := slotKey(owner, key)
-		table, partition = slots, slot[:]
+		table, partition = slots, append(partition, owner[:]...)
 	}
-	var buffer [128]byte
-	row, _, err := s.newest(ctx, table, partition, buffer[:0])
+	partition = append(partition, key[:]...)
+	row, _, err := s.newest(ctx, table, partition, room.value[:0])
 	if err != nil {
 		return nil, err
 	}
