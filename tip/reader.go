@@ -20,14 +20,15 @@ const maxKey = 1 + kv.MaxPartition
 
 // lookup is a partition to be looked for in the layers.
 type lookup struct {
-	key    []byte
-	hash   uint64
-	buffer [maxKey]byte
+	key  []byte
+	hash uint64
 }
 
-func (l *lookup) set(t *kv.Table, partition []byte) {
-	l.key = append(append(l.buffer[:0], t.ID), partition...)
-	l.hash = hashKey(l.key)
+// lookUp makes the lookup of a partition, whose key is written into room. A lookup that
+// had its own room would be allocated.
+func lookUp(room []byte, t *kv.Table, partition []byte) lookup {
+	key := append(append(room[:0], t.ID), partition...)
+	return lookup{key, hashKey(key)}
 }
 
 // settledSort is the greatest sort key that a row of the settled blocks can have.
@@ -36,7 +37,7 @@ func (r *reader) settledSort(t *kv.Table) uint64 {
 }
 
 // get returns the value of a row of the branch.
-func (r *reader) get(l *lookup, sort uint64) ([]byte, bool) {
+func (r *reader) get(l lookup, sort uint64) ([]byte, bool) {
 	for _, layer := range r.branch.layers {
 		for _, row := range layer.find(l.hash, l.key) {
 			if row.sort == sort {
@@ -48,7 +49,7 @@ func (r *reader) get(l *lookup, sort uint64) ([]byte, bool) {
 }
 
 // newest returns the row of the branch with the greatest sort key at or below at.
-func (r *reader) newest(t *kv.Table, l *lookup, at uint64) (newest row, found bool) {
+func (r *reader) newest(t *kv.Table, l lookup, at uint64) (newest row, found bool) {
 	for _, layer := range r.branch.layers {
 		if t.Kind == kv.Versions && layer.oldest > at {
 			continue
@@ -80,9 +81,8 @@ func (r *reader) Get(ctx context.Context, t *kv.Table, partition []byte, sort ui
 	} else if err := ctx.Err(); err != nil {
 		return dst, err
 	}
-	var l lookup
-	l.set(t, partition)
-	if value, ok := r.get(&l, sort); ok {
+	var room [maxKey]byte
+	if value, ok := r.get(lookUp(room[:], t, partition), sort); ok {
 		return append(dst, value...), nil
 	}
 	return dst, kv.ErrNotFound
@@ -97,9 +97,8 @@ func (r *reader) Newest(ctx context.Context, t *kv.Table, partition []byte, at u
 	if t.Kind == kv.Versions && at <= settled {
 		return r.below.Newest(ctx, t, partition, at, dst)
 	}
-	var l lookup
-	l.set(t, partition)
-	row, found := r.newest(t, &l, at)
+	var room [maxKey]byte
+	row, found := r.newest(t, lookUp(room[:], t, partition), at)
 	if found && row.sort > settled {
 		return append(dst, row.value...), row.sort, nil
 	}
@@ -117,8 +116,8 @@ func (r *reader) Descend(ctx context.Context, t *kv.Table, partition []byte, at 
 	}
 	settled := r.settledSort(t)
 	if at > settled {
-		var l lookup
-		l.set(t, partition)
+		var room [maxKey]byte
+		l := lookUp(room[:], t, partition)
 		for _, layer := range r.branch.layers { // the newest versions first
 			rows := layer.find(l.hash, l.key)
 			for i := len(rows) - 1; i >= 0 && rows[i].sort > settled; i-- {
@@ -159,11 +158,10 @@ func (r *reader) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, fou
 	below := make([]kv.Key, 0, len(keys))
 	places := make([]int, 0, len(keys)) // in keys, of those in below
 	over := make(map[int]row)           // rows of the branch that the store may have newer ones of
-	var l lookup
+	var room [maxKey]byte
 	for i, key := range keys {
 		if t.Kind != kv.Versions || key.Sort > settled {
-			l.set(t, key.Partition)
-			row, ok := r.newest(t, &l, key.Sort)
+			row, ok := r.newest(t, lookUp(room[:], t, key.Partition), key.Sort)
 			if ok && row.sort > settled {
 				if err := found(i, row.sort, row.value); err != nil {
 					return err
@@ -199,8 +197,8 @@ func (r *reader) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, fou
 // Scan implements [kv.Reader].
 func (r *reader) Scan(ctx context.Context, t *kv.Table, partition []byte, from, to uint64) kv.Cursor {
 	var rows []row
-	var l lookup
-	l.set(t, partition)
+	var room [maxKey]byte
+	l := lookUp(room[:], t, partition)
 	for _, layer := range r.branch.layers {
 		for _, row := range layer.find(l.hash, l.key) {
 			if row.sort >= from && row.sort <= to {
