@@ -10,11 +10,14 @@ import (
 // less than as many calls of [History.Receipts]: nothing is copied, and blocks
 // that are close together are stepped through. It belongs to one goroutine and
 // must be closed.
-type ReceiptsReader struct{ rows rows.Ascending }
+type ReceiptsReader struct {
+	rows     rows.Ascending
+	receipts Receipts // that were returned last
+}
 
 // ReadReceipts returns a reader of the receipts of blocks up to last.
 func (h *History) ReadReceipts(ctx context.Context, last uint64) *ReceiptsReader {
-	return &ReceiptsReader{rows.ReadAscending(ctx, h.rows, receipts, last)}
+	return &ReceiptsReader{rows: rows.ReadAscending(ctx, h.rows, receipts, last)}
 }
 
 // Receipts returns the receipts of a block, which is not below any that the reader
@@ -24,22 +27,24 @@ func (r *ReceiptsReader) Receipts(number uint64) (*Receipts, error) {
 	if err != nil {
 		return nil, err
 	}
-	receipts, err := decodeReceipts(row)
-	if err != nil {
+	if r.receipts, err = decodeReceipts(row); err != nil {
 		return nil, err
 	}
-	return &receipts, nil
+	return &r.receipts, nil
 }
 
 // Close releases the reader. It may be called again.
 func (r *ReceiptsReader) Close() error { return r.rows.Close() }
 
 // BodyReader is to bodies what [ReceiptsReader] is to receipts.
-type BodyReader struct{ rows rows.Ascending }
+type BodyReader struct {
+	rows rows.Ascending
+	body Body // that was returned last
+}
 
 // ReadBodies returns a reader of the bodies of blocks up to last.
 func (h *History) ReadBodies(ctx context.Context, last uint64) *BodyReader {
-	return &BodyReader{rows.ReadAscending(ctx, h.rows, bodies, last)}
+	return &BodyReader{rows: rows.ReadAscending(ctx, h.rows, bodies, last)}
 }
 
 // Body returns the body of a block, which is not below any that the reader was
@@ -49,11 +54,10 @@ func (r *BodyReader) Body(number uint64) (*Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := decodeBody(row)
-	if err != nil {
+	if r.body, err = decodeBody(row); err != nil {
 		return nil, err
 	}
-	return &body, nil
+	return &r.body, nil
 }
 
 // Close releases the reader. It may be called again.

@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"ashlar/archive/rows"
 	"ashlar/kv"
@@ -88,6 +89,7 @@ func (p Postings) Positions(dst []uint32) ([]uint32, error) { return DecodePosit
 
 // DecodePositions appends the positions in the value of a row to dst, in ascending order.
 func DecodePositions(row []byte, dst []uint32) ([]uint32, error) {
+	dst = slices.Grow(dst, len(row)) // a position takes a byte or more
 	var next uint64
 	for len(row) > 0 {
 		gap, n := binary.Uvarint(row)
