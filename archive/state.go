@@ -61,7 +61,7 @@ func (s State) Account(ctx context.Context, address common.Hash) (*types.StateAc
 func (s State) Slot(ctx context.Context, address, slot common.Hash) (value common.Hash, err error) {
 	room := stateRooms.Get().(*stateRoom)
 	defer stateRooms.Put(room)
-	key := append(append(room.key[:0], address[:]...), slot[:]...)
+	key := appendSlotKey(room.key[:0], address, slot)
 	row, _, err := s.newest(ctx, slots, key, room.value[:0])
 	if err != nil {
 		return value, err
@@ -117,11 +117,10 @@ func (s State) leaf(ctx context.Context, owner common.Hash, path, rest []byte) (
 	}
 	room := stateRooms.Get().(*stateRoom)
 	defer stateRooms.Put(room)
-	table, partition := accounts, room.key[:0]
+	table, partition := accounts, append(room.key[:0], key[:]...)
 	if owner != (common.Hash{}) {
-		table, partition = slots, append(partition, owner[:]...)
+		table, partition = slots, appendSlotKey(room.key[:0], owner, key)
 	}
-	partition = append(partition, key[:]...)
 	row, _, err := s.newest(ctx, table, partition, room.value[:0])
 	if err != nil {
 		return nil, err

@@ -39,9 +39,13 @@ func Pointers() []string { return append(rows.Pointers(), pointerGenesis) }
 
 // slotKey is the partition of a storage slot.
 func slotKey(address, slot common.Hash) (key [2 * common.HashLength]byte) {
-	copy(key[:], address[:])
-	copy(key[common.HashLength:], slot[:])
+	appendSlotKey(key[:0], address, slot)
 	return key
+}
+
+// appendSlotKey appends the partition of a storage slot.
+func appendSlotKey(dst []byte, address, slot common.Hash) []byte {
+	return append(append(dst, address[:]...), slot[:]...)
 }
 
 // appendNodeKey appends the partition of a trie node: a byte that says which

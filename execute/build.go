@@ -128,12 +128,12 @@ func (r *blockRun) include(body *types.Body, transactions types.Transactions) ([
 			leftOut = append(leftOut, LeftOut{tx, fmt.Errorf("the block has no room for its %d blobs", len(tx.BlobHashes()))})
 			continue
 		}
-		before, gas := r.statedb.Snapshot(), r.gas.Snapshot()
+		before, gas := r.state.Snapshot(), r.gas.Snapshot()
 		if err := r.apply(tx); err != nil {
 			if r.ctx.Err() != nil {
 				return nil, r.ctx.Err()
 			}
-			r.statedb.RevertToSnapshot(before)
+			r.state.RevertToSnapshot(before)
 			r.gas.Set(gas)
 			leftOut = append(leftOut, LeftOut{tx, err})
 			continue

@@ -157,10 +157,9 @@ func (s *lifoSet[K]) add(k K) {
 
 // truncate lets go of all members but the first n.
 func (s *lifoSet[K]) truncate(n int) {
-	if n == 0 {
+	if n == 0 && len(s.members) > 0 {
 		clear(s.places)
 		s.members = s.members[:0]
-		return
 	}
 	for i := len(s.members) - 1; i >= n; i-- {
 		if s.places != nil {

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -17,8 +18,7 @@ import (
 // accounts that have code, and of those that have a key, where it must be right.
 type collidingState struct {
 	*state.StateDB
-	tx     *types.Transaction // that is run; nil before the first
-	sender common.Address     // of tx
+	message *core.Message // that is run; nil before the first
 }
 
 // GetNonce implements vm.StateDB.
@@ -44,13 +44,13 @@ func (s *collidingState) hasStorageAlone(address common.Address) bool {
 // isSigned says whether somebody has the key of an address, and signed the transaction
 // with it or an authorization in it. No contract can be created there.
 func (s *collidingState) isSigned(address common.Address) bool {
-	if s.tx == nil {
+	if s.message == nil {
 		return false
 	}
-	if address == s.sender {
+	if address == s.message.From {
 		return true
 	}
-	for _, authorization := range s.tx.SetCodeAuthorizations() {
+	for _, authorization := range s.message.SetCodeAuthorizations {
 		if authority, err := authorization.Authority(); err == nil && authority == address {
 			return true
 		}

@@ -40,16 +40,15 @@ func (e *Executor) run(ctx context.Context, parent Parent, block *types.Block, s
 // blockRun does to the state what a block does, step after step. It belongs to
 // one goroutine, and its evm is released after use.
 type blockRun struct {
-	ctx       context.Context
-	executor  *Executor
-	chain     *chainReader
-	evm       *vm.EVM
-	statedb   *state.StateDB
-	colliding *collidingState // what the evm sees of it
-	header    *types.Header
-	hash      common.Hash // what logs say their block is
-	signer    types.Signer
-	gas       *core.GasPool
+	ctx      context.Context
+	executor *Executor
+	chain    *chainReader
+	evm      *vm.EVM
+	state    *collidingState
+	header   *types.Header
+	hash     common.Hash // what logs say their block is
+	signer   types.Signer
+	gas      *core.GasPool
 
 	senders  []common.Address
 	receipts types.Receipts
@@ -62,12 +61,12 @@ func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.He
 		misc.ApplyDAOHardFork(statedb)
 	}
 	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: failed}
-	colliding := &collidingState{StateDB: statedb}
-	evm := vm.NewEVM(core.NewEVMBlockContext(header, chain, nil), colliding, e.config, vm.Config{})
+	seen := &collidingState{StateDB: statedb}
+	evm := vm.NewEVM(core.NewEVMBlockContext(header, chain, nil), seen, e.config, vm.Config{})
 	evm.SetJumpDestCache(e.jumpDests)
 	core.PreExecution(ctx, header.ParentBeaconRoot, parent.Header, e.config, evm, header.Number, header.Time)
 	return &blockRun{
-		ctx: ctx, executor: e, chain: chain, evm: evm, statedb: statedb, colliding: colliding, header: header,
+		ctx: ctx, executor: e, chain: chain, evm: evm, state: seen, header: header,
 		signer: types.MakeSigner(e.config, header.Number, header.Time),
 		gas:    core.NewGasPool(header.GasLimit),
 	}, nil
@@ -84,9 +83,9 @@ func (r *blockRun) apply(tx *types.Transaction) error {
 	if err != nil {
 		return fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
 	}
-	r.colliding.tx, r.colliding.sender = tx, message.From
-	r.statedb.SetTxContext(tx.Hash(), index, uint32(index+1))
-	receipt, _, err := core.ApplyTransactionWithEVM(r.ctx, message, r.gas, r.statedb, r.header.Number, r.hash, r.header.Time, tx, r.evm)
+	r.state.message = message
+	r.state.SetTxContext(tx.Hash(), index, uint32(index+1))
+	receipt, _, err := core.ApplyTransactionWithEVM(r.ctx, message, r.gas, r.state.StateDB, r.header.Number, r.hash, r.header.Time, tx, r.evm)
 	if err != nil {
 		return fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
 	}
@@ -103,6 +102,6 @@ func (r *blockRun) finish(body *types.Body) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.executor.engine.Finalize(r.chain, header, r.statedb, body)
+	r.executor.engine.Finalize(r.chain, header, r.state.StateDB, body)
 	return &outcome{senders: r.senders, receipts: r.receipts, requests: requests, gasUsed: r.gas.Used()}, nil
 }

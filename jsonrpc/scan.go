@@ -187,9 +187,9 @@ func (s *scanner) string() bool {
 // calls, and transactions.
 func plain(text []byte) (n int) {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	// In words of eight bytes, a byte that is 0 gets its highest bit set by less(word, 1):
-	// it borrows from it, and had it not set. The lowest byte that is found is right, and
-	// those above it do not matter, for the whole word is left to whoever looks closer.
+	// less has the highest bit set of each byte of word that is below than. It may be set of
+	// bytes above those too, which their subtraction has borrowed from: then there is one in
+	// the word all the same, which is left to whoever looks closer.
 	less := func(word, than uint64) uint64 { return (word - ones*than) &^ word & highs }
 	for ; len(text) >= n+8; n += 8 {
 		word := binary.LittleEndian.Uint64(text[n:])

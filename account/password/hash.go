@@ -105,11 +105,13 @@ func (h *Hasher) Check(ctx context.Context, stored, password string) (right, out
 // enter waits for a turn, which all take alike, and returns what ends it.
 func (h *Hasher) enter(ctx context.Context) (leave func(), err error) {
 	share := new(limit.Share)
-	err = h.pool.Enter(ctx, share)
-	if errors.Is(err, limit.ErrBusy) {
+	switch err := h.pool.Enter(ctx, share); {
+	case errors.Is(err, limit.ErrBusy):
 		return nil, ErrBusy
+	case err != nil:
+		return nil, err
 	}
-	return func() { h.pool.Leave(share) }, err
+	return func() { h.pool.Leave(share) }, nil
 }
 
 // parsed is what is stored of a password, taken apart.

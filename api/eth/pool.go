@@ -169,9 +169,9 @@ func appendPooled(out []byte, sender common.Address, tx *types.Transaction) ([]b
 	return appendWaiting(out, raw, sender, tx.Hash())
 }
 
-// appendWaiting appends the transaction with a hash that is in no block: null unless it
+// appendUnmined appends the transaction with a hash that is in no block: null unless it
 // waits in the pool.
-func (a *API) appendWaiting(out []byte, hash common.Hash) ([]byte, error) {
+func (a *API) appendUnmined(out []byte, hash common.Hash) ([]byte, error) {
 	if waiting := a.chain.Pool(); waiting != nil {
 		if tx, sender, ok := waiting.Get(hash); ok {
 			return appendPooled(out, sender, tx)

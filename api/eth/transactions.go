@@ -18,7 +18,7 @@ const noBytes = `"0x"`
 func (a *API) transactionMethods() jsonrpc.Methods {
 	byHash, byNumber := (*arguments).blockHash, (*arguments).blockNumber
 	return jsonrpc.Methods{
-		"eth_getTransactionByHash":                   a.ofHash(a.block, (*block).appendTransaction, a.appendWaiting),
+		"eth_getTransactionByHash":                   a.ofHash(a.block, (*block).appendTransaction, a.appendUnmined),
 		"eth_getTransactionByBlockHashAndIndex":      a.inBlock(byHash, appendTransactionAt, "null"),
 		"eth_getTransactionByBlockNumberAndIndex":    a.inBlock(byNumber, appendTransactionAt, "null"),
 		"eth_getRawTransactionByHash":                a.getRawTransaction(),
