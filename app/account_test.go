@@ -11,10 +11,10 @@ import (
 	"ashlar/account"
 	"ashlar/account/session"
 	"ashlar/account/usage"
-	"ashlar/archive"
-	"ashlar/archive/rollup"
+	"ashlar/evm/archive"
+	"ashlar/history/tip"
 	"ashlar/kv"
-	"ashlar/tip"
+	starknetarchive "ashlar/starknet/archive"
 )
 
 // ask asks the block number with a key, with its password if that is not empty, and
@@ -133,7 +133,7 @@ func TestAccountsBesideARunningServer(t *testing.T) {
 // No two tables have the same ID or name: they may meet in one store.
 func TestTablesAreDistinct(t *testing.T) {
 	ids, names := make(map[byte]string), make(map[string]bool)
-	for _, tables := range [][]*kv.Table{account.Tables(), session.Tables(), usage.Tables(), archive.Tables(), rollup.Tables(), tip.Tables()} {
+	for _, tables := range [][]*kv.Table{account.Tables(), session.Tables(), usage.Tables(), archive.Tables(), starknetarchive.Tables(), tip.Tables()} {
 		for _, table := range tables {
 			if other, ok := ids[table.ID]; ok || names[table.Name] {
 				t.Errorf("table %s has the ID %#x, as has %s, or a name that is taken", table.Name, table.ID, other)

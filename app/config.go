@@ -5,7 +5,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/usage"
-	"ashlar/api/feed"
+	"ashlar/feed"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 )
@@ -33,16 +33,16 @@ type Config struct {
 // NetworkConfig is one network of ashlar.yaml.
 type NetworkConfig struct {
 	Hosts  []string      `yaml:"hosts"`  // host names that the network is served at
-	Family string        `yaml:"family"` // evm or rollup; empty: that of the network that is there
+	Family string        `yaml:"family"` // evm or starknet; empty: that of the network that is there
 	Behind time.Duration `yaml:"behind"` // age of the newest block from which on the service is not ready; 0: any age is right
-	Source Sources       `yaml:"source"` // nodes whose chain it follows; one for a rollup
+	Source Sources       `yaml:"source"` // nodes whose chain it follows; one for a Starknet network
 
 	// Of EVM networks.
 	Genesis string       `yaml:"genesis"` // a file or a built-in network's name, for one that is not there yet
 	Engine  EngineConfig `yaml:"engine"`  // where a consensus client drives it
 	Pool    string       `yaml:"pool"`    // which transactions wait here, of a network with a source: all, sent or none; empty: all
 
-	// Of rollup networks.
+	// Of Starknet networks.
 	Chain string `yaml:"chain"` // ID of the chain, like SN_MAIN; empty: see chainID
 	First uint64 `yaml:"first"` // the block with which a network begins that is not there yet
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"ashlar/account"
-	"ashlar/chain/evm/genesis"
+	"ashlar/evm/genesis"
 	"ashlar/gateway"
 
 	"github.com/goccy/go-yaml"
@@ -189,15 +189,15 @@ func (c *Config) networksAtStart() map[string]NetworkConfig {
 // check says what is wrong with a network's entries.
 func (n *NetworkConfig) check() error {
 	switch {
-	case n.Family != "" && n.Family != familyEVM && n.Family != familyRollup:
-		return fmt.Errorf("%q is no family: expected %s or %s", n.Family, familyEVM, familyRollup)
-	case n.Family != familyRollup && (n.Chain != "" || n.First != 0):
-		return errors.New("chain and first are for networks with family: rollup")
-	case n.Family == familyRollup && n.Genesis != "":
-		return errors.New("a rollup network has no genesis file: its first block may be any")
-	case n.Family == familyRollup && n.Engine != (EngineConfig{}):
+	case n.Family != "" && n.Family != familyEVM && n.Family != familyStarknet:
+		return fmt.Errorf("%q is no family: expected %s or %s", n.Family, familyEVM, familyStarknet)
+	case n.Family != familyStarknet && (n.Chain != "" || n.First != 0):
+		return errors.New("chain and first are for networks with family: starknet")
+	case n.Family == familyStarknet && n.Genesis != "":
+		return errors.New("a Starknet network has no genesis file: its first block may be any")
+	case n.Family == familyStarknet && n.Engine != (EngineConfig{}):
 		return errors.New("engine is for EVM networks")
-	case n.Pool != "" && (n.Family == familyRollup || len(n.Source) == 0):
+	case n.Pool != "" && (n.Family == familyStarknet || len(n.Source) == 0):
 		return errors.New("pool is for EVM networks with a source")
 	case !slices.Contains([]string{"", poolAll, poolSent, poolNone}, n.Pool):
 		return fmt.Errorf("%q is no pool: expected %s, %s or %s", n.Pool, poolAll, poolSent, poolNone)

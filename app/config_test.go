@@ -80,7 +80,7 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"a pool without a source", "networks:\n  dev:\n    pool: sent\n", []string{"networks", "pool is for EVM networks with a source"}},
 		{"secret without a listener", "networks:\n  mainnet:\n    engine: {jwt: a}\n", []string{"ashlar.yaml:3: networks.mainnet", "without engine.listen"}},
 		{"engine's address", "networks:\n  mainnet:\n    engine: {listen: here}\n", []string{"mainnet", `"here"`, "is no address"}},
-		{"engine of a rollup", "networks:\n  starknet:\n    family: rollup\n    engine: {listen: ':1'}\n", []string{"starknet", "engine is for EVM networks"}},
+		{"engine of a Starknet network", "networks:\n  starknet:\n    family: starknet\n    engine: {listen: ':1'}\n", []string{"starknet", "engine is for EVM networks"}},
 		{"no YAML", "data: [\n", []string{"ashlar.yaml"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"ashlar/api/eth"
-	api "ashlar/api/rollup"
-	archive "ashlar/archive/rollup"
-	"ashlar/execute"
+	"ashlar/evm/api"
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 	"ashlar/kv/pebble"
-	"ashlar/query"
-	queryrollup "ashlar/query/rollup"
+	starknetapi "ashlar/starknet/api"
+	"ashlar/starknet/archive"
+	starknetquery "ashlar/starknet/query"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/params"
@@ -44,19 +44,19 @@ func TestPricedMethodsAreServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := pebble.Open(pebble.Options{Path: "rollup", FS: vfs.NewMem()})
+	store, err := pebble.Open(pebble.Options{Path: "starknet", FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	rollup, err := archive.Create(t.Context(), store, "SN_MAIN")
+	stored, err := archive.Create(t.Context(), store, "SN_MAIN")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofEVM := eth.New(query.NewChain(nil, nil, executor), eth.Config{}).Methods()
-	ofRollup := api.New(queryrollup.NewChain(rollup, nil)).Methods()
+	ofEVM := api.New(query.NewChain(nil, nil, executor), api.Config{}).Methods()
+	ofStarknet := starknetapi.New(starknetquery.NewChain(stored, nil)).Methods()
 	for method := range builtInCosts() {
-		if method != otherCredits && ofEVM[method] == nil && ofRollup[method] == nil {
+		if method != otherCredits && ofEVM[method] == nil && ofStarknet[method] == nil {
 			t.Errorf("%s has a price and is not served", method)
 		}
 	}

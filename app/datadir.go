@@ -16,7 +16,7 @@ import (
 	"ashlar/account/control"
 	"ashlar/account/session"
 	"ashlar/account/usage"
-	"ashlar/archive"
+	"ashlar/evm/archive"
 	"ashlar/gateway"
 	"ashlar/kv"
 	"ashlar/kv/pebble"

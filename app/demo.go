@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"ashlar/account"
-	"ashlar/execute"
+	"ashlar/evm/execute"
+	"ashlar/evm/source/demo"
 	"ashlar/kv/pebble"
-	"ashlar/source/demo"
-	"ashlar/source/rollup/madeup"
+	"ashlar/starknet/source/madeup"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -33,8 +33,8 @@ type Demo struct {
 
 // The names of the demo's networks, one of each family.
 const (
-	demoNetwork = "demo"
-	demoRollup  = "demo-rollup"
+	demoNetwork  = "demo"
+	demoStarknet = "demo-starknet"
 )
 
 // Run makes networks of a few hundred blocks, prints how they can be asked, and
@@ -59,7 +59,7 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	if err := d.create(ctx, shown); err != nil {
 		return err
 	}
-	if err := d.createRollup(ctx); err != nil {
+	if err := d.createStarknet(ctx); err != nil {
 		return err
 	}
 	config := DefaultConfig()
@@ -68,7 +68,7 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 		config.Accounts.Registration = account.RegistrationOpen // of the machine's own users
 	}
 	config.Networks = map[string]NetworkConfig{
-		demoNetwork: {Hosts: []string{"127.0.0.1", "localhost"}}, demoRollup: {Family: familyRollup},
+		demoNetwork: {Hosts: []string{"127.0.0.1", "localhost"}}, demoStarknet: {Family: familyStarknet},
 	}
 	s, err := openService(ctx, config, listener)
 	if err != nil {
@@ -93,7 +93,7 @@ func makers(ctx context.Context, shown *demo.Network, networks []*network) (m *m
 		switch family := n.family.(type) {
 		case *evmNetwork:
 			m, err = newMiner(ctx, shown, family)
-		case *rollupNetwork:
+		case *starknetNetwork:
 			s, err = newSequencer(family)
 		}
 		if err != nil {
@@ -205,7 +205,7 @@ func (d Demo) introduce(ctx context.Context, out io.Writer, s *service, shown *d
 	}
 	base := "http://" + net.JoinHostPort(host, port)
 	return introduction.Execute(out, map[string]any{
-		"URL": base + "/v3/" + issued.APIKey, "Rollup": base + "/" + demoRollup + "/v3/" + issued.APIKey, "Event": madeup.Selector(0), "Base": base, "Email": demoEmail, "Password": password, "Interval": d.Interval, "Examples": examples,
+		"URL": base + "/v3/" + issued.APIKey, "Starknet": base + "/" + demoStarknet + "/v3/" + issued.APIKey, "Event": madeup.Selector(0), "Base": base, "Email": demoEmail, "Password": password, "Interval": d.Interval, "Examples": examples,
 		"Past": d.Blocks / 3, "PastHex": hexutil.EncodeUint64(d.Blocks / 3), "LaterHex": hexutil.EncodeUint64(d.Blocks/3 + 9),
 	})
 }
@@ -237,9 +237,9 @@ The same balance as it was in block {{.Past}}, with its proof:
 
   curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getProof","params":["{{.Examples.Token}}",["{{.Examples.HolderSlot}}"],"{{.PastHex}}"]}'
 
-The demo's rollup network, with events in place of logs, answers at a URL of its own. The first ten of a kind:
+The demo's Starknet network, with events in place of logs, answers at a URL of its own. The first ten of a kind:
 
-  curl -s {{.Rollup}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"rollup_getEvents","params":{"filter":{"from_block":{"block_number":0},"to_block":"latest","keys":[["{{.Event}}"]],"chunk_size":10}}}'
+  curl -s {{.Starknet}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"rollup_getEvents","params":{"filter":{"from_block":{"block_number":0},"to_block":"latest","keys":[["{{.Event}}"]],"chunk_size":10}}}'
 
 Ctrl-C stops it.
 

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"ashlar/ingest/consensus"
-	"ashlar/ingest/upstream"
+	"ashlar/evm/ingest/consensus"
+	"ashlar/evm/ingest/upstream"
+	"ashlar/evm/source/engine"
 	"ashlar/jsonrpc"
-	"ashlar/source/engine"
 
 	"github.com/ethereum/go-ethereum/params"
 	"golang.org/x/sync/errgroup"

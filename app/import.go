@@ -10,13 +10,13 @@ import (
 	"runtime/debug"
 	"time"
 
-	"ashlar/archive"
-	"ashlar/chain/evm/genesis"
-	"ashlar/execute"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/genesis"
+	"ashlar/evm/ingest"
+	"ashlar/evm/source/file"
 	"ashlar/gateway"
-	"ashlar/ingest"
 	"ashlar/kv/pebble"
-	"ashlar/source/file"
 
 	"github.com/ethereum/go-ethereum/core"
 )
@@ -38,7 +38,7 @@ type Import struct {
 	Network string
 	Family  string // of a new network; empty: evm
 	Genesis string // of an EVM network: a file or a built-in network's name; may be empty for a network that is there
-	Chain   string // of a rollup network: its chain's ID; empty: see chainID
+	Chain   string // of a Starknet network: its chain's ID; empty: see chainID
 	Files   []string
 	Compact bool
 }
@@ -53,8 +53,8 @@ func (i Import) Run(ctx context.Context, out *os.File) error {
 		debug.SetGCPercent(importCollector)
 		debug.SetMemoryLimit(importMemory)
 	}
-	if i.Family == familyRollup {
-		return i.runRollup(ctx, out)
+	if i.Family == familyStarknet {
+		return i.runStarknet(ctx, out)
 	}
 	n, err := i.open(ctx)
 	if err != nil {
@@ -81,12 +81,12 @@ func (i Import) check() error {
 		return err
 	}
 	switch {
-	case i.Family != "" && i.Family != familyEVM && i.Family != familyRollup:
-		return fmt.Errorf("%q is no family: expected %s or %s", i.Family, familyEVM, familyRollup)
-	case i.Family == familyRollup && i.Genesis != "":
-		return errors.New("a rollup network has no genesis file: its first block may be any")
-	case i.Family != familyRollup && i.Chain != "":
-		return errors.New("a chain ID is given to rollup networks only: that of others is in the genesis")
+	case i.Family != "" && i.Family != familyEVM && i.Family != familyStarknet:
+		return fmt.Errorf("%q is no family: expected %s or %s", i.Family, familyEVM, familyStarknet)
+	case i.Family == familyStarknet && i.Genesis != "":
+		return errors.New("a Starknet network has no genesis file: its first block may be any")
+	case i.Family != familyStarknet && i.Chain != "":
+		return errors.New("a chain ID is given to Starknet networks only: that of others is in the genesis")
 	}
 	for _, path := range i.Files {
 		if _, err := os.Stat(path); err != nil {

@@ -7,13 +7,13 @@ import (
 	"math/big"
 	"time"
 
-	"ashlar/archive"
 	"ashlar/chain"
-	"ashlar/execute"
-	"ashlar/ingest"
-	"ashlar/pool"
-	"ashlar/source/demo"
-	"ashlar/tip"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/pool"
+	"ashlar/evm/source/demo"
+	"ashlar/history/tip"
 
 	"github.com/ethereum/go-ethereum/core/types"
 )

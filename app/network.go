@@ -8,26 +8,26 @@ import (
 	"strings"
 
 	"ashlar/account"
-	"ashlar/api/eth"
-	"ashlar/archive"
-	rolluparchive "ashlar/archive/rollup"
-	"ashlar/archive/rows"
-	"ashlar/execute"
+	"ashlar/evm/api"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/query"
 	"ashlar/gateway"
-	"ashlar/ingest"
+	"ashlar/history/rows"
+	"ashlar/history/tip"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
-	"ashlar/query"
-	"ashlar/tip"
+	starknetarchive "ashlar/starknet/archive"
 
 	"golang.org/x/sync/errgroup"
 )
 
 // The families of chain, as the configuration and `ashlar status` name them.
 const (
-	familyEVM    = "evm"
-	familyRollup = "rollup"
+	familyEVM      = "evm"
+	familyStarknet = "starknet"
 )
 
 // checkFamily refuses the store of a network of another family than what is to be
@@ -37,7 +37,7 @@ func checkFamily(ctx context.Context, store kv.Reader, wanted string) error {
 	if err != nil {
 		return nil // nothing was written yet, or its reader will say the same
 	}
-	for _, family := range []string{familyEVM, familyRollup} {
+	for _, family := range []string{familyEVM, familyStarknet} {
 		if family != wanted && strings.HasPrefix(format, "ashlar-"+family+"-") {
 			return fmt.Errorf("it is of the family %s, blocks of the family %s cannot be brought into it; see --family", family, wanted)
 		}
@@ -75,8 +75,8 @@ func openServed(ctx context.Context, data dataDir, name string, config NetworkCo
 	switch {
 	case config.Genesis != "":
 		err = beginNetwork(ctx, data, name, config.Genesis)
-	case config.Family == familyRollup && len(config.Source) > 0 && data.isEmpty(name):
-		err = beginRollup(ctx, data, name, config)
+	case config.Family == familyStarknet && len(config.Source) > 0 && data.isEmpty(name):
+		err = beginStarknet(ctx, data, name, config)
 	}
 	if err != nil {
 		return nil, err
@@ -93,14 +93,14 @@ func openNetwork(ctx context.Context, data dataDir, name string, config NetworkC
 	}
 	n := &network{name: name, store: store}
 	found := familyEVM
-	if format == rolluparchive.Format {
-		found = familyRollup
+	if format == starknetarchive.Format {
+		found = familyStarknet
 	}
 	switch {
 	case config.Family != "" && config.Family != found:
 		err = fmt.Errorf("it is of the family %s, the configuration says %s", found, config.Family)
-	case found == familyRollup:
-		n.family, err = openRollup(ctx, store, config)
+	case found == familyStarknet:
+		n.family, err = openStarknet(ctx, store, config)
 	default:
 		n.family, err = openEVM(ctx, store)
 	}
@@ -121,7 +121,7 @@ func (d dataDir) openStore(ctx context.Context, name string, options pebble.Opti
 	}
 	options.Path, options.Logger = d.network(name), slog.Default()
 	options.Accept = func(r kv.Reader) error {
-		if format, err = rows.Format(ctx, r); format == rolluparchive.Format {
+		if format, err = rows.Format(ctx, r); format == starknetarchive.Format {
 			return nil
 		}
 		return archive.Accept(ctx, r, nil)
@@ -138,7 +138,7 @@ type evmNetwork struct {
 	tip      *tip.Tip
 	executor *execute.Executor
 	chain    *query.Chain
-	live     *eth.API // what answers; nil until the network is to be served
+	live     *api.API // what answers; nil until the network is to be served
 
 	following *following // nil where the network has no source
 }
@@ -178,14 +178,14 @@ func openSettled(ctx context.Context, store kv.Store) (*archive.Archive, error) 
 
 // prepare implements [family].
 func (n *evmNetwork) prepare(c Config) jsonrpc.Methods {
-	n.live = eth.New(n.chain, eth.Config{ClientVersion: ClientVersion(), Forward: n.forward, Syncing: n.syncing, Filters: c.Filters.limits()})
+	n.live = api.New(n.chain, api.Config{ClientVersion: ClientVersion(), Forward: n.forward, Syncing: n.syncing, Filters: c.Filters.limits()})
 	return n.live.Methods()
 }
 
 // syncing is what eth_syncing answers.
-func (n *evmNetwork) syncing() (eth.Sync, bool) {
+func (n *evmNetwork) syncing() (api.Sync, bool) {
 	if n.following == nil {
-		return eth.Sync{}, false
+		return api.Sync{}, false
 	}
 	return n.following.syncing()
 }

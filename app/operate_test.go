@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"ashlar/account"
-	"ashlar/source/demo"
+	"ashlar/evm/source/demo"
 
 	"github.com/coder/websocket"
 )

@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"ashlar/chain"
-	"ashlar/chain/rollup"
-	ingest "ashlar/ingest/rollup"
 	"ashlar/kv/pebble"
-	"ashlar/source/rollup/madeup"
+	"ashlar/starknet"
+	"ashlar/starknet/ingest"
+	"ashlar/starknet/source/madeup"
 )
 
-// demoRollupID is the ID of the chain of the demo's rollup network.
-const demoRollupID = "SN_DEMO"
+// demoStarknetID is the ID of the chain of the demo's Starknet network.
+const demoStarknetID = "SN_DEMO"
 
-// createRollup makes the rollup network, with its past, where it is not there yet.
-func (d Demo) createRollup(ctx context.Context) (err error) {
-	a, store, err := dataDir(d.Data).createRollup(ctx, demoRollup, pebble.Options{}, demoRollupID)
+// createStarknet makes the Starknet network, with its past, where it is not there yet.
+func (d Demo) createStarknet(ctx context.Context) (err error) {
+	a, store, err := dataDir(d.Data).createStarknet(ctx, demoStarknet, pebble.Options{}, demoStarknetID)
 	if err != nil {
 		return err
 	}
@@ -27,21 +27,21 @@ func (d Demo) createRollup(ctx context.Context) (err error) {
 		return nil
 	}
 	made := madeup.New(madeup.Default())
-	past := []*rollup.Block{made.Next()}
+	past := []*starknet.Block{made.Next()}
 	for uint64(len(past)) <= d.Blocks {
 		past = append(past, made.Next())
 	}
 	return a.Append(ctx, past...)
 }
 
-// sequencer makes the blocks of the demo's rollup network.
+// sequencer makes the blocks of the demo's Starknet network.
 type sequencer struct {
 	follower *ingest.Follower
 	made     *madeup.Chain
 }
 
 // newSequencer goes on with the network where it is.
-func newSequencer(n *rollupNetwork) (*sequencer, error) {
+func newSequencer(n *starknetNetwork) (*sequencer, error) {
 	head := n.follower.Tip().Standing().Head.Ref()
 	s := &sequencer{follower: n.follower, made: madeup.New(madeup.Default())}
 	for last := (chain.Ref{}); last != head; {
@@ -58,7 +58,7 @@ func (s *sequencer) run(ctx context.Context, interval time.Duration) error {
 		block := s.made.Next()
 		block.Timestamp = uint64(time.Now().Unix())
 		if err := s.follower.Append(ctx, block); err != nil {
-			return fmt.Errorf("demo's rollup network: %w", err)
+			return fmt.Errorf("demo's Starknet network: %w", err)
 		}
 		return nil
 	})

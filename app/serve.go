@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 
 	"ashlar/account/control"
+	"ashlar/evm/source/engine"
 	"ashlar/gateway"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
-	"ashlar/source/engine"
 
 	"golang.org/x/sync/errgroup"
 )

@@ -9,14 +9,14 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"ashlar/api/eth"
-	"ashlar/chain/evm/genesis"
-	"ashlar/ingest"
-	"ashlar/ingest/upstream"
+	"ashlar/evm/api"
+	"ashlar/evm/genesis"
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/upstream"
+	"ashlar/evm/pool"
+	"ashlar/evm/source/node"
 	"ashlar/jsonrpc"
 	"ashlar/kv/pebble"
-	"ashlar/pool"
-	"ashlar/source/node"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"golang.org/x/sync/errgroup"
@@ -43,13 +43,13 @@ func (s *Sources) UnmarshalYAML(decode func(any) error) error {
 // check says what is wrong with the URLs, of a network of a family. It names them by
 // their place, since they may hold keys.
 func (s Sources) check(family string) error {
-	if family == familyRollup && len(s) > 1 {
-		return fmt.Errorf("%d nodes: expected one, a rollup network follows no more", len(s))
+	if family == familyStarknet && len(s) > 1 {
+		return fmt.Errorf("%d nodes: expected one, a Starknet network follows no more", len(s))
 	}
 	for i, address := range s {
 		u, err := node.CheckURL(address)
-		if err == nil && family == familyRollup && u.Scheme != "http" && u.Scheme != "https" {
-			err = fmt.Errorf("the URL of a rollup's node has the scheme %q: expected http or https", u.Scheme)
+		if err == nil && family == familyStarknet && u.Scheme != "http" && u.Scheme != "https" {
+			err = fmt.Errorf("the URL of a Starknet network's node has the scheme %q: expected http or https", u.Scheme)
 		}
 		if err == nil {
 			err = checkPort(u)
@@ -171,16 +171,16 @@ func (f *following) forward(ctx context.Context, raw []byte) error {
 }
 
 // syncing says how far the network is on its way.
-func (f *following) syncing() (eth.Sync, bool) {
+func (f *following) syncing() (api.Sync, bool) {
 	if f.driven != nil {
 		sync, syncing := f.driven.sync()
-		return eth.Sync(sync), syncing
+		return api.Sync(sync), syncing
 	}
 	sync := f.pursuit.Status().Sync
 	if sync == nil {
-		return eth.Sync{}, false
+		return api.Sync{}, false
 	}
-	return eth.Sync(*sync), true
+	return api.Sync(*sync), true
 }
 
 // SourceStatus is how a network stands to the nodes that it follows.

@@ -19,7 +19,7 @@ type NetworkStatus struct {
 	Name      string `json:"name"`
 	Family    string `json:"family"`
 	ChainID   uint64 `json:"chainId,omitempty"` // of an EVM network
-	Chain     string `json:"chain,omitempty"`   // the ID of a rollup network's chain, as text
+	Chain     string `json:"chain,omitempty"`   // the ID of a Starknet network's chain, as text
 	First     uint64 `json:"first"`             // the first block that is held
 	Head      uint64 `json:"head"`
 	HeadHash  string `json:"headHash"`

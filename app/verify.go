@@ -10,14 +10,14 @@ import (
 	"os"
 	"time"
 
-	rolluparchive "ashlar/archive/rollup"
-	"ashlar/archive/rows"
+	"ashlar/evm/verify"
 	"ashlar/gateway"
+	"ashlar/history/audit"
+	"ashlar/history/rows"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
-	"ashlar/verify"
-	"ashlar/verify/audit"
-	verifyrollup "ashlar/verify/rollup"
+	starknetarchive "ashlar/starknet/archive"
+	starknetverify "ashlar/starknet/verify"
 )
 
 // verifyCache is small: nearly all is read once, from beginning to end.
@@ -91,8 +91,8 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found checked, err err
 	progress := new(audit.Progress)
 	shown := newProgress(bar, "verifying", func() (status, bool) { return verifyStatus(progress) })
 	defer shown.end()
-	if format, formatErr := rows.Format(ctx, store); formatErr == nil && format == rolluparchive.Format {
-		found, err = v.checkRollup(ctx, store, progress)
+	if format, formatErr := rows.Format(ctx, store); formatErr == nil && format == starknetarchive.Format {
+		found, err = v.checkStarknet(ctx, store, progress)
 	} else {
 		var report *verify.Report
 		report, err = verify.Run(ctx, store, v.Options, progress)
@@ -104,12 +104,12 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found checked, err err
 	return found, err
 }
 
-func (v Verify) checkRollup(ctx context.Context, store kv.Store, progress *audit.Progress) (checked, error) {
+func (v Verify) checkStarknet(ctx context.Context, store kv.Store, progress *audit.Progress) (checked, error) {
 	if v.Full {
-		return nil, fmt.Errorf("%w, as it is of the family %s: every block is checked in full without that", ErrNoState, familyRollup)
+		return nil, fmt.Errorf("%w, as it is of the family %s: every block is checked in full without that", ErrNoState, familyStarknet)
 	}
-	report, err := verifyrollup.Run(ctx, store, verifyrollup.Options{From: v.From, To: v.To}, progress)
-	return checkedRollup{report}, err
+	report, err := starknetverify.Run(ctx, store, starknetverify.Options{From: v.From, To: v.To}, progress)
+	return checkedStarknet{report}, err
 }
 
 // write writes the answer: for people, or as JSON.
@@ -147,20 +147,20 @@ func (c checkedEVM) answer(network string, seconds float64) any {
 	}{network, c.Report, seconds}
 }
 
-// checkedRollup is what the check of a rollup network says.
-type checkedRollup struct{ *verifyrollup.Report }
+// checkedStarknet is what the check of a Starknet network says.
+type checkedStarknet struct{ *starknetverify.Report }
 
-func (c checkedRollup) outcome() *audit.Report { return &c.Report.Report }
+func (c checkedStarknet) outcome() *audit.Report { return &c.Report.Report }
 
-func (c checkedRollup) summary() string {
+func (c checkedStarknet) summary() string {
 	return fmt.Sprintf("%s events, the hashes of %s blocks recomputed and of %s taken as stored",
 		readableCount(c.Events), readableCount(c.Recomputed), readableCount(c.Taken))
 }
 
-func (c checkedRollup) answer(network string, seconds float64) any {
+func (c checkedStarknet) answer(network string, seconds float64) any {
 	return struct {
 		Network string `json:"network"`
-		*verifyrollup.Report
+		*starknetverify.Report
 		Seconds float64 `json:"seconds"`
 	}{network, c.Report, seconds}
 }

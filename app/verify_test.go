@@ -13,12 +13,12 @@ import (
 	"strings"
 	"testing"
 
-	"ashlar/execute"
-	"ashlar/ingest"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/source/demo"
+	"ashlar/evm/source/demo/reference"
+	"ashlar/evm/verify"
 	"ashlar/kv/pebble"
-	"ashlar/source/demo"
-	"ashlar/source/demo/reference"
-	"ashlar/verify"
 
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -148,36 +148,36 @@ func TestVerifyDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestVerifyRollup: a rollup network as the demo has it, and what is not asked of one.
-func TestVerifyRollup(t *testing.T) {
+// TestVerifyStarknet: a Starknet network as the demo has it, and what is not asked of one.
+func TestVerifyStarknet(t *testing.T) {
 	dir := t.TempDir()
-	if err := (Demo{Data: dir}).createRollup(t.Context()); err != nil {
+	if err := (Demo{Data: dir}).createStarknet(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	text, err := runVerify(t.Context(), Verify{Data: dir, Network: demoRollup})
+	text, err := runVerify(t.Context(), Verify{Data: dir, Network: demoStarknet})
 	if err != nil || !strings.Contains(text, " events, the hashes of 0 blocks recomputed and of ") || !strings.HasSuffix(text, ": sound\n") {
 		t.Errorf("%q, %v", text, err)
 	}
-	text, err = runVerify(t.Context(), Verify{Data: dir, Network: demoRollup, JSON: true})
+	text, err = runVerify(t.Context(), Verify{Data: dir, Network: demoStarknet, JSON: true})
 	var answer struct {
 		Network                   string
 		Sound                     bool
 		Blocks, Recomputed, Taken uint64
 		States                    *int
 	}
-	if err := errors.Join(err, json.Unmarshal([]byte(text), &answer)); err != nil || answer.Network != demoRollup || !answer.Sound || answer.Blocks == 0 || answer.Taken != answer.Blocks || answer.States != nil {
+	if err := errors.Join(err, json.Unmarshal([]byte(text), &answer)); err != nil || answer.Network != demoStarknet || !answer.Sound || answer.Blocks == 0 || answer.Taken != answer.Blocks || answer.States != nil {
 		t.Errorf("%s, %v", text, err)
 	}
-	if _, err := runVerify(t.Context(), Verify{Data: dir, Network: demoRollup, Options: verify.Options{Full: true}}); !errors.Is(err, ErrNoState) {
+	if _, err := runVerify(t.Context(), Verify{Data: dir, Network: demoStarknet, Options: verify.Options{Full: true}}); !errors.Is(err, ErrNoState) {
 		t.Errorf("with the state: %v, want ErrNoState", err)
 	}
-	if _, err := runVerify(t.Context(), Verify{Data: dir, Network: demoRollup, Options: verify.Options{From: answer.Blocks}}); !errors.Is(err, ErrRange) {
+	if _, err := runVerify(t.Context(), Verify{Data: dir, Network: demoStarknet, Options: verify.Options{From: answer.Blocks}}); !errors.Is(err, ErrRange) {
 		t.Errorf("blocks above the head: %v, want ErrRange", err)
 	}
 }
 
-// TestVerifyRealRollup: what an import brought in is sound, with every hash recomputed.
-func TestVerifyRealRollup(t *testing.T) {
+// TestVerifyRealStarknet: what an import brought in is sound, with every hash recomputed.
+func TestVerifyRealStarknet(t *testing.T) {
 	dir := t.TempDir()
 	if err := importFiles(t, dir, "integration", "SN_INTEGRATION_SEPOLIA", "sepolia-integration_block_35748.json", "sepolia-integration_block_35749.json"); err != nil {
 		t.Fatal(err)

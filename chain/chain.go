@@ -1,5 +1,5 @@
 // Package chain holds the nouns that both families of chain share. The families
-// themselves are in chain/evm and chain/rollup.
+// themselves are in evm and starknet.
 package chain
 
 import (

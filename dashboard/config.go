@@ -15,7 +15,7 @@ import (
 // Network is a chain that is served.
 type Network struct {
 	Name    string
-	Family  string   // evm or rollup
+	Family  string   // evm or starknet
 	Chain   string   // ID of the chain, as its people write it
 	Hosts   []string // names at which it is served without its name in the path
 	Methods []string // that it answers, in order

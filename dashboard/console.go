@@ -115,7 +115,7 @@ func (f *field) settle(preferred string) {
 
 // firstMethod is what the console begins with.
 func firstMethod(n *Network) string {
-	if n != nil && n.Family == familyRollup {
+	if n != nil && n.Family == familyStarknet {
 		return "starknet_blockNumber"
 	}
 	return "eth_getBlockByNumber"

@@ -21,8 +21,8 @@ func exampleRequest(n *Network, method string) string {
 
 // exampleParams are parameters of methods that need some.
 func exampleParams(n *Network) map[string]string {
-	if n.Family == familyRollup {
-		return rollupParams()
+	if n.Family == familyStarknet {
+		return starknetParams()
 	}
 	head := noHash
 	if n.HeadHash != "" {
@@ -67,7 +67,7 @@ func eventParams() string {
 	return indented(`{`, `  "filter": {`, `    "from_block": "latest",`, `    "to_block": "latest",`, `    "chunk_size": 10`, `  }`, `}`)
 }
 
-func rollupParams() map[string]string {
+func starknetParams() map[string]string {
 	return map[string]string{
 		"rollup_getEvents":               eventParams(),
 		"starknet_getEvents":             eventParams(),

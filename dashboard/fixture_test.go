@@ -45,7 +45,7 @@ var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func (s *service) served(context.Context) ([]Network, error) {
 	return []Network{
 		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []string{"eth_blockNumber", "eth_getBlockByNumber"}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
-		{Name: "starknet", Family: "rollup", Chain: "SN_MAIN", Methods: []string{"starknet_blockNumber"}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer"},
+		{Name: "starknet", Family: "starknet", Chain: "SN_MAIN", Methods: []string{"starknet_blockNumber"}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer"},
 	}, s.broken
 }
 

@@ -22,7 +22,7 @@ func (v *visit) first() error {
 	for _, n := range networks {
 		p.Sample = snippets(n.Family, endpoint(v.r, &n, keyPlace), "")[0].Text
 		p.Answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":"%#x"}`, n.Head)
-		if n.Family == familyRollup {
+		if n.Family == familyStarknet {
 			p.Answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":%d}`, n.Head)
 		}
 		if n.Family == familyEVM {

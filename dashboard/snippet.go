@@ -22,7 +22,7 @@ type snippet struct {
 // What stands in a URL was checked where it came from, and a password is hexadecimal,
 // so neither needs quoting. password is empty where none is needed.
 func snippets(family, url, password string) []snippet {
-	if family == familyRollup {
+	if family == familyStarknet {
 		return []snippet{
 			{"curl", curlLine(url, password, "starknet_blockNumber")},
 			{"starknet.js", lines(
@@ -91,8 +91,8 @@ func lines(all ...string) string { return strings.Join(all, "\n") }
 
 // The families of networks, as Network.Family has them.
 const (
-	familyEVM    = "evm"
-	familyRollup = "rollup"
+	familyEVM      = "evm"
+	familyStarknet = "starknet"
 )
 
 // use is lines to paste for one network, with a key or a place for it.

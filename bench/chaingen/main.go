@@ -21,8 +21,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/rlp"
 
-	"ashlar/source/demo"
-	"ashlar/source/demo/reference"
+	"ashlar/evm/source/demo"
+	"ashlar/evm/source/demo/reference"
 )
 
 const reportEvery = 250 // blocks

@@ -13,7 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
 
-	"ashlar/source/demo"
+	"ashlar/evm/source/demo"
 )
 
 // What is written reads as a chain: from the genesis file's block to the head

@@ -19,14 +19,14 @@ import (
 	"path/filepath"
 	"time"
 
-	api "ashlar/api/rollup"
-	archive "ashlar/archive/rollup"
-	"ashlar/chain/rollup"
+	"ashlar/history/tip"
 	"ashlar/jsonrpc"
 	"ashlar/kv/pebble"
-	query "ashlar/query/rollup"
-	"ashlar/source/rollup/madeup"
-	"ashlar/tip"
+	"ashlar/starknet"
+	"ashlar/starknet/api"
+	"ashlar/starknet/archive"
+	"ashlar/starknet/query"
+	"ashlar/starknet/source/madeup"
 )
 
 // each is how many events name an account of those that are asked for as rare.
@@ -100,7 +100,7 @@ func fill(ctx context.Context, a *archive.Archive, events int) error {
 	options.Transactions, options.Accounts, options.Contracts = 20, accounts(events), 200
 	made, begin, count := madeup.New(options), time.Now(), 0
 	for count < events {
-		var group []*rollup.Block
+		var group []*starknet.Block
 		for size := 0; size < 20_000 && count < events; {
 			block := made.Next()
 			group, size, count = append(group, block), size+block.EventCount(), count+block.EventCount()

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	archive "ashlar/archive/rollup"
-	"ashlar/chain/rollup"
-	"ashlar/source/rollup/madeup"
+	"ashlar/starknet"
+	"ashlar/starknet/archive"
+	"ashlar/starknet/source/madeup"
 )
 
 const (
@@ -20,8 +20,8 @@ const (
 // question is a filter, as it is asked and in a form to go through events with.
 type question struct {
 	from uint64
-	by   *rollup.Felt
-	keys [][]rollup.Felt
+	by   *starknet.Felt
+	keys [][]starknet.Felt
 }
 
 func (q *question) params() ([]byte, error) {
@@ -44,9 +44,9 @@ func (q *question) params() ([]byte, error) {
 func (b *bench) measure(ctx context.Context, accounts int) error {
 	deep := uint64(len(b.sizes)) * 9 / 10
 	const one = 3 // account that is asked for again and again, as the pages of dense questions are
-	account := func(i int) []rollup.Felt { return []rollup.Felt{madeup.Account(i * 7919 % accounts)} }
-	contract := func(i int) *rollup.Felt { address := madeup.Contract(i); return &address }
-	kind := func(i int) []rollup.Felt { return []rollup.Felt{madeup.Selector(i)} }
+	account := func(i int) []starknet.Felt { return []starknet.Felt{madeup.Account(i * 7919 % accounts)} }
+	contract := func(i int) *starknet.Felt { address := madeup.Contract(i); return &address }
+	kind := func(i int) []starknet.Felt { return []starknet.Felt{madeup.Selector(i)} }
 	fmt.Printf("%-58s %8s %12s %12s\n", "a page of 100", "events", "median", "scan")
 	for _, line := range []struct {
 		name string
@@ -54,26 +54,26 @@ func (b *bench) measure(ctx context.Context, accounts int) error {
 	}{
 		{"all events, first page", func(int) question { return question{} }},
 		{"all events, from 9/10 of the chain on", func(int) question { return question{from: deep} }},
-		{"a kind of event that is half of all, first page", func(int) question { return question{keys: [][]rollup.Felt{kind(0)}} }},
-		{"the same, from 9/10 of the chain on", func(int) question { return question{from: deep, keys: [][]rollup.Felt{kind(0)}} }},
+		{"a kind of event that is half of all, first page", func(int) question { return question{keys: [][]starknet.Felt{kind(0)}} }},
+		{"the same, from 9/10 of the chain on", func(int) question { return question{from: deep, keys: [][]starknet.Felt{kind(0)}} }},
 		{"a contract that emits half of all", func(int) question { return question{by: contract(0)} }},
 		{"a contract that emits one in a thousand", func(int) question { return question{by: contract(9)} }},
-		{"that contract, a kind that is one in 16", func(int) question { return question{by: contract(9), keys: [][]rollup.Felt{kind(4)}} }},
-		{"a rare account as second key, whole chain", func(int) question { return question{keys: [][]rollup.Felt{nil, account(one)}} }},
-		{"the same, another account each time", func(i int) question { return question{keys: [][]rollup.Felt{nil, account(i)}} }},
-		{"a rare account, of a kind that is half of all", func(int) question { return question{keys: [][]rollup.Felt{kind(0), account(one)}} }},
-		{"a rare account as third key, after two wildcards", func(int) question { return question{keys: [][]rollup.Felt{nil, nil, account(one)}} }},
-		{"a kind, a wildcard, a rare account", func(int) question { return question{keys: [][]rollup.Felt{kind(0), nil, account(one)}} }},
+		{"that contract, a kind that is one in 16", func(int) question { return question{by: contract(9), keys: [][]starknet.Felt{kind(4)}} }},
+		{"a rare account as second key, whole chain", func(int) question { return question{keys: [][]starknet.Felt{nil, account(one)}} }},
+		{"the same, another account each time", func(i int) question { return question{keys: [][]starknet.Felt{nil, account(i)}} }},
+		{"a rare account, of a kind that is half of all", func(int) question { return question{keys: [][]starknet.Felt{kind(0), account(one)}} }},
+		{"a rare account as third key, after two wildcards", func(int) question { return question{keys: [][]starknet.Felt{nil, nil, account(one)}} }},
+		{"a kind, a wildcard, a rare account", func(int) question { return question{keys: [][]starknet.Felt{kind(0), nil, account(one)}} }},
 		{"ten rare accounts as second key", func(i int) question {
-			var any []rollup.Felt
+			var any []starknet.Felt
 			for j := range 10 {
 				any = append(any, account(i+j)...)
 			}
-			return question{keys: [][]rollup.Felt{nil, any}}
+			return question{keys: [][]starknet.Felt{nil, any}}
 		}},
-		{"an account that no event names", func(int) question { return question{keys: [][]rollup.Felt{nil, {rollup.FeltOf(7)}}} }},
-		{"two accounts that no event names together", func(i int) question { return question{keys: [][]rollup.Felt{nil, account(i), account(i + 1)}} }},
-		{"a rare contract, a kind that is one in 16", func(int) question { return question{by: contract(13), keys: [][]rollup.Felt{kind(4)}} }},
+		{"an account that no event names", func(int) question { return question{keys: [][]starknet.Felt{nil, {starknet.FeltOf(7)}}} }},
+		{"two accounts that no event names together", func(i int) question { return question{keys: [][]starknet.Felt{nil, account(i), account(i + 1)}} }},
+		{"a rare contract, a kind that is one in 16", func(int) question { return question{by: contract(13), keys: [][]starknet.Felt{kind(4)}} }},
 	} {
 		if err := b.line(ctx, line.name, line.ask); err != nil {
 			return fmt.Errorf("%s: %w", line.name, err)
@@ -153,7 +153,7 @@ func (q *question) match(event *archive.Event) (bool, error) {
 	if q.by != nil && event.From != *q.by || event.Keys.Left() < len(q.keys) {
 		return false, nil
 	}
-	var key rollup.Felt
+	var key starknet.Felt
 	for _, allowed := range q.keys {
 		if _, err := event.Keys.Next(&key); err != nil {
 			return false, err

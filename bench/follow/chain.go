@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"ashlar/evm/source/demo"
 	"ashlar/internal/node"
-	"ashlar/source/demo"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"

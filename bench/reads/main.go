@@ -21,11 +21,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ashlar/archive"
-	"ashlar/execute"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
-	"ashlar/query"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"

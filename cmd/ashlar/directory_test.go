@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"ashlar/chain/evm/genesis"
+	"ashlar/evm/genesis"
 	"ashlar/kv/pebble"
 
 	"github.com/ethereum/go-ethereum/rlp"
@@ -229,20 +229,20 @@ func TestStatusOfGenesis(t *testing.T) {
 // TestOtherFamily: blocks of one family are not brought into a network of the other.
 func TestOtherFamily(t *testing.T) {
 	d := newDataDirectory(t)
-	rollup := func(network string) []string {
-		return []string{"import", "--data", d.path, "--network", network, "--family", "rollup", d.chain}
+	starknet := func(network string) []string {
+		return []string{"import", "--data", d.path, "--network", network, "--family", "starknet", d.chain}
 	}
 	evm := func(more ...string) []string {
 		return append([]string{"import", "--data", d.path, "--network", "r", d.chain}, more...)
 	}
-	runCommand(t, rollup("r")...) // which makes the network, and fails: the file is of no rollup
+	runCommand(t, starknet("r")...) // which makes the network, and fails: the file holds no Starknet block
 	for _, test := range []struct {
 		args []string
 		want string
 	}{
-		{rollup("a"), "it is of the family evm, blocks of the family rollup cannot"},
-		{evm(), "it is of the family rollup, blocks of the family evm cannot"},
-		{evm("--genesis", d.genesis), "it is of the family rollup, blocks of the family evm cannot"},
+		{starknet("a"), "it is of the family evm, blocks of the family starknet cannot"},
+		{evm(), "it is of the family starknet, blocks of the family evm cannot"},
+		{evm("--genesis", d.genesis), "it is of the family starknet, blocks of the family evm cannot"},
 	} {
 		if code, out := runCommand(t, test.args...); code != exitFailed || !strings.Contains(out, test.want) {
 			t.Errorf("%v: exit code %d, expected %d and %q:\n%s", test.args, code, exitFailed, test.want, out)

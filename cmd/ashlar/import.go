@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"ashlar/app"
-	"ashlar/chain/evm/genesis"
+	"ashlar/evm/genesis"
 
 	"github.com/spf13/cobra"
 )
@@ -13,12 +13,12 @@ import (
 func importCommand() *cobra.Command {
 	var i app.Import
 	c := &cobra.Command{
-		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--family rollup] FILE...",
+		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--family starknet] FILE...",
 		Short: "Bring the blocks of files into a network",
 		Long: `Executes and verifies the blocks of chain exports (RLP, also gzipped) and era1
 files, in the order given, and keeps every version of everything.
 
-Into a network of the family rollup it brings blocks with their receipts and events,
+Into a network of the family starknet it brings blocks with their receipts and events,
 from files of a feeder gateway's answers or folders of them, and checks their links
 and their hashes. Its first block may be any.
 
@@ -27,7 +27,7 @@ is there already is skipped. A block that breaks a rule ends the import with an
 error that names it; the blocks before it stay.`,
 		Example: `  ashlar import --data data --network sepolia --genesis sepolia sepolia-00000-643a00f7.era1
   ashlar import --data data --network devnet --genesis genesis.json chain.rlp.gz
-  ashlar import --data data --network mainnet-l2 --family rollup --chain SN_MAIN blocks/`,
+  ashlar import --data data --network mainnet-l2 --family starknet --chain SN_MAIN blocks/`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
 			if err := need(c, "data", i.Data); err != nil {
@@ -43,8 +43,8 @@ error that names it; the blocks before it stay.`,
 	c.Flags().StringVar(&i.Data, "data", "", "data directory, made if it does not exist")
 	c.Flags().StringVar(&i.Network, "network", "", "name of the network, as it is in URLs")
 	c.Flags().StringVar(&i.Genesis, "genesis", "", "genesis file, or one of "+strings.Join(genesis.Names(), ", ")+"; not needed for a network that is there")
-	c.Flags().StringVar(&i.Family, "family", "", "family of the network's chain: evm or rollup (default evm)")
-	c.Flags().StringVar(&i.Chain, "chain", "", "ID of a rollup's chain, such as SN_MAIN or SN_SEPOLIA (default: that of the public network of the same name, else the name in upper case)")
+	c.Flags().StringVar(&i.Family, "family", "", "family of the network's chain: evm or starknet (default evm)")
+	c.Flags().StringVar(&i.Chain, "chain", "", "ID of a Starknet network's chain, such as SN_MAIN or SN_SEPOLIA (default: that of the public network of the same name, else the name in upper case)")
 	c.Flags().BoolVar(&i.Compact, "compact", true, "rewrite the network into its smallest form at the end")
 	return c
 }

@@ -23,7 +23,7 @@ code against the tries both ways. Nothing is changed.
 The state is checked as of a sample of blocks: the first, the last, and some between
 that are chosen anew each time. With --full it is checked as of every block.
 
-Of a network of the family rollup, which holds no state, the hashes of blocks are
+Of a network of the family starknet, which holds no state, the hashes of blocks are
 recomputed from what is held of them, and it is said of how many that could not be
 done; parents and every row are checked as above.
 
@@ -53,7 +53,7 @@ network could not be checked. 2: wrong usage.`,
 	c.Flags().StringVar(&v.Network, "network", "", "name of the network")
 	c.Flags().Uint64Var(&v.From, "from", 0, "first block (default the first that is held)")
 	c.Flags().Uint64Var(&v.To, "to", 0, "last block (default the head)")
-	c.Flags().BoolVar(&v.Full, "full", false, "check the state as of every block; not for networks of the family rollup")
+	c.Flags().BoolVar(&v.Full, "full", false, "check the state as of every block; not for networks of the family starknet")
 	c.Flags().BoolVar(&v.JSON, "json", false, "print JSON")
 	return c
 }

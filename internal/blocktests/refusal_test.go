@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"ashlar/execute"
-	"ashlar/ingest"
-	"ashlar/source/file"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/source/file"
 
 	"github.com/ethereum/go-ethereum/consensus"
 	"github.com/ethereum/go-ethereum/consensus/misc"

@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"ashlar/archive"
 	"ashlar/chain"
-	"ashlar/execute"
-	"ashlar/ingest"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/source/file"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
-	"ashlar/source/file"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"

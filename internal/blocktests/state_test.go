@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"ashlar/archive"
-	"ashlar/chain/evm"
+	"ashlar/evm"
+	"ashlar/evm/archive"
 	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/common"

@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"testing"
 
-	"ashlar/chain/evm"
+	"ashlar/evm"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"

@@ -47,7 +47,7 @@ func TestLinesToPaste(t *testing.T) {
 		b.there("#api-key")
 		all := run(b, chromedp.Evaluate[[]pasted](shownLines))
 		if len(all) < 7 {
-			t.Fatalf("%d sets of lines, expected those of 5 tools and of 2 for the rollup\n%s", len(all), b.shown())
+			t.Fatalf("%d sets of lines, expected those of 5 tools and of 2 for Starknet\n%s", len(all), b.shown())
 		}
 		for _, one := range all {
 			t.Run(fmt.Sprintf("%s on %s, password %t", one.Tool, one.Network, guarded), func(t *testing.T) {

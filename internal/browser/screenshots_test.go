@@ -253,7 +253,7 @@ func operatorsPages() []shot {
 func (b *tab) use() {
 	for _, path := range []string{
 		"/console?network=demo&method=eth_getLogs", "/console?network=demo&method=eth_getProof",
-		"/console?network=demo&method=eth_estimateGas", "/console?network=demo-rollup&method=rollup_getEvents",
+		"/console?network=demo&method=eth_estimateGas", "/console?network=demo-starknet&method=rollup_getEvents",
 	} {
 		b.open(path)
 		b.follow("main form.card button.primary")

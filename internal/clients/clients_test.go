@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/evm/source/demo"
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"
-	"ashlar/source/demo"
 )
 
 // block is the one that clients ask about; the demo has more.

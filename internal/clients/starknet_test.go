@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"ashlar/internal/node"
-	"ashlar/source/rollup/madeup"
+	"ashlar/starknet/source/madeup"
 )
 
-// rollupLibraries are those for rollup networks.
-func rollupLibraries() []library {
+// starknetLibraries are those for Starknet networks.
+func starknetLibraries() []library {
 	return []library{
 		{"starknet.js", []string{"node"}, "starknet.mjs"},
 		{"starknet.py", []string{filepath.Join("starknet-venv", "bin", "python")}, "starknetclient.py"},
@@ -34,12 +34,12 @@ type event struct {
 	Data             []string `json:"data"`
 }
 
-// Every library connects to a rollup network and lists its events page by page:
+// Every library connects to a Starknet network and lists its events page by page:
 // those that the service answers without a library, and without pages.
 func TestLibrariesListEvents(t *testing.T) {
 	dir := folder(t)
 	s := serve(t)
-	url := strings.Replace(s.url, "/v3/", "/demo-rollup/v3/", 1)
+	url := strings.Replace(s.url, "/v3/", "/demo-starknet/v3/", 1)
 	const first, last, chunk = 3, 20, 7
 	key := madeup.Selector(0).String()
 	var whole struct {
@@ -57,7 +57,7 @@ func TestLibrariesListEvents(t *testing.T) {
 	if whole.Token != nil || len(want) < 10*chunk {
 		t.Fatalf("%d events with the token %v: too many or too few for this test", len(want), whole.Token)
 	}
-	for _, l := range rollupLibraries() {
+	for _, l := range starknetLibraries() {
 		t.Run(l.name, func(t *testing.T) {
 			var got struct {
 				Version, Chain, Block string
@@ -85,7 +85,7 @@ func TestLibrariesListEvents(t *testing.T) {
 // and then batches of pages up to that block's hash, each with the tokens of the one before.
 func TestToriisCalls(t *testing.T) {
 	s := serve(t)
-	url := strings.Replace(s.url, "/v3/", "/demo-rollup/v3/", 1)
+	url := strings.Replace(s.url, "/v3/", "/demo-starknet/v3/", 1)
 	client := node.NewClient(url)
 	var version string
 	if err := client.Call(t.Context(), &version, "starknet_specVersion"); err != nil || !strings.HasPrefix(version, "0.9") {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"ashlar/chain/evm/genesis"
+	"ashlar/evm/genesis"
 	"ashlar/internal/fakenode"
 	"ashlar/internal/node"
 	"ashlar/internal/vectors"

@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"testing"
 
-	"ashlar/api/eth"
-	"ashlar/archive"
 	"ashlar/chain"
-	"ashlar/chain/evm/genesis"
-	"ashlar/execute"
-	"ashlar/ingest"
+	"ashlar/evm/api"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/genesis"
+	"ashlar/evm/ingest"
+	"ashlar/evm/query"
+	"ashlar/history/tip"
 	"ashlar/internal/vectors"
 	"ashlar/jsonrpc"
 	"ashlar/kv/pebble"
-	"ashlar/query"
-	"ashlar/tip"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"
@@ -55,7 +55,7 @@ func newInProcess(t *testing.T, first *core.Genesis) *inProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	methods := eth.New(query.NewChain(a, unsettled, executor), eth.Config{}).Methods()
+	methods := api.New(query.NewChain(a, unsettled, executor), api.Config{}).Methods()
 	return &inProcess{t, ingest.NewFollower(a, unsettled, executor, ingest.DefaultDepths()), jsonrpc.NewServer(methods, jsonrpc.Config{}), store}
 }
 

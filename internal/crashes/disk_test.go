@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"testing"
 
-	"ashlar/archive"
-	"ashlar/execute"
-	"ashlar/ingest"
-	"ashlar/ingest/ingesttest"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/kv/pebble"
 	"ashlar/kv/pebble/pebbletest"
 

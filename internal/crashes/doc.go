@@ -7,7 +7,7 @@
 //   - the same, run again, comes to its end, and what is stored then is equal to what
 //     an undisturbed import stores, row by row.
 //
-// The following of a rollup's node is killed as well: what is there then is a chain
+// The following of a Starknet network's node is killed as well: what is there then is a chain
 // that the node had, with all its events.
 //
 // Usually a sample of moments is tried:

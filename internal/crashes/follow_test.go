@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"ashlar/chain/evm/genesis"
+	"ashlar/evm/genesis"
 	"ashlar/internal/fakenode"
 	"ashlar/internal/node"
 

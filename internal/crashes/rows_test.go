@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"ashlar/archive"
+	"ashlar/evm/archive"
 	"ashlar/kv"
 )
 

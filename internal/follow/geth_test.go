@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"ashlar/ingest/ingesttest"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/internal/node"
 
 	"github.com/ethereum/go-ethereum/common"

@@ -1,4 +1,4 @@
-// Reads the demo's rollup network with starknet.js:
+// Reads the demo's Starknet network with starknet.js:
 //
 //	node starknet.mjs URL FROM TO KEY CHUNK
 //

@@ -1,4 +1,4 @@
-"""Reads the demo's rollup network with starknet.py: python starknetclient.py URL FROM TO KEY CHUNK
+"""Reads the demo's Starknet network with starknet.py: python starknetclient.py URL FROM TO KEY CHUNK
 
 It lists the events of blocks FROM to TO whose first key is KEY, CHUNK at a time.
 """

@@ -1,0 +1,126 @@
+package events
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"ashlar/history/paging"
+)
+
+// BlockID is a block parameter, as one end of a range is.
+type BlockID struct {
+	Kind   BlockKind
+	Number uint64
+	Hash   Word
+}
+
+// BlockKind says how a block is named.
+type BlockKind byte
+
+// The ways of naming a block.
+const (
+	NotGiven BlockKind = iota
+	ByNumber
+	ByHash
+	Latest
+	Pending // the block above the latest, of which nothing is known yet
+)
+
+// resolve finds the range of a page in a view. It may be empty: it ends before it
+// begins then.
+func (q *request) resolve(ctx context.Context, view View) (r paging.Range, err error) {
+	r.Size = q.chunkSize
+	first, last := view.Span()
+	if r.Begin.Block, err = q.from.Resolve(ctx, view); err != nil {
+		return r, err
+	}
+	if r.To, err = q.to.Resolve(ctx, view); err != nil {
+		return r, err
+	}
+	if q.from.Kind == NotGiven {
+		r.Begin.Block = first
+	}
+	if q.from.Kind == Pending {
+		r.Begin.Block = last + 1
+	}
+	r.To = min(r.To, last)
+	if q.token != nil {
+		err = q.resume(ctx, view, &r)
+	}
+	return r, err
+}
+
+// Resolve returns the number of a block; that of the latest where none is named.
+// The number may lie above it.
+func (b *BlockID) Resolve(ctx context.Context, view View) (uint64, error) {
+	first, last := view.Span()
+	switch b.Kind {
+	case ByNumber:
+		if b.Number < first {
+			return 0, UnknownBlock(fmt.Sprintf("block %d is not held: this network begins with block %d", b.Number, first))
+		}
+		return b.Number, nil
+	case ByHash:
+		number, known, err := view.FindBlock(ctx, b.Hash)
+		if err == nil && !known {
+			err = UnknownBlock("")
+		}
+		return number, err
+	}
+	return last, nil
+}
+
+// resume moves the beginning of a range to where a token points, if that is still
+// what it was when the token was made, and its end to what it was then.
+func (q *request) resume(ctx context.Context, view View, r *paging.Range) error {
+	token := q.token
+	moving := q.from.Kind == Latest || q.from.Kind == Pending // it may have moved on since
+	if token.Filter != q.fingerprint() || token.Next.Block < r.Begin.Block && !moving {
+		return errToken()
+	}
+	if q.to.Kind == ByNumber && token.To > q.to.Number || q.to.Kind == ByHash && token.To != r.To {
+		return errToken()
+	}
+	r.To = min(r.To, token.To) // a reorganization may have made the chain shorter
+	if token.Next.Block > r.To {
+		return errToken()
+	}
+	hash, err := view.BlockHash(ctx, token.Next.Block)
+	if err != nil {
+		return err
+	}
+	if hash != token.BlockHash {
+		return errToken()
+	}
+	r.Begin, r.Resumed = token.Next, true
+	return nil
+}
+
+// fingerprint is of all that is asked, the page's size aside. Values may come in
+// any order.
+func (q *request) fingerprint() paging.Fingerprint {
+	var all []byte
+	for _, id := range []*BlockID{&q.from, &q.to} {
+		all = binary.BigEndian.AppendUint64(append(all, byte(id.Kind)), id.Number)
+		all = append(all, id.Hash[:]...)
+	}
+	if q.filter.Address != nil {
+		all = append(append(all, 1), q.filter.Address[:]...)
+	} else {
+		all = append(all, 0)
+	}
+	for _, allowed := range q.filter.Keys {
+		allowed = slices.Clone(allowed)
+		slices.SortFunc(allowed, func(a, b Word) int { return slices.Compare(a[:], b[:]) })
+		allowed = slices.Compact(allowed)
+		all = binary.BigEndian.AppendUint32(all, uint32(len(allowed)))
+		for _, key := range allowed {
+			all = append(all, key[:]...)
+		}
+	}
+	hash := sha256.Sum256(all)
+	return paging.Fingerprint(hash[:len(paging.Fingerprint{})])
+}

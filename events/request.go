@@ -1,0 +1,254 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"ashlar/history/paging"
+	"ashlar/jsonrpc"
+)
+
+// What a filter may hold.
+const (
+	mostChunkSize = 1024 // events of a page
+	mostPositions = 16   // of keys
+	mostKeys      = 1024 // of all positions
+)
+
+// request is what is asked for.
+type request struct {
+	filter    Filter
+	from, to  BlockID
+	token     *paging.Token // nil for the first page
+	chunkSize int
+}
+
+var (
+	errParams      = errors.New(`expected {"filter": {…}} or [{…}]`)
+	errNonString   = errors.New("expected a string")
+	errNonArray    = errors.New("expected an array")
+	errMixedKeys   = errors.New("expected arrays of strings, or strings alone")
+	errNonInteger  = errors.New("expected an integer that is not negative")
+	errNonBlock    = errors.New(`expected "latest", "pending", {"block_number": …} or {"block_hash": …}`)
+	errBlockBoth   = errors.New("expected either block_number or block_hash")
+	errNoChunkSize = errors.New("missing")
+)
+
+// parse reads the params of a call. Its errors are what is answered.
+func (n Network) parse(params []byte) (*request, error) {
+	raw, ok := filterOf(params)
+	members, isObject := jsonrpc.Object(raw)
+	if !ok || !isObject {
+		return nil, invalid("params", errParams)
+	}
+	q := new(request)
+	for members.Next() {
+		if err := n.member(q, string(members.Name()), members.Value()); err != nil {
+			return nil, err
+		}
+	}
+	if q.chunkSize == 0 {
+		return nil, invalid("chunk_size", errNoChunkSize)
+	}
+	return q, nil
+}
+
+// filterOf returns the filter that params hold, by name or by position.
+func filterOf(params []byte) (filter []byte, ok bool) {
+	if elements, isArray := jsonrpc.Array(params); isArray {
+		if !elements.Next() {
+			return nil, false
+		}
+		filter = elements.Value()
+		return filter, !elements.Next()
+	}
+	members, _ := jsonrpc.Object(params)
+	for members.Next() {
+		if string(members.Name()) == "filter" {
+			filter = members.Value()
+		}
+	}
+	return filter, filter != nil
+}
+
+// member reads one member of a filter. Unknown ones are passed over.
+func (n Network) member(q *request, name string, value []byte) (err error) {
+	switch name {
+	case "from_block":
+		err = jsonrpc.Set(&q.from, value, n.parseBlock)
+	case "to_block":
+		err = jsonrpc.Set(&q.to, value, n.parseBlock)
+	case "address":
+		err = jsonrpc.SetOptional(&q.filter.Address, value, parsing(n.ParseAddress))
+	case "keys":
+		err = jsonrpc.Set(&q.filter.Keys, value, n.parseKeys)
+	case "continuation_token":
+		err = jsonrpc.Set(&q.token, value, parseToken)
+	case "chunk_size":
+		err = jsonrpc.Set(&q.chunkSize, value, parseChunkSize)
+	}
+	return invalid(name, err)
+}
+
+// invalid words what is wrong with a member, unless that is said already.
+func invalid(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if known := (*jsonrpc.Error)(nil); errors.As(err, &known) {
+		return known
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %s: %s", name, err)
+}
+
+func (n Network) parseBlock(raw []byte) (BlockID, error) { return ParseBlock(raw, n.ParseWord) }
+
+// ParseBlock reads a block parameter, and the hash in it with parseHash.
+func ParseBlock(raw []byte, parseHash func(text []byte) (Word, error)) (id BlockID, err error) {
+	if tag, ok := jsonrpc.String(raw); ok {
+		switch string(tag) {
+		case "latest":
+			return BlockID{Kind: Latest}, nil
+		case "pending", "pre_confirmed": // the second since 0.9 of the specification
+			return BlockID{Kind: Pending}, nil
+		}
+		return id, errNonBlock
+	}
+	members, ok := jsonrpc.Object(raw)
+	if !ok {
+		return id, errNonBlock
+	}
+	var number *uint64
+	var hash *Word
+	for members.Next() {
+		switch string(members.Name()) {
+		case "block_number":
+			err = jsonrpc.SetOptional(&number, members.Value(), parseInteger)
+		case "block_hash":
+			err = jsonrpc.SetOptional(&hash, members.Value(), parsing(parseHash))
+		}
+		if err != nil {
+			return id, fmt.Errorf("%s: %w", members.Name(), err)
+		}
+	}
+	switch {
+	case number != nil && hash != nil:
+		return id, errBlockBoth
+	case number != nil:
+		return BlockID{Kind: ByNumber, Number: *number}, nil
+	case hash != nil:
+		return BlockID{Kind: ByHash, Hash: *hash}, nil
+	}
+	return id, errNonBlock
+}
+
+// parsing makes what reads a JSON string of what reads the text in it.
+func parsing(parse func(text []byte) (Word, error)) func(raw []byte) (Word, error) {
+	return func(raw []byte) (Word, error) {
+		text, ok := jsonrpc.String(raw)
+		if !ok {
+			return Word{}, errNonString
+		}
+		return parse(text)
+	}
+}
+
+// parseInteger reads an integer. One of more than 64 bits is the greatest that has no
+// more: no chain has so many blocks, and no page so many events.
+func parseInteger(raw []byte) (uint64, error) {
+	value, err := strconv.ParseUint(string(raw), 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, errNonInteger
+	}
+	return value, nil
+}
+
+func parseChunkSize(raw []byte) (int, error) {
+	size, err := parseInteger(raw)
+	switch {
+	case err != nil:
+		return 0, err
+	case size == 0:
+		return 0, errors.New("expected at least 1")
+	case size > mostChunkSize:
+		return 0, errPageSize()
+	}
+	return int(size), nil
+}
+
+// parseToken reads a token; an empty text is none, as it is for many clients.
+func parseToken(raw []byte) (*paging.Token, error) {
+	text, ok := jsonrpc.String(raw)
+	if !ok {
+		return nil, errNonString
+	}
+	if len(text) == 0 {
+		return nil, nil
+	}
+	token, err := paging.ParseToken(text)
+	if err != nil {
+		return nil, errToken()
+	}
+	return &token, nil
+}
+
+// parseKeys reads the keys of each position. Strings alone are those of the first.
+func (n Network) parseKeys(raw []byte) ([][]Word, error) {
+	elements, ok := jsonrpc.Array(raw)
+	if !ok {
+		return nil, errNonArray
+	}
+	var keys [][]Word
+	var flat []Word
+	count := 0
+	for at := 0; elements.Next(); at++ {
+		if _, isString := jsonrpc.String(elements.Value()); isString {
+			key, err := parsing(n.ParseWord)(elements.Value())
+			if err != nil {
+				return nil, fmt.Errorf("element %d: %w", at, err)
+			}
+			flat = append(flat, key)
+			continue
+		}
+		allowed, err := n.parsePosition(elements.Value())
+		if err != nil {
+			return nil, fmt.Errorf("element %d: %w", at, err)
+		}
+		keys = append(keys, allowed)
+		count += len(allowed)
+	}
+	if len(flat) > 0 {
+		if len(keys) > 0 {
+			return nil, errMixedKeys
+		}
+		keys, count = [][]Word{flat}, len(flat)
+	}
+	if len(keys) > mostPositions || count > mostKeys {
+		return nil, errTooManyKeys()
+	}
+	for len(keys) > 0 && len(keys[len(keys)-1]) == 0 {
+		keys = keys[:len(keys)-1]
+	}
+	return keys, nil
+}
+
+// parsePosition reads the keys of one position, none for any.
+func (n Network) parsePosition(raw []byte) ([]Word, error) {
+	if jsonrpc.IsNull(raw) {
+		return nil, nil
+	}
+	elements, ok := jsonrpc.Array(raw)
+	if !ok {
+		return nil, errMixedKeys
+	}
+	var allowed []Word
+	for elements.Next() {
+		key, err := parsing(n.ParseWord)(elements.Value())
+		if err != nil {
+			return nil, err
+		}
+		allowed = append(allowed, key)
+	}
+	return allowed, nil
+}

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"ashlar/evm/query"
+	"ashlar/feed"
+	"ashlar/jsonrpc"
+)
+
+// Config is what an API says about the program that it is part of.
+type Config struct {
+	// ClientVersion answers web3_clientVersion, like "Ashlar/v1.0.0/linux-amd64/go1.26".
+	ClientVersion string
+	// NetworkID answers net_version; 0 means the chain's identifier, which it
+	// is on nearly every network.
+	NetworkID uint64
+	// Forward passes a transaction on, as it was sent, to where it can be
+	// included; nil where the pool is that place.
+	Forward func(ctx context.Context, raw []byte) error
+	// Syncing, if not nil, says how far the chain is on its way to the head that it
+	// follows; false where it is there.
+	Syncing func() (Sync, bool)
+	// Filters bounds the filters that are polled.
+	Filters feed.Limits
+	// Now is the time by which filters expire; nil: time.Now.
+	Now func() time.Time
+}
+
+// API answers questions about one network. It may be used from many goroutines at once.
+type API struct {
+	chain  *query.Chain
+	config Config
+	hashes hashCache
+	tips   query.TipOracle
+	live   *announcer
+
+	workspaces workspaces
+}
+
+// New makes the API of a chain. What is told to clients is told by Run.
+func New(chain *query.Chain, config Config) *API {
+	a := &API{chain: chain, config: config, hashes: newHashCache()}
+	a.live = newAnnouncer(a, config)
+	return a
+}
+
+// Methods are all methods of the API by name.
+func (a *API) Methods() jsonrpc.Methods {
+	methods := make(jsonrpc.Methods)
+	for _, table := range []jsonrpc.Methods{
+		a.chainMethods(),
+		a.callMethods(),
+		a.poolMethods(),
+		a.live.methods(),
+	} {
+		maps.Copy(methods, table)
+	}
+	for name, method := range methods {
+		methods[name] = method.Translated(translate)
+	}
+	methods["rpc_modules"] = modules(methods)
+	return methods
+}
+
+// chainMethods are the methods that read what is stored, without running anything.
+func (a *API) chainMethods() jsonrpc.Methods {
+	methods := make(jsonrpc.Methods)
+	for _, table := range []jsonrpc.Methods{
+		a.networkMethods(),
+		a.blockMethods(),
+		a.transactionMethods(),
+		a.stateMethods(),
+		a.feeMethods(),
+		a.capabilityMethods(),
+		a.rawMethods(),
+		a.logMethods(),
+		a.eventMethods(),
+		a.proofMethods(),
+	} {
+		maps.Copy(methods, table)
+	}
+	return methods
+}
+
+// at finds the block that id names, and the view that it is in.
+func (a *API) at(ctx context.Context, id query.BlockID) (*query.View, uint64, error) {
+	view, err := a.chain.View()
+	if err != nil {
+		return nil, 0, err
+	}
+	return view.Resolve(ctx, id)
+}

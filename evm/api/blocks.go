@@ -1,0 +1,156 @@
+package api
+
+import (
+	"context"
+
+	"ashlar/evm/query"
+	"ashlar/jsonrpc"
+)
+
+// blockMethods answer about blocks and what is counted in them.
+func (a *API) blockMethods() jsonrpc.Methods {
+	return jsonrpc.Methods{
+		"eth_getBlockByHash":                   a.getBlock((*arguments).blockHash),
+		"eth_getBlockByNumber":                 a.getBlock((*arguments).blockNumber),
+		"eth_getBlockReceipts":                 a.getBlockReceipts,
+		"eth_getBlockTransactionCountByHash":   a.ofBlock((*arguments).blockHash, appendTransactionCount),
+		"eth_getBlockTransactionCountByNumber": a.ofBlock((*arguments).blockNumber, appendTransactionCount),
+		"eth_getUncleCountByBlockHash":         a.ofBlock((*arguments).blockHash, appendUncleCount),
+		"eth_getUncleCountByBlockNumber":       a.ofBlock((*arguments).blockNumber, appendUncleCount),
+		"eth_getUncleByBlockHashAndIndex":      a.inBlock((*arguments).blockHash, appendUncleAt, "null"),
+		"eth_getUncleByBlockNumberAndIndex":    a.inBlock((*arguments).blockNumber, appendUncleAt, "null"),
+	}
+}
+
+// blockArgument decodes the block parameter at a position: each method takes its own kind.
+type blockArgument func(args *arguments, n int) query.BlockID
+
+// blockHash decodes a block parameter that can be a hash only.
+func (a *arguments) blockHash(n int) query.BlockID {
+	hash := a.hash(n)
+	return query.BlockID{Hash: &hash}
+}
+
+// find reads the header and the body of the block that id names; nil when there
+// is no such block.
+func (a *API) find(ctx context.Context, id query.BlockID) (*block, error) {
+	view, number, err := a.at(ctx, id)
+	if unknown(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.block(ctx, view, number)
+}
+
+// getBlock answers eth_getBlockByHash and eth_getBlockByNumber.
+func (a *API) getBlock(argument blockArgument) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, 2, 2)
+		id, whole := argument(&args, 0), args.bool(1)
+		if args.err != nil {
+			return out, args.err
+		}
+		b, err := a.find(ctx, id)
+		if err != nil {
+			return out, err
+		}
+		if b == nil {
+			return appendNull(out), nil
+		}
+		defer b.release()
+		return b.appendBlock(out, whole, jsonrpc.RoomFor(ctx, out))
+	}
+}
+
+// getBlockReceipts answers eth_getBlockReceipts.
+func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 1, 1)
+	id := args.block(0)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, number, err := a.at(ctx, id)
+	if unknown(err) || err == nil && view.IsPending(number) { // what is pending has no receipts yet
+		return appendNull(out), nil
+	}
+	if err != nil {
+		return out, err
+	}
+	b, err := a.blockWithReceipts(ctx, view, number)
+	if err != nil {
+		return out, err
+	}
+	defer b.release()
+	hashes, err := a.hashes.of(b.Hash, &b.body)
+	if err != nil {
+		return out, err
+	}
+	return jsonrpc.RoomFor(ctx, out).AppendArray(out, b.body.Len(), func(out []byte, i int) ([]byte, error) {
+		return b.appendReceipt(out, i, hashes.hash(i))
+	})
+}
+
+// ofBlock answers with something of a block, null where there is no such block.
+func (a *API) ofBlock(argument blockArgument, appendAnswer func(out []byte, b *block) ([]byte, error)) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, 1, 1)
+		id := argument(&args, 0)
+		if args.err != nil {
+			return out, args.err
+		}
+		b, err := a.find(ctx, id)
+		if err != nil {
+			return out, err
+		}
+		if b == nil {
+			return appendNull(out), nil
+		}
+		defer b.release()
+		return appendAnswer(out, b)
+	}
+}
+
+func appendTransactionCount(out []byte, b *block) ([]byte, error) {
+	return appendQuantity(out, uint64(b.body.Len())), nil
+}
+
+func appendUncleCount(out []byte, b *block) ([]byte, error) {
+	uncles, err := b.body.Uncles()
+	return appendQuantity(out, uint64(len(uncles))), err
+}
+
+// inBlock answers with one of several things in a block. appendItem appends the
+// one at an index, and returns false when there is none; then, and where there
+// is no such block, the answer is missing.
+func (a *API) inBlock(argument blockArgument, appendItem func(out []byte, b *block, index uint64) ([]byte, bool, error), missing string) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, 2, 2)
+		id, index := argument(&args, 0), args.uint64(1)
+		if args.err != nil {
+			return out, args.err
+		}
+		b, err := a.find(ctx, id)
+		if err != nil {
+			return out, err
+		}
+		if b == nil {
+			return append(out, missing...), nil
+		}
+		defer b.release()
+		result, found, err := appendItem(out, b, index)
+		if err == nil && !found {
+			return append(out, missing...), nil
+		}
+		return result, err
+	}
+}
+
+func appendUncleAt(out []byte, b *block, index uint64) ([]byte, bool, error) {
+	uncles, err := b.body.Uncles()
+	if err != nil || index >= uint64(len(uncles)) {
+		return out, false, err
+	}
+	return appendUncle(out, uncles[index]), true, nil
+}

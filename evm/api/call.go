@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// callMethods are the methods that run something.
+func (a *API) callMethods() jsonrpc.Methods {
+	return jsonrpc.Methods{
+		"eth_call":             a.running(4, runCall),
+		"eth_estimateGas":      a.running(4, runGasEstimate),
+		"eth_createAccessList": a.running(3, runAccessList),
+	}
+}
+
+// callQuestion is what the methods that run something are asked.
+type callQuestion struct {
+	message *execute.Message
+	block   query.BlockID
+	options execute.CallOptions
+}
+
+// callQuestion decodes a call object, a block and overrides of the state, of
+// which only the first must be given.
+func (a *arguments) callQuestion() callQuestion {
+	question := callQuestion{message: argument(a, 0, parseMessage), block: a.block(1)}
+	if a.given(2) {
+		question.options.State = argument(a, 2, parseStateOverrides)
+	}
+	if a.given(3) {
+		question.options.Block = argument(a, 3, parseBlockOverrides)
+	}
+	return question
+}
+
+// runAnswer runs what a question asks, at a block of a view, and appends what comes of it.
+type runAnswer func(ctx context.Context, view *query.View, number uint64, question *callQuestion, out []byte) ([]byte, error)
+
+// running answers a question with what comes of running it. It has that many parameters at most.
+func (a *API) running(most int, run runAnswer) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, most, 1)
+		question := args.callQuestion()
+		if args.err != nil {
+			return out, args.err
+		}
+		view, number, err := a.at(ctx, question.block)
+		if err != nil {
+			return out, err
+		}
+		answer, err := run(ctx, view, number, &question, out)
+		if err != nil {
+			return out, callError(ctx, err, out)
+		}
+		return answer, nil
+	}
+}
+
+func runCall(ctx context.Context, view *query.View, number uint64, question *callQuestion, out []byte) ([]byte, error) {
+	output, err := view.Call(ctx, number, question.message, question.options)
+	return appendHex(out, output), err
+}
+
+func runGasEstimate(ctx context.Context, view *query.View, number uint64, question *callQuestion, out []byte) ([]byte, error) {
+	gas, err := view.EstimateGas(ctx, number, question.message, question.options)
+	return appendQuantity(out, gas), err
+}
+
+func runAccessList(ctx context.Context, view *query.View, number uint64, question *callQuestion, out []byte) ([]byte, error) {
+	accessed, err := view.AccessList(ctx, number, question.message, question.options)
+	if err != nil {
+		return out, err
+	}
+	return appendAccessed(out, accessed, jsonrpc.RoomFor(ctx, out))
+}
+
+func appendAccessed(out []byte, accessed *execute.Accessed, room jsonrpc.Room) ([]byte, error) {
+	out, err := room.AppendArray(append(out, `{"accessList":`...), len(accessed.List), func(out []byte, i int) ([]byte, error) {
+		tuple := &accessed.List[i]
+		out = appendHex(append(out, `{"address":`...), tuple.Address[:])
+		out = jsonrpc.AppendArray(appendMember(out, "storageKeys"), tuple.StorageKeys, appendHash)
+		return append(out, '}'), nil
+	})
+	if err != nil {
+		return out, err
+	}
+	if accessed.Err != nil {
+		out = jsonrpc.AppendString(appendMember(out, "error"), accessed.Err.Error())
+	}
+	out = appendQuantity(appendMember(out, "gasUsed"), accessed.GasUsed)
+	return append(out, '}'), nil
+}
+
+// callError is the answer for a call that was not run, or failed. What it reverted
+// with must fit behind out, as a result would have to.
+func callError(ctx context.Context, err error, out []byte) error {
+	var reverted *execute.RevertError
+	var failed *execute.CallError
+	switch {
+	case errors.As(err, &reverted):
+		if err := jsonrpc.RoomFor(ctx, out).Check(len(out) + hex.EncodedLen(len(reverted.Data))); err != nil {
+			return err
+		}
+		return &jsonrpc.Error{Code: jsonrpc.CodeReverted, Message: reverted.Error(), Data: hexutil.Encode(reverted.Data)}
+	case errors.As(err, &failed):
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: failed.Error()}
+	}
+	return err
+}

@@ -1,0 +1,179 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+
+	"ashlar/evm/execute"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/holiman/uint256"
+)
+
+var (
+	errNonObject = errors.New("non-object value, want an object")
+	errNonArray  = errors.New("non-array value, want an array")
+)
+
+// parseObject calls member with every member of an object, null or not, and names
+// the one that is not accepted.
+func parseObject(raw []byte, member func(name, value []byte) error) error {
+	members, ok := jsonrpc.Object(raw)
+	if !ok {
+		return errNonObject
+	}
+	for members.Next() {
+		if err := member(members.Name(), members.Value()); err != nil {
+			return fmt.Errorf("%s: %w", members.Name(), err)
+		}
+	}
+	return members.Err()
+}
+
+// parseList decodes an array, which is not nil even if it is empty.
+func parseList[T any](parse func([]byte) (T, error)) func([]byte) ([]T, error) {
+	return func(raw []byte) ([]T, error) {
+		elements, ok := jsonrpc.Array(raw)
+		if !ok {
+			return nil, errNonArray
+		}
+		list := []T{}
+		for elements.Next() {
+			value, err := parse(elements.Value())
+			if err != nil {
+				return nil, fmt.Errorf("[%d]: %w", len(list), err)
+			}
+			list = append(list, value)
+		}
+		return list, elements.Err()
+	}
+}
+
+// parseMessage decodes a call object. As in geth unknown members are ignored,
+// and where both input and data are given input counts.
+func parseMessage(raw []byte) (*execute.Message, error) {
+	m := new(execute.Message)
+	var input *[]byte
+	err := parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "from":
+			return jsonrpc.Set(&m.From, value, parseAddress)
+		case "to":
+			return jsonrpc.SetOptional(&m.To, value, parseAddress)
+		case "gas":
+			return jsonrpc.SetOptional(&m.Gas, value, parseUint64)
+		case "gasPrice":
+			return jsonrpc.Set(&m.GasPrice, value, parseUint256)
+		case "maxFeePerGas":
+			return jsonrpc.Set(&m.MaxFeePerGas, value, parseUint256)
+		case "maxPriorityFeePerGas":
+			return jsonrpc.Set(&m.MaxPriorityFeePerGas, value, parseUint256)
+		case "value":
+			return jsonrpc.Set(&m.Value, value, parseUint256)
+		case "nonce":
+			return jsonrpc.SetOptional(&m.Nonce, value, parseUint64)
+		case "data":
+			return jsonrpc.Set(&m.Data, value, parseBytes)
+		case "input":
+			return jsonrpc.SetOptional(&input, value, parseBytes)
+		case "chainId":
+			return jsonrpc.Set(&m.ChainID, value, parseUint256)
+		case "accessList":
+			return jsonrpc.Set((*[]types.AccessTuple)(&m.AccessList), value, parseList(parseAccessTuple))
+		case "maxFeePerBlobGas":
+			return jsonrpc.Set(&m.MaxFeePerBlobGas, value, parseUint256)
+		case "blobVersionedHashes":
+			return jsonrpc.Set(&m.BlobHashes, value, parseList(parseHash))
+		case "authorizationList":
+			return jsonrpc.Set(&m.Authorizations, value, parseList(parseAuthorization))
+		}
+		return nil
+	})
+	if input != nil {
+		m.Data = *input
+	}
+	return m, err
+}
+
+// parseAccessTuple decodes one entry of an access list.
+func parseAccessTuple(raw []byte) (tuple types.AccessTuple, err error) {
+	var address *common.Address
+	err = parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "address":
+			return jsonrpc.SetOptional(&address, value, parseAddress)
+		case "storageKeys":
+			return jsonrpc.Set(&tuple.StorageKeys, value, parseList(parseHash))
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return tuple, err
+	case address == nil:
+		return tuple, missingMember("address")
+	case tuple.StorageKeys == nil:
+		return tuple, missingMember("storageKeys")
+	}
+	tuple.Address = *address
+	return tuple, nil
+}
+
+// parseAuthorization decodes one entry of an authorization list, all of whose
+// members must be there.
+func parseAuthorization(raw []byte) (authorization types.SetCodeAuthorization, err error) {
+	var (
+		chainID, r, s  *uint256.Int
+		address        *common.Address
+		nonce, yParity *uint64
+	)
+	err = parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "chainId":
+			return jsonrpc.Set(&chainID, value, parseUint256)
+		case "address":
+			return jsonrpc.SetOptional(&address, value, parseAddress)
+		case "nonce":
+			return jsonrpc.SetOptional(&nonce, value, parseUint64)
+		case "yParity":
+			return jsonrpc.SetOptional(&yParity, value, parseUint8)
+		case "r":
+			return jsonrpc.Set(&r, value, parseUint256)
+		case "s":
+			return jsonrpc.Set(&s, value, parseUint256)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return authorization, err
+	case chainID == nil:
+		return authorization, missingMember("chainId")
+	case address == nil:
+		return authorization, missingMember("address")
+	case nonce == nil:
+		return authorization, missingMember("nonce")
+	case yParity == nil:
+		return authorization, missingMember("yParity")
+	case r == nil:
+		return authorization, missingMember("r")
+	case s == nil:
+		return authorization, missingMember("s")
+	}
+	return types.SetCodeAuthorization{
+		ChainID: *chainID, Address: *address, Nonce: *nonce, V: uint8(*yParity), R: *r, S: *s,
+	}, nil
+}
+
+// parseUint8 decodes a quantity of at most 8 bits.
+func parseUint8(raw []byte) (uint64, error) {
+	value, err := parseUint64(raw)
+	if err == nil && value > 0xff {
+		err = errors.New("hex number > 8 bits")
+	}
+	return value, err
+}
+
+func missingMember(member string) error { return fmt.Errorf("missing required member %q", member) }

@@ -1,0 +1,138 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"ashlar/evm/archive"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/forkid"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// capabilityMethods say which rules and which history there are. They are asked
+// for once in a while, so they go through encoding/json.
+func (a *API) capabilityMethods() jsonrpc.Methods {
+	return jsonrpc.Methods{
+		"eth_config":       a.forkConfig,
+		"eth_capabilities": a.capabilities,
+	}
+}
+
+// head is the header of the chain's head, for methods that take no parameters.
+func (a *API) head(ctx context.Context, params []byte) (*archive.Header, error) {
+	if args := readArguments(params, 0, 0); args.err != nil {
+		return nil, args.err
+	}
+	view, err := a.chain.View()
+	if err != nil {
+		return nil, err
+	}
+	return view.Header(ctx, view.Head().Number)
+}
+
+// rules are those of one fork, as EIP-7910 has them.
+type rules struct {
+	ActivationTime  uint64                    `json:"activationTime"`
+	BlobSchedule    *params.BlobConfig        `json:"blobSchedule"`
+	ChainID         *hexutil.Big              `json:"chainId"`
+	ForkID          hexutil.Bytes             `json:"forkId"`
+	Precompiles     map[string]common.Address `json:"precompiles"`
+	SystemContracts map[string]common.Address `json:"systemContracts"`
+}
+
+// forkConfig answers eth_config (EIP-7910): the rules now, those of the next
+// fork that is scheduled, and those of the last.
+func (a *API) forkConfig(ctx context.Context, params, out []byte) ([]byte, error) {
+	head, err := a.head(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	view, err := a.chain.View()
+	if err != nil {
+		return out, err
+	}
+	genesis, err := view.Header(ctx, 0)
+	if err != nil {
+		return out, err
+	}
+	config := a.chain.Executor().Config()
+	current, last := config.LatestFork(head.Time), config.LatestFork(^uint64(0))
+	answer := struct {
+		Current *rules `json:"current"`
+		Next    *rules `json:"next"`
+		Last    *rules `json:"last"`
+	}{Current: rulesAt(config, genesis.Header, config.Timestamp(current))}
+	for fork := current + 1; fork <= last && answer.Next == nil; fork++ {
+		answer.Next = rulesAt(config, genesis.Header, config.Timestamp(fork))
+	}
+	if answer.Next != nil {
+		answer.Last = rulesAt(config, genesis.Header, config.Timestamp(last))
+	}
+	return appendJSON(out, answer)
+}
+
+// rulesAt are the rules of the fork at a time, nil for none.
+func rulesAt(config *params.ChainConfig, genesis *types.Header, at *uint64) *rules {
+	if at == nil {
+		return nil
+	}
+	id := forkid.NewID(config, types.NewBlockWithHeader(genesis), ^uint64(0), *at).Hash
+	r := &rules{
+		ActivationTime:  *at,
+		BlobSchedule:    config.BlobConfig(config.LatestFork(*at)),
+		ChainID:         (*hexutil.Big)(config.ChainID),
+		ForkID:          id[:],
+		Precompiles:     make(map[string]common.Address),
+		SystemContracts: config.ActiveSystemContracts(*at),
+	}
+	if genesis.Time >= *at {
+		r.ActivationTime = 0
+	}
+	for address, contract := range vm.ActivePrecompiledContracts(config.Rules(config.LondonBlock, true, *at)) {
+		r.Precompiles[contract.Name()] = address
+	}
+	return r
+}
+
+// history says since which block something can be asked for.
+type history struct {
+	Disabled    bool           `json:"disabled"`
+	OldestBlock hexutil.Uint64 `json:"oldestBlock"`
+}
+
+// capabilities answers eth_capabilities: the archive holds everything of every block.
+func (a *API) capabilities(ctx context.Context, params, out []byte) ([]byte, error) {
+	head, err := a.head(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	type ref struct {
+		Number *hexutil.Big `json:"number"`
+		Hash   common.Hash  `json:"hash"`
+	}
+	return appendJSON(out, struct {
+		Head     ref     `json:"head"`
+		State    history `json:"state"`
+		Tx       history `json:"tx"`
+		Logs     history `json:"logs"`
+		Receipts history `json:"receipts"`
+		Blocks   history `json:"blocks"`
+		Proofs   history `json:"stateproofs"`
+	}{Head: ref{(*hexutil.Big)(head.Number), head.Hash}})
+}
+
+// appendJSON appends what encoding/json makes of a value.
+func appendJSON(out []byte, value any) ([]byte, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return out, fmt.Errorf("encode answer: %w", err)
+	}
+	return append(out, encoded...), nil
+}

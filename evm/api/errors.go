@@ -1,0 +1,38 @@
+package api
+
+import (
+	"errors"
+
+	"ashlar/evm"
+	"ashlar/evm/query"
+	"ashlar/jsonrpc"
+)
+
+// translate makes a [jsonrpc.Error] of every error whose kind clients can do
+// something about. Of the others they learn only that they are internal.
+func translate(err error) error {
+	var known *jsonrpc.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	for _, kind := range []error{
+		query.ErrUnknownBlock, query.ErrUnknownHash, query.ErrNotCanonical, query.ErrNoFinalized, query.ErrNoSafe,
+	} {
+		if errors.Is(err, kind) {
+			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: kind.Error()}
+		}
+	}
+	if errors.Is(err, query.ErrBeyondHead) || errors.Is(err, query.ErrPercentile) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: err.Error()}
+	}
+	if errors.Is(err, evm.ErrMissing) {
+		return &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}
+	}
+	return err
+}
+
+// unknown says whether err means that the block asked for is not there, where
+// the answer is null rather than an error.
+func unknown(err error) bool {
+	return errors.Is(err, query.ErrUnknownBlock) || errors.Is(err, query.ErrUnknownHash)
+}

@@ -1,0 +1,149 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"ashlar/events"
+	"ashlar/evm/query"
+	"ashlar/history/paging"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// eventMethods read logs page by page, as what Starknet networks call events: the address
+// is who emitted it, the topics are its keys, and its data comes in words.
+func (a *API) eventMethods() jsonrpc.Methods {
+	network := events.Network{View: a.eventView, ParseAddress: parseEventAddress, ParseWord: parseEventWord}
+	return jsonrpc.Methods{"rollup_getEvents": network.Method()}
+}
+
+func (a *API) eventView() (events.View, error) {
+	view, err := a.chain.View()
+	if errors.Is(err, query.ErrUnknownBlock) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &eventView{api: a, View: view}, nil
+}
+
+var errEventAddress = errors.New("expected an address: 0x and 40 hexadecimal digits")
+
+// parseEventAddress reads an address, which has all its digits.
+func parseEventAddress(text []byte) (word events.Word, err error) {
+	address, err := parseAddressText(text)
+	if err != nil {
+		return word, errEventAddress
+	}
+	copy(word[len(word)-len(address):], address[:])
+	return word, nil
+}
+
+// parseEventWord reads a hash or topic: up to 64 digits, as Starknet networks write them.
+func parseEventWord(text []byte) (word events.Word, err error) {
+	digits, err := hexDigits(text)
+	switch {
+	case err != nil:
+		return word, err
+	case len(digits) == 0:
+		return word, errNoDigits
+	case len(digits) > 2*len(word):
+		return word, fmt.Errorf("hex string has %d digits, want at most %d", len(digits), 2*len(word))
+	}
+	for i, c := range digits {
+		value := digitValue(c)
+		if value < 0 {
+			return word, errSyntax
+		}
+		at := len(digits) - 1 - i // counted from the last digit
+		word[len(word)-1-at/2] |= byte(value) << (4 * (at % 2))
+	}
+	return word, nil
+}
+
+// eventView is a view whose logs are read as events. It implements [events.View].
+type eventView struct {
+	api *API
+	*query.View
+}
+
+func (v *eventView) Span() (first, last uint64) { return 0, v.Head().Number }
+
+func (v *eventView) BlockHash(ctx context.Context, number uint64) (events.Word, error) {
+	hash, err := v.View.BlockHash(ctx, number)
+	return events.Word(hash), err
+}
+
+func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uint64, known bool, err error) {
+	number, err = v.View.FindBlock(ctx, common.Hash(hash))
+	if errors.Is(err, query.ErrUnknownHash) {
+		return 0, false, nil
+	}
+	return number, err == nil, err
+}
+
+func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error) {
+	if len(filter.Keys) > maxLogPositions {
+		return out, nil, nil // no log has so many topics
+	}
+	wanted := &query.Filter{}
+	if filter.Address != nil {
+		wanted.Addresses = []common.Address{common.BytesToAddress(filter.Address[:])}
+	}
+	for _, allowed := range filter.Keys {
+		topics := make([]common.Hash, len(allowed))
+		for i, key := range allowed {
+			topics[i] = common.Hash(key)
+		}
+		wanted.Topics = append(wanted.Topics, topics)
+	}
+	room, begin := jsonrpc.RoomFor(ctx, out), len(out)
+	next, err := v.LogPage(ctx, wanted, r, func(log *query.Log) error {
+		hash, err := log.TransactionHash()
+		if err != nil {
+			return err
+		}
+		if len(out) > begin {
+			out = append(out, ',')
+		}
+		out = appendEvent(out, log, hash)
+		return room.Check(len(out))
+	})
+	return out, next, err
+}
+
+// appendEvent appends a log as an event record. The last word of data that is no
+// multiple of 32 bytes is shorter.
+func appendEvent(out []byte, log *query.Log, transaction common.Hash) []byte {
+	out = append(out, `{"block_hash":`...)
+	out = appendHex(out, log.Block.Hash[:])
+	out = appendMember(out, "block_number")
+	out = strconv.AppendUint(out, log.Block.Number, 10)
+	out = appendMember(out, "data")
+	out = appendWords(out, log.Data)
+	out = appendMember(out, "from_address")
+	out = appendHex(out, log.Address[:])
+	out = appendMember(out, "keys")
+	out = appendWords(out, log.Topics)
+	out = appendMember(out, "transaction_hash")
+	out = appendHex(out, transaction[:])
+	return append(out, '}')
+}
+
+// appendWords appends bytes as an array of words.
+func appendWords(out, data []byte) []byte {
+	out = append(out, '[')
+	for len(data) > 0 {
+		n := min(len(data), common.HashLength)
+		out = appendHex(out, data[:n])
+		if data = data[n:]; len(data) > 0 {
+			out = append(out, ',')
+		}
+	}
+	return append(out, ']')
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+
+	"ashlar/evm/query"
+	"ashlar/jsonrpc"
+
+	"github.com/holiman/uint256"
+)
+
+// feeMethods answer what gas costs.
+func (a *API) feeMethods() jsonrpc.Methods {
+	return jsonrpc.Methods{
+		"eth_gasPrice":             a.gasPrice,
+		"eth_maxPriorityFeePerGas": a.maxPriorityFeePerGas,
+		"eth_baseFee":              a.baseFee,
+		"eth_blobBaseFee":          a.blobBaseFee,
+		"eth_feeHistory":           a.feeHistory,
+	}
+}
+
+// suggestTip takes a view and suggests a tip on top of its head.
+func (a *API) suggestTip(ctx context.Context, params []byte) (*query.View, *big.Int, error) {
+	if args := readArguments(params, 0, 0); args.err != nil {
+		return nil, nil, args.err
+	}
+	view, err := a.chain.View()
+	if err != nil {
+		return nil, nil, err
+	}
+	tip, err := a.tips.Suggest(ctx, view)
+	return view, tip, err
+}
+
+// gasPrice answers eth_gasPrice: a tip and the head's base fee.
+func (a *API) gasPrice(ctx context.Context, params, out []byte) ([]byte, error) {
+	view, price, err := a.suggestTip(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	header, err := view.Header(ctx, view.Head().Number)
+	if err != nil {
+		return out, err
+	}
+	if header.BaseFee != nil {
+		price.Add(price, header.BaseFee)
+	}
+	return appendBig(out, price), nil
+}
+
+// maxPriorityFeePerGas answers eth_maxPriorityFeePerGas.
+func (a *API) maxPriorityFeePerGas(ctx context.Context, params, out []byte) ([]byte, error) {
+	_, tip, err := a.suggestTip(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	return appendBig(out, tip), nil
+}
+
+// baseFee answers eth_baseFee: that of the block after the head.
+func (a *API) baseFee(ctx context.Context, params, out []byte) ([]byte, error) {
+	header, err := a.head(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	return appendOptionalBig(out, query.NextBaseFee(a.chain.Executor().Config(), header.Header)), nil
+}
+
+// blobBaseFee answers eth_blobBaseFee: that of the head.
+func (a *API) blobBaseFee(ctx context.Context, params, out []byte) ([]byte, error) {
+	header, err := a.head(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	return appendOptionalBig(out, query.BlobBaseFee(a.chain.Executor().Config(), header.Header)), nil
+}
+
+func appendOptionalBig(out []byte, value *big.Int) []byte {
+	if value == nil {
+		return appendNull(out)
+	}
+	return appendBig(out, value)
+}
+
+// feeHistory answers eth_feeHistory.
+func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 3, 2)
+	blocks, last := argument(&args, 0, parseCount), args.blockNumber(1)
+	var percentiles []float64
+	if args.given(2) {
+		percentiles = argument(&args, 2, parsePercentiles)
+	}
+	if args.err != nil {
+		return out, args.err
+	}
+	view, err := a.chain.View()
+	if err != nil {
+		return out, err
+	}
+	history, err := view.FeeHistory(ctx, blocks, last, percentiles)
+	if err != nil {
+		return out, err
+	}
+	return appendFeeHistory(out, history, jsonrpc.RoomFor(ctx, out))
+}
+
+func appendFeeHistory(out []byte, h *query.FeeHistory, room jsonrpc.Room) ([]byte, error) {
+	out = append(out, `{"oldestBlock":`...)
+	out = appendQuantity(out, h.Oldest)
+	if len(h.GasUsedRatios) == 0 {
+		return append(out, `,"gasUsedRatio":null}`...), nil
+	}
+	if h.Rewards != nil {
+		var err error
+		out, err = room.AppendArray(append(out, `,"reward":`...), len(h.Rewards), func(out []byte, i int) ([]byte, error) {
+			return jsonrpc.AppendArray(out, h.Rewards[i], func(out []byte, reward uint256.Int) []byte {
+				return appendUint256(out, &reward)
+			}), nil
+		})
+		if err != nil {
+			return out, err
+		}
+	}
+	out = jsonrpc.AppendArray(append(out, `,"baseFeePerGas":`...), h.BaseFees, appendBig)
+	out = jsonrpc.AppendArray(append(out, `,"gasUsedRatio":`...), h.GasUsedRatios, appendFloat)
+	out = jsonrpc.AppendArray(append(out, `,"baseFeePerBlobGas":`...), h.BlobBaseFees, appendBig)
+	out = jsonrpc.AppendArray(append(out, `,"blobGasUsedRatio":`...), h.BlobGasUsedRatios, appendFloat)
+	return append(out, '}'), nil
+}
+
+// appendFloat appends a finite number in as few digits as tell it apart, as
+// encoding/json and so geth writes it: with an exponent, without leading zeros in it,
+// only where it is very small.
+func appendFloat(out []byte, value float64) []byte {
+	if value == 0 || value >= 1e-6 {
+		return strconv.AppendFloat(out, value, 'f', -1, 64)
+	}
+	out = strconv.AppendFloat(out, value, 'e', -1, 64)
+	if n := len(out); n >= 4 && out[n-4] == 'e' && out[n-3] == '-' && out[n-2] == '0' {
+		out[n-2] = out[n-1]
+		out = out[:n-1]
+	}
+	return out
+}
+
+// parseCount decodes a number of blocks, for which geth takes a hex quantity, a
+// decimal string and a number.
+func parseCount(raw []byte) (uint64, error) {
+	text, ok := jsonrpc.String(raw)
+	if !ok {
+		text = raw
+	}
+	if hasPrefix(text) {
+		if count, err := strconv.ParseUint(string(text[2:]), 16, 64); err == nil {
+			return count, nil
+		}
+	} else if count, err := strconv.ParseUint(string(text), 10, 64); err == nil {
+		return count, nil
+	}
+	return 0, fmt.Errorf("invalid hex or decimal integer %q", text)
+}
+
+// parsePercentiles decodes an array of numbers.
+func parsePercentiles(raw []byte) ([]float64, error) {
+	var percentiles []float64
+	if err := json.Unmarshal(raw, &percentiles); err != nil {
+		return nil, errors.New("want an array of numbers")
+	}
+	return percentiles, nil
+}

@@ -1,0 +1,153 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ashlar/evm/query"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// The limits of eth_getLogs.
+const (
+	maxLogs          = 10_000
+	maxLogParameters = 5_000 // addresses and topics of a filter
+	maxLogPositions  = 4     // a log has no more topics
+	maxLogTime       = 10 * time.Second
+)
+
+// logMethods answer questions about logs.
+func (a *API) logMethods() jsonrpc.Methods {
+	return jsonrpc.Methods{"eth_getLogs": a.getLogs}
+}
+
+// getLogs answers eth_getLogs.
+func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 1, 1)
+	filter := argument(&args, 0, parseLogFilter)
+	if args.err != nil {
+		return out, args.err
+	}
+	if err := filter.checkParameters(); err != nil {
+		return out, err
+	}
+	return a.appendFilteredLogs(ctx, filter, out)
+}
+
+// appendFilteredLogs appends the array of the logs that a filter asks for.
+func (a *API) appendFilteredLogs(ctx context.Context, filter logFilter, out []byte) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, maxLogTime)
+	defer cancel()
+	view, wanted, err := a.resolveLogs(limited, filter)
+	if err == nil {
+		out, err = a.appendLogsOf(limited, view, wanted, out)
+	}
+	if err != nil {
+		return out, logsError(ctx, err)
+	}
+	return out, nil
+}
+
+// logsError words what ended a query for logs. The time that ctx allows is the
+// caller's, so what is over while ctx is not is the query's own.
+func logsError(ctx context.Context, err error) error {
+	var tooMany *query.TooManyLogs
+	switch {
+	case errors.As(err, &tooMany):
+		return tooManyLogs(tooMany)
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded"}
+	}
+	return err
+}
+
+// appendLogsOf appends the array of the logs that match.
+func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.Filter, out []byte) ([]byte, error) {
+	var place logPlace
+	var hashes transactionHashes // of the block at place, none where they are not at hand
+	var hash common.Hash
+	room := jsonrpc.RoomFor(ctx, out)
+	out = append(out, '[')
+	begin := len(out)
+	err := view.Logs(ctx, wanted, maxLogs, func(log *query.Log) (err error) {
+		if place.blockHash != log.Block.Hash || len(out) == begin {
+			place.enter(log.Block, log.Time)
+			place.pending, place.removed = view.IsPending(log.Block.Number), view.IsDropped(log.Block.Number)
+			if hashes, err = a.hashes.ofLog(log); err != nil {
+				return err
+			}
+		}
+		place.transaction, place.position = uint64(log.Transaction), log.Index
+		if hashes.has(log.Transaction) {
+			place.transactionHash = hashes.hash(log.Transaction)
+		} else if hash, err = log.TransactionHash(); err != nil {
+			return err
+		} else {
+			place.transactionHash = hash[:]
+		}
+		if len(out) > begin {
+			out = append(out, ',')
+		}
+		out = appendLog(out, &log.Log, &place)
+		return room.Check(len(out))
+	})
+	return append(out, ']'), err
+}
+
+// tooManyLogs is the answer where a filter matches more logs than are sent.
+// Indexers look for the sentence in data and go on with the range that it names.
+func tooManyLogs(e *query.TooManyLogs) *jsonrpc.Error {
+	answer := &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: e.Error()}
+	if e.Fits {
+		answer.Data = fmt.Sprintf("Try with this block range [%#x, %#x].", e.From, e.To)
+	}
+	return answer
+}
+
+// resolveLogs takes a view and finds the blocks of a filter in it.
+func (a *API) resolveLogs(ctx context.Context, f logFilter) (*query.View, *query.Filter, error) {
+	view, err := a.chain.View()
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted := &query.Filter{Addresses: f.addresses, Topics: f.topics}
+	if f.blockHash != nil {
+		view, number, err := view.Resolve(ctx, query.BlockID{Hash: f.blockHash})
+		if errors.Is(err, query.ErrUnknownHash) {
+			return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "unknown block"}
+		}
+		wanted.From, wanted.To = number, number
+		return view, wanted, err
+	}
+	if f.from.Tag == query.Pending || f.to.Tag == query.Pending {
+		if view, _, err = view.Resolve(ctx, query.BlockID{Tag: query.Pending}); err != nil {
+			return nil, nil, err
+		}
+	}
+	if wanted.From, err = resolveBound(ctx, view, f.from); err != nil {
+		return nil, nil, err
+	}
+	if wanted.To, err = resolveBound(ctx, view, f.to); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case wanted.From > wanted.To:
+		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"}
+	case wanted.To > view.Head().Number:
+		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"}
+	}
+	return view, wanted, nil
+}
+
+// resolveBound finds one end of a range, which may lie above the head.
+func resolveBound(ctx context.Context, view *query.View, id query.BlockID) (uint64, error) {
+	if id.Tag == query.NoTag {
+		return id.Number, nil
+	}
+	_, number, err := view.Resolve(ctx, id)
+	return number, err
+}

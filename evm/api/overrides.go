@@ -1,0 +1,111 @@
+package api
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"ashlar/evm/execute"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+var errNoOverride = errors.New("this block override is not supported for this method")
+
+// parseStateOverrides decodes an object that has an account's changes under its address.
+func parseStateOverrides(raw []byte) (execute.StateOverrides, error) {
+	overrides := make(execute.StateOverrides)
+	err := parseObject(raw, func(name, value []byte) error {
+		var address common.Address
+		if err := parseName(name, address[:], "common.Address"); err != nil {
+			return err
+		}
+		var account execute.AccountOverride // of null too: who is named is overridden
+		err := jsonrpc.Set(&account, value, parseAccountOverride)
+		overrides[address] = account
+		return err
+	})
+	return overrides, err
+}
+
+func parseAccountOverride(raw []byte) (account execute.AccountOverride, err error) {
+	err = parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "nonce":
+			return jsonrpc.SetOptional(&account.Nonce, value, parseUint64)
+		case "code":
+			return jsonrpc.SetOptional(&account.Code, value, parseBytes)
+		case "balance":
+			return jsonrpc.Set(&account.Balance, value, parseUint256)
+		case "state":
+			return jsonrpc.Set(&account.State, value, parseSlots)
+		case "stateDiff":
+			return jsonrpc.Set(&account.StateDiff, value, parseSlots)
+		case "movePrecompileToAddress":
+			return jsonrpc.SetOptional(&account.MovePrecompileTo, value, parseAddress)
+		}
+		return nil
+	})
+	return account, err
+}
+
+// parseSlots decodes an object that has the value of a slot under its key. null is
+// no value.
+func parseSlots(raw []byte) (map[common.Hash]common.Hash, error) {
+	slots := make(map[common.Hash]common.Hash)
+	err := parseObject(raw, func(name, value []byte) error {
+		var key common.Hash
+		if err := parseName(name, key[:], "common.Hash"); err != nil {
+			return err
+		}
+		word, err := parseHash(value)
+		slots[key] = word
+		return err
+	})
+	return slots, err
+}
+
+// parseName decodes the name of a member, which is hex of exactly the length of dst.
+func parseName(name, dst []byte, kind string) error {
+	switch {
+	case !hasPrefix(name):
+		return errPrefix
+	case len(name) != 2+2*len(dst):
+		return fmt.Errorf("hex string has length %d, want %d for %s", len(name)-2, 2*len(dst), kind)
+	}
+	if _, err := hex.Decode(dst, name[2:]); err != nil {
+		return errSyntax
+	}
+	return nil
+}
+
+// parseBlockOverrides decodes the members of a block that a call sees otherwise.
+func parseBlockOverrides(raw []byte) (o execute.BlockOverrides, err error) {
+	err = parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "number":
+			return jsonrpc.Set(&o.Number, value, parseUint256)
+		case "difficulty":
+			return jsonrpc.Set(&o.Difficulty, value, parseUint256)
+		case "time":
+			return jsonrpc.SetOptional(&o.Time, value, parseUint64)
+		case "gasLimit":
+			return jsonrpc.SetOptional(&o.GasLimit, value, parseUint64)
+		case "feeRecipient":
+			return jsonrpc.SetOptional(&o.FeeRecipient, value, parseAddress)
+		case "prevRandao":
+			return jsonrpc.SetOptional(&o.PrevRandao, value, parseHash)
+		case "baseFeePerGas":
+			return jsonrpc.Set(&o.BaseFeePerGas, value, parseUint256)
+		case "blobBaseFee":
+			return jsonrpc.Set(&o.BlobBaseFee, value, parseUint256)
+		case "beaconRoot", "withdrawals":
+			if !jsonrpc.IsNull(value) {
+				return errNoOverride
+			}
+		}
+		return nil
+	})
+	return o, err
+}

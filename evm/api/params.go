@@ -1,0 +1,206 @@
+package api
+
+import (
+	"errors"
+	"math"
+
+	"ashlar/evm/query"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+)
+
+// maxArguments is the most that any method takes.
+const maxArguments = 5
+
+// arguments are a call's positional arguments. Each is decoded by the method
+// named after its type; the first that cannot be is remembered in err, with its
+// position, and what was decoded is of no use then.
+//
+//	args := readArguments(params, 2, 1)
+//	address, id := args.address(0), args.block(1)
+//	if args.err != nil {
+//		return out, args.err
+//	}
+type arguments struct {
+	raw [maxArguments][]byte
+	err error // an *jsonrpc.Error
+}
+
+// readArguments cuts params into at most `most` arguments, of which the first
+// `required` must be there.
+func readArguments(params []byte, most, required int) (a arguments) {
+	a.err = jsonrpc.Arguments(params, a.raw[:most], required)
+	return a
+}
+
+// given says whether the optional argument n is there and not null.
+func (a *arguments) given(n int) bool { return a.raw[n] != nil }
+
+// fail remembers why argument n is not accepted. An [*jsonrpc.Error] says it all already.
+func (a *arguments) fail(n int, err error) {
+	if a.err != nil || err == nil {
+		return
+	}
+	var whole *jsonrpc.Error
+	if errors.As(err, &whole) {
+		a.err = whole
+		return
+	}
+	a.err = jsonrpc.InvalidArgument(n, err.Error())
+}
+
+// argument decodes argument n, unless one before could not be decoded.
+func argument[T any](a *arguments, n int, parse func([]byte) (T, error)) (value T) {
+	if a.err != nil {
+		return value
+	}
+	value, err := parse(a.raw[n])
+	a.fail(n, err)
+	return value
+}
+
+func (a *arguments) address(n int) common.Address { return argument(a, n, parseAddress) }
+func (a *arguments) hash(n int) common.Hash       { return argument(a, n, parseHash) }
+func (a *arguments) uint64(n int) uint64          { return argument(a, n, parseUint64) }
+func (a *arguments) bytes(n int) []byte           { return argument(a, n, parseBytes) }
+func (a *arguments) bool(n int) bool              { return argument(a, n, parseBool) }
+func (a *arguments) storageKey(n int) common.Hash { return argument(a, n, parseStorageKey) }
+
+// block decodes a block parameter: number, tag, hash or an object of EIP-1898.
+// Where it is optional and not given it is the latest block.
+func (a *arguments) block(n int) query.BlockID {
+	if !a.given(n) {
+		return query.BlockID{Tag: query.Latest}
+	}
+	return argument(a, n, parseBlock)
+}
+
+// blockNumber decodes a block parameter that can be a number or a tag only.
+func (a *arguments) blockNumber(n int) query.BlockID {
+	if !a.given(n) {
+		return query.BlockID{Tag: query.Latest}
+	}
+	return argument(a, n, parseBlockNumber)
+}
+
+// What is wrong with a value, in geth's words where it has some.
+var (
+	errNonString    = errors.New("non-string value, want a hex string")
+	errNonBool      = errors.New("non-boolean value, want true or false")
+	errEmpty        = errors.New("empty hex string")
+	errPrefix       = errors.New("hex string without 0x prefix")
+	errSyntax       = errors.New("invalid hex string")
+	errOdd          = errors.New("hex string of odd length")
+	errNoDigits     = errors.New(`hex string "0x"`)
+	errLeadingZero  = errors.New("hex number with leading zero digits")
+	errOver64       = errors.New("hex number > 64 bits")
+	errOver256      = errors.New("hex number > 256 bits")
+	errBlockNumber  = errors.New("block number larger than int64")
+	errBlockBoth    = errors.New("cannot specify both BlockHash and BlockNumber, choose one or the other")
+	errBlockNeither = errors.New("must specify either BlockHash or BlockNumber")
+)
+
+// parseBool decodes true or false.
+func parseBool(raw []byte) (bool, error) {
+	switch string(raw) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, errNonBool
+}
+
+// parseBlockNumber decodes a block number, its digits in either case, or a tag.
+func parseBlockNumber(raw []byte) (query.BlockID, error) {
+	text, ok := jsonrpc.String(raw)
+	if !ok {
+		return query.BlockID{}, errNonString
+	}
+	if tag := blockTag(text); tag != query.NoTag {
+		return query.BlockID{Tag: tag}, nil
+	}
+	number, err := parseUint64Text(text)
+	if err == nil && number > math.MaxInt64 {
+		err = errBlockNumber
+	}
+	return query.BlockID{Number: number}, err
+}
+
+func blockTag(text []byte) query.Tag {
+	switch string(text) {
+	case "latest":
+		return query.Latest
+	case "earliest":
+		return query.Earliest
+	case "pending":
+		return query.Pending
+	case "safe":
+		return query.Safe
+	case "finalized":
+		return query.Finalized
+	}
+	return query.NoTag
+}
+
+// parseBlock decodes a block number, a tag, a block hash or an object of EIP-1898.
+func parseBlock(raw []byte) (query.BlockID, error) {
+	if members, ok := jsonrpc.Object(raw); ok {
+		return parseBlockObject(members)
+	}
+	const hashText = len(`"0x"`) + 2*common.HashLength
+	if len(raw) == hashText {
+		hash, err := parseHash(raw)
+		return query.BlockID{Hash: &hash}, err
+	}
+	return parseBlockNumber(raw)
+}
+
+func parseBlockObject(members jsonrpc.Cursor) (id query.BlockID, err error) {
+	var number *query.BlockID
+	for members.Next() && err == nil {
+		value := members.Value()
+		switch string(members.Name()) {
+		case "blockNumber":
+			err = jsonrpc.SetOptional(&number, value, parseBlockNumber)
+		case "blockHash":
+			err = jsonrpc.SetOptional(&id.Hash, value, parseHash)
+		case "requireCanonical":
+			err = jsonrpc.Set(&id.RequireCanonical, value, parseBool)
+		}
+	}
+	switch {
+	case err != nil:
+		return id, err
+	case number != nil && id.Hash != nil:
+		return id, errBlockBoth
+	case number != nil:
+		id.Tag, id.Number = number.Tag, number.Number
+	case id.Hash == nil:
+		return id, errBlockNeither
+	}
+	return id, nil
+}
+
+// parseUint256 decodes a quantity of at most 256 bits.
+func parseUint256(raw []byte) (*uint256.Int, error) {
+	digits, err := quantityDigits(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(digits) > 64 {
+		return nil, errOver256
+	}
+	value := new(uint256.Int)
+	for _, c := range digits {
+		d := digitValue(c)
+		if d < 0 {
+			return nil, errSyntax
+		}
+		value.Lsh(value, 4)
+		value[0] |= uint64(d)
+	}
+	return value, nil
+}

@@ -1,0 +1,174 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+
+	"ashlar/evm/query"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// logFilter is the filter object of eth_getLogs.
+type logFilter struct {
+	from, to  query.BlockID
+	blockHash *common.Hash // instead of from and to
+	addresses []common.Address
+	topics    [][]common.Hash // by position, none for any
+}
+
+// parameters is how many addresses and topics there are.
+func (f *logFilter) parameters() int {
+	n := len(f.addresses)
+	for _, topics := range f.topics {
+		n += len(topics)
+	}
+	return n
+}
+
+// checkParameters refuses a filter with more addresses and topics than it may have.
+func (f *logFilter) checkParameters() error {
+	if n := f.parameters(); n > maxLogParameters {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics in the filter (max %d, got %d)", maxLogParameters, n)
+	}
+	return nil
+}
+
+// bytes is about what the filter takes.
+func (f *logFilter) bytes() int {
+	const each = 2 * common.HashLength // an address or topic, and its copy in order
+	return each * f.parameters()
+}
+
+// hasFirstTopic says whether the filter names what the first topic may be.
+func (f *logFilter) hasFirstTopic() bool { return len(f.topics) > 0 && len(f.topics[0]) > 0 }
+
+var (
+	errFilterObject  = errors.New("non-object value, want a filter object")
+	errFilterBoth    = errors.New("cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other")
+	errFilterAddress = errors.New("invalid addresses in query")
+	errFilterTopics  = errors.New("invalid topic(s)")
+	errFilterMany    = errors.New("exceed max topics")
+)
+
+// parseLogFilter decodes a filter object. Members that it does not know are ignored,
+// as in geth.
+func parseLogFilter(raw []byte) (f logFilter, err error) {
+	members, ok := jsonrpc.Object(raw)
+	if !ok {
+		return f, errFilterObject
+	}
+	var from, to *query.BlockID
+	for members.Next() && err == nil {
+		value := members.Value()
+		switch string(members.Name()) {
+		case "fromBlock":
+			err = jsonrpc.SetOptional(&from, value, parseBlockNumber)
+		case "toBlock":
+			err = jsonrpc.SetOptional(&to, value, parseBlockNumber)
+		case "blockHash":
+			err = jsonrpc.SetOptional(&f.blockHash, value, parseHash)
+		case "address":
+			err = jsonrpc.Set(&f.addresses, value, parseFilterAddresses)
+		case "topics":
+			err = jsonrpc.Set(&f.topics, value, parseFilterTopics)
+		}
+	}
+	if err == nil && f.blockHash != nil && (from != nil || to != nil) {
+		err = errFilterBoth
+	}
+	f.from, f.to = orLatest(from), orLatest(to)
+	return f, err
+}
+
+// orLatest is a block, the latest where none is given.
+func orLatest(id *query.BlockID) query.BlockID {
+	if id == nil {
+		return query.BlockID{Tag: query.Latest}
+	}
+	return *id
+}
+
+// parseFilterAddresses decodes an address or an array of them.
+func parseFilterAddresses(raw []byte) ([]common.Address, error) {
+	elements, ok := jsonrpc.Array(raw)
+	if !ok {
+		if _, ok := jsonrpc.String(raw); !ok {
+			return nil, errFilterAddress
+		}
+		address, err := parseAddress(raw)
+		if err != nil {
+			return nil, fmt.Errorf("invalid address: %w", err)
+		}
+		return []common.Address{address}, nil
+	}
+	var addresses []common.Address
+	for i := 0; elements.Next(); i++ {
+		address, err := parseAddress(elements.Value())
+		if errors.Is(err, errNonString) {
+			return nil, fmt.Errorf("non-string address at index %d", i)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("invalid address at index %d: %w", i, err)
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses, nil
+}
+
+// parseFilterTopics decodes the topics of a filter: for each position null, a
+// topic or an array of topics.
+func parseFilterTopics(raw []byte) ([][]common.Hash, error) {
+	positions, ok := jsonrpc.Array(raw)
+	if !ok {
+		return nil, errFilterTopics
+	}
+	var topics [][]common.Hash
+	for positions.Next() {
+		if len(topics) == maxLogPositions {
+			return nil, errFilterMany
+		}
+		allowed, err := parsePosition(positions.Value())
+		if err != nil {
+			return nil, err
+		}
+		topics = append(topics, allowed)
+	}
+	return topics, nil
+}
+
+// parsePosition decodes the topics that are allowed at one position, none for any.
+func parsePosition(raw []byte) ([]common.Hash, error) {
+	if jsonrpc.IsNull(raw) {
+		return nil, nil
+	}
+	elements, ok := jsonrpc.Array(raw)
+	if !ok {
+		topic, err := parseTopic(raw)
+		if err != nil {
+			return nil, err
+		}
+		return []common.Hash{topic}, nil
+	}
+	var allowed []common.Hash
+	for elements.Next() {
+		if jsonrpc.IsNull(elements.Value()) {
+			return nil, nil // any topic, whatever else is in the array
+		}
+		topic, err := parseTopic(elements.Value())
+		if err != nil {
+			return nil, err
+		}
+		allowed = append(allowed, topic)
+	}
+	return allowed, nil
+}
+
+func parseTopic(raw []byte) (common.Hash, error) {
+	topic, err := parseHash(raw)
+	if errors.Is(err, errNonString) {
+		err = errFilterTopics
+	}
+	return topic, err
+}

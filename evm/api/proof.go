@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"ashlar/evm/query"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/holiman/uint256"
+)
+
+// maxProofKeys is how many slots a request of eth_getProof may name.
+const maxProofKeys = 1024
+
+// proofMethods prove what the state holds.
+func (a *API) proofMethods() jsonrpc.Methods {
+	return jsonrpc.Methods{"eth_getProof": a.getProof}
+}
+
+// getProof answers eth_getProof.
+func (a *API) getProof(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 3, 2)
+	address := args.address(0)
+	keys := args.storageKeys(1)
+	id := args.block(2)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, number, err := a.at(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	proof, err := view.Prove(ctx, number, address, keys.slots)
+	if err != nil {
+		return out, err
+	}
+	return appendProof(out, address, keys, proof, jsonrpc.RoomFor(ctx, out))
+}
+
+// storageKeys are slots with how they are to be named in the answer.
+type storageKeys struct {
+	slots []common.Hash
+	// whole says for each whether all of its 32 bytes were given: then it
+	// comes back so, otherwise as a quantity.
+	whole []bool
+}
+
+// storageKeys decodes an array of slots.
+func (a *arguments) storageKeys(n int) (keys storageKeys) {
+	if a.err != nil {
+		return keys
+	}
+	elements, ok := jsonrpc.Array(a.raw[n])
+	if !ok {
+		a.fail(n, errors.New("non-array value, want an array of storage keys"))
+		return keys
+	}
+	count := 0
+	for ; elements.Next(); count++ {
+		if count >= maxProofKeys || a.err != nil {
+			continue
+		}
+		slot, err := parseStorageKey(elements.Value())
+		var known *jsonrpc.Error
+		if errors.As(err, &known) {
+			a.err = known
+		} else {
+			a.fail(n, err)
+		}
+		text, _ := jsonrpc.String(elements.Value())
+		if hasPrefix(text) {
+			text = text[2:]
+		}
+		keys.slots = append(keys.slots, slot)
+		keys.whole = append(keys.whole, (len(text)+1)/2 == common.HashLength)
+	}
+	if count > maxProofKeys {
+		a.err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many storage keys requested (max %d, got %d)", maxProofKeys, count)
+	}
+	return keys
+}
+
+// appendProof appends a proof. An account that does not exist has hashes of
+// zeros rather than those of nothing, as in geth.
+func appendProof(out []byte, address common.Address, keys storageKeys, proof *query.Proof, room jsonrpc.Room) ([]byte, error) {
+	account := proof.Account
+	if account == nil {
+		account = &types.StateAccount{Balance: new(uint256.Int), CodeHash: make([]byte, common.HashLength)}
+	}
+	out = append(out, `{"address":`...)
+	out = appendHex(out, address[:])
+	out = jsonrpc.AppendArray(append(out, `,"accountProof":`...), proof.Nodes, appendHex)
+	out = append(out, `,"balance":`...)
+	out = appendUint256(out, account.Balance)
+	out = append(out, `,"codeHash":`...)
+	out = appendHex(out, account.CodeHash)
+	out = append(out, `,"nonce":`...)
+	out = appendQuantity(out, account.Nonce)
+	out = append(out, `,"storageHash":`...)
+	out = appendHex(out, account.Root[:])
+	out, err := room.AppendArray(append(out, `,"storageProof":`...), len(proof.Slots), func(out []byte, i int) ([]byte, error) {
+		slot := &proof.Slots[i]
+		out = append(out, `{"key":`...)
+		if keys.whole[i] {
+			out = appendHex(out, keys.slots[i][:])
+		} else {
+			out = appendQuantityBytes(out, keys.slots[i][:])
+		}
+		out = append(out, `,"value":`...)
+		out = appendQuantityBytes(out, slot.Value[:])
+		out = jsonrpc.AppendArray(append(out, `,"proof":`...), slot.Nodes, appendHex)
+		return append(out, '}'), nil
+	})
+	return append(out, '}'), err
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/query"
+
+	"github.com/holiman/uint256"
+)
+
+// block is a block with what the encoders need of it. Its body and receipts are
+// read where they are stored, until release.
+type block struct {
+	*archive.Header
+	body     archive.Body
+	receipts archive.Receipts // empty unless asked for
+	baseFee  *uint256.Int     // nil before London
+	pending  bool             // nobody is to be told its number and its hash
+	dropped  bool             // by a reorganization
+	*workspace
+
+	api  *API
+	held [2]io.Closer // the rows of the body and the receipts, nil where not read
+}
+
+// workspace is what a block is encoded with. It serves one block after the other.
+type workspace struct {
+	fee      uint256.Int // room for the block's base fee
+	hasher   hasher
+	blooms   bloomMaker
+	place    []byte   // of the block's transactions, see appendPlace; empty until it is made
+	logPlace logPlace // of the log that is being encoded; in no block until there is a log
+}
+
+// workspaces keeps those that no block uses.
+type workspaces struct{ pool sync.Pool }
+
+// take returns a workspace that is to be given back.
+func (w *workspaces) take() *workspace {
+	if kept, ok := w.pool.Get().(*workspace); ok {
+		return kept
+	}
+	return new(workspace)
+}
+
+func (w *workspaces) give(used *workspace) {
+	used.place = used.place[:0]
+	used.logPlace.leave()
+	w.pool.Put(used)
+}
+
+// blockReader reads a block: [API.block] or [API.blockWithReceipts].
+type blockReader func(ctx context.Context, view *query.View, number uint64) (*block, error)
+
+// block reads the header and the body of a block.
+func (a *API) block(ctx context.Context, view *query.View, number uint64) (*block, error) {
+	header, err := view.Header(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	b := &block{Header: header, pending: view.IsPending(number), dropped: view.IsDropped(number), api: a, workspace: a.workspaces.take()}
+	if header.BaseFee != nil {
+		if b.fee.SetFromBig(header.BaseFee) {
+			b.release()
+			return nil, fmt.Errorf("%w: base fee %d of block %d", archive.ErrCorrupt, header.BaseFee, number)
+		}
+		b.baseFee = &b.fee
+	}
+	if b.body, b.held[0], err = view.HoldBody(ctx, number); err != nil {
+		b.release()
+		return nil, err
+	}
+	return b, nil
+}
+
+// blockWithReceipts reads the header, the body and the receipts of a block.
+func (a *API) blockWithReceipts(ctx context.Context, view *query.View, number uint64) (*block, error) {
+	b, err := a.block(ctx, view, number)
+	if err != nil {
+		return nil, err
+	}
+	b.receipts, b.held[1], err = view.HoldReceipts(ctx, number)
+	if err == nil && b.receipts.Len() != b.body.Len() {
+		err = fmt.Errorf("%w: block %d has %d receipts for %d transactions", archive.ErrCorrupt, number, b.receipts.Len(), b.body.Len())
+	}
+	if err != nil {
+		b.release()
+		return nil, err
+	}
+	return b, nil
+}
+
+// release lets go of the stored rows. Nothing of the block may be used afterwards.
+func (b *block) release() {
+	b.api.workspaces.give(b.workspace)
+	for _, row := range b.held {
+		if row != nil {
+			_ = row.Close() // it has been read
+		}
+	}
+}

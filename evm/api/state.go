@@ -1,0 +1,227 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"ashlar/evm"
+	"ashlar/evm/query"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// stateMethods answer about accounts and their storage.
+func (a *API) stateMethods() jsonrpc.Methods {
+	return jsonrpc.Methods{
+		"eth_getBalance":          a.getBalance,
+		"eth_getCode":             a.getCode,
+		"eth_getTransactionCount": a.getTransactionCount,
+		"eth_getStorageAt":        a.getStorageAt,
+		"eth_getStorageValues":    a.getStorageValues,
+	}
+}
+
+// stateAt is the state after the block that id names.
+func (a *API) stateAt(ctx context.Context, id query.BlockID) (evm.State, error) {
+	view, number, err := a.at(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return view.State(number), nil
+}
+
+// account decodes an address and an optional block, and returns the account as
+// of that block, nil where there is none, and the state that it is in.
+func (a *API) account(ctx context.Context, params []byte) (*types.StateAccount, evm.State, error) {
+	args := readArguments(params, 2, 1)
+	address, id := args.address(0), args.block(1)
+	if args.err != nil {
+		return nil, nil, args.err
+	}
+	state, err := a.stateAt(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	account, err := state.Account(ctx, evm.HashAddress(address))
+	return account, state, err
+}
+
+// getBalance answers eth_getBalance.
+func (a *API) getBalance(ctx context.Context, params, out []byte) ([]byte, error) {
+	account, _, err := a.account(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	if account == nil {
+		return appendQuantity(out, 0), nil
+	}
+	return appendUint256(out, account.Balance), nil
+}
+
+// getTransactionCount answers eth_getTransactionCount: the account's nonce.
+func (a *API) getTransactionCount(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	address, id := args.address(0), args.block(1)
+	if args.err != nil {
+		return out, args.err
+	}
+	if nonce, ok, err := a.pendingNonce(ctx, id, address); ok {
+		return appendQuantity(out, nonce), err
+	}
+	account, _, err := a.account(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	if account == nil {
+		return appendQuantity(out, 0), nil
+	}
+	return appendQuantity(out, account.Nonce), nil
+}
+
+// getCode answers eth_getCode.
+func (a *API) getCode(ctx context.Context, params, out []byte) ([]byte, error) {
+	account, state, err := a.account(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	if account == nil {
+		return appendHex(out, nil), nil
+	}
+	code, err := state.Code(ctx, common.BytesToHash(account.CodeHash))
+	if err != nil {
+		return out, err
+	}
+	return appendHex(out, code), nil
+}
+
+// getStorageAt answers eth_getStorageAt.
+func (a *API) getStorageAt(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 3, 2)
+	address, key, id := args.address(0), args.storageKey(1), args.block(2)
+	if args.err != nil {
+		return out, args.err
+	}
+	state, err := a.stateAt(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	value, err := state.Slot(ctx, evm.HashAddress(address), evm.HashSlot(key))
+	if err != nil {
+		return out, err
+	}
+	return appendHex(out, value[:]), nil
+}
+
+// maxStorageValues is the most slots that eth_getStorageValues takes, as in geth.
+const maxStorageValues = 1024
+
+// codeClientLimit is geth's code for a request that asks for too much.
+const codeClientLimit = -38026
+
+// accountSlots are the slots of one account that were asked for.
+type accountSlots struct {
+	address common.Address
+	keys    []common.Hash
+}
+
+// getStorageValues answers eth_getStorageValues: many slots of many accounts.
+func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	wanted, id := argument(&args, 0, parseAccountSlots), args.block(1)
+	if args.err != nil {
+		return out, args.err
+	}
+	if err := checkSlotCount(wanted); err != nil {
+		return out, err
+	}
+	state, err := a.stateAt(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	room := jsonrpc.RoomFor(ctx, out)
+	out = append(out, '{')
+	for i, account := range wanted {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendHex(out, account.address[:]), ':')
+		hashed := evm.HashAddress(account.address)
+		out, err = room.AppendArray(out, len(account.keys), func(out []byte, i int) ([]byte, error) {
+			value, err := state.Slot(ctx, hashed, evm.HashSlot(account.keys[i]))
+			return appendHash(out, value), err
+		})
+		if err != nil {
+			return out, err
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// parseAccountSlots decodes an object of addresses, each with an array of keys.
+// Of an address that is named twice the last counts.
+func parseAccountSlots(raw []byte) ([]accountSlots, error) {
+	members, ok := jsonrpc.Object(raw)
+	if !ok {
+		return nil, fmt.Errorf("want an object of addresses, each with an array of storage keys")
+	}
+	var wanted []accountSlots
+	places := make(map[common.Address]int)
+	for members.Next() {
+		address, err := parseAddressText(members.Name())
+		if err != nil {
+			return nil, err
+		}
+		keys, err := parseHashes(members.Value(), maxStorageValues)
+		if err != nil {
+			return nil, err
+		}
+		if i, twice := places[address]; twice {
+			wanted[i].keys = keys
+			continue
+		}
+		places[address] = len(wanted)
+		wanted = append(wanted, accountSlots{address, keys})
+	}
+	return wanted, nil
+}
+
+// checkSlotCount refuses to read no slot at all, or too many.
+func checkSlotCount(wanted []accountSlots) error {
+	total := 0
+	for _, account := range wanted {
+		total += len(account.keys)
+	}
+	switch {
+	case total > maxStorageValues:
+		return errTooManySlots()
+	case total == 0:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "empty request"}
+	}
+	return nil
+}
+
+func errTooManySlots() error {
+	return jsonrpc.Errorf(codeClientLimit, "too many slots (max %d)", maxStorageValues)
+}
+
+// parseHashes decodes an array of at most limit hashes.
+func parseHashes(raw []byte, limit int) ([]common.Hash, error) {
+	elements, ok := jsonrpc.Array(raw)
+	if !ok {
+		return nil, fmt.Errorf("want an array of hashes")
+	}
+	var hashes []common.Hash
+	for elements.Next() {
+		if len(hashes) == limit {
+			return nil, errTooManySlots()
+		}
+		hash, err := parseHash(elements.Value())
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, hash)
+	}
+	return hashes, nil
+}

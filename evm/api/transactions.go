@@ -1,0 +1,122 @@
+package api
+
+import (
+	"bytes"
+	"context"
+
+	"ashlar/evm/archive"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// noBytes is the answer for bytes that were not found. geth answers so, where
+// one would expect null.
+const noBytes = `"0x"`
+
+// transactionMethods answer about transactions and their receipts.
+func (a *API) transactionMethods() jsonrpc.Methods {
+	byHash, byNumber := (*arguments).blockHash, (*arguments).blockNumber
+	return jsonrpc.Methods{
+		"eth_getTransactionByHash":                   a.ofHash(a.block, (*block).appendTransaction, a.appendUnmined),
+		"eth_getTransactionByBlockHashAndIndex":      a.inBlock(byHash, appendTransactionAt, "null"),
+		"eth_getTransactionByBlockNumberAndIndex":    a.inBlock(byNumber, appendTransactionAt, "null"),
+		"eth_getRawTransactionByHash":                a.getRawTransaction(),
+		"eth_getRawTransactionByBlockHashAndIndex":   a.inBlock(byHash, appendRawTransactionAt, noBytes),
+		"eth_getRawTransactionByBlockNumberAndIndex": a.inBlock(byNumber, appendRawTransactionAt, noBytes),
+		"eth_getTransactionReceipt":                  a.ofHash(a.blockWithReceipts, (*block).appendReceipt, always("null")),
+	}
+}
+
+// findTransaction reads the block that holds the transaction with a hash; nil
+// when there is none. read reads a block with whatever is wanted of it.
+func (a *API) findTransaction(ctx context.Context, hash common.Hash, read blockReader) (b *block, index int, err error) {
+	view, err := a.chain.View()
+	if err != nil {
+		return nil, 0, err
+	}
+	err = view.FindTransaction(ctx, hash, func(place archive.Place) (bool, error) {
+		candidate, err := read(ctx, view, place.Number)
+		if err != nil {
+			return false, err
+		}
+		if found, err := candidate.holds(place.Index, hash); !found || err != nil {
+			candidate.release()
+			return false, err
+		}
+		b, index = candidate, place.Index
+		return true, nil
+	})
+	return b, index, err
+}
+
+// holds says whether transaction i of the block has that hash.
+func (b *block) holds(i int, hash common.Hash) (bool, error) {
+	if i >= b.body.Len() {
+		return false, nil
+	}
+	raw, err := b.body.Transaction(i)
+	if err != nil {
+		return false, err
+	}
+	return bytes.Equal(b.hasher.hash(raw), hash[:]), nil
+}
+
+// ofHash answers about the transaction with a hash. appendFound appends what is said of
+// the one at an index of a block, which read reads, and appendAbsent what is where no
+// block has it.
+func (a *API) ofHash(
+	read blockReader,
+	appendFound func(b *block, out []byte, index int, hash []byte) ([]byte, error),
+	appendAbsent func(out []byte, hash common.Hash) ([]byte, error),
+) jsonrpc.Method {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, 1, 1)
+		hash := args.hash(0)
+		if args.err != nil {
+			return out, args.err
+		}
+		b, index, err := a.findTransaction(ctx, hash, read)
+		if err != nil {
+			return out, err
+		}
+		if b == nil {
+			return appendAbsent(out, hash)
+		}
+		defer b.release()
+		return appendFound(b, out, index, hash[:])
+	}
+}
+
+// always appends the same of every transaction.
+func always(answer string) func(out []byte, hash common.Hash) ([]byte, error) {
+	return func(out []byte, _ common.Hash) ([]byte, error) { return append(out, answer...), nil }
+}
+
+// getRawTransaction is eth_getRawTransactionByHash and debug_getRawTransaction.
+func (a *API) getRawTransaction() jsonrpc.Method {
+	return a.ofHash(a.block, func(b *block, out []byte, index int, _ []byte) ([]byte, error) {
+		raw, err := b.body.Transaction(index)
+		return appendHex(out, raw), err
+	}, always(noBytes))
+}
+
+func appendTransactionAt(out []byte, b *block, index uint64) ([]byte, bool, error) {
+	if index >= uint64(b.body.Len()) {
+		return out, false, nil
+	}
+	raw, err := b.body.Transaction(int(index))
+	if err != nil {
+		return out, false, err
+	}
+	out, err = b.appendTransaction(out, int(index), b.hasher.hash(raw))
+	return out, true, err
+}
+
+func appendRawTransactionAt(out []byte, b *block, index uint64) ([]byte, bool, error) {
+	if index >= uint64(b.body.Len()) {
+		return out, false, nil
+	}
+	raw, err := b.body.Transaction(int(index))
+	return appendHex(out, raw), true, err
+}

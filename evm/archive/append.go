@@ -1,0 +1,169 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+
+	"ashlar/chain"
+	"ashlar/evm"
+	"ashlar/history/rows"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Append settles blocks: all of them, and the settled pointer with them, become
+// visible at once. They must follow one another and the last settled block, else
+// ErrNotNext; nothing is written then. Durable they are once [Archive.Sync] returns.
+// One call at a time.
+func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
+	if len(deltas) == 0 {
+		return nil
+	}
+	batch := a.store.NewBatch()
+	last := a.settled.Load()
+	before := State{history: &a.History} // of which nothing is asked before the genesis
+	if last != nil {
+		before.number = last.Number
+	}
+	a.steps.begin(ctx, before)
+	for _, delta := range deltas {
+		next, err := a.put(batch, last, delta)
+		if err != nil {
+			a.steps.forget()
+			return err
+		}
+		last = next
+	}
+	rows.SetSettled(batch, last.Ref)
+	if err := a.store.Write(ctx, batch); err != nil {
+		a.steps.forget()
+		return fmt.Errorf("archive: append up to block %s: %w", last.Ref, err)
+	}
+	a.settled.Store(last)
+	return nil
+}
+
+// Encoded is a block whose rows [History.Encode] has made before.
+type Encoded = rows.Encoded
+
+// AppendEncoded is [Archive.Append] for blocks whose rows are there already.
+func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
+	last := a.settled.Load()
+	if len(blocks) == 0 {
+		return nil
+	}
+	if last == nil {
+		return fmt.Errorf("%w: block %s comes first, expected the genesis", ErrNotNext, blocks[0].Ref())
+	}
+	a.steps.forget()
+	batch, ref := a.store.NewBatch(), last.Ref
+	for _, block := range blocks {
+		if block.Ref().Number != ref.Number+1 || block.Parent() != ref.Hash {
+			return notNext(block.Ref(), block.Parent(), ref)
+		}
+		ref = block.Ref()
+		block.PutRows(batch)
+	}
+	rows.SetSettled(batch, ref)
+	if err := a.store.Write(ctx, batch); err != nil {
+		return fmt.Errorf("archive: append up to block %s: %w", ref, err)
+	}
+	header, err := a.Header(ctx, ref.Number)
+	if err != nil {
+		return err
+	}
+	a.settled.Store(&settled{Ref: ref, totalDifficulty: header.TotalDifficulty})
+	return nil
+}
+
+func notNext(ref chain.Ref, parent common.Hash, last chain.Ref) error {
+	return fmt.Errorf("%w: block %s with parent %x comes after block %s", ErrNotNext, ref, parent, last)
+}
+
+// Sync returns when everything that was appended is durable.
+func (a *Archive) Sync(ctx context.Context) error { return a.store.Sync(ctx) }
+
+// put puts the rows of a block that follows last into batch.
+func (a *Archive) put(batch kv.Putter, last *settled, delta *evm.Delta) (*settled, error) {
+	block := delta.Block
+	next := &settled{Ref: delta.Ref(), totalDifficulty: new(big.Int).Set(block.Difficulty())}
+	switch {
+	case last == nil && next.Number != 0:
+		return nil, fmt.Errorf("%w: block %s comes first, expected the genesis", ErrNotNext, next.Ref)
+	case last != nil && (next.Number != last.Number+1 || block.ParentHash() != last.Hash):
+		return nil, notNext(next.Ref, block.ParentHash(), last.Ref)
+	case last != nil:
+		next.totalDifficulty.Add(next.totalDifficulty, last.totalDifficulty)
+	}
+	if err := EncodeBlock(batch, delta, next.totalDifficulty); err != nil {
+		return nil, err
+	}
+	return next, putState(batch, delta, &a.steps)
+}
+
+// Encode puts all rows of a block whose parent is the last of the history.
+// totalDifficulty is of the chain up to and with the block.
+func (h *History) Encode(ctx context.Context, to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
+	if err := EncodeBlock(to, delta, totalDifficulty); err != nil {
+		return err
+	}
+	return putState(to, delta, storedSteps{ctx, h.StateAt(delta.Block.NumberU64() - 1)})
+}
+
+// EncodeBlock puts the rows of a block in the tables that [BlockTables] lists.
+func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
+	number, hash := delta.Block.NumberU64(), delta.Block.Hash()
+	header, err := encodeHeader(delta.Block, totalDifficulty)
+	if err != nil {
+		return err
+	}
+	body, err := encodeBody(delta.Block, delta.Senders)
+	if err != nil {
+		return err
+	}
+	if n := len(delta.Block.Transactions()); n > rows.MostTransactions {
+		return fmt.Errorf("archive: block %d has %d transactions, the format holds %d", number, n, rows.MostTransactions)
+	}
+	partition := rows.Chunk(number)
+	to.Put(headers, partition[:], number, header)
+	to.Put(bodies, partition[:], number, body)
+	to.Put(receipts, partition[:], number, encodeReceipts(delta.Receipts))
+	rows.PutBlockHash(to, blockHashes, hash[:], number)
+	for i, transaction := range delta.Block.Transactions() {
+		hash := transaction.Hash()
+		rows.PutTransactionHash(to, txHashes, hash[:], Place{Number: number, Index: i})
+	}
+	blockPostings(delta.Receipts).Put(to, logPostings, number)
+	return nil
+}
+
+func putState(to kv.Putter, delta *evm.Delta, stored nodeSteps) (err error) {
+	number := delta.Block.NumberU64()
+	var key, value []byte
+	for address, account := range delta.Accounts {
+		value = appendAccount(value[:0], account)
+		to.Put(accounts, address[:], number, value)
+	}
+	for address, changed := range delta.Slots {
+		for slot, word := range changed {
+			partition := slotKey(address, slot)
+			to.Put(slots, partition[:], number, common.TrimLeftZeroes(word[:]))
+		}
+	}
+	for hash, code := range delta.Codes {
+		to.Put(codes, hash[:], 0, code)
+	}
+	for _, node := range delta.Nodes {
+		var changed bool
+		key = appendNodeKey(key[:0], node.Owner, node.Path)
+		if value, changed, err = appendNode(value[:0], key, node, stored); err != nil {
+			return fmt.Errorf("archive: encode block %s: %w", delta.Ref(), err)
+		}
+		if changed {
+			to.Put(trieNodes, key, number, value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+// Package archive is the settled history of an EVM network: every block, receipt
+// and log, and every version of every account, slot, code and trie node.
+//
+// Rows are append-only and versioned by block number, so "as of block N" is the
+// newest version at or below N, at the same cost for the latest block and the
+// first. docs/format.md draws every row.
+//
+// One writer appends blocks with [Archive.Append]; any number of readers read
+// at the same time and never wait for it. What a reader sees of block N does not
+// change while later blocks are appended: so a question that is asked "as of N"
+// from beginning to end gets an answer of one block.
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"sync/atomic"
+
+	"ashlar/chain"
+	"ashlar/history/rows"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// format is the version of docs/format.md that this package reads and writes.
+const format = "ashlar-evm-2"
+
+var (
+	// ErrCorrupt says that a stored row is not what was written.
+	ErrCorrupt = rows.ErrCorrupt
+	// ErrNotFound says that there is no such block or transaction.
+	ErrNotFound = rows.ErrNotFound
+	// ErrNotNext says that a block does not follow the settled one.
+	ErrNotNext = rows.ErrNotNext
+	// ErrFormat says that the archive was written by another version.
+	ErrFormat = rows.ErrFormat
+	// ErrOtherChain says that the archive holds another chain than expected.
+	ErrOtherChain = errors.New("archive: holds another chain")
+)
+
+// Archive is the settled history of one network.
+type Archive struct {
+	History
+	store   kv.Store
+	genesis *core.Genesis // without its accounts
+	settled atomic.Pointer[settled]
+	steps   rememberedSteps // of whoever appends
+}
+
+// settled is the last settled block.
+type settled struct {
+	chain.Ref
+	totalDifficulty *big.Int
+}
+
+// Create makes an archive of a chain in an empty store, or opens the one that is
+// there if it is of the same chain; else it returns ErrOtherChain. A new
+// archive has no blocks: the genesis is the first to be appended. One that still
+// has none becomes that of the chain that is asked for now.
+func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archive, error) {
+	if err := Accept(ctx, store, genesis); err != nil {
+		return nil, err
+	}
+	_, begun, err := rows.Settled(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if begun {
+		return Open(ctx, store)
+	}
+	encoded, err := encodeGenesis(genesis)
+	if err != nil {
+		return nil, err
+	}
+	batch := store.NewBatch()
+	rows.SetFormat(batch, format)
+	batch.SetPointer(pointerGenesis, encoded)
+	if err := store.Write(ctx, batch); err != nil {
+		return nil, err
+	}
+	return Open(ctx, store)
+}
+
+// encodeGenesis makes the genesis pointer: its JSON without the accounts.
+func encodeGenesis(genesis *core.Genesis) ([]byte, error) {
+	bare := *genesis
+	bare.Alloc = types.GenesisAlloc{}
+	if bare.Difficulty == nil { // its JSON could not be read again
+		bare.Difficulty = genesis.ToBlock().Difficulty()
+	}
+	encoded, err := json.Marshal(&bare)
+	if err != nil {
+		return nil, fmt.Errorf("archive: encode genesis: %w", err)
+	}
+	return encoded, nil
+}
+
+func decodeGenesis(pointer []byte) (*core.Genesis, error) {
+	genesis := new(core.Genesis)
+	if err := json.Unmarshal(pointer, genesis); err != nil {
+		return nil, fmt.Errorf("%w: genesis: %v", ErrCorrupt, err)
+	}
+	if genesis.Config == nil {
+		return nil, fmt.Errorf("%w: the genesis has no config", ErrCorrupt)
+	}
+	return genesis, nil
+}
+
+// Accept looks at a store without changing it: it returns ErrFormat where that
+// holds something else than Open reads and, if a genesis is given, ErrOtherChain
+// where it holds another chain. The configuration may differ in forks to come. A
+// store that holds nothing yet, or no block, is accepted.
+func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
+	err := rows.CheckFormat(ctx, store, format)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil || genesis == nil {
+		return err
+	}
+	partition := rows.Chunk(0)
+	row, err := store.Get(ctx, headers, partition[:], 0, nil)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	first, err := decodeHeader(row)
+	if err != nil {
+		return err
+	}
+	if want := genesis.ToBlock().Hash(); first.Hash != want {
+		return fmt.Errorf("%w: its genesis is %#x, expected %#x", ErrOtherChain, first.Hash, want)
+	}
+	return nil
+}
+
+// Open opens the archive that a store holds, or returns kv.ErrNotFound where
+// there is none.
+func Open(ctx context.Context, store kv.Store) (*Archive, error) {
+	a, err := OpenUnchecked(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.loadSettled(ctx)
+}
+
+// OpenUnchecked is Open for whoever checks the archive: it reads no row, so that
+// none can keep it from opening. Such an archive does not know its settled block,
+// and takes no other.
+func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
+	if err := rows.CheckFormat(ctx, store, format); err != nil {
+		return nil, err
+	}
+	encoded, err := store.Pointer(ctx, pointerGenesis)
+	if err != nil {
+		return nil, fmt.Errorf("archive: genesis: %w", err)
+	}
+	genesis, err := decodeGenesis(encoded)
+	if err != nil {
+		return nil, err
+	}
+	return &Archive{History: newHistory(store), store: store, genesis: genesis}, nil
+}
+
+func (a *Archive) loadSettled(ctx context.Context) error {
+	ref, ok, err := rows.Settled(ctx, a.store)
+	if !ok || err != nil {
+		return err
+	}
+	header, err := a.Header(ctx, ref.Number)
+	if err != nil {
+		return fmt.Errorf("archive: settled block: %w", err)
+	}
+	if header.Hash != ref.Hash {
+		return fmt.Errorf("%w: the settled pointer names block %s, its header has hash %x", ErrCorrupt, ref, header.Hash)
+	}
+	a.settled.Store(&settled{Ref: ref, totalDifficulty: header.TotalDifficulty})
+	return nil
+}
+
+// Genesis is the chain's genesis without its accounts. The caller must not change it.
+func (a *Archive) Genesis() *core.Genesis { return a.genesis }
+
+// Settled is the last settled block; false when there is none yet.
+func (a *Archive) Settled() (chain.Ref, bool) {
+	if s := a.settled.Load(); s != nil {
+		return s.Ref, true
+	}
+	return chain.Ref{}, false
+}

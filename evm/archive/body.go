@@ -1,0 +1,189 @@
+package archive
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"ashlar/history/rows"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// Body is a stored block body. It refers to its row and decodes only what is asked for.
+type Body struct {
+	ends         rows.Offsets
+	senders      []byte
+	uncles       []byte // RLP of the list of headers
+	withdrawals  []byte // RLP of the list, empty when the block has none
+	transactions []byte
+}
+
+// encodeBody makes the row of a block in the bodies table:
+//
+//	uvarint n | n × end offset (uint32 little-endian) | n × sender (20 bytes)
+//	uvarint length, uncles RLP | uvarint length, withdrawals RLP
+//	n × transaction, as it is hashed (EIP-2718)
+func encodeBody(block *types.Block, senders []common.Address) ([]byte, error) {
+	transactions := block.Transactions()
+	if len(senders) != len(transactions) {
+		return nil, fmt.Errorf("block %d: %d senders for %d transactions", block.NumberU64(), len(senders), len(transactions))
+	}
+	row := binary.AppendUvarint(make([]byte, 0, block.Size()+uint64(24*len(senders))+64), uint64(len(transactions)))
+	var end uint32
+	for _, transaction := range transactions {
+		end += uint32(transaction.Size())
+		row = binary.LittleEndian.AppendUint32(row, end)
+	}
+	for _, sender := range senders {
+		row = append(row, sender[:]...)
+	}
+	uncles, err := rlp.EncodeToBytes(block.Uncles())
+	if err != nil {
+		return nil, fmt.Errorf("encode uncles of block %d: %w", block.NumberU64(), err)
+	}
+	row = append(binary.AppendUvarint(row, uint64(len(uncles))), uncles...)
+	var withdrawals []byte
+	if block.Withdrawals() != nil {
+		if withdrawals, err = rlp.EncodeToBytes(block.Withdrawals()); err != nil {
+			return nil, fmt.Errorf("encode withdrawals of block %d: %w", block.NumberU64(), err)
+		}
+	}
+	row = append(binary.AppendUvarint(row, uint64(len(withdrawals))), withdrawals...)
+	begin := len(row)
+	for _, transaction := range transactions {
+		raw, err := transaction.MarshalBinary()
+		if err != nil {
+			return nil, fmt.Errorf("encode transaction %x: %w", transaction.Hash(), err)
+		}
+		row = append(row, raw...)
+	}
+	if len(row)-begin != int(end) {
+		return nil, fmt.Errorf("block %d: transactions take %d bytes, their sizes say %d", block.NumberU64(), len(row)-begin, end)
+	}
+	return row, nil
+}
+
+// decodeBody takes a row of the bodies table apart. The body refers to row.
+func decodeBody(row []byte) (Body, error) {
+	r := rows.Decode(row)
+	b := Body{ends: r.Offsets()}
+	b.senders = r.Take(uint64(b.ends.Len()) * common.AddressLength)
+	b.uncles = r.UvarintBytes()
+	b.withdrawals = r.UvarintBytes()
+	b.transactions = r.Rest()
+	return b, r.End("bodies")
+}
+
+// Len is the number of transactions.
+func (b *Body) Len() int { return b.ends.Len() }
+
+// Transaction returns transaction i as it is hashed (EIP-2718); i is below Len.
+// The bytes belong to the body.
+func (b *Body) Transaction(i int) ([]byte, error) {
+	raw, ok := b.ends.Item(b.transactions, i)
+	if !ok {
+		return nil, fmt.Errorf("%w: bodies row: transaction %d lies outside it", ErrCorrupt, i)
+	}
+	return raw, nil
+}
+
+// Sender returns who sent transaction i; i is below Len.
+func (b *Body) Sender(i int) common.Address {
+	return common.Address(b.senders[i*common.AddressLength : (i+1)*common.AddressLength])
+}
+
+// Uncles decodes the uncles' headers.
+func (b *Body) Uncles() ([]*types.Header, error) {
+	var uncles []*types.Header
+	if err := rlp.DecodeBytes(b.uncles, &uncles); err != nil {
+		return nil, fmt.Errorf("%w: bodies row: uncles: %v", ErrCorrupt, err)
+	}
+	return uncles, nil
+}
+
+// HasUncles says whether there are any, without decoding them.
+func (b *Body) HasUncles() bool { return len(b.uncles) > 1 }
+
+// Withdrawals decodes the withdrawals; nil when the block is of a time before them.
+func (b *Body) Withdrawals() (types.Withdrawals, error) {
+	if len(b.withdrawals) == 0 {
+		return nil, nil
+	}
+	withdrawals, err := decodeWithdrawals(b.withdrawals)
+	if err != nil {
+		return nil, fmt.Errorf("%w: bodies row: withdrawals: %v", ErrCorrupt, err)
+	}
+	return withdrawals, nil
+}
+
+// decodeWithdrawals reads the RLP of a list of withdrawals. Every answer with a
+// block needs them, and by reflection they take longer than all the rest of its row.
+func decodeWithdrawals(list []byte) (types.Withdrawals, error) {
+	content, rest, err := rlp.SplitList(list)
+	if err != nil || len(rest) != 0 {
+		return nil, fmt.Errorf("expected one list: %d bytes follow it, %v", len(rest), err)
+	}
+	n, err := rlp.CountValues(content)
+	if err != nil {
+		return nil, err
+	}
+	items, withdrawals := make([]types.Withdrawal, n), make(types.Withdrawals, n)
+	for i := range items {
+		withdrawals[i] = &items[i]
+		if content, err = decodeWithdrawal(content, &items[i]); err != nil {
+			return nil, fmt.Errorf("number %d: %w", i, err)
+		}
+	}
+	return withdrawals, nil
+}
+
+// decodeWithdrawal reads the first withdrawal of a list and returns what follows it.
+func decodeWithdrawal(content []byte, w *types.Withdrawal) (following []byte, err error) {
+	fields, following, err := rlp.SplitList(content)
+	if err != nil {
+		return nil, err
+	}
+	if w.Index, fields, err = rlp.SplitUint64(fields); err != nil {
+		return nil, err
+	}
+	if w.Validator, fields, err = rlp.SplitUint64(fields); err != nil {
+		return nil, err
+	}
+	address, fields, err := rlp.SplitString(fields)
+	if err != nil {
+		return nil, err
+	}
+	if w.Amount, fields, err = rlp.SplitUint64(fields); err != nil {
+		return nil, err
+	}
+	if len(address) != common.AddressLength || len(fields) != 0 {
+		return nil, fmt.Errorf("an address of %d bytes and %d bytes behind the amount, expected 20 and 0", len(address), len(fields))
+	}
+	copy(w.Address[:], address)
+	return following, nil
+}
+
+// Block puts the whole block together again.
+func (b *Body) Block(header *types.Header) (*types.Block, error) {
+	body := types.Body{Transactions: make(types.Transactions, b.Len())}
+	for i := range body.Transactions {
+		raw, err := b.Transaction(i)
+		if err != nil {
+			return nil, err
+		}
+		body.Transactions[i] = new(types.Transaction)
+		if err := body.Transactions[i].UnmarshalBinary(raw); err != nil {
+			return nil, fmt.Errorf("%w: bodies row: transaction %d: %v", ErrCorrupt, i, err)
+		}
+	}
+	var err error
+	if body.Uncles, err = b.Uncles(); err != nil {
+		return nil, err
+	}
+	if body.Withdrawals, err = b.Withdrawals(); err != nil {
+		return nil, err
+	}
+	return types.NewBlockWithHeader(header).WithBody(body), nil
+}

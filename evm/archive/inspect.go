@@ -1,0 +1,178 @@
+package archive
+
+import (
+	"bytes"
+	"fmt"
+
+	"ashlar/history/postings"
+	"ashlar/history/rows"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// What is in this file shows an archive row by row, for whoever checks it.
+
+// BlockTables lists the tables whose rows follow from the blocks and their
+// receipts alone: those that [EncodeBlock] fills.
+func BlockTables() []*kv.Table {
+	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, logPostings}
+}
+
+// StateTables are the other tables, which hold the state.
+func StateTables() (accountsTable, slotsTable, codesTable, trieNodesTable *kv.Table) {
+	return accounts, slots, codes, trieNodes
+}
+
+// DescribeKey names a row for people, its block aside.
+func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
+	switch {
+	case t == headers || t == bodies || t == receipts:
+		want := rows.Chunk(sort)
+		if bytes.Equal(partition, want[:]) {
+			return fmt.Sprintf("block %d", sort)
+		}
+		return fmt.Sprintf("block %d in the partition %#x, where its chunk is %#x", sort, partition, want)
+	case t == blockHashes && len(partition) == rows.HashPrefixBytes:
+		return fmt.Sprintf("a block hash that begins with %#x", partition)
+	case t == txHashes && len(partition) == rows.HashPrefixBytes:
+		return fmt.Sprintf("transaction %d, a hash that begins with %#x", sort&(1<<rows.IndexBits-1), partition)
+	case t == accounts && len(partition) == common.HashLength:
+		return fmt.Sprintf("the account whose address has the hash %#x", partition)
+	case t == slots && len(partition) == 2*common.HashLength:
+		return fmt.Sprintf("the slot with the hash %#x of the account whose address has the hash %#x", partition[common.HashLength:], partition[:common.HashLength])
+	case t == codes && len(partition) == common.HashLength && sort == 0:
+		return fmt.Sprintf("the code with the hash %#x", partition)
+	case t == trieNodes:
+		if owner, path, err := ParseNodeKey(partition); err == nil {
+			return describeNode(owner, path)
+		}
+	case t == logPostings && len(partition) == len(postings.Term{}):
+		return fmt.Sprintf("term %#x", partition)
+	}
+	return fmt.Sprintf("partition %#x, sort key %d: no key of this table", partition, sort)
+}
+
+func describeNode(owner common.Hash, path []byte) string {
+	trie := "the account trie"
+	if owner != (common.Hash{}) {
+		trie = fmt.Sprintf("the storage trie of the account whose address has the hash %#x", owner)
+	}
+	if len(path) == 0 {
+		return "the root of " + trie
+	}
+	const digits = "0123456789abcdef"
+	nibbles := make([]byte, len(path))
+	for i, nibble := range path {
+		nibbles[i] = digits[nibble]
+	}
+	return fmt.Sprintf("the node at path %s of %s", nibbles, trie)
+}
+
+// ParseAccount takes the value of a row of accounts apart; nil for an account that
+// is gone. It refuses every value that [Archive.Append] would write otherwise.
+func ParseAccount(value []byte) (*types.StateAccount, error) {
+	account, err := decodeAccount(value)
+	if err == nil && !bytes.Equal(appendAccount(nil, account), value) {
+		err = fmt.Errorf("%w: accounts row: the account is not encoded as it is written", ErrCorrupt)
+	}
+	return account, err
+}
+
+// CheckSlot refuses every value of a row of slots that [Archive.Append] would
+// write otherwise.
+func CheckSlot(value []byte) error {
+	if len(value) > common.HashLength || len(value) > 0 && value[0] == 0 {
+		return fmt.Errorf("%w: slots row: %#x is no word without leading zeros", ErrCorrupt, value)
+	}
+	return nil
+}
+
+// SlotKey is the partition of a slot.
+func SlotKey(address, slot common.Hash) [2 * common.HashLength]byte { return slotKey(address, slot) }
+
+// AppendNodeKey appends the partition of a trie node to dst.
+func AppendNodeKey(dst []byte, owner common.Hash, path []byte) []byte {
+	return appendNodeKey(dst, owner, string(path))
+}
+
+// ParseNodeKey takes the partition of a row of trie_nodes apart. The path is part
+// of it, a nibble a byte.
+func ParseNodeKey(partition []byte) (owner common.Hash, path []byte, err error) {
+	switch {
+	case len(partition) > 0 && partition[0] == 0:
+		path = partition[1:]
+	case len(partition) > common.HashLength && partition[0] == 1:
+		owner, path = common.Hash(partition[1:1+common.HashLength]), partition[1+common.HashLength:]
+	}
+	valid := len(partition) > 0 && len(path) <= 2*common.HashLength && (owner == common.Hash{}) == (partition[0] == 0)
+	for _, nibble := range path {
+		valid = valid && nibble < 16
+	}
+	if !valid {
+		return owner, nil, fmt.Errorf("%w: trie_nodes: %#x is no key of a node", ErrCorrupt, partition)
+	}
+	return owner, path, nil
+}
+
+// TrieNode is the value of a row of trie_nodes. It refers to the row.
+type TrieNode struct {
+	Gone bool        // there is no node
+	Blob []byte      // of a branch or an extension: its RLP
+	Rest []byte      // of a leaf: the rest of its key, hex-prefix encoded
+	Key  common.Hash // of a leaf: the whole key
+	// IsDifference: it says only what a branch has other than in the row before.
+	// [NewestNode] makes the whole of it.
+	IsDifference bool
+}
+
+// ParseNode takes the value of a row of trie_nodes at a path apart.
+func ParseNode(path, value []byte) (node TrieNode, err error) {
+	switch {
+	case len(value) == 0:
+		node.Gone = true
+	case value[0] == nodeWhole:
+		node.Blob = value[1:]
+		if _, leaf := leafKey(node.Blob); leaf {
+			err = fmt.Errorf("%w: trie_nodes row: a leaf with its value", ErrCorrupt)
+		}
+	case value[0] == nodeLeaf:
+		var ok bool
+		if node.Rest = value[1:]; len(node.Rest) > 0 {
+			node.Key, ok = fullKey(path, node.Rest)
+		}
+		if !ok || node.Rest[0]&^0x1f != 0x20 || node.Rest[0] < 0x30 && node.Rest[0] != 0x20 {
+			err = fmt.Errorf("%w: trie_nodes row: %#x is no rest of a key", ErrCorrupt, node.Rest)
+		}
+	case value[0] == nodeDifference:
+		node.IsDifference = true
+		_, err = decodeDifference(value)
+	default:
+		err = fmt.Errorf("%w: trie_nodes row: it begins with %d, expected 0, 1 or 2", ErrCorrupt, value[0])
+	}
+	return node, err
+}
+
+// EncodeLeaf makes the RLP of a leaf from the hex-prefix encoded rest of its key
+// and the row of accounts (owner zero) or of slots that has its value, which is
+// not empty.
+func EncodeLeaf(owner common.Hash, rest, row []byte) ([]byte, error) {
+	if owner != (common.Hash{}) {
+		value, err := rlp.EncodeToBytes(row)
+		if err != nil {
+			return nil, err
+		}
+		return encodeLeaf(rest, value)
+	}
+	account, err := decodeAccount(row)
+	if err != nil {
+		return nil, err
+	}
+	value, err := rlp.EncodeToBytes(account)
+	if err != nil {
+		return nil, err
+	}
+	return encodeLeaf(rest, value)
+}

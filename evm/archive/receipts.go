@@ -1,0 +1,199 @@
+package archive
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+
+	"ashlar/history/rows"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Receipts are the stored receipts of a block. They refer to their row and
+// decode only what is asked for.
+type Receipts struct {
+	ends  rows.Offsets
+	items []byte
+}
+
+// How a transaction ended, as the first byte of its receipt.
+const (
+	outcomeFailed    = 0
+	outcomeSucceeded = 1
+	outcomeStateRoot = 2 // before Byzantium: the state root after it, 32 bytes
+)
+
+// Receipt is one stored receipt. What the block and the transaction say already
+// is not in it.
+type Receipt struct {
+	StateRoot         []byte // before Byzantium: the state root after the transaction, else nil
+	Succeeded         bool
+	CumulativeGasUsed uint64
+	FirstLog          uint64 // position in the block of the receipt's first log
+	LogCount          uint64
+	logs              []byte
+}
+
+// leastLogBytes is what a log without topics and data takes.
+const leastLogBytes = common.AddressLength + 2
+
+// Log is one stored log.
+type Log struct {
+	Address common.Address
+	Topics  []byte // 0 to 4 times 32 bytes
+	Data    []byte
+}
+
+// encodeReceipts makes the row of a block in the receipts table:
+//
+//	uvarint n | n × end offset (uint32 little-endian) | n × receipt
+//
+// where a receipt is
+//
+//	outcome byte [state root (32 bytes)] | uvarint cumulative gas used
+//	uvarint position of the first log | uvarint count of logs | logs
+//
+// and a log
+//
+//	address (20 bytes) | count of topics (byte) | topics | uvarint length, data
+func encodeReceipts(receipts types.Receipts) []byte {
+	items := make([]byte, 0, 256*len(receipts))
+	row := binary.AppendUvarint(make([]byte, 0, 300*len(receipts)+8), uint64(len(receipts)))
+	var firstLog uint64
+	for _, receipt := range receipts {
+		items = appendReceipt(items, receipt, firstLog)
+		firstLog += uint64(len(receipt.Logs))
+		row = binary.LittleEndian.AppendUint32(row, uint32(len(items)))
+	}
+	return append(row, items...)
+}
+
+func appendReceipt(dst []byte, receipt *types.Receipt, firstLog uint64) []byte {
+	switch {
+	case len(receipt.PostState) > 0:
+		dst = append(dst, outcomeStateRoot)
+		dst = append(dst, receipt.PostState...)
+	case receipt.Status == types.ReceiptStatusSuccessful:
+		dst = append(dst, outcomeSucceeded)
+	default:
+		dst = append(dst, outcomeFailed)
+	}
+	dst = binary.AppendUvarint(dst, receipt.CumulativeGasUsed)
+	dst = binary.AppendUvarint(dst, firstLog)
+	dst = binary.AppendUvarint(dst, uint64(len(receipt.Logs)))
+	for _, log := range receipt.Logs {
+		dst = append(dst, log.Address[:]...)
+		dst = append(dst, byte(len(log.Topics)))
+		for _, topic := range log.Topics {
+			dst = append(dst, topic[:]...)
+		}
+		dst = append(binary.AppendUvarint(dst, uint64(len(log.Data))), log.Data...)
+	}
+	return dst
+}
+
+// decodeReceipts takes a row of the receipts table apart. The receipts refer to row.
+func decodeReceipts(row []byte) (Receipts, error) {
+	r := rows.Decode(row)
+	receipts := Receipts{ends: r.Offsets()}
+	receipts.items = r.Rest()
+	return receipts, r.End("receipts")
+}
+
+// Len is the number of receipts.
+func (r *Receipts) Len() int { return r.ends.Len() }
+
+// Receipt returns receipt i, which is below Len.
+func (r *Receipts) Receipt(i int) (Receipt, error) {
+	var receipt Receipt
+	item, ok := r.ends.Item(r.items, i)
+	if !ok {
+		return receipt, fmt.Errorf("%w: receipts row: receipt %d lies outside it", ErrCorrupt, i)
+	}
+	in := rows.Decode(item)
+	switch outcome := in.Byte(); outcome {
+	case outcomeStateRoot:
+		receipt.StateRoot = in.Take(common.HashLength)
+	case outcomeFailed, outcomeSucceeded:
+		receipt.Succeeded = outcome == outcomeSucceeded
+	default:
+		return receipt, fmt.Errorf("%w: receipts row: receipt %d has the outcome %d", ErrCorrupt, i, outcome)
+	}
+	receipt.CumulativeGasUsed = in.Uvarint()
+	receipt.FirstLog = in.Uvarint()
+	receipt.LogCount = in.Uvarint()
+	receipt.logs = in.Rest()
+	if fits := uint64(len(receipt.logs)) / leastLogBytes; receipt.LogCount > fits {
+		return receipt, fmt.Errorf("%w: receipts row: receipt %d has room for %d logs, not %d", ErrCorrupt, i, fits, receipt.LogCount)
+	}
+	return receipt, in.End("receipts")
+}
+
+// LogCount is the number of logs in the block.
+func (r *Receipts) LogCount() (uint64, error) {
+	if r.Len() == 0 {
+		return 0, nil
+	}
+	last, err := r.Receipt(r.Len() - 1)
+	if err != nil {
+		return 0, err
+	}
+	if last.FirstLog > uint64(len(r.items))/leastLogBytes {
+		return 0, fmt.Errorf("%w: receipts row: its last receipt begins at log %d", ErrCorrupt, last.FirstLog)
+	}
+	return last.FirstLog + last.LogCount, nil
+}
+
+// OfLog returns the index of the receipt that holds the log at a position in the
+// block, or Len when the block has fewer logs. The receipts before from are known to
+// end before that log; the search begins there and takes steps that double, since
+// whoever asks for one log after the other mostly wants one close by.
+func (r *Receipts) OfLog(position uint64, from int) (int, error) {
+	var failed error
+	holds := func(i int) bool { // or lies behind
+		end, err := r.logEnd(i)
+		if err != nil {
+			failed = err
+		}
+		return end > position || err != nil
+	}
+	step := 1
+	for from+step <= r.Len() && !holds(from+step-1) {
+		from += step
+		step *= 2
+	}
+	i := from + sort.Search(min(step, r.Len()-from), func(i int) bool { return holds(from + i) })
+	return i, failed
+}
+
+// logEnd is the position in the block behind the last log of receipt i.
+func (r *Receipts) logEnd(i int) (uint64, error) {
+	receipt, err := r.Receipt(i)
+	return receipt.FirstLog + receipt.LogCount, err
+}
+
+// Logs returns the receipt's logs one after the other.
+func (r Receipt) Logs() LogReader { return LogReader{in: rows.Decode(r.logs), left: r.LogCount} }
+
+// LogReader steps through a receipt's logs.
+type LogReader struct {
+	in   rows.Decoder
+	left uint64
+}
+
+// Next returns the next log, or false after the last. The log belongs to the row.
+func (l *LogReader) Next() (log Log, ok bool, err error) {
+	if l.left == 0 {
+		return log, false, l.in.End("receipts")
+	}
+	l.left--
+	copy(log.Address[:], l.in.Take(common.AddressLength))
+	log.Topics = l.in.Take(uint64(l.in.Byte()) * common.HashLength)
+	log.Data = l.in.UvarintBytes()
+	if l.in.Failed() {
+		return log, false, fmt.Errorf("%w: receipts row: a log ends outside it", ErrCorrupt)
+	}
+	return log, true, nil
+}

@@ -1,0 +1,132 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"ashlar/evm"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// State is the state as of a block. It implements [evm.State] and costs
+// nothing to make.
+type State struct {
+	history *History
+	number  uint64
+}
+
+var _ evm.State = State{}
+
+// StateAt is the state after block number, which must be there.
+func (h *History) StateAt(number uint64) State { return State{h, number} }
+
+// newest appends the newest value of a row at or below the state's block;
+// nothing, and false, when there is none.
+func (s State) newest(ctx context.Context, table *kv.Table, partition, dst []byte) ([]byte, bool, error) {
+	value, _, err := s.history.rows.Newest(ctx, table, partition, s.number, dst)
+	if errors.Is(err, kv.ErrNotFound) {
+		return dst, false, nil
+	}
+	return value, err == nil, err
+}
+
+// stateRoom is room for a row of the flat state, and for the key of any row of the state.
+// On a stack there is none, as stores are behind an interface, and a call looks for hundreds.
+type stateRoom struct {
+	key   [1 + common.HashLength + 2*common.HashLength]byte // of a trie node: which trie, the owner, the path
+	value [128]byte
+}
+
+var stateRooms = sync.Pool{New: func() any { return new(stateRoom) }}
+
+// Account implements [evm.State].
+func (s State) Account(ctx context.Context, address common.Hash) (*types.StateAccount, error) {
+	room := stateRooms.Get().(*stateRoom)
+	defer stateRooms.Put(room)
+	key := append(room.key[:0], address[:]...)
+	row, found, err := s.newest(ctx, accounts, key, room.value[:0])
+	if !found || err != nil {
+		return nil, err
+	}
+	return decodeAccount(row)
+}
+
+// Slot implements [evm.State].
+func (s State) Slot(ctx context.Context, address, slot common.Hash) (value common.Hash, err error) {
+	room := stateRooms.Get().(*stateRoom)
+	defer stateRooms.Put(room)
+	key := appendSlotKey(room.key[:0], address, slot)
+	row, _, err := s.newest(ctx, slots, key, room.value[:0])
+	if err != nil {
+		return value, err
+	}
+	if len(row) > common.HashLength {
+		return value, fmt.Errorf("%w: slots row: a value of %d bytes", ErrCorrupt, len(row))
+	}
+	value.SetBytes(row)
+	return value, nil
+}
+
+// Code implements [evm.State].
+func (s State) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
+	if hash == types.EmptyCodeHash {
+		return nil, nil
+	}
+	code, err := s.history.code(ctx, hash)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, fmt.Errorf("%w: code %x", evm.ErrMissing, hash)
+	}
+	return code, err
+}
+
+// Node implements [evm.State]. The node's hash is checked.
+func (s State) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	room := stateRooms.Get().(*stateRoom)
+	defer stateRooms.Put(room)
+	key := appendNodeKey(room.key[:0], owner, string(path))
+	row, _, err := NewestNode(ctx, s.history.rows, key, s.number, nil)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return nil, err
+	}
+	if len(row) == 0 {
+		return nil, fmt.Errorf("%w: trie node %x at path %x of %x, as of block %d", evm.ErrMissing, hash, path, owner, s.number)
+	}
+	blob := row[1:]
+	if row[0] == nodeLeaf {
+		if blob, err = s.leaf(ctx, owner, path, row[1:]); err != nil {
+			return nil, err
+		}
+	}
+	if got := crypto.Keccak256Hash(blob); got != hash {
+		return nil, fmt.Errorf("%w: trie node at path %x of %x, as of block %d: expected hash %x, got %x", ErrCorrupt, path, owner, s.number, hash, got)
+	}
+	return blob, nil
+}
+
+// leaf puts a leaf together from the rest of its key and the flat value.
+func (s State) leaf(ctx context.Context, owner common.Hash, path, rest []byte) ([]byte, error) {
+	key, ok := fullKey(path, rest)
+	if !ok {
+		return nil, fmt.Errorf("%w: trie_nodes row at path %x: its key does not have 32 bytes", ErrCorrupt, path)
+	}
+	room := stateRooms.Get().(*stateRoom)
+	defer stateRooms.Put(room)
+	table, partition := accounts, append(room.key[:0], key[:]...)
+	if owner != (common.Hash{}) {
+		table, partition = slots, appendSlotKey(room.key[:0], owner, key)
+	}
+	row, _, err := s.newest(ctx, table, partition, room.value[:0])
+	if err != nil {
+		return nil, err
+	}
+	if len(row) == 0 {
+		return nil, fmt.Errorf("%w: trie_nodes has a leaf with the key %x in the trie of %x, %s has nothing as of block %d", ErrCorrupt, key, owner, table.Name, s.number)
+	}
+	return EncodeLeaf(owner, rest, row)
+}

@@ -1,0 +1,61 @@
+package archive
+
+import (
+	"ashlar/history/rows"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// The tables of an EVM network. docs/format.md draws their keys and values;
+// identifiers are never reused.
+var (
+	headers     = &kv.Table{ID: 0x10, Name: "headers", Kind: kv.List, Expected: true}
+	bodies      = &kv.Table{ID: 0x11, Name: "bodies", Kind: kv.List, Expected: true}
+	receipts    = &kv.Table{ID: 0x12, Name: "receipts", Kind: kv.List, Expected: true}
+	blockHashes = &kv.Table{ID: 0x13, Name: "block_hashes", Kind: kv.List}
+	txHashes    = &kv.Table{ID: 0x14, Name: "transaction_hashes", Kind: kv.List, IndexBits: rows.IndexBits}
+	accounts    = &kv.Table{ID: 0x20, Name: "accounts", Kind: kv.Versions}
+	slots       = &kv.Table{ID: 0x21, Name: "slots", Kind: kv.Versions}
+	codes       = &kv.Table{ID: 0x22, Name: "codes", Kind: kv.List, Expected: true}
+	trieNodes   = &kv.Table{ID: 0x23, Name: "trie_nodes", Kind: kv.Versions, Expected: true}
+	logPostings = &kv.Table{ID: 0x30, Name: "log_postings", Kind: kv.List}
+)
+
+// Tables lists every table of an EVM network, for maintenance.
+func Tables() []*kv.Table {
+	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, accounts, slots, codes, trieNodes, logPostings}
+}
+
+// LargestTable is the one that takes about half of the store's space.
+func LargestTable() *kv.Table { return trieNodes }
+
+// pointerGenesis names the JSON of the genesis without its accounts. The other
+// pointers are those of every family.
+const pointerGenesis = "genesis"
+
+// Pointers lists every pointer of an EVM network, for those that look at all that is stored.
+func Pointers() []string { return append(rows.Pointers(), pointerGenesis) }
+
+// slotKey is the partition of a storage slot.
+func slotKey(address, slot common.Hash) (key [2 * common.HashLength]byte) {
+	appendSlotKey(key[:0], address, slot)
+	return key
+}
+
+// appendSlotKey appends the partition of a storage slot.
+func appendSlotKey(dst []byte, address, slot common.Hash) []byte {
+	return append(append(dst, address[:]...), slot[:]...)
+}
+
+// appendNodeKey appends the partition of a trie node: a byte that says which
+// trie, the owner of a storage trie, and the path, a nibble a byte.
+func appendNodeKey(dst []byte, owner common.Hash, path string) []byte {
+	if owner == (common.Hash{}) {
+		dst = append(dst, 0)
+	} else {
+		dst = append(dst, 1)
+		dst = append(dst, owner[:]...)
+	}
+	return append(dst, path...)
+}

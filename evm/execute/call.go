@@ -1,0 +1,176 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"ashlar/evm"
+
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/holiman/uint256"
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// DefaultCallTime is how long a call may take where its options do not say.
+	DefaultCallTime = 5 * time.Second
+
+	// callGasFactor times the gas limit of its block is the most gas that a call gets.
+	callGasFactor = 10
+
+	// maxCallGas is the most gas that a call gets on a chain whose blocks have
+	// so high a limit, or none, that it would no longer bound the memory of a
+	// call; see callMemory.
+	maxCallGas = 2_000_000_000
+
+	// maxCallGasFrontier is that under the rules before EIP-150, whose frames
+	// may pass all their gas on. No block of their time had a limit that comes
+	// near; an override can take any call there.
+	maxCallGasFrontier = 50_000_000
+)
+
+// At is the block that a call sees around it, and in whose state it runs.
+type At struct {
+	Header *types.Header // not changed
+	State  evm.State     // after the block
+	Hashes BlockHashes
+}
+
+// BlockHashes finds the hashes of the blocks before the one that a call runs at.
+type BlockHashes interface {
+	// BlockHash returns the hash of the block with a number, which is below
+	// that of the call's block.
+	BlockHash(ctx context.Context, number uint64) (common.Hash, error)
+}
+
+// Message is a call as its sender words it. What may be left out is nil then;
+// an empty list is not the same as none.
+type Message struct {
+	From                 common.Address
+	To                   *common.Address // nil: Data creates a contract
+	Gas                  *uint64         // nil: as much as a call may have
+	GasPrice             *uint256.Int
+	MaxFeePerGas         *uint256.Int
+	MaxPriorityFeePerGas *uint256.Int
+	Value                *uint256.Int
+	Nonce                *uint64 // only says where AccessList expects a created contract
+	Data                 []byte
+	ChainID              *uint256.Int // if given, must be the chain's
+	AccessList           types.AccessList
+	MaxFeePerBlobGas     *uint256.Int
+	BlobHashes           []common.Hash
+	Authorizations       []types.SetCodeAuthorization
+}
+
+// CallOptions change what a call sees.
+type CallOptions struct {
+	State StateOverrides
+	Block BlockOverrides
+	Time  time.Duration // that the call may take; zero: DefaultCallTime
+}
+
+// CallError says why a call was not run or what ended it, in the words that
+// clients of geth know. Every other error but a [*RevertError] or that of the
+// caller's context is a failure to read what the call needed.
+type CallError struct{ Err error }
+
+func (e *CallError) Error() string { return e.Err.Error() }
+func (e *CallError) Unwrap() error { return e.Err }
+
+func callErrorf(format string, args ...any) error {
+	return &CallError{fmt.Errorf(format, args...)}
+}
+
+// RevertError says that a call executed REVERT.
+type RevertError struct{ Data []byte }
+
+// Error has the reason, where Data is an Error(string) or a Panic(uint256) of Solidity.
+func (e *RevertError) Error() string {
+	reason, err := abi.UnpackRevert(e.Data)
+	if err != nil {
+		return vm.ErrExecutionReverted.Error()
+	}
+	return vm.ErrExecutionReverted.Error() + ": " + reason
+}
+
+// Call runs a message call and returns what it returned, which the caller owns.
+// Its error is a [*RevertError], a [*CallError], or a failure.
+func (e *Executor) Call(ctx context.Context, at At, message *Message, options CallOptions) ([]byte, error) {
+	var output []byte
+	err := e.simulate(ctx, at, options, func(s *simulation) error {
+		msg, err := s.message(message)
+		if err != nil {
+			return err
+		}
+		result, err := s.run(msg, nil)
+		if err != nil {
+			return callErrorf("err: %w (supplied gas %d)", err, msg.GasLimit)
+		}
+		output = result.ReturnData
+		return outcomeError(result)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return output, nil
+}
+
+// outcomeError is the error of a call that has run, nil if it succeeded.
+func outcomeError(result *core.ExecutionResult) error {
+	switch {
+	case errors.Is(result.Err, vm.ErrExecutionReverted):
+		return &RevertError{Data: result.ReturnData}
+	case result.Err != nil:
+		return &CallError{result.Err}
+	}
+	return nil
+}
+
+// callGas is the most gas that a call at a block may have.
+func callGas(header *types.Header) uint64 {
+	if header.GasLimit > math.MaxUint64/callGasFactor {
+		return maxCallGas
+	}
+	return min(callGasFactor*header.GasLimit, maxCallGas)
+}
+
+// newCallPlaces bounds how many calls run at the same moment, which is what
+// bounds their memory; see callMemory. A call is all computing, so more of them
+// than processors gains no time, but for those that wait for a disk.
+func newCallPlaces() *semaphore.Weighted {
+	return semaphore.NewWeighted(int64(max(4, 2*runtime.GOMAXPROCS(0))))
+}
+
+// simulate makes the surroundings of a call, waits for its turn, and gives it to
+// run. The time limit is for all of it.
+func (e *Executor) simulate(ctx context.Context, at At, options CallOptions, run func(*simulation) error) error {
+	limit := options.Time
+	if limit == 0 {
+		limit = DefaultCallTime
+	}
+	caller := ctx
+	ctx, cancel := context.WithTimeout(caller, limit)
+	defer cancel()
+	err := e.calls.Acquire(ctx, 1)
+	if err == nil {
+		defer e.calls.Release(1)
+		s := e.newSimulation(ctx, at)
+		err = s.do(options, run)
+		s.state.warm.release()
+	}
+	switch {
+	case caller.Err() != nil:
+		return caller.Err() // nobody waits for the answer any more
+	case ctx.Err() != nil:
+		return callErrorf("execution aborted (timeout = %v)", limit)
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+// Package execute runs blocks and calls on go-ethereum's EVM. It is the only
+// package that knows go-ethereum's state, processor and consensus APIs.
+//
+// A block is executed in two steps, so that a pipeline can run them on different
+// processors. [Executor.Execute] runs the transactions on the state of the
+// parent and checks everything but the state root; [Executor.Root] applies what
+// changed to the state trie, checks the root and makes the [evm.Delta]. Nothing
+// may be believed before the second step has succeeded. A block that breaks a
+// rule is refused with a [*CheckError]; no other error speaks against a block.
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"ashlar/evm"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/lru"
+	"github.com/ethereum/go-ethereum/consensus"
+	"github.com/ethereum/go-ethereum/consensus/beacon"
+	"github.com/ethereum/go-ethereum/consensus/clique"
+	"github.com/ethereum/go-ethereum/consensus/ethash"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/rawdb"
+	"github.com/ethereum/go-ethereum/core/state"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/params"
+	"golang.org/x/sync/semaphore"
+)
+
+// Executor runs the blocks and calls of one chain. Its methods may be called
+// from many goroutines at once.
+type Executor struct {
+	config    *params.ChainConfig
+	engine    consensus.Engine
+	jumpDests vm.JumpDestCache
+	calls     *semaphore.Weighted // a place for each call that runs at the same moment
+	blobFees  *lru.Cache[blobFeeKey, *big.Int]
+}
+
+// New makes the executor of a chain.
+func New(config *params.ChainConfig) (*Executor, error) {
+	if config == nil {
+		return nil, errors.New("execute: the genesis has no chain configuration")
+	}
+	var proofOf consensus.Engine = ethash.NewFaker() // the library no longer checks proof-of-work seals
+	if config.Clique != nil {
+		proofOf = clique.New(config.Clique, rawdb.NewMemoryDatabase())
+	}
+	return &Executor{
+		config:    config,
+		engine:    beacon.New(proofOf),
+		jumpDests: core.NewJumpDestCache(),
+		calls:     newCallPlaces(),
+		blobFees:  lru.NewCache[blobFeeKey, *big.Int](cachedBlobFees),
+	}, nil
+}
+
+// Config is the chain's configuration. The caller must not change it.
+func (e *Executor) Config() *params.ChainConfig { return e.config }
+
+// Ancestors finds the blocks before the one that is executed.
+type Ancestors interface {
+	// Header returns the header with that hash and number, or nil.
+	Header(ctx context.Context, hash common.Hash, number uint64) (*types.Header, error)
+	// Block returns the block with that hash and number, or nil.
+	Block(ctx context.Context, hash common.Hash, number uint64) (*types.Block, error)
+}
+
+// Parent is what a block is executed on.
+type Parent struct {
+	Header    *types.Header
+	State     evm.State // after the parent
+	Ancestors Ancestors // the parent and those before it
+	// TotalDifficulty is that of the chain up to and with the parent. Where it is nil,
+	// whether proof of stake begins at the right block is not checked.
+	TotalDifficulty *big.Int
+}
+
+// Executed is a block that has run, its state root yet to be checked.
+type Executed struct {
+	Block    *types.Block
+	Senders  []common.Address
+	Receipts types.Receipts
+	update   *state.StateUpdate
+	rooted   bool // the state root has been computed and checked, and update has the trie nodes
+}
+
+// Accounts are the accounts that changed, by keccak256 of their address, nil
+// when gone. Until Root has run the storage root of an account is only known to
+// be empty or not.
+func (x *Executed) Accounts() map[common.Hash]*types.StateAccount { return x.update.Accounts }
+
+// Slots are the slots that changed, by keccak256 of address and slot.
+func (x *Executed) Slots() map[common.Hash]map[common.Hash]common.Hash { return x.update.Storages }
+
+// Codes calls yield with the contract code that the block brought.
+func (x *Executed) Codes(yield func(hash common.Hash, code []byte)) {
+	for _, code := range x.update.Codes {
+		if len(code.Blob) > 0 {
+			yield(code.Hash, code.Blob)
+		}
+	}
+}
+
+// Execute runs a block whose body has passed [Executor.VerifyBody] on its
+// parent, and checks its header, uncles, gas, receipts and requests. Of a block that
+// cannot be judged yet it says [ErrFuture] or [ErrUnknownFork].
+func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Block) (*Executed, error) {
+	if err := e.knowsRules(block.Header()); err != nil {
+		return nil, err
+	}
+	if err := e.verifyHeader(ctx, parent, block); err != nil {
+		return nil, err
+	}
+	rules := e.rules(block.Header())
+	db := newDatabase(ctx, parent, !RootsInline(rules))
+	db.newRoot = block.Root()
+	statedb, err := state.New(parent.Header.Root, db)
+	if err != nil {
+		return nil, fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
+	}
+	ran, err := e.run(ctx, parent, block, statedb, &db.readFailure)
+	if failed := db.failure(); failed != nil {
+		return nil, fmt.Errorf("execute block %d: read what it needs: %w", block.NumberU64(), failed)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, refused(block, CheckExecution, err)
+	}
+	if err := e.verifyOutcome(block, ran); err != nil {
+		return nil, err
+	}
+	root, err := statedb.Commit(rules, block.NumberU64())
+	if err == nil {
+		err = db.failure()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("commit state of block %d: %w", block.NumberU64(), err)
+	}
+	if root != block.Root() {
+		return nil, mismatch(block, CheckStateRoot, block.Root(), root)
+	}
+	return &Executed{Block: block, Senders: ran.senders, Receipts: ran.receipts, update: db.update, rooted: !db.flat}, nil
+}
+
+// RootsInline says whether blocks under these rules have their state root
+// computed while they execute. Before Byzantium every receipt holds a state
+// root, and before Cancun an account's whole storage can be wiped, which needs
+// its trie.
+func RootsInline(rules params.Rules) bool { return !rules.IsCancun }
+
+// RootInline is [RootsInline] for a block.
+func (e *Executor) RootInline(header *types.Header) bool { return RootsInline(e.rules(header)) }
+
+// knowsRules returns ErrUnknownFork for a block of rules that are not known: by those
+// that are, it would be found to break one.
+func (e *Executor) knowsRules(header *types.Header) error {
+	if e.config.IsAmsterdam(header.Number, header.Time) {
+		return unready(header, ErrUnknownFork)
+	}
+	return nil
+}
+
+func (e *Executor) rules(header *types.Header) params.Rules {
+	return e.config.Rules(header.Number, header.Difficulty.Sign() == 0, header.Time)
+}

@@ -1,0 +1,205 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ashlar/evm"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/state"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/ethereum/go-ethereum/trie"
+	"github.com/ethereum/go-ethereum/triedb"
+	"github.com/ethereum/go-ethereum/triedb/database"
+)
+
+// stateDatabase shows the state after one block to go-ethereum's StateDB. Where
+// flat, its tries only take note, and the state root is left to [Executor.Root].
+//
+// Whoever uses it asks for its failure before anything else is believed.
+type stateDatabase struct {
+	readFailure
+	ctx     context.Context
+	state   evm.State
+	flat    bool
+	newRoot common.Hash        // what a flat account trie says its root is
+	update  *state.StateUpdate // what Commit was given
+}
+
+func newDatabase(ctx context.Context, parent Parent, flat bool) *stateDatabase {
+	return &stateDatabase{ctx: ctx, state: parent.State, flat: flat}
+}
+
+func (d *stateDatabase) nodes() nodeDatabase { return nodeDatabase{d.ctx, d.state, &d.readFailure} }
+
+// Type implements state.Database.
+func (d *stateDatabase) Type() state.DatabaseType { return state.TypeMPT }
+
+// TrieDB implements state.Database; StateDB never asks for it.
+func (d *stateDatabase) TrieDB() *triedb.Database { return nil }
+
+// Reader implements state.Database.
+func (d *stateDatabase) Reader(common.Hash) (state.Reader, error) {
+	return &stateReader{db: d, addresses: make(map[common.Address]common.Hash)}, nil
+}
+
+// Commit implements state.Database.
+func (d *stateDatabase) Commit(update *state.StateUpdate) error {
+	dropUnchanged(update)
+	d.update = update
+	return nil
+}
+
+// OpenTrie implements state.Database.
+func (d *stateDatabase) OpenTrie(root common.Hash) (state.Trie, error) {
+	if d.flat {
+		return &flatTrie{root: d.newRoot}, nil
+	}
+	return trie.NewStateTrie(trie.StateTrieID(root), d.nodes())
+}
+
+// OpenStorageTrie implements state.Database.
+func (d *stateDatabase) OpenStorageTrie(stateRoot common.Hash, address common.Address, root common.Hash, _ state.Trie) (state.Trie, error) {
+	if d.flat {
+		return &flatTrie{root: root, storage: true}, nil
+	}
+	return trie.NewStateTrie(trie.StorageTrieID(stateRoot, evm.HashAddress(address), root), d.nodes())
+}
+
+// Iteratee implements state.Database.
+func (d *stateDatabase) Iteratee(root common.Hash) (state.Iteratee, error) {
+	return storageIteratee{d, root}, nil
+}
+
+// stateReader implements state.Reader. It belongs to one goroutine, as the
+// StateDB that it serves does.
+type stateReader struct {
+	db        *stateDatabase
+	addresses map[common.Address]common.Hash // their hashes
+}
+
+func (r *stateReader) hash(address common.Address) common.Hash {
+	hash, ok := r.addresses[address]
+	if !ok {
+		hash = evm.HashAddress(address)
+		r.addresses[address] = hash
+	}
+	return hash
+}
+
+func (r *stateReader) Account(address common.Address) (*types.StateAccount, error) {
+	account, err := r.db.state.Account(r.db.ctx, r.hash(address))
+	if err != nil {
+		r.db.fail(err)
+	}
+	return account, err
+}
+
+func (r *stateReader) Storage(address common.Address, slot common.Hash) (common.Hash, error) {
+	value, err := r.db.state.Slot(r.db.ctx, r.hash(address), evm.HashSlot(slot))
+	if err != nil {
+		r.db.fail(err)
+	}
+	return value, err
+}
+
+func (r *stateReader) Has(address common.Address, hash common.Hash) bool {
+	return len(r.Code(address, hash)) > 0
+}
+
+func (r *stateReader) Code(_ common.Address, hash common.Hash) []byte {
+	code, err := r.db.state.Code(r.db.ctx, hash)
+	if err != nil {
+		r.db.fail(err)
+		return nil
+	}
+	return code
+}
+
+func (r *stateReader) CodeSize(address common.Address, hash common.Hash) int {
+	return len(r.Code(address, hash))
+}
+
+// nodeDatabase shows an [evm.State]'s trie nodes to go-ethereum's tries.
+type nodeDatabase struct {
+	ctx    context.Context
+	state  evm.State
+	failed *readFailure
+}
+
+// NodeReader implements database.NodeDatabase.
+func (d nodeDatabase) NodeReader(common.Hash) (database.NodeReader, error) { return d, nil }
+
+// Node implements database.NodeReader.
+func (d nodeDatabase) Node(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	node, err := d.state.Node(d.ctx, owner, path, hash)
+	if err != nil {
+		d.failed.fail(err)
+	}
+	return node, err
+}
+
+// storageIteratee implements state.Iteratee for what StateDB needs it for: to
+// wipe the storage of an account before Cancun.
+type storageIteratee struct {
+	db   *stateDatabase
+	root common.Hash
+}
+
+func (s storageIteratee) NewAccountIterator(common.Hash) (state.AccountIterator, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (s storageIteratee) NewStorageIterator(address common.Hash, start common.Hash) (state.StorageIterator, error) {
+	account, err := s.db.state.Account(s.db.ctx, address)
+	if err != nil {
+		s.db.fail(err)
+		return nil, err
+	}
+	root := types.EmptyRootHash
+	if account != nil {
+		root = account.Root
+	}
+	storage, err := trie.New(trie.StorageTrieID(s.root, address, root), s.db.nodes())
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := storage.NodeIterator(start[:])
+	if err != nil {
+		return nil, err
+	}
+	return &storageIterator{leaves: trie.NewIterator(nodes)}, nil
+}
+
+// storageIterator steps through the leaves of a storage trie, in the order of their hashes.
+type storageIterator struct {
+	leaves *trie.Iterator
+	err    error
+}
+
+func (i *storageIterator) Next() bool { return i.err == nil && i.leaves.Next() }
+
+func (i *storageIterator) Error() error {
+	if i.err != nil {
+		return i.err
+	}
+	return i.leaves.Err
+}
+
+func (i *storageIterator) Hash() common.Hash { return common.BytesToHash(i.leaves.Key) }
+func (i *storageIterator) Release()          {}
+
+func (i *storageIterator) Key() (common.Hash, error) {
+	return common.Hash{}, errors.New("the slot behind a hash is not stored")
+}
+
+func (i *storageIterator) Slot() common.Hash {
+	_, value, _, err := rlp.Split(i.leaves.Value)
+	if err != nil {
+		i.err = fmt.Errorf("storage trie leaf %x: %w", i.leaves.Key, err)
+	}
+	return common.BytesToHash(value)
+}

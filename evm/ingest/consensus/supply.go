@@ -1,0 +1,142 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm/ingest/upstream"
+	"ashlar/evm/source/engine"
+)
+
+// supplyRetry is how long to wait where nobody has what is missing.
+const supplyRetry = time.Second
+
+// Run fetches what is missing below heads that the client names, until ctx is done
+// or the chain itself fails. It has nothing to do where no node is asked.
+func (c *Chain) Run(ctx context.Context) error {
+	if c.supplier == nil {
+		<-ctx.Done()
+		return nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.changed:
+		}
+		for more := true; more; {
+			var err error
+			more, err = c.supply(ctx)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if errors.Is(err, upstream.ErrNoSupply) {
+				err = c.pause(ctx)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// pause waits until it is worth to try again.
+func (c *Chain) pause(ctx context.Context) error {
+	timer := time.NewTimer(supplyRetry)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// supply fetches what is missing below the wanted head, once, and goes to it. more
+// says that there is, or was, something to fetch.
+func (c *Chain) supply(ctx context.Context) (more bool, err error) {
+	fetching, stop := context.WithCancel(ctx)
+	defer stop()
+	target, ok := c.missing(stop)
+	if !ok {
+		return false, nil
+	}
+	err = c.supplier.Fetch(fetching, target)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if fetching.Err() != nil {
+		return true, nil // the client has gone another way, or the end has come
+	}
+	var invalid *upstream.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		c.log.Warn("the consensus client's head comes after an invalid block", "number", invalid.Block.Number, "hash", invalid.Block.Hash, "because", err)
+		last := invalid.LatestValid
+		status := engine.Status{Verdict: engine.Invalid, LatestValid: &last, Why: err.Error()}
+		c.invalid.put(invalid.Block.Hash, status)
+		c.invalid.put(target.Hash, status)
+		c.wantNothing() // the client learns of it when it next names the head
+		return false, nil
+	case err != nil && !errors.Is(err, upstream.ErrTooDeep):
+		return true, err
+	case c.wanted == nil:
+		return false, nil
+	}
+	status := engine.Status{Verdict: engine.Syncing}
+	if err == nil {
+		status, err = c.update(ctx, c.wanted.Forkchoice)
+	}
+	for _, cannot := range []error{upstream.ErrTooDeep, engine.ErrTooDeep, engine.ErrInconsistent} {
+		if errors.Is(err, cannot) {
+			c.log.Warn("the consensus client's forkchoice cannot be followed", "because", err)
+			c.wantNothing()
+			return false, nil
+		}
+	}
+	if status.Verdict == engine.Invalid {
+		c.wantNothing()
+	}
+	return status.Verdict == engine.Syncing, err
+}
+
+// missing is the block to fetch: the first below the wanted head that is not here.
+// stop is called when it is wanted no more.
+func (c *Chain) missing(stop context.CancelFunc) (target upstream.Target, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wanted == nil {
+		return target, false
+	}
+	target = upstream.Target{Hash: c.wanted.Head, Finalized: c.wanted.Finalized, Shown: c.show}
+	for block := c.waiting.find(target.Hash); block != nil; block = c.waiting.find(target.Hash) {
+		target.Hash = block.ParentHash()
+	}
+	c.wanted.stop = stop
+	return target, true
+}
+
+// show makes a block on the way to the wanted head the head, so that one can see how
+// far it is.
+func (c *Chain) show(ctx context.Context, block chain.Ref) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wanted == nil || block.Number <= c.follower.Standing().Head.Ref().Number {
+		return nil
+	}
+	return c.follower.SetHead(ctx, block.Hash, chain.Ref{}, chain.Ref{})
+}
+
+// Sync is how far the chain is on its way, in numbers of blocks.
+type Sync struct{ Starting, Current, Highest uint64 }
+
+// Sync says how far the chain is on its way to the head that was told; false where
+// it is there.
+func (c *Chain) Sync() (Sync, bool) {
+	way := c.way.Load()
+	if way == nil {
+		return Sync{}, false
+	}
+	head := c.follower.Standing().Head.Ref().Number
+	return Sync{Starting: min(way.from, head), Current: head, Highest: max(way.to, head)}, true
+}

@@ -1,0 +1,269 @@
+package consensus_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/consensus"
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/evm/ingest/upstream"
+	"ashlar/evm/source/engine"
+	"ashlar/evm/source/node"
+	"ashlar/internal/fakenode"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// supplied is a chain that is driven by the test, and supplied by nodes.
+type supplied struct {
+	*driven
+	supplier *upstream.Supplier
+}
+
+// startNode starts a node that serves blocks upon the genesis.
+func startNode(t *testing.T, between func(http.Handler) http.Handler, genesis *types.Block, blocks ...*types.Block) *fakenode.Node {
+	t.Helper()
+	n, err := fakenode.New(fakenode.Options{ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Between: between}, genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	n.Set(append([]*types.Block{genesis}, blocks...), 0, 0)
+	return n
+}
+
+func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *supplied {
+	t.Helper()
+	f := newFollower(t, depths)
+	config := upstream.Config{
+		Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
+		Pace: upstream.Pace{
+			Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Retry: time.Millisecond, RetryMost: 4 * time.Millisecond,
+			Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond, Step: time.Hour,
+		},
+		Log: slog.New(slog.DiscardHandler),
+	}
+	for _, n := range nodes {
+		client, err := node.New(n.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		config.Nodes = append(config.Nodes, client)
+	}
+	s := &supplied{supplier: upstream.NewSupplier(config)}
+	s.driven = &driven{f, consensus.New(f.Follower.Follower, s.supplier, slog.New(slog.DiscardHandler))}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	runs := []func(context.Context) error{s.supplier.Run, s.chain.Run, f.Run}
+	done := make(chan error, len(runs))
+	for _, run := range runs {
+		go func() { done <- run(ctx) }()
+	}
+	t.Cleanup(func() {
+		stop()
+		for range runs {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return s
+}
+
+// await returns once a block is the head.
+func (s *supplied) await(want *types.Block) {
+	for {
+		moved := s.Tip.Moved()
+		if s.Standing().Head.Ref() == ref(want) {
+			return
+		}
+		<-moved
+	}
+}
+
+// Ancestors of a head are fetched, whether or not the head itself was sent, and the
+// head becomes the head without the client's asking again.
+func TestMissingAncestorsAreFetched(t *testing.T) {
+	b := builder(t)
+	blocks := b.grow(b.Genesis, 60, 1)
+	n := startNode(t, nil, b.Genesis, blocks...)
+	s := newSupplied(t, ingest.DefaultDepths(), n)
+	s.expect("a block without its parent", s.send(blocks[39]), engine.Syncing, nil)
+	s.expect("the next", s.send(blocks[40]), engine.Syncing, nil)
+	status, err := s.tell(blocks[40], blocks[30], blocks[20])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect("the head", status, engine.Syncing, nil)
+	s.await(blocks[40])
+	if standing := s.Standing(); standing.Safe != ref(blocks[30]) || standing.Finalized != ref(blocks[20]) {
+		t.Errorf("safe is %s and finalized %s", standing.Safe, standing.Finalized)
+	}
+	status, err = s.tell(blocks[59], nil, nil) // which was never sent
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect("an unknown head", status, engine.Syncing, nil)
+	s.await(blocks[59])
+	if sync, syncing := s.chain.Sync(); syncing {
+		t.Errorf("it is still said to be on its way: %+v", sync)
+	}
+}
+
+// The blocks of a far head are imported in bulk up to the finalized one.
+func TestFarBehind(t *testing.T) {
+	b := builder(t)
+	blocks := b.grow(b.Genesis, 400, 1)
+	n := startNode(t, nil, b.Genesis, blocks...)
+	s := newSupplied(t, ingest.Depths{Unfinalized: 100, Most: 200}, n)
+	if _, err := s.tell(blocks[399], blocks[380], blocks[350]); err != nil {
+		t.Fatal(err)
+	}
+	s.await(blocks[399])
+	for s.Standing().Head.Settled().Number < 351 {
+		time.Sleep(time.Millisecond) // the follower settles the rest
+	}
+	if at := s.Standing().Finalized; at != ref(blocks[350]) {
+		t.Errorf("finalized is %s", at)
+	}
+}
+
+// What is missing may come from the client after all, though no node can be asked.
+func TestMissingAncestorsAreSent(t *testing.T) {
+	b := builder(t)
+	blocks := b.grow(b.Genesis, 5, 1)
+	n := startNode(t, nil, b.Genesis) // which has none of them
+	s := newSupplied(t, ingest.DefaultDepths(), n)
+	for _, block := range blocks[1:] {
+		s.expect("a block without its parent", s.send(block), engine.Syncing, nil)
+	}
+	status, err := s.tell(blocks[4], nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect("the head", status, engine.Syncing, nil)
+	s.expect("what was missing", s.send(blocks[0]), engine.Valid, blocks[0])
+	s.await(blocks[4]) // without the client's asking again
+}
+
+// altering is a node in whose answers something is altered, as long as it is told to.
+func altering(on *atomic.Bool, from, to string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answer := httptest.NewRecorder()
+			next.ServeHTTP(answer, r)
+			body := answer.Body.Bytes()
+			if on.Load() {
+				body = bytes.ReplaceAll(body, []byte(from), []byte(to))
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(body)
+		})
+	}
+}
+
+// A node that gives other blocks than the named ones is not believed: the others are
+// used, or it itself once it is honest.
+func TestLyingSupply(t *testing.T) {
+	for name, alter := range map[string][2]string{
+		"headers":     {`"gasLimit":"0xf`, `"gasLimit":"0xe`},
+		"withdrawals": {`"amount":"0x2"`, `"amount":"0x3"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := builder(t)
+			blocks := b.grow(b.Genesis, 40, 1)
+			var lies atomic.Bool
+			lies.Store(true)
+			n := startNode(t, altering(&lies, alter[0], alter[1]), b.Genesis, blocks...)
+			s := newSupplied(t, ingest.DefaultDepths(), n)
+			if _, err := s.tell(blocks[39], nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			for s.supplier.Status().Nodes[0].Counts.Invalid+s.supplier.Status().Nodes[0].Counts.Failures == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			if head := s.Standing().Head.Ref(); head != ref(s.Genesis) {
+				t.Errorf("the head is %s", head)
+			}
+			lies.Store(false)
+			s.await(blocks[39])
+		})
+	}
+}
+
+// Where it is the blocks that are wrong, the client is told so, and of the last right one.
+func TestInvalidSupply(t *testing.T) {
+	for _, count := range []int{30, 300} { // the second is imported in bulk
+		b := builder(t)
+		blocks := b.grow(b.Genesis, count, 1)
+		wrong := append([]*types.Block{}, blocks[:10]...)
+		wrong = append(wrong, broken(blocks[10]))
+		for _, block := range blocks[11:] {
+			wrong = append(wrong, upon(wrong[len(wrong)-1], block))
+		}
+		n := startNode(t, nil, b.Genesis, wrong...)
+		s := newSupplied(t, ingest.Depths{Unfinalized: 100, Most: 100}, n)
+		head := wrong[len(wrong)-1]
+		s.expect("a head without its ancestors", s.send(head), engine.Syncing, nil)
+		status, err := s.tell(head, nil, nil)
+		for err == nil && status.Verdict == engine.Syncing {
+			status, err = s.tell(head, nil, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.expect("the head", status, engine.Invalid, blocks[9])
+		s.expect("sent again", s.send(head), engine.Invalid, blocks[9])
+		s.expect("the wrong one", s.send(wrong[10]), engine.Invalid, blocks[9])
+		s.expect("a right one", s.send(blocks[9]), engine.Valid, blocks[9])
+		s.mustTell(blocks[9], nil, nil)
+	}
+}
+
+// A client that goes another way meanwhile is followed at once.
+func TestAnotherWay(t *testing.T) {
+	b := builder(t)
+	far, near := b.grow(b.Genesis, 50, 1), b.grow(b.Genesis, 3, 2)
+	held := make(chan struct{})
+	n := startNode(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body := new(bytes.Buffer)
+			_, _ = body.ReadFrom(r.Body)
+			if bytes.Contains(body.Bytes(), []byte(far[49].Hash().Hex())) {
+				select {
+				case <-held:
+				case <-r.Context().Done():
+				}
+			}
+			r.Body = http.NoBody
+			r = r.Clone(r.Context())
+			r.Body = readCloser{bytes.NewReader(body.Bytes())}
+			next.ServeHTTP(w, r)
+		})
+	}, b.Genesis, far...)
+	s := newSupplied(t, ingest.DefaultDepths(), n)
+	if _, err := s.tell(far[49], nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range near {
+		s.expect("a right block", s.send(block), engine.Valid, block)
+	}
+	s.mustTell(near[2], nil, nil)
+	close(held)
+	time.Sleep(20 * time.Millisecond) // so that what is wrong has time to happen
+	if head := s.Standing().Head.Ref(); head != (chain.Ref{Number: 3, Hash: near[2].Hash()}) {
+		t.Errorf("the head is %s", head)
+	}
+}
+
+type readCloser struct{ *bytes.Reader }
+
+func (readCloser) Close() error { return nil }

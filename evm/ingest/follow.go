@@ -1,0 +1,288 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"sync"
+
+	"ashlar/chain"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/history/tip"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Depths say how many blocks below the head stay in the tip.
+type Depths struct {
+	// Unfinalized is for a chain of which nobody has said what is finalized:
+	// deeper blocks are settled, and reorganizations go no deeper.
+	Unfinalized uint64
+	// Most is for a chain that is finalized, in case that this stops: it bounds
+	// what the tip takes in memory. Other branches than the head's are let go of
+	// where they would make it more than about twice as many blocks.
+	Most uint64
+}
+
+// DefaultDepths suit a chain that finalizes every few minutes, as mainnet does.
+func DefaultDepths() Depths { return Depths{Unfinalized: 128, Most: 2048} }
+
+// Due is the last block that lies too deep below a head to stay in the tip.
+// finalized is zero where nobody has said what is.
+func (d Depths) Due(head uint64, finalized chain.Ref) uint64 {
+	depth := d.Most
+	if finalized == (chain.Ref{}) {
+		depth = min(depth, d.Unfinalized)
+	}
+	return head - min(head, depth)
+}
+
+const settledAtOnce = 64 // blocks that are settled in one write
+
+// unsettled is how many blocks the tip holds at most: a branch besides the head's can be
+// as deep as that, and a few more that nobody has decided upon are always let in.
+func (d Depths) unsettled() int { return int(2*min(d.Most, math.MaxInt32) + 64) }
+
+// Follower brings blocks that arrive one by one, on any branch, into a tip, and
+// settles them from there. Nothing of a block is seen before all of its checks
+// have passed. While it is used nobody else may write to its archive or tip. Its
+// methods may be called from many goroutines at once; they wait for each other.
+type Follower struct {
+	archive  *archive.Archive
+	tip      *tip.Tip
+	executor *execute.Executor
+	depths   Depths
+
+	writing sync.Mutex // held while the tip or the archive changes
+}
+
+// NewFollower makes the follower of a chain whose archive has the genesis.
+func NewFollower(a *archive.Archive, t *tip.Tip, e *execute.Executor, depths Depths) *Follower {
+	return &Follower{archive: a, tip: t, executor: e, depths: depths}
+}
+
+// Standing says which block is what now.
+func (f *Follower) Standing() tip.Standing { return f.tip.Standing() }
+
+// Branch is the branch that ends with a block of the tip or with the settled one.
+// Another block is [tip.ErrUnknownBlock].
+func (f *Follower) Branch(hash common.Hash) (*tip.Branch, error) { return f.tip.Branch(hash) }
+
+// On says whether a block is on a branch, or settled below it.
+func (f *Follower) On(ctx context.Context, branch *tip.Branch, ref chain.Ref) (bool, error) {
+	if ref.Number >= branch.Settled().Number {
+		at, ok := branch.At(ref.Number)
+		return ok && at == ref, nil
+	}
+	header, err := f.archive.Header(ctx, ref.Number)
+	return err == nil && header.Hash == ref.Hash, err
+}
+
+// Has says whether a block is settled or in the tip.
+func (f *Follower) Has(ctx context.Context, ref chain.Ref) (bool, error) {
+	if f.tip.Has(ref.Hash) {
+		return true, nil
+	}
+	settled, _ := f.archive.Settled()
+	if ref.Number > settled.Number {
+		return false, nil
+	}
+	header, err := f.archive.Header(ctx, ref.Number)
+	return err == nil && header.Hash == ref.Hash, err
+}
+
+// Find is the header of a block that is settled or in the tip, on whatever branch.
+// Another one is [tip.ErrUnknownBlock].
+func (f *Follower) Find(ctx context.Context, hash common.Hash) (*types.Header, error) {
+	history, number := &f.archive.History, uint64(0)
+	branch, err := f.tip.Branch(hash)
+	switch {
+	case err == nil:
+		history, number = f.over(branch), branch.Ref().Number
+	case errors.Is(err, tip.ErrUnknownBlock):
+		if number, err = history.FindBlock(ctx, hash); errors.Is(err, archive.ErrNotFound) {
+			return nil, fmt.Errorf("%w: %#x", tip.ErrUnknownBlock, hash)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	header, err := history.Header(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	return header.Header, nil
+}
+
+// over is the history up to the end of a branch.
+func (f *Follower) over(branch *tip.Branch) *archive.History {
+	return f.archive.Over(branch.Over(f.archive.Rows()), branch.Settled().Number)
+}
+
+// Add executes a block on its parent, checks all of it and brings it into the
+// tip, durably. The head stays where it is. A block that breaks a rule is refused
+// with a [*execute.CheckError], one whose parent is neither in the tip nor the
+// last settled block with [tip.ErrUnknownParent], one that cannot be judged yet with
+// [execute.ErrFuture] or [execute.ErrUnknownFork].
+func (f *Follower) Add(ctx context.Context, block *types.Block) error {
+	if err := f.executor.VerifyBody(block); err != nil {
+		return err
+	}
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	if f.tip.Has(block.Hash()) {
+		return nil
+	}
+	parent, history, err := f.parent(ctx, block.ParentHash())
+	if errors.Is(err, tip.ErrUnknownBlock) {
+		return fmt.Errorf("%w: block %d (%#x) has the parent %#x", tip.ErrUnknownParent, block.NumberU64(), block.Hash(), block.ParentHash())
+	}
+	if err != nil {
+		return err
+	}
+	executed, err := f.executor.Execute(ctx, parent, block)
+	if err != nil {
+		return err
+	}
+	return f.add(ctx, parent, history, executed)
+}
+
+// parent is what a block is executed on whose parent has that hash, and the history
+// up to there.
+func (f *Follower) parent(ctx context.Context, hash common.Hash) (execute.Parent, *archive.History, error) {
+	branch, err := f.tip.Branch(hash)
+	if err != nil {
+		return execute.Parent{}, nil, err
+	}
+	history := f.over(branch)
+	number := branch.Ref().Number
+	header, err := history.Header(ctx, number)
+	if err != nil {
+		return execute.Parent{}, nil, err
+	}
+	return execute.Parent{
+		Header: header.Header, State: history.StateAt(number),
+		Ancestors: archive.Ancestors{History: history}, TotalDifficulty: header.TotalDifficulty,
+	}, history, nil
+}
+
+// add checks the state root of a block that has been executed on the last of a
+// history and adds it to the tip.
+func (f *Follower) add(ctx context.Context, parent execute.Parent, history *archive.History, executed *execute.Executed) error {
+	delta, err := f.executor.Root(ctx, parent.State, parent.Header.Root, executed)
+	if err != nil {
+		return err
+	}
+	rows := new(tip.Rows)
+	totalDifficulty := new(big.Int).Add(parent.TotalDifficulty, delta.Block.Difficulty())
+	if err := history.Encode(ctx, rows, delta, totalDifficulty); err != nil {
+		return err
+	}
+	if err := f.tip.MakeRoom(ctx, f.depths.unsettled(), delta.Block.ParentHash()); err != nil {
+		return err
+	}
+	return f.tip.Add(ctx, delta.Ref(), delta.Block.ParentHash(), rows)
+}
+
+// SetHead makes a block of the tip, or the settled one, the head, and says which
+// blocks are safe and finalized; zero leaves either as it is. Another block is
+// [tip.ErrUnknownBlock].
+func (f *Follower) SetHead(ctx context.Context, head common.Hash, safe, finalized chain.Ref) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	return f.tip.SetHead(ctx, head, safe, finalized)
+}
+
+// Build makes the block after the head, adds it and makes it the head: for a chain
+// that nobody else builds, such as the demo's. make is given the parent and the new
+// block's base fee.
+func (f *Follower) Build(ctx context.Context, make func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error)) (*types.Block, []execute.LeftOut, error) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	parent, history, err := f.parent(ctx, f.tip.Standing().Head.Ref().Hash)
+	if err != nil {
+		return nil, nil, err
+	}
+	attributes, transactions, err := make(parent.Header, f.executor.BaseFee(parent.Header))
+	if err != nil {
+		return nil, nil, err
+	}
+	executed, leftOut, err := f.executor.Build(ctx, parent, attributes, transactions)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.add(ctx, parent, history, executed); err != nil {
+		return nil, nil, err
+	}
+	return executed.Block, leftOut, f.tip.SetHead(ctx, executed.Block.Hash(), chain.Ref{}, chain.Ref{})
+}
+
+// Import brings in blocks in bulk, for a chain that is far behind: they settle as
+// they come, many times as fast as through [Follower.Add]. The source may begin with
+// blocks that are settled already. It ends as [Importer.Import] does. What is in the
+// tip and does not come after the blocks that were brought in is let go, whatever
+// branch it is of.
+func (f *Follower) Import(ctx context.Context, source Source) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	importer, err := New(ctx, f.archive, f.executor, f.archive.Genesis())
+	if err != nil {
+		return err
+	}
+	importer.settled = f.tip.Overtaken
+	return importer.Import(ctx, source)
+}
+
+// Depths are those that the follower was made with.
+func (f *Follower) Depths() Depths { return f.depths }
+
+// Run settles blocks as they become final or deep enough, until ctx is done.
+func (f *Follower) Run(ctx context.Context) error {
+	return f.tip.EachMove(ctx, func(ctx context.Context) error {
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			if more, err = f.settle(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// settle settles what is due, but not too much at once, and says whether there is more.
+func (f *Follower) settle(ctx context.Context) (more bool, err error) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	// What is begun is ended: the tip must know what the archive was given.
+	ctx = context.WithoutCancel(ctx)
+	blocks := f.tip.Unsettled(f.due())
+	if more = len(blocks) > settledAtOnce; more {
+		blocks = blocks[:settledAtOnce]
+	}
+	if len(blocks) == 0 {
+		return false, nil
+	}
+	encoded := make([]archive.Encoded, len(blocks))
+	for i, block := range blocks {
+		encoded[i] = block
+	}
+	if err := f.archive.AppendEncoded(ctx, encoded...); err != nil {
+		return false, err
+	}
+	return more, f.tip.Settled(ctx, blocks[len(blocks)-1].Ref())
+}
+
+// due is the number of the last block that is to be settled now.
+func (f *Follower) due() uint64 {
+	standing := f.tip.Standing()
+	finalized := standing.Finalized
+	due := f.depths.Due(standing.Head.Ref().Number, finalized)
+	if at, ok := standing.Head.At(finalized.Number); ok && at == finalized {
+		due = max(due, at.Number)
+	}
+	return due
+}

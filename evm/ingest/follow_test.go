@@ -1,0 +1,244 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/big"
+	"testing"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/history/tip"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// followed is a target whose blocks come through a tip.
+type followed struct {
+	*target
+	tip      *tip.Tip
+	follower *ingest.Follower
+	depths   ingest.Depths
+}
+
+func newFollowed(t *testing.T, depths ingest.Depths) *followed {
+	f := &followed{target: newTarget(t), depths: depths}
+	f.restart()
+	return f
+}
+
+// restart forgets what is in memory.
+func (f *followed) restart() {
+	f.t.Helper()
+	f.reopen()
+	f.openOver(f.store)
+}
+
+// openOver opens what is in a store.
+func (f *followed) openOver(store kv.Store) {
+	f.t.Helper()
+	var err error
+	if f.archive, err = archive.Open(f.t.Context(), store); err != nil {
+		f.t.Fatal(err)
+	}
+	settled, _ := f.archive.Settled()
+	if f.tip, err = tip.Open(f.t.Context(), store, archive.Tables(), settled); err != nil {
+		f.t.Fatal(err)
+	}
+	executor, err := execute.New(f.genesis.Config)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.follower = ingest.NewFollower(f.archive, f.tip, executor, f.depths)
+}
+
+// follow adds blocks and makes each the head.
+func (f *followed) follow(blocks ...*types.Block) {
+	f.t.Helper()
+	for _, block := range blocks {
+		if err := f.follower.Add(f.t.Context(), block); err != nil {
+			f.t.Fatal(err)
+		}
+		if err := f.follower.SetHead(f.t.Context(), block.Hash(), chain.Ref{}, chain.Ref{}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// settle runs the follower until it has settled a block.
+func (f *followed) settle(number uint64) {
+	f.t.Helper()
+	ctx, stop := context.WithCancel(f.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.follower.Run(ctx) }()
+	for {
+		if at, _ := f.archive.Settled(); at.Number >= number && f.tip.Standing().Head.Settled() == at {
+			break
+		}
+		select {
+		case err := <-done:
+			f.t.Fatalf("the follower ended: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func ref(block *types.Block) chain.Ref {
+	return chain.Ref{Number: block.NumberU64(), Hash: block.Hash()}
+}
+
+// A chain that was followed, with restarts, is row by row the one that was imported.
+func TestFollowedIsAsImported(t *testing.T) {
+	blocks := ingesttest.Chain(t)
+	imported := newTarget(t)
+	imported.mustImport(blocks)
+
+	f := newFollowed(t, ingest.Depths{Unfinalized: 6, Most: 100})
+	for i, block := range blocks {
+		f.follow(block)
+		if i%9 == 8 {
+			f.settle(uint64(i) + 1 - 6)
+		}
+		if i%7 == 6 {
+			f.restart()
+			if got := f.tip.Standing().Head.Ref(); got != ref(block) {
+				t.Fatalf("after a restart the head is %s, it was %s", got, ref(block))
+			}
+		}
+	}
+	last := blocks[len(blocks)-1]
+	if err := f.follower.SetHead(t.Context(), last.Hash(), chain.Ref{}, ref(last)); err != nil {
+		t.Fatal(err)
+	}
+	f.settle(last.NumberU64())
+	if !maps.Equal(f.rows(), imported.rows()) {
+		t.Error("the followed chain has other rows than the imported one")
+	}
+}
+
+// stopper is a store that has somebody stopped after one of its writes.
+type stopper struct {
+	kv.Store
+	stop context.CancelFunc
+	left int // writes until then
+}
+
+func (s *stopper) Write(ctx context.Context, b kv.Batch) error {
+	err := s.Store.Write(ctx, b)
+	if s.left--; s.left == 0 {
+		s.stop()
+	}
+	return err
+}
+
+// A follower that is stopped while it settles can be run again.
+func TestStoppedWhileSettling(t *testing.T) {
+	for after := 1; after <= 3; after++ {
+		f := newFollowed(t, ingest.Depths{Unfinalized: 4, Most: 100})
+		ctx, stop := context.WithCancel(t.Context())
+		store := &stopper{Store: f.store, stop: stop}
+		f.openOver(store)
+		blocks := ingesttest.Chain(t)
+		f.follow(blocks[:10]...)
+		store.left = after
+		ended := make(chan error, 1)
+		go func() { ended <- f.follower.Run(ctx) }()
+		for at, _ := f.archive.Settled(); at.Number < 6; at, _ = f.archive.Settled() {
+			if ctx.Err() != nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("stopped after write %d: %v", after, err)
+		}
+		f.follow(blocks[10:14]...)
+		f.settle(10)
+	}
+}
+
+func TestFollowerRefuses(t *testing.T) {
+	blocks := ingesttest.Chain(t)
+	f := newFollowed(t, ingest.DefaultDepths())
+	f.follow(blocks[:3]...)
+	head := f.tip.Standing().Head.Ref()
+
+	bad := blocks[3].Header()
+	bad.Root[5]++
+	var refused *execute.CheckError
+	if err := f.follower.Add(t.Context(), types.NewBlockWithHeader(bad).WithBody(*blocks[3].Body())); !errors.As(err, &refused) || refused.Check != execute.CheckStateRoot {
+		t.Errorf("a block with a wrong state root: %v", err)
+	}
+	if err := f.follower.Add(t.Context(), blocks[5]); !errors.Is(err, tip.ErrUnknownParent) {
+		t.Errorf("a block without its parent: %v", err)
+	}
+	if err := f.follower.SetHead(t.Context(), blocks[4].Hash(), chain.Ref{}, chain.Ref{}); !errors.Is(err, tip.ErrUnknownBlock) {
+		t.Errorf("a head that is not there: %v", err)
+	}
+	if f.tip.Has(bad.Hash()) || f.tip.Standing().Head.Ref() != head {
+		t.Error("what was refused has left a trace")
+	}
+	f.follow(blocks[3:]...) // and nothing stands in the way of the right ones
+}
+
+// build makes a block on the head that differs from others by its time.
+func (f *followed) build(later uint64) *types.Block {
+	f.t.Helper()
+	block, _, err := f.follower.Build(f.t.Context(), func(parent *types.Header, _ *big.Int) (execute.Attributes, types.Transactions, error) {
+		return execute.Attributes{Timestamp: parent.Time + later, GasLimit: parent.GasLimit, FeeRecipient: common.Address{byte(later)}}, nil, nil
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return block
+}
+
+// TestReorganization moves the head between two branches, and settles one of them.
+func TestReorganization(t *testing.T) {
+	f := newFollowed(t, ingest.Depths{Unfinalized: 50, Most: 100})
+	fork := f.build(1)
+	var left, right []*types.Block
+	for range 5 {
+		left = append(left, f.build(2))
+	}
+	f.setHead(fork)
+	for range 4 {
+		right = append(right, f.build(3))
+	}
+	f.setHead(left[4])
+	if err := f.follower.SetHead(t.Context(), right[3].Hash(), chain.Ref{}, ref(right[1])); err != nil {
+		t.Fatal(err)
+	}
+	f.settle(right[1].NumberU64())
+	if f.tip.Has(left[4].Hash()) || !f.tip.Has(right[2].Hash()) {
+		t.Error("settling one branch must let go of the other, and of it alone")
+	}
+	if err := f.follower.SetHead(t.Context(), left[4].Hash(), chain.Ref{}, chain.Ref{}); !errors.Is(err, tip.ErrUnknownBlock) {
+		t.Errorf("a reorganization below what is settled: %v", err)
+	}
+	if has, err := f.follower.Has(t.Context(), ref(fork)); !has || err != nil {
+		t.Errorf("a settled block is not known: %v", err)
+	}
+	if has, err := f.follower.Has(t.Context(), ref(left[0])); has || err != nil {
+		t.Errorf("a block of the branch that lost is known: %v", err)
+	}
+}
+
+func (f *followed) setHead(block *types.Block) {
+	f.t.Helper()
+	if err := f.follower.SetHead(f.t.Context(), block.Hash(), chain.Ref{}, chain.Ref{}); err != nil {
+		f.t.Fatal(err)
+	}
+}

@@ -1,0 +1,383 @@
+// Package ingest brings the blocks of a source into an archive: it verifies and
+// executes them, checks every root, and settles them.
+//
+// The work is a pipeline of goroutines with bounded queues between them:
+//
+//	read | verify body, recover senders | execute | state root | settle
+//
+// Blocks are settled in order and only after all of their checks. The archive
+// is a checkpoint by itself: whatever stops an import, the next one goes on behind the
+// last settled block, and blocks that are settled already are skipped.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+	"golang.org/x/sync/errgroup"
+)
+
+// Source gives the blocks of a chain in ascending order.
+type Source interface {
+	// Next returns the next block, or io.EOF after the last. It may be the
+	// genesis, or blocks that the archive has already.
+	Next() (*types.Block, error)
+}
+
+// Stopper is a source whose Next may wait for long.
+type Stopper interface {
+	Source
+	// Stop ends the waiting: nothing more is wanted. It may be called while Next is.
+	Stop()
+}
+
+// ErrOtherChain says that the source has a block of another chain than the archive.
+var ErrOtherChain = errors.New("the source is of another chain than the archive")
+
+// ErrGap says that the source goes on after blocks that are missing.
+var ErrGap = errors.New("blocks are missing before those of the source")
+
+const (
+	verifiedAhead = 32               // blocks that are verified ahead of execution
+	executedAhead = 8                // blocks that are executed ahead of their roots
+	rootedAhead   = 16               // blocks whose roots are known ahead of being settled
+	groupGas      = 200_000_000      // a group of blocks that is settled together ends above this
+	groupBlocks   = 128              // or at this many,
+	groupWait     = time.Second      // or when this time has passed since it began
+	syncEvery     = 20 * time.Second // how much work a crash can cost
+)
+
+// Importer brings blocks into one archive. It is used for one import at a time.
+type Importer struct {
+	archive  *archive.Archive
+	executor *execute.Executor
+	latest   *latest
+	recent   *ancestors
+	rooted   *rootedBlock
+	counts   counts
+	// settled, if not nil, is told the last block whenever some were settled.
+	settled func(ctx context.Context, last chain.Ref) error
+}
+
+// New makes an importer, and settles the genesis where the archive is empty.
+// The genesis must have its accounts then.
+func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *core.Genesis) (*Importer, error) {
+	if _, ok := a.Settled(); !ok {
+		delta, err := execute.Genesis(ctx, genesis)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.Append(ctx, delta); err != nil {
+			return nil, err
+		}
+	}
+	i := &Importer{archive: a, executor: e, latest: newLatest(a), recent: newAncestors(a)}
+	if err := i.sync(ctx); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// counts is what an import has done so far.
+type counts struct{ skipped, blocks, transactions, gas, head, kept atomic.Uint64 }
+
+// Progress is what an import has done so far.
+type Progress struct {
+	Skipped      uint64 // blocks that were settled before
+	Blocks       uint64 // settled now
+	Transactions uint64 // in them
+	Gas          uint64 // used by them
+	Head         uint64 // the last settled block
+	Kept         uint64 // the last block that is known to be durable: it survives any crash
+}
+
+// Progress may be called while Import runs.
+func (i *Importer) Progress() Progress {
+	return Progress{
+		Skipped: i.counts.skipped.Load(), Blocks: i.counts.blocks.Load(), Transactions: i.counts.transactions.Load(),
+		Gas: i.counts.gas.Load(), Head: i.counts.head.Load(), Kept: i.counts.kept.Load(),
+	}
+}
+
+// step is a block on its way through the pipeline, or the error that ends it.
+type step struct {
+	block    *types.Block
+	verified chan error // receives the verdict on the body
+	executed *execute.Executed
+	delta    *evm.Delta
+	err      error
+}
+
+// Import brings in all blocks of a source. It stops at the first that cannot be
+// brought in, and when ctx is done; the blocks before stay, and everything that
+// was settled is durable when it returns.
+func (i *Importer) Import(ctx context.Context, source Source) error {
+	head, _ := i.archive.Settled()
+	i.counts.head.Store(head.Number)
+	header, err := i.archive.Header(ctx, head.Number)
+	if err != nil {
+		return err
+	}
+	i.rooted = newRootedBlock(head.Number)
+
+	// The stages' context ends when one of them cannot go on. The caller's is
+	// heeded by the first stage alone, so that what is under way is finished.
+	group, inner := errgroup.WithContext(context.WithoutCancel(ctx))
+	read := make(chan *step, verifiedAhead)
+	verify := make(chan *step, verifiedAhead)
+	executed := make(chan *step, executedAhead)
+	rooted := make(chan *step, rootedAhead)
+	if waiting, ok := source.(Stopper); ok {
+		defer context.AfterFunc(inner, waiting.Stop)()
+	}
+	group.Go(func() error {
+		defer close(read)
+		defer close(verify)
+		i.read(ctx, inner, source, head, read, verify)
+		return nil
+	})
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() error { i.verify(verify); return nil })
+	}
+	group.Go(func() error { defer close(executed); i.execute(inner, header, read, executed); return nil })
+	group.Go(func() error { defer close(rooted); i.root(inner, header.Root, executed, rooted); return nil })
+	group.Go(func() error { return i.settle(inner, rooted) })
+	err = group.Wait()
+	if err != nil {
+		// What has been executed but not settled would be taken for state of the chain.
+		i.latest, i.recent = newLatest(i.archive), newAncestors(i.archive)
+	}
+	return err
+}
+
+// send hands a step on, or returns false when the pipeline has ended.
+func send(ctx context.Context, to chan<- *step, s *step) bool {
+	select {
+	case to <- s:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// read reads the source, skips what is settled and gives every block to the
+// executing stage in order and to the verifying one in any.
+func (i *Importer) read(ctx, inner context.Context, source Source, head chain.Ref, out, verify chan<- *step) {
+	for {
+		block, err := source.Next()
+		if err == io.EOF {
+			return
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil && block.NumberU64() <= head.Number {
+			if err = i.skip(inner, block); err == nil {
+				continue
+			}
+		}
+		if err == nil && (block.NumberU64() != head.Number+1 || block.ParentHash() != head.Hash) {
+			err = notNext(head, block)
+		}
+		if err != nil {
+			send(inner, out, &step{err: err})
+			return
+		}
+		head = chain.Ref{Number: block.NumberU64(), Hash: block.Hash()}
+		s := &step{block: block, verified: make(chan error, 1)}
+		if !send(inner, verify, s) || !send(inner, out, s) {
+			return
+		}
+	}
+}
+
+// skip passes over a block that should be settled already.
+func (i *Importer) skip(ctx context.Context, block *types.Block) error {
+	header, err := i.archive.Header(ctx, block.NumberU64())
+	if err != nil {
+		return err
+	}
+	if header.Hash != block.Hash() {
+		return fmt.Errorf("%w: block %d is %#x in the source, %#x in the archive", ErrOtherChain, block.NumberU64(), block.Hash(), header.Hash)
+	}
+	i.counts.skipped.Add(1)
+	return nil
+}
+
+func notNext(head chain.Ref, block *types.Block) error {
+	if block.NumberU64() == head.Number+1 {
+		return fmt.Errorf("%w: block %d has the parent %#x, block %d is %#x", ErrOtherChain, block.NumberU64(), block.ParentHash(), head.Number, head.Hash)
+	}
+	return fmt.Errorf("%w: block %d comes after block %d", ErrGap, block.NumberU64(), head.Number)
+}
+
+func (i *Importer) verify(in <-chan *step) {
+	for s := range in {
+		s.verified <- i.executor.VerifyBody(s.block)
+	}
+}
+
+// execute runs the blocks one after the other, each on the state that the one before left.
+func (i *Importer) execute(ctx context.Context, head *archive.Header, in <-chan *step, out chan<- *step) {
+	parent := execute.Parent{Header: head.Header, State: i.latest, Ancestors: i.recent, TotalDifficulty: head.TotalDifficulty}
+	for s := range in {
+		if s.err == nil {
+			s.err = i.executeOne(ctx, parent, s)
+		}
+		failed := s.err != nil
+		if !failed {
+			parent.Header = s.block.Header()
+			parent.TotalDifficulty = new(big.Int).Add(parent.TotalDifficulty, parent.Header.Difficulty)
+		}
+		if !send(ctx, out, s) || failed { // once sent, s is the next stage's
+			drain(in)
+			return
+		}
+	}
+}
+
+func (i *Importer) executeOne(ctx context.Context, parent execute.Parent, s *step) error {
+	select {
+	case err := <-s.verified:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if i.executor.RootInline(s.block.Header()) {
+		// Its tries are read and written during execution, so the parent's must be there.
+		if err := i.rooted.wait(ctx, parent.Header.Number.Uint64()); err != nil {
+			return err
+		}
+	}
+	var err error
+	s.executed, err = i.executor.Execute(ctx, parent, s.block)
+	if err != nil {
+		return err
+	}
+	i.latest.executed(s.executed)
+	i.recent.add(s.block)
+	return nil
+}
+
+// root checks the state roots.
+func (i *Importer) root(ctx context.Context, parent common.Hash, in <-chan *step, out chan<- *step) {
+	for s := range in {
+		if s.err == nil {
+			s.delta, s.err = i.executor.Root(ctx, i.latest, parent, s.executed)
+		}
+		if s.err == nil {
+			i.latest.rooted(s.delta)
+			i.rooted.set(s.block.NumberU64())
+			parent = s.block.Root()
+		}
+		failed := s.err != nil
+		if !send(ctx, out, s) || failed {
+			i.rooted.fail()
+			drain(in)
+			return
+		}
+	}
+}
+
+// settle writes the blocks to the archive in groups, and returns the error that ended the import.
+func (i *Importer) settle(ctx context.Context, in <-chan *step) error {
+	var group []*evm.Delta
+	var gas uint64
+	synced := time.Now()
+	flush := func() error {
+		if err := i.settleGroup(ctx, group); err != nil {
+			return err
+		}
+		group, gas = group[:0], 0
+		return nil
+	}
+	finish := func() error {
+		if err := flush(); err != nil {
+			return err
+		}
+		return i.sync(ctx)
+	}
+	var waited <-chan time.Time // while there is a group
+	for {
+		select {
+		case s, ok := <-in:
+			switch {
+			case !ok:
+				return finish()
+			case s.err != nil:
+				return errors.Join(s.err, finish())
+			case len(group) == 0:
+				waited = time.After(groupWait)
+			}
+			if group, gas = append(group, s.delta), gas+s.block.GasUsed(); gas < groupGas && len(group) < groupBlocks {
+				continue
+			}
+		case <-waited:
+		}
+		waited = nil
+		if err := flush(); err != nil {
+			return err
+		}
+		if time.Since(synced) > syncEvery {
+			if err := i.sync(ctx); err != nil {
+				return err
+			}
+			synced = time.Now()
+		}
+	}
+}
+
+// sync makes all that is settled durable.
+func (i *Importer) sync(ctx context.Context) error {
+	head, _ := i.archive.Settled()
+	if err := i.archive.Sync(ctx); err != nil {
+		return err
+	}
+	i.counts.kept.Store(head.Number)
+	return nil
+}
+
+func (i *Importer) settleGroup(ctx context.Context, group []*evm.Delta) error {
+	if len(group) == 0 {
+		return nil
+	}
+	if err := i.archive.Append(ctx, group...); err != nil {
+		return err
+	}
+	last := group[len(group)-1].Block.NumberU64()
+	i.latest.settle(last)
+	if i.settled != nil {
+		if err := i.settled(ctx, group[len(group)-1].Ref()); err != nil {
+			return err
+		}
+	}
+	for _, delta := range group {
+		i.counts.blocks.Add(1)
+		i.counts.transactions.Add(uint64(len(delta.Block.Transactions())))
+		i.counts.gas.Add(delta.Block.GasUsed())
+	}
+	i.counts.head.Store(last)
+	return nil
+}
+
+// drain takes what the stage before still hands on, until it has ended.
+func drain(in <-chan *step) {
+	for range in {
+	}
+}

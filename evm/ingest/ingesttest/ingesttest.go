@@ -1,0 +1,118 @@
+// Package ingesttest has what tests of the ways into an archive begin with: the
+// demo network's first blocks, built by go-ethereum, and followers in memory.
+package ingesttest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/source/demo"
+	"ashlar/evm/source/demo/reference"
+	"ashlar/history/tip"
+	"ashlar/kv/pebble"
+	"ashlar/kv/pebble/pebbletest"
+
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Genesis is that of the demo network.
+func Genesis(t testing.TB) *core.Genesis {
+	t.Helper()
+	network, err := demo.New(demo.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	genesis, err := network.Genesis()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return genesis
+}
+
+// ChainBlocks is how many blocks Chain has.
+const ChainBlocks = 40
+
+// Chain is the demo network's first blocks behind the genesis, with transactions of
+// every kind. It is built once and must not be changed.
+func Chain(t testing.TB) []*types.Block {
+	t.Helper()
+	blocks, err := chain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blocks
+}
+
+var chain = sync.OnceValues(func() ([]*types.Block, error) {
+	network, err := demo.New(demo.Default())
+	if err != nil {
+		return nil, err
+	}
+	builder, err := reference.New(network)
+	if err != nil {
+		return nil, err
+	}
+	var blocks []*types.Block
+	err = builder.Build(context.Background(), ChainBlocks, func(b reference.Block) error {
+		blocks = append(blocks, b.Block)
+		return nil
+	})
+	return blocks, err
+})
+
+// Store is an empty store in memory, which is closed when the test ends.
+func Store(t testing.TB) *pebble.Store {
+	t.Helper()
+	store, err := pebbletest.NewDisk().Open(pebble.Options{Path: "network"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// Follower is a follower of the demo network with an archive of its own.
+type Follower struct {
+	*ingest.Follower
+	Archive *archive.Archive
+	Tip     *tip.Tip
+	Genesis *types.Block // all that it has at first
+}
+
+// NewFollower makes a follower.
+func NewFollower(t testing.TB, depths ingest.Depths) *Follower {
+	t.Helper()
+	return NewFollowerOf(t, Genesis(t), depths)
+}
+
+// NewFollowerOf makes a follower of a network with that genesis.
+func NewFollowerOf(t testing.TB, genesis *core.Genesis, depths ingest.Depths) *Follower {
+	t.Helper()
+	store := Store(t)
+	a, err := archive.Create(t.Context(), store, genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executor, err := execute.New(genesis.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ingest.New(t.Context(), a, executor, genesis); err != nil {
+		t.Fatal(err)
+	}
+	settled, _ := a.Settled()
+	unsettled, err := tip.Open(t.Context(), store, archive.Tables(), settled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Follower{ingest.NewFollower(a, unsettled, executor, depths), a, unsettled, genesis.ToBlock()}
+}

@@ -1,0 +1,246 @@
+package upstream_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/evm/source/node"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// fakeNode is a node that serves one branch of a world. mischief, of a hundred
+// answers, are drops, delays, blocks that are wrong, and blocks of other places.
+type fakeNode struct {
+	name  string
+	world *world // which is not changed while the node is asked
+
+	mu              sync.Mutex
+	head            *types.Block
+	safe, finalized chain.Ref
+	mischief        int
+	random          *rand.Rand
+	watchers        []chan chain.Ref
+	asked           map[string]int
+	silent          bool          // it does not announce heads
+	held            chan struct{} // if not nil, ranges of blocks are given once it is closed
+	refusal         error         // of what is sent
+	sent            [][]byte
+	noPool          bool
+	waiting         []*types.Transaction
+}
+
+func newFakeNode(name string, w *world) *fakeNode {
+	return &fakeNode{name: name, world: w, head: w.builder.Genesis, random: rand.New(rand.NewPCG(w.Uint64(), 5)), asked: make(map[string]int)}
+}
+
+// set changes what the node serves.
+func (f *fakeNode) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	for _, told := range f.watchers {
+		select {
+		case told <- ref(f.head):
+		default:
+		}
+	}
+}
+
+var errDropped = errors.New("dropped")
+
+// begin is called for each question; bad says that the answer is to be wrong.
+func (f *fakeNode) begin(ctx context.Context, method string) (head *types.Block, bad bool, err error) {
+	f.mu.Lock()
+	f.asked[method]++
+	head = f.head
+	bad = f.random.IntN(100) < f.mischief
+	kind := f.random.IntN(4)
+	f.mu.Unlock()
+	if !bad {
+		return head, false, ctx.Err()
+	}
+	switch kind {
+	case 0:
+		return head, false, errDropped
+	case 1:
+		time.Sleep(time.Millisecond)
+		return head, false, ctx.Err()
+	}
+	return head, true, ctx.Err()
+}
+
+func (f *fakeNode) Name() string { return f.name }
+
+func (f *fakeNode) Identity(ctx context.Context) (uint64, common.Hash, error) {
+	_, _, err := f.begin(ctx, "identity")
+	genesis := ingesttest.Genesis(f.world.t)
+	return genesis.Config.ChainID.Uint64(), f.world.builder.Genesis.Hash(), err
+}
+
+func (f *fakeNode) Standing(ctx context.Context) (node.Standing, error) {
+	head, bad, err := f.begin(ctx, "standing")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	standing := node.Standing{Head: ref(head), Safe: f.safe, Finalized: f.finalized}
+	if bad { // a head that nobody has
+		standing.Head.Number += f.random.Uint64N(100)
+		standing.Head.Hash[3]++
+	}
+	return standing, err
+}
+
+func (f *fakeNode) HashAt(ctx context.Context, number uint64) (common.Hash, error) {
+	head, bad, err := f.begin(ctx, "hash")
+	block := f.world.at(head, number)
+	if err == nil && block == nil {
+		err = node.ErrNotFound
+	}
+	if bad || err != nil {
+		return common.Hash{1}, err
+	}
+	return block.Hash(), nil
+}
+
+func (f *fakeNode) Block(ctx context.Context, hash common.Hash) (*types.Block, error) {
+	_, bad, err := f.begin(ctx, "block")
+	block := f.world.blocks[hash]
+	if err == nil && block == nil {
+		err = node.ErrNotFound
+	}
+	if bad && err == nil {
+		return f.wrong(block), nil
+	}
+	return block, err
+}
+
+func (f *fakeNode) Blocks(ctx context.Context, from uint64, count int) (blocks []*types.Block, err error) {
+	if f.held != nil {
+		select {
+		case <-f.held:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	head, bad, err := f.begin(ctx, "blocks")
+	for number := from; err == nil && len(blocks) < count; number++ {
+		block := f.world.at(head, number)
+		if block == nil && number == from {
+			return nil, node.ErrNotFound
+		}
+		if block == nil {
+			break
+		}
+		blocks = append(blocks, block)
+	}
+	if !bad || err != nil {
+		return blocks, err
+	}
+	f.mu.Lock()
+	kind, i := f.random.IntN(3), f.random.IntN(len(blocks))
+	f.mu.Unlock()
+	switch kind {
+	case 0:
+		blocks[i] = f.wrong(blocks[i])
+	case 1:
+		slices.Reverse(blocks)
+	case 2:
+		blocks[i] = blocks[0]
+	}
+	return blocks, nil
+}
+
+func (f *fakeNode) Headers(ctx context.Context, from uint64, count int) (headers []*types.Header, err error) {
+	head, bad, err := f.begin(ctx, "headers")
+	for i := 0; err == nil && i < count; i++ {
+		block := f.world.at(head, from+uint64(i))
+		if block == nil {
+			return nil, node.ErrNotFound
+		}
+		if bad && i == count/2 {
+			block = f.wrong(block)
+		}
+		headers = append(headers, block.Header())
+	}
+	return headers, err
+}
+
+// wrong is a block that breaks a rule. Its header has another hash then, as that
+// of a liar who made the header up as well, or its body is not that of the header.
+func (f *fakeNode) wrong(block *types.Block) *types.Block {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	header, body := block.Header(), *block.Body()
+	switch f.random.IntN(6) {
+	case 0:
+		header.Root[7]++
+	case 1:
+		header.GasUsed++
+	case 2:
+		header.ReceiptHash[2]++
+	case 3:
+		header.Time = 1
+	case 4:
+		body.Withdrawals = nil
+	case 5:
+		header.ParentHash[9]++
+	}
+	return types.NewBlockWithHeader(header).WithBody(body)
+}
+
+func (f *fakeNode) Watch(ctx context.Context, told func(chain.Ref)) error {
+	if _, _, err := f.begin(ctx, "watch"); err != nil {
+		return err
+	}
+	heads := make(chan chain.Ref, 1)
+	f.mu.Lock()
+	silent := f.silent
+	f.watchers = append(f.watchers, heads)
+	f.mu.Unlock()
+	if silent {
+		return node.ErrNoSubscriptions
+	}
+	for {
+		select {
+		case head := <-heads:
+			told(head)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (f *fakeNode) Send(ctx context.Context, raw []byte) error {
+	if _, _, err := f.begin(ctx, "send"); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sent = append(f.sent, raw)
+	return f.refusal
+}
+
+func (f *fakeNode) Pool(ctx context.Context) ([]*types.Transaction, error) {
+	_, _, err := f.begin(ctx, "pool")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && f.noPool {
+		err = node.ErrNoPool
+	}
+	return f.waiting, err
+}
+
+// WatchPool offers no subscription: those are tested with a real client and server.
+func (f *fakeNode) WatchPool(ctx context.Context, _ func(*types.Transaction)) error {
+	if _, _, err := f.begin(ctx, "watch pool"); err != nil {
+		return err
+	}
+	return node.ErrNoSubscriptions
+}

@@ -1,0 +1,346 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm/source/node"
+	"ashlar/history/tip"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+const (
+	// bulkWorth is how many blocks must be due to settle for a bulk import.
+	bulkWorth = 64
+	// bulkMost is how many are imported before the best head is chosen anew.
+	bulkMost = 16384
+	// shownEvery is after how many blocks the head moves on the way to a far one.
+	shownEvery = 16
+)
+
+// choice is a node that can be followed, with what it said when it was chosen.
+type choice struct {
+	*candidate
+	standing node.Standing
+}
+
+// pursue follows the best head until ctx is done.
+func (p *Pursuit) pursue(ctx context.Context) error {
+	for ctx.Err() == nil {
+		choices, next := p.choices(time.Now())
+		again, err := p.tryEach(ctx, choices)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !again {
+			p.idle(ctx, next)
+		}
+	}
+	return nil
+}
+
+// idle waits until there may be something to do: next is when a node that was put
+// aside may be used again, if there is one.
+func (p *Pursuit) idle(ctx context.Context, next time.Time) {
+	var due <-chan time.Time
+	if !next.IsZero() {
+		timer := time.NewTimer(time.Until(next))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-p.changed:
+	case <-due:
+	case <-ctx.Done():
+	}
+}
+
+// choices are the nodes that can be used, the one with the best head first, and
+// when the next can.
+func (p *Pursuit) choices(now time.Time) (choices []choice, next time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.nodes {
+		switch {
+		case !c.reachable:
+		case !now.Before(c.until):
+			choices = append(choices, choice{c, c.standing})
+		case next.IsZero() || c.until.Before(next):
+			next = c.until
+		}
+	}
+	ours := p.follower.Standing().Head.Ref()
+	slices.SortStableFunc(choices, func(a, b choice) int {
+		if c := cmp.Compare(b.standing.Head.Number, a.standing.Head.Number); c != 0 || a.standing.Head == b.standing.Head {
+			return c
+		}
+		switch ours { // of two that are as good, the one that we have
+		case a.standing.Head:
+			return -1
+		case b.standing.Head:
+			return 1
+		}
+		return 0
+	})
+	return choices, next
+}
+
+// tryEach follows the first node that can be. again says that there is more to do
+// at once. An error is our own.
+func (p *Pursuit) tryEach(ctx context.Context, choices []choice) (again bool, err error) {
+	var problem string
+	for _, c := range choices {
+		arrived, err := p.follow(ctx, c)
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		if err == nil {
+			p.praise(c.candidate)
+			p.setProblem("")
+			return !arrived, nil
+		}
+		if faultOf(err) == notTheirs {
+			return false, err
+		}
+		p.blame(c.candidate, err, true)
+		if problem == "" {
+			problem = c.name + ": " + err.Error()
+		}
+		again = true // when it can be used again is known now
+	}
+	if problem != "" {
+		p.setProblem(problem)
+	}
+	return again, nil
+}
+
+func (p *Pursuit) setProblem(problem string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.problem = problem
+}
+
+// follow brings the chain to the head of a node, or some of the way: then it has
+// not arrived.
+func (p *Pursuit) follow(ctx context.Context, c choice) (arrived bool, err error) {
+	known, err := p.follower.Has(ctx, c.standing.Head)
+	if err != nil {
+		return false, err
+	}
+	if !known {
+		p.begin(c.standing.Head)
+		if arrived, err = p.bringIn(ctx, c); err != nil || !arrived {
+			return arrived, err
+		}
+	}
+	p.end()
+	if err := p.move(ctx, c.standing); err != nil {
+		return true, err
+	}
+	p.first.Do(func() { close(p.arrived) })
+	return true, nil
+}
+
+func (p *Pursuit) begin(head chain.Ref) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under == nil {
+		p.under = &pursued{starting: p.follower.Standing().Head.Ref().Number}
+	}
+	p.under.head = head
+}
+
+func (p *Pursuit) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.under = nil
+}
+
+// bringIn brings in the blocks up to the head of a node.
+func (p *Pursuit) bringIn(ctx context.Context, c choice) (arrived bool, err error) {
+	head, ours := c.standing.Head, p.follower.Standing().Head
+	if head.Number <= ours.Settled().Number {
+		return false, ErrTooDeep
+	}
+	if head.Number <= ours.Ref().Number+1 {
+		// Nearly always it is the next block, or one beside ours.
+		added, err := p.addOnly(ctx, c.node, head)
+		if added || err != nil {
+			return added, err
+		}
+	}
+	var from chain.Ref
+	err = p.within(ctx, func(ctx context.Context) (err error) {
+		from, err = p.ancestor(ctx, c.node, head)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	target := chain.Ref{Number: p.follower.Depths().Due(head.Number, c.standing.Finalized)}
+	if finalized := c.standing.Finalized; finalized.Number > target.Number && finalized.Number <= head.Number {
+		target = finalized
+	}
+	if target.Number > ours.Ref().Number+bulkWorth {
+		return false, p.bulk(ctx, c.node, target)
+	}
+	return true, p.ascend(ctx, c.node, from, head)
+}
+
+// addOnly adds a block if its parent is there.
+func (p *Pursuit) addOnly(ctx context.Context, from Node, head chain.Ref) (added bool, err error) {
+	block, err := from.Block(ctx, head.Hash)
+	if err != nil {
+		return false, answered(err)
+	}
+	err = p.follower.Add(ctx, block)
+	if errors.Is(err, tip.ErrUnknownParent) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// ancestor finds the last block of our branch that is on a node's chain too. It
+// must not lie below what is final.
+func (p *Pursuit) ancestor(ctx context.Context, of Node, head chain.Ref) (chain.Ref, error) {
+	standing := p.follower.Standing()
+	ours := standing.Head
+	low := ours.Settled().Number
+	if at, ok := ours.At(standing.Finalized.Number); ok && at == standing.Finalized {
+		low = at.Number
+	}
+	if head.Number <= low {
+		return chain.Ref{}, ErrTooDeep
+	}
+	agrees := func(number uint64) (bool, error) {
+		hash, err := of.HashAt(ctx, number)
+		at, _ := ours.At(number)
+		return hash == at.Hash, answered(err)
+	}
+	// From the end back in growing steps, since most branches are short, and then by halves.
+	number, differs := min(ours.Ref().Number, head.Number-1), head.Number
+	for step := uint64(1); ; step *= 2 {
+		same, err := agrees(number)
+		if err != nil {
+			return chain.Ref{}, err
+		}
+		if same {
+			break
+		}
+		if number == low {
+			return chain.Ref{}, ErrTooDeep
+		}
+		differs = number
+		number -= min(step, number-low)
+	}
+	for number+1 < differs && differs <= ours.Ref().Number {
+		middle := number + (differs-number)/2
+		same, err := agrees(middle)
+		if err != nil {
+			return chain.Ref{}, err
+		}
+		if same {
+			number = middle
+		} else {
+			differs = middle
+		}
+	}
+	at, _ := ours.At(number)
+	return at, nil
+}
+
+// bulk imports blocks from the settled one on, up to a block that will settle
+// anyway, whose hash may be zero.
+func (p *Pursuit) bulk(ctx context.Context, from Node, target chain.Ref) error {
+	settled := p.follower.Standing().Head.Settled()
+	if most := settled.Number + bulkMost; target.Number > most {
+		target = chain.Ref{Number: most}
+	}
+	blocks := p.ranges(ctx, from, settled, target, nil)
+	defer blocks.close()
+	return p.follower.Import(ctx, blocks)
+}
+
+// ascend adds the blocks after one of ours up to a node's head.
+func (p *Pursuit) ascend(ctx context.Context, from Node, after, head chain.Ref) error {
+	return p.ranges(ctx, from, after, head, nil).each(func(block *types.Block) error {
+		if err := p.follower.Add(ctx, block); err != nil {
+			return err
+		}
+		number := block.NumberU64()
+		if number%shownEvery == 0 && number > p.follower.Standing().Head.Ref().Number {
+			return p.follower.SetHead(ctx, block.Hash(), chain.Ref{}, chain.Ref{})
+		}
+		return nil
+	})
+}
+
+// move makes a node's head ours, unless ours has come after it, and takes over what
+// it says is safe and finalized, if that is so on our branch.
+func (p *Pursuit) move(ctx context.Context, s node.Standing) error {
+	standing := p.follower.Standing()
+	branch := standing.Head
+	lags, err := p.follower.On(ctx, branch, s.Head)
+	if err != nil {
+		return err
+	}
+	if !lags {
+		if branch, err = p.follower.Branch(s.Head.Hash); err != nil {
+			return err
+		}
+	}
+	final, err := p.follower.On(ctx, branch, standing.Finalized)
+	if err != nil {
+		return err
+	}
+	if !final && standing.Finalized != (chain.Ref{}) {
+		return ErrTooDeep
+	}
+	safe, finalized, err := p.tags(ctx, branch, s, standing)
+	if err != nil {
+		return err
+	}
+	if err := p.follower.SetHead(ctx, branch.Ref().Hash, safe, finalized); err != nil {
+		return err
+	}
+	left := standing.Head.Ref()
+	if on, err := p.follower.On(ctx, branch, left); err == nil && !on {
+		p.config.Log.Info("reorganization", "from", left.Number, "hash", left.Hash, "to", s.Head.Number, "its", s.Head.Hash)
+	}
+	return nil
+}
+
+// tags are the safe and the finalized block to set, zero where nothing is to change.
+func (p *Pursuit) tags(ctx context.Context, branch *tip.Branch, s node.Standing, before tip.Standing) (safe, finalized chain.Ref, err error) {
+	on := func(ref chain.Ref) bool {
+		if err != nil || ref == (chain.Ref{}) || ref.Number > branch.Ref().Number {
+			return false
+		}
+		var is bool
+		is, err = p.follower.On(ctx, branch, ref)
+		return is
+	}
+	final := before.Finalized
+	if (final == (chain.Ref{}) || s.Finalized.Number > final.Number) && on(s.Finalized) {
+		finalized, final = s.Finalized, s.Finalized
+	}
+	switch {
+	case s.Safe.Number >= final.Number && on(s.Safe):
+		safe = s.Safe
+	case before.Safe == (chain.Ref{}) || before.Safe.Number >= final.Number && on(before.Safe):
+		// as it was
+	case final != (chain.Ref{}):
+		safe = final // what was safe has been left
+	default:
+		safe = branch.Settled()
+	}
+	return safe, finalized, err
+}

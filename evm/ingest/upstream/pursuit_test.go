@@ -1,0 +1,275 @@
+package upstream_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/evm/ingest/upstream"
+	"ashlar/history/tip"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// TestAnyTree follows nodes that reorganize, lag, drop, delay and lie, at random.
+// Whatever is visible at any moment is right, and whenever one node is honest for
+// a while its head is reached, if it is the best.
+func TestAnyTree(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, seed)
+			f := newFollower(t, ingest.Depths{Unfinalized: 40, Most: 80})
+			var nodes []*fakeNode
+			var asNodes []upstream.Node
+			for i := range 3 {
+				n := newFakeNode(fmt.Sprint("node ", i), w)
+				n.silent = i == 1
+				nodes, asNodes = append(nodes, n), append(asNodes, n)
+			}
+			var seen []chain.Ref
+			unwatch := f.watch(func(head chain.Ref) { seen = append(seen, head) })
+			for round := range 8 {
+				w.round(f, nodes, asNodes, round)
+			}
+			unwatch()
+			for _, head := range seen {
+				if w.blocks[head.Hash] == nil || ref(w.blocks[head.Hash]) != head {
+					t.Errorf("block %s was visible, which is not in the tree", head)
+				}
+			}
+			if settled, _ := f.Archive.Settled(); settled.Number == 0 {
+				t.Error("nothing was settled")
+			}
+		})
+	}
+}
+
+// round lets the nodes go on, most of them badly, and then one of them well.
+func (w *world) round(f *follower, nodes []*fakeNode, asNodes []upstream.Node, round int) {
+	// The tree is changed while nobody asks for it.
+	settled, _ := f.Archive.Settled()
+	ours := w.blocks[f.Standing().Head.Ref().Hash]
+	best := ours
+	var heads []*types.Block
+	for range nodes {
+		fork := w.at(ours, max(settled.Number, ours.NumberU64()-min(ours.NumberU64(), w.Uint64N(12))))
+		length := 1 + w.IntN(14)
+		if w.IntN(6) == 0 {
+			length = 150
+		}
+		head := w.grow(fork, length)
+		heads = append(heads, head)
+		if head.NumberU64() > best.NumberU64() {
+			best = head
+		}
+	}
+	// The last becomes the longest, so that there is no doubt which is the best.
+	last := w.grow(best, 1+w.IntN(3))
+	heads[w.IntN(len(heads))] = last
+
+	p, stop := f.pursue(w.t, asNodes...)
+	for i, n := range nodes {
+		n.set(func() { n.mischief, n.head = 50, heads[i] })
+	}
+	if round%2 == 0 {
+		time.Sleep(20 * time.Millisecond) // so that much goes wrong
+	}
+	for _, n := range nodes {
+		n.set(func() {
+			n.mischief = 0
+			if n.head != last {
+				n.mischief = 90
+			}
+		})
+	}
+	f.await(ref(last))
+	stop()
+	if status := p.Status(); len(status.Nodes) != len(nodes) {
+		w.t.Errorf("the status names %d nodes", len(status.Nodes))
+	}
+}
+
+// The blocks of a far head are imported in bulk up to the finalized one.
+func TestFarBehind(t *testing.T) {
+	w := newWorld(t, 1)
+	n := newFakeNode("far", w)
+	n.head = w.grow(w.builder.Genesis, 300)
+	n.finalized = ref(w.at(n.head, 250))
+	n.safe = ref(w.at(n.head, 270))
+	f := newFollower(t, ingest.DefaultDepths())
+	_, stop := f.pursue(t, n)
+	f.await(ref(n.head))
+	stop()
+	if settled, _ := f.Archive.Settled(); settled != n.finalized {
+		t.Errorf("settled is %s, expected the finalized block %s", settled, n.finalized)
+	}
+	if standing := f.Standing(); standing.Safe != n.safe || standing.Finalized != n.finalized {
+		t.Errorf("safe is %s and finalized %s, expected %s and %s", standing.Safe, standing.Finalized, n.safe, n.finalized)
+	}
+	if n.asked["blocks"] > 2*300/16+8 || n.asked["block"] > 1 {
+		t.Errorf("300 blocks took %v questions", n.asked)
+	}
+}
+
+// A node whose chain leaves ours below what is final cannot be followed. That is
+// said, and the others are followed.
+func TestReorganizationBelowFinal(t *testing.T) {
+	w := newWorld(t, 2)
+	trunk := w.grow(w.builder.Genesis, 30)
+	head, other := w.grow(trunk, 20), w.grow(w.at(trunk, 10), 60)
+	n := newFakeNode("moved", w)
+	n.head, n.finalized = head, ref(trunk)
+	f := newFollower(t, ingest.DefaultDepths())
+	p, stop := f.pursue(t, n)
+	defer stop()
+	f.await(ref(head))
+
+	n.set(func() { n.head = other })
+	until(t, "a problem", func() bool { return p.Status().Problem != "" })
+	status := p.Status()
+	if !strings.Contains(status.Problem, "below our last final block") || status.Nodes[0].Counts.TooDeep == 0 {
+		t.Errorf("the status is %+v", status)
+	}
+	if got := f.Standing().Head.Ref(); got != ref(head) {
+		t.Errorf("the head is %s, expected %s", got, ref(head))
+	}
+	n.set(func() { n.head = w.blocks[head.Hash()] })
+	until(t, "no problem", func() bool { return p.Status().Problem == "" })
+}
+
+// A foreign head that is not above what is final is too deep, also while that is
+// not settled yet: no block of its branch is asked for.
+func TestHeadBelowFinal(t *testing.T) {
+	w := newWorld(t, 6)
+	trunk := w.grow(w.builder.Genesis, 30)
+	head, other := w.grow(trunk, 5), w.grow(w.at(trunk, 10), 6)
+	n := newFakeNode("short", w)
+	n.head, n.finalized = head, ref(trunk)
+	f := newFollower(t, ingest.DefaultDepths())
+	p, stop := f.pursueUnsettled(t, n)
+	defer stop()
+	f.awaitStanding("the finalized block", func(s tip.Standing) bool { return s.Head.Ref() == ref(head) && s.Finalized == ref(trunk) })
+
+	var before int
+	n.set(func() { n.head, before = other, n.asked["blocks"] })
+	until(t, "the node to be put aside", func() bool { return p.Status().Nodes[0].Counts.TooDeep > 0 })
+	n.set(func() {
+		if asked := n.asked["blocks"] - before; asked > 0 {
+			t.Errorf("the node was asked %d times for blocks below what is final", asked)
+		}
+	})
+}
+
+// A node that is wound back lags: its head is ours of before. When another branch
+// grows from there, that is followed, even while it is shorter.
+func TestWoundBack(t *testing.T) {
+	w := newWorld(t, 3)
+	trunk := w.grow(w.builder.Genesis, 20)
+	back := w.at(trunk, 10)
+	other := w.grow(back, 3)
+	n := newFakeNode("wound back", w)
+	n.head = trunk
+	f := newFollower(t, ingest.DefaultDepths())
+	_, stop := f.pursue(t, n)
+	defer stop()
+	f.await(ref(trunk))
+	var seen []chain.Ref
+	unwatch := f.watch(func(head chain.Ref) { seen = append(seen, head) })
+	n.set(func() { n.head = back })
+	n.set(func() { n.head = other })
+	f.await(ref(other))
+	unwatch()
+	for _, head := range seen {
+		if head != ref(trunk) && head != ref(other) {
+			t.Errorf("the head was %s on the way from %s to %s", head, ref(trunk), ref(other))
+		}
+	}
+}
+
+// Tags are taken over only where they are blocks of the branch.
+func TestTagsOfOtherBranches(t *testing.T) {
+	w := newWorld(t, 4)
+	trunk := w.grow(w.builder.Genesis, 10)
+	other := w.grow(w.at(trunk, 5), 3)
+	n := newFakeNode("confused", w)
+	n.head, n.safe, n.finalized = trunk, ref(other), ref(w.at(other, 7))
+	f := newFollower(t, ingest.DefaultDepths())
+	_, stop := f.pursue(t, n)
+	defer stop()
+	f.await(ref(trunk))
+	if s := f.Standing(); s.Safe != (chain.Ref{}) || s.Finalized != (chain.Ref{}) {
+		t.Errorf("safe is %s, finalized %s; both are of another branch", s.Safe, s.Finalized)
+	}
+	n.set(func() { n.safe, n.finalized = ref(w.at(trunk, 8)), ref(w.at(trunk, 6)) })
+	f.awaitStanding("tags of its own branch", func(s tip.Standing) bool {
+		return s.Safe == ref(w.at(trunk, 8)) && s.Finalized == ref(w.at(trunk, 6))
+	})
+}
+
+// The genesis is safe and finalized like any other block, where the node says so, as
+// nodes of young chains do.
+func TestGenesisIsFinal(t *testing.T) {
+	w := newWorld(t, 7)
+	n := newFakeNode("young", w)
+	n.head = w.grow(w.builder.Genesis, 10)
+	n.safe, n.finalized = ref(w.builder.Genesis), ref(w.builder.Genesis)
+	f := newFollower(t, ingest.DefaultDepths())
+	_, stop := f.pursue(t, n)
+	defer stop()
+	f.await(ref(n.head))
+	if s := f.Standing(); s.Safe != n.safe || s.Finalized != n.finalized {
+		t.Errorf("safe is %s and finalized %s, expected the genesis %s", s.Safe, s.Finalized, n.finalized)
+	}
+}
+
+// TestUnknownFork follows a node into a fork that this version does not know: the node
+// is not to blame for it, and what came before stays.
+func TestUnknownFork(t *testing.T) {
+	w := newWorld(t, 12)
+	before := w.grow(w.builder.Genesis, 5)
+	head := w.grow(before, 3)
+	genesis := ingesttest.Genesis(t)
+	config := *genesis.Config
+	fork := before.Time() + 1
+	config.AmsterdamTime, genesis.Config = &fork, &config
+	f := &follower{ingesttest.NewFollowerOf(t, genesis, ingest.DefaultDepths()), t}
+	n := newFakeNode("one", w)
+	n.head = before
+	p, stop := f.pursue(t, n)
+	f.await(ref(before))
+	n.set(func() { n.head = head })
+	until(t, "the problem is told", func() bool {
+		return strings.Contains(p.Status().Problem, execute.ErrUnknownFork.Error())
+	})
+	stop()
+	if counts := p.Status().Nodes[0].Counts; counts != (upstream.Counts{}) {
+		t.Errorf("the node is blamed: %+v", counts)
+	}
+	if got := f.Standing().Head.Ref(); got != ref(before) {
+		t.Errorf("the head is %s, expected %s", got, ref(before))
+	}
+}
+
+// While a far head is pursued the status says how far it is.
+func TestSyncing(t *testing.T) {
+	w := newWorld(t, 5)
+	n := newFakeNode("far", w)
+	n.head = w.grow(w.builder.Genesis, 60)
+	f := newFollower(t, ingest.DefaultDepths())
+	n.held = make(chan struct{})
+	p, stop := f.pursue(t, n)
+	defer stop()
+	until(t, "catching up", func() bool { return p.Status().Sync != nil })
+	if sync := p.Status().Sync; *sync != (upstream.Sync{Highest: 60}) {
+		t.Errorf("syncing is %+v", *sync)
+	}
+	close(n.held)
+	f.await(ref(n.head))
+	until(t, "nothing to catch up with", func() bool { return p.Status().Sync == nil })
+}

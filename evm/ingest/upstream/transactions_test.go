@@ -1,0 +1,138 @@
+package upstream_test
+
+import (
+	"errors"
+	"math/big"
+	"sync"
+	"testing"
+
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/evm/source/node"
+	"ashlar/internal/fakenode"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// signed is a transaction, of which nothing matters here but that it is signed.
+func signed(t *testing.T, nonce uint64) *types.Transaction {
+	t.Helper()
+	key, err := crypto.ToECDSA(common.LeftPadBytes([]byte{5}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := ingesttest.Genesis(t).Config
+	return types.MustSignNewTx(key, types.LatestSigner(config), &types.DynamicFeeTx{
+		ChainID: config.ChainID, Nonce: nonce, GasFeeCap: big.NewInt(9), GasTipCap: big.NewInt(1), Gas: 21000, To: &common.Address{9},
+	})
+}
+
+// heard takes note of transactions.
+type heard struct {
+	mu     sync.Mutex
+	hashes map[common.Hash]bool // guarded by mu
+}
+
+func (h *heard) tell(tx *types.Transaction) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hashes == nil {
+		h.hashes = make(map[common.Hash]bool)
+	}
+	h.hashes[tx.Hash()] = true
+}
+
+func (h *heard) has(tx *types.Transaction) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hashes[tx.Hash()]
+}
+
+// A transaction goes to the node with the best head that answers, whose word counts.
+func TestSend(t *testing.T) {
+	w := newWorld(t, 6)
+	lagging, best := newFakeNode("lagging", w), newFakeNode("best", w)
+	lagging.head = w.grow(w.builder.Genesis, 3)
+	best.head = w.grow(lagging.head, 3)
+	f := newFollower(t, ingest.DefaultDepths())
+	p, stop := f.pursue(t, lagging, best)
+	defer stop()
+	f.await(ref(best.head))
+	until(t, "both answer", func() bool { s := p.Status(); return s.Nodes[0].Used && s.Nodes[1].Used })
+	refusal := &node.RefusedError{Code: -32000, Message: "nonce too low"}
+	for _, test := range []struct {
+		name            string
+		best, lagging   error
+		want            error
+		sentTo, sentToo int // in all, to the best and to the other
+	}{
+		{"taken", nil, nil, nil, 1, 0},
+		{"refused", refusal, nil, refusal, 2, 0},
+		{"no answer of the best", errDropped, nil, nil, 3, 1},
+		{"no answer of the best, refused by the other", errDropped, refusal, refusal, 4, 2},
+	} {
+		best.set(func() { best.refusal = test.best })
+		lagging.set(func() { lagging.refusal = test.lagging })
+		if err := p.Send(t.Context(), []byte{1}); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, expected %v", test.name, err, test.want)
+		}
+		if len(best.sent) != test.sentTo || len(lagging.sent) != test.sentToo {
+			t.Errorf("%s: sent %d and %d times, expected %d and %d", test.name, len(best.sent), len(lagging.sent), test.sentTo, test.sentToo)
+		}
+	}
+	best.set(func() { best.refusal = errDropped })
+	lagging.set(func() { lagging.refusal = errDropped })
+	var refused *node.RefusedError
+	if err := p.Send(t.Context(), []byte{1}); err == nil || errors.As(err, &refused) {
+		t.Errorf("without an answer: %v", err)
+	}
+}
+
+// What waits at nodes is told once the chain is at the head, by nodes that announce it,
+// and by those that can only be asked. A node that does neither is followed all the same.
+func TestPoolsAreFollowed(t *testing.T) {
+	w := newWorld(t, 7)
+	asked, closed := newFakeNode("asked", w), newFakeNode("closed", w)
+	closed.noPool = true
+	head := w.grow(w.builder.Genesis, 4)
+	asked.head, closed.head = w.at(head, 2), head
+	asked.waiting = []*types.Transaction{signed(t, 0)}
+	f, told := newFollower(t, ingest.DefaultDepths()), new(heard)
+	_, stop := f.pursueTold(t, told.tell, asked, closed)
+	f.await(ref(head))
+	until(t, "what waited before", func() bool { return told.has(signed(t, 0)) })
+	asked.set(func() { asked.waiting = append(asked.waiting, signed(t, 1)) })
+	until(t, "what came", func() bool { return told.has(signed(t, 1)) })
+	next := w.grow(head, 1)
+	closed.set(func() { closed.head = next })
+	f.await(ref(next))
+	stop()
+}
+
+// The same of a real server.
+func TestAnnouncedPool(t *testing.T) {
+	n, _, chain := startFake(t, fakenode.Options{Raw: true, Subscriptions: true, Pool: true})
+	n.Wait(signed(t, 0))
+	client, err := node.New(n.SocketURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	f, told := newFollower(t, ingest.DefaultDepths()), new(heard)
+	p, stop := f.pursueTold(t, told.tell, client)
+	n.Set(chain[:5], 0, 0)
+	f.await(ref(chain[4]))
+	until(t, "what waited before", func() bool { return told.has(signed(t, 0)) })
+	n.Wait(signed(t, 1))
+	until(t, "what came", func() bool { return told.has(signed(t, 1)) })
+	n.Disconnect()
+	raw, err := signed(t, 2).MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the node is back", func() bool { return p.Send(t.Context(), raw) == nil })
+	until(t, "what was passed on", func() bool { return told.has(signed(t, 2)) })
+	stop()
+}

@@ -1,0 +1,209 @@
+package upstream_test
+
+import (
+	"context"
+	"log/slog"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/evm/ingest/upstream"
+	"ashlar/history/tip"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// quick is a pace at which tests need not wait.
+func quick() upstream.Pace {
+	return upstream.Pace{
+		Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Pool: time.Millisecond, Step: time.Hour,
+		Retry: time.Millisecond, RetryMost: 4 * time.Millisecond,
+		Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond,
+	}
+}
+
+// patience is how long anything is waited for that should come: far longer than it
+// ever takes, so that a test that waits in vain says for what.
+const patience = 2 * time.Minute
+
+// until waits for something that is not announced.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// follower is a follower that the test may wait for.
+type follower struct {
+	*ingesttest.Follower
+	t *testing.T
+}
+
+func newFollower(t *testing.T, depths ingest.Depths) *follower {
+	t.Helper()
+	return &follower{ingesttest.NewFollower(t, depths), t}
+}
+
+// pursue follows nodes in the background, until the returned function is called.
+func (f *follower) pursue(t *testing.T, nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
+	t.Helper()
+	return f.pursueTold(t, nil, nodes...)
+}
+
+// pursueTold is pursue with somebody who is told of waiting transactions.
+func (f *follower) pursueTold(t *testing.T, waiting func(*types.Transaction), nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
+	t.Helper()
+	p = f.pursuit(t, quick(), waiting, nodes...)
+	return p, run(t, p.Run, f.Run)
+}
+
+// pursueAt is pursue at another pace.
+func (f *follower) pursueAt(t *testing.T, pace upstream.Pace, nodes ...upstream.Node) (stop func()) {
+	t.Helper()
+	return run(t, f.pursuit(t, pace, nil, nodes...).Run, f.Run)
+}
+
+// pursueUnsettled is pursue where nothing is settled meanwhile.
+func (f *follower) pursueUnsettled(t *testing.T, nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
+	t.Helper()
+	p = f.pursuit(t, quick(), nil, nodes...)
+	return p, run(t, p.Run)
+}
+
+func (f *follower) pursuit(t *testing.T, pace upstream.Pace, waiting func(*types.Transaction), nodes ...upstream.Node) *upstream.Pursuit {
+	t.Helper()
+	return upstream.New(upstream.Config{
+		Waiting: waiting,
+		Nodes:   nodes, Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
+		Pace: pace, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// run runs what ends with its context, until the returned function is called.
+func run(t *testing.T, each ...func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, len(each))
+	for _, runs := range each {
+		go func() { done <- runs(ctx) }()
+	}
+	return func() {
+		cancel()
+		for range each {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// await returns once the head is a block.
+func (f *follower) await(want chain.Ref) {
+	f.t.Helper()
+	f.awaitStanding("the head "+want.String(), func(s tip.Standing) bool { return s.Head.Ref() == want })
+}
+
+// awaitStanding returns once the standing is as wanted.
+func (f *follower) awaitStanding(what string, is func(tip.Standing) bool) {
+	f.t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		moved := f.Tip.Moved()
+		standing := f.Standing()
+		if is(standing) {
+			return
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			f.t.Fatalf("waited in vain for %s; the head is %s, safe %s, finalized %s", what, standing.Head.Ref(), standing.Safe, standing.Finalized)
+		}
+	}
+}
+
+// watch calls seen with every head that is visible, until the returned function is
+// called or the test has failed.
+func (f *follower) watch(seen func(chain.Ref)) (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			moved := f.Tip.Moved()
+			seen(f.Standing().Head.Ref())
+			select {
+			case <-moved:
+			case <-end:
+				return
+			case <-f.t.Context().Done():
+				return
+			}
+		}
+	}()
+	return func() { close(end); <-ended }
+}
+
+func ref(block *types.Block) chain.Ref {
+	return chain.Ref{Number: block.NumberU64(), Hash: block.Hash()}
+}
+
+// world is a tree of right blocks.
+type world struct {
+	*rand.Rand
+	t       *testing.T
+	builder *follower
+	blocks  map[common.Hash]*types.Block
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 11)), t: t, blocks: make(map[common.Hash]*types.Block)}
+	w.builder = newFollower(t, ingest.Depths{Unfinalized: 1 << 20, Most: 1 << 20})
+	w.blocks[w.builder.Genesis.Hash()] = w.builder.Genesis
+	return w
+}
+
+// grow makes blocks upon a parent and returns the last.
+func (w *world) grow(parent *types.Block, count int) *types.Block {
+	w.t.Helper()
+	if err := w.builder.SetHead(w.t.Context(), parent.Hash(), chain.Ref{}, chain.Ref{}); err != nil {
+		w.t.Fatal(err)
+	}
+	for range count {
+		block, _, err := w.builder.Build(w.t.Context(), func(parent *types.Header, _ *big.Int) (execute.Attributes, types.Transactions, error) {
+			paid := types.Withdrawal{Index: w.Uint64N(1 << 40), Address: common.Address{byte(w.IntN(40)), 1}, Amount: 1 + w.Uint64N(1000)}
+			return execute.Attributes{Timestamp: parent.Time + 1 + w.Uint64N(5), GasLimit: parent.GasLimit, Withdrawals: types.Withdrawals{&paid}}, nil, nil
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.blocks[block.Hash()], parent = block, block
+	}
+	return parent
+}
+
+// at is the block with a number on the branch up to a head, nil where there is none.
+func (w *world) at(head *types.Block, number uint64) *types.Block {
+	if number > head.NumberU64() {
+		return nil
+	}
+	for head.NumberU64() > number {
+		head = w.blocks[head.ParentHash()]
+	}
+	return head
+}
+
+// upTo is the branch up to a head from number 1 to another.
+func (w *world) upTo(head *types.Block, last uint64) (blocks []*types.Block) {
+	for number := uint64(1); number <= last; number++ {
+		blocks = append(blocks, w.at(head, number))
+	}
+	return blocks
+}

@@ -1,0 +1,404 @@
+package pool
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/evm"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/crypto/kzg4844"
+	"github.com/ethereum/go-ethereum/params"
+	"github.com/holiman/uint256"
+)
+
+// accounts is a state that holds nothing but accounts.
+type accounts map[common.Hash]*types.StateAccount
+
+func (a accounts) Account(_ context.Context, address common.Hash) (*types.StateAccount, error) {
+	return a[address], nil
+}
+
+func (accounts) Slot(context.Context, common.Hash, common.Hash) (common.Hash, error) {
+	return common.Hash{}, nil
+}
+func (accounts) Code(context.Context, common.Hash) ([]byte, error) { return nil, evm.ErrMissing }
+func (accounts) Node(context.Context, common.Hash, []byte, common.Hash) ([]byte, error) {
+	return nil, evm.ErrMissing
+}
+
+// bench is a pool with some rich senders.
+type bench struct {
+	t      *testing.T
+	config *params.ChainConfig
+	pool   *Pool
+	state  accounts
+	keys   []*ecdsa.PrivateKey
+	clock  time.Time
+}
+
+const gwei = params.GWei
+
+func newBench(t *testing.T, limits Limits) *bench {
+	t.Helper()
+	config := *params.MergedTestChainConfig
+	config.AmsterdamTime, config.UBTTime = nil, nil
+	b := &bench{t: t, config: &config, state: accounts{}, clock: time.Unix(1e9, 0)}
+	b.pool = New(&config, limits)
+	b.pool.now = func() time.Time { b.clock = b.clock.Add(time.Second); return b.clock }
+	for i := range 4 {
+		key, err := crypto.ToECDSA(common.Hash{31: byte(i + 1)}.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.keys = append(b.keys, key)
+		b.fund(i, 0, params.Ether)
+	}
+	b.head(nil)
+	return b
+}
+
+func (b *bench) address(who int) common.Address { return crypto.PubkeyToAddress(b.keys[who].PublicKey) }
+
+// fund sets the nonce and the balance of a sender.
+func (b *bench) fund(who int, nonce uint64, wei int64) {
+	account := types.NewEmptyStateAccount()
+	account.Nonce, account.Balance = nonce, uint256.NewInt(uint64(wei))
+	b.state[evm.HashAddress(b.address(who))] = account
+}
+
+// head tells the pool of a new head.
+func (b *bench) head(returned types.Transactions) {
+	b.t.Helper()
+	header := &types.Header{Number: big.NewInt(7), Difficulty: new(big.Int), GasLimit: 30_000_000, BaseFee: big.NewInt(gwei), Time: 1e9}
+	if err := b.pool.Reset(b.t.Context(), Head{header, b.state}, returned); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// transfer is a transaction that pays a fee cap and a tip in gwei.
+func (b *bench) transfer(who int, nonce uint64, feeCap, tip int64) *types.Transaction {
+	b.t.Helper()
+	return b.sign(who, &types.DynamicFeeTx{
+		ChainID: b.config.ChainID, Nonce: nonce, Gas: 21000, To: &common.Address{1},
+		GasFeeCap: big.NewInt(feeCap * gwei), GasTipCap: big.NewInt(tip * gwei), Value: big.NewInt(1),
+	})
+}
+
+func (b *bench) sign(who int, data types.TxData) *types.Transaction {
+	b.t.Helper()
+	tx, err := types.SignNewTx(b.keys[who], types.LatestSigner(b.config), data)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return tx
+}
+
+func (b *bench) add(tx *types.Transaction) {
+	b.t.Helper()
+	if err := b.pool.Add(b.t.Context(), tx); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// refuse adds what must be refused in some words.
+func (b *bench) refuse(tx *types.Transaction, words string) {
+	b.t.Helper()
+	if err := b.pool.Add(b.t.Context(), tx); err == nil || !strings.Contains(err.Error(), words) {
+		b.t.Errorf("got %v, expected %q", err, words)
+	}
+}
+
+// waits says what waits: the senders with their nonces, executable and queued.
+func (b *bench) waits(want string) {
+	b.t.Helper()
+	got := ""
+	for i := range b.keys {
+		content := b.pool.ContentFrom(b.address(i))
+		for _, tx := range content.Pending {
+			got += fmt.Sprintf("%d:%d ", i, tx.Nonce())
+		}
+		if len(content.Queued) > 0 {
+			got += fmt.Sprintf("(%d:%d+%d) ", i, content.Queued[0].Nonce(), len(content.Queued)-1)
+		}
+	}
+	if got = strings.TrimSpace(got); got != want {
+		b.t.Errorf("waiting are %q, expected %q", got, want)
+	}
+}
+
+func TestNonces(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.fund(0, 5, params.Ether)
+	b.head(nil)
+	b.refuse(b.transfer(0, 4, 2, 1), "nonce too low: next nonce 5, tx nonce 4")
+	b.add(b.transfer(0, 7, 2, 1))
+	b.waits("(0:7+0)")
+	b.add(b.transfer(0, 5, 2, 1))
+	b.waits("0:5 (0:7+0)")
+	if nonce, err := b.pool.Nonce(t.Context(), b.address(0)); nonce != 6 || err != nil {
+		t.Errorf("the next nonce is %d, %v; expected 6", nonce, err)
+	}
+	b.add(b.transfer(0, 6, 2, 1))
+	b.waits("0:5 0:6 0:7")
+	b.refuse(b.transfer(0, 6, 2, 1), "already known")
+	if pending, queued := b.pool.Stats(); pending != 3 || queued != 0 {
+		t.Errorf("%d pending and %d queued, expected 3 and 0", pending, queued)
+	}
+	b.fund(0, 7, params.Ether) // a block has included two
+	b.head(nil)
+	b.waits("0:7")
+}
+
+func TestReplacement(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.add(b.transfer(0, 0, 100, 10))
+	for _, c := range []struct{ feeCap, tip int64 }{{100, 20}, {109, 11}, {200, 10}, {50, 5}} {
+		b.refuse(b.transfer(0, 0, c.feeCap, c.tip), "replacement transaction underpriced")
+	}
+	better := b.transfer(0, 0, 110, 11)
+	b.add(better)
+	if _, _, ok := b.pool.Get(better.Hash()); !ok {
+		t.Error("the replacement is not there")
+	}
+	if pending, _ := b.pool.Stats(); pending != 1 {
+		t.Errorf("%d wait for one nonce", pending)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.fund(1, 0, 30_000*gwei)
+	b.head(nil)
+	other := *b.config
+	other.ChainID = big.NewInt(99)
+	foreign, err := types.SignNewTx(b.keys[0], types.LatestSigner(&other), &types.DynamicFeeTx{ChainID: other.ChainID, Gas: 21000, To: &common.Address{1}, GasFeeCap: big.NewInt(gwei)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	price, to := big.NewInt(2*gwei), &common.Address{1}
+	for words, tx := range map[string]*types.Transaction{
+		"invalid chain id":              foreign,
+		"insufficient funds for gas":    b.transfer(1, 0, 2, 1),
+		"intrinsic gas too low":         b.sign(0, &types.LegacyTx{GasPrice: price, Gas: 20000, To: to}),
+		"gas limit too high":            b.sign(0, &types.LegacyTx{GasPrice: price, Gas: 30_000_001, To: to}),
+		"max priority fee per gas high": b.transfer(0, 0, 1, 2),
+		"oversized data":                b.sign(0, &types.LegacyTx{GasPrice: price, Gas: 10_000_000, To: to, Data: make([]byte, 200_000)}),
+		"missing sidecar":               b.sign(0, b.blobs(nil)),
+		"at least one authorization":    b.sign(0, &types.SetCodeTx{ChainID: uint256.MustFromBig(b.config.ChainID), Gas: 100_000, GasFeeCap: uint256.NewInt(2 * gwei), GasTipCap: uint256.NewInt(1)}),
+	} {
+		b.refuse(tx, words)
+	}
+	b.waits("")
+}
+
+// A sender can spend what it has once only.
+func TestAllThatWaitsIsPayable(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.fund(0, 0, 3*21000*2*gwei) // two transfers at 2 gwei, and not their values with a third
+	b.head(nil)
+	b.add(b.transfer(0, 0, 2, 1))
+	b.add(b.transfer(0, 1, 2, 1))
+	b.refuse(b.transfer(0, 2, 2, 1), "insufficient funds for gas * price + value: balance 126000000000000, queued cost 84000000000002")
+	b.fund(0, 0, 21000*gwei)
+	b.head(nil)
+	b.waits("")
+}
+
+func TestBounds(t *testing.T) {
+	b := newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, OfSender: 3, Lifetime: time.Hour})
+	for nonce := range uint64(3) {
+		b.add(b.transfer(0, nonce, 10, 3))
+	}
+	b.refuse(b.transfer(0, 3, 10, 3), "account limit exceeded: pooled 3 txs")
+	b.add(b.transfer(1, 0, 10, 5))
+	b.refuse(b.transfer(2, 0, 10, 3), "transaction underpriced")
+	b.add(b.transfer(2, 0, 10, 4)) // in the place of the last of those that pay least
+	b.waits("0:0 0:1 1:0 2:0")
+	b.clock = b.clock.Add(2 * time.Hour)
+	b.head(nil)
+	b.waits("")
+	if b.pool.bytes != 0 || len(b.pool.byHash) != 0 || len(b.pool.senders) != 0 {
+		t.Errorf("an empty pool counts %d bytes, %d transactions and %d senders", b.pool.bytes, len(b.pool.byHash), len(b.pool.senders))
+	}
+}
+
+func TestExecutable(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.add(b.transfer(0, 0, 20, 1))
+	b.add(b.transfer(0, 1, 20, 9)) // pays more, behind one that pays less
+	b.add(b.transfer(1, 0, 20, 5))
+	b.add(b.transfer(1, 1, 20, 4))
+	b.add(b.transfer(2, 0, 3, 3)) // does not pay a base fee of 5
+	b.add(b.transfer(3, 1, 20, 19))
+	order := func(gasLimit uint64) string {
+		got := ""
+		for _, tx := range b.pool.Executable(big.NewInt(5*gwei), gasLimit) {
+			_, from, _ := b.pool.Get(tx.Hash())
+			for i := range b.keys {
+				if b.address(i) == from {
+					got += fmt.Sprintf("%d:%d ", i, tx.Nonce())
+				}
+			}
+		}
+		return got
+	}
+	if got := order(30_000_000); got != "1:0 1:1 0:0 0:1 " {
+		t.Errorf("in the order %s", got)
+	}
+	if got := order(50_000); got != "1:0 1:1 " {
+		t.Errorf("with room for two: %s", got)
+	}
+}
+
+// What a lost branch included waits again, unless the other branch has it too.
+func TestReturned(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.fund(0, 1, params.Ether)
+	b.head(types.Transactions{b.transfer(0, 0, 2, 1), b.transfer(0, 1, 2, 1), b.transfer(0, 2, 2, 1)})
+	b.waits("0:1 0:2")
+}
+
+// What pays less goes only if there is room then.
+func TestRoomIsMadeForThoseWhoGetIt(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	b.add(b.transfer(0, 0, 20, 1))
+	b.add(b.transfer(1, 0, 20, 9))
+	b.add(b.transfer(2, 0, 20, 2))
+	b.pool.limits.Bytes = b.pool.bytes
+	large := func(who int, tip int64, data int) *types.Transaction {
+		return b.sign(who, &types.DynamicFeeTx{
+			ChainID: b.config.ChainID, Gas: 30000, To: &common.Address{1}, Data: make([]byte, data),
+			GasFeeCap: big.NewInt(30 * gwei), GasTipCap: big.NewInt(tip * gwei),
+		})
+	}
+	b.refuse(large(3, 2, 50), "transaction underpriced")  // the first is not enough room, and the next pays as much
+	b.refuse(large(2, 8, 200), "transaction underpriced") // nor is it with what is to be replaced
+	b.waits("0:0 1:0 2:0")
+	b.add(large(3, 3, 50)) // in the place of two
+	b.waits("1:0 3:0")
+
+	b = newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, OfSender: 3, Lifetime: time.Hour})
+	b.add(b.transfer(0, 0, 20, 1))
+	b.add(b.transfer(0, 1, 20, 7))
+	b.add(b.transfer(1, 0, 20, 2))
+	b.add(b.transfer(1, 1, 20, 9))
+	b.refuse(b.transfer(1, 2, 20, 6), "transaction underpriced") // whatever pays less has something behind it that does not
+	b.waits("0:0 0:1 1:0 1:1")
+	b.add(b.transfer(2, 0, 20, 8))
+	b.waits("0:0 1:0 1:1 2:0")
+	b.refuse(b.transfer(0, 1, 20, 1), "transaction underpriced")
+	b.refuse(b.transfer(0, 1, 20, 6), "transaction underpriced") // it does not drive out what it waits behind
+	b.waits("0:0 1:0 1:1 2:0")
+}
+
+// blobs is a transaction with one blob, or without the sidecar where it is nil.
+func (b *bench) blobs(sidecar *types.BlobTxSidecar) *types.BlobTx {
+	tx := &types.BlobTx{
+		ChainID: uint256.MustFromBig(b.config.ChainID), Gas: 21000, GasFeeCap: uint256.NewInt(20 * gwei), GasTipCap: uint256.NewInt(gwei),
+		BlobFeeCap: uint256.NewInt(gwei), BlobHashes: []common.Hash{{1}}, Sidecar: sidecar,
+	}
+	if sidecar != nil {
+		tx.BlobHashes = sidecar.BlobHashes()
+	}
+	return tx
+}
+
+func TestBlobs(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	blob := new(kzg4844.Blob)
+	blob[40] = 7
+	commitment, err := kzg4844.BlobToCommitment(blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proof, err := kzg4844.ComputeBlobProof(blob, commitment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := types.NewBlobTxSidecar(types.BlobSidecarVersion0, []kzg4844.Blob{*blob}, []kzg4844.Commitment{commitment}, []kzg4844.Proof{proof})
+	wrong := older.Copy()
+	wrong.Blobs[0][41] = 1
+	b.refuse(b.sign(0, b.blobs(wrong)), "KZG verification error")
+	short := older.Copy()
+	short.Proofs = nil
+	b.refuse(b.sign(0, b.blobs(short)), "Wrong sidecar format")
+
+	// What is cheap to tell goes before the proofs, which are not looked at then.
+	b.fund(1, 0, 0)
+	b.fund(2, 1, params.Ether)
+	b.head(nil)
+	b.refuse(b.sign(1, b.blobs(wrong)), "insufficient funds")
+	b.refuse(b.sign(2, b.blobs(wrong)), "nonce too low")
+	many := types.NewBlobTxSidecar(types.BlobSidecarVersion0, slices.Repeat(wrong.Blobs, 7), slices.Repeat(wrong.Commitments, 7), slices.Repeat(wrong.Proofs, 7))
+	b.refuse(b.sign(0, b.blobs(many)), "transaction blob limit exceeded: blob count 7, limit 6")
+	poor := b.blobs(wrong)
+	poor.Gas = 20000
+	b.refuse(b.sign(0, poor), "intrinsic gas too low")
+	unknown := wrong.Copy()
+	unknown.Version = 2
+	b.refuse(b.sign(0, b.blobs(unknown)), "unexpected sidecar version")
+
+	tx := b.sign(0, b.blobs(older))
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := b.pool.Add(gone, tx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, expected that the proofs are not made for somebody who has gone", err)
+	}
+	b.add(tx)
+	got, _, ok := b.pool.Get(tx.Hash())
+	if !ok || got.BlobTxSidecar() != nil {
+		t.Error("a transaction with a blob is to be had, without the blob")
+	}
+
+	// One with proofs of cells is taken as it is, if they are right.
+	newer := older.Copy()
+	if err := newer.ToV1(); err != nil {
+		t.Fatal(err)
+	}
+	wrong = newer.Copy()
+	wrong.Proofs[3] = wrong.Proofs[4]
+	next := b.blobs(wrong)
+	next.Nonce = 1
+	b.refuse(b.sign(0, next), "KZG verification error")
+	next = b.blobs(newer)
+	next.Nonce = 1
+	b.add(b.sign(0, next))
+	for hash, w := range b.pool.byHash {
+		if err := verifyCells(t.Context(), w.tx.BlobTxSidecar()); err != nil {
+			t.Errorf("%x is kept with other proofs than those of cells: %v", hash, err)
+		}
+	}
+}
+
+func TestWatch(t *testing.T) {
+	b := newBench(t, DefaultLimits())
+	seen, stop := make(chan common.Hash, 1), errors.New("enough")
+	ended := make(chan error, 1)
+	go func() {
+		ended <- b.pool.Watch(t.Context(), func(tx *types.Transaction) error { seen <- tx.Hash(); return stop })
+	}()
+	for watching := false; !watching; {
+		b.pool.mutex.Lock()
+		watching = len(b.pool.watchers) == 1
+		b.pool.mutex.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	tx := b.transfer(0, 0, 2, 1)
+	b.add(tx)
+	if got := <-seen; got != tx.Hash() {
+		t.Errorf("told of %x, expected %x", got, tx.Hash())
+	}
+	if err := <-ended; err != stop {
+		t.Errorf("Watch returned %v", err)
+	}
+}

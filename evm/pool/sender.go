@@ -1,0 +1,115 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+
+	"ashlar/evm"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/txpool"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// sender is an account of which something waits, as of the head.
+type sender struct {
+	nonce   uint64
+	balance *big.Int
+	byNonce map[uint64]*waiting
+}
+
+func newSender() *sender { return &sender{byNonce: make(map[uint64]*waiting)} }
+
+// read reads the account as of a new head.
+func (s *sender) read(ctx context.Context, state evm.State, address common.Address) error {
+	account, err := state.Account(ctx, evm.HashAddress(address))
+	if err != nil {
+		return fmt.Errorf("read the sender's account: %w", err)
+	}
+	s.nonce, s.balance = 0, new(big.Int)
+	if account != nil {
+		s.nonce, s.balance = account.Nonce, account.Balance.ToBig()
+	}
+	return nil
+}
+
+// admit says whether a transaction may wait, and which one it takes the place of.
+func (s *sender) admit(tx *types.Transaction, most int) (replaced *waiting, err error) {
+	if tx.Nonce() < s.nonce {
+		return nil, fmt.Errorf("%w: next nonce %d, tx nonce %d", core.ErrNonceTooLow, s.nonce, tx.Nonce())
+	}
+	cost := tx.Cost()
+	if s.balance.Cmp(cost) < 0 {
+		return nil, fmt.Errorf("%w: balance %d, tx cost %d, overshot %d", core.ErrInsufficientFunds, s.balance, cost, new(big.Int).Sub(cost, s.balance))
+	}
+	replaced = s.byNonce[tx.Nonce()]
+	if replaced != nil && !outbids(tx, replaced.tx) {
+		return nil, txpool.ErrReplaceUnderpriced
+	}
+	if replaced == nil && len(s.byNonce) >= most {
+		return nil, fmt.Errorf("%w: pooled %d txs", txpool.ErrAccountLimitExceeded, len(s.byNonce))
+	}
+	// All that waits must be payable together, or it only takes room.
+	all := new(big.Int).Set(cost)
+	for _, other := range s.byNonce {
+		if other != replaced {
+			all.Add(all, other.tx.Cost())
+		}
+	}
+	if s.balance.Cmp(all) < 0 {
+		return nil, fmt.Errorf("%w: balance %d, queued cost %d, tx cost %d, overshot %d", core.ErrInsufficientFunds,
+			s.balance, new(big.Int).Sub(all, cost), cost, new(big.Int).Sub(all, s.balance))
+	}
+	return replaced, nil
+}
+
+// outbids says whether a transaction pays enough more than another in its place.
+func outbids(tx, other *types.Transaction) bool {
+	percent := int64(bumpPercent)
+	if tx.Type() == types.BlobTxType || other.Type() == types.BlobTxType {
+		if tx.Type() != other.Type() {
+			return false // one is built with its blobs at hand, the other without
+		}
+		percent = blobBumpPercent
+	}
+	enough := func(price, before *big.Int) bool {
+		least := new(big.Int).Mul(before, big.NewInt(100+percent))
+		return new(big.Int).Mul(price, big.NewInt(100)).Cmp(least) >= 0 && price.Cmp(before) > 0
+	}
+	if !enough(tx.GasFeeCap(), other.GasFeeCap()) || !enough(tx.GasTipCap(), other.GasTipCap()) {
+		return false
+	}
+	return tx.Type() != types.BlobTxType || enough(tx.BlobGasFeeCap(), other.BlobGasFeeCap())
+}
+
+// executable are the transactions whose nonces follow one another from the
+// account's on, in that order.
+func (s *sender) executable() (list []*waiting) {
+	for nonce := s.nonce; s.byNonce[nonce] != nil; nonce++ {
+		list = append(list, s.byNonce[nonce])
+	}
+	return list
+}
+
+// lastFirst are all transactions, that with the greatest nonce first.
+func (s *sender) lastFirst() []*waiting {
+	return slices.SortedFunc(maps.Values(s.byNonce), func(a, b *waiting) int { return cmp.Compare(b.tx.Nonce(), a.tx.Nonce()) })
+}
+
+func (s *sender) content() (c Content) {
+	executable := s.executable()
+	for _, w := range executable {
+		c.Pending = append(c.Pending, w.tx.WithoutBlobTxSidecar())
+	}
+	for _, w := range s.byNonce {
+		if w.tx.Nonce() >= s.nonce+uint64(len(executable)) {
+			c.Queued = append(c.Queued, w.tx.WithoutBlobTxSidecar())
+		}
+	}
+	return c
+}

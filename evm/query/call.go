@@ -1,0 +1,55 @@
+package query
+
+import (
+	"context"
+
+	"ashlar/evm/execute"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Call runs a message call at a block of the view, as [execute.Executor.Call] does.
+func (v *View) Call(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) ([]byte, error) {
+	at, err := v.callAt(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	return v.Executor().Call(ctx, at, message, options)
+}
+
+// EstimateGas returns the gas that a message needs at a block of the view, as
+// [execute.Executor.EstimateGas] does.
+func (v *View) EstimateGas(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) (uint64, error) {
+	at, err := v.callAt(ctx, number)
+	if err != nil {
+		return 0, err
+	}
+	return v.Executor().EstimateGas(ctx, at, message, options)
+}
+
+// AccessList returns what a message touches at a block of the view, as
+// [execute.Executor.AccessList] does.
+func (v *View) AccessList(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) (*execute.Accessed, error) {
+	at, err := v.callAt(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	return v.Executor().AccessList(ctx, at, message, options)
+}
+
+func (v *View) callAt(ctx context.Context, number uint64) (execute.At, error) {
+	header, err := v.Header(ctx, number)
+	if err != nil {
+		return execute.At{}, err
+	}
+	return execute.At{Header: header.Header, State: v.State(number), Hashes: v}, nil
+}
+
+// BlockHash returns the hash of a block of the view. It implements [execute.BlockHashes].
+func (v *View) BlockHash(ctx context.Context, number uint64) (common.Hash, error) {
+	header, err := v.Header(ctx, number)
+	if err != nil {
+		return common.Hash{}, err
+	}
+	return header.Hash, nil
+}

@@ -1,0 +1,34 @@
+package query
+
+import (
+	"context"
+
+	"ashlar/history/paging"
+)
+
+// LogPage calls visit with the logs of a page, and returns where the next one
+// begins, as [paging.Walk] does. Of the filter only the addresses and topics
+// count; topics end with a position that has some. The range must not reach above
+// the view's head.
+func (v *View) LogPage(ctx context.Context, filter *Filter, r paging.Range, visit func(*Log) error) (next *paging.Place, err error) {
+	wanted := filter.criteria()
+	logs := v.loader(ctx, r.To)
+	defer logs.close()
+	from, err := v.candidates(ctx, wanted, r.Begin.Block, r.To, logs.receipts)
+	if err == nil {
+		next, err = paging.Walk(from, r, func(at paging.Place, onPage bool) (bool, error) {
+			log, err := logs.at(at.Block, at.Position)
+			if err != nil || !wanted.match(&log.Log) {
+				return false, err
+			}
+			if onPage {
+				err = visit(log)
+			}
+			return true, err
+		})
+	}
+	if cerr := from.Close(); err == nil {
+		err = cerr
+	}
+	return next, err
+}

@@ -1,0 +1,27 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"ashlar/evm/pool"
+	"ashlar/history/tip"
+
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// Who asks for the pending block while another one's is made may give up.
+func TestPendingIsNotWaitedForInVain(t *testing.T) {
+	c := NewChain(nil, nil, nil)
+	c.SetPool(pool.New(params.MergedTestChainConfig, pool.DefaultLimits()))
+	if err := c.pending.making.Acquire(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	v := &View{chain: c, branch: new(tip.Branch)}
+	if view, err := v.withPending(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, %v, expected that it ends with its context", view, err)
+	}
+}

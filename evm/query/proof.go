@@ -1,0 +1,266 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"ashlar/evm"
+	"ashlar/evm/archive"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// Proof shows what an account and some of its slots hold, or that there are none.
+// Every node in it has the hash that its parent holds.
+type Proof struct {
+	Account *types.StateAccount // nil when there is none
+	Nodes   [][]byte            // of the account trie, from the root down
+	Slots   []SlotProof         // in the order in which they were asked for
+}
+
+// SlotProof shows what a slot holds.
+type SlotProof struct {
+	Value common.Hash // zero when nothing was ever set
+	Nodes [][]byte    // of the account's storage trie, from the root down; none when that is empty
+}
+
+// Prove proves an account and slots of it in the state after a block of the view.
+func (v *View) Prove(ctx context.Context, number uint64, address common.Address, slots []common.Hash) (*Proof, error) {
+	header, err := v.Header(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	proof := &Proof{Slots: make([]SlotProof, len(slots))}
+	key := evm.HashAddress(address)
+	state := v.State(number)
+	accounts := trieWalk{state: state, root: header.Root}
+	value, err := accounts.to(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	proof.Nodes = accounts.proof()
+	if value == nil {
+		return proof, nil
+	}
+	proof.Account = new(types.StateAccount)
+	if err := rlp.DecodeBytes(value, proof.Account); err != nil {
+		return nil, fmt.Errorf("%w: account %x in the state trie of block %d: %v", archive.ErrCorrupt, key, number, err)
+	}
+	storage := trieWalk{state: state, owner: key, root: proof.Account.Root}
+	return proof, proveSlots(ctx, &storage, slots, proof.Slots)
+}
+
+// proveSlots fills in the proofs of slots. It goes through them in the order of
+// the trie, so that what one has in common with the next is read once.
+func proveSlots(ctx context.Context, storage *trieWalk, slots []common.Hash, proofs []SlotProof) error {
+	type slotAt struct {
+		key   common.Hash
+		index int
+	}
+	order := make([]slotAt, len(slots))
+	for i, slot := range slots {
+		order[i] = slotAt{evm.HashSlot(slot), i}
+	}
+	slices.SortFunc(order, func(a, b slotAt) int { return a.key.Cmp(b.key) })
+	for _, slot := range order {
+		value, err := storage.to(ctx, slot.key)
+		if err != nil {
+			return err
+		}
+		proof := &proofs[slot.index]
+		proof.Nodes = storage.proof()
+		if value == nil {
+			continue
+		}
+		word, rest, err := rlp.SplitString(value)
+		if err != nil || len(rest) > 0 || len(word) > common.HashLength {
+			return fmt.Errorf("%w: slot %x of %x is no word: %x", archive.ErrCorrupt, slot.key, storage.owner, value)
+		}
+		proof.Value.SetBytes(word)
+	}
+	return nil
+}
+
+// trieWalk goes down a trie to one key after another. It keeps the nodes on the way to the last one.
+type trieWalk struct {
+	state evm.State
+	owner common.Hash // as in [evm.State]
+	root  common.Hash
+
+	path  [2 * common.HashLength]byte // the last key, a nibble a byte
+	nodes []walkedNode
+}
+
+// walkedNode is a node on the way to a key.
+type walkedNode struct {
+	depth int // nibbles of the key above it
+	blob  []byte
+}
+
+// to goes to a key and returns its value, nil when the trie does not have it.
+func (w *trieWalk) to(ctx context.Context, key common.Hash) (value []byte, err error) {
+	if w.root == types.EmptyRootHash {
+		return nil, nil
+	}
+	w.turn(key)
+	if len(w.nodes) == 0 {
+		if err := w.read(ctx, 0, w.root[:]); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		from := w.nodes[len(w.nodes)-1]
+		found, err := descend(from.blob, w.path[:], from.depth)
+		if err != nil {
+			return nil, fmt.Errorf("%w: trie node at path %x of %x: %v", archive.ErrCorrupt, w.path[:from.depth], w.owner, err)
+		}
+		if found.hash == nil {
+			return found.value, nil
+		}
+		if err := w.read(ctx, found.depth, found.hash); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// turn sets out to another key, from the last node that it shares with the one before.
+func (w *trieWalk) turn(key common.Hash) {
+	shared, differs := 0, false
+	for i, b := range key {
+		for j, nibble := range [2]byte{b >> 4, b & 0x0f} {
+			differs = differs || w.path[2*i+j] != nibble
+			if !differs {
+				shared++
+			}
+			w.path[2*i+j] = nibble
+		}
+	}
+	for len(w.nodes) > 0 && w.nodes[len(w.nodes)-1].depth > shared {
+		w.nodes = w.nodes[:len(w.nodes)-1]
+	}
+}
+
+// read adds the node at a depth of the path.
+func (w *trieWalk) read(ctx context.Context, depth int, hash []byte) error {
+	blob, err := w.state.Node(ctx, w.owner, w.path[:depth], common.BytesToHash(hash))
+	if err != nil {
+		return err
+	}
+	w.nodes = append(w.nodes, walkedNode{depth, blob})
+	return nil
+}
+
+// proof returns the nodes on the way to the last key.
+func (w *trieWalk) proof() [][]byte {
+	blobs := make([][]byte, len(w.nodes))
+	for i, node := range w.nodes {
+		blobs[i] = node.blob
+	}
+	return blobs
+}
+
+// descent is where the way to a key leaves a node: at a child's hash, at the
+// key's value, or, with neither, at nothing.
+type descent struct {
+	depth int // of the child
+	hash  []byte
+	value []byte
+}
+
+// descend follows path from a depth through an encoded node and those embedded in it.
+func descend(node, path []byte, depth int) (descent, error) {
+	for {
+		items, rest, err := rlp.SplitList(node)
+		if err != nil {
+			return descent{}, err
+		}
+		if len(rest) > 0 {
+			return descent{}, fmt.Errorf("%d bytes follow it", len(rest))
+		}
+		count, err := rlp.CountValues(items)
+		if err != nil {
+			return descent{}, err
+		}
+		var child []byte // its encoding
+		leaf := false
+		switch count {
+		case 17:
+			if depth == len(path) {
+				return descent{}, fmt.Errorf("a branch below a whole key")
+			}
+			child = item(items, int(path[depth]))
+			depth++
+		case 2:
+			encoded, _, err := rlp.SplitString(items)
+			if err != nil {
+				return descent{}, err
+			}
+			var n int
+			var follows bool
+			if n, leaf, follows = matchKey(encoded, path[depth:]); !follows {
+				return descent{}, nil
+			}
+			depth += n
+			child = item(items, 1)
+		default:
+			return descent{}, fmt.Errorf("it has %d items, expected 17 or 2", count)
+		}
+		kind, content, _, err := rlp.Split(child)
+		switch {
+		case err != nil:
+			return descent{}, err
+		case leaf:
+			return valueAt(path, depth, content)
+		case kind == rlp.List: // a node of less than 32 bytes stands in its parent
+			node = child
+		case len(content) == 0:
+			return descent{}, nil
+		case len(content) == common.HashLength:
+			return descent{depth: depth, hash: content}, nil
+		default:
+			return descent{}, fmt.Errorf("a child's hash has %d bytes", len(content))
+		}
+	}
+}
+
+func valueAt(path []byte, depth int, value []byte) (descent, error) {
+	if depth != len(path) || len(value) == 0 {
+		return descent{}, fmt.Errorf("a leaf of %d nibbles with %d bytes", depth, len(value))
+	}
+	return descent{depth: depth, value: value}, nil
+}
+
+// item returns item i of the content of a list that has more, as it is encoded.
+func item(items []byte, i int) []byte {
+	for {
+		_, _, rest, err := rlp.Split(items)
+		if err != nil {
+			return nil // not here: the items were counted
+		}
+		if i == 0 {
+			return items[:len(items)-len(rest)]
+		}
+		items, i = rest, i-1
+	}
+}
+
+// matchKey says whether path follows the hex-prefix encoded part of a key, how
+// many nibbles that has, and whether it is a leaf's.
+func matchKey(encoded, path []byte) (n int, leaf, follows bool) {
+	if len(encoded) == 0 {
+		return 0, false, false
+	}
+	var buffer [2 * common.HashLength]byte
+	nibbles := buffer[:0]
+	if encoded[0]&0x10 != 0 {
+		nibbles = append(nibbles, encoded[0]&0x0f)
+	}
+	for _, b := range encoded[1:] {
+		nibbles = append(nibbles, b>>4, b&0x0f)
+	}
+	return len(nibbles), encoded[0]&0x20 != 0, bytes.HasPrefix(path, nibbles)
+}

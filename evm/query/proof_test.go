@@ -1,0 +1,251 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+
+	"ashlar/evm"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/ethdb/memorydb"
+	"github.com/ethereum/go-ethereum/params"
+	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/ethereum/go-ethereum/trie"
+	"github.com/ethereum/go-ethereum/triedb/database"
+)
+
+// provenGenesis has accounts without storage, with one slot and with many.
+func provenGenesis() *core.Genesis {
+	g := &core.Genesis{Config: params.TestChainConfig, Difficulty: new(big.Int), Alloc: make(types.GenesisAlloc)}
+	for i := range 60 {
+		account := types.Account{Balance: big.NewInt(int64(i)), Nonce: uint64(i), Storage: make(map[common.Hash]common.Hash)}
+		for slot := range i % 6 * i {
+			value := new(big.Int).Lsh(big.NewInt(int64(slot+1)), uint(8*(slot%32)))
+			account.Storage[common.Hash{31: byte(slot), 30: byte(slot >> 8)}] = common.BigToHash(value)
+		}
+		if i == 1 {
+			account.Storage[common.Hash{}] = common.Hash{31: 1}
+		}
+		if len(account.Storage) > 0 {
+			account.Code = []byte{byte(i)}
+		}
+		g.Alloc[common.Address{19: byte(i)}] = account
+	}
+	return g
+}
+
+func genesisView(t testing.TB, g *core.Genesis) *View {
+	t.Helper()
+	store, err := pebble.Open(pebble.Options{Path: "proofs", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	a, err := archive.Create(t.Context(), store, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delta, err := execute.Genesis(t.Context(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Append(t.Context(), delta); err != nil {
+		t.Fatal(err)
+	}
+	view, err := NewChain(a, nil, nil).View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return view
+}
+
+// TestProofs verifies proofs of all accounts and slots, and of some that do not
+// exist, with go-ethereum's verifier, and compares them with its prover's.
+func TestProofs(t *testing.T) {
+	g := provenGenesis()
+	view := genesisView(t, g)
+	header, err := view.Header(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := trieNodes{t.Context(), view.State(0)}
+	for i := range 90 {
+		address := common.Address{19: byte(i)}
+		account, exists := g.Alloc[address]
+		var slots []common.Hash
+		for slot := range account.Storage {
+			slots = append(slots, slot)
+		}
+		slots = append(slots, common.Hash{1}, common.Hash{2}, common.Hash{1})
+		proof, err := view.Prove(t.Context(), 0, address, slots)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (proof.Account != nil) != exists {
+			t.Fatalf("account %d: %+v", i, proof.Account)
+		}
+		value := checkProof(t, nodes, common.Hash{}, header.Root, evm.HashAddress(address), proof.Nodes)
+		if !exists {
+			if value != nil || len(proof.Slots) != len(slots) || proof.Slots[0].Nodes != nil || proof.Slots[0].Value != (common.Hash{}) {
+				t.Fatalf("account %d, which does not exist: %x, %+v", i, value, proof)
+			}
+			continue
+		}
+		if encoded, err := rlp.EncodeToBytes(proof.Account); err != nil || !bytes.Equal(encoded, value) {
+			t.Fatalf("account %d: the proof is of %x, the answer is %+v", i, value, proof.Account)
+		}
+		if proof.Account.Nonce != account.Nonce || proof.Account.Balance.ToBig().Cmp(account.Balance) != 0 {
+			t.Fatalf("account %d: %+v, want %+v", i, proof.Account, account)
+		}
+		for j, slot := range slots {
+			got := proof.Slots[j]
+			if got.Value != account.Storage[slot] {
+				t.Fatalf("slot %x of account %d: %x, want %x", slot, i, got.Value, account.Storage[slot])
+			}
+			if proof.Account.Root == types.EmptyRootHash {
+				if len(got.Nodes) > 0 {
+					t.Fatalf("account %d has no storage, the proof has %d nodes", i, len(got.Nodes))
+				}
+				continue
+			}
+			value := checkProof(t, nodes, evm.HashAddress(address), proof.Account.Root, evm.HashSlot(slot), got.Nodes)
+			if want := account.Storage[slot]; want != (common.Hash{}) {
+				encoded, _ := rlp.EncodeToBytes(common.TrimLeftZeroes(want[:]))
+				if !bytes.Equal(value, encoded) {
+					t.Fatalf("slot %x of account %d: the proof is of %x, want %x", slot, i, value, encoded)
+				}
+			} else if value != nil {
+				t.Fatalf("slot %x of account %d: the proof is of %x, want none", slot, i, value)
+			}
+		}
+	}
+}
+
+// trieNodes shows a state's trie nodes to go-ethereum's tries.
+type trieNodes struct {
+	ctx   context.Context
+	state interface {
+		Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error)
+	}
+}
+
+func (n trieNodes) NodeReader(common.Hash) (database.NodeReader, error) { return n, nil }
+
+func (n trieNodes) Node(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	return n.state.Node(n.ctx, owner, path, hash)
+}
+
+// nodeList collects what go-ethereum's prover writes.
+type nodeList [][]byte
+
+func (l *nodeList) Put(_, value []byte) error { *l = append(*l, bytes.Clone(value)); return nil }
+func (l *nodeList) Delete([]byte) error       { return fmt.Errorf("a proof takes nothing back") }
+
+// checkProof verifies a proof and returns the value that it proves.
+func checkProof(t *testing.T, nodes trieNodes, owner, root, key common.Hash, proof [][]byte) []byte {
+	t.Helper()
+	db := memorydb.New()
+	for _, node := range proof {
+		if err := db.Put(crypto.Keccak256(node), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	value, err := trie.VerifyProof(root, key[:], db)
+	if err != nil {
+		t.Fatalf("the proof of %x does not hold: %v", key, err)
+	}
+	tr, err := trie.New(&trie.ID{StateRoot: root, Owner: owner, Root: root}, nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want nodeList
+	if err := tr.Prove(key[:], &want); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.EqualFunc(proof, want, bytes.Equal) {
+		t.Fatalf("the proof of %x is\n%x, go-ethereum's is\n%x", key, proof, want)
+	}
+	return value
+}
+
+// memoryTrie is a trie in memory. Its keys need not be hashes, so that it can
+// have what tries of hashed keys have once in a lifetime.
+type memoryTrie struct {
+	evm.State
+	nodes map[string][]byte // by path
+}
+
+func (m memoryTrie) Node(_ context.Context, _ common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	blob := m.nodes[string(path)]
+	if !bytes.Equal(crypto.Keccak256(blob), hash[:]) {
+		return nil, fmt.Errorf("%w: node at %x", evm.ErrMissing, path)
+	}
+	return blob, nil
+}
+
+func (m memoryTrie) NodeReader(common.Hash) (database.NodeReader, error) {
+	return trieNodes{context.Background(), m}, nil
+}
+
+// TestEmbeddedNodes: keys that have so much in common that their leaves, and
+// branches of them, stand within their parents.
+func TestEmbeddedNodes(t *testing.T) {
+	m := memoryTrie{nodes: make(map[string][]byte)}
+	tr := trie.NewEmpty(nil)
+	var keys []common.Hash
+	for i := range 40 {
+		key := common.Hash{0: byte(i % 3), 28: byte(i % 5 << 4), 30: byte(i % 7), 31: byte(i)}
+		keys = append(keys, key)
+		if err := tr.Update(key[:], []byte{byte(i + 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, set := tr.Commit(false)
+	for path, node := range set.Nodes {
+		m.nodes[path] = node.Blob
+	}
+	walk := trieWalk{state: m, root: root}
+	keys = append(keys, common.Hash{9}, common.Hash{0, 31: 200}, common.Hash{28: 1}, common.Hash{30: 1, 31: 0xff})
+	for i, key := range keys {
+		value, err := walk.to(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := checkProof(t, trieNodes{t.Context(), m}, common.Hash{}, root, key, walk.proof())
+		if !bytes.Equal(value, want) || (i < 40) != (value != nil) {
+			t.Errorf("key %x: %x, want %x", key, value, want)
+		}
+	}
+}
+
+// FuzzDescend: whatever a node's bytes are, the way through it ends.
+func FuzzDescend(f *testing.F) {
+	path := bytes.Repeat([]byte{1, 2}, 32)
+	view := genesisView(f, provenGenesis())
+	for i := range 6 {
+		proof, err := view.Prove(f.Context(), 0, common.Address{19: byte(10 * i)}, []common.Hash{{}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		for depth, node := range append(proof.Nodes, proof.Slots[0].Nodes...) {
+			f.Add(node, uint8(depth))
+		}
+	}
+	f.Fuzz(func(t *testing.T, node []byte, depth uint8) {
+		found, err := descend(node, path, int(depth%65))
+		if err == nil && (found.hash != nil && len(found.hash) != 32 || found.depth > len(path)) {
+			t.Fatalf("%+v", found)
+		}
+	})
+}

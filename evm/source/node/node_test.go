@@ -1,0 +1,370 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm/source/node"
+	"ashlar/internal/fakenode"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/params"
+	"github.com/ethereum/go-ethereum/trie"
+)
+
+// makeChain makes blocks that hold one of everything that a body can hold. They
+// break many rules, which nobody looks at here.
+func makeChain(t *testing.T, count int) []*types.Block {
+	t.Helper()
+	key, err := crypto.ToECDSA(common.LeftPadBytes([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer := types.LatestSigner(params.MergedTestChainConfig)
+	var blocks []*types.Block
+	var parent common.Hash
+	for number := range int64(count) {
+		header := &types.Header{
+			Number: big.NewInt(number), ParentHash: parent, Difficulty: big.NewInt(number % 2), GasLimit: 30_000_000,
+			Time: uint64(number), BaseFee: big.NewInt(1000), Extra: []byte("made for a test"),
+		}
+		body := types.Body{Withdrawals: []*types.Withdrawal{{Index: uint64(number), Validator: 3, Address: common.Address{1}, Amount: 5}}}
+		for nonce := range uint64(3) {
+			tx, err := types.SignNewTx(key, signer, &types.DynamicFeeTx{
+				ChainID: params.MergedTestChainConfig.ChainID, Nonce: nonce, GasFeeCap: big.NewInt(3000), GasTipCap: big.NewInt(1),
+				Gas: 21000, To: &common.Address{9}, Value: big.NewInt(number), Data: []byte{1, 2},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			body.Transactions = append(body.Transactions, tx)
+		}
+		if number%3 == 2 { // a block has uncles or withdrawals, but a client need not know
+			for _, extra := range []string{"first", "second"} {
+				body.Uncles = append(body.Uncles, &types.Header{Number: big.NewInt(number - 1), Difficulty: big.NewInt(1), Extra: []byte(extra)})
+			}
+		}
+		block := types.NewBlock(header, &body, nil, trie.NewStackTrie(nil))
+		blocks, parent = append(blocks, block), block.Hash()
+	}
+	return blocks
+}
+
+func ref(block *types.Block) chain.Ref {
+	return chain.Ref{Number: block.NumberU64(), Hash: block.Hash()}
+}
+
+// start starts a node that serves a chain, and its client.
+func start(t *testing.T, options fakenode.Options, socket bool, blocks []*types.Block) (*fakenode.Node, *node.Client) {
+	t.Helper()
+	options.ChainID = 77
+	n, err := fakenode.New(options, blocks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	n.Set(blocks, uint64(len(blocks)-2), uint64(len(blocks)-4))
+	url := n.URL()
+	if socket {
+		url = n.SocketURL()
+	}
+	client, err := node.New(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return n, client
+}
+
+func TestBlocksAreRebuilt(t *testing.T) {
+	blocks := makeChain(t, 9)
+	for _, test := range []struct {
+		name    string
+		options fakenode.Options
+		socket  bool
+	}{
+		{"raw over HTTP", fakenode.Options{Raw: true}, false},
+		{"objects over HTTP", fakenode.Options{}, false},
+		{"raw over WebSocket", fakenode.Options{Raw: true}, true},
+		{"objects over WebSocket", fakenode.Options{}, true},
+		{"no batches", fakenode.Options{Between: refuseBatches}, false},
+		{"forbidden methods", fakenode.Options{Raw: true, Between: forbidRaw}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, client := start(t, test.options, test.socket, blocks)
+			id, genesis, err := client.Identity(t.Context())
+			if err != nil || id != 77 || genesis != blocks[0].Hash() {
+				t.Errorf("the identity is %d, %#x, %v", id, genesis, err)
+			}
+			standing, err := client.Standing(t.Context())
+			if want := (node.Standing{Head: ref(blocks[8]), Safe: ref(blocks[7]), Finalized: ref(blocks[5])}); err != nil || standing != want {
+				t.Errorf("the standing is %v, %v, expected %v", standing, err, want)
+			}
+			for _, want := range blocks {
+				got, err := client.Block(t.Context(), want.Hash())
+				sameBlock(t, got, want, err)
+			}
+			got, err := client.Blocks(t.Context(), 2, 20) // and there are no more than seven
+			if err != nil || len(got) != 7 {
+				t.Fatalf("%d blocks, %v, expected 7", len(got), err)
+			}
+			for i := range got {
+				sameBlock(t, got[i], blocks[2+i], nil)
+			}
+			if _, err := client.Block(t.Context(), common.Hash{1}); !errors.Is(err, node.ErrNotFound) {
+				t.Errorf("a block that is not there: %v", err)
+			}
+			if _, err := client.Blocks(t.Context(), 9, 2); !errors.Is(err, node.ErrNotFound) {
+				t.Errorf("blocks that are not there: %v", err)
+			}
+			if _, err := client.HashAt(t.Context(), 9); !errors.Is(err, node.ErrNotFound) {
+				t.Errorf("a number that is not there: %v", err)
+			}
+		})
+	}
+}
+
+func sameBlock(t *testing.T, got, want *types.Block, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if got.Hash() != want.Hash() || types.DeriveSha(got.Transactions(), trie.NewStackTrie(nil)) != want.TxHash() ||
+		types.CalcUncleHash(got.Uncles()) != want.UncleHash() ||
+		types.DeriveSha(types.Withdrawals(got.Withdrawals()), trie.NewStackTrie(nil)) != *want.Header().WithdrawalsHash {
+		t.Errorf("block %s is not what it was: %s", ref(want), ref(got))
+	}
+}
+
+func readBody(r *http.Request) string {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	return string(body)
+}
+
+func refuseBatches(to http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(readBody(r), "[") {
+			http.Error(w, "no batches here", http.StatusBadRequest)
+			return
+		}
+		to.ServeHTTP(w, r)
+	})
+}
+
+func forbidRaw(to http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(readBody(r), "debug_") {
+			http.Error(w, "not in your plan", http.StatusForbidden)
+			return
+		}
+		to.ServeHTTP(w, r)
+	})
+}
+
+func TestAnnouncedHeads(t *testing.T) {
+	blocks := makeChain(t, 9)
+	n, client := start(t, fakenode.Options{Subscriptions: true}, true, blocks)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	heads, done := make(chan chain.Ref, 16), make(chan error, 1)
+	go func() {
+		done <- client.Watch(ctx, func(head chain.Ref) {
+			select {
+			case heads <- head:
+			case <-ctx.Done(): // nobody reads any more
+			}
+		})
+	}()
+	for got := (chain.Ref{}); got != ref(blocks[4]); { // until it has subscribed
+		n.Set(blocks[:5], 0, 0)
+		select {
+		case got = <-heads:
+		case err := <-done:
+			t.Fatalf("watching ended with %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("watching ended with %v", err)
+	}
+
+	for _, socket := range []bool{false, true} {
+		_, client := start(t, fakenode.Options{}, socket, blocks)
+		if err := client.Watch(t.Context(), func(chain.Ref) {}); !errors.Is(err, node.ErrNoSubscriptions) {
+			t.Errorf("a node without subscriptions, over WebSocket %t: %v", socket, err)
+		}
+	}
+}
+
+// A connection that is lost ends what is under way, and the next call makes another.
+func TestConnectsAgain(t *testing.T) {
+	blocks := makeChain(t, 9)
+	n, client := start(t, fakenode.Options{Subscriptions: true}, true, blocks)
+	if _, err := client.Standing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.Disconnect()
+	for attempt := 0; ; attempt++ {
+		_, err := client.Standing(t.Context())
+		if err == nil {
+			break
+		}
+		if attempt == 100 {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Answers that no honest node gives are told from those that do not come.
+func TestInvalidAnswers(t *testing.T) {
+	blocks := makeChain(t, 6)
+	answer := func(result string) func(http.Handler) http.Handler {
+		return func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"result":%s}`, result)
+			})
+		}
+	}
+	for _, test := range []struct {
+		name, result string
+		invalid      bool
+	}{
+		{"no bytes", `"0xzz"`, true},
+		{"no block", `"0xc0"`, true},
+		{"bytes that are cut", `"0xf90200"`, true},
+		{"a number", `5`, true},
+		{"an empty object", `{}`, true},
+		{"null", `null`, false},
+	} {
+		_, client := start(t, fakenode.Options{Between: answer(test.result)}, false, blocks)
+		_, err := client.Block(t.Context(), blocks[3].Hash())
+		var invalid *node.InvalidError
+		if err == nil || errors.As(err, &invalid) != test.invalid {
+			t.Errorf("%s: the error is %v, expected an invalid answer: %t", test.name, err, test.invalid)
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		chain []*types.Block
+	}{
+		{"numbers in another order", []*types.Block{blocks[0], blocks[1], blocks[3], blocks[2], blocks[4]}},
+		{"a number twice", []*types.Block{blocks[0], blocks[1], blocks[1], blocks[3], blocks[4]}},
+	} {
+		n, client := start(t, fakenode.Options{Raw: true}, false, blocks)
+		n.Set(test.chain, 0, 0)
+		_, err := client.Blocks(t.Context(), 0, 5)
+		var invalid *node.InvalidError
+		if !errors.As(err, &invalid) {
+			t.Errorf("%s: the error is %v, expected an invalid answer", test.name, err)
+		}
+	}
+}
+
+// No error tells the URL.
+func TestSecrets(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for _, url := range []string{gone.URL, "ws" + strings.TrimPrefix(gone.URL, "http")} {
+		client, err := node.New(url + "/v3/secret?token=secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Standing(t.Context()); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(client.Name(), "secret") {
+			t.Errorf("the error of %s is %v", client.Name(), err)
+		}
+		client.Close()
+	}
+	for _, url := range []string{"", "localhost:8545", "ftp://example.org", "http://", "http://secret\x7f"} {
+		if _, err := node.New(url); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("the URL %q: %v", url, err)
+		}
+	}
+}
+
+// Transactions are passed on, and those that wait are told, whether or not the node
+// announces them.
+func TestPool(t *testing.T) {
+	blocks := makeChain(t, 3)
+	waiting := blocks[2].Transactions()
+	n, client := start(t, fakenode.Options{Subscriptions: true, Pool: true}, true, blocks)
+	if err := client.Send(t.Context(), marshal(t, waiting[1])); err != nil {
+		t.Fatal(err)
+	}
+	n.Wait(waiting[0])
+	all, err := client.Pool(t.Context())
+	if err != nil || len(all) != 2 || all[0].Hash() != waiting[0].Hash() || all[1].Hash() != waiting[1].Hash() {
+		t.Errorf("what waits: %d transactions, %v, expected two in the order of their nonces", len(all), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	told, done := make(chan common.Hash), make(chan error, 1)
+	defer cancel()
+	go func() {
+		done <- client.WatchPool(ctx, func(tx *types.Transaction) {
+			select {
+			case told <- tx.Hash():
+			case <-ctx.Done():
+			}
+		})
+	}()
+	for i, want := range waiting {
+		if i == 2 { // those before were there already
+			n.Wait(want)
+		}
+		select {
+		case got := <-told:
+			if got != want.Hash() {
+				t.Errorf("told of %x, expected %x", got, want.Hash())
+			}
+		case err := <-done:
+			t.Fatalf("watching ended with %v", err)
+		case <-time.After(time.Minute):
+			t.Fatalf("%x is not told", want.Hash())
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("watching ended with %v", err)
+	}
+
+	refused := types.NewTx(&types.LegacyTx{Data: []byte(fakenode.RefusedData)})
+	var refusal *node.RefusedError
+	if err := client.Send(t.Context(), marshal(t, refused)); !errors.As(err, &refusal) || refusal.Code != -32000 || refusal.Message != fakenode.ErrRefused.Error() {
+		t.Errorf("a transaction that is refused: %v", err)
+	}
+	n.Close()
+	if err := client.Send(t.Context(), marshal(t, waiting[0])); err == nil || errors.As(err, &refusal) {
+		t.Errorf("a node that is gone: %v", err)
+	}
+
+	_, client = start(t, fakenode.Options{}, false, blocks)
+	if _, err := client.Pool(t.Context()); !errors.Is(err, node.ErrNoPool) {
+		t.Errorf("a node that does not tell: %v", err)
+	}
+	if err := client.WatchPool(t.Context(), func(*types.Transaction) {}); !errors.Is(err, node.ErrNoSubscriptions) {
+		t.Errorf("a node without subscriptions: %v", err)
+	}
+}
+
+func marshal(t *testing.T, tx *types.Transaction) []byte {
+	t.Helper()
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}

@@ -1,0 +1,92 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"ashlar/evm/archive"
+	"ashlar/history/audit"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// codeName stands for a code: the first bytes of its hash.
+type codeName uint64
+
+func nameOfCode(hash []byte) codeName { return codeName(binary.BigEndian.Uint64(hash)) }
+
+// codeUse is which codes there are, and which of them accounts have.
+type codeUse struct {
+	mu      sync.Mutex
+	used    map[codeName]bool   // guarded by mu: those that are there
+	missing audit.LowestFinding // about those that are not
+}
+
+// checkCodes checks every code's hash, and notes which there are.
+func (c *checker) checkCodes(ctx context.Context) error {
+	there := make(map[codeName]bool)
+	for row, err := range c.Walk(ctx, c.tables.codes) {
+		if err != nil {
+			return err
+		}
+		if len(row.Partition) != common.HashLength || row.Sort != 0 {
+			return c.Finding(c.tables.codes, row.Partition, row.Sort, "a hash and the sort key 0", "another key")
+		}
+		if hash := crypto.Keccak256(row.Value); !bytes.Equal(hash, row.Partition) {
+			return c.Finding(c.tables.codes, row.Partition, 0, fmt.Sprintf("a code with the hash %#x", row.Partition), fmt.Sprintf("one with %#x", hash))
+		}
+		there[nameOfCode(row.Partition)] = false
+	}
+	c.codes.mu.Lock()
+	defer c.codes.mu.Unlock()
+	c.codes.used = there
+	return nil
+}
+
+// useCode notes that a version of an account has a code. That it is not there is
+// held back until it is known that the account is right.
+func (c *checker) useCode(hash common.Hash, v version) {
+	name := nameOfCode(hash[:])
+	c.codes.mu.Lock()
+	used, there := c.codes.used[name]
+	if there && !used {
+		c.codes.used[name] = true
+	}
+	c.codes.mu.Unlock()
+	if there {
+		return
+	}
+	f := c.Finding(c.tables.codes, hash[:], 0, "a row, as it is the code of "+archive.DescribeKey(c.tables.accounts, v.partition, v.from), "none")
+	f.Block = v.from
+	c.codes.missing.Keep(f)
+}
+
+// checkCodesUsed looks for a code that an account has and that is not there, and
+// for one that is there and that no version of an account has.
+func (c *checker) checkCodesUsed(ctx context.Context) error {
+	if err := c.codes.missing.Err(); err != nil {
+		return err
+	}
+	c.codes.mu.Lock()
+	defer c.codes.mu.Unlock()
+	unused := false
+	for _, used := range c.codes.used {
+		unused = unused || !used
+	}
+	if !unused {
+		return nil
+	}
+	for row, err := range c.Walk(ctx, c.tables.codes) {
+		if err != nil {
+			return err
+		}
+		if !c.codes.used[nameOfCode(row.Partition)] {
+			return c.Finding(c.tables.codes, row.Partition, 0, "no row, as it is the code of no account", fmt.Sprintf("a code of %d bytes", len(row.Value)))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,23 @@
+package verify_test
+
+import (
+	"flag"
+	"testing"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/verify"
+	"ashlar/history/audit"
+	"ashlar/history/audit/damage"
+	"ashlar/kv"
+)
+
+var update = flag.Bool("update", false, "write testdata/findings.txt anew")
+
+// TestFindings holds what people read to testdata/findings.txt, where the chain of
+// old rules suffers.
+func TestFindings(t *testing.T) {
+	whole := damage.Read(t, imported(t, testChain{"old rules", oldChain}), archive.Tables())
+	damage.CheckFindings(t, "testdata/findings.txt", *update, whole, archive.Tables(), func(damaged kv.Store) *audit.Report {
+		return &mustRun(t, damaged, verify.Options{To: audit.Head, Full: true}).Report
+	})
+}

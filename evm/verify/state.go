@@ -1,0 +1,251 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"ashlar/evm/archive"
+	"ashlar/history/audit"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// What a ledger of the state is about.
+//
+// Of a node's place, by owner and path: which hash the node there has. That is
+// what its parent says, or the header, or the account of a storage trie; and it is
+// what the node's own row says.
+//
+// Of a key, by owner (zero for an account) and hash: which value it has. That is
+// what the leaf says, and what the flat row says. A leaf's row has no value: it
+// takes that of the flat row, and its hash shows whether that is right.
+const (
+	subjectNode = 'n'
+	subjectKey  = 'k'
+)
+
+func nodeSubject(dst []byte, owner common.Hash, path []byte) []byte {
+	return append(append(append(dst, subjectNode), owner[:]...), path...)
+}
+
+func keySubject(dst []byte, owner, key common.Hash) []byte {
+	return append(append(append(dst, subjectKey), owner[:]...), key[:]...)
+}
+
+// checkState checks the tables of the state against each other and against the
+// state roots of the headers.
+func (c *checker) checkState(ctx context.Context) error {
+	if err := c.checkCodes(ctx); err != nil {
+		return err
+	}
+	differences, err := audit.Compare(audit.NewLedger(c.moments.len()), func(l *audit.Ledger) error {
+		if err := c.enterRoots(ctx, l); err != nil {
+			return err
+		}
+		if err := c.eachVersion(ctx, c.tables.accounts, l, c.enterAccount); err != nil {
+			return err
+		}
+		if err := c.eachVersion(ctx, c.tables.slots, l, c.enterSlot); err != nil {
+			return err
+		}
+		return c.eachVersion(ctx, c.tables.trieNodes, l, c.enterNode)
+	})
+	if err != nil {
+		return err
+	}
+	if len(differences) > 0 {
+		return c.explainState(ctx, differences)
+	}
+	if err := c.late.Err(); err != nil {
+		return err
+	}
+	return c.checkCodesUsed(ctx)
+}
+
+// enterRoots enters the state roots that the headers say.
+func (c *checker) enterRoots(ctx context.Context, l *audit.Ledger) error {
+	subject := nodeSubject(nil, common.Hash{}, nil)
+	from, to := l.Span()
+	for m := max(0, from-1); m < to; m++ { // a span that ends where this one begins counts too
+		header, err := c.header(ctx, c.moments.block(m))
+		if err != nil {
+			return err
+		}
+		if header.Root != types.EmptyRootHash {
+			l.Hold(audit.Expected, subject, header.Root[:], m, m+1)
+		}
+	}
+	return nil
+}
+
+// enterAccount enters what a row of accounts says: a value, and the root of a storage trie.
+func (c *checker) enterAccount(ctx context.Context, l *audit.Ledger, v version) error {
+	if err := c.checkVersion(c.tables.accounts, v, common.HashLength); err != nil {
+		return err
+	}
+	account, err := archive.ParseAccount(v.value)
+	if err != nil {
+		return c.Unreadable(ctx, c.tables.accounts, v.partition, v.from, err)
+	}
+	if account == nil {
+		return nil
+	}
+	key := common.Hash(v.partition)
+	from, to := c.moments.from(v.from), c.moments.from(v.until)
+	l.Hold(audit.Found, keySubject(nil, common.Hash{}, key), v.value, from, to)
+	if account.Root != types.EmptyRootHash {
+		l.Hold(audit.Expected, nodeSubject(nil, key, nil), account.Root[:], from, to)
+	}
+	if !bytes.Equal(account.CodeHash, types.EmptyCodeHash[:]) {
+		c.useCode(common.Hash(account.CodeHash), v)
+	}
+	return nil
+}
+
+// enterSlot enters the value that a row of slots says.
+func (c *checker) enterSlot(ctx context.Context, l *audit.Ledger, v version) error {
+	if err := c.checkVersion(c.tables.slots, v, 2*common.HashLength); err != nil {
+		return err
+	}
+	if err := archive.CheckSlot(v.value); err != nil {
+		return c.Unreadable(ctx, c.tables.slots, v.partition, v.from, err)
+	}
+	if len(v.value) > 0 {
+		owner, key := common.Hash(v.partition[:common.HashLength]), common.Hash(v.partition[common.HashLength:])
+		l.Hold(audit.Found, keySubject(nil, owner, key), v.value, c.moments.from(v.from), c.moments.from(v.until))
+	}
+	return nil
+}
+
+// nothingNew is what is expected instead of a row that repeats the one before.
+const nothingNew = "no row, as it says what was so before"
+
+// checkVersion checks what a row of any table of versions must be like. That it
+// repeats the one before is held back until it is known that these are right.
+func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error {
+	wrong := ""
+	switch {
+	case partitionBytes > 0 && len(v.partition) != partitionBytes:
+		wrong = fmt.Sprintf("keys of %d bytes", partitionBytes)
+	case v.from > c.Settled.Number:
+		wrong = fmt.Sprintf("no row above block %d, the last settled", c.Settled.Number)
+	case v.repeats:
+		wrong = nothingNew
+	default:
+		return nil
+	}
+	f := c.Finding(t, v.partition, v.from, wrong, "a row with "+audit.DescribeValue(v.value, 0))
+	if v.repeats && v.from <= c.Settled.Number {
+		c.late.Keep(f)
+		return nil
+	}
+	return f
+}
+
+// enterNode enters what a row of trie_nodes says: the hash of the node, and what
+// the node says of those below it.
+func (c *checker) enterNode(ctx context.Context, l *audit.Ledger, v version) error {
+	t := c.tables.trieNodes
+	owner, path, err := archive.ParseNodeKey(v.partition)
+	if err != nil {
+		return c.Unreadable(ctx, t, v.partition, v.from, err)
+	}
+	if err := c.checkVersion(t, v, 0); err != nil {
+		return err
+	}
+	node, err := archive.ParseNode(path, v.value)
+	if err != nil {
+		return c.Unreadable(ctx, t, v.partition, v.from, err)
+	}
+	from, to := c.moments.from(v.from), c.moments.from(v.until)
+	if node.Gone || from == to {
+		return nil
+	}
+	if node.IsDifference {
+		if node.Blob, err = c.wholeNode(ctx, v); node.Blob == nil || err != nil {
+			return err
+		}
+	}
+	subject := nodeSubject(nil, owner, path)
+	if node.Rest != nil {
+		return c.enterLeaf(ctx, l, subject, owner, node, from, to)
+	}
+	hash := crypto.Keccak256(node.Blob)
+	l.Hold(audit.Found, subject, hash, from, to)
+	err = children(path, node.Blob, func(b below) {
+		if b.hash != nil {
+			l.Hold(audit.Expected, nodeSubject(subject[:0], owner, b.path), b.hash, from, to)
+		} else {
+			l.Hold(audit.Expected, keySubject(subject[:0], owner, b.key), b.value, from, to)
+		}
+	})
+	if err != nil {
+		return c.Finding(t, v.partition, v.from, "a branch or an extension", err.Error())
+	}
+	return nil
+}
+
+// wholeNode puts together the node that a difference is a version of; nil where
+// that cannot be done. Then a row that it stands on is wrong or missing, which is
+// found at that row; if it is not, as nothing should be there, this one is at fault.
+func (c *checker) wholeNode(ctx context.Context, v version) ([]byte, error) {
+	t := c.tables.trieNodes
+	value, _, err := archive.NewestNode(ctx, c.Store, v.partition, v.from, nil)
+	switch {
+	case errors.Is(err, archive.ErrCorrupt):
+		c.late.Keep(c.Finding(t, v.partition, v.from, "a difference from the row before", err.Error()))
+		return nil, nil
+	case err != nil:
+		return nil, c.Unreadable(ctx, t, v.partition, v.from, err)
+	}
+	before, _, err := archive.NewestNode(ctx, c.Store, v.partition, v.from-1, nil)
+	if err != nil {
+		return nil, c.Unreadable(ctx, t, v.partition, v.from-1, err)
+	}
+	if bytes.Equal(before, value) {
+		c.late.Keep(c.Finding(t, v.partition, v.from, nothingNew, "a row with "+audit.DescribeValue(v.value, 0)))
+	}
+	return value[1:], nil
+}
+
+// enterLeaf enters what a leaf says over the moments in which it stands: each
+// value that its key had meanwhile, and the hash that the leaf has with it.
+func (c *checker) enterLeaf(ctx context.Context, l *audit.Ledger, subject []byte, owner common.Hash, node archive.TrieNode, from, to int) error {
+	t, partition := c.flat(owner, node.Key)
+	key := keySubject(nil, owner, node.Key)
+	var buffer [128]byte
+	for to > from {
+		value, since, err := c.Store.Newest(ctx, t, partition, c.moments.block(to-1), buffer[:0])
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return c.Unreadable(ctx, t, partition, c.moments.block(to-1), err)
+		}
+		begin := max(from, c.moments.from(since)) // from, where nothing was found
+		if len(value) == 0 {
+			l.Hold(audit.Found, subject, nil, begin, to) // which nobody expects of a node
+		} else {
+			blob, err := archive.EncodeLeaf(owner, node.Rest, value)
+			if err != nil {
+				return c.Unreadable(ctx, t, partition, since, err)
+			}
+			l.Hold(audit.Found, subject, crypto.Keccak256(blob), begin, to)
+			l.Hold(audit.Expected, key, value, begin, to)
+		}
+		to = begin
+	}
+	return nil
+}
+
+// flat is where the value of a leaf's key is: the table of accounts (owner zero)
+// or of slots, and the partition.
+func (c *checker) flat(owner, key common.Hash) (*kv.Table, []byte) {
+	if owner == (common.Hash{}) {
+		return c.tables.accounts, key[:]
+	}
+	partition := archive.SlotKey(owner, key)
+	return c.tables.slots, partition[:]
+}

@@ -1,0 +1,141 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"sync"
+
+	"ashlar/history/audit"
+	"ashlar/kv"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// version is a value that something had from one block until another.
+type version struct {
+	partition []byte
+	value     []byte // empty: it was not there
+	from      uint64 // the block of the row
+	until     uint64 // the block of the next row; MaxUint64 where there is none
+	repeats   bool   // the row says what was so before it, and so should not be there
+}
+
+// stepVersions calls next with every version in a table of versions, as it comes
+// in a walk, in which the rows of a partition follow one another, up or down.
+// What next gets is valid only during the call.
+func stepVersions(walk func(yield func(kv.Row, error) bool), next func(version) error) error {
+	var held version // the row before, whose neighbours are not both known
+	oldest, any := true, false
+	release := func() error {
+		if !any {
+			return nil
+		}
+		if oldest {
+			held.repeats = len(held.value) == 0
+		}
+		return next(held)
+	}
+	for row, err := range walk {
+		if err != nil {
+			return err
+		}
+		following := version{from: row.Sort, until: math.MaxUint64}
+		followingOldest := true
+		if any && bytes.Equal(row.Partition, held.partition) {
+			same := bytes.Equal(row.Value, held.value)
+			if row.Sort < held.from {
+				following.until, held.repeats, oldest = held.from, same, false
+			} else {
+				held.until, following.repeats, followingOldest = row.Sort, same, false
+			}
+		}
+		if err := release(); err != nil {
+			return err
+		}
+		following.partition = append(held.partition[:0], row.Partition...)
+		following.value = append(held.value[:0], row.Value...)
+		held, oldest, any = following, followingOldest, true
+	}
+	return release()
+}
+
+// versionBatch is versions on the way to a worker, with what they refer to.
+type versionBatch struct {
+	versions []version
+	bytes    []byte
+}
+
+// batchBytes is what a batch holds, or a version alone if it is larger.
+const batchBytes = 256 << 10
+
+func (b *versionBatch) add(v version) (fits bool) {
+	if need := len(v.partition) + len(v.value); len(b.versions) > 0 && len(b.bytes)+need > cap(b.bytes) {
+		return false
+	} else if b.bytes == nil {
+		b.bytes = make([]byte, 0, max(batchBytes, need))
+	}
+	at := len(b.bytes)
+	b.bytes = append(append(b.bytes, v.partition...), v.value...)
+	v.partition = b.bytes[at : at+len(v.partition) : at+len(v.partition)]
+	v.value = b.bytes[at+len(v.partition):]
+	b.versions = append(b.versions, v)
+	return true
+}
+
+// eachVersion calls check with every version in a table, on all processors, each
+// with a ledger of its own that is joined to l in the end. Of the findings
+// it returns the one with the lowest block.
+func (c *checker) eachVersion(ctx context.Context, t *kv.Table, l *audit.Ledger, check func(ctx context.Context, l *audit.Ledger, v version) error) error {
+	batches := make(chan *versionBatch, audit.Workers())
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(batches)
+		batch := new(versionBatch)
+		send := func() error {
+			select {
+			case batches <- batch:
+				batch = new(versionBatch)
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		err := stepVersions(c.Walk(ctx, t), func(v version) error {
+			if batch.add(v) {
+				return nil
+			}
+			if err := send(); err != nil {
+				return err
+			}
+			batch.add(v)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return send()
+	})
+	var joining sync.Mutex
+	lowest := new(audit.LowestFinding)
+	for range audit.Workers() {
+		own := l.Fork()
+		group.Go(func() error {
+			for batch := range batches {
+				for _, v := range batch.versions {
+					if err := lowest.Take(check(ctx, own, v)); err != nil {
+						return err
+					}
+				}
+			}
+			joining.Lock()
+			defer joining.Unlock()
+			l.Join(own)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return lowest.Err()
+}

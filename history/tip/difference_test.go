@@ -1,0 +1,99 @@
+package tip_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"ashlar/chain"
+	"ashlar/history/tip"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+func TestDifference(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	of := openTip(t, store, ref(9, 's'))
+	for _, b := range []struct{ block, parent chain.Ref }{
+		{ref(10, 'a'), ref(9, 's')}, {ref(11, 'a'), ref(10, 'a')}, {ref(12, 'a'), ref(11, 'a')},
+		{ref(11, 'b'), ref(10, 'a')}, {ref(10, 'c'), ref(9, 's')},
+	} {
+		grow(t, of, b.block, b.parent)
+	}
+	branch := func(head chain.Ref) *tip.Branch {
+		found, err := of.Branch(head.Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	for _, c := range []struct {
+		from, to       chain.Ref
+		dropped, added []chain.Ref
+	}{
+		{ref(12, 'a'), ref(12, 'a'), nil, nil},
+		{ref(9, 's'), ref(11, 'a'), nil, []chain.Ref{ref(10, 'a'), ref(11, 'a')}},
+		{ref(12, 'a'), ref(10, 'a'), []chain.Ref{ref(12, 'a'), ref(11, 'a')}, nil},
+		{ref(12, 'a'), ref(11, 'b'), []chain.Ref{ref(12, 'a'), ref(11, 'a')}, []chain.Ref{ref(11, 'b')}},
+		{ref(10, 'c'), ref(12, 'a'), []chain.Ref{ref(10, 'c')}, []chain.Ref{ref(10, 'a'), ref(11, 'a'), ref(12, 'a')}},
+	} {
+		dropped, added, err := tip.Difference(branch(c.from), branch(c.to), nil)
+		if err != nil || !slices.Equal(dropped, c.dropped) || !slices.Equal(added, c.added) {
+			t.Errorf("from %s to %s: dropped %v, added %v, error %v; expected %v and %v", c.from, c.to, dropped, added, err, c.dropped, c.added)
+		}
+	}
+}
+
+// TestDifferenceLeadsFromHeadToHead lets random trees grow, settle and restart, and
+// looks at the head now and then: what is dropped and added since the look before
+// leads from the one chain to the other.
+func TestDifferenceLeadsFromHeadToHead(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newWorld(t, seed)
+			from, seen := w.tip.Standing().Head, w.head.chain()
+			for range 400 {
+				w.step()
+				if w.IntN(4) > 0 {
+					continue
+				}
+				now := w.head.chain()
+				to := w.tip.Standing().Head
+				dropped, added, err := tip.Difference(from, to, func(number uint64) (chain.Ref, error) {
+					for _, known := range now {
+						if known.Number == number && number <= w.settled.ref.Number {
+							return known, nil
+						}
+					}
+					return chain.Ref{}, fmt.Errorf("block %d is not settled", number)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, gone := range dropped {
+					if seen[len(seen)-1] != gone {
+						t.Fatalf("%s is dropped while %s is the head", gone, seen[len(seen)-1])
+					}
+					seen = seen[:len(seen)-1]
+				}
+				if len(dropped) > 0 && len(added) > 0 && dropped[len(dropped)-1] == added[0] {
+					t.Errorf("%s is dropped and added again", added[0])
+				}
+				if seen = append(seen, added...); !slices.Equal(seen, now) {
+					t.Fatalf("after %v and %v the chain is %v, expected %v", dropped, added, seen, now)
+				}
+				from = to
+			}
+		})
+	}
+}
+
+// chain is the block with all before it, oldest first.
+func (b *modelBlock) chain() (refs []chain.Ref) {
+	for ; b != nil; b = b.parent {
+		refs = append(refs, b.ref)
+	}
+	slices.Reverse(refs)
+	return refs
+}

@@ -1,0 +1,187 @@
+package crashes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"ashlar/history/paging"
+	"ashlar/internal/node"
+	"ashlar/kv/pebble"
+	"ashlar/starknet"
+	"ashlar/starknet/archive"
+	"ashlar/starknet/ingest"
+	"ashlar/starknet/query"
+	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/node/nodetest"
+)
+
+// TestKillWhileFollowing kills a service that follows a Starknet network's node, as a process,
+// at random moments, while the node's chain grows and is reorganized. After each kill
+// the store holds a chain that the node had, with all its events; and when the service
+// is let alone it comes to the node's.
+func TestKillWhileFollowing(t *testing.T) {
+	bin := build(t)
+	random := rand.New(rand.NewPCG(killSeed, 5))
+	chain := newStarknetChain(300)
+	served := nodetest.New(t, 8, chain.blocks)
+	served.ChainID = starknet.FeltOfText("SN_KILLED")
+	n := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "killed"}
+	config := filepath.Join(t.TempDir(), "ashlar.yaml")
+	text := fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nnetworks:\n  killed:\n    family: starknet\n    chain: SN_KILLED\n    source: %s\n", n.Data, served.URL)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wanted := kills
+	if *killsFlag > 0 {
+		wanted = *killsFlag
+	}
+	advanced, last := 0, uint64(0)
+	for range wanted {
+		p, err := n.ServeBy(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !killAfter(p, time.Duration(random.Int64N(int64(600*time.Millisecond)))) {
+			t.Fatalf("it ended by itself: %s", p.Output())
+		}
+		if head := checkStarknet(t, n, chain.known); head != last {
+			advanced, last = advanced+1, head
+		}
+		if random.IntN(2) == 0 {
+			chain.reorganize(random.IntN(40))
+		}
+		chain.grow(random.IntN(40))
+		served.Set(slices.Clone(chain.blocks))
+	}
+	if advanced < wanted/4 {
+		t.Errorf("in only %d of %d runs anything was taken in", advanced, wanted)
+	}
+	p, err := n.ServeBy(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitIdle(served)
+	if err := p.Stop(); err != nil {
+		t.Error(err)
+	}
+	if head := checkStarknet(t, n, chain.known); head != chain.blocks[len(chain.blocks)-1].Number {
+		t.Errorf("the head is %d, want %d", head, chain.blocks[len(chain.blocks)-1].Number)
+	}
+}
+
+// awaitIdle waits until a node is asked for its head again and again, and for nothing else.
+func awaitIdle(served *nodetest.Node) {
+	for {
+		heads, blocks := served.Questions("starknet_blockHashAndNumber"), served.Questions("starknet_getBlockWithReceipts")
+		for served.Questions("starknet_blockHashAndNumber") < heads+3 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if served.Questions("starknet_getBlockWithReceipts") == blocks {
+			return
+		}
+	}
+}
+
+// starknetChain is the chain of a node.
+type starknetChain struct {
+	made   *madeup.Chain
+	forks  []*madeup.Chain // for each block, the chain that goes on behind it
+	blocks []*starknet.Block
+	known  map[starknet.Felt]*starknet.Block // that have ever been in it
+	seed   uint64
+}
+
+func newStarknetChain(n int) *starknetChain {
+	c := &starknetChain{made: madeup.New(madeup.Default()), known: make(map[starknet.Felt]*starknet.Block), seed: 100}
+	c.grow(n)
+	return c
+}
+
+func (c *starknetChain) grow(n int) {
+	for range n {
+		block := c.made.Next()
+		block.Version = "99.0" // of which no rule makes the hash
+		c.seed++
+		c.blocks, c.forks = append(c.blocks, block), append(c.forks, c.made.Fork(c.seed))
+		c.known[block.Hash] = block
+	}
+}
+
+// reorganize takes back the last blocks, and goes on with others.
+func (c *starknetChain) reorganize(depth int) {
+	keep := len(c.blocks) - depth
+	c.made = c.forks[keep-1]
+	c.blocks, c.forks = slices.Clone(c.blocks[:keep]), c.forks[:keep]
+}
+
+// checkStarknet compares what a network holds, while no process has it open, with the
+// blocks that its node ever had, and returns its head.
+func checkStarknet(t *testing.T, n node.Ashlar, known map[starknet.Felt]*starknet.Block) (head uint64) {
+	t.Helper()
+	path := filepath.Join(n.Data, "networks", n.Network)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return 0 // killed before it was made
+	}
+	store, err := pebble.Open(pebble.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ctx := t.Context()
+	a, err := archive.Create(ctx, store, "SN_KILLED")
+	if err != nil {
+		t.Fatal(err)
+	}
+	follower, err := ingest.OpenFollower(ctx, store, a, ingest.DefaultDepth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := query.NewChain(a, follower.Tip).View()
+	if view == nil {
+		return 0
+	}
+	return compareStarknet(ctx, t, view, known)
+}
+
+func compareStarknet(ctx context.Context, t *testing.T, view *query.View, known map[starknet.Felt]*starknet.Block) uint64 {
+	t.Helper()
+	span := view.Span()
+	var want []string
+	parent := starknet.Felt{}
+	for number := span.First; number <= span.Last.Number; number++ {
+		header, err := view.Header(ctx, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block := known[header.Hash]
+		if block == nil || block.Number != number || header.Parent != parent {
+			t.Fatalf("block %d is %s with the parent %s, which the node never had after %s", number, header.Hash, header.Parent, parent)
+		}
+		parent = header.Hash
+		for i := range block.Transactions {
+			for _, event := range block.Transactions[i].Receipt.Events {
+				want = append(want, fmt.Sprint(number, block.Transactions[i].Hash, event.From, len(event.Keys), len(event.Data)))
+			}
+		}
+	}
+	var got []string
+	all := paging.Range{Begin: paging.Place{Block: span.First}, To: span.Last.Number, Size: len(want) + 1}
+	if _, err := view.EventPage(ctx, &query.Filter{}, all, func(event *query.Event) error {
+		got = append(got, fmt.Sprint(event.BlockNumber, event.TransactionHash, event.From, event.Keys.Left(), event.Data.Left()))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("%d events up to block %d, want %d", len(got), span.Last.Number, len(want))
+	}
+	return span.Last.Number
+}

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"ashlar/events"
+	"ashlar/history/paging"
+	"ashlar/jsonrpc"
+	"ashlar/starknet"
+	"ashlar/starknet/archive"
+	"ashlar/starknet/query"
+)
+
+// events is the network as what is asked for events. If indexed they are told with
+// their indexes, which starknet_getEvents has since 0.10 and some clients insist on.
+func (a *API) events(indexed bool) events.Network {
+	return events.Network{ParseAddress: parseWord, ParseWord: parseWord, View: func() (events.View, error) {
+		if view := a.chain.View(); view != nil {
+			return &eventView{view, indexed}, nil
+		}
+		return nil, nil
+	}}
+}
+
+// eventView is a view that is asked for events. It implements [events.View].
+type eventView struct {
+	view    *query.View
+	indexed bool
+}
+
+func (v *eventView) Span() (first, last uint64) {
+	span := v.view.Span()
+	return span.First, span.Last.Number
+}
+
+func (v *eventView) BlockHash(ctx context.Context, number uint64) (events.Word, error) {
+	header, err := v.view.Header(ctx, number)
+	if err != nil {
+		return events.Word{}, err
+	}
+	return events.Word(header.Hash), nil
+}
+
+func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uint64, known bool, err error) {
+	number, err = v.view.FindBlock(ctx, starknet.Felt(hash))
+	if errors.Is(err, query.ErrUnknownBlock) {
+		return 0, false, nil
+	}
+	return number, err == nil, err
+}
+
+func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error) {
+	wanted := query.Filter{Keys: make([][]starknet.Felt, len(filter.Keys))}
+	if filter.Address != nil {
+		from := starknet.Felt(*filter.Address)
+		wanted.From = &from
+	}
+	for i, allowed := range filter.Keys {
+		for _, key := range allowed {
+			wanted.Keys[i] = append(wanted.Keys[i], starknet.Felt(key))
+		}
+	}
+	room, begin := jsonrpc.RoomFor(ctx, out), len(out)
+	next, err := v.view.EventPage(ctx, &wanted, r, func(event *query.Event) (err error) {
+		if len(out) > begin {
+			out = append(out, ',')
+		}
+		if out, err = appendRecord(out, event, v.indexed); err != nil {
+			return err
+		}
+		return room.Check(len(out))
+	})
+	return out, next, err
+}
+
+// appendRecord appends an event with its place, and with its indexes if indexed.
+func appendRecord(out []byte, event *query.Event, indexed bool) (_ []byte, err error) {
+	out = append(out, `{"block_hash":`...)
+	out = appendFelt(out, event.BlockHash)
+	out = append(out, `,"block_number":`...)
+	out = strconv.AppendUint(out, event.BlockNumber, 10)
+	out = append(out, ',')
+	if out, err = appendContent(out, &event.Event); err != nil {
+		return out, err
+	}
+	out = append(out, `,"transaction_hash":`...)
+	out = appendFelt(out, event.TransactionHash)
+	if indexed {
+		out = append(out, `,"transaction_index":`...)
+		out = strconv.AppendUint(out, event.Transaction, 10)
+		out = append(out, `,"event_index":`...)
+		out = strconv.AppendUint(out, event.Index, 10)
+	}
+	return append(out, '}'), nil
+}
+
+// appendContent appends the members that say what an event tells.
+func appendContent(out []byte, event *archive.Event) (_ []byte, err error) {
+	out = append(out, `"data":`...)
+	if out, err = appendList(out, event.Data); err != nil {
+		return out, err
+	}
+	out = append(out, `,"from_address":`...)
+	out = appendFelt(out, event.From)
+	out = append(out, `,"keys":`...)
+	return appendList(out, event.Keys)
+}
+
+// appendList appends stored felts as an array.
+func appendList(out []byte, list archive.Felts) ([]byte, error) {
+	out = append(out, '[')
+	var felt starknet.Felt
+	for first := true; ; first = false {
+		ok, err := list.Next(&felt)
+		if err != nil {
+			return out, err
+		}
+		if !ok {
+			return append(out, ']'), nil
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		out = appendFelt(out, felt)
+	}
+}
+
+// appendFelt appends a felt as a JSON string.
+func appendFelt(out []byte, felt starknet.Felt) []byte {
+	return append(felt.AppendText(append(out, '"')), '"')
+}

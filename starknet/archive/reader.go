@@ -1,0 +1,127 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+
+	"ashlar/history/postings"
+	"ashlar/history/rows"
+	"ashlar/kv"
+	"ashlar/starknet"
+
+	"github.com/ethereum/go-ethereum/common/lru"
+)
+
+// Reader reads the blocks of a span. What it answers does not change. It may be
+// used from many goroutines at once.
+type Reader struct {
+	rows    kv.Reader
+	headers *lru.Cache[uint64, *Header] // of settled blocks
+	settled uint64                      // the last block whose header may be in headers
+	span    Span
+}
+
+// Span is what can be read.
+func (r *Reader) Span() Span { return r.span }
+
+// check returns a *BeforeFirst or rows.ErrNotFound where a block is not in the span.
+func (r *Reader) check(number uint64) error {
+	if number < r.span.First {
+		return &BeforeFirst{Number: number, First: r.span.First}
+	}
+	if number > r.span.Last.Number {
+		return fmt.Errorf("%w: block %d", rows.ErrNotFound, number)
+	}
+	return nil
+}
+
+// Header returns the header of a block. The caller must not change it.
+func (r *Reader) Header(ctx context.Context, number uint64) (*Header, error) {
+	if err := r.check(number); err != nil {
+		return nil, err
+	}
+	settled := number <= r.settled
+	if settled {
+		if header, ok := r.headers.Get(number); ok {
+			return header, nil
+		}
+	}
+	row, err := rows.OfBlock(ctx, r.rows, headers, number, nil)
+	if err != nil {
+		return nil, err
+	}
+	header, err := decodeHeader(number, row)
+	if err == nil && settled {
+		r.headers.Add(number, header)
+	}
+	return header, err
+}
+
+// Transactions returns the transactions of a block. They refer to buffer, which
+// the row is appended to.
+func (r *Reader) Transactions(ctx context.Context, number uint64, buffer []byte) (*Transactions, error) {
+	if err := r.check(number); err != nil {
+		return nil, err
+	}
+	row, err := rows.OfBlock(ctx, r.rows, transactions, number, buffer)
+	if err != nil {
+		return nil, err
+	}
+	return decodeTransactions(row[len(buffer):])
+}
+
+// FindBlock returns the number of the block with a hash, or rows.ErrNotFound.
+func (r *Reader) FindBlock(ctx context.Context, hash starknet.Felt) (uint64, error) {
+	number, known := uint64(0), false
+	err := rows.FindBlock(ctx, r.rows, blockHashes, hash[:], func(candidate uint64) (bool, error) {
+		if candidate > r.span.Last.Number {
+			return true, nil // settled since
+		}
+		header, err := r.Header(ctx, candidate)
+		if err != nil {
+			return false, err
+		}
+		number, known = candidate, header.Hash == hash
+		return known, nil
+	})
+	if err == nil && !known {
+		err = fmt.Errorf("%w: block %s", rows.ErrNotFound, hash)
+	}
+	return number, err
+}
+
+// FindTransaction returns where the transaction with a hash is, or rows.ErrNotFound.
+func (r *Reader) FindTransaction(ctx context.Context, hash starknet.Felt) (place rows.Place, found Transaction, err error) {
+	known := false
+	err = rows.FindTransaction(ctx, r.rows, txHashes, hash[:], func(candidate rows.Place) (bool, error) {
+		if candidate.Number > r.span.Last.Number {
+			return true, nil // settled since
+		}
+		all, err := r.Transactions(ctx, candidate.Number, nil)
+		if err != nil {
+			return false, err
+		}
+		if candidate.Index >= all.Len() {
+			return false, fmt.Errorf("%w: block %d has no transaction %d", rows.ErrCorrupt, candidate.Number, candidate.Index)
+		}
+		if known = all.Hash(candidate.Index) == hash; known {
+			place = candidate
+			found, err = all.Transaction(candidate.Index)
+		}
+		return known, err
+	})
+	if err == nil && !known {
+		err = fmt.Errorf("%w: transaction %s", rows.ErrNotFound, hash)
+	}
+	return place, found, err
+}
+
+// Postings is where a term of an event occurs, in blocks from one to another.
+func (r *Reader) Postings(ctx context.Context, term postings.Term, from, to uint64) postings.Postings {
+	return postings.Postings{Cursor: r.rows.Scan(ctx, eventPostings, term[:], from, min(to, r.span.Last.Number))}
+}
+
+// Events returns a reader of events.
+func (r *Reader) Events(ctx context.Context) *EventReader {
+	return &EventReader{rows: r.rows, ctx: ctx}
+}

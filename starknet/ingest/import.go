@@ -1,0 +1,221 @@
+// Package ingest brings the blocks of a Starknet network into its archive: whole files of
+// them at once, or one by one as a node's chain grows. Nothing is taken in whose
+// hash does not fit its contents, as far as that can be told, or whose parent is
+// not the block before.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"ashlar/starknet"
+	"ashlar/starknet/archive"
+	"ashlar/starknet/blockhash"
+)
+
+// Source gives the blocks of a chain in ascending order.
+type Source interface {
+	// Next returns the next block, or io.EOF after the last. It may be one that
+	// the archive has already.
+	Next() (*starknet.Block, error)
+}
+
+var (
+	// ErrOtherChain says that the source has a block of another chain than the archive.
+	ErrOtherChain = errors.New("the source is of another chain than the archive")
+	// ErrGap says that the source goes on after blocks that are missing.
+	ErrGap = errors.New("blocks are missing before those of the source")
+)
+
+// BlockError says with which block of a source something is wrong.
+type BlockError struct {
+	Number uint64
+	Err    error
+}
+
+func (e *BlockError) Error() string { return fmt.Sprintf("block %d: %v", e.Number, e.Err) }
+
+func (e *BlockError) Unwrap() error { return e.Err }
+
+const (
+	groupEvents = 50_000           // a group of blocks that is settled together ends above this
+	groupBlocks = 256              // or at this many
+	syncEvery   = 20 * time.Second // how much work a crash can cost
+)
+
+// Importer brings blocks into one archive. It is used for one import at a time.
+type Importer struct {
+	archive *archive.Archive
+	hashes  *blockhash.Checker
+	group   []*starknet.Block
+	events  int // of the group
+	synced  time.Time
+	counts  counts
+}
+
+// New makes an importer.
+func New(a *archive.Archive) *Importer {
+	return &Importer{archive: a, hashes: blockhash.New(starknet.FeltOfText(a.ChainID()))}
+}
+
+// counts is what an import has done so far.
+type counts struct{ skipped, blocks, transactions, events, unchecked, head, kept atomic.Uint64 }
+
+// Progress is what an import has done so far.
+type Progress struct {
+	Skipped      uint64 // blocks that were settled before
+	Blocks       uint64 // settled now
+	Transactions uint64 // in them
+	Events       uint64 // in them
+	Unchecked    uint64 // of the blocks, those whose hash could not be recomputed
+	Head         uint64 // the last settled block
+	Kept         uint64 // the last that stays whatever happens
+}
+
+// Progress may be called while Import runs.
+func (i *Importer) Progress() Progress {
+	return Progress{
+		Skipped: i.counts.skipped.Load(), Blocks: i.counts.blocks.Load(), Transactions: i.counts.transactions.Load(),
+		Events: i.counts.events.Load(), Unchecked: i.counts.unchecked.Load(), Head: i.counts.head.Load(), Kept: i.counts.kept.Load(),
+	}
+}
+
+// Import brings in all blocks of a source. It stops at the first that cannot be
+// brought in, and when ctx is done; the blocks before stay, and everything that
+// was settled is durable when it returns.
+func (i *Importer) Import(ctx context.Context, source Source) error {
+	if span := i.archive.Span(); span != nil {
+		i.counts.head.Store(span.Last.Number)
+		i.counts.kept.Store(span.Last.Number)
+	}
+	i.synced = time.Now()
+	err := i.read(ctx, source)
+	done := context.WithoutCancel(ctx) // what has been read is kept
+	err = errors.Join(err, i.settle(done))
+	return errors.Join(err, i.sync(done))
+}
+
+// sync makes durable what was settled.
+func (i *Importer) sync(ctx context.Context) error {
+	head := i.counts.head.Load()
+	if err := i.archive.Sync(ctx); err != nil {
+		return err
+	}
+	i.synced = time.Now()
+	i.counts.kept.Store(head)
+	return nil
+}
+
+// read settles group after group; the last is left to be settled.
+func (i *Importer) read(ctx context.Context, source Source) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		block, err := source.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		known, err := i.known(ctx, block)
+		if err == nil && !known {
+			err = i.check(block)
+		}
+		switch {
+		case err != nil:
+			return &BlockError{Number: block.Number, Err: err}
+		case known:
+			i.counts.skipped.Add(1)
+		default:
+			if err := i.take(ctx, block); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// known says whether a block is settled already. Another one in its place, or one
+// before the first, is an error.
+func (i *Importer) known(ctx context.Context, block *starknet.Block) (bool, error) {
+	span := i.archive.Span()
+	if span == nil || block.Number > span.Last.Number {
+		return false, nil
+	}
+	if block.Number < span.First {
+		return false, &archive.BeforeFirst{Number: block.Number, First: span.First}
+	}
+	header, err := i.archive.Settled(span).Header(ctx, block.Number)
+	if err == nil && header.Hash != block.Hash {
+		err = fmt.Errorf("%w: the hash is %s, expected %s", ErrOtherChain, block.Hash, header.Hash)
+	}
+	return err == nil, err
+}
+
+// check checks the next block.
+func (i *Importer) check(block *starknet.Block) error {
+	if err := i.follows(block); err != nil {
+		return err
+	}
+	verdict, err := i.hashes.Check(block)
+	if err == nil && verdict != blockhash.Confirmed {
+		i.counts.unchecked.Add(1)
+	}
+	return err
+}
+
+// take puts a block into the group.
+func (i *Importer) take(ctx context.Context, block *starknet.Block) error {
+	i.group = append(i.group, block)
+	i.events += block.EventCount()
+	if len(i.group) == groupBlocks || i.events > groupEvents {
+		return i.settle(ctx)
+	}
+	return nil
+}
+
+// follows checks that a block is the child of the one before.
+func (i *Importer) follows(block *starknet.Block) error {
+	var last *starknet.Header
+	if n := len(i.group); n > 0 {
+		last = &i.group[n-1].Header
+	} else if span := i.archive.Span(); span != nil {
+		last = &starknet.Header{Number: span.Last.Number, Hash: starknet.Felt(span.Last.Hash)}
+	}
+	switch {
+	case last == nil:
+		return nil
+	case block.Number != last.Number+1:
+		return fmt.Errorf("%w: it comes after block %d", ErrGap, last.Number)
+	case block.Parent != last.Hash:
+		return fmt.Errorf("%w: the parent is %s, expected %s, the hash of block %d", ErrOtherChain, block.Parent, last.Hash, last.Number)
+	}
+	return nil
+}
+
+// settle settles the group.
+func (i *Importer) settle(ctx context.Context) error {
+	group := i.group
+	if len(group) == 0 {
+		return nil
+	}
+	i.group, i.events = nil, 0
+	if err := i.archive.Append(ctx, group...); err != nil {
+		return err
+	}
+	for _, block := range group {
+		i.counts.transactions.Add(uint64(len(block.Transactions)))
+		i.counts.events.Add(uint64(block.EventCount()))
+	}
+	i.counts.blocks.Add(uint64(len(group)))
+	i.counts.head.Store(group[len(group)-1].Number)
+	if time.Since(i.synced) > syncEvery {
+		return i.sync(ctx)
+	}
+	return nil
+}

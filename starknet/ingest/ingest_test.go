@@ -1,0 +1,295 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"ashlar/history/rows"
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+	"ashlar/starknet"
+	"ashlar/starknet/archive"
+	"ashlar/starknet/source/madeup"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+func open(t *testing.T) (kv.Store, *archive.Archive) {
+	t.Helper()
+	store, err := pebble.Open(pebble.Options{Path: "starknet", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	a, err := archive.Create(t.Context(), store, "SN_TEST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, a
+}
+
+func makeBlocks(first uint64, n int) (blocks []*starknet.Block) {
+	options := madeup.Default()
+	options.First = first
+	for chain := madeup.New(options); len(blocks) < n; {
+		blocks = append(blocks, unchecked(chain.Next()))
+	}
+	return blocks
+}
+
+// unchecked takes the version out of a block whose hash no rule makes, so that none is applied.
+func unchecked(block *starknet.Block) *starknet.Block {
+	block.Version = "99.0"
+	return block
+}
+
+// list is a source.
+type list struct {
+	blocks []*starknet.Block
+	next   func() // called before each block
+}
+
+func (l *list) Next() (*starknet.Block, error) {
+	if l.next != nil {
+		l.next()
+	}
+	if len(l.blocks) == 0 {
+		return nil, io.EOF
+	}
+	block := l.blocks[0]
+	l.blocks = l.blocks[1:]
+	return block, nil
+}
+
+// TestImportGoesOn: imports that stop anywhere, and overlap, end with the whole chain.
+func TestImportGoesOn(t *testing.T) {
+	_, a := open(t)
+	blocks := makeBlocks(50, 700)
+	for _, span := range [][2]int{{0, 10}, {0, 300}, {299, 299}, {250, 700}, {0, 700}} {
+		i := New(a)
+		if err := i.Import(t.Context(), &list{blocks: blocks[span[0]:span[1]]}); err != nil {
+			t.Fatal(err)
+		}
+		if done := i.Progress(); done.Kept != a.Span().Last.Number || done.Blocks+done.Skipped != uint64(span[1]-span[0]) {
+			t.Errorf("%v: %+v, settled is %s", span, done, a.Span().Last)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	_, b := open(t)
+	n := 0
+	err := New(b).Import(ctx, &list{blocks: blocks, next: func() {
+		if n++; n == 100 {
+			stop()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || b.Span() == nil || b.Span().Last.Number < 50+98 {
+		t.Errorf("interrupted: %v, holds %+v", err, b.Span())
+	}
+	if err := New(b).Import(t.Context(), &list{blocks: blocks}); err != nil || b.Span().Last != a.Span().Last {
+		t.Errorf("gone on: %v, holds up to %s, want %s", err, b.Span().Last, a.Span().Last)
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	_, a := open(t)
+	blocks := makeBlocks(50, 20)
+	if err := New(a).Import(t.Context(), &list{blocks: blocks[:10]}); err != nil {
+		t.Fatal(err)
+	}
+	other := *blocks[5]
+	other.Hash = starknet.FeltOf(1)
+	orphan := *blocks[10]
+	orphan.Parent = starknet.FeltOf(1)
+	false13 := *blocks[10]
+	false13.Version = "0.13.1"
+	for name, test := range map[string]struct {
+		block *starknet.Block
+		want  error
+	}{
+		"a gap":                       {blocks[12], ErrGap},
+		"another block in a place":    {&other, ErrOtherChain},
+		"another parent":              {&orphan, ErrOtherChain},
+		"a block before the first":    {makeBlocks(49, 1)[0], rows.ErrNotFound},
+		"a hash of no block's making": {&false13, nil},
+	} {
+		err := New(a).Import(t.Context(), &list{blocks: []*starknet.Block{test.block}})
+		var about *BlockError
+		if !errors.As(err, &about) || about.Number != test.block.Number || test.want != nil && !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", name, err, test.want)
+		}
+	}
+	if got := a.Span().Last; got != blocks[9].Ref() {
+		t.Errorf("settled is %s, want %s", got, blocks[9].Ref())
+	}
+}
+
+// TestFollower: blocks come, are taken back, and settle; a restart comes back with
+// all of them.
+func TestFollower(t *testing.T) {
+	store, a := open(t)
+	ctx := t.Context()
+	blocks := makeBlocks(7, 30)
+	f, err := OpenFollower(ctx, store, a, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok, err := f.Held(ctx); ok || err != nil {
+		t.Errorf("an empty chain holds blocks: %v, %v", ok, err)
+	}
+	if err := f.Revert(ctx, blocks[0].Ref()); err == nil {
+		t.Error("an empty chain was taken back")
+	}
+	for _, block := range blocks[:20] {
+		if err := f.Append(ctx, block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(f *Follower, head *starknet.Block) {
+		t.Helper()
+		first, last, ok, err := f.Held(ctx)
+		if err != nil || !ok || first != blocks[0].Ref() || last != head.Ref() {
+			t.Errorf("holds %s to %s, %v, %v, want %s to %s", first, last, ok, err, blocks[0].Ref(), head.Ref())
+		}
+		for _, block := range blocks[:head.Number-7] {
+			if hash, err := f.Hash(ctx, block.Number); err != nil || hash != block.Ref().Hash {
+				t.Errorf("block %d has the hash %x, %v, want %s", block.Number, hash, err, block.Hash)
+			}
+		}
+	}
+	check(f, blocks[19])
+	if got := a.Span().Last; got != blocks[14].Ref() {
+		t.Errorf("settled is %s, want %s", got, blocks[14].Ref())
+	}
+	if err := f.Append(ctx, blocks[21]); !errors.Is(err, rows.ErrNotNext) {
+		t.Errorf("a gap: %v, want ErrNotNext", err)
+	}
+	if err := f.Revert(ctx, blocks[13].Ref()); !errors.Is(err, ErrTooDeep) {
+		t.Errorf("below what is settled: %v, want ErrTooDeep", err)
+	}
+	if err := f.Revert(ctx, blocks[16].Ref()); err != nil {
+		t.Fatal(err)
+	}
+	check(f, blocks[16])
+	fork := *blocks[17]
+	fork.Hash = starknet.FeltOf(17)
+	if err := f.Append(ctx, &fork); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenFollower(ctx, store, a, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(again, &fork)
+}
+
+// stopper is a store that has somebody stopped after one of its writes.
+type stopper struct {
+	kv.Store
+	stop context.CancelFunc
+	left int // writes until then
+}
+
+func (s *stopper) Write(ctx context.Context, b kv.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := s.Store.Write(ctx, b)
+	if s.left--; s.left == 0 {
+		s.stop()
+	}
+	return err
+}
+
+// TestStoppedWhileAppending: a follower that is stopped between any two of its
+// writes goes on where it is, without being opened anew, as a new one does too.
+func TestStoppedWhileAppending(t *testing.T) {
+	blocks := makeBlocks(7, 20)
+	for _, length := range []int{1, 3, 12} { // of which the last begins, extends, or settles
+		for after := 1; after <= 4; after++ {
+			under, _ := open(t)
+			store := &stopper{Store: under}
+			a, err := archive.Open(t.Context(), store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := OpenFollower(t.Context(), store, a, 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, block := range blocks[:length] {
+				ctx, stop := context.WithCancel(t.Context())
+				if i == length-1 {
+					store.stop, store.left = stop, after
+				}
+				if err := f.Append(ctx, block); err != nil {
+					t.Fatalf("block %d, stopped after write %d: %v", block.Number, after, err)
+				}
+				stop()
+			}
+			again, err := OpenFollower(t.Context(), store, a, 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, goesOn := range []*Follower{f, again} {
+				if _, head, ok, err := goesOn.Held(t.Context()); err != nil || !ok || head != blocks[length-1].Ref() {
+					t.Errorf("%d blocks, stopped after write %d: holds up to %s, %v, %v", length, after, head, ok, err)
+				}
+			}
+			if err := f.Append(t.Context(), blocks[length]); err != nil {
+				t.Errorf("%d blocks, stopped after write %d: the next block: %v", length, after, err)
+			}
+		}
+	}
+}
+
+// failingSync is a store that fails to make durable what it has, as often as told.
+type failingSync struct {
+	kv.Store
+	failures int
+}
+
+var errSync = errors.New("the disk says no")
+
+func (s *failingSync) Sync(ctx context.Context) error {
+	if s.failures > 0 {
+		s.failures--
+		return errSync
+	}
+	return s.Store.Sync(ctx)
+}
+
+// TestBeginningGoesOn: a first block that was not made durable does not keep out the
+// next ones, whether it comes again or not.
+func TestBeginningGoesOn(t *testing.T) {
+	blocks := makeBlocks(5, 3)
+	for name, then := range map[string][]*starknet.Block{"the same again": blocks, "the next": blocks[1:]} {
+		below, err := pebble.Open(pebble.Options{Path: "starknet", FS: vfs.NewMem()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { below.Close() })
+		store := &failingSync{Store: below}
+		a, err := archive.Create(t.Context(), store, "SN_TEST")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFollower(t.Context(), store, a, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.failures = 1
+		if err := f.Append(t.Context(), blocks[0]); !errors.Is(err, errSync) {
+			t.Errorf("%s: the first block is answered with %v, expected the disk's error", name, err)
+		}
+		for _, block := range then {
+			if err := f.Append(t.Context(), block); err != nil {
+				t.Errorf("%s: block %d: %v", name, block.Number, err)
+			}
+		}
+		if _, head, ok, err := f.Held(t.Context()); err != nil || !ok || head != blocks[2].Ref() {
+			t.Errorf("%s: the head is %s, %t, %v, expected %s", name, head, ok, err, blocks[2].Ref())
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package query
+
+import (
+	"context"
+	"slices"
+
+	"ashlar/history/paging"
+	"ashlar/history/postings"
+	"ashlar/starknet"
+	"ashlar/starknet/archive"
+)
+
+// Filter says which events are asked for.
+type Filter struct {
+	From *starknet.Felt // the contract that emitted them; nil for any
+	// Keys are, for each position, those that an event may have there; none means
+	// any. There are at most archive.IndexedKeys positions, and the last has some.
+	Keys [][]starknet.Felt
+}
+
+// Event is an event with its block. It is valid only during the call that it is given to.
+type Event struct {
+	archive.Event
+	BlockNumber uint64
+}
+
+// EventPage calls visit with the events of a page, and returns where the next one
+// begins, as [paging.Walk] does. The range must lie within the view's span.
+func (v *View) EventPage(ctx context.Context, filter *Filter, r paging.Range, visit func(*Event) error) (next *paging.Place, err error) {
+	wanted := filter.sorted()
+	scan := func(term postings.Term, from, to uint64) postings.Postings {
+		return v.blocks.Postings(ctx, term, from, to)
+	}
+	found, err := postings.Intersect(scan, wanted.terms(), r.Begin.Block, r.To)
+	if err == nil {
+		events := v.blocks.Events(ctx)
+		var event Event
+		next, err = paging.Walk(found, r, func(at paging.Place, onPage bool) (matches bool, err error) {
+			if event.Event, err = events.Event(at.Block, at.Position); err != nil {
+				return false, err
+			}
+			if matches, err = wanted.match(&event.Event); !matches || !onPage || err != nil {
+				return matches, err
+			}
+			event.BlockNumber = at.Block
+			return true, visit(&event)
+		})
+	}
+	if cerr := found.Close(); err == nil {
+		err = cerr
+	}
+	return next, err
+}
+
+// sorted is the filter with each of its sets in order and without doubles.
+func (f *Filter) sorted() *Filter {
+	sorted := &Filter{From: f.From, Keys: make([][]starknet.Felt, len(f.Keys))}
+	for i, allowed := range f.Keys {
+		sorted.Keys[i] = sortedSet(allowed)
+	}
+	return sorted
+}
+
+// terms returns the terms of each of the filter's sets: an event matches that has
+// a term of every one of them.
+func (f *Filter) terms() [][]postings.Term {
+	var sets [][]postings.Term
+	// Later keys are most often the rarest.
+	for position := len(f.Keys) - 1; position > 0; position-- {
+		if allowed := f.Keys[position]; len(allowed) > 0 {
+			sets = append(sets, keyTerms(allowed, position))
+		}
+	}
+	if first := f.first(); first != nil {
+		sets = append(sets, first)
+	}
+	if len(sets) == 0 {
+		return [][]postings.Term{{archive.AnyTerm()}}
+	}
+	// Few terms cost less to look at than many, and often rule out more.
+	slices.SortStableFunc(sets, func(a, b []postings.Term) int { return len(a) - len(b) })
+	return sets
+}
+
+// first returns the terms of the contract and the first key, as far as they are asked
+// for; nil where neither is.
+func (f *Filter) first() (terms []postings.Term) {
+	var keys []starknet.Felt
+	if len(f.Keys) > 0 {
+		keys = f.Keys[0]
+	}
+	switch {
+	case f.From == nil && len(keys) == 0:
+		return nil
+	case len(keys) == 0:
+		return []postings.Term{archive.AddressTerm(*f.From)}
+	case f.From == nil:
+		return keyTerms(keys, 0)
+	}
+	for _, key := range keys {
+		terms = append(terms, archive.EventTerm(*f.From, key))
+	}
+	return terms
+}
+
+// keyTerms are the terms of the keys that are allowed at a position.
+func keyTerms(allowed []starknet.Felt, position int) []postings.Term {
+	terms := make([]postings.Term, len(allowed))
+	for i, key := range allowed {
+		terms[i] = archive.KeyTerm(position, key)
+	}
+	return terms
+}
+
+// match says whether an event is asked for: it may have been found only because
+// terms collide. The sets are sorted.
+func (f *Filter) match(event *archive.Event) (bool, error) {
+	if f.From != nil && event.From != *f.From || event.Keys.Left() < len(f.Keys) {
+		return false, nil
+	}
+	keys := event.Keys // a copy: the event's own are still to be read
+	var key starknet.Felt
+	for _, allowed := range f.Keys {
+		if _, err := keys.Next(&key); err != nil {
+			return false, err
+		}
+		if len(allowed) == 0 {
+			continue
+		}
+		if _, ok := slices.BinarySearchFunc(allowed, key, starknet.Felt.Cmp); !ok {
+			return false, nil
+		}
+	}
+	return true, nil
+}

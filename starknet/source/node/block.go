@@ -1,0 +1,179 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ashlar/chain"
+	"ashlar/starknet"
+	"ashlar/starknet/source/wire"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// ChainID asks for the id of the node's chain.
+func (n *Node) ChainID(ctx context.Context) (id starknet.Felt, err error) {
+	err = n.retry(ctx, func() error {
+		return n.call(ctx, "starknet_chainId", nothing(), func(in *wire.Reader) (err error) {
+			id, err = in.Felt()
+			return err
+		})
+	})
+	return id, err
+}
+
+// Head asks for the last block that the node has. It is ErrNotFound that the
+// node has none.
+func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
+	err = n.retry(ctx, func() error {
+		err := n.call(ctx, "starknet_blockHashAndNumber", nothing(), func(in *wire.Reader) error {
+			return in.Object(func(name string) (err error) {
+				switch name {
+				case "block_hash":
+					var hash starknet.Felt
+					hash, err = in.Felt()
+					head.Hash = common.Hash(hash)
+				case "block_number":
+					head.Number, err = in.Uint64()
+				default:
+					err = in.Skip()
+				}
+				return err
+			}, "block_hash", "block_number")
+		})
+		return notFound(err, codeNoBlocks)
+	})
+	if err == nil {
+		n.record.head(head.Number)
+	}
+	return head, err
+}
+
+// Block asks for a block with all that it brings.
+func (n *Node) Block(ctx context.Context, number uint64) (block *starknet.Block, err error) {
+	err = n.retry(ctx, func() error {
+		err := n.call(ctx, "starknet_getBlockWithReceipts", blockID(number), func(in *wire.Reader) (err error) {
+			block, err = readBlock(in, number)
+			return err
+		})
+		if err == nil && n.options.Check != nil {
+			if err = n.options.Check(block); err != nil {
+				err = fmt.Errorf("%w: %w", errCheck, err)
+			}
+		}
+		return about(number, err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return block, nil
+}
+
+// hash asks for a block's hash alone.
+func (n *Node) hash(ctx context.Context, number uint64) (hash common.Hash, err error) {
+	err = n.retry(ctx, func() error {
+		err := n.call(ctx, "starknet_getBlockWithTxHashes", blockID(number), func(in *wire.Reader) error {
+			r := blockReader{in: in, number: number}
+			if err := in.Object(r.member, "block_hash", "block_number"); err != nil {
+				return err
+			}
+			hash = common.Hash(r.block.Hash)
+			return nil
+		})
+		return about(number, err)
+	})
+	return hash, err
+}
+
+// nothing is for methods without parameters: some nodes refuse null.
+func nothing() []any { return []any{} }
+
+func blockID(number uint64) []any { return []any{map[string]uint64{"block_number": number}} }
+
+// about says of which block an error is.
+func about(number uint64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("block %d: %w", number, notFound(err, codeBlockNotFound))
+}
+
+// notFound turns the node's error that something is not there into ErrNotFound.
+func notFound(err error, code int64) error {
+	var failure *CallError
+	if errors.As(err, &failure) && failure.Code == code {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return err
+}
+
+// blockReader puts a block together from its members, which may come in any order.
+type blockReader struct {
+	in     *wire.Reader
+	number uint64 // that was asked for
+	block  starknet.Block
+	told   counts
+}
+
+// counts are how many of a block's parts there are, as the node tells since 0.10.
+type counts struct{ transactions, events *uint64 }
+
+func readBlock(in *wire.Reader, number uint64) (*starknet.Block, error) {
+	r := blockReader{in: in, number: number}
+	err := in.Object(func(name string) (err error) {
+		if name != "transactions" {
+			return r.member(name)
+		}
+		err = in.Array(func(int) error {
+			transaction, err := readTransaction(in)
+			r.block.Transactions = append(r.block.Transactions, transaction)
+			return err
+		})
+		return err
+	}, "status", "block_hash", "parent_hash", "block_number", "new_root", "timestamp", "sequencer_address", "starknet_version", "transactions")
+	if err != nil {
+		return nil, err
+	}
+	for _, count := range []struct {
+		name string
+		told *uint64
+		have int
+	}{
+		{"transaction_count", r.told.transactions, len(r.block.Transactions)},
+		{"event_count", r.told.events, r.block.EventCount()},
+	} {
+		if count.told != nil && *count.told != uint64(count.have) {
+			return nil, in.FailAt(count.name, fmt.Errorf("found %d, but the block holds %d", *count.told, count.have))
+		}
+	}
+	return &r.block, nil
+}
+
+// member reads one member of a header.
+func (r *blockReader) member(name string) (err error) {
+	h, in := &r.block.Header, r.in
+	switch name {
+	case "parent_hash":
+		h.Parent, err = in.Felt()
+	case "new_root":
+		h.NewRoot, err = in.Felt()
+	case "transaction_count": // since 0.10
+		r.told.transactions = new(uint64)
+		*r.told.transactions, err = in.Uint64()
+	case "event_count": // since 0.10
+		r.told.events = new(uint64)
+		*r.told.events, err = in.Uint64()
+	default:
+		// Where data is published and what gas for it costs is told since 0.7, the
+		// price of L2 gas since 0.8, and commitments since 0.10.
+		var known bool
+		if known, err = in.Header(name, h); !known {
+			err = in.Skip()
+		}
+	}
+	if err == nil && name == "block_number" && h.Number != r.number {
+		err = in.Fail(fmt.Errorf("found %d, expected %d, which was asked for", h.Number, r.number))
+	}
+	return err
+}

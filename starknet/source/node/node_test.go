@@ -1,0 +1,199 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/starknet"
+	"ashlar/starknet/source/node/nodetest"
+)
+
+// Whatever a node does wrong for a while, its chain arrives whole when it is done.
+func TestMisbehaviourIsOutlived(t *testing.T) {
+	blocks := makeChain(nil, 0, 12, 1)
+	other := makeChain(nil, 0, 12, 2)
+	replaced := func(good []byte, old, new string) []byte {
+		return []byte(strings.Replace(string(good), old, new, 1))
+	}
+	for _, test := range []struct {
+		name string
+		do   func(w http.ResponseWriter, q nodetest.Question, good []byte)
+	}{
+		{"drops the connection", func(w http.ResponseWriter, q nodetest.Question, good []byte) { panic(http.ErrAbortHandler) }},
+		{"truncates", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.Write(good[:len(good)/2]) }},
+		{"drops in the middle", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(good)))
+			w.Write(good[:len(good)/2])
+		}},
+		{"answers nothing", func(w http.ResponseWriter, q nodetest.Question, good []byte) {}},
+		{"answers in HTML", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			io.WriteString(w, "<html>Welcome</html>")
+		}},
+		{"goes on after the end", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.Write(append(good, good...)) }},
+		{"has no result", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":null}`, q.ID)
+		}},
+		{"answers another question", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.Write(replaced(good, `"id":1`, `"id":2`))
+		}},
+		{"repeats another block", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			text, _ := json.Marshal(nodetest.EncodeBlock(blocks[(q.Number+1)%12], 10, false))
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, text)
+		}},
+		{"has the block of another chain", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			text, _ := json.Marshal(nodetest.EncodeBlock(other[q.Number%12], 10, false))
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, text)
+		}},
+		{"lies about the hash", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.Write(replaced(good, `"block_hash":"0x`, `"block_hash":"0xbad`))
+		}},
+		{"lies about the parent", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.Write(replaced(good, `"parent_hash":"0x`, `"parent_hash":"0xbad`))
+		}},
+		{"leaves out an event", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.Write(replaced(good, `"event_count":1`, `"event_count":2`))
+		}},
+		{"leaves out a transaction", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.Write(replaced(good, `"transaction_count":1`, `"transaction_count":2`))
+		}},
+		{"has a malformed felt", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.Write(replaced(good, `"0x`, `"0xg`)) }},
+		{"has enough for now", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.Header().Set("Retry-After", "1000")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}},
+		{"fails", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.WriteHeader(http.StatusInternalServerError)
+		}},
+		{"is not behind its gateway", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.WriteHeader(http.StatusBadGateway) }},
+		{"has an internal error", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":%s}`, q.ID)
+		}},
+		{"does not find its block", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","error":{"code":24,"message":"Block not found"},"id":%s}`, q.ID)
+		}},
+		{"is slow", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			w.Write(good[:1])
+			w.(http.Flusher).Flush()
+			time.Sleep(60 * time.Millisecond) // longer than the timeout
+		}},
+		{"answers without end", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+			for range 100 {
+				if _, err := w.Write(slices.Repeat([]byte{' '}, 1<<10)); err != nil {
+					return
+				}
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			fake := nodetest.New(t, 10, blocks)
+			fake.Mischief = func(w http.ResponseWriter, q nodetest.Question, good []byte) bool {
+				if q.Nth > 40 || q.Nth%3 != 0 || q.Method == "starknet_chainId" {
+					return false
+				}
+				test.do(w, q, good)
+				return true
+			}
+			options := optionsFor(fake)
+			options.Timeout, options.AnswerBytes = 40*time.Millisecond, 64<<10
+			options.Check = func(b *starknet.Block) error {
+				if b.Number >= 12 || b.Hash != blocks[b.Number].Hash {
+					return fmt.Errorf("block %d is not %s", b.Number, b.Hash)
+				}
+				return nil
+			}
+			followTo(t, newNode(t, options), 0, nil, blocks)
+		})
+	}
+}
+
+// A block that is wrong in its links alone is not appended, nor are blocks that
+// are held taken back for it.
+func TestWrongLinkTakesNothingBack(t *testing.T) {
+	blocks := makeChain(nil, 0, 5, 1)
+	lying := slices.Clone(blocks)
+	lie := *blocks[3]
+	lie.Parent = starknet.FeltOf(666)
+	lying[3] = &lie
+	fake := nodetest.New(t, 10, lying)
+	fake.Mischief = func(_ http.ResponseWriter, q nodetest.Question, _ []byte) bool {
+		if q.Nth == 60 {
+			fake.Set(blocks)
+		}
+		return false
+	}
+	kept := followTo(t, newNode(t, optionsFor(fake)), 0, nil, blocks)
+	if len(kept.reverts) > 0 {
+		t.Errorf("blocks were taken back to %v", kept.reverts)
+	}
+}
+
+func TestWhatDoesNotBecomeBetterEndsTheFollowing(t *testing.T) {
+	blocks := makeChain(nil, 0, 3, 1)
+	for _, test := range []struct {
+		name   string
+		status int
+		body   string
+		want   string
+	}{
+		{"not let in", http.StatusUnauthorized, "no such key", `status 401 Unauthorized: "no such key"`},
+		{"sent elsewhere", http.StatusTemporaryRedirect, "", "status 307"},
+		{"an unknown method", http.StatusOK, `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":1}`, `starknet_blockHashAndNumber: the node says "Method not found" (-32601)`},
+	} {
+		fake := nodetest.New(t, 10, blocks)
+		fake.Mischief = func(w http.ResponseWriter, q nodetest.Question, good []byte) bool {
+			w.Header().Set("Location", "http://127.0.0.1:1/")
+			w.WriteHeader(test.status)
+			io.WriteString(w, test.body)
+			return true
+		}
+		err := newNode(t, optionsFor(fake)).Follow(t.Context(), 0, &keptChain{t: t})
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret-key") {
+			t.Errorf("%s: following ended with %v, expected %q, and no word of the URL", test.name, err, test.want)
+		}
+	}
+	fake := nodetest.New(t, 10, blocks)
+	options := optionsFor(fake)
+	options.ChainID = starknet.FeltOf(78)
+	if err := newNode(t, options).Follow(t.Context(), 0, &keptChain{t: t}); !errors.Is(err, ErrOtherChain) {
+		t.Errorf("another chain's id: following ended with %v", err)
+	}
+	held := makeChain(nil, 0, 2, 9)
+	if err := newNode(t, optionsFor(fake)).Follow(t.Context(), 0, &keptChain{t: t, blocks: held}); !errors.Is(err, ErrOtherChain) {
+		t.Errorf("no block in common: following ended with %v", err)
+	}
+}
+
+func TestErrorsDoNotTellTheURL(t *testing.T) {
+	for _, url := range []string{"", "secret-key", "ftp://x/secret-key", "http:///secret-key", "http://[::1/secret-key"} {
+		if _, err := New(Options{URL: url}); err == nil || strings.Contains(err.Error(), "secret-key") {
+			t.Errorf("%q: the error is %v", url, err)
+		}
+	}
+	n := newNode(t, Options{URL: "http://127.0.0.1:1/secret-key"})
+	err := n.call(t.Context(), "starknet_chainId", nothing(), nil)
+	if err == nil || strings.Contains(err.Error(), "secret-key") {
+		t.Errorf("nobody listens: the error is %v", err)
+	}
+}
+
+func TestPausesGrowAndVary(t *testing.T) {
+	p := pause{first: 100 * time.Millisecond, longest: 3 * time.Second}
+	for i, length := range []time.Duration{100, 200, 400, 800, 1600, 3000, 3000, 3000} {
+		length *= time.Millisecond
+		if got := p.next(); got < length/2 || got > length {
+			t.Errorf("pause %d is %s, expected from %s to %s", i, got, length/2, length)
+		}
+	}
+	p.failures = 1000
+	if got := p.next(); got < 1500*time.Millisecond || got > 3*time.Second {
+		t.Errorf("the pause after 1000 failures is %s", got)
+	}
+}

@@ -1,0 +1,158 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"ashlar/history/audit"
+	"ashlar/history/postings"
+	"ashlar/history/rows"
+	"ashlar/kv"
+	"ashlar/starknet"
+	"ashlar/starknet/archive"
+	"ashlar/starknet/blockhash"
+)
+
+// blockCheck checks one block after the other, as an [audit.BlockCheck].
+type blockCheck struct {
+	*checker
+	block *starknet.Block // under check
+}
+
+func (c *checker) newBlockCheck() audit.BlockCheck { return &blockCheck{checker: c} }
+
+// Check implements audit.BlockCheck.
+func (c *blockCheck) Check(ctx context.Context, number uint64, to kv.Putter) (transactions int, err error) {
+	if c.block, err = c.reader.Block(ctx, number); err != nil {
+		return 0, c.unreadable(ctx, err)
+	}
+	if err := archive.Fits(c.block); err != nil {
+		return 0, c.of(c.transactions, "a block that the format can hold", err)
+	}
+	verdict, err := c.checkHash()
+	if err != nil {
+		return 0, err
+	}
+	if err := c.checkLinks(ctx, verdict); err != nil {
+		return 0, err
+	}
+	archive.PutBlock(to, c.block)
+	c.events.Add(uint64(c.block.EventCount()))
+	if verdict == blockhash.Confirmed {
+		c.recomputed.Add(1)
+	} else {
+		c.taken.Add(1)
+	}
+	return len(c.block.Transactions), nil
+}
+
+// unreadable is what an error of reading a block means.
+func (c *blockCheck) unreadable(ctx context.Context, err error) error {
+	about := (*archive.RowError)(nil)
+	if !errors.As(err, &about) {
+		return err
+	}
+	partition := rows.Chunk(about.Table.BlockOf(about.Sort))
+	return c.Unreadable(ctx, about.Table, partition[:], about.Sort, about.Err)
+}
+
+// of is a finding about the first row that a table has of the block.
+func (c *blockCheck) of(t *kv.Table, wanted string, got any) *audit.Finding {
+	return c.at(t, c.block.Number, wanted, got)
+}
+
+// at is a finding about the first row that a table has of a block.
+func (c *blockCheck) at(t *kv.Table, number uint64, wanted string, got any) *audit.Finding {
+	partition := rows.Chunk(number)
+	return c.Finding(t, partition[:], number<<t.IndexBits, wanted, fmt.Sprint(got))
+}
+
+// checkHash makes the block's hash anew, where that can be done.
+func (c *blockCheck) checkHash() (blockhash.Verdict, error) {
+	verdict, err := c.hashes.CheckUnsigned(c.block)
+	wrong := (*blockhash.Error)(nil)
+	if !errors.As(err, &wrong) {
+		return verdict, err
+	}
+	whole := *c.block
+	var f *audit.Finding
+	switch wrong.What {
+	case blockhash.EventCommitment:
+		whole.Commitments.Events = wrong.Expected
+		f = c.of(c.eventRows, fmt.Sprintf("events with the commitment %s, which the header has", wrong.Found), wrong.Expected)
+		f.Key = fmt.Sprintf("block %d, one of the rows of its %d events", c.block.Number, c.block.EventCount())
+	case blockhash.ReceiptCommitment:
+		whole.Commitments.Receipts = wrong.Expected
+		f = c.of(c.transactions, fmt.Sprintf("receipts with the commitment %s, which the header has", wrong.Found), wrong.Expected)
+	}
+	if _, other := c.hashes.CheckUnsigned(&whole); f == nil || other == nil { // so it is the header that is wrong
+		f = c.of(c.headers, fmt.Sprintf("the %s of what is held of the block, %s", wrong.What, wrong.Expected), wrong.Found)
+	}
+	return 0, f
+}
+
+// checkLinks checks the place of the block in the chain: what names its hash.
+func (c *blockCheck) checkLinks(ctx context.Context, verdict blockhash.Verdict) error {
+	number, hash := c.block.Number, c.block.Hash
+	if number == c.From && number > c.First {
+		if err := c.checkParent(ctx); err != nil {
+			return err
+		}
+	}
+	if number == c.Settled.Number {
+		if c.block.Ref() != c.Settled {
+			return c.of(c.headers, fmt.Sprintf("the hash that the settled pointer names, %s", starknet.Felt(c.Settled.Hash)), hash)
+		}
+		return nil
+	}
+	child, err := c.reader.Header(ctx, number+1)
+	switch {
+	case err != nil:
+		return c.unreadable(ctx, &archive.RowError{Table: c.headers, Sort: number + 1, Err: err})
+	case child.Parent == hash:
+		return nil
+	case verdict == blockhash.Confirmed:
+		return c.at(c.headers, number+1, fmt.Sprintf("the hash of block %d as parent hash, %s", number, hash), child.Parent)
+	}
+	return c.of(c.headers, fmt.Sprintf("the parent hash of block %d, %s", number+1, child.Parent), hash)
+}
+
+// checkParent compares the parent hash of the first block of a range with the
+// hash of the block before the range.
+func (c *blockCheck) checkParent(ctx context.Context) error {
+	number := c.block.Number - 1
+	parent, err := c.reader.Header(ctx, number)
+	if err != nil {
+		return c.unreadable(ctx, &archive.RowError{Table: c.headers, Sort: number, Err: err})
+	}
+	if parent.Hash != c.block.Parent {
+		return c.of(c.headers, fmt.Sprintf("the hash of block %d as parent hash, %s", number, parent.Hash), c.block.Parent)
+	}
+	return nil
+}
+
+// NameOf implements audit.BlockCheck: it names terms.
+func (c *blockCheck) NameOf(partition []byte) string {
+	is := func(t postings.Term) bool { return bytes.Equal(t[:], partition) }
+	if is(archive.AnyTerm()) {
+		return "that of every event"
+	}
+	for i := range c.block.Transactions {
+		for _, event := range c.block.Transactions[i].Receipt.Events {
+			if is(archive.AddressTerm(event.From)) {
+				return fmt.Sprintf("the contract %s", event.From)
+			}
+			if len(event.Keys) > 0 && is(archive.EventTerm(event.From, event.Keys[0])) {
+				return fmt.Sprintf("the contract %s with the first key %s", event.From, event.Keys[0])
+			}
+			for at, key := range event.Keys[:min(len(event.Keys), archive.IndexedKeys)] {
+				if is(archive.KeyTerm(at, key)) {
+					return fmt.Sprintf("the value %s of key %d", key, at)
+				}
+			}
+		}
+	}
+	return ""
+}
