@@ -69,7 +69,7 @@ func TestCreditsOfUnservedMethodsAreTold(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
 	method := func(_ context.Context, _, out []byte) ([]byte, error) { return out, nil }
-	networks := []gateway.Network{{Methods: jsonrpc.Methods{"eth_call": method}}, {Methods: jsonrpc.Methods{"rollup_getEvents": method}}}
+	networks := []gateway.Network{{Methods: jsonrpc.Handlers{"eth_call": method}}, {Methods: jsonrpc.Handlers{"rollup_getEvents": method}}}
 	c := Config{Credits: map[string]int{"eth_call": 7, "rollup_getEvents": 8, "eth_getlogs": 9, otherCredits: 1}}
 	c.warnOfCredits(networks)
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "method=eth_getlogs") {

@@ -57,7 +57,7 @@ type methodMetrics struct {
 	seconds prometheus.Observer
 }
 
-func (m *metrics) observer(network string, methods jsonrpc.Methods) jsonrpc.Observer {
+func (m *metrics) observer(network string, methods jsonrpc.Handlers) jsonrpc.Observer {
 	o := &callObserver{metrics: m, network: network, byMethod: make(map[string]methodMetrics, len(methods))}
 	for method := range methods {
 		o.byMethod[method] = methodMetrics{m.calls.WithLabelValues(network, method, "ok"), m.seconds.WithLabelValues(network, method)}

@@ -49,14 +49,14 @@ func checkFamily(ctx context.Context, store kv.Reader, wanted string) error {
 type network struct {
 	name    string
 	store   kv.Store
-	methods jsonrpc.Methods // what it answers
+	methods jsonrpc.Handlers // what it answers
 	family
 }
 
 // family is what networks of different families do in their own ways.
 type family interface {
 	// prepare makes what answers questions, by a configuration, and returns its methods.
-	prepare(c Config) jsonrpc.Methods
+	prepare(c Config) jsonrpc.Handlers
 	// contracts tells which contracts a call is about, as [gateway.Network] has it.
 	contracts(ctx context.Context, method string, params []byte) (about []account.Contract, restricted bool, err error)
 	// describe says what is held.
@@ -177,7 +177,7 @@ func openSettled(ctx context.Context, store kv.Store) (*archive.Archive, error) 
 }
 
 // prepare implements [family].
-func (n *evmNetwork) prepare(c Config) jsonrpc.Methods {
+func (n *evmNetwork) prepare(c Config) jsonrpc.Handlers {
 	n.live = api.New(n.chain, api.Config{ClientVersion: ClientVersion(), Forward: n.forward, Syncing: n.syncing, Filters: c.Filters.limits()})
 	return n.live.Methods()
 }

@@ -126,7 +126,7 @@ func openStarknet(ctx context.Context, store kv.Store, config NetworkConfig) (*s
 }
 
 // prepare implements [family].
-func (n *starknetNetwork) prepare(Config) jsonrpc.Methods { return api.New(n.chain).Methods() }
+func (n *starknetNetwork) prepare(Config) jsonrpc.Handlers { return api.New(n.chain).Methods() }
 
 // contracts implements [family]. The contracts that a key may be restricted to are
 // those of EVM networks, so every call that tells of a contract is about others.

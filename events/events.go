@@ -57,7 +57,7 @@ type Network struct {
 
 // Method answers rollup_getEvents: its params are an object with a filter, or an
 // array with that filter alone.
-func (n Network) Method() jsonrpc.Method {
+func (n Network) Method() jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		request, err := n.parse(params)
 		if err != nil {

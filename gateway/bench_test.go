@@ -26,7 +26,7 @@ func BenchmarkHandler(b *testing.B) {
 	long := bytes.Repeat([]byte{'7'}, 64<<10)
 	handler, err := gateway.New(gateway.Config{Keys: oneKey{}, Networks: []gateway.Network{{
 		Name: "alpha", Hosts: []string{"alpha.test"},
-		Methods: jsonrpc.Methods{
+		Methods: jsonrpc.Handlers{
 			"test_storage": func(_ context.Context, params, out []byte) ([]byte, error) {
 				var args [3][]byte
 				if err := jsonrpc.Arguments(params, args[:], 3); err != nil {

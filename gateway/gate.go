@@ -30,15 +30,15 @@ type gate struct {
 }
 
 // before returns methods that pass the gate first.
-func (g *gate) before(methods jsonrpc.Methods) jsonrpc.Methods {
-	guarded := make(jsonrpc.Methods, len(methods))
+func (g *gate) before(methods jsonrpc.Handlers) jsonrpc.Handlers {
+	guarded := make(jsonrpc.Handlers, len(methods))
 	for name, run := range methods {
 		guarded[name] = g.guard(name, run)
 	}
 	return guarded
 }
 
-func (g *gate) guard(name string, run jsonrpc.Method) jsonrpc.Method {
+func (g *gate) guard(name string, run jsonrpc.Handler) jsonrpc.Handler {
 	cost, series := g.costs(name), g.series(name)
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)

@@ -17,7 +17,7 @@ import (
 type Network struct {
 	Name    string   // as in its path: lower-case letters, digits and hyphens
 	Hosts   []string // names, without ports, at which it is served without its path
-	Methods jsonrpc.Methods
+	Methods jsonrpc.Handlers
 	// Contracts tells which contracts a call of a method is about, for keys that may
 	// be used for some only. restricted is false for methods that are about none; a
 	// call of a restricted method about no contract is about all. err is why a call is

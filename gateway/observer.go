@@ -16,7 +16,7 @@ type counting struct {
 	unknown usage.Series // calls that name no method there is
 }
 
-func newCounting(next jsonrpc.Observer, u *usage.Usage, network string, methods jsonrpc.Methods) *counting {
+func newCounting(next jsonrpc.Observer, u *usage.Usage, network string, methods jsonrpc.Handlers) *counting {
 	c := &counting{next: next, series: make(map[string]usage.Series, len(methods)), unknown: u.Series(network, "")}
 	for method := range methods {
 		c.series[method] = u.Series(network, method)

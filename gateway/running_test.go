@@ -47,10 +47,10 @@ func (b *logBuffer) String() string {
 
 // network is one whose test_name tells its name.
 func network(name string, hosts ...string) gateway.Network {
-	constant := func(result string) jsonrpc.Method {
+	constant := func(result string) jsonrpc.Handler {
 		return func(_ context.Context, _, out []byte) ([]byte, error) { return append(out, result...), nil }
 	}
-	return gateway.Network{Name: name, Hosts: hosts, Methods: jsonrpc.Methods{
+	return gateway.Network{Name: name, Hosts: hosts, Methods: jsonrpc.Handlers{
 		"test_name":  constant(`"` + name + `"`),
 		"test_large": constant(`"` + strings.Repeat("0123456789abcdef", 1000) + `"`),
 		"test_echo": func(_ context.Context, params, out []byte) ([]byte, error) {

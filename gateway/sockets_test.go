@@ -36,7 +36,7 @@ func question() string {
 func TestSweepEndsWhatTakesTooLong(t *testing.T) {
 	long := strings.Repeat("x", 32<<20) // more than all buffers on the way
 	h, err := New(Config{Keys: anyKey{}, Log: slog.New(slog.DiscardHandler), Networks: []Network{{
-		Name: "alpha", Methods: jsonrpc.Methods{"test_long": func(_ context.Context, _, out []byte) ([]byte, error) {
+		Name: "alpha", Methods: jsonrpc.Handlers{"test_long": func(_ context.Context, _, out []byte) ([]byte, error) {
 			return fmt.Appendf(out, "%q", long), nil
 		}},
 	}}})

@@ -18,13 +18,13 @@ import (
 )
 
 // testMethods are what the conversations in testdata talk to.
-func testMethods() jsonrpc.Methods {
-	fail := func(err error) jsonrpc.Method {
+func testMethods() jsonrpc.Handlers {
+	fail := func(err error) jsonrpc.Handler {
 		return func(_ context.Context, _, out []byte) ([]byte, error) {
 			return append(out, "half a result"...), err
 		}
 	}
-	return jsonrpc.Methods{
+	return jsonrpc.Handlers{
 		"test_echo": func(_ context.Context, params, out []byte) ([]byte, error) {
 			if len(params) == 0 {
 				params = []byte("null")

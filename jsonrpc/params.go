@@ -89,7 +89,7 @@ func SetOptional[T any](dst **T, raw []byte, parse func([]byte) (T, error)) erro
 //	}
 //	if err := members.Err(); err != nil { ... }
 //
-// Over the params of a [Method], or any part of them, Err is nil: they were
+// Over the params of a [Handler], or any part of them, Err is nil: they were
 // checked before the method was called.
 type Cursor struct {
 	s       scanner

@@ -49,11 +49,11 @@ type Server struct {
 // out of each request.
 type target struct {
 	name string
-	run  Method
+	run  Handler
 }
 
 // NewServer returns a server for methods, which it copies.
-func NewServer(methods Methods, config Config) *Server {
+func NewServer(methods Handlers, config Config) *Server {
 	if config.BatchCalls == 0 {
 		config.BatchCalls = DefaultBatchCalls
 	}

@@ -55,7 +55,7 @@ func batchOf(n int, method string) []byte {
 func TestRoom(t *testing.T) {
 	const limit, part = 1000, 64
 	most := 0
-	methods := jsonrpc.Methods{"test_much": func(ctx context.Context, _, out []byte) ([]byte, error) {
+	methods := jsonrpc.Handlers{"test_much": func(ctx context.Context, _, out []byte) ([]byte, error) {
 		begin := len(out)
 		return jsonrpc.RoomFor(ctx, out).AppendArray(out, 1000, func(out []byte, _ int) ([]byte, error) {
 			out = append(out, make([]byte, part)...)
@@ -106,7 +106,7 @@ func TestHolder(t *testing.T) {
 }
 
 func TestDeadline(t *testing.T) {
-	methods := jsonrpc.Methods{"test_wait": func(ctx context.Context, _, out []byte) ([]byte, error) {
+	methods := jsonrpc.Handlers{"test_wait": func(ctx context.Context, _, out []byte) ([]byte, error) {
 		<-ctx.Done()
 		return out, ctx.Err()
 	}}
@@ -164,7 +164,7 @@ func TestMethodNameTooLong(t *testing.T) {
 const storageRequest = `{"jsonrpc":"2.0","id":1,"method":"test_storage","params":["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed","0x0000000000000000000000000000000000000000000000000000000000000003","latest"]}`
 
 func storageServer(config jsonrpc.Config) *jsonrpc.Server {
-	return jsonrpc.NewServer(jsonrpc.Methods{"test_storage": func(_ context.Context, params, out []byte) ([]byte, error) {
+	return jsonrpc.NewServer(jsonrpc.Handlers{"test_storage": func(_ context.Context, params, out []byte) ([]byte, error) {
 		var args [3][]byte
 		if err := jsonrpc.Arguments(params, args[:], 3); err != nil {
 			return out, err

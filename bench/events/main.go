@@ -116,7 +116,7 @@ func fill(ctx context.Context, a *archive.Archive, events int) error {
 // bench is a chain that is asked.
 type bench struct {
 	blocks  *archive.Reader
-	methods jsonrpc.Methods
+	methods jsonrpc.Handlers
 	sizes   []uint64 // events by block
 	events  uint64
 }

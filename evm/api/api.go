@@ -48,9 +48,9 @@ func New(chain *query.Chain, config Config) *API {
 }
 
 // Methods are all methods of the API by name.
-func (a *API) Methods() jsonrpc.Methods {
-	methods := make(jsonrpc.Methods)
-	for _, table := range []jsonrpc.Methods{
+func (a *API) Methods() jsonrpc.Handlers {
+	methods := make(jsonrpc.Handlers)
+	for _, table := range []jsonrpc.Handlers{
 		a.chainMethods(),
 		a.callMethods(),
 		a.poolMethods(),
@@ -66,9 +66,9 @@ func (a *API) Methods() jsonrpc.Methods {
 }
 
 // chainMethods are the methods that read what is stored, without running anything.
-func (a *API) chainMethods() jsonrpc.Methods {
-	methods := make(jsonrpc.Methods)
-	for _, table := range []jsonrpc.Methods{
+func (a *API) chainMethods() jsonrpc.Handlers {
+	methods := make(jsonrpc.Handlers)
+	for _, table := range []jsonrpc.Handlers{
 		a.networkMethods(),
 		a.blockMethods(),
 		a.transactionMethods(),

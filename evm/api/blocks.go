@@ -8,8 +8,8 @@ import (
 )
 
 // blockMethods answer about blocks and what is counted in them.
-func (a *API) blockMethods() jsonrpc.Methods {
-	return jsonrpc.Methods{
+func (a *API) blockMethods() jsonrpc.Handlers {
+	return jsonrpc.Handlers{
 		"eth_getBlockByHash":                   a.getBlock((*arguments).blockHash),
 		"eth_getBlockByNumber":                 a.getBlock((*arguments).blockNumber),
 		"eth_getBlockReceipts":                 a.getBlockReceipts,
@@ -45,7 +45,7 @@ func (a *API) find(ctx context.Context, id query.BlockID) (*block, error) {
 }
 
 // getBlock answers eth_getBlockByHash and eth_getBlockByNumber.
-func (a *API) getBlock(argument blockArgument) jsonrpc.Method {
+func (a *API) getBlock(argument blockArgument) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := readArguments(params, 2, 2)
 		id, whole := argument(&args, 0), args.bool(1)
@@ -93,7 +93,7 @@ func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte,
 }
 
 // ofBlock answers with something of a block, null where there is no such block.
-func (a *API) ofBlock(argument blockArgument, appendAnswer func(out []byte, b *block) ([]byte, error)) jsonrpc.Method {
+func (a *API) ofBlock(argument blockArgument, appendAnswer func(out []byte, b *block) ([]byte, error)) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := readArguments(params, 1, 1)
 		id := argument(&args, 0)
@@ -124,7 +124,7 @@ func appendUncleCount(out []byte, b *block) ([]byte, error) {
 // inBlock answers with one of several things in a block. appendItem appends the
 // one at an index, and returns false when there is none; then, and where there
 // is no such block, the answer is missing.
-func (a *API) inBlock(argument blockArgument, appendItem func(out []byte, b *block, index uint64) ([]byte, bool, error), missing string) jsonrpc.Method {
+func (a *API) inBlock(argument blockArgument, appendItem func(out []byte, b *block, index uint64) ([]byte, bool, error), missing string) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := readArguments(params, 2, 2)
 		id, index := argument(&args, 0), args.uint64(1)

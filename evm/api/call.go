@@ -13,8 +13,8 @@ import (
 )
 
 // callMethods are the methods that run something.
-func (a *API) callMethods() jsonrpc.Methods {
-	return jsonrpc.Methods{
+func (a *API) callMethods() jsonrpc.Handlers {
+	return jsonrpc.Handlers{
 		"eth_call":             a.running(4, runCall),
 		"eth_estimateGas":      a.running(4, runGasEstimate),
 		"eth_createAccessList": a.running(3, runAccessList),
@@ -45,7 +45,7 @@ func (a *arguments) callQuestion() callQuestion {
 type runAnswer func(ctx context.Context, view *query.View, number uint64, question *callQuestion, out []byte) ([]byte, error)
 
 // running answers a question with what comes of running it. It has that many parameters at most.
-func (a *API) running(most int, run runAnswer) jsonrpc.Method {
+func (a *API) running(most int, run runAnswer) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := readArguments(params, most, 1)
 		question := args.callQuestion()

@@ -18,8 +18,8 @@ import (
 
 // capabilityMethods say which rules and which history there are. They are asked
 // for once in a while, so they go through encoding/json.
-func (a *API) capabilityMethods() jsonrpc.Methods {
-	return jsonrpc.Methods{
+func (a *API) capabilityMethods() jsonrpc.Handlers {
+	return jsonrpc.Handlers{
 		"eth_config":       a.forkConfig,
 		"eth_capabilities": a.capabilities,
 	}

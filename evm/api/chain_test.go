@@ -34,7 +34,7 @@ import (
 // service answers requests about a chain that was imported into memory.
 type service struct {
 	*jsonrpc.Server
-	methods jsonrpc.Methods
+	methods jsonrpc.Handlers
 	blocks  []*types.Block // by number, where the test made them
 }
 

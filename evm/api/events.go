@@ -16,9 +16,9 @@ import (
 
 // eventMethods read logs page by page, as what Starknet networks call events: the address
 // is who emitted it, the topics are its keys, and its data comes in words.
-func (a *API) eventMethods() jsonrpc.Methods {
+func (a *API) eventMethods() jsonrpc.Handlers {
 	network := events.Network{View: a.eventView, ParseAddress: parseEventAddress, ParseWord: parseEventWord}
-	return jsonrpc.Methods{"rollup_getEvents": network.Method()}
+	return jsonrpc.Handlers{"rollup_getEvents": network.Method()}
 }
 
 func (a *API) eventView() (events.View, error) {

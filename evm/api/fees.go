@@ -15,8 +15,8 @@ import (
 )
 
 // feeMethods answer what gas costs.
-func (a *API) feeMethods() jsonrpc.Methods {
-	return jsonrpc.Methods{
+func (a *API) feeMethods() jsonrpc.Handlers {
+	return jsonrpc.Handlers{
 		"eth_gasPrice":             a.gasPrice,
 		"eth_maxPriorityFeePerGas": a.maxPriorityFeePerGas,
 		"eth_baseFee":              a.baseFee,

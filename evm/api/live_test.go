@@ -134,7 +134,7 @@ type live struct {
 	t        testing.TB
 	chain    *query.Chain
 	follower *ingest.Follower
-	methods  jsonrpc.Methods
+	methods  jsonrpc.Handlers
 	url      string // without its scheme
 	sent     uint64 // transactions
 }

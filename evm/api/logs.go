@@ -21,8 +21,8 @@ const (
 )
 
 // logMethods answer questions about logs.
-func (a *API) logMethods() jsonrpc.Methods {
-	return jsonrpc.Methods{"eth_getLogs": a.getLogs}
+func (a *API) logMethods() jsonrpc.Handlers {
+	return jsonrpc.Handlers{"eth_getLogs": a.getLogs}
 }
 
 // getLogs answers eth_getLogs.

@@ -12,13 +12,13 @@ import (
 )
 
 // networkMethods say what network and program this is.
-func (a *API) networkMethods() jsonrpc.Methods {
+func (a *API) networkMethods() jsonrpc.Handlers {
 	chainID := a.chain.Executor().Config().ChainID
 	networkID := strconv.FormatUint(a.config.NetworkID, 10)
 	if a.config.NetworkID == 0 {
 		networkID = chainID.String()
 	}
-	return jsonrpc.Methods{
+	return jsonrpc.Handlers{
 		"eth_chainId":        constant(appendBig(nil, chainID)),
 		"eth_syncing":        a.syncing,
 		"eth_accounts":       constant([]byte("[]")),
@@ -32,7 +32,7 @@ func (a *API) networkMethods() jsonrpc.Methods {
 }
 
 // constant is a method without parameters whose answer never changes.
-func constant(answer []byte) jsonrpc.Method {
+func constant(answer []byte) jsonrpc.Handler {
 	return func(_ context.Context, params, out []byte) ([]byte, error) {
 		if args := readArguments(params, 0, 0); args.err != nil {
 			return out, args.err
@@ -42,7 +42,7 @@ func constant(answer []byte) jsonrpc.Method {
 }
 
 // modules answers rpc_modules: the namespaces of methods, each with its version.
-func modules(methods jsonrpc.Methods) jsonrpc.Method {
+func modules(methods jsonrpc.Handlers) jsonrpc.Handler {
 	names := []string{"rpc"}
 	for method := range methods {
 		name, _, _ := strings.Cut(method, "_")

@@ -17,8 +17,8 @@ import (
 )
 
 // poolMethods take transactions in, and tell what waits to be included.
-func (a *API) poolMethods() jsonrpc.Methods {
-	return jsonrpc.Methods{
+func (a *API) poolMethods() jsonrpc.Handlers {
+	return jsonrpc.Handlers{
 		"eth_sendRawTransaction": a.sendRawTransaction,
 		"txpool_status":          a.poolStatus,
 		"txpool_content":         a.poolContent,

@@ -16,8 +16,8 @@ import (
 const maxProofKeys = 1024
 
 // proofMethods prove what the state holds.
-func (a *API) proofMethods() jsonrpc.Methods {
-	return jsonrpc.Methods{"eth_getProof": a.getProof}
+func (a *API) proofMethods() jsonrpc.Handlers {
+	return jsonrpc.Handlers{"eth_getProof": a.getProof}
 }
 
 // getProof answers eth_getProof.

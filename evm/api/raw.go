@@ -10,8 +10,8 @@ import (
 )
 
 // rawMethods answer with what is stored in the encoding of the protocol.
-func (a *API) rawMethods() jsonrpc.Methods {
-	return jsonrpc.Methods{
+func (a *API) rawMethods() jsonrpc.Handlers {
+	return jsonrpc.Handlers{
 		"debug_getRawHeader":      a.encoded(func(b *block) ([]byte, error) { return b.RLP, nil }),
 		"debug_getRawBlock":       a.encoded((*block).rlp),
 		"debug_getRawReceipts":    a.getRawReceipts,
@@ -20,7 +20,7 @@ func (a *API) rawMethods() jsonrpc.Methods {
 }
 
 // encoded answers with an encoding of a block.
-func (a *API) encoded(encode func(*block) ([]byte, error)) jsonrpc.Method {
+func (a *API) encoded(encode func(*block) ([]byte, error)) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		b, err := a.rawBlock(ctx, params, a.block)
 		if err != nil {

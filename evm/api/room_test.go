@@ -17,7 +17,7 @@ import (
 
 // limited answers under a limit and tells how much was appended to the buffer before
 // the answer was there.
-func limited(t *testing.T, methods jsonrpc.Methods, limit int, request string) (answer []byte, appended int) {
+func limited(t *testing.T, methods jsonrpc.Handlers, limit int, request string) (answer []byte, appended int) {
 	t.Helper()
 	buffer := make([]byte, 4<<20)
 	server := jsonrpc.NewServer(methods, jsonrpc.Config{AnswerBytes: limit})

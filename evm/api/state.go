@@ -13,8 +13,8 @@ import (
 )
 
 // stateMethods answer about accounts and their storage.
-func (a *API) stateMethods() jsonrpc.Methods {
-	return jsonrpc.Methods{
+func (a *API) stateMethods() jsonrpc.Handlers {
+	return jsonrpc.Handlers{
 		"eth_getBalance":          a.getBalance,
 		"eth_getCode":             a.getCode,
 		"eth_getTransactionCount": a.getTransactionCount,

@@ -13,8 +13,8 @@ import (
 const subscriptionMethod = "eth_subscription"
 
 // methods are those by which clients say what they want to be told.
-func (a *announcer) methods() jsonrpc.Methods {
-	return jsonrpc.Methods{
+func (a *announcer) methods() jsonrpc.Handlers {
+	return jsonrpc.Handlers{
 		"eth_subscribe":                   a.subscribeMethod,
 		"eth_unsubscribe":                 unsubscribe,
 		"eth_newFilter":                   a.newLogFilter,

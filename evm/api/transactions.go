@@ -15,9 +15,9 @@ import (
 const noBytes = `"0x"`
 
 // transactionMethods answer about transactions and their receipts.
-func (a *API) transactionMethods() jsonrpc.Methods {
+func (a *API) transactionMethods() jsonrpc.Handlers {
 	byHash, byNumber := (*arguments).blockHash, (*arguments).blockNumber
-	return jsonrpc.Methods{
+	return jsonrpc.Handlers{
 		"eth_getTransactionByHash":                   a.ofHash(a.block, (*block).appendTransaction, a.appendUnmined),
 		"eth_getTransactionByBlockHashAndIndex":      a.inBlock(byHash, appendTransactionAt, "null"),
 		"eth_getTransactionByBlockNumberAndIndex":    a.inBlock(byNumber, appendTransactionAt, "null"),
@@ -69,7 +69,7 @@ func (a *API) ofHash(
 	read blockReader,
 	appendFound func(b *block, out []byte, index int, hash []byte) ([]byte, error),
 	appendAbsent func(out []byte, hash common.Hash) ([]byte, error),
-) jsonrpc.Method {
+) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := readArguments(params, 1, 1)
 		hash := args.hash(0)
@@ -94,7 +94,7 @@ func always(answer string) func(out []byte, hash common.Hash) ([]byte, error) {
 }
 
 // getRawTransaction is eth_getRawTransactionByHash and debug_getRawTransaction.
-func (a *API) getRawTransaction() jsonrpc.Method {
+func (a *API) getRawTransaction() jsonrpc.Handler {
 	return a.ofHash(a.block, func(b *block, out []byte, index int, _ []byte) ([]byte, error) {
 		raw, err := b.body.Transaction(index)
 		return appendHex(out, raw), err

@@ -34,8 +34,8 @@ type API struct{ chain *query.Chain }
 func New(chain *query.Chain) *API { return &API{chain} }
 
 // Methods are all methods of the API by name.
-func (a *API) Methods() jsonrpc.Methods {
-	methods := jsonrpc.Methods{
+func (a *API) Methods() jsonrpc.Handlers {
+	methods := jsonrpc.Handlers{
 		"rollup_getEvents":               a.events(false).Method(),
 		"starknet_getEvents":             a.events(true).Method(),
 		"starknet_specVersion":           constant(jsonrpc.AppendString(nil, specVersion)),
@@ -75,7 +75,7 @@ func (a *API) view() (*query.View, error) {
 }
 
 // constant is a method without parameters whose answer never changes.
-func constant(answer []byte) jsonrpc.Method {
+func constant(answer []byte) jsonrpc.Handler {
 	return func(_ context.Context, params, out []byte) ([]byte, error) {
 		if err := noArguments(params); err != nil {
 			return out, err

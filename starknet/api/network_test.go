@@ -25,7 +25,7 @@ type network struct {
 	store    kv.Store
 	archive  *archive.Archive
 	follower *ingest.Follower // nil unless blocks are unsettled
-	methods  jsonrpc.Methods
+	methods  jsonrpc.Handlers
 }
 
 // newNetwork makes a network whose blocks are all settled.

@@ -120,8 +120,8 @@ func (a *API) hears(note func(*Heard)) {
 }
 
 // Methods are all methods of the API by name.
-func (a *API) Methods() jsonrpc.Methods {
-	methods := jsonrpc.Methods{
+func (a *API) Methods() jsonrpc.Handlers {
+	methods := jsonrpc.Handlers{
 		"engine_exchangeCapabilities": a.exchangeCapabilities,
 		"engine_getClientVersionV1":   a.clientVersion,
 	}

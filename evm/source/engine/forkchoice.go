@@ -31,7 +31,7 @@ func attributesVersions() []attributesVersion {
 }
 
 // forkchoiceUpdated answers engine_forkchoiceUpdated in a version.
-func (a *API) forkchoiceUpdated(v attributesVersion) jsonrpc.Method {
+func (a *API) forkchoiceUpdated(v attributesVersion) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		a.hears(func(h *Heard) { h.Forkchoice = a.config.Now() })
 		var args [2][]byte

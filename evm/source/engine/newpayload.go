@@ -59,7 +59,7 @@ func forkAt(rules *params.ChainConfig, time uint64) fork {
 }
 
 // newPayload answers engine_newPayload in a version.
-func (a *API) newPayload(v payloadVersion) jsonrpc.Method {
+func (a *API) newPayload(v payloadVersion) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		a.hears(func(h *Heard) { h.Payload = a.config.Now() })
 		status, err := a.checkPayload(ctx, v, params)

@@ -51,7 +51,7 @@ func (l *listener) UpdateForkchoice(_ context.Context, to Forkchoice) (Status, e
 }
 
 // ask makes a call as it comes by the wire, and returns the whole answer.
-func ask(t testing.TB, methods jsonrpc.Methods, method string, params ...any) string {
+func ask(t testing.TB, methods jsonrpc.Handlers, method string, params ...any) string {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {

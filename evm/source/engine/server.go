@@ -52,7 +52,7 @@ type ServerConfig struct {
 	Address string
 	Secret  Secret
 	// Methods are those of the [API] and those that a consensus client asks beside them.
-	Methods jsonrpc.Methods
+	Methods jsonrpc.Handlers
 	RPC     jsonrpc.Config
 	Log     *slog.Logger
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // started runs a server until the returned function is called, which returns its error.
-func started(t *testing.T, methods jsonrpc.Methods) (s *Server, stop func() error) {
+func started(t *testing.T, methods jsonrpc.Handlers) (s *Server, stop func() error) {
 	t.Helper()
 	s, err := Listen(t.Context(), ServerConfig{Address: "127.0.0.1:0", Secret: Secret{4}, Methods: methods, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -132,7 +132,7 @@ func TestServerLetsInWhoKnowsTheSecret(t *testing.T) {
 func TestCallsOutliveTheirConnection(t *testing.T) {
 	begun, left := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
-	s, stop := started(t, jsonrpc.Methods{"slow": func(ctx context.Context, _, out []byte) ([]byte, error) {
+	s, stop := started(t, jsonrpc.Handlers{"slow": func(ctx context.Context, _, out []byte) ([]byte, error) {
 		close(begun)
 		<-left
 		ended <- ctx.Err()
