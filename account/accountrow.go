@@ -6,9 +6,6 @@ import (
 	"ashlar/account/password"
 )
 
-// formAccount is the form of a row of accountRevisions.
-const formAccount = 0x01
-
 // accountRecord is what is stored of an account.
 type accountRecord struct {
 	Email      string       `json:"email"`
@@ -42,7 +39,7 @@ func (p *person) record() accountRecord {
 // decodeAccount reads a row of an account.
 func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 	var r accountRecord
-	if err := decodeRecord(value, formAccount, &r); err != nil {
+	if err := decodeRecord(value, &r); err != nil {
 		return nil, err
 	}
 	email, err := foldEmail(r.Email)

@@ -231,7 +231,7 @@ func (a *Accounts) newID() (id ID) {
 // is held.
 func (a *Accounts) put(ctx context.Context, p *person) error {
 	p.Account.Password = p.password != ""
-	if err := write(ctx, a.store, accountRevisions, p.ID[:], p.number, formAccount, p.record()); err != nil {
+	if err := write(ctx, a.store, accountRevisions, p.ID[:], p.number, p.record()); err != nil {
 		return err
 	}
 	a.keep(p)

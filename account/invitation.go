@@ -43,9 +43,6 @@ func (i *Invitation) Open(now time.Time) bool {
 	return i.UsedBy.IsZero() && i.Withdrawn.IsZero() && now.Before(i.Expires)
 }
 
-// formInvitation is the form of a row of invitationRevisions.
-const formInvitation = 0x01
-
 // invitationRecord is what is stored of an invitation. Whether it was used is in the
 // row of the account that was made with it.
 type invitationRecord struct {
@@ -59,7 +56,7 @@ type invitationRecord struct {
 
 func decodeInvitation(token hash, number uint64, value []byte) (i Invitation, err error) {
 	var r invitationRecord
-	if err := decodeRecord(value, formInvitation, &r); err != nil {
+	if err := decodeRecord(value, &r); err != nil {
 		return i, err
 	}
 	if err := r.Role.check(); err != nil {
@@ -190,7 +187,7 @@ func (a *Accounts) invitationByID(id string) (hash, Invitation, bool) {
 // The write lock is held.
 func (a *Accounts) putInvitation(ctx context.Context, h hash, i Invitation) error {
 	record := invitationRecord{i.Email, i.Role, i.By, toSeconds(i.Created), toSeconds(i.Expires), toSeconds(i.Withdrawn)}
-	if err := write(ctx, a.store, invitationRevisions, h[:], i.number, formInvitation, record); err != nil {
+	if err := write(ctx, a.store, invitationRevisions, h[:], i.number, record); err != nil {
 		return err
 	}
 	a.mu.Lock()

@@ -261,25 +261,3 @@ func TestDisabledAccountsKeysAreRefused(t *testing.T) {
 		t.Errorf("a session from before: %v", err)
 	}
 }
-
-func TestOldKeysCanBeChanged(t *testing.T) {
-	f := newFixture(t, Config{})
-	text := strings.Repeat("ab", 16)
-	first, _ := hashOf(text)
-	b := f.store.NewBatch()
-	b.Put(keyRevisions, first[:], 0, append(append([]byte{formKey}, make([]byte, 16)...), "old"...))
-	if err := f.store.Write(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	f.reopen()
-	if !f.accepts(text) {
-		t.Fatal("a key of an older version is refused")
-	}
-	rotated, err := f.keys.Rotate(t.Context(), "old", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !f.accepts(text) || !f.accepts(rotated.APIKey) || rotated.Key.ID != first.keyID() {
-		t.Errorf("rotated to %+v", rotated.Key)
-	}
-}

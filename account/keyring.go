@@ -174,7 +174,7 @@ func (r *Keyring) find(idOrName string) (*revision, error) {
 
 // put makes a revision of a key durable and then known to Check. r.write is held.
 func (r *Keyring) put(ctx context.Context, k *revision) error {
-	if err := write(ctx, r.store, keyRevisions, k.first[:], k.number, formRecord, k.record()); err != nil {
+	if err := write(ctx, r.store, keyRevisions, k.first[:], k.number, k.record()); err != nil {
 		return err
 	}
 	k.describe()

@@ -158,26 +158,21 @@ func TestStoreHoldsNoKey(t *testing.T) {
 }
 
 func TestOpenRefusesDamagedRows(t *testing.T) {
-	old := append([]byte{1}, make([]byte, 16)...)
-	oldWithRules := append([]byte{2}, make([]byte, 16)...)
 	secrets := `"secrets":[{"hash":"` + strings.Repeat("00", 32) + `","made":1}]`
-	record := func(members string) []byte { return append([]byte{3}, `{"name":"n","created":1,`+members+`}`...) }
+	record := func(members string) []byte {
+		return append([]byte{formRecord}, `{"name":"n","created":1,`+members+`}`...)
+	}
 	cases := []struct {
 		name      string
 		partition []byte
 		value     []byte
 		want      string // "" is right
 	}{
-		{"an old row", make([]byte, 32), append(bytes.Clone(old), "name"...), ""},
-		{"an old row with rules", make([]byte, 32), append(bytes.Clone(oldWithRules), "\x01n{\"methods\":[\"eth_call\"]}"...), ""},
 		{"a record", make([]byte, 32), record(secrets), ""},
 		{"short partition", []byte("x"), record(secrets), "a partition of 1 bytes, expected 32"},
-		{"short old value", make([]byte, 32), old[:16], "16 bytes, expected 17 or more"},
-		{"nothing", make([]byte, 32), nil, "expected 0x3"},
-		{"unknown form", make([]byte, 32), append([]byte{9}, old[1:]...), "form 09, expected 0x3"},
-		{"old name cut off", make([]byte, 32), append(bytes.Clone(oldWithRules), 5, 'n'), "expected the name with its length"},
-		{"old unknown rule", make([]byte, 32), append(bytes.Clone(oldWithRules), "\x01n{\"moons\":1}"...), "unknown field"},
-		{"old broken name", make([]byte, 32), append(bytes.Clone(old), 0xff), "is not UTF-8"},
+		{"nothing", make([]byte, 32), nil, "expected 0x1"},
+		{"unknown form", make([]byte, 32), []byte{3}, "form 03, expected 0x1"},
+		{"broken name", make([]byte, 32), append([]byte{formRecord}, `{"name":"a\u0007","created":1,`+secrets+`}`...), "the stored name"},
 		{"unknown member", make([]byte, 32), record(secrets + `,"moons":1`), "unknown field"},
 		{"unknown rule", make([]byte, 32), record(secrets + `,"rules":{"moons":1}`), "unknown field"},
 		{"wrong rule", make([]byte, 32), record(secrets + `,"rules":{"methods":["a b"]}`), "is no method"},

@@ -1,19 +1,9 @@
 package account
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
-)
-
-// The forms of a row of keyRevisions. Those of older versions are only read.
-const (
-	formKey      = 0x01
-	formKeyRules = 0x02
-	formRecord   = 0x03
-
-	oldKeyLen = 1 + 8 + 8
 )
 
 // maxSecrets is how many texts a key has at once: its own, and the one before.
@@ -69,12 +59,7 @@ func (k *revision) describe() {
 // decodeKey reads a row of the key whose first text has the hash first.
 func decodeKey(first hash, number uint64, value []byte) (*revision, error) {
 	var record keyRecord
-	var err error
-	if len(value) > 0 && (value[0] == formKey || value[0] == formKeyRules) {
-		record, err = decodeOldKey(first, value)
-	} else {
-		err = decodeRecord(value, formRecord, &record)
-	}
+	err := decodeRecord(value, &record)
 	if err == nil {
 		err = record.check()
 	}
@@ -102,34 +87,4 @@ func (r *keyRecord) check() error {
 		return r.Rules.check()
 	}
 	return nil
-}
-
-// decodeOldKey reads a row of a form that is not written any more:
-//
-//	form     1 byte, formKey, or formKeyRules for a key with rules
-//	created  8 bytes, Unix seconds
-//	revoked  8 bytes, Unix seconds; 0 while the key is live
-//	name     the rest, or, in formKeyRules, 1 byte of length and as many bytes
-//	rules    in formKeyRules only, the rest: Rules as JSON
-func decodeOldKey(first hash, value []byte) (r keyRecord, err error) {
-	if len(value) < oldKeyLen {
-		return r, fmt.Errorf("%d bytes, expected %d or more", len(value), oldKeyLen)
-	}
-	r.Created = seconds(binary.BigEndian.Uint64(value[1:]))
-	r.Revoked = seconds(binary.BigEndian.Uint64(value[9:]))
-	r.Secrets = []secretRecord{{Hash: first, Made: r.Created}}
-	rest := value[oldKeyLen:]
-	if value[0] == formKey {
-		r.Name = string(rest)
-		return r, nil
-	}
-	if len(rest) < 1 || len(rest) < 1+int(rest[0]) {
-		return r, fmt.Errorf("%d bytes after the times, expected the name with its length", len(rest))
-	}
-	end := 1 + int(rest[0])
-	r.Name, r.Rules = string(rest[1:end]), new(Rules)
-	if err := decodeRecord(append([]byte{formRecord}, rest[end:]...), formRecord, r.Rules); err != nil {
-		return r, fmt.Errorf("rules: %w", err)
-	}
-	return r, nil
 }

@@ -33,6 +33,9 @@ const (
 	pointerFormat = "format"
 )
 
+// formRecord is the first byte of every value: a record as JSON follows.
+const formRecord = 0x01
+
 // Tables lists the tables of accounts, for maintenance.
 func Tables() []*kv.Table { return []*kv.Table{keyRevisions, accountRevisions, invitationRevisions} }
 
@@ -86,13 +89,13 @@ func newest(ctx context.Context, store kv.Store, t *kv.Table, partitionLen int) 
 }
 
 // write makes a row durable.
-func write(ctx context.Context, store kv.Store, t *kv.Table, partition []byte, number uint64, form byte, record any) error {
+func write(ctx context.Context, store kv.Store, t *kv.Table, partition []byte, number uint64, record any) error {
 	raw, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
 	b := store.NewBatch()
-	b.Put(t, partition, number, append([]byte{form}, raw...))
+	b.Put(t, partition, number, append([]byte{formRecord}, raw...))
 	if err := store.Write(ctx, b); err != nil {
 		return err
 	}
@@ -101,9 +104,9 @@ func write(ctx context.Context, store kv.Store, t *kv.Table, partition []byte, n
 
 // decodeRecord reads a value with a record. It refuses what it does not know: a key must
 // not do more than its rules say because an older program reads them.
-func decodeRecord(value []byte, form byte, record any) error {
-	if len(value) == 0 || value[0] != form {
-		return fmt.Errorf("form % x, expected %#x", value[:min(len(value), 1)], form)
+func decodeRecord(value []byte, record any) error {
+	if len(value) == 0 || value[0] != formRecord {
+		return fmt.Errorf("form % x, expected %#x", value[:min(len(value), 1)], formRecord)
 	}
 	d := json.NewDecoder(bytes.NewReader(value[1:]))
 	d.DisallowUnknownFields()
