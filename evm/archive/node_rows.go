@@ -204,24 +204,12 @@ func leafKey(blob []byte) (key []byte, ok bool) {
 // fullKey joins the path of a leaf and the hex-prefix encoded rest of its key to
 // the 32 bytes of the key, or returns false when they do not fit.
 func fullKey(path []byte, rest []byte) (key common.Hash, ok bool) {
-	if len(rest) == 0 {
+	nibbles := append(make([]byte, 0, evm.KeyNibbles), path...)
+	nibbles, _, ok = evm.AppendHexPrefix(nibbles, rest)
+	if !ok || len(nibbles) != evm.KeyNibbles {
 		return key, false
 	}
-	nibbles := make([]byte, 0, 2*common.HashLength)
-	nibbles = append(nibbles, path...)
-	if rest[0]&0x10 != 0 {
-		nibbles = append(nibbles, rest[0]&0x0f)
-	}
-	for _, b := range rest[1:] {
-		nibbles = append(nibbles, b>>4, b&0x0f)
-	}
-	if len(nibbles) != 2*common.HashLength {
-		return key, false
-	}
-	for i := range key {
-		key[i] = nibbles[2*i]<<4 | nibbles[2*i+1]
-	}
-	return key, true
+	return evm.NibblesKey(nibbles), true
 }
 
 // encodeLeaf makes the RLP of a leaf from the hex-prefix encoded rest of its key and its value.

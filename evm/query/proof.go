@@ -91,7 +91,7 @@ type trieWalk struct {
 	owner common.Hash // as in [evm.State]
 	root  common.Hash
 
-	path  [2 * common.HashLength]byte // the last key, a nibble a byte
+	path  [evm.KeyNibbles]byte // the last key, a nibble a byte
 	nodes []walkedNode
 }
 
@@ -129,15 +129,11 @@ func (w *trieWalk) to(ctx context.Context, key common.Hash) (value []byte, err e
 
 // turn sets out to another key, from the last node that it shares with the one before.
 func (w *trieWalk) turn(key common.Hash) {
-	shared, differs := 0, false
-	for i, b := range key {
-		for j, nibble := range [2]byte{b >> 4, b & 0x0f} {
-			differs = differs || w.path[2*i+j] != nibble
-			if !differs {
-				shared++
-			}
-			w.path[2*i+j] = nibble
-		}
+	before := w.path
+	evm.AppendNibbles(w.path[:0], key[:])
+	shared := 0
+	for shared < len(before) && w.path[shared] == before[shared] {
+		shared++
 	}
 	for len(w.nodes) > 0 && w.nodes[len(w.nodes)-1].depth > shared {
 		w.nodes = w.nodes[:len(w.nodes)-1]
@@ -251,16 +247,7 @@ func item(items []byte, i int) []byte {
 // matchKey says whether path follows the hex-prefix encoded part of a key, how
 // many nibbles that has, and whether it is a leaf's.
 func matchKey(encoded, path []byte) (n int, leaf, follows bool) {
-	if len(encoded) == 0 {
-		return 0, false, false
-	}
-	var buffer [2 * common.HashLength]byte
-	nibbles := buffer[:0]
-	if encoded[0]&0x10 != 0 {
-		nibbles = append(nibbles, encoded[0]&0x0f)
-	}
-	for _, b := range encoded[1:] {
-		nibbles = append(nibbles, b>>4, b&0x0f)
-	}
-	return len(nibbles), encoded[0]&0x20 != 0, bytes.HasPrefix(path, nibbles)
+	var buffer [evm.KeyNibbles]byte
+	nibbles, leaf, ok := evm.AppendHexPrefix(buffer[:0], encoded)
+	return len(nibbles), leaf, ok && bytes.HasPrefix(path, nibbles)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/history/audit"
 	"ashlar/kv"
@@ -27,25 +28,10 @@ func placeOf(subject string) place {
 	p := place{owner: common.Hash([]byte(subject[1 : 1+common.HashLength])), isKey: subject[0] == subjectKey}
 	rest := []byte(subject[1+common.HashLength:])
 	if p.isKey {
-		rest = nibblesOf(rest)
+		rest = evm.AppendNibbles(nil, rest)
 	}
 	p.path = rest
 	return p
-}
-
-func nibblesOf(key []byte) []byte {
-	nibbles := make([]byte, 0, 2*len(key))
-	for _, b := range key {
-		nibbles = append(nibbles, b>>4, b&0x0f)
-	}
-	return nibbles
-}
-
-func keyOf(nibbles []byte) (key common.Hash) {
-	for i := range key {
-		key[i] = nibbles[2*i]<<4 | nibbles[2*i+1]
-	}
-	return key
 }
 
 // explainer finds the row that is wrong, as of a block at which something is. It
@@ -140,7 +126,7 @@ func (e *explainer) root(ctx context.Context, owner common.Hash) (common.Hash, e
 		}
 		return header.Root, nil
 	}
-	if err := e.descend(ctx, place{path: nibblesOf(owner[:]), isKey: true}); err != nil {
+	if err := e.descend(ctx, place{path: evm.AppendNibbles(nil, owner[:]), isKey: true}); err != nil {
 		return common.Hash{}, err
 	}
 	row, _, err := e.newest(ctx, e.tables.accounts, owner[:])
@@ -190,7 +176,7 @@ func (e *explainer) step(ctx context.Context, p place, at below) (*below, error)
 	next := new(below)
 	err = children(at.path, node.Blob, func(b below) {
 		onTheWay := b.hash != nil && bytes.HasPrefix(p.path, b.path)
-		if onTheWay || b.hash == nil && p.isKey && b.key == keyOf(p.path) {
+		if onTheWay || b.hash == nil && p.isKey && b.key == evm.NibblesKey(p.path) {
 			*next = below{path: bytes.Clone(b.path), hash: b.hash, value: b.value}
 		}
 	})
@@ -222,7 +208,7 @@ func (e *explainer) leaf(ctx context.Context, p place, at below, node archive.Tr
 		return nil, e.of(t, partition, fmt.Sprintf("a value whose leaf has the hash %#x", at.hash), got)
 	}
 	switch {
-	case p.isKey && keyOf(p.path) == node.Key:
+	case p.isKey && evm.NibblesKey(p.path) == node.Key:
 		return &below{value: value}, nil
 	case !p.isKey && len(at.path) == len(p.path):
 		return nil, nil
@@ -253,7 +239,7 @@ func (e *explainer) noValue(ctx context.Context, p place, at below, node archive
 		if !other.isKey || other.owner != p.owner || !bytes.HasPrefix(other.path, at.path) {
 			continue
 		}
-		t, partition := e.flat(p.owner, keyOf(other.path))
+		t, partition := e.flat(p.owner, evm.NibblesKey(other.path))
 		value, _, err := e.newest(ctx, t, partition)
 		if err != nil {
 			return err
@@ -263,7 +249,7 @@ func (e *explainer) noValue(ctx context.Context, p place, at below, node archive
 		}
 		blob, err := archive.EncodeLeaf(p.owner, leafRest(other.path[len(at.path):]), value)
 		if err == nil && bytes.Equal(crypto.Keccak256(blob), at.hash) {
-			return e.of(e.tables.trieNodes, nodePartition, fmt.Sprintf("the leaf of the key %s", keyOf(other.path)), fmt.Sprintf("that of %s", node.Key))
+			return e.of(e.tables.trieNodes, nodePartition, fmt.Sprintf("the leaf of the key %s", evm.NibblesKey(other.path)), fmt.Sprintf("that of %s", node.Key))
 		}
 	}
 	t, partition := e.flat(p.owner, node.Key)
@@ -295,7 +281,7 @@ func (e *explainer) noNode(ctx context.Context, p place) error {
 
 // value compares a key's value with what the trie says.
 func (e *explainer) value(ctx context.Context, p place, wanted []byte) error {
-	t, partition := e.flat(p.owner, keyOf(p.path))
+	t, partition := e.flat(p.owner, evm.NibblesKey(p.path))
 	got, whence, err := e.newest(ctx, t, partition)
 	if err != nil || bytes.Equal(got, wanted) {
 		return err

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"ashlar/evm"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/rlp"
 )
@@ -18,15 +20,12 @@ type below struct {
 	value []byte      // without the encoding
 }
 
-const (
-	keyNibbles  = 2 * common.HashLength
-	branchItems = 17
-)
+const branchItems = 17
 
 // children calls each with what a branch or extension at a path says of those
 // below it, nodes that stand within it included.
 func children(path, blob []byte, each func(below)) error {
-	var buffer [keyNibbles]byte
+	var buffer [evm.KeyNibbles]byte
 	return childrenOf(buffer[:copy(buffer[:], path)], blob, false, each)
 }
 
@@ -51,7 +50,7 @@ func childrenOf(path, blob []byte, within bool, each func(below)) error {
 }
 
 func branch(path, items []byte, each func(below)) error {
-	if len(path) == keyNibbles {
+	if len(path) == evm.KeyNibbles {
 		return errors.New("a branch below a whole key")
 	}
 	for nibble := range byte(branchItems - 1) {
@@ -87,7 +86,7 @@ func short(path, items []byte, within bool, each func(below)) error {
 		return err
 	case !within:
 		return errors.New("a leaf with its value")
-	case len(path) != keyNibbles:
+	case len(path) != evm.KeyNibbles:
 		return fmt.Errorf("a leaf whose key has %d nibbles", len(path))
 	}
 	// Within the leaf is the encoding of its value.
@@ -95,11 +94,7 @@ func short(path, items []byte, within bool, each func(below)) error {
 	if err != nil || len(behind) > 0 {
 		return fmt.Errorf("a leaf with the value %#x", value)
 	}
-	b := below{value: word}
-	for i := range b.key {
-		b.key[i] = path[2*i]<<4 | path[2*i+1]
-	}
-	each(b)
+	each(below{value: word, key: evm.NibblesKey(path)})
 	return nil
 }
 
@@ -122,17 +117,12 @@ func child(path, items []byte, each func(below)) (rest []byte, err error) {
 // appendRest appends a hex-prefix encoded part of a key to a path, a nibble a
 // byte, and says whether it is a leaf's.
 func appendRest(path, encoded []byte) (longer []byte, leaf bool, err error) {
-	if len(encoded) == 0 {
+	path, leaf, ok := evm.AppendHexPrefix(path, encoded)
+	if !ok {
 		return nil, false, errors.New("an empty part of a key")
 	}
-	if encoded[0]&0x10 != 0 {
-		path = append(path, encoded[0]&0x0f)
-	}
-	for _, b := range encoded[1:] {
-		path = append(path, b>>4, b&0x0f)
-	}
-	if len(path) > keyNibbles {
+	if len(path) > evm.KeyNibbles {
 		return nil, false, fmt.Errorf("a key of %d nibbles", len(path))
 	}
-	return path, encoded[0]&0x20 != 0, nil
+	return path, leaf, nil
 }
