@@ -112,7 +112,7 @@ func (h *History) Encode(ctx context.Context, to kv.Putter, delta *evm.Delta, to
 	return putState(to, delta, storedSteps{ctx, h.StateAt(delta.Block.NumberU64() - 1)})
 }
 
-// EncodeBlock puts the rows of a block in the tables that [BlockTables] lists.
+// EncodeBlock puts the rows of a block in the tables of [TableSet.Own] and [TableSet.Derived].
 func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
 	number, hash := delta.Block.NumberU64(), delta.Block.Hash()
 	header, err := encodeHeader(delta.Block, totalDifficulty)

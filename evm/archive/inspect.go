@@ -15,16 +15,28 @@ import (
 
 // What is in this file shows an archive row by row, for whoever checks it.
 
-// BlockTables lists the tables whose rows follow from the blocks and their
-// receipts alone: those that [EncodeBlock] fills.
-func BlockTables() []*kv.Table {
-	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, logPostings}
+// TableSet names the tables of an EVM network.
+type TableSet struct {
+	Headers, Bodies, Receipts          *kv.Table // from which a block is read
+	BlockHashes, TxHashes, LogPostings *kv.Table // which follow from those
+	Accounts, Slots, Codes, TrieNodes  *kv.Table // the state
 }
 
-// StateTables are the other tables, which hold the state.
-func StateTables() (accountsTable, slotsTable, codesTable, trieNodesTable *kv.Table) {
-	return accounts, slots, codes, trieNodes
+// NamedTables returns the tables by name, where [Tables] lists them.
+func NamedTables() TableSet {
+	return TableSet{
+		Headers: headers, Bodies: bodies, Receipts: receipts,
+		BlockHashes: blockHashes, TxHashes: txHashes, LogPostings: logPostings,
+		Accounts: accounts, Slots: slots, Codes: codes, TrieNodes: trieNodes,
+	}
 }
+
+// Own lists the tables from which a block is read. [EncodeBlock] fills them and
+// those of Derived.
+func (t TableSet) Own() []*kv.Table { return []*kv.Table{t.Headers, t.Bodies, t.Receipts} }
+
+// Derived lists the tables whose rows follow from those of Own.
+func (t TableSet) Derived() []*kv.Table { return []*kv.Table{t.BlockHashes, t.TxHashes, t.LogPostings} }
 
 // DescribeKey names a row for people, its block aside.
 func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {

@@ -57,14 +57,14 @@ func (c *blockCheck) Check(ctx context.Context, number uint64, to kv.Putter) (tr
 		return 0, err
 	}
 	if err := archive.EncodeBlock(to, &evm.Delta{Block: block, Senders: senders, Receipts: c.receipts}, difficulty); err != nil {
-		return 0, c.of(c.tables.bodies, "a block", "that can be stored", err)
+		return 0, c.of(c.tables.Bodies, "a block", "that can be stored", err)
 	}
 	return len(senders), nil
 }
 
 // checkHeader checks a header and its place in the chain, and returns the total difficulty.
 func (c *blockCheck) checkHeader(ctx context.Context, header *archive.Header) (*big.Int, error) {
-	headers := c.tables.headers
+	headers := c.tables.Headers
 	hash := crypto.Keccak256Hash(header.RLP)
 	switch {
 	case !header.Number.IsUint64() || header.Number.Uint64() != c.number:
@@ -107,14 +107,14 @@ func (c *blockCheck) checkGenesis(header *archive.Header) error {
 	named := c.archive.Genesis().ToBlock().Header()
 	named.Root = header.Root
 	if hash := named.Hash(); hash != header.Hash {
-		return c.of(c.tables.headers, "the genesis that the pointer genesis describes, with the hash", hash, header.Hash)
+		return c.of(c.tables.Headers, "the genesis that the pointer genesis describes, with the hash", hash, header.Hash)
 	}
 	return nil
 }
 
 // checkBody compares a body with its header, and recovers the senders.
 func (c *blockCheck) checkBody(ctx context.Context, header *archive.Header) (*types.Block, []common.Address, error) {
-	bodies := c.tables.bodies
+	bodies := c.tables.Bodies
 	body, err := c.archive.Body(ctx, c.number, nil)
 	if err != nil {
 		return nil, nil, c.unreadableAt(ctx, bodies, c.number, err)
@@ -138,7 +138,7 @@ func (c *blockCheck) checkBody(ctx context.Context, header *archive.Header) (*ty
 		}
 	}
 	if block.Size() != header.Size {
-		return nil, nil, c.of(c.tables.headers, "the block's size,", block.Size(), header.Size)
+		return nil, nil, c.of(c.tables.Headers, "the block's size,", block.Size(), header.Size)
 	}
 	signer := types.MakeSigner(c.archive.Genesis().Config, header.Number, header.Time)
 	senders := make([]common.Address, body.Len())
@@ -155,7 +155,7 @@ func (c *blockCheck) checkBody(ctx context.Context, header *archive.Header) (*ty
 
 // checkReceipts compares receipts with their block's header.
 func (c *blockCheck) checkReceipts(ctx context.Context, block *types.Block) (types.Receipts, error) {
-	table := c.tables.receipts
+	table := c.tables.Receipts
 	stored, err := c.archive.Receipts(ctx, c.number, nil)
 	if err != nil {
 		return nil, c.unreadableAt(ctx, table, c.number, err)

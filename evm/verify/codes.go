@@ -29,15 +29,15 @@ type codeUse struct {
 // checkCodes checks every code's hash, and notes which there are.
 func (c *checker) checkCodes(ctx context.Context) error {
 	there := make(map[codeName]bool)
-	for row, err := range c.Walk(ctx, c.tables.codes) {
+	for row, err := range c.Walk(ctx, c.tables.Codes) {
 		if err != nil {
 			return err
 		}
 		if len(row.Partition) != common.HashLength || row.Sort != 0 {
-			return c.Finding(c.tables.codes, row.Partition, row.Sort, "a hash and the sort key 0", "another key")
+			return c.Finding(c.tables.Codes, row.Partition, row.Sort, "a hash and the sort key 0", "another key")
 		}
 		if hash := crypto.Keccak256(row.Value); !bytes.Equal(hash, row.Partition) {
-			return c.Finding(c.tables.codes, row.Partition, 0, fmt.Sprintf("a code with the hash %#x", row.Partition), fmt.Sprintf("one with %#x", hash))
+			return c.Finding(c.tables.Codes, row.Partition, 0, fmt.Sprintf("a code with the hash %#x", row.Partition), fmt.Sprintf("one with %#x", hash))
 		}
 		there[nameOfCode(row.Partition)] = false
 	}
@@ -60,7 +60,7 @@ func (c *checker) useCode(hash common.Hash, v version) {
 	if there {
 		return
 	}
-	f := c.Finding(c.tables.codes, hash[:], 0, "a row, as it is the code of "+archive.DescribeKey(c.tables.accounts, v.partition, v.from), "none")
+	f := c.Finding(c.tables.Codes, hash[:], 0, "a row, as it is the code of "+archive.DescribeKey(c.tables.Accounts, v.partition, v.from), "none")
 	f.Block = v.from
 	c.codes.missing.Keep(f)
 }
@@ -80,12 +80,12 @@ func (c *checker) checkCodesUsed(ctx context.Context) error {
 	if !unused {
 		return nil
 	}
-	for row, err := range c.Walk(ctx, c.tables.codes) {
+	for row, err := range c.Walk(ctx, c.tables.Codes) {
 		if err != nil {
 			return err
 		}
 		if !c.codes.used[nameOfCode(row.Partition)] {
-			return c.Finding(c.tables.codes, row.Partition, 0, "no row, as it is the code of no account", fmt.Sprintf("a code of %d bytes", len(row.Value)))
+			return c.Finding(c.tables.Codes, row.Partition, 0, "no row, as it is the code of no account", fmt.Sprintf("a code of %d bytes", len(row.Value)))
 		}
 	}
 	return nil

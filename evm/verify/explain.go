@@ -58,7 +58,7 @@ func (c *checker) explainState(ctx context.Context, differences []audit.Differen
 		}
 	}
 	p := e.places[0] // cannot be, as then every row has the hash that is wanted
-	return e.of(c.tables.trieNodes, archive.AppendNodeKey(nil, p.owner, p.path), "rows that agree", "rows that do not")
+	return e.of(c.tables.TrieNodes, archive.AppendNodeKey(nil, p.owner, p.path), "rows that agree", "rows that do not")
 }
 
 // of is a finding about a row as of the explainer's block.
@@ -71,7 +71,7 @@ func (e *explainer) of(t *kv.Table, partition []byte, wanted, got string) *audit
 // there is none.
 func (e *explainer) newest(ctx context.Context, t *kv.Table, partition []byte) (value []byte, whence string, err error) {
 	var since uint64
-	if t == e.tables.trieNodes {
+	if t == e.tables.TrieNodes {
 		value, since, err = archive.NewestNode(ctx, e.Store, partition, e.block, nil)
 	} else {
 		value, since, err = e.Store.Newest(ctx, t, partition, e.block, nil)
@@ -129,13 +129,13 @@ func (e *explainer) root(ctx context.Context, owner common.Hash) (common.Hash, e
 	if err := e.descend(ctx, place{path: evm.AppendNibbles(nil, owner[:]), isKey: true}); err != nil {
 		return common.Hash{}, err
 	}
-	row, _, err := e.newest(ctx, e.tables.accounts, owner[:])
+	row, _, err := e.newest(ctx, e.tables.Accounts, owner[:])
 	if err != nil {
 		return common.Hash{}, err
 	}
 	account, err := archive.ParseAccount(row)
 	if err != nil {
-		return common.Hash{}, e.Unreadable(ctx, e.tables.accounts, owner[:], e.block, err)
+		return common.Hash{}, e.Unreadable(ctx, e.tables.Accounts, owner[:], e.block, err)
 	}
 	if account == nil {
 		return types.EmptyRootHash, nil
@@ -147,7 +147,7 @@ func (e *explainer) root(ctx context.Context, owner common.Hash) (common.Hash, e
 // what it says of the next place on the way to p: nil where it is at p itself,
 // and neither a hash nor a value where nothing is there.
 func (e *explainer) step(ctx context.Context, p place, at below) (*below, error) {
-	t := e.tables.trieNodes
+	t := e.tables.TrieNodes
 	partition := archive.AppendNodeKey(nil, p.owner, at.path)
 	row, whence, err := e.newest(ctx, t, partition)
 	if err != nil {
@@ -203,7 +203,7 @@ func (e *explainer) leaf(ctx context.Context, p place, at below, node archive.Tr
 	if hash := crypto.Keccak256(blob); !bytes.Equal(hash, at.hash) {
 		got := fmt.Sprintf("%s, whose leaf has %#x, %s", audit.DescribeValue(value, 0), hash, whence)
 		if e.othersBelow(p.owner, at.path) {
-			return nil, e.of(e.tables.trieNodes, archive.AppendNodeKey(nil, p.owner, at.path), wanted, "a leaf with "+got)
+			return nil, e.of(e.tables.TrieNodes, archive.AppendNodeKey(nil, p.owner, at.path), wanted, "a leaf with "+got)
 		}
 		return nil, e.of(t, partition, fmt.Sprintf("a value whose leaf has the hash %#x", at.hash), got)
 	}
@@ -233,7 +233,7 @@ func (e *explainer) noValue(ctx context.Context, p place, at below, node archive
 	}
 	nodePartition := archive.AppendNodeKey(nil, p.owner, at.path)
 	if e.othersBelow(p.owner, at.path) {
-		return e.of(e.tables.trieNodes, nodePartition, wanted, fmt.Sprintf("the leaf of the key %s, which has no value", node.Key))
+		return e.of(e.tables.TrieNodes, nodePartition, wanted, fmt.Sprintf("the leaf of the key %s, which has no value", node.Key))
 	}
 	for _, other := range e.places {
 		if !other.isKey || other.owner != p.owner || !bytes.HasPrefix(other.path, at.path) {
@@ -249,7 +249,7 @@ func (e *explainer) noValue(ctx context.Context, p place, at below, node archive
 		}
 		blob, err := archive.EncodeLeaf(p.owner, leafRest(other.path[len(at.path):]), value)
 		if err == nil && bytes.Equal(crypto.Keccak256(blob), at.hash) {
-			return e.of(e.tables.trieNodes, nodePartition, fmt.Sprintf("the leaf of the key %s", evm.NibblesKey(other.path)), fmt.Sprintf("that of %s", node.Key))
+			return e.of(e.tables.TrieNodes, nodePartition, fmt.Sprintf("the leaf of the key %s", evm.NibblesKey(other.path)), fmt.Sprintf("that of %s", node.Key))
 		}
 	}
 	t, partition := e.flat(p.owner, node.Key)
@@ -270,7 +270,7 @@ func leafRest(nibbles []byte) []byte {
 
 // noNode is about a place where the trie has no node.
 func (e *explainer) noNode(ctx context.Context, p place) error {
-	t := e.tables.trieNodes
+	t := e.tables.TrieNodes
 	partition := archive.AppendNodeKey(nil, p.owner, p.path)
 	row, whence, err := e.newest(ctx, t, partition)
 	if err != nil || len(row) == 0 {

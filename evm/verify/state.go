@@ -47,13 +47,13 @@ func (c *checker) checkState(ctx context.Context) error {
 		if err := c.enterRoots(ctx, l); err != nil {
 			return err
 		}
-		if err := c.eachVersion(ctx, c.tables.accounts, l, c.enterAccount); err != nil {
+		if err := c.eachVersion(ctx, c.tables.Accounts, l, c.enterAccount); err != nil {
 			return err
 		}
-		if err := c.eachVersion(ctx, c.tables.slots, l, c.enterSlot); err != nil {
+		if err := c.eachVersion(ctx, c.tables.Slots, l, c.enterSlot); err != nil {
 			return err
 		}
-		return c.eachVersion(ctx, c.tables.trieNodes, l, c.enterNode)
+		return c.eachVersion(ctx, c.tables.TrieNodes, l, c.enterNode)
 	})
 	if err != nil {
 		return err
@@ -85,12 +85,12 @@ func (c *checker) enterRoots(ctx context.Context, l *audit.Ledger) error {
 
 // enterAccount enters what a row of accounts says: a value, and the root of a storage trie.
 func (c *checker) enterAccount(ctx context.Context, l *audit.Ledger, v version) error {
-	if err := c.checkVersion(c.tables.accounts, v, common.HashLength); err != nil {
+	if err := c.checkVersion(c.tables.Accounts, v, common.HashLength); err != nil {
 		return err
 	}
 	account, err := archive.ParseAccount(v.value)
 	if err != nil {
-		return c.Unreadable(ctx, c.tables.accounts, v.partition, v.from, err)
+		return c.Unreadable(ctx, c.tables.Accounts, v.partition, v.from, err)
 	}
 	if account == nil {
 		return nil
@@ -109,11 +109,11 @@ func (c *checker) enterAccount(ctx context.Context, l *audit.Ledger, v version) 
 
 // enterSlot enters the value that a row of slots says.
 func (c *checker) enterSlot(ctx context.Context, l *audit.Ledger, v version) error {
-	if err := c.checkVersion(c.tables.slots, v, 2*common.HashLength); err != nil {
+	if err := c.checkVersion(c.tables.Slots, v, 2*common.HashLength); err != nil {
 		return err
 	}
 	if err := archive.CheckSlot(v.value); err != nil {
-		return c.Unreadable(ctx, c.tables.slots, v.partition, v.from, err)
+		return c.Unreadable(ctx, c.tables.Slots, v.partition, v.from, err)
 	}
 	if len(v.value) > 0 {
 		owner, key := common.Hash(v.partition[:common.HashLength]), common.Hash(v.partition[common.HashLength:])
@@ -150,7 +150,7 @@ func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error
 // enterNode enters what a row of trie_nodes says: the hash of the node, and what
 // the node says of those below it.
 func (c *checker) enterNode(ctx context.Context, l *audit.Ledger, v version) error {
-	t := c.tables.trieNodes
+	t := c.tables.TrieNodes
 	owner, path, err := archive.ParseNodeKey(v.partition)
 	if err != nil {
 		return c.Unreadable(ctx, t, v.partition, v.from, err)
@@ -194,7 +194,7 @@ func (c *checker) enterNode(ctx context.Context, l *audit.Ledger, v version) err
 // that cannot be done. Then a row that it stands on is wrong or missing, which is
 // found at that row; if it is not, as nothing should be there, this one is at fault.
 func (c *checker) wholeNode(ctx context.Context, v version) ([]byte, error) {
-	t := c.tables.trieNodes
+	t := c.tables.TrieNodes
 	value, _, err := archive.NewestNode(ctx, c.Store, v.partition, v.from, nil)
 	switch {
 	case errors.Is(err, archive.ErrCorrupt):
@@ -244,8 +244,8 @@ func (c *checker) enterLeaf(ctx context.Context, l *audit.Ledger, subject []byte
 // or of slots, and the partition.
 func (c *checker) flat(owner, key common.Hash) (*kv.Table, []byte) {
 	if owner == (common.Hash{}) {
-		return c.tables.accounts, key[:]
+		return c.tables.Accounts, key[:]
 	}
 	partition := archive.SlotKey(owner, key)
-	return c.tables.slots, partition[:]
+	return c.tables.Slots, partition[:]
 }

@@ -75,25 +75,19 @@ func Run(ctx context.Context, store kv.Store, options Options, progress *audit.P
 type checker struct {
 	*audit.Audit
 	archive *archive.Archive
-	tables  tables
+	tables  archive.TableSet
 	moments moments // at which the state is checked
 	codes   codeUse
 	late    audit.LowestFinding // about rows of which all but themselves may be right
 }
-
-// tables names the tables that are not all treated alike.
-type tables struct{ headers, bodies, receipts, accounts, slots, codes, trieNodes *kv.Table }
 
 func newChecker(ctx context.Context, store kv.Store, options Options, progress *audit.Progress) (*checker, error) {
 	a, err := archive.OpenUnchecked(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{archive: a}
-	of := archive.BlockTables()
-	c.tables = tables{headers: of[0], bodies: of[1], receipts: of[2]}
-	c.tables.accounts, c.tables.slots, c.tables.codes, c.tables.trieNodes = archive.StateTables()
-	family := audit.Family{Own: of[:3], Derived: of[3:], DescribeKey: archive.DescribeKey, Place: c.place}
+	c := &checker{archive: a, tables: archive.NamedTables()}
+	family := audit.Family{Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey, Place: c.place}
 	const genesis = 0
 	if c.Audit, err = audit.New(ctx, store, family, genesis, options.From, options.To, progress); err != nil {
 		return nil, err
@@ -107,7 +101,7 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 
 // place is how far a row lies in a table in the order of hashes, or of the paths of nodes.
 func (c *checker) place(t *kv.Table, partition []byte) uint64 {
-	if t != c.tables.trieNodes {
+	if t != c.tables.TrieNodes {
 		return audit.Leading(partition, 8)
 	}
 	owner, path, err := archive.ParseNodeKey(partition)
@@ -139,7 +133,7 @@ func (c *checker) run(ctx context.Context) error {
 func (c *checker) header(ctx context.Context, number uint64) (*archive.Header, error) {
 	header, err := c.archive.Header(ctx, number)
 	if err != nil {
-		return nil, c.unreadableAt(ctx, c.tables.headers, number, err)
+		return nil, c.unreadableAt(ctx, c.tables.Headers, number, err)
 	}
 	return header, nil
 }

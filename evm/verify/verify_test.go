@@ -51,8 +51,8 @@ func TestSample(t *testing.T) {
 	if report := mustRun(t, whole, verify.Options{To: audit.Head}); !report.Sound || report.States >= blocks || report.Blocks != blocks+1 {
 		t.Errorf("%+v", report)
 	}
-	accounts, slots, _, trieNodes := archive.StateTables()
-	for _, table := range []*kv.Table{accounts, slots, trieNodes} {
+	tables := archive.NamedTables()
+	for _, table := range []*kv.Table{tables.Accounts, tables.Slots, tables.TrieNodes} {
 		damaged := 0
 		for _, row := range whole.Rows(table) {
 			if row.Sort != blocks && row.Sort != 0 {

@@ -13,13 +13,27 @@ import (
 
 // What is in this file shows an archive row by row, for whoever checks it.
 
-// OwnTables lists the tables that a block is read from.
-func OwnTables() (headersTable, transactionsTable, eventsTable *kv.Table) {
-	return headers, transactions, events
+// TableSet names the tables of a Starknet network.
+type TableSet struct {
+	Headers, Transactions, Events        *kv.Table // from which a block is read
+	BlockHashes, TxHashes, EventPostings *kv.Table // which follow from those
 }
 
-// DerivedTables lists the tables whose rows follow from those.
-func DerivedTables() []*kv.Table { return []*kv.Table{blockHashes, txHashes, eventPostings} }
+// NamedTables returns the tables by name, where [Tables] lists them.
+func NamedTables() TableSet {
+	return TableSet{
+		Headers: headers, Transactions: transactions, Events: events,
+		BlockHashes: blockHashes, TxHashes: txHashes, EventPostings: eventPostings,
+	}
+}
+
+// Own lists the tables from which a block is read.
+func (t TableSet) Own() []*kv.Table { return []*kv.Table{t.Headers, t.Transactions, t.Events} }
+
+// Derived lists the tables whose rows follow from those of Own.
+func (t TableSet) Derived() []*kv.Table {
+	return []*kv.Table{t.BlockHashes, t.TxHashes, t.EventPostings}
+}
 
 // DescribeKey names a row for people, its block aside.
 func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {

@@ -29,7 +29,7 @@ func (c *blockCheck) Check(ctx context.Context, number uint64, to kv.Putter) (tr
 		return 0, c.unreadable(ctx, err)
 	}
 	if err := archive.Fits(c.block); err != nil {
-		return 0, c.of(c.transactions, "a block that the format can hold", err)
+		return 0, c.of(c.tables.Transactions, "a block that the format can hold", err)
 	}
 	verdict, err := c.checkHash()
 	if err != nil {
@@ -81,14 +81,14 @@ func (c *blockCheck) checkHash() (blockhash.Verdict, error) {
 	switch wrong.What {
 	case blockhash.EventCommitment:
 		whole.Commitments.Events = wrong.Expected
-		f = c.of(c.eventRows, fmt.Sprintf("events with the commitment %s, which the header has", wrong.Found), wrong.Expected)
+		f = c.of(c.tables.Events, fmt.Sprintf("events with the commitment %s, which the header has", wrong.Found), wrong.Expected)
 		f.Key = fmt.Sprintf("block %d, one of the rows of its %d events", c.block.Number, c.block.EventCount())
 	case blockhash.ReceiptCommitment:
 		whole.Commitments.Receipts = wrong.Expected
-		f = c.of(c.transactions, fmt.Sprintf("receipts with the commitment %s, which the header has", wrong.Found), wrong.Expected)
+		f = c.of(c.tables.Transactions, fmt.Sprintf("receipts with the commitment %s, which the header has", wrong.Found), wrong.Expected)
 	}
 	if _, other := c.hashes.CheckUnsigned(&whole); f == nil || other == nil { // so it is the header that is wrong
-		f = c.of(c.headers, fmt.Sprintf("the %s of what is held of the block, %s", wrong.What, wrong.Expected), wrong.Found)
+		f = c.of(c.tables.Headers, fmt.Sprintf("the %s of what is held of the block, %s", wrong.What, wrong.Expected), wrong.Found)
 	}
 	return 0, f
 }
@@ -103,20 +103,20 @@ func (c *blockCheck) checkLinks(ctx context.Context, verdict blockhash.Verdict) 
 	}
 	if number == c.Settled.Number {
 		if c.block.Ref() != c.Settled {
-			return c.of(c.headers, fmt.Sprintf("the hash that the settled pointer names, %s", starknet.Felt(c.Settled.Hash)), hash)
+			return c.of(c.tables.Headers, fmt.Sprintf("the hash that the settled pointer names, %s", starknet.Felt(c.Settled.Hash)), hash)
 		}
 		return nil
 	}
 	child, err := c.reader.Header(ctx, number+1)
 	switch {
 	case err != nil:
-		return c.unreadable(ctx, &archive.RowError{Table: c.headers, Sort: number + 1, Err: err})
+		return c.unreadable(ctx, &archive.RowError{Table: c.tables.Headers, Sort: number + 1, Err: err})
 	case child.Parent == hash:
 		return nil
 	case verdict == blockhash.Confirmed:
-		return c.at(c.headers, number+1, fmt.Sprintf("the hash of block %d as parent hash, %s", number, hash), child.Parent)
+		return c.at(c.tables.Headers, number+1, fmt.Sprintf("the hash of block %d as parent hash, %s", number, hash), child.Parent)
 	}
-	return c.of(c.headers, fmt.Sprintf("the parent hash of block %d, %s", number+1, child.Parent), hash)
+	return c.of(c.tables.Headers, fmt.Sprintf("the parent hash of block %d, %s", number+1, child.Parent), hash)
 }
 
 // checkParent compares the parent hash of the first block of a range with the
@@ -125,10 +125,10 @@ func (c *blockCheck) checkParent(ctx context.Context) error {
 	number := c.block.Number - 1
 	parent, err := c.reader.Header(ctx, number)
 	if err != nil {
-		return c.unreadable(ctx, &archive.RowError{Table: c.headers, Sort: number, Err: err})
+		return c.unreadable(ctx, &archive.RowError{Table: c.tables.Headers, Sort: number, Err: err})
 	}
 	if parent.Hash != c.block.Parent {
-		return c.of(c.headers, fmt.Sprintf("the hash of block %d as parent hash, %s", number, parent.Hash), c.block.Parent)
+		return c.of(c.tables.Headers, fmt.Sprintf("the hash of block %d as parent hash, %s", number, parent.Hash), c.block.Parent)
 	}
 	return nil
 }

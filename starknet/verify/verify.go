@@ -68,10 +68,9 @@ func Run(ctx context.Context, store kv.Store, options Options, progress *audit.P
 // checker is what the parts of a check share.
 type checker struct {
 	*audit.Audit
+	tables archive.TableSet
 	reader *archive.Reader
 	hashes *blockhash.Checker
-
-	headers, transactions, eventRows *kv.Table
 
 	events, recomputed, taken atomic.Uint64 // checked
 }
@@ -88,12 +87,8 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 	if options.From == 0 {
 		options.From = span.First
 	}
-	c := &checker{reader: a.Settled(span), hashes: blockhash.New(starknet.FeltOfText(a.ChainID()))}
-	c.headers, c.transactions, c.eventRows = archive.OwnTables()
-	family := audit.Family{
-		Own: []*kv.Table{c.headers, c.transactions, c.eventRows}, Derived: archive.DerivedTables(),
-		DescribeKey: archive.DescribeKey,
-	}
+	c := &checker{tables: archive.NamedTables(), reader: a.Settled(span), hashes: blockhash.New(starknet.FeltOfText(a.ChainID()))}
+	family := audit.Family{Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey}
 	c.Audit, err = audit.New(ctx, store, family, span.First, options.From, options.To, progress)
 	return c, err
 }
