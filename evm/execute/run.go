@@ -98,6 +98,11 @@ func (r *blockRun) apply(tx *types.Transaction) error {
 // finish does what comes after a block's transactions.
 func (r *blockRun) finish(body *types.Body) (*outcome, error) {
 	config, header := r.executor.config, r.header
+	if config.IsPrague(header.Number, header.Time) {
+		if err := checkDeposits(config, r.logs); err != nil {
+			return nil, err
+		}
+	}
 	requests, _, err := core.PostExecution(r.ctx, config, header.Number, header.Time, r.logs, body.Withdrawals, r.evm, uint32(len(r.receipts)+1))
 	if err != nil {
 		return nil, err
