@@ -16,10 +16,10 @@ import (
 	"ashlar/account/control"
 	"ashlar/account/session"
 	"ashlar/account/usage"
+	stores "ashlar/app/store"
 	"ashlar/evm/archive"
 	"ashlar/gateway"
 	"ashlar/kv"
-	"ashlar/kv/pebble"
 
 	"github.com/ethereum/go-ethereum/core"
 )
@@ -130,7 +130,7 @@ func (d dataDir) reachAccounts(ctx context.Context) (control.Service, io.Closer,
 
 // people is an open store of accounts and what is in it.
 type people struct {
-	store    *pebble.Store
+	store    kv.Store
 	accounts *account.Accounts
 	keys     *account.Keyring
 	sessions *session.Store
@@ -145,8 +145,8 @@ func (d dataDir) openAccounts(ctx context.Context, config AccountsConfig) (peopl
 	if err := d.check(); err != nil {
 		return people{}, err
 	}
-	store, err := pebble.Open(pebble.Options{
-		Path: d.accounts(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20, Logger: slog.Default(),
+	store, err := stores.Open(d.accounts(), kv.Options{
+		CacheBytes: 1 << 20, BufferBytes: 1 << 20, Logger: slog.Default(),
 		Accept: func(r kv.Reader) error { return account.Accept(ctx, r) },
 	})
 	if err != nil {
@@ -165,7 +165,7 @@ func (d dataDir) openAccounts(ctx context.Context, config AccountsConfig) (peopl
 	return p, nil
 }
 
-func isLocked(err error) bool { return errors.Is(err, pebble.ErrLocked) }
+func isLocked(err error) bool { return errors.Is(err, kv.ErrInUse) }
 
 // errNoBlocks says that a network is there but not even its first block: the import
 // that made it was stopped at its very beginning.
@@ -173,18 +173,18 @@ var errNoBlocks = errors.New("it holds no blocks yet; import them again, if it i
 
 // createNetwork opens the history of a network, or makes it. What is there of
 // another chain is refused and stays as it is.
-func (d dataDir) createNetwork(ctx context.Context, name string, options pebble.Options, first *core.Genesis) (*archive.Archive, *pebble.Store, error) {
+func (d dataDir) createNetwork(ctx context.Context, name string, options kv.Options, first *core.Genesis) (*archive.Archive, kv.Store, error) {
 	if err := os.MkdirAll(d.networks(), 0o755); err != nil {
 		return nil, nil, fmt.Errorf("data directory: %w", err)
 	}
-	options.Path, options.Logger = d.network(name), slog.Default()
+	options.Logger = slog.Default()
 	options.Accept = func(r kv.Reader) error {
 		if err := checkFamily(ctx, r, familyEVM); err != nil {
 			return err
 		}
 		return archive.Accept(ctx, r, first)
 	}
-	store, err := pebble.Open(options)
+	store, err := stores.Open(d.network(name), options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("network %s: %w", name, err)
 	}
@@ -197,7 +197,7 @@ func (d dataDir) createNetwork(ctx context.Context, name string, options pebble.
 
 // openArchive opens the settled history of an EVM network that is there, or returns
 // errNoBlocks where there is nothing of it yet.
-func (d dataDir) openArchive(ctx context.Context, name string, options pebble.Options) (*archive.Archive, *pebble.Store, error) {
+func (d dataDir) openArchive(ctx context.Context, name string, options kv.Options) (*archive.Archive, kv.Store, error) {
 	store, _, err := d.openStore(ctx, name, options)
 	if err != nil {
 		return nil, nil, err

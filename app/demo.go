@@ -16,7 +16,7 @@ import (
 	"ashlar/account"
 	"ashlar/evm/execute"
 	"ashlar/evm/source/demo"
-	"ashlar/kv/pebble"
+	"ashlar/kv"
 	"ashlar/starknet/source/madeup"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -113,7 +113,7 @@ func (d Demo) create(ctx context.Context, shown *demo.Network) error {
 	if err := data.check(); err != nil {
 		return err
 	}
-	a, store, err := data.createNetwork(ctx, demoNetwork, pebble.Options{}, first)
+	a, store, err := data.createNetwork(ctx, demoNetwork, kv.Options{}, first)
 	if err != nil {
 		return err
 	}

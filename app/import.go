@@ -16,7 +16,7 @@ import (
 	"ashlar/evm/ingest"
 	"ashlar/evm/source/file"
 	"ashlar/gateway"
-	"ashlar/kv/pebble"
+	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/core"
 )
@@ -61,7 +61,7 @@ func (i Import) Run(ctx context.Context, out *os.File) error {
 		return err
 	}
 	done, took, err := i.bringIn(ctx, n, out)
-	if closeErr := n.store.Close(); !errors.Is(err, pebble.ErrFailed) { // else it says the same again
+	if closeErr := n.store.Close(); !errors.Is(err, kv.ErrFailed) { // else it says the same again
 		err = errors.Join(err, closeErr)
 	}
 	if err != nil {
@@ -100,10 +100,10 @@ func (i Import) check() error {
 func explain(err error, kept uint64) error {
 	var file *fs.PathError
 	switch {
-	case errors.Is(err, pebble.ErrFull) && errors.As(err, &file):
+	case errors.Is(err, kv.ErrFull) && errors.As(err, &file):
 		return fmt.Errorf("%w: %s cannot be written (%w). Blocks up to %d are kept. Make room and run the same command again: it goes on from there",
-			pebble.ErrFull, file.Path, file.Err, kept)
-	case errors.Is(err, pebble.ErrFailed):
+			kv.ErrFull, file.Path, file.Err, kept)
+	case errors.Is(err, kv.ErrFailed):
 		return fmt.Errorf("%w. Blocks up to %d are kept. When the disk is well, run the same command again: it goes on from there", err, kept)
 	}
 	return err
@@ -129,7 +129,7 @@ func (i Import) bringIn(ctx context.Context, n *importNetwork, out *os.File) (do
 
 // importNetwork is a network that is open for an import.
 type importNetwork struct {
-	store    *pebble.Store
+	store    kv.Store
 	archive  *archive.Archive
 	importer *ingest.Importer
 }
@@ -151,7 +151,7 @@ func (i Import) open(ctx context.Context) (*importNetwork, error) {
 	if i.Genesis == "" && data.isEmpty(i.Network) {
 		return nil, fmt.Errorf("network %s: it is new, so its genesis must be given", i.Network)
 	}
-	options := pebble.Options{BulkLoad: true, CacheBytes: importCache, Apart: archive.LargestTable()}
+	options := kv.Options{BulkLoad: true, CacheBytes: importCache, Apart: archive.LargestTable()}
 	if i.Genesis == "" {
 		a, store, err := data.openArchive(ctx, i.Network, options)
 		if err != nil {
@@ -170,7 +170,7 @@ func (i Import) open(ctx context.Context) (*importNetwork, error) {
 	return newImport(ctx, a, store, first)
 }
 
-func newImport(ctx context.Context, a *archive.Archive, store *pebble.Store, first *core.Genesis) (*importNetwork, error) {
+func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *core.Genesis) (*importNetwork, error) {
 	executor, err := execute.New(first.Config)
 	if err == nil {
 		var importer *ingest.Importer

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"ashlar/kv/pebble"
+	"ashlar/kv"
 	"ashlar/starknet/ingest"
 	"ashlar/starknet/source/feeder"
 )
@@ -23,7 +23,7 @@ func (i Import) runStarknet(ctx context.Context, out *os.File) error {
 	if id == "" && data.isEmpty(i.Network) {
 		id = chainID(i.Network)
 	}
-	a, store, err := data.createStarknet(ctx, i.Network, pebble.Options{BulkLoad: true, CacheBytes: importCache}, id)
+	a, store, err := data.createStarknet(ctx, i.Network, kv.Options{BulkLoad: true, CacheBytes: importCache}, id)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (i Import) runStarknet(ctx context.Context, out *os.File) error {
 		slog.Info("compacting")
 		err = store.Compact(ctx)
 	}
-	if closeErr := store.Close(); !errors.Is(err, pebble.ErrFailed) { // else it says the same again
+	if closeErr := store.Close(); !errors.Is(err, kv.ErrFailed) { // else it says the same again
 		err = errors.Join(err, closeErr)
 	}
 	if err != nil {

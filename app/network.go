@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ashlar/account"
+	stores "ashlar/app/store"
 	"ashlar/evm/api"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
@@ -18,7 +19,6 @@ import (
 	"ashlar/history/tip"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
-	"ashlar/kv/pebble"
 	starknetarchive "ashlar/starknet/archive"
 
 	"golang.org/x/sync/errgroup"
@@ -70,7 +70,7 @@ type family interface {
 }
 
 // openServed opens a network to serve it. One that follows nodes need not be there yet.
-func openServed(ctx context.Context, data dataDir, name string, config NetworkConfig, options pebble.Options) (*network, error) {
+func openServed(ctx context.Context, data dataDir, name string, config NetworkConfig, options kv.Options) (*network, error) {
 	var err error
 	switch {
 	case config.Genesis != "":
@@ -86,7 +86,7 @@ func openServed(ctx context.Context, data dataDir, name string, config NetworkCo
 
 // openNetwork opens a network that is there, with its unsettled blocks, or returns
 // errNoBlocks where there is nothing of it yet.
-func openNetwork(ctx context.Context, data dataDir, name string, config NetworkConfig, options pebble.Options) (*network, error) {
+func openNetwork(ctx context.Context, data dataDir, name string, config NetworkConfig, options kv.Options) (*network, error) {
 	store, format, err := data.openStore(ctx, name, options)
 	if err != nil {
 		return nil, err
@@ -112,21 +112,21 @@ func openNetwork(ctx context.Context, data dataDir, name string, config NetworkC
 
 // openStore opens the store of a network that is there, and says in which format
 // it is; empty where nothing was written yet.
-func (d dataDir) openStore(ctx context.Context, name string, options pebble.Options) (store *pebble.Store, format string, err error) {
+func (d dataDir) openStore(ctx context.Context, name string, options kv.Options) (store kv.Store, format string, err error) {
 	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, "", err
 	}
 	if d.isEmpty(name) {
 		return nil, "", fmt.Errorf("network %s: %s does not hold it; import it first", name, d)
 	}
-	options.Path, options.Logger = d.network(name), slog.Default()
+	options.Logger = slog.Default()
 	options.Accept = func(r kv.Reader) error {
 		if format, err = rows.Format(ctx, r); format == starknetarchive.Format {
 			return nil
 		}
 		return archive.Accept(ctx, r, nil)
 	}
-	if store, err = pebble.Open(options); err != nil {
+	if store, err = stores.Open(d.network(name), options); err != nil {
 		return nil, "", fmt.Errorf("network %s: %w", name, err)
 	}
 	return store, format, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"ashlar/chain"
-	"ashlar/kv/pebble"
+	"ashlar/kv"
 	"ashlar/starknet"
 	"ashlar/starknet/ingest"
 	"ashlar/starknet/source/madeup"
@@ -18,7 +18,7 @@ const demoStarknetID = "SN_DEMO"
 
 // createStarknet makes the Starknet network, with its past, where it is not there yet.
 func (d Demo) createStarknet(ctx context.Context) (err error) {
-	a, store, err := dataDir(d.Data).createStarknet(ctx, demoStarknet, pebble.Options{}, demoStarknetID)
+	a, store, err := dataDir(d.Data).createStarknet(ctx, demoStarknet, kv.Options{}, demoStarknetID)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"ashlar/evm/source/engine"
 	"ashlar/gateway"
 	"ashlar/kv"
-	"ashlar/kv/pebble"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -91,7 +90,7 @@ func (s *service) open(ctx context.Context) error {
 	s.stores = append(s.stores, s.people.store)
 	for _, name := range names {
 		config, wanted := s.config.Networks[name]
-		n, err := openServed(ctx, data, name, config, pebble.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
+		n, err := openServed(ctx, data, name, config, kv.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
 		if errors.Is(err, errNoBlocks) && !wanted {
 			slog.Warn("network left out", "network", name, "because", errNoBlocks)
 			continue

@@ -16,7 +16,7 @@ import (
 	"ashlar/evm/pool"
 	"ashlar/evm/source/node"
 	"ashlar/jsonrpc"
-	"ashlar/kv/pebble"
+	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"golang.org/x/sync/errgroup"
@@ -230,7 +230,7 @@ func beginNetwork(ctx context.Context, data dataDir, name, genesisName string) e
 	if err != nil {
 		return fmt.Errorf("network %s: %w", name, err)
 	}
-	a, store, err := data.createNetwork(ctx, name, pebble.Options{}, first)
+	a, store, err := data.createNetwork(ctx, name, kv.Options{}, first)
 	if err != nil {
 		return err
 	}

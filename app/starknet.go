@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"ashlar/account"
+	stores "ashlar/app/store"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
-	"ashlar/kv/pebble"
 	"ashlar/starknet"
 	"ashlar/starknet/api"
 	"ashlar/starknet/archive"
@@ -66,7 +66,7 @@ func beginStarknet(ctx context.Context, data dataDir, name string, config Networ
 	if id == "" {
 		id = chainID(name)
 	}
-	_, store, err := data.createStarknet(ctx, name, pebble.Options{}, id)
+	_, store, err := data.createStarknet(ctx, name, kv.Options{}, id)
 	if err != nil {
 		return err
 	}
@@ -75,21 +75,21 @@ func beginStarknet(ctx context.Context, data dataDir, name string, config Networ
 
 // createStarknet opens the settled history of a Starknet network, or makes it. The ID
 // is that of its chain; it may be empty for a network that is there.
-func (d dataDir) createStarknet(ctx context.Context, name string, options pebble.Options, id string) (*archive.Archive, *pebble.Store, error) {
+func (d dataDir) createStarknet(ctx context.Context, name string, options kv.Options, id string) (*archive.Archive, kv.Store, error) {
 	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, nil, err
 	}
 	if err := os.MkdirAll(d.networks(), 0o755); err != nil {
 		return nil, nil, fmt.Errorf("data directory: %w", err)
 	}
-	options.Path, options.Logger = d.network(name), slog.Default()
+	options.Logger = slog.Default()
 	options.Accept = func(r kv.Reader) error {
 		if err := checkFamily(ctx, r, familyStarknet); err != nil {
 			return err
 		}
 		return archive.Accept(ctx, r, id)
 	}
-	store, err := pebble.Open(options)
+	store, err := stores.Open(d.network(name), options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("network %s: %w", name, err)
 	}

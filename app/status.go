@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"ashlar/account/control"
-	"ashlar/kv/pebble"
+	"ashlar/kv"
 )
 
 // Status is what a data directory holds.
@@ -61,7 +61,7 @@ func ReadStatus(ctx context.Context, dir string) (Status, error) {
 		return all, err
 	}
 	for _, name := range names {
-		n, err := openNetwork(ctx, data, name, NetworkConfig{}, pebble.Options{})
+		n, err := openNetwork(ctx, data, name, NetworkConfig{}, kv.Options{})
 		if errors.Is(err, errNoBlocks) {
 			slog.Warn("network left out", "network", name, "because", errNoBlocks)
 			continue

@@ -10,12 +10,12 @@ import (
 	"os"
 	"time"
 
+	stores "ashlar/app/store"
 	"ashlar/evm/verify"
 	"ashlar/gateway"
 	"ashlar/history/audit"
 	"ashlar/history/rows"
 	"ashlar/kv"
-	"ashlar/kv/pebble"
 	starknetarchive "ashlar/starknet/archive"
 	starknetverify "ashlar/starknet/verify"
 )
@@ -79,9 +79,9 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found checked, err err
 	if data.isEmpty(v.Network) {
 		return nil, fmt.Errorf("%s does not hold it; import it first", v.Data)
 	}
-	store, err := pebble.Open(pebble.Options{Path: data.network(v.Network), ReadOnly: true, CacheBytes: verifyCache, Logger: slog.Default()})
+	store, err := stores.Open(data.network(v.Network), kv.Options{ReadOnly: true, CacheBytes: verifyCache, Logger: slog.Default()})
 	switch {
-	case errors.Is(err, pebble.ErrLocked) || errors.Is(err, pebble.ErrForeign):
+	case errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign):
 		return nil, err
 	case err != nil:
 		finding := audit.Unopened(data.network(v.Network), err)

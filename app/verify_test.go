@@ -13,12 +13,13 @@ import (
 	"strings"
 	"testing"
 
+	stores "ashlar/app/store"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
 	"ashlar/evm/source/demo"
 	"ashlar/evm/source/demo/reference"
 	"ashlar/evm/verify"
-	"ashlar/kv/pebble"
+	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -44,7 +45,7 @@ func smallNetwork(t *testing.T) (dir string) {
 		return nil
 	}))
 	dir = t.TempDir()
-	a, store, err := dataDir(dir).createNetwork(t.Context(), "small", pebble.Options{}, genesis)
+	a, store, err := dataDir(dir).createNetwork(t.Context(), "small", kv.Options{}, genesis)
 	must(err)
 	executor, err := execute.New(genesis.Config)
 	must(err)
@@ -197,11 +198,11 @@ func TestVerifyRefuses(t *testing.T) {
 	if _, err := runVerify(t.Context(), Verify{Data: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "import it first") {
 		t.Errorf("a network that is not there: %v", err)
 	}
-	store, err := pebble.Open(pebble.Options{Path: dataDir(dir).network("small")})
+	store, err := stores.Open(dataDir(dir).network("small"), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runVerify(t.Context(), Verify{Data: dir}); !errors.Is(err, pebble.ErrLocked) {
+	if _, err := runVerify(t.Context(), Verify{Data: dir}); !errors.Is(err, kv.ErrInUse) {
 		t.Errorf("a network in use: %v", err)
 	}
 	if err := store.Close(); err != nil {

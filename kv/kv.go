@@ -65,6 +65,18 @@ var (
 	ErrConflict = errors.New("kv: pointer has changed")
 	// ErrClosed is returned by every method after Close.
 	ErrClosed = errors.New("kv: store is closed")
+
+	// ErrInUse is returned when a store is opened that another process has open, by
+	// an engine that serves one process at a time.
+	ErrInUse = errors.New("the store is in use")
+	// ErrForeign is returned when a store is opened at a place that holds something else.
+	ErrForeign = errors.New("not an ashlar store")
+	// ErrFull is returned when a store is opened, and by every write, while there is
+	// no space left to write to.
+	ErrFull = errors.New("the disk is full")
+	// ErrFailed is returned by every write after one has failed for good. Reads go on.
+	// The store must be opened again, by another process, to be written.
+	ErrFailed = errors.New("the store takes no writes until its process is started again")
 )
 
 // Key names one row, or, for NewestMany, the place at or below which to look.

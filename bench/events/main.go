@@ -21,6 +21,7 @@ import (
 
 	"ashlar/history/tip"
 	"ashlar/jsonrpc"
+	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/starknet"
 	"ashlar/starknet/api"
@@ -79,7 +80,7 @@ func accounts(events int) int { return events / each }
 
 // create makes a store with the chain.
 func create(ctx context.Context, path string, events int) (err error) {
-	store, err := pebble.Open(pebble.Options{Path: path, BulkLoad: true})
+	store, err := pebble.Open(pebble.Options{Path: path, Options: kv.Options{BulkLoad: true}})
 	if err != nil {
 		return err
 	}

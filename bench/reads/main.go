@@ -51,7 +51,7 @@ func main() {
 }
 
 func measure(ctx context.Context, path string, cacheBytes int64, length time.Duration, readers int) (err error) {
-	store, err := pebble.Open(pebble.Options{Path: path, CacheBytes: cacheBytes})
+	store, err := pebble.Open(pebble.Options{Path: path, Options: kv.Options{CacheBytes: cacheBytes}})
 	if err != nil {
 		return err
 	}

@@ -153,7 +153,7 @@ func TestRefusedDirectory(t *testing.T) {
 			dataDirectory.network, networkCommands, []string{"network a", `"ashlar-accounts-1"`}},
 		{"something else in the place of a network",
 			func(t *testing.T, d dataDirectory) { write(t, filepath.Join(d.network(), "letter.txt"), "Dear reader") },
-			dataDirectory.network, networkCommands, []string{"network a", "letter.txt", "not a store of ours"}},
+			dataDirectory.network, networkCommands, []string{"network a", "letter.txt", "not an ashlar store"}},
 		{"API keys of a newer format",
 			func(t *testing.T, d dataDirectory) { setFormat(t, d.accounts(), "ashlar-accounts-2") },
 			dataDirectory.accounts, keyCommands, []string{"accounts", `"ashlar-accounts-2"`, `this version reads "ashlar-accounts-1"`}},
@@ -161,7 +161,7 @@ func TestRefusedDirectory(t *testing.T) {
 			func(t *testing.T, d dataDirectory) {
 				write(t, filepath.Join(d.accounts(), "letter.txt"), "Dear reader")
 			},
-			dataDirectory.accounts, keyCommands, []string{"accounts", "letter.txt", "not a store of ours"}},
+			dataDirectory.accounts, keyCommands, []string{"accounts", "letter.txt", "not an ashlar store"}},
 		{"something else altogether",
 			func(t *testing.T, d dataDirectory) {
 				if err := os.RemoveAll(d.path); err != nil {

@@ -79,7 +79,7 @@ func lastOf(blocks []*types.Block, genesis *core.Genesis) common.Hash {
 
 // runChain imports one of a plan's chains into an archive of its own.
 func runChain(ctx context.Context, dir string, v *vector, genesis *core.Genesis, plan *plan, i int) (r result, err error) {
-	store, err := pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
+	store, err := pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem(), Options: kv.Options{CacheBytes: 1 << 20, BufferBytes: 1 << 20}})
 	if err != nil {
 		return r, err
 	}

@@ -16,6 +16,7 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
 	"ashlar/evm/ingest/ingesttest"
+	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/kv/pebble/pebbletest"
 
@@ -60,7 +61,7 @@ const nothing = -1
 // acknowledged is raised to the last block that is said to be kept. What
 // was kept of earlier attempts must not be less than it is at the beginning.
 func (c *chain) importTo(ctx context.Context, disk *pebbletest.Disk, acknowledged *atomic.Int64) (err error) {
-	store, err := disk.Open(pebble.Options{Path: "network", BulkLoad: true, MemTableBytes: 256 << 10, CacheBytes: 1 << 20})
+	store, err := disk.Open(pebble.Options{Path: "network", Options: kv.Options{BulkLoad: true, BufferBytes: 256 << 10, CacheBytes: 1 << 20}})
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,7 @@ func layers() []layer {
 		layer{"account", []string{"kv", "limit"}},
 		layer{"dashboard", []string{"account"}},
 		layer{"gateway", []string{"jsonrpc", "limit", "account"}},
+		layer{"app/store", []string{"kv"}},
 		layer{"app", []string{everything}},
 		layer{"cmd", []string{"account", "app", "evm"}},
 		layer{"internal", []string{everything}}, // tools of tests
@@ -104,6 +105,8 @@ type keeper struct {
 func keepers() []keeper {
 	return []keeper{
 		{"github.com/cockroachdb/pebble", []string{"kv/pebble"}},
+		// Everything else takes a kv.Store, whichever engine it is.
+		{"ashlar/kv/pebble", []string{"kv/pebble", "app/store", "evm/ingest/ingesttest"}},
 		// The reference builder makes chains to check execute with, so it shares nothing with it.
 		{"github.com/ethereum/go-ethereum/core/state", []string{"evm/execute", "evm/source/demo/reference"}},
 		{"github.com/spf13/cobra", []string{"cmd"}},

@@ -29,7 +29,7 @@ func benchPartition(buf []byte, i uint64) []byte {
 func filled(b *testing.B) *pebble.Store {
 	b.Helper()
 	ctx := context.Background()
-	s := open(b, pebble.Options{Path: b.TempDir(), BulkLoad: true, CacheBytes: 512 << 20})
+	s := open(b, pebble.Options{Path: b.TempDir(), Options: kv.Options{BulkLoad: true, CacheBytes: 512 << 20}})
 	b.Cleanup(func() { closeStore(b, s) })
 	batch := s.NewBatch()
 	var partition []byte

@@ -35,7 +35,7 @@ func configure(o Options, g *guard) *lsm.Options {
 		Comparer:           newComparer(),
 		FormatMajorVersion: lsm.FormatValueSeparation,
 		CacheSize:          o.CacheBytes,
-		MemTableSize:       uint64(o.MemTableBytes),
+		MemTableSize:       uint64(o.BufferBytes),
 		DisableWAL:         o.BulkLoad,
 		Logger:             g,
 		FS:                 &disk{FS: o.FS, guard: g},

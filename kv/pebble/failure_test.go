@@ -58,7 +58,7 @@ func testDiskFull(t *testing.T, o pebble.Options, file string) {
 			err = s.Sync(ctx)
 		}
 	}
-	if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, pebble.ErrFull) || !errors.Is(err, pebble.ErrFailed) || !strings.Contains(err.Error(), "store/") {
+	if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, kv.ErrFull) || !errors.Is(err, kv.ErrFailed) || !strings.Contains(err.Error(), "store/") {
 		t.Errorf("got %v, expected that the disk is full, and the path of a file", err)
 	}
 	for what, err := range map[string]error{
@@ -93,7 +93,7 @@ func TestReadError(t *testing.T) {
 	ctx := context.Background()
 	var broken atomic.Bool
 	cause := errors.New("unreadable")
-	o := pebble.Options{Path: "store", CacheBytes: 1}
+	o := pebble.Options{Path: "store", Options: kv.Options{CacheBytes: 1}}
 	o.FS = errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if broken.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsRead && strings.Contains(op.Path, ".sst") {
 			return cause

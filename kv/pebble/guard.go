@@ -8,19 +8,14 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+
+	"ashlar/kv"
 )
 
-var (
-	// ErrFailed is in the error of every write to a store that its disk has failed.
-	ErrFailed = errors.New("the store takes no writes until its process is started again")
-	// ErrFull is in the error of Open and of every write where the disk is full.
-	ErrFull = errors.New("the disk is full")
-)
-
-// nameFull adds ErrFull to an error that means it, a used up quota included.
+// nameFull adds [kv.ErrFull] to an error that means it, a used up quota included.
 func nameFull(err error) error {
-	if (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, ErrFull) {
-		return fmt.Errorf("%w: %w", ErrFull, err)
+	if (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, kv.ErrFull) {
+		return fmt.Errorf("%w: %w", kv.ErrFull, err)
 	}
 	return err
 }
@@ -57,7 +52,7 @@ func (g *guard) err() error {
 func (g *guard) fail(cause error) {
 	g.once.Do(func() {
 		cause = nameFull(cause)
-		g.cause = fmt.Errorf("%w (%w)", cause, ErrFailed)
+		g.cause = fmt.Errorf("%w (%w)", cause, kv.ErrFailed)
 		close(g.failed)
 		g.log.Error("store failed; reads go on, writes are refused until the process is started again", "err", cause)
 	})

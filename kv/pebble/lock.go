@@ -10,15 +10,10 @@ import (
 	"strings"
 	"syscall"
 
+	"ashlar/kv"
+
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-)
-
-var (
-	// ErrLocked is in the error of Open when another process has the store open.
-	ErrLocked = errors.New("kv/pebble: the store is in use")
-	// ErrForeign is in the error of Open when the directory holds something else.
-	ErrForeign = errors.New("kv/pebble: not a store of ours")
 )
 
 // ownerFile holds the process ID of whoever has the store open, for messages only.
@@ -36,7 +31,7 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 	}
 	for _, name := range names {
 		if !ours(name) {
-			return fmt.Errorf("%w: %s is not empty and has a file %q, which no store has", ErrForeign, dir, name)
+			return fmt.Errorf("%w: %s is not empty and has a file %q, which no store has", kv.ErrForeign, dir, name)
 		}
 	}
 	if len(names) == 0 {
@@ -54,7 +49,7 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 		return fmt.Errorf("kv/pebble: open %s: %w", dir, err)
 	}
 	if comparer != "" && comparer != comparerName {
-		return fmt.Errorf("%w: %s holds a Pebble database with keys ordered by %q, expected %q", ErrForeign, dir, comparer, comparerName)
+		return fmt.Errorf("%w: %s holds a Pebble database with keys ordered by %q, expected %q", kv.ErrForeign, dir, comparer, comparerName)
 	}
 	return nil
 }
@@ -118,10 +113,10 @@ func lockDirectory(fsys vfs.FS, dir string) (*directoryLock, error) {
 		return nil, fmt.Errorf("kv/pebble: open %s: %w", dir, err)
 	}
 	if errors.Is(err, syscall.EAGAIN) {
-		return nil, fmt.Errorf("%w: %s is held by %s, which has to be stopped first", ErrLocked, dir, owner(fsys, path))
+		return nil, fmt.Errorf("%w: %s is held by %s, which has to be stopped first", kv.ErrInUse, dir, owner(fsys, path))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s is held by %s (%v)", ErrLocked, dir, owner(fsys, path), err)
+		return nil, fmt.Errorf("%w: %s is held by %s (%v)", kv.ErrInUse, dir, owner(fsys, path), err)
 	}
 	return &directoryLock{Lock: lock, fs: fsys, path: path}, nil
 }

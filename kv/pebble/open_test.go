@@ -28,8 +28,8 @@ func TestLockedInProcess(t *testing.T) {
 			o := pebble.Options{Path: filepath.Join(t.TempDir(), "deep", "store"), FS: fs}
 			s := open(t, o)
 			_, err := pebble.Open(o)
-			if !errors.Is(err, pebble.ErrLocked) {
-				t.Fatalf("second Open: got %v, expected ErrLocked", err)
+			if !errors.Is(err, kv.ErrInUse) {
+				t.Fatalf("second Open: got %v, expected ErrInUse", err)
 			}
 			for _, want := range []string{o.Path, fmt.Sprint(os.Getpid())} {
 				if !strings.Contains(err.Error(), want) {
@@ -75,8 +75,8 @@ func TestLockedByProcess(t *testing.T) {
 	for lines := bufio.NewScanner(stdout); lines.Scan() && lines.Text() != "holding"; {
 	}
 	_, err = pebble.Open(pebble.Options{Path: dir})
-	if !errors.Is(err, pebble.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("process ", holder.Process.Pid)) {
-		t.Errorf("Open: got %v, expected ErrLocked with process %d", err, holder.Process.Pid)
+	if !errors.Is(err, kv.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprint("process ", holder.Process.Pid)) {
+		t.Errorf("Open: got %v, expected ErrInUse with process %d", err, holder.Process.Pid)
 	}
 	if err := stdin.Close(); err != nil {
 		t.Fatal(err)
@@ -99,14 +99,14 @@ func TestOwnerFileIsOnlyText(t *testing.T) {
 		if err := os.WriteFile(owner, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pebble.Open(pebble.Options{Path: dir}); !errors.Is(err, pebble.ErrLocked) {
-			t.Errorf("owner file %q: got %v, expected ErrLocked", text, err)
+		if _, err := pebble.Open(pebble.Options{Path: dir}); !errors.Is(err, kv.ErrInUse) {
+			t.Errorf("owner file %q: got %v, expected ErrInUse", text, err)
 		}
 		if err := os.Remove(owner); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pebble.Open(pebble.Options{Path: dir}); !errors.Is(err, pebble.ErrLocked) {
-			t.Errorf("no owner file: got %v, expected ErrLocked", err)
+		if _, err := pebble.Open(pebble.Options{Path: dir}); !errors.Is(err, kv.ErrInUse) {
+			t.Errorf("no owner file: got %v, expected ErrInUse", err)
 		}
 		closeStore(t, s)
 	}
@@ -134,7 +134,7 @@ func TestForeignDirectory(t *testing.T) {
 			fill(t, dir)
 			before := contents(t, dir)
 			_, err := pebble.Open(pebble.Options{Path: dir})
-			if !errors.Is(err, pebble.ErrForeign) || !strings.Contains(err.Error(), dir) {
+			if !errors.Is(err, kv.ErrForeign) || !strings.Contains(err.Error(), dir) {
 				t.Errorf("got %v, expected ErrForeign with the directory's name", err)
 			}
 			if after := contents(t, dir); after != before {
@@ -216,16 +216,16 @@ func TestOpenErrors(t *testing.T) {
 		"NoPath":           {},
 		"PathIsFile":       {Path: file},
 		"PathBelowFile":    {Path: filepath.Join(file, "store")},
-		"NegativeCache":    {Path: t.TempDir(), CacheBytes: -1},
-		"HugeMemTable":     {Path: t.TempDir(), MemTableBytes: 1 << 40},
-		"NegativeMemTable": {Path: t.TempDir(), MemTableBytes: -1},
+		"NegativeCache":    {Path: t.TempDir(), Options: kv.Options{CacheBytes: -1}},
+		"HugeMemTable":     {Path: t.TempDir(), Options: kv.Options{BufferBytes: 1 << 40}},
+		"NegativeMemTable": {Path: t.TempDir(), Options: kv.Options{BufferBytes: -1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := pebble.Open(o)
 			if err == nil {
 				closeStore(t, s)
 				t.Error("no error")
-			} else if errors.Is(err, pebble.ErrLocked) {
+			} else if errors.Is(err, kv.ErrInUse) {
 				t.Errorf("got %v, which is not the reason", err)
 			}
 		})

@@ -91,7 +91,7 @@ func TestSorted(t *testing.T) {
 
 func openBulk(tb testing.TB) *Store {
 	tb.Helper()
-	store, err := Open(Options{Path: "store", FS: vfs.NewMem(), BulkLoad: true})
+	store, err := Open(Options{Path: "store", FS: vfs.NewMem(), Options: kv.Options{BulkLoad: true}})
 	if err != nil {
 		tb.Fatal(err)
 	}

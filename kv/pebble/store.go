@@ -11,7 +11,7 @@
 // growth of dst. How rows become keys is drawn in keys.go.
 //
 // A store whose disk fails it, by being full for instance, stops taking writes:
-// every Write and Sync from then on returns the cause and ErrFailed, while reads
+// every Write and Sync from then on returns the cause and kv.ErrFailed, while reads
 // go on. It has to be opened again, by another process, to write.
 package pebble
 
@@ -30,31 +30,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Options say where a store is and what it may use.
+// Options say where a store is and what it may use. Of [kv.Options],
+//
+//   - CacheBytes bounds the cache of uncompressed blocks (DefaultCacheBytes);
+//   - BufferBytes is the size of a memtable, of which there are up to four
+//     (DefaultMemTableBytes, with BulkLoad DefaultBulkMemTableBytes);
+//   - BulkLoad turns the write-ahead log off;
+//   - Apart is a table whose rows are in files of their own.
 type Options struct {
+	kv.Options
 	// Path is the directory, made if it does not exist. It must be empty or hold a store.
 	Path string
 	// FS is the filesystem that Path is on; nil means the disk.
 	FS vfs.FS
-	// CacheBytes bounds the cache of uncompressed blocks; 0 means DefaultCacheBytes.
-	CacheBytes int64
-	// MemTableBytes is the size of a memtable, of which there are up to four;
-	// 0 means DefaultMemTableBytes, or DefaultBulkMemTableBytes with BulkLoad.
-	MemTableBytes int64
-	// BulkLoad leaves the write-ahead log out; see the package's comment.
-	BulkLoad bool
-	// Apart, if it is set, is a table with about half of what is written. Files that
-	// hold its rows hold no others, so that it and the rest are compacted side by side.
-	Apart *kv.Table
-	// ReadOnly leaves every file of the store as it is; whatever writes returns an
-	// error. There must be a store.
-	ReadOnly bool
-	// Accept, if it is set, is shown what the directory holds before anything in it
-	// is changed. An error ends Open, which returns it, and leaves every file as it
-	// was. Of a new store it is not asked. It must not keep the reader.
-	Accept func(kv.Reader) error
-	// Logger is told what happens; nil means nobody is.
-	Logger *slog.Logger
 }
 
 const (
@@ -84,14 +72,14 @@ type Store struct {
 var _ kv.Store = (*Store)(nil)
 
 // Open opens the store in a directory, or makes one there. The error is an
-// ErrLocked if another process holds it.
+// kv.ErrInUse if another process holds it.
 func Open(o Options) (*Store, error) {
 	if o.Path == "" {
 		return nil, errors.New("kv/pebble: no directory given")
 	}
-	if o.CacheBytes < 0 || o.MemTableBytes < 0 || o.MemTableBytes > maxMemTableBytes {
+	if o.CacheBytes < 0 || o.BufferBytes < 0 || o.BufferBytes > maxMemTableBytes {
 		return nil, fmt.Errorf("kv/pebble: cache of %d and memtables of %d bytes, expected 0 or more and at most %d for a memtable",
-			o.CacheBytes, o.MemTableBytes, maxMemTableBytes)
+			o.CacheBytes, o.BufferBytes, maxMemTableBytes)
 	}
 	if o.FS == nil {
 		o.FS = vfs.Default

@@ -15,9 +15,9 @@ func modes() map[string]pebble.Options {
 	small := int64(256 << 10) // so that small tests flush and compact
 	return map[string]pebble.Options{
 		"Log":           {},
-		"LogSmall":      {MemTableBytes: small, CacheBytes: 1 << 20},
-		"BulkLoad":      {BulkLoad: true},
-		"BulkLoadSmall": {BulkLoad: true, MemTableBytes: small, CacheBytes: 1 << 20, Apart: &kv.Table{ID: 0xfe}},
+		"LogSmall":      {Options: kv.Options{BufferBytes: small, CacheBytes: 1 << 20}},
+		"BulkLoad":      {Options: kv.Options{BulkLoad: true}},
+		"BulkLoadSmall": {Options: kv.Options{BulkLoad: true, BufferBytes: small, CacheBytes: 1 << 20, Apart: &kv.Table{ID: 0xfe}}},
 	}
 }
 

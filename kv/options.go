@@ -1,0 +1,30 @@
+package kv
+
+import "log/slog"
+
+// Options are what every engine can be told when it opens a store. An engine's own
+// Open takes them together with the place of the store, and with options that only
+// it has.
+type Options struct {
+	// CacheBytes bounds the cache of rows; 0 means the engine's default.
+	CacheBytes int64
+	// BufferBytes bounds one buffer of rows that are not stored yet; 0 means the
+	// engine's default. An engine may have several such buffers.
+	BufferBytes int64
+	// BulkLoad says that much is going to be written and little read. Writes may
+	// become durable later than usual, but keep the order that [Store.Write] promises:
+	// a crash may go back to the last Sync.
+	BulkLoad bool
+	// Apart, if set, is a table with about half of what is written. An engine may
+	// keep it apart from the others, so that both are compacted side by side.
+	Apart *Table
+	// ReadOnly leaves the store as it is; every write returns an error. The store
+	// must exist.
+	ReadOnly bool
+	// Accept, if set, is shown an existing store before anything in it changes. If it
+	// returns an error, Open changes nothing and returns that error. Accept is not
+	// called for a new store. It must not keep the reader.
+	Accept func(Reader) error
+	// Logger receives what the engine logs; nil discards it.
+	Logger *slog.Logger
+}
