@@ -11,12 +11,12 @@ import (
 	"ashlar/account/password"
 )
 
-// ID names an account. It is random, and written in hexadecimal digits.
+// ID identifies an account. It is random, and written in hexadecimal digits.
 type ID [8]byte
 
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// IsZero says whether id names no account.
+// IsZero reports whether id identifies no account.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -25,77 +25,77 @@ func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (id *ID) UnmarshalText(text []byte) error { return decodeDigits(id[:], text, "ID of an account") }
 
-// Role is what an account may do.
+// Role determines what an account may do.
 type Role string
 
 // The roles.
 const (
-	RoleUser     Role = "user"     // has keys, and sees what is done with them
-	RoleOperator Role = "operator" // looks after all accounts too
+	RoleUser     Role = "user"     // manages its own keys and sees their usage
+	RoleOperator Role = "operator" // also manages all accounts
 )
 
 func (r Role) check() error {
 	if r != RoleUser && r != RoleOperator {
-		return invalid(FieldRole, "%q is no role: expected %s or %s", string(r), RoleUser, RoleOperator)
+		return invalid(FieldRole, "unknown role %q (want %s or %s)", string(r), RoleUser, RoleOperator)
 	}
 	return nil
 }
 
-// Limits are those of all keys of an account together. Zeros are as the server has it
-// for all accounts.
+// Limits apply to all keys of an account together. A zero stands for the server's
+// default.
 type Limits struct {
 	PerSecond uint32 `json:"perSecond,omitempty"` // credits
 	PerDay    uint64 `json:"perDay,omitempty"`    // credits
-	Keys      uint32 `json:"keys,omitempty"`      // that may be live at once
+	Keys      uint32 `json:"keys,omitempty"`      // live at the same time
 }
 
-// Account is what is known of an account. Times are whole seconds, UTC.
+// Account describes an account. Times are whole seconds, UTC.
 type Account struct {
 	ID       ID        `json:"id"`
 	Email    string    `json:"email"` // in lower case
 	Role     Role      `json:"role"`
 	Created  time.Time `json:"created"`
 	Disabled time.Time `json:"disabled,omitzero"` // zero while the account is enabled
-	Password bool      `json:"password"`          // there is one to sign in with
-	Resets   time.Time `json:"resets,omitzero"`   // until when a token to set a password may be used
+	Password bool      `json:"password"`          // the account has a password
+	Resets   time.Time `json:"resets,omitzero"`   // when the token to set a password expires
 	Limits   Limits    `json:"limits,omitzero"`
 }
 
-// Enabled says whether the account may be used.
+// Enabled reports whether the account may be used.
 func (a *Account) Enabled() bool { return a.Disabled.IsZero() }
 
-// person is a state of an account, and what nobody sees of it.
+// person is one revision of an account with its private fields. It is immutable once stored in a holder.
 type person struct {
 	Account
-	number     uint64 // revision, as the sort key of its row
-	password   string // as package password makes it; empty: none
-	epoch      uint64 // of sessions: those of another one are over
-	reset      *hash  // of the token that sets a password, until Resets
-	invitation *hash  // with which the account was made
+	number     uint64 // revision: the sort key of its row
+	password   string // hashed by package password; empty: none
+	epoch      uint64 // sessions of any other epoch have ended
+	reset      *hash  // of the token that sets a password, valid until Resets
+	invitation *hash  // of the invitation's token used to register
 }
 
-// holder holds the state of an account for those who must know it at any time.
+// holder points to the current revision of an account.
 type holder struct{ state atomic.Pointer[person] }
 
 func (h *holder) load() *person { return h.state.Load() }
 
 const (
-	maxEmail    = 254 // bytes, as SMTP has it
+	maxEmail    = 254 // bytes, the limit of SMTP
 	minPassword = 10  // characters
 	maxPassword = 256 // bytes
 )
 
-// foldEmail returns an e-mail address as it is stored and looked for.
+// foldEmail returns an e-mail address in the form in which it is stored and looked up.
 func foldEmail(text string) (string, error) {
 	email := strings.ToLower(strings.TrimSpace(text))
 	parsed, err := mail.ParseAddress(email)
 	if err != nil || parsed.Address != email || len(email) > maxEmail {
-		return "", invalid(FieldEmail, "%.100q is no e-mail address: expected one such as somebody@example.org", text)
+		return "", invalid(FieldEmail, "invalid e-mail address %.100q (want one such as somebody@example.org)", text)
 	}
 	return email, nil
 }
 
-// checkPassword says what is wrong with a password that somebody wants to have.
+// checkPassword returns an error if typed is not acceptable as a new password.
 func checkPassword(email, typed string) error {
 	name, domain, _ := strings.Cut(email, "@")
 	switch {
@@ -106,9 +106,9 @@ func checkPassword(email, typed string) error {
 	case !utf8.ValidString(typed):
 		return invalid(FieldPassword, "the password is not UTF-8")
 	case strings.EqualFold(typed, email):
-		return invalid(FieldPassword, "the password is the e-mail address: expected one that nobody knows")
+		return invalid(FieldPassword, "the password is the e-mail address: choose a secret one")
 	case password.Guessable(typed, email, name, domain):
-		return invalid(FieldPassword, "the password is easy to guess, being little more than common words, sequences, repeats or years: expected one with more in it that nobody knows")
+		return invalid(FieldPassword, "the password is easy to guess: it consists of little more than common words, sequences, repetitions or years")
 	}
 	return nil
 }

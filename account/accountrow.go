@@ -6,7 +6,7 @@ import (
 	"ashlar/account/password"
 )
 
-// accountRecord is what is stored of an account.
+// accountRecord is the JSON of a row of accountRevisions.
 type accountRecord struct {
 	Email      string       `json:"email"`
 	Role       Role         `json:"role"`
@@ -24,7 +24,7 @@ type resetRecord struct {
 	Until seconds `json:"until"`
 }
 
-// record is what to store of p.
+// record returns the row to store for p.
 func (p *person) record() accountRecord {
 	r := accountRecord{
 		Email: p.Email, Role: p.Role, Created: toSeconds(p.Created), Disabled: toSeconds(p.Disabled),
@@ -36,7 +36,7 @@ func (p *person) record() accountRecord {
 	return r
 }
 
-// decodeAccount reads a row of an account.
+// decodeAccount is the reverse of record.
 func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 	var r accountRecord
 	if err := decodeRecord(value, &r); err != nil {

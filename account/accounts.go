@@ -16,14 +16,15 @@ import (
 	"ashlar/limit"
 )
 
-// DefaultKeys is how many keys an account may have at once where nothing else is said.
+// DefaultKeys is the default maximum number of live keys per account.
 const DefaultKeys = 20
 
-// Attempts to sign in, to register or to set a password. An address may be that of an
-// office. A guesser is a client's network with the e-mail address that it tries: what is
-// counted against it keeps nobody else out. What is counted against an e-mail address,
-// whoever tries it, keeps many networks from guessing one password together; it takes
-// more than ten of them to use it up for others.
+// Rate limits for attempts to sign in, to register or to set a password. They count:
+//   - each client address, which may be that of a whole office;
+//   - each guesser: a client network together with the e-mail address it tries, so that its
+//     failures lock out nobody else;
+//   - each e-mail address, so that many networks together cannot guess one password. More
+//     than ten networks are needed to exhaust this limit.
 const (
 	addressPerSecond = 0.5
 	addressBurst     = 20
@@ -32,33 +33,33 @@ const (
 	emailPerSecond   = 1
 	emailBurst       = 100
 	// maxCounted is how many addresses, guessers, e-mail addresses and accounts are
-	// remembered.
+	// tracked at once.
 	maxCounted = 1 << 16
 )
 
-// Changes that an account's person makes of it and of its keys. Each is a row that stays
-// for good, so whoever has an account could fill the disk otherwise.
+// Rate limits for changes that a user makes to an account and its keys. Each change adds a
+// row that is never deleted, so without a limit a user could fill the disk.
 const (
 	changesPerSecond = 1.0 / 30
 	changesBurst     = 60
 )
 
-// guesser is who tries to be somebody.
+// guesser identifies a source of attempts on one account.
 type guesser struct {
 	email   string
 	network netip.Addr
 }
 
-// Config is how accounts are looked after.
+// Config configures accounts.
 type Config struct {
 	Registration Registration     // empty: RegistrationInvited
-	Keys         int              // that an account may have at once; 0: DefaultKeys
+	Keys         int              // maximum live keys per account; 0: DefaultKeys
 	Password     password.Params  // zero: password.DefaultParams()
 	Now          func() time.Time // nil: time.Now
 }
 
-// Accounts is the accounts of a store, and the invitations to have one. It may be used
-// from many goroutines at once.
+// Accounts gives access to the accounts and invitations of a store. It is safe for
+// concurrent use.
 type Accounts struct {
 	store  kv.Store
 	now    func() time.Time
@@ -68,24 +69,24 @@ type Accounts struct {
 	byAddress *limit.Addresses
 	byGuesser *limit.Table[guesser]
 	byEmail   *limit.Table[string]
-	byAccount *limit.Table[ID] // changes by its person
+	byAccount *limit.Table[ID] // changes by the account's user
 
-	write sync.Mutex // held by whoever changes something, from looking until it is durable
+	write sync.Mutex // held during a change, from reading the old state until the new one is durable
 
-	mu          sync.RWMutex        // guards what follows
-	people      map[ID]*holder      // none is ever removed
-	emails      map[string]*holder  // by the e-mail address
+	mu          sync.RWMutex        // guards the fields below
+	people      map[ID]*holder      // never removed from
+	emails      map[string]*holder  // by e-mail address
 	invitations map[hash]Invitation // by the hash of their tokens
 }
 
-// policy is the part of a Config that can be changed.
+// policy is the part of a Config that can be reloaded.
 type policy struct {
 	registration Registration
 	keys         int
 }
 
-// OpenAccounts reads the accounts in store, which must stay open as long as they are
-// used.
+// OpenAccounts reads the accounts in store, which must stay open as long as they are in
+// use.
 func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts, error) {
 	if err := claim(ctx, store); err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 	return a, a.readInvitations(ctx)
 }
 
-// Reload makes another Registration and another number of Keys count.
+// Reload replaces Registration and Keys; other fields of config are ignored.
 func (a *Accounts) Reload(config Config) {
 	a.policy.Store(&policy{cmp.Or(config.Registration, RegistrationInvited), cmp.Or(config.Keys, DefaultKeys)})
 }
@@ -135,7 +136,7 @@ func (a *Accounts) readPeople(ctx context.Context) error {
 	return nil
 }
 
-// keep makes p the state of its account.
+// keep makes p the current revision of its account in memory.
 func (a *Accounts) keep(p *person) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -148,7 +149,7 @@ func (a *Accounts) keep(p *person) {
 	a.emails[p.Email] = h
 }
 
-// List returns all accounts, the oldest first.
+// List returns all accounts, oldest first.
 func (a *Accounts) List(context.Context) ([]Account, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -169,7 +170,7 @@ func (a *Accounts) Find(idOrEmail string) (Account, error) {
 	return p.Account, nil
 }
 
-// find returns the present state of an account.
+// find returns the current revision of an account.
 func (a *Accounts) find(idOrEmail string) (*person, error) {
 	var id ID
 	if id.UnmarshalText([]byte(idOrEmail)) == nil {
@@ -189,7 +190,7 @@ func (a *Accounts) find(idOrEmail string) (*person, error) {
 	return nil, fmt.Errorf("%w: none has the e-mail address %s", ErrNoAccount, email)
 }
 
-// withEmail returns the account that has an e-mail address, nil where none has.
+// withEmail returns the account with an e-mail address, or nil.
 func (a *Accounts) withEmail(email string) *person {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -199,7 +200,7 @@ func (a *Accounts) withEmail(email string) *person {
 	return nil
 }
 
-// holder returns what holds the state of an account.
+// holder returns the holder of an account.
 func (a *Accounts) holder(id ID) (*holder, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -209,7 +210,7 @@ func (a *Accounts) holder(id ID) (*holder, error) {
 	return nil, fmt.Errorf("%w: none has the ID %s", ErrNoAccount, id)
 }
 
-// keysOf is how many keys an account may have at once.
+// keysOf returns how many live keys an account may have.
 func (a *Accounts) keysOf(account *Account) int {
 	if account.Limits.Keys > 0 {
 		return int(account.Limits.Keys)
@@ -217,7 +218,7 @@ func (a *Accounts) keysOf(account *Account) int {
 	return a.policy.Load().keys
 }
 
-// newID makes the ID of an account. The write lock is held.
+// newID returns an unused account ID. The write lock is held.
 func (a *Accounts) newID() (id ID) {
 	for {
 		_, _ = rand.Read(id[:]) // documented never to fail
@@ -227,8 +228,8 @@ func (a *Accounts) newID() (id ID) {
 	}
 }
 
-// put makes a state of an account durable, and then the one that counts. The write lock
-// is held.
+// put writes a revision of an account durably, then makes it current in memory. The write
+// lock is held.
 func (a *Accounts) put(ctx context.Context, p *person) error {
 	p.Account.Password = p.password != ""
 	if err := write(ctx, a.store, accountRevisions, p.ID[:], p.number, p.record()); err != nil {
@@ -238,7 +239,7 @@ func (a *Accounts) put(ctx context.Context, p *person) error {
 	return nil
 }
 
-// change has a copy of an account edited, and makes that its state.
+// change edits a copy of an account and stores it as the next revision.
 func (a *Accounts) change(ctx context.Context, idOrEmail, doing string, edit func(*person) error) (*person, error) {
 	a.write.Lock()
 	defer a.write.Unlock()
@@ -257,14 +258,13 @@ func (a *Accounts) change(ctx context.Context, idOrEmail, doing string, edit fun
 	return &p, nil
 }
 
-// countChange counts a change that an account's person makes, or says that there were
-// too many.
+// countChange charges a change made by the account's user to its rate limit.
 func (a *Accounts) countChange(id ID) error {
 	return spend(a.byAccount, a.now(), id, "changes")
 }
 
-// Disable ends all sessions of an account and keeps it and its keys from being used, at
-// once, until it is enabled again.
+// Disable ends all sessions of an account, and blocks the account and its keys at once
+// until Enable is called.
 func (a *Accounts) Disable(ctx context.Context, idOrEmail string) (Account, error) {
 	return a.changed(ctx, idOrEmail, "disable", func(p *person) error {
 		if p.Enabled() {
@@ -275,7 +275,7 @@ func (a *Accounts) Disable(ctx context.Context, idOrEmail string) (Account, erro
 	})
 }
 
-// Enable undoes Disable, but for the sessions that it ended.
+// Enable reverses Disable. Ended sessions stay ended.
 func (a *Accounts) Enable(ctx context.Context, idOrEmail string) (Account, error) {
 	return a.changed(ctx, idOrEmail, "enable", func(p *person) error {
 		p.Disabled = time.Time{}
@@ -291,7 +291,7 @@ func (a *Accounts) SetRole(ctx context.Context, idOrEmail string, role Role) (Ac
 	})
 }
 
-// SetLimits gives an account limits in place of those it has.
+// SetLimits replaces the limits of an account.
 func (a *Accounts) SetLimits(ctx context.Context, idOrEmail string, limits Limits) (Account, error) {
 	return a.changed(ctx, idOrEmail, "limit", func(p *person) error {
 		p.Limits = limits

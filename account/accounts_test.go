@@ -145,10 +145,10 @@ func TestRegisterSaysWhatIsWrong(t *testing.T) {
 		field           Field
 		want            string
 	}{
-		{"nobody", secret, FieldEmail, "is no e-mail address"},
-		{"Name <a@example.org>", secret, FieldEmail, "is no e-mail address"},
-		{"a@example.org\nb@example.org", secret, FieldEmail, "is no e-mail address"},
-		{strings.Repeat("a", 300) + "@example.org", secret, FieldEmail, "is no e-mail address"},
+		{"nobody", secret, FieldEmail, "invalid e-mail address"},
+		{"Name <a@example.org>", secret, FieldEmail, "invalid e-mail address"},
+		{"a@example.org\nb@example.org", secret, FieldEmail, "invalid e-mail address"},
+		{strings.Repeat("a", 300) + "@example.org", secret, FieldEmail, "invalid e-mail address"},
 		{"SomeBody@example.org", secret, FieldEmail, "there is an account"},
 		{"a@example.org", "tiny", FieldPassword, "at least 10 characters"},
 		{"a@example.org", "ääääääää9", FieldPassword, "at least 10 characters"},

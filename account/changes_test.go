@@ -125,10 +125,10 @@ func TestTypedRulesAreShort(t *testing.T) {
 		all.Origins = append(all.Origins, origin(200)+fmt.Sprint(i))
 	}
 	for want, rules := range map[string]Rules{
-		"an origin of 301 bytes, expected at most 300":  {Origins: []string{origin(301)}},
-		"a method of 101 bytes, expected at most 100":   {Methods: []string{strings.Repeat("e", 101)}},
-		"bytes of rules, expected at most 16384":        all,
-		"is no origin: expected one such as https://ap": {Origins: []string{"a.test"}},
+		"an origin of 301 bytes, expected at most 300": {Origins: []string{origin(301)}},
+		"a method of 101 bytes, expected at most 100":  {Methods: []string{strings.Repeat("e", 101)}},
+		"bytes of rules, expected at most 16384":       all,
+		"(want one such as https://ap":                 {Origins: []string{"a.test"}},
 	} {
 		var wrong *Invalid
 		if err := rules.Check(); !errors.As(err, &wrong) || wrong.Field != FieldRules || !strings.Contains(err.Error(), want) {

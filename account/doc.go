@@ -1,30 +1,26 @@
-// Package account keeps the people who use the service, and the API keys with which
-// requests are made.
+// Package account stores the service's user accounts, invitations and API keys.
 //
-// An account ([Accounts]) is made by registering, where the configuration lets people
-// in, with an invitation or without, or by an operator. Its person signs in, with an
-// e-mail address and a password so far, and has a [Session] then. An account is not
-// its password: whoever finds out in another way who somebody is calls
-// [Accounts.Begin].
+// An account ([Accounts]) is created by registration, with or without an invitation
+// depending on the configuration, or by an operator. Its user signs in, currently with
+// an e-mail address and a password, and receives a [Session]. Another way to
+// authenticate a user can be added by calling [Accounts.Begin].
 //
-// A key ([Keyring]) is a text of 128 random bits, written as 32 hexadecimal digits. It
-// belongs to an account, or to the operator. It is shown once, to whoever creates it;
-// what is stored is its SHA-256. That needs no salt and no slow hash, which protect
-// what can be guessed: nobody tries 2^128 texts. A key is named, in lists and logs, by
-// its [KeyID], which tells nothing about it. It can get another text (be rotated), and
-// keep the old one for a while beside it.
+// An API key ([Keyring]) has a secret of 128 random bits, written as 32 hexadecimal
+// digits. A key belongs to an account or to the operator. Its secret is shown once, when
+// it is created; only the secret's SHA-256 is stored. A random secret of 128 bits cannot
+// be guessed, so it needs neither a salt nor a slow hash. Lists and logs name a key by
+// its [KeyID], which reveals nothing about the secret. Rotating a key gives it a new
+// secret; the old one can be kept valid for a while.
 //
-// Checking a key costs one SHA-256 and one look-up in memory. How long that takes
-// may depend on the hash, never on the key's own bytes, so timing a check tells at
-// most bits of a hash, from which there is no way back to a key.
+// Checking a key costs one SHA-256 and one look-up in memory. Its duration may depend on
+// the hash but never on the secret's own bytes, so timing reveals at most bits of a hash.
 //
-// All accounts, keys and invitations are in memory, as far as they are looked for; the
-// store has every state that they were in. Each change is one row, durable before it
-// is acknowledged, and counts for every check that begins later. One process has the
-// store open.
+// The current state of all accounts, keys and invitations is held in memory; the store
+// holds every revision of them. A change is one row. It is durable before it is
+// acknowledged, and every later check sees it. One process has the store open.
 //
-// What is wrong with what somebody has typed is an [*Invalid], which says in what
-// field; who does something too often gets a [*TooSoon]: to sign in, or to change what is
-// theirs, since every change stays in the store. All other kinds of errors are
-// variables of this package. No error repeats a password, a key or a token.
+// Invalid input is reported as an [*Invalid], which names the form field. Signing in or
+// changing things too often is reported as a [*TooSoon]; changes are limited because
+// every revision stays in the store. The other kinds of errors are variables of this
+// package. No error contains a password, a secret or a token.
 package account

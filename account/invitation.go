@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// DefaultInvitationTime is how long an invitation is valid where nothing else is said,
-// MaxInvitationTime the longest that it may be.
+// DefaultInvitationTime is how long an invitation is valid by default, MaxInvitationTime
+// the maximum.
 const (
 	DefaultInvitationTime = 7 * 24 * time.Hour
 	MaxInvitationTime     = 90 * 24 * time.Hour
 )
 
-// NewInvitation is an invitation to be made.
+// NewInvitation describes an invitation to be created.
 type NewInvitation struct {
-	Email string        `json:"email,omitempty"` // the only address that it may be used for; empty: any
+	Email string        `json:"email,omitempty"` // required e-mail address of the account; empty: any
 	Role  Role          `json:"role,omitempty"`  // of the account; empty: RoleUser
-	By    ID            `json:"by,omitzero"`     // the operator's account; zero: the shell
+	By    ID            `json:"by,omitzero"`     // the inviting operator's account; zero: the command line
 	Valid time.Duration `json:"valid,omitempty"` // 0: DefaultInvitationTime
 }
 
-// Invitation is what is known of an invitation, all but its token. It makes one account.
+// Invitation describes an invitation without its token. It can be used once.
 type Invitation struct {
 	ID        string    `json:"id"`
 	Email     string    `json:"email,omitempty"`
@@ -33,18 +33,18 @@ type Invitation struct {
 	Created   time.Time `json:"created"`
 	Expires   time.Time `json:"expires"`
 	Withdrawn time.Time `json:"withdrawn,omitzero"`
-	UsedBy    ID        `json:"usedBy,omitzero"` // the account that was made with it
+	UsedBy    ID        `json:"usedBy,omitzero"` // the account created with it
 
 	number uint64
 }
 
-// Open says whether an account can be made with the invitation.
+// Open reports whether the invitation can still be used.
 func (i *Invitation) Open(now time.Time) bool {
 	return i.UsedBy.IsZero() && i.Withdrawn.IsZero() && now.Before(i.Expires)
 }
 
-// invitationRecord is what is stored of an invitation. Whether it was used is in the
-// row of the account that was made with it.
+// invitationRecord is the JSON of a row of invitationRevisions. The use of an invitation
+// is recorded in the row of the account created with it.
 type invitationRecord struct {
 	Email     string  `json:"email,omitempty"`
 	Role      Role    `json:"role"`
@@ -70,7 +70,7 @@ func decodeInvitation(token hash, number uint64, value []byte) (i Invitation, er
 
 func invitationID(token hash) string { return hex.EncodeToString(token[:8]) }
 
-// readInvitations reads all invitations. The accounts have been read.
+// readInvitations reads all invitations. It must be called after readPeople.
 func (a *Accounts) readInvitations(ctx context.Context) error {
 	rows, err := newest(ctx, a.store, invitationRevisions, len(hash{}))
 	if err != nil {
@@ -95,7 +95,7 @@ func (a *Accounts) readInvitations(ctx context.Context) error {
 	return nil
 }
 
-// Invite makes an invitation, and returns its token, the only time that anyone sees it.
+// Invite creates an invitation and returns its token, which cannot be read again.
 func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, i Invitation, err error) {
 	n.Role, n.Valid = cmp.Or(n.Role, RoleUser), cmp.Or(n.Valid, DefaultInvitationTime)
 	if err := n.Role.check(); err != nil {
@@ -124,7 +124,7 @@ func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, i
 	return token, i, nil
 }
 
-// Withdraw ends an invitation, named by its ID.
+// Withdraw invalidates an unused invitation.
 func (a *Accounts) Withdraw(ctx context.Context, id string) (Invitation, error) {
 	a.write.Lock()
 	defer a.write.Unlock()
@@ -143,7 +143,7 @@ func (a *Accounts) Withdraw(ctx context.Context, id string) (Invitation, error) 
 	return i, nil
 }
 
-// Invitations lists all invitations, the newest first.
+// Invitations returns all invitations, newest first.
 func (a *Accounts) Invitations(context.Context) ([]Invitation, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -155,7 +155,8 @@ func (a *Accounts) Invitations(context.Context) ([]Invitation, error) {
 	return all, nil
 }
 
-// Invitation returns what a token invites to, or ErrNoInvitation. It uses nothing up.
+// Invitation returns the open invitation with a token, or ErrNoInvitation. It does not
+// consume the invitation.
 func (a *Accounts) Invitation(token string) (Invitation, error) {
 	_, i, err := a.invited(token)
 	return i, err
@@ -183,8 +184,8 @@ func (a *Accounts) invitationByID(id string) (hash, Invitation, bool) {
 	return hash{}, Invitation{}, false
 }
 
-// putInvitation makes a state of an invitation durable, and then the one that counts.
-// The write lock is held.
+// putInvitation writes a revision of an invitation durably, then makes it current in
+// memory. The write lock is held.
 func (a *Accounts) putInvitation(ctx context.Context, h hash, i Invitation) error {
 	record := invitationRecord{i.Email, i.Role, i.By, toSeconds(i.Created), toSeconds(i.Expires), toSeconds(i.Withdrawn)}
 	if err := write(ctx, a.store, invitationRevisions, h[:], i.number, record); err != nil {

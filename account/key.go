@@ -17,8 +17,8 @@ const (
 	maxName     = 100             // bytes
 )
 
-// KeyID names a key where the key itself must not be seen. It is the beginning of the
-// hash of the first text that the key had, in hexadecimal digits when printed.
+// KeyID identifies a key without revealing its secret. It is the first 8 bytes of the hash
+// of the key's first secret, printed in hexadecimal digits.
 type KeyID [8]byte
 
 func (id KeyID) String() string { return hex.EncodeToString(id[:]) }
@@ -31,44 +31,43 @@ func (id *KeyID) UnmarshalText(text []byte) error {
 	return decodeDigits(id[:], text, "ID of a key")
 }
 
-// decodeDigits fills out from as many hexadecimal digits as that takes.
+// decodeDigits decodes text, which must be exactly 2*len(out) hexadecimal digits.
 func decodeDigits(out, text []byte, what string) error {
 	if len(text) == 2*len(out) {
 		if _, err := hex.Decode(out, text); err == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no %s, expected %d hexadecimal digits", text, what, 2*len(out))
+	return fmt.Errorf("invalid %s %q (want %d hexadecimal digits)", what, text, 2*len(out))
 }
 
-// Key is what is known of an API key, all but its text. Times are whole seconds, UTC.
+// Key describes an API key without its secret. Times are whole seconds, UTC.
 type Key struct {
 	ID      KeyID     `json:"id"`
-	Owner   ID        `json:"owner,omitzero"` // the account that it belongs to; zero: the operator
-	Name    string    `json:"name"`           // chosen by whoever created it; need not be unique
+	Owner   ID        `json:"owner,omitzero"` // account; zero: the operator
+	Name    string    `json:"name"`           // chosen by the creator; need not be unique
 	Created time.Time `json:"created"`
-	Rotated time.Time `json:"rotated,omitzero"`  // when it got its present text, if not when created
-	Overlap time.Time `json:"overlap,omitzero"`  // until when the text before that works too
-	Expires time.Time `json:"expires,omitzero"`  // when it ends by itself; zero: never
+	Rotated time.Time `json:"rotated,omitzero"`  // creation of the current secret; zero if never rotated
+	Overlap time.Time `json:"overlap,omitzero"`  // when the previous secret stops working
+	Expires time.Time `json:"expires,omitzero"`  // zero: never
 	Revoked time.Time `json:"revoked,omitzero"`  // zero while the key is live
-	Guarded bool      `json:"guarded,omitempty"` // a password must come with it
-	Rules   *Rules    `json:"rules,omitempty"`   // nil where there are none; never changed
+	Guarded bool      `json:"guarded,omitempty"` // requests must also send the key's password
+	Rules   *Rules    `json:"rules,omitempty"`   // nil: no restrictions; immutable
 
-	password *hash // where it is guarded
+	password *hash // nil unless Guarded
 	owner    *holder
 }
 
-// Live says whether the key was not revoked. It may have expired nevertheless.
+// Live reports whether the key has not been revoked. A live key may have expired.
 func (k *Key) Live() bool { return k.Revoked.IsZero() }
 
-// Ended says whether nothing can be asked with the key any more: it was revoked, or it
-// has expired.
+// Ended reports whether the key was revoked or has expired.
 func (k *Key) Ended(now time.Time) bool {
 	return !k.Live() || !k.Expires.IsZero() && !now.Before(k.Expires)
 }
 
-// Account is the account that the key belongs to, as it is now; nil where it is the
-// operator's. It must not be changed.
+// Account returns the current state of the account that owns the key, nil for the
+// operator's keys. It must not be modified.
 func (k *Key) Account() *Account {
 	if k.owner == nil {
 		return nil
@@ -76,8 +75,8 @@ func (k *Key) Account() *Account {
 	return &k.owner.load().Account
 }
 
-// Accepts says whether a password that came with the key is the right one. For a key
-// that is not guarded any is.
+// Accepts reports whether password, sent along with the key, is correct. A key that is not
+// guarded accepts any password.
 func (k *Key) Accepts(password string) bool {
 	if k.password == nil {
 		return true
@@ -86,7 +85,7 @@ func (k *Key) Accepts(password string) bool {
 	return subtle.ConstantTimeCompare(h[:], k.password[:]) == 1
 }
 
-// hash is what a text that nobody can guess is stored and looked up by.
+// hash is the SHA-256 of a secret or token, stored and looked up in its place.
 type hash [sha256.Size]byte
 
 func (h hash) keyID() (id KeyID) {
@@ -100,15 +99,15 @@ func (h hash) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(h
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (h *hash) UnmarshalText(text []byte) error { return decodeDigits(h[:], text, "hash") }
 
-// newSecret makes the text of a key, a key's password or a token.
+// newSecret returns a random secret: of a key, a key's password or a token.
 func newSecret() string {
 	var b [secretBytes]byte
 	_, _ = rand.Read(b[:]) // documented never to fail
 	return hex.EncodeToString(b[:])
 }
 
-// hashOf returns the hash of a text that newSecret may have made, and false for any
-// other.
+// hashOf returns the hash of a secret, and false if the text does not have the form that
+// newSecret produces.
 func hashOf(secret string) (hash, bool) {
 	if len(secret) != secretLen {
 		return hash{}, false
@@ -118,7 +117,7 @@ func hashOf(secret string) (hash, bool) {
 	return sha256.Sum256(b[:]), true
 }
 
-// checkName refuses names that would spoil a list in a terminal.
+// checkName rejects names that are too long or would garble a list in a terminal.
 func checkName(name string) error {
 	if len(name) > maxName {
 		return invalid(FieldName, "the key's name has %d bytes, expected at most %d", len(name), maxName)
@@ -128,7 +127,7 @@ func checkName(name string) error {
 	}
 	for _, r := range name {
 		if !unicode.IsPrint(r) {
-			return invalid(FieldName, "the key's name %q has the character %U in it, expected printable ones", name, r)
+			return invalid(FieldName, "the key's name %q contains the character %U, expected printable ones", name, r)
 		}
 	}
 	return nil

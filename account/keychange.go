@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// MaxOverlap is the longest that a key's text may go on to work after it got another.
+// MaxOverlap is the longest time for which a rotated secret may stay valid.
 const MaxOverlap = 90 * 24 * time.Hour
 
-// NewKey is a key to be made.
+// NewKey describes a key to be created.
 type NewKey struct {
 	Name    string    `json:"name"`
-	Owner   ID        `json:"owner,omitzero"` // the account that it belongs to; zero: the operator. Not looked at by the keys of one account
+	Owner   ID        `json:"owner,omitzero"` // account; zero: the operator. Ignored by the Keyring of one account
 	Rules   Rules     `json:"rules,omitzero"`
 	Expires time.Time `json:"expires,omitzero"`  // zero: never
-	Guarded bool      `json:"guarded,omitempty"` // gets a password, which must come with it
+	Guarded bool      `json:"guarded,omitempty"` // create a password that requests must send with the key
 }
 
-// Issued is a key with what nobody can see of it again.
+// Issued is a new or changed key with its secrets, which cannot be read again.
 type Issued struct {
 	Key      Key    `json:"key"`
-	APIKey   string `json:"apiKey,omitempty"`   // its text, as it stands in URLs
-	Password string `json:"password,omitempty"` // that must come with it by HTTP's Basic authentication
+	APIKey   string `json:"apiKey,omitempty"`   // the secret, as used in URLs
+	Password string `json:"password,omitempty"` // sent with HTTP Basic authentication
 }
 
-// Create makes a key. When it returns, the key is durable.
+// Create creates a key. The key is durable when Create returns.
 func (r *Keyring) Create(ctx context.Context, n NewKey) (Issued, error) {
 	if r.only != nil {
 		n.Owner = *r.only
@@ -59,7 +59,7 @@ func (r *Keyring) Create(ctx context.Context, n NewKey) (Issued, error) {
 	return issued, nil
 }
 
-// check says what is wrong with a key that is to be made.
+// check validates a key to be created.
 func (r *Keyring) check(n *NewKey) error {
 	if err := checkName(n.Name); err != nil {
 		return err
@@ -72,13 +72,13 @@ func (r *Keyring) check(n *NewKey) error {
 
 func (r *Keyring) checkExpiry(at time.Time) error {
 	if !at.IsZero() && !at.After(r.now()) {
-		return invalid(FieldExpires, "%s is over: expected a time to come", at.UTC().Format(time.DateTime))
+		return invalid(FieldExpires, "%s is in the past: expected a time in the future", at.UTC().Format(time.DateTime))
 	}
 	return nil
 }
 
-// ownerFor returns the account that is to have one key more, nil for the operator. The
-// write lock is held.
+// ownerFor returns the account for a new key, nil for the operator, or ErrTooMany if it has
+// as many live keys as it may. The write lock is held.
 func (r *Keyring) ownerFor(id ID) (*holder, error) {
 	if id.IsZero() {
 		return nil, nil
@@ -103,9 +103,9 @@ func (r *Keyring) ownerFor(id ID) (*holder, error) {
 	return h, nil
 }
 
-// Revoke ends a key for good, named by its ID or, if only one live key has it, by
-// its name. Of a key revoked before it returns the state, unchanged. When Revoke
-// returns, the end is durable, and no Check that begins later accepts the key.
+// Revoke ends a key permanently. The key is given by its ID, or by its name if only one
+// live key has it. Revoking a revoked key changes nothing and returns it. When Revoke
+// returns, the change is durable and no later Check accepts the key.
 func (r *Keyring) Revoke(ctx context.Context, idOrName string) (Key, error) {
 	return r.change(ctx, idOrName, "revoke", func(k *revision) error {
 		if !k.Live() {
@@ -116,16 +116,15 @@ func (r *Keyring) Revoke(ctx context.Context, idOrName string) (Key, error) {
 	})
 }
 
-// KeyEdit is what is to be changed of a key. What is nil stays as it is.
+// KeyEdit lists the changes to a key. Nil fields are left unchanged.
 type KeyEdit struct {
 	Name    *string
-	Rules   *Rules     // in place of those it has
+	Rules   *Rules     // replaces the key's rules
 	Expires *time.Time // zero: never
 }
 
-// Edit changes a live key, named as for Revoke: all that is asked for, or nothing where
-// something of it is wrong. When Edit returns it is durable, and holds for every Check
-// that begins later.
+// Edit applies all changes in e to a live key, named as for Revoke, or none if any of them
+// is invalid. When Edit returns, the changes are durable and every later Check sees them.
 func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, error) {
 	if err := r.checkEdit(&e); err != nil {
 		return Key{}, err
@@ -148,7 +147,7 @@ func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, er
 	})
 }
 
-// checkEdit says what is wrong with an edit.
+// checkEdit validates an edit.
 func (r *Keyring) checkEdit(e *KeyEdit) error {
 	if e.Name != nil {
 		if err := checkName(*e.Name); err != nil {
@@ -166,19 +165,19 @@ func (r *Keyring) checkEdit(e *KeyEdit) error {
 	return nil
 }
 
-// Restrict is an Edit of the rules.
+// Restrict replaces the rules of a key.
 func (r *Keyring) Restrict(ctx context.Context, idOrName string, rules Rules) (Key, error) {
 	return r.Edit(ctx, idOrName, KeyEdit{Rules: &rules})
 }
 
-// Expire is an Edit of when a key ends by itself; zero: never.
+// Expire sets the time at which a key expires; zero: never.
 func (r *Keyring) Expire(ctx context.Context, idOrName string, at time.Time) (Key, error) {
 	return r.Edit(ctx, idOrName, KeyEdit{Expires: &at})
 }
 
-// Rotate gives a live key another text. The one that it had works on for the time of
-// overlap, so that whoever uses it can change it without a gap; one that the key had
-// before that ends now. Everything else of the key stays, its ID and its password too.
+// Rotate gives a live key a new secret. The previous one stays valid for overlap, so that
+// users of the key can switch without an interruption; an older one that is still valid
+// ends now. The key's ID, password and everything else stay the same.
 func (r *Keyring) Rotate(ctx context.Context, idOrName string, overlap time.Duration) (Issued, error) {
 	if overlap < 0 || overlap > MaxOverlap {
 		return Issued{}, invalid(FieldOverlap, "an overlap of %v: expected from 0 to %d days", overlap, int(MaxOverlap.Hours()/24))
@@ -202,7 +201,7 @@ func (r *Keyring) Rotate(ctx context.Context, idOrName string, overlap time.Dura
 	return issued, nil
 }
 
-// Guard gives a live key a new password, which must come with it from now on.
+// Guard gives a live key a new password, which requests must send from now on.
 func (r *Keyring) Guard(ctx context.Context, idOrName string) (issued Issued, err error) {
 	issued.Key, err = r.changeLive(ctx, idOrName, "guard", func(k *revision) error {
 		issued.Password = k.guard()
@@ -214,7 +213,7 @@ func (r *Keyring) Guard(ctx context.Context, idOrName string) (issued Issued, er
 	return issued, nil
 }
 
-// Unguard makes a live key work without a password.
+// Unguard removes the password of a live key.
 func (r *Keyring) Unguard(ctx context.Context, idOrName string) (Key, error) {
 	return r.changeLive(ctx, idOrName, "unguard", func(k *revision) error {
 		k.password = nil
@@ -222,7 +221,7 @@ func (r *Keyring) Unguard(ctx context.Context, idOrName string) (Key, error) {
 	})
 }
 
-// guard gives a key a password and returns it.
+// guard sets a new password for a key and returns it.
 func (k *revision) guard() string {
 	password := newSecret()
 	h, _ := hashOf(password)
@@ -230,10 +229,10 @@ func (k *revision) guard() string {
 	return password
 }
 
-// errUnchanged says that there is nothing to change.
+// errUnchanged is returned by an edit that has nothing to change.
 var errUnchanged = errors.New("unchanged")
 
-// changeLive is change for keys that have not ended.
+// changeLive is change for keys that have not ended. Others fail with ErrNoKey.
 func (r *Keyring) changeLive(ctx context.Context, idOrName, doing string, edit func(*revision) error) (Key, error) {
 	return r.change(ctx, idOrName, doing, func(k *revision) error {
 		if !k.Live() {
@@ -246,9 +245,9 @@ func (r *Keyring) changeLive(ctx context.Context, idOrName, doing string, edit f
 	})
 }
 
-// countChange counts a change where it is an account's person who makes it. That a key
-// is revoked is not counted: it happens once to each that was counted when it was
-// created, and whoever must end one cannot wait.
+// countChange charges a change to the rate limit of the account, if r is that of an
+// account. Revoking is not charged: it happens once per key, whose creation was charged,
+// and a leaked key must be revoked without delay.
 func (r *Keyring) countChange() error {
 	if r.only == nil {
 		return nil
@@ -256,7 +255,7 @@ func (r *Keyring) countChange() error {
 	return r.accounts.countChange(*r.only)
 }
 
-// change has a copy of a key edited, and makes that its state.
+// change edits a copy of a key and stores it as the next revision.
 func (r *Keyring) change(ctx context.Context, idOrName, doing string, edit func(*revision) error) (Key, error) {
 	r.write.Lock()
 	defer r.write.Unlock()

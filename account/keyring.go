@@ -14,37 +14,37 @@ import (
 	"ashlar/kv"
 )
 
-// Keyring is the API keys of a store, or those of one account ([Keyring.Of]). All of
-// them are in memory too, where Check looks: what is changed through a Keyring counts
-// at once there, and in other processes once they open the store again. It may be used
-// from many goroutines at once.
+// Keyring gives access to the API keys of a store, or to those of one account
+// ([Keyring.Of]). All keys are also held in memory, where Check finds them: a change made
+// through a Keyring takes effect at once in this process, and in other processes when they
+// next open the store. A Keyring is safe for concurrent use.
 type Keyring struct {
 	*keyStore
-	only *ID // the account whose keys these are; nil: all keys
+	only *ID // account; nil: all keys
 }
 
-// keyStore is what the Keyrings of a store share.
+// keyStore is shared by all Keyrings of a store.
 type keyStore struct {
 	store    kv.Store
 	accounts *Accounts
 	now      func() time.Time
-	keys     atomic.Pointer[keys] // replaced, never changed, nor is what it holds
-	write    sync.Mutex           // held by whoever replaces keys
+	keys     atomic.Pointer[keys] // replaced as a whole; immutable
+	write    sync.Mutex           // held while keys is replaced
 }
 
-// keys is how keys are found.
+// keys indexes the current revisions of keys.
 type keys struct {
-	byFirst  map[hash]*revision // by the hash of the first text
-	bySecret map[hash]allowed   // those that are not revoked, by the texts that they have now
+	byFirst  map[hash]*revision // by the hash of the first secret
+	bySecret map[hash]allowed   // keys that are not revoked, by their current secrets
 }
 
-// allowed is a key that is asked for by one of its texts.
+// allowed is what a secret gives access to.
 type allowed struct {
 	key   *revision
-	until seconds // 0: as long as the key is live
+	until seconds // when the secret stops working; 0: valid as long as the key is
 }
 
-// OpenKeyring reads the keys in a store, that of accounts.
+// OpenKeyring reads the keys from the store of accounts.
 func OpenKeyring(ctx context.Context, accounts *Accounts) (*Keyring, error) {
 	rows, err := newest(ctx, accounts.store, keyRevisions, len(hash{}))
 	if err != nil {
@@ -82,14 +82,14 @@ func (s *keys) add(k *revision) {
 	}
 }
 
-// Of returns the keys of one account: the only ones that are listed, found and changed
-// through what it returns, and those that are created belong to it.
+// Of returns a Keyring restricted to one account: it lists, finds and changes only that
+// account's keys, and the keys it creates belong to the account.
 func (r *Keyring) Of(owner ID) *Keyring { return &Keyring{r.keyStore, &owner} }
 
-// Check returns what is known of a key, which must not be changed, and false for what is
-// none, or may not be used any more: because it was revoked or has expired, because
-// it has got another text, or because its account is disabled. It allocates nothing.
-// Whether the key's password came with it is for the caller to ask of the Key.
+// Check returns the key that has the secret text, which must not be modified. It returns
+// false if there is none, the key was revoked or has expired, the secret was rotated away,
+// or the account is disabled. It does not allocate. A caller must also check the key's
+// password, with [Key.Accepts].
 func (r *Keyring) Check(text string) (*Key, bool) {
 	h, ok := hashOf(text)
 	if !ok {
@@ -115,7 +115,7 @@ func (r *Keyring) Check(text string) (*Key, bool) {
 	return k, true
 }
 
-// List returns all keys, those that have ended too, the oldest first.
+// List returns all keys, including those that have ended, oldest first.
 func (r *Keyring) List(context.Context) ([]Key, error) {
 	var all []Key
 	for _, k := range r.keys.Load().byFirst {
@@ -138,10 +138,10 @@ func (r *Keyring) Find(idOrName string) (Key, error) {
 	return k.Key, nil
 }
 
-// holds says whether a key is one of r.
+// holds reports whether k is one of r's keys.
 func (r *Keyring) holds(k *revision) bool { return r.only == nil || k.Owner == *r.only }
 
-// find returns the key that idOrName means.
+// find returns the key with the given ID or name.
 func (r *Keyring) find(idOrName string) (*revision, error) {
 	if idOrName == "" {
 		return nil, fmt.Errorf("%w: expected the ID or the name of a key", ErrNoKey)
@@ -162,7 +162,7 @@ func (r *Keyring) find(idOrName string) (*revision, error) {
 	case len(named) == 1:
 		return named[0], nil
 	case len(named) == 0:
-		return nil, fmt.Errorf("%w: no key has the ID, and no live key the name %q", ErrNoKey, idOrName)
+		return nil, fmt.Errorf("%w: no key has the ID and no live key has the name %q", ErrNoKey, idOrName)
 	}
 	ids := make([]string, len(named))
 	for i, k := range named {
@@ -172,7 +172,7 @@ func (r *Keyring) find(idOrName string) (*revision, error) {
 	return nil, fmt.Errorf("%w: %q; give one of the IDs %s", ErrAmbiguous, idOrName, strings.Join(ids, ", "))
 }
 
-// put makes a revision of a key durable and then known to Check. r.write is held.
+// put writes a revision of a key durably, then makes it visible to Check. r.write is held.
 func (r *Keyring) put(ctx context.Context, k *revision) error {
 	if err := write(ctx, r.store, keyRevisions, k.first[:], k.number, k.record()); err != nil {
 		return err

@@ -175,10 +175,10 @@ func TestOpenRefusesDamagedRows(t *testing.T) {
 		{"broken name", make([]byte, 32), append([]byte{formRecord}, `{"name":"a\u0007","created":1,`+secrets+`}`...), "the stored name"},
 		{"unknown member", make([]byte, 32), record(secrets + `,"moons":1`), "unknown field"},
 		{"unknown rule", make([]byte, 32), record(secrets + `,"rules":{"moons":1}`), "unknown field"},
-		{"wrong rule", make([]byte, 32), record(secrets + `,"rules":{"methods":["a b"]}`), "is no method"},
-		{"something after it", make([]byte, 32), append(record(secrets), "{}"...), "something follows"},
+		{"wrong rule", make([]byte, 32), record(secrets + `,"rules":{"methods":["a b"]}`), "invalid method"},
+		{"something after it", make([]byte, 32), append(record(secrets), "{}"...), "unexpected data after"},
 		{"no secret", make([]byte, 32), record(`"secrets":[]`), "0 secrets"},
-		{"half a hash", make([]byte, 32), record(`"secrets":[{"hash":"00","made":1}]`), "is no hash"},
+		{"half a hash", make([]byte, 32), record(`"secrets":[{"hash":"00","made":1}]`), "invalid hash"},
 		{"an account that is not there", make([]byte, 32), record(secrets + `,"owner":"0102030405060708"`), "no such account"},
 	}
 	for _, c := range cases {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// maxSecrets is how many texts a key has at once: its own, and the one before.
+// maxSecrets is how many secrets a key can have at once: the current and the previous one.
 const maxSecrets = 2
 
-// keyRecord is what is stored of a key.
+// keyRecord is the JSON of a row of keyRevisions.
 type keyRecord struct {
 	Name     string         `json:"name"`
 	Owner    ID             `json:"owner,omitzero"`
@@ -21,22 +21,22 @@ type keyRecord struct {
 	Rules    *Rules         `json:"rules,omitempty"`
 }
 
-// secretRecord is a text that a key has.
+// secretRecord is a secret of a key.
 type secretRecord struct {
 	Hash  hash    `json:"hash"`
 	Made  seconds `json:"made"`
-	Until seconds `json:"until,omitzero"` // it is the key's; 0: as long as the key is
+	Until seconds `json:"until,omitzero"` // when it stops working; 0: valid as long as the key is
 }
 
-// revision is a state of a key.
+// revision is one revision of a key. It is immutable once stored in a keys.
 type revision struct {
 	Key
-	first   hash // of the text that the key had first: the partition of its rows
+	first   hash // of the key's first secret: the partition of its rows
 	number  uint64
 	secrets []secretRecord // newest first
 }
 
-// record is what to store of k.
+// record returns the row to store for k.
 func (k *revision) record() keyRecord {
 	return keyRecord{
 		Name: k.Name, Owner: k.Owner, Created: toSeconds(k.Created), Secrets: k.secrets,
@@ -44,7 +44,7 @@ func (k *revision) record() keyRecord {
 	}
 }
 
-// describe fills in what the Key of k says of its texts and its password.
+// describe sets the fields of k.Key that follow from its secrets and password.
 func (k *revision) describe() {
 	k.Guarded = k.password != nil
 	k.Rotated, k.Overlap = time.Time{}, time.Time{}
@@ -56,7 +56,7 @@ func (k *revision) describe() {
 	}
 }
 
-// decodeKey reads a row of the key whose first text has the hash first.
+// decodeKey decodes a row of the key whose first secret has the hash first.
 func decodeKey(first hash, number uint64, value []byte) (*revision, error) {
 	var record keyRecord
 	err := decodeRecord(value, &record)
@@ -75,7 +75,7 @@ func decodeKey(first hash, number uint64, value []byte) (*revision, error) {
 	return k, nil
 }
 
-// check refuses what could not have been written.
+// check rejects records that record cannot have produced.
 func (r *keyRecord) check() error {
 	if err := checkName(r.Name); err != nil {
 		return errors.Join(errors.New("the stored name is not one"), err)

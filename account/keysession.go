@@ -1,8 +1,8 @@
 package account
 
-// Session returns what stands for a key in the calls that an account's person makes
-// without one, being signed in. It has no text and no rules, and the ID that the account
-// has; the limits of the account hold for it.
+// Session returns a stand-in for a key, for calls that the signed-in user of an account
+// makes without one. It has no secret and no rules, and has the account's ID as its own;
+// the account's limits apply.
 func (r *Keyring) Session(id ID) (*Key, error) {
 	h, err := r.accounts.holder(id)
 	if err != nil {

@@ -9,39 +9,39 @@ import (
 	"time"
 )
 
-// Registration is who may make an account.
+// Registration determines who may create an account.
 type Registration string
 
 // The kinds of registration.
 const (
-	RegistrationOpen    Registration = "open"        // anybody
-	RegistrationInvited Registration = "invite-only" // who has an invitation
-	RegistrationClosed  Registration = "closed"      // nobody; operators make accounts
+	RegistrationOpen    Registration = "open"        // anyone
+	RegistrationInvited Registration = "invite-only" // anyone with an invitation
+	RegistrationClosed  Registration = "closed"      // operators only
 )
 
-// Check says what is wrong with a Registration that somebody has written.
+// Check returns an error unless r is a known kind of registration.
 func (r Registration) Check() error {
 	switch r {
 	case RegistrationOpen, RegistrationInvited, RegistrationClosed:
 		return nil
 	}
-	return fmt.Errorf("%q is no kind of registration: expected %s, %s or %s", string(r), RegistrationOpen, RegistrationInvited, RegistrationClosed)
+	return fmt.Errorf("unknown registration %q (want %s, %s or %s)", string(r), RegistrationOpen, RegistrationInvited, RegistrationClosed)
 }
 
-// Registration is who may make an account now.
+// Registration returns the kind of registration in effect.
 func (a *Accounts) Registration() Registration { return a.policy.Load().registration }
 
-// Registrant is somebody who wants an account.
+// Registrant is a request to register.
 type Registrant struct {
 	Email      string
 	Password   string
-	Invitation string     // the token of one; empty: none
+	Invitation string     // token; empty: none
 	Address    netip.Addr // of the client
 }
 
-// Register makes an account for somebody, who is signed in then. It uses the invitation
-// up, if there is one. Who may register is told whether an e-mail address has an
-// account already.
+// Register creates an account and begins a session of it. It consumes the invitation, if
+// one is given. A client that is allowed to register learns whether an e-mail address
+// already has an account.
 func (a *Accounts) Register(ctx context.Context, r Registrant) (Account, Session, error) {
 	if err := a.attempt(r.Address, ""); err != nil {
 		return Account{}, "", err
@@ -57,7 +57,7 @@ func (a *Accounts) Register(ctx context.Context, r Registrant) (Account, Session
 		return Account{}, "", err
 	}
 	p := &person{Account: Account{Email: email, Role: RoleUser}}
-	// Nobody waits for the lock while a password is hashed.
+	// Hash before taking the lock: it is slow.
 	if p.password, err = a.hasher.Hash(ctx, r.Password); err != nil {
 		return Account{}, "", err
 	}
@@ -80,7 +80,7 @@ func (a *Accounts) Register(ctx context.Context, r Registrant) (Account, Session
 	return p.Account, p.session(), nil
 }
 
-// mayRegister says why somebody with an invitation, or with an empty one, may not.
+// mayRegister returns why registration with an invitation token, which may be empty, is not allowed.
 func (a *Accounts) mayRegister(invitation string) error {
 	switch registration := a.Registration(); {
 	case registration == RegistrationClosed:
@@ -94,15 +94,15 @@ func (a *Accounts) mayRegister(invitation string) error {
 	return nil
 }
 
-// NewAccount is an account that an operator makes.
+// NewAccount describes an account to be created by an operator.
 type NewAccount struct {
 	Email  string `json:"email"`
 	Role   Role   `json:"role,omitempty"` // empty: RoleUser
 	Limits Limits `json:"limits,omitzero"`
 }
 
-// Create makes an account without a password, whoever may register, and returns a token
-// with which its person sets one (see SetPassword). Nobody sees the token again.
+// Create creates an account without a password, whatever the registration setting, and
+// returns a token that sets its password (see SetPassword). The token cannot be read again.
 func (a *Accounts) Create(ctx context.Context, n NewAccount) (token string, account Account, err error) {
 	email, err := foldEmail(n.Email)
 	p := &person{Account: Account{Email: email, Role: cmp.Or(n.Role, RoleUser), Limits: n.Limits}}
@@ -119,7 +119,7 @@ func (a *Accounts) Create(ctx context.Context, n NewAccount) (token string, acco
 	return token, p.Account, nil
 }
 
-// add makes p an account. The write lock is held.
+// add stores p as a new account. The write lock is held.
 func (a *Accounts) add(ctx context.Context, p *person) error {
 	if a.withEmail(p.Email) != nil {
 		return invalid(FieldEmail, "there is an account with the e-mail address %s", p.Email)
@@ -141,5 +141,5 @@ func (a *Accounts) add(ctx context.Context, p *person) error {
 	return nil
 }
 
-// ResetTime is how long a token may be used to set a password.
+// ResetTime is how long a token to set a password is valid.
 const ResetTime = 24 * time.Hour

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// Rules are what a key may be used for. What is left out is not restricted, and nil
-// restricts nothing.
+// Rules restrict what a key may be used for. An empty field restricts nothing, and neither
+// do nil Rules.
 type Rules struct {
 	Networks  []string       `json:"networks,omitempty"`  // names
-	Methods   []string       `json:"methods,omitempty"`   // names, or beginnings of names with * after them
-	Origins   []string       `json:"origins,omitempty"`   // of web pages, as browsers send them
+	Methods   []string       `json:"methods,omitempty"`   // names, or prefixes followed by *
+	Origins   []string       `json:"origins,omitempty"`   // of web pages, as in the Origin header
 	Addresses []netip.Prefix `json:"addresses,omitempty"` // of clients
 	Contracts []Contract     `json:"contracts,omitempty"` // that may be called and read
-	PerSecond uint32         `json:"perSecond,omitempty"` // credits; 0: as the server has it for all keys, which an account's cannot lift
-	PerDay    uint64         `json:"perDay,omitempty"`    // credits; the same
+	PerSecond uint32         `json:"perSecond,omitempty"` // credits; 0: the server's limit for keys. The account's limit applies as well
+	PerDay    uint64         `json:"perDay,omitempty"`    // credits; likewise
 }
 
 // Contract is the address of a contract.
@@ -37,28 +37,28 @@ func (c *Contract) UnmarshalText(text []byte) error {
 		copy(c[:], raw)
 		return nil
 	}
-	return fmt.Errorf("%q is no contract's address: expected 0x and 40 hexadecimal digits", text)
+	return fmt.Errorf("invalid contract address %q (want 0x and 40 hexadecimal digits)", text)
 }
 
-// ParseAddresses reads what somebody has typed for [Rules.Addresses]: one address, or a
-// network of them.
+// ParseAddresses parses an entry of [Rules.Addresses]: one address, or a network in CIDR
+// notation.
 func ParseAddresses(text string) (netip.Prefix, error) {
 	if at, err := netip.ParseAddr(text); err == nil && at.Zone() == "" {
 		return at.Unmap().Prefix(at.Unmap().BitLen())
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return p, fmt.Errorf("%q is no address: expected one such as 192.0.2.7 or 192.0.2.0/24", text)
+		return p, fmt.Errorf("invalid address %q (want one such as 192.0.2.7 or 192.0.2.0/24)", text)
 	}
 	return p.Masked(), nil
 }
 
-// AllowsNetwork says whether the key may be used on a network.
+// AllowsNetwork reports whether the key may be used on a network.
 func (r *Rules) AllowsNetwork(name string) bool {
 	return r == nil || len(r.Networks) == 0 || slices.Contains(r.Networks, name)
 }
 
-// AllowsMethod says whether a method may be called.
+// AllowsMethod reports whether a method may be called.
 func (r *Rules) AllowsMethod(name string) bool {
 	return r == nil || len(r.Methods) == 0 || slices.ContainsFunc(r.Methods, func(rule string) bool {
 		begin, open := strings.CutSuffix(rule, "*")
@@ -66,26 +66,26 @@ func (r *Rules) AllowsMethod(name string) bool {
 	})
 }
 
-// AllowsOrigin says whether a page of an origin may use the key. What is no page, and
-// so has no origin, does not know of the rule: a key that is seen in a page is seen by
-// all, so this keeps other pages from using it, nobody else.
+// AllowsOrigin reports whether a web page of an origin may use the key. Clients other than
+// browsers send no Origin header and are not affected: a key embedded in a page is public,
+// and the rule only keeps other pages from using it.
 func (r *Rules) AllowsOrigin(origin string) bool {
 	return r == nil || len(r.Origins) == 0 || origin == "" || slices.Contains(r.Origins, origin)
 }
 
-// AllowsAddress says whether a client at an address may use the key.
+// AllowsAddress reports whether a client with an address may use the key.
 func (r *Rules) AllowsAddress(address netip.Addr) bool {
 	address = address.Unmap()
 	return r == nil || len(r.Addresses) == 0 || slices.ContainsFunc(r.Addresses, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// AllowsContract says whether a contract may be called and read.
+// AllowsContract reports whether a contract may be called and read.
 func (r *Rules) AllowsContract(c Contract) bool {
 	return r == nil || len(r.Contracts) == 0 || slices.Contains(r.Contracts, c)
 }
 
-// AllowsSameCalls says whether the calls that may be made are the same as under other
-// rules.
+// AllowsSameCalls reports whether r and other have the same methods and contracts, so that
+// they permit the same calls.
 func (r *Rules) AllowsSameCalls(other *Rules) bool {
 	if r == other {
 		return true
@@ -100,7 +100,7 @@ func (r *Rules) AllowsSameCalls(other *Rules) bool {
 	return slices.Equal(r.Methods, other.Methods) && slices.Equal(r.Contracts, other.Contracts)
 }
 
-// equal says whether rules that are to be stored restrict a key as those do that it has.
+// equal reports whether r and the stored rules are the same.
 func (r *Rules) equal(stored *Rules) bool {
 	if r == nil || stored == nil {
 		return r == stored
@@ -109,12 +109,12 @@ func (r *Rules) equal(stored *Rules) bool {
 		slices.Equal(r.Addresses, stored.Addresses) && r.PerSecond == stored.PerSecond && r.PerDay == stored.PerDay
 }
 
-// maxRules bounds each list of rules: they are looked through for every call.
+// maxRules bounds the length of each list: every call searches them linearly.
 const maxRules = 100
 
 var ruledMethod = regexp.MustCompile(`^[A-Za-z0-9_]*\*?$`)
 
-// check says what is wrong with rules before they are stored.
+// check validates rules, except for the lengths of their texts.
 func (r *Rules) check() error {
 	for name, n := range map[string]int{
 		"networks": len(r.Networks), "methods": len(r.Methods), "origins": len(r.Origins),
@@ -127,12 +127,12 @@ func (r *Rules) check() error {
 	var problems []error
 	for _, method := range r.Methods {
 		if !ruledMethod.MatchString(method) || method == "" {
-			problems = append(problems, fmt.Errorf("%q is no method: expected a name such as eth_call, or a beginning such as eth_*", method))
+			problems = append(problems, fmt.Errorf("invalid method %q (want a name such as eth_call, or a prefix such as eth_*)", method))
 		}
 	}
 	for _, origin := range r.Origins {
 		if u, err := url.Parse(origin); err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
-			problems = append(problems, fmt.Errorf("%q is no origin: expected one such as https://app.example.org", origin))
+			problems = append(problems, fmt.Errorf("invalid origin %q (want one such as https://app.example.org)", origin))
 		}
 	}
 	for _, address := range r.Addresses {
@@ -143,18 +143,18 @@ func (r *Rules) check() error {
 	return errors.Join(problems...)
 }
 
-// Check says what is wrong with rules that are to be given to a key, as an [*Invalid].
+// Check validates rules for a key. The error is an [*Invalid].
 func (r *Rules) Check() error { return r.checkTyped() }
 
-// The lengths of rules that somebody types. They are no part of check, so that longer
-// ones from before there were limits can still be read.
+// Maximum lengths in new rules. Only checkTyped enforces them, so that longer rules written
+// before the limits existed can still be read.
 const (
 	maxOrigin    = 300      // bytes
 	maxMethod    = 100      // bytes
 	maxRuleBytes = 16 << 10 // of all rules of a key, as they are stored
 )
 
-// checkTyped is check for rules that somebody has typed, with their lengths.
+// checkTyped is check for new rules, including the lengths.
 func (r *Rules) checkTyped() error {
 	err := r.checkLengths()
 	if err == nil {
@@ -179,7 +179,7 @@ func (r *Rules) checkLengths() error {
 	}
 	stored, err := json.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("rules that cannot be stored: %w", err)
+		return fmt.Errorf("encode the rules: %w", err)
 	}
 	if len(stored) > maxRuleBytes {
 		return fmt.Errorf("%d bytes of rules, expected at most %d", len(stored), maxRuleBytes)
@@ -187,7 +187,7 @@ func (r *Rules) checkLengths() error {
 	return nil
 }
 
-// stored is what to keep of rules: nil where nothing is restricted.
+// stored returns the rules to store: nil if they restrict nothing.
 func (r Rules) stored() *Rules {
 	if r.empty() {
 		return nil
@@ -195,7 +195,7 @@ func (r Rules) stored() *Rules {
 	return &r
 }
 
-// empty says whether nothing is restricted.
+// empty reports whether r restricts nothing.
 func (r *Rules) empty() bool {
 	return len(r.Networks) == 0 && len(r.Methods) == 0 && len(r.Origins) == 0 && len(r.Addresses) == 0 &&
 		len(r.Contracts) == 0 && r.PerSecond == 0 && r.PerDay == 0

@@ -96,12 +96,12 @@ func TestRestrict(t *testing.T) {
 
 func TestRulesAreChecked(t *testing.T) {
 	for want, rules := range map[string]Rules{
-		"is no method":            {Methods: []string{"eth call"}},
-		"is no origin":            {Origins: []string{"a.test"}},
-		"expected one such as":    {Origins: []string{"https://a.test/path"}},
-		"an address is empty":     {Addresses: []netip.Prefix{{}}},
-		"expected at most 100":    {Networks: make([]string, 101)},
-		"a beginning such as eth": {Methods: []string{""}},
+		"invalid method":       {Methods: []string{"eth call"}},
+		"invalid origin":       {Origins: []string{"a.test"}},
+		"want one such as":     {Origins: []string{"https://a.test/path"}},
+		"an address is empty":  {Addresses: []netip.Prefix{{}}},
+		"expected at most 100": {Networks: make([]string, 101)},
+		"a prefix such as eth": {Methods: []string{""}},
 	} {
 		if err := rules.check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, expected %q", rules, err, want)

@@ -14,26 +14,25 @@ import (
 	"ashlar/limit"
 )
 
-// Session says that somebody is signed in, for as long as the account's sessions are not
-// ended. It is no secret that proves anything: whoever keeps it must keep it where
-// nobody else can write.
+// Session identifies a signed-in user until the account's sessions are ended. It is not a
+// secret and proves nothing by itself: keep it where clients cannot modify it.
 type Session string
 
-// session is a session of p that begins now.
+// session returns a session of the current epoch.
 func (p *person) session() Session {
 	return Session(p.ID.String() + "." + strconv.FormatUint(p.epoch, 10))
 }
 
-// ErrBusy says that too many people sign in at once.
+// ErrBusy means that too many users are signing in at once.
 var ErrBusy = password.ErrBusy
 
-// SignIn begins a session for whoever knows the password of an account. Everybody else
-// gets the same answer after the same work, whether there is an account or not, but
-// the account's person is told when it is disabled.
+// SignIn begins a session if the password is correct. Otherwise the error and the work are
+// the same whether or not the account exists. Only a client with the correct password
+// learns that an account is disabled.
 func (a *Accounts) SignIn(ctx context.Context, email, password string, address netip.Addr) (Account, Session, error) {
 	folded, err := foldEmail(email)
 	if err != nil {
-		folded = "" // no account's; it is checked like any other
+		folded = "" // matches no account; checked like any other
 	}
 	if err := a.attempt(address, folded); err != nil {
 		return Account{}, "", err
@@ -45,9 +44,9 @@ func (a *Accounts) SignIn(ctx context.Context, email, password string, address n
 	return p.Account, p.session(), nil
 }
 
-// attempt counts an attempt to be somebody, or says that there were too many. email may
-// be empty. What one client has tried too often is not counted against the account, so
-// that it cannot keep the account's person out.
+// attempt charges an attempt to sign in, to register or to set a password to the rate
+// limits. email may be empty. An attempt rejected because of its client is not charged to
+// the account, so a single client cannot lock the user out.
 func (a *Accounts) attempt(address netip.Addr, email string) error {
 	now := a.now()
 	if err := spend(a.byAddress, now, address, "attempts"); err != nil || email == "" {
@@ -59,7 +58,7 @@ func (a *Accounts) attempt(address netip.Addr, email string) error {
 	return spend(a.byEmail, now, email, "attempts")
 }
 
-// prove returns the account that has an e-mail address and a password.
+// prove returns the account with an e-mail address and a password.
 func (a *Accounts) prove(ctx context.Context, email, password string) (*person, error) {
 	p := a.withEmail(email)
 	stored := ""
@@ -67,7 +66,7 @@ func (a *Accounts) prove(ctx context.Context, email, password string) (*person, 
 		stored = p.password
 	}
 	if len(password) > maxPassword {
-		password = "" // nobody's
+		password = "" // matches no account
 	}
 	right, outdated, err := a.hasher.Check(ctx, stored, password)
 	switch {
@@ -83,23 +82,23 @@ func (a *Accounts) prove(ctx context.Context, email, password string) (*person, 
 	return p, nil
 }
 
-// rehash stores the hash of a password that somebody has just proved to know anew.
+// rehash stores a password, just proved to be correct, with the current parameters.
 func (a *Accounts) rehash(ctx context.Context, p *person, password string) (*person, error) {
 	hashed, err := a.hasher.Hash(ctx, password)
 	if err != nil {
 		return nil, err
 	}
-	return a.change(ctx, p.ID.String(), "hash the password anew of", func(now *person) error {
+	return a.change(ctx, p.ID.String(), "rehash the password of", func(now *person) error {
 		if now.password != p.password {
-			return ErrCredentials // it has just been changed
+			return ErrCredentials // changed concurrently
 		}
 		now.password = hashed
 		return nil
 	})
 }
 
-// Begin begins a session of an account whose person has been found out in another way
-// than by a password.
+// Begin begins a session of an account whose user was authenticated by other means than a
+// password.
 func (a *Accounts) Begin(id ID) (Account, Session, error) {
 	h, err := a.holder(id)
 	if err != nil {
@@ -112,7 +111,7 @@ func (a *Accounts) Begin(id ID) (Account, Session, error) {
 	return p.Account, p.session(), nil
 }
 
-// Resume returns the account of a session as it is now, or ErrSession.
+// Resume returns the current state of a session's account, or ErrSession.
 func (a *Accounts) Resume(s Session) (Account, error) {
 	text, epoch, _ := strings.Cut(string(s), ".")
 	var id ID
@@ -130,7 +129,7 @@ func (a *Accounts) Resume(s Session) (Account, error) {
 	return p.Account, nil
 }
 
-// EndSessions ends all sessions of an account, for its person.
+// EndSessions ends all sessions of an account, on behalf of its user.
 func (a *Accounts) EndSessions(ctx context.Context, idOrEmail string) (Account, error) {
 	return a.changed(ctx, idOrEmail, "end the sessions of", func(p *person) error {
 		p.epoch++
@@ -138,8 +137,8 @@ func (a *Accounts) EndSessions(ctx context.Context, idOrEmail string) (Account, 
 	})
 }
 
-// ChangePassword gives an account another password, for whoever knows the one it has.
-// It ends all sessions of the account, and begins the one that it returns.
+// ChangePassword changes the password of an account, given the old one. It ends all
+// sessions of the account and returns a new one.
 func (a *Accounts) ChangePassword(ctx context.Context, id ID, old, changed string, address netip.Addr) (Session, error) {
 	h, err := a.holder(id)
 	if err != nil {
@@ -154,7 +153,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, id ID, old, changed strin
 	}
 	proved, err := a.prove(ctx, email, old)
 	if errors.Is(err, ErrCredentials) {
-		return "", fmt.Errorf("%w: the present password is not this one", ErrCredentials)
+		return "", fmt.Errorf("%w: the current password does not match", ErrCredentials)
 	}
 	if err != nil {
 		return "", err
@@ -165,7 +164,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, id ID, old, changed strin
 	}
 	p, err := a.change(ctx, id.String(), "change the password of", func(p *person) error {
 		if p.password != proved.password {
-			return ErrCredentials // it has just been changed by somebody else
+			return ErrCredentials // changed concurrently
 		}
 		p.setPassword(hashed)
 		return nil
@@ -176,9 +175,9 @@ func (a *Accounts) ChangePassword(ctx context.Context, id ID, old, changed strin
 	return p.session(), nil
 }
 
-// Reset makes a token with which somebody can set a new password for an account once,
-// until a time; one that was made before is none any more. The password that the account
-// has works until then.
+// Reset returns a token that sets a new password of an account, once, and when the token
+// expires. It invalidates earlier tokens. The current password stays valid until the new
+// one is set.
 func (a *Accounts) Reset(ctx context.Context, idOrEmail string) (token string, until time.Time, err error) {
 	p, err := a.change(ctx, idOrEmail, "reset the password of", func(p *person) error {
 		token = p.allowReset(a.now().Add(ResetTime))
@@ -190,8 +189,8 @@ func (a *Accounts) Reset(ctx context.Context, idOrEmail string) (token string, u
 	return token, p.Resets, nil
 }
 
-// SetPassword sets the password of the account that a token is for, which is used up,
-// ends all sessions of the account and begins one.
+// SetPassword consumes a token from Reset or Create, sets the password of its account, ends
+// all sessions of the account and begins a new one.
 func (a *Accounts) SetPassword(ctx context.Context, token, password string, address netip.Addr) (Account, Session, error) {
 	if err := a.attempt(address, ""); err != nil {
 		return Account{}, "", err
@@ -209,7 +208,7 @@ func (a *Accounts) SetPassword(ctx context.Context, token, password string, addr
 	}
 	p, err := a.change(ctx, owner.ID.String(), "set the password of", func(p *person) error {
 		if !p.resets(token, a.now()) {
-			return ErrReset // it has just been used
+			return ErrReset // used concurrently
 		}
 		if !p.Enabled() {
 			return ErrDisabled
@@ -223,8 +222,8 @@ func (a *Accounts) SetPassword(ctx context.Context, token, password string, addr
 	return p.Account, p.session(), nil
 }
 
-// Resetting returns the account whose password can be set with a token, or ErrReset. It
-// uses nothing up.
+// Resetting returns the account whose password a token can set, or ErrReset. It does not
+// consume the token.
 func (a *Accounts) Resetting(token string) (Account, error) {
 	var id ID
 	if len(token) > 2*len(id) && id.UnmarshalText([]byte(token[:2*len(id)])) == nil {
@@ -235,8 +234,8 @@ func (a *Accounts) Resetting(token string) (Account, error) {
 	return Account{}, ErrReset
 }
 
-// allowReset returns a new token with which the password of p may be set: the ID of the
-// account and a secret.
+// allowReset returns a new token that sets the password of p: the account's ID followed by
+// a secret.
 func (p *person) allowReset(until time.Time) string {
 	secret := newSecret()
 	h, _ := hashOf(secret)
@@ -244,14 +243,14 @@ func (p *person) allowReset(until time.Time) string {
 	return p.ID.String() + secret
 }
 
-// resets says whether the password of p may be set with a token.
+// resets reports whether a token can set the password of p.
 func (p *person) resets(token string, now time.Time) bool {
 	secret, ok := strings.CutPrefix(token, p.ID.String())
 	h, made := hashOf(secret)
 	return ok && made && p.reset != nil && now.Before(p.Resets) && subtle.ConstantTimeCompare(h[:], p.reset[:]) == 1
 }
 
-// setPassword makes hashed the password of p, and everything before that void.
+// setPassword sets the hashed password of p, and invalidates its sessions and reset token.
 func (p *person) setPassword(hashed string) {
 	p.password = hashed
 	p.epoch++

@@ -12,53 +12,53 @@ import (
 	"ashlar/kv"
 )
 
-// Each table holds every state that something has had, under a sort key that is 0 as it
-// was created and one more for each change; the greatest counts. A value is one byte, its
-// form, and a record as JSON.
+// Each table holds every revision of its records. The sort key is the revision, starting
+// at 0; the greatest is current. A value is one byte, its form, followed by a record in
+// JSON.
 var (
-	// keyRevisions has the SHA-256 of the first text of a key as partition, and a
+	// keyRevisions: the partition is the SHA-256 of the key's first secret, the record a
 	// keyRecord.
 	keyRevisions = &kv.Table{ID: 0x40, Name: "key_revisions", Kind: kv.Versions}
-	// accountRevisions has the ID of an account as partition, and an accountRecord.
+	// accountRevisions: the partition is the account's ID, the record an accountRecord.
 	accountRevisions = &kv.Table{ID: 0x41, Name: "account_revisions", Kind: kv.Versions}
-	// invitationRevisions has the SHA-256 of an invitation's token as partition, and an
-	// invitationRecord.
+	// invitationRevisions: the partition is the SHA-256 of the invitation's token, the
+	// record an invitationRecord.
 	invitationRevisions = &kv.Table{ID: 0x42, Name: "invitation_revisions", Kind: kv.Versions}
 )
 
-// format is the version of docs/format.md that this package reads and writes. The
-// pointer of that name holds it.
+// format is the version of docs/format.md that this package reads and writes. It is stored
+// as the value of pointerFormat.
 const (
 	format        = "ashlar-accounts-1"
 	pointerFormat = "format"
 )
 
-// formRecord is the first byte of every value: a record as JSON follows.
+// formRecord is the first byte of every value; a record in JSON follows.
 const formRecord = 0x01
 
-// Tables lists the tables of accounts, for maintenance.
+// Tables lists this package's tables, for maintenance.
 func Tables() []*kv.Table { return []*kv.Table{keyRevisions, accountRevisions, invitationRevisions} }
 
-// Accept looks at a store without changing it, and returns ErrFormat where that
-// holds something else than is read here.
+// Accept returns ErrFormat if the store holds something other than this version's accounts.
+// It does not change the store; an empty one is accepted.
 func Accept(ctx context.Context, store kv.Reader) error {
 	found, err := store.Pointer(ctx, pointerFormat)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
 	if err == nil && string(found) != format {
-		err = fmt.Errorf("%w: it is %q, this version reads %q", ErrFormat, found, format)
+		err = fmt.Errorf("%w: the store has %q, this version reads %q", ErrFormat, found, format)
 	}
 	return err
 }
 
-// claim makes a store one of accounts, unless it is.
+// claim writes the format into an empty store, and checks that of any other.
 func claim(ctx context.Context, store kv.Store) error {
 	if err := Accept(ctx, store); err != nil {
 		return err
 	}
 	err := store.CompareAndSet(ctx, pointerFormat, nil, []byte(format))
-	if err != nil && !errors.Is(err, kv.ErrConflict) { // it is there
+	if err != nil && !errors.Is(err, kv.ErrConflict) { // a conflict: already set
 		return fmt.Errorf("account: set the format: %w", err)
 	}
 	return nil
@@ -70,8 +70,8 @@ type row struct {
 	value  []byte
 }
 
-// newest reads the newest row of each partition of a table, whose partitions are of one
-// length.
+// newest reads the newest row of each partition of a table. All partitions must have
+// partitionLen bytes.
 func newest(ctx context.Context, store kv.Store, t *kv.Table, partitionLen int) (map[string]row, error) {
 	all := make(map[string]row)
 	for r, err := range store.Walk(ctx, t) {
@@ -88,7 +88,7 @@ func newest(ctx context.Context, store kv.Store, t *kv.Table, partitionLen int) 
 	return all, nil
 }
 
-// write makes a row durable.
+// write writes one row durably.
 func write(ctx context.Context, store kv.Store, t *kv.Table, partition []byte, number uint64, record any) error {
 	raw, err := json.Marshal(record)
 	if err != nil {
@@ -102,8 +102,8 @@ func write(ctx context.Context, store kv.Store, t *kv.Table, partition []byte, n
 	return store.Sync(ctx)
 }
 
-// decodeRecord reads a value with a record. It refuses what it does not know: a key must
-// not do more than its rules say because an older program reads them.
+// decodeRecord decodes a value into record. It rejects unknown fields: an older program must
+// not ignore a restriction that a newer one wrote.
 func decodeRecord(value []byte, record any) error {
 	if len(value) == 0 || value[0] != formRecord {
 		return fmt.Errorf("form % x, expected %#x", value[:min(len(value), 1)], formRecord)
@@ -114,12 +114,12 @@ func decodeRecord(value []byte, record any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the record")
+		return errors.New("unexpected data after the record")
 	}
 	return nil
 }
 
-// seconds is a time as it is stored; 0 where there is none.
+// seconds is a stored time: Unix seconds, 0 for the zero time.
 type seconds int64
 
 func toSeconds(t time.Time) seconds {
@@ -136,5 +136,5 @@ func (s seconds) time() time.Time {
 	return time.Unix(int64(s), 0).UTC()
 }
 
-// wholeSeconds is a time as it is stored.
+// wholeSeconds rounds a time to the precision in which it is stored.
 func wholeSeconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

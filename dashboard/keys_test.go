@@ -70,9 +70,9 @@ func TestKeyFormsComeBack(t *testing.T) {
 	for _, c := range []struct{ field, typed, want string }{
 		{"networks", "unknown", `id="networks-error">&#34;unknown&#34; is not one of these: choose again.`},
 		{"methods", "eth call!", `id="methods-error"`},
-		{"contracts", "0x12", `id="contracts-error">&#34;0x12&#34; is no contract`},
+		{"contracts", "0x12", `id="contracts-error">Invalid contract address &#34;0x12&#34;`},
 		{"origins", "example.org", `id="origins-error"`},
-		{"addresses", "300.1.1.1", `id="addresses-error">&#34;300.1.1.1&#34; is no address`},
+		{"addresses", "300.1.1.1", `id="addresses-error">Invalid address &#34;300.1.1.1&#34;`},
 		{"per-second", "-1", `id="per-second-error">Expected a whole number from 1 to 4,294,967,295, or nothing.`},
 		{"per-day", "1e9", `id="per-day-error"`},
 		{"expires", "tomorrow", `id="expires-error">Expected a day`},

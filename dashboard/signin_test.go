@@ -40,7 +40,7 @@ func TestFormsComeBack(t *testing.T) {
 		want       []string
 	}{
 		{"nothing", "/signup", nil, []string{`id="email-error">This is needed.`, `id="password-error">This is needed.`, `aria-invalid="true"`}},
-		{"no address", "/signup", url.Values{"email": {"nonsense<"}, "password": {goodPassword}}, []string{`value="nonsense&lt;"`, `id="email-error"`, "is no e-mail address"}},
+		{"no address", "/signup", url.Values{"email": {"nonsense<"}, "password": {goodPassword}}, []string{`value="nonsense&lt;"`, `id="email-error"`, "Invalid e-mail address"}},
 		{"a short password", "/signup", url.Values{"email": {"a@example.org"}, "password": {"tiny one"}}, []string{`value="a@example.org"`, `id="password-error">The password is too short`}},
 		{"taken", "/signup", url.Values{"email": {"taken@example.org"}, "password": {goodPassword}}, []string{`id="email-error">There is an account`}},
 		{"a wrong password", "/signin", url.Values{"email": {"taken@example.org"}, "password": {"wrong wrong"}, "next": {"/usage"}}, []string{`value="taken@example.org"`, "The e-mail address or the password is wrong.", `name="next" value="/usage"`}},

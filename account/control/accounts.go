@@ -8,7 +8,7 @@ import (
 	"ashlar/account"
 )
 
-// The operations on accounts and invitations.
+// Operations on accounts and invitations.
 var (
 	createAccount   = operation[account.NewAccount, tokenAnswer]{"/accounts/create"}
 	listAccounts    = operation[nothing, []account.Account]{"/accounts/list"}
@@ -22,14 +22,14 @@ var (
 	withdraw        = operation[string, account.Invitation]{"/invitations/withdraw"}
 )
 
-// accountRequest is an account, and what is to be changed of it.
+// accountRequest is an account and the changes to make to it.
 type accountRequest struct {
 	Account string         `json:"account"` // its ID or its e-mail address
 	Role    account.Role   `json:"role,omitempty"`
 	Limits  account.Limits `json:"limits,omitzero"`
 }
 
-// tokenAnswer is a token with what it is for.
+// tokenAnswer is a token and the object that it is for.
 type tokenAnswer struct {
 	Token      string             `json:"token"`
 	Until      time.Time          `json:"until,omitzero"`
@@ -37,7 +37,7 @@ type tokenAnswer struct {
 	Invitation account.Invitation `json:"invitation,omitzero"`
 }
 
-// serveAccounts adds the operations on accounts to mux.
+// serveAccounts registers the operations on accounts.
 func serveAccounts(mux *http.ServeMux, accounts Accounts) {
 	createAccount.serve(mux, func(ctx context.Context, in account.NewAccount) (out tokenAnswer, err error) {
 		out.Token, out.Account, err = accounts.Create(ctx, in)
@@ -70,7 +70,7 @@ func serveAccounts(mux *http.ServeMux, accounts Accounts) {
 	withdraw.serve(mux, accounts.Withdraw)
 }
 
-// accountsClient is Accounts through the process that has the store open.
+// accountsClient implements Accounts through the process that has the store open.
 type accountsClient struct{ *Client }
 
 func (a accountsClient) Create(ctx context.Context, n account.NewAccount) (string, account.Account, error) {

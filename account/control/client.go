@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// answerTime is how long a command waits for a server that accepts and says nothing.
+// answerTime is how long a client waits for the server's response.
 const answerTime = 30 * time.Second
 
-// Client asks the process that has a data directory open.
+// Client is a connection to the process that has a data directory open.
 type Client struct {
 	directory *directory
 	http      *http.Client
 }
 
-// Dial returns a client of the process that listens in the data directory dir. The
-// error tells if there is none. The client must be closed.
+// Dial connects to the server of the data directory dir. It fails if no process listens
+// there. The client must be closed.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	d, err := openDirectory(dir)
 	if err != nil {
@@ -41,21 +41,21 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 	return &Client{directory: d, http: &http.Client{Transport: transport, Timeout: answerTime}}, nil
 }
 
-// Close releases what the client holds.
+// Close closes idle connections and the directory.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return c.directory.Close()
 }
 
-// Service is what the other process does.
+// Service returns the operations performed by the server.
 func (c *Client) Service() Service {
 	return Service{keysClient{c}, accountsClient{c}, usageClient{c}}
 }
 
-// readStatus asks what the server says of itself.
+// readStatus reads the server's status.
 var readStatus = operation[nothing, json.RawMessage]{"/status"}
 
-// Status decodes what the server says of itself into out.
+// Status decodes the server's status into out.
 func (c *Client) Status(ctx context.Context, out any) error {
 	raw, err := readStatus.ask(ctx, c, nothing{})
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) Status(ctx context.Context, out any) error {
 	return json.Unmarshal(raw, out)
 }
 
-// ask asks for one operation.
+// ask performs one operation.
 func (c *Client) ask(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

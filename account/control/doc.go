@@ -1,13 +1,12 @@
-// Package control lets a command work on the accounts and keys of a data directory
-// while a server has it open, though only one process may.
+// Package control lets a command work on the accounts and keys of a data directory while
+// a server has its store open, which only one process may.
 //
-// A server listens on the Unix domain socket control.sock in its data directory,
-// which only the server's user may connect to ([Listen], [Server.Run]). A command
-// opens the store itself or, when it is in use, speaks to that socket ([Reach]).
-// On the socket is HTTP: each operation is a POST to its own path with a JSON body, and
-// so is the answer. An error has the status 400 and the body
-// {"error":"...","kind":"..."}. It is no public interface: both ends are always of
-// the same program.
+// The server listens on the Unix domain socket control.sock in its data directory
+// ([Listen], [Server.Run]); only the server's user may connect to it. A command opens the
+// store itself or, if it is in use, connects to the socket ([Reach]). The protocol is HTTP:
+// each operation is a POST to its own path, with a JSON body and a JSON response. An error
+// has status 400 and the body {"error":"...","kind":"..."}. This is not a public interface:
+// both ends are always the same program.
 package control
 
 import (
@@ -18,15 +17,15 @@ import (
 	"ashlar/account/usage"
 )
 
-// Service is what can be done in a data directory: directly, or through the process
-// that has it open.
+// Service performs operations on a data directory, directly or through the process that has
+// it open.
 type Service struct {
 	Keys     Keys
 	Accounts Accounts
 	Usage    Usage
 }
 
-// Keys is what can be done with keys. An [account.Keyring] does it directly.
+// Keys are the operations on keys. An [account.Keyring] performs them directly.
 type Keys interface {
 	Create(ctx context.Context, n account.NewKey) (account.Issued, error)
 	List(ctx context.Context) ([]account.Key, error)
@@ -38,8 +37,8 @@ type Keys interface {
 	Revoke(ctx context.Context, idOrName string) (account.Key, error)
 }
 
-// Accounts is what can be done with accounts and invitations. [account.Accounts] does
-// it directly.
+// Accounts are the operations on accounts and invitations. [account.Accounts] performs them
+// directly.
 type Accounts interface {
 	Create(ctx context.Context, n account.NewAccount) (token string, a account.Account, err error)
 	List(ctx context.Context) ([]account.Account, error)
@@ -53,7 +52,7 @@ type Accounts interface {
 	Withdraw(ctx context.Context, id string) (account.Invitation, error)
 }
 
-// Usage tells what was done with keys. A [usage.Usage] does it directly.
+// Usage reads the usage of keys. A [usage.Usage] does so directly.
 type Usage interface {
 	Read(ctx context.Context, q usage.Query) ([]usage.Line, error)
 	LastUsed(ctx context.Context, key account.KeyID) (time.Time, error)

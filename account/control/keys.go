@@ -9,7 +9,7 @@ import (
 	"ashlar/account/usage"
 )
 
-// The operations on keys, and on their usage.
+// Operations on keys and their usage.
 var (
 	createKey   = operation[account.NewKey, account.Issued]{"/keys/create"}
 	listKeys    = operation[nothing, []account.Key]{"/keys/list"}
@@ -23,7 +23,7 @@ var (
 	lastUsed    = operation[account.KeyID, time.Time]{"/usage/last"}
 )
 
-// keyRequest is a key, and what is to be changed of it.
+// keyRequest is a key and the changes to make to it.
 type keyRequest struct {
 	Key     string        `json:"key"` // its ID or its name
 	Rules   account.Rules `json:"rules,omitzero"`
@@ -31,7 +31,7 @@ type keyRequest struct {
 	Overlap time.Duration `json:"overlap,omitempty"`
 }
 
-// serveKeys adds the operations on keys to mux.
+// serveKeys registers the operations on keys.
 func serveKeys(mux *http.ServeMux, keys Keys, used Usage) {
 	createKey.serve(mux, keys.Create)
 	listKeys.serve(mux, func(ctx context.Context, _ nothing) ([]account.Key, error) { return keys.List(ctx) })
@@ -51,7 +51,7 @@ func serveKeys(mux *http.ServeMux, keys Keys, used Usage) {
 	lastUsed.serve(mux, used.LastUsed)
 }
 
-// keysClient is Keys through the process that has the store open.
+// keysClient implements Keys through the process that has the store open.
 type keysClient struct{ *Client }
 
 func (k keysClient) Create(ctx context.Context, n account.NewKey) (account.Issued, error) {
@@ -86,7 +86,7 @@ func (k keysClient) Revoke(ctx context.Context, idOrName string) (account.Key, e
 	return revokeKey.ask(ctx, k.Client, keyRequest{Key: idOrName})
 }
 
-// usageClient is Usage through the process that has the store open.
+// usageClient implements Usage through the process that has the store open.
 type usageClient struct{ *Client }
 
 func (u usageClient) Read(ctx context.Context, q usage.Query) ([]usage.Line, error) {

@@ -10,13 +10,13 @@ import (
 	"ashlar/account"
 )
 
-// operation is something that can be asked for, declared once for both ends.
+// operation declares an operation once for both client and server.
 type operation[In, Out any] struct{ path string }
 
-// nothing is what an operation is given that needs nothing.
+// nothing is the input of an operation without parameters.
 type nothing struct{}
 
-// serve has an operation done for whoever asks for it.
+// serve registers do as the handler of an operation.
 func (o operation[In, Out]) serve(mux *http.ServeMux, do func(context.Context, In) (Out, error)) {
 	mux.HandleFunc("POST "+o.path, func(w http.ResponseWriter, r *http.Request) {
 		var in In
@@ -31,7 +31,7 @@ func (o operation[In, Out]) serve(mux *http.ServeMux, do func(context.Context, I
 	})
 }
 
-// ask asks the other process for an operation.
+// ask performs an operation through the server.
 func (o operation[In, Out]) ask(ctx context.Context, c *Client, in In) (out Out, err error) {
 	err = c.ask(ctx, o.path, in, &out)
 	return out, err
@@ -43,17 +43,17 @@ func write(w http.ResponseWriter, out any, err error) {
 		w.WriteHeader(http.StatusBadRequest)
 		out = errorAnswer{err.Error(), kindOf(err)}
 	}
-	// What cannot be written has no reader any more.
+	// On failure the client has gone.
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// errorAnswer is the answer where an operation fails.
+// errorAnswer is the body of an error response.
 type errorAnswer struct {
 	Error string `json:"error"`
-	Kind  string `json:"kind,omitempty"` // empty: none that is known
+	Kind  string `json:"kind,omitempty"` // empty: none of kinds
 }
 
-// kinds are those of errors that the other process can tell apart, by their names.
+// kinds maps the names of error kinds, as sent to clients, to their errors.
 func kinds() map[string]error {
 	return map[string]error{
 		"no key": account.ErrNoKey, "ambiguous": account.ErrAmbiguous, "no account": account.ErrNoAccount,
@@ -70,7 +70,7 @@ func kindOf(err error) string {
 	return ""
 }
 
-// serverError is an error of the other process, of the same kind as it was there.
+// serverError is an error returned by the server. It keeps its kind.
 type serverError struct {
 	text string
 	kind error // may be nil
@@ -82,7 +82,7 @@ func (e *serverError) Unwrap() error { return e.kind }
 func refusal(response *http.Response) error {
 	var answer errorAnswer
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Error == "" {
-		return fmt.Errorf("ask the running server: it answered %s", response.Status)
+		return fmt.Errorf("ask the running server: unexpected status %s", response.Status)
 	}
 	return &serverError{answer.Error, kinds()[answer.Kind]}
 }

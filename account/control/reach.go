@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	reachTime  = 5 * time.Second        // for a server that is just starting or stopping
+	reachTime  = 5 * time.Second        // total, while a server is starting or stopping
 	reachPause = 100 * time.Millisecond // between attempts
 )
 
-// Reach returns what can be done in the data directory dir, from open if that can open the
-// store, else, if its error is one by locked, through the process that has it.
-// While a server starts or stops there may be neither; Reach tries for some
-// seconds. The closer must be closed after use.
+// Reach returns a Service for the data directory dir: from open if that succeeds, else, if
+// the error of open is one that locked accepts, from the process that holds the lock. A
+// server that is starting or stopping provides neither, so Reach retries for reachTime. The
+// caller must close the returned closer.
 func Reach(
 	ctx context.Context,
 	dir string,
@@ -42,7 +42,7 @@ func Reach(
 		case <-ctx.Done():
 			return Service{}, nil, ctx.Err()
 		case <-giveUp.C:
-			return Service{}, nil, fmt.Errorf("%s is in use by another process, and that takes no commands: %w", dir, errors.Join(openErr, dialErr))
+			return Service{}, nil, fmt.Errorf("%s is in use by another process, which does not accept commands: %w", dir, errors.Join(openErr, dialErr))
 		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	maxBody    = 64 << 10
-	ioTime     = 10 * time.Second // for reading a request, and for writing an answer
-	drainTime  = 5 * time.Second  // for requests under way when the server is to stop
+	maxBody    = 64 << 10         // bytes of a request
+	ioTime     = 10 * time.Second // for reading a request, and for writing a response
+	drainTime  = 5 * time.Second  // for requests in progress when the server stops
 	formatJSON = "application/json"
 )
 
-// Server answers on the socket of a data directory.
+// Server serves the socket of a data directory.
 type Server struct {
 	service   Service
 	status    func(context.Context) (any, error)
@@ -25,10 +25,10 @@ type Server struct {
 	listener  net.Listener
 }
 
-// Listen makes the socket in the data directory dir. The caller has the store in
-// dir open, and keeps it so until Run has returned: that is how no two servers
-// listen in one directory, and why a socket found there is a dead process's. What
-// status returns is sent as JSON to who asks for it.
+// Listen creates the socket in the data directory dir. The caller must have the store in
+// dir open, and keep it open until Run has returned. So two servers never listen in one
+// directory, and a socket found there was left by a dead process. Clients that ask for the
+// status receive the result of status as JSON.
 func Listen(dir string, service Service, status func(context.Context) (any, error)) (*Server, error) {
 	d, err := openDirectory(dir)
 	if err != nil {
@@ -41,7 +41,7 @@ func Listen(dir string, service Service, status func(context.Context) (any, erro
 	return &Server{service: service, status: status, directory: d, listener: l}, nil
 }
 
-// Run answers until ctx is done, and removes the socket. It must be called once.
+// Run serves requests until ctx is done, then removes the socket. It must be called once.
 func (s *Server) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           s.handler(),

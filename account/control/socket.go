@@ -13,19 +13,19 @@ import (
 
 const (
 	socketName = "control.sock"
-	// maxSocketPath is the longest path, in bytes, that every system takes for a
-	// socket: sockaddr_un has room for 104 to 108, an ending 0 included.
+	// maxSocketPath is the longest path, in bytes, that every operating system accepts for
+	// a socket: sockaddr_un holds 104 to 108 bytes including the terminating 0.
 	maxSocketPath = 103
 )
 
-// directory is a directory in which sockets can be named, however long its path.
+// directory is a directory in which sockets can be addressed, however long its path.
 type directory struct {
 	path string
-	file *os.File // open as long as short names it; nil if path is short enough
+	file *os.File // open as long as a path through it is used; nil if path is short enough
 }
 
 func openDirectory(path string) (*directory, error) {
-	// What is made in the directory before it is renamed has the longest name.
+	// The socket has its longest path in the staging directory, before it is renamed.
 	longest := filepath.Join(path, stagingPattern+"1234567890", socketName)
 	if len(longest) <= maxSocketPath {
 		return &directory{path: path}, nil
@@ -41,7 +41,7 @@ func openDirectory(path string) (*directory, error) {
 	return &directory{path: path, file: file}, nil
 }
 
-// address is a path by which this process can bind or connect to a socket in d.
+// address returns a path with which this process can bind or connect to a socket in d.
 func (d *directory) address(name string) string {
 	if d.file == nil {
 		return filepath.Join(d.path, name)
@@ -58,10 +58,9 @@ func (d *directory) Close() error {
 
 const stagingPattern = ".control-"
 
-// listen makes the socket of a data directory, in place of one that a process left
-// there when it was killed. The socket is made in a directory of its own that
-// nobody else may enter, and moved out of it with its final mode, so that there is
-// no moment at which others could connect.
+// listen creates the socket of a data directory. It replaces one left by a process that was
+// killed. The socket is created in a staging directory that no other user may enter, and
+// renamed once it has its final mode, so that other users can connect at no time.
 func (d *directory) listen() (l *net.UnixListener, err error) {
 	path := filepath.Join(d.path, socketName)
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
@@ -83,7 +82,7 @@ func (d *directory) listen() (l *net.UnixListener, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // it will have moved
+	l.SetUnlinkOnClose(false) // the socket will have been renamed
 	if err := os.Chmod(staged, 0o600); err != nil {
 		return l, err
 	}

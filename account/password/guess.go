@@ -7,28 +7,28 @@ import (
 	"unicode"
 )
 
-// common is words that passwords are commonly made of, one a line, in lower case.
+// common lists words that are common in passwords, one per line, in lower case.
 //
 //go:embed common.txt
 var common string
 
 const (
-	// maxParts is how many parts a password may have and count as guessable. Each word,
-	// sequence, repeat or year that it is made of is one, each other character too.
+	// maxParts is the greatest number of parts that a guessable password can have. Each
+	// word, sequence, repetition or year is one part, and so is each other character.
 	maxParts = 5
-	minRun   = 3 // characters that make a sequence
+	minRun   = 3 // minimum length of a sequence, in characters
 )
 
-// runs are sequences that people type, forwards or backwards: letters, digits, and keys in
-// rows and columns.
+// runs are sequences that people type, forwards or backwards: letters, digits, and rows and
+// columns of keys.
 var runs = [...]string{
 	"abcdefghijklmnopqrstuvwxyz", "01234567890", "qwertyuiop", "qwertzuiop", "azertyuiop", "asdfghjkl", "zxcvbnm", "yxcvbnm",
 	"1q2w3e4r5t6y7u8i9o0p", "q1w2e3r4t5y6u7i8o9p0", "1qaz2wsx3edc4rfv5tgb6yhn7ujm", "!@#$%^&*()",
 }
 
-// Guessable says whether a password is little more than what everybody tries first:
-// common words, sequences such as 12345 or qwerty, repeats and years, also where digits and
-// signs stand for letters. about is what is known of its person, such as the name.
+// Guessable reports whether a password consists of little more than common words, sequences
+// such as 12345 or qwerty, repetitions and years, including common substitutions of digits
+// and signs for letters. about lists known facts about the user, such as the name.
 func Guessable(password string, about ...string) bool {
 	text := []rune(strings.ToLower(password))
 	words := slices.Concat(strings.Fields(common), about)
@@ -41,9 +41,9 @@ func Guessable(password string, about ...string) bool {
 	return parts <= maxParts
 }
 
-// countParts is the fewest parts that a text can be taken apart into.
+// countParts returns the fewest parts into which a text can be divided.
 func countParts(text []rune, words []string) int {
-	fewest := make([]int, len(text)+1) // of what comes before each place
+	fewest := make([]int, len(text)+1) // by length of the prefix
 	for i := range text {
 		fewest[i+1] = fewest[i] + 1
 	}
@@ -64,14 +64,14 @@ func countParts(text []rune, words []string) int {
 	return fewest[len(text)]
 }
 
-// repeats says whether a text is its first characters over and over, the last time
-// perhaps cut short.
+// repeats reports whether a text consists of repetitions of its first unit characters; the
+// last repetition may be incomplete.
 func repeats(text []rune, unit int) bool {
 	return slices.Equal(text[unit:], text[:len(text)-unit])
 }
 
-// longestRun is how many characters a sequence has that a text begins with, or one
-// character that follows itself.
+// longestRun returns the length of the longest sequence, or repetition of one character,
+// that a text begins with.
 func longestRun(text []rune) int {
 	longest := 1
 	for longest < len(text) && text[longest] == text[0] {
@@ -90,13 +90,13 @@ func longestRun(text []rune) int {
 	return longest
 }
 
-// isYear says whether a text begins with a year that people remember.
+// isYear reports whether a text begins with a plausible year.
 func isYear(text []rune) bool {
 	return len(text) >= 4 && (text[0] == '1' && text[1] == '9' || text[0] == '2' && text[1] == '0') && unicode.IsDigit(text[2]) && unicode.IsDigit(text[3])
 }
 
-// beginsWith is how many characters a word takes of the beginning of a text; 0: the text
-// does not begin with it.
+// beginsWith returns the length of the prefix of text that spells word, 0 if text does not
+// begin with word.
 func beginsWith(text []rune, word string) (n int) {
 	for _, letter := range word {
 		if n == len(text) || text[n] != letter && !standsFor(text[n], letter) {
@@ -107,7 +107,7 @@ func beginsWith(text []rune, word string) (n int) {
 	return n
 }
 
-// standsFor says whether people write a sign in place of a letter.
+// standsFor reports whether sign is a common substitute for letter.
 func standsFor(sign, letter rune) bool {
 	switch letter {
 	case 'a':

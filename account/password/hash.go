@@ -1,15 +1,14 @@
-// Package password keeps passwords of people in a form from which they cannot be
-// read, and checks them without telling more than right or wrong.
+// Package password hashes and checks passwords.
 //
-// Passwords are hashed with argon2id (RFC 9106). The parameters stand beside each
-// hash, so that they can be raised: old hashes go on to be checked by their own, and
-// [Hasher.Check] says when one should be made anew. A check of nothing takes as long
-// as one of a hash, so how long it takes does not tell whether there is one.
+// Passwords are hashed with argon2id (RFC 9106). The parameters are stored with each hash,
+// so they can be raised: old hashes are checked with their own parameters, and
+// [Hasher.Check] reports when a password should be rehashed. Checking against no hash takes
+// as long as checking against one, so timing does not reveal whether a hash exists.
 //
-// What a password must not be is what everybody tries first: [Guessable] knows that.
+// [Guessable] recognizes passwords that an attacker tries first.
 //
-// Hashing takes much memory on purpose. A [Hasher] does a few at a time and lets a
-// few more wait; beyond that it refuses with [ErrBusy].
+// Hashing deliberately takes much memory. A [Hasher] runs a few hashes at a time and queues
+// a few more; beyond that it fails with [ErrBusy].
 package password
 
 import (
@@ -27,49 +26,49 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// ErrBusy says that too many passwords are being hashed.
+// ErrBusy means that too many passwords are being hashed.
 var ErrBusy = errors.New("too many passwords are being checked: try again in a moment")
 
-// Params are what argon2id works with.
+// Params are the parameters of argon2id.
 type Params struct {
 	MemoryKiB uint32
 	Passes    uint32
 	Lanes     uint8
 }
 
-// DefaultParams are the first that OWASP recommends: much memory for a short time, on one
+// DefaultParams returns OWASP's first recommendation: much memory for a short time, on one
 // processor.
 func DefaultParams() Params { return Params{MemoryKiB: 46 << 10, Passes: 1, Lanes: 1} }
 
 const (
 	saltLen = 16
 	hashLen = 32
-	// maxMemoryKiB and maxPasses bound what a stored hash can ask for.
+	// maxMemoryKiB and maxPasses bound the cost of a stored hash.
 	maxMemoryKiB = 1 << 20
 	maxPasses    = 100
-	// maxHashing is how many are hashed at once where there are processors for them, and
-	// maxWaiting how many may wait.
+	// maxHashing is how many hashes run at once if there are enough processors, maxWaiting
+	// how many may be queued.
 	maxHashing = 4
 	maxWaiting = 64
 )
 
-// Hasher hashes passwords. It may be used from many goroutines at once.
+// Hasher hashes passwords. It is safe for concurrent use.
 type Hasher struct {
 	params Params
-	slots  int // hashes at once
+	slots  int // concurrent hashes
 	pool   *limit.Pool
-	absent parsed // what is checked where there is no hash
+	absent parsed // checked in place of a missing hash
 }
 
-// NewHasher returns a hasher that makes hashes with params.
+// NewHasher returns a Hasher that creates hashes with params.
 func NewHasher(params Params) *Hasher {
-	slots := min(max(1, runtime.GOMAXPROCS(0)/2), maxHashing) // the others answer requests meanwhile
+	slots := min(max(1, runtime.GOMAXPROCS(0)/2), maxHashing) // leave processors for requests
 	h := &Hasher{params: params, slots: slots, pool: limit.NewPool(slots, maxWaiting)}
 	h.absent = parsed{params: params, salt: make([]byte, saltLen), hash: make([]byte, hashLen)}
 	return h
 }
 
-// Hash returns what to store of a password.
+// Hash returns the hash of a password, in the form to store.
 func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	leave, err := h.enter(ctx)
 	if err != nil {
@@ -82,9 +81,9 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 	return p.String(), nil
 }
 
-// Check says whether a password is the one that stored was made of, and whether it
-// should be hashed anew because other parameters are used now. Where stored is empty
-// nothing is right, after as much work.
+// Check reports whether stored is the hash of password, and whether the password should be
+// rehashed because the parameters have changed. If stored is empty, no password is right,
+// but the work is the same.
 func (h *Hasher) Check(ctx context.Context, stored, password string) (right, outdated bool, err error) {
 	p := h.absent
 	if stored != "" {
@@ -102,7 +101,7 @@ func (h *Hasher) Check(ctx context.Context, stored, password string) (right, out
 	return right, right && p.params != h.params, nil
 }
 
-// enter waits for a turn, which all take alike, and returns what ends it.
+// enter waits for a free slot, first come, first served. leave frees it.
 func (h *Hasher) enter(ctx context.Context) (leave func(), err error) {
 	share := new(limit.Share)
 	switch err := h.pool.Enter(ctx, share); {
@@ -114,7 +113,7 @@ func (h *Hasher) enter(ctx context.Context) (leave func(), err error) {
 	return func() { h.pool.Leave(share) }, nil
 }
 
-// parsed is what is stored of a password, taken apart.
+// parsed is a decoded hash.
 type parsed struct {
 	params Params
 	salt   []byte
@@ -125,24 +124,24 @@ func (p parsed) derive(password string, n int) []byte {
 	return argon2.IDKey([]byte(password), p.salt, p.params.Passes, p.params.MemoryKiB, p.params.Lanes, uint32(n))
 }
 
-// String is p as it is stored, in the form that most programs use.
+// String returns the hash in its stored form, the PHC string format.
 func (p parsed) String() string {
 	text := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s",
 		argon2.Version, p.params.MemoryKiB, p.params.Passes, p.params.Lanes, text(p.salt), text(p.hash))
 }
 
-// Valid says what is wrong with something that is to be a stored hash.
+// Valid returns an error unless stored is a valid hash.
 func Valid(stored string) error {
 	_, err := parse(stored)
 	return err
 }
 
-// parse is the reverse of String. Its errors repeat nothing of what is stored.
+// parse is the reverse of String. Its errors reveal neither salt nor hash.
 func parse(stored string) (p parsed, err error) {
 	parts := strings.Split(stored, "$")
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" {
-		return p, errors.New("a stored password is no argon2id hash")
+		return p, errors.New("a stored password is not an argon2id hash")
 	}
 	if want := fmt.Sprintf("v=%d", argon2.Version); parts[2] != want {
 		return p, fmt.Errorf("a stored password has the version %q, expected %s", parts[2], want)
@@ -157,12 +156,12 @@ func parse(stored string) (p parsed, err error) {
 	salt, saltErr := base64.RawStdEncoding.DecodeString(parts[4])
 	hash, hashErr := base64.RawStdEncoding.DecodeString(parts[5])
 	if err := errors.Join(saltErr, hashErr); err != nil || len(salt) < 8 || len(salt) > 64 || len(hash) < 16 || len(hash) > 64 {
-		return p, errors.New("a stored password has a salt or a hash of an unexpected form")
+		return p, errors.New("a stored password has a salt or a hash of unexpected form")
 	}
 	p.salt, p.hash = salt, hash
-	// What another form of the same would be read as is not what was written.
+	// Only the canonical form is accepted.
 	if p.String() != stored {
-		return p, errors.New("a stored password is not written as expected")
+		return p, errors.New("a stored password is not in canonical form")
 	}
 	return p, nil
 }

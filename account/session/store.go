@@ -1,9 +1,9 @@
-// Package session keeps the sessions of those who are signed in to the dashboard, in
-// the same store as their accounts. [Store] is a store of scs.
+// Package session stores the sessions of users who are signed in to the dashboard, next to
+// their accounts. [Store] is a session store for scs.
 //
-// A session is found by the SHA-256 of its token, so whoever reads the store can sign
-// in as nobody. What a crash loses of a session is at most that it began, or was
-// used, in its last moments; one that was ended never comes back.
+// A session is stored under the SHA-256 of its token, so a reader of the store cannot take
+// over a session. A crash can lose the last moments of a session: that it began, or that it
+// was used. A session that has ended never comes back.
 package session
 
 import (
@@ -22,16 +22,17 @@ import (
 	"github.com/alexedwards/scs/v2"
 )
 
-// sessions holds every state that a session has had; the greatest revision counts.
+// sessions holds every revision of every session; the greatest is current.
 //
-//	partition  SHA-256 of the session's token
-//	sort       revision; that of one that was ended is ended
-//	value      state    1 byte, stateOpen or stateEnded
-//	           expires  8 bytes, Unix seconds
-//	           data     the rest, none once it was ended
+// partition  SHA-256 of the session's token
+// sort       revision; the constant ended for a session that has ended
+// value      state    1 byte, stateOpen or stateEnded
+//
+//	expires  8 bytes, Unix seconds
+//	data     the rest; empty once the session has ended
 var sessions = &kv.Table{ID: 0x43, Name: "sessions", Kind: kv.Versions, Transient: true}
 
-// Tables lists the tables of sessions, for maintenance.
+// Tables lists this package's tables, for maintenance.
 func Tables() []*kv.Table { return []*kv.Table{sessions} }
 
 const (
@@ -39,27 +40,27 @@ const (
 	stateEnded = 0x02
 	fixedLen   = 1 + 8
 
-	ended = math.MaxUint64 // the sort key of the end: nothing comes after it
+	ended = math.MaxUint64 // the sort key of the last revision: nothing can follow it
 )
 
 const (
-	// prolongTime is by how much the end of a session must move for that alone to be
-	// stored: a session that is used moves it all the time.
+	// prolongTime is the least extension of a session that is worth a write. Every use of a
+	// session extends it.
 	prolongTime = time.Minute
-	cleanTime   = 10 * time.Minute // between two looks for sessions that are over
+	cleanTime   = 10 * time.Minute // between clean-ups of expired sessions
 )
 
-// Store keeps sessions. It may be used from many goroutines at once.
+// Store stores sessions. It is safe for concurrent use.
 type Store struct {
 	store kv.Store
 	now   func() time.Time
-	write sync.Mutex // held from looking for the newest revision until the next is written
+	write sync.Mutex // held from reading the newest revision until the next is written
 }
 
 var _ scs.CtxStore = (*Store)(nil)
 
-// NewStore returns a store of sessions in store, which must stay open as long as it
-// is used. now tells the time; nil: time.Now.
+// NewStore returns a session store in store, which must stay open as long as it is in use.
+// A nil now means time.Now.
 func NewStore(store kv.Store, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
@@ -89,7 +90,7 @@ func (s *Store) FindCtx(ctx context.Context, token string) ([]byte, bool, error)
 	return newest.data, true, nil
 }
 
-// CommitCtx implements scs.CtxStore. A session that was ended meanwhile stays ended.
+// CommitCtx implements scs.CtxStore. It does not revive a session that has ended.
 func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
 	p := partition(token)
 	s.write.Lock()
@@ -108,7 +109,7 @@ func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expire
 	return s.put(ctx, p, &next)
 }
 
-// DeleteCtx implements scs.CtxStore. When it returns the end is durable.
+// DeleteCtx implements scs.CtxStore. When it returns, the deletion is durable.
 func (s *Store) DeleteCtx(ctx context.Context, token string) error {
 	p := partition(token)
 	s.write.Lock()
@@ -126,13 +127,13 @@ func (s *Store) DeleteCtx(ctx context.Context, token string) error {
 	return nil
 }
 
-// Run drops sessions that are over, now and then, until ctx is done.
+// Run deletes expired sessions periodically until ctx is done.
 func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(cleanTime)
 	defer tick.Stop()
 	for {
 		if _, err := s.Clean(ctx); err != nil && ctx.Err() == nil {
-			slog.Error("sessions that are over could not be dropped", "error", err)
+			slog.Error("delete expired sessions", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -142,7 +143,7 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
-// Clean drops sessions that are over, and says how many.
+// Clean deletes sessions that have expired or ended, and returns how many.
 func (s *Store) Clean(ctx context.Context) (dropped int, err error) {
 	over := make(map[hash]struct{})
 	for row, err := range s.store.Walk(ctx, sessions) {
@@ -172,7 +173,7 @@ func (s *Store) Clean(ctx context.Context) (dropped int, err error) {
 	return dropped, nil
 }
 
-// dropIfOver drops a session, some row of which is over, if the newest is too.
+// dropIfOver deletes a session of which one row is over, if its newest row is over too.
 func (s *Store) dropIfOver(ctx context.Context, p []byte) (bool, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -193,7 +194,7 @@ func partition(token string) []byte {
 	return h[:]
 }
 
-// revision is a state of a session.
+// revision is one revision of a session.
 type revision struct {
 	state   byte
 	expires time.Time
@@ -205,13 +206,14 @@ func (r *revision) over(now time.Time) bool {
 	return r.state == stateEnded || !now.Before(r.expires)
 }
 
-// covers says whether r may stand for next: it says the same, and ends about then.
+// covers reports whether r makes storing next unnecessary: the data is the same, and the
+// expiry is extended by less than prolongTime.
 func (r *revision) covers(next *revision) bool {
 	moved := next.expires.Sub(r.expires)
 	return string(r.data) == string(next.data) && moved >= 0 && moved < prolongTime
 }
 
-// newest returns the newest revision of a session, nil where there is none.
+// newest returns the newest revision of a session, or nil.
 func (s *Store) newest(ctx context.Context, p []byte) (*revision, error) {
 	value, number, err := s.store.Newest(ctx, sessions, p, ended, nil)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -240,7 +242,7 @@ func (s *Store) put(ctx context.Context, p []byte, r *revision) error {
 
 func decode(value []byte) (*revision, error) {
 	if len(value) < fixedLen || value[0] != stateOpen && value[0] != stateEnded {
-		return nil, fmt.Errorf("a row of %d bytes is damaged: expected %#x or %#x and a time", len(value), stateOpen, stateEnded)
+		return nil, fmt.Errorf("damaged row of %d bytes: expected %#x or %#x and a time", len(value), stateOpen, stateEnded)
 	}
 	return &revision{
 		state: value[0], expires: time.Unix(int64(binary.BigEndian.Uint64(value[1:])), 0), data: value[fixedLen:],

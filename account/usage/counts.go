@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Buckets is how many classes of latency are told apart.
+// Buckets is the number of latency buckets.
 const Buckets = 11
 
-// Bounds are the least times that are too long for each class but the last.
+// Bounds returns the exclusive upper bound of each bucket but the last, which has none.
 func Bounds() [Buckets - 1]time.Duration {
 	return [Buckets - 1]time.Duration{
 		100 * time.Microsecond, 300 * time.Microsecond, time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond,
@@ -16,7 +16,7 @@ func Bounds() [Buckets - 1]time.Duration {
 	}
 }
 
-// bucketOf is the class of a time.
+// bucketOf returns the bucket of a latency.
 func bucketOf(took time.Duration) int {
 	bounds := Bounds()
 	for i, bound := range bounds {
@@ -27,13 +27,13 @@ func bucketOf(took time.Duration) int {
 	return len(bounds)
 }
 
-// Counts is what is counted of calls.
+// Counts are the statistics of a set of calls.
 type Counts struct {
 	Requests uint64          `json:"requests"`
-	Errors   uint64          `json:"errors"` // requests of them that were answered with an error, refusals included
+	Errors   uint64          `json:"errors"` // requests answered with an error, including rejected ones
 	Credits  uint64          `json:"credits"`
-	Time     time.Duration   `json:"time"`    // that all of them took together
-	Latency  [Buckets]uint64 `json:"latency"` // how many took how long, by Bounds
+	Time     time.Duration   `json:"time"`    // total
+	Latency  [Buckets]uint64 `json:"latency"` // number of requests by bucket
 }
 
 // Add adds more to c.
@@ -47,7 +47,7 @@ func (c *Counts) Add(more Counts) {
 	}
 }
 
-// Mean is how long a request took on average, 0 where there were none.
+// Mean returns the average latency, 0 without requests.
 func (c *Counts) Mean() time.Duration {
 	if c.Requests == 0 {
 		return 0
@@ -55,9 +55,9 @@ func (c *Counts) Mean() time.Duration {
 	return c.Time / time.Duration(min(c.Requests, math.MaxInt64))
 }
 
-// Quantile is about how long the fastest part of requests took at most, q being that
-// part, from 0 to 1: 0.95 for what 95 of 100 did not exceed. Within a class of latency
-// it is taken to grow evenly; of the last class only the least time is known.
+// Quantile estimates the latency that a fraction q of the requests did not exceed; q is
+// between 0 and 1. It interpolates linearly within a bucket. For the last bucket it returns
+// the lower bound.
 func (c *Counts) Quantile(q float64) time.Duration {
 	if c.Requests == 0 {
 		return 0

@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// Series names a method of a network, as it is counted apart from others. It is a number
-// of one process.
+// Series identifies a method of a network. It is valid within one process.
 type Series int
 
-// series is what a Series stands for.
+// series is the network and method that a Series identifies.
 type series struct{ network, method string }
 
-// Meter counts what is done with one key. It may be used from many goroutines at once,
-// and none waits for another. A nil Meter counts nothing.
+// Meter counts the calls made with one key. It is safe for concurrent use and does not
+// block. A nil Meter counts nothing.
 type Meter struct {
-	cells atomic.Pointer[[]*cell] // by Series; replaced, never changed
-	grow  sync.Mutex              // held by whoever replaces cells
+	cells atomic.Pointer[[]*cell] // by Series; replaced as a whole, immutable
+	grow  sync.Mutex              // held while cells is replaced
 }
 
-// cell counts the calls of one series. Each count is read, and begins again, by itself:
-// every call is counted once, though not everything of it at once.
+// cell counts the calls of one series. Each counter is read and reset separately, so one
+// call's counts may end up in two flushes, but each is counted exactly once.
 type cell struct {
 	errors  atomic.Uint64
 	credits atomic.Uint64
@@ -30,7 +29,7 @@ type cell struct {
 	latency [Buckets]atomic.Uint64
 }
 
-// Called counts a call that has been answered.
+// Called counts an answered call.
 func (m *Meter) Called(s Series, took time.Duration, failed bool) {
 	if m == nil {
 		return
@@ -43,7 +42,7 @@ func (m *Meter) Called(s Series, took time.Duration, failed bool) {
 	}
 }
 
-// Spent counts what a call cost.
+// Spent counts the cost of a call.
 func (m *Meter) Spent(s Series, credits int) {
 	if m != nil && credits > 0 {
 		m.cell(s).credits.Add(uint64(credits))
@@ -70,7 +69,7 @@ func (m *Meter) cell(s Series) *cell {
 	return cells[s]
 }
 
-// take returns what was counted since the last time, by series.
+// take resets the counters and returns their values, by series.
 func (m *Meter) take() map[Series]Counts {
 	cells := m.cells.Load()
 	if cells == nil {

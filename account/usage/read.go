@@ -11,10 +11,10 @@ import (
 	"ashlar/account"
 )
 
-// Group is what lines of an answer are told apart by.
+// Group selects the dimensions by which usage is grouped.
 type Group uint
 
-// What lines can be told apart by; several are joined with |.
+// Dimensions of a Group; combine them with |.
 const (
 	ByHour Group = 1 << iota
 	ByDay
@@ -23,32 +23,32 @@ const (
 	ByKey
 )
 
-// Query is a question about usage.
+// Query selects usage.
 type Query struct {
-	All  bool            // of all keys together, those that are gone too, in place of Keys
-	Keys []account.KeyID // that are asked about; none where it is empty
-	From time.Time       // the first hour
-	To   time.Time       // the first hour that is not meant any more
-	By   Group           // 0: one line with the sum. ByKey needs Keys
+	All  bool            // all keys together, including deleted ones; Keys is ignored
+	Keys []account.KeyID // empty: none
+	From time.Time       // first hour
+	To   time.Time       // end, exclusive
+	By   Group           // 0: a single sum. ByKey needs Keys
 }
 
-// Line is a sum. What the lines are not told apart by is zero.
+// Line is the sum of one group. Fields not grouped by are zero.
 type Line struct {
-	Time    time.Time     `json:"start,omitzero"` // when the hour or the day began, UTC; what calls took is Counts.Time
+	Time    time.Time     `json:"start,omitzero"` // start of the hour or day, UTC; shadows Counts.Time, the duration of calls
 	Key     account.KeyID `json:"key,omitzero"`
 	Network string        `json:"network,omitempty"`
-	Method  string        `json:"method,omitempty"` // empty too for what named no method there is
+	Method  string        `json:"method,omitempty"` // also empty for unknown methods
 	Counts
 }
 
-// place is what a Line is a sum of.
+// place identifies a group.
 type place struct {
 	hour hour
 	key  account.KeyID
 	series
 }
 
-// at is where what was counted belongs.
+// at returns the group that counts belong to.
 func (q *Query) at(h hour, key account.KeyID, s series) (p place) {
 	switch {
 	case q.By&ByHour != 0:
@@ -68,9 +68,8 @@ func (q *Query) at(h hour, key account.KeyID, s series) (p place) {
 	return p
 }
 
-// Read answers a question, with everything that was counted until now. The lines are in
-// the order of time, key, network and method; there is none where nothing was counted,
-// so an hour without calls has none.
+// Read returns the usage selected by q, including counts not yet flushed. Lines are ordered
+// by time, key, network and method. Groups without calls have no line.
 func (u *Usage) Read(ctx context.Context, q Query) ([]Line, error) {
 	from, to := hourOf(q.From), hourOf(q.To.Add(time.Hour-1))
 	keys := q.Keys
@@ -89,12 +88,12 @@ func (u *Usage) Read(ctx context.Context, q Query) ([]Line, error) {
 		}
 		sums[p].Add(n)
 	}
-	// Hours may be added up meanwhile. What is in memory now is counted from there, and
-	// rows that it gets into later are left out.
+	// Hours may be summed while Read runs. Counts that are in memory now are taken from
+	// there, and the rows in which they are stored later are skipped.
 	seen := u.remembered(q.All, keys, from, to, add)
 	for _, key := range keys {
 		if key == (account.KeyID{}) && !q.All {
-			continue // no key's
+			continue // the zero ID is not a key
 		}
 		if err := u.readHours(ctx, key, from, to, seen, add); err != nil {
 			return nil, err
@@ -103,7 +102,7 @@ func (u *Usage) Read(ctx context.Context, q Query) ([]Line, error) {
 	return lines(&q, sums), nil
 }
 
-// collectNow takes what was counted from the meters, where nobody is doing so.
+// collectNow collects counts from the meters, unless a flush is doing so.
 func (u *Usage) collectNow() {
 	if u.flushing.TryLock() {
 		u.collect()
@@ -111,19 +110,19 @@ func (u *Usage) collectNow() {
 	}
 }
 
-// moment is what was counted from memory at a moment.
+// moment is a snapshot of what was in memory.
 type moment struct {
 	node uint16
-	rows map[uint64]bool // sort keys of the rows that hours will become that were open
-	mark uint64          // whatever is flushed for the first time in an hour from then on is later
+	rows map[uint64]bool // sort keys of the rows that the open hours will become
+	mark uint64          // every flush after the snapshot is later than this
 }
 
-// has says whether what is in a row was counted, or came later.
+// has reports whether a row's counts were in the snapshot or are newer than it.
 func (m *moment) has(sort uint64) bool {
 	return m.rows[sort] || nodeOfSort(sort) == m.node && firstOfSort(sort) > m.mark
 }
 
-// remembered adds what is in memory.
+// remembered adds the counts in memory, and returns a snapshot to skip them in the store.
 func (u *Usage) remembered(all bool, keys []account.KeyID, from, to hour, add func(hour, account.KeyID, series, Counts)) *moment {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -152,7 +151,7 @@ func (u *Usage) remembered(all bool, keys []account.KeyID, from, to hour, add fu
 	return m
 }
 
-// readHours adds what is stored of a key, but for rows of what was in memory.
+// readHours adds the stored counts of a key, except for rows that seen covers.
 func (u *Usage) readHours(ctx context.Context, key account.KeyID, from, to hour, seen *moment, add func(hour, account.KeyID, series, Counts)) error {
 	for period := from.period(); period <= (to - 1).period(); period++ {
 		cursor := u.store.Scan(ctx, hours, hourPartition(key, period), uint64(from)<<40, lastSort(to))
@@ -171,7 +170,7 @@ func (u *Usage) readHours(ctx context.Context, key account.KeyID, from, to hour,
 	return nil
 }
 
-// lastSort is the greatest sort key before an hour.
+// lastSort returns the greatest sort key before an hour.
 func lastSort(to hour) uint64 {
 	if uint64(to) >= 1<<24 {
 		return math.MaxUint64
@@ -194,8 +193,7 @@ func lines(q *Query, sums map[place]*Counts) []Line {
 	return all
 }
 
-// Today is how many credits were spent with a key in this day, UTC, as far as it was
-// flushed.
+// Today returns the credits spent with a key since 00:00 UTC, as far as flushed.
 func (u *Usage) Today(ctx context.Context, key account.KeyID) (uint64, error) {
 	now := u.config.Now().UTC()
 	sum, err := u.Read(ctx, Query{Keys: []account.KeyID{key}, From: now.Truncate(24 * time.Hour), To: now.Add(time.Hour)})

@@ -15,14 +15,13 @@ import (
 )
 
 var (
-	// flushes holds what was counted, as it was flushed, in hours that are not added up
-	// yet.
+	// flushes holds flushed counts of hours that are not yet summed.
 	//
 	//	partition  node (2 bytes), hour (4 bytes)
 	//	sort       Unix milliseconds of the flush
-	//	value      form (1 byte), n (uvarint), n times the ID of a key (8 bytes) and its calls
+	// value      form (1 byte), n (uvarint), n times a key's ID (8 bytes) and its calls
 	flushes = &kv.Table{ID: 0x44, Name: "usage_flushes", Kind: kv.List, Transient: true}
-	// hours holds what was counted in an hour for each key, and for all under no key's ID.
+	// hours holds the sums of an hour for each key, and for all keys under the zero ID.
 	//
 	//	partition  ID of the key (8 bytes), period (4 bytes)
 	//	sort       hour << 40 | node << 24 | milliseconds of the first flush within the hour
@@ -36,7 +35,7 @@ func Tables() []*kv.Table { return []*kv.Table{flushes, hours} }
 const (
 	formUsage = 0x01
 
-	// periodHours is how many hours share a partition: they are dropped together.
+	// periodHours is how many hours share a partition, which is dropped as a whole.
 	periodHours = 32 * 24
 )
 
@@ -57,8 +56,8 @@ func hourPartition(key account.KeyID, period uint32) []byte {
 	return binary.BigEndian.AppendUint32(slices.Clone(key[:]), period)
 }
 
-// hourSort is the sort key of a row of hours. first is when the first flush was that is
-// in it, in Unix milliseconds.
+// hourSort returns the sort key of a row of hours. first is the time of the first flush in
+// the sum, in Unix milliseconds.
 func hourSort(h hour, node uint16, first uint64) uint64 {
 	begin := uint64(h) * 3_600_000
 	return uint64(h)<<40 | uint64(node)<<24 | min(max(first, begin)-begin, 1<<24-1)
@@ -68,10 +67,10 @@ func hourOfSort(sort uint64) hour { return hour(sort >> 40) }
 
 func nodeOfSort(sort uint64) uint16 { return uint16(sort >> 24) }
 
-// firstOfSort is when the first flush was that is in a row of hours.
+// firstOfSort returns the time of the first flush in a row of hours, in Unix milliseconds.
 func firstOfSort(sort uint64) uint64 { return uint64(hourOfSort(sort))*3_600_000 + sort&(1<<24-1) }
 
-// calls is what was counted, by series.
+// calls are counts by series.
 type calls map[series]Counts
 
 func (c calls) add(more calls) {
@@ -103,13 +102,13 @@ func appendCalls(out []byte, c calls) []byte {
 	return out
 }
 
-// reader takes a value apart. Its first error stays.
+// reader decodes a value. It keeps the first error.
 type reader struct {
 	rest []byte
 	err  error
 }
 
-var errShort = errors.New("it ends too early")
+var errShort = errors.New("unexpected end of the row")
 
 func (r *reader) uvarint() uint64 {
 	n, size := binary.Uvarint(r.rest)
@@ -135,14 +134,14 @@ func (r *reader) fail(err error) {
 	r.err, r.rest = cmp.Or(r.err, err), nil
 }
 
-// begin reads the form of a value.
+// begin checks the form of a value.
 func (r *reader) begin() {
 	if form := r.bytes(1); r.err == nil && form[0] != formUsage {
 		r.fail(fmt.Errorf("form %#x, expected %#x", form[0], formUsage))
 	}
 }
 
-// end returns the first error, if only that something is left.
+// end returns the first error, or one if data is left.
 func (r *reader) end() error {
 	if r.err == nil && len(r.rest) > 0 {
 		return fmt.Errorf("%d bytes follow its end", len(r.rest))
@@ -158,7 +157,7 @@ func (r *reader) calls(add func(series, Counts)) {
 		c := Counts{Errors: r.uvarint(), Credits: r.uvarint()}
 		micros := r.uvarint()
 		if micros > math.MaxInt64/uint64(time.Microsecond) {
-			r.fail(fmt.Errorf("calls that took %d µs together", micros))
+			r.fail(fmt.Errorf("total call time of %d µs is out of range", micros))
 		}
 		c.Time = time.Duration(micros) * time.Microsecond
 		for i := range c.Latency {
@@ -207,7 +206,7 @@ func decodeHour(value []byte, add func(series, Counts)) (last time.Time, err err
 	r.begin()
 	seconds := r.uvarint()
 	if seconds > math.MaxInt32*1000 {
-		r.fail(fmt.Errorf("last used %d seconds after 1970", seconds))
+		r.fail(fmt.Errorf("last use %d seconds after 1970 is out of range", seconds))
 	}
 	r.calls(add)
 	return time.Unix(int64(seconds), 0).UTC(), r.end()

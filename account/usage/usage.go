@@ -1,11 +1,11 @@
-// Package usage counts what is done with API keys: calls, errors, credits and how long
-// calls took, by key, network, method and hour.
+// Package usage counts what API keys are used for: calls, errors, credits and latencies by
+// key, network, method and hour.
 //
-// Counting takes a few atomic additions and waits for nobody ([Meter]). What was counted
-// is written to the store every few seconds, and when the process ends; a crash loses
-// what was counted since. Hours that are over are added up in a row for each key, and
-// are kept for a number of days. In memory are counters for each key and method that has
-// been used since the start, and the sums of the present hour.
+// Counting a call takes a few atomic additions and does not block ([Meter]). Counts are
+// flushed to the store every few seconds and on exit; a crash loses the counts since the
+// last flush. After an hour has passed, its flushes are summed in one row per key, which is
+// kept for a number of days. In memory are the counters of each key and method used since
+// the start, and the sums of hours that are still open.
 package usage
 
 import (
@@ -23,54 +23,53 @@ import (
 	"ashlar/kv"
 )
 
-// DefaultKeep is for how many days usage is kept where nothing else is said.
+// DefaultKeep is the default number of days of usage history to keep.
 const DefaultKeep = 90
 
 const (
 	flushTime = 5 * time.Second
 	cleanTime = 12 * time.Hour
-	// lastFlushTime is how long the last flush may take.
+	// lastFlushTime is how long the flush on exit may take.
 	lastFlushTime = 10 * time.Second
 )
 
-// Config is how usage is kept.
+// Config configures a Usage.
 type Config struct {
-	Keep int              // days; 0: DefaultKeep
-	Node uint16           // tells processes apart that have one store
+	Keep int              // days of history; 0: DefaultKeep
+	Node uint16           // distinguishes processes that share a store
 	Now  func() time.Time // nil: time.Now
 }
 
-// Usage is what is done with the keys of a store. It may be used from many goroutines at
-// once.
+// Usage records the usage of the keys of a store. It is safe for concurrent use.
 type Usage struct {
 	store  kv.Store
 	config Config
 
 	naming sync.Mutex
-	names  []series          // guarded by naming; only added to
+	names  []series          // by Series; guarded by naming; append-only
 	byName map[series]Series // guarded by naming
 
 	metering sync.Mutex
 	meters   map[account.KeyID]*Meter // guarded by metering
 
-	flushing sync.Mutex              // held while something is written
-	mu       sync.RWMutex            // guards what follows; all but flushed and last are changed only while flushing is held too
-	pending  map[account.KeyID]calls // taken from the meters and not written yet
-	present  hour                    // that things are counted in; it never goes back
-	flushed  uint64                  // Unix milliseconds of the last flush, which no other has
-	open     map[hour]*openHour      // that are not added up yet
+	flushing sync.Mutex              // held while the store is written
+	mu       sync.RWMutex            // guards the fields below; all but flushed and last are changed only while flushing is held as well
+	pending  map[account.KeyID]calls // taken from the meters, not yet written
+	present  hour                    // to which new counts belong; never decreases
+	flushed  uint64                  // Unix milliseconds of the last flush; unique per flush
+	open     map[hour]*openHour      // not yet summed
 	last     map[account.KeyID]time.Time
 }
 
-// openHour is what was flushed in an hour.
+// openHour holds the flushed counts of an hour.
 type openHour struct {
 	first uint64 // Unix milliseconds of the first flush
 	keys  map[account.KeyID]calls
 	last  map[account.KeyID]time.Time
 }
 
-// Open reads what was flushed and not added up. The store must stay open as long as the
-// Usage is used.
+// Open reads the flushes of hours that are not yet summed. The store must stay open as long
+// as the Usage is in use.
 func Open(ctx context.Context, store kv.Store, config Config) (*Usage, error) {
 	if config.Keep == 0 {
 		config.Keep = DefaultKeep
@@ -102,8 +101,8 @@ func Open(ctx context.Context, store kv.Store, config Config) (*Usage, error) {
 	return u, nil
 }
 
-// Series returns the number of a method of a network, the same for the same ones. The
-// method is empty for what names none.
+// Series returns the number of a method of a network, always the same for the same
+// arguments. The method is empty for calls of unknown methods.
 func (u *Usage) Series(network, method string) Series {
 	u.naming.Lock()
 	defer u.naming.Unlock()
@@ -116,7 +115,7 @@ func (u *Usage) Series(network, method string) Series {
 	return s
 }
 
-// Meter returns the meter of a key, the same for the same key.
+// Meter returns the meter of a key, always the same for the same key.
 func (u *Usage) Meter(key account.KeyID) *Meter {
 	if u == nil {
 		return nil
@@ -131,8 +130,8 @@ func (u *Usage) Meter(key account.KeyID) *Meter {
 	return m
 }
 
-// Run flushes and cleans up until ctx is done, and flushes once more then: nothing must
-// be counted any more when ctx is done.
+// Run flushes and cleans up until ctx is done, then flushes once more: callers must have
+// stopped counting when ctx is done.
 func (u *Usage) Run(ctx context.Context) error {
 	flush, clean := time.NewTicker(flushTime), time.NewTicker(cleanTime)
 	defer flush.Stop()
@@ -146,7 +145,7 @@ func (u *Usage) Run(ctx context.Context) error {
 			return u.Flush(last)
 		case <-flush.C:
 			if err := u.Flush(ctx); err != nil && ctx.Err() == nil {
-				slog.Error("usage is not written, and is tried again", "error", err)
+				slog.Error("usage not written, will retry", "error", err)
 			}
 		case <-clean.C:
 			u.tidy(ctx)
@@ -156,12 +155,12 @@ func (u *Usage) Run(ctx context.Context) error {
 
 func (u *Usage) tidy(ctx context.Context) {
 	if err := u.Clean(ctx); err != nil && ctx.Err() == nil {
-		slog.Error("old usage could not be dropped", "error", err)
+		slog.Error("delete old usage", "error", err)
 	}
 }
 
-// Flush makes what was counted durable, and adds up hours that are over. What it could
-// not write it writes the next time.
+// Flush writes the current counts durably, and sums hours that have passed. Counts that it
+// fails to write are kept for the next flush.
 func (u *Usage) Flush(ctx context.Context) error {
 	u.flushing.Lock()
 	defer u.flushing.Unlock()
@@ -169,7 +168,7 @@ func (u *Usage) Flush(ctx context.Context) error {
 	if err := u.writePending(ctx); err != nil {
 		return err
 	}
-	// Only now: what was counted until here is taken for the hour that was.
+	// After collect: counts up to now belong to the previous hour.
 	u.mu.Lock()
 	u.present = max(u.present, hourOf(u.config.Now()))
 	u.mu.Unlock()
@@ -183,7 +182,7 @@ func (u *Usage) Flush(ctx context.Context) error {
 	return nil
 }
 
-// collect takes what was counted from the meters.
+// collect moves counts from the meters to pending.
 func (u *Usage) collect() {
 	u.metering.Lock()
 	meters := maps.Clone(u.meters)
@@ -201,7 +200,7 @@ func (u *Usage) collect() {
 	}
 }
 
-// name is what a Series stands for.
+// name returns the network and method of a Series.
 func (u *Usage) name(s Series) series {
 	u.naming.Lock()
 	defer u.naming.Unlock()
@@ -215,15 +214,15 @@ func addTo(all map[account.KeyID]calls, id account.KeyID, more calls) {
 	all[id].add(more)
 }
 
-// writePending makes what is pending durable.
+// writePending writes pending durably.
 func (u *Usage) writePending(ctx context.Context) error {
 	if len(u.pending) == 0 {
 		return nil
 	}
 	u.mu.Lock()
 	at := max(u.flushed+1, u.milliseconds())
-	u.flushed = at            // even if that fails: it may have been written
-	u.openHour(u.present, at) // before anything of it can be read in the store
+	u.flushed = at            // even if the write fails: the row may exist
+	u.openHour(u.present, at) // before the row becomes readable
 	u.mu.Unlock()
 	b := u.store.NewBatch()
 	b.Put(flushes, flushPartition(u.config.Node, u.present), at, appendFlush(nil, u.pending))
@@ -231,7 +230,7 @@ func (u *Usage) writePending(ctx context.Context) error {
 		return fmt.Errorf("usage: %w", err)
 	}
 	if err := u.store.Sync(ctx); err != nil {
-		slog.Warn("usage may be counted twice or not at all", "error", err)
+		slog.Warn("usage may be lost or counted twice", "error", err)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -240,7 +239,7 @@ func (u *Usage) writePending(ctx context.Context) error {
 	return nil
 }
 
-// keep takes in what was flushed.
+// keep adds flushed counts to the sums in memory.
 func (u *Usage) keep(h hour, at uint64, counted map[account.KeyID]calls) {
 	u.flushed = max(u.flushed, at)
 	u.present = max(u.present, h)
@@ -253,7 +252,7 @@ func (u *Usage) keep(h hour, at uint64, counted map[account.KeyID]calls) {
 	}
 }
 
-// openHour returns what was flushed in an hour, the first time at a time.
+// openHour returns the sums of an hour; at is used as its first flush if it has none yet.
 func (u *Usage) openHour(h hour, at uint64) *openHour {
 	o := u.open[h]
 	if o == nil {
@@ -264,7 +263,7 @@ func (u *Usage) openHour(h hour, at uint64) *openHour {
 	return o
 }
 
-// milliseconds is the time, as flushes are numbered.
+// milliseconds returns the current time as used to number flushes.
 func (u *Usage) milliseconds() uint64 { return uint64(max(0, u.config.Now().UnixMilli())) }
 
 func later(a, b time.Time) time.Time {
@@ -274,11 +273,11 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// addUp writes the sums of an hour that is over, and drops what they are made of. Should
-// that end in between, the same rows are written again: nothing is flushed for the
-// hour any more.
+// addUp writes the sums of an hour that has passed, then deletes its flushes. It can be
+// repeated after an interruption: it then writes the same rows, since nothing is flushed to
+// the hour any more.
 func (u *Usage) addUp(ctx context.Context, h hour, o *openHour) error {
-	if len(o.keys) == 0 { // its only flush failed
+	if len(o.keys) == 0 { // the only flush failed
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		delete(u.open, h)
@@ -308,7 +307,7 @@ func (u *Usage) addUp(ctx context.Context, h hour, o *openHour) error {
 	return nil
 }
 
-// Clean drops what is older than what is kept.
+// Clean deletes usage older than the retention time.
 func (u *Usage) Clean(ctx context.Context) error {
 	oldest := hourOf(u.config.Now().Add(-time.Duration(u.config.Keep) * 24 * time.Hour)).period()
 	var previous []byte
@@ -336,8 +335,8 @@ func (u *Usage) Clean(ctx context.Context) error {
 	return nil
 }
 
-// LastUsed is when a key was last used, to within some seconds; zero if it was not, or
-// not within the time that usage is kept.
+// LastUsed returns when a key was last used, to within some seconds. It is zero if the key
+// was not used within the retention time.
 func (u *Usage) LastUsed(ctx context.Context, key account.KeyID) (time.Time, error) {
 	u.mu.RLock()
 	known, ok := u.last[key]

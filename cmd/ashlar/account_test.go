@@ -55,16 +55,16 @@ func TestAccountsFromTheShell(t *testing.T) {
 	s.says("(?m)^"+invitation+` .* withdrawn$`, "account", "invitations")
 
 	for want, args := range map[string]string{
-		"no such account":               "account disable nobody@example.org",
-		"is no role: expected user":     "account role boss@example.org king",
-		"there is an account with":      "account create boss@example.org",
-		"is no e-mail address":          "account create boss",
-		"this invitation is not valid":  "account withdraw " + invitation,
-		"expected from 1 minute to 90":  "account invite --valid 1s",
-		"see ashlar account list":       "key create --account nobody@example.org",
-		"no such key":                   "key rotate nothing",
-		"an overlap of 10000h":          "key rotate nothing --overlap 10000h",
-		"is over: expected a time to c": "key create --expires-in -1h",
+		"no such account":                  "account disable nobody@example.org",
+		"unknown role \"king\" (want user": "account role boss@example.org king",
+		"there is an account with":         "account create boss@example.org",
+		"invalid e-mail address":           "account create boss",
+		"this invitation is not valid":     "account withdraw " + invitation,
+		"expected from 1 minute to 90":     "account invite --valid 1s",
+		"see ashlar account list":          "key create --account nobody@example.org",
+		"no such key":                      "key rotate nothing",
+		"an overlap of 10000h":             "key rotate nothing --overlap 10000h",
+		"is in the past: expected a ti":    "key create --expires-in -1h",
 	} {
 		if out := s.do(exitFailed, strings.Fields(args)...); !strings.Contains(out, want) {
 			t.Errorf("%s does not say %q:\n%s", args, want, out)
@@ -79,7 +79,7 @@ func TestAccountsFromTheShell(t *testing.T) {
 		`--days "x": expected a whole number`:                                                             "key usage --days x",
 		`--in "month": expected a time such as 90s, 30m or 720h`:                                          "key expire first --in month",
 		`--json "x": expected true or false`:                                                              "key list --json=x",
-		`--addresses: "foo" is no address: expected one such as 192.0.2.7 or 192.0.2.0/24`:                "key restrict first --addresses foo",
+		`--addresses: invalid address "foo" (want one such as 192.0.2.7 or 192.0.2.0/24)`:                 "key restrict first --addresses foo",
 	} {
 		out := s.do(exitUsage, strings.Fields(args)...)
 		if !strings.Contains(out, want) {
