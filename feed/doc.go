@@ -1,13 +1,12 @@
-// Package feed holds what it takes to tell clients what happens on a network of any
-// family: subscribers, who are sent it, and filters, by which it is asked for.
+// Package feed implements subscriptions and polled filters for networks of any family.
 //
-// A [Subscriber] is one subscription of a connection. Whoever tells it something
-// never waits for it; results are encoded once and shared by all who are told them.
+// A [Subscriber] is one subscription of a connection. Notifying it never blocks; a
+// result is encoded once and shared by all subscribers that get it.
 //
-// [Filters] are what a client that can only ask has instead. A filter holds no more
-// than a place in a [Journal], a record of what happened that all filters share; so
-// a thousand of them take what one does, and what a filter costs when it is read is
-// paid by its reader. Filters belong to who made them, expire when nobody reads
-// them, and are bounded in number; a journal is bounded in bytes and in time, and
-// a filter that has fallen behind it is gone.
+// [Filters] are for clients that poll. A filter holds no more than a position in a
+// [Journal], a record of events that all filters share: a thousand filters take the
+// memory of one journal, and the cost of reading a filter is paid by its reader. A filter
+// belongs to the caller that made it and expires when it is not read. The number of
+// filters is bounded; a journal is bounded in bytes and in time, and a filter that falls
+// behind it is removed.
 package feed

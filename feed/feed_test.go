@@ -14,29 +14,29 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// clock is a time that stands still until it is moved.
+// clock is a time that stands still until it is set.
 type clock struct{ at time.Time }
 
 func newClock() *clock { return &clock{time.Unix(1e9, 0)} }
 
 func (c *clock) now() time.Time { return c.at }
 
-func mustAdd(t *testing.T, f *Filters[string], caller, asks string, bytes int) string {
+func mustAdd(t *testing.T, f *Filters[string], caller, query string, bytes int) string {
 	t.Helper()
-	id, err := f.Add(caller, asks, bytes)
+	id, err := f.Add(caller, query, bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return id
 }
 
-// Filters belong to who made them, and are gone when nobody reads them.
+// A filter belongs to the caller that made it, and expires when it is not read.
 func TestFilters(t *testing.T) {
 	c := newClock()
 	f := NewFilters[string](Limits{PerCaller: 2, Unread: time.Minute, Bytes: 100}, c.now)
 	first, second := mustAdd(t, f, "a", "one", 1), mustAdd(t, f, "b", "two", 1)
-	if asks, ok := f.Use("a", first); !ok || asks != "one" {
-		t.Errorf("the filter asks for %q, %t", asks, ok)
+	if query, ok := f.Use("a", first); !ok || query != "one" {
+		t.Errorf("the filter has the query %q, %t", query, ok)
 	}
 	if _, ok := f.Use("b", first); ok {
 		t.Error("another's filter can be used")
@@ -67,7 +67,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// There are so many of one caller, and so many bytes of all; what has expired does not count.
+// The filters of a caller and the bytes of all filters are bounded; expired filters do not count.
 func TestFiltersAreBounded(t *testing.T) {
 	c := newClock()
 	f := NewFilters[string](Limits{PerCaller: 2, Unread: time.Minute, Bytes: 100}, c.now)
@@ -92,8 +92,8 @@ func TestFiltersAreBounded(t *testing.T) {
 	mustAdd(t, f, "a", "", 100)
 }
 
-// A journal gives what came since a place, each entry once, as long as it is neither
-// too old nor too much.
+// A journal returns the entries from a position on, each once, until the limits of age and
+// bytes drop them.
 func TestJournal(t *testing.T) {
 	c := newClock()
 	j := NewJournal[string](10, time.Minute, c.now)
@@ -132,8 +132,8 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// Against a naive model: any reader that has not fallen behind is given all that
-// came, in order, each once.
+// Against a naive model: a reader that has not fallen behind gets every entry once, in
+// order.
 func TestJournalModel(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -164,7 +164,7 @@ func TestJournalModel(t *testing.T) {
 	}
 }
 
-// notifier lets streams begin when it is told to, as the gateway does once it has
+// notifier collects streams until the test starts them, as the gateway does once it has
 // answered.
 type notifier struct {
 	refusal error
@@ -181,7 +181,7 @@ func (n *notifier) Start(stream jsonrpc.Stream) (string, error) {
 
 func (n *notifier) Stop(string) bool { return false }
 
-// sent takes note of messages, in parts as they come.
+// sent records messages, in parts as they come.
 type sent struct {
 	mu    sync.Mutex
 	parts [][][]byte // guarded by mu
@@ -208,7 +208,7 @@ func (s *sent) messages() (all []string) {
 	return all
 }
 
-// begin begins a subscription and returns who is to be told.
+// begin starts a subscription and returns its subscriber.
 func begin(t *testing.T, n *notifier, left *bool) *Subscriber {
 	t.Helper()
 	var s *Subscriber
@@ -220,14 +220,14 @@ func begin(t *testing.T, n *notifier, left *bool) *Subscriber {
 	return s
 }
 
-// What is told before the client knows of its subscription is sent first, in order;
-// and the result that many are told is one slice in the messages of all.
+// Results from before the client knows its subscription are sent first, in order; a result
+// for many subscribers is one slice in the messages of all.
 func TestSubscriber(t *testing.T) {
 	n := new(notifier)
 	var left [2]bool
 	one, other := begin(t, n, &left[0]), begin(t, n, &left[1])
 	early, late := []byte("1"), []byte("2")
-	one.Tell(early)
+	one.Notify(early)
 	var to [2]sent
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -241,8 +241,8 @@ func TestSubscriber(t *testing.T) {
 	for one.opened() == nil || other.opened() == nil {
 		time.Sleep(time.Millisecond)
 	}
-	one.Tell(late)
-	other.Tell(late)
+	one.Notify(late)
+	other.Notify(late)
 	stop()
 	running.Wait()
 	message := `{"jsonrpc":"2.0","method":"told","params":{"subscription":"0x%d","result":%s}}`
@@ -259,19 +259,19 @@ func TestSubscriber(t *testing.T) {
 	}
 }
 
-// opened is what sends, nil until the client knows the subscription's ID.
+// opened returns the send function, nil until the client knows the subscription's ID.
 func (s *Subscriber) opened() jsonrpc.Send {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.send
 }
 
-// Whoever is told more than may wait before its answer is sent is too slow.
+// A client is too slow when more results are queued than allowed before its answer is sent.
 func TestSubscriberFallsBehind(t *testing.T) {
 	n, left := new(notifier), false
 	s := begin(t, n, &left)
-	for range maxWaiting + 1 {
-		s.Tell([]byte("1"))
+	for range maxQueued + 1 {
+		s.Notify([]byte("1"))
 	}
 	var to sent
 	if err := n.streams[0](t.Context(), "0x1", to.send); !errors.Is(err, jsonrpc.ErrSlow) || len(to.parts) > 0 || !left {

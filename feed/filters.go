@@ -7,7 +7,7 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// What holds for filters where Limits leaves a value at zero.
+// Defaults of [Limits].
 const (
 	DefaultFilters      = 100
 	DefaultFilterUnread = 5 * time.Minute
@@ -17,9 +17,8 @@ const (
 // Limits bound the filters of a network. Zero values mean the defaults.
 type Limits struct {
 	PerCaller int           // filters of one caller
-	Unread    time.Duration // after which a filter is gone
-	// Bytes is the most that what all filters ask for may take, and the most that
-	// each journal may take of what they have not read.
+	Unread    time.Duration // after which a filter expires
+	// Bytes limits the addresses and topics of all filters together, and each journal.
 	Bytes int
 }
 
@@ -37,9 +36,8 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Filters are the filters that are polled on one network. F is what a filter asks
-// for; it is shared by all calls that use the filter. Filters may be used from many
-// goroutines at once.
+// Filters are the polled filters of one network. F is the query of a filter, shared by all
+// calls that use the filter. Filters may be used from many goroutines at once.
 type Filters[F any] struct {
 	limits Limits
 	now    func() time.Time
@@ -52,19 +50,19 @@ type Filters[F any] struct {
 
 type filter[F any] struct {
 	caller string
-	asks   F
+	query  F
 	bytes  int
 	read   time.Time // last
 }
 
-// NewFilters makes an empty set. limits has its defaults; now is the time.
+// NewFilters makes an empty set. limits has its defaults set; now returns the time.
 func NewFilters[F any](limits Limits, now func() time.Time) *Filters[F] {
 	return &Filters[F]{limits: limits, now: now, byID: make(map[string]*filter[F]), perCaller: make(map[string]int)}
 }
 
-// Add makes a filter of a caller, which takes that many bytes, and returns its ID,
-// or an [*jsonrpc.Error] where there are as many as there may be.
-func (f *Filters[F]) Add(caller string, asks F, bytes int) (id string, err error) {
+// Add adds a filter of a caller whose query takes that many bytes, and returns its ID. It
+// returns an [*jsonrpc.Error] if a limit is reached.
+func (f *Filters[F]) Add(caller string, query F, bytes int) (id string, err error) {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,27 +76,27 @@ func (f *Filters[F]) Add(caller string, asks F, bytes int) (id string, err error
 		return "", &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many filters: expected fewer addresses and topics in them, or try again later"}
 	}
 	id = jsonrpc.NewID()
-	f.byID[id] = &filter[F]{caller: caller, asks: asks, bytes: bytes, read: now}
+	f.byID[id] = &filter[F]{caller: caller, query: query, bytes: bytes, read: now}
 	f.perCaller[caller]++
 	f.bytes += bytes
 	return id, nil
 }
 
-// Use returns what a caller's filter asks for, and keeps the filter from expiring.
-// It is false where the caller has no such filter.
-func (f *Filters[F]) Use(caller, id string) (asks F, ok bool) {
+// Use returns the query of a caller's filter, and keeps the filter from expiring. It
+// returns false if the caller has no such filter.
+func (f *Filters[F]) Use(caller, id string) (query F, ok bool) {
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found := f.byID[id]
 	if found == nil || found.caller != caller || f.expired(found, now) {
-		return asks, false
+		return query, false
 	}
 	found.read = now
-	return found.asks, true
+	return found.query, true
 }
 
-// Remove removes a caller's filter, and says whether there was one.
+// Remove removes a caller's filter, and reports whether there was one.
 func (f *Filters[F]) Remove(caller, id string) bool {
 	now := f.now()
 	f.mu.Lock()
@@ -111,7 +109,7 @@ func (f *Filters[F]) Remove(caller, id string) bool {
 	return !f.expired(found, now)
 }
 
-// Expire removes the filters that nobody has read for too long, and says how many are left.
+// Expire removes expired filters, and returns how many are left.
 func (f *Filters[F]) Expire() (left int) {
 	now := f.now()
 	f.mu.Lock()
@@ -124,7 +122,7 @@ func (f *Filters[F]) expired(one *filter[F], now time.Time) bool {
 	return now.Sub(one.read) >= f.limits.Unread
 }
 
-// expire removes what has expired. mu is held.
+// expire removes expired filters. mu is held.
 func (f *Filters[F]) expire(now time.Time) {
 	for id, one := range f.byID {
 		if f.expired(one, now) {

@@ -7,15 +7,15 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// maxWaiting is how many results wait for the answer that begins their
-// subscription: far more than come before the answer of any but a slow batch.
-const maxWaiting = 1024
+// maxQueued is how many results are queued until the client has the answer that starts
+// the subscription. Only a slow batch can come near it.
+const maxQueued = 1024
 
-// errUnsupported is said where a transport cannot send what nobody asked for.
+// errUnsupported is for transports that cannot send notifications.
 var errUnsupported = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "notifications not supported"}
 
-// Supported says whether the connection of a call can have subscriptions; the
-// error is what its client is to read.
+// Supported returns an error for the client if the connection of a call cannot have
+// subscriptions.
 func Supported(ctx context.Context) error {
 	if _, ok := jsonrpc.NotifierFrom(ctx); !ok {
 		return errUnsupported
@@ -23,32 +23,32 @@ func Supported(ctx context.Context) error {
 	return nil
 }
 
-// Subscriber is one subscription of a connection. It may be told of from many
-// goroutines at once.
+// Subscriber is one subscription of a connection. It may be used from many goroutines at
+// once.
 type Subscriber struct {
 	method string
-	tail   []byte // of each message, behind the result
+	tail   []byte // of each message, after the result
 
-	mu      sync.Mutex
-	head    []byte        // guarded by mu: of each message, up to the result
-	send    jsonrpc.Send  // guarded by mu: nil until the client knows the subscription's ID
-	waiting [][]byte      // guarded by mu: results that came before
-	lost    bool          // guarded by mu: there were more than may wait
-	over    bool          // guarded by mu: it was ended
-	ended   chan struct{} // closed when over
+	mu         sync.Mutex
+	head       []byte        // guarded by mu: of each message, before the result
+	send       jsonrpc.Send  // guarded by mu: nil until the client knows the subscription's ID
+	queued     [][]byte      // guarded by mu: results until then
+	overflowed bool          // guarded by mu: there were more than maxQueued
+	ended      bool          // guarded by mu
+	done       chan struct{} // closed when ended
 }
 
-// Subscribe begins a subscription on the connection of a call, whose messages are
-// notifications of a method. join is called before Subscribe returns and makes the
-// subscriber known to whoever is to tell it; leave is called once, after that, when
-// the subscription or its connection has ended. Subscribe returns the subscription's
-// ID, or an [*jsonrpc.Error], and then neither was called.
+// Subscribe starts a subscription on the connection of a call, whose messages are
+// notifications of a method. join is called before Subscribe returns and adds the
+// subscriber to the set to notify; leave is called once, after that, when the
+// subscription or its connection has ended. Subscribe returns the subscription's ID, or
+// an [*jsonrpc.Error] without having called either function.
 func Subscribe(ctx context.Context, method string, join, leave func(*Subscriber)) (id string, err error) {
 	notifier, ok := jsonrpc.NotifierFrom(ctx)
 	if !ok {
 		return "", errUnsupported
 	}
-	s := &Subscriber{method: method, tail: []byte(jsonrpc.NotificationEnd), ended: make(chan struct{})}
+	s := &Subscriber{method: method, tail: []byte(jsonrpc.NotificationEnd), done: make(chan struct{})}
 	id, err = notifier.Start(func(ctx context.Context, id string, send jsonrpc.Send) error {
 		defer leave(s)
 		if err := s.open(id, send); err != nil {
@@ -57,7 +57,7 @@ func Subscribe(ctx context.Context, method string, join, leave func(*Subscriber)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-s.ended:
+		case <-s.done:
 			return jsonrpc.ErrLost
 		}
 	})
@@ -68,48 +68,48 @@ func Subscribe(ctx context.Context, method string, join, leave func(*Subscriber)
 	return id, nil
 }
 
-// open sends what has been told so far, and lets go straight on what comes.
+// open sends the queued results. Later ones are sent at once.
 func (s *Subscriber) open(id string, send jsonrpc.Send) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost {
+	if s.overflowed {
 		return jsonrpc.ErrSlow
 	}
 	s.head = jsonrpc.AppendNotification(nil, s.method, id)
 	s.send = send
-	for _, result := range s.waiting {
+	for _, result := range s.queued {
 		if err := send(s.head, result, s.tail); err != nil {
 			return err
 		}
 	}
-	s.waiting = nil
+	s.queued = nil
 	return nil
 }
 
-// Tell sends a result, the JSON of a value. It is not copied, and must not change.
-// A client that does not take what it is told is disconnected.
-func (s *Subscriber) Tell(result []byte) {
+// Notify sends a result, the JSON of a value. It is not copied, and must not change. A
+// client that is too slow to take its notifications is disconnected.
+func (s *Subscriber) Notify(result []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.over:
+	case s.ended:
 	case s.send != nil:
-		// An error means that the connection ends: leave is about to be called.
+		// On an error the connection ends, and leave is about to be called.
 		_ = s.send(s.head, result, s.tail)
-	case len(s.waiting) < maxWaiting:
-		s.waiting = append(s.waiting, result)
+	case len(s.queued) < maxQueued:
+		s.queued = append(s.queued, result)
 	default:
-		s.waiting, s.lost = nil, true
+		s.queued, s.overflowed = nil, true
 	}
 }
 
-// End ends the subscription and its connection, as what it is to be told is lost. Nothing
+// End ends the subscription and its connection because notifications were lost. Nothing
 // is sent afterwards.
 func (s *Subscriber) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over {
-		s.over = true
-		close(s.ended)
+	if !s.ended {
+		s.ended = true
+		close(s.done)
 	}
 }

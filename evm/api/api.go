@@ -35,15 +35,15 @@ type API struct {
 	config Config
 	hashes hashCache
 	tips   query.TipOracle
-	live   *announcer
 
+	publisher  *publisher
 	workspaces workspaces
 }
 
-// New makes the API of a chain. What is told to clients is told by Run.
+// New makes the API of a chain. Subscriptions and filters also need Run.
 func New(chain *query.Chain, config Config) *API {
 	a := &API{chain: chain, config: config, hashes: newHashCache()}
-	a.live = newAnnouncer(a, config)
+	a.publisher = newPublisher(a, config)
 	return a
 }
 
@@ -54,7 +54,7 @@ func (a *API) Methods() jsonrpc.Handlers {
 		a.chainMethods(),
 		a.callMethods(),
 		a.poolMethods(),
-		a.live.methods(),
+		a.publisher.methods(),
 	} {
 		maps.Copy(methods, table)
 	}

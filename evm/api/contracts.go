@@ -25,7 +25,7 @@ import (
 func (a *API) Contracts(ctx context.Context, method string, params []byte) (about []common.Address, restricted bool, err error) {
 	switch method {
 	case "eth_getFilterLogs", "eth_getFilterChanges":
-		f, _, err := a.live.polledArgument(ctx, params)
+		f, _, err := a.publisher.polledArgument(ctx, params)
 		if err != nil || f.kind != polledLogs {
 			return nil, false, nil // the call fails, or gives no logs
 		}

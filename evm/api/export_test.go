@@ -1,4 +1,4 @@
 package api
 
-// Lose lets go of subscribers and filters, as where what has changed cannot be read.
-func (a *API) Lose() { a.live.lose() }
+// DropAll ends subscriptions and filters, as happens when changes cannot be read.
+func (a *API) DropAll() { a.publisher.dropAll() }

@@ -9,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// pendingTransaction is a transaction that has come into the pool.
+// pendingTransaction is a transaction that entered the pool.
 type pendingTransaction struct {
 	hash common.Hash
 	tx   *types.Transaction
@@ -24,11 +24,11 @@ func (p *pendingTransaction) append(out []byte, signer types.Signer) ([]byte, er
 	return appendPooled(out, sender, p.tx)
 }
 
-// followPool tells of every transaction that comes into the pool.
-func (a *announcer) followPool(ctx context.Context) error {
-	signer := a.signer()
-	err := a.api.chain.Pool().Watch(ctx, func(tx *types.Transaction) error {
-		return a.announcePending(&pendingTransaction{tx.Hash(), tx}, signer)
+// followPool publishes every transaction that enters the pool.
+func (p *publisher) followPool(ctx context.Context) error {
+	signer := p.signer()
+	err := p.api.chain.Pool().Watch(ctx, func(tx *types.Transaction) error {
+		return p.publishPending(&pendingTransaction{tx.Hash(), tx}, signer)
 	})
 	if ctx.Err() != nil {
 		return nil
@@ -36,48 +36,48 @@ func (a *announcer) followPool(ctx context.Context) error {
 	return err
 }
 
-// announcePending tells everyone of a transaction, filters first.
-func (a *announcer) announcePending(p *pendingTransaction, signer types.Signer) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.filters > 0 {
-		a.arrived.Append(p, common.HashLength+int(p.tx.Size()))
+// publishPending publishes a transaction, to filters first.
+func (p *publisher) publishPending(pending *pendingTransaction, signer types.Signer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.filters > 0 {
+		p.pending.Append(pending, common.HashLength+int(pending.tx.Size()))
 	}
-	if len(a.hashes) > 0 {
-		a.hashes.tell(appendHex(nil, p.hash[:]))
+	if len(p.pendingHashes) > 0 {
+		p.pendingHashes.notify(appendHex(nil, pending.hash[:]))
 	}
-	if len(a.whole) > 0 {
-		encoded, err := p.append(nil, signer)
+	if len(p.pendingTransactions) > 0 {
+		encoded, err := pending.append(nil, signer)
 		if err != nil {
 			return err
 		}
-		a.whole.tell(encoded)
+		p.pendingTransactions.notify(encoded)
 	}
 	return nil
 }
 
-// signer knows the senders of transactions of any kind.
-func (a *announcer) signer() types.Signer {
-	return types.LatestSigner(a.api.chain.Executor().Config())
+// signer returns a signer for transactions of any type.
+func (p *publisher) signer() types.Signer {
+	return types.LatestSigner(p.api.chain.Executor().Config())
 }
 
-// subscribePending begins a subscription to newPendingTransactions. Where the network
-// has no pool it stays silent.
-func (a *announcer) subscribePending(ctx context.Context, params []byte) (id string, err error) {
+// subscribePending starts a subscription to newPendingTransactions. Without a pool there
+// are no notifications.
+func (p *publisher) subscribePending(ctx context.Context, params []byte) (id string, err error) {
 	args := readArguments(params, 2, 1)
 	whole := args.given(1) && args.bool(1)
 	if args.err != nil {
 		return "", args.err
 	}
-	to := a.hashes
+	to := p.pendingHashes
 	if whole {
-		to = a.whole
+		to = p.pendingTransactions
 	}
-	return a.subscribe(ctx, to.add, to.remove)
+	return p.subscribe(ctx, to.add, to.remove)
 }
 
 // newPendingFilter answers eth_newPendingTransactionFilter.
-func (a *announcer) newPendingFilter(ctx context.Context, params, out []byte) ([]byte, error) {
+func (p *publisher) newPendingFilter(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 1, 0)
 	filter := &polledFilter{kind: polledHashes}
 	if args.given(0) && args.bool(0) {
@@ -86,19 +86,19 @@ func (a *announcer) newPendingFilter(ctx context.Context, params, out []byte) ([
 	if args.err != nil {
 		return out, args.err
 	}
-	return a.install(ctx, filter, out)
+	return p.install(ctx, filter, out)
 }
 
-// appendArrived appends what has become pending since a filter was last read. What does
-// not fit is left for the next call.
-func (a *announcer) appendArrived(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
-	arrived, _, ok := a.arrived.Since(f.place)
+// appendPending appends the transactions that became pending since a filter was last
+// read. Those that do not fit are left for the next call.
+func (p *publisher) appendPending(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
+	pending, _, ok := p.pending.Since(f.position)
 	if !ok {
 		return out, errFilterNotFound
 	}
-	signer := a.signer()
+	signer := p.signer()
 	list := polledList{out: append(out, '['), room: room}
-	for _, one := range arrived {
+	for _, one := range pending {
 		before := list
 		entry, err := list.next(), error(nil)
 		if f.kind == polledHashes {
@@ -109,7 +109,7 @@ func (a *announcer) appendArrived(f *polledFilter, room jsonrpc.Room, out []byte
 		if err := list.add(entry); err != nil {
 			return before.end(err)
 		}
-		f.place++
+		f.position++
 	}
 	return list.end(nil)
 }

@@ -9,25 +9,25 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// subscriptionMethod is the method of the messages to subscribers.
+// subscriptionMethod is the method of notifications.
 const subscriptionMethod = "eth_subscription"
 
-// methods are those by which clients say what they want to be told.
-func (a *announcer) methods() jsonrpc.Handlers {
+// methods are the methods of subscriptions and filters.
+func (p *publisher) methods() jsonrpc.Handlers {
 	return jsonrpc.Handlers{
-		"eth_subscribe":                   a.subscribeMethod,
+		"eth_subscribe":                   p.subscribeMethod,
 		"eth_unsubscribe":                 unsubscribe,
-		"eth_newFilter":                   a.newLogFilter,
-		"eth_newBlockFilter":              a.newBlockFilter,
-		"eth_newPendingTransactionFilter": a.newPendingFilter,
-		"eth_getFilterChanges":            a.getFilterChanges,
-		"eth_getFilterLogs":               a.getFilterLogs,
-		"eth_uninstallFilter":             a.uninstallFilter,
+		"eth_newFilter":                   p.newLogFilter,
+		"eth_newBlockFilter":              p.newBlockFilter,
+		"eth_newPendingTransactionFilter": p.newPendingFilter,
+		"eth_getFilterChanges":            p.getFilterChanges,
+		"eth_getFilterLogs":               p.getFilterLogs,
+		"eth_uninstallFilter":             p.uninstallFilter,
 	}
 }
 
 // subscribeMethod answers eth_subscribe.
-func (a *announcer) subscribeMethod(ctx context.Context, params, out []byte) ([]byte, error) {
+func (p *publisher) subscribeMethod(ctx context.Context, params, out []byte) ([]byte, error) {
 	if err := feed.Supported(ctx); err != nil {
 		return out, err
 	}
@@ -39,15 +39,15 @@ func (a *announcer) subscribeMethod(ctx context.Context, params, out []byte) ([]
 	switch name {
 	case "newHeads":
 		if err = readArguments(params, 1, 1).err; err == nil {
-			id, err = a.subscribeHeads(ctx)
+			id, err = p.subscribeHeads(ctx)
 		}
 	case "logs":
-		id, err = a.subscribeLogs(ctx, params)
+		id, err = p.subscribeLogs(ctx, params)
 	case "newPendingTransactions":
-		id, err = a.subscribePending(ctx, params)
+		id, err = p.subscribePending(ctx, params)
 	case "syncing":
 		if err = readArguments(params, 1, 1).err; err == nil {
-			id, err = a.subscribeSyncing(ctx)
+			id, err = p.subscribeSyncing(ctx)
 		}
 	default:
 		err = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "no %q subscription in eth namespace", name)
@@ -95,22 +95,22 @@ func parseID(raw []byte) (string, error) {
 	return string(text), nil
 }
 
-// subscribeHeads begins a subscription to newHeads.
-func (a *announcer) subscribeHeads(ctx context.Context) (id string, err error) {
-	n := new(newcomer)
+// subscribeHeads starts a subscription to newHeads.
+func (p *publisher) subscribeHeads(ctx context.Context) (id string, err error) {
+	j := new(joiner)
 	join := func(s *feed.Subscriber) {
-		n.join = func() { a.heads.add(s) }
-		a.begin(n)
+		j.join = func() { p.heads.add(s) }
+		p.join(j)
 	}
 	leave := func(s *feed.Subscriber) {
-		a.forgo(n)
-		a.heads.remove(s)
+		p.cancelJoin(j)
+		p.heads.remove(s)
 	}
-	return a.subscribe(ctx, join, leave)
+	return p.subscribe(ctx, join, leave)
 }
 
-// subscribeLogs begins a subscription to logs.
-func (a *announcer) subscribeLogs(ctx context.Context, params []byte) (id string, err error) {
+// subscribeLogs starts a subscription to logs.
+func (p *publisher) subscribeLogs(ctx context.Context, params []byte) (id string, err error) {
 	args := readArguments(params, 2, 2)
 	filter := argument(&args, 1, parseLogFilter)
 	if args.err != nil {
@@ -120,30 +120,30 @@ func (a *announcer) subscribeLogs(ctx context.Context, params []byte) (id string
 	if err != nil {
 		return "", err
 	}
-	a.mu.Lock()
-	err = a.logs.room(&filter)
-	a.mu.Unlock()
+	p.mu.Lock()
+	err = p.logs.checkLimit(&filter)
+	p.mu.Unlock()
 	if err != nil {
 		return "", err
 	}
 	one := &logSubscriber{watchedLogs: watched, asked: filter}
-	n := &newcomer{join: func() { a.logs.add(one) }}
+	j := &joiner{join: func() { p.logs.add(one) }}
 	join := func(s *feed.Subscriber) {
 		one.Subscriber = s
-		a.logs.admit(one)
-		a.begin(n)
+		p.logs.reserve(one)
+		p.join(j)
 	}
 	leave := func(*feed.Subscriber) {
-		a.forgo(n)
-		a.logs.remove(one)
+		p.cancelJoin(j)
+		p.logs.remove(one)
 	}
-	return a.subscribe(ctx, join, leave)
+	return p.subscribe(ctx, join, leave)
 }
 
-// watched is which logs are told of as they come. They are of new blocks, so a range
-// that begins or ends with the latest block has no bound there; one that begins
-// there and ends elsewhere makes no sense, nor do safe and finalized blocks. A
-// blockHash counts for eth_getFilterLogs alone.
+// watched returns the selection of new logs. As they are of new blocks, a range that
+// begins or ends with the latest block is unbounded there. A range from the latest block
+// to another one makes no sense and is refused, as are safe and finalized blocks. A
+// blockHash counts in eth_getFilterLogs only.
 func (f *logFilter) watched() (watchedLogs, error) {
 	asked := &query.Filter{Addresses: f.addresses, Topics: f.topics}
 	watched := watchedLogs{Matcher: asked.Matcher(), to: math.MaxUint64}
@@ -165,7 +165,7 @@ func (f *logFilter) watched() (watchedLogs, error) {
 	return watched, nil
 }
 
-// boundOfWatched is one end of a range of blocks: a number, or the latest block.
+// boundOfWatched resolves one end of a range of blocks: a number, or the latest block.
 func boundOfWatched(id query.BlockID) (number uint64, latest, ok bool) {
 	switch id.Tag {
 	case query.NoTag:

@@ -7,7 +7,7 @@ import (
 	"ashlar/feed"
 )
 
-// syncEvery is how often it is looked whether the chain is behind or has caught up.
+// syncEvery is how often the state of the synchronization is checked.
 const syncEvery = 500 * time.Millisecond
 
 // Sync is how far a chain is on its way, in numbers of blocks.
@@ -32,39 +32,40 @@ func (a *API) syncing(_ context.Context, params, out []byte) ([]byte, error) {
 	return append(out, "false"...), nil
 }
 
-// syncStatus is what subscribers to syncing are told.
-func (a *announcer) syncStatus() (status []byte, behind bool) {
-	if a.api.config.Syncing != nil {
-		if sync, behind := a.api.config.Syncing(); behind {
+// syncStatus returns the notification for subscribers to syncing.
+func (p *publisher) syncStatus() (status []byte, behind bool) {
+	if p.api.config.Syncing != nil {
+		if sync, behind := p.api.config.Syncing(); behind {
 			return append(sync.append([]byte(`{"syncing":true,"status":`)), '}'), true
 		}
 	}
 	return []byte("false"), false
 }
 
-// subscribeSyncing begins a subscription to syncing, which is told how it is and
-// then of every change.
-func (a *announcer) subscribeSyncing(ctx context.Context) (id string, err error) {
+// subscribeSyncing starts a subscription to syncing. The subscriber is notified of the
+// state right away, and then of every change.
+func (p *publisher) subscribeSyncing(ctx context.Context) (id string, err error) {
 	join := func(s *feed.Subscriber) {
-		status := a.tellSync()
-		a.syncing.add(s)
-		s.Tell(status)
+		status := p.publishSync()
+		p.syncing.add(s)
+		s.Notify(status)
 	}
-	return a.subscribe(ctx, join, a.syncing.remove)
+	return p.subscribe(ctx, join, p.syncing.remove)
 }
 
-// tellSync tells of a change since the last time, and says how it is. mu is held.
-func (a *announcer) tellSync() []byte {
-	status, behind := a.syncStatus()
-	if behind != a.behind {
-		a.behind = behind
-		a.syncing.tell(status)
+// publishSync publishes the state if it changed since the last call, and returns its
+// notification. mu is held.
+func (p *publisher) publishSync() []byte {
+	status, behind := p.syncStatus()
+	if behind != p.behind {
+		p.behind = behind
+		p.syncing.notify(status)
 	}
 	return status
 }
 
-// followSync tells of every change between behind and at the head.
-func (a *announcer) followSync(ctx context.Context) error {
+// followSync publishes every change between behind and at the head.
+func (p *publisher) followSync(ctx context.Context) error {
 	tick := time.NewTicker(syncEvery)
 	defer tick.Stop()
 	for {
@@ -73,8 +74,8 @@ func (a *announcer) followSync(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		a.mu.Lock()
-		a.tellSync()
-		a.mu.Unlock()
+		p.mu.Lock()
+		p.publishSync()
+		p.mu.Unlock()
 	}
 }

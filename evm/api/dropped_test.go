@@ -11,9 +11,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Where the changes of the chain cannot be read, those who were to be told of them are
-// ended, and whoever begins after that is told.
-func TestLostSubscribersAndFilters(t *testing.T) {
+// When the changes of the chain cannot be read, subscriptions and filters are dropped. New
+// ones work.
+func TestDroppedSubscribersAndFilters(t *testing.T) {
 	l, made := serveLive(t, ingest.DefaultDepths(), api.Config{}), newBranches(t)
 	newFilter := func() (id string) {
 		answer := l.post(firstKey, `{"jsonrpc":"2.0","id":1,"method":"eth_newFilter","params":[{}]}`)
@@ -33,7 +33,7 @@ func TestLostSubscribersAndFilters(t *testing.T) {
 	if answer := poll(filter); !strings.Contains(answer, `"result":[]`) {
 		t.Fatalf("the filter answers %s", answer)
 	}
-	l.api.Lose()
+	l.api.DropAll()
 	for _, socket := range sockets {
 		_, _, err := socket.conn.Read(t.Context())
 		if closed := (websocket.CloseError{}); !errors.As(err, &closed) || closed.Code != websocket.StatusTryAgainLater {
@@ -49,7 +49,7 @@ func TestLostSubscribersAndFilters(t *testing.T) {
 	l.add(block)
 	l.setHead(block)
 	if told := heads.receive(); !strings.Contains(told, block.Hash().Hex()) {
-		t.Errorf("a new subscriber is told %s", told)
+		t.Errorf("a new subscriber is notified of %s", told)
 	}
 	if answer := poll(filter); strings.Count(answer, block.Hash().Hex()) != 2 {
 		t.Errorf("a new filter gives %s", answer)

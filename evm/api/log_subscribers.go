@@ -8,24 +8,24 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// watchedLogs are the logs that a subscriber or a polled filter asks for.
+// watchedLogs selects the logs that a subscriber or a polled filter gets.
 type watchedLogs struct {
 	query.Matcher
 	from, to uint64 // blocks, both included
 }
 
-// within says whether a block is one of those that logs are asked of.
+// within reports whether the logs of a block are selected.
 func (w *watchedLogs) within(number uint64) bool { return w.from <= number && number <= w.to }
 
-// logSubscribers are those who are told of logs. They lie where only logs lead that
-// they may have asked for: by address, or else by the first topic; those who name
-// neither are asked about every log.
+// logSubscribers are the subscribers to logs, indexed so that a log is compared with few
+// of them: by address, or else by first topic. A subscriber that names neither is
+// compared with every log.
 type logSubscribers struct {
 	byAddress map[common.Address]logSet
 	byTopic   map[common.Hash]logSet
 	any       logSet
 	count     int
-	bytes     int // of what they and newcomers ask for
+	bytes     int // of the addresses and topics of all, including joiners
 	maxBytes  int
 }
 
@@ -33,7 +33,7 @@ type logSubscriber struct {
 	*feed.Subscriber
 	watchedLogs
 	asked  logFilter
-	joined bool // else it is a newcomer
+	joined bool // else it is a joiner
 }
 
 type logSet map[*logSubscriber]struct{}
@@ -42,16 +42,18 @@ func newLogSubscribers(maxBytes int) logSubscribers {
 	return logSubscribers{byAddress: make(map[common.Address]logSet), byTopic: make(map[common.Hash]logSet), any: make(logSet), maxBytes: maxBytes}
 }
 
-// room says whether there is room for what a further subscriber asks for.
-func (l *logSubscribers) room(filter *logFilter) error {
+// checkLimit returns an error if the addresses and topics of another subscriber would
+// exceed the limit.
+func (l *logSubscribers) checkLimit(filter *logFilter) error {
 	if l.bytes+filter.bytes() > l.maxBytes {
 		return &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many subscriptions: expected fewer addresses and topics in them, or try again later"}
 	}
 	return nil
 }
 
-// admit takes note of a subscriber that is to be added, or removed before.
-func (l *logSubscribers) admit(s *logSubscriber) { l.bytes += s.asked.bytes() }
+// reserve counts a subscriber that waits to join. It ends with remove, whether or not
+// the subscriber was added.
+func (l *logSubscribers) reserve(s *logSubscriber) { l.bytes += s.asked.bytes() }
 
 func (l *logSubscribers) add(s *logSubscriber) {
 	s.joined = true
@@ -117,25 +119,25 @@ func (set logSet) end() {
 	}
 }
 
-// tell tells each subscriber of the logs that it asks for.
-func (l *logSubscribers) tell(told *announcement) {
+// notify sends each subscriber the logs that it selects.
+func (l *logSubscribers) notify(update *blockUpdate) {
 	if l.count == 0 {
 		return
 	}
-	for i := range told.logs {
-		log := &told.logs[i]
-		l.byAddress[log.Address].tell(log, told.block.Number)
+	for i := range update.logs {
+		log := &update.logs[i]
+		l.byAddress[log.Address].notify(log, update.block.Number)
 		if len(log.Topics) > 0 {
-			l.byTopic[common.Hash(log.Topics[:common.HashLength])].tell(log, told.block.Number)
+			l.byTopic[common.Hash(log.Topics[:common.HashLength])].notify(log, update.block.Number)
 		}
-		l.any.tell(log, told.block.Number)
+		l.any.notify(log, update.block.Number)
 	}
 }
 
-func (set logSet) tell(log *announcedLog, number uint64) {
+func (set logSet) notify(log *updateLog, number uint64) {
 	for s := range set {
 		if s.within(number) && s.Match(&log.Log) {
-			s.Tell(log.json)
+			s.Notify(log.json)
 		}
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Whoever makes a filter while the head that clients see has not been announced yet is
-// told of what comes after that head, and of nothing before.
-func TestNewcomersBeginAtTheirHead(t *testing.T) {
+// A filter made while the chain's head is not published yet returns the changes after that
+// head and none before.
+func TestFiltersStartAtTheirHead(t *testing.T) {
 	made := newBranches(t)
 	asked, follower := newFollower(t, ingest.DefaultDepths())
 	api := api.New(asked, api.Config{})

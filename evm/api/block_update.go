@@ -10,28 +10,28 @@ import (
 	"ashlar/evm/query"
 )
 
-// announcement is a block that has come or was dropped, as clients are told of it.
-// It does not change.
-type announcement struct {
+// blockUpdate is an added or dropped block with its logs, as it is published. It is
+// immutable.
+type blockUpdate struct {
 	block   chain.Ref
 	dropped bool
-	logs    []announcedLog // in the order in which they are told
-	bytes   int            // about what it takes
+	logs    []updateLog // in the order in which they are published
+	bytes   int         // of memory, approximately
 }
 
-// announcedLog is a log with its JSON. It has no data but in there.
-type announcedLog struct {
+// updateLog is a log and its JSON. Log.Data is left empty: only the JSON has it.
+type updateLog struct {
 	archive.Log
 	json []byte
 }
 
-// Of an announcement and of each of its logs, beside what they refer to.
+// The memory of a blockUpdate and of each of its logs, without what they refer to.
 const (
-	announcementBytes = 128
-	announcedLogBytes = 112
+	blockUpdateBytes = 128
+	updateLogBytes   = 112
 )
 
-// encodeHead is what subscribers to newHeads are told of a block.
+// encodeHead returns the notification of a block for subscribers to newHeads.
 func encodeHead(ctx context.Context, change query.Change) ([]byte, error) {
 	header, err := change.View.Header(ctx, change.Block.Number)
 	if err != nil {
@@ -41,9 +41,9 @@ func encodeHead(ctx context.Context, change query.Change) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// announcement reads the logs of a block and encodes them. Those of a block that was
-// dropped come last first, so that whoever undoes them one by one goes back as it came.
-func (a *API) announcement(ctx context.Context, change query.Change) (*announcement, error) {
+// blockUpdate reads and encodes the logs of a block. Those of a dropped block are in
+// reverse order, so that a client can undo them one by one.
+func (a *API) blockUpdate(ctx context.Context, change query.Change) (*blockUpdate, error) {
 	b, err := a.blockWithReceipts(ctx, change.View, change.Block.Number)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (a *API) announcement(ctx context.Context, change query.Change) (*announcem
 	if err != nil {
 		return nil, err
 	}
-	told := &announcement{block: change.Block, dropped: change.Dropped}
+	update := &blockUpdate{block: change.Block, dropped: change.Dropped}
 	place := logPlace{removed: change.Dropped}
 	place.enter(change.Block, b.Time)
 	var out []byte
@@ -76,24 +76,24 @@ func (a *API) announcement(ctx context.Context, change query.Change) (*announcem
 			out = appendLog(out, &log, &place)
 			ends = append(ends, len(out))
 			place.position++
-			told.logs = append(told.logs, announcedLog{Log: archive.Log{Address: log.Address, Topics: bytes.Clone(log.Topics)}})
+			update.logs = append(update.logs, updateLog{Log: archive.Log{Address: log.Address, Topics: bytes.Clone(log.Topics)}})
 		}
 	}
-	told.finish(out, ends)
-	return told, nil
+	update.finish(out, ends)
+	return update, nil
 }
 
-// finish gives each log its JSON, which lies in out, and puts the logs in order.
-func (told *announcement) finish(out []byte, ends []int) {
-	told.bytes = announcementBytes + len(out)
+// finish sets the JSON of each log, a part of out, and puts the logs in order.
+func (u *blockUpdate) finish(out []byte, ends []int) {
+	u.bytes = blockUpdateBytes + len(out)
 	begin := 0
 	for i, end := range ends {
-		log := &told.logs[i]
+		log := &u.logs[i]
 		log.json = out[begin:end:end]
-		told.bytes += announcedLogBytes + len(log.Topics)
+		u.bytes += updateLogBytes + len(log.Topics)
 		begin = end
 	}
-	if told.dropped {
-		slices.Reverse(told.logs)
+	if u.dropped {
+		slices.Reverse(u.logs)
 	}
 }
