@@ -279,40 +279,83 @@ func TestPoolLeavesSlots(t *testing.T) {
 	}
 }
 
-func TestPoolQueueIsBounded(t *testing.T) {
+// waiting starts calls of a caller that wait until ctx is done, and returns where their
+// errors arrive.
+func waiting(ctx context.Context, p *Pool, s *Share, calls int) <-chan error {
+	ended := make(chan error, calls)
+	for range calls {
+		go func() { ended <- p.Enter(ctx, s) }()
+		synctest.Wait()
+	}
+	return ended
+}
+
+// A caller with no call running takes a free slot, however full another has made the queue.
+func TestPoolAdmitsIdleCallerPastFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(8, 20)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var greedy, modest Share
+		waiting(ctx, p, &greedy, 6+20)
+		if p.Running() != 6 || p.Waiting() != 20 {
+			t.Fatalf("%d run and %d wait, expected 6 and 20", p.Running(), p.Waiting())
+		}
+		if err := p.Enter(ctx, &modest); err != nil {
+			t.Errorf("with two free slots: %v", err)
+		}
+		if p.Waiting() != 20 {
+			t.Errorf("%d wait, expected 20", p.Waiting())
+		}
+	})
+}
+
+// A full queue drops the newest call of the caller that has the most waiting.
+func TestPoolDropsFromLongestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(1, 4)
-		shares := make([]Share, 3)
-		if err := p.Enter(t.Context(), &shares[0]); err != nil {
+		ctx, cancel := context.WithCancel(t.Context())
+		var first, greedy, modest, third Share
+		if err := p.Enter(ctx, &first); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var waiters sync.WaitGroup
-		wait := func(s *Share) {
-			waiters.Go(func() {
-				if err := p.Enter(ctx, s); !errors.Is(err, context.Canceled) {
-					t.Errorf("a call that waited ended with %v", err)
-				}
-			})
+		long := waiting(ctx, p, &greedy, 4)
+		dropped := func(from <-chan error, expected int) {
+			t.Helper()
 			synctest.Wait()
+			if len(from) != expected {
+				t.Errorf("%d calls were dropped, expected %d", len(from), expected)
+			}
+			for range len(from) {
+				if err := <-from; !errors.Is(err, ErrBusy) {
+					t.Errorf("a dropped call ended with %v", err)
+				}
+			}
 		}
-		wait(&shares[1])
-		wait(&shares[1])
-		if err := p.Enter(ctx, &shares[1]); !errors.Is(err, ErrBusy) {
-			t.Errorf("more than a caller's half: %v", err)
+		if err := p.Enter(ctx, &greedy); !errors.Is(err, ErrBusy) {
+			t.Errorf("a fifth call of the longest queue: %v", err)
 		}
-		wait(&shares[0])
-		wait(&shares[0])
-		if err := p.Enter(ctx, &shares[2]); !errors.Is(err, ErrBusy) {
-			t.Errorf("more than may wait: %v", err)
+		short := waiting(ctx, p, &modest, 2)
+		dropped(long, 2)
+		if err := p.Enter(ctx, &modest); !errors.Is(err, ErrBusy) {
+			t.Errorf("a third call beside two and two: %v", err)
 		}
+		late := waiting(ctx, p, &third, 1)
+		dropped(long, 1)
+		dropped(short, 0)
 		cancel()
-		waiters.Wait()
+		for ended, calls := range map[<-chan error]int{long: 1, short: 2, late: 1} {
+			for range calls {
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Errorf("a waiting call ended with %v", err)
+				}
+			}
+		}
 		if p.Waiting() != 0 || p.Running() != 1 {
 			t.Errorf("%d wait and %d run, expected 0 and 1", p.Waiting(), p.Running())
 		}
-		p.Leave(&shares[0])
-		if err := p.Enter(t.Context(), &shares[1]); err != nil {
+		p.Leave(&first)
+		if err := p.Enter(t.Context(), &modest); err != nil {
 			t.Errorf("a free slot: %v", err)
 		}
 	})

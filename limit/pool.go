@@ -8,20 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// ErrBusy is returned by Pool.Enter where too many wait already.
+// ErrBusy is returned by Pool.Enter when a call finds no place in the queue, or loses it
+// to a caller with fewer calls waiting.
 var ErrBusy = errors.New("too many calls are waiting")
 
-// Pool bounds how many calls run at once. Every caller may have one call running
-// where there is a slot, and more as long as a third as many slots are left to
-// others: whoever comes next need not wait for what one caller does with all its calls.
+// Pool bounds how many calls run at once. A caller with no call running may take any free
+// slot. A caller with some running may take another as long as a third as many slots stay
+// free: so a newcomer need not wait for the calls of a caller that arrived first.
 //
-// Calls that find no slot wait, and a slot that becomes free goes to the caller that has
-// the fewest calls running; among those to the one that has waited longest for its turn.
-// So each gets an even share, however many calls another has waiting.
+// Calls that get no slot wait. A slot that becomes free goes to the caller with the fewest
+// calls running; on a tie, to the one that has waited longest for its turn. So each caller
+// gets an even share, however many calls another has waiting. When too many calls wait, the
+// newest call of the caller with the most waiting calls is dropped.
 type Pool struct {
 	slots      int
-	maxWaiting int // of all callers
-	maxEach    int // of one caller
+	maxWaiting int // calls of all callers
 	free       atomic.Int64
 	waiting    atomic.Int64
 	mu         sync.Mutex
@@ -31,19 +32,24 @@ type Pool struct {
 // Share is what one caller has of a pool. The zero value has nothing.
 type Share struct {
 	running atomic.Int64
-	queue   []chan struct{} // guarded by the pool's mu; each is closed when its call may run
+	queue   []*waiter // guarded by the pool's mu
 }
 
-// NewPool returns a pool of slots for which as many calls as maxWaiting may wait, and
-// half as many of one caller.
+// waiter is a call in a queue.
+type waiter struct {
+	done    chan struct{} // closed when the call may run or was dropped
+	dropped bool          // written before done is closed
+}
+
+// NewPool returns a pool of slots for which at most maxWaiting calls wait.
 func NewPool(slots, maxWaiting int) *Pool {
-	p := &Pool{slots: slots, maxWaiting: maxWaiting, maxEach: (maxWaiting + 1) / 2}
+	p := &Pool{slots: slots, maxWaiting: maxWaiting}
 	p.free.Store(int64(slots))
 	return p
 }
 
-// Enter returns once a call of s may run, which must be ended with Leave; or with
-// ErrBusy, or with ctx's error, and then nothing is to be ended.
+// Enter returns nil once a call of s may run; Leave must follow. It returns ErrBusy or
+// ctx's error when the call may not run; Leave must not follow.
 func (p *Pool) Enter(ctx context.Context, s *Share) error {
 	if p.waiting.Load() == 0 && p.take(s) {
 		return nil
@@ -55,8 +61,8 @@ func (p *Pool) Enter(ctx context.Context, s *Share) error {
 func (p *Pool) Leave(s *Share) {
 	s.running.Add(-1)
 	p.free.Add(1)
-	// Whoever begins to wait makes itself known before it looks for a free slot, so
-	// either it sees the one above or it is seen here.
+	// A call that begins to wait counts itself before it looks for a free slot, so
+	// either it sees the slot freed above or it is seen here.
 	if p.waiting.Load() > 0 {
 		p.mu.Lock()
 		p.serve()
@@ -85,50 +91,76 @@ func (p *Pool) take(s *Share) bool {
 	}
 }
 
+// wait queues a call of s and waits for its turn.
 func (p *Pool) wait(ctx context.Context, s *Share) error {
-	turn, err := p.queue(s)
-	if err != nil {
-		return err
-	}
+	w := p.enqueue(s)
 	select {
-	case <-turn:
-		return nil
+	case <-w.done:
+		return w.err()
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.Index(s.queue, turn)
-	if i < 0 {
-		return nil // the turn came at the same time
+	i := slices.Index(s.queue, w)
+	if i < 0 { // it was served or dropped at the same time
+		return w.err()
 	}
+	p.remove(s, i)
+	return ctx.Err()
+}
+
+// err is how the wait has ended.
+func (w *waiter) err() error {
+	if w.dropped {
+		return ErrBusy
+	}
+	return nil
+}
+
+// enqueue adds a call of s to the queue. The call may be served or dropped at once.
+func (p *Pool) enqueue(s *Share) *waiter {
+	w := &waiter{done: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(s.queue) == 0 {
+		p.inLine = append(p.inLine, s)
+	}
+	s.queue = append(s.queue, w)
+	p.waiting.Add(1)
+	p.serve()
+	if int(p.waiting.Load()) > p.maxWaiting {
+		p.drop(s)
+	}
+	return w
+}
+
+// drop drops the newest call of the longest queue; on a tie, of the queue that has just
+// grown. p.mu is held.
+func (p *Pool) drop(grown *Share) {
+	longest := grown
+	for _, s := range p.inLine {
+		if len(s.queue) > len(longest.queue) {
+			longest = s
+		}
+	}
+	newest := len(longest.queue) - 1
+	w := longest.queue[newest]
+	p.remove(longest, newest)
+	w.dropped = true
+	close(w.done)
+}
+
+// remove removes a call from the queue of s. p.mu is held.
+func (p *Pool) remove(s *Share, i int) {
 	s.queue = slices.Delete(s.queue, i, i+1)
 	p.waiting.Add(-1)
 	if len(s.queue) == 0 {
 		p.inLine = slices.DeleteFunc(p.inLine, func(other *Share) bool { return other == s })
 	}
-	return ctx.Err()
 }
 
-// queue puts a call of s into the line.
-func (p *Pool) queue(s *Share) (turn chan struct{}, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if int(p.waiting.Load()) >= p.maxWaiting || len(s.queue) >= p.maxEach {
-		p.serve() // while take counted this call, another of s may have been passed over
-		return nil, ErrBusy
-	}
-	turn = make(chan struct{})
-	if len(s.queue) == 0 {
-		p.inLine = append(p.inLine, s)
-	}
-	s.queue = append(s.queue, turn)
-	p.waiting.Add(1)
-	p.serve()
-	return turn, nil
-}
-
-// serve hands slots to those in line. Where whoever has the fewest calls running may have
-// none, nobody may. p.mu is held.
+// serve gives slots to waiting calls. If the caller with the fewest calls running may not
+// take a slot, no other caller may. p.mu is held.
 func (p *Pool) serve() {
 	for len(p.inLine) > 0 {
 		next := 0
@@ -142,12 +174,12 @@ func (p *Pool) serve() {
 			return
 		}
 		p.inLine = slices.Delete(p.inLine, next, next+1)
-		turn := s.queue[0]
+		w := s.queue[0]
 		s.queue = slices.Delete(s.queue, 0, 1)
 		if len(s.queue) > 0 {
 			p.inLine = append(p.inLine, s)
 		}
 		p.waiting.Add(-1)
-		close(turn)
+		close(w.done)
 	}
 }
