@@ -98,7 +98,7 @@ type SocketConfig struct {
 
 // FilterConfig bounds the filters of a network that clients poll.
 type FilterConfig struct {
-	Each   int           `yaml:"each"`   // of one key
+	Each   int           `yaml:"each"`   // of one account, or of one key without an account
 	Unread time.Duration `yaml:"unread"` // after which a filter is gone
 	Memory Bytes         `yaml:"memory"` // for all of them, again for blocks, and again for transactions that they have not given
 }

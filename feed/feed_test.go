@@ -81,7 +81,7 @@ func TestFiltersAreBounded(t *testing.T) {
 	}
 	mustAdd(t, f, "a", "", 10)
 	mustAdd(t, f, "a", "", 10)
-	refuse("a", 1, "at most 2 of one key")
+	refuse("a", 1, "at most 2 of one account")
 	id := mustAdd(t, f, "b", "", 80)
 	refuse("c", 1, "fewer addresses and topics")
 	if !f.Remove("b", id) {

@@ -16,7 +16,7 @@ const (
 
 // Limits bound the filters of a network. Zero values mean the defaults.
 type Limits struct {
-	PerCaller int           // filters of one caller
+	PerCaller int           // filters of one caller: an account, or a key without one
 	Unread    time.Duration // after which a filter expires
 	// Bytes limits the addresses and topics of all filters together, and each journal.
 	Bytes int
@@ -70,7 +70,7 @@ func (f *Filters[F]) Add(caller string, query F, bytes int) (id string, err erro
 		f.expire(now)
 	}
 	if f.perCaller[caller] >= f.limits.PerCaller {
-		return "", jsonrpc.Errorf(jsonrpc.CodeLimitExceeded, "too many filters: expected at most %d of one key", f.limits.PerCaller)
+		return "", jsonrpc.Errorf(jsonrpc.CodeLimitExceeded, "too many filters: expected at most %d of one account, or of a key without one", f.limits.PerCaller)
 	}
 	if f.bytes+bytes > f.limits.Bytes {
 		return "", &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many filters: expected fewer addresses and topics in them, or try again later"}

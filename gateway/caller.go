@@ -12,19 +12,47 @@ import (
 // caller is what is counted of one key.
 type caller struct {
 	purse
+	*tenant
+	usage *usage.Meter
+	owner *owner // nil if the key is the operator's
+
+	limits account.Limits // from the key's rules, as the purse was made
+}
+
+// tenant is what is divided evenly between accounts: slots, places in queues, memory. All
+// keys of an account share one tenant; a key without an account has its own.
+type tenant struct {
+	name    any // a string: what methods know the tenant by, see jsonrpc.CallerKey
 	light   limit.Share
 	heavy   limit.Share
 	holding limit.Holding
-	usage   *usage.Meter
-	owner   *owner // nil where the key is the operator's
-
-	limits account.Limits // of the key's rules, that the purse was made for
 }
 
-// owner is what is counted of one account: of all its keys together.
+// holder is whose a tenant is: an account's, or a key's that has none. The other is zero.
+type holder struct {
+	account account.ID
+	key     account.KeyID
+}
+
+func holderOf(key *account.Key) holder {
+	if key.Owner.IsZero() {
+		return holder{key: key.ID}
+	}
+	return holder{account: key.Owner}
+}
+
+// name is what methods know the holder by.
+func (h holder) name() string {
+	if h.account.IsZero() {
+		return h.key.String()
+	}
+	return "account:" + h.account.String()
+}
+
+// owner is what is counted of one account, of all its keys together, beside its tenant.
 type owner struct {
 	purse
-	limits account.Limits // that the purse was made for
+	limits account.Limits // as the purse was made
 }
 
 // purse is what may be spent, by the second and by the day.
@@ -41,22 +69,23 @@ func (p *purse) unlimited() bool { return p.perDay == 0 && p.meter.Rate().Unlimi
 type callers struct {
 	keys     KeyLimits
 	accounts KeyLimits
-	most     int   // credits of the dearest method: whoever may spend at all may call it
-	days     *days // outlive a change of limits
+	most     int   // credits of the most expensive method: the least burst of every rate
+	days     *days // outlives a change of limits
 	usage    *usage.Usage
 
-	byKey   sync.Map              // *caller by account.KeyID
-	making  sync.Mutex            // held while one is made
-	byOwner map[account.ID]*owner // guarded by making
+	byKey    sync.Map              // *caller by account.KeyID
+	making   sync.Mutex            // held while one is made
+	byOwner  map[account.ID]*owner // guarded by making
+	byHolder map[holder]*tenant    // guarded by making
 }
 
-// days are what was spent of the present day.
+// days are the credits spent today.
 type days struct {
 	keys     sync.Map // *limit.Day by account.KeyID
 	accounts sync.Map // *limit.Day by account.ID
 }
 
-// day returns what one has spent of its day, by its ID.
+// day returns the day of a key or an account, by its ID.
 func day(all *sync.Map, id any) *limit.Day {
 	if found, ok := all.Load(id); ok {
 		return found.(*limit.Day)
@@ -65,9 +94,9 @@ func day(all *sync.Map, id any) *limit.Day {
 	return made.(*limit.Day)
 }
 
-// of returns the caller that a key stands for. One whose limits were changed goes on with
-// what it had left, as whoever owns a key can change them as often as they like; those of
-// its account, which operators change, begin with a full burst.
+// of returns the caller that a key stands for. A key whose limits have changed goes on
+// with what was left of its burst, since its owner can change them at will. An account,
+// whose limits only operators change, begins with a full burst.
 func (c *callers) of(key *account.Key) *caller {
 	if who := c.find(key); who != nil {
 		return who
@@ -82,7 +111,7 @@ func (c *callers) of(key *account.Key) *caller {
 	if !key.Owner.IsZero() {
 		limits = c.keys.within(own)
 	}
-	who := &caller{purse: c.purse(limits, day(&c.days.keys, key.ID)), usage: c.usage.Meter(key.ID), limits: own}
+	who := &caller{purse: c.purse(limits, day(&c.days.keys, key.ID)), tenant: c.tenantOf(holderOf(key)), usage: c.usage.Meter(key.ID), limits: own}
 	if before, ok := c.byKey.Load(key.ID); ok {
 		who.meter = before.(*caller).meter.Next(time.Now(), who.meter.Rate())
 	}
@@ -108,6 +137,16 @@ func (c *callers) find(key *account.Key) *caller {
 	return who
 }
 
+// tenantOf returns the tenant of a holder. c.making is held.
+func (c *callers) tenantOf(who holder) *tenant {
+	found := c.byHolder[who]
+	if found == nil {
+		found = &tenant{name: who.name()}
+		c.byHolder[who] = found
+	}
+	return found
+}
+
 // ownerOf returns what is counted of an account. c.making is held.
 func (c *callers) ownerOf(of *account.Account) *owner {
 	found := c.byOwner[of.ID]
@@ -127,8 +166,8 @@ func limitsOf(rules *account.Rules) account.Limits {
 	return account.Limits{PerSecond: rules.PerSecond, PerDay: rules.PerDay}
 }
 
-// with returns limits in which own ones take the place of l's, if they are given: those
-// that an operator has set.
+// with returns l with the limits that an operator has set for one key or account in place
+// of l's.
 func (l KeyLimits) with(own account.Limits) KeyLimits {
 	if own.PerSecond > 0 {
 		l.Rate = PerSecond(float64(own.PerSecond))
@@ -139,8 +178,8 @@ func (l KeyLimits) with(own account.Limits) KeyLimits {
 	return l
 }
 
-// within returns limits in which own ones count where they are less than l's: those that
-// somebody has set who must not lift l's.
+// within returns l with the limits that the owner of a key has set, as far as they are
+// lower than l's.
 func (l KeyLimits) within(own account.Limits) KeyLimits {
 	if !l.Rate.Unlimited() && float64(own.PerSecond) >= l.Rate.PerSecond {
 		own.PerSecond = 0
@@ -151,8 +190,7 @@ func (l KeyLimits) within(own account.Limits) KeyLimits {
 	return l.with(own)
 }
 
-// PerSecond is a rate of credits, of which those of two seconds can be saved up; 0: no
-// limit.
+// PerSecond is a rate of credits whose burst is two seconds' worth; 0: no limit.
 func PerSecond(credits float64) limit.Rate {
 	const saved = 2 // seconds
 	return limit.Rate{PerSecond: credits, Burst: max(1, int(saved*credits))}
@@ -163,7 +201,7 @@ func (c *callers) purse(l KeyLimits, of *limit.Day) purse {
 	return purse{limit.NewMeter(l.Rate), of, l.PerDay}
 }
 
-// spend takes a call's credits, or says why there are none.
+// spend takes a call's credits, or returns the limit that they exceed.
 func (s *settings) spend(who *caller, credits int) *refusal {
 	if who.unlimited() && (who.owner == nil || who.owner.unlimited()) {
 		return nil
@@ -188,7 +226,7 @@ func (s *settings) spend(who *caller, credits int) *refusal {
 	return r
 }
 
-// spendDay takes credits of a day, or says why there are none.
+// spendDay takes credits from a daily quota, or returns the refusal.
 func (s *settings) spendDay(p *purse, now time.Time, credits int, message string) *refusal {
 	if p.perDay == 0 {
 		return nil
@@ -203,9 +241,9 @@ func (s *settings) spendDay(p *purse, now time.Time, credits int, message string
 	})
 }
 
-// giveBack takes a call that was never begun off the days that paid for it. The rates
-// keep its credits: they bound how fast one asks, and who is told to come back later
-// should not ask on at any speed.
+// giveBack returns the credits of a call that the server refused to queue to the daily
+// quotas. Rates keep them: a client that was told to come back later should not retry at
+// any speed.
 func (s *settings) giveBack(who *caller, credits int) {
 	now := time.Now()
 	if who.perDay > 0 {
@@ -216,8 +254,8 @@ func (s *settings) giveBack(who *caller, credits int) {
 	}
 }
 
-// Restore counts credits that were spent with a key today by an earlier process. It is
-// called before the handler serves.
+// Restore counts credits that were spent with a key today before this process began. It
+// is called before the handler serves.
 func (h *Handler) Restore(key *account.Key, credits uint64) {
 	now := time.Now()
 	day(&h.days.keys, key.ID).Restore(now, credits)

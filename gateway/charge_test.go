@@ -19,12 +19,12 @@ func until(holds func() bool) {
 	}
 }
 
-// What the server never begins, because it is busy or the client does not wait, is
-// taken of no day and counted as no credits.
-func TestWhatIsNotBegunCostsNothing(t *testing.T) {
+// A call that finds no place in the queue costs nothing. A call that its client gives up
+// while it waits costs as much as one that runs, or filling the queue would be free.
+func TestOnlyWhatIsRefusedCostsNothing(t *testing.T) {
 	p := newPeople(t)
-	id := p.account("a@example.org", account.Limits{PerDay: 4})
-	one := p.key(account.NewKey{Owner: id, Rules: account.Rules{PerDay: 3}})
+	id := p.account("a@example.org", account.Limits{PerDay: 5})
+	one := p.key(account.NewKey{Owner: id, Rules: account.Rules{PerDay: 4}})
 	other := p.key(account.NewKey{Owner: id})
 	begun, release := make(chan struct{}, 1), make(chan struct{})
 	s := start(t, gateway.Config{
@@ -73,7 +73,7 @@ func TestWhatIsNotBegunCostsNothing(t *testing.T) {
 		}
 	}
 	lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{one.Key.ID}, To: time.Now().Add(time.Hour)})
-	if err != nil || len(lines) != 1 || lines[0].Counts.Credits != 3 || lines[0].Counts.Requests != 10 {
-		t.Errorf("counted %+v, %v: expected 3 credits for 10 requests", lines, err)
+	if err != nil || len(lines) != 1 || lines[0].Counts.Credits != 4 || lines[0].Counts.Requests != 10 {
+		t.Errorf("counted %+v, %v: expected 4 credits for 10 requests", lines, err)
 	}
 }

@@ -54,7 +54,7 @@ func (e *exchange) Value(key any) any {
 	case exchangeKey, jsonrpc.HolderKey:
 		return e
 	case jsonrpc.CallerKey:
-		return e.key.ID.String()
+		return e.caller.name
 	case jsonrpc.ServerKey:
 		return e.network.server
 	}

@@ -59,10 +59,12 @@ func (g *gate) guard(name string, run jsonrpc.Handler) jsonrpc.Handler {
 			pool, share = g.heavy, &e.caller.heavy
 		}
 		if err := pool.Enter(ctx, share); err != nil {
-			g.giveBack(e.caller, cost.Credits)
 			if errors.Is(err, limit.ErrBusy) {
-				err = e.refuse(busy(RefusedBusy))
+				g.giveBack(e.caller, cost.Credits)
+				return out, e.refuse(busy(RefusedBusy))
 			}
+			// A client that gives up pays all the same, or filling the queue would be free.
+			e.caller.usage.Spent(series, cost.Credits)
 			return out, err
 		}
 		defer pool.Leave(share)

@@ -257,7 +257,7 @@ func TestFullMachine(t *testing.T) {
 			outcomes <- outcome{key, response.StatusCode}
 		}()
 	}
-	const greedy = ofOneKey + waiting/2 + 3
+	const greedy = ofOneKey + waiting + 3
 	for range greedy {
 		ask(goodKey)
 	}

@@ -68,7 +68,7 @@ type Limits struct {
 	Failures    limit.Rate // of requests without a valid key, from one address
 	Light       int        // calls that run at once, of cheap methods
 	Heavy       int        // the same of methods that are not
-	Waiting     int        // calls that wait for their turn, of each kind; half of them of one key
+	Waiting     int        // calls that wait for their turn, of each kind
 	Memory      int64      // bytes that bodies and answers hold at once
 	See         string     // where clients are told to read about limits
 }
@@ -119,7 +119,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		requestTime: l.RequestTime, bodyBytes: l.BodyBytes,
 		memory: limit.NewBudget(l.Memory), light: limit.NewPool(l.Light, l.Waiting), heavy: limit.NewPool(l.Heavy, l.Waiting),
 		callers: callers{
-			keys: l.Key, accounts: l.Account, days: &h.days, usage: config.Usage, byOwner: make(map[account.ID]*owner),
+			keys: l.Key, accounts: l.Account, days: &h.days, usage: config.Usage, byOwner: make(map[account.ID]*owner), byHolder: make(map[holder]*tenant),
 		},
 		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, refusals: &h.refusals,
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"ashlar/account"
 )
 
 // What holds for connections where Config leaves a value at zero.
@@ -72,19 +70,6 @@ type sockets struct {
 
 func newSockets(h *Handler) *sockets {
 	return &sockets{handler: h, byHolder: make(map[holder]int), open: make(map[*socket]struct{}), none: make(chan struct{})}
-}
-
-// holder is whose a place is: an account's, or a key's that has none. The other is zero.
-type holder struct {
-	account account.ID
-	key     account.KeyID
-}
-
-func holderOf(key *account.Key) holder {
-	if key.Owner.IsZero() {
-		return holder{key: key.ID}
-	}
-	return holder{account: key.Owner}
 }
 
 // count is how many are open.
