@@ -86,16 +86,16 @@ func appendAccessed(out []byte, accessed *execute.Accessed, room jsonrpc.Room) (
 	out, err := room.AppendArray(append(out, `{"accessList":`...), len(accessed.List), func(out []byte, i int) ([]byte, error) {
 		tuple := &accessed.List[i]
 		out = appendHex(append(out, `{"address":`...), tuple.Address[:])
-		out = jsonrpc.AppendArray(appendMember(out, "storageKeys"), tuple.StorageKeys, appendHash)
+		out = jsonrpc.AppendArray(append(out, `,"storageKeys":`...), tuple.StorageKeys, appendHash)
 		return append(out, '}'), nil
 	})
 	if err != nil {
 		return out, err
 	}
 	if accessed.Err != nil {
-		out = jsonrpc.AppendString(appendMember(out, "error"), accessed.Err.Error())
+		out = jsonrpc.AppendString(append(out, `,"error":`...), accessed.Err.Error())
 	}
-	out = appendQuantity(appendMember(out, "gasUsed"), accessed.GasUsed)
+	out = appendQuantity(append(out, `,"gasUsed":`...), accessed.GasUsed)
 	return append(out, '}'), nil
 }
 

@@ -119,10 +119,3 @@ func appendBig(out []byte, value *big.Int) []byte {
 
 // appendNull appends the answer for what was not found.
 func appendNull(out []byte) []byte { return append(out, "null"...) }
-
-// appendMember appends what comes before the value of a member that is not an object's first.
-func appendMember(out []byte, name string) []byte {
-	out = append(out, ',', '"')
-	out = append(out, name...)
-	return append(out, '"', ':')
-}
