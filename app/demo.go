@@ -135,7 +135,7 @@ func (d Demo) makePast(ctx context.Context, shown *demo.Network, n *importNetwor
 		return err
 	}
 	for number := head.Number + 1; number <= d.Blocks; number++ {
-		_, leftOut, err := n.importer.Produce(ctx, func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
+		_, leftOut, err := n.importer.Build(ctx, func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
 			contents, err := traffic.Next(number, baseFee)
 			return attributesOf(contents, parent), contents.Transactions, err
 		})

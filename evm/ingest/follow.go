@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"ashlar/chain"
+	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/history/tip"
@@ -148,7 +149,11 @@ func (f *Follower) Add(ctx context.Context, block *types.Block) error {
 	if err != nil {
 		return err
 	}
-	return f.add(ctx, parent, history, executed)
+	delta, err := f.executor.Root(ctx, parent.State, parent.Header.Root, executed)
+	if err != nil {
+		return err
+	}
+	return f.add(ctx, parent, history, delta)
 }
 
 // parent is what a block is executed on whose parent has that hash, and the history
@@ -170,13 +175,8 @@ func (f *Follower) parent(ctx context.Context, hash common.Hash) (execute.Parent
 	}, history, nil
 }
 
-// add checks the state root of a block that has been executed on the last of a
-// history and adds it to the tip.
-func (f *Follower) add(ctx context.Context, parent execute.Parent, history *archive.History, executed *execute.Executed) error {
-	delta, err := f.executor.Root(ctx, parent.State, parent.Header.Root, executed)
-	if err != nil {
-		return err
-	}
+// add adds a block that was executed on the last block of a history to the tip.
+func (f *Follower) add(ctx context.Context, parent execute.Parent, history *archive.History, delta *evm.Delta) error {
 	rows := new(tip.Rows)
 	totalDifficulty := new(big.Int).Add(parent.TotalDifficulty, delta.Block.Difficulty())
 	if err := history.Encode(ctx, rows, delta, totalDifficulty); err != nil {
@@ -195,30 +195,6 @@ func (f *Follower) SetHead(ctx context.Context, head common.Hash, safe, finalize
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	return f.tip.SetHead(ctx, head, safe, finalized)
-}
-
-// Build makes the block after the head, adds it and makes it the head: for a chain
-// that nobody else builds, such as the demo's. make is given the parent and the new
-// block's base fee.
-func (f *Follower) Build(ctx context.Context, make func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error)) (*types.Block, []execute.LeftOut, error) {
-	f.writing.Lock()
-	defer f.writing.Unlock()
-	parent, history, err := f.parent(ctx, f.tip.Standing().Head.Ref().Hash)
-	if err != nil {
-		return nil, nil, err
-	}
-	attributes, transactions, err := make(parent.Header, f.executor.BaseFee(parent.Header))
-	if err != nil {
-		return nil, nil, err
-	}
-	executed, leftOut, err := f.executor.Build(ctx, parent, attributes, transactions)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := f.add(ctx, parent, history, executed); err != nil {
-		return nil, nil, err
-	}
-	return executed.Block, leftOut, f.tip.SetHead(ctx, executed.Block.Hash(), chain.Ref{}, chain.Ref{})
 }
 
 // Import brings in blocks in bulk, for a chain that is far behind: they settle as

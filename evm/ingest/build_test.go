@@ -12,7 +12,7 @@ import (
 )
 
 // Our block builder and go-ethereum's make the same blocks of the same contents.
-func TestProduceBuildsWhatGoEthereumBuilds(t *testing.T) {
+func TestBuildMakesTheBlocksOfGoEthereum(t *testing.T) {
 	network, err := demo.New(demo.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestProduceBuildsWhatGoEthereumBuilds(t *testing.T) {
 	}
 	g := newTarget(t)
 	for _, want := range ingesttest.Chain(t) {
-		block, leftOut, err := g.importer.Produce(t.Context(), func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
+		block, leftOut, err := g.importer.Build(t.Context(), func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
 			c, err := traffic.Next(want.NumberU64(), baseFee)
 			return execute.Attributes{
 				Timestamp: c.Timestamp, FeeRecipient: c.FeeRecipient, PrevRandao: c.PrevRandao, ParentBeaconRoot: c.ParentBeaconRoot,
