@@ -47,7 +47,8 @@ func family(name string) []layer {
 	}
 	layers := []layer{
 		{".", []string{"chain"}},
-		{"source", append(in("."), "jsonrpc", "chain", "endpoint")},
+		{"era", in(".")},
+		{"source", append(in(".", "era"), "jsonrpc", "chain", "endpoint")},
 		{"execute", in(".")},
 		{"archive", append(in("."), "kv", "chain", "history")},
 		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history")},

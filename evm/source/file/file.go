@@ -1,12 +1,12 @@
 // Package file reads the blocks of a chain from files: the RLP exports that geth
-// and hive write, plain or gzipped, and era1 archives.
+// and hive write, plain or gzipped, and the history files era1 and ERE.
 //
-// Blocks come in the order of the file, decoded but not judged: that a block
-// follows its parent, and that its roots are right, is for execution to say. What
-// this package promises is that a file that is cut short, corrupt or hostile
-// yields an error that names the place, never a panic, a wrong block, or more
-// memory than in proportion to the bytes that the file really holds. An era1
-// file is checked as a whole before its first block is returned.
+// Blocks come in the order of the file. Those of an export are decoded but not judged:
+// that a block follows its parent, and that its roots are right, is for execution to
+// say. A history file is checked against everything that it says itself, its name and
+// the list of checksums in its folder; see [era.Reader]. A file that is cut short,
+// corrupt or hostile yields an error that names the place, never a panic, a wrong
+// block, or more memory than in proportion to the bytes that the file really holds.
 package file
 
 import (
@@ -25,6 +25,9 @@ import (
 // maxBlockSize bounds one block as the files carry it. EIP-7934 caps a block at
 // 8 MiB; before it gas did, far below this.
 const maxBlockSize = 128 << 20
+
+// historyMagic is what a history file begins with.
+var historyMagic = [2]byte{'e', '2'}
 
 // readBufferSize is how much of an export is read at a time.
 const readBufferSize = 128 << 10
@@ -54,7 +57,8 @@ type File struct {
 }
 
 // Open recognizes a file by its content, not by its name, and makes ready to
-// return its first block. An era1 file is read through once and checked.
+// return its first block. The headers of a history file are read through and checked,
+// and if there is a list of checksums beside it, so is the whole file.
 func Open(path string) (*File, error) {
 	osFile, err := os.Open(path)
 	if err != nil {
@@ -68,7 +72,17 @@ func Open(path string) (*File, error) {
 		osFile.Close()
 		return nil, fmt.Errorf("chain file %s: %w", path, err)
 	}
-	return open(path, osFile, info.Size())
+	f, err := open(path, osFile, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	if h, ok := f.from.(*history); ok {
+		if err := h.check(path, osFile); err != nil {
+			f.in.Close()
+			return nil, named(path, err)
+		}
+	}
+	return f, nil
 }
 
 // open begins to read an input of that many bytes, which it then owns.
@@ -76,7 +90,7 @@ func open(path string, in input, size int64) (*File, error) {
 	f := &File{path: path, in: in, size: size}
 	if err := f.recognize(); err != nil {
 		in.Close()
-		return nil, f.named(err)
+		return nil, named(path, err)
 	}
 	return f, nil
 }
@@ -90,7 +104,7 @@ func (f *File) Next() (*types.Block, error) {
 	}
 	block, err := f.from.next()
 	if err != nil {
-		f.ended = f.named(err)
+		f.ended = named(f.path, err)
 		return nil, f.ended
 	}
 	return block, nil
@@ -115,7 +129,7 @@ func (f *File) recognize() error {
 	var magic [2]byte
 	switch n, err := f.in.ReadAt(magic[:], 0); {
 	case n == 0 && err == io.EOF:
-		return errors.New("is empty; want an RLP chain export (plain or gzip) or an era1 archive")
+		return errors.New("is empty; want an RLP chain export (plain or gzip) or a history file (era1 or ERE)")
 	case err != nil && err != io.EOF:
 		return err
 	}
@@ -126,31 +140,32 @@ func (f *File) recognize() error {
 			return &Error{Err: fmt.Errorf("gzip header: %w", err)}
 		}
 		f.from = &export{in: bufio.NewReaderSize(unzipped, readBufferSize), zipped: true}
-	case bytes.Equal(magic[:], []byte{'e', '2'}):
-		archive, err := openEra1(f.in, f.size, &f.read)
+	case magic == historyMagic:
+		opened, err := openHistory(f.in, f.size, &f.read)
 		if err != nil {
 			return err
 		}
-		f.from = archive
+		f.from = opened
 	case magic[0] >= rlpList:
 		f.from = &export{in: bufio.NewReaderSize(counted, readBufferSize), size: f.size}
 	default:
-		return &Error{Err: fmt.Errorf("begins with the bytes %#x; want an RLP chain export (plain or gzip) or an era1 archive", magic)}
+		return &Error{Err: fmt.Errorf("begins with the bytes %#x; want an RLP chain export (plain or gzip) or a history file (era1 or ERE)", magic)}
 	}
 	return nil
 }
 
-// named adds the file's path to an error.
-func (f *File) named(err error) error {
+// named adds a file's path to an error.
+func named(path string, err error) error {
 	if err == io.EOF {
 		return err
 	}
-	var at *Error
-	if errors.As(err, &at) {
-		at.Path = f.path
+	if at, ok := err.(*Error); ok {
+		if at.Path == "" {
+			at.Path = path
+		}
 		return at
 	}
-	return fmt.Errorf("chain file %s: %w", f.path, err)
+	return fmt.Errorf("chain file %s: %w", path, err)
 }
 
 // countingReader counts what is read through it.

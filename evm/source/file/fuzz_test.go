@@ -6,16 +6,22 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/evm/era"
+	"ashlar/evm/era/eratest"
 	"ashlar/internal/memory"
 )
 
-// FuzzExport and FuzzEra1 look for content that makes a decoder panic, or
+// FuzzExport and FuzzHistory look for content that makes a decoder panic, or
 // allocate out of proportion. Their seeds are files made by this package's tests.
 func FuzzExport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { readBounded(t, data) })
 }
 
-func FuzzEra1(f *testing.F) {
+func FuzzHistory(f *testing.F) {
+	for _, format := range []era.Format{era.Era1, era.ERE} {
+		f.Add(encodeHistory(f, format, eratest.New(f, 0, 3, 3))[2:])
+	}
+	f.Add(encodeHistory(f, era.ERE, eratest.New(f, 8192, 3, 1))[2:])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		readBounded(t, append([]byte("e2"), data...))
 	})
@@ -45,38 +51,4 @@ func readBounded(t *testing.T, data []byte) {
 			t.Errorf("%v after %d blocks of a file of %d bytes", err, len(blocks), len(data))
 		}
 	})
-}
-
-// FuzzEntry reads the entries of an e2store file one after the other, and what is
-// in them, which FuzzEra1 does of well-formed archives only.
-func FuzzEntry(f *testing.F) {
-	data := encodeEra1(f, makeBlocks(f, 0, 2))
-	f.Add(data)
-	f.Add(data[:len(data)/2])
-	f.Add([]byte{3, 0, 255, 255, 255, 255, 0, 0})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		memory.Within(t, 1<<20+100*25*len(data), func() { checkEntries(t, data) })
-	})
-}
-
-func checkEntries(t *testing.T, data []byte) {
-	store := newE2store(bytes.NewReader(data), int64(len(data)))
-	for offset := int64(0); ; {
-		e, err := store.at(offset)
-		if err != nil {
-			return
-		}
-		if e.end() <= offset || e.end() > store.size {
-			t.Fatalf("the entry at %d ends at %d of %d", offset, e.end(), store.size)
-		}
-		const most = 1 << 20
-		var out bytes.Buffer
-		if err := store.unzip(&out, e, most); err == nil && out.Len() > most {
-			t.Fatalf("%d bytes of an entry that may have %d", out.Len(), most)
-		}
-		if _, err := store.word(e); err == nil && e.length != 32 {
-			t.Fatalf("a word of %d bytes", e.length)
-		}
-		offset = e.end()
-	}
 }

@@ -1,4 +1,4 @@
-package file
+package era
 
 import (
 	"crypto/sha256"
@@ -9,9 +9,8 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// maxEra1Blocks is how many blocks an era1 file has at most, and the limit of
-// the list that its accumulator is the root of.
-const maxEra1Blocks = 8192
+// accumulatorDepth is the height of the tree over the records of an accumulator.
+var accumulatorDepth = bits.Len(MaxBlocks - 1)
 
 // accumulator is the SSZ root of a list of header records, each of which is a
 // block's hash and the chain's total difficulty up to it. The zero value is that
@@ -20,14 +19,9 @@ type accumulator struct {
 	leaves [][32]byte
 }
 
-// add appends a record. No more than maxEra1Blocks may be added.
+// add appends a record. No more than MaxBlocks may be added.
 func (a *accumulator) add(hash common.Hash, totalDifficulty *uint256.Int) {
-	var record [64]byte
-	copy(record[:], hash[:])
-	for i, limb := range totalDifficulty {
-		binary.LittleEndian.PutUint64(record[32+8*i:], limb)
-	}
-	a.leaves = append(a.leaves, sha256.Sum256(record[:]))
+	a.leaves = append(a.leaves, hashPair(hash, littleEndian(totalDifficulty)))
 }
 
 // root merkleizes the list to the depth that its limit gives, and mixes its
@@ -35,7 +29,7 @@ func (a *accumulator) add(hash common.Hash, totalDifficulty *uint256.Int) {
 func (a *accumulator) root() common.Hash {
 	level := append([][32]byte(nil), a.leaves...)
 	var padding [32]byte // the root of an empty subtree as high as the level
-	for range bits.Len(maxEra1Blocks - 1) {
+	for range accumulatorDepth {
 		if len(level)%2 == 1 {
 			level = append(level, padding)
 		}
@@ -59,4 +53,20 @@ func hashPair(left, right [32]byte) [32]byte {
 	copy(both[:32], left[:])
 	copy(both[32:], right[:])
 	return sha256.Sum256(both[:])
+}
+
+// littleEndian is a number as SSZ and history files have it.
+func littleEndian(n *uint256.Int) (word [32]byte) {
+	for i, limb := range n {
+		binary.LittleEndian.PutUint64(word[8*i:], limb)
+	}
+	return word
+}
+
+// fromLittleEndian is the reverse of littleEndian.
+func fromLittleEndian(word [32]byte) (n uint256.Int) {
+	for i := range n {
+		n[i] = binary.LittleEndian.Uint64(word[8*i:])
+	}
+	return n
 }
