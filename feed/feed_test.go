@@ -62,12 +62,13 @@ func TestFilters(t *testing.T) {
 	if f.Remove("a", first) {
 		t.Error("a filter that has expired was there to be removed")
 	}
-	if left := f.Expire(); left != 0 || f.bytes != 0 || len(f.perCaller) != 0 {
-		t.Errorf("%d filters, %d bytes and %d callers are left", left, f.bytes, len(f.perCaller))
+	if left := f.Expire(); left != 0 || f.held.Held() != 0 || len(f.perCaller) != 0 {
+		t.Errorf("%d filters, %d bytes and %d callers are left", left, f.held.Held(), len(f.perCaller))
 	}
 }
 
-// The filters of a caller and the bytes of all filters are bounded; expired filters do not count.
+// The filters of a caller are bounded, and their bytes by what all callers leave; expired
+// filters do not count.
 func TestFiltersAreBounded(t *testing.T) {
 	c := newClock()
 	f := NewFilters[string](Limits{PerCaller: 2, Unread: time.Minute, Bytes: 100}, c.now)
@@ -82,14 +83,17 @@ func TestFiltersAreBounded(t *testing.T) {
 	mustAdd(t, f, "a", "", 10)
 	mustAdd(t, f, "a", "", 10)
 	refuse("a", 1, "at most 2 of one account")
-	id := mustAdd(t, f, "b", "", 80)
-	refuse("c", 1, "fewer addresses and topics")
+	refuse("b", 41, "fewer addresses and topics")
+	id := mustAdd(t, f, "b", "", 40)
+	refuse("c", 21, "fewer addresses and topics")
+	mustAdd(t, f, "c", "", 20)
 	if !f.Remove("b", id) {
 		t.Error("a filter was not there to be removed")
 	}
-	mustAdd(t, f, "c", "", 80)
+	mustAdd(t, f, "c", "", 20)
+	refuse("d", 21, "fewer addresses and topics")
 	c.at = c.at.Add(time.Minute)
-	mustAdd(t, f, "a", "", 100)
+	mustAdd(t, f, "a", "", 50)
 }
 
 // A journal returns the entries from a position on, each once, until the limits of age and

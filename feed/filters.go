@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
 
 // Defaults of [Limits].
@@ -18,7 +19,8 @@ const (
 type Limits struct {
 	PerCaller int           // filters of one caller: an account, or a key without one
 	Unread    time.Duration // after which a filter expires
-	// Bytes limits the addresses and topics of all filters together, and each journal.
+	// Bytes limits the memory of all filters together, of which a caller may hold no more
+	// than is left, and that of each journal.
 	Bytes int
 }
 
@@ -45,7 +47,7 @@ type Filters[F any] struct {
 	mu        sync.Mutex
 	byID      map[string]*filter[F] // guarded by mu
 	perCaller map[string]int        // guarded by mu
-	bytes     int                   // guarded by mu: of all filters
+	held      *limit.Ledger
 }
 
 type filter[F any] struct {
@@ -57,7 +59,7 @@ type filter[F any] struct {
 
 // NewFilters makes an empty set. limits has its defaults set; now returns the time.
 func NewFilters[F any](limits Limits, now func() time.Time) *Filters[F] {
-	return &Filters[F]{limits: limits, now: now, byID: make(map[string]*filter[F]), perCaller: make(map[string]int)}
+	return &Filters[F]{limits: limits, now: now, byID: make(map[string]*filter[F]), perCaller: make(map[string]int), held: limit.NewLedger(limits.Bytes)}
 }
 
 // Add adds a filter of a caller whose query takes that many bytes, and returns its ID. It
@@ -66,20 +68,29 @@ func (f *Filters[F]) Add(caller string, query F, bytes int) (id string, err erro
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.perCaller[caller] >= f.limits.PerCaller || f.bytes+bytes > f.limits.Bytes {
+	if f.perCaller[caller] >= f.limits.PerCaller {
 		f.expire(now)
 	}
 	if f.perCaller[caller] >= f.limits.PerCaller {
 		return "", jsonrpc.Errorf(jsonrpc.CodeLimitExceeded, "too many filters: expected at most %d of one account, or of a key without one", f.limits.PerCaller)
 	}
-	if f.bytes+bytes > f.limits.Bytes {
+	if !f.take(caller, bytes, now) {
 		return "", &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many filters: expected fewer addresses and topics in them, or try again later"}
 	}
 	id = jsonrpc.NewID()
 	f.byID[id] = &filter[F]{caller: caller, query: query, bytes: bytes, read: now}
 	f.perCaller[caller]++
-	f.bytes += bytes
 	return id, nil
+}
+
+// take reserves the bytes of a caller's filter, if need be after removing filters that
+// have expired. mu is held.
+func (f *Filters[F]) take(caller string, bytes int, now time.Time) bool {
+	if f.held.Take(caller, bytes) {
+		return true
+	}
+	f.expire(now)
+	return f.held.Take(caller, bytes)
 }
 
 // Use returns the query of a caller's filter, and keeps the filter from expiring. It
@@ -134,7 +145,7 @@ func (f *Filters[F]) expire(now time.Time) {
 // remove removes a filter. mu is held.
 func (f *Filters[F]) remove(id string, one *filter[F]) {
 	delete(f.byID, id)
-	f.bytes -= one.bytes
+	f.held.Give(one.caller, one.bytes)
 	if f.perCaller[one.caller]--; f.perCaller[one.caller] == 0 {
 		delete(f.perCaller, one.caller)
 	}

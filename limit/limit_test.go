@@ -141,6 +141,29 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+func TestLedger(t *testing.T) {
+	l := NewLedger(100)
+	take := func(caller string, bytes int, want bool) {
+		t.Helper()
+		if got := l.Take(caller, bytes); got != want {
+			t.Errorf("%d bytes of %s: %t, expected %t with %d held", bytes, caller, got, want, l.Held())
+		}
+	}
+	take("greedy", 40, true)
+	take("greedy", 11, false)
+	take("greedy", 10, true)
+	take("modest", 26, false)
+	take("modest", 25, true)
+	take("late", 12, true)
+	l.Give("greedy", 50)
+	take("late", 21, true)
+	l.Give("late", 33)
+	l.Give("modest", 25)
+	if l.Held() != 0 || len(l.byCaller) != 0 {
+		t.Errorf("%d bytes of %d callers are held after all was given back", l.Held(), len(l.byCaller))
+	}
+}
+
 func TestAddresses(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	a := NewAddresses(Rate{PerSecond: 1, Burst: 3}, 2)

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"slices"
+
 	"ashlar/evm/query"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -25,35 +28,38 @@ type logSubscribers struct {
 	byTopic   map[common.Hash]logSet
 	any       logSet
 	count     int
-	bytes     int // of the addresses and topics of all, including joiners
-	maxBytes  int
+	held      *limit.Ledger // memory of all, including joiners, by caller
 }
 
 type logSubscriber struct {
 	*feed.Subscriber
 	watchedLogs
 	asked  logFilter
+	caller string // as which bytes are held
+	bytes  int
 	joined bool // else it is a joiner
 }
 
-type logSet map[*logSubscriber]struct{}
+// logSet is a set of subscribers, in no order. Most sets have one member, for which a
+// map would take ten times as much memory.
+type logSet []*logSubscriber
 
 func newLogSubscribers(maxBytes int) logSubscribers {
-	return logSubscribers{byAddress: make(map[common.Address]logSet), byTopic: make(map[common.Hash]logSet), any: make(logSet), maxBytes: maxBytes}
+	return logSubscribers{byAddress: make(map[common.Address]logSet), byTopic: make(map[common.Hash]logSet), held: limit.NewLedger(maxBytes)}
 }
 
-// checkLimit returns an error if the addresses and topics of another subscriber would
-// exceed the limit.
-func (l *logSubscribers) checkLimit(filter *logFilter) error {
-	if l.bytes+filter.bytes() > l.maxBytes {
-		return &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many subscriptions: expected fewer addresses and topics in them, or try again later"}
+// reserve makes a subscriber, whose memory counts for the caller until it is removed or
+// released. It returns an error if the caller may not hold as much.
+func (l *logSubscribers) reserve(caller string, asked logFilter, watched watchedLogs) (*logSubscriber, error) {
+	s := &logSubscriber{watchedLogs: watched, asked: asked, caller: caller, bytes: filterBytes + asked.bytes() + asked.indexBytes()}
+	if !l.held.Take(caller, s.bytes) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many subscriptions: expected fewer addresses and topics in them, or try again later"}
 	}
-	return nil
+	return s, nil
 }
 
-// reserve counts a subscriber that waits to join. It ends with remove, whether or not
-// the subscriber was added.
-func (l *logSubscribers) reserve(s *logSubscriber) { l.bytes += s.asked.bytes() }
+// release ends what reserve began, for a subscriber that never subscribed.
+func (l *logSubscribers) release(s *logSubscriber) { l.held.Give(s.caller, s.bytes) }
 
 func (l *logSubscribers) add(s *logSubscriber) {
 	s.joined = true
@@ -68,12 +74,12 @@ func (l *logSubscribers) add(s *logSubscriber) {
 			put(l.byTopic, topic, s)
 		}
 	default:
-		l.any[s] = struct{}{}
+		l.any = append(l.any, s)
 	}
 }
 
 func (l *logSubscribers) remove(s *logSubscriber) {
-	l.bytes -= s.asked.bytes()
+	l.release(s)
 	if !s.joined {
 		return
 	}
@@ -86,20 +92,34 @@ func (l *logSubscribers) remove(s *logSubscriber) {
 			take(l.byTopic, topic, s)
 		}
 	}
-	delete(l.any, s)
+	l.any = l.any.without(s)
 }
 
+// put adds a subscriber to the set of a key. A key that its filter repeats is added once.
 func put[K comparable](sets map[K]logSet, key K, s *logSubscriber) {
-	if sets[key] == nil {
-		sets[key] = make(logSet)
+	set := sets[key]
+	if last := len(set) - 1; last < 0 || set[last] != s {
+		sets[key] = append(set, s)
 	}
-	sets[key][s] = struct{}{}
 }
 
 func take[K comparable](sets map[K]logSet, key K, s *logSubscriber) {
-	if delete(sets[key], s); len(sets[key]) == 0 {
+	if set := sets[key].without(s); len(set) > 0 {
+		sets[key] = set
+	} else {
 		delete(sets, key)
 	}
+}
+
+// without removes a subscriber from the set, if it is there.
+func (set logSet) without(s *logSubscriber) logSet {
+	i := slices.Index(set, s)
+	if i < 0 {
+		return set
+	}
+	last := len(set) - 1
+	set[i], set[last] = set[last], nil
+	return set[:last]
 }
 
 // end ends every subscription.
@@ -114,7 +134,7 @@ func (l *logSubscribers) end() {
 }
 
 func (set logSet) end() {
-	for s := range set {
+	for _, s := range set {
 		s.End()
 	}
 }
@@ -135,7 +155,7 @@ func (l *logSubscribers) notify(update *blockUpdate) {
 }
 
 func (set logSet) notify(log *updateLog, number uint64) {
-	for s := range set {
+	for _, s := range set {
 		if s.within(number) && s.Match(&log.Log) {
 			s.Notify(log.json)
 		}

@@ -35,10 +35,29 @@ func (f *logFilter) checkParameters() error {
 	return nil
 }
 
-// bytes is about what the filter takes.
+// What an address or a topic of a filter takes in memory, measured: as it was sent and in
+// sorted order, and in the index of subscribers.
+const (
+	addressBytes      = 48
+	topicBytes        = 80
+	indexAddressBytes = 128
+	indexTopicBytes   = 144
+)
+
+// bytes is what the addresses and topics of the filter take in memory.
 func (f *logFilter) bytes() int {
-	const each = 2 * common.HashLength // an address or topic, and its copy in order
-	return each * f.parameters()
+	return addressBytes*len(f.addresses) + topicBytes*(f.parameters()-len(f.addresses))
+}
+
+// indexBytes is what the index of subscribers to logs takes for the filter.
+func (f *logFilter) indexBytes() int {
+	switch {
+	case len(f.addresses) > 0:
+		return indexAddressBytes * len(f.addresses)
+	case f.hasFirstTopic():
+		return indexTopicBytes * len(f.topics[0])
+	}
+	return 0
 }
 
 // hasFirstTopic says whether the filter names what the first topic may be.

@@ -120,24 +120,23 @@ func (p *publisher) subscribeLogs(ctx context.Context, params []byte) (id string
 	if err != nil {
 		return "", err
 	}
-	p.mu.Lock()
-	err = p.logs.checkLimit(&filter)
-	p.mu.Unlock()
+	one, err := p.logs.reserve(jsonrpc.CallerFrom(ctx), filter, watched)
 	if err != nil {
 		return "", err
 	}
-	one := &logSubscriber{watchedLogs: watched, asked: filter}
 	j := &joiner{join: func() { p.logs.add(one) }}
 	join := func(s *feed.Subscriber) {
 		one.Subscriber = s
-		p.logs.reserve(one)
 		p.join(j)
 	}
 	leave := func(*feed.Subscriber) {
 		p.cancelJoin(j)
 		p.logs.remove(one)
 	}
-	return p.subscribe(ctx, join, leave)
+	if id, err = p.subscribe(ctx, join, leave); err != nil {
+		p.logs.release(one)
+	}
+	return id, err
 }
 
 // watched returns the selection of new logs. As they are of new blocks, a range that

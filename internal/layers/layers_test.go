@@ -30,7 +30,7 @@ func shared() []layer {
 		{"chain", nil},
 		{"endpoint", nil},
 		{"history", []string{"kv", "chain"}},
-		{"feed", []string{"jsonrpc"}},
+		{"feed", []string{"jsonrpc", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
 	}
 }
@@ -55,7 +55,7 @@ func family(name string) []layer {
 		{"verify", append(in(".", "archive"), "kv", "chain", "history")},
 		{"pool", in(".")},
 		{"query", append(in(".", "execute", "archive", "pool"), "kv", "chain", "history")},
-		{"api", append(in(".", "execute", "archive", "pool", "query"), "jsonrpc", "chain", "history", "feed", "events")},
+		{"api", append(in(".", "execute", "archive", "pool", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events")},
 	}
 	for i := range layers {
 		layers[i].folder = path.Join(name, layers[i].folder)
