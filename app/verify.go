@@ -84,7 +84,7 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found checked, err err
 	case errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign):
 		return nil, err
 	case err != nil:
-		finding := audit.Unopened(data.network(v.Network), err)
+		finding := audit.UnreadableStore(data.network(v.Network), err)
 		return checkedEVM{&verify.Report{Report: audit.Report{Finding: finding}}}, nil
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()

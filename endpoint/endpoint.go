@@ -1,5 +1,5 @@
-// Package endpoint keeps what may be secret in the URLs of nodes out of errors, and so
-// out of logs: many services have a key in the path.
+// Package endpoint keeps upstream URLs out of errors and logs: many providers put an API
+// key in the path.
 package endpoint
 
 import (
@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// WithoutURL is what an error of net/url or net/http is about, without the URL that it
-// tells. Other errors it returns as they are.
+// WithoutURL removes the URL from an error of net/url or net/http. It returns other errors
+// unchanged.
 func WithoutURL(err error) error {
 	var about *url.Error
 	if errors.As(err, &about) {

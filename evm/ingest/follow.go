@@ -182,7 +182,7 @@ func (f *Follower) add(ctx context.Context, parent execute.Parent, history *arch
 	if err := history.Encode(ctx, rows, delta, totalDifficulty); err != nil {
 		return err
 	}
-	if err := f.tip.MakeRoom(ctx, f.depths.unsettled(), delta.Block.ParentHash()); err != nil {
+	if err := f.tip.Prune(ctx, f.depths.unsettled(), delta.Block.ParentHash()); err != nil {
 		return err
 	}
 	return f.tip.Add(ctx, delta.Ref(), delta.Block.ParentHash(), rows)

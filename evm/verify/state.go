@@ -133,7 +133,7 @@ func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error
 	case partitionBytes > 0 && len(v.partition) != partitionBytes:
 		wrong = fmt.Sprintf("keys of %d bytes", partitionBytes)
 	case v.from > c.Settled.Number:
-		wrong = fmt.Sprintf("no row above block %d, the last settled", c.Settled.Number)
+		wrong = fmt.Sprintf("no row above block %d, the last settled block", c.Settled.Number)
 	case v.repeats:
 		wrong = nothingNew
 	default:

@@ -57,7 +57,7 @@ type Report struct {
 func Run(ctx context.Context, store kv.Store, options Options, progress *audit.Progress) (*Report, error) {
 	c, err := newChecker(ctx, store, options, progress)
 	if err != nil {
-		r, err := audit.Unpointed(ctx, "format, genesis and settled", err)
+		r, err := audit.UnreadablePointers(ctx, "format, genesis and settled", err)
 		return &Report{Report: r}, err
 	}
 	r, err := c.Report(c.run(ctx))

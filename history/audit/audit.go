@@ -1,9 +1,8 @@
-// Package audit is what the checks of every family of chain have in common. A
-// family reads its blocks, checks them by its own rules and says which rows each
-// must have ([BlockCheck]); here these are compared with the rows that are there
-// ([Audit.CheckBlocks]), so that none is missing, none is another, and none is too
-// many. That takes memory that does not grow with the chain ([Ledger]). What is
-// wrong is said as a [Finding], and how far a check is as its [Progress].
+// Package audit contains the parts of the consistency check that all chain families share.
+// A family reads its blocks, checks them by its own rules and says which rows each block
+// must have ([BlockCheck]). [Audit.CheckBlocks] compares these with the stored rows, so that
+// missing, different and superfluous rows are found. Its memory does not grow with the chain
+// ([Ledger]). Inconsistencies are reported as a [Finding], progress as a [Progress].
 package audit
 
 import (
@@ -19,16 +18,16 @@ import (
 	"ashlar/kv"
 )
 
-// ErrRange says that the archive does not have the blocks that are to be checked.
+// ErrRange means that the archive does not have the blocks to be checked.
 var ErrRange = errors.New("no such range of blocks")
 
-// Head, as the end of a range, is the last settled block.
+// Head stands for the last settled block at the end of a range.
 const Head = ^uint64(0)
 
-// Report says what was checked.
+// Report is the result of a check.
 type Report struct {
 	Sound        bool     `json:"sound"`
-	Finding      *Finding `json:"finding,omitempty"` // what is wrong, where it is not sound
+	Finding      *Finding `json:"finding,omitempty"` // nil if sound
 	From         uint64   `json:"from"`
 	To           uint64   `json:"to"`
 	Blocks       uint64   `json:"blocks"`
@@ -36,41 +35,41 @@ type Report struct {
 	Rows         uint64   `json:"rows"` // read
 }
 
-// Family is what a check must know of a family's tables.
+// Family describes the tables of a family to a check.
 type Family struct {
-	Own     []*kv.Table // those that a block is read from, by chunks of blocks
-	Derived []*kv.Table // those whose rows follow from these
-	// DescribeKey names a row for people, its block aside.
+	Own     []*kv.Table // tables from which blocks are read, partitioned by rows.Chunk
+	Derived []*kv.Table // tables whose rows follow from Own
+	// DescribeKey describes a row without its block, for error messages.
 	DescribeKey func(t *kv.Table, partition []byte, sort uint64) string
-	// Place is how far a row lies in a table in the order of its keys, of 1<<16;
-	// asked for tables that are not by chunks. Nil: see [Leading].
+	// Place returns the position of a partition in a Derived table in key order, from 0 to
+	// 1<<16. Nil: see [Leading].
 	Place func(t *kv.Table, partition []byte) uint64
 }
 
-// hasOwn says whether a table is one of those that a block is read from.
+// hasOwn reports whether blocks are read from a table.
 func (f *Family) hasOwn(t *kv.Table) bool { return slices.Contains(f.Own, t) }
 
-// Audit is a check of the blocks of one archive, which all its parts share.
+// Audit is a check of the blocks of one archive. All parts of the check share it.
 type Audit struct {
 	Family
 	Store    kv.Store
-	First    uint64    // the first block that is held
-	Settled  chain.Ref // the last
+	First    uint64    // first block in the archive
+	Settled  chain.Ref // last block in the archive
 	From, To uint64    // the blocks to check
 	progress *Progress
 
-	blocks, transactions, rows atomic.Uint64 // checked
+	blocks, transactions, rows atomic.Uint64 // checked so far
 }
 
-// New begins a check of a range of blocks in an archive whose first block is
-// known. The range may end with [Head]; one that is not held is an [ErrRange].
+// New begins a check of a range of blocks in an archive whose first block is first. The
+// range may end with [Head]. If the archive does not have it, New returns an ErrRange.
 func New(ctx context.Context, store kv.Store, family Family, first, from, to uint64, progress *Progress) (*Audit, error) {
 	last, any, err := rows.Settled(ctx, store)
 	switch {
 	case err != nil:
 		return nil, err
 	case !any:
-		return nil, fmt.Errorf("%w: the archive has no block yet", ErrRange)
+		return nil, fmt.Errorf("%w: the archive is empty", ErrRange)
 	case first > last.Number:
 		return nil, fmt.Errorf("%w: the first block is %d, the last settled %d", rows.ErrCorrupt, first, last.Number)
 	}
@@ -83,8 +82,8 @@ func New(ctx context.Context, store kv.Store, family Family, first, from, to uin
 	return &Audit{Family: family, Store: store, First: first, Settled: last, From: from, To: to, progress: progress}, nil
 }
 
-// Report is what an audit that ended with an error, or none, has to say. An error
-// that is no [Finding] is returned: it kept the check from its end.
+// Report returns the report of an audit that ended with err, which may be nil. If err is not
+// a [Finding], the check did not finish and Report returns err.
 func (a *Audit) Report(err error) (r Report, other error) {
 	if err != nil && !errors.As(err, &r.Finding) {
 		return r, err
@@ -94,9 +93,9 @@ func (a *Audit) Report(err error) (r Report, other error) {
 	return r, nil
 }
 
-// Unpointed is what an error of opening an archive with these pointers means: a
-// finding about them, or an error where there is nothing to check.
-func Unpointed(ctx context.Context, pointers string, err error) (Report, error) {
+// UnreadablePointers translates an error of opening an archive with these pointers: to a report with
+// a finding about them, or to an error if there is nothing to check.
+func UnreadablePointers(ctx context.Context, pointers string, err error) (Report, error) {
 	switch {
 	case ctx.Err() != nil:
 		return Report{}, ctx.Err()
@@ -110,5 +109,5 @@ func Unpointed(ctx context.Context, pointers string, err error) (Report, error) 
 	return Report{Finding: f}, nil
 }
 
-// Workers is how many goroutines share a piece of work.
+// Workers is the number of goroutines to use for parallel work.
 func Workers() int { return runtime.GOMAXPROCS(0) }

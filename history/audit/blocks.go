@@ -15,20 +15,20 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// BlockCheck checks one block after the other by the rules of its family. It
-// belongs to one goroutine.
+// BlockCheck checks single blocks by the rules of its family. It is for use by one
+// goroutine.
 type BlockCheck interface {
-	// Check checks a block as it is read back, and puts all the rows that it must
-	// have, made anew from what was read. It returns how many transactions it has.
-	// It may be called again for a block.
+	// Check reads and checks a block. It puts all rows that the block must have, encoded
+	// anew from what it read, and returns the number of transactions. It may be called more
+	// than once for a block.
 	Check(ctx context.Context, number uint64, to kv.Putter) (transactions int, err error)
-	// NameOf says what a partition of a derived table stands for, by the block that
-	// was checked last; empty where it does not know.
+	// NameOf describes a partition of a derived table in terms of the last block checked. It
+	// returns an empty string if it is unknown.
 	NameOf(partition []byte) string
 }
 
-// CheckBlocks checks every block of the range, and then that the tables have just
-// the rows that these blocks must have. Each goroutine has a BlockCheck of its own.
+// CheckBlocks checks every block of the range, and that the tables have exactly the rows
+// that these blocks must have. It calls newCheck for each goroutine.
 func (a *Audit) CheckBlocks(ctx context.Context, newCheck func() BlockCheck) error {
 	differences, err := Compare(NewLedger(int(a.To-a.From+1)), func(l *Ledger) error {
 		if err := a.enterBlocks(ctx, l, newCheck); err != nil {
@@ -42,8 +42,8 @@ func (a *Audit) CheckBlocks(ctx context.Context, newCheck func() BlockCheck) err
 	return a.explainRow(ctx, newCheck(), differences[0])
 }
 
-// enterBlocks checks the blocks in the span of a ledger and enters the rows that
-// they must have. It returns the finding about the lowest block that has one.
+// enterBlocks checks the blocks in the span of a ledger and enters the rows that they must
+// have. If there are findings, it returns the one about the lowest block.
 func (a *Audit) enterBlocks(ctx context.Context, l *Ledger, newCheck func() BlockCheck) error {
 	from, to := l.Span()
 	first := l.sift == nil
@@ -54,7 +54,7 @@ func (a *Audit) enterBlocks(ctx context.Context, l *Ledger, newCheck func() Bloc
 	next.Store(int64(from))
 	stop.Store(int64(to))
 	var mu sync.Mutex
-	var wrong *Finding // guarded by mu: about the lowest block
+	var wrong *Finding // guarded by mu; the one about the lowest block
 	group, ctx := errgroup.WithContext(ctx)
 	for range Workers() {
 		check, own := newCheck(), l.Fork()
@@ -64,7 +64,7 @@ func (a *Audit) enterBlocks(ctx context.Context, l *Ledger, newCheck func() Bloc
 				transactions, err := rows.check(check, int(m))
 				mu.Lock()
 				if f := (*Finding)(nil); errors.As(err, &f) {
-					// Those below are under way already, and no others are begun.
+					// Lower blocks are already in progress; stop starting higher ones.
 					if wrong == nil || m < stop.Load() {
 						wrong = f
 						stop.Store(min(m, stop.Load()))
@@ -96,19 +96,19 @@ func (a *Audit) enterBlocks(ctx context.Context, l *Ledger, newCheck func() Bloc
 	return nil
 }
 
-// expectedRows is where a check puts the rows that a block must have. They are
-// entered, and those that the block was read from compared byte by byte: so there
-// is nothing in them that no check looks at. It belongs to one goroutine.
+// expectedRows receives the rows that a block must have. It enters them into the ledger, and
+// compares those from which the block was read with the store byte by byte, so that every
+// stored byte is covered. It is for use by one goroutine.
 type expectedRows struct {
 	audit  *Audit
 	ctx    context.Context
 	ledger *Ledger
 	moment int    // of the block under check
-	row    []byte // used again
+	row    []byte // scratch
 	failed error
 }
 
-// check has the block of a moment checked.
+// check checks the block of a moment.
 func (r *expectedRows) check(check BlockCheck, moment int) (transactions int, err error) {
 	r.moment, r.failed = moment, nil
 	transactions, err = check.Check(r.ctx, r.audit.From+uint64(moment), r)
@@ -134,10 +134,10 @@ func (r *expectedRows) Put(t *kv.Table, partition []byte, sort uint64, value []b
 	r.failed = r.audit.sameValue(t, row, stored)
 }
 
-// tables are those that the rows of blocks are in.
+// tables returns the tables with rows of blocks.
 func (a *Audit) tables() []*kv.Table { return slices.Concat(a.Own, a.Derived) }
 
-// enterRows enters the rows that the tables have of blocks in the range.
+// enterRows enters the stored rows of the blocks in the range.
 func (a *Audit) enterRows(ctx context.Context, l *Ledger) error {
 	for _, t := range a.tables() {
 		for row, err := range a.Walk(ctx, t) {
@@ -147,9 +147,9 @@ func (a *Audit) enterRows(ctx context.Context, l *Ledger) error {
 			block := t.BlockOf(row.Sort)
 			switch {
 			case block > a.Settled.Number:
-				return a.Finding(t, row.Partition, row.Sort, fmt.Sprintf("no row above block %d, the last settled", a.Settled.Number), "one")
+				return a.Finding(t, row.Partition, row.Sort, fmt.Sprintf("no row above block %d, the last settled block", a.Settled.Number), "one")
 			case block < a.First:
-				return a.Finding(t, row.Partition, row.Sort, fmt.Sprintf("no row below block %d, the first that is held", a.First), "one")
+				return a.Finding(t, row.Partition, row.Sort, fmt.Sprintf("no row below block %d, the first block of the archive", a.First), "one")
 			case block >= a.From && block <= a.To:
 				l.Enter(Found, rowSubject(nil, t, row), row.Value, int(block-a.From))
 			}
@@ -158,14 +158,14 @@ func (a *Audit) enterRows(ctx context.Context, l *Ledger) error {
 	return nil
 }
 
-// rowSubject is what a ledger calls a row of a block.
+// rowSubject appends the subject of a row in a ledger.
 func rowSubject(dst []byte, t *kv.Table, row kv.Row) []byte {
 	dst = append(dst, t.ID)
 	dst = binary.BigEndian.AppendUint64(dst, row.Sort)
 	return append(dst, row.Partition...)
 }
 
-// explainRow says what is wrong with a row that is not as its block wants it.
+// explainRow returns the finding for a row that differs from what its block requires.
 func (a *Audit) explainRow(ctx context.Context, check BlockCheck, d Difference) error {
 	subject := []byte(d.Subject)
 	wanted := &wantedRow{row: kv.Row{Sort: binary.BigEndian.Uint64(subject[1:]), Partition: subject[9:]}}
@@ -200,11 +200,11 @@ func (a *Audit) explainRow(ctx context.Context, check BlockCheck, d Difference) 
 	return f
 }
 
-// wantedRow finds the value that a row must have among those that a block puts.
+// wantedRow extracts one row from those that a block puts.
 type wantedRow struct {
 	table *kv.Table
 	row   kv.Row
-	put   bool // the block puts it
+	put   bool // whether the block puts it
 }
 
 // Put implements kv.Putter.

@@ -13,26 +13,26 @@ import (
 	"ashlar/kv"
 )
 
-// Finding is an inconsistency. It is an error, so that a check can return it.
+// Finding is an inconsistency. It implements error, so a check can return it.
 type Finding struct {
 	Table    string `json:"table"`
-	Key      string `json:"key"`   // which row it is, for people
-	Block    uint64 `json:"block"` // that the row is of, or as of which it is wrong
+	Key      string `json:"key"`   // description of the row
+	Block    uint64 `json:"block"` // of the row, or as of which the row is wrong
 	Expected string `json:"expected"`
 	Got      string `json:"got"`
 }
 
-// Error says everything in one line.
+// Error returns the finding in one line.
 func (f *Finding) Error() string {
 	return fmt.Sprintf("%s, block %d, %s: expected %s, got %s", f.Table, f.Block, f.Key, f.Expected, f.Got)
 }
 
-// Text is the finding as a command shows it, over several lines.
+// Text returns the finding in several lines, for the command line.
 func (f *Finding) Text() string {
 	return fmt.Sprintf("table     %s\nkey       %s\nblock     %d\nexpected  %s\ngot       %s\n", f.Table, f.Key, f.Block, f.Expected, f.Got)
 }
 
-// Finding is about the row of a table with this key, as of its own block.
+// Finding returns a finding about a row of a table.
 func (f *Family) Finding(t *kv.Table, partition []byte, sort uint64, wanted, got string) *Finding {
 	return &Finding{
 		Table: t.Name, Key: f.DescribeKey(t, partition, sort), Block: t.BlockOf(sort),
@@ -40,9 +40,8 @@ func (f *Family) Finding(t *kv.Table, partition []byte, sort uint64, wanted, got
 	}
 }
 
-// Unreadable is what an error of reading a row means: a row that is not there or
-// that does not decode, a store that is damaged, or, where the context has ended,
-// nothing of the kind.
+// Unreadable translates an error of reading a row. It returns a finding if the row is
+// missing, does not decode or cannot be read, and ctx's error if ctx has ended.
 func (f *Family) Unreadable(ctx context.Context, t *kv.Table, partition []byte, sort uint64, err error) error {
 	const row = "a row"
 	switch {
@@ -57,13 +56,13 @@ func (f *Family) Unreadable(ctx context.Context, t *kv.Table, partition []byte, 
 	}
 }
 
-// damage puts an error of the engine in words. Its details are in further lines.
+// damage describes an error of the storage engine; details are in further lines.
 func damage(err error) string {
 	what, _, _ := strings.Cut(err.Error(), "\n")
-	return "the store's files are damaged, or cannot be read: " + what
+	return "the store's files are damaged or unreadable: " + what
 }
 
-// sameValue returns a finding unless a row has the value that it must have.
+// sameValue returns a finding unless got is the value of the row wanted.
 func (f *Family) sameValue(t *kv.Table, wanted kv.Row, got []byte) error {
 	if bytes.Equal(wanted.Value, got) {
 		return nil
@@ -75,10 +74,10 @@ func (f *Family) sameValue(t *kv.Table, wanted kv.Row, got []byte) error {
 	return f.Finding(t, wanted.Partition, wanted.Sort, DescribeValue(wanted.Value, at), DescribeValue(got, at))
 }
 
-// shownBytes of a value are shown, from where it differs from another.
+// shownBytes is how many bytes of a value are shown, from the first difference on.
 const shownBytes = 32
 
-// DescribeValue names a value for people, from a byte on.
+// DescribeValue describes a value from byte at on.
 func DescribeValue(value []byte, at int) string {
 	if len(value) == 0 {
 		return "an empty value"
@@ -96,14 +95,14 @@ func DescribeValue(value []byte, at int) string {
 	}
 }
 
-// LowestFinding keeps, of findings that come in any order, the one that is about
-// the lowest block, so that two runs find the same.
+// LowestFinding keeps the finding about the lowest block, so that the result of a parallel
+// check does not depend on the order. It is safe for concurrent use.
 type LowestFinding struct {
 	mu    sync.Mutex
 	found *Finding // guarded by mu
 }
 
-// Take keeps a finding, and returns every other error.
+// Take keeps err if it is a finding, and returns any other error.
 func (l *LowestFinding) Take(err error) error {
 	f := (*Finding)(nil)
 	if !errors.As(err, &f) {
@@ -113,7 +112,7 @@ func (l *LowestFinding) Take(err error) error {
 	return nil
 }
 
-// Keep keeps a finding.
+// Keep keeps f, unless the finding kept so far is about a lower block.
 func (l *LowestFinding) Keep(f *Finding) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,17 +121,17 @@ func (l *LowestFinding) Keep(f *Finding) {
 	}
 }
 
-// Err is the finding that was kept; nil where there is none.
+// Err returns the finding that was kept, or nil.
 func (l *LowestFinding) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.found == nil {
-		return nil // and not a *Finding that is nil
+		return nil // not a nil *Finding
 	}
 	return l.found
 }
 
-// Unopened is the finding that a store is there and cannot be opened.
-func Unopened(dir string, err error) *Finding {
+// UnreadableStore returns the finding that an existing store cannot be opened.
+func UnreadableStore(dir string, err error) *Finding {
 	return &Finding{Table: "none", Key: dir, Expected: "a store that opens", Got: damage(err)}
 }

@@ -7,25 +7,24 @@ import (
 	"slices"
 )
 
-// buckets is how many groups a ledger tells apart, by moment and by subject.
+// buckets is the number of groups of moments, and of groups of subjects.
 const buckets = 1 << 14
 
-// Ledger compares two sides that should say the same of how things were over
-// time, in memory that does not grow with what they say. A side says that of some
-// subject a fact held over a span of moments; it may say so in any order and in
-// pieces, of which those that adjoin count as one.
+// Ledger compares two sides of statements about history in constant memory. A statement
+// says that a fact held for a subject over a span of moments. A side can make its statements
+// in any order, and can split a span into adjoining ones.
 //
-// The beginning of each span is added to sums, its end taken from them, as a
-// random number that subject, fact and moment determine; the other side's with
-// the sign turned. What both sides say cancels, and what only one says stays, but
-// for a chance of one in 2⁶⁴. The sums are kept by groups of moments and of
-// subjects: a second pass keeps the entries of the groups that did not cancel,
-// and so finds what it is that only one side says.
+// Each statement adds a random number, determined by subject, fact and moment, to sums for
+// the beginning of the span, and subtracts one for its end. The other side's numbers have
+// the opposite sign. So statements made by both sides cancel, and a statement made by one
+// side only remains, except with a probability of 2⁻⁶⁴. Sums are kept by groups of moments
+// and of subjects. Where they are not zero, a second pass records the entries of these
+// groups, and so finds the statements made by one side only.
 //
-// A ledger belongs to one goroutine; [Ledger.Fork] and [Ledger.Join] give more of them their own.
+// A Ledger is for use by one goroutine; [Ledger.Fork] and [Ledger.Join] distribute the work.
 type Ledger struct {
 	seed    maphash.Seed
-	moments int // how many there are
+	moments int // total number
 	sums    sums
 	sift    *sift // nil in the first pass
 	scratch []byte
@@ -33,33 +32,33 @@ type Ledger struct {
 
 type sums struct{ byMoment, bySubject [buckets]uint64 }
 
-// sift is what the second pass looks for, and what it has found.
+// sift selects what a second pass records, and holds the entries.
 type sift struct {
-	moments  int // group of moments
+	moments  int // the group of moments
 	subjects map[int]bool
-	entries  map[string]uint64 // by entry; how often one side has it more than the other
+	entries  map[string]uint64 // occurrences by entry: expected minus found
 }
 
-// siftedSubjects bounds how many groups of subjects a second pass looks at, as
-// much damage would make it keep too much.
+// siftedSubjects bounds how many groups of subjects a second pass records, and so its memory
+// when there is much damage.
 const siftedSubjects = 64
 
-// NewLedger makes a ledger of that many moments.
+// NewLedger returns a ledger for the moments 0 to moments-1.
 func NewLedger(moments int) *Ledger {
 	return &Ledger{seed: maphash.MakeSeed(), moments: moments}
 }
 
-// Side is one of the two that a ledger compares.
+// Side is one of the two sides that a ledger compares.
 type Side uint64
 
-// The sides: what must be, and what is.
+// The sides: what should be stored, and what is stored.
 const (
 	Expected Side = 1
 	Found    Side = ^Side(0)
 )
 
-// Hold enters that a fact held of a subject at the moments from <= m < to, which
-// may be none.
+// Hold states that a fact held for a subject at the moments from <= m < to. The span may be
+// empty.
 func (l *Ledger) Hold(s Side, subject, fact []byte, from, to int) {
 	if from >= to {
 		return
@@ -70,7 +69,7 @@ func (l *Ledger) Hold(s Side, subject, fact []byte, from, to int) {
 	}
 }
 
-// Enter enters that from a moment on a side says a fact of a subject.
+// Enter states that a fact holds for a subject from a moment on.
 func (l *Ledger) Enter(s Side, subject, fact []byte, moment int) {
 	entry := binary.BigEndian.AppendUint64(l.scratch[:0], uint64(moment))
 	entry = binary.BigEndian.AppendUint16(entry, uint16(len(subject)))
@@ -95,7 +94,7 @@ func (l *Ledger) groups(subject []byte, moment int) (byMoment, bySubject int) {
 	return int(uint64(moment) * buckets / uint64(l.moments)), int(maphash.Bytes(l.seed, subject) % buckets)
 }
 
-// Fork is a ledger for another goroutine, to be joined to this one.
+// Fork returns an empty ledger for another goroutine, to be merged with Join.
 func (l *Ledger) Fork() *Ledger {
 	fork := &Ledger{seed: l.seed, moments: l.moments}
 	if l.sift != nil {
@@ -104,7 +103,7 @@ func (l *Ledger) Fork() *Ledger {
 	return fork
 }
 
-// Join adds what was entered in a fork.
+// Join merges a fork.
 func (l *Ledger) Join(fork *Ledger) {
 	for i := range buckets {
 		l.sums.byMoment[i] += fork.sums.byMoment[i]
@@ -120,9 +119,9 @@ func (l *Ledger) Join(fork *Ledger) {
 	}
 }
 
-// again is the ledger of another pass, which looks at the first moments at which
-// the sides differ, and of the subjects of which they do at those groups that are
-// left when skip of them were looked at. It is nil where none is left.
+// again returns the ledger of the next pass. It covers the first group of moments in which
+// the sides differ, and the groups of subjects that differ, after the first skip of them. It
+// returns nil if none are left.
 func (l *Ledger) again(skip int) *Ledger {
 	first := slices.IndexFunc(l.sums.byMoment[:], func(sum uint64) bool { return sum != 0 })
 	next := &Ledger{seed: l.seed, moments: l.moments}
@@ -141,7 +140,7 @@ func (l *Ledger) again(skip int) *Ledger {
 	return next
 }
 
-// Span is the moments from <= m < to that a second pass looks at.
+// Span returns the moments from <= m < to that a pass needs to enter.
 func (l *Ledger) Span() (from, to int) {
 	if l.sift == nil {
 		return 0, l.moments
@@ -151,15 +150,15 @@ func (l *Ledger) Span() (from, to int) {
 	return begin(l.sift.moments), begin(l.sift.moments + 1)
 }
 
-// Difference is where the sides differ: from this moment on one says of the
-// subject what the other does not.
+// Difference is a point at which the sides differ: from Moment on, only one of them makes
+// some statement about Subject.
 type Difference struct {
 	Moment  int
 	Subject string
 }
 
-// differences are what a second pass has found, the first moments first and of
-// each the shortest subjects.
+// differences returns the differences found by a second pass, sorted by moment and then by
+// length of subject.
 func (l *Ledger) differences() []Difference {
 	var all []Difference
 	for entry := range l.sift.entries {
@@ -172,9 +171,9 @@ func (l *Ledger) differences() []Difference {
 	return slices.Compact(all)
 }
 
-// Compare makes passes over what two sides say until it is known where they
-// first differ; nothing where they agree. Every pass enters the same, and those
-// after the first need only what lies in the ledger's span.
+// Compare runs passes over the statements of both sides until the first differences are
+// known. It returns nothing if the sides agree. Every pass must enter the same statements;
+// passes after the first can omit those outside of the ledger's span.
 func Compare(first *Ledger, pass func(l *Ledger) error) ([]Difference, error) {
 	if err := pass(first); err != nil {
 		return nil, err

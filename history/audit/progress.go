@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Progress says how far a check is, to whoever asks while it runs. A nil Progress
-// may be given to a check that nobody watches.
+// Progress reports how far a running check is. It is safe for concurrent use. A nil Progress
+// can be passed to a check whose progress is not needed.
 type Progress struct {
 	stage atomic.Pointer[stage]
 	done  atomic.Uint64
@@ -14,14 +14,14 @@ type Progress struct {
 	rows  atomic.Uint64
 }
 
-// stage is one of the parts of a check: a table that is read, or the blocks.
+// stage is a part of a check: reading one table, or checking the blocks.
 type stage struct {
 	name  string
 	begun time.Time
 }
 
-// Now returns what is being checked, empty before the first, since when, which
-// share of that is done, and how many rows were read in all.
+// Now returns the current stage, empty before the first, its start, the fraction of it that
+// is done, and the number of rows read in all stages.
 func (p *Progress) Now() (name string, since time.Time, share float64, rows uint64) {
 	if s := p.stage.Load(); s != nil {
 		name, since = s.name, s.begun
@@ -32,7 +32,7 @@ func (p *Progress) Now() (name string, since time.Time, share float64, rows uint
 	return name, since, share, p.rows.Load()
 }
 
-// begin begins a stage, of which total is the whole.
+// begin begins a stage of size total.
 func (p *Progress) begin(name string, total uint64) {
 	if p == nil {
 		return
@@ -42,14 +42,14 @@ func (p *Progress) begin(name string, total uint64) {
 	p.stage.Store(&stage{name, time.Now()})
 }
 
-// add adds to what is done of the stage.
+// add increases the completed part of the stage.
 func (p *Progress) add(done uint64) {
 	if p != nil {
 		p.done.Add(done)
 	}
 }
 
-// at sets what is done of the stage.
+// at sets the completed part of the stage.
 func (p *Progress) at(done uint64) {
 	if p != nil {
 		p.done.Store(done)

@@ -6,10 +6,10 @@ import (
 	"ashlar/kv"
 )
 
-// countedRows is how many rows a walk counts at once.
+// countedRows is how many rows a walk counts before it updates the progress.
 const countedRows = 4096
 
-// Walk is the store's Walk, with progress, and with its errors as findings.
+// Walk is Walk of the store with progress. Errors are returned as findings.
 func (a *Audit) Walk(ctx context.Context, t *kv.Table) func(yield func(kv.Row, error) bool) {
 	return func(yield func(kv.Row, error) bool) {
 		a.progress.begin(t.Name, a.walkEnd(t))
@@ -33,8 +33,9 @@ func (a *Audit) Walk(ctx context.Context, t *kv.Table) func(yield func(kv.Row, e
 	}
 }
 
-// walkEnd and walkedTo say how far a walk is, as it is where rows come in the
-// order of their keys: by block, or by the first two bytes of hashes.
+// walkEnd and walkedTo return the size of a table and the position of a row in it, as a
+// measure of progress: block numbers, or the first two bytes of hashes. They assume that
+// rows are ordered by key.
 
 func (a *Audit) walkEnd(t *kv.Table) uint64 {
 	if a.hasOwn(t) {
@@ -53,7 +54,7 @@ func (a *Audit) walkedTo(t *kv.Table, row kv.Row) uint64 {
 	return Leading(row.Partition, 8)
 }
 
-// Leading is the first 16 bits of a key that has so many in a byte.
+// Leading returns the first 16 bits of a key that has the given number of bits per byte.
 func Leading(key []byte, bits int) (n uint64) {
 	for i := range 16 / bits {
 		n <<= bits
@@ -69,7 +70,7 @@ func (a *Audit) count(rows uint64) {
 	a.progress.read(rows)
 }
 
-// broken is what an error in the middle of a walk means.
+// broken translates an error in the middle of a walk.
 func (a *Audit) broken(ctx context.Context, t *kv.Table, last kv.Row, any bool, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -1,51 +1,49 @@
-// Package paging answers questions about events a page at a time, on any family
-// of chain. The pages of a question, one after the other, are what it is answered
-// without pages: nothing is left out, nothing comes twice, whatever their size
-// and whatever blocks arrive between two of them.
+// Package paging splits the events of a query into pages, for any chain family.
+// Concatenated, the pages are exactly the unpaged result: nothing is missing or repeated,
+// whatever the page size and whatever blocks arrive between pages.
 //
-// A page that is not the last comes with a [Token], from which the next one goes
-// on. It holds the place of the next event, so no page but the first can be empty.
+// Each page but the last comes with a [Token] for the next. The token holds the place of
+// the next event, so only the first page can be empty.
 package paging
 
 import "ashlar/history/postings"
 
-// Place is where an event is: a block, and its position among the block's events.
+// Place is the position of an event: a block, and its index among the block's events.
 type Place struct {
 	Block    uint64
 	Position uint64
 }
 
-// Range says which part of a chain a page is of.
+// Range is the part of a chain that a page covers.
 type Range struct {
-	Begin Place  // nothing before it
-	To    uint64 // the last block
-	Size  int    // the most events of the page
-	// Resumed says that Begin comes from a token: an event that is asked for is there,
-	// or it is a place that no page has ever told.
+	Begin Place  // first place
+	To    uint64 // last block
+	Size  int    // maximum number of events on the page
+	// Resumed means that Begin comes from a token, so there must be a matching event at
+	// Begin.
 	Resumed bool
 }
 
-// Candidates steps through the blocks that have events which may be asked for.
-// [*postings.Intersection] is one.
+// Candidates iterates over blocks with events that may match. It is implemented by
+// [*postings.Intersection].
 type Candidates interface {
-	// Next returns the first block at or above one that has any, their
-	// positions, which ascend, appended to dst; false when there is none.
+	// Next finds the first block at or after block with candidates, and appends their
+	// ascending positions to dst; ok is false if there is none.
 	Next(block uint64, dst []uint32) (at uint64, positions []uint32, ok bool, err error)
-	// Close may be called again.
+	// Close may be called more than once.
 	Close() error
 }
 
 var _ Candidates = (*postings.Intersection)(nil)
 
-// Visitor looks at a candidate, which lies behind all that it was given before,
-// and says whether it is asked for. Where onPage is false it is behind the page:
-// nothing but the answer is wanted then.
+// Visitor is called with each candidate in ascending order and reports whether it matches.
+// If onPage is false, the candidate is beyond the page and must not be added to it.
 type Visitor func(at Place, onPage bool) (matches bool, err error)
 
-// Walk gives a visitor the candidates of a range, in the order of the chain, until
-// the page is full and one more event was found. It returns the place of that one,
-// where the next page begins; nil where this page is the last. A range that is resumed
-// where no event is asked for is ErrToken: going on there could leave some out.
+// Walk calls visit with the candidates of a range in the order of the chain, until the page
+// is full and one more match was found. It returns the place of that match, where the next
+// page begins, or nil if this page is the last. If a range is resumed at a place without a
+// match, Walk returns ErrToken: the token was not issued for this filter.
 func Walk(candidates Candidates, r Range, visit Visitor) (next *Place, err error) {
 	if !r.Resumed {
 		return walk(candidates, r, visit)
@@ -69,7 +67,7 @@ func Walk(candidates Candidates, r Range, visit Visitor) (next *Place, err error
 	return next, err
 }
 
-// walk is Walk of a range that begins anywhere.
+// walk is Walk without the check of a resumed range.
 func walk(candidates Candidates, r Range, visit Visitor) (next *Place, err error) {
 	var positions []uint32
 	matched := 0
@@ -95,7 +93,7 @@ func walk(candidates Candidates, r Range, visit Visitor) (next *Place, err error
 				matched++
 			}
 		}
-		if block == r.To { // which may be the greatest number
+		if block == r.To { // avoids an overflow of block+1
 			break
 		}
 	}

@@ -8,37 +8,36 @@ import (
 	"hash/crc32"
 )
 
-// ErrToken says that a text is no token, or none that a page came with.
-var ErrToken = errors.New("no continuation token")
+// ErrToken means that a text is not a token, or not one that was issued for the filter.
+var ErrToken = errors.New("invalid continuation token")
 
-// Token says where a page goes on, and what must still be so for that to be right.
+// Token identifies the position at which a page continues, and the state of the chain that it assumes.
 type Token struct {
-	// Filter is the fingerprint of what was asked.
+	// Filter is the fingerprint of the filter.
 	Filter Fingerprint
-	// Next is the place of the next page's first event.
+	// Next is the place of the first event of the next page.
 	Next Place
-	// BlockHash is that of the block in which it lies. As long as the chain has
-	// it, everything before is as it was.
+	// BlockHash is the hash of the block of Next. While it is part of the chain, all earlier
+	// pages are unchanged.
 	BlockHash [32]byte
-	// To is the last block of the range, as it was when the first page was
-	// answered, so that blocks which arrive later do not come into it.
+	// To is the last block of the range as resolved for the first page, so that blocks that
+	// arrive later do not extend it.
 	To uint64
 }
 
-// Fingerprint tells filters apart.
+// Fingerprint identifies a filter.
 type Fingerprint [12]byte
 
-// tokenVersion begins every token, so that those of another form are refused.
+// tokenVersion is the first byte of a token. Other versions are rejected.
 const tokenVersion = 2
 
-// tokenSum is of what a token holds. It tells a token that was changed on its way from
-// one that was not, since most places in a token are as good as others. It is no
-// secret: who makes up tokens harms nobody else.
+// tokenSum is the checksum in a token. It detects tokens damaged in transit, which would
+// otherwise be valid places. It is not a secret: forging a token gains nothing.
 func tokenSum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// The encoding of tokens: in URLs, JSON and shells it needs no quoting.
+// tokenText encodes tokens so that they need no quoting in URLs, JSON and shells.
 var tokenText = base64.RawURLEncoding.Strict()
 
 // String encodes the token:
@@ -58,11 +57,11 @@ func (t *Token) String() string {
 	return tokenText.EncodeToString(b)
 }
 
-// ParseToken decodes a token, or returns ErrToken. Nothing but what String returns
-// is one.
+// ParseToken is the reverse of String. It returns ErrToken for any text that String cannot
+// have returned.
 func ParseToken(text []byte) (t Token, err error) {
 	b, err := tokenText.AppendDecode(nil, text)
-	if err != nil || bytes.ContainsAny(text, "\r\n") { // which the decoder passes over
+	if err != nil || bytes.ContainsAny(text, "\r\n") { // which the decoder ignores
 		return t, ErrToken
 	}
 	const fixed, sum = 1 + len(t.Filter) + len(t.BlockHash), 4
@@ -79,7 +78,7 @@ func ParseToken(text []byte) (t Token, err error) {
 	var numbers [3]uint64
 	for i := range numbers {
 		value, n := binary.Uvarint(b)
-		if n <= 0 || n > 1 && b[n-1] == 0 { // a longer form of the same number
+		if n <= 0 || n > 1 && b[n-1] == 0 { // not the shortest encoding
 			return t, ErrToken
 		}
 		numbers[i], b = value, b[n:]

@@ -6,34 +6,32 @@ import (
 	"slices"
 )
 
-// Scan returns where a term occurs, in blocks from one to another.
+// Scan returns the blocks from <= b <= to in which a term occurs.
 type Scan func(term Term, from, to uint64) Postings
 
-// group is where any term of a set occurs.
+// group is a set of terms. It iterates over the blocks in which any of them occurs.
 type group interface {
-	// seek moves to the first block at or above one in which any does, and
-	// returns its number; false after the last. It does not go back: for a block
-	// below the current one it stays where it is.
+	// seek moves to the first block at or after block in which any term occurs, and returns
+	// its number; false if there is none. It never moves backwards: if the current block is
+	// beyond block, it stays there.
 	seek(block uint64) (at uint64, ok bool, err error)
-	// positions appends the positions in the current block to dst,
-	// in ascending order.
+	// positions appends the terms' positions in the current block to dst, in ascending order.
 	positions(dst []uint32) ([]uint32, error)
-	// close may be called again.
+	// close may be called more than once.
 	close() error
 }
 
-// Intersection steps through the blocks in which something has a term of every
-// set, by leaping: each set moves to the first block at or above where the
-// others are, until they all are at one. It belongs to one goroutine and must be
-// closed.
+// Intersection iterates over the positions at which each of several sets has a term. It
+// leapfrogs: each set skips to the block that the others have reached, until all are at the
+// same block. It is for use by one goroutine and must be closed.
 type Intersection struct {
 	groups []group
 	left   []uint32
 	right  []uint32
 }
 
-// Intersect returns the intersection of sets of terms, in blocks from one to
-// another. There is at least one set, and none is empty.
+// Intersect returns the intersection of sets of terms in the blocks from <= b <= to. There
+// must be at least one set, and no set may be empty.
 func Intersect(scan Scan, sets [][]Term, from, to uint64) (*Intersection, error) {
 	x := &Intersection{groups: make([]group, 0, len(sets))}
 	first := make(map[group]uint64, len(sets))
@@ -48,18 +46,19 @@ func Intersect(scan Scan, sets [][]Term, from, to uint64) (*Intersection, error)
 		at, ok, err := g.seek(from)
 		if err != nil || !ok {
 			x.Close()
-			x.groups = nil // so that nothing is found
+			x.groups = nil // empty result
 			return x, err
 		}
 		from, first[g] = at, at
 	}
-	// The group that begins last has, as far as is known now, the fewest blocks.
+	// The group that begins last probably has the fewest blocks.
 	slices.SortStableFunc(x.groups, func(a, b group) int { return cmp.Compare(first[b], first[a]) })
 	return x, nil
 }
 
-// Next returns the first block at or above one in which something has a term of
-// every set, its positions appended to dst; false when there is none. It does not go back.
+// Next finds the first block at or after block with a position at which each set has a
+// term. It appends the positions to dst; ok is false if there is no such block. It never
+// moves backwards.
 func (x *Intersection) Next(block uint64, dst []uint32) (at uint64, positions []uint32, ok bool, err error) {
 	if len(x.groups) == 0 {
 		return 0, dst, false, nil
@@ -82,7 +81,7 @@ func (x *Intersection) Next(block uint64, dst []uint32) (at uint64, positions []
 	}
 }
 
-// align moves all groups to the first block at or above one in which all of them are.
+// align moves all groups to the first common block at or after block.
 func (x *Intersection) align(block uint64) (uint64, bool, error) {
 	for i := 0; i < len(x.groups); {
 		at, ok, err := x.groups[i].seek(block)
@@ -99,7 +98,7 @@ func (x *Intersection) align(block uint64) (uint64, bool, error) {
 	return block, true, nil
 }
 
-// common returns the positions that all groups have in the current block.
+// common returns the positions that all groups share in the current block.
 func (x *Intersection) common() (_ []uint32, err error) {
 	if x.left, err = x.groups[0].positions(x.left[:0]); err != nil {
 		return nil, err
@@ -115,7 +114,7 @@ func (x *Intersection) common() (_ []uint32, err error) {
 	return x.left, nil
 }
 
-// keepCommon keeps in a what is in b too. Both ascend.
+// keepCommon returns the elements of a that are also in b, in place. Both must be ascending.
 func keepCommon(a, b []uint32) []uint32 {
 	kept, j := 0, 0
 	for _, position := range a {
@@ -133,7 +132,7 @@ func keepCommon(a, b []uint32) []uint32 {
 	return a[:kept]
 }
 
-// Close releases what is read. It may be called again.
+// Close closes all groups. It may be called more than once.
 func (x *Intersection) Close() error {
 	var first error
 	for _, g := range x.groups {
@@ -144,7 +143,7 @@ func (x *Intersection) Close() error {
 	return first
 }
 
-// single is a group of one term.
+// single is a group with one term.
 type single struct {
 	rows Postings
 	on   bool
@@ -168,30 +167,30 @@ func (s *single) close() error                             { return s.rows.Close
 const (
 	leastWindow   = 8       // blocks
 	firstWindow   = 64      // blocks
-	sparseEntries = 4 << 10 // a window with fewer is followed by a larger one
-	mostEntries   = 1 << 18 // a window with more is made smaller, unless it is one block
+	sparseEntries = 4 << 10 // if a window has fewer, the next is larger
+	mostEntries   = 1 << 18 // if a window has more, it is made smaller, down to one block
 	maxWindow     = math.MaxUint32
 )
 
-// union is a group of many terms, of which there may be thousands. It reads one
-// term after the other, for a window of blocks at a time, so that it needs one
-// cursor and little memory; for each term it keeps where it goes on behind the
-// window, so that a term costs nothing in windows in which it does not occur.
+// union is a group of several, perhaps thousands of terms. It loads a window of blocks at a
+// time, one term after the other, so it needs only one cursor and little memory. For each
+// term it remembers the next occurrence beyond the window, so a term costs nothing in
+// windows in which it does not occur.
 type union struct {
 	scan  Scan
 	terms []Term
-	next  []uint64 // for each term, a block below which it does not occur behind the window
+	next  []uint64 // for each term, a lower bound of its next block beyond the window
 	to    uint64
 
-	start, end uint64   // the window: blocks from start to below end
-	width      uint64   // of the window to come
-	most       int      // entries, see mostEntries
-	entries    []uint64 // of the window: block less start (32 bits), position (32 bits)
-	at         int      // the first entry of the current block
-	decoded    []uint32
+	start, end uint64   // the window: start <= block < end
+	width      uint64   // of the next window
+	most       int      // see mostEntries
+	entries    []uint64 // of the window: block minus start (32 bits), position (32 bits)
+	at         int      // index of the current block's first entry
+	decoded    []uint32 // scratch
 }
 
-const exhausted = math.MaxUint64 // in union.next: the term does not occur again
+const exhausted = math.MaxUint64 // in union.next: no further occurrence
 
 func newUnion(scan Scan, terms []Term, from, to uint64) *union {
 	u := &union{scan: scan, terms: terms, next: make([]uint64, len(terms)), to: to, start: from, end: from, width: firstWindow, most: mostEntries}
@@ -201,7 +200,7 @@ func newUnion(scan Scan, terms []Term, from, to uint64) *union {
 	return u
 }
 
-func (u *union) close() error { return nil } // no cursor outlives load
+func (u *union) close() error { return nil } // load closes its cursors
 
 func (u *union) block(entry int) uint64 { return u.start + u.entries[entry]>>32 }
 
@@ -217,7 +216,7 @@ func (u *union) seek(block uint64) (uint64, bool, error) {
 		}
 		block = u.end
 	} else if block > u.end {
-		// Another group leaps over what was read here: read less.
+		// Another group skipped blocks that were loaded here: load fewer.
 		u.width = max(leastWindow, u.width/4)
 	}
 	for {
@@ -236,7 +235,7 @@ func (u *union) seek(block uint64) (uint64, bool, error) {
 	}
 }
 
-// upcoming returns where a window at or above block begins at the earliest.
+// upcoming returns the earliest block at or after block at which the next window can begin.
 func (u *union) upcoming(block uint64) (uint64, bool) {
 	start := uint64(exhausted)
 	for _, next := range u.next {
@@ -245,7 +244,7 @@ func (u *union) upcoming(block uint64) (uint64, bool) {
 	return start, start <= u.to
 }
 
-// load reads the window that begins at start.
+// load loads the window that begins at start.
 func (u *union) load(start uint64) error {
 	for {
 		u.start, u.at, u.entries = start, 0, u.entries[:0]
@@ -263,11 +262,11 @@ func (u *union) load(start uint64) error {
 		u.width = min(2*u.width, maxWindow)
 	}
 	slices.Sort(u.entries)
-	u.entries = slices.Compact(u.entries) // terms may collide
+	u.entries = slices.Compact(u.entries) // colliding terms
 	return nil
 }
 
-// fill reads all terms for the window, or returns true when that is too much.
+// fill reads all terms of the window. It returns true if the window has too many entries.
 func (u *union) fill() (full bool, err error) {
 	for i, term := range u.terms {
 		if u.next[i] >= u.end {
@@ -277,7 +276,7 @@ func (u *union) fill() (full bool, err error) {
 			return false, err
 		}
 		if full {
-			for j := range u.terms[:i] { // what was read here comes again
+			for j := range u.terms[:i] { // already read; will be read again
 				if u.next[j] >= u.end {
 					u.next[j] = u.start
 				}
@@ -288,8 +287,8 @@ func (u *union) fill() (full bool, err error) {
 	return false, nil
 }
 
-// fillTerm adds where a term occurs in the window, and returns the first block behind
-// the window that has any, or from and true when there are too many.
+// fillTerm adds a term's occurrences in the window. It returns a term's first block beyond
+// the window, or from and true if the window has too many entries.
 func (u *union) fillTerm(term Term, from uint64) (next uint64, full bool, err error) {
 	rows := u.scan(term, from, u.to)
 	defer rows.Close()

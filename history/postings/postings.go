@@ -1,10 +1,10 @@
-// Package postings is the index by which logs and events are found: for each term
-// that one can be asked for, and each block in which the term occurs, a row with
-// the positions in that block. A filter is an [Intersection] of unions of terms,
-// answered by leaping from row to row in all of them at once.
+// Package postings is the index of logs and events. For each term and each block in which
+// it occurs there is a row with the term's positions in the block. A filter is an
+// [Intersection] of unions of terms. It is evaluated by leapfrogging: all cursors skip to
+// the next block that is still possible.
 //
-// It knows no family of chain: a family says what its terms are, in which table
-// its rows lie, and what is at a position.
+// The package knows no chain family. A family defines its terms, the table of its rows and
+// the meaning of a position.
 package postings
 
 import (
@@ -17,15 +17,15 @@ import (
 	"ashlar/kv"
 )
 
-// Term names something that a log or event can be asked for.
+// Term is a searchable property of a log or event, such as an address or a topic.
 type Term [12]byte
 
-// MostValueBytes is how long the value of a term can be.
+// MostValueBytes is the maximum length of a term's value.
 const MostValueBytes = 64
 
-// TermOf is the term of a value of at most MostValueBytes. The kind tells apart
-// where it stands: as an address, as the first topic. Two terms can be made to
-// collide with much work, so whoever loads what was found compares it with the filter.
+// TermOf returns the term of a value of at most MostValueBytes. The kind says what the
+// value is, such as an address or the first topic. Terms are hashes for which collisions
+// can be constructed with much work, so callers must compare what they load with the filter.
 func TermOf(kind byte, value []byte) Term {
 	var buffer [1 + MostValueBytes]byte
 	buffer[0] = kind
@@ -34,21 +34,21 @@ func TermOf(kind byte, value []byte) Term {
 	return Term(hash[:12])
 }
 
-// Block collects, for every term in a block, the positions at which it occurs,
-// encoded as the value of a row: the first position and then the gaps to the
-// next, less one, each a uvarint.
+// Block collects the positions of every term in a block, encoded as the value of a row: the
+// first position, then for each further one its distance from its predecessor minus one,
+// all as uvarints.
 type Block struct{ rows map[Term]*row }
 
 type row struct {
-	next  uint64 // the least position that can follow
+	next  uint64 // the least position that may be added
 	value []byte
 }
 
 // NewBlock makes an empty block.
 func NewBlock() *Block { return &Block{rows: make(map[Term]*row)} }
 
-// Add notes that a term occurs at a position. A term's positions are added in
-// ascending order; one that was the last already is not added again.
+// Add records that a term occurs at a position. The positions of a term must be added in
+// ascending order. Adding a term's last position again has no effect.
 func (b *Block) Add(term Term, position uint64) {
 	r := b.rows[term]
 	if r == nil {
@@ -62,14 +62,14 @@ func (b *Block) Add(term Term, position uint64) {
 	r.next = position + 1
 }
 
-// Put puts the rows of the block with a number.
+// Put puts the rows of the block under its number.
 func (b *Block) Put(to kv.Putter, table *kv.Table, number uint64) {
 	for term, row := range b.rows {
 		to.Put(table, term[:], number, row.value)
 	}
 }
 
-// Row is the value of a term's row; nil where the term does not occur.
+// Row returns the value of a term's row, nil if the term does not occur.
 func (b *Block) Row(term Term) []byte {
 	if r := b.rows[term]; r != nil {
 		return r.value
@@ -77,19 +77,19 @@ func (b *Block) Row(term Term) []byte {
 	return nil
 }
 
-// Postings steps through the blocks in which a term occurs, in ascending order.
-// It must be closed.
+// Postings iterates over the blocks in which a term occurs, in ascending order. It must be
+// closed.
 type Postings struct{ kv.Cursor }
 
-// Block is the current block's number.
+// Block returns the number of the current block.
 func (p Postings) Block() uint64 { return p.Sort() }
 
 // Positions appends the term's positions in the current block to dst, in ascending order.
 func (p Postings) Positions(dst []uint32) ([]uint32, error) { return DecodePositions(p.Value(), dst) }
 
-// DecodePositions appends the positions in the value of a row to dst, in ascending order.
+// DecodePositions appends the positions in a row's value to dst, in ascending order.
 func DecodePositions(row []byte, dst []uint32) ([]uint32, error) {
-	dst = slices.Grow(dst, len(row)) // a position takes a byte or more
+	dst = slices.Grow(dst, len(row)) // a position takes at least a byte
 	var next uint64
 	for len(row) > 0 {
 		gap, n := binary.Uvarint(row)

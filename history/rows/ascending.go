@@ -7,27 +7,27 @@ import (
 	"ashlar/kv"
 )
 
-// Ascending reads the rows of ascending blocks from a table that has one row a
-// block. It costs less than as many calls of [OfBlock]: nothing is copied, and
-// blocks that are close together are stepped through. It belongs to one goroutine
-// and must be closed.
+// Ascending reads the rows of blocks in ascending order from a table with one row per
+// block. It is cheaper than repeated calls of [OfBlock]: it does not copy, and it steps
+// through nearby blocks instead of seeking. It is for use by one goroutine and must be
+// closed.
 type Ascending struct {
 	store  kv.Reader
 	ctx    context.Context
 	table  *kv.Table
 	last   uint64
-	cursor kv.Cursor // over what is left of a partition; nil before the first row
+	cursor kv.Cursor // over the rest of a partition; nil before the first row
 	end    uint64    // last block of that partition
-	on     bool      // the cursor is at a row
+	on     bool      // whether the cursor is at a row
 }
 
-// ReadAscending returns a reader of the rows of blocks up to last.
+// ReadAscending returns a reader for the rows of blocks up to last.
 func ReadAscending(ctx context.Context, store kv.Reader, table *kv.Table, last uint64) Ascending {
 	return Ascending{store: store, ctx: ctx, table: table, last: last}
 }
 
-// Row returns the row of a block, which is not below any that the reader was asked
-// for before, or ErrNotFound. It is valid until the next call.
+// Row returns the row of a block, or ErrNotFound. Numbers must not decrease from call to
+// call. The row is valid until the next call.
 func (r *Ascending) Row(number uint64) ([]byte, error) {
 	if r.cursor == nil || number > r.end {
 		if err := r.Close(); err != nil {
@@ -54,7 +54,7 @@ func (r *Ascending) Row(number uint64) ([]byte, error) {
 	return nil, fmt.Errorf("%w: block %d in %s", ErrNotFound, number, r.table.Name)
 }
 
-// Close releases the reader. It may be called again.
+// Close releases the reader. It may be called more than once.
 func (r *Ascending) Close() error {
 	if r.cursor == nil {
 		return nil

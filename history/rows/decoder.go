@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Decoder takes a row's value apart. The first thing that does not fit makes it
-// fail, and everything read after that is zero. What it returns is part of the row.
+// Decoder reads the value of a row. It fails at the first invalid item and then returns
+// zero values. Returned slices alias the row.
 type Decoder struct {
 	rest   []byte
 	failed bool
 }
 
-// Decode begins with a row.
+// Decode returns a Decoder at the beginning of a row.
 func Decode(row []byte) Decoder { return Decoder{rest: row} }
 
 // Take reads n bytes.
@@ -37,7 +37,7 @@ func (d *Decoder) Byte() byte {
 	return 0
 }
 
-// Uvarint reads a number.
+// Uvarint reads an unsigned varint.
 func (d *Decoder) Uvarint() uint64 {
 	value, n := binary.Uvarint(d.rest)
 	if d.failed || n <= 0 {
@@ -48,11 +48,11 @@ func (d *Decoder) Uvarint() uint64 {
 	return value
 }
 
-// UvarintBytes reads a length and that many bytes.
+// UvarintBytes reads a length and as many bytes.
 func (d *Decoder) UvarintBytes() []byte { return d.Take(d.Uvarint()) }
 
-// Count reads how many items follow, of at least that many bytes each: more than
-// there is room for makes the decoder fail.
+// Count reads the number of items that follow. It fails if the row is too short for so
+// many items of at least leastBytes each.
 func (d *Decoder) Count(leastBytes int) int {
 	n := d.Uvarint()
 	if n > uint64(len(d.rest)/leastBytes) {
@@ -62,10 +62,10 @@ func (d *Decoder) Count(leastBytes int) int {
 	return int(n)
 }
 
-// Failed says whether something did not fit.
+// Failed reports whether an item was invalid.
 func (d *Decoder) Failed() bool { return d.failed }
 
-// End says whether everything was there and nothing is left over.
+// End returns ErrCorrupt if the decoder failed or the row has bytes left. table is named in the error.
 func (d *Decoder) End(table string) error {
 	if d.failed || len(d.rest) != 0 {
 		return fmt.Errorf("%w: %s row does not decode", ErrCorrupt, table)
@@ -73,16 +73,16 @@ func (d *Decoder) End(table string) error {
 	return nil
 }
 
-// Offsets is a table of where each of n items ends: n little-endian uint32.
+// Offsets is a table of the end offsets of n items: n little-endian uint32.
 type Offsets []byte
 
-// Offsets reads a count and its offsets. Whether they fit is seen item by item.
+// Offsets reads a count and as many offsets. Item validates them.
 func (d *Decoder) Offsets() Offsets { return Offsets(d.Take(4 * uint64(d.Count(4)))) }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (o Offsets) Len() int { return len(o) / 4 }
 
-// Item returns item i of items, or false when the offsets do not fit.
+// Item returns the i-th of items, or false if the offsets are invalid.
 func (o Offsets) Item(items []byte, i int) ([]byte, bool) {
 	var from uint32
 	if i > 0 {

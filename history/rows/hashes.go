@@ -6,26 +6,26 @@ import (
 	"ashlar/kv"
 )
 
-// A Place is where a transaction is.
+// A Place is the position of a transaction in the chain.
 type Place struct {
 	Number uint64
 	Index  int
 }
 
-// PutBlockHash puts the row by which a block is found by its hash, which has 32 bytes.
+// PutBlockHash puts the row that finds a block by its hash, which has 32 bytes.
 func PutBlockHash(to kv.Putter, table *kv.Table, hash []byte, number uint64) {
 	to.Put(table, hash[:HashPrefixBytes], number, nil)
 }
 
-// PutTransactionHash puts the row by which a transaction is found by its hash.
+// PutTransactionHash puts the row that finds a transaction by its hash.
 // The number is at most MostNumber, the index at most MostTransactions.
 func PutTransactionHash(to kv.Putter, table *kv.Table, hash []byte, place Place) {
 	to.Put(table, hash[:HashPrefixBytes], place.Number<<IndexBits|uint64(place.Index), nil)
 }
 
-// FindBlock calls found with the number of every block that may have this hash,
-// until found says that it was the one. There is rarely more than one, and none
-// for nearly every hash that no block has.
+// FindBlock calls found with the number of each block whose hash may be hash, until found
+// returns true for the right one. There is rarely more than one candidate, and nearly
+// always none for an unknown hash.
 func FindBlock(ctx context.Context, store kv.Reader, table *kv.Table, hash []byte, found func(number uint64) (bool, error)) error {
 	cursor := store.Scan(ctx, table, hash[:HashPrefixBytes], 0, ^uint64(0))
 	defer cursor.Close()
@@ -37,7 +37,7 @@ func FindBlock(ctx context.Context, store kv.Reader, table *kv.Table, hash []byt
 	return cursor.Close()
 }
 
-// FindTransaction is to transactions what [FindBlock] is to blocks.
+// FindTransaction is like [FindBlock] for transactions.
 func FindTransaction(ctx context.Context, store kv.Reader, table *kv.Table, hash []byte, found func(Place) (bool, error)) error {
 	return FindBlock(ctx, store, table, hash, func(sort uint64) (bool, error) {
 		return found(Place{Number: sort >> IndexBits, Index: int(sort & (1<<IndexBits - 1))})

@@ -12,17 +12,16 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// The pointers that every network has.
+// The pointers of every network.
 const (
 	pointerFormat  = "format"  // the family, and the version of docs/format.md that the rows follow
 	pointerSettled = "settled" // number and hash of the last settled block
 )
 
-// Pointers lists them, for those that look at all that is stored.
+// Pointers returns the names of all pointers, for tools that go through a whole store.
 func Pointers() []string { return []string{pointerFormat, pointerSettled} }
 
-// Format returns the format of what a store holds, or kv.ErrNotFound where it
-// holds nothing.
+// Format returns the format of the store's contents, or kv.ErrNotFound if it is empty.
 func Format(ctx context.Context, store kv.Reader) (string, error) {
 	format, err := store.Pointer(ctx, pointerFormat)
 	if err != nil {
@@ -31,20 +30,20 @@ func Format(ctx context.Context, store kv.Reader) (string, error) {
 	return string(format), nil
 }
 
-// CheckFormat returns ErrFormat where a store holds another format than wanted,
-// and kv.ErrNotFound where it holds nothing.
+// CheckFormat returns ErrFormat if the format of the store's contents is not wanted, and
+// kv.ErrNotFound if the store is empty.
 func CheckFormat(ctx context.Context, store kv.Reader, wanted string) error {
 	format, err := Format(ctx, store)
 	if err == nil && format != wanted {
-		err = fmt.Errorf("%w: it is %q, this version reads %q", ErrFormat, format, wanted)
+		err = fmt.Errorf("%w: the store has %q, this version reads %q", ErrFormat, format, wanted)
 	}
 	return err
 }
 
-// SetFormat sets the format of what the store holds.
+// SetFormat sets the format of the store's contents.
 func SetFormat(batch kv.Batch, format string) { batch.SetPointer(pointerFormat, []byte(format)) }
 
-// Settled returns the last settled block, or false where there is none yet.
+// Settled returns the last settled block, or false if there is none yet.
 func Settled(ctx context.Context, store kv.Reader) (ref chain.Ref, ok bool, err error) {
 	pointer, err := store.Pointer(ctx, pointerSettled)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -64,7 +63,7 @@ func decodeRef(pointer []byte) (ref chain.Ref, err error) {
 	return chain.Ref{Number: binary.BigEndian.Uint64(pointer), Hash: common.Hash(pointer[8:])}, nil
 }
 
-// SetSettled sets the last settled block, in the batch that holds its rows.
+// SetSettled sets the last settled block. It must be in the same batch as the block's rows.
 func SetSettled(batch kv.Batch, ref chain.Ref) {
 	batch.SetPointer(pointerSettled, append(binary.BigEndian.AppendUint64(nil, ref.Number), ref.Hash[:]...))
 }

@@ -1,7 +1,6 @@
-// Package rows is what the settled history of every family of chain has in
-// common: how rows are keyed by block and by hash, how their values are taken
-// apart, and how the store says what it holds. It knows no family; docs/format.md
-// draws what is here once for all.
+// Package rows holds what the settled history of every chain family has in common: keys
+// by block and by hash, the decoding of values, and the pointers that describe a store's
+// contents. It knows no family. docs/format.md draws the formats.
 package rows
 
 import (
@@ -17,44 +16,43 @@ import (
 )
 
 var (
-	// ErrCorrupt says that a stored row is not what was written.
+	// ErrCorrupt means that a stored row is not what was written.
 	ErrCorrupt = errors.New("archive: corrupt")
-	// ErrNotFound says that there is no such block or transaction.
+	// ErrNotFound means that there is no such block or transaction.
 	ErrNotFound = errors.New("archive: not found")
-	// ErrNotNext says that a block does not follow the settled one.
+	// ErrNotNext means that a block does not follow the settled one.
 	ErrNotNext = errors.New("archive: block does not follow the last settled one")
-	// ErrFormat says that the archive was written by another version, or is of another family.
+	// ErrFormat means that the archive was written by another version, or is of another family.
 	ErrFormat = errors.New("archive: unknown format")
 )
 
 const (
-	// ChunkBits is how many blocks share a partition of the tables that hold
-	// a row a block: enough to lie together, few enough for a distributed
-	// engine's partitions.
+	// ChunkBits determines how many blocks, 1<<ChunkBits, share a partition in tables with
+	// one row per block: enough to be stored together, few enough for the partitions of a
+	// distributed engine.
 	ChunkBits = 10
-	// HashPrefixBytes of a hash are enough to find it again: what is found is
-	// compared with the whole hash.
+	// HashPrefixBytes is how much of a hash is stored to find it again. The full hash of a
+	// match is compared.
 	HashPrefixBytes = 6
-	// IndexBits of a transaction's sort key are its position in the block.
+	// IndexBits are the low bits of a transaction's sort key: its position in the block.
 	IndexBits = 20
 )
 
-// MostTransactions is how many a block may have: as many as a sort key can tell apart.
+// MostTransactions is the greatest number of transactions in a block, limited by IndexBits.
 const MostTransactions = 1<<IndexBits - 1
 
-// MostNumber is the highest number that a block may have: a sort key has no room for
-// more above IndexBits.
+// MostNumber is the greatest block number: what fits into a sort key above IndexBits.
 const MostNumber = 1<<(64-IndexBits) - 1
 
-// Chunk is the partition of a block's row in a table that has one row a block.
+// Chunk returns the partition of a block in tables with one row per block.
 func Chunk(number uint64) [8]byte {
 	var key [8]byte
 	binary.BigEndian.PutUint64(key[:], number>>ChunkBits)
 	return key
 }
 
-// OfBlock appends the row of a block to buffer, or returns ErrNotFound. The table
-// has one row a block.
+// OfBlock appends a block's row in a table with one row per block to buffer. It returns
+// ErrNotFound if there is none.
 func OfBlock(ctx context.Context, store kv.Reader, table *kv.Table, number uint64, buffer []byte) ([]byte, error) {
 	partition := Chunk(number)
 	row, err := store.Get(ctx, table, partition[:], number, buffer)
@@ -64,8 +62,8 @@ func OfBlock(ctx context.Context, store kv.Reader, table *kv.Table, number uint6
 	return row, err
 }
 
-// Hold returns a cursor at the row of a block, or ErrNotFound: the row is not copied,
-// and stays until the cursor is closed. The table has one row a block.
+// Hold returns a cursor at a block's row in a table with one row per block, or
+// ErrNotFound. Unlike OfBlock it does not copy: the row is valid until the cursor is closed.
 func Hold(ctx context.Context, store kv.Reader, table *kv.Table, number uint64) (kv.Cursor, error) {
 	partition := Chunk(number)
 	cursor := store.Scan(ctx, table, partition[:], number, number)
@@ -79,10 +77,10 @@ func Hold(ctx context.Context, store kv.Reader, table *kv.Table, number uint64) 
 	return nil, err
 }
 
-// Encoded is a block whose rows have been made before.
+// Encoded is a block whose rows were encoded earlier.
 type Encoded interface {
 	Ref() chain.Ref
 	Parent() common.Hash
-	// PutRows puts every row of the block.
+	// PutRows puts all rows of the block.
 	PutRows(to kv.Putter)
 }

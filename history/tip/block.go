@@ -10,10 +10,10 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Rows collects the rows that a block brings. It belongs to one goroutine.
+// Rows collects the rows of a block. It is for use by one goroutine.
 type Rows struct{ encoded []byte }
 
-// Put adds a row. It copies what it is given.
+// Put adds a row. It copies its arguments.
 func (r *Rows) Put(t *kv.Table, partition []byte, sort uint64, value []byte) {
 	r.encoded = binary.AppendUvarint(r.encoded, uint64(1+len(partition)))
 	r.encoded = append(append(r.encoded, t.ID), partition...)
@@ -21,25 +21,25 @@ func (r *Rows) Put(t *kv.Table, partition []byte, sort uint64, value []byte) {
 	r.encoded = append(binary.AppendUvarint(r.encoded, uint64(len(value))), value...)
 }
 
-// mergeEvery is how many blocks' rows lie together in one layer, so that what a
-// long branch does not have is found missing after few looks.
+// mergeEvery is how many blocks share a merged layer. Merging bounds the number of layers
+// to search for a row that a long branch does not have.
 const mergeEvery = 16
 
-// Block is a block of the tip: its place in the tree, and its rows.
+// Block is a block of the tip, with its rows.
 type Block struct {
 	ref     chain.Ref
 	parent  common.Hash
-	encoded []byte // the rows as they are stored
+	encoded []byte // the rows, as stored
 	tables  *tables
 	layer   *layer
-	// merged holds the rows of the blocks from oldest to this one. Only the
-	// blocks have it whose number is a multiple of mergeEvery, so that all
-	// branches above share it.
+	// merged holds the rows of the blocks from oldest to this one. It is nil unless the
+	// block's number is a multiple of mergeEvery, so that all branches above the block share
+	// it.
 	merged *layer
 	oldest uint64
 }
 
-// newBlock makes a block of the rows that were collected or stored.
+// newBlock decodes the rows of a block.
 func newBlock(ref chain.Ref, parent common.Hash, encoded []byte, tables *tables) (*Block, error) {
 	rows, err := decodeRows(encoded, tables)
 	if err != nil {
@@ -48,20 +48,20 @@ func newBlock(ref chain.Ref, parent common.Hash, encoded []byte, tables *tables)
 	return &Block{ref: ref, parent: parent, encoded: encoded, tables: tables, layer: newLayer(rows)}, nil
 }
 
-// Ref names the block.
+// Ref returns the number and hash of the block.
 func (b *Block) Ref() chain.Ref { return b.ref }
 
-// Parent is the hash of the block before.
+// Parent returns the hash of the parent block.
 func (b *Block) Parent() common.Hash { return b.parent }
 
-// PutRows puts every row of the block.
+// PutRows puts all rows of the block.
 func (b *Block) PutRows(to kv.Putter) {
 	for _, row := range b.layer.rows {
 		to.Put(b.tables[row.key[0]], row.key[1:], row.sort, row.value)
 	}
 }
 
-// merge puts the rows of the block and of those before it into one layer.
+// merge sets merged, for a block whose number is a multiple of mergeEvery.
 func (b *Block) merge(known map[common.Hash]*Block) {
 	rows := make([]row, 0, 2*len(b.layer.rows))
 	b.oldest = b.ref.Number

@@ -5,19 +5,19 @@ import (
 	"ashlar/kv"
 )
 
-// Branch is the chain from the settled block up to one block of the tip, or to
-// the settled block itself. It does not change.
+// Branch is the chain from the settled block up to a block of the tip, or just the settled
+// block. It is immutable.
 type Branch struct {
 	settled chain.Ref
-	blocks  []*Block // from settled.Number+1 on
+	blocks  []*Block // ascending, from settled.Number+1
 	layers  []branchLayer
 }
 
-// branchLayer holds the rows of some blocks of a branch, and perhaps of blocks
-// below it, which are settled.
+// branchLayer holds the rows of consecutive blocks of a branch. It may include blocks that
+// have been settled.
 type branchLayer struct {
 	*layer
-	oldest uint64 // the first block whose rows are in it
+	oldest uint64 // first block in the layer
 }
 
 func newBranch(settled chain.Ref, blocks []*Block) *Branch {
@@ -34,7 +34,7 @@ func newBranch(settled chain.Ref, blocks []*Block) *Branch {
 	return b
 }
 
-// Ref is the last block of the branch.
+// Ref returns the last block of the branch.
 func (b *Branch) Ref() chain.Ref {
 	if len(b.blocks) == 0 {
 		return b.settled
@@ -42,12 +42,12 @@ func (b *Branch) Ref() chain.Ref {
 	return b.blocks[len(b.blocks)-1].ref
 }
 
-// Settled is the settled block that the branch stands on. The archive may have
+// Settled returns the settled block on which the branch is based. The archive may have
 // settled more since.
 func (b *Branch) Settled() chain.Ref { return b.settled }
 
-// At is the block of the branch with that number; false when it lies below the
-// settled block or above the branch.
+// At returns the block with a number; false if the number is below the settled block or
+// above the end of the branch.
 func (b *Branch) At(number uint64) (chain.Ref, bool) {
 	if number == b.settled.Number {
 		return b.settled, true
@@ -58,8 +58,8 @@ func (b *Branch) At(number uint64) (chain.Ref, bool) {
 	return b.blocks[number-b.settled.Number-1].ref, true
 }
 
-// Blocks are the blocks of the branch above the settled one, in ascending order.
-// The caller must not change the slice.
+// Blocks returns the blocks above the settled one, in ascending order. The caller must not
+// modify the slice.
 func (b *Branch) Blocks() []*Block { return b.blocks }
 
 func (b *Branch) upTo(number uint64) []*Block {
@@ -70,7 +70,6 @@ func (b *Branch) upTo(number uint64) []*Block {
 	return b.blocks[:n:n]
 }
 
-// Over reads the rows of the branch and, below it, those of the archive that rows
-// reads. What the archive has settled since above the branch's settled block is
-// not seen.
+// Over returns a reader of the branch's rows, overlaid on the archive's rows. Blocks that
+// the archive has settled since the branch was created are not visible in it.
 func (b *Branch) Over(rows kv.Reader) kv.Reader { return &reader{below: rows, branch: b} }

@@ -14,22 +14,22 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// unsettled holds the blocks of the tip, each in a partition of its own, cut into
+// unsettled holds the blocks of the tip, each in a partition of its own and split into
 // parts. docs/format.md draws it.
 var unsettled = &kv.Table{ID: 0x60, Name: "unsettled_blocks", Kind: kv.List, Transient: true}
 
-// Tables lists the tables of a tip, for maintenance.
+// Tables lists this package's tables, for maintenance.
 func Tables() []*kv.Table { return []*kv.Table{unsettled} }
 
-// pointerTip names the blocks of the tip, and which of them is what.
+// pointerTip lists the blocks of the tip and identifies the head, safe and finalized blocks.
 const pointerTip = "tip"
 
 const (
-	partBytes = 1 << 20 // of a block in one row
+	partBytes = 1 << 20 // maximum size of a part
 	refBytes  = 8 + common.HashLength
 )
 
-// tables finds tables by their ID.
+// tables finds tables by ID.
 type tables [256]*kv.Table
 
 func newTables(list []*kv.Table) *tables {
@@ -44,12 +44,12 @@ func appendRef(dst []byte, ref chain.Ref) []byte {
 	return append(binary.BigEndian.AppendUint64(dst, ref.Number), ref.Hash[:]...)
 }
 
-// takeRef takes a ref from the beginning of b, which has enough bytes.
+// takeRef decodes the ref at the beginning of b, which must be long enough.
 func takeRef(b []byte) (chain.Ref, []byte) {
 	return chain.Ref{Number: binary.BigEndian.Uint64(b), Hash: common.Hash(b[8:refBytes])}, b[refBytes:]
 }
 
-// encode is the value of the tip's pointer.
+// encode returns the value of the tip's pointer.
 func (n *tree) encode() []byte {
 	value := make([]byte, 0, (3+len(n.blocks))*refBytes)
 	value = appendRef(value, n.head.Ref())
@@ -61,7 +61,7 @@ func (n *tree) encode() []byte {
 	return value
 }
 
-// put puts the block's parts into a batch.
+// put adds the block's parts to a batch.
 func (b *Block) put(batch kv.Batch) {
 	whole := binary.AppendUvarint(nil, uint64(len(b.encoded)))
 	whole = append(append(whole, b.parent[:]...), b.encoded...)
@@ -72,7 +72,7 @@ func (b *Block) put(batch kv.Batch) {
 	}
 }
 
-// loadBlock reads a block from its parts.
+// loadBlock reads a block.
 func (t *Tip) loadBlock(ctx context.Context, ref chain.Ref) (*Block, error) {
 	var whole []byte
 	cursor := t.store.Scan(ctx, unsettled, ref.Hash[:], 0, ^uint64(0))
@@ -85,13 +85,13 @@ func (t *Tip) loadBlock(ctx context.Context, ref chain.Ref) (*Block, error) {
 	}
 	length, n := binary.Uvarint(whole)
 	if n <= 0 || len(whole) < n+common.HashLength || uint64(len(whole)-n-common.HashLength) != length {
-		return nil, fmt.Errorf("%w: block %s has %d bytes of its parts left, which say that there are %d", ErrCorrupt, ref, len(whole), length)
+		return nil, fmt.Errorf("%w: block %s: %d bytes in its parts, which declare %d bytes of rows", ErrCorrupt, ref, len(whole), length)
 	}
 	whole = whole[n:]
 	return newBlock(ref, common.Hash(whole), whole[common.HashLength:], t.tables)
 }
 
-// decodeRows takes the rows of a block apart. They refer to encoded.
+// decodeRows decodes the rows of a block. The result aliases encoded.
 func decodeRows(encoded []byte, tables *tables) ([]row, error) {
 	var rows []row
 	rest, failed := encoded, false
@@ -117,14 +117,14 @@ func decodeRows(encoded []byte, tables *tables) ([]row, error) {
 		key := take(number())
 		row := row{key: key, sort: number(), value: take(number())}
 		if failed || len(key) == 0 || len(key) > maxKey || tables[key[0]] == nil {
-			return nil, fmt.Errorf("%w: row %d does not decode, or is of a table that is not known", ErrCorrupt, len(rows))
+			return nil, fmt.Errorf("%w: row %d does not decode, or its table is unknown", ErrCorrupt, len(rows))
 		}
 		rows = append(rows, row)
 	}
 	return rows, nil
 }
 
-// load reads the tree that is stored, without what does not come after settled.
+// load reads the stored tree, except for blocks that do not descend from settled.
 func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
 	n := &tree{settled: settled, blocks: make(map[common.Hash]*Block)}
 	value, err := t.store.Pointer(ctx, pointerTip)
@@ -134,7 +134,7 @@ func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
 	case err != nil:
 		return nil, fmt.Errorf("tip: %w", err)
 	case len(value) < 3*refBytes || len(value)%refBytes != 0:
-		return nil, fmt.Errorf("%w: the pointer has %d bytes, expected a multiple of %d from %d on", ErrCorrupt, len(value), refBytes, 3*refBytes)
+		return nil, fmt.Errorf("%w: the pointer has %d bytes, expected a multiple of %d, at least %d", ErrCorrupt, len(value), refBytes, 3*refBytes)
 	}
 	head, value := takeRef(value)
 	n.safe, value = takeRef(value)
@@ -145,7 +145,7 @@ func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
 		ref, value = takeRef(value)
 		refs = append(refs, ref)
 	}
-	// Ascending, so that a block finds those before it.
+	// Parents must be added before their children.
 	slices.SortFunc(refs, func(a, b chain.Ref) int { return bytes.Compare(appendRef(nil, a), appendRef(nil, b)) })
 	for _, ref := range refs {
 		if ref.Number <= settled.Number {
@@ -160,7 +160,7 @@ func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
 		}
 	}
 	if n.head, err = n.branch(head.Hash); errors.Is(err, ErrUnknownBlock) {
-		n.head, err = n.branch(settled.Hash) // the head's branch was settled to its end
+		n.head, err = n.branch(settled.Hash) // the head was settled or overtaken
 	}
 	if err == nil && len(n.blocks) < len(refs) {
 		err = t.save(ctx, t.store.NewBatch(), n)
@@ -168,12 +168,12 @@ func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n, t.dropStrays(ctx, n)
+	return n, t.removeStale(ctx, n)
 }
 
-// dropStrays removes what is stored of blocks that are not in the tree: a kill
-// came before they were dropped. The stored pointer must not name them any more.
-func (t *Tip) dropStrays(ctx context.Context, n *tree) error {
+// removeStale removes stored blocks that are not in the tree, because of a crash before their
+// removal. The stored pointer must not refer to them any more.
+func (t *Tip) removeStale(ctx context.Context, n *tree) error {
 	strays := make(map[common.Hash]struct{})
 	for row, err := range t.store.Walk(ctx, unsettled) {
 		if err != nil {

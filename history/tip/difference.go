@@ -6,13 +6,11 @@ import (
 	"ashlar/chain"
 )
 
-// Difference is what changes when the head moves from the end of one branch to the
-// end of another: the blocks that are dropped, newest first, and those that come,
-// oldest first. Either may be none.
+// Difference returns the blocks that are dropped, newest first, and added, oldest first,
+// when the head moves from the end of one branch to the end of another.
 //
-// settled returns the settled block with a number. It is asked for blocks below
-// those that the branches stand on, because what lies between may have been settled
-// since the older of them was the head's.
+// settled returns the settled block with a number. Difference calls it for blocks below the
+// branches, as some may have been settled since the older branch was created.
 func Difference(from, to *Branch, settled func(number uint64) (chain.Ref, error)) (dropped, added []chain.Ref, err error) {
 	common, err := fork(from, to, settled)
 	if err != nil {
@@ -35,7 +33,7 @@ func Difference(from, to *Branch, settled func(number uint64) (chain.Ref, error)
 	return dropped, added, nil
 }
 
-// fork is the number of the last block that two branches share.
+// fork returns the number of the last block that two branches share.
 func fork(a, b *Branch, settled func(number uint64) (chain.Ref, error)) (uint64, error) {
 	for number := min(a.Ref().Number, b.Ref().Number); ; number-- {
 		inA, err := a.find(number, settled)
@@ -50,12 +48,12 @@ func fork(a, b *Branch, settled func(number uint64) (chain.Ref, error)) (uint64,
 			return number, nil
 		}
 		if number == 0 {
-			return 0, fmt.Errorf("tip: the branches of block %s and block %s do not begin with the same block: %s and %s", a.Ref(), b.Ref(), inA, inB)
+			return 0, fmt.Errorf("tip: the branches of blocks %s and %s begin with different blocks: %s and %s", a.Ref(), b.Ref(), inA, inB)
 		}
 	}
 }
 
-// find is the block of the branch, or below it, with a number.
+// find returns the block with a number on the branch, or the settled block below it.
 func (b *Branch) find(number uint64, settled func(number uint64) (chain.Ref, error)) (chain.Ref, error) {
 	if ref, ok := b.At(number); ok {
 		return ref, nil

@@ -14,20 +14,20 @@ type row struct {
 	value []byte
 }
 
-// layer finds rows by their table and partition. It does not change.
+// layer finds rows by table and partition. It is immutable.
 type layer struct {
-	rows []row // by key, and by sort where keys are equal
-	// places is a hash table with open addresses: one more than the place in
-	// rows of the first row with a key, 0 where there is none.
+	rows []row // sorted by key and sort
+	// places is an open-addressing hash table. It holds one plus the index in rows of the
+	// first row with a key, 0 for an empty slot.
 	places []uint32
 }
 
-// seed makes hashes differ from one process to the next.
+// seed randomizes hashes per process.
 var seed = maphash.MakeSeed()
 
 func hashKey(key []byte) uint64 { return maphash.Bytes(seed, key) }
 
-// newLayer takes over rows. Those that are there twice count once.
+// newLayer takes ownership of rows. Duplicates are removed.
 func newLayer(rows []row) *layer {
 	slices.SortFunc(rows, func(a, b row) int {
 		if c := bytes.Compare(a.key, b.key); c != 0 {
@@ -54,7 +54,7 @@ func newLayer(rows []row) *layer {
 	return l
 }
 
-// find returns the rows with a key, in ascending order; hash is that of the key.
+// find returns the rows with a key, in ascending order. hash must be hashKey(key).
 func (l *layer) find(hash uint64, key []byte) []row {
 	mask := uint64(len(l.places) - 1)
 	for place := hash & mask; l.places[place] != 0; place = (place + 1) & mask {

@@ -9,34 +9,34 @@ import (
 	"ashlar/kv"
 )
 
-// reader lays the rows of a branch over those below it. It implements [kv.Reader].
+// reader overlays the rows of a branch on those below. It implements [kv.Reader].
 type reader struct {
 	below  kv.Reader
 	branch *Branch
 }
 
-// maxKey is the length of the longest key of a layer.
+// maxKey is the maximum length of a key of a layer.
 const maxKey = 1 + kv.MaxPartition
 
-// lookup is a partition to be looked for in the layers.
+// lookup is a partition to search for in the layers.
 type lookup struct {
 	key  []byte
 	hash uint64
 }
 
-// lookUp makes the lookup of a partition, whose key is written into room. A lookup that
-// had its own room would be allocated.
+// lookUp returns the lookup of a partition. It writes the key into room, which the caller
+// provides to avoid an allocation.
 func lookUp(room []byte, t *kv.Table, partition []byte) lookup {
 	key := append(append(room[:0], t.ID), partition...)
 	return lookup{key, hashKey(key)}
 }
 
-// settledSort is the greatest sort key that a row of the settled blocks can have.
+// settledSort returns the greatest sort key that a row of a settled block can have.
 func (r *reader) settledSort(t *kv.Table) uint64 {
 	return (r.branch.settled.Number+1)<<t.IndexBits - 1
 }
 
-// get returns the value of a row of the branch.
+// get returns the value of a row in the branch.
 func (r *reader) get(l lookup, sort uint64) ([]byte, bool) {
 	for _, layer := range r.branch.layers {
 		for _, row := range layer.find(l.hash, l.key) {
@@ -48,7 +48,7 @@ func (r *reader) get(l lookup, sort uint64) ([]byte, bool) {
 	return nil, false
 }
 
-// newest returns the row of the branch with the greatest sort key at or below at.
+// newest returns the row in the branch with the greatest sort key at or below at.
 func (r *reader) newest(t *kv.Table, l lookup, at uint64) (newest row, found bool) {
 	for _, layer := range r.branch.layers {
 		if t.Kind == kv.Versions && layer.oldest > at {
@@ -65,7 +65,7 @@ func (r *reader) newest(t *kv.Table, l lookup, at uint64) (newest row, found boo
 			break
 		}
 		if found && t.Kind == kv.Versions {
-			break // the layers below have older versions
+			break // lower layers have older versions only
 		}
 	}
 	return newest, found
@@ -118,7 +118,7 @@ func (r *reader) Descend(ctx context.Context, t *kv.Table, partition []byte, at 
 	if at > settled {
 		var room [maxKey]byte
 		l := lookUp(room[:], t, partition)
-		for _, layer := range r.branch.layers { // the newest versions first
+		for _, layer := range r.branch.layers { // newest first
 			rows := layer.find(l.hash, l.key)
 			for i := len(rows) - 1; i >= 0 && rows[i].sort > settled; i-- {
 				if rows[i].sort > at {
@@ -156,8 +156,8 @@ func (r *reader) GetMany(ctx context.Context, t *kv.Table, keys []kv.Key, found 
 func (r *reader) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, found func(i int, sort uint64, value []byte) error) error {
 	settled := r.settledSort(t)
 	below := make([]kv.Key, 0, len(keys))
-	places := make([]int, 0, len(keys)) // in keys, of those in below
-	over := make(map[int]row)           // rows of the branch that the store may have newer ones of
+	places := make([]int, 0, len(keys)) // indices in keys of the keys in below
+	over := make(map[int]row)           // rows of the branch; the store may have newer ones
 	var room [maxKey]byte
 	for i, key := range keys {
 		if t.Kind != kv.Versions || key.Sort > settled {
@@ -220,13 +220,13 @@ func (r *reader) Pointer(ctx context.Context, name string) ([]byte, error) {
 	return r.below.Pointer(ctx, name)
 }
 
-// cursor steps through the settled rows and those of the branch as one. A row that
-// both have has the same value in both.
+// cursor merges the settled rows with those of the branch. If both have a row, the values
+// are equal.
 type cursor struct {
-	below   kv.Cursor // closed as soon as it has come to its end
-	over    []row     // those at and after the current place
+	below   kv.Cursor // closed at its end
+	over    []row     // from the current position on
 	started bool
-	onBelow bool // below is at a row
+	onBelow bool // whether below is at a row
 	closed  bool
 }
 
@@ -266,19 +266,19 @@ func (c *cursor) Seek(sort uint64) bool {
 	return c.on()
 }
 
-// moved takes note of whether the cursor below is still at a row. Where it has failed
-// there may be settled rows that were not read, so those of the branch are not either.
+// moved records whether the cursor below is at a row. If that cursor has failed, settled
+// rows may be missing, so the branch's rows are not returned either.
 func (c *cursor) moved(onBelow bool) {
 	c.started, c.onBelow = true, onBelow
-	if !onBelow && c.below.Close() != nil { // which says it again
+	if !onBelow && c.below.Close() != nil { // Close reports the error again
 		c.over = nil
 	}
 }
 
-// on says whether the cursor is at a row. A cursor that has failed is at none.
+// on reports whether the cursor is at a row. A cursor that has failed is not.
 func (c *cursor) on() bool { return c.onBelow || len(c.over) > 0 }
 
-// isBelow says that the current row is that of the cursor below.
+// isBelow reports whether the current row is that of the cursor below.
 func (c *cursor) isBelow() bool {
 	return c.onBelow && (len(c.over) == 0 || c.below.Sort() <= c.over[0].sort)
 }

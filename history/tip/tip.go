@@ -1,21 +1,20 @@
-// Package tip holds the blocks above the settled one: a small tree in memory,
-// each block of it in the store too, so that a restart, after a kill as well, comes
-// back with the same tree and executes nothing again.
+// Package tip holds the blocks above the settled one. They form a small tree in memory and
+// are also in the store, so after a restart or crash the same tree is loaded and no block
+// is executed again.
 //
-// A block comes as the [Rows] that it will have in the archive, so the tip knows
-// neither what they mean nor which family of chain they are of. The way from a
-// block down to the settled one is a [Branch]; [Branch.Over] lays its rows over
-// those of the store, so that whatever the archive answers it answers as of that
-// branch. Forks live here only: a reorganization moves the head from one branch to
-// another and changes nothing else.
+// A block is added as the [Rows] that it will have in the archive; the tip knows neither
+// their meaning nor the chain family. The blocks from the settled one up to a block form a
+// [Branch]. [Branch.Over] overlays its rows on those of the store, so every query that the
+// archive supports works for a branch. Forks exist only in the tip: a reorganization moves
+// the head from one branch to another and changes nothing else.
 //
-// To settle, whoever owns the archive writes the rows of [Tip.Unsettled] to it and
-// then calls [Tip.Settled], which lets go of them and of all branches that do not go
-// through the settled block. Being killed in between costs nothing: [Open] is told
-// what is settled and lets go of the rest.
+// To settle blocks, the owner of the archive writes the rows of [Tip.Unsettled] to it and
+// then calls [Tip.Settled]. The tip then discards these blocks, and all branches that do
+// not contain the settled block. A crash in between does no harm: [Open] takes the settled
+// block from the archive and discards the rest.
 //
-// Methods that change a tip wait for each other and for the disk. Reading never
-// waits: a branch does not change, and what it refers to stays while it is held.
+// Methods that change a tip are serialized and wait for the disk. Readers never wait: a
+// branch is immutable, and remains readable for as long as it is referenced.
 package tip
 
 import (
@@ -35,11 +34,11 @@ import (
 )
 
 var (
-	// ErrUnknownParent says that the parent of a block is neither the settled block nor in the tip.
-	ErrUnknownParent = errors.New("tip: the parent is not known")
-	// ErrUnknownBlock says that a block is neither the settled one nor in the tip.
-	ErrUnknownBlock = errors.New("tip: the block is not known")
-	// ErrCorrupt says that a stored row is not what was written.
+	// ErrUnknownParent means that the parent of a block is neither the settled block nor in the tip.
+	ErrUnknownParent = errors.New("tip: unknown parent")
+	// ErrUnknownBlock means that a block is neither the settled one nor in the tip.
+	ErrUnknownBlock = errors.New("tip: unknown block")
+	// ErrCorrupt means that a stored row is not what was written.
 	ErrCorrupt = errors.New("tip: corrupt")
 )
 
@@ -53,16 +52,16 @@ type Tip struct {
 	moved atomic.Pointer[chan struct{}]
 }
 
-// tree is what a tip holds at one moment. It is not changed once readers see it.
+// tree is a snapshot of a tip. It is immutable once published.
 type tree struct {
 	settled         chain.Ref
 	blocks          map[common.Hash]*Block
 	head            *Branch
-	safe, finalized chain.Ref // zero while not told
+	safe, finalized chain.Ref // zero while unknown
 }
 
-// Open reads the tip that a store holds, on top of the settled block of its
-// archive. tables are those whose rows blocks bring.
+// Open loads the tip from a store, on top of the archive's settled block. tables lists all
+// tables to which blocks add rows.
 func Open(ctx context.Context, store kv.Store, tables []*kv.Table, settled chain.Ref) (*Tip, error) {
 	t := &Tip{store: store, tables: newTables(tables)}
 	loaded, err := t.load(ctx, settled)
@@ -75,25 +74,25 @@ func Open(ctx context.Context, store kv.Store, tables []*kv.Table, settled chain
 	return t, nil
 }
 
-// Standing is which block is what at one moment.
+// Standing is a snapshot of the head and of the safe and finalized blocks.
 type Standing struct {
 	Head            *Branch
-	Safe, Finalized chain.Ref // zero while nobody has told them
+	Safe, Finalized chain.Ref // zero while unknown
 }
 
-// Standing says which block is what now.
+// Standing returns the current head, safe and finalized blocks.
 func (t *Tip) Standing() Standing {
 	now := t.tree.Load()
 	return Standing{Head: now.head, Safe: now.safe, Finalized: now.finalized}
 }
 
-// Moved returns a channel that is closed once another block is the head, safe or
-// finalized than when Moved was called. Settling alone moves nothing.
+// Moved returns a channel that is closed at the next change of the head, safe or finalized
+// block. Settling alone does not close it.
 func (t *Tip) Moved() <-chan struct{} { return *t.moved.Load() }
 
-// EachMove calls act at once and then after every move, as [Tip.Moved] has it, until
-// act fails or ctx is done. Moves that come while act runs are one. That ctx is done is
-// no error, also where it is what act returns.
+// EachMove calls act once and then after every change that [Tip.Moved] signals, until act
+// fails or ctx is done. Several changes during one call of act lead to one further call.
+// The end of ctx is not an error, even if act returns it.
 func (t *Tip) EachMove(ctx context.Context, act func(context.Context) error) error {
 	for {
 		moved := t.Moved()
@@ -111,13 +110,13 @@ func (t *Tip) EachMove(ctx context.Context, act func(context.Context) error) err
 	}
 }
 
-// Has says whether a block is the settled one or in the tip.
+// Has reports whether a block is the settled one or in the tip.
 func (t *Tip) Has(hash common.Hash) bool {
 	now := t.tree.Load()
 	return hash == now.settled.Hash || now.blocks[hash] != nil
 }
 
-// Branch is the branch that ends with a block, or ErrUnknownBlock.
+// Branch returns the branch that ends with a block, or ErrUnknownBlock.
 func (t *Tip) Branch(hash common.Hash) (*Branch, error) {
 	now := t.tree.Load()
 	if now.head.Ref().Hash == hash {
@@ -126,9 +125,8 @@ func (t *Tip) Branch(hash common.Hash) (*Branch, error) {
 	return now.branch(hash)
 }
 
-// Extend is a branch with one more block, which is not in the tip and will not be
-// kept: one that is only imagined, as a pending block is. rows must not be used
-// afterwards.
+// Extend returns a branch with one more block, such as a pending one, without adding that
+// block to the tip. The caller must not use rows afterwards.
 func (t *Tip) Extend(branch *Branch, ref chain.Ref, rows *Rows) (*Branch, error) {
 	last := branch.Ref()
 	if ref.Number != last.Number+1 {
@@ -141,9 +139,9 @@ func (t *Tip) Extend(branch *Branch, ref chain.Ref, rows *Rows) (*Branch, error)
 	return newBranch(branch.settled, append(branch.blocks[:len(branch.blocks):len(branch.blocks)], block)), nil
 }
 
-// Add brings a block into the tip; on return it is durable and there for Branch.
-// The head stays where it is. The parent must be there, else ErrUnknownParent. A
-// block that is there already is not added again. rows must not be used afterwards.
+// Add adds a block to the tip without moving the head. When it returns, the block is durable
+// and visible to Branch. If the parent is missing it returns ErrUnknownParent. Adding a
+// block again has no effect. The caller must not use rows afterwards.
 func (t *Tip) Add(ctx context.Context, ref chain.Ref, parent common.Hash, rows *Rows) error {
 	t.write.Lock()
 	defer t.write.Unlock()
@@ -155,7 +153,7 @@ func (t *Tip) Add(ctx context.Context, ref chain.Ref, parent common.Hash, rows *
 	if parent != now.settled.Hash {
 		known := now.blocks[parent]
 		if known == nil {
-			return fmt.Errorf("%w: block %s has the parent %x", ErrUnknownParent, ref, parent)
+			return fmt.Errorf("%w: parent %x of block %s", ErrUnknownParent, parent, ref)
 		}
 		below = known.ref
 	}
@@ -173,11 +171,11 @@ func (t *Tip) Add(ctx context.Context, ref chain.Ref, parent common.Hash, rows *
 	return t.publish(ctx, batch, next)
 }
 
-// MakeRoom lets blocks go while there are most or more, so that whoever supplies blocks
-// of many branches cannot make the tip grow for ever: the oldest that are neither on the
-// head's branch nor on the one that ends with the block keep, with all that came after
-// them. These two branches stay, however long they are.
-func (t *Tip) MakeRoom(ctx context.Context, most int, keep common.Hash) error {
+// Prune removes blocks while there are most or more, so that a source of many branches
+// cannot make the tip grow without bound. It removes the oldest blocks and their
+// descendants first. The branches that end with the head and with keep are never removed,
+// however long they are.
+func (t *Tip) Prune(ctx context.Context, most int, keep common.Hash) error {
 	t.write.Lock()
 	defer t.write.Unlock()
 	now := t.tree.Load()
@@ -189,12 +187,12 @@ func (t *Tip) MakeRoom(ctx context.Context, most int, keep common.Hash) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	return t.letGo(ctx, next, gone)
+	return t.discard(ctx, next, gone)
 }
 
-// SetHead makes a block the head and says which blocks are safe and finalized;
-// zero leaves either as it is. The head must be the settled block or in the tip,
-// else ErrUnknownBlock and nothing is changed. On return it is durable.
+// SetHead sets the head and the safe and finalized blocks; a zero Ref leaves either
+// unchanged. If head is neither the settled block nor in the tip, SetHead returns
+// ErrUnknownBlock and changes nothing. When it returns, the change is durable.
 func (t *Tip) SetHead(ctx context.Context, head common.Hash, safe, finalized chain.Ref) error {
 	t.write.Lock()
 	defer t.write.Unlock()
@@ -219,13 +217,13 @@ func (t *Tip) SetHead(ctx context.Context, head common.Hash, safe, finalized cha
 	return t.publish(ctx, t.store.NewBatch(), &next)
 }
 
-// Unsettled are the blocks of the head's branch up to a number, in ascending order.
+// Unsettled returns the blocks of the head's branch up to number, in ascending order.
 func (t *Tip) Unsettled(number uint64) []*Block {
 	return t.tree.Load().head.upTo(number)
 }
 
-// Settled takes note that the archive has the blocks of the head's branch up to
-// ref. It lets go of them, and of the branches that leave the chain below ref.
+// Settled records that the archive has the blocks of the head's branch up to ref. It
+// discards these blocks, and the branches that fork off below ref.
 func (t *Tip) Settled(ctx context.Context, ref chain.Ref) error {
 	t.write.Lock()
 	defer t.write.Unlock()
@@ -234,7 +232,7 @@ func (t *Tip) Settled(ctx context.Context, ref chain.Ref) error {
 		return nil
 	}
 	if at, ok := now.head.At(ref.Number); !ok || at != ref {
-		return fmt.Errorf("%w: block %s is said to be settled, the head's branch up to %s has none such", ErrUnknownBlock, ref, now.head.Ref())
+		return fmt.Errorf("%w: settled block %s is not on the head's branch, which ends with %s", ErrUnknownBlock, ref, now.head.Ref())
 	}
 	next := now.copy()
 	gone := next.settle(ref)
@@ -242,11 +240,11 @@ func (t *Tip) Settled(ctx context.Context, ref chain.Ref) error {
 	if next.head, err = next.branch(now.head.Ref().Hash); err != nil {
 		return err
 	}
-	return t.letGo(ctx, next, gone)
+	return t.discard(ctx, next, gone)
 }
 
-// letGo shows a tree to readers, and drops the blocks that it no longer has.
-func (t *Tip) letGo(ctx context.Context, next *tree, gone []common.Hash) error {
+// discard publishes a tree and removes the blocks that it no longer has from the store.
+func (t *Tip) discard(ctx context.Context, next *tree, gone []common.Hash) error {
 	if err := t.publish(ctx, t.store.NewBatch(), next); err != nil {
 		return err
 	}
@@ -258,9 +256,9 @@ func (t *Tip) letGo(ctx context.Context, next *tree, gone []common.Hash) error {
 	return nil
 }
 
-// Overtaken takes note that the archive has blocks up to ref which did not come
-// through the tip. It lets go of every block that does not come after ref; where
-// the head is one of these, and ref not on its branch, ref is the head from now on.
+// Overtaken records that the archive has blocks up to ref that did not pass through the
+// tip. It discards all blocks that do not descend from ref. If the head is discarded, and
+// ref is not on its branch, ref becomes the head.
 func (t *Tip) Overtaken(ctx context.Context, ref chain.Ref) error {
 	t.write.Lock()
 	defer t.write.Unlock()
@@ -278,11 +276,11 @@ func (t *Tip) Overtaken(ctx context.Context, ref chain.Ref) error {
 	if next.head, err = next.branch(head); err != nil {
 		return err
 	}
-	return t.letGo(ctx, next, gone)
+	return t.discard(ctx, next, gone)
 }
 
-// publish writes a batch and the pointer to a tree, and shows the tree to readers
-// once both are durable.
+// publish saves a batch and the pointer to a tree durably, then makes the tree visible to
+// readers.
 func (t *Tip) publish(ctx context.Context, batch kv.Batch, next *tree) error {
 	if err := t.save(ctx, batch, next); err != nil {
 		return err
@@ -295,7 +293,7 @@ func (t *Tip) publish(ctx context.Context, batch kv.Batch, next *tree) error {
 	return nil
 }
 
-// save writes a batch and the pointer to a tree, durably.
+// save writes a batch and the pointer to a tree durably.
 func (t *Tip) save(ctx context.Context, batch kv.Batch, next *tree) error {
 	batch.SetPointer(pointerTip, next.encode())
 	if err := t.store.Write(ctx, batch); err != nil {
@@ -307,14 +305,14 @@ func (t *Tip) save(ctx context.Context, batch kv.Batch, next *tree) error {
 	return nil
 }
 
-// copy returns a tree whose blocks can be changed.
+// copy returns a copy of the tree that can be modified.
 func (n *tree) copy() *tree {
 	next := *n
 	next.blocks = maps.Clone(n.blocks)
 	return &next
 }
 
-// add takes in a block whose parent is there.
+// add adds a block whose parent is in the tree or settled.
 func (n *tree) add(block *Block) {
 	if block.ref.Number%mergeEvery == 0 {
 		block.merge(n.blocks)
@@ -322,7 +320,7 @@ func (n *tree) add(block *Block) {
 	n.blocks[block.ref.Hash] = block
 }
 
-// branch is the way from the settled block to the one with that hash.
+// branch returns the branch from the settled block to the block with a hash.
 func (n *tree) branch(hash common.Hash) (*Branch, error) {
 	if hash == n.settled.Hash {
 		return newBranch(n.settled, nil), nil
@@ -338,15 +336,15 @@ func (n *tree) branch(hash common.Hash) (*Branch, error) {
 	return newBranch(n.settled, blocks), nil
 }
 
-// settle makes ref the settled block, takes out the blocks that do not come after
-// it, and returns their hashes.
+// settle sets the settled block, removes the blocks that do not descend from it, and
+// returns their hashes.
 func (n *tree) settle(ref chain.Ref) (gone []common.Hash) {
 	n.settled = ref
 	return n.drop(func(block *Block) bool { return block.ref.Number <= ref.Number })
 }
 
-// prune takes out blocks while there are most or more, but none of the branches of the
-// head and of keep, and returns their hashes.
+// prune removes blocks while there are most or more, except for the branches of the head
+// and of keep. It returns their hashes.
 func (n *tree) prune(most int, keep common.Hash) (gone []common.Hash) {
 	kept := make(map[common.Hash]bool)
 	for _, end := range []common.Hash{n.head.Ref().Hash, keep} {
@@ -357,8 +355,8 @@ func (n *tree) prune(most int, keep common.Hash) (gone []common.Hash) {
 	return n.drop(func(block *Block) bool { return len(n.blocks) >= most && !kept[block.ref.Hash] })
 }
 
-// drop takes out the blocks that are unwanted, which it is asked of each in ascending
-// order, and those whose parent is not there any more. It returns their hashes.
+// drop removes unwanted blocks and blocks whose parent is missing, and returns their
+// hashes. It calls unwanted for blocks in ascending order.
 func (n *tree) drop(unwanted func(*Block) bool) (gone []common.Hash) {
 	ascending := slices.SortedFunc(maps.Values(n.blocks), func(a, b *Block) int {
 		return cmp.Or(cmp.Compare(a.ref.Number, b.ref.Number), a.ref.Hash.Cmp(b.ref.Hash))

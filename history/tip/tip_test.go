@@ -130,9 +130,9 @@ func TestEachMove(t *testing.T) {
 	}
 }
 
-// TestMakeRoom: the oldest branches go as a whole, never the head's nor the one that is
+// TestPrune: the oldest branches go as a whole, never the head's nor the one that is
 // to be kept, and nothing stays of them in the store.
-func TestMakeRoom(t *testing.T) {
+func TestPrune(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		most int
@@ -156,7 +156,7 @@ func TestMakeRoom(t *testing.T) {
 				grow(t, of, made[i], parent)
 			}
 			setHead(t, of, ref(13, 'a'))
-			if err := of.MakeRoom(t.Context(), c.most, c.keep.Hash); err != nil {
+			if err := of.Prune(t.Context(), c.most, c.keep.Hash); err != nil {
 				t.Fatal(err)
 			}
 			for _, of := range []*tip.Tip{of, openTip(t, store, settled)} {
@@ -228,7 +228,7 @@ func TestAddRefuses(t *testing.T) {
 		block, parent chain.Ref
 		want          string
 	}{
-		{ref(7, 'a'), ref(6, 'a'), "the parent is not known"},
+		{ref(7, 'a'), ref(6, 'a'), "unknown parent"},
 		{ref(7, 'a'), ref(5, 's'), "cannot follow block 5"},
 		{ref(5, 'a'), ref(5, 's'), "cannot follow block 5"},
 	} {

@@ -122,7 +122,7 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 	encoded := new(tip.Rows)
 	archive.PutBlock(encoded, block)
 	// What was reverted stays only while it is not much.
-	if err := above.MakeRoom(ctx, int(2*min(f.depth, math.MaxInt32)), ref.Hash); err != nil {
+	if err := above.Prune(ctx, int(2*min(f.depth, math.MaxInt32)), ref.Hash); err != nil {
 		return err
 	}
 	if err := above.Add(ctx, ref, common.Hash(block.Parent), encoded); err != nil {

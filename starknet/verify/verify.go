@@ -51,7 +51,7 @@ type Report struct {
 func Run(ctx context.Context, store kv.Store, options Options, progress *audit.Progress) (*Report, error) {
 	c, err := newChecker(ctx, store, options, progress)
 	if err != nil {
-		r, err := audit.Unpointed(ctx, "format, chain, first and settled", err)
+		r, err := audit.UnreadablePointers(ctx, "format, chain, first and settled", err)
 		return &Report{Report: r}, err
 	}
 	r, err := c.Report(c.CheckBlocks(ctx, c.newBlockCheck))
@@ -82,7 +82,7 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 	}
 	span := a.Span()
 	if span == nil {
-		return nil, fmt.Errorf("%w: the archive has no block yet", audit.ErrRange)
+		return nil, fmt.Errorf("%w: the archive is empty", audit.ErrRange)
 	}
 	if options.From == 0 {
 		options.From = span.First

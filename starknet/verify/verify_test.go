@@ -126,7 +126,7 @@ func TestPointers(t *testing.T) {
 		{"a block more settled", settled(chain.Ref{Number: last.Number + 1}), "block 1028: expected a row, got none"},
 		{"settled before the first", settled(chain.Ref{Number: 3}), "the first block is 1020, the last settled 3"},
 		{"settled too short", func(b kv.Batch) { b.SetPointer("settled", []byte{1}) }, "the settled pointer has 1 bytes"},
-		{"another first", first(firstBlock + 1), "expected no row below block 1021, the first that is held"},
+		{"another first", first(firstBlock + 1), "expected no row below block 1021, the first block of the archive"},
 		{"a block before the first", first(firstBlock - 1), "block 1019: expected a row, got none"},
 		{"first too short", func(b kv.Batch) { b.SetPointer("first", nil) }, "the first pointer has 0 bytes"},
 		{"a chain of no name", func(b kv.Batch) { b.SetPointer("chain", []byte{0xff}) }, "the chain pointer"},

@@ -8,14 +8,14 @@ import (
 	"ashlar/kv"
 )
 
-// Damaged is a memory with one change, and the rows that a finding may name.
+// Damaged is a copy with one change, and the rows that a finding may name.
 type Damaged struct {
 	What   string
 	Memory *Memory
 	Keys   []kv.Row
 }
 
-// All does every kind of damage to a row. Describe names a key for people.
+// All applies every kind of damage to a row. describe describes a key for messages.
 func All(random *rand.Rand, whole *Memory, table *kv.Table, row kv.Row, describe func(*kv.Table, []byte, uint64) string) []Damaged {
 	all := []Damaged{{"removed", whole.Without(table, row), []kv.Row{row}}}
 	if len(row.Value) > 0 {

@@ -12,9 +12,9 @@ import (
 	"ashlar/kv"
 )
 
-// CheckFindings holds what people read to a file. There a line that begins with >
-// does a damage, and what is found follows. Rows are counted in the order of their
-// keys. With update the file is written anew.
+// CheckFindings compares findings with a golden file. In it, a line that begins with >
+// describes a damage, and the finding follows. Rows are numbered in key order. With update,
+// the file is rewritten.
 func CheckFindings(t *testing.T, path string, update bool, whole *Memory, tables []*kv.Table, check func(damaged kv.Store) *audit.Report) {
 	t.Helper()
 	want, err := os.ReadFile(path)
@@ -45,7 +45,7 @@ func CheckFindings(t *testing.T, path string, update bool, whole *Memory, tables
 	}
 }
 
-// do does one damage: remove TABLE ROW, flip TABLE ROW BIT, or copy TABLE ROW SORT.
+// do applies one damage: remove TABLE ROW, flip TABLE ROW BIT, or copy TABLE ROW SORT.
 func do(whole *Memory, tables []*kv.Table, words []string) (*Memory, error) {
 	var index, number int
 	if _, err := fmt.Sscan(strings.Join(words[2:], " ")+" 0", &index, &number); err != nil {
@@ -53,7 +53,7 @@ func do(whole *Memory, tables []*kv.Table, words []string) (*Memory, error) {
 	}
 	i := slices.IndexFunc(tables, func(t *kv.Table) bool { return t.Name == words[1] })
 	if i < 0 {
-		return nil, fmt.Errorf("no table %s", words[1])
+		return nil, fmt.Errorf("unknown table %s", words[1])
 	}
 	table := tables[i]
 	row := whole.Rows(table)[index]
@@ -68,5 +68,5 @@ func do(whole *Memory, tables []*kv.Table, words []string) (*Memory, error) {
 		row.Sort = uint64(number)
 		return whole.With(table, row), nil
 	}
-	return nil, fmt.Errorf("no such damage as %s", words[0])
+	return nil, fmt.Errorf("unknown damage %s (want remove, flip or copy)", words[0])
 }

@@ -1,5 +1,4 @@
-// Package damage does damage to what a store holds, for the tests of the checks
-// that are to find it.
+// Package damage corrupts copies of stores, for the tests of the consistency checks.
 package damage
 
 import (
@@ -14,15 +13,15 @@ import (
 	"ashlar/kv"
 )
 
-// Memory holds the rows of a store and shows them as a store again, in any state
-// that damage could leave them in. Its pointers are those of the store.
+// Memory is an in-memory copy of a store's rows that can be modified in any way. Its
+// pointers are those of the store.
 type Memory struct {
 	kv.Store
-	tables map[*kv.Table]map[string][]kv.Row // by partition, each ascending
-	Upward bool                              // walks ascend in tables of versions too
+	tables map[*kv.Table]map[string][]kv.Row // by partition, ascending
+	Upward bool                              // walk tables of versions in ascending order too
 }
 
-// Read reads all rows of some tables.
+// Read copies all rows of some tables.
 func Read(t testing.TB, store kv.Store, tables []*kv.Table) *Memory {
 	t.Helper()
 	m := &Memory{Store: store, tables: make(map[*kv.Table]map[string][]kv.Row)}
@@ -45,7 +44,7 @@ func Read(t testing.TB, store kv.Store, tables []*kv.Table) *Memory {
 
 func bySort(a, b kv.Row) int { return cmp.Compare(a.Sort, b.Sort) }
 
-// Rows are those of a table, in the order of their keys.
+// Rows returns the rows of a table in key order.
 func (m *Memory) Rows(table *kv.Table) (all []kv.Row) {
 	for _, partition := range slices.Sorted(maps.Keys(m.tables[table])) {
 		all = append(all, m.tables[table][partition]...)
@@ -53,14 +52,14 @@ func (m *Memory) Rows(table *kv.Table) (all []kv.Row) {
 	return all
 }
 
-// Without is the same memory but for one row.
+// Without returns a copy without one row.
 func (m *Memory) Without(table *kv.Table, gone kv.Row) *Memory {
 	return m.changed(table, gone, func(rows []kv.Row) []kv.Row {
 		return slices.DeleteFunc(rows, func(row kv.Row) bool { return row.Sort == gone.Sort })
 	})
 }
 
-// With is the same memory and one row more, or another instead of one with its key.
+// With returns a copy with one row added or replaced.
 func (m *Memory) With(table *kv.Table, row kv.Row) *Memory {
 	return m.Without(table, row).changed(table, row, func(rows []kv.Row) []kv.Row {
 		rows = append(rows, row)
@@ -79,7 +78,7 @@ func (m *Memory) changed(table *kv.Table, at kv.Row, change func([]kv.Row) []kv.
 	return n
 }
 
-// Has says whether there is a row with that key.
+// Has reports whether there is a row with a key.
 func (m *Memory) Has(table *kv.Table, key kv.Row) bool {
 	_, found := slices.BinarySearchFunc(m.tables[table][string(key.Partition)], key, bySort)
 	return found
@@ -118,7 +117,7 @@ func (m *Memory) Descend(_ context.Context, t *kv.Table, partition []byte, at ui
 	return nil
 }
 
-// Walk yields partitions in no order, as the contract allows.
+// Walk yields partitions in random order, as the contract allows.
 func (m *Memory) Walk(_ context.Context, t *kv.Table) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {
 		for _, rows := range m.tables[t] {
