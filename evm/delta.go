@@ -10,12 +10,14 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// Delta is everything that one block brings. Execution makes it; from then on
-// nothing of it is computed again. It is not changed once it is made.
+// Delta is everything that one block brings. Execution makes it, and nothing of it
+// is computed again. It is immutable.
 type Delta struct {
-	Block    *types.Block
+	Block    *types.Block     // without its access list
 	Senders  []common.Address // of each transaction
 	Receipts types.Receipts   // with logs; blooms may be left out
+	// AccessList is the RLP of the block's access list (EIP-7928), nil before Amsterdam.
+	AccessList []byte
 
 	// Accounts holds every account that changed, by keccak256 of its address;
 	// nil when the account is gone. Its Root is final.

@@ -11,25 +11,29 @@ import (
 	"github.com/ethereum/go-ethereum/consensus/misc/eip4844"
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/types/bal"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/params"
+	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/ethereum/go-ethereum/trie"
 )
 
-// Attributes are what the builder of a block chooses.
+// Attributes are the fields of a block that its builder chooses.
 type Attributes struct {
 	Timestamp        uint64 // Unix seconds, above the parent's
 	FeeRecipient     common.Address
 	PrevRandao       common.Hash
 	ParentBeaconRoot common.Hash
+	SlotNumber       uint64 // used from Amsterdam on
 	GasLimit         uint64
 	Withdrawals      types.Withdrawals
 	ExtraData        []byte
 }
 
-// ErrNotBuilt says that blocks of the time of the one that was asked for are not built.
+// ErrNotBuilt means that the requested block would be before Cancun.
 var ErrNotBuilt = errors.New("blocks before Cancun are not built")
 
-// LeftOut is a transaction that a built block has no place for, and why.
+// LeftOut is a transaction that a built block does not include, and why.
 type LeftOut struct {
 	Transaction *types.Transaction
 	Err         error
@@ -40,9 +44,9 @@ func (e *Executor) BaseFee(parent *types.Header) *big.Int {
 	return eip1559.CalcBaseFee(e.config, parent)
 }
 
-// Build makes the block that comes after a parent, of the time after the merge,
-// from transactions in their order. Those that cannot be included are left out.
-// The state root is computed and checked already: [Executor.Root] only makes the delta.
+// Build makes the block after a parent from transactions in their order, and leaves
+// out those that cannot be included. Build already computes the state root:
+// [Executor.Root] only makes the delta.
 func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attributes, transactions types.Transactions) (*Executed, []LeftOut, error) {
 	header, err := e.draft(parent.Header, attributes)
 	if err != nil {
@@ -77,6 +81,10 @@ func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attribut
 		hash := types.CalcRequestsHash(ran.requests)
 		header.RequestsHash = &hash
 	}
+	list, err := encodeAccessList(header, ran.list)
+	if err != nil {
+		return nil, nil, err
+	}
 	block := types.NewBlock(header, body, ran.receipts, trie.NewStackTrie(nil))
 	_, err = statedb.Commit(rules, block.NumberU64())
 	if err = errors.Join(err, db.failure()); err != nil {
@@ -89,7 +97,25 @@ func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attribut
 			log.BlockHash = hash
 		}
 	}
-	return &Executed{Block: block, Senders: ran.senders, Receipts: ran.receipts, update: db.update, rooted: true}, leftOut, nil
+	return &Executed{
+		Block: block, Senders: ran.senders, Receipts: ran.receipts, AccessList: list,
+		update: db.update, rooted: true,
+	}, leftOut, nil
+}
+
+// encodeAccessList puts the hash of a block's access list into its header, and
+// returns the encoded list. Before Amsterdam there is neither.
+func encodeAccessList(header *types.Header, list *bal.BlockAccessList) ([]byte, error) {
+	if list == nil {
+		return nil, nil
+	}
+	encoded, err := rlp.EncodeToBytes(list)
+	if err != nil {
+		return nil, fmt.Errorf("encode the access list of block %d: %w", header.Number, err)
+	}
+	hash := crypto.Keccak256Hash(encoded)
+	header.BlockAccessListHash = &hash
+	return encoded, nil
 }
 
 // draft makes the header of a block that is yet to be filled.
@@ -115,6 +141,9 @@ func (e *Executor) draft(parent *types.Header, attributes Attributes) (*types.He
 	}
 	excess := eip4844.CalcExcessBlobGas(e.config, parent, header.Time)
 	header.ExcessBlobGas, header.BlobGasUsed = &excess, new(uint64)
+	if e.config.IsAmsterdam(header.Number, header.Time) {
+		header.SlotNumber = &attributes.SlotNumber
+	}
 	return header, nil
 }
 

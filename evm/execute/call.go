@@ -110,7 +110,7 @@ func (e *Executor) Call(ctx context.Context, at At, message *Message, options Ca
 		if err != nil {
 			return err
 		}
-		result, err := s.run(msg, nil)
+		result, err := s.run(msg.SkipExecutionGasCapCheck(), nil)
 		if err != nil {
 			return callErrorf("err: %w (supplied gas %d)", err, msg.GasLimit)
 		}

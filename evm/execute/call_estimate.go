@@ -119,7 +119,7 @@ func (g *gasSearch) highest() (uint64, error) {
 	if g.message.GasLimit >= params.TxGas {
 		gas = g.message.GasLimit
 	}
-	if g.rules.IsOsaka {
+	if g.rules.IsOsaka && !g.rules.IsAmsterdam {
 		gas = min(gas, params.MaxTxGas)
 	}
 	if !g.message.GasFeeCap.IsZero() {

@@ -93,14 +93,19 @@ func (s *simulation) surround(overrides *BlockOverrides) error {
 		BaseFee:     header.BaseFee,
 		BlobBaseFee: s.executor.blobBaseFee(header),
 		GasLimit:    header.GasLimit,
+
+		CostPerStateByte: params.CostPerStateByte,
+	}
+	if header.SlotNumber != nil {
+		s.block.SlotNum = *header.SlotNumber
 	}
 	if header.Difficulty.Sign() == 0 {
 		s.block.Random = &header.MixDigest
 	}
 	overrides.apply(&s.block)
 	s.rules = s.executor.config.Rules(s.block.BlockNumber, s.block.Random != nil, s.block.Time)
-	if s.rules.IsAmsterdam || s.rules.IsBogota || s.rules.IsUBT {
-		return callErrorf("the rules after Osaka are not known to this version")
+	if unknownRules(s.rules) {
+		return &CallError{ErrUnknownFork}
 	}
 	if !s.rules.IsEIP150 {
 		s.gasCap = min(s.gasCap, maxCallGasFrontier)

@@ -98,7 +98,8 @@ func (s *callState) Prepare(rules params.Rules, sender, coinbase common.Address,
 	if rules.IsShanghai { // EIP-3651
 		warm.addAddress(coinbase)
 	}
-	rules.IsEIP2929 = false // that was it
+	rules.IsEIP2929 = false   // that was it
+	rules.IsAmsterdam = false // nobody reads the block access list of a call
 	s.StateDB.Prepare(rules, sender, coinbase, to, nil, nil)
 }
 

@@ -1,12 +1,12 @@
 // Package execute runs blocks and calls on go-ethereum's EVM. It is the only
-// package that knows go-ethereum's state, processor and consensus APIs.
+// package that uses go-ethereum's state, processor and consensus APIs.
 //
 // A block is executed in two steps, so that a pipeline can run them on different
 // processors. [Executor.Execute] runs the transactions on the state of the
-// parent and checks everything but the state root; [Executor.Root] applies what
-// changed to the state trie, checks the root and makes the [evm.Delta]. Nothing
-// may be believed before the second step has succeeded. A block that breaks a
-// rule is refused with a [*CheckError]; no other error speaks against a block.
+// parent and checks everything but the state root; [Executor.Root] applies the
+// changes to the state trie, checks the root and makes the [evm.Delta]. A block is
+// valid only once both steps have succeeded. A block that breaks a rule is refused
+// with a [*CheckError]; every other error leaves open whether the block is valid.
 package execute
 
 import (
@@ -75,19 +75,20 @@ type Ancestors interface {
 type Parent struct {
 	Header    *types.Header
 	State     evm.State // after the parent
-	Ancestors Ancestors // the parent and those before it
-	// TotalDifficulty is that of the chain up to and with the parent. Where it is nil,
-	// whether proof of stake begins at the right block is not checked.
+	Ancestors Ancestors // the parent and those before it; read by many goroutines at once
+	// TotalDifficulty is that of the chain up to and with the parent. If it is nil,
+	// Execute does not check whether proof of stake begins at the right block.
 	TotalDifficulty *big.Int
 }
 
 // Executed is a block that has run, its state root yet to be checked.
 type Executed struct {
-	Block    *types.Block
-	Senders  []common.Address
-	Receipts types.Receipts
-	update   *state.StateUpdate
-	rooted   bool // the state root has been computed and checked, and update has the trie nodes
+	Block      *types.Block // without its access list
+	Senders    []common.Address
+	Receipts   types.Receipts
+	AccessList []byte // RLP; nil before Amsterdam
+	update     *state.StateUpdate
+	rooted     bool // the state root has been computed and checked, and update has the trie nodes
 }
 
 // Accounts are the accounts that changed, by keccak256 of their address, nil
@@ -107,9 +108,10 @@ func (x *Executed) Codes(yield func(hash common.Hash, code []byte)) {
 	}
 }
 
-// Execute runs a block whose body has passed [Executor.VerifyBody] on its
-// parent, and checks its header, uncles, gas, receipts and requests. Of a block that
-// cannot be judged yet it says [ErrFuture] or [ErrUnknownFork].
+// Execute runs a block whose body has passed [Executor.VerifyBody] on its parent, and
+// checks its header, uncles, gas, receipts, requests and access list. A block that
+// arrived with its access list runs in parallel. Execute returns [ErrFuture] or
+// [ErrUnknownFork] for a block that cannot be judged yet.
 func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Block) (*Executed, error) {
 	if err := e.knowsRules(block.Header()); err != nil {
 		return nil, err
@@ -117,8 +119,23 @@ func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Bloc
 	if err := e.verifyHeader(ctx, parent, block); err != nil {
 		return nil, err
 	}
-	rules := e.rules(block.Header())
-	db := newDatabase(ctx, parent, !RootsInline(rules))
+	if block.AccessList() != nil {
+		executed, err := e.executeParallel(ctx, parent, block)
+		if err == nil {
+			return executed, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		// Either the block is invalid or its list is. Running it without the list
+		// tells which, with the error that a block without a list gets.
+	}
+	return e.executeInOrder(ctx, parent, block)
+}
+
+// executeInOrder runs a block, one transaction after the other.
+func (e *Executor) executeInOrder(ctx context.Context, parent Parent, block *types.Block) (*Executed, error) {
+	db := newDatabase(ctx, parent, !e.RootInline(block.Header()))
 	db.newRoot = block.Root()
 	statedb, err := state.New(parent.Header.Root, db)
 	if err != nil {
@@ -134,10 +151,17 @@ func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Bloc
 		}
 		return nil, refused(block, CheckExecution, err)
 	}
-	if err := e.verifyOutcome(block, ran); err != nil {
+	return e.finishExecution(block, statedb, db, ran)
+}
+
+// finishExecution checks the outcome of a block and takes over what it changed.
+// statedb is the state after the block.
+func (e *Executor) finishExecution(block *types.Block, statedb *state.StateDB, db *stateDatabase, ran *outcome) (*Executed, error) {
+	list, err := e.verifyOutcome(block, ran)
+	if err != nil {
 		return nil, err
 	}
-	root, err := statedb.Commit(rules, block.NumberU64())
+	root, err := statedb.Commit(e.rules(block.Header()), block.NumberU64())
 	if err == nil {
 		err = db.failure()
 	}
@@ -147,7 +171,10 @@ func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Bloc
 	if root != block.Root() {
 		return nil, mismatch(block, CheckStateRoot, block.Root(), root)
 	}
-	return &Executed{Block: block, Senders: ran.senders, Receipts: ran.receipts, update: db.update, rooted: !db.flat}, nil
+	return &Executed{
+		Block: block.WithAccessListUnsafe(nil), Senders: ran.senders, Receipts: ran.receipts, AccessList: list,
+		update: db.update, rooted: !db.flat,
+	}, nil
 }
 
 // RootsInline says whether blocks under these rules have their state root
@@ -159,14 +186,17 @@ func RootsInline(rules params.Rules) bool { return !rules.IsCancun }
 // RootInline is [RootsInline] for a block.
 func (e *Executor) RootInline(header *types.Header) bool { return RootsInline(e.rules(header)) }
 
-// knowsRules returns ErrUnknownFork for a block of rules that are not known: by those
-// that are, it would be found to break one.
+// knowsRules returns ErrUnknownFork for a block of a fork that this version does not
+// know. Under the rules of an earlier fork the block would seem to break one.
 func (e *Executor) knowsRules(header *types.Header) error {
-	if e.config.IsAmsterdam(header.Number, header.Time) {
+	if rules := e.rules(header); unknownRules(rules) {
 		return unready(header, ErrUnknownFork)
 	}
 	return nil
 }
+
+// unknownRules says whether rules are of a fork after Amsterdam.
+func unknownRules(rules params.Rules) bool { return rules.IsBogota || rules.IsUBT }
 
 func (e *Executor) rules(header *types.Header) params.Rules {
 	return e.config.Rules(header.Number, header.Difficulty.Sign() == 0, header.Time)

@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/params"
+	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/holiman/uint256"
 )
 
@@ -49,6 +50,9 @@ func Genesis(ctx context.Context, genesis *core.Genesis) (*evm.Delta, error) {
 		return nil, mismatch(block, CheckStateRoot, block.Root(), root)
 	}
 	x := &Executed{Block: block, update: db.update, rooted: true}
+	if block.Header().BlockAccessListHash != nil {
+		x.AccessList = rlp.EmptyList
+	}
 	return x.delta(), nil
 }
 

@@ -140,12 +140,13 @@ func storageRoot(tr *trie.Trie, address common.Hash) (common.Hash, error) {
 // delta makes the block's delta. The state root has been checked.
 func (x *Executed) delta() *evm.Delta {
 	delta := &evm.Delta{
-		Block:    x.Block,
-		Senders:  x.Senders,
-		Receipts: x.Receipts,
-		Accounts: x.update.Accounts,
-		Slots:    x.update.Storages,
-		Codes:    make(map[common.Hash][]byte),
+		Block:      x.Block,
+		Senders:    x.Senders,
+		Receipts:   x.Receipts,
+		AccessList: x.AccessList,
+		Accounts:   x.update.Accounts,
+		Slots:      x.update.Storages,
+		Codes:      make(map[common.Hash][]byte),
 	}
 	x.Codes(func(hash common.Hash, code []byte) { delta.Codes[hash] = code })
 	nodes := 0

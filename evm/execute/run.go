@@ -9,19 +9,21 @@ import (
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/core/vm"
 )
 
-// outcome is what running a block gave.
+// outcome is the result of running a block.
 type outcome struct {
 	senders  []common.Address
 	receipts types.Receipts
-	requests [][]byte // nil before Prague
+	requests [][]byte             // nil before Prague
+	list     *bal.BlockAccessList // nil before Amsterdam
 	gasUsed  uint64
 }
 
-// run does to the state all that a block does. What cannot be read for it is
-// reported to failed, which goes before its error and its outcome.
+// run runs a block on the state of its parent. A failed read is reported to failed,
+// which takes precedence over the error and the outcome.
 func (e *Executor) run(ctx context.Context, parent Parent, block *types.Block, statedb *state.StateDB, failed *readFailure) (*outcome, error) {
 	r, err := e.beginRun(ctx, parent, block.Header(), statedb, failed)
 	if err != nil {
@@ -37,19 +39,90 @@ func (e *Executor) run(ctx context.Context, parent Parent, block *types.Block, s
 	return r.finish(block.Body())
 }
 
-// blockRun does to the state what a block does, step after step. It belongs to
-// one goroutine, and its evm is released after use.
-type blockRun struct {
+// machine runs the transactions and system calls of one block. It belongs to one
+// goroutine, and its evm is released after use.
+type machine struct {
 	ctx      context.Context
 	executor *Executor
 	chain    *chainReader
 	evm      *vm.EVM
-	state    *collidingState
 	header   *types.Header
-	hash     common.Hash // what logs say their block is
+	hash     common.Hash // the block's, as its logs name it
 	signer   types.Signer
-	gas      *core.GasPool
+}
 
+func (e *Executor) newMachine(ctx context.Context, parent Parent, header *types.Header, failed *readFailure) *machine {
+	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: failed}
+	evm := vm.NewEVM(core.NewEVMBlockContext(header, chain, nil), nil, e.config, vm.Config{})
+	evm.SetJumpDestCache(e.jumpDests)
+	return &machine{
+		ctx: ctx, executor: e, chain: chain, evm: evm, header: header,
+		signer: types.MakeSigner(e.config, header.Number, header.Time),
+	}
+}
+
+// use makes a state the one that the machine reads and changes.
+func (m *machine) use(statedb *state.StateDB) *collidingState {
+	seen := &collidingState{StateDB: statedb}
+	m.evm.StateDB = seen
+	return seen
+}
+
+// before makes the system calls that precede a block's transactions.
+func (m *machine) before() *bal.ConstructionBlockAccessList {
+	return core.PreExecution(m.ctx, m.header.ParentBeaconRoot, m.chain.parent.Header, m.executor.config, m.evm, m.header.Number, m.header.Time)
+}
+
+// transaction is a transaction that has run.
+type transaction struct {
+	sender  common.Address
+	receipt *types.Receipt
+	list    *bal.ConstructionBlockAccessList // nil before Amsterdam
+}
+
+// transact runs the block's transaction at an index. After an error the state and
+// the gas pool are undefined until the caller restores them.
+func (m *machine) transact(seen *collidingState, gas *core.GasPool, tx *types.Transaction, index int) (*transaction, error) {
+	if err := m.ctx.Err(); err != nil {
+		return nil, err
+	}
+	message, err := core.TransactionToMessage(tx, m.signer, m.header.BaseFee)
+	if err != nil {
+		return nil, fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
+	}
+	seen.message = message
+	seen.SetTxContext(tx.Hash(), index, uint32(index+1))
+	receipt, list, err := core.ApplyTransactionWithEVM(m.ctx, message, gas, seen.StateDB, m.header.Number, m.hash, m.header.Time, tx, m.evm)
+	if err != nil {
+		return nil, fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
+	}
+	return &transaction{sender: message.From, receipt: receipt, list: list}, nil
+}
+
+// after does what follows a block's transactions: withdrawals, the system calls that
+// return requests, and the rewards of proof of work. logs are those of all transactions.
+func (m *machine) after(seen *collidingState, body *types.Body, transactions int, logs []*types.Log) ([][]byte, *bal.ConstructionBlockAccessList, error) {
+	config, header := m.executor.config, m.header
+	if config.IsPrague(header.Number, header.Time) {
+		if err := checkDeposits(config, logs); err != nil {
+			return nil, nil, err
+		}
+	}
+	requests, list, err := core.PostExecution(m.ctx, config, header.Number, header.Time, logs, body.Withdrawals, m.evm, uint32(transactions+1))
+	if err != nil {
+		return nil, nil, err
+	}
+	m.executor.engine.Finalize(m.chain, header, seen.StateDB, body)
+	return requests, list, nil
+}
+
+// blockRun runs a block step by step on one state.
+type blockRun struct {
+	*machine
+	state *collidingState
+	gas   *core.GasPool
+
+	list     *bal.ConstructionBlockAccessList // nil before Amsterdam
 	senders  []common.Address
 	receipts types.Receipts
 	logs     []*types.Log
@@ -60,53 +133,41 @@ func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.He
 	if e.config.DAOForkSupport && e.config.DAOForkBlock != nil && e.config.DAOForkBlock.Cmp(header.Number) == 0 {
 		misc.ApplyDAOHardFork(statedb)
 	}
-	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: failed}
-	seen := &collidingState{StateDB: statedb}
-	evm := vm.NewEVM(core.NewEVMBlockContext(header, chain, nil), seen, e.config, vm.Config{})
-	evm.SetJumpDestCache(e.jumpDests)
-	core.PreExecution(ctx, header.ParentBeaconRoot, parent.Header, e.config, evm, header.Number, header.Time)
-	return &blockRun{
-		ctx: ctx, executor: e, chain: chain, evm: evm, state: seen, header: header,
-		signer: types.MakeSigner(e.config, header.Number, header.Time),
-		gas:    core.NewGasPool(header.GasLimit),
-	}, nil
+	m := e.newMachine(ctx, parent, header, failed)
+	r := &blockRun{machine: m, state: m.use(statedb), gas: core.NewGasPool(header.GasLimit)}
+	r.list = m.before()
+	return r, nil
 }
 
-// apply runs one transaction. After an error the state and the gas pool are in
-// no state to go on with, unless they are put back.
+// apply runs the next transaction. After an error the state and the gas pool are
+// undefined until the caller restores them.
 func (r *blockRun) apply(tx *types.Transaction) error {
-	if err := r.ctx.Err(); err != nil {
+	ran, err := r.transact(r.state, r.gas, tx, len(r.receipts))
+	if err != nil {
 		return err
 	}
-	index := len(r.receipts)
-	message, err := core.TransactionToMessage(tx, r.signer, r.header.BaseFee)
-	if err != nil {
-		return fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
-	}
-	r.state.message = message
-	r.state.SetTxContext(tx.Hash(), index, uint32(index+1))
-	receipt, _, err := core.ApplyTransactionWithEVM(r.ctx, message, r.gas, r.state.StateDB, r.header.Number, r.hash, r.header.Time, tx, r.evm)
-	if err != nil {
-		return fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
-	}
-	r.senders = append(r.senders, message.From)
-	r.receipts = append(r.receipts, receipt)
-	r.logs = append(r.logs, receipt.Logs...)
+	r.add(ran)
 	return nil
+}
+
+// add appends what a transaction did to what the ones before did.
+func (r *blockRun) add(ran *transaction) {
+	r.senders = append(r.senders, ran.sender)
+	r.receipts = append(r.receipts, ran.receipt)
+	r.logs = append(r.logs, ran.receipt.Logs...)
+	r.list.Merge(ran.list)
 }
 
 // finish does what comes after a block's transactions.
 func (r *blockRun) finish(body *types.Body) (*outcome, error) {
-	config, header := r.executor.config, r.header
-	if config.IsPrague(header.Number, header.Time) {
-		if err := checkDeposits(config, r.logs); err != nil {
-			return nil, err
-		}
-	}
-	requests, _, err := core.PostExecution(r.ctx, config, header.Number, header.Time, r.logs, body.Withdrawals, r.evm, uint32(len(r.receipts)+1))
+	requests, list, err := r.after(r.state, body, len(r.receipts), r.logs)
 	if err != nil {
 		return nil, err
 	}
-	r.executor.engine.Finalize(r.chain, header, r.state.StateDB, body)
-	return &outcome{senders: r.senders, receipts: r.receipts, requests: requests, gasUsed: r.gas.Used()}, nil
+	r.list.Merge(list)
+	ran := &outcome{senders: r.senders, receipts: r.receipts, requests: requests, gasUsed: r.gas.Used()}
+	if r.list != nil {
+		ran.list = r.list.ToEncodingObj()
+	}
+	return ran, nil
 }

@@ -74,14 +74,17 @@ func (d *stateDatabase) Iteratee(root common.Hash) (state.Iteratee, error) {
 	return storageIteratee{d, root}, nil
 }
 
-// stateReader implements state.Reader. It belongs to one goroutine, as the
-// StateDB that it serves does.
+// stateReader implements state.Reader. With addresses it belongs to one goroutine,
+// as the StateDB that it serves does; without, many may use it.
 type stateReader struct {
 	db        *stateDatabase
-	addresses map[common.Address]common.Hash // their hashes
+	addresses map[common.Address]common.Hash // their hashes; may be nil
 }
 
 func (r *stateReader) hash(address common.Address) common.Hash {
+	if r.addresses == nil {
+		return evm.HashAddress(address)
+	}
 	hash, ok := r.addresses[address]
 	if !ok {
 		hash = evm.HashAddress(address)

@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/trie"
 )
 
-// The checks that a block must pass, as a refusal names them.
+// The checks of a block, as [CheckError] names them.
 const (
 	CheckHeader           = "header"
 	CheckSize             = "block size"
@@ -29,11 +29,12 @@ const (
 	CheckBloom            = "logs bloom"
 	CheckReceiptsRoot     = "receipts root"
 	CheckRequestsHash     = "requests hash"
+	CheckAccessList       = "access list"
 	CheckStateRoot        = "state root"
 )
 
-// CheckError says which check a block has not passed. Expected is what the block
-// says and Got what was found, where the check compares two values; else Err says why.
+// CheckError says which check a block has failed. If the check compares two values,
+// Expected is the block's and Got is the one that was computed; else Err is the reason.
 type CheckError struct {
 	Number        uint64
 	Hash          common.Hash
@@ -51,15 +52,15 @@ func (e *CheckError) Error() string {
 
 func (e *CheckError) Unwrap() error { return e.Err }
 
-// What keeps a block from being executed, though nothing says that it breaks a rule.
+// Reasons why a block cannot be executed although it may be valid.
 var (
-	// ErrFuture says that a block's time has not come yet, by the clock here, which may lag.
-	ErrFuture = errors.New("its time has not come yet by the clock of this machine")
-	// ErrUnknownFork says that a block is of a fork which came after this version.
-	ErrUnknownFork = errors.New("the rules of Amsterdam are not known to this version; a later one is needed")
+	// ErrFuture means that the block's time is ahead of this machine's clock.
+	ErrFuture = errors.New("its time is ahead of the clock of this machine")
+	// ErrUnknownFork means that the block belongs to a fork that this version does not know.
+	ErrUnknownFork = errors.New("unknown fork (this version knows the forks up to Amsterdam; a later version is needed)")
 )
 
-// unready is the error of a block that can be executed another time, or by another version.
+// unready is the error for a block that can be executed later, or by a later version.
 func unready(header *types.Header, why error) error {
 	return fmt.Errorf("block %d (%#x): %w", header.Number, header.Hash(), why)
 }
@@ -118,9 +119,9 @@ func (e *Executor) verifyMerge(parentDifficulty *big.Int, header *types.Header) 
 	return nil
 }
 
-// VerifyBody checks what can be checked of a block by itself, so ahead of its
-// execution and in any order: that the body is the one its header names, and
-// every signature. The senders are kept in the transactions.
+// VerifyBody makes the checks that need nothing but the block, so they can run ahead
+// of its execution and in any order: that the body and the access list are those that
+// the header names, and every signature. The transactions cache their senders.
 func (e *Executor) VerifyBody(block *types.Block) error {
 	if e.config.IsOsaka(block.Number(), block.Time()) && block.Size() > params.MaxBlockSize {
 		return mismatch(block, CheckSize, fmt.Sprintf("at most %d bytes", params.MaxBlockSize), block.Size())
@@ -135,6 +136,9 @@ func (e *Executor) VerifyBody(block *types.Block) error {
 		return err
 	}
 	if err := verifyBlobs(block); err != nil {
+		return err
+	}
+	if err := e.verifyAccessList(block); err != nil {
 		return err
 	}
 	signer := types.MakeSigner(e.config, block.Number(), block.Time())
@@ -180,25 +184,26 @@ func verifyBlobs(block *types.Block) error {
 	return nil
 }
 
-// verifyOutcome compares what running the block gave with its header, the state root aside.
-func (e *Executor) verifyOutcome(block *types.Block, ran *outcome) error {
+// verifyOutcome compares the outcome of a block with its header, except for the state
+// root, and returns the encoded access list.
+func (e *Executor) verifyOutcome(block *types.Block, ran *outcome) ([]byte, error) {
 	header := block.Header()
 	if ran.gasUsed != header.GasUsed {
-		return mismatch(block, CheckGasUsed, header.GasUsed, ran.gasUsed)
+		return nil, mismatch(block, CheckGasUsed, header.GasUsed, ran.gasUsed)
 	}
 	if got := types.MergeBloom(ran.receipts); got != header.Bloom {
-		return mismatch(block, CheckBloom, hex.EncodeToString(header.Bloom[:]), hex.EncodeToString(got[:]))
+		return nil, mismatch(block, CheckBloom, hex.EncodeToString(header.Bloom[:]), hex.EncodeToString(got[:]))
 	}
 	if got := types.DeriveSha(ran.receipts, trie.NewStackTrie(nil)); got != header.ReceiptHash {
-		return mismatch(block, CheckReceiptsRoot, header.ReceiptHash, got)
+		return nil, mismatch(block, CheckReceiptsRoot, header.ReceiptHash, got)
 	}
 	switch {
 	case header.RequestsHash == nil && ran.requests != nil:
-		return mismatch(block, CheckRequestsHash, "none", types.CalcRequestsHash(ran.requests))
+		return nil, mismatch(block, CheckRequestsHash, "none", types.CalcRequestsHash(ran.requests))
 	case header.RequestsHash != nil:
 		if got := types.CalcRequestsHash(ran.requests); got != *header.RequestsHash {
-			return mismatch(block, CheckRequestsHash, header.RequestsHash, got)
+			return nil, mismatch(block, CheckRequestsHash, header.RequestsHash, got)
 		}
 	}
-	return nil
+	return verifyAccesses(block, ran.list)
 }

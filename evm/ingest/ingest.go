@@ -271,7 +271,7 @@ func (i *Importer) executeOne(ctx context.Context, parent execute.Parent, s *ste
 		return err
 	}
 	i.latest.executed(s.executed)
-	i.recent.add(s.block)
+	i.recent.add(s.executed.Block)
 	return nil
 }
 

@@ -25,6 +25,8 @@ var (
 
 func TestExecutionSpecTests(t *testing.T) { runAll(t, "eest-half.tar.gz") }
 
+func TestAmsterdam(t *testing.T) { runAll(t, "amsterdam-half.tar.gz") }
+
 func TestEthereumTests(t *testing.T) { runAll(t, "ethereum-tests.tar.gz") }
 
 // runAll runs the chosen tests of an archive, as many at once as there are processors.

@@ -16,6 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/math"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
@@ -38,12 +39,13 @@ type vector struct {
 
 func (v *vector) String() string { return v.file + ": " + v.name }
 
-// encodedBlock is a block of a test. It must be refused if ExpectException
-// says why, else BlockHeader is there.
+// encodedBlock is a block of a test: either ExpectException says why it must be
+// refused, or BlockHeader is there.
 type encodedBlock struct {
 	RLP             hexutil.Bytes
 	ExpectException string
 	BlockHeader     *struct{ Hash common.Hash }
+	BlockAccessList *bal.BlockAccessList // from Amsterdam on
 }
 
 type blobSchedule struct {
@@ -75,6 +77,7 @@ func (v *vector) genesis() (*core.Genesis, error) {
 		BaseFee:       header.BaseFee,
 		BlobGasUsed:   header.BlobGasUsed,
 		ExcessBlobGas: header.ExcessBlobGas,
+		SlotNumber:    header.SlotNumber,
 	}
 	if got := genesis.ToBlock().Hash(); got != header.Hash() {
 		return nil, fmt.Errorf("the genesis has the hash %x, expected %x", got, header.Hash())

@@ -237,7 +237,7 @@ func TestUnknownFork(t *testing.T) {
 	genesis := ingesttest.Genesis(t)
 	config := *genesis.Config
 	fork := before.Time() + 1
-	config.AmsterdamTime, genesis.Config = &fork, &config
+	config.BogotaTime, genesis.Config = &fork, &config
 	f := &follower{ingesttest.NewFollowerOf(t, genesis, ingest.DefaultDepths()), t}
 	n := newFakeNode("one", w)
 	n.head = before
