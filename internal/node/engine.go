@@ -2,9 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -12,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 )
 
 // engineAddress is where the service says that it listens to a consensus client.
@@ -59,11 +58,11 @@ type authorized struct {
 
 // RoundTrip implements http.RoundTripper.
 func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
-	encode := base64.RawURLEncoding.EncodeToString
-	signed := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode(fmt.Appendf(nil, `{"iat":%d}`, time.Now().Unix()))
-	mac := hmac.New(sha256.New, a.secret)
-	mac.Write([]byte(signed))
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.RegisteredClaims{IssuedAt: jwt.NewNumericDate(time.Now())}).SignedString(a.secret)
+	if err != nil {
+		return nil, err
+	}
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+signed+"."+encode(mac.Sum(nil)))
+	r.Header.Set("Authorization", "Bearer "+token)
 	return a.to.RoundTrip(r)
 }
