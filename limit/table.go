@@ -1,32 +1,26 @@
 package limit
 
 import (
-	"container/list"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ethereum/go-ethereum/common/lru"
 )
 
 // Table keeps a Meter for each key that has something to be counted against it, and
 // forgets the one that was quiet longest where there are too many.
 type Table[K comparable] struct {
 	rate Rate
-	max  int
 
 	size  atomic.Int64 // of meters, so that nobody waits to look into an empty table
 	mu    sync.Mutex
-	byKey map[K]*list.Element // guarded by mu; of *entry[K]
-	order *list.List          // guarded by mu: the one counted last is in front
-}
-
-type entry[K comparable] struct {
-	key   K
-	meter *Meter
+	byKey lru.BasicLRU[K, *Meter] // guarded by mu
 }
 
 // NewTable returns a table of at most max keys, each of which has a rate of its own.
 func NewTable[K comparable](r Rate, max int) *Table[K] {
-	return &Table[K]{rate: r, max: max, byKey: make(map[K]*list.Element), order: list.New()}
+	return &Table[K]{rate: r, byKey: lru.NewBasicLRU[K, *Meter](max)}
 }
 
 // Len is how many keys are in the table.
@@ -39,12 +33,8 @@ func (t *Table[K]) Blocked(now time.Time, key K) (Excess, bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	found := t.byKey[key]
-	if found == nil {
-		return Excess{}, false
-	}
-	m := found.Value.(*entry[K]).meter
-	if m.limiter.TokensAt(now) >= 1 {
+	m, ok := t.byKey.Peek(key)
+	if !ok || m.limiter.TokensAt(now) >= 1 {
 		return Excess{}, false
 	}
 	excess, ok := m.Spend(now, 1)
@@ -58,16 +48,11 @@ func (t *Table[K]) Spend(now time.Time, key K) (Excess, bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	found := t.byKey[key]
-	if found == nil {
-		found = t.order.PushFront(&entry[K]{key, NewMeter(t.rate)})
-		t.byKey[key] = found
-		if t.order.Len() > t.max {
-			delete(t.byKey, t.order.Remove(t.order.Back()).(*entry[K]).key)
-		}
-		t.size.Store(int64(t.order.Len()))
-	} else {
-		t.order.MoveToFront(found)
+	m, ok := t.byKey.Get(key)
+	if !ok {
+		m = NewMeter(t.rate)
+		t.byKey.Add(key, m)
+		t.size.Store(int64(t.byKey.Len()))
 	}
-	return found.Value.(*entry[K]).meter.Spend(now, 1)
+	return m.Spend(now, 1)
 }
