@@ -1,7 +1,6 @@
 package execute
 
 import (
-	"hash/maphash"
 	"slices"
 	"sync"
 
@@ -122,72 +121,50 @@ func (s *callState) AddSlotToAccessList(address common.Address, slot common.Hash
 // they came. The zero value is empty.
 type lifoSet[K comparable] struct {
 	members []K // in the order in which they came
-	// places is a hash table with open addresses: one more than the place in
-	// members, 0 where there is none. It is nil, and members are compared one by
-	// one, until there are more than a few.
-	places []uint32
-	seed   maphash.Seed
+	// index has all members, once there are more than a few. Until then it is empty, and
+	// members are compared one by one: most calls have no more, and a map of three takes
+	// more than twice as long.
+	index map[K]struct{}
 }
 
-// fewMembers need no table.
+// fewMembers need no index.
 const fewMembers = 8
 
 func (s *lifoSet[K]) has(k K) bool {
-	if s.places == nil {
+	if len(s.index) == 0 {
 		return slices.Contains(s.members, k)
 	}
-	return s.places[s.place(k)] != 0
+	_, ok := s.index[k]
+	return ok
 }
 
 // add adds k if it is not there.
 func (s *lifoSet[K]) add(k K) {
-	if s.places == nil && len(s.members) < fewMembers {
-		if !slices.Contains(s.members, k) {
-			s.members = append(s.members, k)
-		}
+	if s.has(k) {
 		return
 	}
-	if 2*len(s.members) >= len(s.places) {
-		s.grow()
-	}
-	if place := s.place(k); s.places[place] == 0 {
-		s.members = append(s.members, k)
-		s.places[place] = uint32(len(s.members))
-	}
-}
-
-// truncate lets go of all members but the first n.
-func (s *lifoSet[K]) truncate(n int) {
-	if n == 0 && len(s.members) > 0 {
-		clear(s.places)
-		s.members = s.members[:0]
-	}
-	for i := len(s.members) - 1; i >= n; i-- {
-		if s.places != nil {
-			// Whatever came later, and may have passed this place by, is gone.
-			s.places[s.place(s.members[i])] = 0
+	s.members = append(s.members, k)
+	switch {
+	case len(s.index) > 0:
+		s.index[k] = struct{}{}
+	case len(s.members) > fewMembers:
+		if s.index == nil {
+			s.index = make(map[K]struct{})
 		}
-		s.members = s.members[:i]
+		for _, member := range s.members {
+			s.index[member] = struct{}{}
+		}
 	}
 }
 
-// place is where k is in the table, or would be.
-func (s *lifoSet[K]) place(k K) uint64 {
-	mask := uint64(len(s.places) - 1)
-	place := maphash.Comparable(s.seed, k) & mask
-	for s.places[place] != 0 && s.members[s.places[place]-1] != k {
-		place = (place + 1) & mask
+// truncate removes all members but the first n.
+func (s *lifoSet[K]) truncate(n int) {
+	if n <= fewMembers {
+		clear(s.index)
+	} else {
+		for _, member := range s.members[n:] {
+			delete(s.index, member)
+		}
 	}
-	return place
-}
-
-// grow makes the table anew, with room for more.
-func (s *lifoSet[K]) grow() {
-	if s.places == nil {
-		s.seed = maphash.MakeSeed()
-	}
-	s.places = make([]uint32, max(4*fewMembers, 2*len(s.places)))
-	for i, k := range s.members {
-		s.places[s.place(k)] = uint32(i + 1)
-	}
+	s.members = s.members[:n]
 }

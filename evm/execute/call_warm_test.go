@@ -2,6 +2,7 @@ package execute
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -95,4 +96,31 @@ func newWarmState(t *testing.T) *callState {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// Against a naive model, with sizes on both sides of fewMembers.
+func TestLifoSetModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		var set lifoSet[int]
+		var model []int
+		for range 200 {
+			if random.IntN(20) == 0 {
+				n := random.IntN(len(model) + 1)
+				set.truncate(n)
+				model = model[:n]
+			}
+			k := random.IntN(40)
+			if set.has(k) != slices.Contains(model, k) {
+				t.Fatalf("%v has %d: %t", model, k, set.has(k))
+			}
+			set.add(k)
+			if !slices.Contains(model, k) {
+				model = append(model, k)
+			}
+			if !slices.Equal(set.members, model) {
+				t.Fatalf("the members are %v, expected %v", set.members, model)
+			}
+		}
+	}
 }
