@@ -27,7 +27,7 @@ func (p *pendingTransaction) append(out []byte, signer types.Signer) ([]byte, er
 // followPool publishes every transaction that enters the pool.
 func (p *publisher) followPool(ctx context.Context) error {
 	signer := p.signer()
-	err := p.api.chain.Pool().Watch(ctx, func(tx *types.Transaction) error {
+	err := p.api.chain.Pool().Subscribe(ctx, func(tx *types.Transaction) error {
 		return p.publishPending(&pendingTransaction{tx.Hash(), tx}, signer)
 	})
 	if ctx.Err() != nil {

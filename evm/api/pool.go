@@ -67,7 +67,7 @@ func (a *API) take(ctx context.Context, waiting *pool.Pool, tx *types.Transactio
 	if a.config.Forward == nil {
 		return waiting.Add(ctx, tx)
 	}
-	return waiting.AddPassed(ctx, tx, func() error { return a.config.Forward(ctx, raw) })
+	return waiting.AddForwarded(ctx, tx, func() error { return a.config.Forward(ctx, raw) })
 }
 
 // poolStatus answers txpool_status.

@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// errNoHead says that the pool does not know yet what comes next.
+// errNoHead means that Reset has not been called yet.
 var errNoHead = errors.New("the network has no head yet")
 
 const (
@@ -22,8 +22,8 @@ const (
 	maxBlobBytes = 1 << 20   // of a transaction with its blobs
 )
 
-// check checks what is cheap to check of a transaction by itself, for a block after
-// head: all but the proofs of its blobs. It returns the sender.
+// check performs the checks that need neither state nor blob proofs, by the rules of the
+// block after head. It returns the sender.
 func (p *Pool) check(tx *types.Transaction, head *types.Header) (common.Address, error) {
 	signer := types.LatestSigner(p.config)
 	from, err := types.Sender(signer, tx)
@@ -45,8 +45,8 @@ func (p *Pool) check(tx *types.Transaction, head *types.Header) (common.Address,
 	return from, txpool.ValidateTransaction(tx, head, signer, options)
 }
 
-// unproven is a sidecar as it will be passed on, with empty proofs of cells where
-// they are yet to be made: go-ethereum's checks know no others.
+// unproven returns the sidecar in the form in which it will be propagated. Missing cell
+// proofs are left empty: go-ethereum's checks accept only that form.
 func unproven(sidecar *types.BlobTxSidecar) (*types.BlobTxSidecar, error) {
 	n := len(sidecar.Blobs)
 	if len(sidecar.Commitments) != n {
@@ -63,10 +63,9 @@ func unproven(sidecar *types.BlobTxSidecar) (*types.BlobTxSidecar, error) {
 }
 
 // prove verifies the proofs of a transaction's blobs, if it has any. It returns the
-// transaction as it is passed on: with proofs of cells, which are made here where
-// it has the older proofs of whole blobs (EIP-7594). That takes the library
-// a third of a second and all processors for each blob, so one transaction is proven
-// at a time.
+// transaction in the form in which it is propagated: with cell proofs, which prove computes
+// if the transaction has the older proofs of whole blobs (EIP-7594). Computing them takes a
+// third of a second and all processors per blob, so prove handles one transaction at a time.
 func (p *Pool) prove(ctx context.Context, tx *types.Transaction) (*types.Transaction, error) {
 	sidecar := tx.BlobTxSidecar()
 	if sidecar == nil {
@@ -89,8 +88,8 @@ func (p *Pool) prove(ctx context.Context, tx *types.Transaction) (*types.Transac
 	return tx.WithBlobTxSidecar(sidecar), nil
 }
 
-// verifyCells verifies the proofs of cells. All at once would be a sixth faster, but
-// could not be left.
+// verifyCells verifies cell proofs. It does so blob by blob: verifying all at once would be
+// a sixth faster, but could not be cancelled.
 func verifyCells(ctx context.Context, sidecar *types.BlobTxSidecar) error {
 	for i := range sidecar.Blobs {
 		if err := ctx.Err(); err != nil {
@@ -120,7 +119,7 @@ func verifyBlobs(ctx context.Context, sidecar *types.BlobTxSidecar) error {
 	return nil
 }
 
-// withCells is a sidecar with proofs of cells in the place of those of whole blobs.
+// withCells returns a sidecar with cell proofs instead of proofs of whole blobs.
 func withCells(ctx context.Context, sidecar *types.BlobTxSidecar) (*types.BlobTxSidecar, error) {
 	proofs := make([]kzg4844.Proof, 0, len(sidecar.Blobs)*kzg4844.CellProofsPerBlob)
 	for i := range sidecar.Blobs {

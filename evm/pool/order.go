@@ -7,9 +7,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Executable returns the transactions, without their blobs, that a block with a
-// base fee could include, those that pay the most first; each sender's in the order
-// of their nonces. They use up to a limit of gas together.
+// Executable returns the transactions, without blobs, that a block with a base fee and gas
+// limit could include, best paid first, but each sender's in the order of their nonces. The
+// sum of their gas limits does not exceed gasLimit.
 func (p *Pool) Executable(baseFee *big.Int, gasLimit uint64) types.Transactions {
 	p.mutex.Lock()
 	var heads best
@@ -25,7 +25,7 @@ func (p *Pool) Executable(baseFee *big.Int, gasLimit uint64) types.Transactions 
 	for len(heads) > 0 {
 		next := heads[0].list[0].tx
 		if gas+next.Gas() > gasLimit {
-			heap.Pop(&heads) // with all that waits behind it
+			heap.Pop(&heads) // the sender's later transactions depend on it
 			continue
 		}
 		gas += next.Gas()
@@ -40,18 +40,18 @@ func (p *Pool) Executable(baseFee *big.Int, gasLimit uint64) types.Transactions 
 	return chosen
 }
 
-// pays says whether a transaction pays the base fee.
+// pays reports whether a transaction pays the base fee.
 func pays(tx *types.Transaction, baseFee *big.Int) bool {
 	return baseFee == nil || tx.GasFeeCap().Cmp(baseFee) >= 0
 }
 
-// offer is what is left of a sender's transactions.
+// offer is the remaining transactions of a sender.
 type offer struct {
-	list []*waiting // at least one
-	tip  *big.Int   // of the first
+	list []*entry // at least one
+	tip  *big.Int // of the first
 }
 
-// best is a heap of offers, the one on top that pays most; of equal ones the oldest.
+// best is a heap of offers, best paid first, then oldest first.
 type best []offer
 
 func (b best) Len() int      { return len(b) }

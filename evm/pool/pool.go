@@ -1,17 +1,17 @@
-// Package pool holds the transactions of an EVM network that wait to be included.
+// Package pool holds the pending transactions of an EVM network.
 //
-// A transaction is taken in only if it could be included: it is checked by the
-// rules of the block that comes next, against the nonce and the balance of its
-// sender, and then, which costs most, the proofs of its blobs are verified. At most
-// one waits for each nonce of a sender; another takes its place by paying a tenth
-// more. What waits is bounded, in number for each sender and in number and bytes for
-// all; where there is no room, what pays least goes.
+// A transaction is accepted only if it could be included. It is checked by the rules of the
+// next block and against the nonce and balance of its sender; the proofs of its blobs, the
+// most expensive check, come last. The pool holds at most one transaction for each nonce of
+// a sender; a replacement must pay a tenth more (for blobs, twice as much). The pool is
+// bounded in transactions per sender and in total transactions and bytes; when it is full,
+// the cheapest transactions are evicted.
 //
-// A sender's transactions are executable as far as their nonces follow one
-// another from the account's on; those behind a gap are queued. With each new head
-// [Pool.Reset] lets go of what has been included or can be included no more.
+// The transactions of a sender are executable if their nonces follow the account's nonce
+// without a gap; those behind a gap are queued. At each new head, [Pool.Reset] removes
+// transactions that were included or can no longer be.
 //
-// Errors are in the words of geth's pool, which wallets know.
+// Error texts are those of geth's pool, which wallets recognize.
 package pool
 
 import (
@@ -28,65 +28,66 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Limits bound what waits.
+// Limits bound the pool.
 type Limits struct {
-	Transactions int           // of all senders
-	Bytes        int           // of all senders, as they are sent, blobs included
-	OfSender     int           // transactions of one sender
-	Lifetime     time.Duration // after which a transaction that was not included is let go
+	Transactions int           // total
+	Bytes        int           // total, in network encoding, blobs included
+	PerSender    int           // transactions per sender
+	Lifetime     time.Duration // after which a transaction is dropped
 }
 
-// DefaultLimits are like those of geth.
+// DefaultLimits returns limits similar to geth's.
 func DefaultLimits() Limits {
-	return Limits{Transactions: 6144, Bytes: 256 << 20, OfSender: 64, Lifetime: 3 * time.Hour}
+	return Limits{Transactions: 6144, Bytes: 256 << 20, PerSender: 64, Lifetime: 3 * time.Hour}
 }
 
-// bumpPercent is by how much a replacement must pay more; for blobs, which are
-// costly to pass on, twice as much.
+// The least increase of the fees of a replacement, in percent. Blob transactions are
+// expensive to propagate, so it is higher for them.
 const (
 	bumpPercent     = 10
 	blobBumpPercent = 100
 )
 
-// Head is what the next block builds on.
+// Head is the block on which the next one is built.
 type Head struct {
 	Header *types.Header
 	State  evm.State // after it
 }
 
-// Pool is the pool of one network. Its methods may be called from many goroutines at once.
+// Pool holds the pending transactions of one network. It is safe for concurrent use.
 type Pool struct {
 	config  *params.ChainConfig
 	limits  Limits
 	now     func() time.Time
-	proving *semaphore.Weighted // one place for whoever's blobs are proven
+	proving *semaphore.Weighted // weight 1; held while blob proofs are verified
 
-	mutex    sync.Mutex
-	head     Head                       // guarded by mutex
-	senders  map[common.Address]*sender // guarded by mutex
-	byHash   map[common.Hash]*waiting   // guarded by mutex
-	bytes    int                        // guarded by mutex
-	version  uint64                     // guarded by mutex; counts changes
-	watchers map[*watcher]struct{}      // guarded by mutex
+	mutex       sync.Mutex
+	head        Head                       // guarded by mutex
+	senders     map[common.Address]*sender // guarded by mutex
+	byHash      map[common.Hash]*entry     // guarded by mutex
+	bytes       int                        // guarded by mutex
+	version     uint64                     // guarded by mutex; incremented by each change
+	subscribers map[*subscriber]struct{}   // guarded by mutex
 }
 
-// waiting is a transaction in the pool.
-type waiting struct {
+// entry is a transaction in the pool.
+type entry struct {
 	tx    *types.Transaction // with its blobs
 	from  common.Address
 	since time.Time
 }
 
-// New makes an empty pool. Nothing is taken in before the first Reset.
+// New returns an empty pool. It rejects all transactions before the first Reset.
 func New(config *params.ChainConfig, limits Limits) *Pool {
 	return &Pool{
 		config: config, limits: limits, now: time.Now, proving: semaphore.NewWeighted(1),
-		senders: make(map[common.Address]*sender), byHash: make(map[common.Hash]*waiting),
-		watchers: make(map[*watcher]struct{}),
+		senders: make(map[common.Address]*sender), byHash: make(map[common.Hash]*entry),
+		subscribers: make(map[*subscriber]struct{}),
 	}
 }
 
-// Add takes in a transaction, or says why not. Blobs must come with it.
+// Add adds a transaction, or returns why it is rejected. A blob transaction must come with
+// its blobs.
 func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
 	tx, from, err := p.checked(ctx, tx)
 	if err != nil {
@@ -95,25 +96,25 @@ func (p *Pool) Add(ctx context.Context, tx *types.Transaction) error {
 	return p.admit(ctx, tx, from)
 }
 
-// AddPassed is Add for a transaction that is passed on to where it can be included.
-// That is done, by pass, once the transaction could be taken in, and if it fails
-// nobody is told of the transaction. Once it is passed on, all is well: that there is
-// no room for it here any more, or that it has come back from there, is no error.
-func (p *Pool) AddPassed(ctx context.Context, tx *types.Transaction, pass func() error) error {
+// AddForwarded is Add for a transaction that is forwarded to another node. It calls forward to
+// forward the transaction after checking it. If forward fails, so does AddForwarded, and the
+// transaction is not added. Once forwarded, it returns nil even if the transaction cannot be
+// added, because the pool is full or because it has already come back from that node.
+func (p *Pool) AddForwarded(ctx context.Context, tx *types.Transaction, forward func() error) error {
 	tx, from, err := p.checked(ctx, tx)
 	if err != nil {
 		return err
 	}
-	if err := pass(); err != nil {
+	if err := forward(); err != nil {
 		return err
 	}
 	_ = p.admit(ctx, tx, from)
 	return nil
 }
 
-// checked checks a transaction, the cheapest first. It returns the transaction as it
-// is kept, and its sender. Nobody waits while the proofs of blobs are looked at, so
-// what has been said of the sender by then may be no longer so.
+// checked checks a transaction, cheapest checks first. It returns the transaction in the
+// form to keep, and its sender. The mutex is not held while blob proofs are verified, so the
+// sender's state may have changed when checked returns.
 func (p *Pool) checked(ctx context.Context, tx *types.Transaction) (_ *types.Transaction, from common.Address, err error) {
 	p.mutex.Lock()
 	head, known := p.head, p.byHash[tx.Hash()] != nil
@@ -137,7 +138,7 @@ func (p *Pool) checked(ctx context.Context, tx *types.Transaction) (_ *types.Tra
 	return tx, from, err
 }
 
-// admit takes in a transaction that was checked.
+// admit adds a transaction that was checked.
 func (p *Pool) admit(ctx context.Context, tx *types.Transaction, from common.Address) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -145,8 +146,8 @@ func (p *Pool) admit(ctx context.Context, tx *types.Transaction, from common.Add
 	if err != nil {
 		return err
 	}
-	added := &waiting{tx: tx, from: from, since: p.now()}
-	gone, err := p.roomFor(added, replaced)
+	added := &entry{tx: tx, from: from, since: p.now()}
+	gone, err := p.evictionsFor(added, replaced)
 	if err != nil {
 		return err
 	}
@@ -154,24 +155,24 @@ func (p *Pool) admit(ctx context.Context, tx *types.Transaction, from common.Add
 		p.forget(w)
 	}
 	p.put(of, added)
-	p.tell(tx)
+	p.notify(tx)
 	return nil
 }
 
-// admissible says whether a transaction may wait beside what waits of its sender, and
-// which one it takes the place of. The mutex is held.
-func (p *Pool) admissible(ctx context.Context, tx *types.Transaction, from common.Address) (of *sender, replaced *waiting, err error) {
+// admissible returns whether a transaction fits the sender's other transactions, and which
+// one it replaces. The mutex is held.
+func (p *Pool) admissible(ctx context.Context, tx *types.Transaction, from common.Address) (of *sender, replaced *entry, err error) {
 	if p.byHash[tx.Hash()] != nil {
 		return nil, nil, txpool.ErrAlreadyKnown
 	}
 	if of, err = p.sender(ctx, from); err != nil {
 		return nil, nil, err
 	}
-	replaced, err = of.admit(tx, p.limits.OfSender)
+	replaced, err = of.admit(tx, p.limits.PerSender)
 	return of, replaced, err
 }
 
-// sender is what is known of a sender as of the head, also where nothing of it waits.
+// sender returns the state of a sender as of the head. It may have no transactions.
 func (p *Pool) sender(ctx context.Context, address common.Address) (*sender, error) {
 	if of := p.senders[address]; of != nil {
 		return of, nil
@@ -180,8 +181,8 @@ func (p *Pool) sender(ctx context.Context, address common.Address) (*sender, err
 	return of, of.read(ctx, p.head.State, address)
 }
 
-// put lets a transaction wait that has been admitted.
-func (p *Pool) put(of *sender, added *waiting) {
+// put adds an admitted transaction.
+func (p *Pool) put(of *sender, added *entry) {
 	of.byNonce[added.tx.Nonce()] = added
 	p.senders[added.from] = of
 	p.byHash[added.tx.Hash()] = added
@@ -189,8 +190,8 @@ func (p *Pool) put(of *sender, added *waiting) {
 	p.version++
 }
 
-// forget lets go of a transaction.
-func (p *Pool) forget(gone *waiting) {
+// forget removes a transaction.
+func (p *Pool) forget(gone *entry) {
 	of := p.senders[gone.from]
 	delete(of.byNonce, gone.tx.Nonce())
 	if len(of.byNonce) == 0 {
@@ -201,9 +202,9 @@ func (p *Pool) forget(gone *waiting) {
 	p.version++
 }
 
-// Reset takes note of a new head, and lets go of what can be included no more. The
-// transactions in returned were in blocks of a branch that lost; they wait again
-// if they still can be included.
+// Reset moves the pool to a new head and removes transactions that can no longer be
+// included. It adds the transactions in returned, which were in blocks dropped by a
+// reorganization, if they can still be included.
 func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions) error {
 	p.mutex.Lock()
 	p.head = head
@@ -213,14 +214,14 @@ func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions
 		return err
 	}
 	for _, tx := range returned {
-		if tx.Type() != types.BlobTxType { // its blobs are not in the block
-			_ = p.Add(ctx, tx) // as good as it can be: the other branch may have it
+		if tx.Type() != types.BlobTxType { // blocks do not contain blobs
+			_ = p.Add(ctx, tx) // may fail: the new branch may include it
 		}
 	}
 	return nil
 }
 
-// review looks at every transaction as of a new head.
+// review checks every transaction as of a new head.
 func (p *Pool) review(ctx context.Context) error {
 	expired := p.now().Add(-p.limits.Lifetime)
 	for address, of := range p.senders {
@@ -236,7 +237,7 @@ func (p *Pool) review(ctx context.Context) error {
 	return nil
 }
 
-// Get returns the waiting transaction with a hash, without its blobs, and its sender.
+// Get returns the transaction with a hash, without its blobs, and its sender.
 func (p *Pool) Get(hash common.Hash) (tx *types.Transaction, from common.Address, ok bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -247,7 +248,7 @@ func (p *Pool) Get(hash common.Hash) (tx *types.Transaction, from common.Address
 	return w.tx.WithoutBlobTxSidecar(), w.from, true
 }
 
-// Remove lets go of a transaction, if it waits.
+// Remove removes a transaction if it is in the pool.
 func (p *Pool) Remove(hash common.Hash) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -256,7 +257,7 @@ func (p *Pool) Remove(hash common.Hash) {
 	}
 }
 
-// Nonce is the first nonce of an account that no executable transaction has.
+// Nonce returns the nonce after an account's last executable transaction.
 func (p *Pool) Nonce(ctx context.Context, address common.Address) (uint64, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -270,19 +271,19 @@ func (p *Pool) Nonce(ctx context.Context, address common.Address) (uint64, error
 	return of.nonce + uint64(len(of.executable())), nil
 }
 
-// Version changes whenever what waits does.
+// Version returns a number that changes with the contents of the pool.
 func (p *Pool) Version() uint64 {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.version
 }
 
-// Content is what waits of one sender, by nonce.
+// Content is the transactions of one sender, by nonce.
 type Content struct {
 	Pending, Queued types.Transactions // executable, and behind a gap
 }
 
-// Content returns what waits of every sender.
+// Content returns the transactions of every sender.
 func (p *Pool) Content() map[common.Address]Content {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -293,7 +294,7 @@ func (p *Pool) Content() map[common.Address]Content {
 	return all
 }
 
-// ContentFrom returns what waits of one sender.
+// ContentFrom returns the transactions of one sender.
 func (p *Pool) ContentFrom(address common.Address) Content {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -303,7 +304,7 @@ func (p *Pool) ContentFrom(address common.Address) Content {
 	return Content{}
 }
 
-// Stats counts what waits.
+// Stats returns the numbers of executable and of queued transactions.
 func (p *Pool) Stats() (pending, queued int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -132,7 +132,7 @@ func (b *bench) waits(want string) {
 		}
 	}
 	if got = strings.TrimSpace(got); got != want {
-		b.t.Errorf("waiting are %q, expected %q", got, want)
+		b.t.Errorf("pending are %q, expected %q", got, want)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestAllThatWaitsIsPayable(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	b := newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, OfSender: 3, Lifetime: time.Hour})
+	b := newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, PerSender: 3, Lifetime: time.Hour})
 	for nonce := range uint64(3) {
 		b.add(b.transfer(0, nonce, 10, 3))
 	}
@@ -287,7 +287,7 @@ func TestRoomIsMadeForThoseWhoGetIt(t *testing.T) {
 	b.add(large(3, 3, 50)) // in the place of two
 	b.waits("1:0 3:0")
 
-	b = newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, OfSender: 3, Lifetime: time.Hour})
+	b = newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, PerSender: 3, Lifetime: time.Hour})
 	b.add(b.transfer(0, 0, 20, 1))
 	b.add(b.transfer(0, 1, 20, 7))
 	b.add(b.transfer(1, 0, 20, 2))
@@ -385,18 +385,18 @@ func TestWatch(t *testing.T) {
 	seen, stop := make(chan common.Hash, 1), errors.New("enough")
 	ended := make(chan error, 1)
 	go func() {
-		ended <- b.pool.Watch(t.Context(), func(tx *types.Transaction) error { seen <- tx.Hash(); return stop })
+		ended <- b.pool.Subscribe(t.Context(), func(tx *types.Transaction) error { seen <- tx.Hash(); return stop })
 	}()
-	for watching := false; !watching; {
+	for subscribed := false; !subscribed; {
 		b.pool.mutex.Lock()
-		watching = len(b.pool.watchers) == 1
+		subscribed = len(b.pool.subscribers) == 1
 		b.pool.mutex.Unlock()
 		time.Sleep(time.Millisecond)
 	}
 	tx := b.transfer(0, 0, 2, 1)
 	b.add(tx)
 	if got := <-seen; got != tx.Hash() {
-		t.Errorf("told of %x, expected %x", got, tx.Hash())
+		t.Errorf("notified of %x, expected %x", got, tx.Hash())
 	}
 	if err := <-ended; err != stop {
 		t.Errorf("Watch returned %v", err)

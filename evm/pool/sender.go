@@ -16,16 +16,16 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// sender is an account of which something waits, as of the head.
+// sender is an account with pending transactions, as of the head.
 type sender struct {
 	nonce   uint64
 	balance *big.Int
-	byNonce map[uint64]*waiting
+	byNonce map[uint64]*entry
 }
 
-func newSender() *sender { return &sender{byNonce: make(map[uint64]*waiting)} }
+func newSender() *sender { return &sender{byNonce: make(map[uint64]*entry)} }
 
-// read reads the account as of a new head.
+// read reads the account from a state.
 func (s *sender) read(ctx context.Context, state evm.State, address common.Address) error {
 	account, err := state.Account(ctx, evm.HashAddress(address))
 	if err != nil {
@@ -38,8 +38,8 @@ func (s *sender) read(ctx context.Context, state evm.State, address common.Addre
 	return nil
 }
 
-// admit says whether a transaction may wait, and which one it takes the place of.
-func (s *sender) admit(tx *types.Transaction, most int) (replaced *waiting, err error) {
+// admit returns whether a transaction fits the sender's others, and which one it replaces.
+func (s *sender) admit(tx *types.Transaction, most int) (replaced *entry, err error) {
 	if tx.Nonce() < s.nonce {
 		return nil, fmt.Errorf("%w: next nonce %d, tx nonce %d", core.ErrNonceTooLow, s.nonce, tx.Nonce())
 	}
@@ -54,7 +54,7 @@ func (s *sender) admit(tx *types.Transaction, most int) (replaced *waiting, err 
 	if replaced == nil && len(s.byNonce) >= most {
 		return nil, fmt.Errorf("%w: pooled %d txs", txpool.ErrAccountLimitExceeded, len(s.byNonce))
 	}
-	// All that waits must be payable together, or it only takes room.
+	// The balance must cover all pending transactions together.
 	all := new(big.Int).Set(cost)
 	for _, other := range s.byNonce {
 		if other != replaced {
@@ -68,12 +68,12 @@ func (s *sender) admit(tx *types.Transaction, most int) (replaced *waiting, err 
 	return replaced, nil
 }
 
-// outbids says whether a transaction pays enough more than another in its place.
+// outbids reports whether tx pays enough to replace other.
 func outbids(tx, other *types.Transaction) bool {
 	percent := int64(bumpPercent)
 	if tx.Type() == types.BlobTxType || other.Type() == types.BlobTxType {
 		if tx.Type() != other.Type() {
-			return false // one is built with its blobs at hand, the other without
+			return false // a blob transaction cannot replace another kind, or the reverse
 		}
 		percent = blobBumpPercent
 	}
@@ -87,18 +87,18 @@ func outbids(tx, other *types.Transaction) bool {
 	return tx.Type() != types.BlobTxType || enough(tx.BlobGasFeeCap(), other.BlobGasFeeCap())
 }
 
-// executable are the transactions whose nonces follow one another from the
-// account's on, in that order.
-func (s *sender) executable() (list []*waiting) {
+// executable returns the transactions whose nonces follow the account's without a gap, in
+// order.
+func (s *sender) executable() (list []*entry) {
 	for nonce := s.nonce; s.byNonce[nonce] != nil; nonce++ {
 		list = append(list, s.byNonce[nonce])
 	}
 	return list
 }
 
-// lastFirst are all transactions, that with the greatest nonce first.
-func (s *sender) lastFirst() []*waiting {
-	return slices.SortedFunc(maps.Values(s.byNonce), func(a, b *waiting) int { return cmp.Compare(b.tx.Nonce(), a.tx.Nonce()) })
+// lastFirst returns all transactions in descending order of nonces.
+func (s *sender) lastFirst() []*entry {
+	return slices.SortedFunc(maps.Values(s.byNonce), func(a, b *entry) int { return cmp.Compare(b.tx.Nonce(), a.tx.Nonce()) })
 }
 
 func (s *sender) content() (c Content) {

@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Call runs a message call at a block of the view, as [execute.Executor.Call] does.
+// Call executes a message call at a block of the view, like [execute.Executor.Call].
 func (v *View) Call(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) ([]byte, error) {
 	at, err := v.callAt(ctx, number)
 	if err != nil {
@@ -17,8 +17,8 @@ func (v *View) Call(ctx context.Context, number uint64, message *execute.Message
 	return v.Executor().Call(ctx, at, message, options)
 }
 
-// EstimateGas returns the gas that a message needs at a block of the view, as
-// [execute.Executor.EstimateGas] does.
+// EstimateGas returns the gas that a message needs at a block of the view, like
+// [execute.Executor.EstimateGas].
 func (v *View) EstimateGas(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) (uint64, error) {
 	at, err := v.callAt(ctx, number)
 	if err != nil {
@@ -27,8 +27,8 @@ func (v *View) EstimateGas(ctx context.Context, number uint64, message *execute.
 	return v.Executor().EstimateGas(ctx, at, message, options)
 }
 
-// AccessList returns what a message touches at a block of the view, as
-// [execute.Executor.AccessList] does.
+// AccessList returns the accounts and slots that a message accesses at a block of the view,
+// like [execute.Executor.AccessList].
 func (v *View) AccessList(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) (*execute.Accessed, error) {
 	at, err := v.callAt(ctx, number)
 	if err != nil {

@@ -7,17 +7,15 @@ import (
 	"ashlar/history/tip"
 )
 
-// Change is a block that has come into the chain, or has been dropped from it by a
-// reorganization.
+// Change is a block that was added to the chain, or was dropped by a reorganization.
 type Change struct {
 	Block   chain.Ref
 	Dropped bool
-	View    *View // in which the block is
+	View    *View // contains the block
 }
 
-// EachMove calls act at once and then after every move of the head, as
-// [tip.Tip.EachMove] does. A chain without a tip, whose blocks come from files, does
-// not move: nothing is called.
+// EachMove calls act once and then after every change of the head, like [tip.Tip.EachMove].
+// A chain without a tip, whose blocks come from files, has no changes: act is never called.
 func (c *Chain) EachMove(ctx context.Context, act func(context.Context) error) error {
 	if c.tip == nil {
 		<-ctx.Done()
@@ -26,10 +24,9 @@ func (c *Chain) EachMove(ctx context.Context, act func(context.Context) error) e
 	return c.tip.EachMove(ctx, act)
 }
 
-// Changes is what leads from one view of the chain to a later one: the blocks that
-// were dropped, newest first, and then those that came, oldest first. What was
-// settled in between is found in the archive, and what was dropped in the view
-// from, which keeps it.
+// Changes returns what leads from one view of the chain to a later one: the dropped blocks,
+// newest first, then the added blocks, oldest first. Blocks that were settled in between are
+// found in the archive, and dropped blocks in from, which keeps them.
 func (c *Chain) Changes(ctx context.Context, from, to *View) ([]Change, error) {
 	if from.head == to.head {
 		return nil, nil

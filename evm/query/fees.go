@@ -16,32 +16,32 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// What a fee history can be asked for, as in geth.
+// Limits of a fee history request, as in geth.
 const (
 	maxFeeBlocks   = 1024
 	maxPercentiles = 100
 )
 
-// ErrBeyondHead says that a fee history was asked for up to a block that is not there yet.
+// ErrBeyondHead means that a fee history was requested up to a block above the head.
 var ErrBeyondHead = errors.New("request beyond head block")
 
-// ErrPercentile says that the percentiles of a fee history do not ascend from 0 to 100.
+// ErrPercentile means that percentiles are too many, out of range or not ascending.
 var ErrPercentile = errors.New("invalid reward percentile")
 
-// FeeHistory is what the blocks of a range charged, the oldest first.
+// FeeHistory lists the fees of consecutive blocks, oldest first.
 type FeeHistory struct {
 	Oldest            uint64
-	BaseFees          []*big.Int // and that of the block after the range
+	BaseFees          []*big.Int // including the block after the range
 	GasUsedRatios     []float64
-	BlobBaseFees      []*big.Int // and that of the block after the range
+	BlobBaseFees      []*big.Int // including the block after the range
 	BlobGasUsedRatios []float64
-	// Rewards are, for each block, the tips at the percentiles that were asked
-	// for, of its transactions weighted by the gas they used; nil where none were.
+	// Rewards are, for each block, the tips at the requested percentiles of the gas used
+	// by its transactions; nil if no percentiles were requested.
 	Rewards [][]uint256.Int
 }
 
-// FeeHistory returns the history of the blocks up to last, at most maxFeeBlocks
-// and no more than there are. Of no blocks it is empty.
+// FeeHistory returns the fees of up to blocks blocks ending with last. It returns at most
+// maxFeeBlocks. The result is empty if blocks is 0.
 func (v *View) FeeHistory(ctx context.Context, blocks uint64, last BlockID, percentiles []float64) (*FeeHistory, error) {
 	if blocks == 0 {
 		return &FeeHistory{}, nil
@@ -98,7 +98,7 @@ func checkPercentiles(percentiles []float64) error {
 	return nil
 }
 
-// add adds what a block's header says.
+// add adds a block.
 func (h *FeeHistory) add(config *params.ChainConfig, header *types.Header) {
 	h.BaseFees = append(h.BaseFees, orZero(header.BaseFee))
 	h.BlobBaseFees = append(h.BlobBaseFees, orZero(BlobBaseFee(config, header)))
@@ -124,8 +124,8 @@ func orZero(fee *big.Int) *big.Int {
 	return fee
 }
 
-// NextBaseFee is the base fee of the block after a header, nil when that block
-// is of a time before base fees.
+// NextBaseFee returns the base fee of the block after a header, nil if that block has no
+// base fee.
 func NextBaseFee(config *params.ChainConfig, header *types.Header) *big.Int {
 	if !config.IsLondon(new(big.Int).Add(header.Number, big.NewInt(1))) {
 		return nil
@@ -133,8 +133,7 @@ func NextBaseFee(config *params.ChainConfig, header *types.Header) *big.Int {
 	return eip1559.CalcBaseFee(config, header)
 }
 
-// BlobBaseFee is the price of a unit of blob gas in a block, nil in a block of a
-// time before blobs.
+// BlobBaseFee returns the price of a unit of blob gas in a block, nil before Cancun.
 func BlobBaseFee(config *params.ChainConfig, header *types.Header) *big.Int {
 	if header.ExcessBlobGas == nil {
 		return nil
@@ -142,8 +141,8 @@ func BlobBaseFee(config *params.ChainConfig, header *types.Header) *big.Int {
 	return eip4844.CalcBlobFee(config, header)
 }
 
-// nextBlobBaseFee is the price of a unit of blob gas in the block after a header,
-// under the header's own rules.
+// nextBlobBaseFee returns the price of a unit of blob gas in the block after a header,
+// computed by the rules of the header's own fork.
 func nextBlobBaseFee(config *params.ChainConfig, header *types.Header) *big.Int {
 	if header.ExcessBlobGas == nil {
 		return new(big.Int)
@@ -152,16 +151,16 @@ func nextBlobBaseFee(config *params.ChainConfig, header *types.Header) *big.Int 
 	return eip4844.CalcBlobFee(config, &types.Header{Number: header.Number, Time: header.Time, ExcessBlobGas: &excess})
 }
 
-// baseFeeOf is a block's base fee, nil before London.
+// baseFeeOf returns a block's base fee, nil before London.
 func baseFeeOf(header *archive.Header) *uint256.Int {
 	if header.BaseFee == nil {
 		return nil
 	}
-	fee, _ := uint256.FromBig(header.BaseFee) // a base fee of more than 256 bits is in no verified header
+	fee, _ := uint256.FromBig(header.BaseFee) // verified headers do not exceed 256 bits
 	return fee
 }
 
-// readTransaction takes transaction i of a block apart.
+// readTransaction decodes transaction i of a block.
 func readTransaction(body *archive.Body, number uint64, i int) (evm.Transaction, error) {
 	raw, err := body.Transaction(i)
 	if err != nil {

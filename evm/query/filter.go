@@ -9,24 +9,23 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Filter says which logs are asked for.
+// Filter selects logs.
 type Filter struct {
-	From, To uint64 // blocks, both included
+	From, To uint64 // block range, inclusive
 
-	// Addresses are those that a log may have; none means any.
+	// Addresses are the accepted addresses of a log; empty accepts any.
 	Addresses []common.Address
-	// Topics are, for each position, those that a log may have there; none
-	// means any, but there must be one: a log with fewer topics than there are
-	// positions here does not match.
+	// Topics are the accepted topics at each position; an empty set accepts any topic. A
+	// log with fewer topics than len(Topics) does not match.
 	Topics [][]common.Hash
 }
 
-// criteria is a filter put in order: without doubles, each set sorted.
+// criteria is a normalized filter: each set is sorted and without duplicates.
 type criteria struct {
 	addresses []common.Address
 	topics    [][]common.Hash
-	// constrained is how many topics a log must have for its terms alone to
-	// match; further positions of the filter ask for topics of any value.
+	// constrained is the number of topics that the filter's terms imply. The positions
+	// after it accept any topic.
 	constrained int
 }
 
@@ -44,7 +43,7 @@ func (f *Filter) criteria() *criteria {
 	return c
 }
 
-// sortedSet returns the values of set in order, each once. A set of one needs no copy.
+// sortedSet returns the distinct values of set in order. It may return set itself.
 func sortedSet[T comparable](set []T, compare func(a, b T) int) []T {
 	if len(set) < 2 {
 		return set
@@ -54,25 +53,25 @@ func sortedSet[T comparable](set []T, compare func(a, b T) int) []T {
 	return slices.Compact(set)
 }
 
-// Matcher says of single logs whether a filter asks for them, wherever they stand.
-// It may be used from many goroutines at once.
+// Matcher matches single logs against the addresses and topics of a filter, regardless of
+// the block range. It is safe for concurrent use.
 type Matcher struct{ criteria *criteria }
 
-// Matcher returns the filter's matcher. The filter must not be changed afterwards.
+// Matcher returns the filter's matcher. The filter must not be modified afterwards.
 func (f *Filter) Matcher() Matcher { return Matcher{f.criteria()} }
 
-// Match says whether a log has an address and topics that the filter asks for.
+// Match reports whether a log's address and topics match.
 func (m Matcher) Match(log *archive.Log) bool { return m.criteria.match(log) }
 
-// needsTopicCount says whether logs that match by their terms may still have too few topics.
+// needsTopicCount reports whether logs with all of the filter's terms may have too few topics.
 func (c *criteria) needsTopicCount() bool { return c.constrained < len(c.topics) }
 
-// hasTopics says whether a log has a topic at each of the filter's positions.
+// hasTopics reports whether a log has a topic at each of the filter's positions.
 func (c *criteria) hasTopics(log *archive.Log) bool {
 	return len(log.Topics) >= len(c.topics)*common.HashLength
 }
 
-// match says whether a log is asked for.
+// match reports whether a log matches.
 func (c *criteria) match(log *archive.Log) bool {
 	if !c.hasTopics(log) {
 		return false
@@ -97,12 +96,12 @@ func contains[T comparable](sorted []T, value T, compare func(a, b T) int) bool 
 	return ok
 }
 
-// terms returns the terms of each of the filter's sets: a log matches that has
-// a term of every one of them. There are none when the filter allows any log.
+// terms returns the terms of each of the filter's sets. A log matches if it has a term of
+// every set. There are no sets if the filter accepts any log.
 func (c *criteria) terms() [][]postings.Term {
 	groups := make([][]postings.Term, 0, 1+len(c.topics))
-	// Arguments of an event are most often the rarest, then its contract, then
-	// the event itself.
+	// Event arguments are usually the rarest, followed by the contract and then the event
+	// signature.
 	for position := len(c.topics) - 1; position > 0; position-- {
 		groups = appendTerms(groups, c.topics[position], func(topic common.Hash) postings.Term { return archive.TopicTerm(position, topic) })
 	}
@@ -110,12 +109,12 @@ func (c *criteria) terms() [][]postings.Term {
 	if len(c.topics) > 0 {
 		groups = appendTerms(groups, c.topics[0], func(topic common.Hash) postings.Term { return archive.TopicTerm(0, topic) })
 	}
-	// Few terms cost less to look at than many, and often rule out more.
+	// Small sets are cheaper to look up than large ones, and often more selective.
 	slices.SortStableFunc(groups, func(a, b []postings.Term) int { return len(a) - len(b) })
 	return groups
 }
 
-// appendTerms appends the terms of a set, if it has any.
+// appendTerms appends the terms of a set unless it is empty.
 func appendTerms[T any](groups [][]postings.Term, set []T, term func(T) postings.Term) [][]postings.Term {
 	if len(set) == 0 {
 		return groups

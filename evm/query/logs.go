@@ -14,28 +14,28 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// Log is a log with its place. It is valid only during the call that it is given to.
+// Log is a log with its position. It is valid only during the call that it is passed to.
 type Log struct {
 	archive.Log
 	Block       chain.Ref
 	Time        uint64 // of the block
-	Transaction int    // its position in the block
-	Index       uint64 // position of the log in the block
-	// InBlock is how many of the block's logs were found; 0 where they are not
-	// counted before they are loaded.
+	Transaction int    // index in the block
+	Index       uint64 // index of the log in the block
+	// InBlock is the number of matching logs in the block; 0 if logs were not counted in
+	// advance.
 	InBlock int
 
 	body   func() (*archive.Body, error)
-	hashed int // the transaction whose hash is in hash, -1 for none
+	hashed int // index of the transaction whose hash is in hash, -1 for none
 	hash   common.Hash
-	hasher crypto.KeccakState // nil until it is needed
+	hasher crypto.KeccakState // created when first needed
 }
 
-// Body is the body of the log's block. It is valid for as long as the log.
+// Body returns the body of the log's block. It is valid as long as the log.
 func (l *Log) Body() (*archive.Body, error) { return l.body() }
 
-// TransactionHash is the hash of the log's transaction. It is worked out for
-// those who ask, because that takes more than all the rest.
+// TransactionHash returns the hash of the log's transaction. It is computed on demand,
+// because it costs more than everything else about a log.
 func (l *Log) TransactionHash() (common.Hash, error) {
 	if l.hashed == l.Transaction {
 		return l.hash, nil
@@ -45,7 +45,7 @@ func (l *Log) TransactionHash() (common.Hash, error) {
 		return common.Hash{}, err
 	}
 	if l.Transaction >= body.Len() {
-		return common.Hash{}, fmt.Errorf("%w: block %d has a receipt %d and no such transaction", archive.ErrCorrupt, l.Block.Number, l.Transaction)
+		return common.Hash{}, fmt.Errorf("%w: block %d has receipt %d but no such transaction", archive.ErrCorrupt, l.Block.Number, l.Transaction)
 	}
 	raw, err := body.Transaction(l.Transaction)
 	if err != nil {
@@ -55,17 +55,17 @@ func (l *Log) TransactionHash() (common.Hash, error) {
 		l.hasher = crypto.NewKeccakState()
 	}
 	l.hasher.Reset()
-	_, _ = l.hasher.Write(raw) // a hash takes whatever it is given
+	_, _ = l.hasher.Write(raw) // never fails
 	_, _ = l.hasher.Read(l.hash[:])
 	l.hashed = l.Transaction
 	return l.hash, nil
 }
 
-// TooManyLogs says that more logs match than were allowed.
+// TooManyLogs means that more logs match than the limit allows.
 type TooManyLogs struct {
 	Limit int
-	// From and To are the longest range from the filter's first block on that
-	// has no more than Limit, if Fits; else that block alone has more.
+	// If Fits, From and To are the longest range from the filter's first block on that has
+	// at most Limit logs. Otherwise the block From alone has more.
 	From, To uint64
 	Fits     bool
 }
@@ -74,11 +74,10 @@ func (e *TooManyLogs) Error() string {
 	return fmt.Sprintf("query returned more than %d results", e.Limit)
 }
 
-// Logs calls visit with every log that the filter asks for, in the order of the
-// chain, until visit returns an error. Where there are more than limit it returns
-// a *TooManyLogs instead and calls nothing: they are counted first, by their
-// postings, and only those that are to be visited are loaded. The filter's blocks
-// must not lie above the view's head.
+// Logs calls visit with every matching log in the order of the chain, until visit returns an
+// error. If there are more than limit, it returns a *TooManyLogs without calling visit: logs
+// are counted by their postings before any is loaded. The filter's blocks must not be above
+// the view's head.
 func (v *View) Logs(ctx context.Context, filter *Filter, limit int, visit func(*Log) error) error {
 	if filter.To > v.head.Number {
 		return ErrUnknownBlock
@@ -86,7 +85,7 @@ func (v *View) Logs(ctx context.Context, filter *Filter, limit int, visit func(*
 	wanted := filter.criteria()
 	logs := v.loader(ctx, filter.To)
 	defer logs.close()
-	counted := logs.receipts // one block's receipts are read once
+	counted := logs.receipts // shared, so that each block's receipts are read once
 	if filter.From != filter.To {
 		counted = v.history.ReadReceipts(ctx, filter.To)
 		defer counted.Close()
@@ -98,26 +97,26 @@ func (v *View) Logs(ctx context.Context, filter *Filter, limit int, visit func(*
 	return logs.load(wanted, found, visit)
 }
 
-// foundLogs are the places of logs.
+// foundLogs are the positions of matching logs.
 type foundLogs struct {
 	blocks    []foundBlock
-	positions []uint32 // of each block's logs, one block's after the other's
+	positions []uint32 // of all blocks, concatenated
 }
 
 type foundBlock struct {
 	number uint64
-	end    int // of its positions in foundLogs
+	end    int // of its positions in foundLogs.positions
 }
 
-// scan is how the view's postings are read.
+// scan returns how to read the view's postings.
 func (v *View) scan(ctx context.Context) postings.Scan {
 	return func(term postings.Term, from, to uint64) postings.Postings { return v.Postings(ctx, term, from, to) }
 }
 
-// candidates are logs which may be asked for.
+// candidates iterates over logs that may match.
 type candidates = paging.Candidates
 
-// findLogs finds where the logs are that the filter asks for. It closes no receipts.
+// findLogs finds the positions of the matching logs. It does not close receipts.
 func (v *View) findLogs(ctx context.Context, filter *Filter, wanted *criteria, limit int, receipts *archive.ReceiptsReader) (found foundLogs, err error) {
 	from, err := v.candidates(ctx, wanted, filter.From, filter.To, receipts)
 	if err == nil && wanted.needsTopicCount() {
@@ -148,8 +147,8 @@ func count(from candidates, filter *Filter, limit int) (found foundLogs, err err
 	return found, nil
 }
 
-// candidates are the logs, in blocks from one to another, that have a term of each
-// of the wanted sets. Where any log will do they are those of the receipts.
+// candidates returns the logs in the blocks from to to that have a term of each set of the
+// criteria. Without sets, it returns all logs, as counted in receipts.
 func (v *View) candidates(ctx context.Context, wanted *criteria, from, to uint64, receipts *archive.ReceiptsReader) (candidates, error) {
 	if terms := wanted.terms(); len(terms) > 0 {
 		return postings.Intersect(v.scan(ctx), terms, from, to)
@@ -157,7 +156,7 @@ func (v *View) candidates(ctx context.Context, wanted *criteria, from, to uint64
 	return &allLogs{receipts: receipts, to: to}, nil
 }
 
-// allLogs are the logs of all blocks, known from the count in the receipts.
+// allLogs iterates over all logs, as counted in the receipts.
 type allLogs struct {
 	receipts *archive.ReceiptsReader
 	to       uint64
@@ -184,11 +183,11 @@ func (a *allLogs) Next(block uint64, dst []uint32) (uint64, []uint32, bool, erro
 	return 0, dst, false, nil
 }
 
-func (a *allLogs) Close() error { return nil } // the receipts are another's
+func (a *allLogs) Close() error { return nil } // the creator closes receipts
 
-// enoughTopics are the candidates that have a topic at each of the filter's
-// positions. Postings do not tell where the filter ends in positions at which
-// any topic will do, so the receipts are looked at.
+// enoughTopics drops candidates that have too few topics. If the filter's last positions
+// accept any topic, postings do not show whether a log has that many topics, so the receipts
+// are read.
 type enoughTopics struct {
 	candidates
 	receipts *archive.ReceiptsReader
@@ -230,11 +229,11 @@ type loader struct {
 	bodies   *archive.BodyReader
 	stamps   *archive.StampReader
 	log      Log
-	logs     blockLogs     // of the log's block; of none before the first
-	body     *archive.Body // of the log's block, nil until it is asked for
+	logs     blockLogs     // of the current block; empty before the first
+	body     *archive.Body // of the current block; nil until needed
 }
 
-// loader returns a loader of logs of blocks up to last.
+// loader returns a loader for logs in blocks up to last.
 func (v *View) loader(ctx context.Context, last uint64) *loader {
 	l := &loader{receipts: v.history.ReadReceipts(ctx, last), bodies: v.history.ReadBodies(ctx, last), stamps: v.history.ReadStamps(ctx, last)}
 	l.log.body = func() (_ *archive.Body, err error) {
@@ -246,8 +245,8 @@ func (v *View) loader(ctx context.Context, last uint64) *loader {
 	return l
 }
 
-// load gives visit the logs that were found. What does not match after all has been
-// found only because terms collide.
+// load calls visit with the found logs. It skips those that do not match, which were found
+// because of colliding terms.
 func (l *loader) load(wanted *criteria, found foundLogs, visit func(*Log) error) error {
 	begin := 0
 	for _, block := range found.blocks {
@@ -269,8 +268,8 @@ func (l *loader) load(wanted *criteria, found foundLogs, visit func(*Log) error)
 	return nil
 }
 
-// at returns the log at a position in a block, behind that of the call before. It
-// is valid until the next call.
+// at returns the log at a position of a block, which must be after that of the last call.
+// The log is valid until the next call.
 func (l *loader) at(block, position uint64) (*Log, error) {
 	if l.logs.receipts == nil || l.log.Block.Number != block {
 		receipts, err := l.receipts.Receipts(block)
@@ -297,15 +296,15 @@ func (l *loader) close() error {
 	return errors.Join(l.receipts.Close(), l.bodies.Close(), l.stamps.Close())
 }
 
-// blockLogs finds logs of one block by their positions, in ascending order.
+// blockLogs finds the logs of one block by position, in ascending order.
 type blockLogs struct {
 	receipts    *archive.Receipts
-	transaction int // whose logs are read at present; those before it end before them
+	transaction int // whose logs reader is reading
 	reader      archive.LogReader
-	next, end   uint64 // positions of reader's next log and of the next transaction's first
+	next, end   uint64 // positions of the reader's next log and of the next transaction's first log
 }
 
-// at returns the log at a position, which is above that of the call before.
+// at returns the log at a position, which must be above that of the last call.
 func (b *blockLogs) at(position uint64) (log archive.Log, err error) {
 	if position >= b.end {
 		i, err := b.receipts.OfLog(position, b.transaction)
@@ -313,7 +312,7 @@ func (b *blockLogs) at(position uint64) (log archive.Log, err error) {
 			return log, err
 		}
 		if i == b.receipts.Len() {
-			return log, fmt.Errorf("%w: there is no log %d", archive.ErrCorrupt, position)
+			return log, fmt.Errorf("%w: no log %d", archive.ErrCorrupt, position)
 		}
 		receipt, err := b.receipts.Receipt(i)
 		if err != nil {

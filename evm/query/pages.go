@@ -6,10 +6,9 @@ import (
 	"ashlar/history/paging"
 )
 
-// LogPage calls visit with the logs of a page, and returns where the next one
-// begins, as [paging.Walk] does. Of the filter only the addresses and topics
-// count; topics end with a position that has some. The range must not reach above
-// the view's head.
+// LogPage calls visit with the logs of a page, and returns where the next page begins, as
+// [paging.Walk] does. It uses only the addresses and topics of filter; the last position of
+// Topics must not be empty. The range must not extend above the view's head.
 func (v *View) LogPage(ctx context.Context, filter *Filter, r paging.Range, visit func(*Log) error) (next *paging.Place, err error) {
 	wanted := filter.criteria()
 	logs := v.loader(ctx, r.To)

@@ -15,31 +15,31 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// pendingAge is for how long a pending block is shown that does not have the very
-// latest transactions: making one takes as long as executing a block.
+// pendingAge is how long a pending block is reused although the pool has changed: building
+// one costs as much as executing a block.
 const pendingAge = 250 * time.Millisecond
 
-// pending makes the pending blocks of a chain.
+// pending builds and caches the pending block of a chain.
 type pending struct {
-	pool *pool.Pool // nil where nothing waits to be included
+	pool *pool.Pool // nil if the chain accepts no transactions
 
-	making *semaphore.Weighted // one place; those who wait for it may give up
-	view   *View               // guarded by making; the last that was made
-	on     *tip.Branch         // guarded by making; what it was made on
-	pooled uint64              // guarded by making; the pool's version then
+	making *semaphore.Weighted // weight 1; unlike a mutex, waiting can be cancelled
+	view   *View               // guarded by making; the last one built
+	on     *tip.Branch         // guarded by making; the branch that view extends
+	pooled uint64              // guarded by making; version of the pool used for view
 	made   time.Time           // guarded by making
 }
 
-// SetPool says which transactions wait to be included in the chain's next block.
-// It is called before the chain is asked anything.
+// SetPool sets the pool of pending transactions. It must be called before the chain is in
+// use.
 func (c *Chain) SetPool(p *pool.Pool) { c.pending.pool = p }
 
-// Pool is what waits to be included; nil where the chain takes no transactions.
+// Pool returns the pool of pending transactions, nil if the chain accepts none.
 func (c *Chain) Pool() *pool.Pool { return c.pending.pool }
 
-// withPending is the view with the pending block as its head: built on the view's
-// head from what waits in the pool. Where nothing waits because there is no pool, or
-// blocks of the chain's time are not built here, it is the view itself.
+// withPending returns a view whose head is the pending block, built from the pool on v's
+// head. Without a pool, or if this version cannot build blocks of the chain's current fork,
+// it returns v.
 func (v *View) withPending(ctx context.Context) (*View, error) {
 	p := &v.chain.pending
 	if v.pending || v.branch == nil || p.pool == nil {
@@ -53,7 +53,7 @@ func (v *View) withPending(ctx context.Context) (*View, error) {
 	if p.view != nil && p.on == v.branch && (p.pooled == pooled || time.Since(p.made) < pendingAge) {
 		return p.view, nil
 	}
-	view, err := v.imagine(ctx)
+	view, err := v.buildPending(ctx)
 	if errors.Is(err, execute.ErrNotBuilt) {
 		return v, nil
 	}
@@ -64,8 +64,8 @@ func (v *View) withPending(ctx context.Context) (*View, error) {
 	return view, nil
 }
 
-// imagine builds the pending block on the view's head.
-func (v *View) imagine(ctx context.Context) (*View, error) {
+// buildPending builds a pending block on the view's head.
+func (v *View) buildPending(ctx context.Context) (*View, error) {
 	header, err := v.Header(ctx, v.head.Number)
 	if err != nil {
 		return nil, err

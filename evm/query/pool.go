@@ -9,12 +9,12 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// returnedBlocks are as many blocks as give their transactions back to the pool after
-// a reorganization. After one that is deeper the pool would be full of the first.
+// returnedBlocks is the depth of the deepest reorganization after which dropped transactions
+// return to the pool. A deeper one would fill the pool.
 const returnedBlocks = 64
 
-// KeepPool tells the chain's pool of every new head, until ctx is done. What a
-// reorganization drops waits again, as far as the new branch does not have it.
+// KeepPool resets the chain's pool at every new head, until ctx is done. Transactions
+// dropped by a reorganization return to the pool unless the new branch includes them.
 func (c *Chain) KeepPool(ctx context.Context) error {
 	var before *View
 	return c.EachMove(ctx, func(ctx context.Context) error {
@@ -27,7 +27,7 @@ func (c *Chain) KeepPool(ctx context.Context) error {
 	})
 }
 
-// resetPool tells the pool of the head of a view that comes after another, nil for none.
+// resetPool resets the pool to the head of a view. before is the previous view, nil if none.
 func (c *Chain) resetPool(ctx context.Context, before, view *View) error {
 	header, err := view.Header(ctx, view.head.Number)
 	if err != nil {
@@ -42,14 +42,14 @@ func (c *Chain) resetPool(ctx context.Context, before, view *View) error {
 	return c.Pool().Reset(ctx, pool.Head{Header: header.Header, State: view.State(view.head.Number)}, returned)
 }
 
-// returned are the transactions of the blocks that a reorganization dropped, in the
-// order in which they were included.
+// returned returns the transactions of blocks dropped by a reorganization, in the order of
+// their inclusion.
 func (c *Chain) returned(ctx context.Context, before, view *View) (returned types.Transactions, err error) {
 	changes, err := c.Changes(ctx, before, view)
 	if err != nil {
 		return nil, err
 	}
-	dropped := 0 // they come first, and the newest of them
+	dropped := 0 // dropped blocks come first, newest first
 	for dropped < len(changes) && changes[dropped].Dropped {
 		dropped++
 	}

@@ -14,21 +14,20 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// Proof shows what an account and some of its slots hold, or that there are none.
-// Every node in it has the hash that its parent holds.
+// Proof is a Merkle proof of an account and some of its slots, or of their absence.
 type Proof struct {
-	Account *types.StateAccount // nil when there is none
+	Account *types.StateAccount // nil if absent
 	Nodes   [][]byte            // of the account trie, from the root down
-	Slots   []SlotProof         // in the order in which they were asked for
+	Slots   []SlotProof         // in the order of the request
 }
 
-// SlotProof shows what a slot holds.
+// SlotProof is a Merkle proof of a slot.
 type SlotProof struct {
-	Value common.Hash // zero when nothing was ever set
-	Nodes [][]byte    // of the account's storage trie, from the root down; none when that is empty
+	Value common.Hash // zero if the slot is absent
+	Nodes [][]byte    // of the account's storage trie, from the root down; none if it is empty
 }
 
-// Prove proves an account and slots of it in the state after a block of the view.
+// Prove returns a proof of an account and some slots in the state after a block of the view.
 func (v *View) Prove(ctx context.Context, number uint64, address common.Address, slots []common.Hash) (*Proof, error) {
 	header, err := v.Header(ctx, number)
 	if err != nil {
@@ -54,8 +53,8 @@ func (v *View) Prove(ctx context.Context, number uint64, address common.Address,
 	return proof, proveSlots(ctx, &storage, slots, proof.Slots)
 }
 
-// proveSlots fills in the proofs of slots. It goes through them in the order of
-// the trie, so that what one has in common with the next is read once.
+// proveSlots sets proofs to the proofs of slots. It visits slots in trie order, to read
+// nodes on shared paths once.
 func proveSlots(ctx context.Context, storage *trieWalk, slots []common.Hash, proofs []SlotProof) error {
 	type slotAt struct {
 		key   common.Hash
@@ -78,30 +77,30 @@ func proveSlots(ctx context.Context, storage *trieWalk, slots []common.Hash, pro
 		}
 		word, rest, err := rlp.SplitString(value)
 		if err != nil || len(rest) > 0 || len(word) > common.HashLength {
-			return fmt.Errorf("%w: slot %x of %x is no word: %x", archive.ErrCorrupt, slot.key, storage.owner, value)
+			return fmt.Errorf("%w: slot %x of %x is not a word: %x", archive.ErrCorrupt, slot.key, storage.owner, value)
 		}
 		proof.Value.SetBytes(word)
 	}
 	return nil
 }
 
-// trieWalk goes down a trie to one key after another. It keeps the nodes on the way to the last one.
+// trieWalk visits keys of a trie. It keeps the nodes on the path to the last key.
 type trieWalk struct {
 	state evm.State
 	owner common.Hash // as in [evm.State]
 	root  common.Hash
 
-	path  [evm.KeyNibbles]byte // the last key, a nibble a byte
+	path  [evm.KeyNibbles]byte // the last key, one nibble per byte
 	nodes []walkedNode
 }
 
-// walkedNode is a node on the way to a key.
+// walkedNode is a node on the path to a key.
 type walkedNode struct {
 	depth int // nibbles of the key above it
 	blob  []byte
 }
 
-// to goes to a key and returns its value, nil when the trie does not have it.
+// to moves to a key and returns its value, nil if the trie does not contain it.
 func (w *trieWalk) to(ctx context.Context, key common.Hash) (value []byte, err error) {
 	if w.root == types.EmptyRootHash {
 		return nil, nil
@@ -127,7 +126,7 @@ func (w *trieWalk) to(ctx context.Context, key common.Hash) (value []byte, err e
 	}
 }
 
-// turn sets out to another key, from the last node that it shares with the one before.
+// turn sets path to another key, and drops the nodes that are not on it.
 func (w *trieWalk) turn(key common.Hash) {
 	before := w.path
 	evm.AppendNibbles(w.path[:0], key[:])
@@ -140,7 +139,7 @@ func (w *trieWalk) turn(key common.Hash) {
 	}
 }
 
-// read adds the node at a depth of the path.
+// read reads the node at a depth of the path and adds it to nodes.
 func (w *trieWalk) read(ctx context.Context, depth int, hash []byte) error {
 	blob, err := w.state.Node(ctx, w.owner, w.path[:depth], common.BytesToHash(hash))
 	if err != nil {
@@ -150,7 +149,7 @@ func (w *trieWalk) read(ctx context.Context, depth int, hash []byte) error {
 	return nil
 }
 
-// proof returns the nodes on the way to the last key.
+// proof returns the nodes on the path to the last key.
 func (w *trieWalk) proof() [][]byte {
 	blobs := make([][]byte, len(w.nodes))
 	for i, node := range w.nodes {
@@ -159,15 +158,15 @@ func (w *trieWalk) proof() [][]byte {
 	return blobs
 }
 
-// descent is where the way to a key leaves a node: at a child's hash, at the
-// key's value, or, with neither, at nothing.
+// descent is where the path to a key leaves a node: at the hash of a child, at the key's
+// value, or, if neither is set, at nothing.
 type descent struct {
 	depth int // of the child
 	hash  []byte
 	value []byte
 }
 
-// descend follows path from a depth through an encoded node and those embedded in it.
+// descend follows path from a depth through an encoded node and the nodes embedded in it.
 func descend(node, path []byte, depth int) (descent, error) {
 	for {
 		items, rest, err := rlp.SplitList(node)
@@ -175,7 +174,7 @@ func descend(node, path []byte, depth int) (descent, error) {
 			return descent{}, err
 		}
 		if len(rest) > 0 {
-			return descent{}, fmt.Errorf("%d bytes follow it", len(rest))
+			return descent{}, fmt.Errorf("%d extra bytes", len(rest))
 		}
 		count, err := rlp.CountValues(items)
 		if err != nil {
@@ -211,7 +210,7 @@ func descend(node, path []byte, depth int) (descent, error) {
 			return descent{}, err
 		case leaf:
 			return valueAt(path, depth, content)
-		case kind == rlp.List: // a node of less than 32 bytes stands in its parent
+		case kind == rlp.List: // a node of less than 32 bytes is embedded in its parent
 			node = child
 		case len(content) == 0:
 			return descent{}, nil
@@ -230,12 +229,12 @@ func valueAt(path []byte, depth int, value []byte) (descent, error) {
 	return descent{depth: depth, value: value}, nil
 }
 
-// item returns item i of the content of a list that has more, as it is encoded.
+// item returns the encoding of item i of a list's content, which must have more than i items.
 func item(items []byte, i int) []byte {
 	for {
 		_, _, rest, err := rlp.Split(items)
 		if err != nil {
-			return nil // not here: the items were counted
+			return nil // cannot happen: the items have been counted
 		}
 		if i == 0 {
 			return items[:len(items)-len(rest)]
@@ -244,8 +243,8 @@ func item(items []byte, i int) []byte {
 	}
 }
 
-// matchKey says whether path follows the hex-prefix encoded part of a key, how
-// many nibbles that has, and whether it is a leaf's.
+// matchKey reports whether path begins with a hex-prefix encoded part of a key, the number of
+// nibbles in that part, and whether the node is a leaf.
 func matchKey(encoded, path []byte) (n int, leaf, follows bool) {
 	var buffer [evm.KeyNibbles]byte
 	nibbles, leaf, ok := evm.AppendHexPrefix(buffer[:0], encoded)

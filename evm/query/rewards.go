@@ -12,31 +12,31 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// gasTip is what a transaction tipped for each unit of the gas that it used.
+// gasTip is the tip of a transaction per unit of gas, and the gas that it used.
 type gasTip struct {
 	tip     uint256.Int
 	gasUsed uint64
 }
 
-// cachedTips is how many blocks' tips are kept, at 40 bytes a transaction: 16 MB where
-// blocks have 200. Wallets ask again and again for the history of the last few blocks,
-// each with other percentiles. It is more than maxFeeBlocks: a cache that is smaller than
-// what is read in one go has, when that is read again, always just dropped what comes next.
+// cachedTips is the number of blocks whose tips are cached, at 40 bytes per transaction: 16
+// MB for blocks of 200 transactions. Wallets repeatedly request the history of the last few
+// blocks with different percentiles. The cache is larger than maxFeeBlocks: repeating a scan
+// that exceeds an LRU cache never hits.
 const cachedTips = 2 * maxFeeBlocks
 
-// tipsCache holds the tips of blocks' transactions by the hash of the block, in
-// ascending order. Nobody changes what is in it.
+// tipsCache holds the tips of blocks in ascending order, by block hash. Its values are
+// immutable.
 type tipsCache = lru.Cache[common.Hash, []gasTip]
 
-// rewardReader reads the tips of one block after the other. It belongs to one goroutine.
+// rewardReader reads the tips of blocks. It is for use by one goroutine.
 type rewardReader struct {
-	body, receipts []byte // empty, with room for rows; nil until they are needed
+	body, receipts []byte // empty buffers for rows; nil until needed
 }
 
-// rowBytes is room for nearly every block's body or receipts.
+// rowBytes is enough for nearly every block's body or receipts.
 const rowBytes = 128 << 10
 
-// at returns the tips at some percentiles of the gas that a block used.
+// at returns the tips at percentiles of the gas used in a block.
 func (r *rewardReader) at(ctx context.Context, v *View, header *archive.Header, percentiles []float64) ([]uint256.Int, error) {
 	row := make([]uint256.Int, len(percentiles))
 	tips, err := r.tips(ctx, v, header)
@@ -55,10 +55,10 @@ func (r *rewardReader) at(ctx context.Context, v *View, header *archive.Header, 
 	return row, nil
 }
 
-// tips returns those of a block's transactions in ascending order.
+// tips returns the tips of a block's transactions in ascending order.
 func (r *rewardReader) tips(ctx context.Context, v *View, header *archive.Header) ([]gasTip, error) {
-	imagined := v.IsPending(header.Number.Uint64()) // such a block has no hash to be known by
-	if !imagined {
+	pending := v.IsPending(header.Number.Uint64()) // not cached: a pending block has no hash
+	if !pending {
 		if tips, ok := v.chain.tips.Get(header.Hash); ok {
 			return tips, nil
 		}
@@ -68,7 +68,7 @@ func (r *rewardReader) tips(ctx context.Context, v *View, header *archive.Header
 		return nil, err
 	}
 	slices.SortStableFunc(tips, func(a, b gasTip) int { return a.tip.Cmp(&b.tip) })
-	if !imagined {
+	if !pending {
 		v.chain.tips.Add(header.Hash, tips)
 	}
 	return tips, nil

@@ -11,22 +11,22 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// How tips are suggested: the figures of geth's oracle.
+// Parameters of tip suggestions, as in geth's oracle.
 const (
-	tipBlocks     = 20                     // newest blocks that are looked at; up to twice as many where they are nearly empty
-	tipSamples    = 3                      // lowest tips that are taken from each
+	tipBlocks     = 20                     // newest blocks to sample; up to twice as many if they are nearly empty
+	tipSamples    = 3                      // lowest tips sampled from each block
 	tipPercentile = 60                     // of the samples
-	tipIgnored    = 2 * params.Wei         // a tip below this is no sample
-	tipDefault    = params.GWei / 1000     // stands for a block without a sample
-	tipMost       = 500 * int(params.GWei) // no more is suggested
+	tipIgnored    = 2 * params.Wei         // lower tips are not sampled
+	tipDefault    = params.GWei / 1000     // sample of a block without any
+	tipMost       = 500 * int(params.GWei) // maximum suggestion
 )
 
-// TipOracle suggests a tip with which a transaction is likely to be taken into
-// one of the next blocks. It remembers what it last said, and may be used from
-// many goroutines at once. Its zero value is ready.
+// TipOracle suggests a tip with which a transaction is likely to be included within a few
+// blocks. It caches the last suggestion. It is safe for concurrent use, and its zero value
+// is ready to use.
 //
-// What it suggests depends on the view's blocks alone, not, as in geth, on what
-// was asked before.
+// Unlike geth's, a suggestion depends only on the blocks of the view, not on earlier
+// suggestions.
 type TipOracle struct{ last atomic.Pointer[suggestedTip] }
 
 type suggestedTip struct {
@@ -34,7 +34,7 @@ type suggestedTip struct {
 	tip  uint256.Int
 }
 
-// Suggest returns the tip to offer on top of the view's head.
+// Suggest returns the tip to offer at the view's head.
 func (o *TipOracle) Suggest(ctx context.Context, v *View) (*big.Int, error) {
 	if last := o.last.Load(); last != nil && last.head == v.head.Hash {
 		return last.tip.ToBig(), nil
@@ -55,8 +55,8 @@ func (o *TipOracle) Suggest(ctx context.Context, v *View) (*big.Int, error) {
 	return tip.ToBig(), nil
 }
 
-// tipSamplesOf collects samples from the newest blocks, the genesis left out. A
-// block that gives one sample at most has an older one looked at as well.
+// tipSamplesOf collects samples from the newest blocks, except for the genesis. For each
+// block with at most one sample, one more block is examined.
 func tipSamplesOf(ctx context.Context, v *View) ([]uint256.Int, error) {
 	var samples []uint256.Int
 	buffer := make([]byte, 0, rowBytes)
@@ -81,8 +81,8 @@ func tipSamplesOf(ctx context.Context, v *View) ([]uint256.Int, error) {
 	return samples, nil
 }
 
-// sampleTips returns the lowest tips in a block that are worth a sample, without
-// those of the beneficiary's own transactions.
+// sampleTips returns the lowest tips of a block, without those below tipIgnored and those of
+// the beneficiary's own transactions.
 func sampleTips(ctx context.Context, v *View, number uint64, buffer []byte) ([]uint256.Int, error) {
 	header, err := v.Header(ctx, number)
 	if err != nil {

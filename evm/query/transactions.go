@@ -8,9 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// FindTransaction calls found with every place in the view where a transaction
-// with this hash may be, until found says that it was there. There is rarely
-// more than one.
+// FindTransaction calls found with each place in the view where the transaction with a hash
+// may be, until found returns true. There is rarely more than one candidate.
 func (v *View) FindTransaction(ctx context.Context, hash common.Hash, found func(archive.Place) (bool, error)) error {
 	return v.history.FindTransaction(ctx, hash, func(place archive.Place) (bool, error) {
 		if place.Number > v.head.Number {

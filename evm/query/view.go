@@ -1,5 +1,5 @@
-// Package query answers questions about an EVM network. Every question takes
-// one [View] and asks it alone, so that no answer mixes two blocks.
+// Package query answers queries about an EVM network. Each query uses a single [View], so
+// its result never mixes data of two heads.
 package query
 
 import (
@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// The kinds of what cannot be answered. The api translates them into codes.
+// Kinds of errors. Package api maps them to JSON-RPC codes.
 var (
 	ErrUnknownBlock = errors.New("header not found")
 	ErrUnknownHash  = errors.New("header for hash not found")
@@ -30,24 +30,24 @@ var (
 	ErrNoSafe       = errors.New("safe block not found")
 )
 
-// Chain is one network that can be asked. It may be used from many goroutines at once.
+// Chain answers queries about one network. It is safe for concurrent use.
 type Chain struct {
 	archive  *archive.Archive
-	tip      *tip.Tip // nil where every block is settled as it comes
+	tip      *tip.Tip // nil if blocks are settled as they arrive
 	executor *execute.Executor
 	now      atomic.Pointer[headView]
 	pending  pending
 	tips     *tipsCache
 }
 
-// headView is the view of a tip's standing, for as long as that is the latest.
+// headView caches the view of the latest standing.
 type headView struct {
 	standing tip.Standing
 	view     *View
 }
 
-// NewChain makes the chain that an archive holds, with the unsettled blocks of a
-// tip above it. Without a tip, nil, the last settled block is the head.
+// NewChain returns the chain in an archive, with the unsettled blocks of a tip above it. If
+// t is nil, the last settled block is the head.
 func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
 	return &Chain{
 		archive: a, tip: t, executor: e,
@@ -56,10 +56,10 @@ func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
 	}
 }
 
-// Executor runs calls on the chain's state.
+// Executor returns the executor for calls on the chain's state.
 func (c *Chain) Executor() *execute.Executor { return c.executor }
 
-// View returns the chain as it is now. An empty chain has no view.
+// View returns a view of the current head. It fails if the chain is empty.
 func (c *Chain) View() (*View, error) {
 	if c.tip == nil {
 		head, ok := c.archive.Settled()
@@ -78,7 +78,7 @@ func (c *Chain) View() (*View, error) {
 	return view, nil
 }
 
-// branchView is the chain up to the end of a branch.
+// branchView returns the view of the chain up to the end of a branch.
 func (c *Chain) branchView(branch *tip.Branch) *View {
 	settled := branch.Settled().Number
 	return &View{
@@ -87,34 +87,34 @@ func (c *Chain) branchView(branch *tip.Branch) *View {
 	}
 }
 
-// View is a chain and its state as of one head. It holds no resources, and may be
-// used from many goroutines at once.
+// View is an immutable view of the chain and its state as of one head. It holds no
+// resources, and is safe for concurrent use.
 type View struct {
 	chain           *Chain
-	history         *archive.History // up to the head, and perhaps what has been settled since
-	branch          *tip.Branch      // that ends with the head; nil without a tip
+	history         *archive.History // may include blocks settled after the view was created
+	branch          *tip.Branch      // ends with the head; nil without a tip
 	head            chain.Ref
-	safe, finalized chain.Ref // zero while not known
-	pending         bool      // the head is a block that is only imagined
-	dropped         bool      // the head is on a branch that the chain has left
+	safe, finalized chain.Ref // zero while unknown
+	pending         bool      // the head is a pending block
+	dropped         bool      // the head is not on the canonical chain
 }
 
-// Head is the last block of the view.
+// Head returns the last block of the view.
 func (v *View) Head() chain.Ref { return v.head }
 
-// IsPending says whether a block of the view is the pending one: a block that is
-// only imagined, whose number and hash nobody is to be told.
+// IsPending reports whether a block of the view is the pending block. Its number and hash
+// must not be shown to clients.
 func (v *View) IsPending(number uint64) bool { return v.pending && number == v.head.Number }
 
-// IsDropped says whether a block of the view is none of the chain: a reorganization has
-// dropped it or a block below it. What may yet come next on the chain is not dropped.
+// IsDropped reports whether a block of the view has left the canonical chain because of a
+// reorganization. A block that may still become canonical is not dropped.
 func (v *View) IsDropped(number uint64) bool { return v.dropped && number == v.head.Number }
 
-// Executor runs calls on the chain's state.
+// Executor returns the executor for calls on the chain's state.
 func (v *View) Executor() *execute.Executor { return v.chain.executor }
 
-// Header returns the header of a block of the view, or ErrUnknownBlock. The
-// caller must not change it.
+// Header returns the header of a block of the view, or ErrUnknownBlock. The caller must not
+// modify it.
 func (v *View) Header(ctx context.Context, number uint64) (*archive.Header, error) {
 	if number > v.head.Number {
 		return nil, ErrUnknownBlock
@@ -122,8 +122,8 @@ func (v *View) Header(ctx context.Context, number uint64) (*archive.Header, erro
 	return v.history.Header(ctx, number)
 }
 
-// Body returns the body of a block of the view, or ErrUnknownBlock. It refers
-// to buffer, which the stored row is appended to.
+// Body returns the body of a block of the view, or ErrUnknownBlock. It appends the stored
+// row to buffer, which the body aliases.
 func (v *View) Body(ctx context.Context, number uint64, buffer []byte) (*archive.Body, error) {
 	if number > v.head.Number {
 		return nil, ErrUnknownBlock
@@ -131,8 +131,8 @@ func (v *View) Body(ctx context.Context, number uint64, buffer []byte) (*archive
 	return v.history.Body(ctx, number, buffer)
 }
 
-// Receipts returns the receipts of a block of the view, or ErrUnknownBlock.
-// They refer to buffer, which the stored row is appended to.
+// Receipts returns the receipts of a block of the view, or ErrUnknownBlock. It appends the
+// stored row to buffer, which the receipts alias.
 func (v *View) Receipts(ctx context.Context, number uint64, buffer []byte) (*archive.Receipts, error) {
 	if number > v.head.Number {
 		return nil, ErrUnknownBlock
@@ -158,10 +158,10 @@ func (v *View) HoldReceipts(ctx context.Context, number uint64) (receipts archiv
 	return v.history.HoldReceipts(ctx, number)
 }
 
-// State is the state after a block of the view, which must not lie above its head.
+// State returns the state after a block of the view, which must not be above the head.
 func (v *View) State(number uint64) evm.State { return v.history.StateAt(number) }
 
-// Postings is where a term of a log occurs in the blocks of the view from one to another.
+// Postings returns the occurrences of a log term in the blocks from to to of the view.
 func (v *View) Postings(ctx context.Context, term postings.Term, from, to uint64) postings.Postings {
 	return v.history.Postings(ctx, term, from, min(to, v.head.Number))
 }
@@ -175,7 +175,7 @@ func (v *View) FindBlock(ctx context.Context, hash common.Hash) (uint64, error) 
 	return number, err
 }
 
-// Tag is a block by its standing rather than its number.
+// Tag is a symbolic block parameter.
 type Tag uint8
 
 // The tags of a block parameter.
@@ -188,16 +188,16 @@ const (
 	Finalized
 )
 
-// BlockID is a block parameter: a tag, else a hash, else a number.
+// BlockID is a block parameter. The tag takes precedence, then the hash, then the number.
 type BlockID struct {
 	Tag              Tag
 	Number           uint64
 	Hash             *common.Hash
-	RequireCanonical bool // with Hash, see EIP-1898
+	RequireCanonical bool // applies to Hash, see EIP-1898
 }
 
-// Resolve returns the number of the block that id names, and the view that it
-// is in: another one than v for a block of another branch, named by its hash.
+// Resolve returns the number of the block that id denotes, and a view that contains it. The
+// view differs from v if id is the hash of a block on another branch, or the pending block.
 func (v *View) Resolve(ctx context.Context, id BlockID) (*View, uint64, error) {
 	switch id.Tag {
 	case Latest:

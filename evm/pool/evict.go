@@ -8,12 +8,12 @@ import (
 	"github.com/ethereum/go-ethereum/core/txpool"
 )
 
-// roomFor chooses what has to go so that a transaction can wait: the one that it
-// takes the place of, if there is one, and as many of those that pay less as it
-// takes, those that pay least first. None goes yet. The mutex is held.
-func (p *Pool) roomFor(added, replaced *waiting) (gone []*waiting, err error) {
+// evictionsFor returns the transactions to remove when one is added: the one that it replaces,
+// if any, and as many cheaper ones as necessary, cheapest first. It does not remove them.
+// The mutex is held.
+func (p *Pool) evictionsFor(added, replaced *entry) (gone []*entry, err error) {
 	count, bytes := len(p.byHash)+1, p.bytes+int(added.tx.Size())
-	leave := func(w *waiting) {
+	leave := func(w *entry) {
 		gone = append(gone, w)
 		count, bytes = count-1, bytes-int(w.tx.Size())
 	}
@@ -25,24 +25,25 @@ func (p *Pool) roomFor(added, replaced *waiting) (gone []*waiting, err error) {
 		return gone, nil
 	}
 	for _, c := range p.cheaper(added) {
-		if leave(c.waiting); !full() {
+		if leave(c.entry); !full() {
 			return gone, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: the pool is full of transactions that pay as much", txpool.ErrUnderpriced)
 }
 
-// candidate is a transaction that may go.
+// candidate is a transaction that may be evicted.
 type candidate struct {
-	*waiting
-	// price is the most that it or one that waits behind it pays: those go first.
+	*entry
+	// price is the maximum of its tip and those of the sender's later transactions, which
+	// must be evicted first. The lowest price is evicted first.
 	price *big.Int
 }
 
-// cheaper are the transactions that pay less than another, as does all that waits
-// behind them, in the order in which they may go. Those that the other waits behind
-// itself, or takes the place of, are not among them.
-func (p *Pool) cheaper(than *waiting) (all []candidate) {
+// cheaper returns, in the order of eviction, the transactions that pay less than another
+// and whose sender's later transactions all pay less too. It excludes the transaction that
+// the other replaces and those on which it depends.
+func (p *Pool) cheaper(than *entry) (all []candidate) {
 	baseFee := p.head.Header.BaseFee
 	offered := than.tx.EffectiveGasTipValue(baseFee)
 	for address, of := range p.senders {
@@ -50,7 +51,7 @@ func (p *Pool) cheaper(than *waiting) (all []candidate) {
 		for _, w := range of.lastFirst() {
 			tip := w.tx.EffectiveGasTipValue(baseFee)
 			if tip.Cmp(offered) >= 0 || address == than.from && w.tx.Nonce() <= than.tx.Nonce() {
-				break // it stays, and so does what it waits behind
+				break // it stays, and so do the transactions on which it depends
 			}
 			if price == nil || tip.Cmp(price) > 0 {
 				price = tip
@@ -58,7 +59,7 @@ func (p *Pool) cheaper(than *waiting) (all []candidate) {
 			all = append(all, candidate{w, price})
 		}
 	}
-	// A stable order leaves each sender's the last first.
+	// A stable sort keeps each sender's transactions in descending order of nonces.
 	slices.SortStableFunc(all, func(a, b candidate) int { return a.price.Cmp(b.price) })
 	return all
 }
