@@ -13,14 +13,14 @@ import (
 	"ashlar/internal/sample"
 )
 
-// discovery is what requests need to know of a chain beside what is sampled of it. It is
-// asked of a server that holds the chain.
+// discovery holds what requests need to know about a chain beyond the samples. It comes from
+// a server that has the chain.
 type discovery struct {
-	full   []blockRange     // in which the busiest contract has as many logs as are answered at once, or nearly
-	tokens []common.Address // contracts that say what an account has, the busiest first
+	full   []blockRange     // with nearly as many logs of the busiest contract as one answer may have
+	tokens []common.Address // contracts with balances, the busiest first
 }
 
-// maxTokens are asked for balances.
+// maxTokens is how many tokens are asked for balances.
 const maxTokens = 20
 
 func discover(ctx context.Context, client *node.Client, chain *sample.Chain) (*discovery, error) {
@@ -32,8 +32,8 @@ func discover(ctx context.Context, client *node.Client, chain *sample.Chain) (*d
 	return &discovery{full, tokens}, err
 }
 
-// fullRanges are ranges of blocks, spread over the chain, in which an address has as
-// many logs as are answered at once, or nearly.
+// fullRanges returns ranges of blocks, spread over the chain, with nearly as many logs of
+// an address as one answer may have.
 func fullRanges(ctx context.Context, client *node.Client, address common.Address, head uint64) (all []blockRange, err error) {
 	const ranges, most = 10, 10_000
 	for i := range uint64(ranges) {
@@ -60,8 +60,8 @@ func fullRanges(ctx context.Context, client *node.Client, address common.Address
 	return all, nil
 }
 
-// findTokens finds tokens among the contracts that write logs, of which some, such as
-// pools, would only revert when they are asked for balances.
+// findTokens returns the tokens among the contracts that write logs. Others, such as pools,
+// would only revert when asked for balances.
 func findTokens(ctx context.Context, client *node.Client, chain *sample.Chain) (tokens []common.Address, err error) {
 	for _, contract := range chain.Emitters {
 		if len(tokens) == maxTokens {

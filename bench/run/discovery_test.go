@@ -15,8 +15,8 @@ import (
 	"ashlar/internal/sample"
 )
 
-// Balances are asked of contracts that know any: a pool reverts, and what has no code
-// answers nothing.
+// Only contracts with balances are tokens: a pool reverts, and an account without code
+// returns nothing.
 func TestFindTokens(t *testing.T) {
 	token, pool, bare, other := common.Address{1}, common.Address{2}, common.Address{3}, common.Address{4}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,10 +42,10 @@ func TestFindTokens(t *testing.T) {
 	chain := &sample.Chain{Accounts: []common.Address{{9}}, Emitters: []common.Address{token, pool, bare, other}}
 	got, err := findTokens(t.Context(), node.NewClient(server.URL), chain)
 	if want := []common.Address{token, other}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v, expected %v", got, err, want)
+		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 	chain.Emitters = []common.Address{pool, bare}
 	if got, err := findTokens(t.Context(), node.NewClient(server.URL), chain); err == nil {
-		t.Errorf("%v are no tokens", got)
+		t.Errorf("got tokens %v, want none", got)
 	}
 }

@@ -19,12 +19,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// generator is a load generator for what wrk does not speak, WebSocket, and for
-// HTTP beside it, so that the two are compared with the same generator. Each of
-// its connections has one request under way.
+// generator is a load generator for WebSocket, which wrk does not support, and for HTTP, so
+// that both are compared with the same generator. Each connection has one request in flight.
 type generator struct {
-	url    *url.URL // of the scheme http or ws
-	frames [][]byte // requests as they go over the wire
+	url    *url.URL // with the scheme http or ws
+	frames [][]byte // encoded requests
 }
 
 func newGenerator(target, file string) (*generator, error) {
@@ -48,7 +47,7 @@ func newGenerator(target, file string) (*generator, error) {
 	return g, nil
 }
 
-// run drives the server for a while.
+// run sends requests for the given time and waits for all answers.
 func (g *generator) run(ctx context.Context, connections int, length time.Duration) (load, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,7 +88,7 @@ func (g *generator) run(ctx context.Context, connections int, length time.Durati
 	all := slices.Concat(took...)
 	slices.Sort(all)
 	if len(all) == 0 {
-		return load{}, errors.New("nothing was answered")
+		return load{}, errors.New("the server answered no request")
 	}
 	total, errorAnswers := 0, 0
 	for i, size := range sizes {
@@ -102,7 +101,7 @@ func (g *generator) run(ctx context.Context, connections int, length time.Durati
 	}, nil
 }
 
-// wire is a connection with one request under way at most.
+// wire is a connection with at most one request in flight.
 type wire struct {
 	net.Conn
 	in     *bufio.Reader
@@ -141,17 +140,17 @@ func (w *wire) shakeHands(u *url.URL) error {
 	return nil
 }
 
-// answered is what is looked at of an answer.
+// answered is what the generator needs to know about an answer.
 type answered struct {
 	size    int
 	begun   bool
-	refused bool // it is the error of a single request
+	refused bool // an error, as the answer to a single request
 }
 
-// take reads a part of an answer, and so many bytes behind the part.
+// take reads part bytes of an answer, and then skips behind bytes.
 func (a *answered) take(in *bufio.Reader, part, behind int) error {
 	if !a.begun {
-		const beginning = 64 // within it servers say whether it is a result or an error
+		const beginning = 64 // enough to tell a result from an error
 		head, err := in.Peek(min(part, beginning))
 		if err != nil {
 			return err
@@ -175,8 +174,8 @@ func (w *wire) ask(request []byte) (answered, error) {
 	return w.readResponse()
 }
 
-// readResponse reads an HTTP response, as little of it as can be: net/http's client
-// would take more of the machine than the server that is measured.
+// readResponse reads an HTTP response and parses as little of it as possible: net/http's
+// client would use more of the machine than the server that is measured.
 func (w *wire) readResponse() (answer answered, err error) {
 	length := -1
 	for first := true; ; first = false {
@@ -217,7 +216,7 @@ func (w *wire) readResponse() (answer answered, err error) {
 	}
 }
 
-// The kinds of WebSocket frames that matter here (RFC 6455, 5.2).
+// WebSocket opcodes and header bits (RFC 6455, section 5.2).
 const (
 	opText  = 1
 	opClose = 8
@@ -227,7 +226,7 @@ const (
 	masked  = 0x80
 )
 
-// frame is a client's frame. It is masked, as it must be, with zeros.
+// frame returns a client's frame. Clients must mask their frames; this one is masked with zeros.
 func frame(op byte, payload []byte) []byte {
 	out := []byte{final | op}
 	switch {
@@ -241,7 +240,7 @@ func frame(op byte, payload []byte) []byte {
 	return append(append(out, 0, 0, 0, 0), payload...)
 }
 
-// readMessage reads a message, which may come in several frames.
+// readMessage reads a message, which may have several frames.
 func (w *wire) readMessage() (answer answered, err error) {
 	for {
 		var head [8]byte

@@ -14,8 +14,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// echo answers requests with what they asked, in a way that the query of the URL
-// names, and notes what it was asked.
+// echo answers each request with its own text, in the way that the query of the URL names,
+// and records the requests.
 type echo struct {
 	mu    sync.Mutex
 	asked map[string]bool
@@ -92,7 +92,7 @@ func TestGenerator(t *testing.T) {
 			got, err := g.run(t.Context(), 3, 50*time.Millisecond)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
-					t.Errorf("the error is %v, expected one with %s", err, test.err)
+					t.Errorf("got error %v, want one with %s", err, test.err)
 				}
 				return
 			}
@@ -101,14 +101,14 @@ func TestGenerator(t *testing.T) {
 			}
 			for _, request := range requests {
 				if !e.asked[request] {
-					t.Errorf("%.20s… was never asked", request)
+					t.Errorf("request %.20s… was never sent", request)
 				}
 			}
 			if got.Requests < len(requests) || got.P50Micros <= 0 || got.P99Micros < got.P50Micros || got.AnswerSize < 20_000 {
 				t.Errorf("measured %+v", got)
 			}
 			if got.Refused < 1 || got.Refused > got.Requests/len(requests)+1 {
-				t.Errorf("%d of %d answers were taken for errors, expected those to one of %d requests", got.Refused, got.Requests, len(requests))
+				t.Errorf("counted %d of %d answers as errors, want those to one of %d requests", got.Refused, got.Requests, len(requests))
 			}
 		})
 	}

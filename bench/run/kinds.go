@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// kind is one kind of request.
+// kind is a kind of request.
 type kind struct {
 	name   string
 	method string
@@ -16,15 +16,15 @@ type kind struct {
 	is     trait
 }
 
-// trait says in which sections a kind is, beside the one of single requests.
+// trait selects further sections for a kind; all kinds are in the one of single requests.
 type trait uint8
 
 const (
-	aged  trait = 1 << iota // it is about a block, which may be old or new
-	light                   // it takes little, so that what carries it counts
+	aged  trait = 1 << iota // about a block, which may be old or new
+	light                   // cheap, so that the transport dominates
 )
 
-// kinds are all of them.
+// kinds returns all kinds.
 func kinds() []kind {
 	return slices.Concat(stateKinds(), blockKinds(), logKinds(), callKinds(), proofKinds())
 }
@@ -75,7 +75,7 @@ func logKinds() []kind {
 	busiest := func(length uint64) func(*maker) []any {
 		return filter(func(m *maker) object { return m.blocks(length).of(object{"address": m.c.Emitters[0]}) })
 	}
-	// Of the topics, which come in the order of their first appearance, the later half is rare.
+	// Topics are in the order of their first appearance; those of the later half are rare.
 	rare := func(m *maker, at int) common.Hash { return any1(m, m.c.Topics[at][len(m.c.Topics[at])/2:]) }
 	fifty := filter(func(m *maker) object {
 		wanted := make([]common.Hash, 50)

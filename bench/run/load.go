@@ -25,28 +25,28 @@ import (
 //go:embed requests.lua
 var requestsLua []byte
 
-// load is what one round measured.
+// load is the measurement of one round.
 type load struct {
 	Requests   int     `json:"requests"`
 	Seconds    float64 `json:"seconds"`
-	Errors     int     `json:"errors"`            // of the connection, or an HTTP status of 400 and more
-	Refused    int     `json:"refused,omitempty"` // answers that are an error, where the generator counted
+	Errors     int     `json:"errors"`            // connection errors, and HTTP statuses of 400 and above
+	Refused    int     `json:"refused,omitempty"` // JSON-RPC errors; counted by our generator only
 	P50Micros  float64 `json:"p50Microseconds"`
 	P99Micros  float64 `json:"p99Microseconds"`
-	AnswerSize float64 `json:"meanAnswerBytes"`           // with its HTTP header
-	CPUMicros  float64 `json:"cpuMicroseconds,omitempty"` // of the server, for each call; 0 where it is not known
+	AnswerSize float64 `json:"meanAnswerBytes"`           // including HTTP headers
+	CPUMicros  float64 `json:"cpuMicroseconds,omitempty"` // of the server, for each call; 0 if unknown
 	Calls      int     `json:"callsInEachRequest"`
 }
 
-// rate is how many calls were answered a second.
+// rate returns the calls answered per second.
 func (l load) rate() float64 { return float64(l.Requests) * float64(l.Calls) / l.Seconds }
 
-// refusedShare is which part of the answers were errors.
+// refusedShare returns the share of answers that were errors.
 func (l load) refusedShare() float64 { return float64(l.Refused) / float64(max(l.Requests, 1)) }
 
-// measured is one kind of request: per peer all rounds, the constant answer
-// last, how many of the first answers differ from the first peer's, and which part
-// of a peer's answers are errors while it is under load.
+// measured is the measurement of one kind of request. By peer, the constant answer
+// included, it holds all rounds, how many of the first answers differ from the first
+// peer's, and the share of errors under load.
 type measured struct {
 	Section string             `json:"section"`
 	Kind    string             `json:"kind"`
@@ -55,14 +55,14 @@ type measured struct {
 	Refused map[string]float64 `json:"errorsUnderLoad"`
 }
 
-// unlike says that a peer does not answer as the first one does, so that their rates
-// are not to be compared.
+// unlike reports whether a peer answers differently from the first one, so that their
+// rates cannot be compared.
 func (m measured) unlike(first, peer string) bool {
-	const noise = 0.01 // each comes as far in the file as it can
+	const noise = 0.01 // peers get through different parts of the file
 	return m.Differs[peer] > 0 || math.Abs(m.Refused[peer]-m.Refused[first]) > noise
 }
 
-// median is that of a figure of a peer's rounds; 0 where there are none.
+// median returns the median of a figure over a peer's rounds; 0 if there are none.
 func (m measured) median(peer string, figure func(load) float64) float64 {
 	all := m.sorted(peer, figure)
 	if len(all) == 0 {
@@ -79,20 +79,21 @@ func (m measured) sorted(peer string, figure func(load) float64) (all []float64)
 	return all
 }
 
-// rate is the median of the rounds.
+// rate returns the median rate of a peer's rounds.
 func (m measured) rate(peer string) float64 { return m.median(peer, load.rate) }
 
 const (
 	constantName = "constant answer"
-	// comparedAnswers of each kind are compared before the load.
+	// comparedAnswers is how many answers of each kind are compared before the load.
 	comparedAnswers = 50
-	// fewAnswers, for each connection, in the generator's round are so few that those
-	// which are under way when wrk's time is up, and which it does not count, matter.
+	// fewAnswers is the number of answers per connection below which our generator
+	// replaces wrk: wrk does not count requests that are unanswered when its time is up,
+	// which matters when there are so few.
 	fewAnswers = 4
 )
 
-// measure drives every peer with every file. Beside them it drives a server
-// that answers the same few bytes to everything: what this machine's HTTP costs.
+// measure measures every peer with every file, and with them a server that sends the same
+// few bytes to every request: the cost of HTTP on this machine.
 func measure(ctx context.Context, o options, peers []*peer, files []requestFile) ([]measured, error) {
 	script := filepath.Join(o.work, "requests.lua")
 	if err := os.WriteFile(script, requestsLua, 0o644); err != nil {
@@ -116,9 +117,9 @@ func measure(ctx context.Context, o options, peers []*peer, files []requestFile)
 	return all, nil
 }
 
-// measure drives every server with one file, in turn. The generator goes first, to see
-// whether a server answers under load as it does without, and how many: where they are
-// few, as the generator waits for what it has asked, it does the rounds, too.
+// measure measures every server with one file, in turn. A first round by our generator
+// does not count. It finds the share of errors under load, and the servers that give so few
+// answers that the generator, which waits for all answers, replaces wrk for them.
 func (f requestFile) measure(ctx context.Context, o options, script string, peers, driven []*peer) (m measured, err error) {
 	m = measured{Section: f.section, Kind: f.kind, Rounds: map[string][]load{}, Refused: map[string]float64{}}
 	if m.Differs, err = compare(ctx, peers, f.path); err != nil {
@@ -169,7 +170,7 @@ func generate(ctx context.Context, o options, url, file string) (load, error) {
 	return g.run(ctx, o.connections, time.Duration(o.seconds)*time.Second)
 }
 
-// wrk drives one server for one round.
+// wrk runs wrk against one server for one round.
 func wrk(ctx context.Context, o options, script, url, file string) (load, error) {
 	c := exec.CommandContext(ctx, "wrk", "-t1", fmt.Sprintf("-c%d", o.connections), fmt.Sprintf("-d%ds", o.seconds),
 		"--timeout", "60s", "-s", script, url, "--", file)
@@ -180,12 +181,12 @@ func wrk(ctx context.Context, o options, script, url, file string) (load, error)
 	var l load
 	at := bytes.LastIndexByte(bytes.TrimSpace(out), '\n')
 	if err := json.Unmarshal(out[at+1:], &l); err != nil {
-		return load{}, fmt.Errorf("wrk printed no measurement: %w\n%s", err, out)
+		return load{}, fmt.Errorf("parse the output of wrk: %w\n%s", err, out)
 	}
 	return l, nil
 }
 
-// serveConstant serves a constant answer with net/http until stop is called.
+// serveConstant serves a constant answer over HTTP until stop is called.
 func serveConstant(ctx context.Context) (client *node.Client, stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -204,8 +205,8 @@ func serveConstant(ctx context.Context) (client *node.Client, stop func(), err e
 	return node.NewClient("http://" + listener.Addr().String()), func() { server.Close(); <-done }, nil
 }
 
-// compare counts the answers in which a peer differs from the first one, block
-// objects' totalDifficulty aside: a fast wrong answer is worth nothing.
+// compare counts the answers of each peer that differ from the first peer's, except for
+// the totalDifficulty of blocks.
 func compare(ctx context.Context, peers []*peer, file string) (map[string]int, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -222,7 +223,7 @@ func compare(ctx context.Context, peers []*peer, file string) (map[string]int, e
 			}
 			v, err := jsondiff.Decode(answer)
 			if err != nil {
-				return nil, fmt.Errorf("%s answered %.200q to %.300s", p.Name, answer, line)
+				return nil, fmt.Errorf("%s: decode the answer %.200q to %.300s: %w", p.Name, answer, line, err)
 			}
 			withoutTotalDifficulty(v)
 			if i == 0 {
@@ -235,8 +236,8 @@ func compare(ctx context.Context, peers []*peer, file string) (map[string]int, e
 	return differs, nil
 }
 
-// withoutTotalDifficulty takes out of an answer, or of those to a batch, what geth
-// no longer tells.
+// withoutTotalDifficulty removes the member that geth no longer has from an answer or from
+// each answer of a batch.
 func withoutTotalDifficulty(answer any) {
 	switch answer := answer.(type) {
 	case []any:

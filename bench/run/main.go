@@ -1,22 +1,26 @@
-// Command run measures Ashlar beside geth on one chain: how long the import
-// takes, what is stored, and how many requests of each kind are answered a second.
+// Command run compares Ashlar with geth on one chain: the duration of the import, the
+// disk and memory used, and the requests of each kind answered per second.
 //
 //	go run ./bench/run -blocks 6000
 //	go run ./bench/run -chain DIR -peer reth=http://127.0.0.1:8645
 //
-// It needs wrk, and geth on PATH or in ASHLAR_GETH. It prints tables in
-// Markdown, and writes everything measured to results.json in its work folder; -svg
-// names a file for a picture of it.
+// It needs wrk, and geth on PATH or in ASHLAR_GETH. It prints tables in Markdown and
+// writes all measurements to results.json in its work folder; -svg draws a chart of the
+// rates. The sections are
 //
-// Five sections: single requests of every kind; the kinds that are about a block, for
-// old and new blocks; batches of 100 calls; WebSocket beside HTTP; the light kinds while
-// another process imports the chain. wrk drives the servers but beside WebSocket, where
-// a generator of its own drives both.
+//	single   single requests of every kind
+//	ages     kinds that are about a block, for old and new blocks
+//	batches  light kinds, in batches of 100 calls
+//	sockets  light kinds, over WebSocket and over HTTP
+//	busy     light kinds, while another process imports the chain
 //
-// The chain comes from bench/chaingen, the requests from what occurs in the
-// chain, spread over all keys and blocks, both from seeds. Servers are driven in
-// turn, one round after another in alternating order, and the median of the
-// rounds counts. All of them, and wrk, share the machine.
+// wrk generates the load, except in sockets, where a generator of our own loads both
+// transports.
+//
+// bench/chaingen generates the chain. Requests use the keys that occur in it, spread over
+// all keys and blocks. Both are generated from the seed. Servers take turns, in alternating
+// order from round to round, and the median of the rounds counts. All servers and wrk
+// share the machine.
 package main
 
 import (
@@ -53,7 +57,7 @@ type options struct {
 	svg         string
 }
 
-// peerFlag is name=url, as often as wanted: servers that hold the chain already.
+// peerFlag is name=url, repeatable: servers that already have the chain.
 type peerFlag []*peer
 
 func (f *peerFlag) String() string { return "" }
@@ -61,7 +65,7 @@ func (f *peerFlag) String() string { return "" }
 func (f *peerFlag) Set(s string) error {
 	name, url, ok := strings.Cut(s, "=")
 	if !ok || name == "" || !strings.HasPrefix(url, "http") {
-		return fmt.Errorf("%q: expected name=url", s)
+		return fmt.Errorf("invalid peer %q (want name=url)", s)
 	}
 	*f = append(*f, &peer{Name: name, client: node.NewClient(url)})
 	return nil
@@ -70,23 +74,23 @@ func (f *peerFlag) Set(s string) error {
 func main() {
 	log.SetFlags(log.Ltime)
 	var o options
-	flag.IntVar(&o.blocks, "blocks", 6000, "blocks of the chain")
-	flag.IntVar(&o.txs, "txs", 60, "mean transactions in a block")
+	flag.IntVar(&o.blocks, "blocks", 6000, "blocks in the chain")
+	flag.IntVar(&o.txs, "txs", 60, "mean number of transactions in a block")
 	flag.Uint64Var(&o.seed, "seed", 2, "seed of the chain and of the requests")
-	flag.StringVar(&o.chain, "chain", "", "folder with genesis.json and chain.rlp to use instead of a new chain")
-	flag.StringVar(&o.work, "work", "", "folder for chain, data and requests, kept afterwards; a temporary one unless set")
-	flag.StringVar(&o.geth, "geth", "hash", "geth's state schemes to measure: hash, path, hash,path or none")
-	flag.Var(&o.peers, "peer", "name=url of another server that holds the chain already; may be given again")
-	flag.StringVar(&o.sections, "sections", "single,ages,batches,sockets,busy", "which parts to measure")
-	flag.StringVar(&o.kinds, "kinds", ".", "regular expression of the kinds of request to measure")
-	flag.IntVar(&o.requests, "requests", 2000, "different requests of a kind")
-	flag.IntVar(&o.rounds, "rounds", 3, "rounds a kind")
+	flag.StringVar(&o.chain, "chain", "", "folder with genesis.json and chain.rlp, used instead of generating a chain")
+	flag.StringVar(&o.work, "work", "", "folder for the chain, the data and the requests, kept afterwards (default a temporary one)")
+	flag.StringVar(&o.geth, "geth", "hash", "state schemes of geth to measure: hash, path, hash,path or none")
+	flag.Var(&o.peers, "peer", "name=url of another server that already has the chain; repeatable")
+	flag.StringVar(&o.sections, "sections", "single,ages,batches,sockets,busy", "sections to measure")
+	flag.StringVar(&o.kinds, "kinds", ".", "regular expression that selects the kinds of request to measure")
+	flag.IntVar(&o.requests, "requests", 2000, "different requests of each kind")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds for each kind")
 	flag.IntVar(&o.seconds, "seconds", 4, "seconds of load in a round")
 	flag.IntVar(&o.connections, "connections", 16, "connections of the load generator")
-	flag.StringVar(&o.svg, "svg", "", "file for a picture of the rates beside those of the first peer")
+	flag.StringVar(&o.svg, "svg", "", "file for a chart of the rates as multiples of the first peer's")
 	flag.Parse()
 	if flag.NArg() > 0 || o.blocks < 100 || o.rounds < 1 || o.seconds < 1 || o.connections < 1 || o.requests < 1 {
-		fmt.Fprintln(os.Stderr, "run: expected flags only, at least 100 blocks, and 1 or more of everything else")
+		fmt.Fprintln(os.Stderr, "run: invalid flags (want no arguments, at least 100 blocks, and at least 1 of everything else)")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -98,7 +102,7 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (err error) {
-	ctx, cancel := context.WithCancel(ctx) // ends whatever is still running when a step fails
+	ctx, cancel := context.WithCancel(ctx) // stops what is still running when a step fails
 	defer cancel()
 	chosen, err := regexp.Compile(o.kinds)
 	if err != nil {
@@ -106,11 +110,11 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	for _, name := range strings.Split(o.sections, ",") {
 		if _, ok := sections()[name]; !ok {
-			return fmt.Errorf("no section %q: expected some of single, ages, batches, sockets and busy", name)
+			return fmt.Errorf("unknown section %q (want single, ages, batches, sockets or busy)", name)
 		}
 	}
 	if _, err := exec.LookPath("wrk"); err != nil {
-		return fmt.Errorf("the load generator is missing: %w", err)
+		return fmt.Errorf("find the load generator: %w", err)
 	}
 	if o.work == "" {
 		if o.work, err = os.MkdirTemp("", "ashlar-bench-"); err != nil {

@@ -8,15 +8,15 @@ import (
 	"ashlar/internal/node"
 )
 
-// neighbour imports a chain over and over while servers are measured: how does a busy
-// machine, with its disk and its processors wanted by another, answer? It is Ashlar's
-// import whichever server is measured, so that all have the same neighbour.
+// neighbour imports a chain repeatedly while servers are measured, to keep the disk and the
+// processors busy. It is Ashlar's import for every server, so that all have the same
+// neighbour.
 type neighbour struct {
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-// startNeighbour begins with imports, by Ashlar's program, into a folder below o.work.
+// startNeighbour starts imports by Ashlar's program bin into a folder below o.work.
 func startNeighbour(ctx context.Context, o options, bin string) *neighbour {
 	ctx, cancel := context.WithCancel(ctx)
 	n := &neighbour{cancel, make(chan error, 1)}
@@ -24,13 +24,13 @@ func startNeighbour(ctx context.Context, o options, bin string) *neighbour {
 	return n
 }
 
-// stop ends the imports and returns why they had ended before, if they had.
+// stop ends the imports and returns the error of one that failed.
 func (n *neighbour) stop() error {
 	n.cancel()
 	return <-n.ended
 }
 
-// importRepeatedly returns when ctx is done, or with an error when an import fails.
+// importRepeatedly imports until ctx is done or an import fails.
 func importRepeatedly(ctx context.Context, o options, bin string) error {
 	a := node.Ashlar{Bin: bin, Data: filepath.Join(o.work, "neighbour-data"), Network: "neighbour"}
 	for ctx.Err() == nil {

@@ -13,8 +13,8 @@ import (
 	"ashlar/internal/node"
 )
 
-// peer is a server that is measured. What it does not know of itself stays 0:
-// of a peer given by URL only the answers are measured.
+// peer is a server that is measured. Unknown figures are 0: only the answers of a peer
+// given by URL are measured.
 type peer struct {
 	Name          string  `json:"name"`
 	ImportSeconds float64 `json:"importSeconds,omitempty"`
@@ -24,12 +24,12 @@ type peer struct {
 	Memory        int64   `json:"memoryAfterLoadBytes,omitempty"`
 
 	client  *node.Client
-	socket  string // the URL for WebSocket; empty where it is not driven so
+	socket  string // URL for WebSocket; empty: not measured over WebSocket
 	process *node.Process
-	bin     string // the program, where it is Ashlar
+	bin     string // path of the program; set for Ashlar only
 }
 
-// transport is how a server is driven.
+// transport is how requests reach a server.
 type transport int
 
 const (
@@ -38,7 +38,7 @@ const (
 	bySocket                  // WebSocket, by the generator
 )
 
-// suffix is what a kind of request has in its name when it is driven so.
+// suffix returns what is appended to a kind's name for this transport.
 func (t transport) suffix() string {
 	switch t {
 	case byHTTP:
@@ -49,7 +49,7 @@ func (t transport) suffix() string {
 	return ""
 }
 
-// url is where a peer is driven so; empty where it is not.
+// url returns the URL of a peer for this transport; empty: not measured with it.
 func (t transport) url(p *peer) string {
 	if t == bySocket {
 		return p.socket
@@ -57,8 +57,8 @@ func (t transport) url(p *peer) string {
 	return p.client.URL
 }
 
-// startPeers imports the chain into each server, one after the other, and then
-// starts them all. It returns those that it started with an error, too.
+// startPeers imports the chain into each server, one after the other, and starts them all.
+// On an error it also returns the servers that it has started.
 func startPeers(ctx context.Context, o options, genesis, file string) (peers []*peer, err error) {
 	p, err := startAshlar(ctx, o, genesis, file)
 	if err != nil {
@@ -120,8 +120,8 @@ func startGeth(ctx context.Context, o options, scheme node.Scheme, genesis, file
 		return nil, err
 	}
 	p.socket = strings.Replace(p.client.URL, "http://", "ws://", 1)
-	// geth indexes logs and transactions only now, beside its other work.
-	log.Print(p.Name, ": waiting for its indexes")
+	// Only now does geth index logs and transactions, in the background.
+	log.Print(p.Name, ": waiting until its disk usage is stable")
 	if p.Disk, err = settledSize(ctx, g.Data); err != nil {
 		return p, fmt.Errorf("%s: %w", p.Name, err)
 	}
@@ -139,11 +139,11 @@ func (p *peer) measureImport(process *node.Process, err error, data string) erro
 	}
 	p.ImportSeconds, p.ImportCPU, p.ImportMemory = usage.Wall.Seconds(), usage.CPU.Seconds(), usage.MaxRSS
 	p.Disk, err = size(data)
-	log.Printf("%s: %.1f s, %.1f s of CPU, %d MiB stored", p.Name, p.ImportSeconds, p.ImportCPU, p.Disk>>20)
+	log.Printf("%s: imported in %.1f s, %.1f s of processor time, %d MiB on disk", p.Name, p.ImportSeconds, p.ImportCPU, p.Disk>>20)
 	return err
 }
 
-// stop ends a server that was started here.
+// stop stops a server that this program started.
 func (p *peer) stop() error {
 	if p.process == nil {
 		return nil
@@ -151,7 +151,7 @@ func (p *peer) stop() error {
 	return p.process.Stop()
 }
 
-// size is the number of bytes in the files below a folder.
+// size returns the number of bytes in the files below a folder.
 func size(folder string) (total int64, err error) {
 	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -172,7 +172,7 @@ func settledSize(ctx context.Context, folder string) (int64, error) {
 	last := int64(-1)
 	for range tries {
 		now, err := size(folder)
-		if err == nil && now == last { // an error is a file that a compaction removed meanwhile
+		if err == nil && now == last { // an error: a compaction has removed a file meanwhile
 			return now, nil
 		}
 		last = now
@@ -182,5 +182,5 @@ func settledSize(ctx context.Context, folder string) (int64, error) {
 		case <-time.After(quiet):
 		}
 	}
-	return 0, fmt.Errorf("%s still grows after %v", folder, quiet*tries)
+	return 0, fmt.Errorf("folder %s still grows after %v", folder, quiet*tries)
 }

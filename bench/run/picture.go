@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"math"
@@ -8,17 +9,17 @@ import (
 	"strings"
 )
 
-// The picture's measures, in its own units.
+// Dimensions of the chart, in its own units.
 const (
 	pictureWidth = 760
-	pictureLeft  = 300 // of the names
+	pictureLeft  = 300 // for the names
 	pictureTop   = 64
 	pictureRight = 60 // for the last bar's figure
 	rowHeight    = 22
 	barHeight    = 14
 )
 
-// pictureHead begins an SVG file that suits light and dark pages.
+// pictureHead begins an SVG file for light and dark pages.
 const pictureHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%[3]s" font-family="system-ui, sans-serif" font-size="12">
 <style>
 text { fill: #24292f } .note { fill: #57606a } .grid { stroke: #d0d7de } .even { stroke: #57606a } .bar { fill: #2f6f8f }
@@ -30,11 +31,11 @@ text { fill: #e6edf3 } .note { fill: #9198a1 } .grid { stroke: #30363d } .even {
 <text x="0" y="36" class="note">%[4]s</text>
 `
 
-// draw writes a picture of how many times as many single requests Ashlar answers as
-// the peer after it, kind by kind, on a logarithmic scale.
+// draw writes a bar chart of Ashlar's rate as a multiple of the next peer's, for each kind of
+// single request, on a logarithmic scale.
 func (r results) draw(file string) error {
 	if len(r.Peers) < 2 {
-		return fmt.Errorf("a picture takes a peer to compare with")
+		return errors.New("draw the chart: there is no peer to compare with")
 	}
 	own, peer := r.Peers[0].Name, r.Peers[1].Name
 	type bar struct {
@@ -56,7 +57,7 @@ func (r results) draw(file string) error {
 	}
 	height := pictureTop + len(bars)*rowHeight + 8
 	var b strings.Builder
-	fmt.Fprintf(&b, pictureHead, pictureWidth, height, html.EscapeString("Requests a second: "+own+" / "+peer),
+	fmt.Fprintf(&b, pictureHead, pictureWidth, height, html.EscapeString("Requests per second: "+own+" / "+peer),
 		html.EscapeString(fmt.Sprintf("%d blocks, %d transactions; one machine, the same requests, medians", r.Blocks, r.Transactions)))
 	for _, at := range []float64{0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500} {
 		if at > most {

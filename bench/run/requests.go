@@ -22,12 +22,12 @@ import (
 	"ashlar/internal/sample"
 )
 
-// maker makes parameters from what occurs in a chain.
+// maker makes parameters of requests from the keys that occur in a chain.
 type maker struct {
 	r *rand.Rand
 	c *sample.Chain
 	*discovery
-	// Blocks are taken from these numbers, both included.
+	// Block numbers are chosen from this range, both ends included.
 	first, last uint64
 }
 
@@ -39,7 +39,7 @@ func (m *maker) number() uint64 { return m.first + m.r.Uint64N(m.last-m.first+1)
 
 func (m *maker) block() string { return hexutil.EncodeUint64(m.number()) }
 
-// blocks is a range of so many blocks, or of all where they are fewer.
+// blocks returns a random range of length blocks, or of all if there are fewer.
 func (m *maker) blocks(length uint64) blockRange {
 	all := m.last - m.first + 1
 	length = min(length, all)
@@ -47,17 +47,17 @@ func (m *maker) blocks(length uint64) blockRange {
 	return blockRange{first, first + length - 1}
 }
 
-// chain is all of it but the genesis.
+// chain returns the range of the whole chain without the genesis.
 func (m *maker) chain() blockRange { return blockRange{1, m.c.Head()} }
 
 func (m *maker) transfer() common.Hash {
 	return crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)"))
 }
 
-// blockRange is from a block to another, both included.
+// blockRange is a range of block numbers, both ends included.
 type blockRange struct{ from, to uint64 }
 
-// of adds the range to a filter.
+// of adds the range to a filter and returns it.
 func (r blockRange) of(filter object) object {
 	filter["fromBlock"], filter["toBlock"] = hexutil.Uint64(r.from), hexutil.Uint64(r.to)
 	return filter
@@ -68,13 +68,14 @@ func (m *maker) balanceOf() object {
 	return object{"to": any1(m, m.tokens), "data": balanceOf(who)}
 }
 
-// balanceOf is the input of a call that asks a token what an account has.
+// balanceOf returns the input of a call that asks a token for an account's balance.
 func balanceOf(who common.Address) hexutil.Bytes {
 	return append(crypto.Keccak256([]byte("balanceOf(address)"))[:4], common.LeftPadBytes(who[:], 32)...)
 }
 
-// sum100 adds 100 balances of at most the given number of tokens in a call without a
-// contract of its own, as clients' multicalls do.
+// sum100 returns a call that adds 100 balances of at most the given number of tokens. The
+// call carries its own code instead of using a deployed contract, as multicalls of clients
+// may.
 func (m *maker) sum100(tokens int) object {
 	asked := make([]balance, 100)
 	for i := range asked {
@@ -83,11 +84,11 @@ func (m *maker) sum100(tokens int) object {
 	return object{"data": hexutil.Bytes(sumBalances(asked))}
 }
 
-// balance is that of an account in a token.
+// balance names an account and a token.
 type balance struct{ token, who common.Address }
 
-// sumBalances is creation code that asks for each balance and returns their sum.
-// The accounts stand in its push instructions.
+// sumBalances returns creation code that asks for each balance and returns the sum. The
+// accounts are operands of its push instructions.
 func sumBalances(asked []balance) []byte {
 	push := func(code []byte, data ...byte) []byte {
 		return append(append(code, byte(vm.PUSH1)+byte(len(data)-1)), data...)
@@ -110,8 +111,8 @@ func sumBalances(asked []balance) []byte {
 	return append(push(push(code, 32), 0), byte(vm.RETURN))
 }
 
-// replayed is a transaction of the chain as a call, with its own gas: one that
-// uses up all it has would otherwise measure each server's cap.
+// replayed returns a transaction of the chain as a call. It has the transaction's gas:
+// without it, one that uses up all gas would measure each server's gas cap.
 func replayed(tx sample.Tx) object {
 	call := object{"from": tx.From, "gas": hexutil.Uint64(tx.Gas()), "input": hexutil.Bytes(tx.Data()), "value": (*hexutil.Big)(tx.Value())}
 	if tx.To() != nil {
@@ -126,7 +127,7 @@ func (m *maker) proof(slots int, block string) []any {
 		return []any{any1(m, m.c.Accounts), []common.Hash{}, block}
 	}
 	keys := []common.Hash{first.Key}
-	for len(keys) < slots { // slots of one contract, most of them used
+	for len(keys) < slots { // of one contract, most of them in use
 		if s := any1(m, m.c.Slots); s.Address == first.Address || m.r.IntN(64) == 0 {
 			keys = append(keys, s.Key)
 		}
@@ -134,40 +135,40 @@ func (m *maker) proof(slots int, block string) []any {
 	return []any{first.Address, keys, block}
 }
 
-// A section of the measurement drives some kinds in one way.
+// section measures some kinds of request in one way.
 type section struct {
 	name       string
 	has        func(kind) bool
-	calls      int // in each request
+	calls      int // per request
 	transports []transport
 	spans      []span
-	neighbour  bool // a chain is imported meanwhile
+	neighbour  bool // another process imports a chain meanwhile
 }
 
-// span is a part of the chain, in parts of its length.
+// span is a part of the chain, from first to last as fractions of its length.
 type span struct {
 	name        string
 	first, last float64
 }
 
-// newestSpan is the one with which the others are compared.
-const newestSpan = "the last"
+// newestSpan is the span that the others are compared with.
+const newestSpan = "newest"
 
-// sections are all of the measurement, by the name that the flag has.
+// sections returns all sections by their names in the flag.
 func sections() map[string]section {
 	whole := []span{{"", 0, 1}}
 	return map[string]section{
 		"single": {"requests", func(kind) bool { return true }, 1, []transport{byWrk}, whole, false},
-		"ages": {"by age of the block", func(k kind) bool { return k.is&aged != 0 }, 1, []transport{byWrk},
-			[]span{{"the first twentieth", 0, 0.05}, {"one in the middle", 0.475, 0.525}, {newestSpan, 0.95, 1}}, false},
-		"batches": {"calls, in batches of 100", func(k kind) bool { return k.is&light != 0 }, 100, []transport{byWrk}, whole, false},
+		"ages": {"requests by age of the block", func(k kind) bool { return k.is&aged != 0 }, 1, []transport{byWrk},
+			[]span{{"oldest", 0, 0.05}, {"middle", 0.475, 0.525}, {newestSpan, 0.95, 1}}, false},
+		"batches": {"calls in batches of 100", func(k kind) bool { return k.is&light != 0 }, 100, []transport{byWrk}, whole, false},
 		"sockets": {"requests over WebSocket", func(k kind) bool { return k.is&light != 0 }, 1, []transport{byHTTP, bySocket}, whole, false},
 		"busy":    {"requests during an import", func(k kind) bool { return k.is&light != 0 }, 1, []transport{byWrk}, whole, true},
 	}
 }
 
-// requestFile holds the requests of one kind, one a line, and says how servers are
-// driven with them.
+// requestFile describes a file with the requests of one kind, one per line, and how they
+// are sent.
 type requestFile struct {
 	section, kind, path string
 	calls               int
@@ -175,7 +176,7 @@ type requestFile struct {
 	neighbour           bool
 }
 
-// writeRequests writes the files of all chosen kinds in a section.
+// writeRequests writes the request files of the chosen kinds in a section.
 func writeRequests(chain *sample.Chain, o options, s section, chosen *regexp.Regexp, found *discovery) (files []requestFile, err error) {
 	if len(chain.Topics[2]) == 0 || len(chain.Reverted) == 0 {
 		return nil, errors.New("the chain has no event with three topics, or no transaction that reverted")
@@ -210,8 +211,8 @@ func writeRequests(chain *sample.Chain, o options, s section, chosen *regexp.Reg
 	return files, nil
 }
 
-// writeFile writes requests of so many calls each: as many requests as there are to
-// be calls where each has one, and fewer of larger ones.
+// writeFile writes count calls of a kind, in requests of calls calls each, but at least one
+// request.
 func writeFile(path string, k kind, m *maker, count, calls int) (err error) {
 	file, err := os.Create(path)
 	if err != nil {

@@ -1,4 +1,4 @@
--- Posts the lines of a file in turn and prints what was measured as one line of JSON.
+-- Posts the lines of a file in turn and prints the measurement as one line of JSON.
 wrk.headers["Content-Type"] = "application/json"
 
 local requests, at = {}, 0

@@ -13,7 +13,7 @@ import (
 	"ashlar/internal/sample"
 )
 
-// Each section has files of its own: what one asks is not what another asks.
+// Each section has request files of its own, because sections send different requests.
 func TestSectionsDoNotShareFiles(t *testing.T) {
 	chain := &sample.Chain{
 		Blocks: make([]sample.Block, 1001), Reverted: []int{0},
@@ -36,15 +36,15 @@ func TestSectionsDoNotShareFiles(t *testing.T) {
 				least, most = uint64(spans[i].first*1000), uint64(spans[i].last*1000)
 			}
 			lowest, highest := askedBlocks(t, file)
-			wide := highest-lowest > (most-least)/2 // as good as sure with 200 requests
+			wide := highest-lowest > (most-least)/2 // practically certain with 200 requests
 			if lowest < least || highest > most || !wide {
-				t.Errorf("%s asks for blocks %d to %d, expected %d to %d", file.path, lowest, highest, least, most)
+				t.Errorf("%s: requests for blocks %d to %d, want %d to %d", file.path, lowest, highest, least, most)
 			}
 		}
 	}
 }
 
-// askedBlocks are the lowest and the highest block that a file's requests are about.
+// askedBlocks returns the lowest and the highest block that a file's requests are about.
 func askedBlocks(t *testing.T, file requestFile) (lowest, highest uint64) {
 	raw, err := os.ReadFile(file.path)
 	if err != nil {

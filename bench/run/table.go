@@ -45,7 +45,7 @@ func (r results) markdown() string {
 	return b.String()
 }
 
-// sections are those that were measured, in their order.
+// sections returns the names of the sections that were measured, in order.
 func (r results) sections() (names []string) {
 	for _, m := range r.Kinds {
 		if !slices.Contains(names, m.Section) {
@@ -55,7 +55,7 @@ func (r results) sections() (names []string) {
 	return names
 }
 
-// row is a table's row: one cell for each peer, and for those beside Ashlar a ratio.
+// row appends a row of a table: a cell for each peer and, for all but Ashlar, a ratio.
 func (r results) row(b *strings.Builder, first string, cell, ratio func(*peer) string, last string) {
 	fmt.Fprintf(b, "| %s | %s |", first, cell(r.Peers[0]))
 	for _, p := range r.Peers[1:] {
@@ -66,7 +66,7 @@ func (r results) row(b *strings.Builder, first string, cell, ratio func(*peer) s
 
 func always(text string) func(*peer) string { return func(*peer) string { return text } }
 
-// appendRates appends the table of a section: how many a second, in the median.
+// appendRates appends a section's table of median rates.
 func (r results) appendRates(b *strings.Builder, section string) {
 	beside := "of a constant answer"
 	switch section {
@@ -78,7 +78,7 @@ func (r results) appendRates(b *strings.Builder, section string) {
 		beside = "of HTTP"
 	}
 	b.WriteByte('\n')
-	r.row(b, section+" a second", func(p *peer) string { return p.Name }, always("ratio"), beside)
+	r.row(b, section+" per second", func(p *peer) string { return p.Name }, always("ratio"), beside)
 	r.row(b, "---", always("---:"), always("---:"), "---:")
 	for _, m := range r.Kinds {
 		if m.Section != section {
@@ -87,7 +87,7 @@ func (r results) appendRates(b *strings.Builder, section string) {
 		own := m.rate(r.Peers[0].Name)
 		ratio := func(p *peer) string {
 			if m.unlike(r.Peers[0].Name, p.Name) {
-				return "not alike" // rates of different answers say nothing
+				return "not alike" // rates of different answers are not comparable
 			}
 			return times(own, m.rate(p.Name))
 		}
@@ -95,7 +95,7 @@ func (r results) appendRates(b *strings.Builder, section string) {
 	}
 }
 
-// besideOf is the rate that a kind's is compared with in the last column.
+// besideOf returns the rate with which the last column compares a kind's rate.
 func (r results) besideOf(m measured) float64 {
 	section, kind := "", m.Kind
 	switch m.Section {
@@ -125,13 +125,13 @@ func (r results) besideOf(m measured) float64 {
 	return 0
 }
 
-// appendTimes appends how long the requests of a section take, and how much of a processor.
+// appendTimes appends a section's table of latencies and processor times.
 func (r results) appendTimes(b *strings.Builder, section string) {
 	if !slices.Contains(r.sections(), section) {
 		return
 	}
 	b.WriteByte('\n')
-	r.row(b, section+", microseconds: p50 / p99 / processor", func(p *peer) string { return p.Name }, always("ratio, processor"), "rounds differ by")
+	r.row(b, section+": p50 / p99 / processor time, µs", func(p *peer) string { return p.Name }, always("processor ratio"), "rounds differ by")
 	r.row(b, "---", always("---:"), always("---:"), "---:")
 	cpu := func(l load) float64 { return l.CPUMicros }
 	for _, m := range r.Kinds {
@@ -155,7 +155,7 @@ func (r results) appendTimes(b *strings.Builder, section string) {
 	}
 }
 
-// appendFigures appends what is measured once of every server.
+// appendFigures appends the table of what is measured once for each server.
 func (r results) appendFigures(b *strings.Builder) {
 	b.WriteByte('\n')
 	r.row(b, "", func(p *peer) string { return p.Name }, always("ratio"), "")
@@ -165,8 +165,8 @@ func (r results) appendFigures(b *strings.Builder) {
 		of           func(*peer) float64
 	}{
 		{"import", "%.1f s", func(p *peer) float64 { return p.ImportSeconds }},
-		{"import, CPU", "%.1f s", func(p *peer) float64 { return p.ImportCPU }},
-		{"import, most memory", "%.0f MiB", func(p *peer) float64 { return float64(p.ImportMemory) / (1 << 20) }},
+		{"import, processor time", "%.1f s", func(p *peer) float64 { return p.ImportCPU }},
+		{"import, peak memory", "%.0f MiB", func(p *peer) float64 { return float64(p.ImportMemory) / (1 << 20) }},
 		{"disk", "%.0f MiB", func(p *peer) float64 { return float64(p.Disk) / (1 << 20) }},
 		{"memory after the load", "%.0f MiB", func(p *peer) float64 { return float64(p.Memory) / (1 << 20) }},
 	}
@@ -181,8 +181,8 @@ func (r results) appendFigures(b *strings.Builder) {
 	}
 }
 
-// cell is the rate, with a note where answers were not alike, or errors, as those to
-// calls that revert are meant to be.
+// cell returns the rate, with a note if answers differ from the first peer's or are errors,
+// as they should be for calls that revert.
 func (m measured) cell(peer string) string {
 	if len(m.Rounds[peer]) == 0 {
 		return "–"

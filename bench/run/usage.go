@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// clockTicks of Linux make a second, as it tells times to programs on any machine.
+// clockTicks is how many ticks a second has in Linux's /proc, on any machine.
 const clockTicks = 100
 
-// driven runs a load and adds the processor time that the server took for it,
-// where the server was started here.
+// driven runs a load and adds the processor time that the server took for it, if this
+// program started the server.
 func (p *peer) driven(run func() (load, error)) (load, error) {
 	before := p.cpu()
 	l, err := run()
@@ -23,8 +23,8 @@ func (p *peer) driven(run func() (load, error)) (load, error) {
 	return l, err
 }
 
-// rest returns once a server that was started here does no more than it does anyhow: it
-// may still be at what the load before left, and all share the machine.
+// rest waits until a server that this program started is nearly idle, for a limited time.
+// It may still be busy with work left by the previous load, and all servers share the machine.
 func (p *peer) rest(ctx context.Context) error {
 	const look, idle, tries = 200 * time.Millisecond, 40 * time.Millisecond, 50
 	for range tries {
@@ -41,7 +41,7 @@ func (p *peer) rest(ctx context.Context) error {
 	return nil
 }
 
-// cpu is the processor time that the server has taken, 0 where the system does not tell.
+// cpu returns the processor time that the server has used; 0 if unknown.
 func (p *peer) cpu() time.Duration {
 	if p.process == nil {
 		return 0
@@ -50,9 +50,9 @@ func (p *peer) cpu() time.Duration {
 	if err != nil {
 		return 0
 	}
-	// The second field is the program's name, which may hold anything, in parentheses.
+	// The second field is the program's name in parentheses, which may contain anything.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	const user, system = 11, 12 // fields 14 and 15 of all
+	const user, system = 11, 12 // fields 14 and 15 of the line
 	var ticks [2]int64
 	if len(fields) <= system {
 		return 0
@@ -65,8 +65,8 @@ func (p *peer) cpu() time.Duration {
 	return time.Duration(ticks[0]+ticks[1]) * (time.Second / clockTicks)
 }
 
-// measureMemory reads the resident size of a server that was started here; it
-// stays 0 where the system does not tell.
+// measureMemory reads the resident memory of a server that this program started; it stays 0
+// if unknown.
 func (p *peer) measureMemory() {
 	if p.process == nil {
 		return
