@@ -117,6 +117,7 @@ func keepers() []keeper {
 		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},
 		{"github.com/alexedwards/scs", []string{"account/session", "dashboard"}},
 		{"golang.org/x/crypto/argon2", []string{"account/password"}},
+		{"github.com/cenkalti/backoff", []string{"evm/ingest/upstream", "starknet/source/node"}},
 		{"github.com/golang-jwt/jwt", []string{"evm/source/engine", "internal/node"}},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"ashlar/chain"
 	"ashlar/evm/source/node"
 
+	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -21,12 +22,12 @@ type candidate struct {
 	log  *slog.Logger
 
 	standing  node.Standing
-	reachable bool      // standing is what it says now
-	lost      int       // times in a row that it was not
-	until     time.Time // when it may be used again
-	failures  int       // in a row, of bringing in its blocks
-	wrong     int       // invalid answers in a row
-	why       string    // it is not used; empty when it is
+	reachable bool                        // standing is what it says now
+	until     time.Time                   // when it may be used again
+	unreached *backoff.ExponentialBackOff // after failures to reach it
+	failed    *backoff.ExponentialBackOff // after failures to bring in its blocks
+	invalid   *backoff.ExponentialBackOff // after invalid answers
+	why       string                      // it is not used; empty when it is
 	counts    Counts
 }
 
@@ -131,7 +132,7 @@ func (p *Pursuit) heard(c *candidate, change func(*node.Standing)) {
 	change(&c.standing)
 	now := c.standing
 	if reachable {
-		c.lost = 0
+		c.unreached.Reset()
 	} else {
 		c.reachable, c.why = true, ""
 	}
@@ -147,31 +148,27 @@ func (p *Pursuit) heard(c *candidate, change func(*node.Standing)) {
 // blame takes note of what went wrong with a node and says how long not to use it.
 // used says that it went wrong while blocks were brought in.
 func (p *Pursuit) blame(c *candidate, err error, used bool) time.Duration {
-	pace := p.config.Pace
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := c.why
 	c.why = err.Error()
-	inARow := &c.failures
+	retry := c.failed
 	if !used {
-		c.reachable, inARow = false, &c.lost
+		c.reachable, retry = false, c.unreached
 	}
 	level, wait := slog.LevelWarn, time.Duration(0)
 	switch faultOf(err) {
 	case invalid:
-		c.wrong++
 		c.counts.Invalid++
-		wait = backoff(pace.Aside, pace.AsideMost, c.wrong)
+		wait = c.invalid.NextBackOff()
 	case tooDeep:
 		c.counts.TooDeep++
-		level, wait = slog.LevelError, pace.Aside
+		level, wait = slog.LevelError, p.config.Pace.Aside
 	case ahead: // there is nothing else to wait for, but no fault to count either
-		*inARow++
-		level, wait = slog.LevelError, backoff(pace.Retry, pace.RetryMost, *inARow)
+		level, wait = slog.LevelError, retry.NextBackOff()
 	default: // when a node is watched, nothing is our own fault
-		*inARow++
 		c.counts.Failures++
-		wait = backoff(pace.Retry, pace.RetryMost, *inARow)
+		wait = retry.NextBackOff()
 	}
 	c.until = time.Now().Add(wait)
 	if c.why != known {
@@ -187,5 +184,7 @@ func (p *Pursuit) praise(c *candidate) {
 	if c.why != "" {
 		c.log.Info("upstream used again")
 	}
-	c.failures, c.wrong, c.why = 0, 0, ""
+	c.failed.Reset()
+	c.invalid.Reset()
+	c.why = ""
 }

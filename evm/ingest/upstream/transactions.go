@@ -38,7 +38,8 @@ func (p *Pursuit) followPool(ctx context.Context, c *candidate) {
 	case <-p.arrived:
 	case <-ctx.Done():
 	}
-	for failures := 0; ctx.Err() == nil; {
+	retry := newBackoff(p.config.Pace.Retry, p.config.Pace.RetryMost)
+	for ctx.Err() == nil {
 		wait, err := p.readPool(ctx, c)
 		if ctx.Err() != nil {
 			return
@@ -47,10 +48,10 @@ func (p *Pursuit) followPool(ctx context.Context, c *candidate) {
 			c.log.Info("upstream does not tell of waiting transactions", "because", err)
 			return
 		}
-		if failures++; err == nil {
-			failures = 0
+		if err == nil {
+			retry.Reset()
 		} else {
-			wait = backoff(p.config.Pace.Retry, p.config.Pace.RetryMost, failures)
+			wait = retry.NextBackOff()
 			c.log.Warn("upstream does not tell of waiting transactions for now", "because", err, "for", wait.Round(time.Millisecond))
 		}
 		select {

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"ashlar/evm/source/node"
 	"ashlar/history/tip"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"golang.org/x/sync/errgroup"
@@ -65,8 +65,8 @@ type Pace struct {
 	Recheck          time.Duration // and where it does
 	Pool             time.Duration // between questions for what waits, where the node does not announce it
 	Step             time.Duration // for which a node may keep others waiting: for a range of blocks or headers, or for where its branch leaves ours
-	Retry, RetryMost time.Duration // until a node that failed is asked again: at first, and at most
-	Aside, AsideMost time.Duration // for which a node that was wrong is not asked
+	Retry, RetryMost time.Duration // until a node that failed is asked again: at first, and at most, on average
+	Aside, AsideMost time.Duration // for which a node that was wrong is not asked, likewise
 }
 
 // DefaultPace suits chains with a block every few seconds, up to mainnet's twelve.
@@ -93,14 +93,13 @@ func (p *Pursuit) within(ctx context.Context, ask func(context.Context) error) e
 
 var errSlow = errors.New("it takes too long")
 
-// backoff is how long to wait after so many failures in a row: twice as long after
-// each, and a random part of that, so that not all come back at once.
-func backoff(first, most time.Duration, failures int) time.Duration {
-	wait := most
-	if shift := failures - 1; shift < 30 {
-		wait = min(most, first<<max(0, shift))
+// newBackoff returns waits after failures in a row: each twice as long as the one
+// before, from first to most, give or take a random half, so that not all nodes are
+// asked again at once.
+func newBackoff(first, most time.Duration) *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval: first, MaxInterval: most, Multiplier: 2, RandomizationFactor: backoff.DefaultRandomizationFactor,
 	}
-	return wait/2 + rand.N(wait/2+1)
 }
 
 // Config is what a pursuit is made of.
@@ -140,13 +139,18 @@ type pursued struct {
 // New makes a pursuit. It does nothing until it is run.
 func New(config Config) *Pursuit {
 	p := &Pursuit{config: config, follower: config.Follower, changed: make(chan struct{}, 1), arrived: make(chan struct{})}
+	pace := config.Pace
 	known := make(map[string]int)
 	for _, n := range config.Nodes {
 		name := n.Name()
 		if known[name]++; known[name] > 1 {
 			name = fmt.Sprintf("%s (%d)", name, known[name])
 		}
-		p.nodes = append(p.nodes, &candidate{node: n, name: name, log: config.Log.With("upstream", name)})
+		p.nodes = append(p.nodes, &candidate{
+			node: n, name: name, log: config.Log.With("upstream", name),
+			unreached: newBackoff(pace.Retry, pace.RetryMost), failed: newBackoff(pace.Retry, pace.RetryMost),
+			invalid: newBackoff(pace.Aside, pace.AsideMost),
+		})
 	}
 	return p
 }

@@ -184,16 +184,19 @@ func TestErrorsDoNotTellTheURL(t *testing.T) {
 	}
 }
 
-func TestPausesGrowAndVary(t *testing.T) {
-	p := pause{first: 100 * time.Millisecond, longest: 3 * time.Second}
-	for i, length := range []time.Duration{100, 200, 400, 800, 1600, 3000, 3000, 3000} {
+func TestPausesGrow(t *testing.T) {
+	n := newNode(t, Options{URL: "http://127.0.0.1:1", FirstPause: 100 * time.Millisecond, LongestPause: 3 * time.Second})
+	p := n.newPause()
+	check := func(length time.Duration) {
+		t.Helper()
 		length *= time.Millisecond
-		if got := p.next(); got < length/2 || got > length {
-			t.Errorf("pause %d is %s, expected from %s to %s", i, got, length/2, length)
+		if got := p.backoff.NextBackOff(); got < length/2 || got > length*3/2+1 {
+			t.Errorf("a pause of %s, expected from %s to %s", got, length/2, length*3/2)
 		}
 	}
-	p.failures = 1000
-	if got := p.next(); got < 1500*time.Millisecond || got > 3*time.Second {
-		t.Errorf("the pause after 1000 failures is %s", got)
+	for _, length := range []time.Duration{100, 200, 400, 800, 1600, 3000, 3000} {
+		check(length)
 	}
+	p.reset()
+	check(100)
 }

@@ -3,8 +3,9 @@ package node
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 // retry asks until there is an answer, or one that will not become better.
@@ -34,35 +35,32 @@ func (n *Node) retry(ctx context.Context, ask func() error) error {
 	}
 }
 
-// pause grows with each failure in a row: it doubles up to the longest, and of
-// that at least half is waited and the rest left to chance, so that many who
-// failed together do not come back together.
+// pause waits after failures in a row: each time twice as long as before, up to the
+// longest, give or take a random half, so that many clients that failed together do not
+// come back together.
 type pause struct {
-	first, longest time.Duration
-	failures       int
+	backoff  backoff.ExponentialBackOff
+	failures int
 }
 
 func (n *Node) newPause() *pause {
-	return &pause{first: n.options.FirstPause, longest: n.options.LongestPause}
-}
-
-// next is how long to wait after one more failure.
-func (p *pause) next() time.Duration {
-	length := p.longest
-	if p.failures < 32 && p.first < p.longest>>p.failures {
-		length = p.first << p.failures
-	}
-	p.failures++
-	return length/2 + rand.N(length/2+1)
+	return &pause{backoff: backoff.ExponentialBackOff{
+		InitialInterval: n.options.FirstPause, MaxInterval: n.options.LongestPause, Multiplier: 2,
+		RandomizationFactor: backoff.DefaultRandomizationFactor,
+	}}
 }
 
 // wait waits after one more failure, and not less than the node asks for, within reason.
 func (p *pause) wait(ctx context.Context, atLeast time.Duration) error {
-	return sleep(ctx, max(p.next(), min(atLeast, p.longest)))
+	p.failures++
+	return sleep(ctx, max(p.backoff.NextBackOff(), min(atLeast, p.backoff.MaxInterval)))
 }
 
 // reset is for after a success.
-func (p *pause) reset() { p.failures = 0 }
+func (p *pause) reset() {
+	p.failures = 0
+	p.backoff.Reset()
+}
 
 func sleep(ctx context.Context, length time.Duration) error {
 	timer := time.NewTimer(length)
