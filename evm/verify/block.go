@@ -18,7 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/trie"
 )
 
-// blockCheck checks one block after the other, as an [audit.BlockCheck].
+// blockCheck checks single blocks. It implements [audit.BlockCheck].
 type blockCheck struct {
 	*checker
 	hasher types.ListHasher
@@ -31,7 +31,7 @@ func (c *checker) newBlockCheck() audit.BlockCheck {
 	return &blockCheck{checker: c, hasher: trie.NewListHasher()}
 }
 
-// of is a finding about one of the three rows of the block.
+// of returns a finding about one of the block's rows in headers, bodies and receipts.
 func (c *blockCheck) of(t *kv.Table, what string, wanted, got any) error {
 	f := c.atBlock(t, c.number)
 	f.Expected, f.Got = fmt.Sprintf("%s %v", what, wanted), fmt.Sprint(got)
@@ -62,7 +62,8 @@ func (c *blockCheck) Check(ctx context.Context, number uint64, to kv.Putter) (tr
 	return len(senders), nil
 }
 
-// checkHeader checks a header and its place in the chain, and returns the total difficulty.
+// checkHeader checks a header and its links to its neighbours, and returns the total
+// difficulty.
 func (c *blockCheck) checkHeader(ctx context.Context, header *archive.Header) (*big.Int, error) {
 	headers := c.tables.Headers
 	hash := crypto.Keccak256Hash(header.RLP)
@@ -101,8 +102,8 @@ func (c *blockCheck) checkHeader(ctx context.Context, header *archive.Header) (*
 	return difficulty, nil
 }
 
-// checkGenesis compares block 0 with the genesis that the archive names, which
-// does not say what the state is.
+// checkGenesis compares block 0 with the genesis that the archive names. The genesis may lack
+// the state.
 func (c *blockCheck) checkGenesis(header *archive.Header) error {
 	named := c.archive.Genesis().ToBlock().Header()
 	named.Root = header.Root
@@ -153,7 +154,7 @@ func (c *blockCheck) checkBody(ctx context.Context, header *archive.Header) (*ty
 	return block, senders, nil
 }
 
-// checkReceipts compares receipts with their block's header.
+// checkReceipts compares receipts with the block's header.
 func (c *blockCheck) checkReceipts(ctx context.Context, block *types.Block) (types.Receipts, error) {
 	table := c.tables.Receipts
 	stored, err := c.archive.Receipts(ctx, c.number, nil)
@@ -183,7 +184,7 @@ func (c *blockCheck) checkReceipts(ctx context.Context, block *types.Block) (typ
 	return receipts, nil
 }
 
-// wholeReceipt is a stored receipt with all that its hash is made of.
+// wholeReceipt returns a stored receipt with all fields that its hash covers.
 func wholeReceipt(stored *archive.Receipts, i int, kind byte) (*types.Receipt, error) {
 	r, err := stored.Receipt(i)
 	if err != nil {
@@ -208,7 +209,7 @@ func wholeReceipt(stored *archive.Receipts, i int, kind byte) (*types.Receipt, e
 	return receipt, nil
 }
 
-// NameOf implements audit.BlockCheck: it names terms.
+// NameOf implements audit.BlockCheck. It names the address or topic of a term.
 func (c *blockCheck) NameOf(partition []byte) string {
 	is := func(t postings.Term) bool { return bytes.Equal(t[:], partition) }
 	for _, receipt := range c.receipts {

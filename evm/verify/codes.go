@@ -14,19 +14,19 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// codeName stands for a code: the first bytes of its hash.
+// codeName identifies a code by the first bytes of its hash.
 type codeName uint64
 
 func nameOfCode(hash []byte) codeName { return codeName(binary.BigEndian.Uint64(hash)) }
 
-// codeUse is which codes there are, and which of them accounts have.
+// codeUse tracks which codes are stored, and which of these are used by accounts.
 type codeUse struct {
 	mu      sync.Mutex
-	used    map[codeName]bool   // guarded by mu: those that are there
-	missing audit.LowestFinding // about those that are not
+	used    map[codeName]bool   // guarded by mu; has an entry for each stored code
+	missing audit.LowestFinding // about codes that are not stored
 }
 
-// checkCodes checks every code's hash, and notes which there are.
+// checkCodes checks the hash of every stored code.
 func (c *checker) checkCodes(ctx context.Context) error {
 	there := make(map[codeName]bool)
 	for row, err := range c.Walk(ctx, c.tables.Codes) {
@@ -47,8 +47,8 @@ func (c *checker) checkCodes(ctx context.Context) error {
 	return nil
 }
 
-// useCode notes that a version of an account has a code. That it is not there is
-// held back until it is known that the account is right.
+// useCode records that a version of an account uses a code. A finding about a missing code
+// is held back until the account has been found to be right.
 func (c *checker) useCode(hash common.Hash, v version) {
 	name := nameOfCode(hash[:])
 	c.codes.mu.Lock()
@@ -65,8 +65,8 @@ func (c *checker) useCode(hash common.Hash, v version) {
 	c.codes.missing.Keep(f)
 }
 
-// checkCodesUsed looks for a code that an account has and that is not there, and
-// for one that is there and that no version of an account has.
+// checkCodesUsed reports codes that are used but not stored, and codes that are stored but
+// used by no version of any account.
 func (c *checker) checkCodesUsed(ctx context.Context) error {
 	if err := c.codes.missing.Err(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (c *checker) checkCodesUsed(ctx context.Context) error {
 			return err
 		}
 		if !c.codes.used[nameOfCode(row.Partition)] {
-			return c.Finding(c.tables.Codes, row.Partition, 0, "no row, as it is the code of no account", fmt.Sprintf("a code of %d bytes", len(row.Value)))
+			return c.Finding(c.tables.Codes, row.Partition, 0, "no row, as no account has this code", fmt.Sprintf("a code of %d bytes", len(row.Value)))
 		}
 	}
 	return nil

@@ -17,10 +17,10 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// place is where in the state two sides differ: a node, or a key.
+// place is a place in the state at which two sides differ: a node, or a key.
 type place struct {
 	owner common.Hash
-	path  []byte // of the node, or the whole key, a nibble a byte
+	path  []byte // of the node, or the whole key, one nibble per byte
 	isKey bool
 }
 
@@ -34,17 +34,16 @@ func placeOf(subject string) place {
 	return p
 }
 
-// explainer finds the row that is wrong, as of a block at which something is. It
-// goes down from the state root and believes a node once it has the hash that its
-// parent holds.
+// explainer finds the wrong row, given the places at which the sides differ as of a block. It
+// descends from the state root and trusts a node if its hash is the one in its parent.
 type explainer struct {
 	*checker
 	block  uint64
-	first  bool    // it is the first block that is looked at, so its rows may be of earlier ones
-	places []place // at which the sides differ as of this block
+	first  bool    // block is the first one checked, so the wrong row may be of an earlier block
+	places []place // that differ as of this block
 }
 
-// explainState says which row makes the first of the differences.
+// explainState returns the finding for the row that causes the first of the differences.
 func (c *checker) explainState(ctx context.Context, differences []audit.Difference) error {
 	e := &explainer{checker: c, block: c.moments.block(differences[0].Moment), first: differences[0].Moment == 0}
 	for _, d := range differences {
@@ -57,18 +56,18 @@ func (c *checker) explainState(ctx context.Context, differences []audit.Differen
 			return err
 		}
 	}
-	p := e.places[0] // cannot be, as then every row has the hash that is wanted
+	p := e.places[0] // unreachable: every row has the expected hash
 	return e.of(c.tables.TrieNodes, archive.AppendNodeKey(nil, p.owner, p.path), "rows that agree", "rows that do not")
 }
 
-// of is a finding about a row as of the explainer's block.
+// of returns a finding about a row as of the explainer's block.
 func (e *explainer) of(t *kv.Table, partition []byte, wanted, got string) *audit.Finding {
 	return e.Finding(t, partition, e.block, wanted, got)
 }
 
-// newest returns what a table of versions says as of the block, differences put
-// together, and of which block the row is that says so: for people, as "none" where
-// there is none.
+// newest returns the newest value in a table of versions as of the block, with differences
+// applied. whence describes the row that it comes from, for messages; it is "none" if there
+// is no row.
 func (e *explainer) newest(ctx context.Context, t *kv.Table, partition []byte) (value []byte, whence string, err error) {
 	var since uint64
 	if t == e.tables.TrieNodes {
@@ -86,12 +85,12 @@ func (e *explainer) newest(ctx context.Context, t *kv.Table, partition []byte) (
 	case e.first || e.moments.sample != nil:
 		return value, fmt.Sprintf("in the row of block %d", since), nil
 	}
-	// It was right until the block before.
+	// The value was right until the previous block.
 	return value, fmt.Sprintf("in the row of block %d: this block has none", since), nil
 }
 
-// descend goes to a place and returns what is wrong on the way or there; nil
-// where nothing is.
+// descend descends to a place and returns the finding about a wrong row on the path or at
+// the place, nil if there is none.
 func (e *explainer) descend(ctx context.Context, p place) error {
 	root, err := e.root(ctx, p.owner)
 	if err != nil {
@@ -106,7 +105,7 @@ func (e *explainer) descend(ctx context.Context, p place) error {
 		if err != nil {
 			return err
 		}
-		if next == nil { // this is the place, and it is right
+		if next == nil { // p was reached, and is right
 			return nil
 		}
 		at = *next
@@ -117,7 +116,7 @@ func (e *explainer) descend(ctx context.Context, p place) error {
 	return e.value(ctx, p, at.value)
 }
 
-// root is the root of the trie of an owner.
+// root returns the root of an owner's trie.
 func (e *explainer) root(ctx context.Context, owner common.Hash) (common.Hash, error) {
 	if owner == (common.Hash{}) {
 		header, err := e.header(ctx, e.block)
@@ -143,9 +142,9 @@ func (e *explainer) root(ctx context.Context, owner common.Hash) (common.Hash, e
 	return account.Root, nil
 }
 
-// step checks the node at a path that its parent says has a hash, and returns
-// what it says of the next place on the way to p: nil where it is at p itself,
-// and neither a hash nor a value where nothing is there.
+// step checks the node at a path against the hash in its parent. It returns what the node
+// says about the next place on the path to p: nil if the node is p itself, neither a hash
+// nor a value if there is nothing.
 func (e *explainer) step(ctx context.Context, p place, at below) (*below, error) {
 	t := e.tables.TrieNodes
 	partition := archive.AppendNodeKey(nil, p.owner, at.path)
@@ -156,7 +155,7 @@ func (e *explainer) step(ctx context.Context, p place, at below) (*below, error)
 	wanted := fmt.Sprintf("a node with the hash %#x", at.hash)
 	if len(row) == 0 {
 		if whence != "none" {
-			whence = "a node that is gone, " + whence
+			whence = "a deleted node, " + whence
 		}
 		return nil, e.of(t, partition, wanted, whence)
 	}
@@ -186,7 +185,7 @@ func (e *explainer) step(ctx context.Context, p place, at below) (*below, error)
 	return next, nil
 }
 
-// leaf checks a leaf with the value that its key has.
+// leaf checks a leaf together with the value of its key.
 func (e *explainer) leaf(ctx context.Context, p place, at below, node archive.TrieNode, wanted string) (*below, error) {
 	t, partition := e.flat(p.owner, node.Key)
 	value, whence, err := e.newest(ctx, t, partition)
@@ -216,20 +215,20 @@ func (e *explainer) leaf(ctx context.Context, p place, at below, node archive.Tr
 	return new(below), nil
 }
 
-// othersBelow says whether the sides differ about nodes below a path too. Then no
-// leaf belongs there, else they would not.
+// othersBelow reports whether the sides also differ about nodes below a path. If so, the
+// path should not have a leaf.
 func (e *explainer) othersBelow(owner common.Hash, path []byte) bool {
 	return slices.ContainsFunc(e.places, func(p place) bool {
 		return !p.isKey && p.owner == owner && len(p.path) > len(path) && bytes.HasPrefix(p.path, path)
 	})
 }
 
-// noValue is about a leaf whose key has no value. Either the value is missing, or
-// the row of trie_nodes is wrong: another node belongs there, or the leaf of
-// another key, which has a value that fits.
+// noValue returns the finding for a leaf whose key has no value. Either the value is
+// missing, or the row of trie_nodes is wrong: another node belongs there, or the leaf of
+// another key, whose value has the expected hash.
 func (e *explainer) noValue(ctx context.Context, p place, at below, node archive.TrieNode, wanted, whence string) error {
 	if whence != "none" {
-		whence = "that it is gone, " + whence
+		whence = "deleted, " + whence
 	}
 	nodePartition := archive.AppendNodeKey(nil, p.owner, at.path)
 	if e.othersBelow(p.owner, at.path) {
@@ -256,7 +255,7 @@ func (e *explainer) noValue(ctx context.Context, p place, at below, node archive
 	return e.of(t, partition, fmt.Sprintf("a value whose leaf has the hash %#x", at.hash), whence)
 }
 
-// leafRest is the hex-prefix encoding of the rest of a leaf's key.
+// leafRest returns the hex-prefix encoding of the rest of a leaf's key.
 func leafRest(nibbles []byte) []byte {
 	rest := []byte{0x20}
 	if len(nibbles)%2 == 1 {
@@ -268,7 +267,7 @@ func leafRest(nibbles []byte) []byte {
 	return rest
 }
 
-// noNode is about a place where the trie has no node.
+// noNode checks a place where the trie has no node.
 func (e *explainer) noNode(ctx context.Context, p place) error {
 	t := e.tables.TrieNodes
 	partition := archive.AppendNodeKey(nil, p.owner, p.path)
@@ -276,19 +275,19 @@ func (e *explainer) noNode(ctx context.Context, p place) error {
 	if err != nil || len(row) == 0 {
 		return err
 	}
-	return e.of(t, partition, "no node, as none above it refers to one", fmt.Sprintf("%s, %s", audit.DescribeValue(row, 0), whence))
+	return e.of(t, partition, "no node, as no node above refers to it", fmt.Sprintf("%s, %s", audit.DescribeValue(row, 0), whence))
 }
 
-// value compares a key's value with what the trie says.
+// value compares a key's value with the value in the trie.
 func (e *explainer) value(ctx context.Context, p place, wanted []byte) error {
 	t, partition := e.flat(p.owner, evm.NibblesKey(p.path))
 	got, whence, err := e.newest(ctx, t, partition)
 	if err != nil || bytes.Equal(got, wanted) {
 		return err
 	}
-	said := "no value, as the trie has none"
+	said := "no value, as in the trie"
 	if len(wanted) > 0 {
-		said = "the value " + fmt.Sprintf("%#x", wanted) + ", which the trie has"
+		said = "the value " + fmt.Sprintf("%#x", wanted) + ", as in the trie"
 	}
 	if len(got) > 0 {
 		whence = audit.DescribeValue(got, 0) + ", " + whence

@@ -10,20 +10,20 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// below is what a node says of one place below it: that a node with a hash is
-// there, or, where a leaf stands within the node, which value a key has.
+// below is what a node says about one place below it: the hash of the node there or, if a
+// leaf is embedded, the value of its key.
 type below struct {
-	path []byte // of the node that has the hash; valid only during the call
+	path []byte // of the node with the hash; valid only during the call
 	hash []byte
 
 	key   common.Hash // of the leaf
-	value []byte      // without the encoding
+	value []byte      // decoded
 }
 
 const branchItems = 17
 
-// children calls each with what a branch or extension at a path says of those
-// below it, nodes that stand within it included.
+// children calls each for everything that a branch or extension at a path refers to. It
+// includes the references of embedded nodes.
 func children(path, blob []byte, each func(below)) error {
 	var buffer [evm.KeyNibbles]byte
 	return childrenOf(buffer[:copy(buffer[:], path)], blob, false, each)
@@ -35,7 +35,7 @@ func childrenOf(path, blob []byte, within bool, each func(below)) error {
 		return err
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("%d bytes behind the node", len(rest))
+		return fmt.Errorf("%d bytes after the node", len(rest))
 	}
 	count, err := rlp.CountValues(items)
 	switch {
@@ -66,7 +66,7 @@ func branch(path, items []byte, each func(below)) error {
 	return nil
 }
 
-// short is an extension, or, within another node, a leaf.
+// short decodes an extension or, within another node, a leaf.
 func short(path, items []byte, within bool, each func(below)) error {
 	encoded, items, err := rlp.SplitString(items)
 	if err != nil {
@@ -89,7 +89,7 @@ func short(path, items []byte, within bool, each func(below)) error {
 	case len(path) != evm.KeyNibbles:
 		return fmt.Errorf("a leaf whose key has %d nibbles", len(path))
 	}
-	// Within the leaf is the encoding of its value.
+	// The value of a leaf is itself encoded.
 	word, behind, err := rlp.SplitString(value)
 	if err != nil || len(behind) > 0 {
 		return fmt.Errorf("a leaf with the value %#x", value)
@@ -98,7 +98,7 @@ func short(path, items []byte, within bool, each func(below)) error {
 	return nil
 }
 
-// child takes the first of items as what is at a path, and returns the others.
+// child passes the first of items, the child at a path, to each, and returns the others.
 func child(path, items []byte, each func(below)) (rest []byte, err error) {
 	kind, content, rest, err := rlp.Split(items)
 	switch {
@@ -114,8 +114,8 @@ func child(path, items []byte, each func(below)) (rest []byte, err error) {
 	return rest, nil
 }
 
-// appendRest appends a hex-prefix encoded part of a key to a path, a nibble a
-// byte, and says whether it is a leaf's.
+// appendRest appends a hex-prefix encoded part of a key to a path, one nibble per byte, and
+// reports whether it belongs to a leaf.
 func appendRest(path, encoded []byte) (longer []byte, leaf bool, err error) {
 	path, leaf, ok := evm.AppendHexPrefix(path, encoded)
 	if !ok {

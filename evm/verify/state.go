@@ -15,15 +15,14 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// What a ledger of the state is about.
+// Subjects in a ledger of the state.
 //
-// Of a node's place, by owner and path: which hash the node there has. That is
-// what its parent says, or the header, or the account of a storage trie; and it is
-// what the node's own row says.
+// A node's place, by owner and path. The fact is the hash of the node there. It is stated by
+// the parent node, the header, or the account of a storage trie; and by the node's own row.
 //
-// Of a key, by owner (zero for an account) and hash: which value it has. That is
-// what the leaf says, and what the flat row says. A leaf's row has no value: it
-// takes that of the flat row, and its hash shows whether that is right.
+// A key, by owner (zero for an account) and hash. The fact is its value. It is stated by the
+// leaf and by the flat row. A leaf's row does not store the value: it is taken from the flat
+// row, and the leaf's hash shows whether it is right.
 const (
 	subjectNode = 'n'
 	subjectKey  = 'k'
@@ -37,8 +36,8 @@ func keySubject(dst []byte, owner, key common.Hash) []byte {
 	return append(append(append(dst, subjectKey), owner[:]...), key[:]...)
 }
 
-// checkState checks the tables of the state against each other and against the
-// state roots of the headers.
+// checkState checks the tables of the state against each other and against the state roots in
+// the headers.
 func (c *checker) checkState(ctx context.Context) error {
 	if err := c.checkCodes(ctx); err != nil {
 		return err
@@ -67,11 +66,11 @@ func (c *checker) checkState(ctx context.Context) error {
 	return c.checkCodesUsed(ctx)
 }
 
-// enterRoots enters the state roots that the headers say.
+// enterRoots enters the state roots of the headers.
 func (c *checker) enterRoots(ctx context.Context, l *audit.Ledger) error {
 	subject := nodeSubject(nil, common.Hash{}, nil)
 	from, to := l.Span()
-	for m := max(0, from-1); m < to; m++ { // a span that ends where this one begins counts too
+	for m := max(0, from-1); m < to; m++ { // including the span that ends at from
 		header, err := c.header(ctx, c.moments.block(m))
 		if err != nil {
 			return err
@@ -83,7 +82,7 @@ func (c *checker) enterRoots(ctx context.Context, l *audit.Ledger) error {
 	return nil
 }
 
-// enterAccount enters what a row of accounts says: a value, and the root of a storage trie.
+// enterAccount enters a row of accounts: its value, and the root of the storage trie.
 func (c *checker) enterAccount(ctx context.Context, l *audit.Ledger, v version) error {
 	if err := c.checkVersion(c.tables.Accounts, v, common.HashLength); err != nil {
 		return err
@@ -107,7 +106,7 @@ func (c *checker) enterAccount(ctx context.Context, l *audit.Ledger, v version) 
 	return nil
 }
 
-// enterSlot enters the value that a row of slots says.
+// enterSlot enters a row of slots.
 func (c *checker) enterSlot(ctx context.Context, l *audit.Ledger, v version) error {
 	if err := c.checkVersion(c.tables.Slots, v, 2*common.HashLength); err != nil {
 		return err
@@ -122,11 +121,12 @@ func (c *checker) enterSlot(ctx context.Context, l *audit.Ledger, v version) err
 	return nil
 }
 
-// nothingNew is what is expected instead of a row that repeats the one before.
-const nothingNew = "no row, as it says what was so before"
+// nothingNew is the expectation in a finding about a row that repeats the previous one.
+const nothingNew = "no row, as nothing changed"
 
-// checkVersion checks what a row of any table of versions must be like. That it
-// repeats the one before is held back until it is known that these are right.
+// checkVersion makes the checks that apply to rows of all tables of versions. The finding
+// about a row that repeats the previous one is held back until both have been found to be
+// right.
 func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error {
 	wrong := ""
 	switch {
@@ -147,8 +147,8 @@ func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error
 	return f
 }
 
-// enterNode enters what a row of trie_nodes says: the hash of the node, and what
-// the node says of those below it.
+// enterNode enters a row of trie_nodes: the hash of the node, and the hashes and values that
+// it refers to.
 func (c *checker) enterNode(ctx context.Context, l *audit.Ledger, v version) error {
 	t := c.tables.TrieNodes
 	owner, path, err := archive.ParseNodeKey(v.partition)
@@ -190,9 +190,9 @@ func (c *checker) enterNode(ctx context.Context, l *audit.Ledger, v version) err
 	return nil
 }
 
-// wholeNode puts together the node that a difference is a version of; nil where
-// that cannot be done. Then a row that it stands on is wrong or missing, which is
-// found at that row; if it is not, as nothing should be there, this one is at fault.
+// wholeNode reconstructs the node for a row that stores a difference; nil if that fails. Then
+// an earlier row is wrong or missing, and a finding about that row takes precedence. If
+// there is none, the difference itself should not exist, and the finding kept here is used.
 func (c *checker) wholeNode(ctx context.Context, v version) ([]byte, error) {
 	t := c.tables.TrieNodes
 	value, _, err := archive.NewestNode(ctx, c.Store, v.partition, v.from, nil)
@@ -213,8 +213,8 @@ func (c *checker) wholeNode(ctx context.Context, v version) ([]byte, error) {
 	return value[1:], nil
 }
 
-// enterLeaf enters what a leaf says over the moments in which it stands: each
-// value that its key had meanwhile, and the hash that the leaf has with it.
+// enterLeaf enters a leaf that exists over the moments from <= m < to: each value of its key
+// in that time, and the resulting hash of the leaf.
 func (c *checker) enterLeaf(ctx context.Context, l *audit.Ledger, subject []byte, owner common.Hash, node archive.TrieNode, from, to int) error {
 	t, partition := c.flat(owner, node.Key)
 	key := keySubject(nil, owner, node.Key)
@@ -224,9 +224,9 @@ func (c *checker) enterLeaf(ctx context.Context, l *audit.Ledger, subject []byte
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return c.Unreadable(ctx, t, partition, c.moments.block(to-1), err)
 		}
-		begin := max(from, c.moments.from(since)) // from, where nothing was found
+		begin := max(from, c.moments.from(since)) // from if there is no row
 		if len(value) == 0 {
-			l.Hold(audit.Found, subject, nil, begin, to) // which nobody expects of a node
+			l.Hold(audit.Found, subject, nil, begin, to) // never equals an expected hash
 		} else {
 			blob, err := archive.EncodeLeaf(owner, node.Rest, value)
 			if err != nil {
@@ -240,8 +240,7 @@ func (c *checker) enterLeaf(ctx context.Context, l *audit.Ledger, subject []byte
 	return nil
 }
 
-// flat is where the value of a leaf's key is: the table of accounts (owner zero)
-// or of slots, and the partition.
+// flat returns the table and partition of a leaf's value: accounts (owner zero) or slots.
 func (c *checker) flat(owner, key common.Hash) (*kv.Table, []byte) {
 	if owner == (common.Hash{}) {
 		return c.tables.Accounts, key[:]

@@ -1,25 +1,27 @@
-// Package verify reads a network's archive back and checks it against itself. It
-// changes nothing, and believes nothing but the settled pointer: the hash of the
-// last block, from which all else follows.
+// Package verify checks an EVM network's archive against itself. It changes nothing, and
+// trusts only the settled pointer: the hash of the last block, from which everything else
+// follows.
 //
-// Of every block in the range it checks that the header has its hash, names its
-// parent's, and adds up its total difficulty; that transactions, uncles,
-// withdrawals and receipts have the roots that the header names, the receipts its
-// gas and its bloom filter, each transaction its sender; and that the rows that
-// Append would write for such a block are the ones that are there, byte for byte:
-// none is missing, from the look-up of a transaction to the posting of a topic,
-// none is another, and none is too many.
+// For every block in the range it checks that
+//   - the header has its hash, links to its parent and has the right total difficulty;
+//   - transactions, uncles, withdrawals and receipts have the roots in the header, the
+//     receipts its gas and bloom filter, and each transaction its sender;
+//   - the rows that Append would write for the block, from transaction look-ups to postings
+//     of topics, are exactly the stored ones, byte for byte.
 //
-// Of the state it checks that every trie node has the hash that its parent holds,
-// up to the state root; that what the tries hold is what the tables of accounts
-// and slots hold, both ways; that there is no node that nothing refers to; and
-// that every code is there, has its hash, and is some account's. That is done as
-// of every block of the range at once ([Options.Full]), or as of a sample of blocks.
+// For the state it checks that
+//   - every trie node has the hash in its parent, up to the state root;
+//   - the tries and the tables of accounts and slots have the same contents;
+//   - every node is referenced;
+//   - every code is stored, has its hash and belongs to some account.
 //
-// It reads every table from beginning to end, once, so it takes time in proportion
-// to what is stored; of what it reads it keeps sums (see [audit.Ledger]), so its memory
-// does not grow with the archive, but for eight bytes or so a distinct code. Only
-// where a sum is wrong is more read, to find out which row is.
+// The state is checked as of every block of the range at once ([Options.Full]), or as of a
+// sample of blocks.
+//
+// Each table is read once from beginning to end, so the time is proportional to the size of
+// the archive. The results are kept as sums (see [audit.Ledger]), so memory does not grow with
+// the archive, except for about eight bytes per distinct code. Only if a sum is wrong are
+// tables read again, to find the row.
 package verify
 
 import (
@@ -36,24 +38,24 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Options say what to check.
+// Options select what to check.
 type Options struct {
 	From, To uint64 // blocks; a To above the last settled block is an [audit.ErrRange], unless it is [audit.Head]
-	Full     bool   // the state as of every block, not of a sample
+	Full     bool   // check the state as of every block, not of a sample
 }
 
-// sampledStates is how many blocks a sample has: the first and the last of the
-// range, and others at random.
+// sampledStates is the number of blocks in a sample: the first and last of the range, and
+// others at random.
 const sampledStates = 16
 
-// Report says what was checked.
+// Report is the result of a check.
 type Report struct {
 	audit.Report
-	States int `json:"states"` // as of how many blocks the state was checked
+	States int `json:"states"` // number of blocks as of which the state was checked
 }
 
-// Run checks the archive in a store. What is wrong with the archive is in the
-// report: the error says only that it could not be checked.
+// Run checks the archive in a store. Inconsistencies are in the report; an error means that
+// the archive could not be checked.
 func Run(ctx context.Context, store kv.Store, options Options, progress *audit.Progress) (*Report, error) {
 	c, err := newChecker(ctx, store, options, progress)
 	if err != nil {
@@ -71,14 +73,14 @@ func Run(ctx context.Context, store kv.Store, options Options, progress *audit.P
 	return report, nil
 }
 
-// checker is what the parts of a check share.
+// checker holds what all parts of a check share.
 type checker struct {
 	*audit.Audit
 	archive *archive.Archive
 	tables  archive.TableSet
 	moments moments // at which the state is checked
 	codes   codeUse
-	late    audit.LowestFinding // about rows of which all but themselves may be right
+	late    audit.LowestFinding // findings that count only if no others are made
 }
 
 func newChecker(ctx context.Context, store kv.Store, options Options, progress *audit.Progress) (*checker, error) {
@@ -99,20 +101,20 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 	return c, nil
 }
 
-// place is how far a row lies in a table in the order of hashes, or of the paths of nodes.
+// place returns the position of a row in a table ordered by hashes or by node paths.
 func (c *checker) place(t *kv.Table, partition []byte) uint64 {
 	if t != c.tables.TrieNodes {
 		return audit.Leading(partition, 8)
 	}
 	owner, path, err := archive.ParseNodeKey(partition)
-	if err != nil || owner == (common.Hash{}) { // the account trie comes first
+	if err != nil || owner == (common.Hash{}) { // the account trie is first
 		return audit.Leading(path, 4) / 2
 	}
 	return 1<<15 + audit.Leading(owner[:], 8)/2
 }
 
-// sample chooses blocks of a range: its first and last, and one at random from
-// each part of what lies between.
+// sample returns blocks of a range: the first, the last, and a random one from each of equal
+// parts in between.
 func sample(from, to uint64) []uint64 {
 	chosen := []uint64{from}
 	part := (to - from - 1) / (sampledStates - 2)
@@ -129,7 +131,7 @@ func (c *checker) run(ctx context.Context) error {
 	return c.checkState(ctx)
 }
 
-// header returns a header, or a finding.
+// header returns a header, or a finding as the error.
 func (c *checker) header(ctx context.Context, number uint64) (*archive.Header, error) {
 	header, err := c.archive.Header(ctx, number)
 	if err != nil {
@@ -138,12 +140,12 @@ func (c *checker) header(ctx context.Context, number uint64) (*archive.Header, e
 	return header, nil
 }
 
-// atBlock begins a finding about a block's row in headers, bodies or receipts.
+// atBlock returns an incomplete finding about a block's row in headers, bodies or receipts.
 func (c *checker) atBlock(t *kv.Table, number uint64) *audit.Finding {
 	return &audit.Finding{Table: t.Name, Key: fmt.Sprintf("block %d", number), Block: number}
 }
 
-// unreadableAt is unreadable for a block's row in headers, bodies or receipts.
+// unreadableAt is Unreadable for a block's row in headers, bodies or receipts.
 func (c *checker) unreadableAt(ctx context.Context, t *kv.Table, number uint64, err error) error {
 	err = c.Unreadable(ctx, t, nil, number, err)
 	if f := (*audit.Finding)(nil); errors.As(err, &f) {
@@ -155,8 +157,8 @@ func (c *checker) unreadableAt(ctx context.Context, t *kv.Table, number uint64, 
 // moments are the blocks as of which the state is checked, in ascending order.
 type moments struct {
 	first  uint64
-	count  int      // that many blocks from the first on
-	sample []uint64 // or these, where there are any
+	count  int      // number of consecutive blocks from first
+	sample []uint64 // used instead of first and count, if any
 }
 
 func (m moments) len() int {
@@ -166,7 +168,7 @@ func (m moments) len() int {
 	return m.count
 }
 
-// block is the block of a moment.
+// block returns the block of a moment.
 func (m moments) block(i int) uint64 {
 	if m.sample != nil {
 		return m.sample[i]
@@ -174,7 +176,7 @@ func (m moments) block(i int) uint64 {
 	return m.first + uint64(i)
 }
 
-// from is the first moment that is not before a block, and len where there is none.
+// from returns the first moment at or after a block, or len if there is none.
 func (m moments) from(block uint64) int {
 	if m.sample != nil {
 		i, _ := slices.BinarySearch(m.sample, block)

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// version is a value that something had from one block until another.
+// version is the value of a partition over a range of blocks.
 type version struct {
 	partition []byte
-	value     []byte // empty: it was not there
-	from      uint64 // the block of the row
-	until     uint64 // the block of the next row; MaxUint64 where there is none
-	repeats   bool   // the row says what was so before it, and so should not be there
+	value     []byte // empty: deleted
+	from      uint64 // block of the row
+	until     uint64 // block of the next row; MaxUint64 if there is none
+	repeats   bool   // the value is that of the previous row, so the row is superfluous
 }
 
-// stepVersions calls next with every version in a table of versions, as it comes
-// in a walk, in which the rows of a partition follow one another, up or down.
-// What next gets is valid only during the call.
+// stepVersions calls next with every version in a table of versions. In walk, the rows of a
+// partition must be adjacent, ascending or descending. The version is valid only during the
+// call.
 func stepVersions(walk func(yield func(kv.Row, error) bool), next func(version) error) error {
-	var held version // the row before, whose neighbours are not both known
+	var held version // the previous row, as long as only one of its neighbours is known
 	oldest, any := true, false
 	release := func() error {
 		if !any {
@@ -60,13 +60,13 @@ func stepVersions(walk func(yield func(kv.Row, error) bool), next func(version) 
 	return release()
 }
 
-// versionBatch is versions on the way to a worker, with what they refer to.
+// versionBatch is a batch of versions for a worker, with the bytes that they reference.
 type versionBatch struct {
 	versions []version
 	bytes    []byte
 }
 
-// batchBytes is what a batch holds, or a version alone if it is larger.
+// batchBytes is the capacity of a batch. A larger version has a batch of its own.
 const batchBytes = 256 << 10
 
 func (b *versionBatch) add(v version) (fits bool) {
@@ -83,9 +83,9 @@ func (b *versionBatch) add(v version) (fits bool) {
 	return true
 }
 
-// eachVersion calls check with every version in a table, on all processors, each
-// with a ledger of its own that is joined to l in the end. Of the findings
-// it returns the one with the lowest block.
+// eachVersion calls check with every version in a table, on all processors. Each worker has
+// a fork of l, which is joined in the end. If there are findings, eachVersion returns the
+// one about the lowest block.
 func (c *checker) eachVersion(ctx context.Context, t *kv.Table, l *audit.Ledger, check func(ctx context.Context, l *audit.Ledger, v version) error) error {
 	batches := make(chan *versionBatch, audit.Workers())
 	group, ctx := errgroup.WithContext(ctx)

@@ -72,7 +72,7 @@ func (p *Pursuit) observe(ctx context.Context, c *candidate) error {
 	silent := make(chan struct{}) // closed when the node is known not to announce heads
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		err := c.node.Watch(ctx, func(head chain.Ref) {
+		err := c.node.SubscribeHeads(ctx, func(head chain.Ref) {
 			p.heard(c, func(s *node.Standing) { s.Head = head })
 			select {
 			case announced <- struct{}{}:

@@ -195,7 +195,7 @@ func (f *fakeNode) wrong(block *types.Block) *types.Block {
 	return types.NewBlockWithHeader(header).WithBody(body)
 }
 
-func (f *fakeNode) Watch(ctx context.Context, told func(chain.Ref)) error {
+func (f *fakeNode) SubscribeHeads(ctx context.Context, told func(chain.Ref)) error {
 	if _, _, err := f.begin(ctx, "watch"); err != nil {
 		return err
 	}
@@ -237,8 +237,8 @@ func (f *fakeNode) Pool(ctx context.Context) ([]*types.Transaction, error) {
 	return f.waiting, err
 }
 
-// WatchPool offers no subscription: those are tested with a real client and server.
-func (f *fakeNode) WatchPool(ctx context.Context, _ func(*types.Transaction)) error {
+// SubscribePool offers no subscription: those are tested with a real client and server.
+func (f *fakeNode) SubscribePool(ctx context.Context, _ func(*types.Transaction)) error {
 	if _, _, err := f.begin(ctx, "watch pool"); err != nil {
 		return err
 	}

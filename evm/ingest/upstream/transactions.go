@@ -64,7 +64,7 @@ func (p *Pursuit) followPool(ctx context.Context, c *candidate) {
 // readPool is told of transactions as they come, or else asks for all that wait, and
 // says when to do so again.
 func (p *Pursuit) readPool(ctx context.Context, c *candidate) (again time.Duration, err error) {
-	err = c.node.WatchPool(ctx, p.config.Waiting)
+	err = c.node.SubscribePool(ctx, p.config.Waiting)
 	if !errors.Is(err, node.ErrNoSubscriptions) {
 		return 0, err
 	}

@@ -48,15 +48,15 @@ type Node interface {
 	Blocks(ctx context.Context, from uint64, count int) ([]*types.Block, error)
 	// Headers are count headers of the node's chain.
 	Headers(ctx context.Context, from uint64, count int) ([]*types.Header, error)
-	// Watch tells of new heads until it fails, with node.ErrNoSubscriptions where
+	// SubscribeHeads tells of new heads until it fails, with node.ErrNoSubscriptions where
 	// the node does not offer that.
-	Watch(ctx context.Context, told func(head chain.Ref)) error
+	SubscribeHeads(ctx context.Context, notify func(head chain.Ref)) error
 	// Send passes a transaction on. A *node.RefusedError says that the node does not take it.
 	Send(ctx context.Context, raw []byte) error
 	// Pool is what waits in the node's pool, or node.ErrNoPool.
 	Pool(ctx context.Context) ([]*types.Transaction, error)
-	// WatchPool tells of what waits and of what comes in until it fails, as Watch does.
-	WatchPool(ctx context.Context, told func(*types.Transaction)) error
+	// SubscribePool tells of what waits and of what comes in until it fails, as SubscribeHeads does.
+	SubscribePool(ctx context.Context, notify func(*types.Transaction)) error
 }
 
 // Pace is how long things wait.

@@ -19,7 +19,7 @@ const (
 	methodByNumber = "eth_getBlockByNumber"
 )
 
-// Block asks for the block with a hash. Its header has that hash.
+// Block fetches the block with a hash. It guarantees that the header has that hash.
 func (c *Client) Block(ctx context.Context, hash common.Hash) (*types.Block, error) {
 	blocks, err := c.blocks(ctx, []wanted{{param: hash, objects: methodByHash}})
 	if err != nil {
@@ -31,9 +31,9 @@ func (c *Client) Block(ctx context.Context, hash common.Hash) (*types.Block, err
 	return blocks[0], nil
 }
 
-// Blocks asks for blocks of the node's chain by number, in ascending order. There
-// are count of them, or fewer, but one at least, where the node does not answer
-// for all. They are of more than one branch where the node reorganized meanwhile.
+// Blocks fetches count blocks of the node's chain by number, in ascending order. It returns
+// fewer, but at least one, if the node does not return all. They may be of different
+// branches if the node reorganizes meanwhile.
 func (c *Client) Blocks(ctx context.Context, from uint64, count int) ([]*types.Block, error) {
 	asked := make([]wanted, count)
 	for i := range asked {
@@ -51,9 +51,8 @@ func (c *Client) Blocks(ctx context.Context, from uint64, count int) ([]*types.B
 	return blocks, nil
 }
 
-// Headers asks for headers of the node's chain by number, in ascending order. There
-// are count of them. They are of more than one branch where the node reorganized
-// meanwhile.
+// Headers fetches exactly count headers of the node's chain by number, in ascending order.
+// They may be of different branches if the node reorganizes meanwhile.
 func (c *Client) Headers(ctx context.Context, from uint64, count int) ([]*types.Header, error) {
 	answers := make([]*header, count)
 	calls := make([]rpc.BatchElem, count)
@@ -80,12 +79,12 @@ func (c *Client) Headers(ctx context.Context, from uint64, count int) ([]*types.
 	return headers, nil
 }
 
-// mostExtra is how many bytes of extra data a header of any chain has at most: there
-// may be the signers of a proof of authority in it, 20 bytes each.
+// mostExtra is the maximum length of a header's extra data on any chain. In proof of authority
+// it may list the signers, 20 bytes each.
 const mostExtra = 32 << 10
 
-// header is a header as nodes answer with it. Its extra data is the one part that can
-// be of any size, so one with too much is refused before there are many.
+// header is a header in JSON. The extra data is the only part of unlimited size, so headers
+// with too much are rejected one by one as they are decoded.
 type header struct{ types.Header }
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -103,23 +102,22 @@ func checkExtra(h *types.Header) error {
 	return nil
 }
 
-// wanted is a block to ask for.
+// wanted is a block to request.
 type wanted struct {
-	param   any    // its number or hash
-	objects string // the method that answers with it as an object
+	param   any    // number or hash
+	objects string // method that returns the block as an object
 }
 
-// blocks asks for blocks, in their raw form where the node offers that. It returns
-// those before the first that it has no answer for, or if that is the first of all,
-// the reason.
+// blocks fetches blocks, in raw form if the node supports it. It returns the blocks before the
+// first one without an answer, or the reason if that is the very first.
 func (c *Client) blocks(ctx context.Context, asked []wanted) ([]*types.Block, error) {
 	if !c.noRaw.Load() {
 		blocks, err := c.rawBlocks(ctx, asked)
 		if !refuses(err) {
 			return blocks, err
 		}
-		// The method is not offered, or not to us, or the node does not have the block:
-		// there is no telling from what nodes say.
+		// The method may be unsupported or forbidden, or the node may not have the block: the
+		// error does not tell which.
 	}
 	blocks, err := c.objects(ctx, asked)
 	if err == nil {
@@ -137,7 +135,7 @@ func (c *Client) objects(ctx context.Context, asked []wanted) ([]*types.Block, e
 		func(answer json.RawMessage) (*types.Block, error) { return c.rebuild(ctx, answer) })
 }
 
-// collect asks for blocks and decodes what comes back, as far as there is an answer.
+// collect requests and decodes blocks, up to the first one without an answer.
 func (c *Client) collect(ctx context.Context, asked []wanted, ask func(wanted) (method string, args []any),
 	decode func(answer json.RawMessage) (*types.Block, error)) ([]*types.Block, error) {
 	answers := make([]json.RawMessage, len(asked))
@@ -183,7 +181,7 @@ func decodeRaw(answer json.RawMessage) (*types.Block, error) {
 	return block, checkExtra(block.Header())
 }
 
-// object is a block as nodes answer it with, its header aside.
+// object is the part of a block in JSON that is not the header.
 type object struct {
 	Hash         *common.Hash         `json:"hash"`
 	Transactions []*types.Transaction `json:"transactions"`
@@ -191,7 +189,7 @@ type object struct {
 	Withdrawals  []*types.Withdrawal  `json:"withdrawals"`
 }
 
-// rebuild makes a block of its object, and fetches its uncles.
+// rebuild assembles a block from its JSON, and fetches its uncles.
 func (c *Client) rebuild(ctx context.Context, answer json.RawMessage) (*types.Block, error) {
 	if string(answer) == "null" {
 		return nil, ErrNotFound
@@ -205,7 +203,7 @@ func (c *Client) rebuild(ctx context.Context, answer json.RawMessage) (*types.Bl
 	}
 	hash := head.Hash()
 	if body.Hash == nil || *body.Hash != hash {
-		return nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("its hash is %#x by its header, but said to be %v", hash, body.Hash)}
+		return nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("the header has the hash %#x, but the hash field is %v", hash, body.Hash)}
 	}
 	for i, tx := range body.Transactions {
 		if tx == nil {
@@ -226,7 +224,7 @@ func (c *Client) rebuild(ctx context.Context, answer json.RawMessage) (*types.Bl
 	}), nil
 }
 
-// mostUncles is how many uncles a block of any chain has at most.
+// mostUncles is the maximum number of uncles of a block on any chain.
 const mostUncles = 2
 
 func (c *Client) uncles(ctx context.Context, block common.Hash, hashes []common.Hash) ([]*types.Header, error) {

@@ -14,25 +14,25 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// Standing is which block a node says is what. All of it is hearsay.
+// Standing is a node's claim about its head, safe and finalized blocks. None of it is verified.
 type Standing struct {
 	Head            chain.Ref
-	Safe, Finalized chain.Ref // zero where the node does not say
+	Safe, Finalized chain.Ref // zero if the node does not provide them
 }
 
-// Identity asks for what tells one chain from another.
+// Identity fetches the properties that identify a chain.
 func (c *Client) Identity(ctx context.Context) (chainID uint64, genesis common.Hash, err error) {
 	var id hexutil.Uint64
 	if err := c.call(ctx, &id, "eth_chainId"); err != nil {
 		return 0, common.Hash{}, err
 	}
-	c.noRaw.Store(false) // it may be another node by now, or another version
+	c.noRaw.Store(false) // the node behind the URL may have been replaced or upgraded
 	c.noBatch.Store(false)
 	genesis, err = c.HashAt(ctx, 0)
 	return uint64(id), genesis, err
 }
 
-// Standing asks for the head, the safe and the finalized block.
+// Standing fetches the head, safe and finalized blocks.
 func (c *Client) Standing(ctx context.Context) (Standing, error) {
 	tags := []string{"latest", "safe", "finalized"}
 	answers := make([]json.RawMessage, len(tags))
@@ -53,7 +53,7 @@ func (c *Client) Standing(ctx context.Context) (Standing, error) {
 	standing := Standing{Head: head}
 	for i, ref := range []*chain.Ref{&standing.Safe, &standing.Finalized} {
 		if calls[i+1].Error != nil {
-			continue // a chain without finality has no such block, and nodes have many ways to say so
+			continue // without finality there is no such block, and nodes report that in many ways
 		}
 		if *ref, err = decodeRef(answers[i+1]); err != nil && !errors.Is(err, ErrNotFound) {
 			return Standing{}, fmt.Errorf("the block %q: %w", tags[i+1], err)
@@ -62,7 +62,7 @@ func (c *Client) Standing(ctx context.Context) (Standing, error) {
 	return standing, nil
 }
 
-// HashAt asks which block of its chain has a number.
+// HashAt fetches the hash of the block with a number.
 func (c *Client) HashAt(ctx context.Context, number uint64) (common.Hash, error) {
 	var answer json.RawMessage
 	if err := c.call(ctx, &answer, "eth_getBlockByNumber", hexutil.Uint64(number), false); err != nil {
@@ -82,7 +82,7 @@ func otherNumber(asked, got uint64) error {
 	return &InvalidError{What: fmt.Sprintf("block %d", asked), Err: fmt.Errorf("its number is %d", got)}
 }
 
-// decodeRef reads the number and the hash of a block as an object.
+// decodeRef decodes the number and hash of a block in JSON.
 func decodeRef(answer json.RawMessage) (chain.Ref, error) {
 	var block *struct {
 		Number *hexutil.Uint64 `json:"number"`
@@ -100,26 +100,26 @@ func decodeRef(answer json.RawMessage) (chain.Ref, error) {
 	return chain.Ref{Number: uint64(*block.Number), Hash: *block.Hash}, nil
 }
 
-// ErrNoSubscriptions says that the node does not tell by itself of what is new.
+// ErrNoSubscriptions means that the node does not support a subscription.
 var ErrNoSubscriptions = errors.New("the node offers no such subscriptions")
 
-// Watch tells every new head that the node announces, until ctx is done or the
-// announcements end, with the error that ended them. told is called from one
-// goroutine and must return soon.
-func (c *Client) Watch(ctx context.Context, told func(head chain.Ref)) error {
+// SubscribeHeads subscribes to new heads and calls notify with each, until ctx is done or the
+// subscription ends. It returns the reason. All calls of notify are made by one goroutine, and
+// must return soon.
+func (c *Client) SubscribeHeads(ctx context.Context, notify func(head chain.Ref)) error {
 	return c.subscribe(ctx, func() error { return nil }, func(announced json.RawMessage) error {
 		ref, err := decodeRef(announced)
 		if err != nil {
 			return fmt.Errorf("an announced head: %w", err)
 		}
-		told(ref)
+		notify(ref)
 		return nil
 	}, "newHeads")
 }
 
-// subscribe begins a subscription, calls begun, and then told with each message, until
-// ctx is done, the subscription ends, or one of them fails.
-func (c *Client) subscribe(ctx context.Context, begun func() error, told func(json.RawMessage) error, to ...any) error {
+// subscribe creates a subscription, calls begun, and then notify with each message, until ctx
+// is done, the subscription ends, or one of them fails.
+func (c *Client) subscribe(ctx context.Context, begun func() error, notify func(json.RawMessage) error, to ...any) error {
 	connecting, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	connection, err := c.connect(connecting)
@@ -145,12 +145,12 @@ func (c *Client) subscribe(ctx context.Context, begun func() error, told func(js
 		case err := <-subscription.Err():
 			return fmt.Errorf("the subscription ended: %w", errors.Join(err, errSubscription))
 		case message := <-messages:
-			if err := told(message); err != nil {
+			if err := notify(message); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// errSubscription stands for the reason where go-ethereum's client gives none.
+// errSubscription is used if go-ethereum's client gives no reason.
 var errSubscription = errors.New("the connection was closed")

@@ -1,17 +1,13 @@
-// Package node asks Ethereum JSON-RPC nodes for the blocks of a chain and for what
-// waits to be in them, and passes transactions on, over HTTP or WebSocket.
+// Package node is a client for Ethereum JSON-RPC nodes over HTTP or WebSocket. It fetches
+// blocks and pending transactions, and sends transactions.
 //
-// Nothing that a node says is believed. What this package promises of a block that
-// it returns is that its header has the hash, or the number, that was asked for;
-// whether the body is the one that the header names, and whether the block is
-// right, is for execution to say. An answer that no honest node could give is an
-// [InvalidError]. Everything else that goes wrong, an answer that does not come
-// or says that the node does not have something, is another error, and may be over
-// with the next attempt.
+// Nodes are not trusted. The package guarantees only that the header of a returned block has
+// the requested hash or number; execution verifies the body and the block as a whole. A
+// response that no honest node could give is an [InvalidError]. All other errors, such as a
+// timeout or a missing block, may be temporary.
 //
-// Whatever a node does, an answer takes no more than a bounded time and a bounded
-// memory, all that are asked for together no more memory than one, and no error tells
-// the URL, which may hold a key.
+// Whatever a node does, the time and memory for a response are bounded. The memory bound of a
+// batch is that of a single response. Errors never contain the URL, which may hold an API key.
 package node
 
 import (
@@ -30,13 +26,13 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// ErrNotFound says that the node does not have what was asked for.
+// ErrNotFound means that the node does not have the requested object.
 var ErrNotFound = errors.New("the node does not have it")
 
-// InvalidError says that an answer is none that an honest node could give.
+// InvalidError is a response that no honest node could give.
 type InvalidError struct {
-	What string // that was asked for
-	Err  error  // what is wrong with the answer
+	What string // what was requested
+	Err  error  // what is wrong with the response
 }
 
 func (e *InvalidError) Error() string { return fmt.Sprintf("invalid answer, %s: %v", e.What, e.Err) }
@@ -44,30 +40,30 @@ func (e *InvalidError) Error() string { return fmt.Sprintf("invalid answer, %s: 
 func (e *InvalidError) Unwrap() error { return e.Err }
 
 const (
-	// answerTime is how long an answer may take.
+	// answerTime is the timeout of a request.
 	answerTime = 20 * time.Second
-	// answerBytes bounds an answer, and all answers together where a batch is asked one
-	// by one: the largest block of a chain, 10 MiB since Osaka, takes twice that in
-	// hexadecimal, and somewhat more as an object.
+	// answerBytes bounds the size of a response, or of all responses to a batch that is sent
+	// one by one. The largest possible block, 10 MiB since Osaka, takes twice that in
+	// hexadecimal, and slightly more as an object.
 	answerBytes = 64 << 20
 )
 
-// Client asks one node. It connects when it is first used, and again when the
-// connection was lost. It may be used from many goroutines at once.
+// Client is a client of one node. It connects on first use, and reconnects when the
+// connection is lost. It is safe for concurrent use.
 type Client struct {
 	url  string
 	name string
 	http *http.Client
-	most int64 // bytes of the answers to a batch
+	most int64 // maximum bytes of the responses to a batch
 
 	dialing sync.Mutex
-	rpc     *rpc.Client // guarded by dialing; nil until it is first used
+	rpc     *rpc.Client // guarded by dialing; nil before first use
 
-	noRaw   atomic.Bool // the node does not offer blocks in their raw form
-	noBatch atomic.Bool // nor answers to batches
+	noRaw   atomic.Bool // the node does not support raw blocks
+	noBatch atomic.Bool // the node does not support batches
 }
 
-// New makes the client of a node, given by a URL with the scheme http, https, ws or wss.
+// New returns a client for a node with a URL of the scheme http, https, ws or wss.
 func New(address string) (*Client, error) {
 	u, err := CheckURL(address)
 	if err != nil {
@@ -77,27 +73,27 @@ func New(address string) (*Client, error) {
 	return &Client{url: address, name: u.Scheme + "://" + u.Host, http: &http.Client{Transport: transport}, most: answerBytes}, nil
 }
 
-// CheckURL says what is wrong with the URL of a node.
+// CheckURL parses and validates the URL of a node.
 func CheckURL(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("the URL of a node does not parse: %w", endpoint.WithoutURL(err))
+		return nil, fmt.Errorf("parse the URL of a node: %w", endpoint.WithoutURL(err))
 	}
 	switch u.Scheme {
 	case "http", "https", "ws", "wss":
 	default:
-		return nil, fmt.Errorf("the URL of a node has the scheme %q: expected http, https, ws or wss", u.Scheme)
+		return nil, fmt.Errorf("unknown scheme %q in the URL of a node (want http, https, ws or wss)", u.Scheme)
 	}
 	if u.Host == "" {
-		return nil, errors.New("the URL of a node names no host")
+		return nil, errors.New("the URL of a node has no host")
 	}
 	return u, nil
 }
 
-// Name is the URL without what may be secret: credentials, path and query.
+// Name returns the URL without credentials, path and query, which may be secret.
 func (c *Client) Name() string { return c.name }
 
-// Close ends what is under way and closes the connection.
+// Close cancels requests in progress and closes the connection.
 func (c *Client) Close() {
 	c.dialing.Lock()
 	defer c.dialing.Unlock()
@@ -108,7 +104,7 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
-// connect returns the connection, which is made if there is none yet.
+// connect returns the connection, and creates it if necessary.
 func (c *Client) connect(ctx context.Context) (*rpc.Client, error) {
 	c.dialing.Lock()
 	defer c.dialing.Unlock()
@@ -137,8 +133,8 @@ func (c *Client) call(ctx context.Context, result any, method string, args ...an
 	return nil
 }
 
-// batch makes calls together, or one after the other where the node takes no
-// batches. The error is that of all calls, those of single calls are in them.
+// batch makes calls in a batch, or one by one if the node does not support batches. It returns
+// an error if the batch as a whole fails; errors of single calls are in their Error fields.
 func (c *Client) batch(ctx context.Context, calls []rpc.BatchElem) error {
 	if len(calls) > 1 && !c.noBatch.Load() {
 		if err := c.batchOnce(ctx, calls); !refuses(err) {
@@ -154,8 +150,8 @@ func (c *Client) batch(ctx context.Context, calls []rpc.BatchElem) error {
 	return nil
 }
 
-// oneByOne makes calls one after the other. Their answers may be as large together as
-// one to a batch: those from the first that is too much have an error.
+// oneByOne makes calls one after the other. Once the total size of responses exceeds the
+// limit, the remaining calls get an error.
 func (c *Client) oneByOne(ctx context.Context, calls []rpc.BatchElem) error {
 	left := c.most
 	for i := range calls {
@@ -167,7 +163,7 @@ func (c *Client) oneByOne(ctx context.Context, calls []rpc.BatchElem) error {
 		}
 		switch {
 		case left < 0:
-			call.Error = fmt.Errorf("%s: the answers are larger than %d bytes together", call.Method, c.most)
+			call.Error = fmt.Errorf("%s: the responses exceed %d bytes in total", call.Method, c.most)
 		case call.Error == nil:
 			if err := json.Unmarshal(answer, call.Result); err != nil {
 				return fmt.Errorf("%s: %w", call.Method, err)
@@ -192,8 +188,8 @@ func (c *Client) batchOnce(ctx context.Context, calls []rpc.BatchElem) error {
 	return nil
 }
 
-// refuses says whether an error is what the node has to say to a request, rather
-// than that there is no answer.
+// refuses reports whether err is the node's response to a request, rather than the lack of
+// one.
 func refuses(err error) bool {
 	var answered rpc.Error
 	if errors.As(err, &answered) {

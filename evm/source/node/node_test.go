@@ -181,7 +181,7 @@ func TestAnnouncedHeads(t *testing.T) {
 	defer cancel()
 	heads, done := make(chan chain.Ref, 16), make(chan error, 1)
 	go func() {
-		done <- client.Watch(ctx, func(head chain.Ref) {
+		done <- client.SubscribeHeads(ctx, func(head chain.Ref) {
 			select {
 			case heads <- head:
 			case <-ctx.Done(): // nobody reads any more
@@ -204,7 +204,7 @@ func TestAnnouncedHeads(t *testing.T) {
 
 	for _, socket := range []bool{false, true} {
 		_, client := start(t, fakenode.Options{}, socket, blocks)
-		if err := client.Watch(t.Context(), func(chain.Ref) {}); !errors.Is(err, node.ErrNoSubscriptions) {
+		if err := client.SubscribeHeads(t.Context(), func(chain.Ref) {}); !errors.Is(err, node.ErrNoSubscriptions) {
 			t.Errorf("a node without subscriptions, over WebSocket %t: %v", socket, err)
 		}
 	}
@@ -314,7 +314,7 @@ func TestPool(t *testing.T) {
 	told, done := make(chan common.Hash), make(chan error, 1)
 	defer cancel()
 	go func() {
-		done <- client.WatchPool(ctx, func(tx *types.Transaction) {
+		done <- client.SubscribePool(ctx, func(tx *types.Transaction) {
 			select {
 			case told <- tx.Hash():
 			case <-ctx.Done():
@@ -328,12 +328,12 @@ func TestPool(t *testing.T) {
 		select {
 		case got := <-told:
 			if got != want.Hash() {
-				t.Errorf("told of %x, expected %x", got, want.Hash())
+				t.Errorf("notified of %x, expected %x", got, want.Hash())
 			}
 		case err := <-done:
 			t.Fatalf("watching ended with %v", err)
 		case <-time.After(time.Minute):
-			t.Fatalf("%x is not told", want.Hash())
+			t.Fatalf("no notification of %x", want.Hash())
 		}
 	}
 	cancel()
@@ -355,7 +355,7 @@ func TestPool(t *testing.T) {
 	if _, err := client.Pool(t.Context()); !errors.Is(err, node.ErrNoPool) {
 		t.Errorf("a node that does not tell: %v", err)
 	}
-	if err := client.WatchPool(t.Context(), func(*types.Transaction) {}); !errors.Is(err, node.ErrNoSubscriptions) {
+	if err := client.SubscribePool(t.Context(), func(*types.Transaction) {}); !errors.Is(err, node.ErrNoSubscriptions) {
 		t.Errorf("a node without subscriptions: %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// RefusedError is what a node says of a transaction that it does not take.
+// RefusedError is a node's reason for rejecting a transaction.
 type RefusedError struct {
 	Code    int
 	Message string
@@ -22,11 +22,11 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// ErrNoPool says that the node does not tell what waits in its pool.
+// ErrNoPool means that the node does not provide access to its pool.
 var ErrNoPool = errors.New("the node does not offer its pool")
 
-// Send passes a transaction on, in its binary form. A [*RefusedError] says that the
-// node does not take it, another error that it is not known whether it did.
+// Send sends a transaction in its binary form to the node. A [*RefusedError] means that the
+// node rejected it; after any other error it is unknown whether the node accepted it.
 func (c *Client) Send(ctx context.Context, raw []byte) error {
 	err := c.call(ctx, new(common.Hash), "eth_sendRawTransaction", hexutil.Bytes(raw))
 	var refused rpc.Error
@@ -36,10 +36,10 @@ func (c *Client) Send(ctx context.Context, raw []byte) error {
 	return err
 }
 
-// Pool asks for all that waits in the node's pool, each sender's transactions in the
-// order of their nonces and blobs left out. ErrNoPool says that it does not tell.
+// Pool returns the transactions in the node's pool, without blobs and each sender's in the
+// order of their nonces. It returns ErrNoPool if the node does not provide them.
 func (c *Client) Pool(ctx context.Context) ([]*types.Transaction, error) {
-	var content map[string]map[string]map[string]json.RawMessage // by standing, sender and nonce
+	var content map[string]map[string]map[string]json.RawMessage // by pending or queued, sender and nonce
 	err := c.call(ctx, &content, "txpool_content")
 	if refuses(err) {
 		return nil, fmt.Errorf("%w: %w", ErrNoPool, err)
@@ -61,37 +61,37 @@ func (c *Client) Pool(ctx context.Context) ([]*types.Transaction, error) {
 	return all, nil
 }
 
-// decodeWaiting reads a transaction that is not in a block yet. It is false for one
-// of a kind that is not known here, which nodes of other versions may have.
+// decodeWaiting decodes a pending transaction. It returns false for an unknown transaction
+// type, which nodes of other versions may have.
 func decodeWaiting(object json.RawMessage) (*types.Transaction, bool) {
 	tx := new(types.Transaction)
 	return tx, tx.UnmarshalJSON(object) == nil
 }
 
-// WatchPool tells of what waits in the node's pool, as [Client.Pool] has it, and then
-// of every transaction that comes in, until ctx is done or the announcements end,
-// with the error that ended them: ErrNoSubscriptions where there are none. told is
-// called from one goroutine.
-func (c *Client) WatchPool(ctx context.Context, told func(*types.Transaction)) error {
+// SubscribePool calls notify with the contents of the node's pool, as returned by [Client.Pool],
+// and then with every new transaction, until ctx is done or the subscription ends. It returns
+// the reason: ErrNoSubscriptions if the node does not support it. All calls of notify are made
+// by one goroutine.
+func (c *Client) SubscribePool(ctx context.Context, notify func(*types.Transaction)) error {
 	begun := func() error {
 		waiting, err := c.Pool(ctx)
 		if errors.Is(err, ErrNoPool) {
 			return nil
 		}
 		for _, tx := range waiting {
-			told(tx)
+			notify(tx)
 		}
 		return err
 	}
 	return c.subscribe(ctx, begun, func(announced json.RawMessage) error {
 		var hash common.Hash
-		if json.Unmarshal(announced, &hash) == nil { // the node does not know how to send it whole
+		if json.Unmarshal(announced, &hash) == nil { // the node does not support full transactions
 			if err := c.call(ctx, &announced, "eth_getTransactionByHash", hash); err != nil && !refuses(err) {
 				return err
 			}
 		}
 		if tx, ok := decodeWaiting(announced); ok {
-			told(tx)
+			notify(tx)
 		}
 		return nil
 	}, "newPendingTransactions", true)

@@ -6,11 +6,11 @@ import (
 	"net/http"
 )
 
-// boundedTransport bounds the bodies of answers, as they are after decompression.
-// go-ethereum's client does so over WebSocket alone.
+// boundedTransport limits the size of decompressed response bodies. go-ethereum's client
+// limits them only over WebSocket.
 type boundedTransport struct {
 	to   *http.Transport
-	most int64
+	most int64 // bytes
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -22,19 +22,19 @@ func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	return response, err
 }
 
-// CloseIdleConnections is for [http.Client.CloseIdleConnections].
+// CloseIdleConnections supports [http.Client.CloseIdleConnections].
 func (t *boundedTransport) CloseIdleConnections() { t.to.CloseIdleConnections() }
 
-// boundedBody fails where a body goes on after so many bytes.
+// boundedBody fails when a body exceeds its limit.
 type boundedBody struct {
 	body io.ReadCloser
-	left int64
+	left int64 // bytes until the limit
 	most int64
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("the answer is larger than %d bytes", b.most)
+		return 0, fmt.Errorf("the response is larger than %d bytes", b.most)
 	}
 	n, err := b.body.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)

@@ -80,7 +80,7 @@ func TestLargeHeaders(t *testing.T) {
 	}{
 		{"headers of usual size", 32, 16, ""},
 		{"more extra data than any header has", mostExtra + 1, 1, "it has 32769 bytes of extra data, expected at most 32768"},
-		{"as much in each as one may have", mostExtra, 4, "header 4: eth_getBlockByNumber: the answers are larger than 262144 bytes together"},
+		{"each within the limit, together over it", mostExtra, 4, "header 4: eth_getBlockByNumber: the responses exceed 262144 bytes in total"},
 	} {
 		asked, extra = 0, test.extra
 		headers, err := client.Headers(t.Context(), 1, 16)
