@@ -78,6 +78,7 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 			own.Observer = network.Observer
 		}
 		guard.contracts = network.Contracts
+		own.Parse = g.parse
 		guard.series = func(string) usage.Series { return 0 }
 		if u != nil {
 			counts := newCounting(own.Observer, u, network.Name, network.Methods)
