@@ -352,7 +352,7 @@ func (c *Config) fileRules() []rule {
 	}}}
 	for _, name := range slices.Sorted(maps.Keys(c.Networks)) {
 		if first := c.Networks[name].Genesis; first != "" {
-			list = append(list, rule{"$.networks." + name + ".genesis", func() error { _, err := genesis.Load(first); return err }})
+			list = append(list, rule{"$.networks." + name + ".genesis", func() error { _, _, err := genesis.Load(first); return err }})
 		}
 	}
 	return list

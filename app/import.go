@@ -12,7 +12,6 @@ import (
 
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
-	"ashlar/evm/genesis"
 	"ashlar/evm/ingest"
 	"ashlar/evm/source/file"
 	"ashlar/gateway"
@@ -159,7 +158,7 @@ func (i Import) open(ctx context.Context) (*importNetwork, error) {
 		}
 		return newImport(ctx, a, store, a.Genesis())
 	}
-	first, err := genesis.Load(i.Genesis)
+	first, err := loadGenesis(i.Genesis)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 
+	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 	"golang.org/x/sync/errgroup"
 )
@@ -223,10 +224,19 @@ func (f *following) status() *SourceStatus {
 	return status
 }
 
+// loadGenesis loads a genesis, and logs what its file has that is ignored.
+func loadGenesis(nameOrPath string) (*core.Genesis, error) {
+	first, warnings, err := genesis.Load(nameOrPath)
+	for _, warning := range warnings {
+		slog.Warn("genesis file", "file", nameOrPath, "warning", warning)
+	}
+	return first, err
+}
+
 // beginNetwork makes a network that is not there yet, with its genesis alone: what
 // it follows brings the rest. One that is there must have that genesis.
 func beginNetwork(ctx context.Context, data dataDir, name, genesisName string) error {
-	first, err := genesis.Load(genesisName)
+	first, err := loadGenesis(genesisName)
 	if err != nil {
 		return fmt.Errorf("network %s: %w", name, err)
 	}

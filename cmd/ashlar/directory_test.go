@@ -61,7 +61,7 @@ func tinyChain(t *testing.T, seed string) (genesisFile, chainFile string) {
 	if err := os.WriteFile(genesisFile, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first, err := genesis.Load(genesisFile)
+	first, _, err := genesis.Load(genesisFile)
 	if err != nil {
 		t.Fatal(err)
 	}
