@@ -1,12 +1,11 @@
 package app
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 
+	"ashlar/app/config"
 	"ashlar/gateway"
 )
 
@@ -45,36 +44,26 @@ func builtInCosts() map[string]gateway.Cost {
 }
 
 // costs is what each method's calls take.
-func (c *Config) costs() func(method string) gateway.Cost {
-	costs := builtInCosts()
+func costs(c *config.Config) func(method string) gateway.Cost {
+	all := builtInCosts()
 	for method, n := range c.Credits {
-		costs[method] = gateway.Cost{Credits: n, Heavy: costs[method].Heavy}
+		all[method] = gateway.Cost{Credits: n, Heavy: all[method].Heavy}
 	}
 	return func(method string) gateway.Cost {
-		if cost, ok := costs[method]; ok {
+		if cost, ok := all[method]; ok {
 			return cost
 		}
-		return costs[otherCredits]
+		return all[otherCredits]
 	}
 }
 
 // warnOfCredits logs which methods have credits set that no network serves: they may be
 // misspelled.
-func (c *Config) warnOfCredits(networks []gateway.Network) {
+func warnOfCredits(c *config.Config, networks []gateway.Network) {
 	for _, method := range slices.Sorted(maps.Keys(c.Credits)) {
 		served := func(n gateway.Network) bool { return n.Methods[method] != nil }
 		if method != otherCredits && !slices.ContainsFunc(networks, served) {
 			slog.Warn("credits are set for a method that no network serves", "method", method)
 		}
 	}
-}
-
-func checkCredits(credits map[string]int) error {
-	var problems []error
-	for method, n := range credits {
-		if n < 0 || n > 1_000_000 {
-			problems = append(problems, fmt.Errorf("%s costs %d credits: expected from 0 to 1000000", method, n))
-		}
-	}
-	return errors.Join(problems...)
 }

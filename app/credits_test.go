@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/app/config"
 	"ashlar/evm/api"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
@@ -23,7 +24,7 @@ import (
 // What may read many blocks, run something, or answer very much waits in the line of
 // heavy calls; what does the same as another method costs the same.
 func TestCosts(t *testing.T) {
-	costs := (&Config{Credits: map[string]int{"eth_call": 7, "eth_chainId": 0}}).costs()
+	cost := costs(&config.Config{Credits: map[string]int{"eth_call": 7, "eth_chainId": 0}})
 	for method, want := range map[string]gateway.Cost{
 		"eth_call": {Credits: 7, Heavy: true}, "eth_feeHistory": {Credits: 20, Heavy: true},
 		"eth_getLogs": {Credits: 50, Heavy: true}, "eth_getFilterLogs": {Credits: 50, Heavy: true},
@@ -31,7 +32,7 @@ func TestCosts(t *testing.T) {
 		"txpool_content": {Credits: 50, Heavy: true}, "txpool_contentFrom": {Credits: 20}, "txpool_status": {Credits: 10},
 		"eth_getBalance": {Credits: 10}, "eth_getBlockByNumber": {Credits: 20}, "eth_chainId": {}, "made_up": {Credits: 10},
 	} {
-		if got := costs(method); got != want {
+		if got := cost(method); got != want {
 			t.Errorf("%s costs %+v, want %+v", method, got, want)
 		}
 	}
@@ -70,8 +71,8 @@ func TestCreditsOfUnservedMethodsAreTold(t *testing.T) {
 	t.Cleanup(func() { slog.SetDefault(before) })
 	method := func(_ context.Context, _, out []byte) ([]byte, error) { return out, nil }
 	networks := []gateway.Network{{Methods: jsonrpc.Handlers{"eth_call": method}}, {Methods: jsonrpc.Handlers{"rollup_getEvents": method}}}
-	c := Config{Credits: map[string]int{"eth_call": 7, "rollup_getEvents": 8, "eth_getlogs": 9, otherCredits: 1}}
-	c.warnOfCredits(networks)
+	c := config.Config{Credits: map[string]int{"eth_call": 7, "rollup_getEvents": 8, "eth_getlogs": 9, otherCredits: 1}}
+	warnOfCredits(&c, networks)
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "method=eth_getlogs") {
 		t.Errorf("logged: %s", text)
 	}
