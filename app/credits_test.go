@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"ashlar/app/config"
 	"ashlar/evm/api"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 	"ashlar/kv/pebble"
 	starknetapi "ashlar/starknet/api"
 	"ashlar/starknet/archive"
@@ -21,26 +21,9 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// What may read many blocks, run something, or answer very much waits in the line of
-// heavy calls; what does the same as another method costs the same.
-func TestCosts(t *testing.T) {
-	cost := costs(&config.Config{Credits: map[string]int{"eth_call": 7, "eth_chainId": 0}})
-	for method, want := range map[string]gateway.Cost{
-		"eth_call": {Credits: 7, Heavy: true}, "eth_feeHistory": {Credits: 20, Heavy: true},
-		"eth_getLogs": {Credits: 50, Heavy: true}, "eth_getFilterLogs": {Credits: 50, Heavy: true},
-		"eth_getFilterChanges": {Credits: 20, Heavy: true}, "rollup_getEvents": {Credits: 50, Heavy: true},
-		"txpool_content": {Credits: 50, Heavy: true}, "txpool_contentFrom": {Credits: 20}, "txpool_status": {Credits: 10},
-		"eth_getBalance": {Credits: 10}, "eth_getBlockByNumber": {Credits: 20}, "eth_chainId": {}, "made_up": {Credits: 10},
-	} {
-		if got := cost(method); got != want {
-			t.Errorf("%s costs %+v, want %+v", method, got, want)
-		}
-	}
-}
-
-// A name that is misspelled, or of a method that is gone, would leave another without
-// its price.
-func TestPricedMethodsAreServed(t *testing.T) {
+// methodsOfFamilies describes the methods of each family, without a chain behind them.
+func methodsOfFamilies(t *testing.T) []*jsonrpc.Methods {
+	t.Helper()
 	executor, err := execute.New(params.MainnetChainConfig)
 	if err != nil {
 		t.Fatal(err)
@@ -49,16 +32,51 @@ func TestPricedMethodsAreServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	t.Cleanup(func() { store.Close() })
 	stored, err := archive.Create(t.Context(), store, "SN_MAIN")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofEVM := api.New(query.NewChain(nil, nil, executor), api.Config{}).Methods()
-	ofStarknet := starknetapi.New(starknetquery.NewChain(stored, nil)).Methods()
-	for method := range builtInCosts() {
-		if method != otherCredits && ofEVM[method] == nil && ofStarknet[method] == nil {
-			t.Errorf("%s has a price and is not served", method)
+	evm, err := api.New(query.NewChain(nil, nil, executor), api.Config{}).Methods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	starknet, err := starknetapi.New(starknetquery.NewChain(stored, nil)).Methods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []*jsonrpc.Methods{evm, starknet}
+}
+
+// find returns the method with a name, of whichever family.
+func find(families []*jsonrpc.Methods, name string) *jsonrpc.Method {
+	for _, methods := range families {
+		if method := methods.Find(name); method != nil {
+			return method
+		}
+	}
+	return nil
+}
+
+// What may read many blocks, run something, or answer very much waits in the line of
+// heavy calls; what does the same as another method costs the same.
+func TestCosts(t *testing.T) {
+	families := methodsOfFamilies(t)
+	config, others := &Config{Credits: map[string]int{"eth_call": 7, "eth_chainId": 0}}, &Config{Credits: map[string]int{otherCredits: 30}}
+	for method, want := range map[string]struct {
+		credits, others int
+		weight          jsonrpc.Weight
+	}{
+		"eth_call": {7, 20, jsonrpc.HeavyWeight}, "eth_feeHistory": {20, 20, jsonrpc.HeavyWeight},
+		"eth_getLogs": {50, 50, jsonrpc.HeavyWeight}, "eth_getFilterLogs": {50, 50, jsonrpc.HeavyWeight},
+		"eth_getFilterChanges": {20, 20, jsonrpc.HeavyWeight}, "rollup_getEvents": {50, 50, jsonrpc.HeavyWeight},
+		"txpool_content": {50, 50, jsonrpc.HeavyWeight}, "txpool_contentFrom": {20, 20, jsonrpc.LightWeight}, "txpool_status": {10, 30, jsonrpc.LightWeight},
+		"eth_getBalance": {10, 30, jsonrpc.LightWeight}, "eth_getBlockByNumber": {20, 20, jsonrpc.LightWeight}, "eth_chainId": {0, 1, jsonrpc.LightWeight},
+		"starknet_getEvents": {50, 50, jsonrpc.HeavyWeight}, "starknet_chainId": {10, 30, jsonrpc.LightWeight},
+	} {
+		m := find(families, method)
+		if credits, of := config.credits(m), others.credits(m); credits != want.credits || of != want.others || m.Cost.Weight != want.weight {
+			t.Errorf("%s costs %d and, where others cost 30, %d, weight %d; want %+v", method, credits, of, m.Cost.Weight, want)
 		}
 	}
 }
@@ -69,10 +87,12 @@ func TestCreditsOfUnservedMethodsAreTold(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
-	method := func(_ context.Context, _, out []byte) ([]byte, error) { return out, nil }
-	networks := []gateway.Network{{Methods: jsonrpc.Handlers{"eth_call": method}}, {Methods: jsonrpc.Handlers{"rollup_getEvents": method}}}
-	c := config.Config{Credits: map[string]int{"eth_call": 7, "rollup_getEvents": 8, "eth_getlogs": 9, otherCredits: 1}}
-	warnOfCredits(&c, networks)
+	serving := func(name string) gateway.Network {
+		handler := func(_ context.Context, _, out []byte) ([]byte, error) { return out, nil }
+		return gateway.Network{Methods: jsonrpctest.Methods(jsonrpc.Handlers{name: handler})}
+	}
+	c := Config{Credits: map[string]int{"eth_call": 7, "rollup_getEvents": 8, "eth_getlogs": 9, otherCredits: 1}}
+	c.warnOfCredits([]gateway.Network{serving("eth_call"), serving("rollup_getEvents")})
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "method=eth_getlogs") {
 		t.Errorf("logged: %s", text)
 	}

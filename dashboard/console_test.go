@@ -66,7 +66,7 @@ func TestExamplesAreRequests(t *testing.T) {
 			t.Errorf("%s begins with %q", path, shown)
 		}
 	}
-	for _, n := range []Network{{Family: "evm"}, {Family: "evm", HeadHash: "0x1"}, {Family: familyStarknet}} {
+	for _, n := range []Network{{Family: familyEVM}, {Family: familyEVM, HeadHash: "0x1"}, {Family: familyStarknet}} {
 		for method := range exampleParams(&n) {
 			if text := exampleRequest(&n, method); !json.Valid([]byte(text)) {
 				t.Errorf("the example of %s is no JSON: %s", method, text)

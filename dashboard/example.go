@@ -5,9 +5,6 @@ import (
 	"strings"
 )
 
-// familyStarknet is the name of the family whose methods have other examples.
-const familyStarknet = "starknet"
-
 const (
 	noAddress = `"0x0000000000000000000000000000000000000000"`
 	noHash    = `"0x0000000000000000000000000000000000000000000000000000000000000000"`

@@ -20,10 +20,7 @@ import (
 	"ashlar/account/password"
 	"ashlar/account/session"
 	"ashlar/account/usage"
-	evm "ashlar/evm/network"
-	"ashlar/family"
 	"ashlar/kv/pebble"
-	starknet "ashlar/starknet/network"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -46,21 +43,10 @@ type service struct {
 var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func (s *service) served(context.Context) ([]Network, error) {
-	all := []Network{
+	return []Network{
 		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []string{"eth_blockNumber", "eth_getBlockByNumber"}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
 		{Name: "starknet", Family: "starknet", Chain: "SN_MAIN", Methods: []string{"starknet_blockNumber"}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer"},
-	}
-	for i, f := range []family.Family{evm.Family{}, starknet.Family{}} {
-		presented := f.Presentation()
-		all[i].History, all[i].HeadResult = presented.History, presented.HeadResult(all[i].Head)
-		all[i].Snippets = func(url, password string) (all []Snippet) {
-			for _, s := range presented.Snippets(url, password) {
-				all = append(all, Snippet(s))
-			}
-			return all
-		}
-	}
-	return all, s.broken
+	}, s.broken
 }
 
 // Read implements Usage.

@@ -2,8 +2,7 @@ package events
 
 import "ashlar/jsonrpc"
 
-// The codes of the Starknet specification that a question about events can be
-// answered with.
+// The codes of the Starknet specification for calls that ask for events.
 const (
 	codeUnknownBlock = 24
 	codePageSize     = 31
@@ -12,28 +11,22 @@ const (
 	codeTooManyKeys  = 34
 )
 
-// UnknownBlock says that a block is not there, and perhaps why.
+var (
+	errUnknownBlock = &jsonrpc.Error{Code: codeUnknownBlock, Message: "Block not found"}
+	errPageSize     = &jsonrpc.Error{Code: codePageSize, Message: "Requested page size is too big"}
+	errNoBlocks     = &jsonrpc.Error{Code: codeNoBlocks, Message: "There are no blocks"}
+	errToken        = &jsonrpc.Error{Code: codeToken, Message: "The supplied continuation token is invalid or unknown"}
+	errTooManyKeys  = &jsonrpc.Error{Code: codeTooManyKeys, Message: "Too many keys provided in a filter"}
+)
+
+// UnknownBlock returns the error for a block that the network does not hold. why, if
+// not empty, becomes its data.
 func UnknownBlock(why string) error {
-	e := &jsonrpc.Error{Code: codeUnknownBlock, Message: "Block not found"}
-	if why != "" {
-		e.Data = why
+	if why == "" {
+		return errUnknownBlock
 	}
-	return e
+	return &jsonrpc.Error{Code: codeUnknownBlock, Message: errUnknownBlock.Message, Data: why}
 }
 
-func errPageSize() error {
-	return &jsonrpc.Error{Code: codePageSize, Message: "Requested page size is too big"}
-}
-
-// NoBlocks says that the network is empty.
-func NoBlocks() error {
-	return &jsonrpc.Error{Code: codeNoBlocks, Message: "There are no blocks"}
-}
-
-func errToken() error {
-	return &jsonrpc.Error{Code: codeToken, Message: "The supplied continuation token is invalid or unknown"}
-}
-
-func errTooManyKeys() error {
-	return &jsonrpc.Error{Code: codeTooManyKeys, Message: "Too many keys provided in a filter"}
-}
+// NoBlocks returns the error for a network without blocks.
+func NoBlocks() error { return errNoBlocks }

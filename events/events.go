@@ -19,6 +19,7 @@ import (
 
 	"ashlar/history/paging"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 )
 
 // Word is a value of a filter, or a hash: 32 bytes, shorter ones with zeros before them.
@@ -53,11 +54,27 @@ type Network struct {
 	// ParseAddress and ParseWord read what a JSON string holds: an address, a
 	// key or a hash.
 	ParseAddress, ParseWord func(text []byte) (Word, error)
+	// Address and Word describe what these two read.
+	Address, Word *schema.Schema
 }
 
-// Method answers rollup_getEvents: its params are an object with a filter, or an
-// array with that filter alone.
-func (n Network) Method() jsonrpc.Handler {
+// Describe describes a method that returns events. The caller adds its Concerns.
+// example makes a filter.
+func (n Network) Describe(name string, example func(context.Context) (any, error)) jsonrpc.Method {
+	return jsonrpc.Method{
+		Name: name, Summary: "Returns a page of the events that match a filter.", ByName: true,
+		Params: []jsonrpc.Param{{
+			Name: "filter", Summary: "Which events are returned, and how many.", Schema: n.filterSchema(), Required: true, Example: example,
+		}},
+		Result: jsonrpc.Result{Name: "events", Schema: n.pageSchema()},
+		Errors: Errors(),
+		Cost:   jsonrpc.Heavy(50), Handler: n.Handler(),
+	}
+}
+
+// Handler answers the method: params are an object with a filter, or an array with that
+// filter alone.
+func (n Network) Handler() jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		request, err := n.parse(params)
 		if err != nil {
@@ -94,7 +111,7 @@ func (q *request) answer(ctx context.Context, view View, out []byte) ([]byte, er
 	var next *paging.Place
 	if r.Begin.Block <= r.To {
 		if out, next, err = view.AppendEvents(ctx, &q.filter, r, out); errors.Is(err, paging.ErrToken) {
-			return out, errToken()
+			return out, errToken
 		} else if err != nil {
 			return out, err
 		}

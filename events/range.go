@@ -79,21 +79,21 @@ func (q *request) resume(ctx context.Context, view View, r *paging.Range) error 
 	token := q.token
 	moving := q.from.Kind == Latest || q.from.Kind == Pending // it may have moved on since
 	if token.Filter != q.fingerprint() || token.Next.Block < r.Begin.Block && !moving {
-		return errToken()
+		return errToken
 	}
 	if q.to.Kind == ByNumber && token.To > q.to.Number || q.to.Kind == ByHash && token.To != r.To {
-		return errToken()
+		return errToken
 	}
 	r.To = min(r.To, token.To) // a reorganization may have made the chain shorter
 	if token.Next.Block > r.To {
-		return errToken()
+		return errToken
 	}
 	hash, err := view.BlockHash(ctx, token.Next.Block)
 	if err != nil {
 		return err
 	}
 	if hash != token.BlockHash {
-		return errToken()
+		return errToken
 	}
 	r.Begin, r.Resumed = token.Next, true
 	return nil

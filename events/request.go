@@ -172,7 +172,7 @@ func parseChunkSize(raw []byte) (int, error) {
 	case size == 0:
 		return 0, errors.New("expected at least 1")
 	case size > mostChunkSize:
-		return 0, errPageSize()
+		return 0, errPageSize
 	}
 	return int(size), nil
 }
@@ -188,7 +188,7 @@ func parseToken(raw []byte) (*paging.Token, error) {
 	}
 	token, err := paging.ParseToken(text)
 	if err != nil {
-		return nil, errToken()
+		return nil, errToken
 	}
 	return &token, nil
 }
@@ -225,7 +225,7 @@ func (n Network) parseKeys(raw []byte) ([][]Word, error) {
 		keys, count = [][]Word{flat}, len(flat)
 	}
 	if len(keys) > mostPositions || count > mostKeys {
-		return nil, errTooManyKeys()
+		return nil, errTooManyKeys
 	}
 	for len(keys) > 0 && len(keys[len(keys)-1]) == 0 {
 		keys = keys[:len(keys)-1]

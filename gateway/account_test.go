@@ -15,6 +15,8 @@ import (
 	"ashlar/account/password"
 	"ashlar/account/usage"
 	"ashlar/gateway"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/limit"
@@ -375,12 +377,12 @@ func TestStreamsBeginUnderOneRule(t *testing.T) {
 	keys.set(nil)
 	begun, release := make(chan struct{}), make(chan struct{})
 	alpha := streaming(1, 0, make(chan error, 2))
-	subscribe := alpha.Methods["test_subscribe"]
-	alpha.Methods["test_slow"] = func(ctx context.Context, params, out []byte) ([]byte, error) {
+	subscribe := alpha.Methods.Find("test_subscribe").Handler
+	alpha.Methods = jsonrpctest.With(alpha.Methods, jsonrpctest.Method("test_slow", func(ctx context.Context, params, out []byte) ([]byte, error) {
 		close(begun)
 		<-release
 		return subscribe(ctx, params, out)
-	}
+	}))
 	s := start(t, gateway.Config{Networks: []gateway.Network{alpha}, Keys: keys}, 0)
 	client := s.dial(nil)
 	client.send(call("test_slow"))
@@ -404,7 +406,7 @@ func TestUsageIsCounted(t *testing.T) {
 	n.Observer = &told
 	s := start(t, gateway.Config{
 		Networks: []gateway.Network{n}, Keys: p.keys, Usage: p.usage,
-		Costs: func(method string) gateway.Cost { return gateway.Cost{Credits: len(method)} },
+		Credits: func(method *jsonrpc.Method) int { return len(method.Name) },
 	}, 0)
 	s.with(one.APIKey, call("test_name"))
 	s.with(one.APIKey, "["+call("test_name")+","+call("test_fail")+"]")

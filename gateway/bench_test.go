@@ -10,6 +10,7 @@ import (
 
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 )
 
 const storageRequest = `{"jsonrpc":"2.0","id":1,"method":"test_storage","params":["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed","0x0000000000000000000000000000000000000000000000000000000000000003","latest"]}`
@@ -26,7 +27,7 @@ func BenchmarkHandler(b *testing.B) {
 	long := bytes.Repeat([]byte{'7'}, 64<<10)
 	handler, err := gateway.New(gateway.Config{Keys: oneKey{}, Networks: []gateway.Network{{
 		Name: "alpha", Hosts: []string{"alpha.test"},
-		Methods: jsonrpc.Handlers{
+		Methods: jsonrpctest.Methods(jsonrpc.Handlers{
 			"test_storage": func(_ context.Context, params, out []byte) ([]byte, error) {
 				var args [3][]byte
 				if err := jsonrpc.Arguments(params, args[:], 3); err != nil {
@@ -35,7 +36,7 @@ func BenchmarkHandler(b *testing.B) {
 				return append(out, `"0x0000000000000000000000000000000000000000000000000000000000000000"`...), nil
 			},
 			"test_long": func(_ context.Context, _, out []byte) ([]byte, error) { return append(out, long...), nil },
-		},
+		}),
 	}}})
 	if err != nil {
 		b.Fatal(err)

@@ -7,14 +7,15 @@ import (
 	"ashlar/account"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 )
 
 // A method is told who calls, the same by every transport.
 func TestMethodsKnowTheirCaller(t *testing.T) {
 	n := network("alpha")
-	n.Methods["test_caller"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_caller", func(ctx context.Context, _, out []byte) ([]byte, error) {
 		return jsonrpc.AppendString(out, jsonrpc.CallerFrom(ctx)), nil
-	}
+	}))
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0)
 	want := `{"jsonrpc":"2.0","id":1,"result":"` + account.KeyID{1}.String() + `"}`
 	if _, got := s.post(call("test_caller")); got != want {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"net/http"
 	"time"
@@ -12,63 +13,56 @@ import (
 	"ashlar/limit"
 )
 
-// Cost is what a call of a method takes.
-type Cost struct {
-	Credits int
-	// Heavy calls run in a pool of their own, so that light ones do not wait behind them.
-	Heavy bool
-}
-
 // gate stands before every method and decides whether a call may run, and when.
 type gate struct {
 	light, heavy *limit.Pool
-	costs        func(method string) Cost
+	credits      func(*jsonrpc.Method) int
 	series       func(method string) usage.Series // as which credits are counted
 	spend        func(who *caller, credits int) *refusal
 	giveBack     func(who *caller, credits int)
-	contracts    func(ctx context.Context, method string, params []byte) (about []account.Contract, restricted bool, err error) // of the network
 }
 
-// before returns methods that pass the gate first.
-func (g *gate) before(methods jsonrpc.Handlers) jsonrpc.Handlers {
-	guarded := make(jsonrpc.Handlers, len(methods))
-	for name, run := range methods {
-		guarded[name] = g.guard(name, run)
+// before returns the handlers of methods, each of which passes the gate first.
+func (g *gate) before(methods *jsonrpc.Methods) jsonrpc.Handlers {
+	guarded := make(jsonrpc.Handlers, methods.Len())
+	for method := range methods.All() {
+		guarded[method.Name] = g.guard(method)
 	}
 	return guarded
 }
 
-func (g *gate) guard(name string, run jsonrpc.Handler) jsonrpc.Handler {
-	cost, series := g.costs(name), g.series(name)
+func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
+	run, credits, series := method.Handler, g.credits(method), g.series(method.Name)
+	heavy := method.Cost.Weight == jsonrpc.HeavyWeight
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
 		e.called = true
 		if e.key.Rules != nil {
-			if r := g.ruled(ctx, e.key.Rules, name, params); r != nil {
+			if r := ruled(ctx, e.key.Rules, method, params); r != nil {
 				return out, e.refuse(r)
 			}
 		}
 		if err := e.Hold(len(out)); err != nil { // what a batch has been answered waits with this call
 			return out, err
 		}
-		if r := g.spend(e.caller, cost.Credits); r != nil {
+		if r := g.spend(e.caller, credits); r != nil {
 			return out, e.refuse(r)
 		}
 		pool, share := g.light, &e.caller.light
-		if cost.Heavy {
+		if heavy {
 			pool, share = g.heavy, &e.caller.heavy
 		}
 		if err := pool.Enter(ctx, share); err != nil {
 			if errors.Is(err, limit.ErrBusy) {
-				g.giveBack(e.caller, cost.Credits)
+				g.giveBack(e.caller, credits)
 				return out, e.refuse(busy(RefusedBusy))
 			}
 			// A client that gives up pays all the same, or filling the queue would be free.
-			e.caller.usage.Spent(series, cost.Credits)
+			e.caller.usage.Spent(series, credits)
 			return out, err
 		}
 		defer pool.Leave(share)
-		e.caller.usage.Spent(series, cost.Credits)
+		e.caller.usage.Spent(series, credits)
 		result, err := run(ctx, params, out)
 		if err == nil {
 			err = e.Hold(len(result))
@@ -80,59 +74,64 @@ func (g *gate) guard(name string, run jsonrpc.Handler) jsonrpc.Handler {
 	}
 }
 
-// ruled says which rule of the key refuses a call, nil if none does.
-func (g *gate) ruled(ctx context.Context, rules *account.Rules, name string, params []byte) *refusal {
-	if !rules.AllowsMethod(name) {
-		return forbidden("method not allowed: the key's rules do not list " + name)
+// ruled returns the rule of the key that refuses a call, or nil. Where the rules list
+// contracts, a call is refused unless it is known to concern no other contract.
+func ruled(ctx context.Context, rules *account.Rules, method *jsonrpc.Method, params []byte) *refusal {
+	if !rules.AllowsMethod(method.Name) {
+		return forbidden("method not allowed: the key's rules do not list " + method.Name)
 	}
-	if len(rules.Contracts) == 0 || g.contracts == nil {
+	if len(rules.Contracts) == 0 {
 		return nil
 	}
-	about, restricted, err := g.contracts(ctx, name, params)
+	concern, err := method.Concerns(ctx, params)
 	switch {
-	case !restricted:
-		return nil
 	case err != nil:
 		return forbidden("contract not allowed: the key's rules list contracts, and " + err.Error())
-	case len(about) == 0:
+	case concern.IsNone():
+		return nil
+	case len(concern.Contracts()) == 0:
 		return forbidden("contract not allowed: the key's rules list contracts, and this call names none")
 	}
-	for _, c := range about {
-		if !rules.AllowsContract(c) {
-			text, _ := c.MarshalText()
-			return forbidden("contract not allowed: the key's rules do not list " + string(text))
+	for _, contract := range concern.Contracts() {
+		if !allowsContract(rules, contract) {
+			return forbidden("contract not allowed: the key's rules do not list 0x" + hex.EncodeToString([]byte(contract)))
 		}
 	}
 	return nil
 }
 
-// admit checks what can be checked of a request before it is read: its key, and those of
-// the key's rules that are not about calls.
+// allowsContract says whether the rules list a contract. They list those of EVM networks
+// only, whose addresses all have the same length.
+func allowsContract(rules *account.Rules, contract jsonrpc.Contract) bool {
+	var listed account.Contract
+	return len(contract) == len(listed) && copy(listed[:], contract) > 0 && rules.AllowsContract(listed)
+}
+
+// admit checks what can be checked of a request before it is read: its address, its
+// key, and those of the key's rules that are not about calls.
 func (h *Handler) admit(s *settings, r *http.Request, route route, network *served) (*account.Key, *refusal) {
+	if h.addresses.Len() > 0 {
+		if excess, blocked := h.addresses.Blocked(time.Now(), s.proxies.client(r)); blocked {
+			return nil, tooFast(RefusedAddress, "too many requests without a valid key from this address", s.see, excess)
+		}
+	}
 	if route.key == "" {
-		return nil, h.unknown(s, r, "project id required in the url")
+		h.addresses.Spend(time.Now(), s.proxies.client(r))
+		return nil, noKey("project id required in the url")
 	}
 	key, ok := h.keys.Check(route.key)
 	if !ok {
-		return nil, h.unknown(s, r, "invalid project id")
+		h.addresses.Spend(time.Now(), s.proxies.client(r))
+		return nil, noKey("invalid project id")
 	}
 	if key.Guarded && !proves(key, r) {
-		return nil, h.unknown(s, r, "invalid project secret: expected the key's password by Basic authentication")
+		h.addresses.Spend(time.Now(), s.proxies.client(r))
+		return nil, noKey("invalid project secret: expected the key's password by Basic authentication")
 	}
 	if key.Rules != nil {
 		return key, s.allowed(key.Rules, r, network)
 	}
 	return key, nil
-}
-
-// unknown returns the refusal of a request without a valid key. It counts against the
-// client's address, behind which others may have valid keys: only requests without one are
-// refused for what the address has done.
-func (h *Handler) unknown(s *settings, r *http.Request, message string) *refusal {
-	if excess, ok := h.addresses.Spend(time.Now(), s.proxies.client(r)); !ok {
-		return tooFast(RefusedAddress, "too many requests without a valid key from this address", s.see, excess)
-	}
-	return noKey(message)
 }
 
 // proves says whether a request has the password of its key. It is asked for without

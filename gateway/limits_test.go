@@ -16,6 +16,7 @@ import (
 	"ashlar/account"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 	"ashlar/limit"
 
 	"github.com/coder/websocket"
@@ -59,14 +60,14 @@ func decodeFailure(t *testing.T, answer string) (f failure) {
 
 // A key that asks for too much is told so in every way that clients know to read.
 func TestRate(t *testing.T) {
-	costs := func(method string) gateway.Cost {
-		if method == "test_large" {
-			return gateway.Cost{Credits: 6}
+	credits := func(method *jsonrpc.Method) int {
+		if method.Name == "test_large" {
+			return 6
 		}
-		return gateway.Cost{Credits: 2}
+		return 2
 	}
 	s := start(t, gateway.Config{
-		Networks: []gateway.Network{network("alpha")}, Costs: costs, Origins: []string{gateway.AnyOrigin},
+		Networks: []gateway.Network{network("alpha")}, Credits: credits, Origins: []string{gateway.AnyOrigin},
 		Limits: gateway.Limits{Key: gateway.KeyLimits{Rate: limit.Rate{PerSecond: 0.5, Burst: 10}}, See: "https://a.test/limits"},
 	}, 0)
 	socket := s.dial(nil)
@@ -125,18 +126,29 @@ func TestDailyQuota(t *testing.T) {
 	}
 }
 
+// contractOf is the address that begins with a byte.
+func contractOf(first byte) jsonrpc.Contract {
+	return jsonrpc.Contract(append([]byte{first}, make([]byte, 19)...))
+}
+
 // Each rule of a key refuses, and names itself.
 func TestRulesOfKeys(t *testing.T) {
 	alpha := network("alpha")
-	alpha.Contracts = func(_ context.Context, method string, params []byte) ([]account.Contract, bool, error) {
+	echo := *alpha.Methods.Find("test_echo")
+	echo.Concerns = func(_ context.Context, params []byte) (jsonrpc.Concern, error) {
 		switch {
 		case len(params) > 3:
-			return nil, method == "test_echo", errors.New("this call does more: expected less")
+			return jsonrpc.None(), errors.New("this call does more: expected less")
 		case len(params) > 2:
-			return []account.Contract{{params[1]}}, method == "test_echo", nil
+			return jsonrpc.About(contractOf(params[1])), nil
 		}
-		return nil, method == "test_echo", nil
+		return jsonrpc.About(), nil
 	}
+	unjudged := jsonrpctest.Method("test_unjudged", echo.Handler)
+	unjudged.Concerns = func(context.Context, []byte) (jsonrpc.Concern, error) { return jsonrpc.Concern{}, nil }
+	short := jsonrpctest.Method("test_short", echo.Handler)
+	short.Concerns = func(context.Context, []byte) (jsonrpc.Concern, error) { return jsonrpc.About("1"), nil }
+	alpha.Methods = jsonrpctest.With(jsonrpctest.With(jsonrpctest.With(alpha.Methods, echo), unjudged), short)
 	keys := new(ruled)
 	s := start(t, gateway.Config{Networks: []gateway.Network{alpha, network("beta")}, Keys: keys}, 0)
 	for _, c := range []struct {
@@ -164,6 +176,10 @@ func TestRulesOfKeys(t *testing.T) {
 			"contract not allowed: the key's rules list contracts, and this call names none"},
 		{"more than a contract", "alpha", `{"jsonrpc":"2.0","id":1,"method":"test_echo","params":[12]}`, account.Rules{Contracts: []account.Contract{{'1'}}}, "",
 			"contract not allowed: the key's rules list contracts, and this call does more: expected less"},
+		{"what cannot be judged", "alpha", call("test_unjudged"), account.Rules{Contracts: []account.Contract{{'1'}}}, "",
+			"contract not allowed: the key's rules list contracts, and this call names none"},
+		{"an address of another length", "alpha", call("test_short"), account.Rules{Contracts: []account.Contract{{'1'}}}, "",
+			"contract not allowed: the key's rules do not list 0x31"},
 		{"no contract at all", "alpha", call("test_name"), account.Rules{Contracts: []account.Contract{{'1'}}}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -190,8 +206,7 @@ func TestRulesOfKeys(t *testing.T) {
 	c.expectClosed(websocket.StatusPolicyViolation, "network not allowed: the key's rules do not list alpha")
 }
 
-// An address that guesses keys is told to stop. Requests with a valid key are answered
-// from that address too.
+// An address that guesses keys is refused before a key is looked at, and others are not.
 func TestGuessing(t *testing.T) {
 	s := start(t, gateway.Config{
 		Networks: []gateway.Network{network("alpha")},
@@ -209,8 +224,8 @@ func TestGuessing(t *testing.T) {
 	if response, answer := guess("198.51.100.1"); response.StatusCode != 429 || response.Header.Get("Retry-After") == "" || !strings.Contains(answer, "too many requests without a valid key") {
 		t.Errorf("one guess too many: %d %s", response.StatusCode, answer)
 	}
-	if response, _ := s.post(call("test_name"), "X-Forwarded-For", "198.51.100.1"); response.StatusCode != 200 {
-		t.Errorf("a neighbour with a valid key: %d", response.StatusCode)
+	if response, _ := s.post(call("test_name"), "X-Forwarded-For", "198.51.100.1"); response.StatusCode != 429 {
+		t.Errorf("the right guess: %d", response.StatusCode)
 	}
 	for _, from := range []string{"198.51.100.2", "198.51.100.1, 198.51.100.2", "198.51.100.1, 198.51.100.2, 127.0.0.9"} {
 		if response, _ := s.post(call("test_name"), "X-Forwarded-For", from); response.StatusCode != 200 {
@@ -234,10 +249,12 @@ func TestFullMachine(t *testing.T) {
 	const slots, ofOneKey, waiting = 4, 3, 4
 	begun, release := make(chan struct{}, 100), make(chan struct{})
 	n := held(begun, release)
+	heavy := *n.Methods.Find("test_held")
+	heavy.Cost = jsonrpc.Heavy(1)
+	n.Methods = jsonrpctest.With(n.Methods, heavy)
 	keys := twoKeys{}
 	s := start(t, gateway.Config{
 		Networks: []gateway.Network{n}, Keys: keys, Limits: gateway.Limits{Heavy: slots, Waiting: waiting},
-		Costs: func(method string) gateway.Cost { return gateway.Cost{Credits: 1, Heavy: method == "test_held"} },
 	}, time.Minute)
 	type outcome struct {
 		key    string
@@ -379,9 +396,9 @@ func TestFailuresAreNamed(t *testing.T) {
 // The gate adds nothing to how a method ends.
 func TestGateKeepsErrors(t *testing.T) {
 	n := network("alpha")
-	n.Methods["test_refuse"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_refuse", func(_ context.Context, _, out []byte) ([]byte, error) {
 		return out, &jsonrpc.Error{Code: 3, Message: "execution reverted", Data: "0x"}
-	}
+	}))
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0)
 	if response, answer := s.post(call("test_refuse")); response.StatusCode != 200 || !strings.Contains(answer, `"error":{"code":3,"message":"execution reverted","data":"0x"}`) {
 		t.Errorf("%d %s", response.StatusCode, answer)

@@ -10,25 +10,26 @@ import (
 
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 )
 
 const mebibyte = 1 << 20
 
 // large adds methods whose results have so many bytes: one that makes them at once, and
 // one that makes them in parts, of which it counts how many it has made.
-func large(n gateway.Network, bytes int) (parts *int) {
-	n.Methods["test_huge"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+func large(n *gateway.Network, bytes int) (parts *int) {
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_huge", func(_ context.Context, _, out []byte) ([]byte, error) {
 		return append(out, `"`+strings.Repeat("x", bytes)+`"`...), nil
-	}
+	}))
 	parts = new(int)
 	part := `"` + strings.Repeat("x", 1000) + `"`
-	n.Methods["test_parts"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_parts", func(ctx context.Context, _, out []byte) ([]byte, error) {
 		*parts = 0
 		return jsonrpc.RoomFor(ctx, out).AppendArray(out, bytes/len(part), func(out []byte, _ int) ([]byte, error) {
 			*parts++
 			return append(out, part...), nil
 		})
-	}
+	}))
 	return parts
 }
 
@@ -37,7 +38,7 @@ func large(n gateway.Network, bytes int) (parts *int) {
 func TestMemoryWhileABatchIsMade(t *testing.T) {
 	begun, release := make(chan struct{}, 1), make(chan struct{})
 	n := held(begun, release)
-	large(n, mebibyte)
+	large(&n, mebibyte)
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 16 * mebibyte}}, 0)
 	huge := strings.Repeat(call("test_huge")+",", 3)
 	answer := make(chan string)
@@ -84,7 +85,7 @@ func TestMemoryWhileABatchIsMade(t *testing.T) {
 // made to its end first.
 func TestMemoryWhileAResultIsMade(t *testing.T) {
 	n := network("alpha")
-	parts := large(n, 16*mebibyte)
+	parts := large(&n, 16*mebibyte)
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 2 * mebibyte}}, 0)
 	for _, method := range []string{"test_parts", "test_huge"} {
 		status, header, text := s.with(goodKey, call(method))
@@ -104,7 +105,7 @@ func TestMemoryWhileAResultIsMade(t *testing.T) {
 // many connections it has, and another is answered meanwhile.
 func TestWhoDoesNotReadLeavesMemory(t *testing.T) {
 	n := network("alpha")
-	large(n, 24*mebibyte)
+	large(&n, 24*mebibyte)
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Keys: twoKeys{}, Limits: gateway.Limits{Memory: 100 * mebibyte}}, time.Millisecond)
 	request := call("test_huge")
 	for range 4 {

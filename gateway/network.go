@@ -1,14 +1,12 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
-	"ashlar/account"
 	"ashlar/account/usage"
 	"ashlar/jsonrpc"
 )
@@ -17,12 +15,7 @@ import (
 type Network struct {
 	Name    string   // as in its path: lower-case letters, digits and hyphens
 	Hosts   []string // names, without ports, at which it is served without its path
-	Methods jsonrpc.Handlers
-	// Contracts tells which contracts a call of a method is about, for keys that may
-	// be used for some only. restricted is false for methods that are about none; a
-	// call of a restricted method about no contract is about all. err is why a call is
-	// about others than can be told: what it is refused for. Nil: no method is.
-	Contracts func(ctx context.Context, method string, params []byte) (about []account.Contract, restricted bool, err error)
+	Methods *jsonrpc.Methods
 	// Observer is told of the network's calls, in place of the one in Config.RPC;
 	// it may be nil.
 	Observer jsonrpc.Observer
@@ -77,8 +70,6 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 		if network.Observer != nil {
 			own.Observer = network.Observer
 		}
-		guard.contracts = network.Contracts
-		own.Parse = g.parse
 		guard.series = func(string) usage.Series { return 0 }
 		if u != nil {
 			counts := newCounting(own.Observer, u, network.Name, network.Methods)

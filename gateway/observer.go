@@ -16,10 +16,10 @@ type counting struct {
 	unknown usage.Series // calls that name no method there is
 }
 
-func newCounting(next jsonrpc.Observer, u *usage.Usage, network string, methods jsonrpc.Handlers) *counting {
-	c := &counting{next: next, series: make(map[string]usage.Series, len(methods)), unknown: u.Series(network, "")}
-	for method := range methods {
-		c.series[method] = u.Series(network, method)
+func newCounting(next jsonrpc.Observer, u *usage.Usage, network string, methods *jsonrpc.Methods) *counting {
+	c := &counting{next: next, series: make(map[string]usage.Series, methods.Len()), unknown: u.Series(network, "")}
+	for method := range methods.All() {
+		c.series[method.Name] = u.Series(network, method.Name)
 	}
 	return c
 }

@@ -16,6 +16,7 @@ import (
 	"ashlar/account"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 )
 
 const goodKey = "0123456789abcdef0123456789abcdef"
@@ -50,7 +51,7 @@ func network(name string, hosts ...string) gateway.Network {
 	constant := func(result string) jsonrpc.Handler {
 		return func(_ context.Context, _, out []byte) ([]byte, error) { return append(out, result...), nil }
 	}
-	return gateway.Network{Name: name, Hosts: hosts, Methods: jsonrpc.Handlers{
+	return gateway.Network{Name: name, Hosts: hosts, Methods: jsonrpctest.Methods(jsonrpc.Handlers{
 		"test_name":  constant(`"` + name + `"`),
 		"test_large": constant(`"` + strings.Repeat("0123456789abcdef", 1000) + `"`),
 		"test_echo": func(_ context.Context, params, out []byte) ([]byte, error) {
@@ -62,7 +63,7 @@ func network(name string, hosts ...string) gateway.Network {
 			<-ctx.Done()
 			return out, ctx.Err()
 		},
-	}}
+	})}
 }
 
 // running is a server under test.

@@ -50,8 +50,8 @@ type Config struct {
 	Sockets SocketLimits
 	// Usage counts what is done with each key; nil: nobody does.
 	Usage *usage.Usage
-	// Costs says what a method's calls cost; nil: one credit, and all are light.
-	Costs func(method string) Cost
+	// Credits returns what a call of a method costs; nil: what its description says.
+	Credits func(*jsonrpc.Method) int
 	// Ready tells whether questions can be answered; nil: always. Its error is
 	// logged, not shown.
 	Ready func(context.Context) error
@@ -104,8 +104,8 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 	if l.RequestTime > MaxRequestTime {
 		return nil, fmt.Errorf("gateway: %v for a request: expected at most %v", l.RequestTime, MaxRequestTime)
 	}
-	if config.Costs == nil {
-		config.Costs = func(string) Cost { return Cost{Credits: 1} }
+	if config.Credits == nil {
+		config.Credits = func(m *jsonrpc.Method) int { return m.Cost.Credits }
 	}
 	if config.RPC.Log == nil {
 		config.RPC.Log = h.log
@@ -124,12 +124,12 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, refusals: &h.refusals,
 	}
 	for _, network := range config.Networks {
-		for method := range network.Methods {
-			s.callers.most = max(s.callers.most, config.Costs(method).Credits)
+		for method := range network.Methods.All() {
+			s.callers.most = max(s.callers.most, config.Credits(method))
 		}
 	}
 	var err error
-	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, costs: config.Costs, spend: s.spend, giveBack: s.giveBack}, config.Usage)
+	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, credits: config.Credits, spend: s.spend, giveBack: s.giveBack}, config.Usage)
 	if err != nil {
 		return nil, err
 	}

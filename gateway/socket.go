@@ -13,6 +13,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 
 	"github.com/coder/websocket"
 )
@@ -122,14 +123,9 @@ func (s *socket) serve() {
 	s.handler.sockets.remove(s)
 	s.cancel()
 	s.out.close()
-	var refused *refusal
 	switch {
 	case s.ending.Load(), websocket.CloseStatus(err) != -1, isGone(err):
 		_ = s.conn.CloseNow() // fails only if it is closed
-	case errors.As(err, &refused):
-		_ = s.conn.Close(closeBusy, refused.err.Message)
-	case errors.Is(err, errNoMemory):
-		_ = s.conn.Close(closeBusy, reasonMemory)
 	case errors.Is(err, errTooLarge):
 		_ = s.conn.Close(closeSize, err.Error())
 	default:
@@ -164,7 +160,7 @@ func (s *socket) read() error {
 			continue
 		}
 		request := s.handler.buffers.Get()
-		if *request, err = s.receive(message, *request, e); err != nil {
+		if *request, err = s.receive(message, *request, settings.bodyBytes, &e.lease); err != nil {
 			s.drop(e, request)
 			return err
 		}
@@ -202,20 +198,18 @@ func (s *socket) tooLarge(most int) error {
 	return fmt.Errorf("%w: expected at most %d bytes", errTooLarge, most)
 }
 
-// receive reads the whole of a message that has begun. One that does not end in time ends
-// the connection, as does one for which there is no memory or that the key cannot pay for.
-func (s *socket) receive(message io.Reader, buf []byte, e *exchange) ([]byte, error) {
+// receive reads the whole of a message that has begun. One that does not come to
+// its end in time ends the connection, and so does one for which there is no memory.
+func (s *socket) receive(message io.Reader, buf []byte, most int, held *limit.Lease) ([]byte, error) {
 	s.receiving.start()
 	defer s.receiving.stop()
-	buf, err := readAll(message, buf, e)
-	var refused *refusal
+	buf, err := readAll(message, buf, most, held)
 	switch {
-	case errors.As(err, &refused):
-		s.handler.refusals.count(refused.reason)
 	case errors.Is(err, errTooLarge):
-		err = s.tooLarge(e.settings.bodyBytes)
+		err = s.tooLarge(most)
 	case errors.Is(err, errNoMemory):
 		s.handler.refusals.count(RefusedMemory)
+		s.end(closeBusy, reasonMemory)
 	}
 	return buf, err
 }

@@ -14,6 +14,7 @@ import (
 	"ashlar/account"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 
 	"github.com/coder/websocket"
 )
@@ -196,11 +197,11 @@ func TestSocketsOfOneAreBounded(t *testing.T) {
 // held is a network whose test_held waits until it is released, and tells when it runs.
 func held(begun chan<- struct{}, release <-chan struct{}) gateway.Network {
 	n := network("alpha")
-	n.Methods["test_held"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_held", func(_ context.Context, _, out []byte) ([]byte, error) {
 		begun <- struct{}{}
 		<-release
 		return append(out, `"late"`...), nil
-	}
+	}))
 	return n
 }
 
@@ -224,14 +225,14 @@ func TestSocketQueueIsBounded(t *testing.T) {
 	const inFlight, messages = 4, 200
 	var now, most atomic.Int64
 	n := network("alpha")
-	n.Methods["test_count"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_count", func(_ context.Context, _, out []byte) ([]byte, error) {
 		if running := now.Add(1); running > most.Load() {
 			most.Store(running)
 		}
 		time.Sleep(time.Millisecond)
 		now.Add(-1)
 		return append(out, "true"...), nil
-	}
+	}))
 	c := start(t, gateway.Config{Networks: []gateway.Network{n}, Sockets: gateway.SocketLimits{InFlight: inFlight}}, 0).dial(nil)
 	go func() {
 		for id := range messages {
@@ -320,11 +321,11 @@ func TestStopAnswersWhatIsInFlightOnSockets(t *testing.T) {
 func TestStopCutsOffSocketsAfterTheDrainTime(t *testing.T) {
 	begun := make(chan struct{}, 1)
 	n := network("alpha")
-	n.Methods["test_held"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_held", func(ctx context.Context, _, out []byte) ([]byte, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
 		return out, ctx.Err()
-	}
+	}))
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{RequestTime: gateway.MaxRequestTime}}, 10*time.Millisecond)
 	c := s.dial(nil)
 	c.send(call("test_held"))

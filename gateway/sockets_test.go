@@ -15,6 +15,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 )
 
 // anyKey lets every key in.
@@ -36,9 +37,9 @@ func question() string {
 func TestSweepEndsWhatTakesTooLong(t *testing.T) {
 	long := strings.Repeat("x", 32<<20) // more than all buffers on the way
 	h, err := New(Config{Keys: anyKey{}, Log: slog.New(slog.DiscardHandler), Networks: []Network{{
-		Name: "alpha", Methods: jsonrpc.Handlers{"test_long": func(_ context.Context, _, out []byte) ([]byte, error) {
+		Name: "alpha", Methods: jsonrpctest.Methods(jsonrpc.Handlers{"test_long": func(_ context.Context, _, out []byte) ([]byte, error) {
 			return fmt.Appendf(out, "%q", long), nil
-		}},
+		}}),
 	}}})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ashlar/gateway"
+	"ashlar/jsonrpc/jsonrpctest"
 )
 
 // inFlight starts a request whose method tells on begun that it runs.
@@ -30,11 +31,11 @@ func inFlight(s *running) (answer chan string) {
 func TestStopAnswersWhatIsUnderWay(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	n := network("alpha")
-	n.Methods["test_held"] = func(_ context.Context, _, out []byte) ([]byte, error) {
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_held", func(_ context.Context, _, out []byte) ([]byte, error) {
 		close(begun)
 		<-release
 		return append(out, `"late"`...), nil
-	}
+	}))
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}}, time.Minute)
 	answer := inFlight(s)
 	<-begun
@@ -64,13 +65,13 @@ func TestStopAnswersWhatIsUnderWay(t *testing.T) {
 func TestStopCutsOffAfterTheDrainTime(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan struct{})
 	n := network("alpha")
-	n.Methods["test_held"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_held", func(ctx context.Context, _, out []byte) ([]byte, error) {
 		close(begun)
 		<-ctx.Done()
 		time.Sleep(20 * time.Millisecond)
 		close(ended)
 		return out, ctx.Err()
-	}
+	}))
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{RequestTime: gateway.MaxRequestTime}}, 10*time.Millisecond)
 	answer := inFlight(s)
 	<-begun

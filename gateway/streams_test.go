@@ -9,6 +9,7 @@ import (
 
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 
 	"github.com/coder/websocket"
 )
@@ -17,7 +18,7 @@ import (
 // given size, and whose test_unsubscribe stops it.
 func streaming(n, size int, ended chan<- error) gateway.Network {
 	made := network("alpha")
-	made.Methods["test_subscribe"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+	made.Methods = jsonrpctest.With(made.Methods, jsonrpctest.Method("test_subscribe", func(ctx context.Context, _, out []byte) ([]byte, error) {
 		notifier, ok := jsonrpc.NotifierFrom(ctx)
 		if !ok {
 			return out, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "notifications not supported"}
@@ -35,8 +36,8 @@ func streaming(n, size int, ended chan<- error) gateway.Network {
 			return nil
 		})
 		return jsonrpc.AppendString(out, id), err
-	}
-	made.Methods["test_unsubscribe"] = func(ctx context.Context, params, out []byte) ([]byte, error) {
+	}))
+	made.Methods = jsonrpctest.With(made.Methods, jsonrpctest.Method("test_unsubscribe", func(ctx context.Context, params, out []byte) ([]byte, error) {
 		var args [1][]byte
 		if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
 			return out, err
@@ -44,7 +45,7 @@ func streaming(n, size int, ended chan<- error) gateway.Network {
 		id, _ := jsonrpc.String(args[0])
 		notifier, _ := jsonrpc.NotifierFrom(ctx)
 		return fmt.Appendf(out, "%t", notifier.Stop(string(id))), nil
-	}
+	}))
 	return made
 }
 
@@ -117,11 +118,11 @@ func TestSlowSubscriberIsClosed(t *testing.T) {
 // A stream that has lost something ends its connection, and says why.
 func TestStreamThatFallsBehindEndsItsConnection(t *testing.T) {
 	n := network("alpha")
-	n.Methods["test_subscribe"] = func(ctx context.Context, _, out []byte) ([]byte, error) {
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_subscribe", func(ctx context.Context, _, out []byte) ([]byte, error) {
 		notifier, _ := jsonrpc.NotifierFrom(ctx)
 		id, err := notifier.Start(func(context.Context, string, jsonrpc.Send) error { return jsonrpc.ErrSlow })
 		return jsonrpc.AppendString(out, id), err
-	}
+	}))
 	c := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0).dial(nil)
 	c.send(call("test_subscribe"))
 	c.expectClosed(websocket.StatusTryAgainLater, "too slow: what is sent is not read")

@@ -37,13 +37,12 @@ func (d *Day) Return(now time.Time, credits int) {
 	d.used -= min(d.used, uint64(credits))
 }
 
-// Add counts credits whatever the quota is: those that were spent before this Day was
-// made, or whose number was known only afterwards.
-func (d *Day) Add(now time.Time, credits int) {
+// Restore counts credits that were spent in the day of now before anybody counted here.
+func (d *Day) Restore(now time.Time, credits uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn(now)
-	d.used += uint64(credits)
+	d.used += credits
 }
 
 // Used is what was spent in the day of now.

@@ -67,7 +67,11 @@ func run(ctx context.Context, data string, events int) (err error) {
 	if err != nil {
 		return err
 	}
-	b := &bench{blocks: a.Settled(a.Span()), methods: api.New(query.NewChain(a, func() *tip.Tip { return nil })).Methods()}
+	methods, err := api.New(query.NewChain(a, func() *tip.Tip { return nil })).Methods()
+	if err != nil {
+		return err
+	}
+	b := &bench{blocks: a.Settled(a.Span()), methods: methods.Handlers()}
 	if err := b.count(ctx); err != nil {
 		return err
 	}

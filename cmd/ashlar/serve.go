@@ -9,9 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"ashlar/app/command"
-	"ashlar/app/config"
-	"ashlar/family"
+	"ashlar/app"
 
 	"github.com/spf13/cobra"
 )
@@ -26,31 +24,31 @@ SIGHUP makes it read its configuration again: networks' settings, limits and rul
 count at once, the rest from the next start on.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			load := func() (config.Config, error) {
-				loaded := config.Default()
+			load := func() (app.Config, error) {
+				config := app.DefaultConfig()
 				if file != "" {
 					var err error
-					if loaded, err = command.LoadConfig(file); err != nil {
-						return loaded, err
+					if config, err = app.LoadConfig(file); err != nil {
+						return config, err
 					}
 				}
-				loaded.Data, loaded.Listen = cmp.Or(data, loaded.Data), cmp.Or(listen, loaded.Listen)
-				return loaded, need(c, "data", loaded.Data)
+				config.Data, config.Listen = cmp.Or(data, config.Data), cmp.Or(listen, config.Listen)
+				return config, need(c, "data", config.Data)
 			}
 			signal.Reset(syscall.SIGHUP) // else it stops the command, see stopSignals
 			again := make(chan os.Signal, 1)
 			signal.Notify(again, syscall.SIGHUP)
 			defer signal.Stop(again)
-			return command.Serve(c.Context(), load, again)
+			return app.Serve(c.Context(), load, again)
 		},
 	}
 	c.Flags().StringVar(&data, "data", "", "data directory; over what the configuration says")
-	c.Flags().StringVar(&listen, "listen", "", "address to listen on (default "+config.Default().Listen+")")
+	c.Flags().StringVar(&listen, "listen", "", "address to listen on (default "+app.DefaultConfig().Listen+")")
 	c.Flags().StringVar(&file, "config", "", "configuration file; see docs/configuration.md")
 	return c
 }
 
-func lastHeard(c *family.ConsensusStatus) string {
+func lastHeard(c *app.ConsensusStatus) string {
 	last := max(c.Payload, c.Forkchoice)
 	if last == 0 {
 		return "never since the start"
@@ -69,7 +67,7 @@ func statusCommand() *cobra.Command {
 			if err := need(c, "data", data); err != nil {
 				return err
 			}
-			status, err := command.ReadStatus(c.Context(), data)
+			status, err := app.ReadStatus(c.Context(), data)
 			if err != nil {
 				return err
 			}

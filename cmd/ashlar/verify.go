@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"os"
 
-	"ashlar/app/command"
-	"ashlar/family"
+	"ashlar/app"
 
 	"github.com/spf13/cobra"
 )
 
 func verifyCommand() *cobra.Command {
-	var v command.Verify
+	var v app.Verify
 	c := &cobra.Command{
 		Use:   "verify --data DIR --network NAME [--from N] [--to N] [--full] [--json]",
 		Short: "Check what is stored of a network against itself",
@@ -41,10 +40,10 @@ network could not be checked. 2: wrong usage.`,
 				return err
 			}
 			if !c.Flags().Changed("to") {
-				v.To = command.Head
+				v.To = app.Head
 			}
 			err := v.Run(c.Context(), os.Stdout, os.Stderr)
-			if errors.Is(err, family.ErrRange) || errors.Is(err, family.ErrNoState) {
+			if errors.Is(err, app.ErrRange) || errors.Is(err, app.ErrNoState) {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			return err

@@ -2,7 +2,7 @@ package api
 
 import (
 	"context"
-	"maps"
+	"slices"
 	"time"
 
 	"ashlar/evm/query"
@@ -38,6 +38,7 @@ type API struct {
 
 	publisher  *publisher
 	workspaces workspaces
+	samples    samples
 }
 
 // New makes the API of a chain. Subscriptions and filters also need Run.
@@ -47,42 +48,18 @@ func New(chain *query.Chain, config Config) *API {
 	return a
 }
 
-// Methods are all methods of the API by name.
-func (a *API) Methods() jsonrpc.Handlers {
-	methods := make(jsonrpc.Handlers)
-	for _, table := range []jsonrpc.Handlers{
-		a.chainMethods(),
-		a.callMethods(),
-		a.poolMethods(),
-		a.publisher.methods(),
-	} {
-		maps.Copy(methods, table)
+// Methods describes all methods of the API.
+func (a *API) Methods() (*jsonrpc.Methods, error) {
+	p := a.parameters()
+	all := slices.Concat(
+		a.networkMethods(), a.capabilityMethods(), a.blockMethods(p), a.transactionMethods(p), a.rawMethods(p), a.stateMethods(p),
+		a.proofMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.callMethods(p), a.poolMethods(), a.publisher.methods(),
+	)
+	all = append(all, modulesMethod(all))
+	for i := range all {
+		all[i].Handler = all[i].Handler.Translated(translate)
 	}
-	for name, method := range methods {
-		methods[name] = method.Translated(translate)
-	}
-	methods["rpc_modules"] = modules(methods)
-	return methods
-}
-
-// chainMethods are the methods that read what is stored, without running anything.
-func (a *API) chainMethods() jsonrpc.Handlers {
-	methods := make(jsonrpc.Handlers)
-	for _, table := range []jsonrpc.Handlers{
-		a.networkMethods(),
-		a.blockMethods(),
-		a.transactionMethods(),
-		a.stateMethods(),
-		a.feeMethods(),
-		a.capabilityMethods(),
-		a.rawMethods(),
-		a.logMethods(),
-		a.eventMethods(),
-		a.proofMethods(),
-	} {
-		maps.Copy(methods, table)
-	}
-	return methods
+	return jsonrpc.NewMethods(all...)
 }
 
 // at finds the block that id names, and the view that it is in.

@@ -5,20 +5,63 @@ import (
 
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 )
 
-// blockMethods answer about blocks and what is counted in them.
-func (a *API) blockMethods() jsonrpc.Handlers {
-	return jsonrpc.Handlers{
-		"eth_getBlockByHash":                   a.getBlock((*arguments).blockHash),
-		"eth_getBlockByNumber":                 a.getBlock((*arguments).blockNumber),
-		"eth_getBlockReceipts":                 a.getBlockReceipts,
-		"eth_getBlockTransactionCountByHash":   a.ofBlock((*arguments).blockHash, appendTransactionCount),
-		"eth_getBlockTransactionCountByNumber": a.ofBlock((*arguments).blockNumber, appendTransactionCount),
-		"eth_getUncleCountByBlockHash":         a.ofBlock((*arguments).blockHash, appendUncleCount),
-		"eth_getUncleCountByBlockNumber":       a.ofBlock((*arguments).blockNumber, appendUncleCount),
-		"eth_getUncleByBlockHashAndIndex":      a.inBlock((*arguments).blockHash, appendUncleAt, "null"),
-		"eth_getUncleByBlockNumberAndIndex":    a.inBlock((*arguments).blockNumber, appendUncleAt, "null"),
+// blockMethods describes the methods about blocks and what is counted in them. No block
+// and no receipt is looked at for the contracts in it.
+func (a *API) blockMethods(p parameters) []jsonrpc.Method {
+	byHash, byNumber := []jsonrpc.Param{p.blockHash}, []jsonrpc.Param{p.blockNumber}
+	uncleIndex := required("Uncle index", "The uncle's place in the block, from 0.", numberSchema, jsonrpc.Given("0x0"))
+	count, uncle := result("Transaction count", optionalQuantity), result("Uncle", schema.OrNull(blockResultSchema))
+	uncles := result("Uncle count", optionalQuantity)
+	whole := result("Block information", schema.OrNull(blockResultSchema))
+	return []jsonrpc.Method{
+		{
+			Name: "eth_getBlockByHash", Summary: "Returns the block with a hash.",
+			Params: []jsonrpc.Param{p.blockHash, p.hydrated}, Result: whole,
+			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.getBlock((*arguments).blockHash),
+		},
+		{
+			Name: "eth_getBlockByNumber", Summary: "Returns the block with a number or a tag.",
+			Params: []jsonrpc.Param{p.blockNumber, p.hydrated}, Result: whole, Errors: namedBlockErrors,
+			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.getBlock((*arguments).blockNumber),
+		},
+		{
+			Name: "eth_getBlockReceipts", Summary: "Returns the receipts of all transactions of a block.",
+			Params: []jsonrpc.Param{p.block}, Result: result("Receipts information", schema.OrNull(schema.Array(receiptSchema))), Errors: namedBlockErrors,
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.getBlockReceipts,
+		},
+		{
+			Name: "eth_getBlockTransactionCountByHash", Summary: "Returns the number of transactions in the block with a hash.",
+			Params: byHash, Result: count,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockHash, appendTransactionCount),
+		},
+		{
+			Name: "eth_getBlockTransactionCountByNumber", Summary: "Returns the number of transactions in the block with a number or a tag.",
+			Params: byNumber, Result: count, Errors: namedBlockErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockNumber, appendTransactionCount),
+		},
+		{
+			Name: "eth_getUncleCountByBlockHash", Summary: "Returns the number of uncles of the block with a hash.",
+			Params: byHash, Result: uncles,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockHash, appendUncleCount),
+		},
+		{
+			Name: "eth_getUncleCountByBlockNumber", Summary: "Returns the number of uncles of the block with a number or a tag.",
+			Params: byNumber, Result: uncles, Errors: namedBlockErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockNumber, appendUncleCount),
+		},
+		{
+			Name: "eth_getUncleByBlockHashAndIndex", Summary: "Returns an uncle of the block with a hash.",
+			Params: []jsonrpc.Param{p.blockHash, uncleIndex}, Result: uncle,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock((*arguments).blockHash, appendUncleAt, "null"),
+		},
+		{
+			Name: "eth_getUncleByBlockNumberAndIndex", Summary: "Returns an uncle of the block with a number or a tag.",
+			Params: []jsonrpc.Param{p.blockNumber, uncleIndex}, Result: uncle, Errors: namedBlockErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock((*arguments).blockNumber, appendUncleAt, "null"),
+		},
 	}
 }
 

@@ -8,16 +8,39 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// callMethods are the methods that run something.
-func (a *API) callMethods() jsonrpc.Handlers {
-	return jsonrpc.Handlers{
-		"eth_call":             a.running(4, runCall),
-		"eth_estimateGas":      a.running(4, runGasEstimate),
-		"eth_createAccessList": a.running(3, runAccessList),
+// callMethods describes the methods that run a message.
+func (a *API) callMethods(p parameters) []jsonrpc.Method {
+	blockOverrides := jsonrpc.Param{Name: "Block overrides", Summary: "What the message sees of the block in place of its contents.", Schema: blockOverridesSchema}
+	errs := append([]*jsonrpc.Error{
+		{Code: jsonrpc.CodeReverted, Message: "execution reverted", Data: "what the code returned, in hexadecimal"},
+		{Code: jsonrpc.CodeServer, Message: "out of gas"},
+		{Code: jsonrpc.CodeServer, Message: "execution aborted (timeout = 5s)"},
+	}, blockErrors...)
+	return []jsonrpc.Method{
+		{
+			Name: "eth_call", Summary: "Runs a message without creating a transaction and returns what its code returns.",
+			Params: []jsonrpc.Param{p.call, optional(p.callBlock), p.stateOverrides, blockOverrides},
+			Result: result("Return data", dataSchema), Errors: errs,
+			Cost: jsonrpc.Heavy(20), Concerns: concerning(contractsCalled), Handler: a.running(4, runCall),
+		},
+		{
+			Name: "eth_estimateGas", Summary: "Returns a gas limit that suffices for a message.",
+			Params: []jsonrpc.Param{p.call, optional(p.callBlock), p.stateOverrides, blockOverrides},
+			Result: result("Gas used", quantitySchema), Errors: errs,
+			Cost: jsonrpc.Heavy(50), Concerns: concerning(contractsCalled), Handler: a.running(4, runGasEstimate),
+		},
+		{
+			Name: "eth_createAccessList", Summary: "Returns the accounts and slots that a message uses.",
+			Params: []jsonrpc.Param{p.call, optional(p.callBlock), p.stateOverrides},
+			Result: result("Gas used", schema.Object(
+				schema.Members{"accessList": accessListSchema, "gasUsed": quantitySchema}, schema.Members{"error": schema.String})), Errors: errs,
+			Cost: jsonrpc.Heavy(50), Concerns: concerning(contractsCalled), Handler: a.running(3, runAccessList),
+		},
 	}
 }
 

@@ -75,7 +75,7 @@ func callServer(t testing.TB) *jsonrpc.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return jsonrpc.NewServer(api.New(query.NewChain(history, nil, executor), api.Config{}).Methods(), jsonrpc.Config{})
+	return jsonrpc.NewServer(methodsOf(api.New(query.NewChain(history, nil, executor), api.Config{})).Handlers(), jsonrpc.Config{})
 }
 
 // TestCalls is a conversation: method, parameters, answer.

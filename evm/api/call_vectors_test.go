@@ -31,7 +31,7 @@ func recordedServer(t testing.TB, folder string) *jsonrpc.Server {
 			t.Fatal(err)
 		}
 	}
-	first, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	first, err := genesis.Load(filepath.Join(folder, "genesis.json"))
 	must(err)
 	store, err := pebble.Open(pebble.Options{Path: "chain", FS: vfs.NewMem()})
 	must(err)
@@ -47,7 +47,7 @@ func recordedServer(t testing.TB, folder string) *jsonrpc.Server {
 	defer blocks.Close()
 	must(importer.Import(t.Context(), blocks))
 	api := api.New(query.NewChain(history, nil, executor), api.Config{})
-	return jsonrpc.NewServer(api.Methods(), jsonrpc.Config{})
+	return jsonrpc.NewServer(methodsOf(api).Handlers(), jsonrpc.Config{})
 }
 
 // TestRecordedCalls asks what was recorded of the methods that run something,

@@ -7,6 +7,7 @@ import (
 
 	"ashlar/evm/archive"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -16,12 +17,24 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// capabilityMethods say which rules and which history there are. They are asked
-// for once in a while, so they go through encoding/json.
-func (a *API) capabilityMethods() jsonrpc.Handlers {
-	return jsonrpc.Handlers{
-		"eth_config":       a.forkConfig,
-		"eth_capabilities": a.capabilities,
+// capabilityMethods describes the methods that return which rules and which history
+// there are. They are called seldom, so they use encoding/json.
+func (a *API) capabilityMethods() []jsonrpc.Method {
+	return []jsonrpc.Method{
+		{
+			Name: "eth_config", Summary: "Returns the rules of the current, the next and the last fork.",
+			Result: result("Configuration", schema.Object(
+				schema.Members{"current": schema.OrNull(forkSchema), "next": schema.OrNull(forkSchema), "last": schema.OrNull(forkSchema)}, nil)),
+			Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Handler: a.forkConfig,
+		},
+		{
+			Name: "eth_capabilities", Summary: "Returns the head, and the oldest block of each kind of history.",
+			Result: result("Capabilities", schema.Object(schema.Members{
+				"head":  schema.Object(schema.Members{"number": quantitySchema, "hash": hashSchema}, nil),
+				"state": historySchema, "tx": historySchema, "logs": historySchema, "receipts": historySchema, "blocks": historySchema, "stateproofs": historySchema,
+			}, nil)),
+			Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Handler: a.capabilities,
+		},
 	}
 }
 

@@ -76,9 +76,18 @@ func newChain(t testing.TB, g *core.Genesis) (kv.Store, *archive.Archive, *execu
 	return store, settled, executor
 }
 
+// methodsOf describes the methods of an API. It panics where a description lacks
+// something, which every test notices.
+func methodsOf(a *api.API) *jsonrpc.Methods {
+	methods, err := a.Methods()
+	if err != nil {
+		panic(err)
+	}
+	return methods
+}
+
 func serveChain(chain *query.Chain) *service {
-	api := api.New(chain, api.Config{ClientVersion: "Ashlar/test"})
-	methods := api.Methods()
+	methods := methodsOf(api.New(chain, api.Config{ClientVersion: "Ashlar/test"})).Handlers()
 	return &service{
 		Server:  jsonrpc.NewServer(methods, jsonrpc.Config{Log: slog.New(slog.DiscardHandler)}),
 		methods: methods,
@@ -88,7 +97,7 @@ func serveChain(chain *query.Chain) *service {
 // serveVectors serves the chain that the recorded conversations are about.
 func serveVectors(t testing.TB) *service {
 	folder := vectors.Path(t, "execution-apis")
-	g, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	g, err := genesis.Load(filepath.Join(folder, "genesis.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,58 @@
-package api
+package api_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"ashlar/evm/api"
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
+	"ashlar/jsonrpc"
+
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/params"
 )
 
+// described returns the methods of a network that is asked nothing.
+func described(t *testing.T) *jsonrpc.Methods {
+	t.Helper()
+	executor, err := execute.New(params.MainnetChainConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return methodsOf(api.New(query.NewChain(nil, nil, executor), api.Config{}))
+}
+
+// concernOf judges a call. restricted is false for a call that concerns no contract.
+func concernOf(ctx context.Context, methods *jsonrpc.Methods, method, params string) (about []common.Address, restricted bool, err error) {
+	concern, err := methods.Find(method).Concerns(ctx, []byte(params))
+	for _, contract := range concern.Contracts() {
+		about = append(about, common.BytesToAddress([]byte(contract)))
+	}
+	return about, err != nil || !concern.IsNone(), err
+}
+
+// TestAddressesAreJudged: a method that is given an address, a call or a filter must say
+// which contracts it concerns.
+func TestAddressesAreJudged(t *testing.T) {
+	notContracts := []string{"txpool_contentFrom"} // the address is a sender
+	for method := range described(t).All() {
+		for _, p := range method.Params {
+			if name := p.Schema.Name; name != "Address" && name != "Call" && !strings.HasSuffix(name, "Filter") || slices.Contains(notContracts, method.Name) {
+				continue
+			}
+			if concern, err := method.Concerns(t.Context(), []byte("[]")); err == nil && concern.IsNone() {
+				t.Errorf("%s takes %s and concerns no contract, whatever it is called with", method.Name, p.Schema.Name)
+			}
+		}
+	}
+}
+
 func TestContracts(t *testing.T) {
+	methods := described(t)
 	const a, b = `"0x00000000000000000000000000000000000000AA"`, `"0x00000000000000000000000000000000000000bb"`
 	first, second := common.HexToAddress("0xaa"), common.HexToAddress("0xbb")
 	const slot = `"0x0000000000000000000000000000000000000000000000000000000000000000"`
@@ -51,7 +95,7 @@ func TestContracts(t *testing.T) {
 		{"rollup_getEvents", `{"filter":{"address":` + b + `,"chunk_size":1},"filter":{"address":` + a + `,"chunk_size":1}}`, true, []common.Address{first}},
 		{"rollup_getEvents", `{"filter":{"address":` + a + `,"address":null,"chunk_size":1}}`, true, nil},
 	} {
-		about, restricted, err := contractsNamed(c.method, []byte(c.params))
+		about, restricted, err := concernOf(t.Context(), methods, c.method, c.params)
 		if err != nil || restricted != c.restricted || !slices.Equal(about, c.about) {
 			t.Errorf("%s %s: %v %t %v, expected %v %t", c.method, c.params, about, restricted, err, c.about, c.restricted)
 		}
@@ -61,6 +105,7 @@ func TestContracts(t *testing.T) {
 // TestContractsThatCannotBeTold: calls by which a key that is for one contract could
 // read another, and calls that are none.
 func TestContractsThatCannotBeTold(t *testing.T) {
+	methods := described(t)
 	const a, b = `"0x00000000000000000000000000000000000000aa"`, `"0x00000000000000000000000000000000000000bb"`
 	const slots = `{"0x0000000000000000000000000000000000000000000000000000000000000000":"0x0000000000000000000000000000000000000000000000000000000000000001"}`
 	const authorization = `{"chainId":"0x1","address":` + b + `,"nonce":"0x0","yParity":"0x0","r":"0x1","s":"0x1"}`
@@ -80,17 +125,23 @@ func TestContractsThatCannotBeTold(t *testing.T) {
 		{"params by name", `{"to":` + a + `}`, "this call cannot be read: non-array args"},
 	} {
 		for _, method := range []string{"eth_call", "eth_estimateGas", "eth_createAccessList"} {
-			if _, restricted, err := contractsNamed(method, []byte(c.params)); !restricted || err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, restricted, err := concernOf(t.Context(), methods, method, c.params); !restricted || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, %s: %t %v, expected %q", c.name, method, restricted, err, c.want)
 			}
 		}
 	}
 	for method, params := range map[string]string{
 		"eth_getBalance": `[[` + a + `]]`, "eth_getStorageValues": `[{"0x12":[]}]`, "eth_getLogs": `[[]]`, "eth_newFilter": `[{"address":["0x12"]}]`,
-		"eth_subscribe": `["logs"]`, "rollup_getEvents": `[{"chunk_size":1},{"address":` + a + `,"chunk_size":1}]`,
+		"eth_subscribe": `["logs"]`, "eth_getFilterChanges": `[]`, "rollup_getEvents": `[{"chunk_size":1},{"address":` + a + `,"chunk_size":1}]`,
 	} {
-		if _, restricted, err := contractsNamed(method, []byte(params)); !restricted || err == nil || !strings.Contains(err.Error(), "this call cannot be read: ") {
+		if _, restricted, err := concernOf(t.Context(), methods, method, params); !restricted || err == nil || !strings.Contains(err.Error(), "this call cannot be read: ") {
 			t.Errorf("%s %s: %t %v, expected that it cannot be read", method, params, restricted, err)
+		}
+	}
+	for _, kind := range []string{"newState", ""} {
+		_, restricted, err := concernOf(t.Context(), methods, "eth_subscribe", `["`+kind+`"]`)
+		if invalid := (*jsonrpc.Error)(nil); !restricted || err == nil || errors.As(err, &invalid) {
+			t.Errorf("a subscription of the unknown kind %q: %t %v, expected that its contracts are unknown", kind, restricted, err)
 		}
 	}
 }

@@ -14,11 +14,27 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// eventMethods read logs page by page, as what Starknet networks call events: the address
-// is who emitted it, the topics are its keys, and its data comes in words.
-func (a *API) eventMethods() jsonrpc.Handlers {
-	network := events.Network{View: a.eventView, ParseAddress: parseEventAddress, ParseWord: parseEventWord}
-	return jsonrpc.Handlers{"rollup_getEvents": network.Method()}
+// eventMethods describes the method that reads logs page by page, as events of Starknet
+// networks: the address is the emitter, topics are keys, and data comes in words.
+func (a *API) eventMethods() []jsonrpc.Method {
+	network := a.eventNetwork()
+	method := network.Describe("rollup_getEvents", a.example(func(s *sample) any {
+		block := map[string]any{"block_number": s.block.Number}
+		return map[string]any{"from_block": block, "to_block": block, "address": s.contract, "chunk_size": 10}
+	}))
+	method.Concerns = concerning(func(params []byte) ([]common.Address, error) {
+		emitter, err := network.Emitter(params)
+		if emitter == nil {
+			return nil, err
+		}
+		return []common.Address{common.BytesToAddress(emitter[:])}, err
+	})
+	return []jsonrpc.Method{method}
+}
+
+// eventNetwork returns the network as its events are asked for.
+func (a *API) eventNetwork() events.Network {
+	return events.Network{View: a.eventView, ParseAddress: parseEventAddress, ParseWord: parseEventWord, Address: addressSchema, Word: hashSchema}
 }
 
 func (a *API) eventView() (events.View, error) {

@@ -18,14 +18,13 @@ import (
 func TestContractsOfFilters(t *testing.T) {
 	first, second := common.Address{19: 0xaa}, common.Address{19: 0xbb}
 	l := serveLive(t, ingest.DefaultDepths(), api.Config{})
-	api := api.New(l.chain, api.Config{})
-	methods := api.Methods()
+	methods := methodsOf(api.New(l.chain, api.Config{}))
 	as := func(caller string) context.Context {
 		return context.WithValue(t.Context(), jsonrpc.CallerKey{}, caller)
 	}
 	install := func(method, params string) (id string) {
 		t.Helper()
-		out, err := methods[method](as("me"), []byte(params), nil)
+		out, err := methods.Find(method).Handler(as("me"), []byte(params), nil)
 		if err != nil || json.Unmarshal(out, &id) != nil {
 			t.Fatalf("%s %s: %v %s", method, params, err, out)
 		}
@@ -45,13 +44,13 @@ func TestContractsOfFilters(t *testing.T) {
 		{"none", "me", "0x1", nil, false},
 	} {
 		for _, method := range []string{"eth_getFilterLogs", "eth_getFilterChanges"} {
-			about, restricted, err := api.Contracts(as(c.caller), method, []byte(`["`+c.id+`"]`))
+			about, restricted, err := concernOf(as(c.caller), methods, method, `["`+c.id+`"]`)
 			if err != nil || restricted != c.restricted || !slices.Equal(about, c.about) {
 				t.Errorf("%s, %s: %v %t %v, expected %v %t", method, c.name, about, restricted, err, c.about, c.restricted)
 			}
 		}
 	}
-	if about, restricted, err := api.Contracts(as("me"), "eth_getBalance", []byte(`["`+first.Hex()+`"]`)); err != nil || !restricted || !slices.Equal(about, []common.Address{first}) {
+	if about, restricted, err := concernOf(as("me"), methods, "eth_getBalance", `["`+first.Hex()+`"]`); err != nil || !restricted || !slices.Equal(about, []common.Address{first}) {
 		t.Errorf("what is no filter: %v %t %v", about, restricted, err)
 	}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"ashlar/jsonrpc"
@@ -92,6 +93,21 @@ func (p *publisher) polledArgument(ctx context.Context, params []byte) (f *polle
 		return nil, "", errFilterNotFound
 	}
 	return f, id, nil
+}
+
+// polledContracts is the Concerns of methods that read a filter: what the filter was
+// installed for, which the key may have been restricted from since.
+func (p *publisher) polledContracts(ctx context.Context, params []byte) (jsonrpc.Concern, error) {
+	f, _, err := p.polledArgument(ctx, params)
+	switch {
+	case errors.Is(err, errFilterNotFound):
+		return jsonrpc.None(), nil // the call fails
+	case err != nil:
+		return jsonrpc.Concern{}, unreadable(err)
+	case f.kind != polledLogs:
+		return jsonrpc.None(), nil
+	}
+	return about(f.asked.addresses), nil
 }
 
 // getFilterChanges answers eth_getFilterChanges: everything since the last call.

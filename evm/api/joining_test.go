@@ -22,7 +22,7 @@ func TestFiltersStartAtTheirHead(t *testing.T) {
 	made := newBranches(t)
 	asked, follower := newFollower(t, ingest.DefaultDepths())
 	api := api.New(asked, api.Config{})
-	s := &service{Server: jsonrpc.NewServer(api.Methods(), jsonrpc.Config{Log: slog.New(slog.DiscardHandler)})}
+	s := &service{Server: jsonrpc.NewServer(methodsOf(api).Handlers(), jsonrpc.Config{Log: slog.New(slog.DiscardHandler)})}
 	move := func(to *types.Block) {
 		t.Helper()
 		if err := follower.SetHead(t.Context(), to.Hash(), chain.Ref{}, chain.Ref{}); err != nil {

@@ -154,7 +154,7 @@ func serveLive(t testing.TB, depths ingest.Depths, config api.Config) *live {
 	chain.SetPool(waiting)
 	api := api.New(chain, config)
 	handler, err := gateway.New(gateway.Config{
-		Networks: []gateway.Network{{Name: "live", Methods: api.Methods()}}, Keys: twoKeys{}, Log: slog.New(slog.DiscardHandler),
+		Networks: []gateway.Network{{Name: "live", Methods: methodsOf(api)}}, Keys: twoKeys{}, Log: slog.New(slog.DiscardHandler),
 		RPC: jsonrpc.Config{Log: slog.New(slog.DiscardHandler)},
 	})
 	if err != nil {
@@ -177,7 +177,7 @@ func serveLive(t testing.TB, depths ingest.Depths, config api.Config) *live {
 		stop()
 		running.Wait()
 	})
-	return &live{t: t, api: api, chain: chain, follower: follower, methods: api.Methods(), url: server.Addr().String()}
+	return &live{t: t, api: api, chain: chain, follower: follower, methods: methodsOf(api).Handlers(), url: server.Addr().String()}
 }
 
 func (l *live) add(block *types.Block) {

@@ -8,6 +8,7 @@ import (
 
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -20,9 +21,32 @@ const (
 	maxLogTime       = 10 * time.Second
 )
 
-// logMethods answer questions about logs.
-func (a *API) logMethods() jsonrpc.Handlers {
-	return jsonrpc.Handlers{"eth_getLogs": a.getLogs}
+// logMethods describes the method that searches logs.
+func (a *API) logMethods(p parameters) []jsonrpc.Method {
+	return []jsonrpc.Method{{
+		Name: "eth_getLogs", Summary: "Returns the logs that match a filter.",
+		Params: []jsonrpc.Param{p.filter}, Result: result("Log objects", schema.Array(logSchema)), Errors: logErrors,
+		Cost: jsonrpc.Heavy(50), Concerns: concerning(emitters), Handler: a.getLogs,
+	}}
+}
+
+// logErrors are the errors of methods that search logs.
+var logErrors = append([]*jsonrpc.Error{
+	{Code: jsonrpc.CodeLimitExceeded, Message: "query returned more than 10000 results", Data: "Try with this block range [0x1, 0x2f]."},
+	{Code: jsonrpc.CodeLimitExceeded, Message: "query timeout exceeded"},
+	{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"},
+	{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"},
+	{Code: jsonrpc.CodeServer, Message: "unknown block"},
+}, namedBlockErrors...)
+
+// emitters returns the contracts whose logs the filter in the first argument asks for.
+func emitters(params []byte) ([]common.Address, error) { return emittersAt(params, 0) }
+
+// emittersAt returns the contracts whose logs the filter in argument n asks for.
+func emittersAt(params []byte, n int) ([]common.Address, error) {
+	args := readArguments(params, maxArguments, n+1)
+	filter := argument(&args, n, parseLogFilter)
+	return filter.addresses, args.err
 }
 
 // getLogs answers eth_getLogs.

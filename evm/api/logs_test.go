@@ -240,7 +240,7 @@ func serveReceipts(t *testing.T, input []byte, blocks ...types.Receipts) *servic
 			t.Fatal(err)
 		}
 	}
-	methods := api.New(query.NewChain(settled, nil, executor), api.Config{}).Methods()
+	methods := methodsOf(api.New(query.NewChain(settled, nil, executor), api.Config{})).Handlers()
 	return &service{Server: jsonrpc.NewServer(methods, jsonrpc.Config{}), methods: methods}
 }
 

@@ -11,23 +11,53 @@ import (
 	"ashlar/evm/pool"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// poolMethods take transactions in, and tell what waits to be included.
-func (a *API) poolMethods() jsonrpc.Handlers {
-	return jsonrpc.Handlers{
-		"eth_sendRawTransaction": a.sendRawTransaction,
-		"txpool_status":          a.poolStatus,
-		"txpool_content":         a.poolContent,
-		"txpool_contentFrom":     a.poolContentFrom,
+// poolMethods describes the methods that take transactions, and return those that wait
+// to be included. Transactions are not looked at for the contracts in them.
+func (a *API) poolMethods() []jsonrpc.Method {
+	bySender := schema.Map(poolContentSchema)
+	content := func(s *schema.Schema) *schema.Schema {
+		return schema.Object(schema.Members{"pending": s, "queued": s}, nil)
+	}
+	return []jsonrpc.Method{
+		{
+			Name: "eth_sendRawTransaction", Summary: "Takes a signed transaction to be included, and returns its hash.",
+			Params: []jsonrpc.Param{required("Transaction", "The transaction's encoding.", dataSchema, a.example(func(s *sample) any { return s.raw }))},
+			Result: result("Transaction hash", hashSchema),
+			Errors: append(errorsOf(errTakesNone),
+				&jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "nonce too low"}, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "already known"},
+				&jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "replacement transaction underpriced"},
+				&jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "insufficient funds for gas * price + value"}),
+			// A transaction may have blobs. It is light all the same: most calls only wait for an
+			// upstream node, and the pool checks the proofs of blobs one transaction at a time.
+			Cost: jsonrpc.Light(50), Concerns: jsonrpc.NoContract, Handler: a.sendRawTransaction,
+		},
+		{
+			Name: "txpool_status", Summary: "Returns how many transactions wait.",
+			Result: result("Transaction pool status", content(quantitySchema)),
+			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.poolStatus,
+		},
+		{
+			Name: "txpool_content", Summary: "Returns all transactions that wait, by sender and nonce.",
+			Result: result("Transaction pool content", content(bySender)),
+			Cost:   jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.poolContent,
+		},
+		{
+			Name: "txpool_contentFrom", Summary: "Returns the transactions of one sender that wait, by nonce.",
+			Params: []jsonrpc.Param{required("address", "The sender.", addressSchema, a.example(func(s *sample) any { return s.sender }))},
+			Result: result("Transaction pool content from address", content(poolContentSchema)),
+			Cost:   jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.poolContentFrom,
+		},
 	}
 }
 
-// errTakesNone answers on a network whose blocks come from files, and on one that is
-// only to be read.
+// errTakesNone is the answer of networks whose blocks come from files, and of networks
+// that are configured to be read only.
 var errTakesNone = &jsonrpc.Error{
 	Code:    jsonrpc.CodeServer,
 	Message: "this network takes no transactions: there is no node that they are passed to",

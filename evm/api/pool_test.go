@@ -243,7 +243,7 @@ func TestPassedOn(t *testing.T) {
 		passed = append(passed, raw)
 		return refusal
 	}}
-	forwarding := jsonrpc.NewServer(api.New(o.chain, config).Methods(), jsonrpc.Config{})
+	forwarding := jsonrpc.NewServer(methodsOf(api.New(o.chain, config)).Handlers(), jsonrpc.Config{})
 	send := func() string {
 		request := requestOf(t, "eth_sendRawTransaction", hexutil.Bytes(o.signed(0)))
 		return string(forwarding.Answer(t.Context(), []byte(request), nil))

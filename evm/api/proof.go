@@ -6,6 +6,7 @@ import (
 
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -15,9 +16,18 @@ import (
 // maxProofKeys is how many slots a request of eth_getProof may name.
 const maxProofKeys = 1024
 
-// proofMethods prove what the state holds.
-func (a *API) proofMethods() jsonrpc.Handlers {
-	return jsonrpc.Handlers{"eth_getProof": a.getProof}
+// proofMethods describes the method that proves what the state holds.
+func (a *API) proofMethods(p parameters) []jsonrpc.Method {
+	return []jsonrpc.Method{{
+		Name: "eth_getProof", Summary: "Returns an account and some of its slots with the trie nodes that prove them.",
+		Params: []jsonrpc.Param{
+			p.address,
+			required("StorageKeys", "The slots to prove.", schema.Array(slotSchema), jsonrpc.Given([]string{"0x0"})),
+			p.state,
+		},
+		Result: result("Account", proofSchema), Errors: blockErrors,
+		Cost: jsonrpc.Light(20), Concerns: concerning(contractRead), Handler: a.getProof,
+	}}
 }
 
 // getProof answers eth_getProof.

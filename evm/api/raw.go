@@ -4,18 +4,36 @@ import (
 	"context"
 
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// rawMethods answer with what is stored in the encoding of the protocol.
-func (a *API) rawMethods() jsonrpc.Handlers {
-	return jsonrpc.Handlers{
-		"debug_getRawHeader":      a.encoded(func(b *block) ([]byte, error) { return b.RLP, nil }),
-		"debug_getRawBlock":       a.encoded((*block).rlp),
-		"debug_getRawReceipts":    a.getRawReceipts,
-		"debug_getRawTransaction": a.getRawTransaction(),
+// rawMethods describes the methods that return what is stored in the protocol's encoding.
+func (a *API) rawMethods(p parameters) []jsonrpc.Method {
+	of := []jsonrpc.Param{p.block}
+	return []jsonrpc.Method{
+		{
+			Name: "debug_getRawHeader", Summary: "Returns the encoding of a header.",
+			Params: of, Result: result("Header RLP", dataSchema), Errors: blockErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.encoded(func(b *block) ([]byte, error) { return b.RLP, nil }),
+		},
+		{
+			Name: "debug_getRawBlock", Summary: "Returns the encoding of a block.",
+			Params: of, Result: result("Block RLP", dataSchema), Errors: blockErrors,
+			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.encoded((*block).rlp),
+		},
+		{
+			Name: "debug_getRawReceipts", Summary: "Returns the encodings of a block's receipts.",
+			Params: of, Result: result("Receipts", schema.OrNull(schema.Array(dataSchema))), Errors: blockErrors,
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.getRawReceipts,
+		},
+		{
+			Name: "debug_getRawTransaction", Summary: "Returns the encoding of the transaction with a hash.",
+			Params: []jsonrpc.Param{p.transactionHash}, Result: result("EIP-2718 binary-encoded transaction", dataSchema),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.getRawTransaction(),
+		},
 	}
 }
 

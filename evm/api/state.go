@@ -7,20 +7,63 @@ import (
 	"ashlar/evm"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// stateMethods answer about accounts and their storage.
-func (a *API) stateMethods() jsonrpc.Handlers {
-	return jsonrpc.Handlers{
-		"eth_getBalance":          a.getBalance,
-		"eth_getCode":             a.getCode,
-		"eth_getTransactionCount": a.getTransactionCount,
-		"eth_getStorageAt":        a.getStorageAt,
-		"eth_getStorageValues":    a.getStorageValues,
+// stateMethods describes the methods about accounts and their storage.
+func (a *API) stateMethods(p parameters) []jsonrpc.Method {
+	account := []jsonrpc.Param{p.address, optional(p.state)}
+	return []jsonrpc.Method{
+		{
+			Name: "eth_getBalance", Summary: "Returns the balance of an account.",
+			Params: account, Result: result("Balance", quantitySchema), Errors: blockErrors,
+			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.getBalance,
+		},
+		{
+			Name: "eth_getCode", Summary: "Returns the code of a contract.",
+			Params: account, Result: result("Bytecode", dataSchema), Errors: blockErrors,
+			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.getCode,
+		},
+		{
+			Name: "eth_getTransactionCount", Summary: "Returns the nonce of an account: the number of transactions it has sent.",
+			Params: account, Result: result("Account nonce", quantitySchema), Errors: blockErrors,
+			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.getTransactionCount,
+		},
+		{
+			Name: "eth_getStorageAt", Summary: "Returns the value of a storage slot.",
+			Params: []jsonrpc.Param{p.address, p.slot, optional(p.state)}, Result: result("Value", hashSchema), Errors: blockErrors,
+			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.getStorageAt,
+		},
+		{
+			Name: "eth_getStorageValues", Summary: "Returns the values of many storage slots of many contracts.",
+			Params: []jsonrpc.Param{
+				required("Requests", "The slots of each contract, by its address.", schema.Map(schema.Array(hashSchema)),
+					a.example(func(s *sample) any { return map[common.Address][]common.Hash{s.contract: {{}}} })),
+				optional(p.state),
+			},
+			Result: result("Values", schema.Map(schema.Array(hashSchema))), Errors: append(errorsOf(errTooManySlots(), errNoSlots), blockErrors...),
+			Cost: jsonrpc.Light(20), Concerns: concerning(contractsRead), Handler: a.getStorageValues,
+		},
 	}
+}
+
+// contractRead returns the contract whose state is asked for.
+func contractRead(params []byte) ([]common.Address, error) {
+	args := readArguments(params, maxArguments, 1)
+	address := args.address(0)
+	return []common.Address{address}, args.err
+}
+
+// contractsRead returns the contracts whose slots eth_getStorageValues is asked for.
+func contractsRead(params []byte) (about []common.Address, err error) {
+	args := readArguments(params, maxArguments, 1)
+	for _, account := range argument(&args, 0, parseAccountSlots) {
+		about = append(about, account.address)
+	}
+	return about, args.err
 }
 
 // stateAt is the state after the block that id names.
@@ -197,10 +240,12 @@ func checkSlotCount(wanted []accountSlots) error {
 	case total > maxStorageValues:
 		return errTooManySlots()
 	case total == 0:
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "empty request"}
+		return errNoSlots
 	}
 	return nil
 }
+
+var errNoSlots = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "empty request"}
 
 func errTooManySlots() error {
 	return jsonrpc.Errorf(codeClientLimit, "too many slots (max %d)", maxStorageValues)

@@ -2,28 +2,97 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"ashlar/evm/query"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 )
 
 // subscriptionMethod is the method of notifications.
 const subscriptionMethod = "eth_subscription"
 
-// methods are the methods of subscriptions and filters.
-func (p *publisher) methods() jsonrpc.Handlers {
-	return jsonrpc.Handlers{
-		"eth_subscribe":                   p.subscribeMethod,
-		"eth_unsubscribe":                 unsubscribe,
-		"eth_newFilter":                   p.newLogFilter,
-		"eth_newBlockFilter":              p.newBlockFilter,
-		"eth_newPendingTransactionFilter": p.newPendingFilter,
-		"eth_getFilterChanges":            p.getFilterChanges,
-		"eth_getFilterLogs":               p.getFilterLogs,
-		"eth_uninstallFilter":             p.uninstallFilter,
+// methods describes the methods by which clients subscribe, and install and poll filters.
+func (p *publisher) methods() []jsonrpc.Method {
+	identifier := result("Filter identifier", idSchema)
+	expired := append(errorsOf(errFilterNotFound), logErrors...)
+	return []jsonrpc.Method{
+		{
+			Name: "eth_subscribe", Summary: "Subscribes the connection to what happens on the chain; messages follow as notifications.",
+			Params: []jsonrpc.Param{
+				required("Kind", "What the messages are about.", schema.Enum("newHeads", "logs", "newPendingTransactions", "syncing"), jsonrpc.Given("newHeads")),
+				{
+					Name: "Options", Summary: "For logs a filter; for newPendingTransactions whether transactions are sent whole.",
+					Schema: schema.AnyOf(filterSchema, schema.Boolean),
+				},
+			},
+			Result: result("Subscription identifier", idSchema), Errors: errorsOf(feed.Supported(context.Background())),
+			Cost: jsonrpc.Light(10), Concerns: subscribedContracts, Stream: true, Handler: p.subscribeMethod,
+		},
+		{
+			Name: "eth_unsubscribe", Summary: "Ends a subscription of the connection.",
+			Params: []jsonrpc.Param{{
+				Name: "Subscription identifier", Summary: "The identifier that eth_subscribe returned.", Schema: idSchema, Required: true, From: "eth_subscribe",
+			}},
+			Result: result("Success", schema.Boolean), Errors: errorsOf(errSubscriptionNotFound),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Stream: true, Handler: unsubscribe,
+		},
+		{
+			Name: "eth_newFilter", Summary: "Installs a filter for logs, to be polled.",
+			Params: []jsonrpc.Param{required("Filter", "Which logs are wanted.", filterSchema, p.api.example((*sample).watched))}, Result: identifier,
+			Cost: jsonrpc.Light(10), Concerns: concerning(emitters), Handler: p.newLogFilter,
+		},
+		{
+			Name: "eth_newBlockFilter", Summary: "Installs a filter for hashes of new blocks, to be polled.",
+			Result: identifier,
+			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: p.newBlockFilter,
+		},
+		{
+			Name: "eth_newPendingTransactionFilter", Summary: "Installs a filter for pending transactions, to be polled.",
+			Params: []jsonrpc.Param{{Name: "Whole transactions", Summary: "Whether transactions are returned whole, not as hashes.", Schema: schema.Boolean}},
+			Result: identifier,
+			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: p.newPendingFilter,
+		},
+		{
+			Name: "eth_getFilterChanges", Summary: "Returns what has come since the filter was installed or last polled.",
+			Params: []jsonrpc.Param{filterID("eth_newFilter")},
+			Result: result("Log objects", schema.Array(schema.AnyOf(logSchema, hashSchema, transactionSchema))), Errors: expired,
+			// Clients poll often, mostly for little, but one poll can return as much as eth_getLogs.
+			Cost: jsonrpc.Heavy(20), Concerns: p.polledContracts, Handler: p.getFilterChanges,
+		},
+		{
+			Name: "eth_getFilterLogs", Summary: "Returns all logs that match a filter, as eth_getLogs does.",
+			Params: []jsonrpc.Param{filterID("eth_newFilter")}, Result: result("Log objects", schema.Array(logSchema)), Errors: expired,
+			Cost: jsonrpc.Heavy(50), Concerns: p.polledContracts, Handler: p.getFilterLogs,
+		},
+		{
+			Name: "eth_uninstallFilter", Summary: "Removes a filter and returns whether there was one.",
+			Params: []jsonrpc.Param{filterID("eth_newFilter")}, Result: result("Success", schema.Boolean),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: p.uninstallFilter,
+		},
 	}
+}
+
+// subscribedContracts is the Concerns of eth_subscribe. A kind of subscription that it
+// does not know is refused, whatever it may send.
+func subscribedContracts(_ context.Context, params []byte) (jsonrpc.Concern, error) {
+	kind, err := subscriptionName(params)
+	if err != nil {
+		return jsonrpc.Concern{}, unreadable(err)
+	}
+	switch kind {
+	case "newHeads", "newPendingTransactions", "syncing":
+		return jsonrpc.None(), nil
+	case "logs":
+		addresses, err := emittersAt(params, 1)
+		if err != nil {
+			return jsonrpc.Concern{}, unreadable(err)
+		}
+		return about(addresses), nil
+	}
+	return jsonrpc.Concern{}, fmt.Errorf("the contracts of %q subscriptions are unknown", kind)
 }
 
 // subscribeMethod answers eth_subscribe.
@@ -72,6 +141,8 @@ func subscriptionName(params []byte) (string, error) {
 	return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "expected subscription name as first argument"}
 }
 
+var errSubscriptionNotFound = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "subscription not found"}
+
 // unsubscribe answers eth_unsubscribe.
 func unsubscribe(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 1, 1)
@@ -81,7 +152,7 @@ func unsubscribe(ctx context.Context, params, out []byte) ([]byte, error) {
 	}
 	notifier, ok := jsonrpc.NotifierFrom(ctx)
 	if !ok || !notifier.Stop(id) {
-		return out, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "subscription not found"}
+		return out, errSubscriptionNotFound
 	}
 	return append(out, "true"...), nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ashlar/feed"
+	"ashlar/jsonrpc/schema"
 )
 
 // syncEvery is how often the state of the synchronization is checked.
@@ -12,6 +13,10 @@ const syncEvery = 500 * time.Millisecond
 
 // Sync is how far a chain is on its way, in numbers of blocks.
 type Sync struct{ Starting, Current, Highest uint64 }
+
+var syncSchema = schema.Object(schema.Members{
+	"startingBlock": quantitySchema, "currentBlock": quantitySchema, "highestBlock": quantitySchema,
+}, nil)
 
 func (s Sync) append(out []byte) []byte {
 	out = appendQuantity(append(out, `{"startingBlock":`...), s.Starting)

@@ -6,6 +6,7 @@ import (
 
 	"ashlar/evm/archive"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -14,17 +15,49 @@ import (
 // one would expect null.
 const noBytes = `"0x"`
 
-// transactionMethods answer about transactions and their receipts.
-func (a *API) transactionMethods() jsonrpc.Handlers {
+// transactionMethods describes the methods about transactions and their receipts, which
+// are not looked at for the contracts in them.
+func (a *API) transactionMethods(p parameters) []jsonrpc.Method {
 	byHash, byNumber := (*arguments).blockHash, (*arguments).blockNumber
-	return jsonrpc.Handlers{
-		"eth_getTransactionByHash":                   a.ofHash(a.block, (*block).appendTransaction, a.appendUnmined),
-		"eth_getTransactionByBlockHashAndIndex":      a.inBlock(byHash, appendTransactionAt, "null"),
-		"eth_getTransactionByBlockNumberAndIndex":    a.inBlock(byNumber, appendTransactionAt, "null"),
-		"eth_getRawTransactionByHash":                a.getRawTransaction(),
-		"eth_getRawTransactionByBlockHashAndIndex":   a.inBlock(byHash, appendRawTransactionAt, noBytes),
-		"eth_getRawTransactionByBlockNumberAndIndex": a.inBlock(byNumber, appendRawTransactionAt, noBytes),
-		"eth_getTransactionReceipt":                  a.ofHash(a.blockWithReceipts, (*block).appendReceipt, always("null")),
+	atHash, atNumber := []jsonrpc.Param{p.blockHash, p.index}, []jsonrpc.Param{p.blockNumber, p.index}
+	hash := []jsonrpc.Param{p.transactionHash}
+	transaction, raw := result("Transaction information", schema.OrNull(transactionSchema)), result("Raw transaction", dataSchema)
+	return []jsonrpc.Method{
+		{
+			Name: "eth_getTransactionByHash", Summary: "Returns the transaction with a hash.",
+			Params: hash, Result: transaction,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofHash(a.block, (*block).appendTransaction, a.appendUnmined),
+		},
+		{
+			Name: "eth_getTransactionByBlockHashAndIndex", Summary: "Returns a transaction of the block with a hash.",
+			Params: atHash, Result: transaction,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock(byHash, appendTransactionAt, "null"),
+		},
+		{
+			Name: "eth_getTransactionByBlockNumberAndIndex", Summary: "Returns a transaction of the block with a number or a tag.",
+			Params: atNumber, Result: transaction, Errors: namedBlockErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock(byNumber, appendTransactionAt, "null"),
+		},
+		{
+			Name: "eth_getRawTransactionByHash", Summary: "Returns the encoding of the transaction with a hash.",
+			Params: hash, Result: raw,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.getRawTransaction(),
+		},
+		{
+			Name: "eth_getRawTransactionByBlockHashAndIndex", Summary: "Returns the encoding of a transaction of the block with a hash.",
+			Params: atHash, Result: raw,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock(byHash, appendRawTransactionAt, noBytes),
+		},
+		{
+			Name: "eth_getRawTransactionByBlockNumberAndIndex", Summary: "Returns the encoding of a transaction of the block with a number or a tag.",
+			Params: atNumber, Result: raw, Errors: namedBlockErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock(byNumber, appendRawTransactionAt, noBytes),
+		},
+		{
+			Name: "eth_getTransactionReceipt", Summary: "Returns the receipt of the transaction with a hash.",
+			Params: hash, Result: result("Receipt information", schema.OrNull(receiptSchema)),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofHash(a.blockWithReceipts, (*block).appendReceipt, always("null")),
+		},
 	}
 }
 

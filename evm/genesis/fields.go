@@ -22,6 +22,7 @@ func fileRule() rule {
 		"timestamp":     {quantity64(), false},
 		"extraData":     {hexBytes(), false},
 		"mixHash":       {fixedHex(common.HashLength), false},
+		"mixhash":       {fixedHex(common.HashLength), false}, // as geth itself once wrote it
 		"coinbase":      {fixedHex(common.AddressLength), false},
 		"number":        {quantity64(), false},
 		"gasUsed":       {quantity64(), false},
@@ -30,7 +31,7 @@ func fileRule() rule {
 		"excessBlobGas": {quantity64(), false},
 		"blobGasUsed":   {quantity64(), false},
 		"slotNumber":    {quantity64(), false},
-	}, warn)
+	})
 }
 
 func accountRule() rule {
@@ -39,7 +40,7 @@ func accountRule() rule {
 		"nonce":   {quantity64(), false},
 		"code":    {hexBytes(), false},
 		"storage": {mapping(wordKey, word()), false},
-	}, warn)
+	})
 }
 
 func configRule() rule {
@@ -49,15 +50,13 @@ func configRule() rule {
 		"terminalTotalDifficulty": {integer(256), false},
 		"depositContractAddress":  {fixedHex(common.AddressLength), false},
 		"enableUBTAtGenesis":      {boolean, false},
-		"ethash":                  {ethashRule(), false},
+		"ethash":                  {object(nil), false},
 		"clique":                  {cliqueRule(), false},
 		"blobSchedule":            {blobScheduleRule(), false},
-		"constantinopleFixBlock":  {integer(64), false}, // Besu's name of petersburgBlock
 
 		// Older files have these, and no rule depends on them: go-ethereum passes
 		// over them too. The yolo networks ended in 2021.
 		"eip150Hash":                    {ignored, false},
-		"ewasmBlock":                    {ignored, false},
 		"yolov1Block":                   {ignored, false},
 		"yolov2Block":                   {ignored, false},
 		"yolov3Block":                   {ignored, false},
@@ -74,22 +73,14 @@ func configRule() rule {
 	} {
 		fields[fork+"Time"] = field{integer(64), false}
 	}
-	return object(fields, strangeSetting)
+	return object(fields)
 }
 
-// ethashRule: the difficulty that Besu can fix is refused block by block, since no
-// block before the merge has it; after the merge it means nothing.
-func ethashRule() rule { return object(nil, warn) }
-
-// cliqueRule has the names of geth, and those that Besu gives the same numbers.
 func cliqueRule() rule {
 	return object(map[string]field{
-		"period":             {integer(64), false},
-		"epoch":              {integer(64), false},
-		"blockPeriodSeconds": {integer(64), false},
-		"epochLength":        {integer(64), false},
-		"createEmptyBlocks":  {ignored, false}, // how a node makes blocks, not which are right
-	}, warn)
+		"period": {integer(64), true},
+		"epoch":  {integer(64), true},
+	})
 }
 
 func blobScheduleRule() rule {
@@ -97,12 +88,12 @@ func blobScheduleRule() rule {
 		"target":                {integer(31), true},
 		"max":                   {integer(31), true},
 		"baseFeeUpdateFraction": {integer(64), true},
-	}, refuse)
+	})
 	fields := make(map[string]field)
-	for _, fork := range []string{"cancun", "prague", "osaka", "bpo1", "bpo2", "bpo3", "bpo4", "bpo5", "amsterdam", "bogota"} {
+	for _, fork := range []string{"cancun", "prague", "osaka", "bpo1", "bpo2", "bpo3", "bpo4", "bpo5"} {
 		fields[fork] = field{entry, false}
 	}
-	return object(fields, refuse)
+	return object(fields)
 }
 
 // integer is a plain JSON number of at most so many bits, as geth's config has them.

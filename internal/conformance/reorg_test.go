@@ -55,8 +55,11 @@ func newInProcess(t *testing.T, first *core.Genesis) *inProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	methods := api.New(query.NewChain(a, unsettled, executor), api.Config{}).Methods()
-	return &inProcess{t, ingest.NewFollower(a, unsettled, executor, ingest.DefaultDepths()), jsonrpc.NewServer(methods, jsonrpc.Config{}), store}
+	methods, err := api.New(query.NewChain(a, unsettled, executor), api.Config{}).Methods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &inProcess{t, ingest.NewFollower(a, unsettled, executor, ingest.DefaultDepths()), jsonrpc.NewServer(methods.Handlers(), jsonrpc.Config{}), store}
 }
 
 func (p *inProcess) close() {
@@ -93,7 +96,7 @@ func (p *inProcess) answers(requests [][]byte) (all [][]byte) {
 // siblings are the five branches of ten blocks upon one genesis.
 func siblings(t *testing.T) (first *core.Genesis, branches [][]*types.Block) {
 	t.Helper()
-	first, _, err := genesis.Load(mergedGenesis(t, vectors.Path(t, "chains", "reorg-branches", "genesis.json")))
+	first, err := genesis.Load(mergedGenesis(t, vectors.Path(t, "chains", "reorg-branches", "genesis.json")))
 	if err != nil {
 		t.Fatal(err)
 	}

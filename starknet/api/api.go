@@ -14,6 +14,7 @@ import (
 
 	"ashlar/events"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
 	"ashlar/starknet/query"
@@ -28,27 +29,69 @@ const specVersion = "0.9.0"
 const codeUnknownTransaction = 29
 
 // API answers questions about one network. It may be used from many goroutines at once.
-type API struct{ chain *query.Chain }
+type API struct {
+	chain   *query.Chain
+	samples samples
+}
 
 // New makes the API of a chain.
-func New(chain *query.Chain) *API { return &API{chain} }
+func New(chain *query.Chain) *API { return &API{chain: chain} }
 
-// Methods are all methods of the API by name.
-func (a *API) Methods() jsonrpc.Handlers {
-	methods := jsonrpc.Handlers{
-		"rollup_getEvents":               a.events(false).Method(),
-		"starknet_getEvents":             a.events(true).Method(),
-		"starknet_specVersion":           constant(jsonrpc.AppendString(nil, specVersion)),
-		"starknet_chainId":               constant(appendFelt(nil, starknet.FeltOfText(a.chain.ID()))),
-		"starknet_blockNumber":           a.blockNumber,
-		"starknet_blockHashAndNumber":    a.blockHashAndNumber,
-		"starknet_getBlockWithTxHashes":  a.getBlockWithTxHashes,
-		"starknet_getTransactionReceipt": a.getTransactionReceipt,
+// Methods describes all methods of the API. Keys can be restricted to contracts of EVM
+// networks only, so for such keys every method that returns contracts' events concerns
+// any contract.
+func (a *API) Methods() (*jsonrpc.Methods, error) {
+	rollupEvents := a.events(false).Describe("rollup_getEvents", a.example((*sample).filter))
+	starknetEvents := a.events(true).Describe("starknet_getEvents", a.example((*sample).filter))
+	rollupEvents.Concerns, starknetEvents.Concerns = jsonrpc.AnyContract, jsonrpc.AnyContract
+	all := []jsonrpc.Method{
+		rollupEvents, starknetEvents,
+		{
+			Name: "starknet_specVersion", Summary: "Returns the version of the Starknet specification that answers follow.", ByName: true,
+			Result: result("result", schema.String),
+			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: constant(jsonrpc.AppendString(nil, specVersion)),
+		},
+		{
+			Name: "starknet_chainId", Summary: "Returns the chain's identifier.", ByName: true,
+			Result: result("result", feltSchema),
+			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: constant(appendFelt(nil, starknet.FeltOfText(a.chain.ID()))),
+		},
+		{
+			Name: "starknet_blockNumber", Summary: "Returns the number of the latest block.", ByName: true,
+			Result: result("result", schema.Unsigned), Errors: emptyErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.blockNumber,
+		},
+		{
+			Name: "starknet_blockHashAndNumber", Summary: "Returns the hash and the number of the latest block.", ByName: true,
+			Result: result("result", schema.Object(schema.Members{"block_hash": feltSchema, "block_number": schema.Unsigned}, nil)), Errors: emptyErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.blockHashAndNumber,
+		},
+		{
+			Name: "starknet_getBlockWithTxHashes", Summary: "Returns a block with the hashes of its transactions.", ByName: true,
+			Params: []jsonrpc.Param{{
+				Name: "block_id", Summary: "The block.", Schema: blockSchema, Required: true, Example: a.example((*sample).blockID),
+			}},
+			Result: result("result", blockResultSchema), Errors: blockErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.getBlockWithTxHashes,
+		},
+		{
+			Name: "starknet_getTransactionReceipt", Summary: "Returns the receipt of the transaction with a hash.", ByName: true,
+			Params: []jsonrpc.Param{{
+				Name: "transaction_hash", Summary: "The hash of the transaction.", Schema: feltSchema, Required: true,
+				Example: a.example(func(s *sample) any { return s.transaction.String() }),
+			}},
+			Result: result("result", receiptSchema), Errors: errorsOf(errTransactionNotFound, events.NoBlocks()),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.AnyContract, Handler: a.getTransactionReceipt,
+		},
 	}
-	for name, method := range methods {
-		methods[name] = method.Translated(translate)
+	for i := range all {
+		all[i].Handler = all[i].Handler.Translated(translate)
 	}
-	return methods
+	return jsonrpc.NewMethods(all...)
+}
+
+func result(name string, s *schema.Schema) jsonrpc.Result {
+	return jsonrpc.Result{Name: name, Schema: s}
 }
 
 // translate puts errors into the words that clients know.
@@ -60,7 +103,7 @@ func translate(err error) error {
 	case errors.Is(err, query.ErrUnknownBlock):
 		return events.UnknownBlock("")
 	case errors.Is(err, query.ErrUnknownTransaction):
-		return &jsonrpc.Error{Code: codeUnknownTransaction, Message: "Transaction hash not found"}
+		return errTransactionNotFound
 	}
 	return err
 }
@@ -74,7 +117,7 @@ func (a *API) view() (*query.View, error) {
 	return view, nil
 }
 
-// constant is a method without parameters whose answer never changes.
+// constant returns the handler of a method without parameters whose answer never changes.
 func constant(answer []byte) jsonrpc.Handler {
 	return func(_ context.Context, params, out []byte) ([]byte, error) {
 		if err := noArguments(params); err != nil {

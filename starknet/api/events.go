@@ -16,7 +16,7 @@ import (
 // events is the network as what is asked for events. If indexed they are told with
 // their indexes, which starknet_getEvents has since 0.10 and some clients insist on.
 func (a *API) events(indexed bool) events.Network {
-	return events.Network{ParseAddress: parseWord, ParseWord: parseWord, View: func() (events.View, error) {
+	return events.Network{ParseAddress: parseWord, ParseWord: parseWord, Address: feltSchema, Word: feltSchema, View: func() (events.View, error) {
 		if view := a.chain.View(); view != nil {
 			return &eventView{view, indexed}, nil
 		}

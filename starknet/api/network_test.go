@@ -43,7 +43,17 @@ func newNetwork(t testing.TB, blocks ...*starknet.Block) *network {
 	if err := a.Append(t.Context(), blocks...); err != nil {
 		t.Fatal(err)
 	}
-	return &network{store: store, archive: a, methods: New(query.NewChain(a, noTip)).Methods()}
+	return &network{store: store, archive: a, methods: handlersOf(t, New(query.NewChain(a, noTip)))}
+}
+
+// handlersOf returns the handlers of an API's methods.
+func handlersOf(t testing.TB, a *API) jsonrpc.Handlers {
+	t.Helper()
+	methods, err := a.Methods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return methods.Handlers()
 }
 
 // noTip is the tip of a network whose blocks are all settled.
@@ -58,7 +68,7 @@ func newFollowed(t testing.TB, depth uint64, first *starknet.Block, others ...*s
 	if n.follower, err = ingest.OpenFollower(t.Context(), n.store, n.archive, depth); err != nil {
 		t.Fatal(err)
 	}
-	n.methods = New(query.NewChain(n.archive, n.follower.Tip)).Methods()
+	n.methods = handlersOf(t, New(query.NewChain(n.archive, n.follower.Tip)))
 	n.follow(t, others...)
 	return n
 }

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,7 +65,7 @@ type Client struct {
 
 // New returns a client for a node with a URL of the scheme http, https, ws or wss.
 func New(address string) (*Client, error) {
-	u, err := endpoint.Parse(address, Schemes()...)
+	u, err := CheckURL(address)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +73,22 @@ func New(address string) (*Client, error) {
 	return &Client{url: address, name: u.Scheme + "://" + u.Host, http: &http.Client{Transport: transport}, most: answerBytes}, nil
 }
 
-// Schemes returns the URL schemes that a node may have.
-func Schemes() []string { return []string{"http", "https", "ws", "wss"} }
+// CheckURL parses and validates the URL of a node.
+func CheckURL(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("parse the URL of a node: %w", endpoint.WithoutURL(err))
+	}
+	switch u.Scheme {
+	case "http", "https", "ws", "wss":
+	default:
+		return nil, fmt.Errorf("unknown scheme %q in the URL of a node (want http, https, ws or wss)", u.Scheme)
+	}
+	if u.Host == "" {
+		return nil, errors.New("the URL of a node has no host")
+	}
+	return u, nil
+}
 
 // Name returns the URL without credentials, path and query, which may be secret.
 func (c *Client) Name() string { return c.name }

@@ -1,0 +1,43 @@
+package events
+
+import (
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+)
+
+// BlockSchema describes a block parameter whose hash is described by hash.
+func BlockSchema(hash *schema.Schema) *schema.Schema {
+	return schema.AnyOf(
+		schema.Enum("latest", "pending", "pre_confirmed"),
+		schema.Object(schema.Members{"block_number": schema.Unsigned}, nil),
+		schema.Object(schema.Members{"block_hash": hash}, nil),
+	).Named("BlockId", "A block by its number, its hash or its tag.")
+}
+
+// filterSchema describes the filter of a call.
+func (n Network) filterSchema() *schema.Schema {
+	block, most := BlockSchema(n.Word), mostChunkSize
+	size := schema.Integer(1)
+	size.Maximum = &most
+	keys := schema.Array(schema.AnyOf(n.Word, schema.Array(n.Word), schema.Null))
+	return schema.Object(
+		schema.Members{"chunk_size": size},
+		schema.Members{"from_block": block, "to_block": block, "address": n.Address, "keys": keys, "continuation_token": schema.String},
+	).Named("EventFilter", "Which events are wanted: those of some blocks, of a contract, and with some keys; and how many in a page.")
+}
+
+// pageSchema describes a page of events.
+func (n Network) pageSchema() *schema.Schema {
+	event := schema.Object(schema.Members{
+		"block_hash": n.Word, "block_number": schema.Unsigned, "transaction_hash": n.Word,
+		"from_address": n.Address, "keys": schema.Array(n.Word), "data": schema.Array(schema.String),
+	}, schema.Members{
+		"transaction_index": schema.Unsigned, "event_index": schema.Unsigned,
+	}).Named("EmittedEvent", "An event with its place in the chain.")
+	return schema.Object(schema.Members{"events": schema.Array(event)}, schema.Members{"continuation_token": schema.String})
+}
+
+// Errors returns the errors of methods that return events.
+func Errors() []*jsonrpc.Error {
+	return []*jsonrpc.Error{errUnknownBlock, errPageSize, errNoBlocks, errToken, errTooManyKeys}
+}

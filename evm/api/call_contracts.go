@@ -1,0 +1,56 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"ashlar/evm/execute"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+var errDelegates = errors.New("this call lets accounts run other code: expected no authorizationList")
+
+// contractsCalled returns the contract that is called and those whose state the call
+// overrides. Calls that run other code than that on the chain are refused, because such
+// code could call and read any contract: code in an override, in an authorization, or
+// named by the storage of a proxy.
+func contractsCalled(params []byte) ([]common.Address, error) {
+	args := readArguments(params, maxArguments, 1)
+	question := args.callQuestion()
+	switch {
+	case args.err != nil:
+		return nil, args.err
+	case len(question.message.Authorizations) > 0:
+		return nil, errDelegates
+	case question.message.To == nil: // the data is code
+		return nil, nil
+	}
+	about := []common.Address{*question.message.To}
+	for _, address := range slices.SortedFunc(maps.Keys(question.options.State), common.Address.Cmp) {
+		account := question.options.State[address]
+		if name := changesCode(&account); name != "" {
+			return nil, fmt.Errorf("this call overrides the %s of %#x: expected overrides of balance and nonce alone", name, address)
+		}
+		about = append(about, address)
+	}
+	return about, nil
+}
+
+// changesCode returns the name of a member of an override by which the account may run
+// other code, or nothing.
+func changesCode(account *execute.AccountOverride) string {
+	switch {
+	case account.Code != nil:
+		return "code"
+	case account.MovePrecompileTo != nil:
+		return "movePrecompileToAddress"
+	case account.State != nil:
+		return "state"
+	case account.StateDiff != nil:
+		return "stateDiff"
+	}
+	return ""
+}

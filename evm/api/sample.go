@@ -1,0 +1,157 @@
+package api
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+const (
+	// sampleBlocks is how many of the newest blocks are searched for data of examples.
+	sampleBlocks = 128
+	// sampleAge is how old the data of examples may become.
+	sampleAge = time.Minute
+	// maxSampleBytes is the length of the longest transaction that is an example.
+	maxSampleBytes = 2 << 10
+)
+
+// sample is data of the network that examples are made of: a transaction of a late
+// block, if there is one, that emitted a log, if one did.
+type sample struct {
+	block       chain.Ref
+	transaction common.Hash
+	index       uint64
+	raw         hexutil.Bytes  // the transaction
+	sender      common.Address // of the transaction
+	contract    common.Address // that emitted a log; else the recipient
+	call        map[string]any // a message that succeeds
+	callBlock   uint64         // after this block
+}
+
+func (s *sample) number() any { return hexutil.Uint64(s.block.Number) }
+
+// filter returns a filter for the logs of the contract in the block.
+func (s *sample) filter() any {
+	return map[string]any{"fromBlock": s.number(), "toBlock": s.number(), "address": s.contract}
+}
+
+// watched returns a filter for logs of the contract in blocks to come.
+func (s *sample) watched() any { return map[string]any{"address": s.contract} }
+
+// samples keeps the sample of a network.
+type samples struct {
+	mu   sync.Mutex // held while a sample is looked for
+	last *sample    // nil until one was asked for
+	made time.Time
+}
+
+// example returns a maker of examples that picks something of the network's sample.
+func (a *API) example(pick func(*sample) any) func(context.Context) (any, error) {
+	return func(ctx context.Context) (any, error) {
+		s, err := a.sample(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return pick(s), nil
+	}
+}
+
+// sample returns data of the network that is at most sampleAge old.
+func (a *API) sample(ctx context.Context) (*sample, error) {
+	a.samples.mu.Lock()
+	defer a.samples.mu.Unlock()
+	if a.samples.last != nil && time.Since(a.samples.made) < sampleAge {
+		return a.samples.last, nil
+	}
+	found, err := a.findSample(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.samples.last, a.samples.made = found, time.Now()
+	return found, nil
+}
+
+// findSample searches the newest blocks, from the head down.
+func (a *API) findSample(ctx context.Context) (*sample, error) {
+	view, err := a.chain.View()
+	if err != nil {
+		return nil, err
+	}
+	head := view.Head()
+	best := &sample{block: head}
+	for number, left := head.Number, sampleBlocks; left > 0; number, left = number-1, left-1 {
+		found, hasLog, err := a.sampleOf(ctx, view, number)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil && (hasLog || best.raw == nil) {
+			best = found
+		}
+		if hasLog || number == 0 {
+			break
+		}
+	}
+	best.chooseCall(ctx, view)
+	return best, nil
+}
+
+// sampleOf takes the sample from a block: nil where the block has no transaction.
+func (a *API) sampleOf(ctx context.Context, view *query.View, number uint64) (s *sample, hasLog bool, err error) {
+	b, err := a.blockWithReceipts(ctx, view, number)
+	if err != nil {
+		return nil, false, err
+	}
+	defer b.release()
+	for i := range b.body.Len() {
+		receipt, err := b.receipts.Receipt(i)
+		if err != nil {
+			return nil, false, err
+		}
+		raw, err := b.body.Transaction(i)
+		if err != nil {
+			return nil, false, err
+		}
+		if len(raw) > maxSampleBytes || s != nil && receipt.LogCount == 0 {
+			continue
+		}
+		tx, err := b.transaction(i)
+		if err != nil {
+			return nil, false, err
+		}
+		s = &sample{
+			block: chain.Ref{Number: number, Hash: b.Hash}, index: uint64(i), raw: append(hexutil.Bytes(nil), raw...),
+			transaction: common.BytesToHash(b.hasher.hash(raw)), sender: b.body.Sender(i), contract: common.BytesToAddress(tx.To),
+		}
+		if number > 0 && len(tx.To) > 0 && receipt.Succeeded {
+			s.call = map[string]any{"from": s.sender, "to": s.contract, "data": hexutil.Encode(tx.Data)}
+			s.callBlock = number - 1
+		}
+		if receipt.LogCount > 0 {
+			logs := receipt.Logs()
+			log, _, err := logs.Next()
+			s.contract = log.Address
+			return s, true, err
+		}
+	}
+	return s, false, nil
+}
+
+// chooseCall takes the transaction's own message, unless it fails without the
+// transactions before it; then a transfer of nothing.
+func (s *sample) chooseCall(ctx context.Context, view *query.View) {
+	if s.call != nil {
+		to, data := s.call["to"].(common.Address), hexutil.MustDecode(s.call["data"].(string))
+		message := &execute.Message{From: s.sender, To: &to, Data: data}
+		if _, err := view.EstimateGas(ctx, s.callBlock, message, execute.CallOptions{}); err == nil {
+			return
+		}
+	}
+	s.call, s.callBlock = map[string]any{"from": s.sender, "to": s.sender}, s.block.Number
+}

@@ -1,0 +1,225 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"ashlar/jsonrpc/schema"
+)
+
+// Method describes one method. All that is known of a method is here and nowhere else:
+// dispatch, credits, the rules of keys, the console, the documents and OpenRPC read it.
+type Method struct {
+	Name    string // like "eth_getBalance"
+	Summary string // what it does, in one sentence
+	Params  []Param
+	ByName  bool // params may be an object of members as well as an array
+	Result  Result
+	Errors  []*Error // that it has beside those of every method
+
+	Handler  Handler
+	Cost     Cost
+	Concerns Concerns
+	// Stream says that the method needs a connection that stays open.
+	Stream bool
+}
+
+// Param describes a parameter. Those that are required come first.
+type Param struct {
+	Name     string
+	Summary  string
+	Schema   *schema.Schema
+	Required bool
+	// Example returns a value that fits the network as it is. Nil leaves the parameter,
+	// and those behind it, out of the example.
+	Example func(ctx context.Context) (any, error)
+	// From names the method whose result is the parameter's value, as an identifier of
+	// a filter is, where no value can be known in advance.
+	From string
+}
+
+// Result describes a result.
+type Result struct {
+	Name   string
+	Schema *schema.Schema
+}
+
+// Given is the example of a parameter that is the same on every network.
+func Given(value any) func(context.Context) (any, error) {
+	return func(context.Context) (any, error) { return value, nil }
+}
+
+// Cost is what a call of a method takes: credits, which are about what it takes of the
+// machine in comparison with a read of one value, and its weight.
+type Cost struct {
+	Credits int
+	Weight  Weight
+}
+
+// Weight decides in which line the calls of a method wait for their turn.
+type Weight uint8
+
+const (
+	_ Weight = iota // not given: a method must say what it is
+	// LightWeight is the weight of calls that end soon.
+	LightWeight
+	// HeavyWeight is the weight of calls that can each keep a processor busy for long.
+	HeavyWeight
+)
+
+// Light is the cost of a light method.
+func Light(credits int) Cost { return Cost{credits, LightWeight} }
+
+// Heavy is the cost of a heavy method.
+func Heavy(credits int) Cost { return Cost{credits, HeavyWeight} }
+
+// UsualCredits is what a read of one value costs. The configuration can set another
+// price for all methods that cost so much.
+const UsualCredits = 10
+
+// Methods are the methods that a network has. They do not change.
+type Methods struct {
+	byName map[string]*Method
+	sorted []*Method // by name
+}
+
+// NewMethods returns a set of methods. It fails where something is missing in a
+// description, or two methods have the same name.
+func NewMethods(methods ...Method) (*Methods, error) {
+	m := &Methods{byName: make(map[string]*Method, len(methods))}
+	for i := range methods {
+		method := methods[i]
+		if err := method.check(); err != nil {
+			return nil, fmt.Errorf("describe method %q: %w", method.Name, err)
+		}
+		if m.byName[method.Name] != nil {
+			return nil, fmt.Errorf("describe method %q: described twice", method.Name)
+		}
+		m.byName[method.Name] = &method
+		m.sorted = append(m.sorted, &method)
+	}
+	slices.SortFunc(m.sorted, func(a, b *Method) int { return strings.Compare(a.Name, b.Name) })
+	for _, method := range m.sorted {
+		for _, p := range method.Params {
+			if p.From != "" && m.byName[p.From] == nil {
+				return nil, fmt.Errorf("describe method %q: parameter %s comes from the unknown method %q", method.Name, p.Name, p.From)
+			}
+		}
+	}
+	return m, nil
+}
+
+// check returns what is missing in a description.
+func (m *Method) check() error {
+	switch {
+	case m.Name == "":
+		return errors.New("missing name")
+	case m.Summary == "":
+		return errors.New("missing summary")
+	case m.Result.Name == "" || m.Result.Schema == nil:
+		return errors.New("missing result")
+	case m.Handler == nil:
+		return errors.New("missing handler")
+	case m.Cost.Credits < 1 || m.Cost.Weight == 0:
+		return errors.New("missing cost (want jsonrpc.Light or jsonrpc.Heavy, of at least 1 credit)")
+	case m.Concerns == nil:
+		return errors.New("missing concerns (want jsonrpc.NoContract, jsonrpc.AnyContract or a function)")
+	}
+	for i, p := range m.Params {
+		switch {
+		case p.Name == "" || p.Schema == nil:
+			return fmt.Errorf("missing name or schema of parameter %d", i)
+		case p.Required && i > 0 && !m.Params[i-1].Required:
+			return fmt.Errorf("required parameter %s follows an optional one", p.Name)
+		case p.Required && p.Example == nil && p.From == "":
+			return fmt.Errorf("missing example of parameter %s", p.Name)
+		}
+	}
+	return nil
+}
+
+// Find returns the method with a name, nil where there is none.
+func (m *Methods) Find(name string) *Method { return m.byName[name] }
+
+// All yields every method, sorted by name.
+func (m *Methods) All() iter.Seq[*Method] { return slices.Values(m.sorted) }
+
+// Names returns the name of every method, sorted.
+func (m *Methods) Names() []string {
+	names := make([]string, len(m.sorted))
+	for i, method := range m.sorted {
+		names[i] = method.Name
+	}
+	return names
+}
+
+// Len returns the number of methods.
+func (m *Methods) Len() int { return len(m.sorted) }
+
+// Handlers returns the handler of every method.
+func (m *Methods) Handlers() Handlers {
+	handlers := make(Handlers, len(m.sorted))
+	for _, method := range m.sorted {
+		handlers[method.Name] = method.Handler
+	}
+	return handlers
+}
+
+// With returns a set of these methods and one more.
+func (m *Methods) With(more Method) (*Methods, error) {
+	all := make([]Method, 0, len(m.sorted)+1)
+	for _, method := range m.sorted {
+		all = append(all, *method)
+	}
+	return NewMethods(append(all, more)...)
+}
+
+// Argument is a parameter with its value.
+type Argument struct {
+	Name  string
+	Value any // as encoding/json takes it
+}
+
+// Example returns arguments with which a call of the method succeeds on the network as
+// it is. It ends before the first parameter that has no example, so it lacks those that
+// come from another method.
+func (m *Method) Example(ctx context.Context) ([]Argument, error) {
+	arguments := []Argument{}
+	for _, p := range m.Params {
+		if p.Example == nil {
+			break
+		}
+		value, err := p.Example(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("example of %s: %s: %w", m.Name, p.Name, err)
+		}
+		arguments = append(arguments, Argument{p.Name, value})
+	}
+	return arguments, nil
+}
+
+// ExampleParams returns the example as the params of a request: an object for a method
+// that takes its parameters by name, else an array.
+func (m *Method) ExampleParams(ctx context.Context) (json.RawMessage, error) {
+	arguments, err := m.Example(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if m.ByName {
+		members := make(map[string]any, len(arguments))
+		for _, a := range arguments {
+			members[a.Name] = a.Value
+		}
+		return json.Marshal(members)
+	}
+	values := make([]any, len(arguments))
+	for i, a := range arguments {
+		values[i] = a.Value
+	}
+	return json.Marshal(values)
+}
