@@ -14,6 +14,10 @@ const MaxDepth = 64
 // scanner steps over JSON text, checking all of its syntax but the encoding, which
 // is cheaper to check for a whole document at once (see [utf8.Valid]). Its methods
 // return false at the first fault, which is then in want and pos.
+//
+// It serves the path of requests, where package strictjson, which is for files and other
+// nodes, would be slower: its jsontext reads one call as fast, a batch of 100 calls in
+// 116 µs instead of 88 µs, and a call with 22 KB of data in 53 µs instead of 21 µs.
 type scanner struct {
 	data []byte
 	pos  int

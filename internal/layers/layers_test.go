@@ -29,6 +29,7 @@ func shared() []layer {
 		{"limit", nil},
 		{"chain", nil},
 		{"endpoint", nil},
+		{"strictjson", nil},
 		{"history", []string{"kv", "chain"}},
 		{"feed", []string{"jsonrpc", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
@@ -48,7 +49,7 @@ func family(name string) []layer {
 	layers := []layer{
 		{".", []string{"chain"}},
 		{"era", in(".")},
-		{"source", append(in(".", "era"), "jsonrpc", "chain", "endpoint")},
+		{"source", append(in(".", "era"), "jsonrpc", "chain", "endpoint", "strictjson")},
 		{"execute", in(".")},
 		{"archive", append(in("."), "kv", "chain", "history")},
 		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history")},
@@ -117,6 +118,7 @@ func keepers() []keeper {
 		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},
 		{"github.com/alexedwards/scs", []string{"account/session", "dashboard"}},
 		{"golang.org/x/crypto/argon2", []string{"account/password"}},
+		{"github.com/go-json-experiment/json", []string{"strictjson"}},
 		{"github.com/cenkalti/backoff", []string{"evm/ingest/upstream", "starknet/source/node"}},
 		{"github.com/golang-jwt/jwt", []string{"evm/source/engine", "internal/node"}},
 	}

@@ -32,7 +32,7 @@ import (
 const maxBlockBytes = 128 << 20
 
 // Error says which file is not as it should be. What lies in it has its place in
-// a [wire.Error].
+// a [strictjson.Error].
 type Error struct {
 	Path   string
 	Blocks int // whole blocks of the file before the fault

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"ashlar/starknet"
-	"ashlar/starknet/source/wire"
+	"ashlar/strictjson"
 )
 
 // answer is what a gateway answers for a block of one transaction with one event.
@@ -167,7 +167,7 @@ func TestFaultsAreNamedWithTheirPlaces(t *testing.T) {
 		path := filepath.Join(folder(t, map[string]string{"f": answer(4) + bad}), "f")
 		blocks, err := readAll(t, path)
 		var file *Error
-		var wrong *wire.Error
+		var wrong *strictjson.Error
 		if !errors.As(err, &file) || !errors.As(err, &wrong) {
 			t.Errorf("%s: the error is %v, expected one with a place", test.name, err)
 			continue
@@ -180,7 +180,7 @@ func TestFaultsAreNamedWithTheirPlaces(t *testing.T) {
 		}
 	}
 	_, err := readAll(t, folder(t, map[string]string{"f": `{"block":` + strings.Replace(answer(5), `"0x2"`, `"0x"`, 1) + `}`}))
-	var wrong *wire.Error
+	var wrong *strictjson.Error
 	if !errors.As(err, &wrong) || wrong.Place != "block.transaction_receipts[0].events[0].keys[1]" {
 		t.Errorf("in a block beside the state's differences: %v, expected an error in block.transaction_receipts[0].events[0].keys[1]", err)
 	}
@@ -199,7 +199,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		{"no JSON", map[string]string{"a": "hello"}, "not JSON"},
 		{"an error of the gateway", map[string]string{"a": `{"code":"StarknetErrorCode.BLOCK_NOT_FOUND","message":"x"}`}, "block_number, up to byte 58: missing"},
 		{"a block within a block", map[string]string{"a": `{"block":{"block":` + answer(4) + `}}`}, "block_number, up to byte"},
-		{"nested without end", map[string]string{"a": strings.Repeat(`{"block":`, 1<<16)}, "cut short"},
+		{"nested without end", map[string]string{"a": strings.Repeat(`{"block":`, 1<<16)}, "exceeded max depth"},
 		{"a block in two files", map[string]string{"a": answer(4), "b": answer(4)}, "found block 4, which "},
 		{"a gap between files", map[string]string{"a": answer(4), "b": answer(6)}, "found 6, expected 5, which follows"},
 		{"files that overlap", map[string]string{"a": answer(4) + answer(5), "b": answer(5) + answer(6)}, "found 5, expected 6"},

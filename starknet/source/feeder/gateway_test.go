@@ -11,6 +11,7 @@ import (
 	"ashlar/internal/vectors"
 	"ashlar/starknet"
 	"ashlar/starknet/source/wire"
+	"ashlar/strictjson"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -29,7 +30,7 @@ func TestEveryAnswerOfAGatewayIsRead(t *testing.T) {
 	for _, path := range paths {
 		blocks, err := readAll(t, path)
 		if strings.HasSuffix(path, "_pending.json") {
-			var wrong *wire.Error
+			var wrong *strictjson.Error
 			if !errors.As(err, &wrong) || !strings.HasSuffix(wrong.Place, "block_number") {
 				t.Errorf("%s: %v, expected that a pending block has no number", path, err)
 			}

@@ -18,6 +18,7 @@ import (
 	"ashlar/starknet/source/feeder"
 	"ashlar/starknet/source/node/nodetest"
 	"ashlar/starknet/source/wire"
+	"ashlar/strictjson"
 )
 
 // chainID is an id as the short string that it is.
@@ -88,7 +89,7 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		{"pathfinder_0.10.0_getBlockWithReceipts_latest", "result.transaction_count", "found 2, but the block holds 5"},
 	} {
 		_, err := readAnswer(t, test.file)
-		var wrong *wire.Error
+		var wrong *strictjson.Error
 		if !errors.As(err, &wrong) || wrong.Place != test.place || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: the error is %v, expected %q at %s", test.file, err, test.want, test.place)
 		}

@@ -196,7 +196,7 @@ func choice[T any](r *Reader, values map[string]T, words string) (T, error) {
 	}
 	value, ok := values[text]
 	if !ok {
-		return value, r.Fail(fmt.Errorf("found %q, expected %s", shortened(text), words))
+		return value, r.Fail(fmt.Errorf("found %.80q, expected %s", text, words))
 	}
 	return value, nil
 }
@@ -207,7 +207,7 @@ func (r *Reader) version() (string, error) {
 	const most = starknet.FeltBytes - 1
 	text, err := r.Text()
 	if err == nil && len(text) > most {
-		err = r.Fail(fmt.Errorf("found the string %q of %d bytes, expected a version of at most %d", shortened(text), len(text), most))
+		err = r.Fail(fmt.Errorf("found the string %q of %d bytes, expected a version of at most %d", text, len(text), most))
 	}
 	return text, err
 }
