@@ -11,6 +11,7 @@ import (
 
 	"ashlar/dashboard"
 	"ashlar/gateway"
+	"ashlar/jsonrpc"
 )
 
 // newDashboard makes the pages of a service.
@@ -35,7 +36,7 @@ func (s *service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 		}
 		shown := dashboard.Network{
 			Name: n.name, Family: status.Family, Chain: cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10)),
-			Hosts: config.hostsOf(n.name), Methods: n.methods.Names(),
+			Hosts: config.hostsOf(n.name), Methods: triedMethods(n.methods),
 			First: status.First, Head: status.Head, HeadHash: status.HeadHash, HeadTime: time.Unix(int64(status.HeadTime), 0),
 			Settled: status.Settled, Disk: status.DiskBytes,
 		}
@@ -45,6 +46,18 @@ func (s *service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 		all = append(all, shown)
 	}
 	return all, nil
+}
+
+// triedMethods are the methods that the console offers: those that need no connection
+// that stays open.
+func triedMethods(methods *jsonrpc.Methods) []dashboard.Method {
+	var tried []dashboard.Method
+	for m := range methods.All() {
+		if !m.Stream {
+			tried = append(tried, dashboard.Method{Name: m.Name, Summary: m.Summary, Params: m.ExampleParams})
+		}
+	}
+	return tried
 }
 
 // hostsOf lists the hosts at which a network is served without its name in the path.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -18,7 +19,7 @@ type Network struct {
 	Family  string   // evm or starknet
 	Chain   string   // ID of the chain, as its people write it
 	Hosts   []string // names at which it is served without its name in the path
-	Methods []string // that it answers, in order
+	Methods []Method // that can be called over HTTP, sorted by name
 
 	First    uint64 // the first block that is held
 	Head     uint64
@@ -29,6 +30,14 @@ type Network struct {
 	Follows  bool   // new blocks come from a node
 	Behind   uint64 // blocks to catch up with the head that is followed
 	Problem  string // why it is not followed at the moment; empty: it is
+}
+
+// Method is a method that the console offers.
+type Method struct {
+	Name    string
+	Summary string // what it does, in one sentence
+	// Params returns params, as JSON, with which a call fits the network as it is.
+	Params func(context.Context) (json.RawMessage, error)
 }
 
 // Caller answers JSON-RPC requests under the limits of a key, as if they had come over

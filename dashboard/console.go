@@ -50,8 +50,8 @@ func (v *visit) console() error {
 	if err != nil {
 		return err
 	}
-	if network != nil {
-		p.Form.fill("request", exampleRequest(network, p.Method))
+	if method := network.method(p.Method); method != nil {
+		p.Form.fill("request", v.exampleRequest(method))
 	}
 	return v.show(200, "console", "Console", p)
 }
@@ -83,17 +83,32 @@ func (v *visit) consolePage(network, key, method string) (p *consolePage, chosen
 	}
 	if chosen != nil {
 		for _, m := range chosen.Methods {
-			byMethod.Choices = append(byMethod.Choices, choice{m, m})
+			byMethod.Choices = append(byMethod.Choices, choice{m.Name, m.Name})
 		}
 	}
 	byNetwork.settle("")
 	byKey.settle("")
-	byMethod.settle(firstMethod(chosen))
+	byMethod.settle(preferredMethod)
+	if method := chosen.method(byMethod.Value); method != nil {
+		byMethod.Hint = method.Summary
+	}
 	request := &field{Name: "request", Label: "Request", Kind: kindText, Rows: 12, Hint: "One call, or a batch of them. Ctrl-Enter sends it."}
 	return &consolePage{
 		Choice: newForm(byNetwork, byKey, byMethod), Form: newForm(request),
 		Network: byNetwork.Value, Key: byKey.Value, Method: byMethod.Value,
 	}, chosen, nil
+}
+
+// method returns the method with a name, nil where the network has none.
+func (n *Network) method(name string) *Method {
+	if n == nil {
+		return nil
+	}
+	i := slices.IndexFunc(n.Methods, func(m Method) bool { return m.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &n.Methods[i]
 }
 
 // settle takes another choice where the one taken is none: the one that is preferred,
@@ -113,12 +128,25 @@ func (f *field) settle(preferred string) {
 	}
 }
 
-// firstMethod is what the console begins with.
-func firstMethod(n *Network) string {
-	if n != nil && n.Family == familyStarknet {
-		return "starknet_blockNumber"
+// preferredMethod is what the console begins with, on networks that have it.
+const preferredMethod = "eth_getBlockByNumber"
+
+// exampleRequest returns a request that calls a method with its example.
+func (v *visit) exampleRequest(method *Method) string {
+	params, err := method.Params(v.r.Context())
+	if err != nil { // there is no data to make an example of, as on a network without blocks
+		params = json.RawMessage("[]")
 	}
-	return "eth_getBlockByNumber"
+	request, err := json.MarshalIndent(struct {
+		Version string          `json:"jsonrpc"`
+		ID      int             `json:"id"`
+		Method  string          `json:"method"`
+		Params  json.RawMessage `json:"params"`
+	}{"2.0", 1, method.Name, params}, "", "  ")
+	if err != nil {
+		return ""
+	}
+	return string(request)
 }
 
 // send takes the form of console. The answer is the page: nothing is changed by making

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"html"
 	"io"
 	"log/slog"
@@ -44,8 +45,8 @@ var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func (s *service) served(context.Context) ([]Network, error) {
 	return []Network{
-		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []string{"eth_blockNumber", "eth_getBlockByNumber"}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
-		{Name: "starknet", Family: "starknet", Chain: "SN_MAIN", Methods: []string{"starknet_blockNumber"}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer"},
+		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []Method{tried("eth_blockNumber", `[]`), tried("eth_getBlockByNumber", `["0x12d687",false]`)}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
+		{Name: "starknet", Family: "starknet", Chain: "SN_MAIN", Methods: []Method{tried("starknet_blockNumber", `[]`)}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer"},
 	}, s.broken
 }
 
@@ -229,4 +230,11 @@ var tags = regexp.MustCompile(`(?s)<head>.*</head>|<[^>]*>`)
 // text is a page without its tags, for messages.
 func (p page) text() string {
 	return strings.Join(strings.Fields(tags.ReplaceAllString(p.body, " ")), " ")
+}
+
+// tried is a method of the console with the params of its example.
+func tried(name, params string) Method {
+	return Method{Name: name, Summary: "Returns what " + name + " returns.", Params: func(context.Context) (json.RawMessage, error) {
+		return json.RawMessage(params), nil
+	}}
 }

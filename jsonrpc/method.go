@@ -186,11 +186,15 @@ type Argument struct {
 }
 
 // Example returns arguments with which a call of the method succeeds on the network as
-// it is. It ends before the first parameter that has no example, so it lacks those that
-// come from another method.
+// it is. It ends before the first parameter that has no example. In place of the result
+// of another method there is a text that says so.
 func (m *Method) Example(ctx context.Context) ([]Argument, error) {
 	arguments := []Argument{}
 	for _, p := range m.Params {
+		if p.From != "" {
+			arguments = append(arguments, Argument{p.Name, "the result of " + p.From})
+			continue
+		}
 		if p.Example == nil {
 			break
 		}
