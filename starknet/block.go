@@ -1,9 +1,8 @@
-// Package starknet holds the nouns of Starknet-like networks: blocks of
-// transactions, each with its receipt and the events that it emitted.
+// Package starknet defines the data types of Starknet-like networks: blocks of transactions
+// with their receipts and events.
 //
-// The nouns hold what a feeder gateway and a node's JSON-RPC both tell, in one
-// form, whichever of the two a block came from. What a source does not tell is
-// left at its zero value.
+// They contain what both feeder gateways and nodes provide, in one form for both sources.
+// Fields that a source does not provide are zero.
 package starknet
 
 import (
@@ -12,15 +11,15 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Header is what is said of a block beside its transactions.
+// Header is a block without its transactions.
 type Header struct {
 	Number    uint64
 	Hash      Felt
-	Parent    Felt // hash of the block before
-	NewRoot   Felt // of the state after the block
+	Parent    Felt // hash of the parent block
+	NewRoot   Felt // state root after the block
 	Timestamp uint64
-	Sequencer Felt   // address; zero in blocks of a time before it was told
-	Version   string // of Starknet, like "0.13.1"; empty in blocks of a time before it was told
+	Sequencer Felt   // address; zero in early blocks
+	Version   string // of Starknet, such as "0.13.1"; empty in early blocks
 	Status    Status
 
 	L1GasPrice     GasPrice
@@ -31,15 +30,15 @@ type Header struct {
 	Commitments Commitments
 }
 
-// Ref names the block. Every felt is a hash to those who know of no family.
+// Ref returns the number and hash of the block.
 func (h *Header) Ref() chain.Ref {
 	return chain.Ref{Number: h.Number, Hash: common.Hash(h.Hash)}
 }
 
-// GasPrice is a price of gas in both of the tokens that fees are paid in.
+// GasPrice is a price of gas in both fee tokens.
 type GasPrice struct{ Wei, Fri Felt }
 
-// Commitments are the roots over a block's contents that its hash is made of.
+// Commitments are the commitments to a block's contents that its hash covers.
 type Commitments struct {
 	Transactions    Felt
 	Events          Felt
@@ -48,32 +47,32 @@ type Commitments struct {
 	StateDiffLength uint64
 }
 
-// Status is how far a block has come.
+// Status is the finality of a block.
 type Status uint8
 
-// The stages of a block.
+// The possible statuses.
 const (
 	AcceptedOnL2 Status = iota + 1
 	AcceptedOnL1
-	Rejected // it was accepted once
+	Rejected // after having been accepted
 )
 
-// L1DataMode is where a block's state differences are published.
+// L1DataMode is where a block's state diff is published.
 type L1DataMode uint8
 
-// The places of state differences. Blocks of a time before there was a choice are Calldata.
+// The data modes. Early blocks, which had no choice, are Calldata.
 const (
 	Calldata L1DataMode = iota
 	Blob
 )
 
-// Block is everything that one block brings. It is not changed once it is made.
+// Block is a block with its transactions. It is immutable once complete.
 type Block struct {
 	Header
 	Transactions []Transaction
 }
 
-// EventCount is the number of events of all transactions.
+// EventCount returns the number of events in the block.
 func (b *Block) EventCount() int {
 	n := 0
 	for i := range b.Transactions {

@@ -9,32 +9,31 @@ import (
 // FeltBytes is the length of a [Felt].
 const FeltBytes = 32
 
-// Felt is an element of the field that Starknet computes in: a number below
-// P = 2²⁵¹ + 17·2¹⁹² + 1, big-endian. Hashes, addresses, keys and data of events
-// are all felts. Its zero value is 0.
+// Felt is an element of Starknet's field: a number below P = 2²⁵¹ + 17·2¹⁹² + 1, big-endian.
+// Hashes, addresses, and the keys and data of events are felts.
 type Felt [FeltBytes]byte
 
 // prime is P, big-endian.
 var prime = Felt{0: 0x08, 7: 0x11, 31: 0x01}
 
-// FeltOf is a small number as a felt.
+// FeltOf returns a number as a felt.
 func FeltOf(number uint64) (f Felt) {
 	binary.BigEndian.PutUint64(f[FeltBytes-8:], number)
 	return f
 }
 
-// FeltOfText is the felt that spells a short text, of at most 31 bytes: its bytes
-// are the number's. Chains have such IDs.
+// FeltOfText returns the felt whose big-endian bytes are a short text of at most 31 bytes.
+// Chain IDs are encoded in this way.
 func FeltOfText(text string) (f Felt) {
 	copy(f[FeltBytes-min(len(text), FeltBytes-1):], text)
 	return f
 }
 
-// ParseFelt reads a felt as JSON has it: 0x and 1 to 64 hexadecimal digits, in
-// either case, leading zeros allowed. Its errors name the place in text.
+// ParseFelt parses a felt in JSON notation: 0x and 1 to 64 hexadecimal digits in either case,
+// with optional leading zeros.
 func ParseFelt[T string | []byte](text T) (f Felt, err error) {
 	if len(text) < 2 || text[0] != '0' || text[1] != 'x' {
-		return f, fmt.Errorf("felt %q: it begins otherwise than with 0x", shortened(text))
+		return f, fmt.Errorf("felt %q: missing prefix 0x", shortened(text))
 	}
 	digits := len(text) - 2
 	if digits == 0 || digits > 2*FeltBytes {
@@ -45,16 +44,16 @@ func ParseFelt[T string | []byte](text T) (f Felt, err error) {
 		if value > 0xf {
 			return f, fmt.Errorf("felt %q: character %d is %q, expected a hexadecimal digit", shortened(text), 3+i, text[2+i])
 		}
-		at := digits - 1 - i // counted from the last digit
+		at := digits - 1 - i // position from the last digit
 		f[FeltBytes-1-at/2] |= value << (4 * (at % 2))
 	}
 	if f.Cmp(prime) >= 0 {
-		return Felt{}, fmt.Errorf("felt %q: it is not below the field's prime %s", shortened(text), prime)
+		return Felt{}, fmt.Errorf("felt %q: not below the field's prime %s", shortened(text), prime)
 	}
 	return f, nil
 }
 
-// digitValue is the value of a hexadecimal digit, or more than 15.
+// digitValue returns the value of a hexadecimal digit, or more than 15 for other characters.
 func digitValue(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':
@@ -65,7 +64,7 @@ func digitValue(c byte) byte {
 	return 0xff
 }
 
-// shortened is as much of a text as an error shows: a felt is never longer.
+// shortened truncates a text for an error message to the maximum length of a felt.
 func shortened[T string | []byte](text T) string {
 	const most = 2 + 2*FeltBytes
 	if len(text) > most {
@@ -74,7 +73,7 @@ func shortened[T string | []byte](text T) string {
 	return string(text)
 }
 
-// Cmp compares the numbers: -1, 0 or 1.
+// Cmp compares the felts as numbers. It returns -1, 0 or 1.
 func (f Felt) Cmp(g Felt) int {
 	for i := 0; i < FeltBytes; i += 8 {
 		a, b := binary.BigEndian.Uint64(f[i:]), binary.BigEndian.Uint64(g[i:])
@@ -88,11 +87,11 @@ func (f Felt) Cmp(g Felt) int {
 	return 0
 }
 
-// IsZero says whether the felt is 0.
+// IsZero reports whether the felt is 0.
 func (f Felt) IsZero() bool { return f == Felt{} }
 
-// Significant is the felt's big-endian bytes without leading zeros; none for 0.
-// They are a part of f.
+// Significant returns the felt's big-endian bytes without leading zeros, none for 0. They
+// alias f.
 func (f *Felt) Significant() []byte {
 	for i, b := range f {
 		if b != 0 {
@@ -121,5 +120,5 @@ func (f Felt) AppendText(out []byte) []byte {
 	return out
 }
 
-// String is the canonical form.
+// String returns the canonical form, see AppendText.
 func (f Felt) String() string { return string(f.AppendText(nil)) }

@@ -33,9 +33,9 @@ func TestFeltIsReadInAnyFormAndWrittenInOne(t *testing.T) {
 
 func TestMalformedFeltsAreRefused(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
-		{"", "begins otherwise than with 0x"},
-		{"1", "begins otherwise than with 0x"},
-		{"0X1", "begins otherwise than with 0x"},
+		{"", "missing prefix 0x"},
+		{"1", "missing prefix 0x"},
+		{"0X1", "missing prefix 0x"},
 		{"0x", "0 digits after 0x, expected 1 to 64"},
 		{"0x" + strings.Repeat("0", 65), "65 digits after 0x, expected 1 to 64"},
 		{"0x12g4", `character 5 is 'g', expected a hexadecimal digit`},

@@ -2,23 +2,23 @@ package starknet
 
 import "github.com/ethereum/go-ethereum/common"
 
-// Transaction is a transaction with its receipt: as much of it as block hashes
-// and receipts are made of.
+// Transaction is a transaction with its receipt. It has only the parts that block hashes and
+// receipts need.
 type Transaction struct {
 	Hash      Felt
 	Kind      TransactionKind
 	Version   uint64
-	Signature []Felt // none where the kind has none
+	Signature []Felt // empty if the kind has none
 
-	// ContractAddress is that of the contract which a Deploy or DeployAccount makes.
+	// ContractAddress is the contract created by a Deploy or DeployAccount.
 	ContractAddress Felt
-	// MessageHash is that of the message from L1 which an L1Handler takes in.
+	// MessageHash is the hash of the L1 message consumed by an L1Handler.
 	MessageHash common.Hash
 
 	Receipt Receipt
 }
 
-// TransactionKind is what a transaction does.
+// TransactionKind is the kind of a transaction.
 type TransactionKind uint8
 
 // The kinds of transactions.
@@ -30,7 +30,7 @@ const (
 	L1Handler
 )
 
-// String is the kind as receipts name it.
+// String returns the kind as it is written in receipts.
 func (k TransactionKind) String() string {
 	switch k {
 	case Invoke:
@@ -47,27 +47,27 @@ func (k TransactionKind) String() string {
 	return "unknown"
 }
 
-// Receipt is what came of a transaction.
+// Receipt is the outcome of a transaction.
 type Receipt struct {
 	Reverted     bool
-	RevertReason string // why, where it reverted
-	ActualFee    Felt   // in fri since version 3 of transactions, else in wei
+	RevertReason string // empty unless Reverted
+	ActualFee    Felt   // in fri since transaction version 3, else in wei
 	Gas          GasUsed
 	Messages     []Message
-	Events       []Event // there may be some although it reverted
+	Events       []Event // a reverted transaction may have some
 }
 
-// GasUsed is what a transaction used of each kind of gas; zero where it was not told.
+// GasUsed is the gas used of each kind; zero if unknown.
 type GasUsed struct{ L1, L1Data, L2 uint64 }
 
 // Message is a message to L1.
 type Message struct {
-	From    Felt // the contract that sent it
-	To      Felt // an address on L1, though nothing keeps it to 20 bytes
+	From    Felt // sending contract
+	To      Felt // L1 address; not guaranteed to fit 20 bytes
 	Payload []Felt
 }
 
-// Event is what a contract told of.
+// Event is an event emitted by a contract.
 type Event struct {
 	From Felt // the contract's address
 	Keys []Felt

@@ -1,11 +1,9 @@
-// Package archive is the settled history of a Starknet network: its blocks, its
-// transactions with their receipts, its events, and the index by which events are
-// found.
+// Package archive stores the settled history of a Starknet network: its blocks, transactions,
+// receipts and events, and the index of events.
 //
-// Rows are append-only; docs/format.md draws every one. One writer appends blocks
-// with [Archive.Append]; any number of readers read at the same time and never
-// wait for it. A network's first block may be any block: what lies before it is
-// not held, and asking for it is answered with an [*BeforeFirst].
+// Rows are append-only; docs/format.md draws them. One writer appends blocks with
+// [Archive.Append]; readers run concurrently and never wait for it. The first block of an archive
+// may have any number; a request for an earlier block fails with a [*BeforeFirst].
 package archive
 
 import (
@@ -27,27 +25,27 @@ import (
 // Format is the version of docs/format.md that this package reads and writes.
 const Format = "ashlar-starknet-1"
 
-// cachedHeaders is how many decoded headers are kept, about 700 bytes each.
+// cachedHeaders is the number of decoded headers in the cache, about 700 bytes each.
 const cachedHeaders = 4096
 
-// mostChainID is the length of the longest chain ID: it must fit a felt.
+// mostChainID is the maximum length of a chain ID: it must fit a felt.
 const mostChainID = 31
 
 var (
-	// ErrOtherChain says that the archive holds another chain than expected.
+	// ErrOtherChain means that the archive holds another chain than expected.
 	ErrOtherChain = errors.New("archive: holds another chain")
-	// ErrChainID says that a text cannot be a chain's ID.
-	ErrChainID = errors.New("archive: no chain ID")
+	// ErrChainID means that a text cannot be a chain ID.
+	ErrChainID = errors.New("archive: invalid chain ID")
 )
 
-// BeforeFirst says that a block lies before the first that the network holds.
+// BeforeFirst means that a block is before the first one in the archive.
 type BeforeFirst struct{ Number, First uint64 }
 
 func (e *BeforeFirst) Error() string {
-	return fmt.Sprintf("block %d is not held: this network begins with block %d", e.Number, e.First)
+	return fmt.Sprintf("block %d is not available: this network begins with block %d", e.Number, e.First)
 }
 
-// Is makes a BeforeFirst a kind of rows.ErrNotFound.
+// Is makes errors.Is(err, rows.ErrNotFound) true.
 func (e *BeforeFirst) Is(kind error) bool { return kind == rows.ErrNotFound }
 
 // Archive is the settled history of one network.
@@ -58,14 +56,14 @@ type Archive struct {
 	span    atomic.Pointer[Span] // nil while there are no blocks
 }
 
-// Span is what an archive holds: all blocks from the first to the last.
+// Span is the range of blocks in an archive.
 type Span struct {
 	First uint64
 	Last  chain.Ref
 }
 
-// Accept says whether a store may become an archive of the chain with an ID, or of
-// any that it is where the ID is empty. It is asked before anything is written.
+// Accept returns an error if a store cannot become, or is not, an archive of the chain with an
+// ID; any chain if the ID is empty. It does not change the store.
 func Accept(ctx context.Context, store kv.Reader, chainID string) error {
 	if chainID != "" {
 		if err := checkChainID(chainID); err != nil {
@@ -86,8 +84,8 @@ func Accept(ctx context.Context, store kv.Reader, chainID string) error {
 	return err
 }
 
-// Create makes an archive of a chain in an empty store, or opens the one that is
-// there if it is of the same chain; else it returns ErrOtherChain.
+// Create creates an archive in an empty store, or opens an existing one. It returns ErrOtherChain
+// if that is of another chain.
 func Create(ctx context.Context, store kv.Store, chainID string) (*Archive, error) {
 	if err := checkChainID(chainID); err != nil {
 		return nil, err
@@ -96,7 +94,7 @@ func Create(ctx context.Context, store kv.Store, chainID string) (*Archive, erro
 		return nil, err
 	}
 	if _, err := rows.Format(ctx, store); !errors.Is(err, kv.ErrNotFound) {
-		return Open(ctx, store) // which meets the error again, if it is one
+		return Open(ctx, store) // returns the error again, if any
 	}
 	batch := store.NewBatch()
 	rows.SetFormat(batch, Format)
@@ -107,22 +105,20 @@ func Create(ctx context.Context, store kv.Store, chainID string) (*Archive, erro
 	return Open(ctx, store)
 }
 
-// checkChainID says what is wrong with a chain ID: clients take it for a felt
-// that spells a short text.
+// checkChainID validates a chain ID: it is represented as a felt with these characters.
 func checkChainID(id string) error {
 	if id == "" || len(id) > mostChainID {
 		return fmt.Errorf("%w: %q has %d characters, expected 1 to %d", ErrChainID, id, len(id), mostChainID)
 	}
 	for _, c := range []byte(id) {
 		if c <= ' ' || c > '~' {
-			return fmt.Errorf("%w: %q holds %q, expected printable ASCII without spaces", ErrChainID, id, c)
+			return fmt.Errorf("%w: %q contains %q, expected printable ASCII without spaces", ErrChainID, id, c)
 		}
 	}
 	return nil
 }
 
-// Open opens the archive that a store holds, or returns kv.ErrNotFound where
-// there is none.
+// Open opens the archive in a store, or returns kv.ErrNotFound if there is none.
 func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 	a, span, err := openSpan(ctx, store)
 	if span == nil || err != nil {
@@ -139,8 +135,8 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 	return a, nil
 }
 
-// openSpan makes the archive that a store holds, and reads what its pointers say
-// of its span; nil where there are no blocks.
+// openSpan opens the archive in a store and reads its span from the pointers; nil if it has no
+// blocks.
 func openSpan(ctx context.Context, store kv.Store) (*Archive, *Span, error) {
 	if err := rows.CheckFormat(ctx, store, Format); err != nil {
 		return nil, nil, err
@@ -167,28 +163,28 @@ func openSpan(ctx context.Context, store kv.Store) (*Archive, *Span, error) {
 	return a, &Span{First: binary.BigEndian.Uint64(first), Last: last}, nil
 }
 
-// ChainID is the chain's ID as text, like SN_MAIN.
+// ChainID returns the chain ID as text, such as SN_MAIN.
 func (a *Archive) ChainID() string { return a.chainID }
 
-// Span is what the archive holds now; nil where it has no blocks.
+// Span returns the current range of blocks, nil if there are none.
 func (a *Archive) Span() *Span { return a.span.Load() }
 
-// Settled reads the settled blocks of a span.
+// Settled returns a reader of the settled blocks of a span.
 func (a *Archive) Settled(span *Span) *Reader { return a.Over(a.store, *span, span.Last.Number) }
 
-// Rows are the rows of the settled blocks, for a branch of unsettled blocks to be laid over.
+// Rows returns the rows of the settled blocks, on which a branch of the tip is overlaid.
 func (a *Archive) Rows() kv.Reader { return a.store }
 
-// Over reads the blocks of a span in rows: those of the archive up to settled, and
-// above them those of a branch of unsettled blocks.
+// Over returns a reader of a span. Blocks up to settled are read from the archive; rows overlays
+// those of a branch of unsettled blocks.
 func (a *Archive) Over(rows kv.Reader, span Span, settled uint64) *Reader {
 	return &Reader{rows: rows, headers: a.headers, settled: settled, span: span}
 }
 
-// Append settles blocks: all of them, and the settled pointer with them, become
-// visible at once. They must follow one another and the last settled block, else
-// rows.ErrNotNext; nothing is written then. The first of all may be any block.
-// Durable they are once [Archive.Sync] returns. One call at a time.
+// Append settles blocks. They become visible together with the settled pointer. If they do not
+// follow the last settled block and each other, Append returns rows.ErrNotNext and writes
+// nothing. The very first block may be any. The blocks are durable after [Archive.Sync]. Append
+// must not be called concurrently.
 func (a *Archive) Append(ctx context.Context, blocks ...*starknet.Block) error {
 	encoded := make([]rows.Encoded, len(blocks))
 	for i, block := range blocks {
@@ -200,14 +196,14 @@ func (a *Archive) Append(ctx context.Context, blocks ...*starknet.Block) error {
 	return a.AppendEncoded(ctx, encoded...)
 }
 
-// fresh is a block whose rows are made when they are wanted.
+// fresh is a block that is encoded when its rows are put.
 type fresh struct{ block *starknet.Block }
 
 func (f fresh) Ref() chain.Ref       { return f.block.Ref() }
 func (f fresh) Parent() common.Hash  { return common.Hash(f.block.Parent) }
 func (f fresh) PutRows(to kv.Putter) { PutBlock(to, f.block) }
 
-// AppendEncoded is [Archive.Append] for blocks whose rows [PutBlock] has made before.
+// AppendEncoded is [Archive.Append] for blocks that were encoded with [PutBlock].
 func (a *Archive) AppendEncoded(ctx context.Context, blocks ...rows.Encoded) error {
 	if len(blocks) == 0 {
 		return nil
@@ -233,24 +229,24 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...rows.Encoded) err
 	return nil
 }
 
-// Sync returns when everything that was appended is durable.
+// Sync makes everything that was appended durable.
 func (a *Archive) Sync(ctx context.Context) error { return a.store.Sync(ctx) }
 
-// Fits says whether the format can hold a block.
+// Fits returns an error if the format cannot hold a block.
 func Fits(block *starknet.Block) error {
 	if block.Number > rows.MostNumber {
-		return fmt.Errorf("archive: block %d: the format holds numbers up to %d", block.Number, uint64(rows.MostNumber))
+		return fmt.Errorf("archive: block %d: the format supports numbers up to %d", block.Number, uint64(rows.MostNumber))
 	}
 	if n := len(block.Transactions); n > rows.MostTransactions {
-		return fmt.Errorf("archive: block %d has %d transactions, the format holds %d", block.Number, n, rows.MostTransactions)
+		return fmt.Errorf("archive: block %d has %d transactions, the format supports at most %d", block.Number, n, rows.MostTransactions)
 	}
 	if n := block.EventCount(); n > groupEvents<<groupBits {
-		return fmt.Errorf("archive: block %d has %d events, the format holds %d", block.Number, n, groupEvents<<groupBits)
+		return fmt.Errorf("archive: block %d has %d events, the format supports at most %d", block.Number, n, groupEvents<<groupBits)
 	}
 	return nil
 }
 
-// PutBlock puts the rows of a block that [Fits].
+// PutBlock puts the rows of a block for which [Fits] returned nil.
 func PutBlock(to kv.Putter, block *starknet.Block) {
 	partition := rows.Chunk(block.Number)
 	to.Put(headers, partition[:], block.Number, encodeHeader(block))

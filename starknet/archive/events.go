@@ -11,27 +11,27 @@ import (
 	"ashlar/starknet"
 )
 
-// Event is one stored event. It refers to its row.
+// Event is a stored event. It aliases its row.
 type Event struct {
 	BlockHash       starknet.Felt
-	Transaction     uint64 // its position in the block
+	Transaction     uint64 // index in the block
 	TransactionHash starknet.Felt
-	Index           uint64 // the event's position among those of its transaction
+	Index           uint64 // index among the transaction's events
 	From            starknet.Felt
 	Keys            Felts
 	Data            Felts
 }
 
-// eventRows calls put with the rows of a block in the starknet_events table: one for
-// each groupEvents events,
+// eventRows calls put with the rows of a block in the starknet_events table. Each row holds
+// groupEvents events, the last one possibly fewer:
 //
 //	hash of the block (32 bytes) | uvarint n | n × transaction | events
 //
-// where a transaction, of those that emitted the events, is
+// where a transaction, one of those that emitted the events, is
 //
 //	uvarint position in the block | hash (32 bytes) | uvarint events in rows before
 //
-// and an event, for each of which the length comes first
+// and an event is
 //
 //	uvarint length | byte, which of the transactions | felt from
 //	uvarint count, felts of the keys | uvarint count, felts of the data
@@ -48,20 +48,21 @@ func eventRows(block *starknet.Block, put func(group uint64, row []byte)) {
 	}
 }
 
-// eventGroup is the row that is being made.
+// eventGroup builds a row.
 type eventGroup struct {
 	put          func(group uint64, row []byte)
 	block        starknet.Felt
 	number       uint64
 	size         int
 	transactions int
-	last         uint64 // the last transaction that is in the row
+	last         uint64 // last transaction in the row
 	head         []byte // the transactions
 	events       []byte
 	event        []byte
 }
 
-// add adds the event at a position among those of the transaction with that index.
+// add adds an event, given the index of its transaction and its position among the transaction's
+// events.
 func (g *eventGroup) add(index uint64, hash starknet.Felt, position uint64, event *starknet.Event) {
 	if g.size == groupEvents {
 		g.flush()
@@ -85,8 +86,8 @@ func (g *eventGroup) flush() {
 	g.size, g.transactions, g.head, g.events = 0, 0, g.head[:0], g.events[:0]
 }
 
-// decodeEvent finds an event in a row of the starknet_events table by its position
-// in the group. The event refers to row.
+// decodeEvent decodes the event at a position in a row of the starknet_events table. The event
+// aliases row.
 func decodeEvent(row []byte, position int) (event Event, err error) {
 	head := rows.Decode(row)
 	copy(event.BlockHash[:], head.Take(starknet.FeltBytes))
@@ -97,7 +98,7 @@ func decodeEvent(row []byte, position int) (event Event, err error) {
 		in.Take(starknet.FeltBytes)
 		in.Uvarint()
 	}
-	var before [groupEvents]byte // how many events of each transaction come before
+	var before [groupEvents]byte // preceding events in this row, by transaction
 	for range position {
 		if other := in.UvarintBytes(); len(other) > 0 && other[0] < groupEvents {
 			before[other[0]]++
@@ -126,8 +127,8 @@ func decodeEvent(row []byte, position int) (event Event, err error) {
 	return event, event.Data.failed()
 }
 
-// EventReader reads events. Neighbours cost less than those that lie far apart. It
-// belongs to one goroutine.
+// EventReader reads events. Reading consecutive events is cheaper, as they share rows. It is for
+// use by one goroutine.
 type EventReader struct {
 	rows   kv.Reader
 	ctx    context.Context
@@ -137,8 +138,8 @@ type EventReader struct {
 	row    []byte
 }
 
-// Event returns the event at a position in a block, which must have it. It is
-// valid until the next call.
+// Event returns the event at a position in a block, which must exist. It is valid until the next
+// call.
 func (r *EventReader) Event(block, position uint64) (Event, error) {
 	if group := position / groupEvents; !r.loaded || r.block != block || r.group != group {
 		r.loaded = false

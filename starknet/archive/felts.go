@@ -8,8 +8,8 @@ import (
 	"ashlar/starknet"
 )
 
-// appendFelt appends a felt as it is stored: a length byte and as many bytes,
-// without leading zeros. Most felts of events are small numbers.
+// appendFelt appends a felt in its stored form: a length byte, and the big-endian bytes without
+// leading zeros. Most felts of events are small numbers.
 func appendFelt(dst []byte, felt *starknet.Felt) []byte {
 	significant := felt.Significant()
 	return append(append(dst, byte(len(significant))), significant...)
@@ -23,7 +23,7 @@ func appendFelts(dst []byte, felts []starknet.Felt) []byte {
 	return dst
 }
 
-// takeFelt reads a stored felt, or returns false where it is none.
+// takeFelt reads a stored felt. It returns false if the length is invalid.
 func takeFelt(in *rows.Decoder, felt *starknet.Felt) bool {
 	significant := in.Take(uint64(in.Byte()))
 	if len(significant) > starknet.FeltBytes {
@@ -34,23 +34,23 @@ func takeFelt(in *rows.Decoder, felt *starknet.Felt) bool {
 	return true
 }
 
-// Felts is a stored list of felts, read one by one.
+// Felts is a stored list of felts that is decoded one by one.
 type Felts struct {
 	in   rows.Decoder
 	left int
 }
 
-// takeFelts begins to read a list; what comes behind it can be read only once the
-// list was read to its end.
+// takeFelts begins to read a list. What follows the list is available from rest once the list
+// has been read to its end.
 func takeFelts(in rows.Decoder) Felts {
 	count := in.Count(1)
 	return Felts{in: in, left: count}
 }
 
-// Left is how many felts are still to be read.
+// Left returns the number of remaining felts.
 func (f *Felts) Left() int { return f.left }
 
-// Next reads the next felt, or returns false after the last.
+// Next reads the next felt. ok is false after the last.
 func (f *Felts) Next(felt *starknet.Felt) (ok bool, err error) {
 	if f.left == 0 {
 		return false, f.failed()
@@ -62,7 +62,7 @@ func (f *Felts) Next(felt *starknet.Felt) (ok bool, err error) {
 	return true, f.failed()
 }
 
-// all reads all that is left.
+// all reads the remaining felts.
 func (f *Felts) all() ([]starknet.Felt, error) {
 	felts := make([]starknet.Felt, f.left)
 	for i := range felts {
@@ -73,7 +73,7 @@ func (f *Felts) all() ([]starknet.Felt, error) {
 	return felts, f.failed()
 }
 
-// skip reads all that is left.
+// skip skips the remaining felts.
 func (f *Felts) skip() error {
 	for ; f.left > 0; f.left-- {
 		f.in.Take(uint64(f.in.Byte()))
@@ -88,5 +88,5 @@ func (f *Felts) failed() error {
 	return nil
 }
 
-// rest is what comes behind the list, which was read to its end.
+// rest returns a decoder of what follows the list, which must have been read to its end.
 func (f *Felts) rest() rows.Decoder { return f.in }

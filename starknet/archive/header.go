@@ -8,15 +8,15 @@ import (
 	"ashlar/starknet"
 )
 
-// Header is a stored header with what is kept beside it.
+// Header is a stored header with the numbers of transactions and events.
 type Header struct {
 	starknet.Header
 	TransactionCount uint64
 	EventCount       uint64
 }
 
-// headerFelts are the felts of a header that are stored without leading zeros, in
-// the order in which they are.
+// headerFelts returns the felts of a header that are stored without leading zeros, in the order
+// of storage.
 func headerFelts(h *starknet.Header) []*starknet.Felt {
 	c := &h.Commitments
 	return []*starknet.Felt{
@@ -28,7 +28,7 @@ func headerFelts(h *starknet.Header) []*starknet.Felt {
 	}
 }
 
-// encodeHeader makes the row of a block in the starknet_headers table:
+// encodeHeader returns the row of a block in the starknet_headers table:
 //
 //	hash | parent | new root (32 bytes each)
 //	uvarint timestamp | status byte | L1 data mode byte
@@ -52,7 +52,7 @@ func encodeHeader(block *starknet.Block) []byte {
 	return row
 }
 
-// decodeHeader takes a row of the starknet_headers table apart.
+// decodeHeader decodes a row of the starknet_headers table.
 func decodeHeader(number uint64, row []byte) (*Header, error) {
 	in := rows.Decode(row)
 	h := &Header{Header: starknet.Header{Number: number}}

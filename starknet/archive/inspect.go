@@ -11,15 +11,15 @@ import (
 	"ashlar/starknet"
 )
 
-// What is in this file shows an archive row by row, for whoever checks it.
+// This file gives package verify access to the rows of an archive.
 
-// TableSet names the tables of a Starknet network.
+// TableSet gives access to the tables of a Starknet network.
 type TableSet struct {
-	Headers, Transactions, Events        *kv.Table // from which a block is read
-	BlockHashes, TxHashes, EventPostings *kv.Table // which follow from those
+	Headers, Transactions, Events        *kv.Table // from which blocks are read
+	BlockHashes, TxHashes, EventPostings *kv.Table // derived from those
 }
 
-// NamedTables returns the tables by name, where [Tables] lists them.
+// NamedTables returns the tables by name; [Tables] returns them as a list.
 func NamedTables() TableSet {
 	return TableSet{
 		Headers: headers, Transactions: transactions, Events: events,
@@ -27,15 +27,15 @@ func NamedTables() TableSet {
 	}
 }
 
-// Own lists the tables from which a block is read.
+// Own returns the tables from which blocks are read.
 func (t TableSet) Own() []*kv.Table { return []*kv.Table{t.Headers, t.Transactions, t.Events} }
 
-// Derived lists the tables whose rows follow from those of Own.
+// Derived returns the tables whose rows follow from those of Own.
 func (t TableSet) Derived() []*kv.Table {
 	return []*kv.Table{t.BlockHashes, t.TxHashes, t.EventPostings}
 }
 
-// DescribeKey names a row for people, its block aside.
+// DescribeKey describes a row without its block, for error messages.
 func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 	position := sort & (1<<t.IndexBits - 1)
 	switch {
@@ -51,10 +51,10 @@ func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 	case t == eventPostings && len(partition) == len(postings.Term{}):
 		return fmt.Sprintf("term %#x", partition)
 	}
-	return fmt.Sprintf("partition %#x, sort key %d: no key of this table", partition, sort)
+	return fmt.Sprintf("partition %#x, sort key %d: not a key of this table", partition, sort)
 }
 
-// misplaced says where the row of a block is, unless that is where it belongs.
+// misplaced describes the partition of a block's row if it is the wrong one.
 func misplaced(partition []byte, block uint64) string {
 	if want := rows.Chunk(block); !bytes.Equal(partition, want[:]) {
 		return fmt.Sprintf(" in the partition %#x, where its chunk is %#x", partition, want)
@@ -62,9 +62,8 @@ func misplaced(partition []byte, block uint64) string {
 	return ""
 }
 
-// OpenUnchecked is [Open] for whoever checks the archive: it reads no row, so that
-// none can keep it from opening. Such an archive takes no blocks. Its span is nil
-// where it has none.
+// OpenUnchecked is [Open] for checking an archive: it reads no rows, so damaged rows cannot make
+// it fail. Blocks cannot be appended to the result. Its span is nil if it has no blocks.
 func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	a, span, err := openSpan(ctx, store)
 	if err != nil {
@@ -74,7 +73,7 @@ func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	return a, nil
 }
 
-// RowError says which row of a block cannot be read, or is not what the others say.
+// RowError is an error about a row of a block: it cannot be read, or contradicts other rows.
 type RowError struct {
 	Table *kv.Table
 	Sort  uint64
@@ -85,9 +84,8 @@ func (e *RowError) Error() string { return e.Err.Error() }
 
 func (e *RowError) Unwrap() error { return e.Err }
 
-// Block reads all that is held of a block: transactions are without signatures.
-// The error is a [*RowError]. Of what rows say that follows from others, only the
-// numbers of transactions and events are looked at.
+// Block reads a block, with transactions without signatures. Errors are of type [*RowError]. Of
+// redundant data, Block checks only the numbers of transactions and events.
 func (r *Reader) Block(ctx context.Context, number uint64) (*starknet.Block, error) {
 	header, err := r.Header(ctx, number)
 	if err != nil {
@@ -99,7 +97,7 @@ func (r *Reader) Block(ctx context.Context, number uint64) (*starknet.Block, err
 		return nil, &RowError{transactions, number, err}
 	}
 	block.Transactions = make([]starknet.Transaction, stored.Len())
-	counts := make([]uint64, stored.Len()) // of events
+	counts := make([]uint64, stored.Len()) // of events by transaction
 	var total uint64
 	for i := range block.Transactions {
 		t, err := stored.Transaction(i)
@@ -114,10 +112,10 @@ func (r *Reader) Block(ctx context.Context, number uint64) (*starknet.Block, err
 	}
 	switch {
 	case header.TransactionCount != uint64(stored.Len()):
-		err := fmt.Errorf("%w: the header counts %d transactions, expected %d, which are held", rows.ErrCorrupt, header.TransactionCount, stored.Len())
+		err := fmt.Errorf("%w: the header counts %d transactions, expected %d, the number of stored ones", rows.ErrCorrupt, header.TransactionCount, stored.Len())
 		return nil, &RowError{headers, number, err}
 	case header.EventCount != total && r.endsWithEvent(ctx, number, header.EventCount):
-		err := fmt.Errorf("%w: the transactions count %d events, expected %d, which are held", rows.ErrCorrupt, total, header.EventCount)
+		err := fmt.Errorf("%w: the transactions count %d events, expected %d, the number of stored ones", rows.ErrCorrupt, total, header.EventCount)
 		return nil, &RowError{transactions, number, err}
 	case header.EventCount != total:
 		err := fmt.Errorf("%w: the header counts %d events, expected %d, as the transactions do", rows.ErrCorrupt, header.EventCount, total)
@@ -126,7 +124,7 @@ func (r *Reader) Block(ctx context.Context, number uint64) (*starknet.Block, err
 	return block, r.readEvents(ctx, block, counts)
 }
 
-// endsWithEvent says whether the rows of events hold that many of a block.
+// endsWithEvent reports whether exactly count events of a block are stored.
 func (r *Reader) endsWithEvent(ctx context.Context, block, count uint64) bool {
 	reader := r.Events(ctx)
 	if count > 0 {
@@ -138,7 +136,7 @@ func (r *Reader) endsWithEvent(ctx context.Context, block, count uint64) bool {
 	return err != nil
 }
 
-// readEvents gives each transaction of a block as many events as it counts.
+// readEvents reads the events of each transaction of a block.
 func (r *Reader) readEvents(ctx context.Context, block *starknet.Block, counts []uint64) error {
 	reader := r.Events(ctx)
 	var position uint64

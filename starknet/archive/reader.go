@@ -12,19 +12,19 @@ import (
 	"github.com/ethereum/go-ethereum/common/lru"
 )
 
-// Reader reads the blocks of a span. What it answers does not change. It may be
-// used from many goroutines at once.
+// Reader reads the blocks of a span. Its results do not change over time. It is safe for
+// concurrent use.
 type Reader struct {
 	rows    kv.Reader
 	headers *lru.Cache[uint64, *Header] // of settled blocks
-	settled uint64                      // the last block whose header may be in headers
+	settled uint64                      // last block whose header may be cached
 	span    Span
 }
 
-// Span is what can be read.
+// Span returns the range of blocks that can be read.
 func (r *Reader) Span() Span { return r.span }
 
-// check returns a *BeforeFirst or rows.ErrNotFound where a block is not in the span.
+// check returns a *BeforeFirst or rows.ErrNotFound if a block is outside of the span.
 func (r *Reader) check(number uint64) error {
 	if number < r.span.First {
 		return &BeforeFirst{Number: number, First: r.span.First}
@@ -35,7 +35,7 @@ func (r *Reader) check(number uint64) error {
 	return nil
 }
 
-// Header returns the header of a block. The caller must not change it.
+// Header returns the header of a block. The caller must not modify it.
 func (r *Reader) Header(ctx context.Context, number uint64) (*Header, error) {
 	if err := r.check(number); err != nil {
 		return nil, err
@@ -57,8 +57,8 @@ func (r *Reader) Header(ctx context.Context, number uint64) (*Header, error) {
 	return header, err
 }
 
-// Transactions returns the transactions of a block. They refer to buffer, which
-// the row is appended to.
+// Transactions returns the transactions of a block. It appends the row to buffer, which the
+// transactions alias.
 func (r *Reader) Transactions(ctx context.Context, number uint64, buffer []byte) (*Transactions, error) {
 	if err := r.check(number); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (r *Reader) FindBlock(ctx context.Context, hash starknet.Felt) (uint64, err
 	number, known := uint64(0), false
 	err := rows.FindBlock(ctx, r.rows, blockHashes, hash[:], func(candidate uint64) (bool, error) {
 		if candidate > r.span.Last.Number {
-			return true, nil // settled since
+			return true, nil // settled after the reader was created
 		}
 		header, err := r.Header(ctx, candidate)
 		if err != nil {
@@ -90,12 +90,12 @@ func (r *Reader) FindBlock(ctx context.Context, hash starknet.Felt) (uint64, err
 	return number, err
 }
 
-// FindTransaction returns where the transaction with a hash is, or rows.ErrNotFound.
+// FindTransaction returns the transaction with a hash and its place, or rows.ErrNotFound.
 func (r *Reader) FindTransaction(ctx context.Context, hash starknet.Felt) (place rows.Place, found Transaction, err error) {
 	known := false
 	err = rows.FindTransaction(ctx, r.rows, txHashes, hash[:], func(candidate rows.Place) (bool, error) {
 		if candidate.Number > r.span.Last.Number {
-			return true, nil // settled since
+			return true, nil // settled after the reader was created
 		}
 		all, err := r.Transactions(ctx, candidate.Number, nil)
 		if err != nil {
@@ -116,12 +116,12 @@ func (r *Reader) FindTransaction(ctx context.Context, hash starknet.Felt) (place
 	return place, found, err
 }
 
-// Postings is where a term of an event occurs, in blocks from one to another.
+// Postings returns the occurrences of an event term in the blocks from to to.
 func (r *Reader) Postings(ctx context.Context, term postings.Term, from, to uint64) postings.Postings {
 	return postings.Postings{Cursor: r.rows.Scan(ctx, eventPostings, term[:], from, min(to, r.span.Last.Number))}
 }
 
-// Events returns a reader of events.
+// Events returns a reader of the span's events.
 func (r *Reader) Events(ctx context.Context) *EventReader {
 	return &EventReader{rows: r.rows, ctx: ctx}
 }

@@ -5,36 +5,36 @@ import (
 	"ashlar/starknet"
 )
 
-// IndexedKeys is how many of an event's keys, the first, it can be found by.
+// IndexedKeys is how many of an event's first keys are indexed.
 const IndexedKeys = 16
 
-// What kinds of terms there are. The kind of the key at position i is termKey + i.
+// Kinds of terms. The kind of the key at position i is termKey + i.
 const (
 	termAddress = 0
 	termKey     = 1
-	termEvent   = 0xfe // an address and the first key
-	termAny     = 0xff // of every event
+	termEvent   = 0xfe // address and first key
+	termAny     = 0xff // any event
 )
 
-// AddressTerm is the term of the events that a contract emitted.
+// AddressTerm returns the term of events emitted by a contract.
 func AddressTerm(from starknet.Felt) postings.Term { return postings.TermOf(termAddress, from[:]) }
 
-// KeyTerm is the term of the events whose key at a position, below IndexedKeys, has that value.
+// KeyTerm returns the term of events with a key at a position, which must be below IndexedKeys.
 func KeyTerm(position int, key starknet.Felt) postings.Term {
 	return postings.TermOf(termKey+byte(position), key[:])
 }
 
-// EventTerm is the term of the events that a contract emitted whose first key has that
-// value: of one kind of event of one contract, which is what is asked for most. Either
-// term alone may be in every block, and the two of them seldom at the same event.
+// EventTerm returns the term of events emitted by a contract with a given first key: one kind of
+// event of one contract, the most common filter. Each of the two terms alone may occur in every
+// block, though rarely both at the same event.
 func EventTerm(from, first starknet.Felt) postings.Term {
 	return postings.TermOf(termEvent, append(from[:], first[:]...))
 }
 
-// AnyTerm is the term of all events.
+// AnyTerm returns the term of all events.
 func AnyTerm() postings.Term { return postings.TermOf(termAny, nil) }
 
-// blockPostings is where the terms of a block's events occur.
+// blockPostings returns the postings of a block's events.
 func blockPostings(block *starknet.Block) *postings.Block {
 	found, any := postings.NewBlock(), AnyTerm()
 	var position uint64

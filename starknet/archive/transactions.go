@@ -10,30 +10,29 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// What a transaction's flags say.
+// Flags of a transaction.
 const (
 	flagReverted = 1 << iota
-	flagContract // the address of the contract that it makes follows
-	flagMessage  // the hash of the message from L1 that it takes in follows
+	flagContract // followed by the address of the created contract
+	flagMessage  // followed by the hash of the consumed L1 message
 )
 
-// Transactions are the stored transactions of a block. They refer to their row
-// and decode only what is asked for.
+// Transactions are the stored transactions of a block. They alias their row and are decoded on
+// demand.
 type Transactions struct {
 	ends   rows.Offsets
 	hashes []byte
 	items  []byte
 }
 
-// Transaction is one stored transaction with its receipt. Its events are in rows
-// of their own.
+// Transaction is a stored transaction with its receipt. Its events are in rows of their own.
 type Transaction struct {
-	starknet.Transaction // without its signature and its events
+	starknet.Transaction // without signature and events
 	FirstEvent           uint64
 	EventCount           uint64
 }
 
-// encodeTransactions makes the row of a block in the starknet_transactions table:
+// encodeTransactions returns the row of a block in the starknet_transactions table:
 //
 //	uvarint n | n × end offset (uint32 little-endian) | n × hash (32 bytes) | n × transaction
 //
@@ -100,7 +99,7 @@ func appendTransaction(dst []byte, t *starknet.Transaction, firstEvent uint64) [
 	return dst
 }
 
-// decodeTransactions takes a row of the starknet_transactions table apart.
+// decodeTransactions decodes a row of the starknet_transactions table.
 func decodeTransactions(row []byte) (*Transactions, error) {
 	in := rows.Decode(row)
 	t := &Transactions{ends: in.Offsets()}
@@ -109,15 +108,15 @@ func decodeTransactions(row []byte) (*Transactions, error) {
 	return t, in.End(transactions.Name)
 }
 
-// Len is the number of transactions.
+// Len returns the number of transactions.
 func (t *Transactions) Len() int { return t.ends.Len() }
 
-// Hash is the hash of transaction i, which is below Len.
+// Hash returns the hash of transaction i, which must be below Len.
 func (t *Transactions) Hash(i int) starknet.Felt {
 	return starknet.Felt(t.hashes[i*starknet.FeltBytes : (i+1)*starknet.FeltBytes])
 }
 
-// Transaction decodes transaction i, which is below Len.
+// Transaction decodes transaction i, which must be below Len.
 func (t *Transactions) Transaction(i int) (Transaction, error) {
 	var tx Transaction
 	item, ok := t.ends.Item(t.items, i)
@@ -150,7 +149,7 @@ func (t *Transactions) Transaction(i int) (Transaction, error) {
 	return tx, err
 }
 
-// decodeMessages reads the messages with which a transaction ends.
+// decodeMessages decodes the messages at the end of a transaction.
 func decodeMessages(in rows.Decoder) ([]starknet.Message, error) {
 	const leastBytes = 3 // two felts and a count
 	count := in.Count(leastBytes)

@@ -1,27 +1,26 @@
-// Package blockhash recomputes the hashes of a Starknet network's blocks from what the
-// blocks hold, so that a source is believed no event that its block has not.
+// Package blockhash recomputes the hashes of Starknet blocks from their contents, so that a
+// source cannot add, omit or change events.
 //
-// A block's hash is made of its header and of three roots over its contents: of
-// the transactions' hashes and signatures, of the events, and since 0.13.2 of the
-// receipts. How it is made changed with the versions of Starknet:
+// A block hash covers the header and commitments to the contents: to the hashes and signatures
+// of transactions, to events, and since 0.13.2 to receipts. The rules depend on the version of
+// Starknet:
 //
-//	to 0.6            Pedersen; the chain's id in place of events, time and sequencer
-//	0.7 to 0.13.1     Pedersen; from 0.11.1 on with the signatures of all transactions
-//	0.13.2, 0.13.3    Poseidon; with receipts and the state's differences
+//	to 0.6            Pedersen; chain ID instead of events, time and sequencer
+//	0.7 to 0.13.1     Pedersen; since 0.11.1 with the signatures of all transactions
+//	0.13.2, 0.13.3    Poseidon; with receipts and state diff
 //	0.13.4 to 0.14.1  Poseidon; with the price of L2 gas
 //
-// Two things are taken as they are told: the hash of a transaction, which stands
-// for its contents, and the commitment to the state's differences, which are not
-// kept. What is not in a hash is not checked by it: before 0.7 events, before
-// 0.13.2 whether a transaction failed, its fee and its messages to L1.
+// Two inputs are not verified: a transaction's hash, which stands for its contents, and the
+// commitment to the state diff, which is not stored. Anything that a hash does not cover is not
+// verified either: events before 0.7; and the status, fee and L1 messages of transactions before
+// 0.13.2.
 //
-// A hash is not checked, which [Verdict] says,
-//   - where the version is 0.13.2 or later and the source does not tell the state
-//     differences' commitment, as nodes do not before version 0.10 of their API;
-//   - where the version is later than those above and none of the rules fits;
-//   - where a block outside of mainnet tells no version and none of the rules
-//     fits: some early blocks were hashed with the address of a sequencer that
-//     nothing tells any more.
+// A [Verdict] tells when a hash cannot be checked:
+//   - since 0.13.2, if the source does not provide the commitment to the state diff, such as nodes
+//     before version 0.10 of their API;
+//   - if the version is newer than those above and no rule matches;
+//   - if a block of a network other than mainnet has no version and no rule matches: some early
+//     blocks were hashed with a sequencer address that is no longer available.
 package blockhash
 
 import (
@@ -32,36 +31,35 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/stark-curve/fp"
 )
 
-// Checker recomputes the hashes of one network's blocks. It may be used by
-// several goroutines at a time.
+// Checker recomputes the block hashes of one network. It is safe for concurrent use.
 type Checker struct {
 	chainID  starknet.Felt
 	pedersen *pedersen
 	poseidon *poseidon
 }
 
-// New makes a Checker for the network with this id, which is in the hashes of
-// blocks before 0.7; 0 where it is not known. It takes some milliseconds.
+// New returns a Checker for the network with a chain ID, which is part of the hashes of blocks
+// before 0.7; 0 if unknown. It takes some milliseconds.
 func New(chainID starknet.Felt) *Checker {
 	return &Checker{chainID, newPedersen(), newPoseidon()}
 }
 
-// Error says that a block is not what its hash stands for.
+// Error means that a hash or commitment of a block does not match its contents.
 type Error struct {
 	Block    *starknet.Header
-	What     Part // is wrong
+	What     Part // that is wrong
 	Found    starknet.Felt
 	Expected starknet.Felt
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("block %d: its %s is %s, expected %s by what it holds", e.Block.Number, e.What, e.Found, e.Expected)
+	return fmt.Sprintf("block %d: its %s is %s, expected %s for its contents", e.Block.Number, e.What, e.Found, e.Expected)
 }
 
-// Part is what can be wrong of a header.
+// Part is a recomputed part of a header.
 type Part string
 
-// The parts of a header that are recomputed.
+// The recomputed parts.
 const (
 	Hash                  Part = "hash"
 	TransactionCommitment Part = "transaction commitment"
@@ -69,14 +67,14 @@ const (
 	ReceiptCommitment     Part = "receipt commitment"
 )
 
-// Verdict is what is known of a hash that is not wrong.
+// Verdict is the result of a check that did not find an error.
 type Verdict uint8
 
 // The verdicts.
 const (
-	Confirmed   Verdict = iota + 1 // it is that of the block's contents
-	Untold                         // the source leaves out some of what it is made of
-	UnknownRule                    // it may follow a rule that is not known
+	Confirmed   Verdict = iota + 1 // the hash matches the contents
+	Untold                         // the source does not provide all inputs of the hash
+	UnknownRule                    // the hash may follow an unknown rule
 )
 
 func (v Verdict) String() string {
@@ -84,15 +82,15 @@ func (v Verdict) String() string {
 	case Confirmed:
 		return "confirmed"
 	case Untold:
-		return "not checked: the source leaves out some of what it is made of"
+		return "not checked: the source does not provide all inputs of the hash"
 	case UnknownRule:
-		return "not checked: it may follow a rule that is not known"
+		return "not checked: the hash may follow an unknown rule"
 	}
-	return "not judged"
+	return "unknown verdict"
 }
 
-// Check recomputes a block's hash, on every processor that is free. The error is
-// an [*Error] where the hash is wrong.
+// Check recomputes a block's hash, using all processors. If the hash is wrong, it returns an
+// [*Error].
 func (c *Checker) Check(b *starknet.Block) (Verdict, error) {
 	v, err := parseVersion(b.Version)
 	if err != nil {
@@ -104,14 +102,13 @@ func (c *Checker) Check(b *starknet.Block) (Verdict, error) {
 	return c.checkPoseidon(b, v, treeRoot(c.poseidon, c.transactionLeavesPoseidon(b, v)))
 }
 
-// CheckUnsigned is Check for a block whose transactions have lost their
-// signatures, as those of an archive have. The root over the transactions is that
-// which the header tells: it is in the hash, and since 0.13.2 the transactions'
-// hashes are in the root over the receipts as well, which is recomputed.
+// CheckUnsigned is Check for a block without signatures, as in an archive. It uses the
+// transaction commitment in the header. That is covered by the hash; since 0.13.2 the
+// transactions' hashes are also covered by the receipt commitment, which is recomputed.
 //
-// Of blocks until 0.13.1 some sources tell no such root, or those of other rules.
-// Then they are taken for blocks without signatures, and are Untold where their
-// hash is another.
+// Some sources provide no such commitment for blocks until 0.13.1, or one by other rules. Such
+// blocks are checked as if they had no signatures; if the hash does not match, the verdict is
+// Untold.
 func (c *Checker) CheckUnsigned(b *starknet.Block) (Verdict, error) {
 	v, err := parseVersion(b.Version)
 	if err != nil {
@@ -131,8 +128,8 @@ func (c *Checker) CheckUnsigned(b *starknet.Block) (Verdict, error) {
 	return verdict, nil
 }
 
-// checkTold judges a block until 0.13.1 by the roots that its header tells. It is
-// Untold where these need not be by the rules of its time.
+// checkTold checks a block until 0.13.1 by the commitments in its header. The verdict is Untold
+// if these may follow other rules than those of the block's version.
 func (c *Checker) checkTold(b *starknet.Block, v version, events fp.Element) (Verdict, error) {
 	transactions, told := element(b.Commitments.Transactions), element(b.Commitments.Events)
 	if transactions.IsZero() {
@@ -145,7 +142,7 @@ func (c *Checker) checkTold(b *starknet.Block, v version, events fp.Element) (Ve
 			return Untold, nil
 		}
 		return verdict, nil
-	case told == events && (err == nil || !told.IsZero()): // zero, without events, is the root by any rule
+	case told == events && (err == nil || !told.IsZero()): // without events, it is zero by any rule
 		return verdict, err
 	case err == nil || c.pedersenHash(b, b.Sequencer, transactions, told) == b.Hash:
 		return 0, &Error{&b.Header, EventCommitment, b.Commitments.Events, felt(events)}
@@ -153,9 +150,9 @@ func (c *Checker) checkTold(b *starknet.Block, v version, events fp.Element) (Ve
 	return Untold, nil
 }
 
-// checkPedersen judges a block by the rules until 0.13.1, with those roots over its
-// transactions and events. The commitments that are told are not compared: some
-// nodes and gateways tell of old blocks those that later rules would have made.
+// checkPedersen checks a block by the rules until 0.13.1, given the commitments to its
+// transactions and events. It does not compare the commitments in the header: for old blocks
+// some nodes and gateways provide those of later rules.
 func (c *Checker) checkPedersen(b *starknet.Block, v version, transactions, events fp.Element) (Verdict, error) {
 	hash := c.pedersenHash(b, b.Sequencer, transactions, events)
 	if hash == b.Hash {
@@ -167,8 +164,7 @@ func (c *Checker) checkPedersen(b *starknet.Block, v version, transactions, even
 	return 0, &Error{&b.Header, Hash, b.Hash, hash}
 }
 
-// checkEarly judges a block that tells no version by the other rules that were
-// valid in its time.
+// checkEarly checks a block without a version by the other rules of its time.
 func (c *Checker) checkEarly(b *starknet.Block, transactions, events fp.Element, hash starknet.Felt) (Verdict, error) {
 	mainnet := c.chainID == felt(shortString(mainnetID))
 	if !mainnet || b.Number < mainnetFirstOfVersion07 {
@@ -193,16 +189,16 @@ func (c *Checker) checkEarly(b *starknet.Block, transactions, events fp.Element,
 	return 0, &Error{&b.Header, Hash, b.Hash, hash}
 }
 
-// What only mainnet's early blocks need.
+// Exceptions for mainnet's early blocks.
 const (
 	mainnetID               = "SN_MAIN"
 	mainnetFirstOfVersion07 = 833
-	// mainnetHiddenSequencer is the address that blocks of 0.8 were hashed with
-	// before they told it.
+	// mainnetHiddenSequencer is the address with which blocks of 0.8 were hashed before it was
+	// part of their headers.
 	mainnetHiddenSequencer = "0x21f4b90b0377c82bf330b7b5295820769e72d79d8acd0effa0ebde6e9988bc5"
 )
 
-// checkPoseidon judges a block by the rules since 0.13.2, with that root over its
+// checkPoseidon checks a block by the rules since 0.13.2, given the commitment to its
 // transactions.
 func (c *Checker) checkPoseidon(b *starknet.Block, v version, transactions fp.Element) (Verdict, error) {
 	if b.Commitments.StateDiff.IsZero() {
@@ -214,9 +210,8 @@ func (c *Checker) checkPoseidon(b *starknet.Block, v version, transactions fp.El
 		what            Part
 		found, expected starknet.Felt
 	}{
-		// The hash is last: where a commitment is wrong too, that says more. So does
-		// that of the receipts beside that of the events: either has the
-		// transactions' hashes, the latter alone the events.
+		// The hash is last, since a wrong commitment is more specific. Receipts precede events
+		// for the same reason: both cover the transactions' hashes, but only events the events.
 		{TransactionCommitment, b.Commitments.Transactions, felt(transactions)},
 		{ReceiptCommitment, b.Commitments.Receipts, felt(receipts)},
 		{EventCommitment, b.Commitments.Events, felt(events)},

@@ -14,7 +14,7 @@ func element(f starknet.Felt) (e fp.Element) {
 
 func felt(e fp.Element) starknet.Felt { return e.Bytes() }
 
-// appendElements appends felts to what is to be hashed.
+// appendElements converts felts and appends them to to.
 func appendElements(to []fp.Element, felts []starknet.Felt) []fp.Element {
 	for _, f := range felts {
 		to = append(to, element(f))
@@ -22,14 +22,14 @@ func appendElements(to []fp.Element, felts []starknet.Felt) []fp.Element {
 	return to
 }
 
-// hashFelts is the Pedersen hash of felts.
+// hashFelts returns the Pedersen hash of felts.
 func (c *Checker) hashFelts(felts []starknet.Felt) fp.Element {
 	return c.pedersen.many(appendElements(nil, felts)...)
 }
 
-// transactionLeavesPedersen are the leaves until 0.13.1: a transaction's hash
-// with that of its signature. Before 0.11.1 the signatures of Invoke alone
-// counted, the others were taken for empty.
+// transactionLeavesPedersen returns the leaves until 0.13.1: a transaction's hash combined with
+// that of its signature. Before 0.11.1, signatures of kinds other than Invoke are treated as
+// empty.
 func (c *Checker) transactionLeavesPedersen(b *starknet.Block, v version) []fp.Element {
 	leaves := make([]fp.Element, len(b.Transactions))
 	inParallel(len(leaves), func(i int) {
@@ -44,9 +44,8 @@ func (c *Checker) transactionLeavesPedersen(b *starknet.Block, v version) []fp.E
 	return leaves
 }
 
-// transactionLeavesPoseidon are the leaves since 0.13.2: the hash of a
-// transaction's hash and its signature. Until 0.13.3 an empty signature was
-// taken for one of a single 0.
+// transactionLeavesPoseidon returns the leaves since 0.13.2: the hash of a transaction's hash and
+// signature. Until 0.13.3, an empty signature is treated as a single 0.
 func (c *Checker) transactionLeavesPoseidon(b *starknet.Block, v version) []fp.Element {
 	leaves := make([]fp.Element, len(b.Transactions))
 	inParallel(len(leaves), func(i int) {
@@ -60,7 +59,7 @@ func (c *Checker) transactionLeavesPoseidon(b *starknet.Block, v version) []fp.E
 	return leaves
 }
 
-// emitted is an event with the transaction that emitted it.
+// emitted is an event with the hash of its transaction.
 type emitted struct {
 	transaction *starknet.Felt
 	*starknet.Event
@@ -77,8 +76,7 @@ func eventsOf(b *starknet.Block) []emitted {
 	return events
 }
 
-// eventLeavesPedersen are the leaves until 0.13.1, which do not tell of which
-// transaction an event is.
+// eventLeavesPedersen returns the leaves until 0.13.1, which do not include the transaction.
 func (c *Checker) eventLeavesPedersen(b *starknet.Block) []fp.Element {
 	events := eventsOf(b)
 	leaves := make([]fp.Element, len(events))
@@ -89,12 +87,12 @@ func (c *Checker) eventLeavesPedersen(b *starknet.Block) []fp.Element {
 	return leaves
 }
 
-// eventRootPedersen is the root over them.
+// eventRootPedersen returns the event commitment until 0.13.1.
 func (c *Checker) eventRootPedersen(b *starknet.Block) fp.Element {
 	return treeRoot(c.pedersen, c.eventLeavesPedersen(b))
 }
 
-// eventLeavesPoseidon are the leaves since 0.13.2.
+// eventLeavesPoseidon returns the leaves since 0.13.2.
 func (c *Checker) eventLeavesPoseidon(b *starknet.Block) []fp.Element {
 	events := eventsOf(b)
 	leaves := make([]fp.Element, len(events))
@@ -108,8 +106,7 @@ func (c *Checker) eventLeavesPoseidon(b *starknet.Block) []fp.Element {
 	return leaves
 }
 
-// receiptLeaves are the leaves since 0.13.2. Among the gas that was used L2 gas
-// has a place and is always 0 there.
+// receiptLeaves returns the leaves since 0.13.2. They include the L2 gas used, but always as 0.
 func (c *Checker) receiptLeaves(b *starknet.Block) []fp.Element {
 	leaves := make([]fp.Element, len(b.Transactions))
 	inParallel(len(leaves), func(i int) {
@@ -123,7 +120,7 @@ func (c *Checker) receiptLeaves(b *starknet.Block) []fp.Element {
 	return leaves
 }
 
-// hashMessages is the hash of the messages that a transaction sent to L1.
+// hashMessages returns the hash of the L1 messages of a transaction.
 func (c *Checker) hashMessages(messages []starknet.Message) fp.Element {
 	elements := []fp.Element{fp.NewElement(uint64(len(messages)))}
 	for _, m := range messages {
@@ -133,8 +130,8 @@ func (c *Checker) hashMessages(messages []starknet.Message) fp.Element {
 	return c.poseidon.many(elements...)
 }
 
-// revertReason stands for the reason of a failure: the lowest 250 bits of its
-// Keccak hash, or 0 where there was none.
+// revertReason returns the lowest 250 bits of the Keccak hash of a revert reason, or 0 if the
+// transaction was not reverted.
 func revertReason(r *starknet.Receipt) (e fp.Element) {
 	if !r.Reverted {
 		return e

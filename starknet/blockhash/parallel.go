@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// hashesAtOnce is how many items one goroutine takes at a time, and below how many
-// no other goroutine is worth its cost.
+// hashesAtOnce is the number of items that a goroutine takes at a time, and the number above
+// which another goroutine is worth its cost.
 const hashesAtOnce = 16
 
-// inParallel does something for each index below n, on every processor that is
-// free, and returns when all of it is done.
+// inParallel calls do for each index below n, using all processors, and returns when all calls
+// have returned.
 func inParallel(n int, do func(i int)) {
 	var next atomic.Int64
 	work := func() {

@@ -7,25 +7,22 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/stark-curve/fp"
 )
 
-// pedersen is the Pedersen hash of two elements: the sum of a fixed point and of
-// four others, each as often as a part of the operands says, of which the x
-// coordinate is the hash.
+// pedersen is the Pedersen hash of two elements: the x coordinate of the sum of a fixed point
+// and of multiples of four others, given by parts of the operands.
 //
-// gnark-crypto's own pedersen-hash computes the same, but fills its tables
-// whenever a program starts that links it, which took a third of a second. These
-// are filled where blocks are hashed, hold points in affine form, and go by
-// bytes in place of nibbles, so that a hash takes half as many and cheaper
-// additions.
+// gnark-crypto's pedersen-hash computes the same function, but fills its tables whenever a
+// program that links it starts, which takes a third of a second. The tables here are filled on
+// first use. They hold affine points and are indexed by bytes instead of nibbles, so a hash
+// needs half as many and cheaper additions.
 type pedersen struct {
 	shift starkcurve.G1Jac
-	// table holds for each operand, each byte of it from the lowest and each
-	// value of the byte what it adds. The lowest 248 bits count one point, the
-	// highest four another.
+	// table holds the multiple to add, by operand, byte (lowest first) and value of the byte.
+	// The lowest 248 bits of an operand multiply one point, the highest four bits another.
 	table [2][fp.Bytes][256]starkcurve.G1Affine
 }
 
-// The points, as Starknet's specification gives them: P0 is the fixed one, P1 and
-// P3 are counted by the lower bits of the two operands, P2 and P4 by the highest.
+// The points in Starknet's specification. P0 is fixed; the operands' lower bits multiply P1 and
+// P3, their highest bits P2 and P4.
 const (
 	pedersenP0X = "0x49ee3eba8c1600700ee1b87eb599f16716b0b1022947733551fde4050ca6804"
 	pedersenP0Y = "0x3ca0cfe4b3bc6ddf346d49d06ea0ed34e621062c0e056c1d0405d266e10268a"
@@ -55,31 +52,31 @@ func newPedersen() *pedersen {
 				multiples[n] = multiples[n-1]
 				multiples[n].AddAssign(&base)
 			}
-			base.AddAssign(&multiples[255]) // what the lowest bit of the next byte adds
+			base.AddAssign(&multiples[255]) // the value of the next byte's lowest bit
 			copy(p.table[operand][i][:], starkcurve.BatchJacobianToAffineG1(multiples))
 		}
 	}
 	return p
 }
 
-// curvePoint is one of the points above: one that is mistyped is not on the curve.
+// curvePoint returns one of the points above. A typing error would yield a point that is not on the curve.
 func curvePoint(x, y string) starkcurve.G1Jac {
 	var point starkcurve.G1Affine
 	_, errX := point.X.SetString(x)
 	_, errY := point.Y.SetString(y)
 	if errX != nil || errY != nil || !point.IsOnCurve() {
-		panic(fmt.Sprintf("blockhash: %s, %s is no point of the curve", x, y))
+		panic(fmt.Sprintf("blockhash: %s, %s is not on the curve", x, y))
 	}
 	var jacobian starkcurve.G1Jac
 	jacobian.FromAffine(&point)
 	return jacobian
 }
 
-// pair is the hash of two elements.
+// pair returns the hash of two elements.
 func (p *pedersen) pair(a, b *fp.Element) fp.Element {
 	sum := p.shift
 	for operand, element := range [2]*fp.Element{a, b} {
-		for i, value := range element.Bytes() { // from the highest
+		for i, value := range element.Bytes() { // highest first
 			if value != 0 {
 				sum.AddMixed(&p.table[operand][fp.Bytes-1-i][value])
 			}
@@ -90,8 +87,8 @@ func (p *pedersen) pair(a, b *fp.Element) fp.Element {
 	return *x.Mul(&x, &sum.X)
 }
 
-// many is the hash of any number of elements: a chain of hashes from 0 on, ended
-// by their number.
+// many returns the hash of a list of elements: they are hashed in a chain that begins with 0 and
+// ends with their number.
 func (p *pedersen) many(elements ...fp.Element) fp.Element {
 	var hash fp.Element
 	for i := range elements {

@@ -7,9 +7,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/stark-curve/fp"
 )
 
-// The shape of the permutation: as many rounds that raise all of the state to the
-// third power, half of them at either end, and as many between that raise only
-// its last element.
+// Parameters of the permutation: in full rounds, half of them at either end, every element is
+// cubed; in the partial rounds between them only the last.
 const (
 	poseidonWidth         = 3
 	poseidonFullRounds    = 8
@@ -17,14 +16,14 @@ const (
 	poseidonRounds        = poseidonFullRounds + poseidonPartialRounds
 )
 
-// poseidon is the Poseidon hash that Starknet uses: the Hades permutation over
-// three elements, two of which take in what is hashed.
+// poseidon is Starknet's Poseidon hash: a sponge over the Hades permutation of three elements
+// with a rate of two.
 type poseidon struct {
 	keys [poseidonRounds][poseidonWidth]fp.Element // added before each round
 }
 
-// newPoseidon derives the round keys from their definition: SHA-256 of "Hades"
-// and the key's decimal number, as an element.
+// newPoseidon computes the round keys by their definition: SHA-256 of "Hades" followed by the
+// key's index in decimal, as an element.
 func newPoseidon() *poseidon {
 	p := new(poseidon)
 	for round := range p.keys {
@@ -51,7 +50,7 @@ func (p *poseidon) permute(state *[poseidonWidth]fp.Element) {
 	}
 }
 
-// mix multiplies the state with the matrix (3 1 1; 1 -1 1; 1 1 -2).
+// mix multiplies the state by the matrix (3 1 1; 1 -1 1; 1 1 -2).
 func mix(state *[poseidonWidth]fp.Element) {
 	var sum, twice fp.Element
 	sum.Add(&state[0], &state[1]).Add(&sum, &state[2])
@@ -61,15 +60,15 @@ func mix(state *[poseidonWidth]fp.Element) {
 	state[2].Sub(sum.Sub(&sum, &twice), &state[2])
 }
 
-// pair is the hash of two elements.
+// pair returns the hash of two elements.
 func (p *poseidon) pair(a, b *fp.Element) fp.Element {
 	state := [poseidonWidth]fp.Element{*a, *b, fp.NewElement(2)}
 	p.permute(&state)
 	return state[0]
 }
 
-// many is the hash of any number of elements, which are taken in by two, after a
-// one and as many zeros have been added as make their number even.
+// many returns the hash of a list of elements. They are padded with a 1 and, if necessary, a 0
+// to an even number and absorbed in pairs.
 func (p *poseidon) many(elements ...fp.Element) fp.Element {
 	var state [poseidonWidth]fp.Element
 	for len(elements) > 1 {

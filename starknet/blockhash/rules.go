@@ -8,8 +8,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/stark-curve/fp"
 )
 
-// chainHash is the rule before 0.7: the chain's id counts, events, the time and
-// the sequencer do not.
+// chainHash is the rule before 0.7. It includes the chain's ID, but not events, time and
+// sequencer.
 func (c *Checker) chainHash(b *starknet.Block, transactions fp.Element) starknet.Felt {
 	return felt(c.pedersen.many(
 		fp.NewElement(b.Number), element(b.NewRoot), fp.Element{}, fp.Element{},
@@ -29,8 +29,8 @@ func (c *Checker) pedersenHash(b *starknet.Block, sequencer starknet.Felt, trans
 	))
 }
 
-// poseidonHash is the rule since 0.13.2. Since 0.13.4 the prices of gas, which
-// then are those of L2 gas too, count by a hash of their own.
+// poseidonHash is the rule since 0.13.2. Since 0.13.4 gas prices, including that of L2 gas, are
+// combined in a hash of their own.
 func (c *Checker) poseidonHash(b *starknet.Block, v version, transactions, events, receipts fp.Element) starknet.Felt {
 	name := "STARKNET_BLOCK_HASH0"
 	prices := appendElements(nil, []starknet.Felt{b.L1GasPrice.Wei, b.L1GasPrice.Fri, b.L1DataGasPrice.Wei, b.L1DataGasPrice.Fri})
@@ -49,8 +49,8 @@ func (c *Checker) poseidonHash(b *starknet.Block, v version, transactions, event
 	return felt(c.poseidon.many(elements...))
 }
 
-// counts holds the numbers of transactions, events and changes of the state, 64
-// bits each from the highest on, and then in one bit where the changes are published.
+// counts packs the numbers of transactions, events and state changes, 64 bits each from the
+// highest bit on, followed by one bit for the data mode.
 func counts(b *starknet.Block) (e fp.Element) {
 	var packed [fp.Bytes]byte
 	binary.BigEndian.PutUint64(packed[0:], uint64(len(b.Transactions)))
@@ -63,7 +63,7 @@ func counts(b *starknet.Block) (e fp.Element) {
 	return e
 }
 
-// shortString is a text of at most 31 bytes as the number that its bytes are.
+// shortString returns the number whose big-endian bytes are a text of at most 31 bytes.
 func shortString(text string) (e fp.Element) {
 	e.SetBytes([]byte(text))
 	return e

@@ -6,28 +6,27 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/stark-curve/fp"
 )
 
-// treeHeight is that of the trees over a block's transactions, events and receipts.
+// treeHeight is the height of the trees over a block's transactions, events and receipts.
 const treeHeight = 64
 
-// hash is one of the two hash functions.
+// hash is Pedersen or Poseidon.
 type hash interface {
 	pair(a, b *fp.Element) fp.Element
 }
 
-// treeRoot is the root of a Merkle-Patricia tree of bits with a leaf for each
-// index. An empty tree has the root 0.
+// treeRoot returns the root of a binary Merkle-Patricia tree with the leaves at indices 0, 1, 2
+// and so on. The root of an empty tree is 0.
 //
-// The leaves fill the tree from the left without gaps. So the largest whole
-// power of two of them that is not all of them is a left subtree, and the only
-// edge that skips levels leads left from the top, or, in the right subtrees,
-// from where few leaves are left.
+// The leaves fill the tree from the left without gaps, so the largest power of two below their
+// number forms a complete left subtree. The only edges that skip levels lead left, from the
+// top or, in right subtrees, to the remaining leaves.
 func treeRoot(h hash, leaves []fp.Element) fp.Element { return subtreeRoot(h, leaves, treeHeight) }
 
 func subtreeRoot(h hash, leaves []fp.Element, height int) fp.Element {
 	if len(leaves) == 0 {
 		return fp.Element{}
 	}
-	low := 0 // the height at which the leaves need both sides of a tree
+	low := 0 // the height of the smallest tree that holds all leaves
 	for len(leaves) > 1<<low {
 		low++
 	}
@@ -48,7 +47,7 @@ func subtreeRoot(h hash, leaves []fp.Element, height int) fp.Element {
 		}
 		root = h.pair(&roots[0], &roots[1])
 	}
-	if skipped := height - low; skipped > 0 { // an edge to the left: its path is 0
+	if skipped := height - low; skipped > 0 { // a left edge: its path is 0
 		root = h.pair(&root, &fp.Element{})
 		length := fp.NewElement(uint64(skipped))
 		root.Add(&root, &length)

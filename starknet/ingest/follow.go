@@ -18,30 +18,27 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// DefaultDepth is how many blocks below the head stay in the tip. A Starknet network's
-// sequencer takes back few blocks, and rarely any.
+// DefaultDepth is the default number of blocks below the head that are not settled. Starknet
+// networks rarely revert blocks, and then only few.
 const DefaultDepth = 64
 
-// ErrTooDeep says that blocks are to be taken back which are settled.
+// ErrTooDeep means that a reorganization would revert settled blocks.
 var ErrTooDeep = errors.New("the reorganization goes below what is settled")
 
-// Follower brings blocks that arrive one by one into a tip, takes them back when
-// the chain is reorganized, and settles them once they lie deep enough. While it is
-// used nobody else may write to its archive or tip. Its methods may be called from
-// many goroutines at once; they wait for each other.
-//
-// It is what a source follows a node's chain for.
+// Follower adds blocks to a tip as they arrive, reverts them on a reorganization, and settles
+// them at a given depth. It implements the Chain of source/node. Nothing else may write to its
+// archive or tip. It is safe for concurrent use; its methods are serialized.
 type Follower struct {
 	archive *archive.Archive
 	store   kv.Store
 	depth   uint64
-	tip     atomic.Pointer[tip.Tip] // nil while there are no blocks
+	tip     atomic.Pointer[tip.Tip] // nil as long as there are no blocks
 
 	writing sync.Mutex // held while the tip or the archive changes
 }
 
-// OpenFollower makes the follower of the chain that an archive holds, which may
-// have no blocks yet, with what is unsettled of it in the archive's store.
+// OpenFollower returns a Follower for the chain in an archive, which may be empty. Unsettled
+// blocks are loaded from the archive's store.
 func OpenFollower(ctx context.Context, store kv.Store, a *archive.Archive, depth uint64) (*Follower, error) {
 	f := &Follower{archive: a, store: store, depth: depth}
 	return f, f.openTip(ctx)
@@ -59,10 +56,10 @@ func (f *Follower) openTip(ctx context.Context) error {
 	return err
 }
 
-// Tip holds the unsettled blocks; nil while there are no blocks at all.
+// Tip returns the unsettled blocks, nil as long as there are no blocks.
 func (f *Follower) Tip() *tip.Tip { return f.tip.Load() }
 
-// Held names the lowest and the highest block that are held.
+// Held returns the lowest and highest block.
 func (f *Follower) Held(ctx context.Context) (first, head chain.Ref, ok bool, err error) {
 	above, span := f.tip.Load(), f.archive.Span()
 	if above == nil {
@@ -75,7 +72,7 @@ func (f *Follower) Held(ctx context.Context) (first, head chain.Ref, ok bool, er
 	return header.Ref(), above.Standing().Head.Ref(), true, nil
 }
 
-// Hash is that of the block with a number from the lowest to the highest.
+// Hash returns the hash of the block with a number between the lowest and the highest.
 func (f *Follower) Hash(ctx context.Context, number uint64) (common.Hash, error) {
 	if above := f.tip.Load(); above != nil {
 		if ref, ok := above.Standing().Head.At(number); ok {
@@ -93,9 +90,9 @@ func (f *Follower) Hash(ctx context.Context, number uint64) (common.Hash, error)
 	return common.Hash(header.Hash), nil
 }
 
-// Append takes the child of the highest block, or the first of all. It becomes the
-// highest. On return it is durable, and settled is what lies deep enough below it.
-// Once it has begun it is ended, though ctx may be done meanwhile.
+// Append adds the child of the highest block, or the very first block. When it returns, the
+// block is durable, and blocks that are deep enough are settled. Once it has started to write,
+// it completes even if ctx is done.
 func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 	if err := archive.Fits(block); err != nil {
 		return err
@@ -105,7 +102,7 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// The tip must know what the archive was given, and what its head is.
+	// Do not stop between the writes to archive and tip.
 	ctx = context.WithoutCancel(ctx)
 	ref, above := block.Ref(), f.tip.Load()
 	if above == nil {
@@ -121,7 +118,7 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 	}
 	encoded := new(tip.Rows)
 	archive.PutBlock(encoded, block)
-	// What was reverted stays only while it is not much.
+	// Bound the number of reverted blocks that are kept.
 	if err := above.Prune(ctx, int(2*min(f.depth, math.MaxInt32)), ref.Hash); err != nil {
 		return err
 	}
@@ -134,8 +131,8 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 	return f.settle(ctx, above)
 }
 
-// begin settles the first block of all, so that there is something for a tip to stand
-// on. Where the archive got one from a call before, which failed after that, it is the first.
+// begin settles the very first block, on which the tip is based. If an earlier call failed after
+// doing so, the block must be the same.
 func (f *Follower) begin(ctx context.Context, block *starknet.Block) error {
 	if f.archive.Span() == nil {
 		if err := f.archive.Append(ctx, block); err != nil {
@@ -148,7 +145,7 @@ func (f *Follower) begin(ctx context.Context, block *starknet.Block) error {
 	return f.openTip(ctx)
 }
 
-// settle settles the blocks that lie deep enough.
+// settle settles the blocks that are deep enough.
 func (f *Follower) settle(ctx context.Context, above *tip.Tip) error {
 	head := above.Standing().Head.Ref()
 	if head.Number <= f.depth {
@@ -168,8 +165,8 @@ func (f *Follower) settle(ctx context.Context, above *tip.Tip) error {
 	return above.Settled(ctx, blocks[len(blocks)-1].Ref())
 }
 
-// Revert takes back all blocks above an ancestor of the highest: it becomes the
-// highest. One that lies below the last settled block is [ErrTooDeep].
+// Revert removes all blocks above an ancestor of the highest. An ancestor below the last
+// settled block is [ErrTooDeep].
 func (f *Follower) Revert(ctx context.Context, ancestor chain.Ref) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()

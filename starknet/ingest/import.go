@@ -1,7 +1,6 @@
-// Package ingest brings the blocks of a Starknet network into its archive: whole files of
-// them at once, or one by one as a node's chain grows. Nothing is taken in whose
-// hash does not fit its contents, as far as that can be told, or whose parent is
-// not the block before.
+// Package ingest imports the blocks of a Starknet network into its archive, from files or one
+// by one while following a node's chain. It rejects blocks whose hash does not match their
+// contents, as far as that can be verified, or whose parent is not the previous block.
 package ingest
 
 import (
@@ -17,21 +16,21 @@ import (
 	"ashlar/starknet/blockhash"
 )
 
-// Source gives the blocks of a chain in ascending order.
+// Source provides the blocks of a chain in ascending order.
 type Source interface {
-	// Next returns the next block, or io.EOF after the last. It may be one that
-	// the archive has already.
+	// Next returns the next block, or io.EOF after the last. The archive may already have the
+	// block.
 	Next() (*starknet.Block, error)
 }
 
 var (
-	// ErrOtherChain says that the source has a block of another chain than the archive.
+	// ErrOtherChain means that the source and the archive have different chains.
 	ErrOtherChain = errors.New("the source is of another chain than the archive")
-	// ErrGap says that the source goes on after blocks that are missing.
+	// ErrGap means that the source skips blocks.
 	ErrGap = errors.New("blocks are missing before those of the source")
 )
 
-// BlockError says with which block of a source something is wrong.
+// BlockError is an error about a block of a source.
 type BlockError struct {
 	Number uint64
 	Err    error
@@ -42,12 +41,12 @@ func (e *BlockError) Error() string { return fmt.Sprintf("block %d: %v", e.Numbe
 func (e *BlockError) Unwrap() error { return e.Err }
 
 const (
-	groupEvents = 50_000           // a group of blocks that is settled together ends above this
-	groupBlocks = 256              // or at this many
-	syncEvery   = 20 * time.Second // how much work a crash can cost
+	groupEvents = 50_000           // a group of blocks settled together ends above this many events
+	groupBlocks = 256              // or at this many blocks
+	syncEvery   = 20 * time.Second // maximum work lost in a crash
 )
 
-// Importer brings blocks into one archive. It is used for one import at a time.
+// Importer imports blocks into one archive. Import must not be called concurrently.
 type Importer struct {
 	archive *archive.Archive
 	hashes  *blockhash.Checker
@@ -57,26 +56,26 @@ type Importer struct {
 	counts  counts
 }
 
-// New makes an importer.
+// New returns an Importer.
 func New(a *archive.Archive) *Importer {
 	return &Importer{archive: a, hashes: blockhash.New(starknet.FeltOfText(a.ChainID()))}
 }
 
-// counts is what an import has done so far.
+// counts is the state of a Progress.
 type counts struct{ skipped, blocks, transactions, events, unchecked, head, kept atomic.Uint64 }
 
-// Progress is what an import has done so far.
+// Progress is the progress of an import.
 type Progress struct {
-	Skipped      uint64 // blocks that were settled before
-	Blocks       uint64 // settled now
-	Transactions uint64 // in them
-	Events       uint64 // in them
-	Unchecked    uint64 // of the blocks, those whose hash could not be recomputed
-	Head         uint64 // the last settled block
-	Kept         uint64 // the last that stays whatever happens
+	Skipped      uint64 // blocks that were already settled
+	Blocks       uint64 // settled by the import
+	Transactions uint64 // in Blocks
+	Events       uint64 // in Blocks
+	Unchecked    uint64 // those of Blocks whose hash could not be verified
+	Head         uint64 // last settled block
+	Kept         uint64 // last durable block
 }
 
-// Progress may be called while Import runs.
+// Progress returns the progress so far. It may be called during Import.
 func (i *Importer) Progress() Progress {
 	return Progress{
 		Skipped: i.counts.skipped.Load(), Blocks: i.counts.blocks.Load(), Transactions: i.counts.transactions.Load(),
@@ -84,9 +83,9 @@ func (i *Importer) Progress() Progress {
 	}
 }
 
-// Import brings in all blocks of a source. It stops at the first that cannot be
-// brought in, and when ctx is done; the blocks before stay, and everything that
-// was settled is durable when it returns.
+// Import imports all blocks of a source. It stops at the first block that cannot be imported,
+// and when ctx is done. Earlier blocks remain, and everything settled is durable when it
+// returns.
 func (i *Importer) Import(ctx context.Context, source Source) error {
 	if span := i.archive.Span(); span != nil {
 		i.counts.head.Store(span.Last.Number)
@@ -94,12 +93,12 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	}
 	i.synced = time.Now()
 	err := i.read(ctx, source)
-	done := context.WithoutCancel(ctx) // what has been read is kept
+	done := context.WithoutCancel(ctx) // settle what has been read
 	err = errors.Join(err, i.settle(done))
 	return errors.Join(err, i.sync(done))
 }
 
-// sync makes durable what was settled.
+// sync makes the settled blocks durable.
 func (i *Importer) sync(ctx context.Context) error {
 	head := i.counts.head.Load()
 	if err := i.archive.Sync(ctx); err != nil {
@@ -110,7 +109,7 @@ func (i *Importer) sync(ctx context.Context) error {
 	return nil
 }
 
-// read settles group after group; the last is left to be settled.
+// read reads blocks and settles full groups. It leaves the last group to the caller.
 func (i *Importer) read(ctx context.Context, source Source) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -140,8 +139,8 @@ func (i *Importer) read(ctx context.Context, source Source) error {
 	}
 }
 
-// known says whether a block is settled already. Another one in its place, or one
-// before the first, is an error.
+// known reports whether a block is already settled. It is an error if the archive has a
+// different block with the number, or begins after it.
 func (i *Importer) known(ctx context.Context, block *starknet.Block) (bool, error) {
 	span := i.archive.Span()
 	if span == nil || block.Number > span.Last.Number {
@@ -157,7 +156,7 @@ func (i *Importer) known(ctx context.Context, block *starknet.Block) (bool, erro
 	return err == nil, err
 }
 
-// check checks the next block.
+// check validates the next block.
 func (i *Importer) check(block *starknet.Block) error {
 	if err := i.follows(block); err != nil {
 		return err
@@ -169,7 +168,7 @@ func (i *Importer) check(block *starknet.Block) error {
 	return err
 }
 
-// take puts a block into the group.
+// take adds a block to the group.
 func (i *Importer) take(ctx context.Context, block *starknet.Block) error {
 	i.group = append(i.group, block)
 	i.events += block.EventCount()
@@ -179,7 +178,7 @@ func (i *Importer) take(ctx context.Context, block *starknet.Block) error {
 	return nil
 }
 
-// follows checks that a block is the child of the one before.
+// follows checks that a block is the child of the previous one.
 func (i *Importer) follows(block *starknet.Block) error {
 	var last *starknet.Header
 	if n := len(i.group); n > 0 {
@@ -191,7 +190,7 @@ func (i *Importer) follows(block *starknet.Block) error {
 	case last == nil:
 		return nil
 	case block.Number != last.Number+1:
-		return fmt.Errorf("%w: it comes after block %d", ErrGap, last.Number)
+		return fmt.Errorf("%w: the previous block is %d", ErrGap, last.Number)
 	case block.Parent != last.Hash:
 		return fmt.Errorf("%w: the parent is %s, expected %s, the hash of block %d", ErrOtherChain, block.Parent, last.Hash, last.Number)
 	}

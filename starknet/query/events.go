@@ -10,22 +10,22 @@ import (
 	"ashlar/starknet/archive"
 )
 
-// Filter says which events are asked for.
+// Filter selects events.
 type Filter struct {
-	From *starknet.Felt // the contract that emitted them; nil for any
-	// Keys are, for each position, those that an event may have there; none means
-	// any. There are at most archive.IndexedKeys positions, and the last has some.
+	From *starknet.Felt // contract; nil: any
+	// Keys are the accepted keys at each position; an empty set accepts any. There are at
+	// most archive.IndexedKeys positions, and the last must not be empty.
 	Keys [][]starknet.Felt
 }
 
-// Event is an event with its block. It is valid only during the call that it is given to.
+// Event is an event with its block. It is valid only during the call that it is passed to.
 type Event struct {
 	archive.Event
 	BlockNumber uint64
 }
 
-// EventPage calls visit with the events of a page, and returns where the next one
-// begins, as [paging.Walk] does. The range must lie within the view's span.
+// EventPage calls visit with the events of a page, and returns where the next page begins, as
+// [paging.Walk] does. The range must lie within the view's span.
 func (v *View) EventPage(ctx context.Context, filter *Filter, r paging.Range, visit func(*Event) error) (next *paging.Place, err error) {
 	wanted := filter.sorted()
 	scan := func(term postings.Term, from, to uint64) postings.Postings {
@@ -52,7 +52,7 @@ func (v *View) EventPage(ctx context.Context, filter *Filter, r paging.Range, vi
 	return next, err
 }
 
-// sorted is the filter with each of its sets in order and without doubles.
+// sorted returns the filter with each set sorted and without duplicates.
 func (f *Filter) sorted() *Filter {
 	sorted := &Filter{From: f.From, Keys: make([][]starknet.Felt, len(f.Keys))}
 	for i, allowed := range f.Keys {
@@ -61,11 +61,11 @@ func (f *Filter) sorted() *Filter {
 	return sorted
 }
 
-// terms returns the terms of each of the filter's sets: an event matches that has
-// a term of every one of them.
+// terms returns the terms of each of the filter's sets. An event matches if it has a term of
+// every set.
 func (f *Filter) terms() [][]postings.Term {
 	var sets [][]postings.Term
-	// Later keys are most often the rarest.
+	// Later keys are usually the rarest.
 	for position := len(f.Keys) - 1; position > 0; position-- {
 		if allowed := f.Keys[position]; len(allowed) > 0 {
 			sets = append(sets, keyTerms(allowed, position))
@@ -77,13 +77,13 @@ func (f *Filter) terms() [][]postings.Term {
 	if len(sets) == 0 {
 		return [][]postings.Term{{archive.AnyTerm()}}
 	}
-	// Few terms cost less to look at than many, and often rule out more.
+	// Small sets are cheaper to look up than large ones, and often more selective.
 	slices.SortStableFunc(sets, func(a, b []postings.Term) int { return len(a) - len(b) })
 	return sets
 }
 
-// first returns the terms of the contract and the first key, as far as they are asked
-// for; nil where neither is.
+// first returns the terms for the contract and the first key, combined if possible; nil if the
+// filter has neither.
 func (f *Filter) first() (terms []postings.Term) {
 	var keys []starknet.Felt
 	if len(f.Keys) > 0 {
@@ -103,7 +103,7 @@ func (f *Filter) first() (terms []postings.Term) {
 	return terms
 }
 
-// keyTerms are the terms of the keys that are allowed at a position.
+// keyTerms returns the terms of the accepted keys at a position.
 func keyTerms(allowed []starknet.Felt, position int) []postings.Term {
 	terms := make([]postings.Term, len(allowed))
 	for i, key := range allowed {
@@ -112,13 +112,12 @@ func keyTerms(allowed []starknet.Felt, position int) []postings.Term {
 	return terms
 }
 
-// match says whether an event is asked for: it may have been found only because
-// terms collide. The sets are sorted.
+// match reports whether an event matches: terms may collide. The filter must be sorted.
 func (f *Filter) match(event *archive.Event) (bool, error) {
 	if f.From != nil && event.From != *f.From || event.Keys.Left() < len(f.Keys) {
 		return false, nil
 	}
-	keys := event.Keys // a copy: the event's own are still to be read
+	keys := event.Keys // a copy: visit reads the event's own
 	var key starknet.Felt
 	for _, allowed := range f.Keys {
 		if _, err := keys.Next(&key); err != nil {

@@ -1,5 +1,5 @@
-// Package query answers questions about a Starknet network. Every question takes
-// one [View] and asks it alone, so that no answer mixes two blocks.
+// Package query answers queries about a Starknet network. Each query uses a single [View], so
+// its result never mixes data of two heads.
 package query
 
 import (
@@ -13,26 +13,26 @@ import (
 	"ashlar/starknet/archive"
 )
 
-// The kinds of what cannot be answered.
+// Kinds of errors.
 var (
 	ErrUnknownBlock       = errors.New("no such block")
 	ErrUnknownTransaction = errors.New("no such transaction")
 )
 
-// Chain is one network that can be asked. It may be used from many goroutines at once.
+// Chain answers queries about one network. It is safe for concurrent use.
 type Chain struct {
 	archive *archive.Archive
 	tip     func() *tip.Tip
 }
 
-// NewChain makes the chain that an archive holds, with the unsettled blocks above
-// it of what tip returns. That may be nil as long as there are none.
+// NewChain returns the chain in an archive, with the unsettled blocks of a tip above it. tip is
+// called for each view, and may return nil as long as there are no blocks.
 func NewChain(a *archive.Archive, tip func() *tip.Tip) *Chain { return &Chain{archive: a, tip: tip} }
 
-// ID is the chain's ID as text, like SN_MAIN.
+// ID returns the chain's ID as text, such as SN_MAIN.
 func (c *Chain) ID() string { return c.archive.ChainID() }
 
-// View returns the chain as it is now; nil where it has no blocks.
+// View returns a view of the current head, nil if there are no blocks.
 func (c *Chain) View() *View {
 	span := c.archive.Span()
 	if span == nil {
@@ -47,15 +47,15 @@ func (c *Chain) View() *View {
 	return &View{c.archive.Over(branch.Over(c.archive.Rows()), whole, branch.Settled().Number)}
 }
 
-// View is a chain as of one head. It costs next to nothing to make, holds no
-// resources, and may be used from many goroutines at once.
+// View is a view of the chain as of one head. It is cheap to create, holds no resources, and is
+// safe for concurrent use.
 type View struct{ blocks *archive.Reader }
 
-// Span is the first block that is held and the last.
+// Span returns the first and last block.
 func (v *View) Span() archive.Span { return v.blocks.Span() }
 
-// Header returns the header of a block: ErrUnknownBlock above the head, an
-// [*archive.BeforeFirst] below the first block. The caller must not change it.
+// Header returns the header of a block. It returns ErrUnknownBlock above the head, and an
+// [*archive.BeforeFirst] below the first block. The caller must not modify the header.
 func (v *View) Header(ctx context.Context, number uint64) (*archive.Header, error) {
 	header, err := v.blocks.Header(ctx, number)
 	return header, unknownBlock(err)
@@ -73,8 +73,8 @@ func (v *View) FindBlock(ctx context.Context, hash starknet.Felt) (uint64, error
 	return number, unknownBlock(err)
 }
 
-// unknownBlock words what an archive says of a block that is not there. Where it
-// says why, that is kept.
+// unknownBlock maps rows.ErrNotFound to ErrUnknownBlock. It keeps an archive.BeforeFirst, which
+// gives the reason.
 func unknownBlock(err error) error {
 	if before := (*archive.BeforeFirst)(nil); errors.As(err, &before) {
 		return err
@@ -85,11 +85,11 @@ func unknownBlock(err error) error {
 	return err
 }
 
-// Receipt is a transaction with its place and its events.
+// Receipt is a transaction with its position.
 type Receipt struct {
 	archive.Transaction
 	Block *archive.Header
-	Index int // its position in the block
+	Index int // in the block
 }
 
 // FindReceipt returns the transaction with a hash, or ErrUnknownTransaction.
@@ -108,7 +108,7 @@ func (v *View) FindReceipt(ctx context.Context, hash starknet.Felt) (*Receipt, e
 	return &Receipt{Transaction: found, Block: header, Index: place.Index}, nil
 }
 
-// EventsOf calls visit with the events of a transaction, in their order.
+// EventsOf calls visit with the events of a transaction, in order.
 func (v *View) EventsOf(ctx context.Context, receipt *Receipt, visit func(*archive.Event) error) error {
 	events := v.blocks.Events(ctx)
 	for position := receipt.FirstEvent; position < receipt.FirstEvent+receipt.EventCount; position++ {
@@ -123,7 +123,7 @@ func (v *View) EventsOf(ctx context.Context, receipt *Receipt, visit func(*archi
 	return nil
 }
 
-// sortedSet returns the values of a set in order, each once.
+// sortedSet returns the distinct values of a set in order.
 func sortedSet(set []starknet.Felt) []starknet.Felt {
 	if len(set) < 2 {
 		return set

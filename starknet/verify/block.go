@@ -15,10 +15,10 @@ import (
 	"ashlar/starknet/blockhash"
 )
 
-// blockCheck checks one block after the other, as an [audit.BlockCheck].
+// blockCheck checks single blocks. It implements [audit.BlockCheck].
 type blockCheck struct {
 	*checker
-	block *starknet.Block // under check
+	block *starknet.Block // being checked
 }
 
 func (c *checker) newBlockCheck() audit.BlockCheck { return &blockCheck{checker: c} }
@@ -48,7 +48,7 @@ func (c *blockCheck) Check(ctx context.Context, number uint64, to kv.Putter) (tr
 	return len(c.block.Transactions), nil
 }
 
-// unreadable is what an error of reading a block means.
+// unreadable translates an error of reading a block.
 func (c *blockCheck) unreadable(ctx context.Context, err error) error {
 	about := (*archive.RowError)(nil)
 	if !errors.As(err, &about) {
@@ -58,18 +58,18 @@ func (c *blockCheck) unreadable(ctx context.Context, err error) error {
 	return c.Unreadable(ctx, about.Table, partition[:], about.Sort, about.Err)
 }
 
-// of is a finding about the first row that a table has of the block.
+// of returns a finding about the first row of the block in a table.
 func (c *blockCheck) of(t *kv.Table, wanted string, got any) *audit.Finding {
 	return c.at(t, c.block.Number, wanted, got)
 }
 
-// at is a finding about the first row that a table has of a block.
+// at returns a finding about the first row of a block in a table.
 func (c *blockCheck) at(t *kv.Table, number uint64, wanted string, got any) *audit.Finding {
 	partition := rows.Chunk(number)
 	return c.Finding(t, partition[:], number<<t.IndexBits, wanted, fmt.Sprint(got))
 }
 
-// checkHash makes the block's hash anew, where that can be done.
+// checkHash recomputes the block's hash, as far as possible.
 func (c *blockCheck) checkHash() (blockhash.Verdict, error) {
 	verdict, err := c.hashes.CheckUnsigned(c.block)
 	wrong := (*blockhash.Error)(nil)
@@ -81,19 +81,19 @@ func (c *blockCheck) checkHash() (blockhash.Verdict, error) {
 	switch wrong.What {
 	case blockhash.EventCommitment:
 		whole.Commitments.Events = wrong.Expected
-		f = c.of(c.tables.Events, fmt.Sprintf("events with the commitment %s, which the header has", wrong.Found), wrong.Expected)
+		f = c.of(c.tables.Events, fmt.Sprintf("events with the commitment %s, as in the header", wrong.Found), wrong.Expected)
 		f.Key = fmt.Sprintf("block %d, one of the rows of its %d events", c.block.Number, c.block.EventCount())
 	case blockhash.ReceiptCommitment:
 		whole.Commitments.Receipts = wrong.Expected
-		f = c.of(c.tables.Transactions, fmt.Sprintf("receipts with the commitment %s, which the header has", wrong.Found), wrong.Expected)
+		f = c.of(c.tables.Transactions, fmt.Sprintf("receipts with the commitment %s, as in the header", wrong.Found), wrong.Expected)
 	}
-	if _, other := c.hashes.CheckUnsigned(&whole); f == nil || other == nil { // so it is the header that is wrong
-		f = c.of(c.tables.Headers, fmt.Sprintf("the %s of what is held of the block, %s", wrong.What, wrong.Expected), wrong.Found)
+	if _, other := c.hashes.CheckUnsigned(&whole); f == nil || other == nil { // the header is wrong
+		f = c.of(c.tables.Headers, fmt.Sprintf("the %s of the block's contents, %s", wrong.What, wrong.Expected), wrong.Found)
 	}
 	return 0, f
 }
 
-// checkLinks checks the place of the block in the chain: what names its hash.
+// checkLinks compares the block's hash with its child's parent hash or the settled pointer.
 func (c *blockCheck) checkLinks(ctx context.Context, verdict blockhash.Verdict) error {
 	number, hash := c.block.Number, c.block.Hash
 	if number == c.From && number > c.First {
@@ -103,7 +103,7 @@ func (c *blockCheck) checkLinks(ctx context.Context, verdict blockhash.Verdict) 
 	}
 	if number == c.Settled.Number {
 		if c.block.Ref() != c.Settled {
-			return c.of(c.tables.Headers, fmt.Sprintf("the hash that the settled pointer names, %s", starknet.Felt(c.Settled.Hash)), hash)
+			return c.of(c.tables.Headers, fmt.Sprintf("the hash in the settled pointer, %s", starknet.Felt(c.Settled.Hash)), hash)
 		}
 		return nil
 	}
@@ -119,8 +119,8 @@ func (c *blockCheck) checkLinks(ctx context.Context, verdict blockhash.Verdict) 
 	return c.of(c.tables.Headers, fmt.Sprintf("the parent hash of block %d, %s", number+1, child.Parent), hash)
 }
 
-// checkParent compares the parent hash of the first block of a range with the
-// hash of the block before the range.
+// checkParent compares the parent hash of the first block of a range with the hash of the
+// previous block.
 func (c *blockCheck) checkParent(ctx context.Context) error {
 	number := c.block.Number - 1
 	parent, err := c.reader.Header(ctx, number)
@@ -133,7 +133,7 @@ func (c *blockCheck) checkParent(ctx context.Context) error {
 	return nil
 }
 
-// NameOf implements audit.BlockCheck: it names terms.
+// NameOf implements audit.BlockCheck. It names the contract or key of a term.
 func (c *blockCheck) NameOf(partition []byte) string {
 	is := func(t postings.Term) bool { return bytes.Equal(t[:], partition) }
 	if is(archive.AnyTerm()) {

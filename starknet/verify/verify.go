@@ -1,24 +1,23 @@
-// Package verify reads the archive of a Starknet network back and checks it against
-// itself. It changes nothing, and believes the settled pointer: the hash of the
-// last block.
+// Package verify checks the archive of a Starknet network against itself. It changes nothing,
+// and trusts only the settled pointer: the hash of the last block.
 //
-// Of every block in the range it checks that its rows decode; that the block after
-// it names its hash as parent; that its hash is that of what is held of it, the
-// header, the transactions, their receipts and their events, as far as that can be
-// told; and that the rows that Append would write for such a block are the ones
-// that are there, byte for byte: none is missing, from the look-up of a transaction
-// to the posting of a key, none is another, and none is too many. Blocks follow
-// one another from the first that is held, which may be any.
+// For every block in the range it checks that
+//   - its rows decode;
+//   - the parent hash of the next block is its hash;
+//   - its hash is that of its header, transactions, receipts and events, as far as it can be
+//     recomputed;
+//   - the rows that Append would write for the block, from transaction look-ups to postings of
+//     keys, are exactly the stored ones, byte for byte.
 //
-// Hashes cannot be recomputed of all blocks: see [blockhash]. On import that can
-// be told of more of them than here, as an archive does not hold signatures
-// ([blockhash.Checker.CheckUnsigned]). The report says of how many it was done.
-// What other blocks hold, and what is in no hash, is checked as far as it is
-// stored twice: it is taken for what was imported.
+// The first block of the archive may have any number.
 //
-// Every table is read from beginning to end, once, in memory that does not grow
-// with the archive. Only where something is wrong is more read, to find out which
-// row is.
+// Not all hashes can be recomputed: see [blockhash]. An import can recompute more of them, as an
+// archive has no signatures ([blockhash.Checker.CheckUnsigned]). The report contains the number
+// of recomputed hashes. The contents of other blocks, and anything that hashes do not cover, can
+// be checked only as far as it is stored twice.
+//
+// Each table is read once from beginning to end, in memory that does not grow with the archive.
+// Only after an inconsistency are tables read again, to find the row.
 package verify
 
 import (
@@ -33,21 +32,21 @@ import (
 	"ashlar/starknet/blockhash"
 )
 
-// Options say what to check.
+// Options select what to check.
 type Options struct {
-	From, To uint64 // blocks; a From of 0 is the first that is held, a To of [audit.Head] the last
+	From, To uint64 // blocks; 0 and [audit.Head] stand for the first and last block of the archive
 }
 
-// Report says what was checked.
+// Report is the result of a check.
 type Report struct {
 	audit.Report
 	Events     uint64 `json:"events"`
-	Recomputed uint64 `json:"recomputed"` // blocks whose hash was made anew from what they hold
-	Taken      uint64 `json:"taken"`      // blocks whose hash could only be taken as it is stored
+	Recomputed uint64 `json:"recomputed"` // blocks whose hash was recomputed from their contents
+	Taken      uint64 `json:"taken"`      // blocks whose hash could not be recomputed
 }
 
-// Run checks the archive in a store. What is wrong with the archive is in the
-// report: the error says only that it could not be checked.
+// Run checks the archive in a store. Inconsistencies are in the report; an error means that the
+// archive could not be checked.
 func Run(ctx context.Context, store kv.Store, options Options, progress *audit.Progress) (*Report, error) {
 	c, err := newChecker(ctx, store, options, progress)
 	if err != nil {
@@ -59,13 +58,13 @@ func Run(ctx context.Context, store kv.Store, options Options, progress *audit.P
 		return nil, err
 	}
 	report := &Report{Report: r}
-	if r.Sound { // else blocks may have been checked again to find the row
+	if r.Sound { // otherwise some blocks may have been counted twice
 		report.Events, report.Recomputed, report.Taken = c.events.Load(), c.recomputed.Load(), c.taken.Load()
 	}
 	return report, nil
 }
 
-// checker is what the parts of a check share.
+// checker holds what all parts of a check share.
 type checker struct {
 	*audit.Audit
 	tables archive.TableSet

@@ -121,7 +121,7 @@ func TestPointers(t *testing.T) {
 		change func(kv.Batch)
 		want   string // in the finding
 	}{
-		{"another hash settled", settled(chain.Ref{Number: last.Number, Hash: common.Hash{31: 7}}), "expected the hash that the settled pointer names, 0x7"},
+		{"another hash settled", settled(chain.Ref{Number: last.Number, Hash: common.Hash{31: 7}}), "expected the hash in the settled pointer, 0x7"},
 		{"a block less settled", settled(blocks[len(blocks)-2].Ref()), "expected no row above block 1026, the last settled"},
 		{"a block more settled", settled(chain.Ref{Number: last.Number + 1}), "block 1028: expected a row, got none"},
 		{"settled before the first", settled(chain.Ref{Number: 3}), "the first block is 1020, the last settled 3"},

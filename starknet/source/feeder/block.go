@@ -11,24 +11,23 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// blockReader puts a block together from its members, which may come in any order.
+// blockReader reads a block, whose members may come in any order.
 type blockReader struct {
 	in       *wire.Reader
 	block    starknet.Block
-	receipts []receipt // of the transactions with the same indexes
+	receipts []receipt // by transaction index
 	seen     map[string]bool
 }
 
-// receipt is a receipt beside what else a gateway tells in its place.
+// receipt is a receipt with its other members in a gateway's response.
 type receipt struct {
 	starknet.Receipt
 	transaction starknet.Felt
-	message     common.Hash // zero where no message from L1 was consumed
+	message     common.Hash // zero if no L1 message was consumed
 }
 
-// readBlock reads what a gateway answers to get_block, or to get_state_update
-// with includeBlock, where the block is one of two members. The block must be the
-// child of the last one.
+// readBlock reads a response to get_block, or to get_state_update with includeBlock, which has
+// the block in a member. The block must be the child of last.
 func readBlock(in *wire.Reader, last last) (*starknet.Block, error) {
 	r := blockReader{in: in, seen: make(map[string]bool)}
 	wrapped := false
@@ -51,8 +50,8 @@ func readBlock(in *wire.Reader, last last) (*starknet.Block, error) {
 	return &r.block, nil
 }
 
-// member reads one member of a block. What gateways called by several names over
-// time has one place in the noun.
+// member reads a member of a block. Several names that gateways have used over time map to the
+// same field.
 func (r *blockReader) member(name string) (err error) {
 	if r.seen[name] {
 		return r.in.Fail(errors.New("given twice"))
@@ -73,8 +72,8 @@ func (r *blockReader) member(name string) (err error) {
 	case "transaction_receipts":
 		r.receipts, err = readReceipts(in)
 	default:
-		// The sequencer's address is told since 0.8, the version since 0.9.1, prices of
-		// gas in one member and commitments since 0.13.1, others of them since 0.13.2.
+		// The sequencer exists since 0.8, the version since 0.9.1, gas prices as a single
+		// member and commitments since 0.13.1, further commitments since 0.13.2.
 		var known bool
 		if known, err = in.Header(name, &b.Header); !known {
 			err = in.Skip()
@@ -83,7 +82,7 @@ func (r *blockReader) member(name string) (err error) {
 	return err
 }
 
-// finish checks that the block has everything, and that it belongs behind the last one.
+// finish checks that the block is complete and follows last.
 func (r *blockReader) finish(last last) error {
 	for _, name := range []string{"status", "block_hash", "parent_block_hash", "block_number", "state_root", "timestamp", "transactions", "transaction_receipts"} {
 		if !r.seen[name] {
@@ -96,23 +95,23 @@ func (r *blockReader) finish(last last) error {
 	return r.follows(last)
 }
 
-// follows checks that the block is the child of the last one.
+// follows checks that the block is the child of last.
 func (r *blockReader) follows(last last) error {
 	b := &r.block
 	switch {
 	case last.path == "":
 		return nil
 	case b.Number <= last.number:
-		return r.in.FailAt("block_number", fmt.Errorf("found %d, expected %d: %s had it already", b.Number, last.number+1, last.path))
+		return r.in.FailAt("block_number", fmt.Errorf("found %d, expected %d: the block was already in %s", b.Number, last.number+1, last.path))
 	case b.Number != last.number+1:
-		return r.in.FailAt("block_number", fmt.Errorf("found %d, expected %d, which follows the last of %s", b.Number, last.number+1, last.path))
+		return r.in.FailAt("block_number", fmt.Errorf("found %d, expected %d after the last block of %s", b.Number, last.number+1, last.path))
 	case b.Parent != last.hash:
 		return r.in.FailAt("parent_block_hash", fmt.Errorf("found %s, expected %s, the hash of block %d in %s", b.Parent, last.hash, last.number, last.path))
 	}
 	return nil
 }
 
-// join gives each transaction its receipt.
+// join assigns the receipts to their transactions.
 func (r *blockReader) join() error {
 	transactions := r.block.Transactions
 	if len(r.receipts) != len(transactions) {
@@ -129,7 +128,7 @@ func (r *blockReader) join() error {
 	return nil
 }
 
-// readRoot reads the root of the state, which gateways wrote without 0x until 0.12.3.
+// readRoot reads a state root, which gateways wrote without 0x until 0.12.3.
 func readRoot(in *wire.Reader) (starknet.Felt, error) {
 	text, err := in.Text()
 	if err != nil {
@@ -174,7 +173,7 @@ func readTransaction(in *wire.Reader) (t starknet.Transaction, err error) {
 	switch t.Kind {
 	case starknet.Deploy, starknet.DeployAccount:
 		t.ContractAddress = contract
-		if contract.IsZero() { // so since version 3: an account that deploys itself is its sender
+		if contract.IsZero() { // since version 3, the sender is the new account itself
 			t.ContractAddress = sender
 		}
 	}
@@ -199,7 +198,7 @@ func readReceipt(in *wire.Reader, index uint64) (r receipt, err error) {
 		case "transaction_index":
 			var found uint64
 			if found, err = in.Uint64(); err == nil && found != index {
-				err = in.Fail(fmt.Errorf("found %d, expected %d, the receipt's place", found, index))
+				err = in.Fail(fmt.Errorf("found %d, expected %d, the receipt's index", found, index))
 			}
 		case "execution_status": // since 0.12.1
 			r.Reverted, err = in.Reverted()
@@ -223,8 +222,8 @@ func readReceipt(in *wire.Reader, index uint64) (r receipt, err error) {
 	return r, err
 }
 
-// readResources reads of what a transaction used only the gas that it paid for,
-// which is told since 0.13.2.
+// readResources reads the gas that a transaction paid for, which exists since 0.13.2. It ignores
+// other resources.
 func readResources(in *wire.Reader) (gas starknet.GasUsed, err error) {
 	err = in.Object(func(name string) (err error) {
 		if name != "total_gas_consumed" {

@@ -1,14 +1,11 @@
-// Package feeder reads the blocks of a Starknet network from files in which the answers of
-// a Starknet feeder gateway were kept, of any version since the first: those to
-// get_block, and those to get_state_update with includeBlock. Files may be
-// gzipped, and may hold several answers one after the other.
+// Package feeder reads the blocks of a Starknet network from files with responses of a feeder
+// gateway of any version: responses to get_block, or to get_state_update with includeBlock.
+// Files may be gzipped, and may contain several responses in sequence.
 //
-// Blocks come in the order of their numbers, whatever the files are called. Each
-// is a child of the one before, with a receipt for each transaction. That a
-// block's hash is right is for ingest to say, since nodes' blocks are judged by
-// the same rule. A file that is cut short, corrupt or hostile yields an error with the
-// exact place, never a panic, a wrong block, or more memory than in proportion
-// to the bytes of one block.
+// Blocks are returned in ascending order, whatever the names of the files. Each is the child of
+// its predecessor and has a receipt for each transaction. Block hashes are not verified here but
+// in ingest, which does so for all sources. A truncated, corrupt or malicious file results in an
+// error with the exact place; memory is proportional to the size of one block.
 package feeder
 
 import (
@@ -31,11 +28,11 @@ import (
 // maxBlockBytes bounds one block as the files have it.
 const maxBlockBytes = 128 << 20
 
-// Error says which file is not as it should be. What lies in it has its place in
-// a [strictjson.Error].
+// Error reports a problem with a file. For a problem with its contents, Err is a
+// [strictjson.Error] with the place.
 type Error struct {
 	Path   string
-	Blocks int // whole blocks of the file before the fault
+	Blocks int // whole blocks in the file before the error
 	Err    error
 }
 
@@ -48,36 +45,35 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Files are files of blocks, open for reading from the lowest block to the
-// highest. Next and Close belong to one goroutine; Progress may be called from any.
+// Files reads blocks from files in ascending order. Next and Close must be called by one
+// goroutine; Progress may be called concurrently.
 type Files struct {
 	listed []listed // by first block
 	next   int      // in listed
-	open   *file    // the file that is being read; nil before the first and between two
+	open   *file    // being read; nil before the first file and between files
 	last   last
-	ended  error // what ended the stream, io.EOF included
+	ended  error // first error of Next, including io.EOF
 
-	read  atomic.Int64 // bytes of the files that were read to their ends
+	read  atomic.Int64 // bytes of the files read completely
 	total int64
 }
 
-// listed is a file with the number of the first block in it.
+// listed is a file and its first block number.
 type listed struct {
 	path  string
 	size  int64
 	first uint64
 }
 
-// last is the block that was returned last.
+// last is the last block that was returned.
 type last struct {
-	path   string // of its file; empty before the first block
+	path   string // of the file; empty before the first block
 	number uint64
 	hash   starknet.Felt
 }
 
-// Open makes ready to read files, and all files in folders and their subfolders;
-// those whose names begin with a dot aside. It looks into each for the number of
-// its first block.
+// Open opens files, and all files in folders and their subfolders except for those whose names
+// begin with a dot. It reads the first block number of each file.
 func Open(ctx context.Context, paths ...string) (*Files, error) {
 	f := new(Files)
 	for _, path := range paths {
@@ -86,18 +82,18 @@ func Open(ctx context.Context, paths ...string) (*Files, error) {
 		}
 	}
 	if len(f.listed) == 0 {
-		return nil, &Error{Path: strings.Join(paths, ", "), Err: errors.New("found no file, expected files of blocks")}
+		return nil, &Error{Path: strings.Join(paths, ", "), Err: errors.New("no files found, expected files of blocks")}
 	}
 	slices.SortFunc(f.listed, func(a, b listed) int { return cmp.Compare(a.first, b.first) })
 	for i := 1; i < len(f.listed); i++ {
 		if a, b := f.listed[i-1], f.listed[i]; a.first == b.first {
-			return nil, &Error{Path: b.path, Err: fmt.Errorf("found block %d, which %s has too: expected each block once", b.first, a.path)}
+			return nil, &Error{Path: b.path, Err: fmt.Errorf("block %d is also in %s, expected each block once", b.first, a.path)}
 		}
 	}
 	return f, nil
 }
 
-// list takes in a file, or all that a folder holds.
+// list adds a file, or all files in a folder.
 func (f *Files) list(ctx context.Context, root string) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil {
@@ -112,7 +108,7 @@ func (f *Files) list(ctx context.Context, root string) error {
 			}
 			return nil
 		}
-		info, err := os.Stat(path) // of what a link leads to
+		info, err := os.Stat(path) // follows links
 		if err != nil {
 			return fmt.Errorf("chain file: %w", err)
 		}
@@ -120,7 +116,7 @@ func (f *Files) list(ctx context.Context, root string) error {
 		case entry.IsDir():
 			return nil
 		case !info.Mode().IsRegular():
-			return &Error{Path: path, Err: errors.New("is no file; expected a file of blocks")}
+			return &Error{Path: path, Err: errors.New("not a regular file; expected a file of blocks")}
 		}
 		first, err := firstNumber(path)
 		if err != nil {
@@ -132,8 +128,8 @@ func (f *Files) list(ctx context.Context, root string) error {
 	})
 }
 
-// Next returns the next block, or io.EOF after the last. After an error it
-// returns the same error again.
+// Next returns the next block, or io.EOF after the last. After an error it returns the same
+// error again.
 func (f *Files) Next() (*starknet.Block, error) {
 	if f.ended != nil {
 		return nil, f.ended
@@ -173,7 +169,7 @@ func (f *Files) nextBlock() (*starknet.Block, error) {
 	}
 }
 
-// closeFile closes the file that is being read, of which no more is wanted.
+// closeFile closes the current file.
 func (f *Files) closeFile() {
 	if f.open != nil {
 		f.open.close()
@@ -182,8 +178,7 @@ func (f *Files) closeFile() {
 	}
 }
 
-// Path is that of the file which has a block that was returned: for errors that
-// are found in it later.
+// Path returns the file of a block that Next returned, for error messages.
 func (f *Files) Path(number uint64) string {
 	i, found := slices.BinarySearchFunc(f.listed, number, func(l listed, number uint64) int { return cmp.Compare(l.first, number) })
 	if !found {
@@ -192,10 +187,10 @@ func (f *Files) Path(number uint64) string {
 	return f.listed[i].path
 }
 
-// Progress is how many bytes of all files have been read. It grows from file to file.
+// Progress returns the bytes of the files read completely, and of all files.
 func (f *Files) Progress() (read, total int64) { return f.read.Load(), f.total }
 
-// Close ends the reading.
+// Close closes the current file. Next then returns an error.
 func (f *Files) Close() error {
 	if f.ended == nil {
 		f.ended = fs.ErrClosed
@@ -204,8 +199,7 @@ func (f *Files) Close() error {
 	return nil
 }
 
-// firstNumber is that of the first block in a file, of which it reads no more
-// than it must.
+// firstNumber returns the number of the first block in a file. It reads no more than necessary.
 func firstNumber(path string) (uint64, error) {
 	f, err := openFile(path)
 	if err != nil {
@@ -213,7 +207,7 @@ func firstNumber(path string) (uint64, error) {
 	}
 	defer f.close()
 	if err := f.json.Next(); err == io.EOF {
-		return 0, f.fault(errors.New("found nothing, expected a block"))
+		return 0, f.fault(errors.New("the file is empty, expected a block"))
 	} else if err != nil {
 		return 0, f.fault(err)
 	}
@@ -224,8 +218,8 @@ func firstNumber(path string) (uint64, error) {
 	return number, nil
 }
 
-// findNumber reads a block as far as its number. Like readBlock it looks into one
-// "block" and not into one within: a file may nest as many as it has bytes for.
+// findNumber reads a block up to its number. Like readBlock it descends into one member "block"
+// but not into nested ones, whose depth a malicious file could choose.
 func findNumber(in *wire.Reader) (number uint64, err error) {
 	found := errors.New("found")
 	member := func(name string) error {

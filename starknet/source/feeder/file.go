@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// readBufferSize is how much of a file is read at a time.
+// readBufferSize is the size of the read buffer, in bytes.
 const readBufferSize = 64 << 10
 
 // file is one file of blocks, plain or gzipped.
@@ -32,7 +32,7 @@ func openFile(path string) (*file, error) {
 	return newFile(path, in)
 }
 
-// newFile reads an input, which it then owns.
+// newFile returns a reader of in, and takes ownership of it.
 func newFile(path string, in io.ReadCloser) (*file, error) {
 	f := &file{path: path, in: in}
 	buffered := bufio.NewReaderSize(in, readBufferSize)
@@ -49,12 +49,11 @@ func newFile(path string, in io.ReadCloser) (*file, error) {
 	return f, nil
 }
 
-func (f *file) close() { f.in.Close() } // nothing was written to it
+func (f *file) close() { f.in.Close() } // opened for reading only
 
 func (f *file) fault(err error) error { return &Error{Path: f.path, Blocks: f.blocks, Err: err} }
 
-// block reads the next block of the file, which must be the child of the last
-// one. It returns io.EOF where the file ends.
+// block returns the next block, which must be the child of last, or io.EOF.
 func (f *file) block(last last) (*starknet.Block, error) {
 	err := f.json.Next()
 	if err == io.EOF {

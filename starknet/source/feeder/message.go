@@ -8,10 +8,9 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// readConsumedMessage reads the message from L1 that a transaction takes in, and
-// returns the hash under which L1 knows it: that of its sender, its receiver, its
-// nonce, the function that it calls, and the length and the words of its payload.
-// Messages of a time before there were nonces are hashed without.
+// readConsumedMessage reads the L1 message that a transaction consumes, and returns its hash as
+// computed on L1: over sender, receiver, nonce, selector, payload length and payload. Early
+// messages have no nonce and are hashed without it.
 func readConsumedMessage(in *wire.Reader) (common.Hash, error) {
 	var from, to, selector starknet.Felt
 	var nonce, payload []starknet.Felt

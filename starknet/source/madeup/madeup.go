@@ -1,7 +1,7 @@
-// Package madeup makes up Starknet chains: the same chain for the same seed. What
-// real chains have rarely is in them often: empty blocks, reverted transactions
-// with events, events without keys, contracts and keys that occur once in a
-// million. Hashes link the blocks, but no rule makes them of a block's contents.
+// Package madeup generates synthetic Starknet chains that depend only on a seed. They contain
+// many of the cases that are rare in real chains: empty blocks, reverted transactions with
+// events, events without keys, and rare contracts and keys. Hashes link the blocks, but are not
+// computed from their contents.
 package madeup
 
 import (
@@ -14,23 +14,23 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// Options say what kind of chain is wanted.
+// Options describe a chain.
 type Options struct {
 	Seed         uint64
 	First        uint64 // number of the first block
-	Transactions int    // in a block, on the average; at least 1
-	Contracts    int    // that emit events; at least 1
-	Accounts     int    // that events name as keys; at least 1
+	Transactions int    // average per block; at least 1
+	Contracts    int    // number of contracts that emit events; at least 1
+	Accounts     int    // number of accounts that occur as keys; at least 1
 	Start        uint64 // time of the first block, in Unix seconds
 	Spacing      uint64 // between blocks, in seconds
 }
 
-// Default is a chain like a small network's.
+// Default returns the options of a small network.
 func Default() Options {
 	return Options{Seed: 1, Transactions: 6, Contracts: 24, Accounts: 1000, Start: 1_700_000_000, Spacing: 30}
 }
 
-// Chain is where a chain has come to. It belongs to one goroutine.
+// Chain generates the blocks of a chain. It is for use by one goroutine.
 type Chain struct {
 	options Options
 	random  *rand.Rand
@@ -39,12 +39,12 @@ type Chain struct {
 	nonce   uint64
 }
 
-// New begins a chain.
+// New returns a chain at its first block.
 func New(options Options) *Chain {
 	return &Chain{options: options, random: rand.New(rand.NewPCG(options.Seed, 0x6d616465)), number: options.First, nonce: options.Seed << 32}
 }
 
-// Fork begins another chain that goes on from the same block.
+// Fork returns another chain that continues from the last block with another seed.
 func (c *Chain) Fork(seed uint64) *Chain {
 	fork := New(c.options)
 	fork.random = rand.New(rand.NewPCG(seed, 0x666f726b))
@@ -52,7 +52,7 @@ func (c *Chain) Fork(seed uint64) *Chain {
 	return fork
 }
 
-// Next makes the next block.
+// Next returns the next block.
 func (c *Chain) Next() *starknet.Block {
 	block := &starknet.Block{Header: starknet.Header{
 		Number: c.number, Parent: c.parent, NewRoot: c.word(),
@@ -117,7 +117,7 @@ func (c *Chain) event() starknet.Event {
 	return event
 }
 
-// rare is 0 half of the time, 1 a quarter of it and so on, below n.
+// rare returns 0 with probability 1/2, 1 with probability 1/4 and so on, always below n.
 func (c *Chain) rare(n int) int {
 	i := 0
 	for i < n-1 && c.random.IntN(2) == 0 {
@@ -135,19 +135,19 @@ func (c *Chain) word() (f starknet.Felt) {
 	return f
 }
 
-// Contract is the address of a contract. One emits half as many events as the one before it.
+// Contract returns the address of contract i, which emits half as many events as contract i-1.
 func Contract(i int) starknet.Felt { return Hash([]byte{'c', byte(i >> 8), byte(i)}) }
 
-// Account is the address of an account, all of which are named as often.
+// Account returns the address of account i. All accounts occur equally often.
 func Account(i int) starknet.Felt { return Hash([]byte{'a', byte(i >> 16), byte(i >> 8), byte(i)}) }
 
-// Selector is the first key of events of a kind, from the most frequent on.
+// Selector returns the first key of events of kind i; the lowest kinds are the most frequent.
 func Selector(i int) starknet.Felt {
 	names := []string{"Transfer", "Approval", "Swap", "Sync", "Upgraded"}
 	return Hash([]byte(names[i%len(names)]))
 }
 
-// Hash is the hash with which Starknet names events: as much of keccak256 as fits a felt.
+// Hash returns Starknet's name hash: the part of keccak256 that fits a felt.
 func Hash(content []byte) starknet.Felt {
 	hash := starknet.Felt(crypto.Keccak256Hash(content))
 	hash[0] &= 0x03

@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// ChainID asks for the id of the node's chain.
+// ChainID fetches the ID of the node's chain.
 func (n *Node) ChainID(ctx context.Context) (id starknet.Felt, err error) {
 	err = n.retry(ctx, func() error {
 		return n.call(ctx, "starknet_chainId", nothing(), func(in *wire.Reader) (err error) {
@@ -23,8 +23,7 @@ func (n *Node) ChainID(ctx context.Context) (id starknet.Felt, err error) {
 	return id, err
 }
 
-// Head asks for the last block that the node has. It is ErrNotFound that the
-// node has none.
+// Head fetches the node's head. It returns ErrNotFound if the node has no blocks.
 func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
 	err = n.retry(ctx, func() error {
 		err := n.call(ctx, "starknet_blockHashAndNumber", nothing(), func(in *wire.Reader) error {
@@ -50,7 +49,7 @@ func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
 	return head, err
 }
 
-// Block asks for a block with all that it brings.
+// Block fetches a block with its receipts and events, and checks it.
 func (n *Node) Block(ctx context.Context, number uint64) (block *starknet.Block, err error) {
 	err = n.retry(ctx, func() error {
 		err := n.call(ctx, "starknet_getBlockWithReceipts", blockID(number), func(in *wire.Reader) (err error) {
@@ -70,7 +69,7 @@ func (n *Node) Block(ctx context.Context, number uint64) (block *starknet.Block,
 	return block, nil
 }
 
-// hash asks for a block's hash alone.
+// hash fetches a block's hash.
 func (n *Node) hash(ctx context.Context, number uint64) (hash common.Hash, err error) {
 	err = n.retry(ctx, func() error {
 		err := n.call(ctx, "starknet_getBlockWithTxHashes", blockID(number), func(in *wire.Reader) error {
@@ -86,12 +85,12 @@ func (n *Node) hash(ctx context.Context, number uint64) (hash common.Hash, err e
 	return hash, err
 }
 
-// nothing is for methods without parameters: some nodes refuse null.
+// nothing returns the parameters of methods without any: some nodes reject null.
 func nothing() []any { return []any{} }
 
 func blockID(number uint64) []any { return []any{map[string]uint64{"block_number": number}} }
 
-// about says of which block an error is.
+// about adds the block number to an error.
 func about(number uint64, err error) error {
 	if err == nil {
 		return nil
@@ -99,7 +98,7 @@ func about(number uint64, err error) error {
 	return fmt.Errorf("block %d: %w", number, notFound(err, codeBlockNotFound))
 }
 
-// notFound turns the node's error that something is not there into ErrNotFound.
+// notFound wraps the node's error code for a missing object in ErrNotFound.
 func notFound(err error, code int64) error {
 	var failure *CallError
 	if errors.As(err, &failure) && failure.Code == code {
@@ -108,15 +107,15 @@ func notFound(err error, code int64) error {
 	return err
 }
 
-// blockReader puts a block together from its members, which may come in any order.
+// blockReader reads a block, whose members may come in any order.
 type blockReader struct {
 	in     *wire.Reader
-	number uint64 // that was asked for
+	number uint64 // requested
 	block  starknet.Block
 	told   counts
 }
 
-// counts are how many of a block's parts there are, as the node tells since 0.10.
+// counts are the numbers of a block's parts, which nodes provide since 0.10.
 type counts struct{ transactions, events *uint64 }
 
 func readBlock(in *wire.Reader, number uint64) (*starknet.Block, error) {
@@ -150,7 +149,7 @@ func readBlock(in *wire.Reader, number uint64) (*starknet.Block, error) {
 	return &r.block, nil
 }
 
-// member reads one member of a header.
+// member reads a member of a header.
 func (r *blockReader) member(name string) (err error) {
 	h, in := &r.block.Header, r.in
 	switch name {
@@ -165,15 +164,15 @@ func (r *blockReader) member(name string) (err error) {
 		r.told.events = new(uint64)
 		*r.told.events, err = in.Uint64()
 	default:
-		// Where data is published and what gas for it costs is told since 0.7, the
-		// price of L2 gas since 0.8, and commitments since 0.10.
+		// Data mode and price of data gas exist since 0.7, the price of L2 gas since 0.8, and
+		// commitments since 0.10.
 		var known bool
 		if known, err = in.Header(name, h); !known {
 			err = in.Skip()
 		}
 	}
 	if err == nil && name == "block_number" && h.Number != r.number {
-		err = in.Fail(fmt.Errorf("found %d, expected %d, which was asked for", h.Number, r.number))
+		err = in.Fail(fmt.Errorf("found %d, expected %d, the requested block", h.Number, r.number))
 	}
 	return err
 }

@@ -16,17 +16,17 @@ import (
 	"ashlar/starknet/source/wire"
 )
 
-// CallError is an error that the node answers with.
+// CallError is an error in a JSON-RPC response.
 type CallError struct {
 	Code    int64
 	Message string
 }
 
 func (e *CallError) Error() string {
-	return fmt.Sprintf("the node says %q (%d)", e.Message, e.Code)
+	return fmt.Sprintf("the node returned the error %q (%d)", e.Message, e.Code)
 }
 
-// The codes of errors that mean something here.
+// Error codes that are handled specially.
 const (
 	codeBlockNotFound  = 24
 	codeNoBlocks       = 32
@@ -34,18 +34,18 @@ const (
 	codeInvalidParams  = -32602
 )
 
-// StatusError is an answer over HTTP that is no answer over JSON-RPC.
+// StatusError is an HTTP response with an error status.
 type StatusError struct {
 	Status int
-	Body   string        // its beginning
-	After  time.Duration // when the node wants to be asked again; 0 where it does not say
+	Body   string        // beginning of the body
+	After  time.Duration // requested delay before a retry; 0 if none
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("the node answers with status %d %s: %q", e.Status, http.StatusText(e.Status), e.Body)
+	return fmt.Sprintf("the node returned status %d %s: %q", e.Status, http.StatusText(e.Status), e.Body)
 }
 
-// final says that asking again does not help.
+// final reports whether retrying is useless.
 func final(err error) bool {
 	var call *CallError
 	if errors.As(err, &call) {
@@ -62,9 +62,9 @@ func final(err error) bool {
 	return false
 }
 
-// call asks the node once. result reads what it answers.
+// call makes one request. result reads the result.
 func (n *Node) call(ctx context.Context, method string, params []any, result func(in *wire.Reader) error) error {
-	const id = 1 // each request has its own answer over HTTP
+	const id = 1 // the same for all: each HTTP request has its own response
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
@@ -93,7 +93,7 @@ func (n *Node) call(ctx context.Context, method string, params []any, result fun
 
 func statusError(response *http.Response) *StatusError {
 	const most = 200
-	beginning, _ := io.ReadAll(io.LimitReader(response.Body, most)) // what there is of it
+	beginning, _ := io.ReadAll(io.LimitReader(response.Body, most)) // a partial body is good enough
 	e := &StatusError{Status: response.StatusCode, Body: strings.TrimSpace(string(beginning))}
 	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16); err == nil {
 		e.After = time.Duration(seconds) * time.Second
@@ -101,18 +101,18 @@ func statusError(response *http.Response) *StatusError {
 	return e
 }
 
-// envelope is an answer over JSON-RPC, whose members come in any order.
+// envelope reads a JSON-RPC response, whose members may come in any order.
 type envelope struct {
 	id int64
 	in *wire.Reader
 
-	answered bool // there is a result
+	answered bool // the response has a result
 	failure  *CallError
 }
 
 func (e *envelope) read(result func(in *wire.Reader) error) error {
 	if err := e.in.Next(); err == io.EOF {
-		return errors.New("the answer is empty, expected an object")
+		return errors.New("the response is empty, expected an object")
 	} else if err != nil {
 		return err
 	}
@@ -125,8 +125,8 @@ func (e *envelope) read(result func(in *wire.Reader) error) error {
 	case !e.answered:
 		return e.in.FailAt("result", errors.New("missing"))
 	}
-	if err := e.in.Next(); err != io.EOF { // read to the end, the connection can be used again
-		return e.in.Fail(errors.New("the answer goes on after its end"))
+	if err := e.in.Next(); err != io.EOF { // read to the end, so that the connection can be reused
+		return e.in.Fail(errors.New("unexpected data after the response"))
 	}
 	return nil
 }
@@ -135,14 +135,14 @@ func (e *envelope) member(name string, result func(in *wire.Reader) error) error
 	if name != "id" && name != "result" && name != "error" {
 		return e.in.Skip()
 	}
-	if null, err := e.in.Null(); err != nil || null { // an id is null where a node could not read the request
+	if null, err := e.in.Null(); err != nil || null { // the id is null if the node could not parse the request
 		return err
 	}
 	switch name {
 	case "id":
 		id, err := e.in.Int64()
 		if err == nil && id != e.id {
-			err = e.in.Fail(fmt.Errorf("found %d, expected %d, the id of the question", id, e.id))
+			err = e.in.Fail(fmt.Errorf("found %d, expected %d, the id of the request", id, e.id))
 		}
 		return err
 	case "result":

@@ -12,36 +12,32 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Chain is what follows a node's chain: it keeps the blocks, and knows which.
-// It is called by one goroutine at a time. Its errors end the following.
+// Chain stores the blocks of a node that is followed. Its methods are called by one goroutine
+// at a time. Any error ends Follow.
 type Chain interface {
-	// Held names the lowest and the highest block that are held; ok is false
-	// where none is.
+	// Held returns the lowest and highest block; ok is false if there is none.
 	Held(ctx context.Context) (first, head chain.Ref, ok bool, err error)
-	// Hash is that of the block with a number from the lowest to the highest.
+	// Hash returns the hash of the block with a number between these.
 	Hash(ctx context.Context, number uint64) (common.Hash, error)
-	// Append takes the child of the highest block, or the first of all.
+	// Append adds the child of the highest block, or the very first block.
 	Append(ctx context.Context, block *starknet.Block) error
-	// Revert takes back all blocks above an ancestor of the highest, since the
-	// node has others there.
+	// Revert removes all blocks above an ancestor of the highest, because of a reorganization.
 	Revert(ctx context.Context, ancestor chain.Ref) error
 }
 
-// errForked says that the node's next block is no child of the head.
+// errForked means that the node's next block is not a child of our head.
 var errForked = errors.New("the next block has another parent")
 
-// errContradiction says that two answers of the node do not fit together, as when
-// it has changed its mind in between, or when there are several nodes behind it.
-var errContradiction = errors.New("the node's answers do not fit together")
+// errContradiction means that two responses of the node contradict each other. Its chain may
+// have changed in between, or there may be several nodes behind the URL.
+var errContradiction = errors.New("the node's responses contradict each other")
 
-// Follow brings the node's chain to another until ctx is done, or something is
-// wrong that asking again does not change. The first block of a chain that holds
-// none is the one with number first.
+// Follow copies the node's chain to another until ctx is done or an error occurs that a retry
+// would not fix. An empty chain begins with the block number first.
 //
-// Many missing blocks are asked for in parallel, and appended in order. Each is
-// the child of the one before. Where it is not, or where the head is another,
-// the highest block that both have is looked for, and what lies above is taken
-// back. No goroutine is left when Follow returns.
+// Missing blocks are fetched in parallel and appended in order. If a block is not the child of
+// its predecessor, or the node has a different head, Follow searches for the highest common
+// block and reverts the blocks above. All goroutines have ended when Follow returns.
 func (n *Node) Follow(ctx context.Context, first uint64, to Chain) error {
 	defer n.options.HTTP.CloseIdleConnections()
 	if err := n.checkChainID(ctx); err != nil {
@@ -52,12 +48,12 @@ func (n *Node) Follow(ctx context.Context, first uint64, to Chain) error {
 		moved, err := n.approach(ctx, first, to)
 		switch {
 		case errors.Is(err, errContradiction) || errors.Is(err, ErrNotFound):
-			// Either may be so for a moment while the node's chain changes.
+			// Both can happen briefly while the node's chain changes.
 			n.record.failed(err, errors.Is(err, errContradiction))
-			n.options.Logger.Warn("following a node: once more from its head", "failures", pause.failures+1, "error", err)
+			n.options.Logger.Warn("follow a node: retry from its head", "failures", pause.failures+1, "error", err)
 			err = pause.wait(ctx, 0)
 		case err != nil:
-		case moved: // there may be more already
+		case moved: // there may be more blocks already
 			pause.reset()
 		default:
 			pause.reset()
@@ -69,7 +65,7 @@ func (n *Node) Follow(ctx context.Context, first uint64, to Chain) error {
 	}
 }
 
-// checkChainID makes sure that the node is of the chain that is wanted.
+// checkChainID checks that the node is on the expected chain.
 func (n *Node) checkChainID(ctx context.Context) error {
 	want := n.options.ChainID
 	if want.IsZero() {
@@ -77,17 +73,17 @@ func (n *Node) checkChainID(ctx context.Context) error {
 	}
 	id, err := n.ChainID(ctx)
 	if err == nil && id != want {
-		err = fmt.Errorf("%w: its chain's id is %s, expected %s", ErrOtherChain, id, want)
+		err = fmt.Errorf("%w: its chain ID is %s, expected %s", ErrOtherChain, id, want)
 	}
 	return err
 }
 
-// approach goes to the node's head, or back from where the node is no more, and
-// says whether it did either.
+// approach moves the chain forward to the node's head, or back to a common block. It returns
+// whether the chain moved.
 func (n *Node) approach(ctx context.Context, first uint64, to Chain) (moved bool, err error) {
 	target, err := n.Head(ctx)
 	if errors.Is(err, ErrNotFound) {
-		return false, nil // the node has no block yet
+		return false, nil // the node has no blocks yet
 	}
 	if err != nil {
 		return false, err
@@ -108,25 +104,23 @@ func (n *Node) approach(ctx context.Context, first uint64, to Chain) (moved bool
 		return true, err
 	}
 	if !ok || target.Number < lowest.Number {
-		return false, nil // the node is not there yet
+		return false, nil // the node is still below the first block
 	}
 	hash, err := to.Hash(ctx, target.Number)
 	if err != nil || hash == target.Hash {
-		return false, err // the node is where we are, or behind on the same chain
+		return false, err // the node has our head, or is behind on the same chain
 	}
 	return true, n.retreat(ctx, target.Number, to)
 }
 
-// advance appends the blocks with these numbers, the first of which is the child
-// of head, or the first of all where head is nil. It has no more of them at hand
-// than are asked for in parallel.
+// advance appends the blocks with the numbers from to until. The first is the child of head,
+// or the very first block if head is nil. At most Parallel blocks are in memory.
 func (n *Node) advance(ctx context.Context, from, until uint64, to Chain, head *chain.Ref) error {
 	if until-from >= uint64(n.options.Parallel) {
 		n.options.Logger.Info("catching up with a node", "from", from, "to", until)
 	}
-	group, inner := errgroup.WithContext(ctx) // of which Append knows nothing: an answer that fails does not end it
-	// What waits in the queue, and the one that is waited for, are as many as may
-	// be asked for at a time.
+	group, inner := errgroup.WithContext(ctx) // Append uses ctx: a failed request must not interrupt it
+	// The blocks in the queue and the one being awaited add up to Parallel.
 	queue := make(chan chan *starknet.Block, n.options.Parallel-1)
 	group.Go(func() error {
 		defer close(queue)

@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// retreat takes back what the node, whose head has the number top, has no more.
+// retreat reverts the blocks that are not on the node's chain, whose head has the number top.
 func (n *Node) retreat(ctx context.Context, top uint64, to Chain) error {
 	first, head, _, err := to.Held(ctx)
 	if err != nil {
@@ -22,23 +22,22 @@ func (n *Node) retreat(ctx context.Context, top uint64, to Chain) error {
 		return err
 	}
 	if fork == head {
-		return fmt.Errorf("%w: it has block %s and a child of another in its place", errContradiction, head)
+		return fmt.Errorf("%w: it has block %s, and a child of another block at that height", errContradiction, head)
 	}
 	n.options.Logger.Info("a node's chain was reorganized", "fork", fork.Number, "hash", fork.Hash, "head", head.Number, "depth", head.Number-fork.Number)
 	return to.Revert(ctx, fork)
 }
 
-// forkSearch looks for the highest block that a node and a chain both have. Below
-// it they have the same blocks, above it none.
+// forkSearch searches for the highest block that a node and a chain have in common.
 type forkSearch struct {
 	node  *Node
 	chain Chain
 }
 
-// run goes down from top in steps that double, until there is a block that both
-// have, and then halves what is left open.
+// run searches downwards from top in steps that double until it finds a common block, then
+// bisects.
 func (s *forkSearch) run(ctx context.Context, first, top uint64) (chain.Ref, error) {
-	differs := top + 1 // no block from here on is the same
+	differs := top + 1 // no common block from here on
 	var fork chain.Ref
 	for step := uint64(1); ; step *= 2 {
 		number := first
@@ -54,7 +53,7 @@ func (s *forkSearch) run(ctx context.Context, first, top uint64) (chain.Ref, err
 			break
 		}
 		if number == first {
-			return fork, fmt.Errorf("%w: it has not even block %s, the first that is held", ErrOtherChain, ref)
+			return fork, fmt.Errorf("%w: it does not have block %s, the first block of the archive", ErrOtherChain, ref)
 		}
 		differs = number
 	}
@@ -72,8 +71,7 @@ func (s *forkSearch) run(ctx context.Context, first, top uint64) (chain.Ref, err
 	return fork, nil
 }
 
-// compare names the chain's own block with a number, and says whether the node
-// has the same.
+// compare returns the chain's own block with a number, and whether the node has the same.
 func (s *forkSearch) compare(ctx context.Context, number uint64) (ours chain.Ref, same bool, err error) {
 	ours.Number = number
 	if ours.Hash, err = s.chain.Hash(ctx, number); err != nil {
@@ -82,7 +80,7 @@ func (s *forkSearch) compare(ctx context.Context, number uint64) (ours chain.Ref
 	var theirs common.Hash
 	theirs, err = s.node.hash(ctx, number)
 	if errors.Is(err, ErrNotFound) {
-		return ours, false, nil // its chain has become shorter
+		return ours, false, nil // the node's chain has become shorter
 	}
 	return ours, theirs == ours.Hash, err
 }

@@ -1,13 +1,11 @@
-// Package node reads a Starknet network's blocks from a node over JSON-RPC, as Starknet's
-// specification has it in its versions 0.6 to 0.10, and follows the node's chain.
+// Package node reads a Starknet network's blocks from a node over JSON-RPC, by versions 0.6 to
+// 0.10 of Starknet's specification, and follows the node's chain.
 //
-// A node is not trusted, and neither is the way to it. What it answers is bounded
-// in bytes and in time; a block must be the one that was asked for, have the
-// numbers of transactions and events that it tells, and pass the check that
-// [Options] name. Whatever falls short of that, as whatever does not arrive, is
-// asked for again, after a pause that grows and is never the same twice. Only
-// what a node will not answer otherwise ends the asking: that it does not let us
-// in, does not know a method, or is of another chain.
+// Neither the node nor the connection is trusted. Responses are bounded in size and time. A
+// block must be the requested one, have the declared numbers of transactions and events, and
+// pass the check in [Options]. Requests that fail in any of these ways are retried with
+// exponential backoff and jitter. Only errors that a retry cannot fix end the retries: the node
+// denies access, does not know a method, or is on another chain.
 package node
 
 import (
@@ -22,47 +20,46 @@ import (
 	"ashlar/starknet"
 )
 
-// Options say how to speak with a node. Zero values stand for the defaults.
+// Options configure a Node. Zero values stand for the defaults.
 type Options struct {
-	URL     string        // of the node: http or https; it may hold a key and is never logged
-	ChainID starknet.Felt // of the chain that the node must be of; zero: any
+	URL     string        // http or https; it may contain an API key and is never logged
+	ChainID starknet.Felt // expected chain; zero: any
 
-	// Check judges each block, for some goroutines at a time; nil: none does. Its
-	// errors are taken for the node's fault.
+	// Check validates each block. It is called by several goroutines concurrently. Its errors
+	// are attributed to the node. Nil: no check.
 	Check func(*starknet.Block) error
 
-	Parallel     int           // blocks that are asked for at a time; 4
-	Poll         time.Duration // between two questions for the head; 2 s
-	Timeout      time.Duration // for an answer, its body included; 60 s
-	AnswerBytes  int64         // of one answer, unzipped; 64 MiB
-	FirstPause   time.Duration // after a failure; 250 ms
-	LongestPause time.Duration // after many; 30 s
+	Parallel     int           // concurrent requests for blocks; 4
+	Poll         time.Duration // between requests for the head; 2 s
+	Timeout      time.Duration // of a request, including the response body; 60 s
+	AnswerBytes  int64         // maximum size of a response, decompressed; 64 MiB
+	FirstPause   time.Duration // before the first retry; 250 ms
+	LongestPause time.Duration // between retries; 30 s
 
-	HTTP   *http.Client // nil: one of its own
-	Logger *slog.Logger // nil: the default one
+	HTTP   *http.Client // nil: a new one
+	Logger *slog.Logger // nil: slog.Default()
 }
 
-// Node is a node that is asked for blocks. It may be used by several goroutines
-// at a time.
+// Node is a client of one node. It is safe for concurrent use.
 type Node struct {
 	options Options
 	record  record
 }
 
-// ErrNotFound says that the node has no such block.
+// ErrNotFound means that the node does not have a block.
 var ErrNotFound = errors.New("the node has no such block")
 
-// errCheck says that a block fails the check of [Options].
-var errCheck = errors.New("the block is not right")
+// errCheck means that a block failed the check of [Options].
+var errCheck = errors.New("the block is invalid")
 
-// ErrOtherChain says that the node's chain is not the one that is followed.
+// ErrOtherChain means that the node is not on the expected chain.
 var ErrOtherChain = errors.New("the node is of another chain")
 
-// New makes ready to speak with a node. It does not do so yet.
+// New returns a client. It does not connect yet.
 func New(options Options) (*Node, error) {
 	parsed, err := url.Parse(options.URL)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-		return nil, errors.New("node: found another URL, expected http://HOST… or https://HOST…") // it may hold a key
+		return nil, errors.New("node: invalid URL (want http://HOST… or https://HOST…)") // without the URL: it may contain a key
 	}
 	for _, bound := range []struct {
 		name  string
@@ -86,7 +83,7 @@ func New(options Options) (*Node, error) {
 		transport.MaxIdleConnsPerHost = options.Parallel
 		options.HTTP = &http.Client{
 			Transport: transport,
-			// Where a key was sent nobody else is to be told of it.
+			// Do not send the API key to the target of a redirect.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}

@@ -145,7 +145,7 @@ func TestWhatDoesNotBecomeBetterEndsTheFollowing(t *testing.T) {
 	}{
 		{"not let in", http.StatusUnauthorized, "no such key", `status 401 Unauthorized: "no such key"`},
 		{"sent elsewhere", http.StatusTemporaryRedirect, "", "status 307"},
-		{"an unknown method", http.StatusOK, `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":1}`, `starknet_blockHashAndNumber: the node says "Method not found" (-32601)`},
+		{"an unknown method", http.StatusOK, `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":1}`, `starknet_blockHashAndNumber: the node returned the error "Method not found" (-32601)`},
 	} {
 		fake := nodetest.New(t, 10, blocks)
 		fake.Mischief = func(w http.ResponseWriter, q nodetest.Question, good []byte) bool {

@@ -8,7 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// retry asks until there is an answer, or one that will not become better.
+// retry calls ask until it succeeds or fails with an error that a retry cannot fix.
 func (n *Node) retry(ctx context.Context, ask func() error) error {
 	p := n.newPause()
 	for {
@@ -28,16 +28,16 @@ func (n *Node) retry(ctx context.Context, ask func() error) error {
 		if !errors.As(err, &status) {
 			status = new(StatusError)
 		}
-		n.options.Logger.Warn("asking a node again", "failures", p.failures+1, "error", err)
+		n.options.Logger.Warn("retry a request to a node", "failures", p.failures+1, "error", err)
 		if err := p.wait(ctx, status.After); err != nil {
 			return err
 		}
 	}
 }
 
-// pause waits after failures in a row: each time twice as long as before, up to the
-// longest, give or take a random half, so that many clients that failed together do not
-// come back together.
+// pause is an exponential backoff with jitter: it doubles with each consecutive failure up to a
+// maximum, and is randomized by half, so that clients that failed together do not retry
+// together.
 type pause struct {
 	backoff  backoff.ExponentialBackOff
 	failures int
@@ -50,13 +50,14 @@ func (n *Node) newPause() *pause {
 	}}
 }
 
-// wait waits after one more failure, and not less than the node asks for, within reason.
+// wait waits after one more failure. atLeast is the delay that the node requested; it is
+// limited by the maximum.
 func (p *pause) wait(ctx context.Context, atLeast time.Duration) error {
 	p.failures++
 	return sleep(ctx, max(p.backoff.NextBackOff(), min(atLeast, p.backoff.MaxInterval)))
 }
 
-// reset is for after a success.
+// reset is called after a success.
 func (p *pause) reset() {
 	p.failures = 0
 	p.backoff.Reset()

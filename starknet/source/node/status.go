@@ -2,21 +2,21 @@ package node
 
 import "sync"
 
-// Status is how a node has stood since it was first asked.
+// Status describes a node's behaviour since the client was created.
 type Status struct {
 	Name     string // the host of its URL
-	Head     uint64 // the last block that it told of
-	Problem  string // of the last question, where it was not answered as it should
-	Failures uint64 // questions that were not answered, or not in a way that can be read
-	Invalid  uint64 // blocks that failed the check, and answers that contradict each other
+	Head     uint64 // last known head
+	Problem  string // error of the last request; empty if it succeeded
+	Failures uint64 // requests without a readable response
+	Invalid  uint64 // blocks that failed the check, and contradictory responses
 }
 
-// Status says how the node stands now.
+// Status returns the current status.
 func (n *Node) Status() Status { return n.record.now() }
 
-// record is what is noted of a node.
+// record collects a node's status.
 type record struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards status
 	status Status
 }
 
@@ -26,7 +26,7 @@ func (r *record) now() Status {
 	return r.status
 }
 
-// answered notes a right answer.
+// answered records a valid response.
 func (r *record) answered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +39,7 @@ func (r *record) head(number uint64) {
 	r.status.Head = number
 }
 
-// failed notes what was wrong: an answer that was invalid, or none.
+// failed records an error. invalid means that the node responded, but the response was wrong.
 func (r *record) failed(err error, invalid bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,12 +8,12 @@ import (
 	"ashlar/starknet/source/wire"
 )
 
-// transactionReader puts a transaction together with its receipt. Both tell some
-// things, in some versions of the specification: they must tell the same.
+// transactionReader reads a transaction with its receipt. In some versions of the
+// specification both have some fields; their values must match.
 type transactionReader struct {
 	in          *wire.Reader
 	transaction starknet.Transaction
-	hash        *starknet.Felt // as the transaction tells it; nil where it does not
+	hash        *starknet.Felt // in the transaction; nil if it has none
 	kind        starknet.TransactionKind
 }
 
@@ -41,13 +41,13 @@ func readTransaction(in *wire.Reader) (starknet.Transaction, error) {
 			return *t, in.FailAt("receipt.contract_address", errors.New("missing"))
 		}
 	default:
-		t.ContractAddress = starknet.Felt{} // that of the contract which is called
+		t.ContractAddress = starknet.Felt{} // the called contract, not a new one
 	}
 	return *t, nil
 }
 
 func (r *transactionReader) member(name string) error {
-	if name != "transaction_hash" { // which only some versions tell here
+	if name != "transaction_hash" { // only in some versions
 		return r.in.Transaction(name, &r.transaction)
 	}
 	hash, err := r.in.Felt()
@@ -74,7 +74,7 @@ func (r *transactionReader) receiptMember(name string) (err error) {
 	case "actual_fee":
 		receipt.ActualFee, err = readFee(in)
 	case "execution_resources":
-		receipt.Gas, err = in.Gas() // since 0.8: before, VM steps and the like
+		receipt.Gas, err = in.Gas() // since 0.8; earlier versions have VM steps and the like
 	case "messages_sent":
 		receipt.Messages, err = in.Messages()
 	case "events":
@@ -85,7 +85,7 @@ func (r *transactionReader) receiptMember(name string) (err error) {
 	return err
 }
 
-// readFee reads a fee, whose unit follows from the transaction's version.
+// readFee reads a fee. Its unit follows from the transaction's version.
 func readFee(in *wire.Reader) (amount starknet.Felt, err error) {
 	err = in.Object(func(name string) (err error) {
 		if name != "amount" {

@@ -78,7 +78,7 @@ func (r *Reader) gasPrice() (p starknet.GasPrice, err error) {
 	return p, err
 }
 
-// Gas reads how much a transaction used of each kind of gas.
+// Gas reads the gas used of each kind.
 func (r *Reader) Gas() (g starknet.GasUsed, err error) {
 	err = r.Object(func(name string) (err error) {
 		switch name {
@@ -96,8 +96,8 @@ func (r *Reader) Gas() (g starknet.GasUsed, err error) {
 	return g, err
 }
 
-// Header reads a member of a block that gateways and nodes tell in the same way, and
-// says whether it was one.
+// Header reads a member of a block that gateways and nodes encode in the same way. known is
+// false for any other member.
 func (r *Reader) Header(name string, h *starknet.Header) (known bool, err error) {
 	c := &h.Commitments
 	switch name {
@@ -137,8 +137,8 @@ func (r *Reader) Header(name string, h *starknet.Header) (known bool, err error)
 	return true, err
 }
 
-// Transaction reads a member of a transaction that gateways and nodes tell in the same
-// way, and passes over all others.
+// Transaction reads a member of a transaction that gateways and nodes encode in the same way,
+// and skips all others.
 func (r *Reader) Transaction(name string, t *starknet.Transaction) (err error) {
 	switch name {
 	case "transaction_hash":
@@ -155,15 +155,15 @@ func (r *Reader) Transaction(name string, t *starknet.Transaction) (err error) {
 	return err
 }
 
-// status reads how far a block of the chain has come.
+// status reads the status of a block, which must be accepted.
 func (r *Reader) status() (starknet.Status, error) {
 	return choice(r, map[string]starknet.Status{
 		"ACCEPTED_ON_L2": starknet.AcceptedOnL2,
 		"ACCEPTED_ON_L1": starknet.AcceptedOnL1,
-	}, "ACCEPTED_ON_L2 or ACCEPTED_ON_L1, since no other block has its place in the chain yet")
+	}, "ACCEPTED_ON_L2 or ACCEPTED_ON_L1")
 }
 
-// l1DataMode reads where a block's state differences are published.
+// l1DataMode reads where a block's state diff is published.
 func (r *Reader) l1DataMode() (starknet.L1DataMode, error) {
 	return choice(r, map[string]starknet.L1DataMode{
 		"CALLDATA": starknet.Calldata,
@@ -171,11 +171,11 @@ func (r *Reader) l1DataMode() (starknet.L1DataMode, error) {
 	}, "CALLDATA or BLOB")
 }
 
-// Kind reads what a transaction does.
+// Kind reads the kind of a transaction.
 func (r *Reader) Kind() (starknet.TransactionKind, error) {
 	return choice(r, map[string]starknet.TransactionKind{
 		"INVOKE":          starknet.Invoke,
-		"INVOKE_FUNCTION": starknet.Invoke, // so the feeder gateway
+		"INVOKE_FUNCTION": starknet.Invoke, // name used by feeder gateways
 		"DECLARE":         starknet.Declare,
 		"DEPLOY":          starknet.Deploy,
 		"DEPLOY_ACCOUNT":  starknet.DeployAccount,
@@ -183,12 +183,12 @@ func (r *Reader) Kind() (starknet.TransactionKind, error) {
 	}, "INVOKE, DECLARE, DEPLOY, DEPLOY_ACCOUNT or L1_HANDLER")
 }
 
-// Reverted reads whether a transaction failed.
+// Reverted reads whether a transaction was reverted.
 func (r *Reader) Reverted() (bool, error) {
 	return choice(r, map[string]bool{"SUCCEEDED": false, "REVERTED": true}, "SUCCEEDED or REVERTED")
 }
 
-// choice reads a string that is one of a few.
+// choice reads a string that must be a key of values. words lists the keys for the error.
 func choice[T any](r *Reader, values map[string]T, words string) (T, error) {
 	text, err := r.Text()
 	if err != nil {
@@ -201,8 +201,8 @@ func choice[T any](r *Reader, values map[string]T, words string) (T, error) {
 	return value, nil
 }
 
-// version reads the version of Starknet that made a block. Block hashes hold it
-// as a short string, so it fits in a felt.
+// version reads the Starknet version of a block. Block hashes contain it as a short string, so
+// it must fit in a felt.
 func (r *Reader) version() (string, error) {
 	const most = starknet.FeltBytes - 1
 	text, err := r.Text()

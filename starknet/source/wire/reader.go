@@ -1,7 +1,6 @@
-// Package wire reads the JSON in which feeder gateways and nodes write the blocks of
-// Starknet networks: with a [strictjson.Reader], to which it adds felts and what is made of
-// them. Gateways and nodes add members with every version; those that nobody asks for are
-// skipped.
+// Package wire reads the JSON encoding of Starknet blocks used by feeder gateways and nodes. It
+// extends [strictjson.Reader] by felts and the types that contain them. Unknown members are
+// skipped, since new versions of gateways and nodes add some.
 package wire
 
 import (
@@ -16,10 +15,10 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Reader reads JSON values that follow each other. It belongs to one goroutine.
+// Reader reads a sequence of JSON values. It is for use by one goroutine.
 type Reader struct{ *strictjson.Reader }
 
-// NewReader returns a reader of an input whose values have at most so many bytes each.
+// NewReader returns a reader of the values in an input. A value may have at most most bytes.
 func NewReader(in io.Reader, most int64) *Reader {
 	return &Reader{strictjson.NewReader(in, most)}
 }
@@ -48,7 +47,7 @@ func (r *Reader) Felts() ([]starknet.Felt, error) {
 	return felts, err
 }
 
-// HexUint64 reads a number that is written like a felt.
+// HexUint64 reads a number encoded like a felt.
 func (r *Reader) HexUint64() (uint64, error) {
 	felt, err := r.Felt()
 	if err != nil {
@@ -64,8 +63,7 @@ func (r *Reader) HexUint64() (uint64, error) {
 	return number, nil
 }
 
-// Hash reads a hash of 256 bits, which may be more than a felt holds, written
-// like a felt.
+// Hash reads a hash of 256 bits encoded like a felt. It may exceed the range of a felt.
 func (r *Reader) Hash() (hash common.Hash, err error) {
 	text, err := r.TextOf("a hash")
 	if err != nil {

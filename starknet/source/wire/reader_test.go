@@ -65,7 +65,7 @@ func TestValuesAreRead(t *testing.T) {
 func TestErrorsNameThePlace(t *testing.T) {
 	for _, test := range []struct{ text, place, want string }{
 		{`{"felt":null}`, "felt", "found null, expected a felt"},
-		{`{"felt":"17"}`, "felt", "otherwise than with 0x"},
+		{`{"felt":"17"}`, "felt", "missing prefix 0x"},
 		{`{"felts":["0x1","0x2","0xz"]}`, "felts[2]", "expected a hexadecimal digit"},
 		{`{"felts":["0x1",null]}`, "felts[1]", "found null, expected a felt"},
 		{`{"hex":"0x10000000000000000"}`, "hex", "expected a number below 2^64"},

@@ -1,5 +1,5 @@
-// Package nodetest is a Starknet network's node for tests: it serves blocks over JSON-RPC as
-// any version of the specification has them, and misbehaves as it is told.
+// Package nodetest provides a Starknet node for tests. It serves blocks over JSON-RPC in the
+// form of any version of the specification, and can be made to misbehave.
 package nodetest
 
 import (
@@ -14,19 +14,18 @@ import (
 	"ashlar/starknet"
 )
 
-// Node is a node that serves a chain, in the form of one version of the
-// specification, and misbehaves as it is told.
+// Node is an HTTP server that serves a chain in the form of one version of the specification.
 type Node struct {
 	*httptest.Server
 	ChainID starknet.Felt
-	// Mischief is shown each question and its right answer. Where it returns true
-	// it has answered, or not answered, itself. It is set before the first
-	// question, and called by several goroutines at a time.
+	// Mischief is called with each request and its correct response. If it returns true, it
+	// has handled the request itself. It must be set before the first request, and must be
+	// safe for concurrent use.
 	Mischief func(w http.ResponseWriter, q Question, good []byte) bool
 
 	spec int // the minor number of the version: 6 to 10
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	blocks   []*starknet.Block
 	asked    []Question
 	underWay int
@@ -36,12 +35,13 @@ type Node struct {
 // Question is one request.
 type Question struct {
 	Method string
-	Number uint64 // of the block that is asked for
-	Nth    int    // of all requests, from 1
+	Number uint64 // requested block
+	Nth    int    // position among all requests, from 1
 	ID     json.RawMessage
 }
 
-// New starts a node that serves blocks by version 0.spec until the test ends.
+// New starts a node that serves blocks by version 0.spec of the specification until the test
+// ends.
 func New(t testing.TB, spec int, blocks []*starknet.Block) *Node {
 	t.Helper()
 	n := &Node{spec: spec, blocks: blocks, ChainID: starknet.FeltOf(77)}
@@ -50,7 +50,7 @@ func New(t testing.TB, spec int, blocks []*starknet.Block) *Node {
 	return n
 }
 
-// ServeHTTP answers one question.
+// ServeHTTP serves one request.
 func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		ID     json.RawMessage
@@ -82,7 +82,7 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer is the right answer to a question.
+// answer returns the correct response to a request.
 func (n *Node) answer(q Question) []byte {
 	fail := func(code int, message string) []byte {
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","error":{"code":%d,"message":%q,"data":null},"id":%s}`, code, message, q.ID)
@@ -113,14 +113,14 @@ func (n *Node) answer(q Question) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","result":%s,"id":%s}`, text, q.ID)
 }
 
-// Set changes the chain that is served.
+// Set replaces the chain.
 func (n *Node) Set(blocks []*starknet.Block) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.blocks = blocks
 }
 
-// Questions is how often a method was asked.
+// Questions returns the number of requests for a method.
 func (n *Node) Questions(method string) (count int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,7 +132,7 @@ func (n *Node) Questions(method string) (count int) {
 	return count
 }
 
-// Most is how many questions were under way at a time since it was last asked for.
+// Most returns the maximum number of concurrent requests since it was last called.
 func (n *Node) Most() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,8 +141,8 @@ func (n *Node) Most() int {
 	return most
 }
 
-// EncodeBlock is a block in the form of a version of the specification, with
-// its transactions' hashes alone or with all of them.
+// EncodeBlock returns a block in the form of a version of the specification, with either all
+// transactions or only their hashes.
 func EncodeBlock(b *starknet.Block, spec int, hashesOnly bool) map[string]any {
 	price := func(p starknet.GasPrice) map[string]string {
 		return map[string]string{"price_in_wei": p.Wei.String(), "price_in_fri": p.Fri.String()}
