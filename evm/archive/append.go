@@ -130,6 +130,12 @@ func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error
 	to.Put(headers, partition[:], number, header)
 	to.Put(bodies, partition[:], number, body)
 	to.Put(receipts, partition[:], number, encodeReceipts(delta.Receipts))
+	if block := delta.Block.Header(); (block.BlockAccessListHash != nil) != (delta.AccessList != nil) {
+		return fmt.Errorf("archive: block %d: its header names the access list hash %v, its list has %d bytes", number, block.BlockAccessListHash, len(delta.AccessList))
+	}
+	if delta.AccessList != nil {
+		to.Put(accessLists, partition[:], number, delta.AccessList)
+	}
 	rows.PutBlockHash(to, blockHashes, hash[:], number)
 	for i, transaction := range delta.Block.Transactions() {
 		hash := transaction.Hash()

@@ -130,6 +130,12 @@ func (h *History) Receipts(ctx context.Context, number uint64, buffer []byte) (*
 	return &receipts, nil
 }
 
+// AccessList returns the RLP of a block's access list (EIP-7928), or ErrNotFound for a
+// block before Amsterdam.
+func (h *History) AccessList(ctx context.Context, number uint64) ([]byte, error) {
+	return rows.OfBlock(ctx, h.ofBlock(number), accessLists, number, nil)
+}
+
 // HoldBody returns the body of a block, or ErrNotFound. The body is read where it is
 // stored, until held is closed: whoever wants one transaction need not copy all.
 func (h *History) HoldBody(ctx context.Context, number uint64) (body Body, held io.Closer, err error) {

@@ -17,15 +17,15 @@ import (
 
 // TableSet names the tables of an EVM network.
 type TableSet struct {
-	Headers, Bodies, Receipts          *kv.Table // from which a block is read
-	BlockHashes, TxHashes, LogPostings *kv.Table // which follow from those
-	Accounts, Slots, Codes, TrieNodes  *kv.Table // the state
+	Headers, Bodies, Receipts, AccessLists *kv.Table // from which a block is read
+	BlockHashes, TxHashes, LogPostings     *kv.Table // which follow from those
+	Accounts, Slots, Codes, TrieNodes      *kv.Table // the state
 }
 
 // NamedTables returns the tables by name, where [Tables] lists them.
 func NamedTables() TableSet {
 	return TableSet{
-		Headers: headers, Bodies: bodies, Receipts: receipts,
+		Headers: headers, Bodies: bodies, Receipts: receipts, AccessLists: accessLists,
 		BlockHashes: blockHashes, TxHashes: txHashes, LogPostings: logPostings,
 		Accounts: accounts, Slots: slots, Codes: codes, TrieNodes: trieNodes,
 	}
@@ -33,7 +33,9 @@ func NamedTables() TableSet {
 
 // Own lists the tables from which a block is read. [EncodeBlock] fills them and
 // those of Derived.
-func (t TableSet) Own() []*kv.Table { return []*kv.Table{t.Headers, t.Bodies, t.Receipts} }
+func (t TableSet) Own() []*kv.Table {
+	return []*kv.Table{t.Headers, t.Bodies, t.Receipts, t.AccessLists}
+}
 
 // Derived lists the tables whose rows follow from those of Own.
 func (t TableSet) Derived() []*kv.Table { return []*kv.Table{t.BlockHashes, t.TxHashes, t.LogPostings} }
@@ -41,7 +43,7 @@ func (t TableSet) Derived() []*kv.Table { return []*kv.Table{t.BlockHashes, t.Tx
 // DescribeKey names a row for people, its block aside.
 func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 	switch {
-	case t == headers || t == bodies || t == receipts:
+	case t == headers || t == bodies || t == receipts || t == accessLists:
 		want := rows.Chunk(sort)
 		if bytes.Equal(partition, want[:]) {
 			return fmt.Sprintf("block %d", sort)

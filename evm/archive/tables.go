@@ -15,6 +15,7 @@ var (
 	receipts    = &kv.Table{ID: 0x12, Name: "receipts", Kind: kv.List, Expected: true}
 	blockHashes = &kv.Table{ID: 0x13, Name: "block_hashes", Kind: kv.List}
 	txHashes    = &kv.Table{ID: 0x14, Name: "transaction_hashes", Kind: kv.List, IndexBits: rows.IndexBits}
+	accessLists = &kv.Table{ID: 0x15, Name: "access_lists", Kind: kv.List, Expected: true}
 	accounts    = &kv.Table{ID: 0x20, Name: "accounts", Kind: kv.Versions}
 	slots       = &kv.Table{ID: 0x21, Name: "slots", Kind: kv.Versions}
 	codes       = &kv.Table{ID: 0x22, Name: "codes", Kind: kv.List, Expected: true}
@@ -24,7 +25,7 @@ var (
 
 // Tables lists every table of an EVM network, for maintenance.
 func Tables() []*kv.Table {
-	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, accounts, slots, codes, trieNodes, logPostings}
+	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, accessLists, accounts, slots, codes, trieNodes, logPostings}
 }
 
 // LargestTable is the one that takes about half of the store's space.

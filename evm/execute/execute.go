@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"sync/atomic"
 
 	"ashlar/evm"
 
@@ -40,6 +41,7 @@ type Executor struct {
 	jumpDests vm.JumpDestCache
 	calls     *semaphore.Weighted // a place for each call that runs at the same moment
 	blobFees  *lru.Cache[blobFeeKey, *big.Int]
+	parallel  atomic.Uint64 // blocks
 }
 
 // New makes the executor of a chain.
@@ -62,6 +64,10 @@ func New(config *params.ChainConfig) (*Executor, error) {
 
 // Config is the chain's configuration. The caller must not change it.
 func (e *Executor) Config() *params.ChainConfig { return e.config }
+
+// ParallelBlocks is how many blocks have run in parallel, from the access lists that
+// they arrived with.
+func (e *Executor) ParallelBlocks() uint64 { return e.parallel.Load() }
 
 // Ancestors finds the blocks before the one that is executed.
 type Ancestors interface {
@@ -122,6 +128,7 @@ func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Bloc
 	if block.AccessList() != nil {
 		executed, err := e.executeParallel(ctx, parent, block)
 		if err == nil {
+			e.parallel.Add(1)
 			return executed, nil
 		}
 		if ctx.Err() != nil {

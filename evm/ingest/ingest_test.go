@@ -26,6 +26,7 @@ type target struct {
 	genesis  *core.Genesis
 	store    kv.Store
 	archive  *archive.Archive
+	executor *execute.Executor
 	importer *ingest.Importer
 }
 
@@ -48,11 +49,10 @@ func (g *target) reopen() {
 	if g.archive, err = archive.Create(g.t.Context(), g.store, g.genesis); err != nil {
 		g.t.Fatal(err)
 	}
-	executor, err := execute.New(g.genesis.Config)
-	if err != nil {
+	if g.executor, err = execute.New(g.genesis.Config); err != nil {
 		g.t.Fatal(err)
 	}
-	if g.importer, err = ingest.New(g.t.Context(), g.archive, executor, g.genesis); err != nil {
+	if g.importer, err = ingest.New(g.t.Context(), g.archive, g.executor, g.genesis); err != nil {
 		g.t.Fatal(err)
 	}
 }

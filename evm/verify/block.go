@@ -31,7 +31,7 @@ func (c *checker) newBlockCheck() audit.BlockCheck {
 	return &blockCheck{checker: c, hasher: trie.NewListHasher()}
 }
 
-// of returns a finding about one of the block's rows in headers, bodies and receipts.
+// of returns a finding about one of the rows that the block is read from.
 func (c *blockCheck) of(t *kv.Table, what string, wanted, got any) error {
 	f := c.atBlock(t, c.number)
 	f.Expected, f.Got = fmt.Sprintf("%s %v", what, wanted), fmt.Sprint(got)
@@ -56,7 +56,12 @@ func (c *blockCheck) Check(ctx context.Context, number uint64, to kv.Putter) (tr
 	if c.receipts, err = c.checkReceipts(ctx, block); err != nil {
 		return 0, err
 	}
-	if err := archive.EncodeBlock(to, &evm.Delta{Block: block, Senders: senders, Receipts: c.receipts}, difficulty); err != nil {
+	list, err := c.checkAccessList(ctx, header)
+	if err != nil {
+		return 0, err
+	}
+	delta := &evm.Delta{Block: block, Senders: senders, Receipts: c.receipts, AccessList: list}
+	if err := archive.EncodeBlock(to, delta, difficulty); err != nil {
 		return 0, c.of(c.tables.Bodies, "a block", "that can be stored", err)
 	}
 	return len(senders), nil
@@ -172,7 +177,9 @@ func (c *blockCheck) checkReceipts(ctx context.Context, block *types.Block) (typ
 		}
 		gasUsed = receipts[i].CumulativeGasUsed
 	}
-	if gasUsed != block.GasUsed() {
+	// From Amsterdam on the block's gas used counts two dimensions of gas, which are not
+	// in the receipts (EIP-8037).
+	if block.Header().BlockAccessListHash == nil && gasUsed != block.GasUsed() {
 		return nil, c.of(table, "the block's gas used,", block.GasUsed(), gasUsed)
 	}
 	if bloom := types.MergeBloom(receipts); bloom != block.Bloom() {
@@ -182,6 +189,23 @@ func (c *blockCheck) checkReceipts(ctx context.Context, block *types.Block) (typ
 		return nil, c.of(table, "receipts with the root", block.ReceiptHash(), root)
 	}
 	return receipts, nil
+}
+
+// checkAccessList compares an access list with its block's header, and returns it. It
+// returns nil for a block before Amsterdam.
+func (c *blockCheck) checkAccessList(ctx context.Context, header *archive.Header) ([]byte, error) {
+	if header.BlockAccessListHash == nil {
+		return nil, nil
+	}
+	table := c.tables.AccessLists
+	list, err := c.archive.AccessList(ctx, c.number)
+	if err != nil {
+		return nil, c.unreadableAt(ctx, table, c.number, err)
+	}
+	if hash := crypto.Keccak256Hash(list); hash != *header.BlockAccessListHash {
+		return nil, c.of(table, "an access list with the hash", *header.BlockAccessListHash, hash)
+	}
+	return list, nil
 }
 
 // wholeReceipt returns a stored receipt with all fields that its hash covers.

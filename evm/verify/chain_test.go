@@ -10,6 +10,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
 	"ashlar/evm/source/demo"
 	"ashlar/evm/source/demo/reference"
 	"ashlar/kv"
@@ -33,7 +34,7 @@ type testChain struct {
 
 func testChains() []testChain {
 	demo := func() (*core.Genesis, []*types.Block, error) { return demoChain(demoBlocks) }
-	return []testChain{{"demo", demo}, {"old rules", oldChain}}
+	return []testChain{{"demo", demo}, {"old rules", oldChain}, {"Amsterdam", amsterdamChain}}
 }
 
 // demoBlocks are enough that contracts call each other.
@@ -56,6 +57,12 @@ func demoChain(blocks int) (genesis *core.Genesis, chain []*types.Block, err err
 		return nil
 	})
 	return genesis, chain, err
+}
+
+// amsterdamChain begins before Amsterdam and goes on after it.
+func amsterdamChain() (*core.Genesis, []*types.Block, error) {
+	genesis, blocks, err := ingesttest.BuildCrossing()
+	return genesis, blocks[:demoBlocks], err
 }
 
 // oldChain goes from Frontier to London, with what later rules do not have:

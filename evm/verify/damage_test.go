@@ -28,6 +28,9 @@ func TestDamage(t *testing.T) {
 		for _, table := range archive.Tables() {
 			t.Run(chain.name+"/"+table.Name, func(t *testing.T) {
 				rows := whole.Rows(table)
+				if len(rows) == 0 && chain.name != "Amsterdam" && table == archive.NamedTables().AccessLists {
+					return
+				}
 				if len(rows) == 0 {
 					t.Fatal("no row to damage")
 				}

@@ -4,8 +4,8 @@
 //
 // For every block in the range it checks that
 //   - the header has its hash, links to its parent and has the right total difficulty;
-//   - transactions, uncles, withdrawals and receipts have the roots in the header, the
-//     receipts its gas and bloom filter, and each transaction its sender;
+//   - transactions, uncles, withdrawals, receipts and access list have the roots and hashes
+//     in the header, the receipts its gas and bloom filter, and each transaction its sender;
 //   - the rows that Append would write for the block, from transaction look-ups to postings
 //     of topics, are exactly the stored ones, byte for byte.
 //

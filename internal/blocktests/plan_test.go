@@ -53,6 +53,7 @@ func newPlan(v *vector, genesis common.Hash) (*plan, error) {
 		case encoded.BlockHeader == nil || encoded.BlockHeader.Hash != block.Hash():
 			return nil, fmt.Errorf("valid block %d of the test has the hash %x, which is not the one that the test says", i, block.Hash())
 		}
+		block = block.WithAccessListUnsafe(encoded.BlockAccessList)
 		if valid[block.Hash()] == nil {
 			order = append(order, block)
 		}

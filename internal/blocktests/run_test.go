@@ -77,9 +77,14 @@ func lastOf(blocks []*types.Block, genesis *core.Genesis) common.Hash {
 	return blocks[len(blocks)-1].Hash()
 }
 
+// openSmall opens a store in memory that takes little of it.
+func openSmall() (kv.Store, error) {
+	return pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem(), Options: kv.Options{CacheBytes: 1 << 20, BufferBytes: 1 << 20}})
+}
+
 // runChain imports one of a plan's chains into an archive of its own.
 func runChain(ctx context.Context, dir string, v *vector, genesis *core.Genesis, plan *plan, i int) (r result, err error) {
-	store, err := pebble.Open(pebble.Options{Path: "network", FS: vfs.NewMem(), Options: kv.Options{CacheBytes: 1 << 20, BufferBytes: 1 << 20}})
+	store, err := openSmall()
 	if err != nil {
 		return r, err
 	}
@@ -103,7 +108,7 @@ func runChain(ctx context.Context, dir string, v *vector, genesis *core.Genesis,
 	if head.Hash != lastOf(blocks, genesis) {
 		return r, fmt.Errorf("the head is %s, expected %x", head, lastOf(blocks, genesis))
 	}
-	errs := []error{target.checkBlocks(ctx, blocks), target.checkTries(ctx, head.Number)}
+	errs := []error{target.checkBlocks(ctx, blocks), target.checkTries(ctx, head.Number), target.checkLists(ctx, dir, genesis, blocks)}
 	if i == 0 {
 		errs = append(errs, target.checkState(ctx, v.PostState))
 	}
@@ -115,6 +120,7 @@ type target struct {
 	dir      string // for the files that are imported
 	store    kv.Store
 	archive  *archive.Archive
+	executor *execute.Executor
 	importer *ingest.Importer
 }
 
@@ -128,7 +134,7 @@ func newTarget(ctx context.Context, dir string, store kv.Store, genesis *core.Ge
 		return nil, err
 	}
 	importer, err := ingest.New(ctx, a, executor, genesis)
-	return &target{dir: dir, store: store, archive: a, importer: importer}, err
+	return &target{dir: dir, store: store, archive: a, executor: executor, importer: importer}, err
 }
 
 // importBlocks imports blocks, and one more that is encoded, if there is one, from a
