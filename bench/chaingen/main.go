@@ -1,6 +1,6 @@
-// Command chaingen writes a chain of the demo network's traffic as files that
-// any Ethereum client imports: genesis.json, chain.rlp (from block 1) and
-// meta.json, which says what is in them. The same flags give the same files.
+// Command chaingen writes a chain of the demo network's traffic as files that any Ethereum
+// client can import: genesis.json and chain.rlp (from block 1). meta.json describes them. The
+// same flags give the same files.
 //
 //	go run ./bench/chaingen -blocks 6000 -txs 60 -out DIR
 package main
@@ -31,10 +31,10 @@ func main() {
 	log.SetFlags(0)
 	var (
 		blocks = flag.Int("blocks", 6000, "blocks to write")
-		txs    = flag.Int("txs", 60, "mean transactions in a block")
-		seed   = flag.Uint64("seed", 1, "another seed gives another chain")
-		out    = flag.String("out", "", "directory to write to, made if missing")
-		small  = flag.Bool("demo", false, "the network that the demo serves, few accounts and a steady base fee; -txs is ignored")
+		txs    = flag.Int("txs", 60, "mean number of transactions in a block")
+		seed   = flag.Uint64("seed", 1, "seed of the chain")
+		out    = flag.String("out", "", "directory to write to, created if missing")
+		small  = flag.Bool("demo", false, "generate the network of the demo: few accounts, a steady base fee; ignores -txs")
 	)
 	flag.Parse()
 	if *out == "" || *blocks < 1 || flag.NArg() > 0 {
@@ -55,7 +55,7 @@ func main() {
 	}
 }
 
-// meta is what meta.json holds.
+// meta is the contents of meta.json.
 type meta struct {
 	Blocks       int           `json:"blocks"`
 	Transactions int           `json:"transactions"`
@@ -105,7 +105,7 @@ func writeJSON(path string, value any) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// writeChain writes chain.rlp and counts what it holds.
+// writeChain writes chain.rlp and counts its contents.
 func writeChain(ctx context.Context, network *demo.Network, blocks int, out string, m *meta) (err error) {
 	file, err := os.Create(filepath.Join(out, "chain.rlp"))
 	if err != nil {

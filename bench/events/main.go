@@ -1,12 +1,12 @@
-// Command events measures what pages of events cost, whatever is asked for: it makes
-// up a rollup chain of a million events, asks rollup_getEvents as a client does, in
-// this process, and goes through all events for the same answer.
+// Command events measures the cost of pages of Starknet events. It generates a chain of a
+// million events, calls rollup_getEvents in this process for many kinds of filter, and finds
+// the same events by scanning all of them.
 //
 //	go run ./bench/events [-events N] [-data DIR]
 //
-// Each question is asked many times, with other values where there are some as rare,
-// and its median time is printed beside that of the scan. A chain that is in DIR is
-// used again.
+// Each filter is used many times, with other values that are as rare if there are any. The
+// median time is printed next to the time of the scan. A chain that DIR already has is
+// reused.
 package main
 
 import (
@@ -30,15 +30,15 @@ import (
 	"ashlar/starknet/source/madeup"
 )
 
-// each is how many events name an account of those that are asked for as rare.
+// each is how many events name each of the rare accounts.
 const each = 100
 
 func main() {
-	events := flag.Int("events", 1_000_000, "events of the chain, at least")
-	data := flag.String("data", "", "folder to keep the chain in; a temporary one unless given")
+	events := flag.Int("events", 1_000_000, "minimum number of events in the chain")
+	data := flag.String("data", "", "folder to keep the chain in (default a temporary one)")
 	flag.Parse()
 	if flag.NArg() > 0 || *events < each {
-		log.Fatalf("events: expected -events %d or more and -data DIR, and nothing else", each)
+		log.Fatalf("events: invalid flags (want no arguments, and at least %d events)", each)
 	}
 	if err := run(context.Background(), *data, *events); err != nil {
 		log.Fatal(err)
@@ -79,10 +79,10 @@ func run(ctx context.Context, data string, events int) (err error) {
 	return b.measure(ctx, accounts(events))
 }
 
-// accounts is how many the chain's events name.
+// accounts returns how many accounts the chain's events name.
 func accounts(events int) int { return events / each }
 
-// create makes a store with the chain.
+// create creates a store with the chain.
 func create(ctx context.Context, path string, events int) (err error) {
 	store, err := pebble.Open(pebble.Options{Path: path, Options: kv.Options{BulkLoad: true}})
 	if err != nil {
@@ -99,7 +99,7 @@ func create(ctx context.Context, path string, events int) (err error) {
 	return store.Compact(ctx)
 }
 
-// fill makes up the chain.
+// fill generates the chain.
 func fill(ctx context.Context, a *archive.Archive, events int) error {
 	options := madeup.Default()
 	options.Transactions, options.Accounts, options.Contracts = 20, accounts(events), 200
@@ -114,15 +114,15 @@ func fill(ctx context.Context, a *archive.Archive, events int) error {
 			return err
 		}
 	}
-	fmt.Printf("made in %v, %.0f events/s\n", time.Since(begin).Round(time.Millisecond), float64(count)/time.Since(begin).Seconds())
+	fmt.Printf("generated in %v, %.0f events/s\n", time.Since(begin).Round(time.Millisecond), float64(count)/time.Since(begin).Seconds())
 	return a.Sync(ctx)
 }
 
-// bench is a chain that is asked.
+// bench is the chain to query.
 type bench struct {
 	blocks  *archive.Reader
 	methods jsonrpc.Handlers
-	sizes   []uint64 // events by block
+	sizes   []uint64 // events in each block
 	events  uint64
 }
 

@@ -14,10 +14,10 @@ import (
 
 const (
 	pageSize = 100
-	askings  = 300 // of one question
+	askings  = 300 // requests for each filter
 )
 
-// question is a filter, as it is asked and in a form to go through events with.
+// question is a filter, in a form that suits both requests and scans.
 type question struct {
 	from uint64
 	by   *starknet.Felt
@@ -40,10 +40,10 @@ func (q *question) params() ([]byte, error) {
 	return json.Marshal(map[string]any{"filter": filter})
 }
 
-// measure asks all questions and prints a line for each.
+// measure measures all filters and prints a line for each.
 func (b *bench) measure(ctx context.Context, accounts int) error {
 	deep := uint64(len(b.sizes)) * 9 / 10
-	const one = 3 // account that is asked for again and again, as the pages of dense questions are
+	const one = 3 // always the same account, as filters with many matches always get the same page
 	account := func(i int) []starknet.Felt { return []starknet.Felt{madeup.Account(i * 7919 % accounts)} }
 	contract := func(i int) *starknet.Felt { address := madeup.Contract(i); return &address }
 	kind := func(i int) []starknet.Felt { return []starknet.Felt{madeup.Selector(i)} }
@@ -82,7 +82,7 @@ func (b *bench) measure(ctx context.Context, accounts int) error {
 	return nil
 }
 
-// line asks a question often, then scans for its answer once, and compares them.
+// line measures requests with a filter, then scans for the answer once, and compares both.
 func (b *bench) line(ctx context.Context, name string, ask func(i int) question) error {
 	var times []time.Duration
 	for i := range askings {
@@ -124,8 +124,8 @@ func (b *bench) line(ctx context.Context, name string, ask func(i int) question)
 	return nil
 }
 
-// scan goes through the events of the range, one by one, until a page is full and
-// one more is found, and says how many of a page it found.
+// scan reads the events of the range one by one, until a page is full and one more match is
+// found. It returns how many events the page has.
 func (b *bench) scan(ctx context.Context, q *question) (found int, err error) {
 	events := b.blocks.Events(ctx)
 	for number := q.from; number < uint64(len(b.sizes)); number++ {

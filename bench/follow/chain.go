@@ -20,20 +20,20 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// network is the service's name of the chain.
+// network is the name of the chain's network in the service.
 const network = "dev"
 
-// chain is a geth that makes a block whenever it is sent transactions.
+// chain is a geth that makes a block when it receives transactions.
 type chain struct {
 	process *node.Process
 	client  *node.Client
 	socket  string
-	genesis string // the file
+	genesis string // path of the file
 	key     *ecdsa.PrivateKey
 	signer  types.Signer
-	txs     int // that are sent together
+	txs     int // sent at once
 	nonce   uint64
-	head    common.Hash // the last that grow has seen
+	head    common.Hash // the last one that grow has seen
 }
 
 func startChain(ctx context.Context, dir string, txs int) (*chain, error) {
@@ -69,7 +69,7 @@ func startChain(ctx context.Context, dir string, txs int) (*chain, error) {
 	return c, err
 }
 
-// startService starts the service, which follows the chain.
+// startService starts a service that follows the chain.
 func startService(ctx context.Context, dir string, c *chain) (*node.Process, *node.Client, error) {
 	bin, err := node.BuildAshlar(ctx, dir)
 	if err != nil {
@@ -84,8 +84,8 @@ func startService(ctx context.Context, dir string, c *chain) (*node.Process, *no
 	return a.Serve(ctx)
 }
 
-// grow sends transactions so many times, and returns when all are in blocks, or when
-// ctx is done.
+// grow sends transactions the given number of times. It returns when all are in blocks, or
+// when ctx is done.
 func (c *chain) grow(ctx context.Context, times int, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -122,7 +122,7 @@ func (c *chain) send(ctx context.Context) error {
 	return c.client.Batch(ctx, "eth_sendRawTransaction", calls, func(int, json.RawMessage) error { return nil })
 }
 
-// awaitMined returns when all that was sent is in blocks.
+// awaitMined returns when all transactions are in blocks.
 func (c *chain) awaitMined(ctx context.Context) error {
 	for {
 		var nonce hexutil.Uint64

@@ -16,29 +16,29 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// opening is how many connections are opened at once.
+// opening is how many connections are opened concurrently.
 const opening = 32
 
-// listeners are connections that are told of heads.
+// listeners are connections that subscribe to heads.
 type listeners struct {
-	conns   []*websocket.Conn
-	reading sync.WaitGroup
-	told    []heard // of each connection
+	conns    []*websocket.Conn
+	reading  sync.WaitGroup
+	notified []arrivals // by connection
 }
 
-// heard is when a connection was told of which block.
-type heard struct {
+// arrivals holds when a connection was notified of each block.
+type arrivals struct {
 	mu   sync.Mutex
 	when map[common.Hash]time.Time // guarded by mu
 }
 
-// subscribeAll opens connections and subscribes on each.
+// subscribeAll opens count connections and subscribes to heads on each.
 func subscribeAll(ctx context.Context, url string, count int) (*listeners, error) {
-	l := &listeners{conns: make([]*websocket.Conn, count), told: make([]heard, count)}
+	l := &listeners{conns: make([]*websocket.Conn, count), notified: make([]arrivals, count)}
 	var group errgroup.Group
 	group.SetLimit(opening)
 	for i := range count {
-		l.told[i].when = make(map[common.Hash]time.Time)
+		l.notified[i].when = make(map[common.Hash]time.Time)
 		group.Go(func() error {
 			conn, _, err := websocket.Dial(ctx, url, nil)
 			if err != nil {
@@ -51,7 +51,7 @@ func subscribeAll(ctx context.Context, url string, count int) (*listeners, error
 			}
 			_, answer, err := conn.Read(ctx)
 			if err == nil && !bytes.Contains(answer, []byte(`"result"`)) {
-				err = fmt.Errorf("eth_subscribe was answered %s", answer)
+				err = fmt.Errorf("subscribe: unexpected answer %s", answer)
 			}
 			return err
 		})
@@ -61,16 +61,16 @@ func subscribeAll(ctx context.Context, url string, count int) (*listeners, error
 		return nil, err
 	}
 	for i, conn := range l.conns {
-		l.reading.Go(func() { l.told[i].listen(ctx, conn) })
+		l.reading.Go(func() { l.notified[i].listen(ctx, conn) })
 	}
 	return l, nil
 }
 
-// hashMember begins the hash in a header; that of its parent is called otherwise.
+// hashMember precedes the hash in a header; the parent's hash has another name.
 const hashMember = `"hash":"`
 
-// listen takes note of heads until the connection is closed.
-func (h *heard) listen(ctx context.Context, conn *websocket.Conn) {
+// listen records heads until the connection is closed.
+func (a *arrivals) listen(ctx context.Context, conn *websocket.Conn) {
 	for {
 		_, message, err := conn.Read(ctx)
 		now := time.Now()
@@ -78,75 +78,75 @@ func (h *heard) listen(ctx context.Context, conn *websocket.Conn) {
 			return
 		}
 		if _, rest, ok := bytes.Cut(message, []byte(hashMember)); ok && len(rest) > 2+2*common.HashLength {
-			h.mu.Lock()
-			h.when[common.HexToHash(string(rest[:2+2*common.HashLength]))] = now
-			h.mu.Unlock()
+			a.mu.Lock()
+			a.when[common.HexToHash(string(rest[:2+2*common.HashLength]))] = now
+			a.mu.Unlock()
 		}
 	}
 }
 
-// patience is how long the last block may be on its way to the last subscriber.
+// patience is how long await waits for the last block to reach the last subscriber.
 const patience = time.Minute
 
-// await returns when all have been told of a block.
+// await returns when all connections have been notified of a block.
 func (l *listeners) await(ctx context.Context, head common.Hash) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for i := range l.told {
-		for !l.told[i].knows(head) {
+	for i := range l.notified {
+		for !l.notified[i].knows(head) {
 			select {
 			case <-time.After(10 * time.Millisecond):
 			case <-ctx.Done():
-				return fmt.Errorf("subscriber %d of %d is not told of block %#x: %w", i+1, len(l.told), head, ctx.Err())
+				return fmt.Errorf("subscriber %d of %d: no notification of block %#x: %w", i+1, len(l.notified), head, ctx.Err())
 			}
 		}
 	}
 	return nil
 }
 
-func (h *heard) knows(block common.Hash) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, ok := h.when[block]
+func (a *arrivals) knows(block common.Hash) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, ok := a.when[block]
 	return ok
 }
 
-// first is when the first was told of each block.
+// first returns, for each block, when the first connection was notified.
 func (l *listeners) first() map[common.Hash]time.Time {
 	first := make(map[common.Hash]time.Time)
-	for i := range l.told {
-		h := &l.told[i]
-		h.mu.Lock()
-		for block, at := range h.when {
+	for i := range l.notified {
+		a := &l.notified[i]
+		a.mu.Lock()
+		for block, at := range a.when {
 			if before, ok := first[block]; !ok || at.Before(before) {
 				first[block] = at
 			}
 		}
-		h.mu.Unlock()
+		a.mu.Unlock()
 	}
 	return first
 }
 
-// since is how long after some times each was told of each block. All must have been
-// told of all of them: one that is never told would not be late in any figure.
+// since returns the delays of all connections for all blocks, after the given times. It is an
+// error if a notification is missing, which no delay would show.
 func (l *listeners) since(times map[common.Hash]time.Time) (all []time.Duration, err error) {
-	for i := range l.told {
-		late, err := l.told[i].since(times)
+	for i := range l.notified {
+		late, err := l.notified[i].since(times)
 		if err != nil {
-			return nil, fmt.Errorf("subscriber %d of %d %w", i+1, len(l.told), err)
+			return nil, fmt.Errorf("subscriber %d of %d: %w", i+1, len(l.notified), err)
 		}
 		all = append(all, late...)
 	}
 	return all, nil
 }
 
-func (h *heard) since(times map[common.Hash]time.Time) (all []time.Duration, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (a *arrivals) since(times map[common.Hash]time.Time) (all []time.Duration, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for block, from := range times {
-		at, ok := h.when[block]
+		at, ok := a.when[block]
 		if !ok {
-			return nil, fmt.Errorf("was never told of block %#x", block)
+			return nil, fmt.Errorf("no notification of block %#x", block)
 		}
 		all = append(all, at.Sub(from))
 	}
@@ -156,14 +156,14 @@ func (h *heard) since(times map[common.Hash]time.Time) (all []time.Duration, err
 func (l *listeners) close() {
 	for _, conn := range l.conns {
 		if conn != nil {
-			_ = conn.CloseNow() // nobody listens any more
+			_ = conn.CloseNow() // the program no longer reads from it
 		}
 	}
 	l.reading.Wait()
 }
 
-// ask asks a question on some connections for a while, and returns how many were answered
-// a second and how long each took, in ascending order.
+// ask sends requests on some connections for the given time. It returns how many were
+// answered per second, and how long each took, in ascending order.
 func ask(ctx context.Context, client *node.Client, readers int, length time.Duration) (rate float64, took []time.Duration, err error) {
 	each := make([][]time.Duration, readers)
 	var group errgroup.Group

@@ -1,16 +1,18 @@
-// Command follow measures how soon those who subscribe are told of a new block, and how
-// many questions are answered a second while blocks come. It starts a geth that makes
-// blocks, and the service, which follows it over WebSocket.
+// Command follow measures how soon subscribers are notified of a new block, and how many
+// requests are answered per second while blocks arrive. It starts a geth that makes blocks,
+// and the service, which follows it over WebSocket.
 //
 //	go run ./bench/follow -subscribers 1000
 //
-// It needs geth on PATH or in ASHLAR_GETH. Two things are timed of each block's
-// announcement to each subscriber: with geth, from the first of all subscribers that is
-// told; with the service, from when geth tells a subscriber that it has beside the
-// service. So what the service takes to fetch, execute, check and keep the block is in
-// its time, and what geth takes for that is not in geth's.
+// It needs geth on PATH or in ASHLAR_GETH. The delay of each notification is measured
 //
-// Everything shares the machine, the subscribers too, which all are of this process.
+//   - for subscribers of geth, from the first notification of any of them;
+//   - for subscribers of the service, from geth's notification of a further subscriber.
+//
+// So the service's delay includes the time to fetch, execute, check and store the block,
+// and geth's does not.
+//
+// Everything shares the machine, including the subscribers, which all are in this process.
 package main
 
 import (
@@ -40,11 +42,11 @@ func main() {
 	log.SetFlags(log.Ltime)
 	var o options
 	flag.IntVar(&o.subscribers, "subscribers", 1000, "connections that subscribe to newHeads")
-	flag.IntVar(&o.blocks, "blocks", 60, "announcements to time")
-	flag.IntVar(&o.txs, "txs", 50, "transactions that are sent together")
-	flag.DurationVar(&o.every, "every", 500*time.Millisecond, "time between them")
-	flag.IntVar(&o.readers, "readers", 8, "connections that ask")
-	flag.DurationVar(&o.length, "length", 10*time.Second, "how long questions are asked")
+	flag.IntVar(&o.blocks, "blocks", 60, "blocks for which notifications are timed")
+	flag.IntVar(&o.txs, "txs", 50, "transactions sent at once, for one block")
+	flag.DurationVar(&o.every, "every", 500*time.Millisecond, "time between blocks")
+	flag.IntVar(&o.readers, "readers", 8, "connections that send requests")
+	flag.DurationVar(&o.length, "length", 10*time.Second, "how long requests are sent")
 	flag.Parse()
 	if flag.NArg() > 0 || o.subscribers < 1 || o.blocks < 1 || o.txs < 1 || o.every <= 0 || o.readers < 1 || o.length <= 0 {
 		fmt.Fprintln(os.Stderr, "follow: expected flags only, and 1 or more of everything")
@@ -59,7 +61,7 @@ func main() {
 }
 
 func measure(ctx context.Context, o options) error {
-	ctx, cancel := context.WithCancel(ctx) // ends whatever is still running when a step fails
+	ctx, cancel := context.WithCancel(ctx) // stops what is still running when a step fails
 	defer cancel()
 	dir, err := os.MkdirTemp("", "ashlar-bench-")
 	if err != nil {
@@ -77,20 +79,20 @@ func measure(ctx context.Context, o options) error {
 	}
 	defer service.Kill()
 
-	fmt.Printf("| told of a block, %d subscribers | p50 | p99 | most |\n| --- | --- | --- | --- |\n", o.subscribers)
-	if err := timeTold(ctx, o, "by geth, after the first of them", chain, chain.socket, ""); err != nil {
+	fmt.Printf("| notified of a block, %d subscribers | p50 | p99 | max |\n| --- | --- | --- | --- |\n", o.subscribers)
+	if err := timeNotifications(ctx, o, "by geth, after its first subscriber", chain, chain.socket, ""); err != nil {
 		return err
 	}
-	if err := timeTold(ctx, o, "by Ashlar, after geth has told", chain, node.SocketURL(client.URL), chain.socket); err != nil {
+	if err := timeNotifications(ctx, o, "by Ashlar, after a subscriber of geth", chain, node.SocketURL(client.URL), chain.socket); err != nil {
 		return err
 	}
-	fmt.Printf("\n| answers on %d connections | a second | p50 | p99 |\n| --- | --- | --- | --- |\n", o.readers)
+	fmt.Printf("\n| answers on %d connections | per second | p50 | p99 |\n| --- | --- | --- | --- |\n", o.readers)
 	return timeReads(ctx, o, chain, client)
 }
 
-// timeTold makes blocks and prints how late subscribers at a URL are told of them, by
-// when a subscriber at another URL is told, or else the first of them.
-func timeTold(ctx context.Context, o options, what string, chain *chain, at, before string) error {
+// timeNotifications makes blocks and prints how late subscribers at a URL are notified of
+// them: after a subscriber at the URL before or, if it is empty, after the first of them.
+func timeNotifications(ctx context.Context, o options, what string, chain *chain, at, before string) error {
 	all, err := subscribeAll(ctx, at, o.subscribers)
 	if err != nil {
 		return err
@@ -114,22 +116,22 @@ func timeTold(ctx context.Context, o options, what string, chain *chain, at, bef
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if len(late) == 0 {
-		return fmt.Errorf("%s: nobody was told anything", what)
+		return fmt.Errorf("%s: no notification arrived", what)
 	}
 	slices.Sort(late)
 	fmt.Printf("| %s | %s | %s | %s |\n", what, percentile(late, 50), percentile(late, 99), percentile(late, 100))
 	return nil
 }
 
-// percentile is one of times in ascending order.
+// percentile returns a percentile of times, which are in ascending order.
 func percentile(times []time.Duration, percent int) time.Duration {
 	return times[(len(times)-1)*percent/100].Round(10 * time.Microsecond)
 }
 
-// timeReads asks questions while nothing happens, and while blocks come, are settled, and
-// subscribers are told of them.
+// timeReads measures requests while no blocks arrive, and while blocks arrive, are settled,
+// and are sent to subscribers.
 func timeReads(ctx context.Context, o options, chain *chain, client *node.Client) error {
-	if err := timeReading(ctx, o, "while no blocks come", client); err != nil {
+	if err := timeReading(ctx, o, "no blocks arrive", client); err != nil {
 		return err
 	}
 	all, err := subscribeAll(ctx, node.SocketURL(client.URL), o.subscribers)
@@ -141,7 +143,7 @@ func timeReads(ctx context.Context, o options, chain *chain, client *node.Client
 	defer stop()
 	grown := make(chan error, 1)
 	go func() { grown <- chain.grow(growing, 1<<30, o.every) }()
-	what := fmt.Sprintf("while a block comes each %v, and %d subscribers are told", o.every, o.subscribers)
+	what := fmt.Sprintf("a block every %v, sent to %d subscribers", o.every, o.subscribers)
 	err = timeReading(ctx, o, what, client)
 	stop()
 	if failed := <-grown; !errors.Is(failed, context.Canceled) {
@@ -150,11 +152,11 @@ func timeReads(ctx context.Context, o options, chain *chain, client *node.Client
 	return err
 }
 
-// timeReading prints how many questions are answered, and how soon.
+// timeReading prints how many requests are answered per second, and how soon.
 func timeReading(ctx context.Context, o options, what string, client *node.Client) error {
 	rate, took, err := ask(ctx, client, o.readers, o.length)
 	if err == nil && len(took) == 0 {
-		err = fmt.Errorf("%s: nothing was answered", what)
+		err = fmt.Errorf("%s: no request was answered", what)
 	}
 	if err != nil {
 		return err

@@ -1,11 +1,11 @@
-// Command idle measures what idle WebSocket connections cost: it starts the
-// service on an imported network, opens connections, lets them be long enough to be
-// pinged, and compares the service's memory with what it was.
+// Command idle measures the memory of idle WebSocket connections. It starts the service on an
+// imported network, opens connections, waits until they have been pinged, and compares the
+// service's memory with that at the start.
 //
 //	go run ./bench/idle -data DIR -network NAME -connections 10000
 //
-// Connections are spread over addresses of the loopback network, so that client
-// ports do not run out; each needs a file descriptor here and one in the service.
+// Connections are spread over addresses of the loopback network, so that client ports do not
+// run out. Each connection needs a file descriptor here and one in the service.
 package main
 
 import (
@@ -31,10 +31,10 @@ func main() {
 	data := flag.String("data", "", "data directory")
 	network := flag.String("network", "", "network in it")
 	connections := flag.Int("connections", 10_000, "connections to open")
-	wait := flag.Duration("wait", 40*time.Second, "how long to leave them idle; pings come each 30 s")
+	wait := flag.Duration("wait", 40*time.Second, "how long the connections stay idle; the server pings every 30 s")
 	flag.Parse()
 	if *data == "" || *network == "" || flag.NArg() > 0 || *connections < 1 {
-		log.Fatal("idle: expected -data DIR -network NAME, and nothing else that is no flag")
+		log.Fatal("idle: invalid flags (want -data DIR -network NAME and no arguments)")
 	}
 	if err := measure(context.Background(), *data, *network, *connections, *wait); err != nil {
 		log.Fatal(err)
@@ -89,7 +89,7 @@ func measure(ctx context.Context, data, network string, connections int, wait ti
 	return service.Stop()
 }
 
-// handshake opens a WebSocket with as little of a client as there can be.
+// handshake opens a WebSocket without a client library, to save memory.
 func handshake(ctx context.Context, at *url.URL, group int) (net.Conn, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(group+1))}}
 	conn, err := dialer.DialContext(ctx, "tcp", at.Host)
@@ -106,12 +106,12 @@ func handshake(ctx context.Context, at *url.URL, group int) (net.Conn, error) {
 		return nil, err
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		return nil, fmt.Errorf("answered %s", response.Status)
+		return nil, fmt.Errorf("open a WebSocket: status %s", response.Status)
 	}
 	return conn, nil
 }
 
-// residentBytes is the memory that a process holds, as Linux counts it.
+// residentBytes returns the resident memory of a process. It works on Linux only.
 func residentBytes(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
@@ -119,7 +119,7 @@ func residentBytes(pid int) (int64, error) {
 	}
 	fields := strings.Fields(string(text))
 	if len(fields) < 2 {
-		return 0, fmt.Errorf("/proc/%d/statm holds %q, expected two numbers or more", pid, text)
+		return 0, fmt.Errorf("unexpected contents %[2]q of /proc/%[1]d/statm (want two numbers or more)", pid, text)
 	}
 	pages, err := strconv.ParseInt(fields[1], 10, 64)
 	return pages * int64(os.Getpagesize()), err

@@ -1,12 +1,11 @@
-// Command reads measures what the archive gives without a server in front of
-// it: slots a second, and proofs of an account with one slot a second, at random
-// blocks of an imported network.
+// Command reads measures the archive without a server: slots per second, and proofs of an
+// account with one slot per second, at random blocks of an imported network.
 //
 //	go run ./bench/reads -data DIR -network NAME
 //
-// The slots are those that exist in the archive, the proofs those of contracts
-// that wrote logs, each asked for with a slot of its own. Every reader is a
-// goroutine; the time counts, not the processor.
+// The slots exist in the archive. The proofs are of contracts that wrote logs, each with a
+// slot of its own. Every reader is a goroutine. Rates are by elapsed time, not by processor
+// time.
 package main
 
 import (
@@ -32,7 +31,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-const samples = 200_000 // slots that are kept to be asked for
+const samples = 200_000 // how many slots are chosen at most
 
 func main() {
 	data := flag.String("data", "", "data directory")
@@ -42,7 +41,7 @@ func main() {
 	cache := flag.Int64("cache", 128, "cache of the store, in MiB")
 	flag.Parse()
 	if *data == "" || *network == "" || flag.NArg() > 0 || *seconds < 1 || *readers < 1 {
-		log.Fatal("reads: expected --data DIR --network NAME, and nothing else that is no flag")
+		log.Fatal("reads: invalid flags (want -data DIR -network NAME and no arguments)")
 	}
 	path := filepath.Join(*data, "networks", *network)
 	if err := measure(context.Background(), path, *cache<<20, time.Duration(*seconds)*time.Second, *readers); err != nil {
@@ -91,8 +90,8 @@ func measure(ctx context.Context, path string, cacheBytes int64, length time.Dur
 	})
 }
 
-// drive calls ask from all readers until the time is over, having warmed up for
-// a tenth of it, and prints how often a second.
+// drive warms up for a tenth of the time, then calls ask from all readers until the time is
+// over, and prints the rate.
 func drive(what string, length time.Duration, readers int, ask func(*rand.Rand) error) error {
 	if _, err := rate(length/10, readers, ask); err != nil {
 		return err
@@ -104,7 +103,7 @@ func drive(what string, length time.Duration, readers int, ask func(*rand.Rand) 
 	return err
 }
 
-// rate returns how often a second ask was called.
+// rate calls ask from all readers for the given time and returns the calls per second.
 func rate(length time.Duration, readers int, ask func(*rand.Rand) error) (float64, error) {
 	var asked atomic.Uint64
 	var group errgroup.Group
@@ -129,7 +128,7 @@ func rate(length time.Duration, readers int, ask func(*rand.Rand) error) (float6
 
 type slot struct{ address, key common.Hash }
 
-// sampleSlots picks slots from the whole table.
+// sampleSlots chooses slots from the whole table.
 func sampleSlots(ctx context.Context, store kv.Store) ([]slot, error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var picked []slot
@@ -151,7 +150,7 @@ func sampleSlots(ctx context.Context, store kv.Store) ([]slot, error) {
 		}
 	}
 	if len(picked) == 0 {
-		return nil, errors.New("the network has no storage to read")
+		return nil, errors.New("choose slots: the network has none")
 	}
 	return picked, nil
 }
@@ -161,8 +160,8 @@ type contract struct {
 	slot    common.Hash
 }
 
-// sampleContracts picks what wrote logs, each with the slot in which a token of
-// the usual layout keeps what a sender of the same block holds.
+// sampleContracts chooses contracts that wrote logs. Each comes with the slot in which a
+// token with the usual layout stores the balance of a sender of the same block.
 func sampleContracts(ctx context.Context, view *query.View) ([]contract, error) {
 	var picked []contract
 	for number := uint64(0); number <= view.Head().Number; number += 1 + view.Head().Number/500 {
@@ -182,7 +181,7 @@ func sampleContracts(ctx context.Context, view *query.View) ([]contract, error) 
 		}
 	}
 	if len(picked) == 0 {
-		return nil, errors.New("the network has no logs to find contracts by")
+		return nil, errors.New("choose contracts: the network has no logs")
 	}
 	return picked, nil
 }
