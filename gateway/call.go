@@ -39,6 +39,10 @@ func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 	e := newExchange(ctx, s, network, c.Key)
 	defer e.lease.Release()
 	defer e.stop()
+	if refused := e.receive(len(c.Request)); refused != nil {
+		read(h.refused(refused))
+		return
+	}
 	out := e.respond(c.Request, nil)
 	if !e.holds(out) {
 		read(h.refused(busy(RefusedMemory)))

@@ -210,11 +210,35 @@ func (s *settings) spend(who *caller, credits int) *refusal {
 	if excess, ok := who.meter.Spend(now, credits); !ok {
 		return tooFast(RefusedRate, "request rate exceeded", s.see, excess)
 	}
+	if who.owner != nil {
+		if excess, ok := who.owner.meter.Spend(now, credits); !ok {
+			return tooFast(RefusedRate, "request rate of the account exceeded", s.see, excess)
+		}
+	}
+	return s.spendDays(who, now, credits)
+}
+
+// owe takes the credits of something that was done already, even if they exceed a limit:
+// whatever comes next waits until they are there.
+func (s *settings) owe(who *caller, credits int) {
+	now := time.Now()
+	who.purse.owe(now, credits)
+	if who.owner != nil {
+		who.owner.owe(now, credits)
+	}
+}
+
+func (p *purse) owe(now time.Time, credits int) {
+	p.meter.Owe(now, credits)
+	if p.perDay > 0 {
+		p.day.Add(now, credits)
+	}
+}
+
+// spendDays takes credits from the daily quotas of a key and its account, or from neither.
+func (s *settings) spendDays(who *caller, now time.Time, credits int) *refusal {
 	if who.owner == nil {
 		return s.spendDay(&who.purse, now, credits, "daily quota exceeded")
-	}
-	if excess, ok := who.owner.meter.Spend(now, credits); !ok {
-		return tooFast(RefusedRate, "request rate of the account exceeded", s.see, excess)
 	}
 	if r := s.spendDay(&who.owner.purse, now, credits, "daily quota of the account exceeded"); r != nil {
 		return r
@@ -258,8 +282,8 @@ func (s *settings) giveBack(who *caller, credits int) {
 // is called before the handler serves.
 func (h *Handler) Restore(key *account.Key, credits uint64) {
 	now := time.Now()
-	day(&h.days.keys, key.ID).Restore(now, credits)
+	day(&h.days.keys, key.ID).Add(now, int(credits))
 	if !key.Owner.IsZero() {
-		day(&h.days.accounts, key.Owner).Restore(now, credits)
+		day(&h.days.accounts, key.Owner).Add(now, int(credits))
 	}
 }

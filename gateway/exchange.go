@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,7 @@ type exchange struct {
 	caller   *caller
 
 	lease   limit.Lease // of what the request and its answer hold; who has made the exchange releases it
-	asked   int         // bytes of the request
+	asked   int         // bytes of the request, as far as they were read
 	crowded bool        // an answer was more than could be held, and nothing is answered any more
 
 	called   bool     // a method was named that there is
@@ -70,11 +71,11 @@ func exchangeOf(ctx context.Context) *exchange {
 	return e
 }
 
-// respond has a request answered and appends the answer to out. What calls no method
-// costs what the cheapest method does.
+// respond has a request answered and appends the answer to out. A request that calls no
+// method costs as much as the cheapest method.
 func (e *exchange) respond(request, out []byte) []byte {
+	defer e.payBody()
 	mark := len(out)
-	e.asked = len(request)
 	out = e.network.server.Answer(e, request, out)
 	if e.called {
 		return out
@@ -84,6 +85,45 @@ func (e *exchange) respond(request, out []byte) []byte {
 	}
 	e.caller.usage.Spent(e.network.unknown, 1)
 	return out
+}
+
+// receive notes how many bytes of a request have been read. A client over its limits is
+// refused at the first bytes that are not free.
+func (e *exchange) receive(bytes int) *refusal {
+	before := bodyCredits(e.asked)
+	e.asked = bytes
+	if before > 0 || bodyCredits(bytes) == 0 {
+		return nil
+	}
+	return e.settings.spend(e.caller, 0)
+}
+
+// payBody charges for the bytes of a request, whose reading and parsing take time even if
+// it calls nothing. They are paid for afterwards, so that a request that costs more than
+// the key can save up is answered all the same.
+func (e *exchange) payBody() {
+	if credits := bodyCredits(e.asked); credits > 0 {
+		e.settings.owe(e.caller, credits)
+		e.caller.usage.Spent(e.network.unknown, credits)
+	}
+}
+
+// bodyCredits is the price of so many bytes of a request.
+func bodyCredits(bytes int) int { return max(0, bytes-1) / bytesPerCredit }
+
+// parse runs the parsing of a long request in a slot of heavy calls, since it keeps a
+// processor as busy. See jsonrpc.Config.Parse.
+func (g *gate) parse(ctx context.Context, parse func()) error {
+	e := exchangeOf(ctx)
+	if err := g.heavy.Enter(ctx, &e.caller.heavy); err != nil {
+		if errors.Is(err, limit.ErrBusy) {
+			return e.refuse(busy(RefusedBusy))
+		}
+		return err
+	}
+	defer g.heavy.Leave(&e.caller.heavy)
+	parse()
+	return nil
 }
 
 // Hold implements jsonrpc.Holder. Where there is no memory for an answer nothing else of

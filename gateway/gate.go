@@ -107,31 +107,33 @@ func allowsContract(rules *account.Rules, contract jsonrpc.Contract) bool {
 	return len(contract) == len(listed) && copy(listed[:], contract) > 0 && rules.AllowsContract(listed)
 }
 
-// admit checks what can be checked of a request before it is read: its address, its
-// key, and those of the key's rules that are not about calls.
+// admit checks what can be checked of a request before it is read: its key, and those of
+// the key's rules that are not about calls.
 func (h *Handler) admit(s *settings, r *http.Request, route route, network *served) (*account.Key, *refusal) {
-	if h.addresses.Len() > 0 {
-		if excess, blocked := h.addresses.Blocked(time.Now(), s.proxies.client(r)); blocked {
-			return nil, tooFast(RefusedAddress, "too many requests without a valid key from this address", s.see, excess)
-		}
-	}
 	if route.key == "" {
-		h.addresses.Spend(time.Now(), s.proxies.client(r))
-		return nil, noKey("project id required in the url")
+		return nil, h.unknown(s, r, "project id required in the url")
 	}
 	key, ok := h.keys.Check(route.key)
 	if !ok {
-		h.addresses.Spend(time.Now(), s.proxies.client(r))
-		return nil, noKey("invalid project id")
+		return nil, h.unknown(s, r, "invalid project id")
 	}
 	if key.Guarded && !proves(key, r) {
-		h.addresses.Spend(time.Now(), s.proxies.client(r))
-		return nil, noKey("invalid project secret: expected the key's password by Basic authentication")
+		return nil, h.unknown(s, r, "invalid project secret: expected the key's password by Basic authentication")
 	}
 	if key.Rules != nil {
 		return key, s.allowed(key.Rules, r, network)
 	}
 	return key, nil
+}
+
+// unknown returns the refusal of a request without a valid key. It counts against the
+// client's address, behind which others may have valid keys: only requests without one are
+// refused for what the address has done.
+func (h *Handler) unknown(s *settings, r *http.Request, message string) *refusal {
+	if excess, ok := h.addresses.Spend(time.Now(), s.proxies.client(r)); !ok {
+		return tooFast(RefusedAddress, "too many requests without a valid key from this address", s.see, excess)
+	}
+	return noKey(message)
 }
 
 // proves says whether a request has the password of its key. It is asked for without

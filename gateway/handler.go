@@ -156,7 +156,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	body := h.buffers.Get()
 	defer h.buffers.Put(body)
 	var err error
-	if *body, err = h.bodies.read(r, *body, e.settings.bodyBytes, &e.lease); err != nil {
+	if *body, err = h.bodies.read(r, *body, e); err != nil {
 		h.refuseBody(w, e.settings, err)
 		return
 	}
@@ -219,7 +219,10 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out [
 // rest of the body may still be on its way.
 func (h *Handler) refuseBody(w http.ResponseWriter, s *settings, err error) {
 	w.Header().Set("Connection", "close")
+	var refused *refusal
 	switch {
+	case errors.As(err, &refused):
+		h.refuse(w, refused)
 	case errors.Is(err, errTooLarge):
 		h.refusals.count(RefusedSize)
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("request body too large: expected at most %d bytes", s.bodyBytes))

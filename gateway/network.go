@@ -70,6 +70,7 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 		if network.Observer != nil {
 			own.Observer = network.Observer
 		}
+		own.Parse = g.parse
 		guard.series = func(string) usage.Series { return 0 }
 		if u != nil {
 			counts := newCounting(own.Observer, u, network.Name, network.Methods)

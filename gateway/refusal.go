@@ -19,6 +19,9 @@ type refusal struct {
 	err    *jsonrpc.Error
 }
 
+// Error implements error.
+func (r *refusal) Error() string { return r.err.Message }
+
 // Reason is a kind of refusal, as it is counted.
 type Reason int
 

@@ -13,7 +13,6 @@ import (
 
 	"ashlar/account"
 	"ashlar/jsonrpc"
-	"ashlar/limit"
 
 	"github.com/coder/websocket"
 )
@@ -123,9 +122,14 @@ func (s *socket) serve() {
 	s.handler.sockets.remove(s)
 	s.cancel()
 	s.out.close()
+	var refused *refusal
 	switch {
 	case s.ending.Load(), websocket.CloseStatus(err) != -1, isGone(err):
 		_ = s.conn.CloseNow() // fails only if it is closed
+	case errors.As(err, &refused):
+		_ = s.conn.Close(closeBusy, refused.err.Message)
+	case errors.Is(err, errNoMemory):
+		_ = s.conn.Close(closeBusy, reasonMemory)
 	case errors.Is(err, errTooLarge):
 		_ = s.conn.Close(closeSize, err.Error())
 	default:
@@ -160,7 +164,7 @@ func (s *socket) read() error {
 			continue
 		}
 		request := s.handler.buffers.Get()
-		if *request, err = s.receive(message, *request, settings.bodyBytes, &e.lease); err != nil {
+		if *request, err = s.receive(message, *request, e); err != nil {
 			s.drop(e, request)
 			return err
 		}
@@ -198,18 +202,20 @@ func (s *socket) tooLarge(most int) error {
 	return fmt.Errorf("%w: expected at most %d bytes", errTooLarge, most)
 }
 
-// receive reads the whole of a message that has begun. One that does not come to
-// its end in time ends the connection, and so does one for which there is no memory.
-func (s *socket) receive(message io.Reader, buf []byte, most int, held *limit.Lease) ([]byte, error) {
+// receive reads the whole of a message that has begun. One that does not end in time ends
+// the connection, as does one for which there is no memory or that the key cannot pay for.
+func (s *socket) receive(message io.Reader, buf []byte, e *exchange) ([]byte, error) {
 	s.receiving.start()
 	defer s.receiving.stop()
-	buf, err := readAll(message, buf, most, held)
+	buf, err := readAll(message, buf, e)
+	var refused *refusal
 	switch {
+	case errors.As(err, &refused):
+		s.handler.refusals.count(refused.reason)
 	case errors.Is(err, errTooLarge):
-		err = s.tooLarge(most)
+		err = s.tooLarge(e.settings.bodyBytes)
 	case errors.Is(err, errNoMemory):
 		s.handler.refusals.count(RefusedMemory)
-		s.end(closeBusy, reasonMemory)
 	}
 	return buf, err
 }

@@ -17,12 +17,13 @@ func (c *call) notification() bool { return c.fault == "" && c.id == nil }
 type message struct {
 	calls []call // for a batch longer than the limit: its first calls
 	batch bool
-	size  int // number of elements of the batch, which may be more than len(calls)
+	size  int // number of elements of the batch; one above the limit stands for any more
 }
 
-// parse reads one document: a request or a batch of them, of which the first limit
-// are put into m.calls, whose capacity is used again. What is JSON but no request
-// becomes a call with a fault; what is not JSON is the *Error.
+// parse reads one document, a request or a batch of them, into m.calls, whose capacity is
+// reused. JSON that is not a request becomes a call with a fault; a document that is not
+// JSON is the *Error. A batch is read up to the limit of its calls: the rest of a longer
+// one is not looked at.
 func (m *message) parse(data []byte, limit int) *Error {
 	m.calls, m.batch, m.size = m.calls[:0], false, 0
 	if !utf8.Valid(data) {
@@ -37,7 +38,7 @@ func (m *message) parse(data []byte, limit int) *Error {
 		m.calls = append(m.calls, call{})
 		ok = m.calls[0].parse(&s, 0)
 	}
-	if ok {
+	if ok && m.size <= limit {
 		s.space()
 		ok = s.pos == len(data) || s.fail("nothing after the request")
 	}
@@ -59,15 +60,14 @@ func (m *message) elements(s *scanner, limit int) bool {
 	}
 	for {
 		s.space()
-		if m.size < limit {
-			m.calls = append(m.calls, call{})
-			if !m.calls[m.size].parse(s, 1) {
-				return false
-			}
-		} else if !s.value(1) {
+		m.size++
+		if m.size > limit {
+			return true
+		}
+		m.calls = append(m.calls, call{})
+		if !m.calls[m.size-1].parse(s, 1) {
 			return false
 		}
-		m.size++
 		if more, ok := s.comma(']'); !more {
 			return ok
 		}

@@ -27,7 +27,15 @@ type Config struct {
 	AnswerBytes int          // most bytes in the result of one call, or in its error; 0: DefaultAnswerBytes
 	Observer    Observer     // told of every call; may be nil
 	Log         *slog.Logger // panics and errors that are no *Error; nil: slog.Default()
+	// Parse, if not nil, runs the parsing of requests of more than LongRequest bytes, so
+	// that a transport can bound how many are parsed at once. It either calls parse or
+	// returns why it did not.
+	Parse func(ctx context.Context, parse func()) error
 }
+
+// LongRequest is the size in bytes above which Config.Parse is called. Parsing as many
+// bytes takes milliseconds at most.
+const LongRequest = 256 << 10
 
 // Observer is told of every call that has ended, for metrics. It is called from
 // many goroutines at once. method is the name of a method that exists, or empty:
@@ -88,7 +96,7 @@ func (s *Server) Answer(ctx context.Context, request, out []byte) []byte {
 		m = new(message)
 	}
 	defer s.release(m)
-	if err := m.parse(request, s.config.BatchCalls); err != nil {
+	if err := s.parse(ctx, m, request); err != nil {
 		return AppendError(out, nil, err)
 	}
 	ctx = s.within(ctx)
@@ -96,6 +104,22 @@ func (s *Server) Answer(ctx context.Context, request, out []byte) []byte {
 		return s.answerBatch(ctx, m, out)
 	}
 	return s.answerCall(ctx, &m.calls[0], out)
+}
+
+// parse reads a request into m, in a turn of the transport's if it is long.
+func (s *Server) parse(ctx context.Context, m *message, request []byte) *Error {
+	if s.config.Parse == nil || len(request) <= LongRequest {
+		return m.parse(request, s.config.BatchCalls)
+	}
+	return s.parseLong(ctx, m, request)
+}
+
+func (s *Server) parseLong(ctx context.Context, m *message, request []byte) (fault *Error) {
+	err := s.config.Parse(ctx, func() { fault = m.parse(request, s.config.BatchCalls) })
+	if err != nil {
+		return s.fault(ctx, err, "a long request was not parsed")
+	}
+	return fault
 }
 
 // release puts m back without holding on to the request it came from.
@@ -174,18 +198,25 @@ func (s *Server) run(ctx context.Context, t *target, params, out []byte) (result
 		}
 		return result, nil
 	}
+	if err == nil {
+		s.config.Log.ErrorContext(ctx, "a method returned neither a result nor an error", "method", t.name)
+		return out, errInternal()
+	}
+	return out, s.fault(ctx, err, "a method failed", "method", t.name)
+}
+
+// fault returns an error as a client reads it. One that the client must not read is
+// logged with the message.
+func (s *Server) fault(ctx context.Context, err error, message string, attributes ...any) *Error {
 	var e *Error
 	switch {
 	case errors.As(err, &e):
-		return out, e
+		return e
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return out, errTimeout()
-	case err == nil:
-		s.config.Log.ErrorContext(ctx, "a method returned neither a result nor an error", "method", t.name)
-	default:
-		s.config.Log.ErrorContext(ctx, "a method failed", "method", t.name, "error", err)
+		return errTimeout()
 	}
-	return out, errInternal()
+	s.config.Log.ErrorContext(ctx, message, append(attributes, "error", err)...)
+	return errInternal()
 }
 
 func (s *Server) observe(ctx context.Context, t *target, took time.Duration, fault *Error) {

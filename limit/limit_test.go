@@ -73,6 +73,25 @@ func TestMeterNext(t *testing.T) {
 	}
 }
 
+// Credits that are owed are paid back before more can be spent.
+func TestMeterOwes(t *testing.T) {
+	m, now := NewMeter(Rate{PerSecond: 10, Burst: 20}), time.Unix(1_000_000, 0)
+	if _, ok := m.Spend(now, 0); !ok {
+		t.Error("in debt from the beginning")
+	}
+	m.Owe(now, 70)
+	if excess, ok := m.Spend(now, 0); ok || excess.Wait != 5*time.Second {
+		t.Errorf("50 credits in debt: %+v %t, expected to wait for 5 s", excess, ok)
+	}
+	if _, ok := m.Spend(now.Add(5*time.Second), 0); !ok {
+		t.Error("still in debt after 5 s")
+	}
+	if excess, ok := m.Spend(now.Add(5*time.Second), 1); ok || excess.Wait != 100*time.Millisecond {
+		t.Errorf("nothing saved up yet: %+v %t", excess, ok)
+	}
+	NewMeter(Rate{}).Owe(now, 1)
+}
+
 func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 
 func TestDay(t *testing.T) {
@@ -97,7 +116,7 @@ func TestDay(t *testing.T) {
 		t.Error("no quota limits")
 	}
 	next := evening.Add(48 * time.Hour)
-	d.Restore(next, 50)
+	d.Add(next, 50)
 	d.Spend(next, 30, 100)
 	d.Return(next, 20)
 	if used := d.Used(next); used != 60 {
@@ -168,23 +187,22 @@ func TestAddresses(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	a := NewAddresses(Rate{PerSecond: 1, Burst: 3}, 2)
 	guesser, neighbour := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::ffff")
-	if _, blocked := a.Blocked(now, guesser); blocked {
-		t.Error("blocked before it failed")
-	}
 	for range 3 {
-		a.Spend(now, guesser)
+		if _, ok := a.Spend(now, guesser); !ok {
+			t.Error("refused within the burst")
+		}
 	}
-	if excess, blocked := a.Blocked(now, neighbour); !blocked || excess.Wait != time.Second {
-		t.Errorf("another address of the same network: %+v %t", excess, blocked)
+	if excess, ok := a.Spend(now, neighbour); ok || excess.Wait != time.Second {
+		t.Errorf("another address of the same network: %+v %t", excess, ok)
 	}
-	if _, blocked := a.Blocked(now.Add(time.Second), guesser); blocked {
-		t.Error("blocked when its time is over")
+	if _, ok := a.Spend(now.Add(time.Second), guesser); !ok {
+		t.Error("refused when its time is over")
 	}
 	four := netip.MustParseAddr("192.0.2.1")
 	for range 3 {
 		a.Spend(now, netip.MustParseAddr("::ffff:192.0.2.1"))
 	}
-	if _, blocked := a.Blocked(now, four); !blocked {
+	if _, ok := a.Spend(now, four); ok {
 		t.Error("an IPv4 address is another one within IPv6")
 	}
 	for i := range 100 {

@@ -71,6 +71,18 @@ func (m *Meter) Spend(now time.Time, credits int) (Excess, bool) {
 	return Excess{Current: current, Allowed: m.rate.PerSecond, Wait: wait}, false
 }
 
+// Owe takes credits, even those that are not there yet: what comes next waits until they
+// have been paid back. It is for what was done before its price was known.
+func (m *Meter) Owe(now time.Time, credits int) {
+	if m.rate.Unlimited() || m.rate.Burst <= 0 {
+		return
+	}
+	m.count(now, float64(credits))
+	for ; credits > 0; credits -= m.rate.Burst { // no more than the burst can be reserved at a time
+		m.limiter.ReserveN(now, min(credits, m.rate.Burst))
+	}
+}
+
 // count adds credits to what was asked for lately and returns that, by the second.
 func (m *Meter) count(now time.Time, credits float64) float64 {
 	m.mu.Lock()

@@ -37,12 +37,13 @@ func (d *Day) Return(now time.Time, credits int) {
 	d.used -= min(d.used, uint64(credits))
 }
 
-// Restore counts credits that were spent in the day of now before anybody counted here.
-func (d *Day) Restore(now time.Time, credits uint64) {
+// Add counts credits whatever the quota is: those that were spent before this Day was
+// made, or whose number was known only afterwards.
+func (d *Day) Add(now time.Time, credits int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn(now)
-	d.used += credits
+	d.used += uint64(credits)
 }
 
 // Used is what was spent in the day of now.

@@ -26,21 +26,6 @@ func NewTable[K comparable](r Rate, max int) *Table[K] {
 // Len is how many keys are in the table.
 func (t *Table[K]) Len() int { return int(t.size.Load()) }
 
-// Blocked says whether a key has spent all that it has, and for how long yet.
-func (t *Table[K]) Blocked(now time.Time, key K) (Excess, bool) {
-	if t.rate.Unlimited() || t.size.Load() == 0 {
-		return Excess{}, false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	m, ok := t.byKey.Peek(key)
-	if !ok || m.limiter.TokensAt(now) >= 1 {
-		return Excess{}, false
-	}
-	excess, ok := m.Spend(now, 1)
-	return excess, !ok
-}
-
 // Spend counts one against a key, or says by how much it is too many, and counts none.
 func (t *Table[K]) Spend(now time.Time, key K) (Excess, bool) {
 	if t.rate.Unlimited() {
