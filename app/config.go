@@ -69,6 +69,7 @@ type Limits struct {
 	AnswerBytes Bytes         `yaml:"answer_bytes"` // of the answer to one call
 	Time        time.Duration `yaml:"time"`         // to answer a request
 
+	AddressRate  float64 `yaml:"address_rate"`  // credits a second for each address; 0: no limit
 	KeyRate      float64 `yaml:"key_rate"`      // credits a second for each key; 0: no limit
 	KeyDaily     uint64  `yaml:"key_daily"`     // credits a day for each key; 0: no limit
 	AccountRate  float64 `yaml:"account_rate"`  // credits a second for all keys of an account together; 0: no limit
@@ -135,8 +136,8 @@ func DefaultConfig() Config {
 		Limits: Limits{
 			Body: gateway.DefaultBodyBytes, BatchCalls: jsonrpc.DefaultBatchCalls, BatchBytes: jsonrpc.DefaultBatchBytes,
 			AnswerBytes: jsonrpc.DefaultAnswerBytes, Time: gateway.DefaultRequestTime,
-			AddressFails: 20,
-			WaitingCalls: gateway.DefaultWaiting, Memory: gateway.DefaultMemory, Connections: gateway.DefaultConnections,
+			AddressRate: gateway.DefaultAddressRate, KeyRate: gateway.DefaultRate, AccountRate: gateway.DefaultAccountRate, AddressFails: 20,
+			WaitingCalls: gateway.DefaultWaiting, Memory: gateway.DefaultMemory, Connections: gateway.DefaultConnections, ConnectionsEach: gateway.DefaultConnectionsEach,
 		},
 		Sockets: SocketConfig{
 			Open: gateway.DefaultSockets, Each: gateway.DefaultSocketsEach, InFlight: gateway.DefaultSocketInFlight, Streams: gateway.DefaultSocketStreams,

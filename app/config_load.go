@@ -90,6 +90,7 @@ func (c *Config) rules() []rule {
 		{"$.tls", c.TLS.check},
 		{"$.tls.acme.domains", func() error { return each(c.TLS.ACME.Domains, checkDomain) }},
 		{"$.limits.time", func() error { return between(l.Time, time.Millisecond, gateway.MaxRequestTime) }},
+		{"$.limits.address_rate", func() error { return notNegative(l.AddressRate) }},
 		{"$.limits.key_rate", func() error { return notNegative(l.KeyRate) }},
 		{"$.limits.account_rate", func() error { return notNegative(l.AccountRate) }},
 		{"$.limits.address_fails", func() error { return notNegative(l.AddressFails) }},

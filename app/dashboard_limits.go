@@ -20,6 +20,7 @@ func shownLimits(c *Config, now gateway.Stats) []dashboard.LimitGroup {
 	refused := func(r gateway.Reason) string { return fmt.Sprintf("%d refused", now.Refused[r]) }
 	return []dashboard.LimitGroup{
 		{Title: "Of clients", Limits: []dashboard.Limit{
+			{Entry: "limits.address_rate", Meaning: "credits a second for all requests from one address", Most: orUnlimited(l.AddressRate)},
 			{Entry: "limits.key_rate", Meaning: "credits a second for a key: an account’s own rules can only lower it", Most: orUnlimited(l.KeyRate), Now: refused(gateway.RefusedRate)},
 			{Entry: "limits.key_daily", Meaning: "credits a day for a key, in the same way", Most: orUnlimited(l.KeyDaily), Now: refused(gateway.RefusedQuota)},
 			{Entry: "limits.account_rate", Meaning: "credits a second for all keys of an account whose own limits say nothing", Most: orUnlimited(l.AccountRate)},

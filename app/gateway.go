@@ -30,6 +30,7 @@ func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
 			BodyBytes: int(c.Limits.Body), RequestTime: c.Limits.Time,
 			Key:      gateway.KeyLimits{Rate: gateway.PerSecond(c.Limits.KeyRate), PerDay: c.Limits.KeyDaily},
 			Account:  gateway.KeyLimits{Rate: gateway.PerSecond(c.Limits.AccountRate), PerDay: c.Limits.AccountDaily},
+			Address:  gateway.PerSecond(c.Limits.AddressRate),
 			Failures: gateway.PerSecond(c.Limits.AddressFails),
 			Light:    c.Limits.LightCalls, Heavy: c.Limits.HeavyCalls, Waiting: c.Limits.WaitingCalls,
 			Memory: int64(c.Limits.Memory), See: c.Limits.See,

@@ -36,7 +36,7 @@ func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 		read(refused)
 		return
 	}
-	e := newExchange(ctx, s, network, c.Key)
+	e := newExchange(ctx, s, network, c.Key, c.Client)
 	defer e.lease.Release()
 	defer e.stop()
 	if refused := e.receive(len(c.Request)); refused != nil {

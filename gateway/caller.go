@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net/netip"
 	"sync"
 	"time"
 
@@ -57,12 +58,14 @@ type owner struct {
 
 // purse is what may be spent, by the second and by the day.
 type purse struct {
-	meter  *limit.Meter
-	day    *limit.Day
-	perDay uint64 // 0: no limit
+	meter    *limit.Meter
+	standard bool // the rate is the default, which does not hold for local clients
+	day      *limit.Day
+	perDay   uint64 // 0: no limit
 }
 
-func (p *purse) unlimited() bool { return p.perDay == 0 && p.meter.Rate().Unlimited() }
+// rated says whether the rate holds for a client.
+func (p *purse) rated(local bool) bool { return !p.meter.Rate().Unlimited() && !(local && p.standard) }
 
 // callers are the keys that have been used, and their accounts. There are never more
 // than exist.
@@ -106,12 +109,18 @@ func (c *callers) of(key *account.Key) *caller {
 	if who := c.find(key); who != nil {
 		return who
 	}
-	own := limitsOf(key.Rules)
-	limits := c.keys.with(own)
+	own, limits := limitsOf(key.Rules), c.keys
+	standard := limits.Rate.PerSecond == DefaultRate
 	if !key.Owner.IsZero() {
-		limits = c.keys.within(own)
+		limits = limits.within(own)
+	} else {
+		if standard { // which does not hold for the operator's own keys
+			limits.Rate = limit.Rate{}
+		}
+		limits = limits.with(own)
 	}
-	who := &caller{purse: c.purse(limits, day(&c.days.keys, key.ID)), tenant: c.tenantOf(holderOf(key)), usage: c.usage.Meter(key.ID), limits: own}
+	standard = standard && limits.Rate == c.keys.Rate
+	who := &caller{purse: c.purse(limits, standard, day(&c.days.keys, key.ID)), tenant: c.tenantOf(holderOf(key)), usage: c.usage.Meter(key.ID), limits: own}
 	if before, ok := c.byKey.Load(key.ID); ok {
 		who.meter = before.(*caller).meter.Next(time.Now(), who.meter.Rate())
 	}
@@ -151,8 +160,8 @@ func (c *callers) tenantOf(who holder) *tenant {
 func (c *callers) ownerOf(of *account.Account) *owner {
 	found := c.byOwner[of.ID]
 	if found == nil || found.limits != of.Limits {
-		limits := c.accounts.with(of.Limits)
-		found = &owner{c.purse(limits, day(&c.days.accounts, of.ID)), of.Limits}
+		standard := of.Limits.PerSecond == 0 && c.accounts.Rate.PerSecond == DefaultAccountRate
+		found = &owner{c.purse(c.accounts.with(of.Limits), standard, day(&c.days.accounts, of.ID)), of.Limits}
 		c.byOwner[of.ID] = found
 	}
 	return found
@@ -196,40 +205,70 @@ func PerSecond(credits float64) limit.Rate {
 	return limit.Rate{PerSecond: credits, Burst: max(1, int(saved*credits))}
 }
 
-func (c *callers) purse(l KeyLimits, of *limit.Day) purse {
+func (c *callers) purse(l KeyLimits, standard bool, of *limit.Day) purse {
 	l.Rate.Burst = max(l.Rate.Burst, c.most)
-	return purse{limit.NewMeter(l.Rate), of, l.PerDay}
+	return purse{limit.NewMeter(l.Rate), standard, of, l.PerDay}
 }
 
-// spend takes a call's credits, or returns the limit that they exceed.
-func (s *settings) spend(who *caller, credits int) *refusal {
-	if who.unlimited() && (who.owner == nil || who.owner.unlimited()) {
+// payer is what pays for something that a client asks for.
+type payer struct {
+	settings *settings
+	caller   *caller
+	local    bool         // default limits do not hold for the client
+	address  *limit.Meter // of the client; nil: no limit
+}
+
+// payer returns what pays for requests with a key from a client.
+func (s *settings) payer(key *account.Key, client netip.Addr) payer {
+	p := payer{settings: s, caller: s.callers.of(key), local: s.local(client)}
+	if s.addressRate.PerSecond > 0 && !(p.local && s.addressRate.PerSecond == DefaultAddressRate) {
+		p.address = s.clients.Meter(client)
+	}
+	return p
+}
+
+// spend takes credits, or returns the limit that they exceed.
+func (p *payer) spend(credits int) *refusal {
+	who, see := p.caller, p.settings.see
+	if p.address == nil && !who.rated(p.local) && who.perDay == 0 && (who.owner == nil || !who.owner.rated(p.local) && who.owner.perDay == 0) {
 		return nil
 	}
 	now := time.Now()
-	if excess, ok := who.meter.Spend(now, credits); !ok {
-		return tooFast(RefusedRate, "request rate exceeded", s.see, excess)
-	}
-	if who.owner != nil {
-		if excess, ok := who.owner.meter.Spend(now, credits); !ok {
-			return tooFast(RefusedRate, "request rate of the account exceeded", s.see, excess)
+	if who.rated(p.local) {
+		if excess, ok := who.meter.Spend(now, credits); !ok {
+			return tooFast(RefusedRate, "request rate exceeded", see, excess)
 		}
 	}
-	return s.spendDays(who, now, credits)
+	if who.owner != nil && who.owner.rated(p.local) {
+		if excess, ok := who.owner.meter.Spend(now, credits); !ok {
+			return tooFast(RefusedRate, "request rate of the account exceeded", see, excess)
+		}
+	}
+	if p.address != nil {
+		if excess, ok := p.address.Spend(now, credits); !ok {
+			return tooFast(RefusedRate, "request rate of the address exceeded", see, excess)
+		}
+	}
+	return p.settings.spendDays(who, now, credits)
 }
 
 // owe takes the credits of something that was done already, even if they exceed a limit:
 // whatever comes next waits until they are there.
-func (s *settings) owe(who *caller, credits int) {
+func (p *payer) owe(credits int) {
 	now := time.Now()
-	who.purse.owe(now, credits)
-	if who.owner != nil {
-		who.owner.owe(now, credits)
+	if p.address != nil {
+		p.address.Owe(now, credits)
+	}
+	p.caller.owe(now, p.local, credits)
+	if p.caller.owner != nil {
+		p.caller.owner.owe(now, p.local, credits)
 	}
 }
 
-func (p *purse) owe(now time.Time, credits int) {
-	p.meter.Owe(now, credits)
+func (p *purse) owe(now time.Time, local bool, credits int) {
+	if p.rated(local) {
+		p.meter.Owe(now, credits)
+	}
 	if p.perDay > 0 {
 		p.day.Add(now, credits)
 	}
@@ -268,8 +307,8 @@ func (s *settings) spendDay(p *purse, now time.Time, credits int, message string
 // giveBack returns the credits of a call that the server refused to queue to the daily
 // quotas. Rates keep them: a client that was told to come back later should not retry at
 // any speed.
-func (s *settings) giveBack(who *caller, credits int) {
-	now := time.Now()
+func (p *payer) giveBack(credits int) {
+	who, now := p.caller, time.Now()
 	if who.perDay > 0 {
 		who.day.Return(now, credits)
 	}

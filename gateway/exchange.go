@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -19,10 +20,9 @@ import (
 // goroutine that answers.
 type exchange struct {
 	deadlineContext
-	settings *settings
-	network  *served
-	key      *account.Key
-	caller   *caller
+	payer
+	network *served
+	key     *account.Key
 
 	lease   limit.Lease // of what the request and its answer hold; who has made the exchange releases it
 	asked   int         // bytes of the request, as far as they were read
@@ -37,8 +37,8 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-func newExchange(parent context.Context, s *settings, network *served, key *account.Key) *exchange {
-	e := &exchange{settings: s, network: network, key: key, caller: s.callers.of(key)}
+func newExchange(parent context.Context, s *settings, network *served, key *account.Key, client netip.Addr) *exchange {
+	e := &exchange{payer: s.payer(key, client), network: network, key: key}
 	e.lease.Budget, e.lease.Caller = s.memory, &e.caller.holding
 	e.begin(parent)
 	return e
@@ -80,7 +80,7 @@ func (e *exchange) respond(request, out []byte) []byte {
 	if e.called {
 		return out
 	}
-	if r := e.settings.spend(e.caller, 1); r != nil {
+	if r := e.spend(1); r != nil {
 		return jsonrpc.AppendError(out[:mark], nil, e.refuse(r))
 	}
 	e.caller.usage.Spent(e.network.unknown, 1)
@@ -95,7 +95,7 @@ func (e *exchange) receive(bytes int) *refusal {
 	if before > 0 || bodyCredits(bytes) == 0 {
 		return nil
 	}
-	return e.settings.spend(e.caller, 0)
+	return e.spend(0)
 }
 
 // payBody charges for the bytes of a request, whose reading and parsing take time even if
@@ -103,7 +103,7 @@ func (e *exchange) receive(bytes int) *refusal {
 // the key can save up is answered all the same.
 func (e *exchange) payBody() {
 	if credits := bodyCredits(e.asked); credits > 0 {
-		e.settings.owe(e.caller, credits)
+		e.owe(credits)
 		e.caller.usage.Spent(e.network.unknown, credits)
 	}
 }

@@ -2,7 +2,10 @@ package gateway_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +136,141 @@ func TestLongRequestsWaitForASlot(t *testing.T) {
 	for range 2 {
 		if status := <-statuses; status != http.StatusOK {
 			t.Errorf("status %d", status)
+		}
+	}
+}
+
+// from asks a handler as a client at an address, and returns the status and the answer.
+func from(t *testing.T, h http.Handler, address, target, body string, headers ...string) (int, string) {
+	t.Helper()
+	method := http.MethodPost
+	if body == "" {
+		method = http.MethodGet
+	}
+	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	r.RemoteAddr = address
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// The default rates hold for clients from outside, not for those on this machine, not for
+// proxies themselves, and the one of keys not for the operator's.
+func TestDefaultRates(t *testing.T) {
+	p := newPeople(t)
+	handler, err := gateway.New(gateway.Config{
+		Networks: []gateway.Network{network("alpha")}, Keys: p.keys, Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		Credits: func(*jsonrpc.Method) int { return gateway.DefaultRate },
+		Limits: gateway.Limits{
+			Key: gateway.KeyLimits{Rate: gateway.PerSecond(gateway.DefaultRate)}, Account: gateway.KeyLimits{Rate: gateway.PerSecond(gateway.DefaultAccountRate)},
+			Address: gateway.PerSecond(gateway.DefaultAddressRate),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned := func(email string) string {
+		return p.key(account.NewKey{Owner: p.account(email, account.Limits{})}).APIKey
+	}
+	two := p.account("two@example.org", account.Limits{})
+	twoKeys := []string{p.key(account.NewKey{Owner: two}).APIKey, p.key(account.NewKey{Owner: two}).APIKey, p.key(account.NewKey{Owner: two}).APIKey}
+	const any = 20
+	for _, c := range []struct {
+		name      string
+		keys      []string
+		addresses []string
+		headers   []string
+		allowed   int // of twenty calls, each of as many credits as a key has in a second
+		want      string
+	}{
+		{"a key", []string{owned("a@example.org")}, []string{"192.0.2.1:1"}, nil, 2, "request rate exceeded"},
+		{"keys of an account", twoKeys, []string{"192.0.2.2:1", "192.0.2.3:1"}, nil, 4, "request rate of the account exceeded"},
+		{"an address", []string{p.key(account.NewKey{}).APIKey}, []string{"192.0.2.4:1"}, nil, 4, "request rate of the address exceeded"},
+		{"a network of IPv6", []string{p.key(account.NewKey{}).APIKey}, []string{"[2001:db8::1]:1", "[2001:db8::2]:1"}, nil, 4, "request rate of the address exceeded"},
+		{"behind a proxy", []string{owned("b@example.org")}, []string{"10.0.0.1:1"}, []string{"X-Forwarded-For", "192.0.2.5"}, 2, "request rate exceeded"},
+		{"a proxy itself", []string{owned("c@example.org")}, []string{"10.0.0.1:1"}, nil, any, ""},
+		{"this machine", []string{owned("d@example.org")}, []string{"127.0.0.1:1", "[::1]:1"}, nil, any, ""},
+		{"the operator's key", []string{p.key(account.NewKey{}).APIKey}, []string{"192.0.2.6:1", "192.0.2.7:1", "192.0.2.8:1", "192.0.2.9:1", "192.0.2.10:1"}, nil, any, ""},
+		{"a rule of the operator's key", []string{p.key(account.NewKey{Rules: account.Rules{PerSecond: 1}}).APIKey}, []string{"127.0.0.1:1"}, nil, 1, "request rate exceeded"},
+	} {
+		allowed, refused := 0, ""
+		for i := range any {
+			status, answer := from(t, handler, c.addresses[i%len(c.addresses)], "http://a.test/v3/"+c.keys[i%len(c.keys)], call("test_name"), c.headers...)
+			if status == http.StatusOK {
+				allowed++
+			} else if refused == "" {
+				refused = decodeFailure(t, answer).Error.Message
+			}
+		}
+		if allowed != c.allowed || refused != c.want {
+			t.Errorf("%s: %d calls were allowed and then %q, expected %d and %q", c.name, allowed, refused, c.allowed, c.want)
+		}
+	}
+}
+
+// Pages at a name of the loopback interface are for clients on it: any other client can
+// send such a name, and a proxy can pass one on.
+func TestPagesOfLoopbackHosts(t *testing.T) {
+	handler, err := gateway.New(gateway.Config{
+		Keys: oneKey{}, Networks: []gateway.Network{network("one")}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")},
+		Pages: gateway.Pages{Hosts: []string{"localhost", "127.0.0.1", "[::1]", "pages.test"}, Handler: seen},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, address, host string
+		headers             []string
+		served              bool
+	}{
+		{"this machine", "127.0.0.1:1", "localhost:8545", nil, true},
+		{"this machine by IPv6", "[::1]:1", "[::1]:8545", nil, true},
+		{"another machine", "192.0.2.1:1", "localhost", nil, false},
+		{"another machine by IPv6", "192.0.2.1:1", "[::1]", nil, false},
+		{"another machine at a public name", "192.0.2.1:1", "pages.test", nil, true},
+		{"a trusted proxy", "127.0.0.2:1", "127.0.0.1", []string{"X-Forwarded-For", "127.0.0.1"}, false},
+		{"a proxy that is not listed", "127.0.0.1:1", "127.0.0.1", []string{"X-Forwarded-For", "192.0.2.1"}, false},
+	} {
+		status, answer := from(t, handler, c.address, "http://"+c.host+"/", "", c.headers...)
+		if served := status == http.StatusOK; served != c.served {
+			t.Errorf("%s: %d %s, expected to be served: %t", c.name, status, answer, c.served)
+		}
+	}
+}
+
+// A proxy that is missing in the configuration is named in the log, once.
+func TestMissingProxyIsLogged(t *testing.T) {
+	const warning = "all clients seem to come from one address"
+	for _, c := range []struct {
+		name      string
+		addresses []string
+		headers   []string
+		proxies   []netip.Prefix
+		warns     int
+	}{
+		{"one private address", []string{"10.0.0.1:1"}, nil, nil, 1},
+		{"two private addresses", []string{"10.0.0.1:1", "10.0.0.2:1"}, nil, nil, 0},
+		{"a public address", []string{"192.0.2.1:1"}, []string{"X-Forwarded-For", "192.0.2.2"}, nil, 0},
+		{"this machine", []string{"127.0.0.1:1"}, nil, nil, 0},
+		{"a proxy on this machine", []string{"127.0.0.1:1"}, []string{"X-Forwarded-For", "192.0.2.1"}, nil, 1},
+		{"a proxy that is listed", []string{"10.0.0.1:1"}, []string{"X-Forwarded-For", "192.0.2.1"}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, 0},
+	} {
+		var log logBuffer
+		handler, err := gateway.New(gateway.Config{
+			Keys: oneKey{}, Networks: []gateway.Network{network("one")}, Proxies: c.proxies, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1100 {
+			from(t, handler, c.addresses[i%len(c.addresses)], "http://a.test/v3/"+goodKey, call("test_name"), c.headers...)
+		}
+		if warns := strings.Count(log.String(), warning); warns != c.warns {
+			t.Errorf("%s: %d warnings, expected %d: %s", c.name, warns, c.warns, &log)
 		}
 	}
 }

@@ -18,8 +18,6 @@ type gate struct {
 	light, heavy *limit.Pool
 	credits      func(*jsonrpc.Method) int
 	series       func(method string) usage.Series // as which credits are counted
-	spend        func(who *caller, credits int) *refusal
-	giveBack     func(who *caller, credits int)
 }
 
 // before returns the handlers of methods, each of which passes the gate first.
@@ -45,7 +43,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 		if err := e.Hold(len(out)); err != nil { // what a batch has been answered waits with this call
 			return out, err
 		}
-		if r := g.spend(e.caller, credits); r != nil {
+		if r := e.spend(credits); r != nil {
 			return out, e.refuse(r)
 		}
 		pool, share := g.light, &e.caller.light
@@ -54,7 +52,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 		}
 		if err := pool.Enter(ctx, share); err != nil {
 			if errors.Is(err, limit.ErrBusy) {
-				g.giveBack(e.caller, credits)
+				e.giveBack(credits)
 				return out, e.refuse(busy(RefusedBusy))
 			}
 			// A client that gives up pays all the same, or filling the queue would be free.
@@ -110,6 +108,7 @@ func allowsContract(rules *account.Rules, contract jsonrpc.Contract) bool {
 // admit checks what can be checked of a request before it is read: its key, and those of
 // the key's rules that are not about calls.
 func (h *Handler) admit(s *settings, r *http.Request, route route, network *served) (*account.Key, *refusal) {
+	h.proxyWatch.look(h.log, s, r)
 	if route.key == "" {
 		return nil, h.unknown(s, r, "project id required in the url")
 	}
@@ -119,6 +118,9 @@ func (h *Handler) admit(s *settings, r *http.Request, route route, network *serv
 	}
 	if key.Guarded && !proves(key, r) {
 		return nil, h.unknown(s, r, "invalid project secret: expected the key's password by Basic authentication")
+	}
+	if conn := connOf(r); conn != nil {
+		conn.keep()
 	}
 	if key.Rules != nil {
 		return key, s.allowed(key.Rules, r, network)
@@ -130,7 +132,7 @@ func (h *Handler) admit(s *settings, r *http.Request, route route, network *serv
 // client's address, behind which others may have valid keys: only requests without one are
 // refused for what the address has done.
 func (h *Handler) unknown(s *settings, r *http.Request, message string) *refusal {
-	if excess, ok := h.addresses.Spend(time.Now(), s.proxies.client(r)); !ok {
+	if excess, ok := h.addresses.Spend(time.Now(), s.client(r)); !ok {
 		return tooFast(RefusedAddress, "too many requests without a valid key from this address", s.see, excess)
 	}
 	return noKey(message)
@@ -150,7 +152,7 @@ func (s *settings) allowed(rules *account.Rules, r *http.Request, network *serve
 		return forbidden("network not allowed: the key's rules do not list " + network.name)
 	case !rules.AllowsOrigin(r.Header.Get("Origin")):
 		return forbidden("origin not allowed: the key's rules do not list it")
-	case len(rules.Addresses) > 0 && !rules.AllowsAddress(s.proxies.client(r)):
+	case len(rules.Addresses) > 0 && !rules.AllowsAddress(s.client(r)):
 		return forbidden("address not allowed: the key's rules do not list the client's address")
 	}
 	return nil

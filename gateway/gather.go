@@ -18,19 +18,26 @@ const headerRoom = 512
 
 type connContextKey struct{}
 
-// withConn lets the requests of a connection find it, for gather.
+// withConn lets the requests of a connection find it, see connOf.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	if conn, ok := conn.(*countedConn); ok { // TLS has a connection over it, with records of its own
-		return context.WithValue(ctx, connContextKey{}, conn)
+	if counted := countedBelow(conn); counted != nil {
+		return context.WithValue(ctx, connContextKey{}, counted)
 	}
 	return ctx
+}
+
+// connOf returns the connection that a request came by, nil if it did not come by a
+// Server's.
+func connOf(r *http.Request) *countedConn {
+	conn, _ := r.Context().Value(connContextKey{}).(*countedConn)
+	return conn
 }
 
 // gather makes the writes of an answer of a known length one. release must be called
 // once the answer has been written.
 func gather(w http.ResponseWriter, r *http.Request, length int) (release func()) {
-	conn, ok := r.Context().Value(connContextKey{}).(*countedConn)
-	if !ok || length < connBuffer-headerRoom {
+	conn := connOf(r)
+	if conn == nil || r.TLS != nil || length < connBuffer-headerRoom { // TLS has records of its own
 		return func() {}
 	}
 	conn.gathering = true

@@ -45,6 +45,8 @@ type Handler struct {
 	refusals  refusals
 	unready   atomic.Bool // as it was last asked
 
+	proxyWatch proxyWatch
+
 	bodies     bodyReader
 	compressor compressor
 	buffers    jsonrpc.BufferPool
@@ -120,7 +122,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnsupportedMediaType, "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8")
 		return
 	}
-	h.answer(w, r, newExchange(r.Context(), s, network, key))
+	h.answer(w, r, newExchange(r.Context(), s, network, key, s.client(r)))
 }
 
 // header is a header's first value, by its canonical name: net/http has made all names
@@ -160,8 +162,12 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 		h.refuseBody(w, e.settings, err)
 		return
 	}
-	out := h.answerBuffer(*body)
-	defer func() { h.putAnswer(*body, out) }()
+	out, reusable := h.answerBuffer(*body), true
+	defer func() {
+		if reusable {
+			h.putAnswer(*body, out)
+		}
+	}()
 	*out = e.respond(*body, *out)
 	if name := e.name.Load(); name != nil {
 		w.Header().Set("X-Request-Id", *name)
@@ -175,7 +181,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 		refused.setHeader(w.Header())
 		status = refused.status
 	}
-	h.send(w, r, status, *out)
+	reusable = h.send(w, r, status, *out) == nil
 }
 
 // answerBuffer returns an empty buffer for the answer to a request.
@@ -195,24 +201,28 @@ func (h *Handler) putAnswer(request []byte, out *[]byte) {
 	h.buffers.Put(out)
 }
 
-// send writes an answer, compressed where that is worth it and the client takes it.
-func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out []byte) {
+// send writes an answer, compressed if that is worth it and the client accepts it. After an
+// error the answer must not be reused, see reply.
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out []byte) (err error) {
 	if len(out) < minGzip {
-		reply(w, status, out)
-		return
+		return reply(w, status, out)
 	}
 	// A failure to set it leaves the server's own limit.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 	w.Header().Add("Vary", "Accept-Encoding")
 	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
 		zipped := h.buffers.Get()
-		defer h.buffers.Put(zipped)
+		defer func() {
+			if err == nil {
+				h.buffers.Put(zipped)
+			}
+		}()
 		*zipped = h.compressor.compress(out, *zipped)
 		w.Header().Set("Content-Encoding", "gzip")
 		out = *zipped
 	}
 	defer gather(w, r, len(out))()
-	reply(w, status, out)
+	return reply(w, status, out)
 }
 
 // refuseBody answers for a body that could not be read, and ends the connection: the

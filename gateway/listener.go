@@ -1,23 +1,32 @@
 package gateway
 
 import (
+	"crypto/tls"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"ashlar/limit"
 )
 
-// boundedListener is a listener that drops connections where there are too many, of all
-// clients or of one address. What is dropped costs nothing but the accept.
+// anonymousIdle is how long a connection may wait for its next request until a valid key
+// was seen on it.
+const anonymousIdle = 5 * time.Second
+
+// boundedListener is a listener that drops connections if there are too many, of all
+// clients or of one address. A dropped connection costs nothing but the accept.
 type boundedListener struct {
 	net.Listener
 	most        int     // connections
-	mostEach    int     // connections of one address; 0: no limit
+	mostEach    int     // connections of one address, or one /64 network of IPv6; 0: no limit
 	trusted     proxies // whose connections are those of many clients
 	dropped     atomic.Uint64
 	mu          sync.Mutex
 	open        int                // guarded by mu
-	byAddress   map[netip.Addr]int // guarded by mu; counted only where mostEach says so
+	byAddress   map[netip.Addr]int // guarded by mu; of addresses that mostEach holds for
 	everDropped sync.Once
 	onDropped   func() // called the first time
 }
@@ -29,43 +38,51 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := remoteAddress(conn.RemoteAddr().String())
-		if l.enter(from) {
-			return &countedConn{Conn: conn, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
+		peer := remoteAddress(conn.RemoteAddr().String())
+		if l.enter(peer) {
+			c := &countedConn{Conn: conn, peer: peer, leave: sync.OnceFunc(func() { l.leave(peer) })}
+			if peer.IsLoopback() || !peer.IsValid() || l.trusted.contain(peer) {
+				c.keep()
+			}
+			return c, nil
 		}
 		l.dropped.Add(1)
 		l.everDropped.Do(l.onDropped)
-		_ = conn.Close() // nobody is told: there is no room for that
+		_ = conn.Close() // without an answer, which would take as much as a request
 	}
 }
 
-func (l *boundedListener) counts(from netip.Addr) bool {
-	return l.mostEach > 0 && !l.trusted.contain(from)
+// counts says whether mostEach holds for the connections of an address. The default limit
+// does not hold on the loopback interface.
+func (l *boundedListener) counts(peer netip.Addr) bool {
+	return l.mostEach > 0 && !l.trusted.contain(peer) && !(l.mostEach == DefaultConnectionsEach && peer.IsLoopback())
 }
 
-func (l *boundedListener) enter(from netip.Addr) bool {
+func (l *boundedListener) enter(peer netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open >= l.most {
 		return false
 	}
-	if l.counts(from) {
-		if l.byAddress[from] >= l.mostEach {
+	if l.counts(peer) {
+		network := limit.Network(peer)
+		if l.byAddress[network] >= l.mostEach {
 			return false
 		}
-		l.byAddress[from]++
+		l.byAddress[network]++
 	}
 	l.open++
 	return true
 }
 
-func (l *boundedListener) leave(from netip.Addr) {
+func (l *boundedListener) leave(peer netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
-	if l.counts(from) {
-		if l.byAddress[from]--; l.byAddress[from] == 0 {
-			delete(l.byAddress, from)
+	if l.counts(peer) {
+		network := limit.Network(peer)
+		if l.byAddress[network]--; l.byAddress[network] == 0 {
+			delete(l.byAddress, network)
 		}
 	}
 }
@@ -81,9 +98,13 @@ func (l *boundedListener) connections() int {
 // next, see gather.
 type countedConn struct {
 	net.Conn
+	peer  netip.Addr // the other end's
 	leave func()
+	kept  atomic.Bool // it may be idle for as long as any
 
-	// Of whoever writes: net/http has one goroutine a connection that does.
+	idle *time.Timer // belongs to watchIdle
+
+	// These belong to the goroutine that writes: net/http has one for each connection.
 	gathering bool
 	held      *[connBuffer]byte // nil while nothing is held
 	holds     int               // bytes in held
@@ -93,4 +114,37 @@ type countedConn struct {
 func (c *countedConn) Close() error {
 	c.leave()
 	return c.Conn.Close()
+}
+
+// keep lets the connection be idle for as long as any: a valid key was seen on it.
+func (c *countedConn) keep() {
+	if !c.kept.Load() { // the usual case writes nothing
+		c.kept.Store(true)
+	}
+}
+
+// countedBelow returns the countedConn that a connection is or, with TLS, is made of.
+func countedBelow(conn net.Conn) *countedConn {
+	if over, ok := conn.(*tls.Conn); ok {
+		conn = over.NetConn()
+	}
+	counted, _ := conn.(*countedConn)
+	return counted
+}
+
+// watchIdle closes a connection that is idle for too long before a valid key was seen on
+// it. It is the ConnState of an http.Server, which calls it for one connection at a time
+// from one goroutine.
+func watchIdle(conn net.Conn, state http.ConnState) {
+	c := countedBelow(conn)
+	if c == nil {
+		return
+	}
+	if c.idle != nil {
+		c.idle.Stop()
+		c.idle = nil
+	}
+	if state == http.StateIdle && !c.kept.Load() {
+		c.idle = time.AfterFunc(anonymousIdle, func() { _ = conn.Close() })
+	}
 }

@@ -3,13 +3,17 @@ package gateway
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Pages are what is served, at some hosts, on every path that is not JSON-RPC's and
 // not one of health.
 type Pages struct {
-	// Hosts are names without ports, AnyHost for all; empty: there are no pages.
+	// Hosts are names without ports, AnyHost for all; empty: there are no pages. At names
+	// of the loopback interface pages are served only to clients on it, since any client
+	// can send such a name.
 	Hosts []string
 	// Handler gets requests as a trusted proxy tells of them: RemoteAddr is the address
 	// of the client, without a port, and URL has the scheme and the host that the client
@@ -32,18 +36,34 @@ func (p Pages) check() error {
 	return nil
 }
 
+// isLoopback says whether a host names the loopback interface.
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback()
+}
+
+// isDirectlyLocal says whether a request comes over the loopback interface, and not from a
+// proxy that stands there for other clients.
+func (s *settings) isDirectlyLocal(r *http.Request) bool {
+	peer := peerOf(r)
+	return peer.IsLoopback() && !s.proxies.contain(peer) && !isForwarded(r)
+}
+
 // servePages answers a request for a page, and says whether it was one.
 func (s *settings) servePages(w http.ResponseWriter, r *http.Request) bool {
 	if len(s.pages.Hosts) == 0 || r.URL.Path == pathHealthz || r.URL.Path == pathReadyz {
 		return false
 	}
-	if !slices.Contains(s.pages.Hosts, AnyHost) && !slices.Contains(s.pages.Hosts, hostname(r.Host)) {
-		return false
+	if !slices.Contains(s.pages.Hosts, AnyHost) {
+		host := hostname(r.Host)
+		if !slices.Contains(s.pages.Hosts, host) || isLoopback(host) && !s.isDirectlyLocal(r) {
+			return false
+		}
 	}
 	seen := r.Clone(r.Context())
 	seen.URL.Host, seen.URL.Scheme = r.Host, s.proxies.scheme(r)
 	seen.RemoteAddr = ""
-	if client := s.proxies.client(r); client.IsValid() {
+	if client := s.client(r); client.IsValid() {
 		seen.RemoteAddr = client.String()
 	}
 	s.pages.Handler.ServeHTTP(w, seen)

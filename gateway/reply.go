@@ -67,10 +67,9 @@ func acceptsGzip(header string) bool {
 // reads it.
 var jsonType = []string{"application/json"}
 
-// reply writes a whole answer. The length of short ones net/http finds out by
-// itself, for less. What cannot be written has no reader any more, so errors of
-// writing are not looked at.
-func reply(w http.ResponseWriter, status int, body []byte) {
+// reply writes a whole answer. It leaves the length of short ones to net/http, which finds
+// it for less. After an error, HTTP/2 may go on reading the body: it must not be reused.
+func reply(w http.ResponseWriter, status int, body []byte) error {
 	header := w.Header()
 	header["Content-Type"] = jsonType
 	if len(body) >= minGzip {
@@ -79,7 +78,8 @@ func reply(w http.ResponseWriter, status int, body []byte) {
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 	}
-	_, _ = w.Write(body)
+	_, err := w.Write(body)
+	return err
 }
 
 // refuse answers what is wrong with an HTTP request, in the form in which every
@@ -90,5 +90,5 @@ func refuse(w http.ResponseWriter, status int, message string) {
 
 // refuseError is refuse for an error that has a code of its own.
 func refuseError(w http.ResponseWriter, status int, err *jsonrpc.Error) {
-	reply(w, status, jsonrpc.AppendError(nil, nil, err))
+	_ = reply(w, status, jsonrpc.AppendError(nil, nil, err)) // an error means that the client has left
 }

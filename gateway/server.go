@@ -40,14 +40,19 @@ type ListenConfig struct {
 	// Connections is how many may be open at once; 0: DefaultConnections. Those beyond
 	// are closed as soon as they come.
 	Connections int
-	// ConnectionsEach is how many of them may come from one address that is no trusted
-	// proxy's; 0: no limit.
+	// ConnectionsEach is how many of them may come from one address, or one /64 network of
+	// IPv6, that is not a trusted proxy's; 0: no limit. DefaultConnectionsEach does not
+	// hold for loopback addresses.
 	ConnectionsEach int
 	Proxies         []netip.Prefix
 }
 
-// DefaultConnections is a ListenConfig's where nothing else is set.
-const DefaultConnections = 30_000
+// DefaultConnections is a ListenConfig's if nothing else is set, and
+// DefaultConnectionsEach what a server should have.
+const (
+	DefaultConnections     = 30_000
+	DefaultConnectionsEach = 2000
+)
 
 // Server serves a Handler on a listener.
 type Server struct {
@@ -112,12 +117,13 @@ func (s *Server) Run(ctx context.Context) error {
 		TLSConfig:         s.tls,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       withConn,
+		ConnState:         watchIdle,
 		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       bodyTime,
 		WriteTimeout:      MaxRequestTime + writeTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(newQuietLog(log.Handler()), slog.LevelWarn),
 	}
 	log.Info("serving", "address", s.Addr().String(), "networks", s.handler.current.Load().networks.names())
 	var looking sync.WaitGroup

@@ -58,6 +58,16 @@ type Config struct {
 	Log   *slog.Logger // nil: slog.Default()
 }
 
+// Rates in credits a second that a server has where nothing else is set. They protect it
+// from clients that no operator knows of; honest ones do not notice them. A limit that has
+// its default value holds neither for local clients, which are those at loopback addresses
+// and trusted proxies themselves, nor for the operator's own keys.
+const (
+	DefaultRate        = 20_000 // of a key
+	DefaultAccountRate = 40_000
+	DefaultAddressRate = 40_000
+)
+
 // Limits bound what requests may take. Zero values mean the defaults, or no limit for
 // rates.
 type Limits struct {
@@ -65,6 +75,7 @@ type Limits struct {
 	RequestTime time.Duration // for a request's methods, waiting included
 	Key         KeyLimits
 	Account     KeyLimits  // of all keys of an account together
+	Address     limit.Rate // credits of all requests from one address
 	Failures    limit.Rate // of requests without a valid key, from one address
 	Light       int        // calls that run at once, of cheap methods
 	Heavy       int        // the same of methods that are not
@@ -93,6 +104,8 @@ type settings struct {
 	light       *limit.Pool
 	heavy       *limit.Pool
 	callers     callers
+	addressRate limit.Rate
+	clients     *limit.Addresses // by which addressRate is counted
 	sockets     SocketLimits
 	see         string
 	ready       func(context.Context) error
@@ -121,6 +134,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		callers: callers{
 			keys: l.Key, accounts: l.Account, days: &h.days, usage: config.Usage, byOwner: make(map[account.ID]*owner), byHolder: make(map[holder]*tenant),
 		},
+		addressRate: l.Address, clients: limit.NewAddresses(l.Address, maxAddresses),
 		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, refusals: &h.refusals,
 	}
 	for _, network := range config.Networks {
@@ -129,7 +143,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		}
 	}
 	var err error
-	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, credits: config.Credits, spend: s.spend, giveBack: s.giveBack}, config.Usage)
+	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, credits: config.Credits}, config.Usage)
 	if err != nil {
 		return nil, err
 	}

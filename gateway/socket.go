@@ -232,7 +232,7 @@ func (s *socket) admit(settings *settings) *exchange {
 		s.end(closeKey, reason)
 		return nil
 	}
-	return newExchange(s.ctx, settings, network, key)
+	return newExchange(s.ctx, settings, network, key, settings.client(s.request))
 }
 
 // check returns the connection's key, and why the connection would not be let in with it

@@ -21,6 +21,9 @@ func (a *Addresses) Spend(now time.Time, address netip.Addr) (Excess, bool) {
 	return a.table.Spend(now, Network(address))
 }
 
+// Meter returns the meter of an address.
+func (a *Addresses) Meter(address netip.Addr) *Meter { return a.table.Meter(Network(address)) }
+
 // Network is what an address counts as: itself, or the first address of its /64 network.
 func Network(address netip.Addr) netip.Addr {
 	address = address.Unmap().WithZone("")

@@ -8,12 +8,12 @@ import (
 	"github.com/ethereum/go-ethereum/common/lru"
 )
 
-// Table keeps a Meter for each key that has something to be counted against it, and
-// forgets the one that was quiet longest where there are too many.
+// Table keeps a Meter for each key that something was counted against. If there are too
+// many, it drops the one that was used least recently.
 type Table[K comparable] struct {
 	rate Rate
 
-	size  atomic.Int64 // of meters, so that nobody waits to look into an empty table
+	size  atomic.Int64 // number of meters
 	mu    sync.Mutex
 	byKey lru.BasicLRU[K, *Meter] // guarded by mu
 }
@@ -26,11 +26,18 @@ func NewTable[K comparable](r Rate, max int) *Table[K] {
 // Len is how many keys are in the table.
 func (t *Table[K]) Len() int { return int(t.size.Load()) }
 
-// Spend counts one against a key, or says by how much it is too many, and counts none.
+// Spend counts one against a key. If that is too many, it counts nothing and returns by
+// how much.
 func (t *Table[K]) Spend(now time.Time, key K) (Excess, bool) {
 	if t.rate.Unlimited() {
 		return Excess{}, true
 	}
+	return t.Meter(key).Spend(now, 1)
+}
+
+// Meter returns the meter of a key. It counts for as long as it is among the last that
+// were asked for.
+func (t *Table[K]) Meter(key K) *Meter {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m, ok := t.byKey.Get(key)
@@ -39,5 +46,5 @@ func (t *Table[K]) Spend(now time.Time, key K) (Excess, bool) {
 		t.byKey.Add(key, m)
 		t.size.Store(int64(t.byKey.Len()))
 	}
-	return m.Spend(now, 1)
+	return m
 }

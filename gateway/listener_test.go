@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"log"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// One address, or one /64 network of IPv6, gets no more connections than its share. The
+// default share does not hold for proxies and loopback addresses.
+func TestConnectionsOfOneAddress(t *testing.T) {
+	listener := func(each int) *boundedListener {
+		return &boundedListener{
+			most: 10 * DefaultConnectionsEach, mostEach: each, trusted: proxies{netip.MustParsePrefix("10.0.0.0/8")},
+			byAddress: make(map[netip.Addr]int),
+		}
+	}
+	for _, c := range []struct {
+		name      string
+		each      int
+		addresses []string
+		bounded   bool
+	}{
+		{"an address", 5, []string{"192.0.2.1"}, true},
+		{"a network of IPv6", 5, []string{"2001:db8::1", "2001:db8::2", "2001:db8:0:0:ffff::"}, true},
+		{"two networks of IPv6", 5, []string{"2001:db8::1", "2001:db8:0:1::1"}, false},
+		{"a proxy", 5, []string{"10.1.2.3"}, false},
+		{"a limit on loopback", 5, []string{"127.0.0.1"}, true},
+		{"the default", DefaultConnectionsEach, []string{"192.0.2.1"}, true},
+		{"the default on loopback", DefaultConnectionsEach, []string{"127.0.0.1", "::1"}, false},
+	} {
+		l, entered := listener(c.each), 0
+		for i := range c.each + 1 {
+			if l.enter(netip.MustParseAddr(c.addresses[i%len(c.addresses)])) {
+				entered++
+			}
+		}
+		if bounded := entered == c.each; bounded != c.bounded || entered < c.each {
+			t.Errorf("%s: %d connections of %d, expected it to be bounded: %t", c.name, entered, c.each+1, c.bounded)
+		}
+		for i := range entered {
+			l.leave(netip.MustParseAddr(c.addresses[i%len(c.addresses)]))
+		}
+		if l.open != 0 || len(l.byAddress) != 0 {
+			t.Errorf("%s: %d connections and %d addresses are left", c.name, l.open, len(l.byAddress))
+		}
+	}
+}
+
+// A connection may wait for its next request for a short time only, until a valid key was
+// seen on it.
+func TestIdleConnectionsWithoutAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under := new(writtenConn)
+		conn := &countedConn{Conn: under, leave: func() {}}
+		for _, state := range []http.ConnState{http.StateNew, http.StateActive, http.StateIdle} {
+			watchIdle(conn, state)
+		}
+		time.Sleep(anonymousIdle - 1)
+		watchIdle(conn, http.StateActive)
+		time.Sleep(2 * anonymousIdle)
+		synctest.Wait()
+		if under.closed {
+			t.Fatal("closed while it is used")
+		}
+		watchIdle(conn, http.StateIdle)
+		time.Sleep(anonymousIdle)
+		synctest.Wait()
+		if !under.closed {
+			t.Error("left open without a valid key")
+		}
+		under.closed = false
+		watchIdle(conn, http.StateActive)
+		conn.keep()
+		watchIdle(conn, http.StateIdle)
+		time.Sleep(2 * anonymousIdle)
+		synctest.Wait()
+		if under.closed {
+			t.Error("closed after a valid key")
+		}
+	})
+}
+
+// Of failed TLS handshakes only some are logged, and how many were not.
+func TestHandshakesAreLoggedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		to := slog.NewLogLogger(newQuietLog(slog.NewTextHandler(&text, nil)), slog.LevelWarn)
+		failed := func(l *log.Logger, n int) {
+			for range n {
+				l.Printf("http: TLS handshake error from 192.0.2.1:1: EOF")
+			}
+		}
+		failed(to, 1000)
+		to.Print("something else")
+		time.Sleep(handshakeLogEvery)
+		failed(to, 1)
+		if lines := strings.Count(text.String(), "\n"); lines != 3 || strings.Count(text.String(), "dropped=999") != 1 {
+			t.Errorf("%d lines, expected 3, the last with dropped=999:\n%s", lines, text.String())
+		}
+	})
+}
