@@ -4,7 +4,9 @@ import (
 	"errors"
 
 	"ashlar/evm"
+	"ashlar/evm/execute"
 	"ashlar/evm/query"
+	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
 )
 
@@ -15,8 +17,12 @@ func translate(err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
+	var traced *trace.Error
+	if errors.As(err, &traced) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: traced.Error()}
+	}
 	for _, kind := range []error{
-		query.ErrUnknownBlock, query.ErrUnknownHash, query.ErrNotCanonical, query.ErrNoFinalized, query.ErrNoSafe,
+		execute.ErrGenesis, query.ErrUnknownBlock, query.ErrUnknownHash, query.ErrNotCanonical, query.ErrNoFinalized, query.ErrNoSafe,
 	} {
 		if errors.Is(err, kind) {
 			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: kind.Error()}

@@ -42,6 +42,11 @@ func (s *sample) filter() any {
 	return map[string]any{"fromBlock": s.number(), "toBlock": s.number(), "address": s.contract}
 }
 
+// frames returns a filter for the frames of the block that are about the contract.
+func (s *sample) frames() any {
+	return map[string]any{"fromBlock": s.number(), "toBlock": s.number(), "toAddress": []common.Address{s.contract}}
+}
+
 // watched returns a filter for logs of the contract in blocks to come.
 func (s *sample) watched() any { return map[string]any{"address": s.contract} }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"ashlar/evm/archive"
+	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 
@@ -68,6 +69,11 @@ func (a *API) findTransaction(ctx context.Context, hash common.Hash, read blockR
 	if err != nil {
 		return nil, 0, err
 	}
+	return findIn(ctx, view, hash, read)
+}
+
+// findIn is findTransaction in a view.
+func findIn(ctx context.Context, view *query.View, hash common.Hash, read blockReader) (b *block, index int, err error) {
 	err = view.FindTransaction(ctx, hash, func(place archive.Place) (bool, error) {
 		candidate, err := read(ctx, view, place.Number)
 		if err != nil {

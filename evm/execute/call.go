@@ -152,20 +152,26 @@ func newCallPlaces() *semaphore.Weighted {
 // simulate makes the surroundings of a call, waits for its turn, and gives it to
 // run. The time limit is for all of it.
 func (e *Executor) simulate(ctx context.Context, at At, options CallOptions, run func(*simulation) error) error {
-	limit := options.Time
+	return options.limit(ctx, func(ctx context.Context) error {
+		if err := e.calls.Acquire(ctx, 1); err != nil {
+			return err
+		}
+		defer e.calls.Release(1)
+		s := e.newSimulation(ctx, at)
+		defer s.state.warm.release()
+		return s.do(options, run)
+	})
+}
+
+// limit ends run when the time that a call may take is over.
+func (o *CallOptions) limit(caller context.Context, run func(ctx context.Context) error) error {
+	limit := o.Time
 	if limit == 0 {
 		limit = DefaultCallTime
 	}
-	caller := ctx
 	ctx, cancel := context.WithTimeout(caller, limit)
 	defer cancel()
-	err := e.calls.Acquire(ctx, 1)
-	if err == nil {
-		defer e.calls.Release(1)
-		s := e.newSimulation(ctx, at)
-		err = s.do(options, run)
-		s.state.warm.release()
-	}
+	err := run(ctx)
 	switch {
 	case caller.Err() != nil:
 		return caller.Err() // nobody waits for the answer any more

@@ -32,6 +32,7 @@ type simulation struct {
 	gasCap      uint64
 
 	db    *stateDatabase
+	base  *state.StateDB // to run on; nil: the state of at
 	state callState
 }
 
@@ -63,16 +64,19 @@ func (s *simulation) prepare(options CallOptions) error {
 	if err := s.surround(&options.Block); err != nil {
 		return err
 	}
-	statedb, err := state.NewWithReader(s.at.Header.Root, s.db, newCallReader(s.db, &s.state.memory))
-	if err != nil {
-		return err
+	s.state.StateDB = s.base
+	if s.base == nil {
+		statedb, err := state.NewWithReader(s.at.Header.Root, s.db, newCallReader(s.db, &s.state.memory))
+		if err != nil {
+			return err
+		}
+		s.state.StateDB = statedb
 	}
-	s.state.StateDB = statedb
 	if len(options.State) == 0 {
 		return nil
 	}
 	s.precompiles = vm.ActivePrecompiledContracts(s.rules)
-	return options.State.apply(statedb, s.precompiles)
+	return options.State.apply(s.state.StateDB, s.precompiles)
 }
 
 // surround makes the block that the call sees.
@@ -162,6 +166,20 @@ func (s *simulation) blockHash(number uint64) common.Hash {
 // run runs a message. An error says why it could not be run; what became of it
 // when it did run is in the result. What it did to the state stays there.
 func (s *simulation) run(message *core.Message, hooks *tracing.Hooks) (*core.ExecutionResult, error) {
+	machine := s.machine(message, &s.state, hooks)
+	defer machine.Release()
+	stop := context.AfterFunc(s.ctx, machine.Cancel)
+	defer stop()
+	result, err := core.ApplyMessage(machine, message, nil)
+	if s.ctx.Err() != nil || s.state.memory.exceeded || s.db.failure() != nil {
+		return nil, errAborted
+	}
+	return result, err
+}
+
+// machine makes the EVM that runs a message on seen, a view of the simulation's state.
+// It must be released.
+func (s *simulation) machine(message *core.Message, seen vm.StateDB, hooks *tracing.Hooks) *vm.EVM {
 	block := s.block
 	// A call that offers nothing is not to be refused for offering too little,
 	// and sees no fees.
@@ -171,20 +189,13 @@ func (s *simulation) run(message *core.Message, hooks *tracing.Hooks) (*core.Exe
 	if message.BlobGasFeeCap != nil && message.BlobGasFeeCap.IsZero() && block.BlobBaseFee != nil {
 		block.BlobBaseFee = new(big.Int)
 	}
-	machine := vm.NewEVM(block, &s.state, s.executor.config, vm.Config{NoBaseFee: true, Tracer: hooks})
-	defer machine.Release()
+	machine := vm.NewEVM(block, seen, s.executor.config, vm.Config{NoBaseFee: true, Tracer: hooks})
 	machine.SetJumpDestCache(s.executor.jumpDests)
 	if s.precompiles != nil {
 		machine.SetPrecompiles(s.precompiles)
 	}
 	s.state.memory.abort = machine.Cancel
-	stop := context.AfterFunc(s.ctx, machine.Cancel)
-	defer stop()
-	result, err := core.ApplyMessage(machine, message, nil)
-	if s.ctx.Err() != nil || s.state.memory.exceeded || s.db.failure() != nil {
-		return nil, errAborted
-	}
-	return result, err
+	return machine
 }
 
 // try is run on the state as it was prepared, to which it returns.

@@ -10,7 +10,6 @@ type Later struct{ Name, Why string }
 func laterTable() []Later {
 	const (
 		finality = "a chain from a file has no finality; TestFollowed and TestDriven replay it on one that is not"
-		tracing  = "tracing is not part of the interface yet"
 		sending  = "a chain from a file takes no transactions; TestFollowed and TestDriven replay it on one that is not"
 		building = "Ashlar builds no blocks on request"
 		others   = "transactions waited that no conversation has sent, and one with blobs is left out, which Ashlar tells"
@@ -20,9 +19,6 @@ func laterTable() []Later {
 	return []Later{
 		{"eth_getBlockByNumber/get-finalized", finality},
 		{"eth_getBlockByNumber/get-safe", finality},
-		{"debug_traceBlockByHash/", tracing},
-		{"debug_traceBlockByNumber/", tracing},
-		{"debug_traceTransaction/", tracing},
 		{"eth_capabilities/", keeping},
 		{"eth_sendRawTransaction/", sending},
 		{"eth_simulateV1/", unlisted},

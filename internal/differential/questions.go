@@ -36,7 +36,7 @@ func kinds() []kind {
 		}
 		return []any{g.call(), g.block()}
 	}
-	return []kind{
+	return append(traces(), []kind{
 		{"eth_chainId", 0, none}, {"net_version", 0, none}, {"net_listening", 0, none}, {"web3_clientVersion", 0, none},
 		{"rpc_modules", 0, none}, {"eth_blockNumber", 0, none}, {"eth_syncing", 0, none}, {"eth_accounts", 0, none},
 		{"eth_gasPrice", 0, none}, {"eth_maxPriorityFeePerGas", 0, none}, {"eth_blobBaseFee", 0, none},
@@ -65,7 +65,7 @@ func kinds() []kind {
 
 		{"debug_getRawHeader", 1, byAny}, {"debug_getRawBlock", 1, byAny}, {"debug_getRawReceipts", 1, byAny},
 		{"debug_getRawTransaction", 1, byTx},
-	}
+	}...)
 }
 
 func (g *generator) proof() []any {

@@ -55,8 +55,9 @@ func family(name string) []layer {
 		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history")},
 		{"verify", append(in(".", "archive"), "kv", "chain", "history")},
 		{"pool", in(".")},
+		{"trace", in(".", "execute")},
 		{"query", append(in(".", "execute", "archive", "pool"), "kv", "chain", "history")},
-		{"api", append(in(".", "execute", "archive", "pool", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events")},
+		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events")},
 	}
 	for i := range layers {
 		layers[i].folder = path.Join(name, layers[i].folder)

@@ -34,6 +34,8 @@ var (
 	String  = &Schema{Type: "string"}
 	Null    = &Schema{Type: "null"}
 	Number  = &Schema{Type: "number"}
+	// Any is any value.
+	Any = &Schema{}
 	// Unsigned is an integer that is not negative.
 	Unsigned = Integer(0)
 )

@@ -1,0 +1,305 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
+	"ashlar/evm/trace"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// traceMethods describes the methods that run transactions of the chain again, or calls,
+// and show what happens meanwhile.
+func (a *API) traceMethods(p parameters) []jsonrpc.Method {
+	config := jsonrpc.Param{Name: "Config", Summary: "The tracer and its options; the struct logger by default.", Schema: traceConfigSchema}
+	callConfig := config
+	callConfig.Schema = traceCallConfigSchema
+	errs := append(errorsOf(execute.ErrGenesis, errTraceTime, errNoTransaction), blockErrors...)
+	trace, traces := result("Trace", traceSchema), result("Traces", transactionTracesSchema)
+	return []jsonrpc.Method{
+		{
+			Name: "debug_traceTransaction", Summary: "Runs a transaction again under a tracer and returns what the tracer saw.",
+			Params: []jsonrpc.Param{p.transactionHash, config}, Result: trace, Errors: errs,
+			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.traceTransaction,
+		},
+		{
+			Name: "debug_traceBlockByNumber", Summary: "Runs the transactions of a block again under a tracer.",
+			Params: []jsonrpc.Param{p.blockNumber, config}, Result: traces, Errors: errs,
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceBlock((*arguments).blockNumber),
+		},
+		{
+			Name: "debug_traceBlockByHash", Summary: "Runs the transactions of a block again under a tracer.",
+			Params: []jsonrpc.Param{p.blockHash, config}, Result: traces, Errors: errs,
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceBlock((*arguments).blockHash),
+		},
+		{
+			Name: "debug_traceBlock", Summary: "Runs the transactions of a block, given in its encoding, on its parent under a tracer.",
+			Params: []jsonrpc.Param{{Name: "Block RLP", Summary: "The encoding of the block.", Schema: dataSchema, Required: true, From: "debug_getRawBlock"}, config},
+			Result: traces, Errors: errs,
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceEncodedBlock,
+		},
+		{
+			Name: "debug_traceCall", Summary: "Runs a message under a tracer, after a block or between its transactions.",
+			Params: []jsonrpc.Param{p.call, optional(p.callBlock), callConfig}, Result: trace, Errors: errs,
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.AnyContract, Handler: a.traceCall,
+		},
+		{
+			Name: "debug_intermediateRoots", Summary: "Returns the state root after each transaction of a block.",
+			Params: []jsonrpc.Param{p.blockHash, config}, Result: result("State roots", schema.OrNull(schema.Array(hashSchema))), Errors: errs,
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.NoContract, Handler: a.intermediateRoots,
+		},
+	}
+}
+
+// The schemas of what is asked of traces, and of what they return.
+var (
+	traceOptions = schema.Members{
+		"tracer": schema.String, "tracerConfig": schema.Object(nil, nil), "timeout": schema.String,
+		"enableMemory": schema.Boolean, "disableStack": schema.Boolean, "disableStorage": schema.Boolean, "enableReturnData": schema.Boolean,
+	}
+	traceConfigSchema     = schema.Object(nil, traceOptions).Named("TraceConfig", "A tracer by its name, or as JavaScript, with its options.")
+	traceCallConfigSchema = schema.Object(nil, func() schema.Members {
+		all := maps.Clone(traceOptions)
+		maps.Copy(all, schema.Members{"stateOverrides": stateOverridesSchema, "blockOverrides": blockOverridesSchema, "txIndex": numberSchema})
+		return all
+	}()).Named("TraceCallConfig", "The options of a trace, and what the message sees in place of the chain's own contents.")
+
+	traceSchema             = schema.Any.Named("Trace", "What the tracer saw, in the tracer's own form.")
+	transactionTracesSchema = schema.Array(schema.Object(schema.Members{"txHash": hashSchema}, schema.Members{"result": traceSchema, "error": schema.String}))
+)
+
+// The errors that traces have beside those of every method.
+var (
+	errTraceTime     = &trace.Error{Err: trace.ErrTime}
+	errNoTransaction = &trace.Error{Err: errors.New("transaction not found")}
+)
+
+// traceConfig decodes the optional trace configuration at position n.
+func (a *API) traceConfig(args *arguments, n int) *trace.Config {
+	return argument(args, n, func(raw []byte) (*trace.Config, error) {
+		return trace.ParseConfig(raw, a.chain.Executor().Config())
+	})
+}
+
+// traceTransaction answers debug_traceTransaction.
+func (a *API) traceTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	hash, config := args.hash(0), a.traceConfig(&args, 1)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, err := a.chain.View()
+	if err != nil {
+		return out, err
+	}
+	b, index, err := findIn(ctx, view, hash, a.block)
+	if err != nil {
+		return out, err
+	}
+	if b == nil {
+		return out, errNoTransaction
+	}
+	number := b.Number.Uint64()
+	b.release()
+	room := jsonrpc.RoomFor(ctx, out)
+	err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
+		if err = r.Skip(index); err == nil {
+			out, err = config.AppendTransaction(ctx, r, out, room)
+		}
+		return err
+	})
+	return out, err
+}
+
+// traceBlock answers debug_traceBlockByNumber and debug_traceBlockByHash.
+func (a *API) traceBlock(which blockArgument) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, 2, 1)
+		id, config := which(&args, 0), a.traceConfig(&args, 1)
+		if args.err != nil {
+			return out, args.err
+		}
+		view, number, err := a.at(ctx, id)
+		if unknown(err) {
+			return out, noBlock(id)
+		}
+		if err != nil {
+			return out, err
+		}
+		err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
+			out, err = appendTraces(ctx, out, r, config)
+			return err
+		})
+		return out, err
+	}
+}
+
+// traceEncodedBlock answers debug_traceBlock: the block comes with the question, and its
+// parent must be on the chain.
+func (a *API) traceEncodedBlock(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	encoded, config := args.bytes(0), a.traceConfig(&args, 1)
+	if args.err != nil {
+		return out, args.err
+	}
+	block := new(types.Block)
+	if err := rlp.DecodeBytes(encoded, block); err != nil {
+		return out, &trace.Error{Err: fmt.Errorf("could not decode block: %w", err)}
+	}
+	view, err := a.chain.View()
+	if err != nil {
+		return out, err
+	}
+	err = view.ReplayBlock(ctx, block, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
+		out, err = appendTraces(ctx, out, r, config)
+		return err
+	})
+	if errors.Is(err, query.ErrUnknownHash) {
+		return out, &trace.Error{Err: fmt.Errorf("block %#x not found", block.ParentHash())}
+	}
+	return out, err
+}
+
+// appendTraces appends an array with the trace of every transaction of a block:
+//
+//	[{"txHash":"0x...","result":...}, ...]
+func appendTraces(ctx context.Context, out []byte, r *execute.Replay, config *trace.Config) ([]byte, error) {
+	room := jsonrpc.RoomFor(ctx, out)
+	transactions := r.Block().Transactions()
+	return room.AppendArray(out, len(transactions), func(out []byte, i int) ([]byte, error) {
+		hash := transactions[i].Hash()
+		out = appendHex(append(out, `{"txHash":`...), hash[:])
+		traced, err := config.AppendTransaction(ctx, r, append(out, `,"result":`...), room)
+		// A script that fails for one transaction says so there, and goes on with the next.
+		if failed := (*trace.Error)(nil); config.IsScript() && errors.As(err, &failed) {
+			traced, err = jsonrpc.AppendString(append(out, `,"error":`...), failed.Error()), r.Skip(i+1)
+		}
+		return append(traced, '}'), err
+	})
+}
+
+// noBlock is geth's error for a block that is not on the chain.
+func noBlock(id query.BlockID) error {
+	if id.Hash != nil {
+		return &trace.Error{Err: fmt.Errorf("block %#x not found", *id.Hash)}
+	}
+	return &trace.Error{Err: fmt.Errorf("block #%d not found", id.Number)}
+}
+
+// traceQuestion is what debug_traceCall is asked.
+type traceQuestion struct {
+	callQuestion
+	config  *trace.Config
+	txIndex *uint64 // of the transaction of the block before which the call runs; nil: after the block
+}
+
+// traceQuestion decodes a call object, a block, and a trace configuration, which holds
+// the overrides too.
+func (a *API) traceQuestion(args *arguments) (question traceQuestion) {
+	question.message = argument(args, 0, parseMessage)
+	question.block = args.block(1)
+	question.config = a.traceConfig(args, 2)
+	if args.err != nil || !args.given(2) {
+		return question
+	}
+	argument(args, 2, func(raw []byte) (any, error) {
+		return nil, parseObject(raw, func(name, value []byte) error {
+			switch string(name) {
+			case "stateOverrides":
+				return jsonrpc.Set(&question.options.State, value, parseStateOverrides)
+			case "blockOverrides":
+				return jsonrpc.Set(&question.options.Block, value, parseBlockOverrides)
+			case "txIndex":
+				return jsonrpc.SetOptional(&question.txIndex, value, parseUint64)
+			}
+			return nil
+		})
+	})
+	return question
+}
+
+// traceCall answers debug_traceCall.
+func (a *API) traceCall(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 3, 1)
+	question := a.traceQuestion(&args)
+	if args.err != nil {
+		return out, args.err
+	}
+	if question.block.Tag == query.Pending {
+		return out, &trace.Error{Err: errors.New("tracing on top of pending is not supported")}
+	}
+	view, number, err := a.at(ctx, question.block)
+	if unknown(err) {
+		return out, noBlock(question.block)
+	}
+	if err != nil {
+		return out, err
+	}
+	out, err = question.append(ctx, view, number, out)
+	return out, callError(ctx, err, out)
+}
+
+func (q *traceQuestion) append(ctx context.Context, view *query.View, number uint64, out []byte) ([]byte, error) {
+	room := jsonrpc.RoomFor(ctx, out)
+	if q.txIndex == nil {
+		return q.config.AppendCall(ctx, out, room, func(ctx context.Context, tracer execute.Tracer) error {
+			return view.TraceCall(ctx, number, q.message, q.options, tracer)
+		})
+	}
+	if number == 0 {
+		return out, &trace.Error{Err: errors.New("no transaction in genesis")}
+	}
+	err := view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
+		count := len(r.Block().Transactions())
+		if *q.txIndex > uint64(count) {
+			return &trace.Error{Err: fmt.Errorf("transaction index %d out of range for block %#x", *q.txIndex, r.Block().Hash())}
+		}
+		err := r.Skip(int(*q.txIndex))
+		if err != nil {
+			return err
+		}
+		out, err = q.config.AppendCall(ctx, out, room, func(ctx context.Context, tracer execute.Tracer) error {
+			return r.TraceCall(ctx, q.message, q.options, tracer)
+		})
+		return err
+	})
+	return out, err
+}
+
+// intermediateRoots answers debug_intermediateRoots: the state root after each
+// transaction of a block.
+func (a *API) intermediateRoots(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	id := args.blockHash(0)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, number, err := a.at(ctx, id)
+	if unknown(err) {
+		return out, noBlock(id)
+	}
+	if err != nil {
+		return out, err
+	}
+	room := jsonrpc.RoomFor(ctx, out)
+	err = view.Replay(ctx, number, execute.ReplayOptions{Roots: true}, func(r *execute.Replay) (err error) {
+		if len(r.Block().Transactions()) == 0 {
+			out = appendNull(out) // as geth answers
+			return nil
+		}
+		out, err = room.AppendArray(out, len(r.Block().Transactions()), func(out []byte, i int) ([]byte, error) {
+			err := r.Skip(i + 1)
+			return appendHash(out, r.Root()), err
+		})
+		return err
+	})
+	return out, err
+}

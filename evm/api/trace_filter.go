@@ -1,0 +1,129 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ashlar/evm/query"
+	"ashlar/evm/trace"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// traceFilter is what trace_filter asks for.
+type traceFilter struct {
+	from, to     query.BlockID // of the range, which contains both
+	senders      []common.Address
+	receivers    []common.Address
+	intersection bool // a frame must match both lists; else one of them
+	after        uint64
+	count        *uint64 // nil: all
+}
+
+// parseTraceFilter decodes a filter of frames. An empty list of addresses is none.
+func parseTraceFilter(raw []byte) (filter traceFilter, err error) {
+	filter.from, filter.to = query.BlockID{Tag: query.Earliest}, query.BlockID{Tag: query.Latest}
+	err = parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "fromBlock":
+			return jsonrpc.Set(&filter.from, value, parseBlock)
+		case "toBlock":
+			return jsonrpc.Set(&filter.to, value, parseBlock)
+		case "fromAddress":
+			return jsonrpc.Set(&filter.senders, value, parseList(parseAddress))
+		case "toAddress":
+			return jsonrpc.Set(&filter.receivers, value, parseList(parseAddress))
+		case "after":
+			return jsonrpc.Set(&filter.after, value, parseCount)
+		case "count":
+			return jsonrpc.SetOptional(&filter.count, value, parseCount)
+		case "mode":
+			return filter.setMode(value)
+		}
+		return nil
+	})
+	return filter, err
+}
+
+func (f *traceFilter) setMode(value []byte) error {
+	if jsonrpc.IsNull(value) {
+		return nil
+	}
+	switch mode, _ := jsonrpc.String(value); string(mode) {
+	case "union":
+		f.intersection = false
+	case "intersection":
+		f.intersection = true
+	default:
+		return errors.New("unknown mode (want union or intersection)")
+	}
+	return nil
+}
+
+// matches says whether a frame is asked for.
+func (f *traceFilter) matches(frame *trace.Frame) (bool, error) {
+	if len(f.senders) == 0 && len(f.receivers) == 0 {
+		return true, nil
+	}
+	from, to, err := frame.Who()
+	if err != nil {
+		return false, err
+	}
+	sent, received := slices.Contains(f.senders, from), slices.Contains(f.receivers, to)
+	if f.intersection {
+		return (sent || len(f.senders) == 0) && (received || len(f.receivers) == 0), nil
+	}
+	return sent || received, nil
+}
+
+// errEnough ends a search that has found all it was asked for.
+var errEnough = errors.New("enough frames were found")
+
+// parityFilter answers trace_filter: the frames of a range of blocks.
+func (a *API) parityFilter(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 1, 1)
+	filter := argument(&args, 0, parseTraceFilter)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, err := a.chain.View()
+	if err != nil {
+		return out, err
+	}
+	// Both ends are of the view that is held: a range of one chain.
+	_, first, err := view.Resolve(ctx, filter.from)
+	if err != nil {
+		return out, err
+	}
+	_, last, err := view.Resolve(ctx, filter.to)
+	if err != nil {
+		return out, err
+	}
+	if first > last {
+		return out, jsonrpc.InvalidArgument(0, fmt.Sprintf("fromBlock %d is after toBlock %d", first, last))
+	}
+	frames := frameList{out: append(out, '['), room: jsonrpc.RoomFor(ctx, out)}
+	skip := filter.after
+	for number := first; number <= last && err == nil; number++ {
+		err = a.eachFrame(ctx, view, number, &frames, func(frame *trace.Frame) error {
+			found, err := filter.matches(frame)
+			switch {
+			case !found || err != nil:
+				return err
+			case filter.count != nil && uint64(frames.len) >= *filter.count:
+				return errEnough
+			case skip > 0:
+				skip--
+				return nil
+			}
+			return frames.add(frame)
+		})
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return out, err
+	}
+	return append(frames.out, ']'), nil
+}

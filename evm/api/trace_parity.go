@@ -1,0 +1,421 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
+	"ashlar/evm/trace"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/holiman/uint256"
+)
+
+// parityMethods describes the methods that show transactions and calls in Parity's form,
+// as Erigon and reth do.
+func (a *API) parityMethods(p parameters) []jsonrpc.Method {
+	kinds := required("Trace types", "The parts of the trace that are returned.", schema.Array(traceKindSchema), jsonrpc.Given([]string{"trace"}))
+	errs := append(errorsOf(errTraceTime), blockErrors...)
+	frames, replayed := result("Frames", schema.OrNull(framesSchema)), result("Replayed transaction", schema.OrNull(replayedSchema))
+	return []jsonrpc.Method{
+		{
+			Name: "trace_block", Summary: "Returns the frames of a block's transactions, and the rewards that the block pays.",
+			Params: []jsonrpc.Param{p.block}, Result: frames, Errors: errs,
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.parityBlock,
+		},
+		{
+			Name: "trace_transaction", Summary: "Returns the frames of a transaction.",
+			Params: []jsonrpc.Param{p.transactionHash}, Result: frames, Errors: errs,
+			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.parityTransaction,
+		},
+		{
+			Name: "trace_get", Summary: "Returns the frame of a transaction at a trace address.",
+			Params: []jsonrpc.Param{p.transactionHash, required("Trace address", "The way to the frame: indices of frames, from the outermost.",
+				schema.Array(schema.AnyOf(numberSchema, schema.Unsigned)), jsonrpc.Given([]int{}))},
+			Result: result("Frame", schema.OrNull(frameSchema)), Errors: errs,
+			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.parityGet,
+		},
+		{
+			Name: "trace_filter", Summary: "Returns the frames in a range of blocks that are about some addresses.",
+			Params: []jsonrpc.Param{required("Filter", "Which frames are returned.", traceFilterSchema, a.example((*sample).frames))},
+			Result: result("Frames", framesSchema), Errors: errs,
+			Cost: jsonrpc.Heavy(1000), Concerns: jsonrpc.AnyContract, Handler: a.parityFilter,
+		},
+		{
+			Name: "trace_call", Summary: "Runs a message and returns its trace.",
+			Params: []jsonrpc.Param{p.call, kinds, optional(p.callBlock)}, Result: replayed, Errors: errs,
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.AnyContract, Handler: a.parityCall,
+		},
+		{
+			Name: "trace_callMany", Summary: "Runs messages one after the other, each on what those before it left, and returns their traces.",
+			Params: []jsonrpc.Param{required("Calls", "The messages, each with its trace types.", schema.Array(schema.Array(schema.Any)),
+				a.example(func(s *sample) any { return []any{[]any{s.call, []string{"trace"}}} })), optional(p.callBlock)},
+			Result: result("Replayed messages", schema.Array(replayedSchema)), Errors: errs,
+			Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.parityCallMany,
+		},
+		{
+			Name: "trace_rawTransaction", Summary: "Runs a signed transaction after the latest block, without sending it, and returns its trace.",
+			Params: []jsonrpc.Param{required("Transaction", "The encoding of the signed transaction.", dataSchema, a.example(func(s *sample) any { return s.raw })), kinds},
+			Result: replayed, Errors: errs,
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.AnyContract, Handler: a.parityRawTransaction,
+		},
+		{
+			Name: "trace_replayTransaction", Summary: "Runs a transaction again and returns its trace.",
+			Params: []jsonrpc.Param{p.transactionHash, kinds}, Result: replayed, Errors: errs,
+			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.parityReplayTransaction,
+		},
+		{
+			Name: "trace_replayBlockTransactions", Summary: "Runs the transactions of a block again and returns their traces.",
+			Params: []jsonrpc.Param{p.block, kinds}, Result: result("Replayed transactions", schema.OrNull(schema.Array(replayedSchema))), Errors: errs,
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.parityReplayBlock,
+		},
+	}
+}
+
+// The schemas of traces in Parity's form.
+var (
+	traceKindSchema = schema.Enum("trace", "stateDiff", "vmTrace")
+	frameSchema     = schema.Object(schema.Members{
+		"action": schema.Object(nil, nil), "type": schema.Enum("call", "create", "suicide", "reward"), "subtraces": schema.Unsigned, "traceAddress": schema.Array(schema.Unsigned),
+	}, schema.Members{
+		"result": schema.OrNull(schema.Object(nil, nil)), "error": schema.String, "blockHash": hashSchema, "blockNumber": schema.Unsigned,
+		"transactionHash": schema.OrNull(hashSchema), "transactionPosition": schema.OrNull(schema.Unsigned),
+	}).Named("Frame", "A call, a creation, a self-destruction or a block reward.")
+	framesSchema   = schema.Array(frameSchema)
+	replayedSchema = schema.Object(schema.Members{
+		"output": dataSchema, "trace": framesSchema, "stateDiff": schema.Any, "vmTrace": schema.Any,
+	}, schema.Members{"transactionHash": hashSchema}).Named("Replayed", "What became of a transaction or a message, as far as it was asked for.")
+	traceFilterSchema = schema.Object(nil, schema.Members{
+		"fromBlock": blockSchema, "toBlock": blockSchema, "fromAddress": schema.Array(addressSchema), "toAddress": schema.Array(addressSchema),
+		"after": schema.AnyOf(numberSchema, schema.Unsigned), "count": schema.AnyOf(numberSchema, schema.Unsigned), "mode": schema.Enum("union", "intersection"),
+	}).Named("TraceFilter", "Which frames are wanted: of some blocks, senders and receivers.")
+)
+
+// traceKinds decodes the list of trace types at position n.
+func (a *arguments) traceKinds(n int) trace.Kinds { return argument(a, n, parseTraceKinds) }
+
+func parseTraceKinds(raw []byte) (kinds trace.Kinds, err error) {
+	elements, ok := jsonrpc.Array(raw)
+	if !ok {
+		return kinds, errNonArray
+	}
+	for elements.Next() {
+		name, ok := jsonrpc.String(elements.Value())
+		if !ok {
+			return kinds, errors.New("non-string value, want trace, stateDiff or vmTrace")
+		}
+		if err := kinds.ParseKind(string(name)); err != nil {
+			return kinds, err
+		}
+	}
+	return kinds, elements.Err()
+}
+
+// parityBlock answers trace_block: the frames of all transactions of a block, then the
+// rewards that it pays; null where there is no such block.
+func (a *API) parityBlock(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 1, 1)
+	id := args.block(0)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, number, err := a.at(ctx, id)
+	if unknown(err) {
+		return appendNull(out), nil
+	}
+	if err != nil {
+		return out, err
+	}
+	frames := frameList{out: append(out, '['), room: jsonrpc.RoomFor(ctx, out)}
+	if err := a.eachFrame(ctx, view, number, &frames, frames.add); err != nil {
+		return out, err
+	}
+	return append(frames.out, ']'), nil
+}
+
+// frameList is an array of frames that is being appended.
+type frameList struct {
+	out  []byte
+	room jsonrpc.Room
+	len  int
+}
+
+func (l *frameList) add(f *trace.Frame) (err error) {
+	if l.len > 0 {
+		l.out = append(l.out, ',')
+	}
+	l.len++
+	if l.out, err = f.Append(l.out); err != nil {
+		return err
+	}
+	return l.room.Check(len(l.out))
+}
+
+// eachFrame calls found with the frames of a block. What is collected of a transaction
+// meanwhile must have room behind the list.
+func (a *API) eachFrame(ctx context.Context, view *query.View, number uint64, list *frameList, found func(*trace.Frame) error) error {
+	if number == 0 {
+		return nil
+	}
+	return view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
+		block := r.Block()
+		for range block.Transactions() {
+			replayed, err := trace.Kinds{Trace: true}.Transaction(ctx, r, a.chain.Executor().Config(), len(list.out), list.room)
+			if err != nil {
+				return err
+			}
+			for i := range replayed.Frames {
+				if err := found(&replayed.Frames[i]); err != nil {
+					return err
+				}
+			}
+		}
+		for _, reward := range a.chain.Executor().Rewards(block.Header(), block.Uncles()) {
+			frame := trace.RewardFrame(block, &reward)
+			if err := found(&frame); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// minedTransaction finds a transaction in a view: the number of its block and its index;
+// found is false where there is none.
+func (a *API) minedTransaction(ctx context.Context, view *query.View, hash common.Hash) (number uint64, index int, found bool, err error) {
+	b, index, err := findIn(ctx, view, hash, a.block)
+	if b == nil || err != nil {
+		return 0, 0, false, err
+	}
+	defer b.release()
+	return b.Number.Uint64(), index, true, nil
+}
+
+// replayOne runs a transaction again; nil where there is none with that hash.
+func (a *API) replayOne(ctx context.Context, hash common.Hash, kinds trace.Kinds, out []byte) (replayed *trace.Replayed, err error) {
+	view, err := a.chain.View()
+	if err != nil {
+		return nil, err
+	}
+	number, index, found, err := a.minedTransaction(ctx, view, hash)
+	if !found || err != nil {
+		return nil, err
+	}
+	err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
+		if err = r.Skip(index); err == nil {
+			replayed, err = kinds.Transaction(ctx, r, a.chain.Executor().Config(), len(out), jsonrpc.RoomFor(ctx, out))
+		}
+		return err
+	})
+	return replayed, err
+}
+
+// parityTransaction answers trace_transaction: null where there is no such transaction.
+func (a *API) parityTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 1, 1)
+	hash := args.hash(0)
+	if args.err != nil {
+		return out, args.err
+	}
+	replayed, err := a.replayOne(ctx, hash, trace.Kinds{Trace: true}, out)
+	if replayed == nil || err != nil {
+		return appendNull(out), err
+	}
+	frames := frameList{out: append(out, '['), room: jsonrpc.RoomFor(ctx, out)}
+	for i := range replayed.Frames {
+		if err := frames.add(&replayed.Frames[i]); err != nil {
+			return out, err
+		}
+	}
+	return append(frames.out, ']'), nil
+}
+
+// parityGet answers trace_get: the frame of a transaction at a trace address; null where
+// there is none.
+func (a *API) parityGet(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 2)
+	hash, path := args.hash(0), argument(&args, 1, parseTraceAddress)
+	if args.err != nil {
+		return out, args.err
+	}
+	replayed, err := a.replayOne(ctx, hash, trace.Kinds{Trace: true}, out)
+	if replayed == nil || err != nil {
+		return appendNull(out), err
+	}
+	for i := range replayed.Frames {
+		if slices.Equal(replayed.Frames[i].TraceAddress, path) {
+			return replayed.Frames[i].Append(out)
+		}
+	}
+	return appendNull(out), nil
+}
+
+// parseTraceAddress decodes a list of indices.
+func parseTraceAddress(raw []byte) ([]int, error) {
+	return parseList(func(raw []byte) (int, error) {
+		index, err := parseCount(raw)
+		return int(min(index, math.MaxInt32)), err
+	})(raw)
+}
+
+// parityReplayTransaction answers trace_replayTransaction: null where there is no such
+// transaction.
+func (a *API) parityReplayTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 2)
+	hash, kinds := args.hash(0), args.traceKinds(1)
+	if args.err != nil {
+		return out, args.err
+	}
+	replayed, err := a.replayOne(ctx, hash, kinds, out)
+	if replayed == nil || err != nil {
+		return appendNull(out), err
+	}
+	replayed.Unplace()
+	return replayed.Append(out, &hash)
+}
+
+// parityReplayBlock answers trace_replayBlockTransactions: null where there is no such block.
+func (a *API) parityReplayBlock(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 2)
+	id, kinds := args.block(0), args.traceKinds(1)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, number, err := a.at(ctx, id)
+	if unknown(err) {
+		return appendNull(out), nil
+	}
+	if err != nil {
+		return out, err
+	}
+	if number == 0 {
+		return append(out, "[]"...), nil
+	}
+	room := jsonrpc.RoomFor(ctx, out)
+	err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
+		transactions := r.Block().Transactions()
+		out, err = room.AppendArray(out, len(transactions), func(out []byte, i int) ([]byte, error) {
+			replayed, err := kinds.Transaction(ctx, r, a.chain.Executor().Config(), len(out), room)
+			if err != nil {
+				return out, err
+			}
+			replayed.Unplace()
+			hash := transactions[i].Hash()
+			return replayed.Append(out, &hash)
+		})
+		return err
+	})
+	return out, err
+}
+
+// parityCall answers trace_call.
+func (a *API) parityCall(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 3, 2)
+	message, kinds, id := argument(&args, 0, parseMessage), args.traceKinds(1), args.block(2)
+	if args.err != nil {
+		return out, args.err
+	}
+	return a.parityCalls(ctx, id, []tracedMessage{{message, kinds}}, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
+		return replay(out, 0)
+	})
+}
+
+// tracedMessage is a call with what is asked of its trace.
+type tracedMessage struct {
+	message *execute.Message
+	kinds   trace.Kinds
+}
+
+// parityCallMany answers trace_callMany: calls that see what those before them did.
+func (a *API) parityCallMany(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	calls, id := argument(&args, 0, parseList(parseTracedMessage)), args.block(1)
+	if args.err != nil {
+		return out, args.err
+	}
+	room := jsonrpc.RoomFor(ctx, out)
+	return a.parityCalls(ctx, id, calls, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
+		return room.AppendArray(out, len(calls), replay)
+	})
+}
+
+// parseTracedMessage decodes [call object, [trace types]].
+func parseTracedMessage(raw []byte) (call tracedMessage, err error) {
+	pair := readArguments(raw, 2, 2)
+	call.message, call.kinds = argument(&pair, 0, parseMessage), pair.traceKinds(1)
+	return call, pair.err
+}
+
+// parityCalls runs calls at a block. appendAll is given a function that runs the i-th,
+// which it calls for one after the other.
+func (a *API) parityCalls(ctx context.Context, id query.BlockID, calls []tracedMessage, out []byte,
+	appendAll func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error)) ([]byte, error) {
+	view, number, err := a.at(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	room := jsonrpc.RoomFor(ctx, out)
+	err = view.TraceCalls(ctx, number, execute.CallOptions{}, func(run func(context.Context, *execute.Message, execute.Tracer) error) (err error) {
+		out, err = appendAll(out, func(out []byte, i int) ([]byte, error) {
+			replayed, err := calls[i].kinds.Call(ctx, a.chain.Executor().Config(), len(out), room, func(ctx context.Context, tracer execute.Tracer) error {
+				return run(ctx, calls[i].message, tracer)
+			})
+			if err != nil {
+				return out, err
+			}
+			return replayed.Append(out, nil)
+		})
+		return err
+	})
+	return out, callError(ctx, err, out)
+}
+
+// parityRawTransaction answers trace_rawTransaction: what a signed transaction would do
+// after the latest block.
+func (a *API) parityRawTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 2)
+	encoded, kinds := args.bytes(0), args.traceKinds(1)
+	if args.err != nil {
+		return out, args.err
+	}
+	message, err := a.signedMessage(encoded)
+	if err != nil {
+		return out, jsonrpc.InvalidArgument(0, err.Error())
+	}
+	return a.parityCalls(ctx, query.BlockID{Tag: query.Latest}, []tracedMessage{{message, kinds}}, out,
+		func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
+			return replay(out, 0)
+		})
+}
+
+// signedMessage is what a signed transaction asks for.
+func (a *API) signedMessage(encoded []byte) (*execute.Message, error) {
+	tx := new(types.Transaction)
+	if err := tx.UnmarshalBinary(encoded); err != nil {
+		return nil, err
+	}
+	from, err := types.Sender(types.LatestSigner(a.chain.Executor().Config()), tx)
+	if err != nil {
+		return nil, err
+	}
+	gas, nonce := tx.Gas(), tx.Nonce()
+	message := &execute.Message{
+		From: from, To: tx.To(), Gas: &gas, Nonce: &nonce, Data: tx.Data(), Value: uint256.MustFromBig(tx.Value()),
+		AccessList: tx.AccessList(), BlobHashes: tx.BlobHashes(), Authorizations: tx.SetCodeAuthorizations(),
+	}
+	if tx.Type() == types.LegacyTxType || tx.Type() == types.AccessListTxType {
+		message.GasPrice = uint256.MustFromBig(tx.GasPrice())
+	} else {
+		message.MaxFeePerGas, message.MaxPriorityFeePerGas = uint256.MustFromBig(tx.GasFeeCap()), uint256.MustFromBig(tx.GasTipCap())
+	}
+	if fee := tx.BlobGasFeeCap(); fee != nil {
+		message.MaxFeePerBlobGas = uint256.MustFromBig(fee)
+	}
+	return message, nil
+}

@@ -1,0 +1,131 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/holiman/uint256"
+)
+
+// defaultTraceGas is the gas of a traced call that names none: geth's default, which
+// tracers show in their results.
+const defaultTraceGas = 50_000_000
+
+// TraceCall runs a message call under a tracer. What became of the call, a revert
+// included, is for the tracer to say; an error means that the call was not run.
+func (e *Executor) TraceCall(ctx context.Context, at At, message *Message, options CallOptions, tracer Tracer) error {
+	at.Header = headerForTrace(at.Header, &options.Block)
+	return e.simulate(ctx, at, options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
+}
+
+// TraceCalls gives run a function that runs message calls under tracers, each on the
+// state that the one before left. The first runs at a block. Options hold for all of them.
+func (e *Executor) TraceCalls(ctx context.Context, at At, options CallOptions, run func(call func(context.Context, *Message, Tracer) error) error) error {
+	return e.simulate(ctx, at, options, func(s *simulation) error { return run(s.trace) })
+}
+
+// TraceCall runs a message call under a tracer on the state before the transaction that
+// runs next. The replay is over then, as the call has changed its state.
+func (r *Replay) TraceCall(ctx context.Context, message *Message, options CallOptions, tracer Tracer) error {
+	at := At{Header: headerForTrace(r.block.Header(), &options.Block), State: r.parent.State, Hashes: replayHashes{r}}
+	return options.limit(ctx, func(ctx context.Context) error {
+		s := r.run.executor.newSimulation(ctx, at)
+		defer s.state.warm.release()
+		s.db, s.base = r.db, r.run.state.StateDB
+		return s.do(options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
+	})
+}
+
+// replayHashes finds the hashes of the blocks before a replayed one, and its own.
+type replayHashes struct{ replay *Replay }
+
+// BlockHash implements [BlockHashes].
+func (h replayHashes) BlockHash(_ context.Context, number uint64) (common.Hash, error) {
+	if number == h.replay.block.NumberU64() {
+		return h.replay.block.Hash(), nil
+	}
+	return h.replay.run.evm.Context.GetHash(number), nil
+}
+
+// headerForTrace returns the header that a traced call sees. A call that is moved to the
+// number after its block's, as wallets do to preview a transaction, finds the hash of
+// the block under its number, as it would in the next block.
+func headerForTrace(header *types.Header, overrides *BlockOverrides) *types.Header {
+	next := new(big.Int).Add(header.Number, common.Big1)
+	if overrides.Number == nil || overrides.Number.CmpBig(next) != 0 {
+		return header
+	}
+	moved := types.CopyHeader(header)
+	moved.ParentHash, moved.Number = header.Hash(), next
+	return moved
+}
+
+// trace runs a message as if it were a transaction, under a tracer, until ctx, which
+// comes from that of the simulation, is done.
+func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error {
+	message, err := s.message(m)
+	if err != nil {
+		return err
+	}
+	if m.Gas == nil {
+		message.GasLimit = min(defaultTraceGas, s.gasCap)
+	}
+	machine := s.machine(message, &watchedCall{callState: &s.state, hooks: tracer.Hooks}, tracer.Hooks)
+	defer machine.Release()
+	defer stopWhenDone(ctx, tracer, machine)()
+	statedb := s.state.StateDB
+	statedb.SetTxContext(common.Hash{}, 0, 1)
+	pool := core.NewGasPool(message.GasLimit)
+	_, _, err = core.ApplyTransactionWithEVM(s.ctx, message, pool, statedb, s.block.BlockNumber, common.Hash{}, s.block.Time, s.transaction(message), machine)
+	if s.state.memory.exceeded || s.db.failure() != nil {
+		return errAborted
+	}
+	if err != nil {
+		return &CallError{fmt.Errorf("tracing failed: %w", err)}
+	}
+	return nil
+}
+
+// transaction is what tracers are shown as the transaction of a call. It has no signature.
+func (s *simulation) transaction(m *core.Message) *types.Transaction {
+	id := new(uint256.Int)
+	if s.executor.config.ChainID != nil {
+		id.SetFromBig(s.executor.config.ChainID)
+	}
+	switch {
+	case len(m.SetCodeAuthorizations) > 0 && m.To != nil:
+		return types.NewTx(&types.SetCodeTx{
+			ChainID: id, To: *m.To, Nonce: m.Nonce, Gas: m.GasLimit, GasFeeCap: m.GasFeeCap, GasTipCap: m.GasTipCap,
+			Value: m.Value, Data: m.Data, AccessList: m.AccessList, AuthList: m.SetCodeAuthorizations,
+		})
+	case len(m.BlobHashes) > 0 && m.To != nil:
+		return types.NewTx(&types.BlobTx{
+			ChainID: id, To: *m.To, Nonce: m.Nonce, Gas: m.GasLimit, GasFeeCap: m.GasFeeCap, GasTipCap: m.GasTipCap,
+			Value: m.Value, Data: m.Data, AccessList: m.AccessList, BlobFeeCap: orZero(m.BlobGasFeeCap), BlobHashes: m.BlobHashes,
+		})
+	}
+	return types.NewTx(&types.DynamicFeeTx{
+		ChainID: id.ToBig(), To: m.To, Nonce: m.Nonce, Gas: m.GasLimit, GasFeeCap: m.GasFeeCap.ToBig(), GasTipCap: m.GasTipCap.ToBig(),
+		Value: m.Value.ToBig(), Data: m.Data, AccessList: m.AccessList,
+	})
+}
+
+// watchedCall is the state of a call that is traced: metered, and its logs shown to the
+// tracer. Other changes are not: no tracer that is offered asks for them.
+type watchedCall struct {
+	*callState
+	hooks *tracing.Hooks
+}
+
+// AddLog implements vm.StateDB.
+func (s *watchedCall) AddLog(log *types.Log) {
+	s.callState.AddLog(log)
+	if s.hooks.OnLog != nil && !s.memory.exceeded {
+		s.hooks.OnLog(log)
+	}
+}

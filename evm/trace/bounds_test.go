@@ -1,0 +1,142 @@
+package trace_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/evm/execute"
+	"ashlar/evm/trace"
+	"ashlar/internal/jsondiff"
+
+	"github.com/ethereum/go-ethereum/eth/tracers/logger"
+)
+
+// TestStructLoggerIsGeths: the default tracer writes what go-ethereum's does.
+func TestStructLoggerIsGeths(t *testing.T) {
+	ran := 0
+	eachRecorded(t, func(name string, text []byte) {
+		ran++
+		var c recorded
+		if err := json.Unmarshal(text, &c); err != nil {
+			t.Fatal(err)
+		}
+		for _, options := range []string{`{"limit":3000000}`, `{"enableMemory":true,"enableReturnData":true,"limit":300000}`, `{"disableStack":true,"disableStorage":true}`, `{"limit":5000}`} {
+			var config logger.Config
+			if err := json.Unmarshal([]byte(options), &config); err != nil {
+				t.Fatal(err)
+			}
+			theirs := logger.NewStructLogger(&config)
+			err := c.replay(t.Context(), func(r *execute.Replay) error {
+				return r.Trace(t.Context(), execute.Tracer{Hooks: theirs.Hooks(), Stop: theirs.Stop})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := theirs.GetResult()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.traced(t.Context(), options, roomFor(math.MaxInt))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := jsondiff.Decode(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := jsondiff.Decode(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if differences := jsondiff.Values(a, b); len(differences) > 0 {
+				t.Errorf("%s with %s: geth against Ashlar: %v", name, options, differences[0])
+			}
+		}
+	})
+	if ran == 0 {
+		t.Error("no recorded case was found")
+	}
+}
+
+// deepest is the recorded transaction with the longest trace.
+func deepest(t *testing.T) (found recorded) {
+	t.Helper()
+	longest := 0
+	eachRecorded(t, func(_ string, text []byte) {
+		if len(text) > longest {
+			longest, found = len(text), recorded{}
+			if err := json.Unmarshal(text, &found); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	return found
+}
+
+// TestTracesEndAtTheirRoom: no tracer collects much more than its answer may hold.
+func TestTracesEndAtTheirRoom(t *testing.T) {
+	c := deepest(t)
+	for _, options := range []string{`{}`, `{"tracer":"callTracer"}`, `{"tracer":"flatCallTracer"}`} {
+		room := &countedRoom{limit: 1000}
+		if _, err := c.traced(t.Context(), options, room); !errors.Is(err, errFull) {
+			t.Errorf("%s: %v, expected %v", options, err, errFull)
+		}
+		if room.largest > 10_000 {
+			t.Errorf("%s: %d bytes were collected under a limit of %d", options, room.largest, room.limit)
+		}
+	}
+}
+
+// countedRoom remembers the largest length it was asked about.
+type countedRoom struct{ limit, largest int }
+
+func (r *countedRoom) Check(length int) error {
+	r.largest = max(r.largest, length)
+	return roomFor(r.limit).Check(length)
+}
+
+// TestScriptsEnd: JavaScript that does not end is ended, by its own time or when the
+// client leaves.
+func TestScriptsEnd(t *testing.T) {
+	c := deepest(t)
+	endless := `{step: function() { while (true) {} }, fault: function() {}, result: function() {}}`
+	options, err := json.Marshal(map[string]string{"tracer": endless, "timeout": "50ms"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.traced(t.Context(), string(options), roomFor(math.MaxInt)); !errors.Is(err, trace.ErrTime) {
+		t.Errorf("by its time: %v, expected %v", err, trace.ErrTime)
+	}
+	ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer leave()
+	options, err = json.Marshal(map[string]string{"tracer": endless, "timeout": "1h"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.traced(ctx, string(options), roomFor(math.MaxInt)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("when the client leaves: %v, expected %v", err, context.DeadlineExceeded)
+	}
+}
+
+// TestWrongTracers: what cannot be a tracer is refused in words.
+func TestWrongTracers(t *testing.T) {
+	c := deepest(t)
+	for options, want := range map[string]string{
+		`{"tracer":"noSuchTracer"}`:            "noSuchTracer is not defined",
+		`{"tracer":"{"}`:                       "SyntaxError",
+		`{"tracer":"{result: function() {}}"}`: "must expose a function fault",
+		`{"tracer":"{setup: function() { throw 1 }, result: function() {}, fault: function() {}}"}`: "1",
+	} {
+		_, err := c.traced(t.Context(), options, roomFor(math.MaxInt))
+		var failed *trace.Error
+		if !errors.As(err, &failed) || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v, expected an error with %q", options, err, want)
+		}
+	}
+}

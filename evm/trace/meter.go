@@ -1,0 +1,60 @@
+package trace
+
+import (
+	"context"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// What a native tracer writes of a call frame and of a log besides their bytes, in bytes:
+// names of members, addresses and numbers.
+const (
+	frameBytes = 300
+	logBytes   = 200
+)
+
+// metered returns hooks that call those given, and meanwhile add up about how long the
+// result will be. Once that is more than room permits behind the length bytes that are
+// there, end is called with the reason.
+//
+// Frames and logs are what makes results long: their input, output and data can be large
+// and cost little gas. What else tracers keep is bounded by the gas of the run.
+func metered(hooks *tracing.Hooks, length int, room Room, end context.CancelCauseFunc) *tracing.Hooks {
+	ended := false
+	grow := func(bytes int) {
+		length += bytes
+		if ended {
+			return
+		}
+		if err := room.Check(length); err != nil {
+			ended = true
+			end(err)
+		}
+	}
+	watched := *hooks
+	if enter := hooks.OnEnter; enter != nil {
+		watched.OnEnter = func(depth int, kind byte, from, to common.Address, input []byte, gas uint64, value *big.Int) {
+			if grow(frameBytes + 2*len(input)); !ended {
+				enter(depth, kind, from, to, input, gas, value)
+			}
+		}
+	}
+	if exit := hooks.OnExit; exit != nil {
+		watched.OnExit = func(depth int, output []byte, gasUsed uint64, err error, reverted bool) {
+			if grow(2 * len(output)); !ended {
+				exit(depth, output, gasUsed, err, reverted)
+			}
+		}
+	}
+	if log := hooks.OnLog; log != nil {
+		watched.OnLog = func(l *types.Log) {
+			if grow(logBytes + 2*len(l.Data)); !ended {
+				log(l)
+			}
+		}
+	}
+	return &watched
+}

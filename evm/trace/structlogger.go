@@ -1,0 +1,215 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/eth/tracers/logger"
+)
+
+// structLogger writes one JSON object for each instruction that runs, in the form of
+// geth's default tracer, straight into the answer:
+//
+//	{"structLogs":[{"pc":0,"op":"PUSH1","gas":79000,"gasCost":3,"depth":1,"stack":[]}, ...],
+//	 "gas":21000,"failed":false,"returnValue":"0x"}
+type structLogger struct {
+	config *logger.Config
+	room   Room
+	end    context.CancelCauseFunc
+
+	out     []byte // the answer so far
+	size    int    // of the objects in it, in bytes
+	env     *tracing.VMContext
+	storage map[common.Address]map[common.Hash]common.Hash // slots seen in each contract
+	output  []byte
+	err     error
+	gas     uint64
+	skip    bool        // a system call runs
+	ended   bool        // the room is full
+	stopped atomic.Bool // set by another goroutine
+	reason  atomic.Pointer[error]
+}
+
+func newStructLogger(config *logger.Config, out []byte, room Room, end context.CancelCauseFunc) *structLogger {
+	return &structLogger{
+		config: config, room: room, end: end, out: append(out, `{"structLogs":[`...),
+		storage: make(map[common.Address]map[common.Hash]common.Hash),
+	}
+}
+
+func (l *structLogger) hooks() *tracing.Hooks {
+	return &tracing.Hooks{
+		OnTxStart:           func(env *tracing.VMContext, _ *types.Transaction, _ common.Address) { l.env = env },
+		OnTxEnd:             l.onTxEnd,
+		OnExit:              l.onExit,
+		OnOpcode:            l.onOpcode,
+		OnSystemCallStartV2: func(*tracing.VMContext) { l.skip = true },
+		OnSystemCallEnd:     func() { l.skip = false },
+	}
+}
+
+// stop makes the result reason. It may be called from any goroutine.
+func (l *structLogger) stop(reason error) {
+	l.reason.Store(&reason)
+	l.stopped.Store(true)
+}
+
+func (l *structLogger) onTxEnd(receipt *types.Receipt, err error) {
+	if err != nil && l.err == nil {
+		l.err = err
+	}
+	if err == nil && receipt != nil {
+		l.gas = receipt.GasUsed
+	}
+}
+
+func (l *structLogger) onExit(depth int, output []byte, _ uint64, err error, _ bool) {
+	if depth == 0 && !l.skip {
+		l.output, l.err = bytes.Clone(output), err
+	}
+}
+
+func (l *structLogger) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope tracing.OpContext, returned []byte, depth int, err error) {
+	full := l.config.Limit != 0 && l.size > l.config.Limit
+	if l.skip || l.ended || full || l.stopped.Load() {
+		return
+	}
+	op := vm.OpCode(opcode)
+	out := l.out
+	if l.size > 0 {
+		out = append(out, ',')
+	}
+	begin := len(out)
+	out = strconv.AppendUint(append(out, `{"pc":`...), pc, 10)
+	out = append(append(append(out, `,"op":"`...), op.String()...), '"')
+	out = strconv.AppendUint(append(out, `,"gas":`...), gas, 10)
+	out = strconv.AppendUint(append(out, `,"gasCost":`...), cost, 10)
+	out = strconv.AppendInt(append(out, `,"depth":`...), int64(depth), 10)
+	if err != nil {
+		out = appendText(append(out, `,"error":`...), err.Error())
+	}
+	if !l.config.DisableStack {
+		out = appendStack(append(out, `,"stack":`...), scope)
+	}
+	if l.config.EnableReturnData && len(returned) > 0 {
+		out = appendBytes(append(out, `,"returnData":`...), returned)
+	}
+	if memory := scope.MemoryData(); l.config.EnableMemory && len(memory) > 0 {
+		out = appendMemory(append(out, `,"memory":`...), memory)
+	}
+	// An instruction that fails is not executed, so it has no slot to show.
+	if !l.config.DisableStorage && err == nil && (op == vm.SLOAD || op == vm.SSTORE) {
+		if slots := l.touch(op, scope); len(slots) > 0 {
+			out = appendSlots(append(out, `,"storage":`...), slots)
+		}
+	}
+	if refund := l.env.StateDB.GetRefund(); refund > 0 {
+		out = strconv.AppendUint(append(out, `,"refund":`...), refund, 10)
+	}
+	l.out = append(out, '}')
+	l.size += len(l.out) - begin
+	if err := l.room.Check(len(l.out)); err != nil {
+		l.ended = true
+		l.end(err)
+	}
+}
+
+// touch notes the slot that SLOAD or SSTORE is about and returns all slots seen in the
+// contract; nil where the stack is too short.
+func (l *structLogger) touch(op vm.OpCode, scope tracing.OpContext) map[common.Hash]common.Hash {
+	address, stack := scope.Address(), scope.StackData()
+	slots := l.storage[address]
+	if slots == nil {
+		slots = make(map[common.Hash]common.Hash)
+		l.storage[address] = slots
+	}
+	top := len(stack) - 1
+	switch {
+	case op == vm.SLOAD && top >= 0:
+		key := common.Hash(stack[top].Bytes32())
+		slots[key] = l.env.StateDB.GetState(address, key)
+	case op == vm.SSTORE && top >= 1:
+		slots[stack[top].Bytes32()] = stack[top-1].Bytes32()
+	default:
+		return nil
+	}
+	return slots
+}
+
+// appendResult completes the answer. out is what was given to newStructLogger.
+func (l *structLogger) appendResult(out []byte) ([]byte, error) {
+	if reason := l.reason.Load(); reason != nil {
+		return out, *reason
+	}
+	// What a failed run returned is only of interest as the reason of a revert.
+	if l.err != nil && !errors.Is(l.err, vm.ErrExecutionReverted) {
+		l.output = nil
+	}
+	out = strconv.AppendUint(append(l.out, `],"gas":`...), l.gas, 10)
+	out = strconv.AppendBool(append(out, `,"failed":`...), l.err != nil)
+	out = appendBytes(append(out, `,"returnValue":`...), l.output)
+	return append(out, '}'), nil
+}
+
+func appendStack(out []byte, scope tracing.OpContext) []byte {
+	out = append(out, '[')
+	stack := scope.StackData()
+	for i := range stack {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, '"'), stack[i].Hex()...), '"')
+	}
+	return append(out, ']')
+}
+
+// appendMemory appends memory as words of 32 bytes.
+func appendMemory(out, memory []byte) []byte {
+	out = append(out, '[')
+	for i := 0; i < len(memory); i += 32 {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		var word [32]byte
+		copy(word[:], memory[i:])
+		out = appendBytes(out, word[:])
+	}
+	return append(out, ']')
+}
+
+// appendSlots appends slots in the order of their keys.
+func appendSlots(out []byte, slots map[common.Hash]common.Hash) []byte {
+	out = append(out, '{')
+	for i, key := range slices.SortedFunc(maps.Keys(slots), common.Hash.Cmp) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		value := slots[key]
+		out = appendBytes(append(appendBytes(out, key[:]), ':'), value[:])
+	}
+	return append(out, '}')
+}
+
+func appendBytes(out, data []byte) []byte {
+	return append(hex.AppendEncode(append(out, `"0x`...), data), '"')
+}
+
+// appendText appends a JSON string.
+func appendText(out []byte, text string) []byte {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return append(out, `""`...) // a Go string can always be encoded
+	}
+	return append(out, quoted...)
+}

@@ -1,0 +1,173 @@
+// Package trace makes tracers for transactions and calls: the struct logger, go-ethereum's
+// native tracers, and tracers that clients write in JavaScript. A [Config] is what a
+// client asks for; its methods run a transaction or a call under a new tracer and append
+// the result as JSON.
+//
+// Tracing is bounded: each run has a time limit, and what a tracer collects is held
+// against the room that its answer has while it is collected. A run ends when its
+// context is done.
+package trace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"ashlar/evm/execute"
+
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/eth/tracers"
+	_ "github.com/ethereum/go-ethereum/eth/tracers/js" // registers JavaScript tracers
+	"github.com/ethereum/go-ethereum/eth/tracers/logger"
+	_ "github.com/ethereum/go-ethereum/eth/tracers/native" // registers callTracer and the like
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// DefaultTime is how long a run may take where the client does not say.
+const DefaultTime = 5 * time.Second
+
+// Room bounds an answer while it is made.
+type Room interface {
+	// Check returns the error that ends the answer if length bytes are too many.
+	Check(length int) error
+}
+
+// ErrTime means that a run took longer than it may.
+var ErrTime = errors.New("execution timeout")
+
+// Error means that a client asked for a trace that cannot be made, or that a tracer
+// failed. Its text is meant for the client.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Config is what a client asks of a trace. The zero value asks for the struct logger. It
+// may be used for many runs, but by one goroutine at a time.
+type Config struct {
+	name    string // of a tracer, or its JavaScript; empty: the struct logger
+	options json.RawMessage
+	logger  logger.Config
+	time    time.Duration
+	chain   *params.ChainConfig
+}
+
+// ParseConfig decodes a trace configuration as geth does: names of members in any case,
+// unknown members ignored. Empty raw, or null, asks for the struct logger.
+func ParseConfig(raw []byte, chain *params.ChainConfig) (*Config, error) {
+	c := &Config{time: DefaultTime, chain: chain}
+	if len(raw) == 0 {
+		return c, nil
+	}
+	var asked tracers.TraceConfig
+	if err := json.Unmarshal(raw, &asked); err != nil {
+		return nil, err
+	}
+	if asked.Config != nil {
+		c.logger = *asked.Config
+	}
+	if asked.Tracer != nil {
+		c.name = *asked.Tracer
+	}
+	c.options = asked.TracerConfig
+	if asked.Timeout != nil {
+		limit, err := time.ParseDuration(*asked.Timeout)
+		if err != nil {
+			return nil, err
+		}
+		c.time = limit
+	}
+	return c, nil
+}
+
+// Native returns the configuration of a tracer that the library has, with its options
+// as JSON.
+func Native(name string, options string, chain *params.ChainConfig) *Config {
+	return &Config{name: name, options: json.RawMessage(options), time: DefaultTime, chain: chain}
+}
+
+// AppendTransaction runs the next transaction of a replay and appends its trace to out.
+func (c *Config) AppendTransaction(ctx context.Context, replay *execute.Replay, out []byte, room Room) ([]byte, error) {
+	block, index := replay.Block(), replay.Next()
+	about := &tracers.Context{BlockHash: block.Hash(), BlockNumber: block.Number(), TxIndex: index, TxHash: block.Transactions()[index].Hash()}
+	return c.run(ctx, about, out, room, replay.Trace)
+}
+
+// AppendCall runs a call and appends its trace to out. call runs it under a tracer.
+func (c *Config) AppendCall(ctx context.Context, out []byte, room Room, call func(ctx context.Context, tracer execute.Tracer) error) ([]byte, error) {
+	return c.run(ctx, new(tracers.Context), out, room, call)
+}
+
+func (c *Config) run(ctx context.Context, about *tracers.Context, out []byte, room Room, run func(context.Context, execute.Tracer) error) ([]byte, error) {
+	var t *tracer
+	err := within(ctx, c.time, func(ctx context.Context, end context.CancelCauseFunc) (err error) {
+		if t, err = c.tracer(about, out, room, end); err != nil {
+			return &Error{err}
+		}
+		return run(ctx, execute.Tracer{Hooks: t.hooks, Stop: t.stop})
+	})
+	if err != nil {
+		return out, err
+	}
+	result, err := t.appendResult(out)
+	if err != nil {
+		return out, &Error{err}
+	}
+	return result, room.Check(len(result))
+}
+
+// within gives run a context that ends after the limit, and a function that ends it with
+// a reason. What ended it takes the place of the error of run.
+func within(caller context.Context, limit time.Duration, run func(ctx context.Context, end context.CancelCauseFunc) error) error {
+	timed, cancel := context.WithTimeout(caller, limit)
+	defer cancel()
+	ctx, end := context.WithCancelCause(timed)
+	defer end(nil)
+	err := run(ctx, end)
+	switch {
+	case caller.Err() != nil:
+		return caller.Err()
+	case timed.Err() != nil:
+		return &Error{ErrTime}
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// tracer watches one run.
+type tracer struct {
+	hooks        *tracing.Hooks
+	stop         func(reason error)
+	appendResult func(out []byte) ([]byte, error)
+}
+
+// tracer makes what the configuration asks for. Its result goes behind out, if room
+// permits; else end is called while it runs.
+func (c *Config) tracer(about *tracers.Context, out []byte, room Room, end context.CancelCauseFunc) (*tracer, error) {
+	if c.name == "" {
+		l := newStructLogger(&c.logger, out, room, end)
+		return &tracer{hooks: l.hooks(), stop: l.stop, appendResult: l.appendResult}, nil
+	}
+	made, err := tracers.DefaultDirectory.New(c.name, about, c.options, c.chain)
+	if err != nil {
+		return nil, err
+	}
+	return &tracer{
+		hooks: metered(made.Hooks, len(out), room, end),
+		stop:  made.Stop,
+		appendResult: func(out []byte) ([]byte, error) {
+			result, err := made.GetResult()
+			if err != nil {
+				return out, err
+			}
+			return append(out, result...), nil
+		},
+	}, nil
+}
+
+// IsScript says whether the tracer is JavaScript: the client's own, or one of the library's.
+func (c *Config) IsScript() bool {
+	return c.name != "" && tracers.DefaultDirectory.IsJS(c.name)
+}

@@ -1,0 +1,231 @@
+package trace
+
+import (
+	"context"
+	"math/big"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/holiman/uint256"
+)
+
+// vmTracer writes Parity's vmTrace: the code of each frame and what each of its
+// instructions did. The frames that an instruction opens stand inside of it:
+//
+//	{"code":"0x6001...","ops":[
+//	  {"pc":0,"cost":3,"sub":null,"ex":{"used":78997,"push":["0x1"],"mem":null,"store":null}},
+//	  {"pc":9,"cost":700,"sub":{"code":"0x...","ops":[...]},"ex":{...}}]}
+//
+// What an instruction did is known when the next one of its frame begins, or when the
+// frame ends; until then it is the frame's open instruction.
+type vmTracer struct {
+	room   Room
+	end    context.CancelCauseFunc
+	env    *tracing.VMContext
+	out    []byte
+	frames []vmFrame
+	ended  bool // the room is full
+}
+
+// vmFrame is a frame that has not ended.
+type vmFrame struct {
+	hidden bool // it is not written: a self-destruction, which go-ethereum shows as a frame
+	ops    int  // that were written
+	open   bool
+	op     vmOp // if open
+}
+
+// vmOp is an instruction whose effect is not written yet.
+type vmOp struct {
+	code       vm.OpCode
+	gas, cost  uint64 // gas before it
+	failed     bool
+	hasSub     bool        // its sub member was written
+	off, size  uint64      // of the memory that it writes; size 0: none
+	key, value uint256.Int // of SSTORE
+}
+
+func newVMTracer(room Room, end context.CancelCauseFunc) *vmTracer {
+	return &vmTracer{room: room, end: end}
+}
+
+func (t *vmTracer) hooks() *tracing.Hooks {
+	return &tracing.Hooks{
+		OnTxStart: func(env *tracing.VMContext, _ *types.Transaction, _ common.Address) { t.env = env },
+		OnEnter:   t.onEnter, OnExit: t.onExit, OnOpcode: t.onOpcode, OnFault: t.onFault,
+	}
+}
+
+func (t *vmTracer) onEnter(_ int, kind byte, _, to common.Address, input []byte, _ uint64, _ *big.Int) {
+	op := vm.OpCode(kind)
+	frame := vmFrame{hidden: t.ended || op == vm.SELFDESTRUCT}
+	if !frame.hidden {
+		if n := len(t.frames); n > 0 {
+			t.frames[n-1].op.hasSub = true
+			t.out = append(t.out, `,"sub":`...)
+		}
+		code := input
+		if op != vm.CREATE && op != vm.CREATE2 {
+			code = t.env.StateDB.GetCode(to)
+		}
+		t.out = append(appendBytes(append(t.out, `{"code":`...), code), `,"ops":[`...)
+		t.check()
+	}
+	t.frames = append(t.frames, frame)
+}
+
+func (t *vmTracer) onExit(int, []byte, uint64, error, bool) {
+	last := len(t.frames) - 1
+	frame := &t.frames[last]
+	if !t.ended && !frame.hidden {
+		if frame.open {
+			t.close(frame, frame.op.gas-min(frame.op.gas, frame.op.cost), nil)
+		}
+		t.out = append(t.out, "]}"...)
+	}
+	t.frames = t.frames[:last]
+}
+
+// onFault is called when the open instruction failed. go-ethereum counts REVERT as a
+// failure, which does what it is for.
+func (t *vmTracer) onFault(_ uint64, opcode byte, _, _ uint64, _ tracing.OpContext, _ int, _ error) {
+	if n := len(t.frames); n > 0 && vm.OpCode(opcode) != vm.REVERT {
+		t.frames[n-1].op.failed = true
+	}
+}
+
+func (t *vmTracer) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope tracing.OpContext, _ []byte, _ int, err error) {
+	if t.ended || len(t.frames) == 0 {
+		return
+	}
+	frame := &t.frames[len(t.frames)-1]
+	if frame.open {
+		t.close(frame, gas, scope)
+	}
+	if pc >= uint64(len(scope.ContractCode())) {
+		return // the end of the code, which go-ethereum shows as a STOP
+	}
+	if frame.ops > 0 {
+		t.out = append(t.out, ',')
+	}
+	frame.ops++
+	t.out = strconv.AppendUint(append(t.out, `{"pc":`...), pc, 10)
+	t.out = strconv.AppendUint(append(t.out, `,"cost":`...), cost, 10)
+	frame.open, frame.op = true, vmOp{code: vm.OpCode(opcode), gas: gas, cost: cost, failed: err != nil}
+	frame.op.read(scope.StackData())
+	t.check()
+}
+
+// close writes what the frame's open instruction did, with the gas that is left after it
+// and the stack and memory after it; scope is nil where the frame has ended.
+func (t *vmTracer) close(frame *vmFrame, left uint64, scope tracing.OpContext) {
+	op := &frame.op
+	frame.open = false
+	if !op.hasSub {
+		t.out = append(t.out, `,"sub":null`...)
+	}
+	if op.failed {
+		t.out = append(t.out, `,"ex":null}`...)
+		return
+	}
+	t.out = strconv.AppendUint(append(t.out, `,"ex":{"used":`...), left, 10)
+	t.out = append(t.out, `,"push":[`...)
+	if scope != nil {
+		stack := scope.StackData()
+		stack = stack[max(0, len(stack)-op.pushes()):]
+		for i := range stack {
+			if i > 0 {
+				t.out = append(t.out, ',')
+			}
+			t.out = append(append(append(t.out, '"'), stack[i].Hex()...), '"')
+		}
+	}
+	t.out = append(t.out, `],"mem":`...)
+	if written := op.written(scope); written != nil {
+		t.out = strconv.AppendUint(append(t.out, `{"off":`...), op.off, 10)
+		t.out = append(appendBytes(append(t.out, `,"data":`...), written), '}')
+	} else {
+		t.out = append(t.out, "null"...)
+	}
+	t.out = append(t.out, `,"store":`...)
+	if op.code == vm.SSTORE {
+		t.out = append(append(append(t.out, `{"key":"`...), op.key.Hex()...), `","val":"`...)
+		t.out = append(append(t.out, op.value.Hex()...), `"}`...)
+	} else {
+		t.out = append(t.out, "null"...)
+	}
+	t.out = append(t.out, "}}"...)
+}
+
+// read takes from the stack what the instruction is going to write.
+func (o *vmOp) read(stack []uint256.Int) {
+	top := func(i int) (item uint256.Int) {
+		if i < len(stack) {
+			item = stack[len(stack)-1-i]
+		}
+		return item
+	}
+	region := func(off, size int) {
+		from, length := top(off), top(size)
+		o.off, o.size = from.Uint64(), length.Uint64()
+	}
+	switch o.code {
+	case vm.MLOAD, vm.MSTORE:
+		from := top(0)
+		o.off, o.size = from.Uint64(), 32
+	case vm.MSTORE8:
+		from := top(0)
+		o.off, o.size = from.Uint64(), 1
+	case vm.CALLDATACOPY, vm.CODECOPY, vm.RETURNDATACOPY, vm.MCOPY:
+		region(0, 2)
+	case vm.EXTCODECOPY:
+		region(1, 3)
+	case vm.CALL, vm.CALLCODE:
+		region(5, 6)
+	case vm.DELEGATECALL, vm.STATICCALL:
+		region(4, 5)
+	case vm.SSTORE:
+		o.key, o.value = top(0), top(1)
+	}
+}
+
+// written returns the memory that the instruction wrote; nil for none.
+func (o *vmOp) written(scope tracing.OpContext) []byte {
+	if scope == nil || o.size == 0 {
+		return nil
+	}
+	memory := scope.MemoryData()
+	if o.off > uint64(len(memory)) || o.size > uint64(len(memory))-o.off {
+		return nil
+	}
+	return memory[o.off : o.off+o.size]
+}
+
+// pushes is how many items of the stack the instruction wrote: of DUPn and SWAPn all
+// that it is about.
+func (o *vmOp) pushes() int {
+	switch {
+	case o.code >= vm.DUP1 && o.code <= vm.DUP16:
+		return int(o.code-vm.DUP1) + 2
+	case o.code >= vm.SWAP1 && o.code <= vm.SWAP16:
+		return int(o.code-vm.SWAP1) + 2
+	case o.code >= vm.LOG0 && o.code <= vm.LOG4:
+		return 0
+	}
+	switch o.code {
+	case vm.STOP, vm.POP, vm.MSTORE, vm.MSTORE8, vm.SSTORE, vm.TSTORE, vm.JUMP, vm.JUMPI, vm.JUMPDEST, vm.CALLDATACOPY, vm.CODECOPY,
+		vm.EXTCODECOPY, vm.RETURNDATACOPY, vm.MCOPY, vm.RETURN, vm.REVERT, vm.INVALID, vm.SELFDESTRUCT:
+		return 0
+	}
+	return 1
+}
+
+func (t *vmTracer) check() {
+	if err := t.room.Check(len(t.out)); err != nil {
+		t.ended = true
+		t.end(err)
+	}
+}

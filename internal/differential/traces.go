@@ -1,0 +1,70 @@
+package differential
+
+// tracers are those that a trace may be asked of: go-ethereum's own, those that it has
+// in JavaScript, and scripts as clients send them.
+func tracers() []string {
+	return []string{
+		"callTracer", "flatCallTracer", "prestateTracer", "4byteTracer", "noopTracer", "erc7562Tracer", "opcodeCounterTracer", "keccak256PreimageTracer",
+		"callTracerLegacy", "prestateTracerLegacy", "bigramTracer", "evmdisTracer", "opcountTracer", "trigramTracer", "unigramTracer", "4byteTracerLegacy",
+		`{count: 0, step: function(log) { this.count += log.getGas() % 7 }, fault: function(log) { this.failed = log.getError() },
+		  result: function(ctx) { return {count: this.count, failed: this.failed, type: ctx.type, gasUsed: ctx.gasUsed, to: ctx.to && toHex(ctx.to)} }}`,
+		`{frames: [], enter: function(f) { this.frames.push([f.getType(), toHex(f.getFrom()), toHex(f.getTo()), f.getGas()]) },
+		  exit: function(r) { this.frames.push([r.getGasUsed(), toHex(r.getOutput()), r.getError()]) },
+		  fault: function() {}, result: function() { return this.frames }}`,
+		`{slots: {}, step: function(log, db) { if (log.op.toString() == "SLOAD") {
+		    var key = log.stack.peek(0).toString(16); this.slots[key] = toHex(db.getState(log.contract.getAddress(), toWord(key))) } },
+		  fault: function() {}, result: function(ctx, db) { return {slots: this.slots, balance: db.getBalance(ctx.from).toString(), block: ctx.block} }}`,
+		`{result: function() { throw "no result" }, fault: function() {}}`,
+	}
+}
+
+// traceConfig asks for a tracer with some of its options.
+func (g *generator) traceConfig() object {
+	config := object{}
+	if g.chance(30) { // the struct logger
+		for _, name := range []string{"enableMemory", "disableStack", "disableStorage", "enableReturnData"} {
+			if g.chance(40) {
+				config[name] = g.chance(60)
+			}
+		}
+		return config
+	}
+	tracer := pick(g, tracers())
+	config["tracer"] = tracer
+	switch tracer {
+	case "callTracer":
+		config["tracerConfig"] = object{"withLog": g.chance(50), "onlyTopCall": g.chance(30)}
+	case "flatCallTracer":
+		config["tracerConfig"] = object{"convertParityErrors": g.chance(50), "includePrecompiles": g.chance(50)}
+	case "prestateTracer":
+		config["tracerConfig"] = pick(g, []object{{"diffMode": true}, {"disableCode": true}, {"disableStorage": true}, {"includeEmpty": true}, {}})
+	}
+	if g.chance(5) {
+		config["tracer"] = "muxTracer"
+		config["tracerConfig"] = object{"callTracer": object{"withLog": true}, "prestateTracer": object{"diffMode": true}, "4byteTracer": nil}
+	}
+	return config
+}
+
+// tracedCall is a call, a block, and a configuration with overrides.
+func (g *generator) tracedCall() []any {
+	config := g.traceConfig()
+	number := g.number()
+	if g.chance(30) {
+		config["txIndex"] = g.index(number)
+	}
+	call := g.call()
+	call["gas"] = quantity(g.r.Uint64N(2_000_000)) // what a call gets that names none is each node's own
+	return []any{call, quantity(number), config}
+}
+
+// traces are the kinds of questions about traces.
+func traces() []kind {
+	return []kind{
+		{"debug_traceTransaction", 6, func(g *generator) []any { return []any{g.txHash(), g.traceConfig()} }},
+		{"debug_traceBlockByNumber", 2, func(g *generator) []any { return []any{g.blockNumber(), g.traceConfig()} }},
+		{"debug_traceBlockByHash", 2, func(g *generator) []any { return []any{g.blockHash(), g.traceConfig()} }},
+		{"debug_traceCall", 6, (*generator).tracedCall},
+		{"debug_intermediateRoots", 1, func(g *generator) []any { return []any{g.blockHash()} }},
+	}
+}
