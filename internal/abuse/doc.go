@@ -1,4 +1,4 @@
-// Package abuse lets many clients misuse a running service in many ways at once, each
-// from an address of its own, while honest ones go on asking. It has no code, only
-// tests. All traffic stays on the loopback interface and is bounded in number.
+// Package abuse tests a running service with many clients that misuse it in different ways, each
+// from an address of its own, while honest clients keep sending requests. It contains only tests.
+// All traffic stays on the loopback interface and is bounded.
 package abuse

@@ -12,18 +12,18 @@ import (
 	"ashlar/internal/jsondiff"
 )
 
-// Conversation is one recorded file: requests, each with the answer to it.
+// Conversation is a recorded file: requests with their responses.
 type Conversation struct {
-	Name      string // like eth_getLogs/contract-addr
-	Method    string // the folder: like eth_getLogs
-	ShapeOnly bool   // the values are the recording client's own choice ("speconly")
+	Name      string // such as eth_getLogs/contract-addr
+	Method    string // the folder, such as eth_getLogs
+	ShapeOnly bool   // values are specific to the recorded client ("speconly")
 	Exchanges []Exchange
 }
 
-// Exchange is one request and its recorded answer, as they were on the wire.
+// Exchange is a request and its recorded response, as transmitted.
 type Exchange struct{ Request, Answer []byte }
 
-// ReadConversations reads all *.io files below a folder, sorted by name.
+// ReadConversations reads all *.io files in a folder and its subfolders, sorted by name.
 func ReadConversations(folder string) ([]Conversation, error) {
 	var all []Conversation
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
@@ -70,7 +70,7 @@ func parseConversation(name, text string) (Conversation, error) {
 	return c, nil
 }
 
-// answer is what both sides of a comparison are taken apart into.
+// answer is a decoded response.
 type answer struct {
 	id, result any
 	err        map[string]any
@@ -99,8 +99,8 @@ func parseAnswer(raw []byte) (answer, error) {
 	return a, nil
 }
 
-// compare returns what is wrong with an answer, and what is merely worded
-// otherwise than recorded.
+// compare returns the differences of a response from the recorded one. worded lists those that are
+// only in the wording of an error.
 func (c Conversation) compare(recorded, got []byte) (wrong, worded []string) {
 	want, err := parseAnswer(recorded)
 	if err != nil {
@@ -133,16 +133,15 @@ func (c Conversation) compare(recorded, got []byte) (wrong, worded []string) {
 	return wrong, nil
 }
 
-// isTotalDifficulty recognizes the one member that Ashlar's block objects have
-// beside the recorded ones: clients that the recordings do not know still read it.
+// isTotalDifficulty recognizes totalDifficulty, the one member that Ashlar's blocks have in addition
+// to the recorded ones: some clients still read it.
 func isTotalDifficulty(method string, d jsondiff.Difference) bool {
 	_, absent := d.A.(jsondiff.Absent)
 	return absent && d.Path == ".totalDifficulty" && strings.HasPrefix(method, "eth_getBlockBy")
 }
 
-// compareErrors compares code, data and message. The message of invalid
-// parameters is free beyond the part that clients depend on: the recordings
-// hold the name of a Go type there, for example.
+// compareErrors compares code, data and message. The message about invalid parameters may differ,
+// apart from the part that clients match: recordings contain names of Go types, for example.
 func compareErrors(want, have map[string]any) (wrong, worded []string) {
 	for _, d := range jsondiff.Values(want, have) {
 		if d.Path == ".message" && want["code"] == json.Number("-32602") && !fixedMessage(want["message"]) {
@@ -154,7 +153,7 @@ func compareErrors(want, have map[string]any) (wrong, worded []string) {
 	return wrong, worded
 }
 
-// fixedMessage says whether clients match this text of a -32602.
+// fixedMessage reports whether clients match this message of an error -32602.
 func fixedMessage(message any) bool {
 	switch message {
 	case "invalid block range params",

@@ -1,7 +1,5 @@
-// Package conformance holds the tests that run the whole service on chains and
-// conversations that others recorded: ashlar import, ashlar serve, and questions
-// over HTTP, as a user would.
+// Package conformance tests the whole service, as a user would run it, with third-party chains and
+// recorded conversations: it imports a chain, serves it and sends requests over HTTP.
 //
-// The chains and conversations are third-party test data; package vectors says
-// where they come from and what happens without them.
+// Package vectors documents where the test data comes from and what happens without it.
 package conformance

@@ -2,8 +2,8 @@ package conformance
 
 import "strings"
 
-// Later is a conversation, or with a name that ends in a slash a whole folder of
-// them, that Ashlar does not answer yet, or not of a chain from a file, by design.
+// Later is a conversation, or a folder of them if the name ends with a slash, that Ashlar does not
+// support yet, or by design not for a chain from a file.
 type Later struct{ Name, Why string }
 
 // laterTable is complete: every other conversation must be answered as recorded.

@@ -1,16 +1,16 @@
-// Package crashes holds imports, and services that follow a node, against everything
-// that can end one early. It has no code, only tests: they kill the process, fail
-// the disk's operations, cut its power and fill it. Each time
+// Package crashes tests imports, and services that follow a node, against everything that can
+// interrupt them: it kills the process, fails disk operations, cuts the power of a simulated disk
+// and fills it. It contains only tests. After each interruption
 //
-//   - what is there opens again with nothing done by hand,
-//   - no block is missing that an import had said is kept, or a service had shown,
-//   - the same, run again, comes to its end, and what is stored then is equal to what
-//     an undisturbed import stores, row by row.
+//   - the store opens again without manual repair,
+//   - no block is missing that an import had reported as durable or a service had shown,
+//   - the same import, run again, completes and leaves a store that is equal, row by row, to
+//     that of an undisturbed import.
 //
-// The following of a Starknet network's node is killed as well: what is there then is a chain
-// that the node had, with all its events.
+// For a service that follows a Starknet node, the store must contain a chain that the node had,
+// with all its events.
 //
-// Usually a sample of moments is tried:
+// By default a sample of moments is tested:
 //
 //	go test ./internal/crashes                         a sample
 //	go test ./internal/crashes -whole -timeout 1h      every operation of the disk, hundreds of kills

@@ -9,14 +9,13 @@ import (
 	"ashlar/internal/jsondiff"
 )
 
-// allowed is a difference that is meant. docs/differences.md has a section of
-// the same name for each.
+// allowed is an intended difference. docs/differences.md has a section with the same name.
 type allowed struct {
 	name    string
 	applies func(q question, geth, ashlar answer, d jsondiff.Difference) bool
 }
 
-// allowances are tried in order; every single difference of an answer needs one.
+// allowances are tried in order. Every single difference of an answer needs one.
 func allowances() []allowed {
 	return []allowed{
 		{"Total difficulty", func(q question, _, _ answer, d jsondiff.Difference) bool {
@@ -87,19 +86,18 @@ func allowances() []allowed {
 	}
 }
 
-// unknownRaw is what geth says of a hash that it does not know, printed as the
-// decimal numbers of its bytes.
+// unknownRaw matches geth's error for an unknown hash, which prints the bytes in decimal.
 var unknownRaw = regexp.MustCompile(`^(header|block) #\[[0-9 ]+\] not found$`)
 
 var hashOfUnsigned = regexp.MustCompile(`^failed to apply transaction: 0x[0-9a-f]{64} err: `)
 
-// withoutHash is the text of geth's eth_createAccessList without the hash of the
-// transaction, which nobody has signed and no one can look for.
+// withoutHash removes the hash of the unsigned transaction, which is of no use to clients, from an
+// error of geth's eth_createAccessList.
 func withoutHash(message string) string {
 	return hashOfUnsigned.ReplaceAllLiteralString(message, "failed to apply transaction: ")
 }
 
-// first is the first parameter of a question, if that is an object.
+// first returns the first parameter of a request if it is an object.
 func (q question) first() object {
 	params, _ := q.Params.([]any)
 	if len(params) == 0 {
@@ -109,7 +107,7 @@ func (q question) first() object {
 	return first
 }
 
-// namesFees says whether the call of a question offers a price.
+// namesFees reports whether the call in a request sets a fee.
 func namesFees(q question) bool {
 	for _, fee := range []string{"gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas"} {
 		if q.first()[fee] != nil {
@@ -119,17 +117,16 @@ func namesFees(q question) bool {
 	return false
 }
 
-// fromLatestToNumber says whether a question's filter begins at the latest block
-// and ends at a block that is named by its number.
+// fromLatestToNumber reports whether the filter in a request begins at the latest block and ends at
+// a block number.
 func fromLatestToNumber(q question) bool {
 	from, to := q.first()["fromBlock"], q.first()["toBlock"]
 	number, _ := to.(string)
 	return (from == nil || from == "latest") && strings.HasPrefix(number, "0x")
 }
 
-// freeWording says whether one text may stand for the other: the reason why an
-// argument is refused is free, which argument it is is not, nor are the texts
-// that clients match.
+// freeWording reports whether two error texts are equivalent: they may give different reasons for
+// rejecting an argument, but must agree on the argument and on texts that clients match.
 func freeWording(geth, ashlar string) bool {
 	for _, fixed := range []string{"missing value for required argument", "too many arguments", "invalid block range", "block range extends", "cannot specify both"} {
 		if strings.Contains(geth, fixed) {
@@ -140,14 +137,14 @@ func freeWording(geth, ashlar string) bool {
 	missing, isMissing := strings.CutPrefix(ashlar, "missing value for required argument ")
 	switch {
 	case isMissing:
-		return a == "invalid argument "+missing || geth == "empty request" // null: a value that is missing
+		return a == "invalid argument "+missing || geth == "empty request" // null: a missing value
 	case strings.HasPrefix(ashlar, "too many arguments"):
-		return a != "" // both are wrong; Ashlar counts before it decodes
+		return a != "" // both are right; Ashlar counts the arguments before decoding them
 	}
 	return a == b || a == ""
 }
 
-// explain returns the allowance of a difference, or "" where there is none.
+// explain returns the name of the allowance for a difference, or an empty string.
 func explain(q question, geth, ashlar answer, d jsondiff.Difference) string {
 	for _, a := range allowances() {
 		if a.applies(q, geth, ashlar, d) {

@@ -10,7 +10,7 @@ import (
 	"ashlar/internal/jsondiff"
 )
 
-// answer is one server's answer, decoded and in a form that can be compared.
+// answer is a decoded answer in comparable form.
 type answer struct {
 	raw    []byte
 	result any
@@ -40,7 +40,7 @@ func parse(method string, raw []byte) (answer, error) {
 	return a, nil
 }
 
-// code is the error's code, 0 for a result.
+// code returns the error code, 0 for a result.
 func (a answer) code() int64 {
 	n, _ := a.err["code"].(json.Number)
 	code, _ := n.Int64()
@@ -52,7 +52,7 @@ func (a answer) message() string {
 	return m
 }
 
-// differences compares everything that a client can read.
+// differences compares everything that a client can see.
 func differences(a, b answer) []jsondiff.Difference {
 	if (a.err == nil) != (b.err == nil) {
 		return []jsondiff.Difference{{A: string(a.raw), B: string(b.raw)}}
@@ -63,8 +63,8 @@ func differences(a, b answer) []jsondiff.Difference {
 	return jsondiff.Values(a.result, b.result)
 }
 
-// normalize removes what is not part of an answer's meaning: how a fraction is
-// written, and the order of an access list, which geth takes from a map.
+// normalize removes insignificant details: the notation of fractions, and the order of access lists,
+// which geth takes from a map.
 func normalize(method string, v any) any {
 	switch method {
 	case "eth_feeHistory":
@@ -100,8 +100,8 @@ func fractions(v any) any {
 	return v
 }
 
-// invalidArgument cuts the reason off a text about an argument: "invalid
-// argument 1" is left. It is empty for any other text.
+// invalidArgument returns the part of an error text about an argument without the reason, such as
+// "invalid argument 1". It returns an empty string for other texts.
 func invalidArgument(message string) string {
 	if head, _, ok := strings.Cut(message, ":"); ok && strings.HasPrefix(head, "invalid argument ") {
 		return head

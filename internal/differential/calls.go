@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// environment is code that returns what it sees around it, a word each.
+// environment returns code that returns the values of its environment, one word each.
 func environment() hexutil.Bytes {
 	var code []byte
 	words := 0
@@ -43,8 +43,8 @@ func selector(signature string, words ...[]byte) hexutil.Bytes {
 	return data
 }
 
-// call is a call object: views, calls that were really made, creations, code
-// that looks at its surroundings, and ones that must fail.
+// call returns a call object: a view, a transaction of the chain, a creation, code that reads its
+// environment, or a call that must fail.
 func (g *generator) call() object {
 	who := pick(g, g.c.Accounts)
 	var call object
@@ -70,7 +70,7 @@ func (g *generator) call() object {
 	return call
 }
 
-// replayed is a transaction of the chain as a call.
+// replayed returns a transaction of the chain as a call.
 func replayed(g *generator, i int) object {
 	tx := g.c.Txs[i]
 	call := object{"from": tx.From, "input": hexutil.Bytes(tx.Data()), "value": (*hexutil.Big)(tx.Value())}
@@ -86,7 +86,7 @@ func replayed(g *generator, i int) object {
 	return call
 }
 
-// decorate adds, now and then, gas and fees: enough, too little, contradictory.
+// decorate sometimes adds gas and fees: sufficient, insufficient or contradictory.
 func (g *generator) decorate(call object) {
 	switch g.r.IntN(16) {
 	case 0:
@@ -111,7 +111,7 @@ func (g *generator) decorate(call object) {
 	}
 }
 
-// stateOverride changes accounts for one call; it returns one of them as well.
+// stateOverride returns a state override, and one of the addresses in it.
 func (g *generator) stateOverride() (changes object, address string) {
 	changes = object{}
 	for range 1 + g.r.IntN(2) {
@@ -135,7 +135,7 @@ func (g *generator) stateOverride() (changes object, address string) {
 	return changes, address
 }
 
-// blockOverride changes the block that one call sees.
+// blockOverride returns a block override.
 func (g *generator) blockOverride() object {
 	o := object{}
 	for _, field := range []string{"number", "time", "gasLimit", "baseFeePerGas", "blobBaseFee"} {
@@ -152,7 +152,7 @@ func (g *generator) blockOverride() object {
 	return o
 }
 
-// overriddenCall is a call that sees what the overrides change.
+// overriddenCall returns the parameters of a call that reads overridden values.
 func (g *generator) overriddenCall() []any {
 	state, address := g.stateOverride()
 	call := g.call()

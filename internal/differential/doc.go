@@ -1,7 +1,6 @@
-// Package differential asks Ashlar and a real geth, on the same chain, thousands
-// of generated questions and compares the answers.
+// Package differential sends thousands of generated requests to Ashlar and to a real geth with the
+// same chain, and compares the answers.
 //
-// The questions come from a seed: the same seed asks the same questions. What may
-// differ is listed in allowed.go, each with its reason, and told to users in
-// docs/differences.md.
+// The requests depend only on a seed. Intended differences are listed in allowed.go with their
+// reasons, and documented in docs/differences.md.
 package differential

@@ -22,7 +22,7 @@ type question struct {
 	Params any
 }
 
-// generator makes parameters from what occurs in a chain.
+// generator generates parameters from a sample of a chain.
 type generator struct {
 	r *rand.Rand
 	c *sample.Chain
@@ -30,12 +30,12 @@ type generator struct {
 
 func pick[T any](g *generator, from []T) T { return from[g.r.IntN(len(from))] }
 
-// chance is true in percent cases of a hundred.
+// chance returns true with a probability in percent.
 func (g *generator) chance(percent int) bool { return g.r.IntN(100) < percent }
 
 func quantity(n uint64) string { return hexutil.EncodeUint64(n) }
 
-// number is a block's number: any age, the ends of the chain more often.
+// number returns a block number of any age, more often from the ends of the chain.
 func (g *generator) number() uint64 {
 	head := g.c.Head()
 	switch g.r.IntN(12) {
@@ -52,7 +52,7 @@ func (g *generator) number() uint64 {
 	}
 }
 
-// blockNumber is a block parameter that is a number or a tag.
+// blockNumber returns a block parameter that is a number or a tag.
 func (g *generator) blockNumber() any {
 	switch g.r.IntN(30) {
 	case 0, 1, 2:
@@ -72,7 +72,7 @@ func (g *generator) blockNumber() any {
 	}
 }
 
-// block is any form of a block parameter.
+// block returns a block parameter in any form.
 func (g *generator) block() any {
 	switch g.r.IntN(20) {
 	case 0:
@@ -97,7 +97,7 @@ func (g *generator) hash() (h common.Hash) {
 	return h
 }
 
-// blockHash is a block's hash, now and then one that does not exist.
+// blockHash returns the hash of a block, sometimes of one that does not exist.
 func (g *generator) blockHash() common.Hash {
 	if g.chance(4) {
 		return g.hash()
@@ -107,7 +107,7 @@ func (g *generator) blockHash() common.Hash {
 
 func (g *generator) tx() sample.Tx { return pick(g, g.c.Txs) }
 
-// txHash is a transaction's hash, now and then one that does not exist.
+// txHash returns the hash of a transaction, sometimes of one that does not exist.
 func (g *generator) txHash() common.Hash {
 	if g.chance(4) {
 		return g.hash()
@@ -115,12 +115,12 @@ func (g *generator) txHash() common.Hash {
 	return g.tx().Hash()
 }
 
-// index is a position in a block, now and then one beyond its last.
+// index returns an index in a block, sometimes one beyond the last.
 func (g *generator) index(n uint64) string {
 	return quantity(g.r.Uint64N(uint64(g.c.Blocks[n].Txs) + 2))
 }
 
-// address is an account of the chain, a contract, or one that does not exist.
+// address returns an account, a contract, or an address that does not exist.
 func (g *generator) address() common.Address {
 	switch g.r.IntN(12) {
 	case 0, 1, 2, 3:
@@ -134,8 +134,8 @@ func (g *generator) address() common.Address {
 	}
 }
 
-// slot is a slot that is used, or a neighbour that is not; the key is written
-// in any of the accepted ways.
+// slot returns a slot that is used, or a neighbour that is not, with the key in any accepted
+// notation.
 func (g *generator) slot() (common.Address, string) {
 	s := pick(g, g.c.Slots)
 	switch g.r.IntN(8) {
@@ -159,7 +159,7 @@ func (g *generator) key() string {
 	return pick(g, g.c.Slots).Key.Hex()
 }
 
-// mappingKey is the slot of an account in a mapping that stands at a low slot.
+// mappingKey returns the slot of an account in a mapping at a low slot.
 func (g *generator) mappingKey() string {
 	who := pick(g, g.c.Accounts)
 	at := common.BigToHash(big.NewInt(int64(g.r.IntN(5))))

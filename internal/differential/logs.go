@@ -1,6 +1,6 @@
 package differential
 
-// filter is a filter of eth_getLogs.
+// filter returns a filter for eth_getLogs.
 func (g *generator) filter() object {
 	f := object{}
 	switch g.r.IntN(10) {

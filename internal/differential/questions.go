@@ -2,14 +2,14 @@ package differential
 
 import "github.com/ethereum/go-ethereum/common/hexutil"
 
-// kind is a method, or one use of it, with how often it is asked.
+// kind is a method, or one use of it.
 type kind struct {
 	method string
-	weight int // questions in a hundred-fold unit: weight times -each
+	weight int // number of requests, in units of -each
 	params func(*generator) []any
 }
 
-// kinds is every method and use that is compared.
+// kinds returns all methods and uses that are compared.
 func kinds() []kind {
 	none := func(*generator) []any { return []any{} }
 	byNumber := func(g *generator) []any { return []any{g.blockNumber()} }
@@ -86,7 +86,7 @@ func (g *generator) proof() []any {
 	return []any{address, keys, g.block()}
 }
 
-// storageValues names slots of a few accounts.
+// storageValues returns slots of a few accounts.
 func (g *generator) storageValues() object {
 	wanted := object{}
 	for range 1 + g.r.IntN(3) {
@@ -106,7 +106,7 @@ func (g *generator) feeHistory() []any {
 	return []any{pick(g, counts), g.blockNumber(), pick(g, percentiles)}
 }
 
-// questions makes each questions a kind and unit of weight, and the wrong ones.
+// questions returns each requests per unit of weight of all kinds, and invalid ones.
 func questions(g *generator, each int) []question {
 	var all []question
 	for _, k := range kinds() {
@@ -122,7 +122,7 @@ func questions(g *generator, each int) []question {
 	return append(all, question{"eth_noSuchMethod", []any{}}, question{"nonsense", []any{}}, question{"", []any{}})
 }
 
-// spoil makes parameters wrong: one too few, one too many, one of a wrong kind.
+// spoil makes parameters invalid: one too few, some too many, or one of a wrong type.
 func (g *generator) spoil(params []any) any {
 	switch g.r.IntN(8) {
 	case 0:

@@ -1,5 +1,5 @@
-// Package fakenode is an Ethereum JSON-RPC node for tests: it serves blocks that it
-// is given, over HTTP and WebSocket, through go-ethereum's own server.
+// Package fakenode provides an Ethereum JSON-RPC node for tests. It serves given blocks over HTTP
+// and WebSocket, using go-ethereum's RPC server.
 package fakenode
 
 import (
@@ -18,17 +18,17 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// Options say what a node offers.
+// Options select the features of a node.
 type Options struct {
 	ChainID       uint64
 	Raw           bool // debug_getRawBlock
 	Subscriptions bool
 	Pool          bool // txpool_content
-	// Between, if not nil, is put between the HTTP server and its clients.
+	// Between, if not nil, wraps the node's HTTP handler.
 	Between func(http.Handler) http.Handler
 }
 
-// Node is a running node. It may be used from many goroutines at once.
+// Node is a running node. It is safe for concurrent use.
 type Node struct {
 	options Options
 	rpc     *rpc.Server
@@ -43,20 +43,20 @@ type Node struct {
 	waiting         []*types.Transaction // guarded by mu
 }
 
-// subscribers are told of what is new.
+// subscribers are the subscribers to one kind of event.
 type subscribers map[*subscriber]struct{}
 
-type subscriber struct{ told chan any }
+type subscriber struct{ queue chan any }
 
-// tell tells a subscriber, unless it has enough to do with what was before.
-func (s *subscriber) tell(what any) {
+// notify queues an event for a subscriber, unless its queue is full.
+func (s *subscriber) notify(what any) {
 	select {
-	case s.told <- what:
+	case s.queue <- what:
 	default:
 	}
 }
 
-// New starts a node that has a genesis. It must be closed.
+// New starts a node with a genesis block. The node must be closed.
 func New(options Options, genesis *types.Block) (*Node, error) {
 	n := &Node{options: options, rpc: rpc.NewServer(), known: make(map[common.Hash]*types.Block), heads: make(subscribers), pools: make(subscribers)}
 	n.Set([]*types.Block{genesis}, 0, 0)
@@ -92,25 +92,24 @@ func New(options Options, genesis *types.Block) (*Node, error) {
 	return n, nil
 }
 
-// URL is where the node is asked over HTTP.
+// URL returns the node's HTTP URL.
 func (n *Node) URL() string { return n.http.URL }
 
-// SocketURL is where it is asked over WebSocket.
+// SocketURL returns the node's WebSocket URL.
 func (n *Node) SocketURL() string { return "ws" + strings.TrimPrefix(n.http.URL, "http") }
 
-// Close ends the node.
+// Close stops the node.
 func (n *Node) Close() {
 	n.rpc.Stop()
 	n.http.CloseClientConnections()
 	n.http.Close()
 }
 
-// Disconnect closes all connections; clients may come back.
+// Disconnect closes all connections. Clients may reconnect.
 func (n *Node) Disconnect() { n.http.CloseClientConnections() }
 
-// Set makes the node serve a chain, given from the genesis on, and announces its
-// head. Which of its blocks are safe and finalized is told by their numbers, 0
-// for none. Blocks that were served before can still be asked for by hash.
+// Set replaces the chain, given from the genesis on, and announces its head. safe and finalized are
+// block numbers, 0 for none. Blocks of earlier chains remain available by hash.
 func (n *Node) Set(chain []*types.Block, safe, finalized uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,11 +119,11 @@ func (n *Node) Set(chain []*types.Block, safe, finalized uint64) {
 	}
 	head := n.object(chain[len(chain)-1], false)
 	for s := range n.heads {
-		s.tell(head)
+		s.notify(head)
 	}
 }
 
-// at is the block with a number or tag, nil where there is none.
+// at returns the block with a number or tag, or nil.
 func (n *Node) at(number rpc.BlockNumber) *types.Block {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -153,7 +152,7 @@ func (n *Node) withHash(hash common.Hash) *types.Block {
 	return n.known[hash]
 }
 
-// object is a block as nodes answer with it, nil for none.
+// object returns the JSON object of a block, nil for nil.
 func (n *Node) object(block *types.Block, full bool) map[string]any {
 	if block == nil {
 		return nil
@@ -172,7 +171,7 @@ func (n *Node) object(block *types.Block, full bool) map[string]any {
 		object["withdrawals"] = block.Withdrawals()
 	}
 	if full {
-		object["transactions"] = append(types.Transactions{}, block.Transactions()...) // no null
+		object["transactions"] = append(types.Transactions{}, block.Transactions()...) // not null if empty
 		return object
 	}
 	hashes := []common.Hash{}
@@ -183,7 +182,7 @@ func (n *Node) object(block *types.Block, full bool) map[string]any {
 	return object
 }
 
-// ethAPI holds the methods of the namespace eth.
+// ethAPI implements the namespace eth.
 type ethAPI struct{ n *Node }
 
 func (a *ethAPI) ChainId() hexutil.Uint64 { return hexutil.Uint64(a.n.options.ChainID) }
@@ -212,14 +211,14 @@ func (a *subscribableAPI) NewHeads(ctx context.Context) (*rpc.Subscription, erro
 	return a.n.serve(ctx, a.n.heads)
 }
 
-// serve makes a subscription one of some.
+// serve creates a subscription and adds it to a set.
 func (n *Node) serve(ctx context.Context, to subscribers) (*rpc.Subscription, error) {
 	notifier, ok := rpc.NotifierFromContext(ctx)
 	if !ok {
 		return nil, rpc.ErrNotificationsUnsupported
 	}
 	subscription := notifier.CreateSubscription()
-	s := &subscriber{told: make(chan any, 64)}
+	s := &subscriber{queue: make(chan any, 64)}
 	n.mu.Lock()
 	to[s] = struct{}{}
 	n.mu.Unlock()
@@ -231,7 +230,7 @@ func (n *Node) serve(ctx context.Context, to subscribers) (*rpc.Subscription, er
 		}()
 		for {
 			select {
-			case what := <-s.told:
+			case what := <-s.queue:
 				if notifier.Notify(subscription.ID, what) != nil {
 					return
 				}
@@ -243,7 +242,7 @@ func (n *Node) serve(ctx context.Context, to subscribers) (*rpc.Subscription, er
 	return subscription, nil
 }
 
-// debugAPI holds the methods of the namespace debug.
+// debugAPI implements the namespace debug.
 type debugAPI struct{ n *Node }
 
 func (a *debugAPI) GetRawBlock(id rpc.BlockNumberOrHash) (hexutil.Bytes, error) {

@@ -11,30 +11,30 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// RefusedData is the input of transactions that the node refuses.
+// RefusedData is the input of transactions that the node rejects.
 const RefusedData = "refuse me"
 
-// ErrRefused is what it says of them.
-var ErrRefused = errors.New("a transaction that this node does not like")
+// ErrRefused is the error for such transactions.
+var ErrRefused = errors.New("transaction rejected by the node")
 
-// Wait lets a transaction wait in the node's pool, and announces it.
+// Wait adds a transaction to the node's pool and announces it.
 func (n *Node) Wait(tx *types.Transaction) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.waiting = append(n.waiting, tx)
 	for s := range n.pools {
-		s.tell(tx.WithoutBlobTxSidecar())
+		s.notify(tx.WithoutBlobTxSidecar())
 	}
 }
 
-// Waiting is what waits in the node's pool, in the order in which it came.
+// Waiting returns the transactions in the node's pool, oldest first.
 func (n *Node) Waiting() []*types.Transaction {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return append([]*types.Transaction(nil), n.waiting...)
 }
 
-// SendRawTransaction takes every transaction that does not ask for the contrary.
+// SendRawTransaction accepts all transactions except for those with RefusedData.
 func (a *ethAPI) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
 	tx := new(types.Transaction)
 	if err := tx.UnmarshalBinary(raw); err != nil {
@@ -50,15 +50,15 @@ func (a *ethAPI) SendRawTransaction(raw hexutil.Bytes) (common.Hash, error) {
 // NewPendingTransactions serves a subscription until the client or the connection ends it.
 func (a *subscribableAPI) NewPendingTransactions(ctx context.Context, whole bool) (*rpc.Subscription, error) {
 	if !whole {
-		return nil, errors.New("only whole transactions are announced")
+		return nil, errors.New("only full transactions are announced")
 	}
 	return a.n.serve(ctx, a.n.pools)
 }
 
-// poolAPI holds the methods of the namespace txpool.
+// poolAPI implements the namespace txpool.
 type poolAPI struct{ n *Node }
 
-// Content is all that waits, queued or not.
+// Content returns all transactions as pending.
 func (a *poolAPI) Content() (map[string]map[common.Address]map[string]*types.Transaction, error) {
 	pending := make(map[common.Address]map[string]*types.Transaction)
 	for _, tx := range a.n.Waiting() {

@@ -1,4 +1,4 @@
-// Package jsondiff says where two JSON values differ.
+// Package jsondiff finds the differences between two JSON values.
 package jsondiff
 
 import (
@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// Difference is one place where two values are not the same.
+// Difference is a place at which two values differ.
 type Difference struct {
-	Path string // like .transactions[3].gas; empty for the whole value
-	A, B any    // the values there; Absent where there is none
+	Path string // such as .transactions[3].gas; empty for the whole value
+	A, B any    // the values; Absent if missing
 }
 
 func (d Difference) String() string {
@@ -23,10 +23,10 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s against %s", path, show(d.A), show(d.B))
 }
 
-// Absent stands for a member that an object does not have.
+// Absent stands for a missing member or element.
 type Absent struct{}
 
-// Decode decodes one JSON value; numbers keep their digits.
+// Decode decodes a single JSON value. Numbers keep their digits.
 func Decode(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -40,9 +40,8 @@ func Decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// Values compares two decoded values and returns the places where they differ,
-// in the order of their paths. Members of objects have no order, elements of
-// arrays have.
+// Values compares two decoded values and returns their differences in the order of paths. The
+// order of members in objects is ignored, that of elements in arrays is not.
 func Values(a, b any) []Difference { return values(nil, "", a, b) }
 
 func values(out []Difference, path string, a, b any) []Difference {
@@ -68,9 +67,9 @@ func values(out []Difference, path string, a, b any) []Difference {
 	return out
 }
 
-// Shapes compares only what kind of values there are: the members of objects
-// and whether something is a string, a number, a boolean or null. The length of
-// an array is free; each element of b has the shape of one of a, where a has any.
+// Shapes compares only the types of values: the members of objects, and whether a value is a
+// string, number, boolean or null. Arrays may differ in length; each element of b must have the
+// shape of some element of a, if a has any.
 func Shapes(a, b any) []Difference { return shapes(nil, "", a, b) }
 
 func shapes(out []Difference, path string, a, b any) []Difference {

@@ -1,5 +1,5 @@
-// Package memory holds decoders to a bound on what they allocate, derived from
-// the size of what they are given.
+// Package memory checks that decoders do not allocate more than a bound derived from the size of
+// their input.
 package memory
 
 import (
@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// Slack is what a decoder may allocate besides, whatever it is given: buffers of
-// a fixed size, and how exactly the runtime counts.
+// Slack is an allowance for buffers of fixed size and for the runtime's granularity of
+// measurement.
 const Slack = 1 << 20
 
-// Within calls decode and ends the test if that allocates more than so many bytes,
-// what is garbage at once included.
+// Within calls decode and fails the test if it allocates more than a number of bytes, including
+// garbage.
 //
-// What other goroutines allocate meanwhile is counted too, so decode is called
-// again before it is blamed.
+// The measurement includes allocations by other goroutines, so decode is called again before the
+// test fails.
 func Within(t testing.TB, bytes int, decode func()) {
 	t.Helper()
 	var took uint64
@@ -29,7 +29,7 @@ func Within(t testing.TB, bytes int, decode func()) {
 	t.Fatalf("%d bytes allocated, expected at most %d", took, bytes)
 }
 
-// allocated is how many bytes this process has allocated so far.
+// allocated returns the bytes allocated by this process so far.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)

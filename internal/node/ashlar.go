@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// BuildAshlar compiles the service into dir and returns the binary's path. It
-// works from anywhere inside the module.
+// BuildAshlar compiles the service into dir and returns the path of the binary. The working
+// directory must be in the module.
 func BuildAshlar(ctx context.Context, dir string) (string, error) {
 	bin := filepath.Join(dir, "ashlar")
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "ashlar/cmd/ashlar").CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("building ashlar/cmd/ashlar: %w\n%s", err, out)
+		return "", fmt.Errorf("build ashlar/cmd/ashlar: %w\n%s", err, out)
 	}
 	return bin, nil
 }
 
-// Ashlar is the service's binary with a data directory that holds one network.
+// Ashlar is the service's binary, with a data directory for one network.
 type Ashlar struct {
 	Bin     string
 	Data    string
 	Network string
-	Config  string // a configuration file for Serve; empty: none
+	Config  string // configuration file for Serve; empty: none
 }
 
-// Import starts an import. genesis is a file, or the name of a built-in network.
+// Import starts an import. genesis is a file or the name of a built-in network.
 func (a Ashlar) Import(ctx context.Context, genesis string, chain ...string) (*Process, error) {
 	args := []string{"import", "--data", a.Data, "--network", a.Network, "--genesis", genesis}
 	return start(ctx, a.Bin, append(args, chain...)...)
 }
 
-// CreateKey makes an API key.
+// CreateKey creates an API key.
 func (a Ashlar) CreateKey(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, a.Bin, "key", "create", "--data", a.Data).Output()
 	var exit *exec.ExitError
@@ -52,7 +52,7 @@ func (a Ashlar) CreateKey(ctx context.Context) (string, error) {
 	return key, nil
 }
 
-// Serve starts the service with a fresh key and returns when it answers.
+// Serve starts the service with a new key, and returns when it answers requests.
 func (a Ashlar) Serve(ctx context.Context) (*Process, *Client, error) {
 	key, err := a.CreateKey(ctx)
 	if err != nil {
@@ -78,21 +78,21 @@ func (a Ashlar) Serve(ctx context.Context) (*Process, *Client, error) {
 	return p, c, nil
 }
 
-// ServeBy starts the service by a configuration, and does not wait for it.
+// ServeBy starts the service with a configuration file, without waiting for it.
 func (a Ashlar) ServeBy(ctx context.Context, config string) (*Process, error) {
 	return start(ctx, a.Bin, "serve", "--config", config)
 }
 
-// SocketURL is where the service is asked over WebSocket that is asked at url over HTTP.
+// SocketURL returns the WebSocket URL of a service with an HTTP URL.
 func SocketURL(url string) string {
 	return strings.Replace(strings.Replace(url, "http://", "ws://", 1), "/v3/", "/ws/v3/", 1)
 }
 
-// demoURL is where the demo tells its URL.
+// demoURL matches the URL that the demo prints.
 var demoURL = regexp.MustCompile(`http://[^ ]+/v3/[0-9a-f]+`)
 
-// Demo starts the demo in the data directory and returns, when it has introduced
-// itself, with the URL that it gives.
+// Demo starts the demo in the data directory. It returns the URL that the demo prints once it
+// is ready.
 func (a Ashlar) Demo(ctx context.Context) (*Process, string, error) {
 	p, err := start(ctx, a.Bin, "demo", "--data", a.Data, "--listen", "127.0.0.1:0", "--blocks", "60")
 	if err != nil {
@@ -107,7 +107,7 @@ func (a Ashlar) Demo(ctx context.Context) (*Process, string, error) {
 		select {
 		case <-p.Done():
 			_, err := p.Wait()
-			return nil, "", errors.Join(errors.New("ashlar demo ended before it was introduced"), err)
+			return nil, "", errors.Join(errors.New("ashlar demo exited before it printed its URL"), err)
 		case <-ctx.Done():
 			p.Kill()
 			return nil, "", ctx.Err()
@@ -116,7 +116,7 @@ func (a Ashlar) Demo(ctx context.Context) (*Process, string, error) {
 	}
 }
 
-// Status is what `ashlar status` prints as JSON.
+// Status returns the output of ashlar status --json.
 func (a Ashlar) Status(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, a.Bin, "status", "--data", a.Data, "--json").Output()
 	var exit *exec.ExitError

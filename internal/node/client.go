@@ -11,14 +11,13 @@ import (
 	"time"
 )
 
-// Client speaks JSON-RPC over HTTP to one endpoint. It may be used from many
-// goroutines at once.
+// Client is a JSON-RPC client of one endpoint over HTTP. It is safe for concurrent use.
 type Client struct {
 	URL  string
 	http *http.Client
 }
 
-// NewClient makes a client of the endpoint at url.
+// NewClient returns a client of the endpoint at url.
 func NewClient(url string) *Client {
 	return &Client{URL: url, http: &http.Client{
 		Timeout:   2 * time.Minute,
@@ -26,14 +25,14 @@ func NewClient(url string) *Client {
 	}}
 }
 
-// Answer is one JSON-RPC answer: Error is nil where the call succeeded.
+// Answer is a JSON-RPC response. Error is nil if the call succeeded.
 type Answer struct {
 	ID     json.RawMessage `json:"id"`
 	Result json.RawMessage `json:"result"`
 	Error  *Error          `json:"error"`
 }
 
-// Error is the error object of an answer.
+// Error is the error object of a response.
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -42,7 +41,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Message) }
 
-// Post sends a body and returns what came back, whatever the HTTP status is.
+// Post sends a request body and returns the response, whatever its HTTP status.
 func (c *Client) Post(ctx context.Context, body []byte) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(body))
 	if err != nil {
@@ -58,8 +57,8 @@ func (c *Client) Post(ctx context.Context, body []byte) (int, []byte, error) {
 	return resp.StatusCode, answer, err
 }
 
-// Call makes one call and decodes its result. The error is an [*Error] where
-// the server answered with one.
+// Call makes a call and decodes the result. If the server responds with an error, Call returns
+// it as an [*Error].
 func (c *Client) Call(ctx context.Context, result any, method string, params ...any) error {
 	body, err := Request(1, method, params...)
 	if err != nil {
@@ -71,13 +70,13 @@ func (c *Client) Call(ctx context.Context, result any, method string, params ...
 	}
 	var a Answer
 	if err := json.Unmarshal(raw, &a); err != nil {
-		return fmt.Errorf("%s: HTTP %d with no JSON-RPC answer: %.200q", method, status, raw)
+		return fmt.Errorf("%s: HTTP %d without a JSON-RPC response: %.200q", method, status, raw)
 	}
 	return decode(a, method, result)
 }
 
-// Batch makes calls of one method, one for each element of params, in a single
-// HTTP request and decodes the results in order by calling result.
+// Batch makes a call of method for each element of params in a single HTTP request. It calls
+// result with each result in order.
 func (c *Client) Batch(ctx context.Context, method string, params [][]any, result func(i int, raw json.RawMessage) error) error {
 	calls := make([]json.RawMessage, len(params))
 	for i, p := range params {
@@ -97,7 +96,7 @@ func (c *Client) Batch(ctx context.Context, method string, params [][]any, resul
 	}
 	var answers []Answer
 	if err := json.Unmarshal(raw, &answers); err != nil {
-		return fmt.Errorf("%s: HTTP %d with no batch of answers: %.200q", method, status, raw)
+		return fmt.Errorf("%s: HTTP %d without a batch of responses: %.200q", method, status, raw)
 	}
 	if len(answers) != len(calls) {
 		return fmt.Errorf("%s: %d answers to a batch of %d", method, len(answers), len(calls))

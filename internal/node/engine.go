@@ -13,11 +13,11 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// engineAddress is where the service says that it listens to a consensus client.
+// engineAddress matches the service's log line with the address of its Engine API.
 var engineAddress = regexp.MustCompile(`serving a consensus client.* address=([0-9.:]+)`)
 
-// Engine is a client of the Engine API of a service that has begun to serve it, with
-// the secret in a file.
+// Engine waits until the service serves the Engine API, and returns a client that uses the
+// secret in a file.
 func (p *Process) Engine(ctx context.Context, secretFile string) (*Client, error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func (p *Process) Engine(ctx context.Context, secretFile string) (*Client, error
 	}
 }
 
-// NewEngineClient makes a client that proves with each request that it knows a secret.
+// NewEngineClient returns a client that authenticates each request with the secret in a file.
 func NewEngineClient(url, secretFile string) (*Client, error) {
 	text, err := os.ReadFile(secretFile)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 )
 
-// ErrNoGeth says that there is no geth on this machine.
+// ErrNoGeth means that no geth was found on this machine.
 var ErrNoGeth = errors.New("no geth: put it on PATH or name it in ASHLAR_GETH " +
 	"(go install github.com/ethereum/go-ethereum/cmd/geth@v1.17.5)")
 
-// FindGeth returns the path of the geth that ASHLAR_GETH names or PATH holds.
+// FindGeth returns the path of geth: ASHLAR_GETH, or found in PATH.
 func FindGeth() (string, error) {
 	bin := os.Getenv("ASHLAR_GETH")
 	if bin == "" {
@@ -27,15 +27,15 @@ func FindGeth() (string, error) {
 	return path, nil
 }
 
-// Scheme is the way in which geth keeps its state.
+// Scheme is a scheme in which geth stores its state.
 type Scheme string
 
 const (
-	HashScheme Scheme = "hash" // every trie node of every block: proofs of any block
+	HashScheme Scheme = "hash" // every trie node of every block: supports proofs of any block
 	PathScheme Scheme = "path" // state history; no proofs of old blocks
 )
 
-// Geth is geth as an archive node with a data directory of its own.
+// Geth is geth as an archive node, with a data directory.
 type Geth struct {
 	Bin    string
 	Data   string
@@ -66,8 +66,8 @@ func (g Geth) Import(ctx context.Context, chain ...string) (*Process, error) {
 	return start(ctx, g.Bin, append(append([]string{"import"}, g.common()...), chain...)...)
 }
 
-// Serve starts geth, without peers, and returns when it answers. gasCap is the
-// most gas that a call may use, 0 for geth's default.
+// Serve starts geth without peers and returns when it answers requests. gasCap is the gas limit
+// of calls, 0 for geth's default.
 func (g Geth) Serve(ctx context.Context, gasCap uint64) (*Process, *Client, error) {
 	var args []string
 	if gasCap > 0 {
@@ -77,13 +77,13 @@ func (g Geth) Serve(ctx context.Context, gasCap uint64) (*Process, *Client, erro
 	return p, c, err
 }
 
-// ServeDev starts geth as a chain of its own, on the genesis that Init wrote: it
-// makes a block whenever there are transactions. socket is its URL over WebSocket.
+// ServeDev starts geth as a development chain on the genesis written by Init: it makes a block
+// whenever there are transactions. socket is its WebSocket URL.
 func (g Geth) ServeDev(ctx context.Context) (p *Process, c *Client, socket string, err error) {
 	return g.listen(ctx, "--dev")
 }
 
-// ServeEngine starts geth, without peers, to be driven over the Engine API.
+// ServeEngine starts geth without peers, to be driven over the Engine API.
 func (g Geth) ServeEngine(ctx context.Context) (*Process, *Client, error) {
 	address, err := freeAddress()
 	if err != nil {
@@ -102,7 +102,7 @@ func (g Geth) ServeEngine(ctx context.Context) (*Process, *Client, error) {
 }
 
 func (g Geth) listen(ctx context.Context, more ...string) (p *Process, c *Client, socket string, err error) {
-	var addresses, ports [2]string // of all that is asked, over HTTP and WebSocket, and of the engine
+	var addresses, ports [2]string // of HTTP and WebSocket, and of the Engine API
 	for i := range addresses {
 		if addresses[i], err = freeAddress(); err != nil {
 			return nil, nil, "", err

@@ -1,10 +1,8 @@
-// Package node runs chain nodes as child processes, Ashlar and geth, the way
-// their users run them: a binary, a data directory, an endpoint. Tests and the
-// benchmark stand on it.
+// Package node runs Ashlar and geth as child processes, as their users run them: with a binary, a
+// data directory and an endpoint. Tests and benchmarks use it.
 //
-// Every process started here listens on the loopback interface only, talks to no
-// peers, and ends when its Stop or Kill returns or the context it was started
-// with is done.
+// All processes listen on the loopback interface only and have no peers. A process ends when Stop
+// or Kill returns, or when the context with which it was started is done.
 package node
 
 import (
@@ -20,10 +18,10 @@ import (
 	"time"
 )
 
-// Usage is what a process that has ended took.
+// Usage is the resource usage of a process that has ended.
 type Usage struct {
 	Wall   time.Duration
-	CPU    time.Duration // user and system, of all its threads
+	CPU    time.Duration // user and system time of all threads
 	MaxRSS int64         // bytes
 }
 
@@ -32,12 +30,12 @@ type Process struct {
 	cmd     *exec.Cmd
 	output  *tail
 	started time.Time
-	done    chan struct{} // closed when the process has ended; err and usage are set then
+	done    chan struct{} // closed when the process has ended; err and usage are set before
 	err     error
 	usage   Usage
 }
 
-// start runs a command. The process is killed when ctx is done.
+// start starts a command. The process is killed when ctx is done.
 func start(ctx context.Context, bin string, args ...string) (*Process, error) {
 	p := &Process{cmd: exec.CommandContext(ctx, bin, args...), output: &tail{max: 8 << 10}, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
@@ -55,7 +53,7 @@ func (p *Process) await() {
 	if state := p.cmd.ProcessState; state != nil {
 		p.usage.CPU = state.UserTime() + state.SystemTime()
 		if ru, ok := state.SysUsage().(*syscall.Rusage); ok {
-			p.usage.MaxRSS = ru.Maxrss << 10 // Linux counts in KiB
+			p.usage.MaxRSS = ru.Maxrss << 10 // Linux reports KiB
 		}
 	}
 	if err != nil {
@@ -64,36 +62,36 @@ func (p *Process) await() {
 	close(p.done)
 }
 
-// PID is the process's id.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait returns when the process has ended, with an error that carries its last
-// words unless its exit code was 0.
+// Wait waits until the process has ended. Unless the exit code was 0, it returns an error with
+// the end of the output.
 func (p *Process) Wait() (Usage, error) {
 	<-p.done
 	return p.usage, p.err
 }
 
-// ExitCode waits for the end and returns the exit code, or -1 for a signal.
+// ExitCode waits until the process has ended and returns the exit code, -1 after a signal.
 func (p *Process) ExitCode() int {
 	<-p.done
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Output is the end of what the process has printed so far.
+// Output returns the end of the output so far.
 func (p *Process) Output() string { return p.output.String() }
 
-// Kill ends the process as a power cut would, with SIGKILL, and waits for its end.
+// Kill sends SIGKILL and waits until the process has ended.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // it may have ended by itself, which is as good
+	_ = p.cmd.Process.Kill() // fails if the process has ended already
 	<-p.done
 }
 
-// Stop asks the process to end, with SIGTERM, and returns how it ended. A
-// process that has not ended after a minute is killed, which is an error.
+// Stop sends SIGTERM and returns how the process ended. After a minute it kills the process and
+// returns an error.
 func (p *Process) Stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -107,8 +105,8 @@ func (p *Process) Stop() error {
 	}
 }
 
-// awaitReady returns when the endpoint answers eth_chainId, or with the reason
-// why it never will.
+// awaitReady returns when the endpoint answers eth_chainId, or with an error if the process ends
+// or does not answer in time.
 func (p *Process) awaitReady(ctx context.Context, c *Client) error {
 	for {
 		var id string
@@ -126,7 +124,7 @@ func (p *Process) awaitReady(ctx context.Context, c *Client) error {
 	}
 }
 
-// freeAddress returns a loopback address that nobody listened on a moment ago.
+// freeAddress returns a loopback address that was free a moment ago.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -136,7 +134,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// tail keeps the last max bytes that were written to it.
+// tail keeps the last max bytes written to it.
 type tail struct {
 	max int
 

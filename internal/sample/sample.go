@@ -1,9 +1,8 @@
-// Package sample gathers from a chain what questions about it can name: blocks,
-// transactions, accounts, contracts, topics and slots that really occur. The
-// differential test and the benchmark make their requests from it, on any chain.
+// Package sample collects blocks, transactions, accounts, contracts, topics and slots that occur in
+// a chain. The differential test and the benchmark generate requests from them.
 //
-// Everything is in the order of the chain, so that the same chain gives the same
-// sample and, with the same seed, the same requests.
+// Samples are in the order of the chain, so the same chain yields the same sample and, with the
+// same seed, the same requests.
 package sample
 
 import (
@@ -25,27 +24,27 @@ import (
 	"ashlar/internal/node"
 )
 
-// Chain is what occurs in a chain.
+// Chain is the sample of a chain.
 type Chain struct {
 	Blocks   []Block // by number, the genesis block first
 	Txs      []Tx
 	Accounts []common.Address // senders, receivers and fee recipients
 
-	// Known after Learn:
-	Emitters []common.Address // contracts that wrote logs, the busiest first
+	// Set by Learn:
+	Emitters []common.Address // contracts that emitted logs, busiest first
 	Topics   [4][]common.Hash // by position
 	Slots    []Slot
 	Reverted []int // indexes in Txs
 }
 
-// Block names a block.
+// Block describes a block.
 type Block struct {
 	Hash     common.Hash
 	GasLimit uint64
 	Txs      int
 }
 
-// Tx is a transaction with its place.
+// Tx is a transaction with its position.
 type Tx struct {
 	*types.Transaction
 	From  common.Address
@@ -53,13 +52,13 @@ type Tx struct {
 	Index uint64
 }
 
-// Slot is a storage slot that some transaction touched.
+// Slot is a storage slot accessed by a transaction.
 type Slot struct {
 	Address common.Address
 	Key     common.Hash
 }
 
-// Head is the number of the last block.
+// Head returns the number of the last block.
 func (c *Chain) Head() uint64 { return uint64(len(c.Blocks) - 1) }
 
 // Read reads a genesis file and an RLP export.
@@ -90,7 +89,7 @@ func Read(genesisFile, chainFile string) (*Chain, error) {
 			return nil, fmt.Errorf("%s: %w", chainFile, err)
 		}
 		if b.NumberU64() == 0 {
-			continue // an export that begins with the genesis block
+			continue // some exports begin with the genesis block
 		}
 		if err := c.add(&b, signer, &accounts); err != nil {
 			return nil, fmt.Errorf("%s, block %d: %w", chainFile, b.NumberU64(), err)
@@ -98,7 +97,7 @@ func Read(genesisFile, chainFile string) (*Chain, error) {
 	}
 	c.Accounts = accounts.list
 	if len(c.Txs) == 0 {
-		return nil, fmt.Errorf("%s holds no transaction", chainFile)
+		return nil, fmt.Errorf("%s contains no transactions", chainFile)
 	}
 	return c, nil
 }
@@ -124,13 +123,13 @@ func (c *Chain) add(b *types.Block, signer types.Signer, accounts *ordered[commo
 }
 
 const (
-	// learnBlocks of a chain, evenly spread, are asked for their receipts.
+	// learnBlocks is the number of blocks, evenly spread, whose receipts are read.
 	learnBlocks = 600
-	// learnTxs of a chain, evenly spread, are asked for what they touch.
+	// learnTxs is the number of transactions, evenly spread, whose accesses are determined.
 	learnTxs = 1000
 )
 
-// Learn asks an endpoint that holds the chain for the logs and slots in it.
+// Learn reads logs and accessed slots from an endpoint that has the chain.
 func (c *Chain) Learn(ctx context.Context, client *node.Client) error {
 	if err := c.learnLogs(ctx, client); err != nil {
 		return err
@@ -148,7 +147,7 @@ func (c *Chain) Learn(ctx context.Context, client *node.Client) error {
 		err := client.Call(ctx, &touched, "eth_createAccessList", call, hexutil.Uint64(tx.Block-1))
 		var refused *node.Error
 		if errors.As(err, &refused) {
-			continue // it cannot run on the state before its whole block
+			continue // it depends on earlier transactions of its block
 		} else if err != nil {
 			return err
 		}
@@ -159,11 +158,11 @@ func (c *Chain) Learn(ctx context.Context, client *node.Client) error {
 		}
 	}
 	c.Slots = slots.list
-	slices.SortStableFunc(c.Slots, func(a, b Slot) int { // the answers' order is not defined
+	slices.SortStableFunc(c.Slots, func(a, b Slot) int { // the order in answers is undefined
 		return slices.Compare(append(a.Address[:], a.Key[:]...), append(b.Address[:], b.Key[:]...))
 	})
 	if len(c.Emitters) == 0 || len(c.Slots) == 0 {
-		return fmt.Errorf("the chain has no logs or touches no slots; questions about them cannot be made")
+		return fmt.Errorf("the chain has no logs or accesses no slots, so no requests for them can be made")
 	}
 	return nil
 }
@@ -171,7 +170,7 @@ func (c *Chain) Learn(ctx context.Context, client *node.Client) error {
 func (c *Chain) learnLogs(ctx context.Context, client *node.Client) error {
 	logs := map[common.Address]int{}
 	emitters, topics := ordered[common.Address]{}, [4]ordered[common.Hash]{}
-	first := map[uint64]int{} // index of each block's first transaction
+	first := map[uint64]int{} // index of the first transaction, by block
 	for i := len(c.Txs) - 1; i >= 0; i-- {
 		first[c.Txs[i].Block] = i
 	}
@@ -201,7 +200,7 @@ func (c *Chain) learnLogs(ctx context.Context, client *node.Client) error {
 	return nil
 }
 
-// ordered is a set that keeps the order in which its elements came.
+// ordered is a set that keeps the order of insertion.
 type ordered[T comparable] struct {
 	has  map[T]bool
 	list []T

@@ -1,5 +1,5 @@
-// Package vectors finds the third-party test data that some tests need. It is
-// not part of the project: the environment variable ASHLAR_TESTDATA names its folder.
+// Package vectors finds third-party test data, which is not part of the project. The environment
+// variable ASHLAR_TESTDATA names the folder.
 package vectors
 
 import (
@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Path returns the path of a file or folder of the test data. Where there is no
-// such data the test is skipped, or fails if ASHLAR_REQUIRE_ALL is 1.
+// Path returns the path of a file or folder of the test data. If it is missing, the test is
+// skipped, or fails if ASHLAR_REQUIRE_ALL is 1.
 func Path(t testing.TB, elem ...string) string {
 	t.Helper()
 	root := os.Getenv("ASHLAR_TESTDATA")
@@ -23,8 +23,8 @@ func Path(t testing.TB, elem ...string) string {
 	return path
 }
 
-// Missing ends a test that lacks a real part it needs: it is skipped, or fails
-// if ASHLAR_REQUIRE_ALL is 1.
+// Missing ends a test that lacks something it needs: the test is skipped, or fails if
+// ASHLAR_REQUIRE_ALL is 1.
 func Missing(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("ASHLAR_REQUIRE_ALL") == "1" {
