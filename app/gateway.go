@@ -44,7 +44,7 @@ func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
 	}
 	for _, n := range s.networks {
 		g.Networks = append(g.Networks, gateway.Network{
-			Name: n.name, Hosts: c.Networks[n.name].Hosts, Methods: n.methods,
+			Name: n.name, Hosts: c.Networks[n.name].Hosts, Methods: n.methods, OpenRPC: n.openRPC.JSON,
 			Observer: s.metrics.observer(n.name, n.methods.Names()),
 		})
 	}

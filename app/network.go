@@ -17,6 +17,7 @@ import (
 	"ashlar/history/rows"
 	"ashlar/history/tip"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/openrpc"
 	"ashlar/kv"
 	starknetarchive "ashlar/starknet/archive"
 
@@ -49,6 +50,7 @@ type network struct {
 	name    string
 	store   kv.Store
 	methods *jsonrpc.Methods // what it answers
+	openRPC *openrpc.Document
 	family
 }
 
@@ -64,6 +66,20 @@ type family interface {
 	// run does what a network that was prepared does by itself, until ctx is done or
 	// there is nothing to do.
 	run(ctx context.Context) error
+}
+
+// describeMethods prepares the network to be served and describes its methods.
+func (n *network) describeMethods(c Config) error {
+	methods, err := n.prepare(c)
+	if err != nil {
+		return err
+	}
+	info := openrpc.Info{
+		Title: n.name, Version: version(),
+		Description: "The methods of the network " + n.name + ", served at /" + n.name + "/v3/KEY over HTTP and at /" + n.name + "/ws/v3/KEY by WebSocket.",
+	}
+	n.openRPC, n.methods, err = openrpc.Describe(info, methods)
+	return err
 }
 
 // openServed opens a network to serve it. One that follows nodes need not be there yet.

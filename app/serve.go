@@ -99,7 +99,7 @@ func (s *service) open(ctx context.Context) error {
 			return err
 		}
 		s.networks, s.stores = append(s.networks, n), append(s.stores, n.store)
-		if n.methods, err = n.prepare(s.config); err != nil {
+		if err := n.describeMethods(s.config); err != nil {
 			return fmt.Errorf("network %s: %w", name, err)
 		}
 		if len(config.Source) > 0 || config.Engine.Listen != "" {

@@ -85,11 +85,16 @@ func (h *Handler) Reload(config Config) error {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.current.Load()
 	route, isRPC := parseRoute(r.URL.Path)
-	if !isRPC && s.servePages(w, r) {
+	described, isDocument := openRPCNetwork(r.URL.Path)
+	if !isRPC && !isDocument && s.servePages(w, r) {
 		return
 	}
 	if origin := r.Header["Origin"]; len(origin) > 0 && len(s.origins) > 0 {
 		s.origins.allow(w.Header(), origin[0])
+	}
+	if isDocument {
+		h.serveOpenRPC(w, r, s.networks.byName[described])
+		return
 	}
 	if !isRPC {
 		h.serveOther(w, r)

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"regexp"
@@ -16,6 +17,8 @@ type Network struct {
 	Name    string   // as in its path: lower-case letters, digits and hyphens
 	Hosts   []string // names, without ports, at which it is served without its path
 	Methods *jsonrpc.Methods
+	// OpenRPC returns the document that describes the methods; nil: none is served.
+	OpenRPC func(context.Context) ([]byte, error)
 	// Observer is told of the network's calls, in place of the one in Config.RPC;
 	// it may be nil.
 	Observer jsonrpc.Observer
@@ -25,7 +28,8 @@ type Network struct {
 type served struct {
 	name    string
 	server  *jsonrpc.Server
-	unknown usage.Series // as which requests are counted that call no method
+	openRPC func(context.Context) ([]byte, error) // its OpenRPC document; may be nil
+	unknown usage.Series                          // as which requests are counted that call no method
 }
 
 // networks finds what a request is for.
@@ -39,12 +43,12 @@ type networks struct {
 var networkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // reserved are first segments of paths that are no network's.
-var reserved = map[string]bool{"v3": true, "ws": true, "healthz": true, "readyz": true}
+var reserved = map[string]bool{"v3": true, "ws": true, "healthz": true, "readyz": true, openRPCFolder: true}
 
 // CheckNetworkName says what is wrong with a network's name, which is a part of paths.
 func CheckNetworkName(name string) error {
 	if !networkName.MatchString(name) || reserved[name] {
-		return fmt.Errorf("%q cannot be a network's name: expected up to 63 lower-case letters, digits and hyphens, and none of v3, ws, healthz, readyz", name)
+		return fmt.Errorf("%q cannot be a network's name: expected up to 63 lower-case letters, digits and hyphens, and none of v3, ws, healthz, readyz, openrpc", name)
 	}
 	return nil
 }
@@ -76,7 +80,7 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 			counts := newCounting(own.Observer, u, network.Name, network.Methods)
 			guard.series, own.Observer = counts.of, counts
 		}
-		serves := &served{network.Name, jsonrpc.NewServer(guard.before(network.Methods), own), guard.series("")}
+		serves := &served{network.Name, jsonrpc.NewServer(guard.before(network.Methods), own), network.OpenRPC, guard.series("")}
 		n.byName[network.Name] = serves
 		for _, host := range network.Hosts {
 			if err := CheckHost(host); err != nil {

@@ -23,7 +23,7 @@ func (a *API) proofMethods(p parameters) []jsonrpc.Method {
 		Params: []jsonrpc.Param{
 			p.address,
 			required("StorageKeys", "The slots to prove.", schema.Array(slotSchema), jsonrpc.Given([]string{"0x0"})),
-			p.state,
+			optional(p.state),
 		},
 		Result: result("Account", proofSchema), Errors: blockErrors,
 		Cost: jsonrpc.Light(20), Concerns: concerning(contractRead), Handler: a.getProof,

@@ -1,0 +1,49 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"ashlar/gateway"
+)
+
+// A network's document is public, at every host and before the dashboard's pages, and
+// tells nothing of networks that have none.
+func TestOpenRPC(t *testing.T) {
+	alpha, broken := network("alpha", "alpha.test"), network("broken")
+	alpha.OpenRPC = func(context.Context) ([]byte, error) { return []byte(`{"openrpc":"1.3.2"}`), nil }
+	broken.OpenRPC = func(context.Context) ([]byte, error) { return nil, errors.New("a secret") }
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a page")) })
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{alpha, broken, network("beta")},
+		Pages:    gateway.Pages{Hosts: []string{gateway.AnyHost}, Handler: page},
+	}, 0)
+	const missing = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no such network: expected /openrpc/<network>.json of one that is served here"}}`
+	for _, c := range []struct {
+		method, path string
+		status       int
+		want         string
+	}{
+		{"GET", "/openrpc/alpha.json", 200, `{"openrpc":"1.3.2"}`},
+		{"HEAD", "/openrpc/alpha.json", 200, ""},
+		{"POST", "/openrpc/alpha.json", 405, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"method not allowed: expected GET"}}`},
+		{"GET", "/openrpc/broken.json", 503, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the document could not be made: try again later"}}`},
+		{"GET", "/openrpc/beta.json", 404, missing},
+		{"GET", "/openrpc/gamma.json", 404, missing},
+		{"GET", "/openrpc/.json", 404, missing},
+		{"GET", "/openrpc/alpha", 200, "a page"},
+	} {
+		response, body := s.ask(c.method, c.path, "")
+		if response.StatusCode != c.status || body != c.want {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, response.StatusCode, body, c.status, c.want)
+		}
+		if cached := response.Header.Get("Cache-Control") == "public, max-age=60"; cached != (c.status == 200 && c.want != "a page") {
+			t.Errorf("%s %s: Cache-Control %q", c.method, c.path, response.Header.Get("Cache-Control"))
+		}
+	}
+	if err := gateway.CheckNetworkName("openrpc"); err == nil {
+		t.Error("a network may be called openrpc")
+	}
+}
