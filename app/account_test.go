@@ -11,6 +11,7 @@ import (
 	"ashlar/account"
 	"ashlar/account/session"
 	"ashlar/account/usage"
+	"ashlar/app/config"
 	"ashlar/evm/archive"
 	"ashlar/history/tip"
 	"ashlar/kv"
@@ -19,7 +20,7 @@ import (
 
 // ask asks the block number with a key, with its password if that is not empty, and
 // returns the status and the answer.
-func ask(t *testing.T, s *service, key, password string) (int, string) {
+func ask(t *testing.T, s *Service, key, password string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.server.Addr().String()+"/v3/"+key,
 		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}`))
@@ -51,9 +52,9 @@ func TestAccountsBesideARunningServer(t *testing.T) {
 	t.Cleanup(func() { slog.SetDefault(before) })
 	ctx, data := t.Context(), t.TempDir()
 	makeNetwork(t, data)
-	config := DefaultConfig()
-	config.Data, config.Listen, config.Operator = data, "127.0.0.1:0", "127.0.0.1:0"
-	s, _, stop := running(t, config)
+	c := config.Default()
+	c.Data, c.Listen, c.Operator = data, "127.0.0.1:0", "127.0.0.1:0"
+	s, _, stop := running(t, c)
 
 	shell, closer, err := OpenAccounts(ctx, data)
 	if err != nil {
@@ -103,7 +104,7 @@ func TestAccountsBesideARunningServer(t *testing.T) {
 	}
 	stop()
 
-	s, _, stop = running(t, config)
+	s, _, stop = running(t, c)
 	expect("after a restart", rotated, 200)
 	expect("the rest of the account's day was spent before it", other, 429)
 	stop()
@@ -120,7 +121,7 @@ func TestAccountsBesideARunningServer(t *testing.T) {
 	if err := closer.Close(); err != nil {
 		t.Error(err)
 	}
-	s, _, stop = running(t, config)
+	s, _, stop = running(t, c)
 	expect("revoked while no server ran", rotated, 401)
 	stop()
 	for _, hidden := range []string{issued.APIKey, issued.Password, rotated.APIKey, other.APIKey} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/app/config"
 	"ashlar/evm/api"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
@@ -62,7 +63,7 @@ func find(families []*jsonrpc.Methods, name string) *jsonrpc.Method {
 // heavy calls; what does the same as another method costs the same.
 func TestCosts(t *testing.T) {
 	families := methodsOfFamilies(t)
-	config, others := &Config{Credits: map[string]int{"eth_call": 7, "eth_chainId": 0}}, &Config{Credits: map[string]int{otherCredits: 30}}
+	set, others := &config.Config{Credits: map[string]int{"eth_call": 7, "eth_chainId": 0}}, &config.Config{Credits: map[string]int{otherCredits: 30}}
 	for method, want := range map[string]struct {
 		credits, others int
 		weight          jsonrpc.Weight
@@ -75,8 +76,8 @@ func TestCosts(t *testing.T) {
 		"starknet_getEvents": {50, 50, jsonrpc.HeavyWeight}, "starknet_chainId": {10, 30, jsonrpc.LightWeight},
 	} {
 		m := find(families, method)
-		if credits, of := config.credits(m), others.credits(m); credits != want.credits || of != want.others || m.Cost.Weight != want.weight {
-			t.Errorf("%s costs %d and, where others cost 30, %d, weight %d; want %+v", method, credits, of, m.Cost.Weight, want)
+		if own, of := credits(set, m), credits(others, m); own != want.credits || of != want.others || m.Cost.Weight != want.weight {
+			t.Errorf("%s costs %d and, where others cost 30, %d, weight %d; want %+v", method, own, of, m.Cost.Weight, want)
 		}
 	}
 }
@@ -91,8 +92,8 @@ func TestCreditsOfUnservedMethodsAreTold(t *testing.T) {
 		handler := func(_ context.Context, _, out []byte) ([]byte, error) { return out, nil }
 		return gateway.Network{Methods: jsonrpctest.Methods(jsonrpc.Handlers{name: handler})}
 	}
-	c := Config{Credits: map[string]int{"eth_call": 7, "rollup_getEvents": 8, "eth_getlogs": 9, otherCredits: 1}}
-	c.warnOfCredits([]gateway.Network{serving("eth_call"), serving("rollup_getEvents")})
+	c := config.Config{Credits: map[string]int{"eth_call": 7, "rollup_getEvents": 8, "eth_getlogs": 9, otherCredits: 1}}
+	warnOfCredits(&c, []gateway.Network{serving("eth_call"), serving("rollup_getEvents")})
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "method=eth_getlogs") {
 		t.Errorf("logged: %s", text)
 	}

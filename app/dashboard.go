@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"ashlar/dashboard"
@@ -14,8 +12,8 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// newDashboard makes the pages of a service.
-func (s *service) newDashboard() (*dashboard.Dashboard, error) {
+// newDashboard makes the dashboard.
+func (s *Service) newDashboard() (*dashboard.Dashboard, error) {
 	return dashboard.New(dashboard.Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: s.sessions, Usage: s.usage, Networks: s.shownNetworks,
 		Limits: func() []dashboard.LimitGroup { return shownLimits(s.current.Load(), s.handler.Stats()) },
@@ -26,19 +24,27 @@ func (s *service) newDashboard() (*dashboard.Dashboard, error) {
 	})
 }
 
-// shownNetworks is what the dashboard tells of the networks.
-func (s *service) shownNetworks(ctx context.Context) ([]dashboard.Network, error) {
-	all, config := make([]dashboard.Network, 0, len(s.networks)), s.current.Load()
+// shownNetworks is what the dashboard shows of the networks.
+func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error) {
+	all, c := make([]dashboard.Network, 0, len(s.networks)), s.current.Load()
 	for _, n := range s.networks {
-		status, err := n.status(ctx)
+		status, err := n.Status(ctx)
 		if err != nil {
 			return nil, err
 		}
+		presented := n.family.Presentation()
 		shown := dashboard.Network{
-			Name: n.name, Family: status.Family, Chain: cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10)),
-			Hosts: config.hostsOf(n.name), Methods: triedMethods(n.methods),
+			Name: n.Name, Family: status.Family, Chain: cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10)),
+			Hosts: c.HostsOf(n.Name), Methods: triedMethods(n.methods),
 			First: status.First, Head: status.Head, HeadHash: status.HeadHash, HeadTime: time.Unix(int64(status.HeadTime), 0),
 			Settled: status.Settled, Disk: status.DiskBytes,
+			History: presented.History, HeadResult: presented.HeadResult(status.Head),
+			Snippets: func(url, password string) (all []dashboard.Snippet) {
+				for _, s := range presented.Snippets(url, password) {
+					all = append(all, dashboard.Snippet(s))
+				}
+				return all
+			},
 		}
 		if source := status.Source; source != nil {
 			shown.Follows, shown.Behind, shown.Problem = true, source.Behind, source.Problem
@@ -58,13 +64,4 @@ func triedMethods(methods *jsonrpc.Methods) []dashboard.Method {
 		}
 	}
 	return tried
-}
-
-// hostsOf lists the hosts at which a network is served without its name in the path.
-func (c *Config) hostsOf(network string) []string {
-	hosts := slices.Clone(c.Networks[network].Hosts)
-	for _, pattern := range c.Hosts {
-		hosts = append(hosts, strings.Replace(pattern, "*", network, 1))
-	}
-	return hosts
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"ashlar/app/config"
 	"ashlar/dashboard"
 	"ashlar/dashboard/chart"
 	"ashlar/gateway"
@@ -14,7 +15,7 @@ const unlimited = "none"
 
 // shownLimits is what the dashboard tells operators of the limits, and of how much of
 // them is taken.
-func shownLimits(c *Config, now gateway.Stats) []dashboard.LimitGroup {
+func shownLimits(c *config.Config, now gateway.Stats) []dashboard.LimitGroup {
 	l, s := &c.Limits, &c.Sockets
 	count := func(n int) string { return chart.Grouped(float64(n)) }
 	refused := func(r gateway.Reason) string { return fmt.Sprintf("%d refused", now.Refused[r]) }
@@ -39,7 +40,7 @@ func shownLimits(c *Config, now gateway.Stats) []dashboard.LimitGroup {
 			{Entry: "limits.light_calls", Meaning: "calls of cheap methods at once", Most: count(cmp.Or(l.LightCalls, gateway.DefaultLight())), Now: occupied(now.LightRunning, now.LightWaiting)},
 			{Entry: "limits.heavy_calls", Meaning: "calls of other methods at once", Most: count(cmp.Or(l.HeavyCalls, gateway.DefaultHeavy())), Now: occupied(now.HeavyRunning, now.HeavyWaiting)},
 			{Entry: "limits.waiting_calls", Meaning: "calls of each kind that wait", Most: count(l.WaitingCalls), Now: refused(gateway.RefusedBusy)},
-			{Entry: "limits.memory", Meaning: "size of bodies and answers", Most: inBytes(l.Memory), Now: inBytes(Bytes(now.HeldBytes))},
+			{Entry: "limits.memory", Meaning: "size of bodies and answers", Most: inBytes(l.Memory), Now: inBytes(config.Bytes(now.HeldBytes))},
 			{Entry: "sockets.open", Meaning: "WebSocket connections", Most: count(s.Open), Now: count(now.Sockets)},
 			{Entry: "sockets.each", Meaning: "WebSocket connections of one account, or of a key without one", Most: count(s.Each), Now: refused(gateway.RefusedSocket)},
 		}},
@@ -56,7 +57,7 @@ func orUnlimited[N float64 | uint64](n N) string {
 	return chart.Grouped(float64(n))
 }
 
-func inBytes(b Bytes) string {
+func inBytes(b config.Bytes) string {
 	if text := b.String(); text[len(text)-1] == 'B' {
 		return text
 	}

@@ -1,24 +1,37 @@
 package app
 
 import (
+	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"ashlar/app/config"
+	evm "ashlar/evm/network"
 	"ashlar/internal/node"
 )
 
 // A network with an engine is driven by whoever knows the secret, and says so.
 func TestDrivenByAConsensusClient(t *testing.T) {
-	s, _ := served(t, func(c *Config) {
-		c.Networks = map[string]NetworkConfig{demoNetwork: {Engine: EngineConfig{Listen: "127.0.0.1:0"}}}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := served(t, func(c *config.Config) {
+		entries := &evm.Entries{Engine: evm.Engine{Listen: address}}
+		c.Networks = map[string]config.Network{"demo": config.Network{}.With(evm.Family{}, entries)}
 	})
-	file := dataDir(s.config.Data).secret(demoNetwork)
+	file := filepath.Join(s.config.Data, "engine", "demo.jwt")
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the secret: %v, %v", info, err)
 	}
-	client, err := node.NewEngineClient("http://"+s.engines[0].Addr().String(), file)
+	client, err := node.NewEngineClient("http://"+address, file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +55,7 @@ func TestDrivenByAConsensusClient(t *testing.T) {
 			t.Errorf("head %s: %+v, %v, expected %s", test.head, answer, err, test.want)
 		}
 	}
-	status, err := s.networks[0].status(t.Context())
+	status, err := s.networks[0].Status(t.Context())
 	if err != nil || status.Consensus == nil || status.Consensus.Forkchoice == 0 || status.Consensus.Payload != 0 || status.Source != nil {
 		t.Errorf("the status is %+v, %v", status, err)
 	}

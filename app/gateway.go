@@ -2,27 +2,25 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
 
+	"ashlar/app/config"
 	"ashlar/gateway"
-	"ashlar/gateway/certificate"
 	"ashlar/jsonrpc"
 )
 
-// gatewayConfig is what the gateway is to do by a configuration.
-func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
-	proxies, err := parseProxies(c.Proxies)
+// gatewayConfig is the gateway's configuration.
+func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
+	proxies, err := c.ParsedProxies()
 	if err != nil {
 		return gateway.Config{}, err
 	}
 	g := gateway.Config{
-		Hosts: c.Hosts, Keys: s.keys, Usage: s.usage, Origins: c.Origins, Proxies: proxies, Credits: c.credits, Log: slog.Default(),
+		Hosts: c.Hosts, Keys: s.keys, Usage: s.usage, Origins: c.Origins, Proxies: proxies, Credits: func(m *jsonrpc.Method) int { return credits(&c, m) }, Log: slog.Default(),
 		RPC: jsonrpc.Config{
 			BatchCalls: c.Limits.BatchCalls, BatchBytes: int(c.Limits.BatchBytes), AnswerBytes: int(c.Limits.AnswerBytes), Log: slog.Default(),
 		},
@@ -44,60 +42,47 @@ func (s *service) gatewayConfig(c Config) (gateway.Config, error) {
 	}
 	for _, n := range s.networks {
 		g.Networks = append(g.Networks, gateway.Network{
-			Name: n.name, Hosts: c.Networks[n.name].Hosts, Methods: n.methods, OpenRPC: n.openRPC.JSON,
-			Observer: s.metrics.observer(n.name, n.methods.Names()),
+			Name: n.Name, Hosts: c.Networks[n.Name].Hosts, Methods: n.methods, OpenRPC: n.openRPC.JSON,
+			Observer: s.metrics.observer(n.Name, n.methods.Names()),
 		})
 	}
 	return g, nil
 }
 
-// listenConfig is where and how the public listener listens.
-func (c *Config) listenConfig(ctx context.Context) (l gateway.ListenConfig, err error) {
+// listenConfig is the public listener's configuration.
+func listenConfig(ctx context.Context, c *config.Config) (l gateway.ListenConfig, err error) {
 	l = gateway.ListenConfig{
 		Address: c.Listen, Drain: c.Drain,
 		Connections: c.Limits.Connections, ConnectionsEach: c.Limits.ConnectionsEach,
 	}
-	if l.Proxies, err = parseProxies(c.Proxies); err != nil {
+	if l.Proxies, err = c.ParsedProxies(); err != nil {
 		return l, err
 	}
-	l.TLS, err = c.TLS.open(ctx, c.Data)
+	l.TLS, err = c.TLS.Open(ctx, c.Data)
 	return l, err
 }
 
-// open returns how connections are encrypted, nil where they are not.
-func (t *TLSConfig) open(ctx context.Context, data string) (*tls.Config, error) {
-	switch {
-	case t.Certificate != "":
-		return certificate.FromFiles(t.Certificate, t.Key, slog.Default())
-	case len(t.ACME.Domains) > 0:
-		return certificate.FromACME(ctx, certificate.ACME{
-			Domains: t.ACME.Domains, Email: t.ACME.Email, Directory: t.ACME.Directory, Folder: filepath.Join(data, "certificates"),
-		}, slog.Default())
-	}
-	return nil, nil
-}
-
-// ready is why the service should not be asked: a network that cannot be read, or
-// whose newest block is older than it should be.
-func (s *service) ready(ctx context.Context, c Config) error {
+// ready returns why the service is not ready: a network cannot be read, or its newest
+// block is too old.
+func (s *Service) ready(ctx context.Context, c config.Config) error {
 	for _, n := range s.networks {
-		status, err := n.status(ctx)
+		status, err := n.Status(ctx)
 		if err != nil {
-			return fmt.Errorf("network %s: %w", n.name, err)
+			return fmt.Errorf("network %s: %w", n.Name, err)
 		}
 		age := time.Since(time.Unix(int64(status.HeadTime), 0)).Round(time.Second)
-		if most := c.Networks[n.name].Behind; most > 0 && age > most {
-			return fmt.Errorf("network %s is behind: its newest block %d is %v old, expected at most %v", n.name, status.Head, age, most)
+		if most := c.Networks[n.Name].Behind; most > 0 && age > most {
+			return fmt.Errorf("network %s is behind: its newest block %d is %v old, expected at most %v", n.Name, status.Head, age, most)
 		}
 	}
 	return nil
 }
 
-// reload makes what can be changed while serving as a configuration has it.
-func (s *service) reload(c Config) error {
+// Reload applies what can be changed of a configuration while serving.
+func (s *Service) Reload(c config.Config) error {
 	for name := range c.Networks {
-		if !slices.ContainsFunc(s.networks, func(n *network) bool { return n.name == name }) {
-			return fmt.Errorf("network %s is not served: another set of networks takes a restart", name)
+		if !slices.ContainsFunc(s.networks, func(n *Network) bool { return n.Name == name }) {
+			return fmt.Errorf("network %s is not served: adding a network takes a restart", name)
 		}
 	}
 	g, err := s.gatewayConfig(c)
@@ -107,8 +92,8 @@ func (s *service) reload(c Config) error {
 	if err := s.handler.Reload(g); err != nil {
 		return err
 	}
-	c.warnOfCredits(g.Networks)
-	s.accounts.Reload(c.Accounts.config())
+	warnOfCredits(&c, g.Networks)
+	s.accounts.Reload(c.Accounts.Service())
 	s.current.Store(&c)
 	before, now := s.config, c
 	for _, kept := range []struct {
@@ -121,11 +106,11 @@ func (s *service) reload(c Config) error {
 		{"accounts.usage_days", before.Accounts.UsageDays, now.Accounts.UsageDays},
 		{"limits.address_fails", before.Limits.AddressFails, now.Limits.AddressFails},
 		{"limits.connections", before.Limits.Connections, now.Limits.Connections},
-		{"networks", before.networksAtStart(), now.networksAtStart()},
+		{"networks", before.NetworksAtStart(), now.NetworksAtStart()},
 		{"limits.connections_each", before.Limits.ConnectionsEach, now.Limits.ConnectionsEach},
 	} {
 		if !reflect.DeepEqual(kept.before, kept.now) {
-			slog.Warn("an entry of the configuration has changed that counts from the next start on", "entry", kept.entry)
+			slog.Warn("a changed entry of the configuration takes a restart", "entry", kept.entry)
 		}
 	}
 	slog.Info("configuration reloaded")

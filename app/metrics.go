@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"ashlar/family"
 	"ashlar/jsonrpc"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -90,7 +91,7 @@ func codeLabel(code int) string {
 
 // serviceCollector reads what a service is and does when it is asked.
 type serviceCollector struct {
-	service *service
+	service *Service
 	gauges  gauges
 }
 
@@ -101,7 +102,7 @@ type gauges struct {
 	behind, upstreamUsed, upstreamFaults, heard             *prometheus.Desc
 }
 
-func newServiceCollector(s *service) *serviceCollector {
+func newServiceCollector(s *Service) *serviceCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("ashlar_"+name, help, labels, nil)
 	}
@@ -156,24 +157,26 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		counter(g.refused, n, reason.String())
 	}
 	for _, n := range c.service.networks {
-		status, err := n.status(context.Background())
+		status, err := n.Status(context.Background())
 		if err != nil {
-			slog.Error("a network's metrics are left out", "network", n.name, "error", err)
+			slog.Error("a network's metrics are left out", "network", n.Name, "error", err)
 			continue
 		}
-		gauge(g.head, float64(status.Head), n.name)
-		gauge(g.settled, float64(status.Settled), n.name)
-		gauge(g.headTime, float64(status.HeadTime), n.name)
-		gauge(g.lag, time.Since(time.Unix(int64(status.HeadTime), 0)).Seconds(), n.name)
-		stored := n.store.Stats()
-		gauge(g.disk, float64(stored.DiskBytes), n.name)
-		gauge(g.memory, float64(stored.MemoryBytes), n.name)
-		c.collectSource(n.name, status, gauge, counter)
+		gauge(g.head, float64(status.Head), n.Name)
+		gauge(g.settled, float64(status.Settled), n.Name)
+		gauge(g.headTime, float64(status.HeadTime), n.Name)
+		gauge(g.lag, time.Since(time.Unix(int64(status.HeadTime), 0)).Seconds(), n.Name)
+		if n.store != nil {
+			stored := n.store.Stats()
+			gauge(g.disk, float64(stored.DiskBytes), n.Name)
+			gauge(g.memory, float64(stored.MemoryBytes), n.Name)
+		}
+		c.collectSource(n.Name, status, gauge, counter)
 	}
 }
 
 // collectSource collects how a network stands to whoever says what its head is.
-func (c *serviceCollector) collectSource(network string, status NetworkStatus, gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
+func (c *serviceCollector) collectSource(network string, status family.Status, gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
 	g, source := &c.gauges, status.Source
 	if driver := status.Consensus; driver != nil {
 		gauge(g.behind, float64(driver.Behind), network)

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -19,12 +20,12 @@ import (
 	"runtime/pprof"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"ashlar/account"
-	"ashlar/evm/source/demo"
+	"ashlar/app/config"
+	"ashlar/app/store"
 
 	"github.com/coder/websocket"
 )
@@ -32,9 +33,10 @@ import (
 // makeNetwork makes the demo's network, with its genesis only.
 func makeNetwork(t *testing.T, data string) {
 	t.Helper()
-	shown, err := demo.New(demo.Default())
+	f := Families().Default()
+	demo, err := f.Demo()
 	if err == nil {
-		err = Demo{Data: data}.create(t.Context(), shown)
+		err = demo.Create(t.Context(), Place(store.Dir(data), f, demo.Name()), 0)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -42,25 +44,25 @@ func makeNetwork(t *testing.T, data string) {
 }
 
 // served runs a service over the demo's network until the test ends.
-func served(t *testing.T, change func(*Config)) (s *service, key string) {
+func served(t *testing.T, change func(*config.Config)) (s *Service, key string) {
 	t.Helper()
 	data := t.TempDir()
 	makeNetwork(t, data)
-	config := DefaultConfig()
-	config.Data, config.Listen, config.Operator = data, "127.0.0.1:0", "127.0.0.1:0"
+	c := config.Default()
+	c.Data, c.Listen, c.Operator = data, "127.0.0.1:0", "127.0.0.1:0"
 	if change != nil {
-		change(&config)
+		change(&c)
 	}
-	s, key, stop := running(t, config)
+	s, key, stop := running(t, c)
 	t.Cleanup(stop)
 	return s, key
 }
 
 // running runs a service until stop is called.
-func running(t *testing.T, config Config) (s *service, key string, stop func()) {
+func running(t *testing.T, c config.Config) (s *Service, key string, stop func()) {
 	t.Helper()
 	ctx := t.Context()
-	s, err := openService(ctx, config, nil)
+	s, err := Open(ctx, c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +73,10 @@ func running(t *testing.T, config Config) (s *service, key string, stop func()) 
 	key = issued.APIKey
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
-	go func() { ended <- s.run(ctx) }()
+	go func() { ended <- s.Run(ctx) }()
 	return s, key, func() {
 		cancel()
-		if err := errors.Join(<-ended, s.close()); err != nil {
+		if err := errors.Join(<-ended, s.Close()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -92,6 +94,26 @@ func get(t *testing.T, url string) (status int, body string) {
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(text)
+}
+
+type answer struct {
+	Result, Error json.RawMessage
+}
+
+func post(t *testing.T, url, body string, status int) (a answer) {
+	t.Helper()
+	response, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != status {
+		t.Errorf("HTTP status %d, expected %d", response.StatusCode, status)
+	}
+	if err := json.NewDecoder(response.Body).Decode(&a); err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 const blockNumber = `{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}`
@@ -136,7 +158,7 @@ func TestOperatorsListener(t *testing.T) {
 // A profile that is being made ends with the listener, before run returns.
 func TestOperatorAwaitsRequests(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	o, err := listenOperator(ctx, "127.0.0.1:0", &service{metrics: newMetrics()})
+	o, err := listenOperator(ctx, "127.0.0.1:0", &Service{metrics: newMetrics()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +192,8 @@ func TestOperatorAwaitsRequests(t *testing.T) {
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	trusted := writeCertificate(t, dir)
-	s, key := served(t, func(c *Config) {
-		c.TLS = TLSConfig{Certificate: filepath.Join(dir, "a.pem"), Key: filepath.Join(dir, "a.key")}
+	s, key := served(t, func(c *config.Config) {
+		c.TLS = config.TLS{Certificate: filepath.Join(dir, "a.pem"), Key: filepath.Join(dir, "a.key")}
 	})
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, ForceAttemptHTTP2: true}}
 	at := s.server.Addr().String()
@@ -229,7 +251,7 @@ func writeCertificate(t *testing.T, dir string) *x509.CertPool {
 }
 
 func TestNotReadyWhenBehind(t *testing.T) {
-	s, _ := served(t, func(c *Config) { c.Networks = map[string]NetworkConfig{"demo": {Behind: time.Nanosecond}} })
+	s, _ := served(t, func(c *config.Config) { c.Networks = map[string]config.Network{"demo": {Behind: time.Nanosecond}} })
 	status, body := get(t, "http://"+s.operator.listener.Addr().String()+"/readyz")
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "network demo is behind: its newest block 0 is") {
 		t.Errorf("%d %s", status, body)
@@ -238,9 +260,9 @@ func TestNotReadyWhenBehind(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	s, key := served(t, nil)
-	config := s.config
-	config.Limits.KeyRate = 0.001
-	if err := s.reload(config); err != nil {
+	c := s.config
+	c.Limits.KeyRate = 0.001
+	if err := s.Reload(c); err != nil {
 		t.Fatal(err)
 	}
 	url := "http://" + s.server.Addr().String() + "/v3/" + key
@@ -256,41 +278,9 @@ func TestReload(t *testing.T) {
 	if status != http.StatusTooManyRequests {
 		t.Errorf("the new rate does not hold: %d", status)
 	}
-	config.Networks = map[string]NetworkConfig{"other": {}}
-	if err := s.reload(config); err == nil || !strings.Contains(err.Error(), "takes a restart") {
+	c.Networks = map[string]config.Network{"other": {}}
+	if err := s.Reload(c); err == nil || !strings.Contains(err.Error(), "takes a restart") {
 		t.Errorf("another network: %v", err)
-	}
-}
-
-// SIGHUP is what makes Serve load its configuration again; a wrong one changes nothing.
-func TestServeLoadsAgain(t *testing.T) {
-	data := t.TempDir()
-	makeNetwork(t, data)
-	loads := make(chan int)
-	n := 0
-	load := func() (Config, error) {
-		n++
-		loads <- n
-		config := DefaultConfig()
-		config.Data, config.Listen = data, "127.0.0.1:0"
-		if n == 2 {
-			return config, errors.New("a wrong entry")
-		}
-		return config, nil
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	again, ended := make(chan os.Signal), make(chan error, 1)
-	go func() { ended <- Serve(ctx, load, again) }()
-	<-loads
-	for want := 2; want <= 3; want++ {
-		again <- syscall.SIGHUP
-		if got := <-loads; got != want {
-			t.Errorf("load %d, expected %d", got, want)
-		}
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
 
@@ -300,7 +290,7 @@ func TestCheckConfig(t *testing.T) {
 		{"right", "networks:\n  a: {hosts: [a.test]}\nhosts: ['*.example.org']\n", ""},
 		{"host", "networks:\n  a: {hosts: ['a.test:80']}\n", "without scheme and port"},
 		{"pattern", "hosts: [example.org]\n", "expected one such as *.example.org"},
-		{"proxy", "proxies: [everyone]\n", ":1: proxies: \"everyone\" is no network"},
+		{"proxy", "proxies: [everyone]\n", ":1: proxies: invalid network \"everyone\""},
 		{"half of tls", "tls: {certificate: a.pem}\n", ":1: tls: only one of certificate and key"},
 		{"tls twice", "tls: {certificate: a, key: b, acme: {domains: [x]}}\n", "expected one of them"},
 		{"no certificate", "tls: {certificate: nowhere.pem, key: nowhere.key}\n", "nowhere.pem"},

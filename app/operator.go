@@ -23,10 +23,10 @@ import (
 //	GET /debug/pprof/   Go's profiles
 type operator struct {
 	listener net.Listener
-	service  *service
+	service  *Service
 }
 
-func listenOperator(ctx context.Context, address string, s *service) (*operator, error) {
+func listenOperator(ctx context.Context, address string, s *Service) (*operator, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("operator's listener: %w", err)

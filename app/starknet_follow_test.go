@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/app/config"
+	"ashlar/family"
 	"ashlar/internal/vectors"
 	"ashlar/starknet"
+	starknetnetwork "ashlar/starknet/network"
 	"ashlar/starknet/source/madeup"
 	"ashlar/starknet/source/node/nodetest"
 )
@@ -20,7 +23,7 @@ import (
 // followed is a service whose configuration names one network, of a node.
 type followed struct {
 	t    *testing.T
-	s    *service
+	s    *Service
 	stop func()
 	url  string
 }
@@ -33,20 +36,20 @@ func follow(t *testing.T, data, entries string) followed {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := LoadConfig(file)
+	c, err := config.Load(file, Families())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, key, stop := running(t, config)
+	s, key, stop := running(t, c)
 	return followed{t, s, stop, "http://" + s.server.Addr().String() + "/mine/v3/" + key}
 }
 
 // await waits until the network is at a block, and returns how it stands then. A
 // test in which that never comes ends with its own deadline.
-func (f followed) await(head starknet.Felt) NetworkStatus {
+func (f followed) await(head starknet.Felt) family.Status {
 	f.t.Helper()
 	for {
-		status, err := f.s.networks[0].status(f.t.Context())
+		status, err := f.s.networks[0].Status(f.t.Context())
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -164,9 +167,10 @@ func TestStarknetFollowsItsNode(t *testing.T) {
 	if more := node.Questions("starknet_getBlockWithReceipts") - asked; more != 5 {
 		t.Errorf("%d blocks were asked for after the restart, want 5", more)
 	}
-	config := f.s.config
-	config.Networks = map[string]NetworkConfig{"mine": {Family: familyStarknet, First: 50, Hosts: []string{"mine.example.org"}}}
-	if err := f.s.reload(config); err != nil {
+	c := f.s.config
+	changed := config.Network{Hosts: []string{"mine.example.org"}}.With(starknetnetwork.Family{}, &starknetnetwork.Entries{First: 50})
+	c.Networks = map[string]config.Network{"mine": changed}
+	if err := f.s.Reload(c); err != nil {
 		t.Errorf("reload: %v", err)
 	}
 }
@@ -180,7 +184,7 @@ func TestStarknetOfAnotherChain(t *testing.T) {
 	f := follow(t, t.TempDir(), fmt.Sprintf("    family: starknet\n    chain: SN_MINE\n    source: %s/key\n", node.URL))
 	defer f.stop()
 	for {
-		status, err := f.s.networks[0].status(t.Context())
+		status, err := f.s.networks[0].Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

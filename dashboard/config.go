@@ -16,7 +16,7 @@ import (
 // Network is a chain that is served.
 type Network struct {
 	Name    string
-	Family  string   // evm or starknet
+	Family  string   // the name of its family
 	Chain   string   // ID of the chain, as its people write it
 	Hosts   []string // names at which it is served without its name in the path
 	Methods []Method // that can be called over HTTP, sorted by name
@@ -30,7 +30,16 @@ type Network struct {
 	Follows  bool   // new blocks come from a node
 	Behind   uint64 // blocks to catch up with the head that is followed
 	Problem  string // why it is not followed at the moment; empty: it is
+
+	History    string // continues "every block from N on", such as ", with its receipts"
+	HeadResult string // the result of the call that the first snippet makes, as JSON
+	// Snippets are lines to paste that ask for the newest block, the first of them for
+	// curl. The password is empty if none is needed.
+	Snippets func(url, password string) []Snippet
 }
+
+// Snippet is a text to paste for a tool.
+type Snippet struct{ Tool, Text string }
 
 // Method is a method that the console offers.
 type Method struct {

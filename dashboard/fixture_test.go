@@ -21,7 +21,10 @@ import (
 	"ashlar/account/password"
 	"ashlar/account/session"
 	"ashlar/account/usage"
+	evm "ashlar/evm/network"
+	"ashlar/family"
 	"ashlar/kv/pebble"
+	starknet "ashlar/starknet/network"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -44,10 +47,21 @@ type service struct {
 var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func (s *service) served(context.Context) ([]Network, error) {
-	return []Network{
+	all := []Network{
 		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []Method{tried("eth_blockNumber", `[]`), tried("eth_getBlockByNumber", `["0x12d687",false]`)}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
 		{Name: "starknet", Family: "starknet", Chain: "SN_MAIN", Methods: []Method{tried("starknet_blockNumber", `[]`)}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer"},
-	}, s.broken
+	}
+	for i, f := range []family.Family{evm.Family{}, starknet.Family{}} {
+		presented := f.Presentation()
+		all[i].History, all[i].HeadResult = presented.History, presented.HeadResult(all[i].Head)
+		all[i].Snippets = func(url, password string) (all []Snippet) {
+			for _, s := range presented.Snippets(url, password) {
+				all = append(all, Snippet(s))
+			}
+			return all
+		}
+	}
+	return all, s.broken
 }
 
 // Read implements Usage.

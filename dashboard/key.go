@@ -77,7 +77,7 @@ func (v *visit) uses(networks []Network, rules *account.Rules, text, password st
 	for _, n := range networks {
 		if rules.AllowsNetwork(n.Name) {
 			url := endpoint(v.r, &n, text)
-			all = append(all, use{n.Name, url, socketEndpoint(url), snippets(n.Family, url, password)})
+			all = append(all, use{n.Name, url, socketEndpoint(url), n.Snippets(url, password)})
 		}
 	}
 	return all

@@ -1,11 +1,30 @@
-// Package endpoint keeps upstream URLs out of errors and logs: many providers put an API
-// key in the path.
+// Package endpoint parses the URLs of upstream nodes, and keeps them out of errors and
+// logs: many providers put an API key in the path.
 package endpoint
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 )
+
+// Parse parses the URL of a node, which must have one of the schemes and a host.
+func Parse(address string, schemes ...string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("parse the URL of a node: %w", WithoutURL(err))
+	}
+	if !slices.Contains(schemes, u.Scheme) {
+		last := len(schemes) - 1
+		return nil, fmt.Errorf("unknown scheme %q in the URL of a node (want %s or %s)", u.Scheme, strings.Join(schemes[:last], ", "), schemes[last])
+	}
+	if u.Host == "" {
+		return nil, errors.New("the URL of a node has no host")
+	}
+	return u, nil
+}
 
 // WithoutURL removes the URL from an error of net/url or net/http. It returns other errors
 // unchanged.

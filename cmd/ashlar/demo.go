@@ -5,13 +5,14 @@ import (
 	"os"
 	"time"
 
-	"ashlar/app"
+	"ashlar/app/command"
+	"ashlar/app/config"
 
 	"github.com/spf13/cobra"
 )
 
 func demoCommand() *cobra.Command {
-	d := app.Demo{}
+	d := command.Demo{}
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Serve a demo network: no files, no network, a key and examples to paste",
@@ -24,7 +25,7 @@ func demoCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&d.Data, "data", "", "directory to keep the demo in (default a temporary one)")
-	c.Flags().StringVar(&d.Listen, "listen", app.DefaultConfig().Listen, "address to listen on")
+	c.Flags().StringVar(&d.Listen, "listen", config.Default().Listen, "address to listen on")
 	c.Flags().Uint64Var(&d.Blocks, "blocks", 300, "blocks to make before serving")
 	c.Flags().DurationVar(&d.Interval, "interval", 2*time.Second, "time between new blocks")
 	return c

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command makes a process of the program; its output goes to the buffer.
-func command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
+// ashlarCommand makes a process of the program; its output goes to the buffer.
+func ashlarCommand(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	var out bytes.Buffer
 	c := exec.CommandContext(ctx, os.Args[0], args...)
 	c.Env = append(os.Environ(), asCommand+"=1")
@@ -44,7 +44,7 @@ func command(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // runCommand runs the program as a process, and returns its exit code and output.
 func runCommand(t *testing.T, args ...string) (int, string) {
 	t.Helper()
-	c, out := command(t.Context(), args...)
+	c, out := ashlarCommand(t.Context(), args...)
 	if err := c.Run(); err != nil && c.ProcessState == nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func tinyChain(t *testing.T, seed string) (genesisFile, chainFile string) {
 	if err := os.WriteFile(genesisFile, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first, err := genesis.Load(genesisFile)
+	first, _, err := genesis.Load(genesisFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestRefusedDirectory(t *testing.T) {
 			func(d dataDirectory) [][]string {
 				return append(append([][]string{d.demo()}, networkCommands(d)...), keyCommands(d)...)
 			},
-			[]string{"is no data directory", `"letters"`}},
+			[]string{"is not a data directory", `"letters"`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDataDirectory(t)
@@ -240,15 +240,15 @@ func TestOtherFamily(t *testing.T) {
 		args []string
 		want string
 	}{
-		{starknet("a"), "it is of the family evm, blocks of the family starknet cannot"},
-		{evm(), "it is of the family starknet, blocks of the family evm cannot"},
-		{evm("--genesis", d.genesis), "it is of the family starknet, blocks of the family evm cannot"},
+		{starknet("a"), "it is of family evm, and blocks of family starknet cannot"},
+		{evm(), "it is of family starknet, and blocks of family evm cannot"},
+		{evm("--genesis", d.genesis), "it is of family starknet, and blocks of family evm cannot"},
 	} {
 		if code, out := runCommand(t, test.args...); code != exitFailed || !strings.Contains(out, test.want) {
 			t.Errorf("%v: exit code %d, expected %d and %q:\n%s", test.args, code, exitFailed, test.want, out)
 		}
 	}
-	if code, out := runCommand(t, d.status()...); code != exitDone || !strings.Contains(out, "import them again, if it is an EVM network with its genesis") {
+	if code, out := runCommand(t, d.status()...); code != exitDone || !strings.Contains(out, "import them again, for an EVM network with its genesis") {
 		t.Errorf("an empty network: exit code %d\n%s", code, out)
 	}
 }
@@ -349,7 +349,7 @@ func TestDirectoryInUse(t *testing.T) {
 // TestBesideServer: a server names itself to who would write, and works for the others.
 func TestBesideServer(t *testing.T) {
 	d := newDataDirectory(t)
-	server, out := command(t.Context(), d.serve()...)
+	server, out := ashlarCommand(t.Context(), d.serve()...)
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,17 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"os"
-	"strings"
 
 	"ashlar/app"
-	"ashlar/evm/genesis"
+	"ashlar/app/command"
 
 	"github.com/spf13/cobra"
 )
 
 func importCommand() *cobra.Command {
-	var i app.Import
+	var i command.Import
 	c := &cobra.Command{
 		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--family starknet] FILE...",
 		Short: "Bring the blocks of files into a network",
@@ -36,15 +36,21 @@ error that names it; the blocks before it stay.`,
 			if err := need(c, "network", i.Network); err != nil {
 				return err
 			}
-			i.Files = files
+			i.Files, i.Flags = files, make(map[string]string)
+			for _, flag := range command.ImportFlags() {
+				if value := c.Flags().Lookup(flag.Name).Value.String(); value != "" {
+					i.Flags[flag.Name] = value
+				}
+			}
 			return i.Run(c.Context(), os.Stderr)
 		},
 	}
 	c.Flags().StringVar(&i.Data, "data", "", "data directory, made if it does not exist")
 	c.Flags().StringVar(&i.Network, "network", "", "name of the network, as it is in URLs")
-	c.Flags().StringVar(&i.Genesis, "genesis", "", "genesis file, or one of "+strings.Join(genesis.Names(), ", ")+"; not needed for a network that is there")
-	c.Flags().StringVar(&i.Family, "family", "", "family of the network's chain: evm or starknet (default evm)")
-	c.Flags().StringVar(&i.Chain, "chain", "", "ID of a Starknet network's chain, such as SN_MAIN or SN_SEPOLIA (default: that of the public network of the same name, else the name in upper case)")
+	c.Flags().StringVar(&i.Family, "family", "", fmt.Sprintf("family of the network: %s (default %s)", app.Families(), app.Families().Default().Name()))
+	for _, flag := range command.ImportFlags() {
+		c.Flags().String(flag.Name, "", flag.Usage)
+	}
 	c.Flags().BoolVar(&i.Compact, "compact", true, "rewrite the network into its smallest form at the end")
 	return c
 }

@@ -9,7 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"ashlar/app"
+	"ashlar/app/command"
+	"ashlar/app/config"
+	"ashlar/family"
 
 	"github.com/spf13/cobra"
 )
@@ -24,31 +26,31 @@ SIGHUP makes it read its configuration again: networks' settings, limits and rul
 count at once, the rest from the next start on.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			load := func() (app.Config, error) {
-				config := app.DefaultConfig()
+			load := func() (config.Config, error) {
+				loaded := config.Default()
 				if file != "" {
 					var err error
-					if config, err = app.LoadConfig(file); err != nil {
-						return config, err
+					if loaded, err = command.LoadConfig(file); err != nil {
+						return loaded, err
 					}
 				}
-				config.Data, config.Listen = cmp.Or(data, config.Data), cmp.Or(listen, config.Listen)
-				return config, need(c, "data", config.Data)
+				loaded.Data, loaded.Listen = cmp.Or(data, loaded.Data), cmp.Or(listen, loaded.Listen)
+				return loaded, need(c, "data", loaded.Data)
 			}
 			signal.Reset(syscall.SIGHUP) // else it stops the command, see stopSignals
 			again := make(chan os.Signal, 1)
 			signal.Notify(again, syscall.SIGHUP)
 			defer signal.Stop(again)
-			return app.Serve(c.Context(), load, again)
+			return command.Serve(c.Context(), load, again)
 		},
 	}
 	c.Flags().StringVar(&data, "data", "", "data directory; over what the configuration says")
-	c.Flags().StringVar(&listen, "listen", "", "address to listen on (default "+app.DefaultConfig().Listen+")")
+	c.Flags().StringVar(&listen, "listen", "", "address to listen on (default "+config.Default().Listen+")")
 	c.Flags().StringVar(&file, "config", "", "configuration file; see docs/configuration.md")
 	return c
 }
 
-func lastHeard(c *app.ConsensusStatus) string {
+func lastHeard(c *family.ConsensusStatus) string {
 	last := max(c.Payload, c.Forkchoice)
 	if last == 0 {
 		return "never since the start"
@@ -67,7 +69,7 @@ func statusCommand() *cobra.Command {
 			if err := need(c, "data", data); err != nil {
 				return err
 			}
-			status, err := app.ReadStatus(c.Context(), data)
+			status, err := command.ReadStatus(c.Context(), data)
 			if err != nil {
 				return err
 			}

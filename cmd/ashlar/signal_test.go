@@ -44,7 +44,7 @@ func TestClosedTerminal(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			temporary := t.TempDir()
-			demo, out := command(t.Context(), "demo", "--listen", "127.0.0.1:0", "--blocks", test.blocks)
+			demo, out := ashlarCommand(t.Context(), "demo", "--listen", "127.0.0.1:0", "--blocks", test.blocks)
 			if test.nohup {
 				ignoring(t.Context(), demo)
 			}

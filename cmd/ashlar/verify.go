@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"os"
 
-	"ashlar/app"
+	"ashlar/app/command"
+	"ashlar/family"
 
 	"github.com/spf13/cobra"
 )
 
 func verifyCommand() *cobra.Command {
-	var v app.Verify
+	var v command.Verify
 	c := &cobra.Command{
 		Use:   "verify --data DIR --network NAME [--from N] [--to N] [--full] [--json]",
 		Short: "Check what is stored of a network against itself",
@@ -40,10 +41,10 @@ network could not be checked. 2: wrong usage.`,
 				return err
 			}
 			if !c.Flags().Changed("to") {
-				v.To = app.Head
+				v.To = command.Head
 			}
 			err := v.Run(c.Context(), os.Stdout, os.Stderr)
-			if errors.Is(err, app.ErrRange) || errors.Is(err, app.ErrNoState) {
+			if errors.Is(err, family.ErrRange) || errors.Is(err, family.ErrNoState) {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			return err

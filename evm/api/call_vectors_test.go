@@ -31,7 +31,7 @@ func recordedServer(t testing.TB, folder string) *jsonrpc.Server {
 			t.Fatal(err)
 		}
 	}
-	first, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	first, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
 	must(err)
 	store, err := pebble.Open(pebble.Options{Path: "chain", FS: vfs.NewMem()})
 	must(err)

@@ -97,7 +97,7 @@ func serveChain(chain *query.Chain) *service {
 // serveVectors serves the chain that the recorded conversations are about.
 func serveVectors(t testing.TB) *service {
 	folder := vectors.Path(t, "execution-apis")
-	g, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	g, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

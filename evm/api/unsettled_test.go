@@ -75,7 +75,7 @@ func TestUnsettledIsAnsweredAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	g, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func importVectors(t *testing.T) (*archive.Archive, *params.ChainConfig) {
 		}
 	}
 	folder := vectors.Path(t, "execution-apis")
-	g, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	g, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
 	must(err)
 	store, err := pebble.Open(pebble.Options{Path: "chain", FS: vfs.NewMem()})
 	must(err)

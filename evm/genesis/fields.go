@@ -22,7 +22,6 @@ func fileRule() rule {
 		"timestamp":     {quantity64(), false},
 		"extraData":     {hexBytes(), false},
 		"mixHash":       {fixedHex(common.HashLength), false},
-		"mixhash":       {fixedHex(common.HashLength), false}, // as geth itself once wrote it
 		"coinbase":      {fixedHex(common.AddressLength), false},
 		"number":        {quantity64(), false},
 		"gasUsed":       {quantity64(), false},
@@ -31,7 +30,7 @@ func fileRule() rule {
 		"excessBlobGas": {quantity64(), false},
 		"blobGasUsed":   {quantity64(), false},
 		"slotNumber":    {quantity64(), false},
-	})
+	}, warn)
 }
 
 func accountRule() rule {
@@ -40,7 +39,7 @@ func accountRule() rule {
 		"nonce":   {quantity64(), false},
 		"code":    {hexBytes(), false},
 		"storage": {mapping(wordKey, word()), false},
-	})
+	}, warn)
 }
 
 func configRule() rule {
@@ -50,13 +49,15 @@ func configRule() rule {
 		"terminalTotalDifficulty": {integer(256), false},
 		"depositContractAddress":  {fixedHex(common.AddressLength), false},
 		"enableUBTAtGenesis":      {boolean, false},
-		"ethash":                  {object(nil), false},
+		"ethash":                  {ethashRule(), false},
 		"clique":                  {cliqueRule(), false},
 		"blobSchedule":            {blobScheduleRule(), false},
+		"constantinopleFixBlock":  {integer(64), false}, // Besu's name of petersburgBlock
 
 		// Older files have these, and no rule depends on them: go-ethereum passes
 		// over them too. The yolo networks ended in 2021.
 		"eip150Hash":                    {ignored, false},
+		"ewasmBlock":                    {ignored, false},
 		"yolov1Block":                   {ignored, false},
 		"yolov2Block":                   {ignored, false},
 		"yolov3Block":                   {ignored, false},
@@ -73,14 +74,22 @@ func configRule() rule {
 	} {
 		fields[fork+"Time"] = field{integer(64), false}
 	}
-	return object(fields)
+	return object(fields, strangeSetting)
 }
 
+// ethashRule: the difficulty that Besu can fix is refused block by block, since no
+// block before the merge has it; after the merge it means nothing.
+func ethashRule() rule { return object(nil, warn) }
+
+// cliqueRule has the names of geth, and those that Besu gives the same numbers.
 func cliqueRule() rule {
 	return object(map[string]field{
-		"period": {integer(64), true},
-		"epoch":  {integer(64), true},
-	})
+		"period":             {integer(64), false},
+		"epoch":              {integer(64), false},
+		"blockPeriodSeconds": {integer(64), false},
+		"epochLength":        {integer(64), false},
+		"createEmptyBlocks":  {ignored, false}, // how a node makes blocks, not which are right
+	}, warn)
 }
 
 func blobScheduleRule() rule {
@@ -88,12 +97,12 @@ func blobScheduleRule() rule {
 		"target":                {integer(31), true},
 		"max":                   {integer(31), true},
 		"baseFeeUpdateFraction": {integer(64), true},
-	})
+	}, refuse)
 	fields := make(map[string]field)
-	for _, fork := range []string{"cancun", "prague", "osaka", "bpo1", "bpo2", "bpo3", "bpo4", "bpo5"} {
+	for _, fork := range []string{"cancun", "prague", "osaka", "bpo1", "bpo2", "bpo3", "bpo4", "bpo5", "amsterdam", "bogota"} {
 		fields[fork] = field{entry, false}
 	}
-	return object(fields)
+	return object(fields, refuse)
 }
 
 // integer is a plain JSON number of at most so many bits, as geth's config has them.

@@ -20,14 +20,17 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"config": {"yolov2Block": [[{}]]}, "alloc": [`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		memory.Within(t, memory.Slack+parseFactor*len(data), func() { checkParse(t, data) })
-		if g, err := Parse(data); err == nil {
+		if g, _, err := Parse(data); err == nil {
 			g.ToBlock()
 		}
 	})
 }
 
 func checkParse(t *testing.T, data []byte) {
-	_, err := Parse(data)
+	_, warnings, err := Parse(data)
+	if len(warnings) > maxWarnings {
+		t.Fatalf("%d warnings", len(warnings))
+	}
 	var field *FieldError
 	if err != nil && (!errors.As(err, &field) || field.Line > 1+bytes.Count(data, []byte("\n"))) {
 		t.Fatalf("%v, want a FieldError in a line that the file has", err)

@@ -2,10 +2,11 @@
 // chain, the header of block 0 and the state that it begins with.
 //
 // There are two sources: the public networks, built in, and genesis files in
-// the JSON that geth reads. A file is read strictly. Whatever is missing,
-// misspelt, unknown, given twice or out of range is refused with the path of the
-// field and the line it is on, because a field that is silently ignored makes
-// another chain, and that shows only at the first block whose root differs.
+// the JSON that geth and Besu read. A file is read strictly. What is missing, given
+// twice or out of range is refused with the path of the field and the line it is on.
+// So is an unknown setting that may be a fork or names other rules: ignoring it would
+// make another chain, which shows only at the first block whose root differs. Other
+// unknown fields are ignored with a warning.
 package genesis
 
 import (
@@ -36,19 +37,19 @@ func Builtin(name string) (*core.Genesis, bool) {
 }
 
 // Load returns the genesis of a public network by its name, or reads the genesis
-// file at that path. A name of Names wins over a file of the same name.
-func Load(nameOrPath string) (*core.Genesis, error) {
+// file at that path. A name of Names wins over a file of the same name. Warnings are
+// those of [Parse].
+func Load(nameOrPath string) (g *core.Genesis, warnings []string, err error) {
 	if g, ok := Builtin(nameOrPath); ok {
-		return g, nil
+		return g, nil, nil
 	}
 	data, err := os.ReadFile(nameOrPath)
 	if err != nil {
-		return nil, fmt.Errorf("genesis: want one of %s, or the path of a genesis file: %w",
+		return nil, nil, fmt.Errorf("genesis: want one of %s, or the path of a genesis file: %w",
 			strings.Join(Names(), ", "), err)
 	}
-	g, err := Parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("genesis file %s: %w", nameOrPath, err)
+	if g, warnings, err = Parse(data); err != nil {
+		return nil, nil, fmt.Errorf("genesis file %s: %w", nameOrPath, err)
 	}
-	return g, nil
+	return g, warnings, nil
 }

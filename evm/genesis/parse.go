@@ -2,6 +2,7 @@ package genesis
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -10,34 +11,77 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// Parse reads a genesis file in geth's JSON. Errors are of type *FieldError.
+// Parse reads a genesis file in geth's JSON, or Besu's. Errors are of type
+// *FieldError; warnings say what in the file was ignored, and where.
 //
 // Two fields of the config that files older than them lack are filled in, as
 // they follow from the rest and do not enter the hash of the block: the blob
 // schedules of Cancun and Prague, which their EIPs fix, and a terminal total
 // difficulty of zero for a chain that begins under proof of stake.
-func Parse(data []byte) (*core.Genesis, error) {
+func Parse(data []byte) (g *core.Genesis, warnings []string, err error) {
 	s, err := scan(data, fileRule())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	g := new(core.Genesis)
+	g = new(core.Genesis)
 	if err := json.Unmarshal(data, g); err != nil {
-		return nil, &FieldError{Err: err}
+		return nil, nil, &FieldError{Err: err}
+	}
+	if err := s.completeBesu(data, g.Config); err != nil {
+		return nil, nil, err
 	}
 	if err := s.checkHeader(g); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := s.completeMerge(g); err != nil {
-		return nil, err
-	}
+	s.completeMerge(g)
 	if err := s.completeBlobSchedule(data, g.Config); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := g.Config.CheckConfigForkOrder(); err != nil {
-		return nil, s.at("config", "%w", err)
+		return nil, nil, s.at("config", "%w", err)
 	}
-	return g, nil
+	return g, s.warnings, nil
+}
+
+// completeBesu takes over what Besu's files have by other names.
+func (s *scanner) completeBesu(data []byte, config *params.ChainConfig) error {
+	var file struct {
+		Config struct {
+			ConstantinopleFixBlock *big.Int
+			Clique                 *struct{ Period, Epoch, BlockPeriodSeconds, EpochLength *uint64 }
+		}
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return &FieldError{Err: err}
+	}
+	if fix := file.Config.ConstantinopleFixBlock; fix != nil {
+		if config.PetersburgBlock != nil && config.PetersburgBlock.Cmp(fix) != 0 {
+			return s.at("config.constantinopleFixBlock", "is %d and config.petersburgBlock is %d; want one of them, as they are the same fork", fix, config.PetersburgBlock)
+		}
+		config.PetersburgBlock = fix
+	}
+	clique := file.Config.Clique
+	if clique == nil {
+		return nil
+	}
+	for _, number := range []struct {
+		name       string
+		geth, besu *uint64
+		to         *uint64
+	}{
+		{"period", clique.Period, clique.BlockPeriodSeconds, &config.Clique.Period},
+		{"epoch", clique.Epoch, clique.EpochLength, &config.Clique.Epoch},
+	} {
+		switch path := "config.clique." + number.name; {
+		case number.geth == nil && number.besu == nil:
+			return s.at(path, "is missing")
+		case number.geth != nil && number.besu != nil && *number.geth != *number.besu:
+			return s.at(path, "is %d, and by Besu's name it is %d; want one number", *number.geth, *number.besu)
+		case number.geth == nil:
+			*number.to = *number.besu
+		}
+	}
+	return nil
 }
 
 // checkHeader checks what holds between fields of the file.
@@ -66,19 +110,30 @@ func (s *scanner) checkHeader(g *core.Genesis) error {
 	return nil
 }
 
-// completeMerge fills in the terminal total difficulty of a chain that begins
-// under proof of stake. Without it a chain is taken to stay before the merge.
-func (s *scanner) completeMerge(g *core.Genesis) error {
+// mostBlocksOfWork is how many times the difficulty of the genesis block a terminal
+// total difficulty can be that a chain reaches. Mainnet's, whose difficulty grew most,
+// is a little below.
+var mostBlocksOfWork = new(big.Int).Lsh(big.NewInt(1), 42)
+
+// completeMerge fills in the terminal total difficulty of a chain that begins under
+// proof of stake. A chain without it comes under proof of stake with its first block
+// that has no difficulty, as go-ethereum judges every chain, and so does one whose
+// terminal total difficulty is out of reach.
+func (s *scanner) completeMerge(g *core.Genesis) {
 	config := g.Config
-	if config.TerminalTotalDifficulty != nil || config.ShanghaiTime == nil && g.Difficulty.Sign() > 0 {
-		return nil
+	if config.ShanghaiTime != nil && *config.ShanghaiTime <= g.Timestamp || g.Difficulty.Sign() == 0 {
+		if terminal := config.TerminalTotalDifficulty; terminal == nil || terminal.Cmp(g.Difficulty) > 0 {
+			config.TerminalTotalDifficulty = new(big.Int)
+		}
+		return
 	}
-	if g.Difficulty.Sign() > 0 && *config.ShanghaiTime > g.Timestamp {
-		return s.at("config.terminalTotalDifficulty",
-			"is missing; config.shanghaiTime comes after the merge, so the chain needs the total difficulty at which it merges")
+	if terminal := config.TerminalTotalDifficulty; terminal != nil {
+		if limit := new(big.Int).Mul(g.Difficulty, mostBlocksOfWork); terminal.Cmp(limit) > 0 {
+			config.TerminalTotalDifficulty = nil
+			s.warnings = append(s.warnings, fmt.Sprintf("line %d: config.terminalTotalDifficulty: %d is out of reach; blocks without difficulty are taken to be after the merge",
+				s.lines["config.terminaltotaldifficulty"], terminal))
+		}
 	}
-	config.TerminalTotalDifficulty = new(big.Int)
-	return nil
 }
 
 // completeBlobSchedule fills in the schedules that the EIPs fix. Those of later
@@ -118,7 +173,7 @@ func (s *scanner) completeBlobSchedule(data []byte, config *params.ChainConfig) 
 			return err
 		}
 	}
-	return s.checkOsakaBlobs(data, schedule)
+	return s.checkNamedBlobs(data, config)
 }
 
 func (s *scanner) checkBlobs(path string, blobs *params.BlobConfig) error {
@@ -134,22 +189,40 @@ func (s *scanner) checkBlobs(path string, blobs *params.BlobConfig) error {
 	return nil
 }
 
-// checkOsakaBlobs refuses a schedule of Osaka's own: Osaka keeps that of Prague,
-// so an entry for it may repeat that one, as files often do, and nothing else.
-func (s *scanner) checkOsakaBlobs(data []byte, schedule *params.BlobScheduleConfig) error {
+// checkNamedBlobs refuses schedules that forks with names have of their own. They keep
+// the schedule that is in force when they come, so an entry for one may repeat that, as
+// files often do, and nothing else.
+func (s *scanner) checkNamedBlobs(data []byte, config *params.ChainConfig) error {
 	var file struct {
 		Config struct {
-			BlobSchedule struct{ Osaka *params.BlobConfig }
+			BlobSchedule struct{ Osaka, Amsterdam, Bogota *params.BlobConfig }
 		}
 	}
 	if err := json.Unmarshal(data, &file); err != nil {
 		return &FieldError{Err: err}
 	}
-	osaka := file.Config.BlobSchedule.Osaka
-	if osaka == nil || schedule.Prague != nil && *osaka == *schedule.Prague {
-		return nil
+	own := file.Config.BlobSchedule
+	for _, fork := range []struct {
+		name  string
+		time  *uint64
+		blobs *params.BlobConfig
+	}{
+		{"osaka", config.OsakaTime, own.Osaka},
+		{"amsterdam", config.AmsterdamTime, own.Amsterdam},
+		{"bogota", config.BogotaTime, own.Bogota},
+	} {
+		if fork.blobs == nil {
+			continue
+		}
+		kept := config.BlobScheduleConfig.Prague // of a fork without a time
+		if fork.time != nil {
+			kept = config.BlobConfig(config.LatestFork(*fork.time))
+		}
+		if kept == nil || *kept != *fork.blobs {
+			return s.at("config.blobSchedule."+fork.name, "differs from the schedule that is in force when the fork comes, which it keeps; want it equal or absent")
+		}
 	}
-	return s.at("config.blobSchedule.osaka", "differs from config.blobSchedule.prague, whose schedule Osaka keeps; want it equal or absent")
+	return nil
 }
 
 func copyOf(blobs *params.BlobConfig) *params.BlobConfig {

@@ -40,17 +40,29 @@ type field struct {
 	required bool
 }
 
+// fields are the members of an object by their names in lower case: go-ethereum's
+// decoder takes a name in any case, and Besu writes some in its own.
+type fields map[string]field
+
+// maxWarnings bounds the warnings about a file.
+const maxWarnings = 100
+
+// stranger judges a member that an object is not known to have.
+type stranger func(s *scanner, path, name string, first json.Token) error
+
 // scanner walks a genesis file token by token, beside the decoding proper. The
-// decoder of encoding/json ignores unknown names, takes any case for the right
-// one and lets the last of several win; the scanner refuses all of that by name.
+// decoder of encoding/json passes over unknown names and lets the last of several
+// win; the scanner refuses both by name, or warns of them.
 type scanner struct {
-	data  []byte
-	json  *json.Decoder
-	lines map[string]int // of all members but those of alloc
+	data     []byte
+	json     *json.Decoder
+	lines    map[string]int // of all members but those of alloc
+	warnings []string
+	warned   map[string]bool // by what they are about
 }
 
 func scan(data []byte, file rule) (*scanner, error) {
-	s := &scanner{data: data, json: json.NewDecoder(bytes.NewReader(data)), lines: make(map[string]int)}
+	s := &scanner{data: data, json: json.NewDecoder(bytes.NewReader(data)), lines: make(map[string]int), warned: make(map[string]bool)}
 	s.json.UseNumber()
 	first, err := s.token()
 	if err == nil {
@@ -85,10 +97,10 @@ func (s *scanner) fault(path string, err error) error {
 // at is an error in a field that has been passed already, or is absent: then the
 // line is that of the object that should have it.
 func (s *scanner) at(path string, format string, args ...any) error {
-	line, owner := s.lines[path], path
+	line, owner := s.lines[lowerName(path)], path
 	for i := strings.LastIndexByte(owner, '.'); line == 0 && i > 0; i = strings.LastIndexByte(owner, '.') {
 		owner = owner[:i]
-		line = s.lines[owner]
+		line = s.lines[lowerName(owner)]
 	}
 	return &FieldError{Path: path, Line: line, Err: fmt.Errorf(format, args...)}
 }
@@ -98,46 +110,75 @@ func (s *scanner) line() int {
 	return 1 + bytes.Count(s.data[:s.json.InputOffset()], []byte("\n"))
 }
 
-// object accepts an object with these members and no others. A member that is
-// null counts as absent, as geth writes it.
-func object(fields map[string]field) rule {
+// object accepts an object with these members; of others, unknown says what to do. A
+// member that is null counts as absent, as geth writes it.
+func object(known map[string]field, unknown stranger) rule {
+	members := make(fields, len(known))
+	for name, f := range known {
+		members[strings.ToLower(name)] = f
+	}
 	return func(s *scanner, path string, first json.Token) error {
-		seen := make(map[string]bool, len(fields))
+		seen := make(map[string]bool, len(members))
 		err := s.members(path, first, func(name string) error {
-			member := join(path, name)
-			f, known := fields[name]
-			if !known {
-				return s.fault(member, unknownName(name, fields))
-			}
-			if seen[strings.ToLower(name)] {
+			member, lower := join(path, name), strings.ToLower(name)
+			if seen[lower] {
 				return s.fault(member, errors.New("given twice"))
 			}
-			seen[strings.ToLower(name)] = true
-			if !strings.Contains(member, "[") {
-				s.lines[member] = s.line()
+			seen[lower] = true
+			f, ok := members[lower]
+			if ok && !strings.Contains(member, "[") {
+				s.lines[lowerName(member)] = s.line()
 			}
 			value, err := s.token()
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if value != nil {
-				return f.rule(s, member, value)
-			}
-			if f.required {
+			case value == nil && f.required:
 				return s.fault(member, errors.New("is null, and must have a value"))
+			case value == nil:
+				return nil
+			case !ok:
+				return unknown(s, path, name, value)
 			}
-			return nil
+			return f.rule(s, member, value)
 		})
 		if err != nil {
 			return err
 		}
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if fields[name].required && !seen[strings.ToLower(name)] {
+		for _, name := range slices.Sorted(maps.Keys(known)) {
+			if known[name].required && !seen[strings.ToLower(name)] {
 				return s.fault(join(path, name), errors.New("is missing"))
 			}
 		}
 		return nil
 	}
+}
+
+// lowerName is the key of a path in the scanner's lines.
+func lowerName(path string) string { return strings.ToLower(path) }
+
+// refuse is for objects whose members all have a meaning.
+func refuse(s *scanner, path, name string, _ json.Token) error {
+	return s.fault(join(path, name), errors.New("unknown field; remove it if it means nothing to this chain"))
+}
+
+// warn passes over a member. It warns once of members of that name, however many
+// accounts have one.
+func warn(s *scanner, path, name string, first json.Token) error {
+	return s.ignoreWith("unknown field; it is ignored", path, name, first)
+}
+
+// ignoreWith passes over a member with a warning.
+func (s *scanner) ignoreWith(why, path, name string, first json.Token) error {
+	pattern := join(path, name)
+	if open := strings.IndexByte(pattern, '['); open >= 0 {
+		pattern = pattern[:open] + "[…]" + pattern[strings.LastIndexByte(pattern, ']')+1:]
+	}
+	if key := lowerName(pattern); !s.warned[key] && len(s.warnings) < maxWarnings {
+		s.warned[key] = true
+		s.warnings = append(s.warnings, fmt.Sprintf("line %d: %s: %s", s.line(), pattern, why))
+	}
+	return ignored(s, pattern, first)
 }
 
 // mapping accepts an object whose names are data: key returns the one spelling
@@ -233,16 +274,6 @@ func join(path, name string) string {
 		return shorten(name)
 	}
 	return path + "." + shorten(name)
-}
-
-// unknownName explains a name that an object may not have.
-func unknownName(name string, fields map[string]field) error {
-	for known := range fields {
-		if strings.EqualFold(name, known) {
-			return fmt.Errorf("unknown field; it is written %s", known)
-		}
-	}
-	return errors.New("unknown field; remove it if it means nothing to this chain")
 }
 
 func describe(value json.Token) string {

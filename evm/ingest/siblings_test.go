@@ -59,7 +59,7 @@ func orders(n int) (all [][]int) {
 // in the end, the store holds row by row what an import of that branch alone does.
 func TestSiblingsInEveryOrder(t *testing.T) {
 	folder := vectors.Path(t, "chains", "reorg-branches")
-	g, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	g, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func awaitFinal(t *testing.T, client *node.Client) {
 // startFollowed starts a node that serves a chain of the test data.
 func startFollowed(t *testing.T, folder string) *fakenode.Node {
 	t.Helper()
-	g, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	g, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func (p *inProcess) answers(requests [][]byte) (all [][]byte) {
 // siblings are the five branches of ten blocks upon one genesis.
 func siblings(t *testing.T) (first *core.Genesis, branches [][]*types.Block) {
 	t.Helper()
-	first, err := genesis.Load(mergedGenesis(t, vectors.Path(t, "chains", "reorg-branches", "genesis.json")))
+	first, _, err := genesis.Load(mergedGenesis(t, vectors.Path(t, "chains", "reorg-branches", "genesis.json")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ type followed struct {
 
 func newFollowed(t *testing.T, e export) *followed {
 	t.Helper()
-	first, err := genesis.Load(e.genesis)
+	first, _, err := genesis.Load(e.genesis)
 	if err != nil {
 		t.Fatal(err)
 	}

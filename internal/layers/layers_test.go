@@ -33,6 +33,8 @@ func shared() []layer {
 		{"history", []string{"kv", "chain"}},
 		{"feed", []string{"jsonrpc", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
+		{"account", []string{"kv", "limit"}},
+		{"family", []string{"kv", "jsonrpc", "endpoint", "history", "feed"}},
 	}
 }
 
@@ -58,6 +60,8 @@ func family(name string) []layer {
 		{"trace", in(".", "execute")},
 		{"query", append(in(".", "execute", "archive", "pool"), "kv", "chain", "history")},
 		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events")},
+		{"network", append(in(".", "source", "execute", "archive", "ingest", "verify", "pool", "query", "api"),
+			"family", "kv", "jsonrpc", "chain", "history")},
 	}
 	for i := range layers {
 		layers[i].folder = path.Join(name, layers[i].folder)
@@ -75,12 +79,13 @@ func layers() []layer {
 		all = append(all, family(name)...)
 	}
 	return append(all,
-		layer{"account", []string{"kv", "limit"}},
 		layer{"dashboard", []string{"account"}},
 		layer{"gateway", []string{"jsonrpc", "limit", "account"}},
-		layer{"app/store", []string{"kv"}},
+		layer{"app/store", []string{"kv", "gateway"}},
+		layer{"app/config", []string{"family", "gateway", "account", "feed", "jsonrpc"}},
 		layer{"app", []string{everything}},
-		layer{"cmd", []string{"account", "app", "evm"}},
+		layer{"app/command", []string{"app", "app/config", "app/store", "family", "gateway", "account", "history", "kv"}},
+		layer{"cmd", []string{"account", "app", "app/command", "app/config", "family"}},
 		layer{"internal", []string{everything}}, // tools of tests
 		layer{"bench", []string{everything}},
 	)
@@ -108,12 +113,15 @@ type keeper struct {
 func keepers() []keeper {
 	return []keeper{
 		{"github.com/cockroachdb/pebble", []string{"kv/pebble"}},
+		// A family is registered in one place; everything else asks its interface.
+		{"ashlar/evm/network", []string{"app"}},
+		{"ashlar/starknet/network", []string{"app"}},
 		// Everything else takes a kv.Store, whichever engine it is.
 		{"ashlar/kv/pebble", []string{"kv/pebble", "app/store", "evm/ingest/ingesttest"}},
 		// The reference builder makes chains to check execute with, so it shares nothing with it.
 		{"github.com/ethereum/go-ethereum/core/state", []string{"evm/execute", "evm/source/demo/reference"}},
 		{"github.com/spf13/cobra", []string{"cmd"}},
-		{"github.com/goccy/go-yaml", []string{"app"}},
+		{"github.com/goccy/go-yaml", []string{"app/config"}},
 		{"github.com/prometheus/client_golang", []string{"app"}},
 		{"github.com/coder/websocket", []string{"gateway", "bench/follow"}},
 		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,7 +64,7 @@ type Client struct {
 
 // New returns a client for a node with a URL of the scheme http, https, ws or wss.
 func New(address string) (*Client, error) {
-	u, err := CheckURL(address)
+	u, err := endpoint.Parse(address, Schemes()...)
 	if err != nil {
 		return nil, err
 	}
@@ -73,22 +72,8 @@ func New(address string) (*Client, error) {
 	return &Client{url: address, name: u.Scheme + "://" + u.Host, http: &http.Client{Transport: transport}, most: answerBytes}, nil
 }
 
-// CheckURL parses and validates the URL of a node.
-func CheckURL(address string) (*url.URL, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, fmt.Errorf("parse the URL of a node: %w", endpoint.WithoutURL(err))
-	}
-	switch u.Scheme {
-	case "http", "https", "ws", "wss":
-	default:
-		return nil, fmt.Errorf("unknown scheme %q in the URL of a node (want http, https, ws or wss)", u.Scheme)
-	}
-	if u.Host == "" {
-		return nil, errors.New("the URL of a node has no host")
-	}
-	return u, nil
-}
+// Schemes returns the URL schemes that a node may have.
+func Schemes() []string { return []string{"http", "https", "ws", "wss"} }
 
 // Name returns the URL without credentials, path and query, which may be secret.
 func (c *Client) Name() string { return c.name }

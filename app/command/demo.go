@@ -1,0 +1,220 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"text/template"
+	"time"
+
+	"ashlar/account"
+	"ashlar/app"
+	"ashlar/app/config"
+	"ashlar/app/store"
+	"ashlar/family"
+)
+
+// Demo is ashlar demo.
+type Demo struct {
+	Data     string // a directory to keep the demo in; empty: a temporary one
+	Listen   string
+	Blocks   uint64        // made before serving
+	Interval time.Duration // between further blocks; more than 0
+}
+
+// shown is one network of the demo.
+type shown struct {
+	family.Demo
+	family family.Family
+}
+
+// demos are the demo's networks, one of each family that has one. The first is served
+// at the listener's own hosts.
+func demos() (all []shown, err error) {
+	for _, f := range app.Families() {
+		d, err := f.Demo()
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			all = append(all, shown{d, f})
+		}
+	}
+	return all, nil
+}
+
+// Run makes networks of a few hundred blocks, prints calls to paste, and serves the
+// networks, with a new block at each interval, until ctx is done.
+func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
+	// First of all, because making the networks takes a while, in vain if the port is taken.
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
+	if err != nil {
+		return fmt.Errorf("%w; use --listen to choose another", err)
+	}
+	defer listener.Close() // again, if the service was opened
+	if d.Data == "" {
+		if d.Data, err = os.MkdirTemp("", "ashlar-demo-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(d.Data)) }()
+	}
+	all, err := demos()
+	if err != nil {
+		return err
+	}
+	if err := d.create(ctx, all); err != nil {
+		return err
+	}
+	s, err := app.Open(ctx, d.config(all), listener)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	runs, err := d.start(ctx, s, all)
+	if err == nil {
+		err = d.introduce(ctx, out, s, all)
+	}
+	if err != nil {
+		return errors.Join(err, s.Stop(ctx))
+	}
+	return s.Run(ctx, runs...)
+}
+
+// create makes the networks, with their past, that are not there yet.
+func (d Demo) create(ctx context.Context, all []shown) error {
+	data := store.Dir(d.Data)
+	if err := data.Check(); err != nil {
+		return err
+	}
+	for _, n := range all {
+		if err := n.Create(ctx, app.Place(data, n.family, n.Name()), d.Blocks); err != nil {
+			return fmt.Errorf("network %s: %w", n.Name(), err)
+		}
+	}
+	return nil
+}
+
+func (d Demo) config(all []shown) config.Config {
+	c := config.Default()
+	c.Data, c.Listen, c.Networks = d.Data, d.Listen, make(map[string]config.Network)
+	if host, _, err := net.SplitHostPort(d.Listen); err == nil && isLoopback(host) {
+		c.Accounts.Registration = account.RegistrationOpen // to users of this machine
+	}
+	for i, n := range all {
+		network := config.Network{Family: n.family.Name()}
+		if i == 0 {
+			network.Hosts = []string{"127.0.0.1", "localhost"}
+		}
+		c.Networks[n.Name()] = network
+	}
+	return c
+}
+
+// start returns the functions that make further blocks of the networks.
+func (d Demo) start(ctx context.Context, s *app.Service, all []shown) (runs []func(context.Context) error, err error) {
+	for _, n := range s.Networks() {
+		for _, made := range all {
+			if made.Name() != n.Name {
+				continue
+			}
+			run, err := made.Start(ctx, n.Network, d.Interval)
+			if err != nil {
+				return nil, fmt.Errorf("network %s: %w", n.Name, err)
+			}
+			runs = append(runs, func(ctx context.Context) error {
+				if err := run(ctx); err != nil {
+					return fmt.Errorf("network %s: %w", n.Name, err)
+				}
+				return nil
+			})
+		}
+	}
+	return runs, nil
+}
+
+// The demo's account, and how many keys it may have.
+const (
+	demoEmail = "demo@example.org"
+	demoKeys  = 10_000 // each start makes one
+)
+
+// letIn makes the demo's account, which sees all pages, with a new password. There is
+// no such account if the listener can be reached from other machines.
+func letIn(ctx context.Context, s *app.Service) (password string, owner account.ID, err error) {
+	host, _, err := net.SplitHostPort(s.Addr().String())
+	if err != nil || !isLoopback(host) {
+		return "", owner, err
+	}
+	var token string
+	a, err := s.Accounts().Find(demoEmail)
+	if errors.Is(err, account.ErrNoAccount) {
+		token, a, err = s.Accounts().Create(ctx, account.NewAccount{
+			Email: demoEmail, Role: account.RoleOperator, Limits: account.Limits{Keys: demoKeys},
+		})
+	} else if err == nil {
+		token, _, err = s.Accounts().Reset(ctx, a.ID.String())
+	}
+	if err != nil {
+		return "", owner, err
+	}
+	password = rand.Text()
+	_, _, err = s.Accounts().SetPassword(ctx, token, password, netip.Addr{})
+	return password, a.ID, err
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// introduce prints the address, a new key and calls to paste.
+func (d Demo) introduce(ctx context.Context, out io.Writer, s *app.Service, all []shown) error {
+	password, owner, err := letIn(ctx, s)
+	if err != nil {
+		return err
+	}
+	issued, err := s.Keys().Create(ctx, account.NewKey{Name: "demo", Owner: owner})
+	if err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(s.Addr().String())
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	base := "http://" + net.JoinHostPort(host, port)
+	url := base + "/v3/" + issued.APIKey
+	err = introduction.Execute(out, map[string]any{"URL": url, "Base": base, "Email": demoEmail, "Password": password, "Interval": d.Interval})
+	for i, n := range all {
+		if i > 0 {
+			url = base + "/" + n.Name() + "/v3/" + issued.APIKey
+		}
+		if err == nil {
+			err = n.Introduce(out, url, d.Blocks)
+		}
+	}
+	if err == nil {
+		_, err = fmt.Fprint(out, "Press Ctrl-C to stop.\n\n")
+	}
+	return err
+}
+
+var introduction = template.Must(template.New("").Parse(`
+Ashlar serves a demo network, with a new block every {{.Interval}}. Its URL, with a new API key:
+
+  {{.URL}}
+
+{{if .Password}}The dashboard, with an account that sees all of it and a new password for each start:
+
+  {{.Base}}/
+  {{.Email}}
+  {{.Password}}
+
+{{end}}`))

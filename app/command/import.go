@@ -1,0 +1,129 @@
+// Package command is what the commands of ashlar do that open a data directory:
+// import, verify, status, serve and demo.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"slices"
+
+	"ashlar/app"
+	"ashlar/app/store"
+	"ashlar/family"
+	"ashlar/gateway"
+	"ashlar/kv"
+)
+
+// importCollector and importMemory trade memory, of which an import may use up to
+// 2 GiB, for time: the collector runs less often until the limit is near.
+const (
+	importCollector = 400
+	importMemory    = 1024 << 20
+)
+
+// Import is ashlar import.
+type Import struct {
+	Data    string
+	Network string
+	Family  string            // of a new network; empty: the default
+	Flags   map[string]string // of the family, those that were given
+	Files   []string
+	Compact bool
+}
+
+// Run imports the blocks of the files into the network, and shows its progress on out.
+func (i Import) Run(ctx context.Context, out *os.File) error {
+	f, err := i.check()
+	if err != nil {
+		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(importCollector)
+		debug.SetMemoryLimit(importMemory)
+	}
+	data := store.Dir(i.Data)
+	if err := data.Check(); err != nil {
+		return err
+	}
+	under, err := f.Import(ctx, app.Place(data, f, i.Network), i.Flags)
+	if err != nil {
+		return fmt.Errorf("network %s: %w", i.Network, err)
+	}
+	bar := newImportProgress(out, under.Progress)
+	err = under.Run(ctx, i.Files, bar)
+	bar.end()
+	done := under.Progress()
+	if err == nil && i.Compact && done.Blocks > 0 {
+		slog.Info("compacting")
+		err = under.Compact(ctx)
+	}
+	if closeErr := under.Close(); !errors.Is(err, kv.ErrFailed) { // else it says the same again
+		err = errors.Join(err, closeErr)
+	}
+	if err != nil {
+		slog.Info("import stopped", "network", i.Network, "kept", done.Kept, "took", bar.took())
+		return explain(err, done.Kept)
+	}
+	disk, err := data.Bytes(i.Network)
+	fields := append([]any{"network", i.Network, "blocks", done.Blocks, "transactions", done.Transactions, "skipped", done.Skipped, "head", done.Head}, done.More...)
+	slog.Info("imported", append(fields, "took", bar.took(), "disk", readableBytes(disk))...)
+	return err
+}
+
+// check returns the family, or what is wrong with the arguments, before anything is made.
+func (i Import) check() (family.Family, error) {
+	if err := gateway.CheckNetworkName(i.Network); err != nil {
+		return nil, err
+	}
+	f, err := app.Families().Named(i.Family)
+	if err != nil {
+		return nil, err
+	}
+	if !f.Stores() {
+		return nil, fmt.Errorf("networks of family %s store no blocks: expected another --family", f.Name())
+	}
+	for name := range i.Flags {
+		if !hasFlag(f, name) {
+			return nil, fmt.Errorf("--%s is not for networks of family %s; see --family", name, f.Name())
+		}
+	}
+	for _, path := range i.Files {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("chain file: %w", err)
+		}
+	}
+	return f, nil
+}
+
+func hasFlag(f family.Family, name string) bool {
+	return slices.ContainsFunc(f.Flags(), func(flag family.Flag) bool { return flag.Name == name })
+}
+
+// ImportFlags are the flags of ashlar import that only one family has.
+func ImportFlags() (all []family.Flag) {
+	for _, f := range app.Families() {
+		if f.Stores() {
+			all = append(all, f.Flags()...)
+		}
+	}
+	return all
+}
+
+// explain adds to the error of a store whose disk has failed which blocks are kept and
+// what to do.
+func explain(err error, kept uint64) error {
+	var file *fs.PathError
+	switch {
+	case errors.Is(err, kv.ErrFull) && errors.As(err, &file):
+		return fmt.Errorf("%w: %s cannot be written (%w). Blocks up to %d are kept. Free some space and run the same command again: it continues from there",
+			kv.ErrFull, file.Path, file.Err, kept)
+	case errors.Is(err, kv.ErrFailed):
+		return fmt.Errorf("%w. Blocks up to %d are kept. Repair the disk and run the same command again: it continues from there", err, kept)
+	}
+	return err
+}

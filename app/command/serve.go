@@ -1,0 +1,45 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+
+	"ashlar/app"
+	"ashlar/app/config"
+)
+
+// LoadConfig reads ashlar.yaml over the defaults.
+func LoadConfig(path string) (config.Config, error) { return config.Load(path, app.Families()) }
+
+// Serve answers calls about every network of the data directory, or about those that
+// the configuration names, until ctx is done. Each time something is received from
+// again, it loads the configuration again; a wrong one is logged and changes nothing.
+func Serve(ctx context.Context, load func() (config.Config, error), again <-chan os.Signal) error {
+	c, err := load()
+	if err != nil {
+		return err
+	}
+	s, err := app.Open(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	err = s.Run(ctx, func(ctx context.Context) error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-again:
+			}
+			c, err := load()
+			if err == nil {
+				err = s.Reload(c)
+			}
+			if err != nil {
+				slog.Error("the configuration was not reloaded", "error", err)
+			}
+		}
+	})
+	return errors.Join(err, s.Close())
+}

@@ -1,0 +1,44 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"ashlar/account/control"
+	"ashlar/app"
+	"ashlar/app/config"
+	"ashlar/app/store"
+	"ashlar/family"
+	"ashlar/kv"
+)
+
+// ReadStatus says what a data directory holds. It asks the server that has it open, if
+// there is one.
+func ReadStatus(ctx context.Context, dir string) (app.Status, error) {
+	var all app.Status
+	if client, err := control.Dial(ctx, dir); err == nil {
+		return all, errors.Join(client.Status(ctx, &all), client.Close())
+	}
+	data := store.Dir(dir)
+	names, err := data.Names()
+	if err != nil {
+		return all, err
+	}
+	for _, name := range names {
+		n, err := app.OpenNetwork(ctx, data, name, config.Network{}, kv.Options{})
+		if errors.Is(err, family.ErrNoBlocks) {
+			slog.Warn("network left out", "network", name, "because", family.ErrNoBlocks)
+			continue
+		}
+		if err != nil {
+			return all, err
+		}
+		one, err := n.Status(ctx)
+		if err := errors.Join(err, n.Close()); err != nil {
+			return all, err
+		}
+		all.Networks = append(all.Networks, one)
+	}
+	return all, nil
+}

@@ -1,0 +1,137 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"ashlar/app"
+	"ashlar/app/store"
+	"ashlar/family"
+	"ashlar/gateway"
+	"ashlar/history/audit"
+	"ashlar/history/rows"
+	"ashlar/kv"
+)
+
+// verifyCache is small: nearly all is read once, from beginning to end.
+const verifyCache = 64 << 20
+
+// Head, as the end of what is verified, is the last block.
+const Head = audit.Head
+
+// Verify is ashlar verify.
+type Verify struct {
+	Data    string
+	Network string
+	family.Verification
+	JSON bool
+}
+
+// Run checks a network against itself, shows its progress on bar, and writes what it
+// found to out. It changes nothing. The error says whether anything is wrong.
+func (v Verify) Run(ctx context.Context, out io.Writer, bar *os.File) error {
+	started := time.Now()
+	found, err := v.check(ctx, bar)
+	if err != nil {
+		return fmt.Errorf("network %s: %w", v.Network, err)
+	}
+	if err := v.write(out, found, time.Since(started)); err != nil {
+		return err
+	}
+	if !found.Outcome().Sound {
+		return fmt.Errorf("network %s is not sound", v.Network)
+	}
+	return nil
+}
+
+func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, err error) {
+	if err := gateway.CheckNetworkName(v.Network); err != nil {
+		return nil, err
+	}
+	data := store.Dir(v.Data)
+	if err := data.CheckThere(); err != nil {
+		return nil, err
+	}
+	if !data.Has(v.Network) {
+		return nil, fmt.Errorf("%s does not hold it; import it first", v.Data)
+	}
+	opened, err := data.OpenNetwork(v.Network, kv.Options{ReadOnly: true, CacheBytes: verifyCache})
+	switch {
+	case errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign):
+		return nil, err
+	case err != nil:
+		return unopened{audit.Report{Finding: audit.UnreadableStore(data.Network(v.Network), err)}}, nil
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	progress := new(audit.Progress)
+	shown := newProgress(bar, "verifying", func() (status, bool) { return verifyStatus(progress) })
+	defer shown.end()
+	f := app.Families().Default() // it says what is wrong with a format that cannot be read
+	if format, formatErr := rows.Format(ctx, opened); formatErr == nil {
+		if of, ok := app.Families().OfFormat(format); ok {
+			f = of
+		}
+	}
+	found, err = f.Verify(ctx, opened, v.Verification, progress)
+	if errors.Is(err, kv.ErrNotFound) {
+		err = family.ErrNoBlocks
+	}
+	return found, err
+}
+
+// unopened is the verdict about a store that does not open.
+type unopened struct{ audit.Report }
+
+// Outcome implements [family.Verdict].
+func (u unopened) Outcome() *audit.Report { return &u.Report }
+
+// Summary implements [family.Verdict].
+func (unopened) Summary() string { return "" }
+
+// write writes the verdict: for people, or as JSON.
+func (v Verify) write(out io.Writer, found family.Verdict, took time.Duration) error {
+	if v.JSON {
+		return v.writeJSON(out, found, took.Seconds())
+	}
+	outcome := found.Outcome()
+	if !outcome.Sound {
+		dir := store.Dir(v.Data).Network(v.Network)
+		_, err := fmt.Fprintf(out, "%s is not sound:\n\n%s\nRestore %s from a copy, or remove it and import the network again.\n", v.Network, outcome.Finding.Text(), dir)
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s: %s blocks, %s transactions, %s, %s rows checked in %s: sound\n", v.Network,
+		family.Count(outcome.Blocks), family.Count(outcome.Transactions), found.Summary(), family.Count(outcome.Rows), took.Round(100*time.Millisecond))
+	return err
+}
+
+// writeJSON writes the verdict's object with the network before its members, and the
+// time after them.
+func (v Verify) writeJSON(out io.Writer, found family.Verdict, seconds float64) error {
+	members, err := json.Marshal(found)
+	if err != nil {
+		return err
+	}
+	text := fmt.Appendf(nil, `{"network":%q,%s,"seconds":%g}`, v.Network, members[1:len(members)-1], seconds)
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, text, "", "  "); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, indented.String())
+	return err
+}
+
+// verifyStatus is how far a check is.
+func verifyStatus(p *audit.Progress) (status, bool) {
+	stage, since, share, rows := p.Now()
+	return status{
+		part: stage, kind: "stage", since: since, share: share,
+		brief:  family.Count(rows) + " rows",
+		fields: []any{"rows", rows},
+	}, stage != ""
+}

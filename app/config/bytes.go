@@ -1,0 +1,42 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bytes is a number of bytes, written plainly or with a unit: 512KiB, 64MiB, 2GiB.
+type Bytes int64
+
+// UnmarshalYAML implements yaml.BytesUnmarshaler.
+func (b *Bytes) UnmarshalYAML(text []byte) (err error) {
+	*b, err = parseBytes(strings.TrimSpace(string(text)))
+	return err
+}
+
+// expectedBytes is how a size is written.
+const expectedBytes = "a number of bytes, such as 1048576, 512KiB, 64MiB or 2GiB"
+
+func parseBytes(text string) (Bytes, error) {
+	var number int64
+	var unit string
+	n, _ := fmt.Sscanf(text, "%d%s", &number, &unit)
+	size, ok := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+	if n == 0 || !ok || number < 0 || number > (1<<62)/size {
+		return 0, fmt.Errorf("invalid size %q: expected %s", text, expectedBytes)
+	}
+	return Bytes(number * size), nil
+}
+
+// String is b as it is written in the configuration.
+func (b Bytes) String() string {
+	for _, unit := range []struct {
+		size Bytes
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if b > 0 && b%unit.size == 0 {
+			return fmt.Sprint(int64(b/unit.size), unit.name)
+		}
+	}
+	return fmt.Sprint(int64(b))
+}

@@ -1,0 +1,147 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func loadText(t *testing.T, text string) (Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ashlar.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Load(path, families())
+}
+
+func TestConfigIsReadOverTheDefaults(t *testing.T) {
+	config, err := loadText(t, `
+data: /var/lib/ashlar
+cache: 512MiB
+networks:
+  mainnet:
+    hosts: [mainnet.example.org]
+  sepolia: {}
+limits:
+  body: 1048576
+  time: 10s
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Data != "/var/lib/ashlar" || config.Cache != 512<<20 || config.Limits.Body != 1<<20 || config.Limits.Time != 10*time.Second {
+		t.Errorf("read %+v", config)
+	}
+	if hosts := config.Networks["mainnet"].Hosts; len(hosts) != 1 || hosts[0] != "mainnet.example.org" {
+		t.Errorf("mainnet's hosts are %v", hosts)
+	}
+	if len(config.Networks) != 2 {
+		t.Errorf("%d networks, expected 2", len(config.Networks))
+	}
+	if want := Default(); config.Listen != want.Listen || config.Limits.BatchCalls != want.Limits.BatchCalls {
+		t.Errorf("the defaults are lost: %+v", config)
+	}
+}
+
+// A wrong entry is refused with the file, the line, and what was expected.
+func TestConfigErrorsNameThePlace(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"unknown entry", "data: x\nlissten: y\n", []string{"ashlar.yaml", "[2:1]", `unknown field "lissten"`}},
+		{"unknown nested entry", "limits:\n  bodies: 1\n", []string{"[2:3]", `unknown field "bodies"`}},
+		{"wrong kind", "limits:\n  batch_calls: many\n", []string{"ashlar.yaml:2: limits.batch_calls", `"many"`, "expected a whole number"}},
+		{"no size", "data: x\ncache: much\n", []string{"ashlar.yaml:2: cache", `"much"`, "64MiB"}},
+		{"a negative size", "limits: {body: -5}\n", []string{"ashlar.yaml:1: limits.body", `"-5"`, "64MiB"}},
+		{"part of a number", "limits:\n  batch_calls: 1.9\n", []string{"ashlar.yaml:2: limits.batch_calls", `"1.9"`, "expected a whole number"}},
+		{"part of a credit", "credits:\n  eth_call: 1.5\n", []string{"ashlar.yaml:2: credits.eth_call", `"1.5"`, "expected a whole number"}},
+		{"a negative limit", "limits:\n  key_daily: -1\n", []string{"ashlar.yaml:2: limits.key_daily", "0 or more"}},
+		{"no unit of time", "drain: 20\n", []string{"ashlar.yaml:1: drain", `"20"`, "expected a time such as 500ms, 10s"}},
+		{"no rate", "limits:\n  key_rate: fast\n", []string{"ashlar.yaml:2: limits.key_rate", "expected a number"}},
+		{"several problems", "drain: 20\ncache: -1\n", []string{"ashlar.yaml:1: drain", "ashlar.yaml:2: cache"}},
+		{"several rules", "listen: foo\norigins: [a]\n", []string{"ashlar.yaml:1: listen", "ashlar.yaml:2: origins"}},
+		{"no address", "listen: foo\n", []string{"ashlar.yaml:1: listen", `invalid address "foo"`}},
+		{"no port", "listen: 127.0.0.1:99999\n", []string{"ashlar.yaml:1: listen", "invalid address"}},
+		{"operator's address", "data: x\noperator: foo\n", []string{"ashlar.yaml:2: operator", `invalid address "foo"`}},
+		{"origin without a scheme", "origins: [\"app.example.org\"]\n", []string{"ashlar.yaml:1: origins", `invalid origin "app.example.org"`, "https://app.example.org"}},
+		{"impossible port", "networks:\n  a: {source: 'http://h:99999'}\n", []string{"ashlar.yaml:2: networks.a.source", "port 99999", "65535"}},
+		{"wildcard by ACME", "tls:\n  acme:\n    domains: [\"*.a.org\"]\n", []string{"ashlar.yaml:3: tls.acme.domains", `"*.a.org"`, "each name by itself"}},
+		{"two documents", "data: x\n---\nlisten: foo\n", []string{"ashlar.yaml:2: ", "second document"}},
+		{"two documents, one ended", "---\ndata: x\n...\nlisten: foo\n", []string{"ashlar.yaml:4: ", "second document"}},
+		{"too small", "data: x\nlimits:\n  time: 5s\n  body: 10\n", []string{"ashlar.yaml:4:", "limits.body", "expected at least 1024"}},
+		{"network's name", "data: x\nnetworks:\n  Main_Net: {}\n", []string{"networks", `"Main_Net"`, "lower-case letters"}},
+		{"reserved name", "networks:\n  ws: {}\n", []string{"ashlar.yaml:2:", `"ws" cannot be a network's name`, "none of v3, ws"}},
+		{"no host", "networks:\n  main-net:\n    hosts: [EA.test]\n", []string{"ashlar.yaml:3: networks.main-net.hosts", `"EA.test" is no host`, "lower-case name"}},
+		{"no pool", "networks:\n  dev: {source: 'http://127.0.0.1:1', pool: some}\n", []string{"networks", `unknown pool "some"`, "all, sent or none"}},
+		{"a pool without a source", "networks:\n  dev:\n    pool: sent\n", []string{"networks", "ashlar.yaml:3: networks.dev.pool", "pool is for networks with a source"}},
+		{"secret without a listener", "networks:\n  mainnet:\n    engine: {jwt: a}\n", []string{"ashlar.yaml:3: networks.mainnet.engine", "without listen"}},
+		{"engine's address", "networks:\n  mainnet:\n    engine: {listen: here}\n", []string{"mainnet", `"here"`, "invalid address"}},
+		{"entries of another family", "networks:\n  a:\n    family: starknet\n    engine: {listen: ':1'}\n    pool: all\n  b: {chain: SN_MAIN, first: 1}\n", []string{
+			"ashlar.yaml:4: networks.a.engine: unknown entry of a network of family starknet (family: evm has it)", "ashlar.yaml:5: networks.a.pool",
+			"ashlar.yaml:6: networks.b.chain: unknown entry of a network of family evm (family: starknet has it)", "networks.b.first"}},
+		{"entry of no family", "networks:\n  a: {sources: x}\n", []string{"ashlar.yaml:2: networks.a.sources: unknown entry of a network of family evm"}},
+		{"unknown entry below an entry of a family", "networks:\n  a: {engine: {lissten: x}}\n", []string{"ashlar.yaml", "[2:16]", `unknown field "lissten"`}},
+		{"value of a family's entry", "networks:\n  a: {family: starknet, first: x}\n", []string{"ashlar.yaml:2: networks.a.first", `"x"`, "expected a whole number, 0 or more"}},
+		{"several families' problems", "networks:\n  a: {pool: all}\n  b: {engine: {jwt: a}}\nlisten: foo\n", []string{"ashlar.yaml:2: networks.a.pool", "ashlar.yaml:3: networks.b.engine", "ashlar.yaml:4: listen"}},
+		{"unknown family", "networks:\n  a:\n    family: plasma\n", []string{"ashlar.yaml:3: networks.a.family", `unknown family "plasma" (want evm or starknet)`}},
+		{"no YAML", "data: [\n", []string{"ashlar.yaml"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := loadText(t, test.text)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, leak := range []string{"Go ", "time.Duration", "strconv", "unmarshal"} {
+				if strings.Contains(err.Error(), leak) {
+					t.Errorf("the error speaks of %q:\n%v", leak, err)
+				}
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error lacks %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+// One document may be marked as such.
+func TestConfigOfOneDocument(t *testing.T) {
+	for _, text := range []string{"---\ndata: x\n", "# a\n---\ndata: x\n...\n", "data: x\n# end\n", "", "---\n", "data:\nlisten: 127.0.0.1:0\n"} {
+		if _, err := loadText(t, text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// A genesis that no server could begin with is told before one is started.
+func TestCheckReadsTheGenesis(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ashlar.yaml")
+	if err := os.WriteFile(path, []byte("networks:\n  a:\n    genesis: nope\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Check(path, families()); err == nil || !strings.Contains(err.Error(), "ashlar.yaml:3: networks.a.genesis") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// If the configuration does not name a network's family, its entries are those of
+// whichever family the stored network has, if that family has them.
+func TestEntriesWithoutAFamily(t *testing.T) {
+	c, err := loadText(t, "networks:\n  a: {source: 'http://127.0.0.1:1'}\n  b: {source: 'http://127.0.0.1:1', pool: sent}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families() {
+		if _, err := c.Networks["a"].Entries(f); err != nil {
+			t.Errorf("a as a network of family %s: %v", f.Name(), err)
+		}
+		if _, err := c.Networks["b"].Entries(f); (err == nil) != (f.Name() == "evm") {
+			t.Errorf("b as a network of family %s: %v", f.Name(), err)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// checkValues says which numbers, times and sizes are not written as their entries
+// expect them: the decoder makes whole numbers of others, and speaks of Go's types.
+// entry is the path of the node, whose value is to become one of the type.
+func checkValues(path, entry string, node ast.Node, want reflect.Type) error {
+	var problems []error
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		for _, value := range n.Values {
+			key := value.Key.String()
+			if of := memberType(want, key); of != nil {
+				problems = append(problems, checkValues(path, strings.TrimPrefix(entry+"."+key, "."), value.Value, of))
+			}
+		}
+	case *ast.SequenceNode:
+		if want.Kind() == reflect.Slice {
+			for _, value := range n.Values {
+				problems = append(problems, checkValues(path, entry, value, want.Elem()))
+			}
+		}
+	case ast.ScalarNode:
+		if n.Type() == ast.NullType {
+			return nil
+		}
+		text := n.GetToken().Value
+		if expected := checkValue(text, want); expected != "" {
+			return fmt.Errorf("%s:%d: %s: %q is wrong: expected %s", path, n.GetToken().Position.Line, entry, text, expected)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// memberType is the type of an entry of one of a type; nil where there is none.
+func memberType(of reflect.Type, key string) reflect.Type {
+	switch of.Kind() {
+	case reflect.Map:
+		return of.Elem()
+	case reflect.Struct:
+		for i := range of.NumField() {
+			if field := of.Field(i); field.Tag.Get("yaml") == key {
+				return field.Type
+			}
+		}
+	}
+	return nil
+}
+
+// checkValue returns what is expected where a text is none of a type.
+func checkValue(text string, want reflect.Type) (expected string) {
+	var err error
+	digits := strings.ReplaceAll(text, "_", "")
+	switch {
+	case want == reflect.TypeFor[time.Duration]():
+		_, err = time.ParseDuration(text)
+		expected = "a time such as 500ms, 10s, 2m or 1h"
+	case want == reflect.TypeFor[Bytes]():
+		_, err = parseBytes(text)
+		expected = expectedBytes
+	case want.Kind() == reflect.Int:
+		_, err = strconv.ParseInt(digits, 0, 64)
+		expected = "a whole number"
+	case want.Kind() == reflect.Uint64:
+		_, err = strconv.ParseUint(digits, 0, 64)
+		expected = "a whole number, 0 or more"
+	case want.Kind() == reflect.Float64:
+		_, err = strconv.ParseFloat(digits, 64)
+		expected = "a number"
+	}
+	if err == nil {
+		return ""
+	}
+	return expected
+}

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"ashlar/account"
+	"ashlar/account/control"
+	"ashlar/account/session"
+	"ashlar/account/usage"
+	"ashlar/app/config"
+	"ashlar/app/store"
+	"ashlar/kv"
+)
+
+// people is the open store of the accounts, and what is in it.
+type people struct {
+	store    kv.Store
+	accounts *account.Accounts
+	keys     *account.Keyring
+	sessions *session.Store
+	usage    *usage.Usage
+}
+
+func (p *people) service() control.Service {
+	return control.Service{Keys: p.keys, Accounts: p.accounts, Usage: p.usage}
+}
+
+func openPeople(ctx context.Context, data store.Dir, c config.Accounts) (people, error) {
+	opened, err := data.OpenAccounts(func(r kv.Reader) error { return account.Accept(ctx, r) })
+	if err != nil {
+		return people{}, err
+	}
+	p := people{store: opened, sessions: session.NewStore(opened, nil)}
+	if p.accounts, err = account.OpenAccounts(ctx, opened, c.Service()); err == nil {
+		p.keys, err = account.OpenKeyring(ctx, p.accounts)
+	}
+	if err == nil {
+		p.usage, err = usage.Open(ctx, opened, usage.Config{Keep: c.UsageDays})
+	}
+	if err != nil {
+		return people{}, errors.Join(err, opened.Close())
+	}
+	return p, nil
+}
+
+// OpenAccounts opens the accounts and API keys of a data directory, or reaches the
+// server that has them open. The directory must exist; it may be empty. The closer
+// must be closed after use.
+func OpenAccounts(ctx context.Context, dir string) (control.Service, io.Closer, error) {
+	data := store.Dir(dir)
+	if err := data.CheckThere(); err != nil {
+		return control.Service{}, nil, err
+	}
+	return control.Reach(ctx, dir, func(ctx context.Context) (control.Service, io.Closer, error) {
+		people, err := openPeople(ctx, data, config.Accounts{})
+		if err != nil {
+			return control.Service{}, nil, err
+		}
+		return people.service(), people.store, nil
+	}, func(err error) bool { return errors.Is(err, kv.ErrInUse) })
+}

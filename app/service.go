@@ -1,0 +1,252 @@
+// Package app puts the service together: networks, accounts, gateway, dashboard and
+// metrics. What each command does is in app/command, the configuration in app/config,
+// and the data directory in app/store.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+
+	"ashlar/account"
+	"ashlar/account/control"
+	"ashlar/app/config"
+	"ashlar/app/store"
+	"ashlar/family"
+	"ashlar/gateway"
+	"ashlar/jsonrpc"
+	"ashlar/kv"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Service is an open data directory and what serves it.
+type Service struct {
+	config config.Config
+	people
+	networks  []*Network
+	metrics   *metrics
+	current   atomic.Pointer[config.Config] // as it was loaded last
+	handler   *gateway.Handler
+	dashboard http.Handler
+	control   *control.Server
+	public    net.Listener // the server's, if the caller opened it; else nil
+	server    *gateway.Server
+	operator  *operator // nil if there is none
+}
+
+// Open opens the data directory and the listeners; public is the public one if it is
+// open already, else nil. The service must be stopped or run, and then closed.
+func Open(ctx context.Context, c config.Config, public net.Listener) (*Service, error) {
+	s := &Service{config: c, public: public}
+	s.current.Store(&c)
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Networks are the networks that are served.
+func (s *Service) Networks() []*Network { return s.networks }
+
+// Addr is the address of the public listener.
+func (s *Service) Addr() net.Addr { return s.server.Addr() }
+
+// Accounts are the accounts of the service.
+func (s *Service) Accounts() *account.Accounts { return s.accounts }
+
+// Keys are the API keys of the service.
+func (s *Service) Keys() *account.Keyring { return s.keys }
+
+func (s *Service) open(ctx context.Context) error {
+	data := store.Dir(s.config.Data)
+	names, err := servedNames(&s.config, data)
+	if err != nil {
+		return err
+	}
+	s.metrics = newMetrics()
+	if s.people, err = openPeople(ctx, data, s.config.Accounts); err != nil {
+		return err
+	}
+	for _, name := range names {
+		c, wanted := s.config.Networks[name]
+		n, err := OpenServed(ctx, data, name, c, kv.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
+		if errors.Is(err, family.ErrNoBlocks) && !wanted {
+			slog.Warn("network left out", "network", name, "because", family.ErrNoBlocks)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s.networks = append(s.networks, n)
+		err = n.serve(ctx, family.Service{
+			Name: name, Data: s.config.Data, Filters: s.config.Filters.Feed(),
+			Version: family.Version{Release: version(), Commit: commit(), Client: ClientVersion()},
+			Observe: func(methods []string) jsonrpc.Observer { return s.metrics.observer(name, methods) },
+		})
+		if err != nil {
+			return fmt.Errorf("network %s: %w", name, err)
+		}
+	}
+	if len(s.networks) == 0 {
+		return nothingToServe(data)
+	}
+	return s.listen(ctx)
+}
+
+// servedNames lists the networks to serve: those that the configuration names, or all.
+func servedNames(c *config.Config, data store.Dir) ([]string, error) {
+	if len(c.Networks) > 0 {
+		return slices.Sorted(maps.Keys(c.Networks)), nil
+	}
+	names, err := data.Names()
+	if err == nil && len(names) == 0 {
+		err = nothingToServe(data)
+	}
+	return names, err
+}
+
+func nothingToServe(data store.Dir) error {
+	return fmt.Errorf("%s holds no network: import one with `ashlar import`, or try `ashlar demo`", data)
+}
+
+// listen opens every listener, or none.
+func (s *Service) listen(ctx context.Context) (err error) {
+	if s.dashboard, err = s.newDashboard(); err != nil {
+		return err
+	}
+	g, err := s.gatewayConfig(s.config)
+	if err != nil {
+		return err
+	}
+	if s.handler, err = gateway.New(g); err != nil {
+		return err
+	}
+	warnOfCredits(&s.config, g.Networks)
+	if err := s.restoreSpent(ctx); err != nil {
+		return err
+	}
+	at, err := listenConfig(ctx, &s.config)
+	if err != nil {
+		return err
+	}
+	at.Listener = s.public
+	if s.server, err = gateway.Listen(ctx, at, s.handler); err != nil {
+		return err
+	}
+	if s.config.Operator != "" {
+		if s.operator, err = listenOperator(ctx, s.config.Operator, s); err != nil {
+			return errors.Join(err, s.server.Close())
+		}
+	}
+	if s.control, err = control.Listen(s.config.Data, s.people.service(), s.status); err != nil {
+		return errors.Join(err, s.closeListeners())
+	}
+	return s.metrics.registry.Register(newServiceCollector(s))
+}
+
+// restoreSpent gives the handler the credits that were spent today before this process
+// started.
+func (s *Service) restoreSpent(ctx context.Context) error {
+	keys, err := s.keys.List(ctx)
+	if err != nil {
+		return err
+	}
+	accounts, err := s.accounts.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range accounts {
+		if k, err := s.keys.Session(a.ID); err == nil { // a disabled one spends nothing
+			keys = append(keys, *k)
+		}
+	}
+	for i := range keys {
+		credits, err := s.usage.Today(ctx, keys[i].ID)
+		if err != nil {
+			return err
+		}
+		s.handler.Restore(&keys[i], credits)
+	}
+	return nil
+}
+
+func (s *Service) closeListeners() error {
+	err := s.server.Close()
+	if s.operator != nil {
+		err = errors.Join(err, s.operator.listener.Close())
+	}
+	return err
+}
+
+// ended is a context that is done: running a server with it closes what it holds.
+func ended(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
+// Run serves until ctx is done. also are functions that run as long as the service.
+func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) error {
+	// What is counted while the last requests are answered is written after them.
+	counting, stopCounting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCounting()
+	counted := make(chan error, 1)
+	go func() { counted <- s.usage.Run(counting) }()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.server.Run(ctx) })
+	group.Go(func() error { return s.control.Run(ctx) })
+	group.Go(func() error { return s.sessions.Run(ctx) })
+	if s.operator != nil {
+		group.Go(func() error { return s.operator.run(ctx) })
+	}
+	for _, n := range s.networks {
+		group.Go(func() error { return n.Run(ctx) })
+	}
+	for _, run := range also {
+		group.Go(func() error { return run(ctx) })
+	}
+	err := group.Wait()
+	stopCounting()
+	return errors.Join(err, <-counted)
+}
+
+// Stop closes the listeners of a service that was not run.
+func (s *Service) Stop(ctx context.Context) error {
+	return errors.Join(s.closeListeners(), s.control.Run(ended(ctx)))
+}
+
+// Close closes the data directory.
+func (s *Service) Close() error {
+	var failed []error
+	for _, n := range slices.Backward(s.networks) {
+		failed = append(failed, n.Close())
+	}
+	if s.people.store != nil {
+		failed = append(failed, s.people.store.Close())
+	}
+	return errors.Join(failed...)
+}
+
+// Status says what the networks hold.
+type Status struct {
+	Networks []family.Status `json:"networks"`
+}
+
+func (s *Service) status(ctx context.Context) (any, error) {
+	var all Status
+	for _, n := range s.networks {
+		one, err := n.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all.Networks = append(all.Networks, one)
+	}
+	return all, nil
+}

@@ -1,0 +1,128 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"ashlar/gateway"
+	"ashlar/kv"
+)
+
+// Dir is a data directory. It has one store for the accounts and one for each network:
+//
+//	DIR/accounts/          accounts and API keys
+//	DIR/networks/NAME/     the history of the network NAME
+//	DIR/control.sock       the socket of a running server, for commands
+type Dir string
+
+func (d Dir) accounts() string { return filepath.Join(string(d), "accounts") }
+func (d Dir) networks() string { return filepath.Join(string(d), "networks") }
+
+// Network is the place of a network's store.
+func (d Dir) Network(name string) string { return filepath.Join(d.networks(), name) }
+
+// Has says whether there is a store of a network.
+func (d Dir) Has(network string) bool {
+	_, err := os.Stat(d.Network(network))
+	return err == nil
+}
+
+// Check refuses a directory that holds other things than a data directory, before
+// anything is written to it. A directory that is empty or missing may become one.
+func (d Dir) Check() error {
+	entries, err := os.ReadDir(string(d))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	var foreign string
+	for _, entry := range entries {
+		switch name := entry.Name(); {
+		case name == filepath.Base(d.accounts()), name == filepath.Base(d.networks()):
+			return nil
+		case name[0] != '.' && name != "lost+found": // a filesystem of its own has it
+			foreign = name
+		}
+	}
+	if foreign != "" {
+		return fmt.Errorf("%s is not a data directory: it has %q, and neither accounts nor networks; expected a directory that ashlar made, or an empty one", d, foreign)
+	}
+	return nil
+}
+
+// CheckThere is Check for commands that make no data directory: if there is none, its
+// name is likely misspelled.
+func (d Dir) CheckThere() error {
+	if _, err := os.Stat(string(d)); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("data directory %s: no such directory", d)
+	}
+	return d.Check()
+}
+
+// Names lists the networks that have a store.
+func (d Dir) Names() ([]string, error) {
+	if err := d.CheckThere(); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(d.networks())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		if entry.IsDir() && gateway.CheckNetworkName(entry.Name()) == nil {
+			names = append(names, entry.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Bytes is the size of a network's store on disk.
+func (d Dir) Bytes(network string) (int64, error) {
+	var sum int64
+	err := filepath.WalkDir(d.Network(network), func(_ string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		return err
+	})
+	return sum, err
+}
+
+// OpenAccounts opens the store of the accounts, or makes it.
+func (d Dir) OpenAccounts(accept func(kv.Reader) error) (kv.Store, error) {
+	if err := d.Check(); err != nil {
+		return nil, err
+	}
+	store, err := Open(d.accounts(), kv.Options{CacheBytes: 1 << 20, BufferBytes: 1 << 20, Logger: slog.Default(), Accept: accept})
+	if err != nil {
+		return nil, fmt.Errorf("accounts: %w", err)
+	}
+	return store, nil
+}
+
+// OpenNetwork opens the store of a network, or makes it.
+func (d Dir) OpenNetwork(name string, o kv.Options) (kv.Store, error) {
+	if err := gateway.CheckNetworkName(name); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(d.networks(), 0o755); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	o.Logger = slog.Default()
+	return Open(d.Network(name), o)
+}

@@ -1,0 +1,116 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"text/template"
+	"time"
+
+	"ashlar/evm/execute"
+	"ashlar/evm/source/demo"
+	"ashlar/family"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"golang.org/x/sync/errgroup"
+)
+
+// Demo implements [family.Presenter].
+func (Family) Demo() (family.Demo, error) {
+	shown, err := demo.New(demo.Default())
+	if err != nil {
+		return nil, err
+	}
+	return demoNetwork{shown}, nil
+}
+
+// demoNetwork implements [family.Demo].
+type demoNetwork struct{ shown *demo.Network }
+
+// Name implements [family.Demo].
+func (demoNetwork) Name() string { return "demo" }
+
+// Create implements [family.Demo].
+func (d demoNetwork) Create(ctx context.Context, p family.Place, blocks uint64) error {
+	first, err := d.shown.Genesis()
+	if err != nil {
+		return err
+	}
+	i, err := create(ctx, p, kv.Options{}, first)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.makePast(ctx, i, blocks), i.Close())
+}
+
+// makePast builds the blocks of the network's past that are not there.
+func (d demoNetwork) makePast(ctx context.Context, i *imported, blocks uint64) error {
+	head, _ := i.archive.Settled()
+	if head.Number >= blocks {
+		return nil
+	}
+	traffic, err := replay(ctx, d.shown, head.Number, i.archive.Header)
+	if err != nil {
+		return err
+	}
+	for number := head.Number + 1; number <= blocks; number++ {
+		_, leftOut, err := i.importer.Build(ctx, func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
+			contents, err := traffic.Next(number, baseFee)
+			return attributesOf(contents, parent), contents.Transactions, err
+		})
+		if err != nil {
+			return fmt.Errorf("block %d: %w", number, err)
+		}
+		warnOfLeftOut(number, leftOut)
+	}
+	return nil
+}
+
+// Start implements [family.Demo].
+func (d demoNetwork) Start(ctx context.Context, n family.Network, interval time.Duration) (func(context.Context) error, error) {
+	m, err := newMiner(ctx, d.shown, n.(*network))
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return m.follower.Run(ctx) })
+		group.Go(func() error { return m.keepPool(ctx) })
+		group.Go(func() error { return family.AtIntervals(ctx, interval, m.mine) })
+		return group.Wait()
+	}, nil
+}
+
+// Introduce implements [family.Demo].
+func (d demoNetwork) Introduce(out io.Writer, url string, blocks uint64) error {
+	examples, err := d.shown.Examples()
+	if err != nil {
+		return err
+	}
+	return introduction.Execute(out, map[string]any{
+		"URL": url, "Examples": examples, "Past": blocks / 3,
+		"PastHex": hexutil.EncodeUint64(blocks / 3), "LaterHex": hexutil.EncodeUint64(blocks/3 + 9),
+	})
+}
+
+var introduction = template.Must(template.New("").Parse(`Paste one of these. The newest block:
+
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",false]}'
+
+The balance of an account in a token:
+
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"{{.Examples.Token}}","data":"{{.Examples.BalanceOfHolder}}"},"latest"]}'
+
+The transfers of that token in ten blocks:
+
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"address":"{{.Examples.Token}}","topics":["{{.Examples.TransferTopic}}"],"fromBlock":"{{.PastHex}}","toBlock":"{{.LaterHex}}"}]}'
+
+The same balance as it was in block {{.Past}}, with its proof:
+
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getProof","params":["{{.Examples.Token}}",["{{.Examples.HolderSlot}}"],"{{.PastHex}}"]}'
+
+`))

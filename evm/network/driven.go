@@ -1,0 +1,96 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"ashlar/evm/ingest/consensus"
+	"ashlar/evm/ingest/upstream"
+	"ashlar/evm/source/engine"
+	"ashlar/family"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/params"
+	"golang.org/x/sync/errgroup"
+)
+
+// driven is how a consensus client drives a network.
+type driven struct {
+	chain    *consensus.Chain
+	api      *engine.API
+	supplier *upstream.Supplier // of missing blocks; nil if no node is asked
+}
+
+// drive lets a consensus client say what the head is. supplier may be nil.
+func (f *following) drive(rules *params.ChainConfig, version family.Version, supplier *upstream.Supplier) {
+	d := &driven{supplier: supplier}
+	var asked consensus.Supplier
+	if supplier != nil {
+		f.pursuit, asked = supplier.Pursuit, supplier
+	}
+	d.chain = consensus.New(f.follower, asked, slog.With("network", f.name))
+	client := engine.ClientVersion{Code: "AS", Name: "Ashlar", Version: version.Release, Commit: version.Commit}
+	d.api = engine.New(engine.Config{Chain: d.chain, Rules: rules, Client: client})
+	f.driven = d
+}
+
+// run does what a driven network does by itself until ctx is done.
+func (d *driven) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.chain.Run(ctx) })
+	if d.supplier != nil {
+		group.Go(func() error { return d.supplier.Run(ctx) })
+	}
+	return group.Wait()
+}
+
+// listen opens the listener for the network's consensus client, which may call there
+// what the network's other clients may call too.
+func (n *network) listen(ctx context.Context, s family.Service, methods *jsonrpc.Methods) (*engine.Server, error) {
+	secret, err := engine.LoadSecret(n.entries.Engine.secret(s))
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	all := methods.Handlers()
+	maps.Copy(all, n.following.driven.api.Methods())
+	server, err := engine.Listen(ctx, engine.ServerConfig{
+		Address: n.entries.Engine.Listen, Secret: secret, Methods: all,
+		RPC: jsonrpc.Config{Observer: s.Observe(slices.Collect(maps.Keys(all)))}, Log: slog.With("network", s.Name),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	return server, nil
+}
+
+func (d *driven) status() *family.ConsensusStatus {
+	heard := d.api.Heard()
+	status := &family.ConsensusStatus{Client: heard.Client, Payload: unixSeconds(heard.Payload), Forkchoice: unixSeconds(heard.Forkchoice)}
+	if sync, syncing := d.sync(); syncing {
+		status.Behind = sync.Highest - sync.Current
+	}
+	return status
+}
+
+// sync says how far the network is from the head that the client named.
+func (d *driven) sync() (consensus.Sync, bool) {
+	sync, syncing := d.chain.Sync()
+	if syncing && d.supplier != nil {
+		if fetched := d.supplier.Status().Sync; fetched != nil {
+			sync.Highest = max(sync.Highest, fetched.Highest)
+		}
+	}
+	return sync, syncing
+}
+
+// unixSeconds is 0 for no time.
+func unixSeconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}

@@ -1,0 +1,90 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+
+	"ashlar/evm/genesis"
+	"ashlar/evm/source/node"
+	"ashlar/family"
+)
+
+// Which transactions wait on a network that follows nodes.
+const (
+	poolAll  = "all"  // those that are sent here and those that wait at the nodes
+	poolSent = "sent" // those that are sent here
+	poolNone = "none" // none: the network takes no transactions
+)
+
+// Entries are the entries of an EVM network in the configuration.
+type Entries struct {
+	Source  family.Sources `yaml:"source"`  // nodes whose chain it follows
+	Genesis string         `yaml:"genesis"` // a file or a built-in network's name, to make the network with
+	Engine  Engine         `yaml:"engine"`  // where a consensus client drives it
+	Pool    string         `yaml:"pool"`    // which transactions wait here: all, sent or none; empty: all
+}
+
+// Engine is how a consensus client reaches a network that it drives.
+type Engine struct {
+	Listen string `yaml:"listen"` // address of the listener for it; empty: the network is not driven
+	JWT    string `yaml:"jwt"`    // the file with the secret; empty: one in the data directory
+}
+
+// Entries implements [family.Configurer].
+func (Family) Entries() family.Entries { return new(Entries) }
+
+// Check implements [family.Entries].
+func (e *Entries) Check() []family.Problem {
+	return family.Problems(
+		family.Problem{Entry: "source", Err: e.Source.Check(node.Schemes()...)},
+		family.Problem{Entry: "engine", Err: e.Engine.check()},
+		family.Problem{Entry: "pool", Err: e.checkPool()},
+	)
+}
+
+// CheckFiles implements [family.Entries].
+func (e *Entries) CheckFiles() []family.Problem {
+	if e.Genesis == "" {
+		return nil
+	}
+	_, _, err := genesis.Load(e.Genesis)
+	return family.Problems(family.Problem{Entry: "genesis", Err: err})
+}
+
+func (e *Entries) checkPool() error {
+	switch {
+	case e.Pool != "" && len(e.Source) == 0:
+		return errors.New("pool is for networks with a source: expected one, or no pool")
+	case !slices.Contains([]string{"", poolAll, poolSent, poolNone}, e.Pool):
+		return fmt.Errorf("unknown pool %q (want %s, %s or %s)", e.Pool, poolAll, poolSent, poolNone)
+	}
+	return nil
+}
+
+func (c Engine) check() error {
+	if c.Listen == "" {
+		if c.JWT != "" {
+			return errors.New("jwt is given without listen: expected both, or listen alone")
+		}
+		return nil
+	}
+	_, port, err := net.SplitHostPort(c.Listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return fmt.Errorf("listen: invalid address %q (want one such as 127.0.0.1:8551)", c.Listen)
+	}
+	return nil
+}
+
+// secret is the file with the secret of a network's consensus client.
+func (c Engine) secret(s family.Service) string {
+	if c.JWT != "" {
+		return c.JWT
+	}
+	return filepath.Join(s.Data, "engine", s.Name+".jwt")
+}

@@ -1,0 +1,122 @@
+// Package network implements [family.Family] for EVM networks: it opens, follows,
+// imports, verifies and describes them.
+package network
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/genesis"
+	"ashlar/evm/ingest"
+	"ashlar/evm/query"
+	"ashlar/family"
+	"ashlar/history/tip"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/core"
+)
+
+const name = "evm"
+
+// Family implements [family.Family].
+type Family struct{}
+
+// Name implements [family.Family].
+func (Family) Name() string { return name }
+
+// Stores implements [family.Family].
+func (Family) Stores() bool { return true }
+
+// Begin implements [family.Opener]. A network whose entries name no genesis must be
+// there.
+func (Family) Begin(ctx context.Context, p family.Place, e family.Entries) error {
+	entries := e.(*Entries)
+	if entries.Genesis == "" {
+		return nil
+	}
+	first, err := loadGenesis(entries.Genesis)
+	if err != nil {
+		return err
+	}
+	i, err := create(ctx, p, kv.Options{}, first)
+	if err != nil {
+		return err
+	}
+	return i.Close()
+}
+
+// Accept implements [family.Opener].
+func (Family) Accept(ctx context.Context, r kv.Reader) error { return archive.Accept(ctx, r, nil) }
+
+// Open implements [family.Opener].
+func (Family) Open(ctx context.Context, store kv.Store, e family.Entries) (family.Network, error) {
+	a, err := openSettled(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	n := &network{archive: a, entries: e.(*Entries)}
+	if n.executor, err = execute.New(a.Genesis().Config); err != nil {
+		return nil, err
+	}
+	settled, _ := a.Settled()
+	if n.tip, err = tip.Open(ctx, store, archive.Tables(), settled); err != nil {
+		return nil, err
+	}
+	n.chain = query.NewChain(a, n.tip, n.executor)
+	return n, nil
+}
+
+// openSettled opens the settled history in a store, or returns [family.ErrNoBlocks].
+func openSettled(ctx context.Context, store kv.Store) (*archive.Archive, error) {
+	a, err := archive.Open(ctx, store)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, family.ErrNoBlocks
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := a.Settled(); !ok {
+		return nil, family.ErrNoBlocks
+	}
+	return a, nil
+}
+
+// loadGenesis loads a genesis, and logs which fields of its file are ignored.
+func loadGenesis(nameOrPath string) (*core.Genesis, error) {
+	first, warnings, err := genesis.Load(nameOrPath)
+	for _, warning := range warnings {
+		slog.Warn("genesis file", "file", nameOrPath, "warning", warning)
+	}
+	return first, err
+}
+
+// create opens a network to bring blocks into it, or makes it with its genesis. An
+// existing network of another chain is refused and stays as it is.
+func create(ctx context.Context, p family.Place, o kv.Options, first *core.Genesis) (*imported, error) {
+	o.Accept = func(r kv.Reader) error { return archive.Accept(ctx, r, first) }
+	store, err := p.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	a, err := archive.Create(ctx, store, first)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return newImport(ctx, a, store, first)
+}
+
+// newImport makes an import into an archive, and closes the store if that fails.
+func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *core.Genesis) (*imported, error) {
+	executor, err := execute.New(first.Config)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	importer, err := ingest.New(ctx, a, executor, first)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &imported{store, a, importer}, nil
+}

@@ -1,0 +1,125 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"ashlar/evm/api"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/query"
+	"ashlar/evm/source/engine"
+	"ashlar/family"
+	"ashlar/history/tip"
+	"ashlar/jsonrpc"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// network implements [family.Network].
+type network struct {
+	entries  *Entries
+	archive  *archive.Archive
+	tip      *tip.Tip
+	executor *execute.Executor
+	chain    *query.Chain
+	live     *api.API // answers calls; nil until the network is served
+
+	following *following     // nil if the network has neither source nor engine
+	engine    *engine.Server // the listener for the consensus client; nil if it is not driven
+}
+
+// Serve implements [family.Network].
+func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods, error) {
+	n.live = api.New(n.chain, api.Config{ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, Filters: s.Filters})
+	methods, err := n.live.Methods()
+	if err != nil {
+		return nil, err
+	}
+	if len(n.entries.Source) == 0 && n.entries.Engine.Listen == "" {
+		return methods, nil
+	}
+	if err := n.follow(ctx, s); err != nil {
+		return nil, err
+	}
+	if n.following.driven == nil {
+		return methods, nil
+	}
+	n.engine, err = n.listen(ctx, s, methods)
+	return methods, err
+}
+
+// syncing is what eth_syncing answers.
+func (n *network) syncing() (api.Sync, bool) {
+	if n.following == nil {
+		return api.Sync{}, false
+	}
+	return n.following.syncing()
+}
+
+// forward sends a transaction to the nodes that are followed. The blocks of a network
+// without them are made from its pool.
+func (n *network) forward(ctx context.Context, raw []byte) error {
+	if n.following == nil {
+		return nil
+	}
+	return n.following.forward(ctx, raw)
+}
+
+// Status implements [family.Network].
+func (n *network) Status(ctx context.Context) (family.Status, error) {
+	status := family.Status{Family: name}
+	if id := n.archive.Genesis().Config.ChainID; id != nil {
+		status.ChainID = id.Uint64()
+	}
+	view, err := n.chain.View()
+	if err != nil {
+		return status, err
+	}
+	head := view.Head()
+	header, err := view.Header(ctx, head.Number)
+	if err != nil {
+		return status, err
+	}
+	settled, _ := n.archive.Settled()
+	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
+	status.Settled = settled.Number
+	if n.following != nil {
+		status.Source = n.following.status()
+		if n.following.driven != nil {
+			status.Consensus = n.following.driven.status()
+		}
+	}
+	return status, nil
+}
+
+// Run implements [family.Network].
+func (n *network) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return n.live.Run(ctx) })
+	if n.following != nil {
+		group.Go(func() error { return n.following.run(ctx) })
+	}
+	if n.engine != nil {
+		group.Go(func() error { return n.engine.Run(ctx) })
+	}
+	return group.Wait()
+}
+
+// Close implements [family.Network].
+func (n *network) Close() error {
+	if n.engine == nil {
+		return nil
+	}
+	if err := n.engine.Close(); !errors.Is(err, net.ErrClosed) { // as it is after Run
+		return err
+	}
+	return nil
+}
+
+// follower brings further blocks into the network. It has one at most.
+func (n *network) follower(depths ingest.Depths) *ingest.Follower {
+	return ingest.NewFollower(n.archive, n.tip, n.executor, depths)
+}

@@ -1,0 +1,31 @@
+package network
+
+import (
+	"context"
+	"fmt"
+
+	"ashlar/evm/verify"
+	"ashlar/family"
+	"ashlar/history/audit"
+	"ashlar/kv"
+)
+
+// Verify implements [family.Verifier].
+func (Family) Verify(ctx context.Context, store kv.Store, v family.Verification, progress *audit.Progress) (family.Verdict, error) {
+	report, err := verify.Run(ctx, store, verify.Options{From: v.From, To: v.To, Full: v.Full}, progress)
+	if err != nil {
+		return nil, err
+	}
+	return verdict{report}, nil
+}
+
+// verdict implements [family.Verdict].
+type verdict struct{ *verify.Report }
+
+// Outcome implements [family.Verdict].
+func (v verdict) Outcome() *audit.Report { return &v.Report.Report }
+
+// Summary implements [family.Verdict].
+func (v verdict) Summary() string {
+	return fmt.Sprintf("the state as of %s blocks", family.Count(uint64(v.States)))
+}

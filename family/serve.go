@@ -1,0 +1,67 @@
+package family
+
+import (
+	"ashlar/feed"
+	"ashlar/jsonrpc"
+)
+
+// Service is what a network is told about the service that it answers in.
+type Service struct {
+	Name    string // the network's
+	Data    string // the data directory
+	Version Version
+	Filters feed.Limits // of filters that clients poll
+	// Observe returns an observer of calls of some methods that a listener of the
+	// network's own answers, so that they are counted with the others.
+	Observe func(methods []string) jsonrpc.Observer
+}
+
+// Version is the version of the service.
+type Version struct {
+	Release string // such as 1.2.0
+	Commit  string // the first four bytes of the revision, 0x and hexadecimal
+	Client  string // what web3_clientVersion answers
+}
+
+// Status is what a network holds.
+type Status struct {
+	Name      string `json:"name"`
+	Family    string `json:"family"`
+	ChainID   uint64 `json:"chainId,omitempty"` // if the family's chain IDs are numbers
+	Chain     string `json:"chain,omitempty"`   // if they are texts
+	First     uint64 `json:"first"`             // the first block that is stored
+	Head      uint64 `json:"head"`
+	HeadHash  string `json:"headHash"`
+	HeadTime  uint64 `json:"headTime"` // Unix seconds
+	Settled   uint64 `json:"settled"`  // no reorganization can remove this block
+	DiskBytes int64  `json:"diskBytes"`
+
+	Source    *SourceStatus    `json:"source,omitempty"`    // of a network that follows nodes now
+	Consensus *ConsensusStatus `json:"consensus,omitempty"` // of a network that a consensus client drives now
+}
+
+// SourceStatus is how a network stands to the nodes that it follows.
+type SourceStatus struct {
+	Problem   string           `json:"problem,omitempty"` // why the best head is not followed
+	Behind    uint64           `json:"behind"`            // blocks to catch up with
+	Upstreams []UpstreamStatus `json:"upstreams"`
+}
+
+// UpstreamStatus is the status of one node. Faults are counted since the start.
+type UpstreamStatus struct {
+	Name     string `json:"name"`
+	Head     uint64 `json:"head"`
+	Used     bool   `json:"used"`
+	Why      string `json:"why,omitempty"` // why it is not used
+	Failures uint64 `json:"failures"`      // it did not answer
+	Invalid  uint64 `json:"invalid"`       // it sent what no honest node sends
+	TooDeep  uint64 `json:"tooDeep"`       // its branch leaves ours below a final block
+}
+
+// ConsensusStatus is how a network stands to the consensus client that drives it.
+type ConsensusStatus struct {
+	Client     string `json:"client,omitempty"` // the name it gives itself
+	Payload    int64  `json:"lastPayload"`      // when it last sent a block, in Unix seconds; 0: not since the start
+	Forkchoice int64  `json:"lastForkchoice"`   // when it last named a head
+	Behind     uint64 `json:"behind"`           // known blocks to catch up with
+}

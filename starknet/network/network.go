@@ -1,0 +1,132 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"ashlar/family"
+	"ashlar/jsonrpc"
+	"ashlar/starknet"
+	"ashlar/starknet/api"
+	"ashlar/starknet/archive"
+	"ashlar/starknet/blockhash"
+	"ashlar/starknet/ingest"
+	"ashlar/starknet/query"
+	"ashlar/starknet/source/node"
+)
+
+// network implements [family.Network].
+type network struct {
+	entries  *Entries
+	archive  *archive.Archive
+	follower *ingest.Follower
+	chain    *query.Chain
+
+	name    string
+	source  *node.Node            // the node that is followed; nil for none
+	stopped atomic.Pointer[error] // why the node is not followed for now; nil while it is
+
+	hashes    *blockhash.Checker // of its blocks
+	unchecked atomic.Uint64      // blocks whose hash cannot be recomputed
+}
+
+// How long the network waits, at first and at most, before it tries a node again that
+// cannot be followed until somebody repairs it.
+const (
+	firstRest   = time.Minute
+	longestRest = 15 * time.Minute
+)
+
+// Serve implements [family.Network].
+func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, error) {
+	if len(n.entries.Source) > 0 {
+		if err := n.follow(s.Name); err != nil {
+			return nil, err
+		}
+	}
+	return api.New(n.chain).Methods()
+}
+
+// follow makes the network ready to follow its node. It does so while Run runs.
+func (n *network) follow(name string) (err error) {
+	n.name = name
+	id := starknet.FeltOfText(n.archive.ChainID())
+	n.hashes = blockhash.New(id)
+	n.source, err = node.New(node.Options{
+		URL: n.entries.Source[0], ChainID: id, Logger: slog.With("network", name),
+		Check: n.checkHash,
+	})
+	return err
+}
+
+// Status implements [family.Network].
+func (n *network) Status(ctx context.Context) (family.Status, error) {
+	status := family.Status{Family: name, Chain: n.archive.ChainID()}
+	if view := n.chain.View(); view != nil {
+		span := view.Span()
+		header, err := view.Header(ctx, span.Last.Number)
+		if err != nil {
+			return status, err
+		}
+		status.First, status.Head, status.HeadHash, status.HeadTime = span.First, header.Number, header.Hash.String(), header.Timestamp
+		status.Settled = n.archive.Span().Last.Number
+	}
+	if n.source != nil {
+		status.Source = n.sourceStatus(status.Head)
+	}
+	return status, nil
+}
+
+// sourceStatus is how the network stands to its node while its newest block is head.
+func (n *network) sourceStatus(head uint64) *family.SourceStatus {
+	now := n.source.Status()
+	status := &family.SourceStatus{Problem: now.Problem, Behind: now.Head - min(now.Head, head)}
+	upstream := family.UpstreamStatus{Name: now.Name, Head: now.Head, Failures: now.Failures, Invalid: now.Invalid}
+	if stopped := n.stopped.Load(); stopped != nil {
+		status.Problem = (*stopped).Error()
+		if errors.Is(*stopped, ingest.ErrTooDeep) {
+			upstream.TooDeep = 1
+		}
+	}
+	upstream.Used, upstream.Why = status.Problem == "", status.Problem
+	status.Upstreams = []family.UpstreamStatus{upstream}
+	return status
+}
+
+// checkHash checks the hash of a block of the node. It logs the first block whose hash
+// it cannot check.
+func (n *network) checkHash(block *starknet.Block) error {
+	verdict, err := n.hashes.Check(block)
+	if err == nil && verdict != blockhash.Confirmed && n.unchecked.Add(1) == 1 {
+		slog.Warn("blocks are taken as the node sends them: their hashes cannot be recomputed", "network", n.name, "first", block.Number, "why", verdict)
+	}
+	return err
+}
+
+// Run implements [family.Network]. If its node cannot be followed, stored blocks are
+// served all the same, and the node is tried again after a rest.
+func (n *network) Run(ctx context.Context) error {
+	if n.source == nil {
+		return nil
+	}
+	for rest := firstRest; ; rest = min(2*rest, longestRest) {
+		n.stopped.Store(nil)
+		err := n.source.Follow(ctx, n.entries.First, n.follower)
+		if ctx.Err() != nil {
+			return nil
+		}
+		n.stopped.Store(&err)
+		slog.Error("the node is not followed for now; reads go on", "network", n.name, "again_in", rest, "because", err)
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Close implements [family.Network].
+func (n *network) Close() error { return nil }

@@ -1,0 +1,27 @@
+package network
+
+import (
+	"strconv"
+
+	"ashlar/family"
+)
+
+// Presentation implements [family.Presenter].
+func (Family) Presentation() family.Presentation {
+	return family.Presentation{
+		History:    ", with its receipts and events",
+		Snippets:   snippets,
+		HeadResult: func(head uint64) string { return strconv.FormatUint(head, 10) },
+	}
+}
+
+func snippets(url, password string) []family.Snippet {
+	return []family.Snippet{
+		{Tool: "curl", Text: family.CurlLine(url, password, "starknet_blockNumber")},
+		{Tool: "starknet.js", Text: family.Lines(
+			`import { RpcProvider } from "starknet";`,
+			``,
+			`const provider = new RpcProvider({ nodeUrl: "`+url+`"`+family.WithPassword(password, `, headers: { Authorization: "%s" }`)+` });`,
+			`console.log(await provider.getBlockNumber());`)},
+	}
+}
