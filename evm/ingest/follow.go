@@ -96,19 +96,10 @@ func (f *Follower) Has(ctx context.Context, ref chain.Ref) (bool, error) {
 	return err == nil && header.Hash == ref.Hash, err
 }
 
-// Find is the header of a block that is settled or in the tip, on whatever branch.
-// Another one is [tip.ErrUnknownBlock].
+// Find returns the header of a block that is settled or in the tip, on any branch. For
+// another block it returns [tip.ErrUnknownBlock].
 func (f *Follower) Find(ctx context.Context, hash common.Hash) (*types.Header, error) {
-	history, number := &f.archive.History, uint64(0)
-	branch, err := f.tip.Branch(hash)
-	switch {
-	case err == nil:
-		history, number = f.over(branch), branch.Ref().Number
-	case errors.Is(err, tip.ErrUnknownBlock):
-		if number, err = history.FindBlock(ctx, hash); errors.Is(err, archive.ErrNotFound) {
-			return nil, fmt.Errorf("%w: %#x", tip.ErrUnknownBlock, hash)
-		}
-	}
+	history, number, err := f.Locate(ctx, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +108,29 @@ func (f *Follower) Find(ctx context.Context, hash common.Hash) (*types.Header, e
 		return nil, err
 	}
 	return header.Header, nil
+}
+
+// Locate returns the number of a block that is settled or in the tip, on any branch, and
+// a history with that block. For another block it returns [tip.ErrUnknownBlock].
+func (f *Follower) Locate(ctx context.Context, hash common.Hash) (*archive.History, uint64, error) {
+	branch, err := f.tip.Branch(hash)
+	if err == nil {
+		return f.over(branch), branch.Ref().Number, nil
+	}
+	if !errors.Is(err, tip.ErrUnknownBlock) {
+		return nil, 0, err
+	}
+	number, err := f.archive.FindBlock(ctx, hash)
+	if errors.Is(err, archive.ErrNotFound) {
+		err = fmt.Errorf("%w: %#x", tip.ErrUnknownBlock, hash)
+	}
+	return &f.archive.History, number, err
+}
+
+// Head returns the history up to the head, and the head's number.
+func (f *Follower) Head() (*archive.History, uint64) {
+	head := f.tip.Standing().Head
+	return f.over(head), head.Ref().Number
 }
 
 // over is the history up to the end of a branch.

@@ -5,22 +5,23 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
 )
 
 const (
-	// waitingMost is how many blocks wait: those of half an hour, while ancestors are fetched.
+	// waitingMost is how many blocks may wait: half an hour of them, while ancestors are fetched.
 	waitingMost = 150
-	// waitingBytes is what they take, as they are sent in their binary form.
+	// waitingBytes bounds their encoded size.
 	waitingBytes = 128 << 20
 	// invalidMost is how many invalid blocks are remembered.
 	invalidMost = 512
 )
 
-// waiting are blocks whose ancestors are missing. Where there are too many, those
-// go that came first: the client will have got further since.
+// waiting are blocks whose ancestors are missing. If there are too many, the oldest are
+// evicted: the client has moved on since.
 type waiting struct {
 	blocks map[common.Hash]*types.Block
-	order  []common.Hash // as they came
+	order  []common.Hash // oldest first
 	bytes  uint64
 }
 
@@ -35,7 +36,7 @@ func (w *waiting) put(block *types.Block) {
 	}
 	w.blocks[hash] = block
 	w.order = append(w.order, hash)
-	w.bytes += block.Size()
+	w.bytes += encodedSize(block)
 	for len(w.order) > 1 && (len(w.order) > waitingMost || w.bytes > waitingBytes) {
 		w.remove(w.order[0])
 	}
@@ -47,7 +48,7 @@ func (w *waiting) remove(hash common.Hash) {
 		return
 	}
 	delete(w.blocks, hash)
-	w.bytes -= block.Size()
+	w.bytes -= encodedSize(block)
 	for i := range w.order {
 		if w.order[i] == hash {
 			w.order = append(w.order[:i], w.order[i+1:]...)
@@ -56,9 +57,20 @@ func (w *waiting) remove(hash common.Hash) {
 	}
 }
 
-// invalids are blocks that are known to be invalid, or to come after one. They are
-// not kept through a restart, and where there are too many the first are forgotten:
-// such a block would be found to be invalid again.
+// encodedSize is the size of a block with its access list.
+func encodedSize(block *types.Block) uint64 {
+	size := block.Size()
+	if list := block.AccessList(); list != nil {
+		if encoded, err := rlp.EncodeToBytes(list); err == nil { // it has been decoded
+			size += uint64(len(encoded))
+		}
+	}
+	return size
+}
+
+// invalids are blocks that are known to be invalid, or to descend from one. A restart
+// forgets them, and so does a full list the oldest: such a block would be found invalid
+// again.
 type invalids struct {
 	status map[common.Hash]engine.Status
 	order  []common.Hash

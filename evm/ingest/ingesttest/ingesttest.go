@@ -83,9 +83,10 @@ func Store(t testing.TB) *pebble.Store {
 // Follower is a follower of the demo network with an archive of its own.
 type Follower struct {
 	*ingest.Follower
-	Archive *archive.Archive
-	Tip     *tip.Tip
-	Genesis *types.Block // all that it has at first
+	Archive  *archive.Archive
+	Tip      *tip.Tip
+	Executor *execute.Executor
+	Genesis  *types.Block // its only block at first
 }
 
 // NewFollower makes a follower.
@@ -114,5 +115,5 @@ func NewFollowerOf(t testing.TB, genesis *core.Genesis, depths ingest.Depths) *F
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Follower{ingest.NewFollower(a, unsettled, executor, depths), a, unsettled, genesis.ToBlock()}
+	return &Follower{ingest.NewFollower(a, unsettled, executor, depths), a, unsettled, executor, genesis.ToBlock()}
 }

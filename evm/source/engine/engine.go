@@ -1,15 +1,14 @@
-// Package engine is the Engine API: how an Ethereum consensus client tells an
-// execution client which blocks there are and which of them is the head.
+// Package engine is the Engine API, through which an Ethereum consensus client sends
+// blocks to an execution client and says which of them is the head.
 //
-// [API] reads the calls, checks of them what can be checked without a chain (the
-// fields that each version has, the fork that it is for, blob hashes, the order of
-// requests, the block's hash) and passes blocks and forkchoices on to a [Chain];
-// [Server] is the listener, which lets in only who knows the [Secret]. Nothing that
-// comes is believed: whether a block is right is for the chain to find out. What
-// the client is relied on for is which of several right branches is the chain.
+// [API] reads the calls, makes the checks that need no chain (the fields and the fork of
+// each version, blob hashes, the order of requests, the block's hash) and passes blocks
+// and forkchoices on to a [Chain]. [Server] is the listener; it admits only clients that
+// hold the [Secret]. No block is trusted: the chain checks each. The client is trusted
+// only to choose between valid branches.
 //
-// The rules are those of ethereum/execution-apis, src/engine, from Paris to Osaka.
-// Blocks are not built here: calls that ask for that are refused by name.
+// The rules are those of ethereum/execution-apis, src/engine, from Paris to Amsterdam.
+// Ashlar builds no blocks: calls that ask for one are refused by name.
 package engine
 
 import (
@@ -25,60 +24,71 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// Verdict is what is known of a block.
+// Verdict is the status of a block.
 type Verdict string
 
-// The verdicts, as they are called on the wire.
+// The verdicts, as the wire names them.
 const (
 	Valid   Verdict = "VALID"
 	Invalid Verdict = "INVALID"
-	// InvalidBlockHash is what Invalid is called by engine_newPayloadV1 where the hash
-	// is not that of the block.
+	// InvalidBlockHash is what engine_newPayloadV1 answers instead of Invalid if the block
+	// does not have the stated hash.
 	InvalidBlockHash Verdict = "INVALID_BLOCK_HASH"
-	// Syncing says that blocks are missing below it.
+	// Syncing means that ancestors of the block are missing.
 	Syncing Verdict = "SYNCING"
-	// Accepted says that it leaves the chain where blocks cannot be executed any
-	// more, so that it was not checked.
+	// Accepted means that the block was not checked: it branches off below the blocks on
+	// which others can still be executed.
 	Accepted Verdict = "ACCEPTED"
 )
 
-// Status is what a chain says of a block.
+// Status is the answer of a chain about a block.
 type Status struct {
 	Verdict Verdict
-	// LatestValid is the block itself where it is valid, and its last valid ancestor
-	// where it is not: zero for one with proof of work, nil where it is not known.
+	// LatestValid is the block itself if it is valid, else its last valid ancestor. It is
+	// zero for an ancestor with proof of work, and nil if it is unknown.
 	LatestValid *common.Hash
-	Why         string // it is invalid
+	Why         string // the block is invalid
 }
 
-// Forkchoice is what a consensus client says of the chain: which block is its head,
-// and which of the blocks up to that are safe and finalized, zero where none is.
+// Forkchoice names the head, and the safe and finalized blocks among its ancestors. Zero
+// means that there is none.
 type Forkchoice struct{ Head, Safe, Finalized common.Hash }
 
 var (
-	// ErrInconsistent says that the safe or the finalized block is not on the branch of the head.
-	ErrInconsistent = errors.New("the safe or the finalized block is not an ancestor of the head, or not known")
-	// ErrTooDeep says that the head leaves the chain below what is final.
-	ErrTooDeep = errors.New("the head leaves the chain below blocks that are settled")
+	// ErrInconsistent means that the safe or the finalized block is not an ancestor of the head.
+	ErrInconsistent = errors.New("the safe or the finalized block is unknown, or not an ancestor of the head")
+	// ErrTooDeep means that the head branches off below settled blocks.
+	ErrTooDeep = errors.New("the head branches off below settled blocks")
 )
 
 // Chain is a chain that a consensus client drives. Its methods may be called from
-// many goroutines at once. Their errors, the two above aside, are faults of the
-// chain itself.
+// many goroutines at once. Errors other than the two above are faults of the chain itself.
 type Chain interface {
 	// NewPayload checks a block and keeps it, if it can. The head stays where it is.
 	NewPayload(ctx context.Context, block *types.Block) (Status, error)
-	// UpdateForkchoice makes a valid block the head; whatever it returns, other than
-	// Valid and no error, the head is where it was. It is ErrInconsistent or ErrTooDeep
-	// where the forkchoice cannot be followed though its head is valid.
+	// UpdateForkchoice makes a valid block the head. Unless it returns Valid and no error,
+	// the head stays where it is. It returns ErrInconsistent or ErrTooDeep if the head is
+	// valid but the forkchoice cannot be followed.
 	UpdateForkchoice(ctx context.Context, to Forkchoice) (Status, error)
+	// Body returns the body of the block with a hash, or nil if the chain has no such block.
+	Body(ctx context.Context, hash common.Hash) (*Body, error)
+	// BodyAt returns the body of the block with a number up to the head, or nil if the
+	// number is above the head's.
+	BodyAt(ctx context.Context, number uint64) (*Body, error)
 }
 
-// Config is what an API is made of.
+// Body is the part of a block that is not in its header.
+type Body struct {
+	Transactions [][]byte          // as they are hashed (EIP-2718)
+	Withdrawals  types.Withdrawals // nil before Shanghai
+	AccessList   []byte            // RLP; nil before Amsterdam
+}
+
+// Config configures an API.
 type Config struct {
 	Chain  Chain
-	Rules  *params.ChainConfig // which fork is when
-	Client ClientVersion       // who answers
+	Rules  *params.ChainConfig // the schedule of forks
+	Client ClientVersion       // this program
 	Now    func() time.Time    // nil: time.Now
 }
 
@@ -90,9 +100,9 @@ type API struct {
 	heard Heard // guarded by mu
 }
 
-// Heard says when a consensus client was last heard: zero where it was not.
+// Heard says when a consensus client last called; the times are zero before its first call.
 type Heard struct {
-	Client     string // what it calls itself, if it said so
+	Client     string // its name, if it has sent one
 	Payload    time.Time
 	Forkchoice time.Time
 }
@@ -105,14 +115,14 @@ func New(config Config) *API {
 	return &API{config: config}
 }
 
-// Heard says when the consensus client was last heard.
+// Heard returns when the consensus client last called.
 func (a *API) Heard() Heard {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.heard
 }
 
-// hears takes note that the consensus client calls.
+// hears records a call of the consensus client.
 func (a *API) hears(note func(*Heard)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,6 +140,10 @@ func (a *API) Methods() jsonrpc.Handlers {
 	}
 	for _, v := range attributesVersions() {
 		methods["engine_forkchoiceUpdated"+v.name] = a.forkchoiceUpdated(v)
+	}
+	for _, v := range []string{"V1", "V2"} {
+		methods["engine_getPayloadBodiesByHash"+v] = a.bodiesByHash(v == "V2")
+		methods["engine_getPayloadBodiesByRange"+v] = a.bodiesByRange(v == "V2")
 	}
 	for _, name := range refused() {
 		methods[name] = refuseBuilding

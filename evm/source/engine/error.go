@@ -2,17 +2,18 @@ package engine
 
 import "ashlar/jsonrpc"
 
-// The errors of the Engine API, beside those of JSON-RPC.
+// The error codes of the Engine API, in addition to those of JSON-RPC.
 const (
 	codeUnknownPayload    = -38001
 	codeForkchoiceState   = -38002
 	codePayloadAttributes = -38003
+	codeTooLargeRequest   = -38004
 	codeUnsupportedFork   = -38005
 	codeTooDeepReorg      = -38006
 )
 
-// detail is the data of an error. The specification has it for one code only, but
-// clients write it to their logs, where it helps.
+// detail is the data of an error. The specification defines it for one code only, but
+// clients log it with every error.
 type detail struct {
 	Err string `json:"err"`
 }

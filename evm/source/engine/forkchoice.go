@@ -11,13 +11,14 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// attributesVersion is a version of engine_forkchoiceUpdated: they differ in what
-// they say of a block to be built.
+// attributesVersion is a version of engine_forkchoiceUpdated. Versions differ in the
+// attributes of the block to build.
 type attributesVersion struct {
 	name               string
 	withdrawals        bool // the attributes have withdrawals,
 	withdrawalsMayLack bool // from Shanghai on
 	beaconRoot         bool
+	slotNumber         bool // and a target gas limit; the call may name custody columns
 	forks              string
 	covers             func(fork) bool
 }
@@ -27,6 +28,7 @@ func attributesVersions() []attributesVersion {
 		{name: "V1", forks: "Paris", covers: func(f fork) bool { return !f.shanghai }},
 		{name: "V2", withdrawals: true, withdrawalsMayLack: true, forks: "Paris and Shanghai", covers: func(f fork) bool { return !f.cancun }},
 		{name: "V3", withdrawals: true, beaconRoot: true, forks: "Cancun to Osaka", covers: func(f fork) bool { return f.cancun && !f.amsterdam }},
+		{name: "V4", withdrawals: true, beaconRoot: true, slotNumber: true, forks: "Amsterdam", covers: func(f fork) bool { return f.amsterdam }},
 	}
 }
 
@@ -34,9 +36,16 @@ func attributesVersions() []attributesVersion {
 func (a *API) forkchoiceUpdated(v attributesVersion) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		a.hears(func(h *Heard) { h.Forkchoice = a.config.Now() })
-		var args [2][]byte
-		if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
+		var all [3][]byte
+		args := all[:2]
+		if v.slotNumber {
+			args = all[:]
+		}
+		if err := jsonrpc.Arguments(params, args, 1); err != nil {
 			return out, err
+		}
+		if err := checkCustody(all[2]); err != nil {
+			return out, invalidParams(err.Error())
 		}
 		to, err := readForkchoice(args[0])
 		if err != nil {
@@ -51,7 +60,7 @@ func (a *API) forkchoiceUpdated(v attributesVersion) jsonrpc.Handler {
 		case err != nil:
 			return out, err
 		}
-		// The head is where it is told, whatever comes of the attributes.
+		// The head moves, whatever is wrong with the attributes.
 		if args[1] != nil && status.Verdict == Valid {
 			return out, a.refuseAttributes(v, args[1])
 		}
@@ -60,14 +69,27 @@ func (a *API) forkchoiceUpdated(v attributesVersion) jsonrpc.Handler {
 	}
 }
 
+// checkCustody checks the set of columns of blobs that the client keeps. Ashlar keeps no
+// blobs, so it has no use for the set.
+func checkCustody(raw []byte) error {
+	if raw == nil {
+		return nil
+	}
+	var columns [16]byte // a bit for each
+	if err := into(columns[:])(raw); err != nil {
+		return fmt.Errorf("custodyColumns: %w", err)
+	}
+	return nil
+}
+
 func readForkchoice(raw []byte) (to Forkchoice, err error) {
 	return to, readObject(raw, "forkchoiceState", map[string]member{
 		"headBlockHash": into(to.Head[:]), "safeBlockHash": into(to.Safe[:]), "finalizedBlockHash": into(to.Finalized[:]),
 	})
 }
 
-// refuseAttributes says why no block is built: for what is wrong with what is said
-// of it, or because none ever is.
+// refuseAttributes says why no block is built: because the attributes are wrong, or
+// because Ashlar builds no blocks.
 func (a *API) refuseAttributes(v attributesVersion, raw []byte) *jsonrpc.Error {
 	var time uint64
 	ignored := func([]byte) error { return nil }
@@ -80,12 +102,16 @@ func (a *API) refuseAttributes(v attributesVersion, raw []byte) *jsonrpc.Error {
 	if v.beaconRoot {
 		maps.Copy(members, map[string]member{"parentBeaconBlockRoot": into(hash[:])})
 	}
+	if v.slotNumber {
+		var ignored uint64
+		maps.Copy(members, map[string]member{"slotNumber": number(&ignored), "targetGasLimit": number(&ignored)})
+	}
 	if err := readObject(raw, "payloadAttributes", members); err != nil {
 		return invalidAttributes(err.Error())
 	}
 	at := forkAt(a.config.Rules, time)
 	if !v.covers(at) {
-		return unsupportedFork(fmt.Sprintf("the attributes of engine_forkchoiceUpdated%s are for blocks of %s, their time is %d", v.name, v.forks, time))
+		return unsupportedFork(fmt.Sprintf("the attributes of engine_forkchoiceUpdated%s are for blocks of %s (their time is %d)", v.name, v.forks, time))
 	}
 	if v.withdrawalsMayLack && at.shanghai != withdrawals {
 		return invalidAttributes("payloadAttributes.withdrawals: expected from Shanghai on, and not before")

@@ -11,20 +11,23 @@ import (
 )
 
 // notBuilt is the answer to validators.
-const notBuilt = "Ashlar builds no blocks: validators that propose some need an execution client that does"
+const notBuilt = "Ashlar builds no blocks: validators that propose blocks need an execution client that builds them"
 
-// refused are the methods that ask for blocks to be built.
+// refused are the methods that fetch a built block.
 func refused() []string {
-	return []string{"engine_getPayloadV1", "engine_getPayloadV2", "engine_getPayloadV3", "engine_getPayloadV4", "engine_getPayloadV5"}
+	return []string{
+		"engine_getPayloadV1", "engine_getPayloadV2", "engine_getPayloadV3",
+		"engine_getPayloadV4", "engine_getPayloadV5", "engine_getPayloadV6",
+	}
 }
 
-// refuseBuilding answers them. Nobody was ever told the ID of a payload.
+// refuseBuilding answers the refused methods: no payload ID is ever given out.
 func refuseBuilding(context.Context, []byte, []byte) ([]byte, error) {
 	return nil, fault(codeUnknownPayload, "Unknown payload", notBuilt)
 }
 
-// exchangeCapabilities answers engine_exchangeCapabilities. What the client can do
-// makes no difference.
+// exchangeCapabilities answers engine_exchangeCapabilities. The client's capabilities
+// make no difference.
 func (a *API) exchangeCapabilities(_ context.Context, params, out []byte) ([]byte, error) {
 	var args [1][]byte
 	if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
@@ -36,7 +39,7 @@ func (a *API) exchangeCapabilities(_ context.Context, params, out []byte) ([]byt
 	return jsonrpc.AppendArray(out, a.capabilities(), jsonrpc.AppendString[string]), nil
 }
 
-// capabilities are the methods that are of use.
+// capabilities are the supported methods.
 func (a *API) capabilities() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(a.Methods())) {
 		if name != "engine_exchangeCapabilities" && !slices.Contains(refused(), name) {
@@ -46,7 +49,7 @@ func (a *API) capabilities() (names []string) {
 	return names
 }
 
-// ClientVersion says which program one is.
+// ClientVersion identifies a client program.
 type ClientVersion struct {
 	Code    string `json:"code"` // two letters
 	Name    string `json:"name"`
@@ -54,7 +57,7 @@ type ClientVersion struct {
 	Commit  string `json:"commit"` // the first four bytes of it, in hexadecimal
 }
 
-// nameMost is how much is remembered of what a client calls itself, in bytes.
+// nameMost is how many bytes of a client's name are kept.
 const nameMost = 64
 
 // clientVersion answers engine_getClientVersionV1.

@@ -19,6 +19,7 @@ type payloadVersion struct {
 	withdrawalsMayLack bool // from Shanghai on
 	blobs              bool // it has fields of blobs, and comes with their hashes and a beacon root
 	requests           bool // it comes with requests
+	accessList         bool // it has an access list and a slot number
 	forks              string
 	covers             func(fork) bool
 }
@@ -29,10 +30,11 @@ func payloadVersions() []payloadVersion {
 		{name: "V2", withdrawals: true, withdrawalsMayLack: true, forks: "Paris and Shanghai", covers: func(f fork) bool { return !f.cancun }},
 		{name: "V3", withdrawals: true, blobs: true, forks: "Cancun", covers: func(f fork) bool { return f.cancun && !f.prague }},
 		{name: "V4", withdrawals: true, blobs: true, requests: true, forks: "Prague and Osaka", covers: func(f fork) bool { return f.prague && !f.amsterdam }},
+		{name: "V5", withdrawals: true, blobs: true, requests: true, accessList: true, forks: "Amsterdam", covers: func(f fork) bool { return f.amsterdam }},
 	}
 }
 
-// arguments is how many the method takes.
+// arguments is the number of the method's parameters.
 func (v payloadVersion) arguments() int {
 	switch {
 	case v.requests:
@@ -43,10 +45,10 @@ func (v payloadVersion) arguments() int {
 	return 1
 }
 
-// fork says which forks there have been.
+// fork says which forks are active.
 type fork struct{ shanghai, cancun, prague, amsterdam bool }
 
-// forkAt is the fork of blocks with a time. London came before all of them.
+// forkAt returns the forks that are active at a time. London is always active.
 func forkAt(rules *params.ChainConfig, time uint64) fork {
 	london := rules.LondonBlock
 	if london == nil {
@@ -58,7 +60,7 @@ func forkAt(rules *params.ChainConfig, time uint64) fork {
 	}
 }
 
-// newPayload answers engine_newPayload in a version.
+// newPayload answers a version of engine_newPayload.
 func (a *API) newPayload(v payloadVersion) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		a.hears(func(h *Heard) { h.Payload = a.config.Now() })
@@ -98,7 +100,7 @@ func (a *API) checkPayload(ctx context.Context, v payloadVersion, params []byte)
 	return a.config.Chain.NewPayload(ctx, block)
 }
 
-// malformed is the status of what is no block.
+// malformed is the status of a payload that cannot be made into a block.
 func malformed(v payloadVersion, why error) Status {
 	verdict := Invalid
 	var hash *hashError
@@ -108,7 +110,7 @@ func malformed(v payloadVersion, why error) Status {
 	return Status{Verdict: verdict, Why: why.Error()}
 }
 
-// readSurroundings reads the arguments behind the payload.
+// readSurroundings reads the arguments after the payload.
 func readSurroundings(v payloadVersion, args [][]byte) (beside surroundings, err error) {
 	if !v.blobs {
 		return beside, nil
@@ -128,19 +130,19 @@ func readSurroundings(v payloadVersion, args [][]byte) (beside surroundings, err
 	return beside, nil
 }
 
-// readRequests reads the requests of a block (EIP-7685): none empty, each of
-// another type, in ascending order.
+// readRequests reads the requests of a block (EIP-7685): none is empty, and their types
+// ascend.
 func readRequests(raw []byte) ([][]byte, error) {
-	requests := [][]byte{} // none is another thing than no list
+	requests := [][]byte{} // not nil: no requests is not the same as no list
 	err := readArray(raw, func(i int, raw []byte) error {
 		request, err := bytesOf(raw)
 		switch {
 		case err != nil:
 			return err
 		case len(request) < 2:
-			return errors.New("expected a type and data behind it")
+			return errors.New("expected a type and data after it")
 		case i > 0 && request[0] <= requests[i-1][0]:
-			return fmt.Errorf("type %d behind type %d, expected them in ascending order", request[0], requests[i-1][0])
+			return fmt.Errorf("type %d after type %d, expected ascending types", request[0], requests[i-1][0])
 		}
 		requests = append(requests, request)
 		return nil

@@ -11,19 +11,23 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/types/bal"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/ethereum/go-ethereum/trie"
 )
 
-// payload is an execution payload: a block without what follows from the rest of it.
+// payload is an execution payload: a block without the fields that can be computed.
 type payload struct {
 	header       types.Header
-	hash         common.Hash // that the block is said to have
+	hash         common.Hash // the block's hash, as the payload states it
 	transactions types.Transactions
-	withdrawals  types.Withdrawals // nil where there is no such member
-	undecodable  error             // what is wrong with the first transaction that is none
+	withdrawals  types.Withdrawals    // nil if the payload has no such member
+	accessList   *bal.BlockAccessList // nil if the payload has no such member
+	undecodable  error                // about the first transaction, or the access list, that cannot be decoded
 }
 
-// members are those of ExecutionPayloadV1.
+// members are the members of ExecutionPayloadV1.
 func (p *payload) members() map[string]member {
 	h := &p.header
 	h.Number = new(big.Int)
@@ -45,12 +49,12 @@ func (p *payload) members() map[string]member {
 	}
 }
 
-// withdrawalMembers are those that ExecutionPayloadV2 has besides.
+// withdrawalMembers are the additional members of ExecutionPayloadV2.
 func (p *payload) withdrawalMembers() map[string]member {
 	return map[string]member{"withdrawals": p.readWithdrawals}
 }
 
-// blobMembers are those that ExecutionPayloadV3 has besides.
+// blobMembers are the additional members of ExecutionPayloadV3.
 func (p *payload) blobMembers() map[string]member {
 	return map[string]member{
 		"blobGasUsed":   optionalNumber(&p.header.BlobGasUsed),
@@ -58,8 +62,31 @@ func (p *payload) blobMembers() map[string]member {
 	}
 }
 
-// readTransactions takes note of a transaction that is none, which is no error of
-// the call: the block is invalid.
+// accessListMembers are the additional members of ExecutionPayloadV4.
+func (p *payload) accessListMembers() map[string]member {
+	return map[string]member{
+		"blockAccessList": p.readAccessList,
+		"slotNumber":      optionalNumber(&p.header.SlotNumber),
+	}
+}
+
+// readAccessList reads the RLP of an access list. Data that is not one makes the block
+// invalid, not the call.
+func (p *payload) readAccessList(raw []byte) error {
+	data, err := bytesOf(raw)
+	if err != nil {
+		return err
+	}
+	hash := crypto.Keccak256Hash(data)
+	p.header.BlockAccessListHash, p.accessList = &hash, new(bal.BlockAccessList)
+	if err := rlp.DecodeBytes(data, p.accessList); err != nil && p.undecodable == nil {
+		p.undecodable = fmt.Errorf("block access list: %w", err)
+	}
+	return nil
+}
+
+// readTransactions reads the transactions. One that cannot be decoded makes the block
+// invalid, not the call.
 func (p *payload) readTransactions(raw []byte) error {
 	return readArray(raw, func(i int, raw []byte) error {
 		data, err := bytesOf(raw)
@@ -88,7 +115,7 @@ func (p *payload) readWithdrawals(raw []byte) error {
 	})
 }
 
-// readPayload reads a payload of a version. In the second, withdrawals are there or not.
+// readPayload reads a payload of a version. In V2 withdrawals are optional.
 func readPayload(raw []byte, v payloadVersion) (*payload, error) {
 	p := new(payload)
 	members := p.members()
@@ -97,6 +124,9 @@ func readPayload(raw []byte, v payloadVersion) (*payload, error) {
 	}
 	if v.blobs {
 		maps.Copy(members, p.blobMembers())
+	}
+	if v.accessList {
+		maps.Copy(members, p.accessListMembers())
 	}
 	return p, readObject(raw, "executionPayload", members)
 }
@@ -115,7 +145,8 @@ func has(raw []byte, name string) bool {
 	return false
 }
 
-// surroundings are what comes beside a payload, since Cancun and Prague; nil before.
+// surroundings are the arguments that come with a payload: from Cancun or Prague on, nil
+// before.
 type surroundings struct {
 	blobHashes []common.Hash // of all transactions
 	beaconRoot *common.Hash
@@ -124,8 +155,8 @@ type surroundings struct {
 
 var errBlobHashes = errors.New("the blob hashes are not those of its transactions")
 
-// block puts the block together. Its error says why it is invalid, errBlockHash
-// that it is not the one that it is said to be.
+// block makes the block. Its error says why the block is invalid; a [*hashError] means
+// that it does not have the stated hash.
 func (p *payload) block(beside surroundings) (*types.Block, error) {
 	if p.undecodable != nil {
 		return nil, p.undecodable
@@ -152,12 +183,13 @@ func (p *payload) block(beside surroundings) (*types.Block, error) {
 	if got := header.Hash(); got != p.hash {
 		return nil, &hashError{p.hash, got}
 	}
-	return types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: p.transactions, Withdrawals: p.withdrawals}), nil
+	block := types.NewBlockWithHeader(header).WithBody(types.Body{Transactions: p.transactions, Withdrawals: p.withdrawals})
+	return block.WithAccessListUnsafe(p.accessList), nil
 }
 
-// hashError says that a block is not the one that it is said to be.
+// hashError means that a block does not have the stated hash.
 type hashError struct{ want, got common.Hash }
 
 func (e *hashError) Error() string {
-	return fmt.Sprintf("the block's hash is %#x, but it is said to be %#x", e.got, e.want)
+	return fmt.Sprintf("block hash: expected %#x, got %#x", e.want, e.got)
 }

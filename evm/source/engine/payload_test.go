@@ -15,6 +15,7 @@ import (
 	geth "github.com/ethereum/go-ethereum/beacon/engine"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/trie"
@@ -50,6 +51,26 @@ func (l *listener) UpdateForkchoice(_ context.Context, to Forkchoice) (Status, e
 	return l.status, l.err
 }
 
+// Body and BodyAt are those of a chain with blocks 1 to 3, of which only the last has a list.
+func (l *listener) Body(_ context.Context, hash common.Hash) (*Body, error) {
+	if hash[0] == 0 {
+		return nil, l.err
+	}
+	return l.BodyAt(context.Background(), uint64(hash[0]))
+}
+
+func (l *listener) BodyAt(_ context.Context, number uint64) (*Body, error) {
+	switch number {
+	case 1:
+		return &Body{Transactions: [][]byte{{1, 2}, {3}}}, l.err
+	case 2:
+		return &Body{Withdrawals: types.Withdrawals{{Index: 1, Validator: 2, Address: common.Address{3}, Amount: 4}, {}}}, l.err
+	case 3:
+		return &Body{Withdrawals: types.Withdrawals{}, AccessList: []byte{0xc0}}, l.err
+	}
+	return nil, l.err
+}
+
 // ask makes a call as it comes by the wire, and returns the whole answer.
 func ask(t testing.TB, methods jsonrpc.Handlers, method string, params ...any) string {
 	t.Helper()
@@ -73,7 +94,7 @@ func (s sent) params() []any {
 	switch s.version {
 	case "V3":
 		return []any{s.payload, s.blobHashes, s.beaconRoot}
-	case "V4":
+	case "V4", "V5":
 		return []any{s.payload, s.blobHashes, s.beaconRoot, s.requests}
 	}
 	return []any{s.payload}
@@ -113,6 +134,17 @@ func made(t testing.TB, time uint64) (*types.Block, sent) {
 		hash := types.CalcRequestsHash(requests)
 		header.RequestsHash = &hash
 	}
+	var list *bal.BlockAccessList
+	if time >= amsterdam {
+		s.version, header.SlotNumber = "V5", new(uint64)
+		*header.SlotNumber = 77
+		made := bal.NewConstructionBlockAccessList()
+		made.NonceChange(common.Address{1}, 2, 3)
+		made.StorageRead(common.Address{1}, common.Hash{4})
+		list = made.ToEncodingObj()
+		hash := list.Hash()
+		header.BlockAccessListHash = &hash
+	}
 	for _, data := range txs {
 		tx, err := types.SignNewTx(key, types.LatestSignerForChainID(big.NewInt(1)), data)
 		if err != nil {
@@ -123,7 +155,7 @@ func made(t testing.TB, time uint64) (*types.Block, sent) {
 	block := types.NewBlock(header, &body, nil, trie.NewStackTrie(nil))
 	header = block.Header()
 	header.ReceiptHash, header.Bloom = common.Hash{4}, types.Bloom{}
-	block = types.NewBlockWithHeader(header).WithBody(body)
+	block = types.NewBlockWithHeader(header).WithBody(body).WithAccessListUnsafe(list)
 	text, err := json.Marshal(geth.BlockToExecutableData(block, nil, nil, requests).ExecutionPayload)
 	if err == nil {
 		err = json.Unmarshal(text, &s.payload)
@@ -136,7 +168,7 @@ func made(t testing.TB, time uint64) (*types.Block, sent) {
 
 // Payloads as go-ethereum writes them become the blocks that they are of.
 func TestPayloadsOfEveryFork(t *testing.T) {
-	for _, time := range []uint64{shanghai - 1, shanghai, cancun - 1, cancun, prague - 1, prague, osaka, 430, 450, amsterdam - 1} {
+	for _, time := range []uint64{shanghai - 1, shanghai, cancun - 1, cancun, prague - 1, prague, osaka, 430, 450, amsterdam - 1, amsterdam} {
 		block, s := made(t, time)
 		l := &listener{status: valid(block.Hash())}
 		answer := ask(t, New(Config{Chain: l, Rules: rules()}).Methods(), "engine_newPayload"+s.version, s.params()...)
@@ -149,6 +181,7 @@ func TestPayloadsOfEveryFork(t *testing.T) {
 			continue
 		}
 		if len(l.blocks) != 1 || l.blocks[0].Hash() != block.Hash() || l.blocks[0].Transactions().Len() != block.Transactions().Len() ||
+			(l.blocks[0].AccessList() != nil) != (time >= amsterdam) ||
 			types.DeriveSha(types.Withdrawals(l.blocks[0].Withdrawals()), trie.NewStackTrie(nil)) != types.DeriveSha(types.Withdrawals(block.Withdrawals()), trie.NewStackTrie(nil)) {
 			t.Errorf("time %d: another block came out", time)
 		}
@@ -181,7 +214,15 @@ func TestRefusedPayloads(t *testing.T) {
 		}, unsupported, "Cancun"},
 		{"V3 after Cancun", prague, as("V3"), unsupported, "Cancun"},
 		{"V4 before Prague", cancun, func(s *sent) { s.version, s.requests = "V4", []string{} }, unsupported, "Prague"},
-		{"V4 after Osaka", amsterdam, func(*sent) {}, unsupported, "Osaka"},
+		{"V4 after Osaka", amsterdam, func(s *sent) { as("V4")(s); drop("blockAccessList")(s); drop("slotNumber")(s) }, unsupported, "Osaka"},
+		{"V5 before Amsterdam", osaka, func(s *sent) {
+			as("V5")(s)
+			set("blockAccessList", "0xc0")(s)
+			set("slotNumber", "0x1")(s)
+		}, unsupported, "Amsterdam"},
+		{"V5 without access list", amsterdam, drop("blockAccessList"), malformed, "blockAccessList: missing"},
+		{"V5 without slot number", amsterdam, drop("slotNumber"), malformed, "slotNumber: missing"},
+		{"V5 without requests", amsterdam, func(s *sent) { s.requests = nil }, malformed, "missing value for required argument 3"},
 		{"V2 without withdrawals", shanghai, drop("withdrawals"), malformed, "withdrawals: expected from Shanghai on"},
 		{"V2 with withdrawals too early", shanghai - 1, func(s *sent) { as("V2")(s); set("withdrawals", []any{})(s) }, malformed, "withdrawals: expected from Shanghai on"},
 		{"V2 with blobs", shanghai, set("blobGasUsed", "0x0"), malformed, "blobGasUsed: not expected"},
@@ -201,18 +242,21 @@ func TestRefusedPayloads(t *testing.T) {
 		{"too large a number", prague, set("gasLimit", "0x10000000000000000"), malformed, "gasLimit"},
 		{"a number that is none", prague, set("timestamp", 300), malformed, "timestamp: expected a string"},
 		{"a withdrawal that lacks its amount", prague, set("withdrawals", []any{map[string]any{"index": "0x1", "validatorIndex": "0x2", "address": common.Address{}}}), malformed, "amount: missing"},
-		{"requests out of order", prague, func(s *sent) { s.requests = []string{"0x0102", "0x0001"} }, malformed, "executionRequests: [1]: type 0 behind type 1"},
+		{"requests out of order", prague, func(s *sent) { s.requests = []string{"0x0102", "0x0001"} }, malformed, "executionRequests: [1]: type 0 after type 1"},
 		{"requests of one type", prague, func(s *sent) { s.requests = []string{"0x0102", "0x0103"} }, malformed, "executionRequests: [1]"},
 		{"an empty request", prague, func(s *sent) { s.requests = []string{"0x01"} }, malformed, "executionRequests: [0]"},
 
-		{"another hash", shanghai - 1, set("blockHash", common.Hash{9}), status("INVALID_BLOCK_HASH"), "hash is"},
-		{"another hash since Shanghai", shanghai, set("blockHash", common.Hash{9}), status("INVALID"), "hash is"},
-		{"another field", prague, set("gasUsed", "0x1"), status("INVALID"), "hash is"},
-		{"another withdrawal", prague, set("withdrawals", []any{}), status("INVALID"), "hash is"},
-		{"other requests", prague, func(s *sent) { s.requests = []string{} }, status("INVALID"), "hash is"},
-		{"another beacon root", prague, func(s *sent) { s.beaconRoot = &common.Hash{} }, status("INVALID"), "hash is"},
+		{"another hash", shanghai - 1, set("blockHash", common.Hash{9}), status("INVALID_BLOCK_HASH"), "block hash: expected"},
+		{"another hash since Shanghai", shanghai, set("blockHash", common.Hash{9}), status("INVALID"), "block hash: expected"},
+		{"another field", prague, set("gasUsed", "0x1"), status("INVALID"), "block hash: expected"},
+		{"another withdrawal", prague, set("withdrawals", []any{}), status("INVALID"), "block hash: expected"},
+		{"other requests", prague, func(s *sent) { s.requests = []string{} }, status("INVALID"), "block hash: expected"},
+		{"another beacon root", prague, func(s *sent) { s.beaconRoot = &common.Hash{} }, status("INVALID"), "block hash: expected"},
 		{"a blob hash too few", prague, func(s *sent) { s.blobHashes = s.blobHashes[:1] }, status("INVALID"), "blob hashes"},
 		{"blob hashes in another order", prague, func(s *sent) { s.blobHashes = []common.Hash{s.blobHashes[1], s.blobHashes[0]} }, status("INVALID"), "blob hashes"},
+		{"another access list", amsterdam, set("blockAccessList", "0xc0"), status("INVALID"), "block hash: expected"},
+		{"another slot number", amsterdam, set("slotNumber", "0x4e"), status("INVALID"), "block hash: expected"},
+		{"an access list that does not decode", amsterdam, set("blockAccessList", "0xc2c1"), status("INVALID"), "block access list"},
 		{"an empty transaction", prague, set("transactions", []any{"0x"}), status("INVALID"), "transaction 0"},
 		{"no transaction", prague, set("transactions", []any{"0x02c0"}), status("INVALID"), "transaction 0"},
 	} {
@@ -260,7 +304,7 @@ func TestForkchoices(t *testing.T) {
 	attributes := func(time string, more ...string) map[string]any {
 		a := map[string]any{"timestamp": time, "prevRandao": common.Hash{}, "suggestedFeeRecipient": common.Address{}}
 		for _, name := range more {
-			a[name] = map[string]any{"withdrawals": []any{}, "parentBeaconBlockRoot": common.Hash{}}[name]
+			a[name] = map[string]any{"withdrawals": []any{}, "parentBeaconBlockRoot": common.Hash{}, "slotNumber": "0x1", "targetGasLimit": "0x2"}[name]
 		}
 		return a
 	}
@@ -291,6 +335,14 @@ func TestForkchoices(t *testing.T) {
 		{"attributes while syncing", "V3", []any{state, attributes("0x1", "withdrawals")}, listener{status: Status{Verdict: Syncing}}, `"status":"SYNCING"`, true},
 		{"V3 attributes without root", "V3", []any{state, attributes("0x12c", "withdrawals")}, listener{status: valid(common.Hash{1})}, `-38003,"message":"Invalid payload attributes","data":{"err":"payloadAttributes.parentBeaconBlockRoot: missing"}`, true},
 		{"V3 attributes of Shanghai", "V3", []any{state, attributes("0x64", "withdrawals", "parentBeaconBlockRoot")}, listener{status: valid(common.Hash{1})}, `-38005`, true},
+		{"V3 attributes of Amsterdam", "V3", []any{state, attributes("0x1f4", "withdrawals", "parentBeaconBlockRoot")}, listener{status: valid(common.Hash{1})}, `-38005`, true},
+		{"V4 attributes", "V4", []any{state, attributes("0x1f4", "withdrawals", "parentBeaconBlockRoot", "slotNumber", "targetGasLimit")}, listener{status: valid(common.Hash{1})}, `Ashlar builds no blocks`, true},
+		{"V4 attributes of Osaka", "V4", []any{state, attributes("0x190", "withdrawals", "parentBeaconBlockRoot", "slotNumber", "targetGasLimit")}, listener{status: valid(common.Hash{1})}, `-38005`, true},
+		{"V4 attributes without slot number", "V4", []any{state, attributes("0x1f4", "withdrawals", "parentBeaconBlockRoot", "targetGasLimit")}, listener{status: valid(common.Hash{1})}, `-38003,"message":"Invalid payload attributes","data":{"err":"payloadAttributes.slotNumber: missing"}`, true},
+		{"V4 attributes without gas limit", "V4", []any{state, attributes("0x1f4", "withdrawals", "parentBeaconBlockRoot", "slotNumber")}, listener{status: valid(common.Hash{1})}, `payloadAttributes.targetGasLimit: missing`, true},
+		{"V4 with custody columns", "V4", []any{state, nil, "0x" + strings.Repeat("f0", 16)}, listener{status: valid(common.Hash{1})}, `"payloadId":null`, true},
+		{"V4 with short custody columns", "V4", []any{state, nil, "0xf0"}, listener{status: valid(common.Hash{1})}, `-32602,"message":"Invalid params","data":{"err":"custodyColumns: expected 16 bytes"}`, false},
+		{"V3 with custody columns", "V3", []any{state, nil, "0x" + strings.Repeat("f0", 16)}, listener{status: valid(common.Hash{1})}, `-32602`, false},
 		{"V2 attributes of Cancun", "V2", []any{state, attributes("0xc8", "withdrawals")}, listener{status: valid(common.Hash{1})}, `-38005`, true},
 		{"V2 attributes without withdrawals", "V2", []any{state, attributes("0x64")}, listener{status: valid(common.Hash{1})}, `-38003`, true},
 		{"V2 attributes of Paris", "V2", []any{state, attributes("0x1")}, listener{status: valid(common.Hash{1})}, `Ashlar builds no blocks`, true},
@@ -311,8 +363,9 @@ func TestForkchoices(t *testing.T) {
 func TestIdentification(t *testing.T) {
 	api := New(Config{Chain: new(listener), Rules: rules(), Client: ClientVersion{Code: "AS", Name: "Ashlar", Version: "v1", Commit: "0x01020304"}})
 	methods := api.Methods()
-	const capabilities = `["engine_forkchoiceUpdatedV1","engine_forkchoiceUpdatedV2","engine_forkchoiceUpdatedV3","engine_getClientVersionV1",` +
-		`"engine_newPayloadV1","engine_newPayloadV2","engine_newPayloadV3","engine_newPayloadV4"]`
+	const capabilities = `["engine_forkchoiceUpdatedV1","engine_forkchoiceUpdatedV2","engine_forkchoiceUpdatedV3","engine_forkchoiceUpdatedV4","engine_getClientVersionV1",` +
+		`"engine_getPayloadBodiesByHashV1","engine_getPayloadBodiesByHashV2","engine_getPayloadBodiesByRangeV1","engine_getPayloadBodiesByRangeV2",` +
+		`"engine_newPayloadV1","engine_newPayloadV2","engine_newPayloadV3","engine_newPayloadV4","engine_newPayloadV5"]`
 	if got := ask(t, methods, "engine_exchangeCapabilities", []string{"engine_newPayloadV4", "made_up"}); !strings.Contains(got, capabilities) {
 		t.Errorf("the capabilities are %s", got)
 	}

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+const (
+	// bodiesMost is how many bodies a call may ask for. The specification demands at least 32.
+	bodiesMost = 1024
+	// bodiesBytes ends an answer that gets long, by an error: hexadecimal takes two
+	// characters a byte.
+	bodiesBytes = 256 << 20
+)
+
+// bodiesByHash answers engine_getPayloadBodiesByHash. withLists is V2.
+func (a *API) bodiesByHash(withLists bool) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		var args [1][]byte
+		if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
+			return out, err
+		}
+		wanted, err := hashes(args[0])
+		if err != nil {
+			return out, invalidParams(err.Error())
+		}
+		if len(wanted) > bodiesMost {
+			return out, tooLarge(uint64(len(wanted)))
+		}
+		return appendBodies(out, withLists, len(wanted), func(i int) (*Body, bool, error) {
+			body, err := a.config.Chain.Body(ctx, wanted[i])
+			return body, true, err
+		})
+	}
+}
+
+// bodiesByRange answers engine_getPayloadBodiesByRange. withLists is V2.
+func (a *API) bodiesByRange(withLists bool) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		var args [2][]byte
+		if err := jsonrpc.Arguments(params, args[:], len(args)); err != nil {
+			return out, err
+		}
+		var start, count uint64
+		if err := number(&start)(args[0]); err != nil {
+			return out, invalidParams("start: " + err.Error())
+		}
+		if err := number(&count)(args[1]); err != nil {
+			return out, invalidParams("count: " + err.Error())
+		}
+		if start == 0 || count == 0 {
+			return out, invalidParams(fmt.Sprintf("start %d, count %d: expected both to be at least 1", start, count))
+		}
+		if count > bodiesMost {
+			return out, tooLarge(count)
+		}
+		return appendBodies(out, withLists, int(count), func(i int) (*Body, bool, error) {
+			at := start + uint64(i)
+			if at < start {
+				return nil, false, nil
+			}
+			body, err := a.config.Chain.BodyAt(ctx, at)
+			return body, body != nil, err // an answer ends with the head
+		})
+	}
+}
+
+func tooLarge(count uint64) *jsonrpc.Error {
+	return fault(codeTooLargeRequest, "Too large request", fmt.Sprintf("%d bodies (want at most %d)", count, bodiesMost))
+}
+
+// appendBodies appends an array of up to n bodies, null for those that are nil. The
+// array ends before the first for which body returns false.
+func appendBodies(out []byte, withLists bool, n int, body func(i int) (*Body, bool, error)) ([]byte, error) {
+	start := len(out)
+	out = append(out, '[')
+	for i := range n {
+		b, more, err := body(i)
+		if err != nil {
+			return out[:start], err
+		}
+		if !more {
+			break
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if out = appendBody(out, b, withLists); len(out)-start > bodiesBytes {
+			return out[:start], fault(codeTooLargeRequest, "Too large request", fmt.Sprintf("the answer exceeds %d bytes", bodiesBytes))
+		}
+	}
+	return append(out, ']'), nil
+}
+
+// appendBody appends an ExecutionPayloadBodyV1, or V2 with the access list.
+func appendBody(out []byte, b *Body, withList bool) []byte {
+	if b == nil {
+		return append(out, "null"...)
+	}
+	out = append(out, `{"transactions":[`...)
+	for i, transaction := range b.Transactions {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendData(out, transaction)
+	}
+	out = append(out, `],"withdrawals":`...)
+	if b.Withdrawals == nil {
+		out = append(out, "null"...)
+	} else {
+		out = append(out, '[')
+		for i, w := range b.Withdrawals {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = fmt.Appendf(out, `{"index":"%#x","validatorIndex":"%#x","address":"%#x","amount":"%#x"}`, w.Index, w.Validator, w.Address[:], w.Amount)
+		}
+		out = append(out, ']')
+	}
+	if withList {
+		out = append(out, `,"blockAccessList":`...)
+		if b.AccessList == nil {
+			out = append(out, "null"...)
+		} else {
+			out = appendData(out, b.AccessList)
+		}
+	}
+	return append(out, '}')
+}
+
+// appendData appends bytes as hexadecimal.
+func appendData(out, data []byte) []byte {
+	return append(append(append(out, '"'), hexutil.Encode(data)...), '"')
+}
