@@ -26,7 +26,7 @@ type tenant struct {
 	name    any // a string: what methods know the tenant by, see jsonrpc.CallerKey
 	light   limit.Share
 	heavy   limit.Share
-	holding limit.Holding
+	holding *limit.Holding
 }
 
 // holder is whose a tenant is: an account's, or a key's that has none. The other is zero.
@@ -73,7 +73,7 @@ type callers struct {
 	keys     KeyLimits
 	accounts KeyLimits
 	most     int   // credits of the most expensive method: the least burst of every rate
-	days     *days // outlives a change of limits
+	days     *days // outlive a change of limits
 	usage    *usage.Usage
 
 	byKey    sync.Map              // *caller by account.KeyID
@@ -82,10 +82,20 @@ type callers struct {
 	byHolder map[holder]*tenant    // guarded by making
 }
 
-// days are the credits spent today.
+// days are the credits spent today, and the memory that is held now.
 type days struct {
 	keys     sync.Map // *limit.Day by account.KeyID
 	accounts sync.Map // *limit.Day by account.ID
+	holdings sync.Map // *limit.Holding by holder
+}
+
+// holding returns the memory that an account or a key without one holds.
+func (d *days) holding(who holder) *limit.Holding {
+	if found, ok := d.holdings.Load(who); ok {
+		return found.(*limit.Holding)
+	}
+	made, _ := d.holdings.LoadOrStore(who, new(limit.Holding))
+	return made.(*limit.Holding)
 }
 
 // day returns the day of a key or an account, by its ID.
@@ -150,7 +160,7 @@ func (c *callers) find(key *account.Key) *caller {
 func (c *callers) tenantOf(who holder) *tenant {
 	found := c.byHolder[who]
 	if found == nil {
-		found = &tenant{name: who.name()}
+		found = &tenant{name: who.name(), holding: c.days.holding(who)}
 		c.byHolder[who] = found
 	}
 	return found
@@ -227,48 +237,97 @@ func (s *settings) payer(key *account.Key, client netip.Addr) payer {
 	return p
 }
 
+// rate is one of the rates that hold for a payer.
+type rate struct {
+	meter  *limit.Meter // nil: it does not hold
+	reason string
+}
+
+// rates returns the rates of the key, the account and the address.
+func (p *payer) rates() (all [3]rate) {
+	if p.caller.rated(p.local) {
+		all[0] = rate{p.caller.meter, "request rate exceeded"}
+	}
+	if owner := p.caller.owner; owner != nil && owner.rated(p.local) {
+		all[1] = rate{owner.meter, "request rate of the account exceeded"}
+	}
+	if p.address != nil {
+		all[2] = rate{p.address, "request rate of the address exceeded"}
+	}
+	return all
+}
+
+// unlimited says whether no rate and no quota holds for a payer.
+func (p *payer) unlimited() bool {
+	owner := p.caller.owner
+	return p.address == nil && !p.caller.rated(p.local) && p.caller.perDay == 0 && (owner == nil || !owner.rated(p.local) && owner.perDay == 0)
+}
+
 // spend takes credits, or returns the limit that they exceed.
 func (p *payer) spend(credits int) *refusal {
-	who, see := p.caller, p.settings.see
-	if p.address == nil && !who.rated(p.local) && who.perDay == 0 && (who.owner == nil || !who.owner.rated(p.local) && who.owner.perDay == 0) {
+	if p.unlimited() {
 		return nil
 	}
 	now := time.Now()
-	if who.rated(p.local) {
-		if excess, ok := who.meter.Spend(now, credits); !ok {
-			return tooFast(RefusedRate, "request rate exceeded", see, excess)
+	for _, r := range p.rates() {
+		if r.meter == nil {
+			continue
+		}
+		if excess, ok := r.meter.Spend(now, credits); !ok {
+			return tooFast(RefusedRate, r.reason, p.settings.see, excess)
 		}
 	}
-	if who.owner != nil && who.owner.rated(p.local) {
-		if excess, ok := who.owner.meter.Spend(now, credits); !ok {
-			return tooFast(RefusedRate, "request rate of the account exceeded", see, excess)
+	return p.settings.spendDays(p.caller, now, credits)
+}
+
+// maxDebt is how long a client may have to wait before it can pay for the messages of its
+// subscriptions.
+const maxDebt = 10 * time.Second
+
+// spendOnMessage takes the credits of a message of a subscription, or returns the limit
+// that they exceed. The client does not choose when messages come: it may owe as much as
+// its rates give in maxDebt.
+func (p *payer) spendOnMessage(credits int) *refusal {
+	if p.unlimited() {
+		return nil
+	}
+	now, rates := time.Now(), p.rates()
+	for _, r := range rates {
+		if r.meter == nil {
+			continue
+		}
+		if excess, ok := r.meter.Spend(now, 0); !ok && excess.Wait > maxDebt {
+			return tooFast(RefusedRate, r.reason, p.settings.see, excess)
 		}
 	}
-	if p.address != nil {
-		if excess, ok := p.address.Spend(now, credits); !ok {
-			return tooFast(RefusedRate, "request rate of the address exceeded", see, excess)
+	if r := p.settings.spendDays(p.caller, now, credits); r != nil {
+		return r
+	}
+	for _, r := range rates {
+		if r.meter != nil {
+			r.meter.Owe(now, credits)
 		}
 	}
-	return p.settings.spendDays(who, now, credits)
+	return nil
 }
 
 // owe takes the credits of something that was done already, even if they exceed a limit:
 // whatever comes next waits until they are there.
 func (p *payer) owe(credits int) {
 	now := time.Now()
-	if p.address != nil {
-		p.address.Owe(now, credits)
+	for _, r := range p.rates() {
+		if r.meter != nil {
+			r.meter.Owe(now, credits)
+		}
 	}
-	p.caller.owe(now, p.local, credits)
+	p.caller.owe(now, credits)
 	if p.caller.owner != nil {
-		p.caller.owner.owe(now, p.local, credits)
+		p.caller.owner.owe(now, credits)
 	}
 }
 
-func (p *purse) owe(now time.Time, local bool, credits int) {
-	if p.rated(local) {
-		p.meter.Owe(now, credits)
-	}
+// owe takes credits from the daily quota, even if they exceed it.
+func (p *purse) owe(now time.Time, credits int) {
 	if p.perDay > 0 {
 		p.day.Add(now, credits)
 	}

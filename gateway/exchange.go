@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/usage"
 	"ashlar/jsonrpc"
 	"ashlar/limit"
 )
@@ -28,9 +29,10 @@ type exchange struct {
 	asked   int         // bytes of the request, as far as they were read
 	crowded bool        // an answer was more than could be held, and nothing is answered any more
 
-	called   bool     // a method was named that there is
-	answered bool     // a call was let through, and there was memory for what it returned
-	refusal  *refusal // of the last call that was not let through, or whose result could not be held
+	series   usage.Series // as which the last call is counted
+	called   bool         // a method was named that there is
+	answered bool         // a call was let through, and there was memory for what it returned
+	refusal  *refusal     // of the last call that was not let through, or whose result could not be held
 
 	name atomic.Pointer[string] // the request's ID, once something was said of it
 }
@@ -39,7 +41,7 @@ type exchangeKey struct{}
 
 func newExchange(parent context.Context, s *settings, network *served, key *account.Key, client netip.Addr) *exchange {
 	e := &exchange{payer: s.payer(key, client), network: network, key: key}
-	e.lease.Budget, e.lease.Caller = s.memory, &e.caller.holding
+	e.lease.Budget, e.lease.Caller = s.memory, e.caller.holding
 	e.begin(parent)
 	return e
 }

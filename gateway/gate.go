@@ -34,7 +34,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	heavy := method.Cost.Weight == jsonrpc.HeavyWeight
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
-		e.called = true
+		e.called, e.series = true, series
 		if e.key.Rules != nil {
 			if r := ruled(ctx, e.key.Rules, method, params); r != nil {
 				return out, e.refuse(r)

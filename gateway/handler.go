@@ -42,6 +42,7 @@ type Handler struct {
 	sockets   *sockets
 	addresses *limit.Addresses
 	days      days
+	memory    *limit.Budget
 	refusals  refusals
 	unready   atomic.Bool // as it was last asked
 
@@ -64,6 +65,7 @@ func New(config Config) (*Handler, error) {
 		keys:      config.Keys,
 		log:       config.Log,
 		addresses: limit.NewAddresses(config.Limits.Failures, maxAddresses),
+		memory:    limit.NewBudget(0), // Reload sets how much
 		buffers:   jsonrpc.BufferPool{MaxBytes: maxPooled, MaxLargeBytes: maxLargePooled},
 	}
 	h.sockets = newSockets(h)
@@ -76,6 +78,7 @@ func New(config Config) (*Handler, error) {
 func (h *Handler) Reload(config Config) error {
 	s, err := newSettings(config, h)
 	if err == nil {
+		h.memory.SetMax(s.memoryBytes)
 		h.current.Store(s)
 	}
 	return err

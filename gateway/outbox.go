@@ -5,29 +5,33 @@ import (
 	"sync"
 
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
 
 var errClosed = errors.New("the connection is closed")
 
-// outbox is the bounded queue of what is still to be written to one connection.
-// What fills it need not wait: who finds it idle is to see that it is drained, by itself
-// or in another goroutine. So an idle connection costs nothing here.
+// outbox is the bounded queue of messages to be written to one connection. Adding one never
+// waits. A caller that finds the outbox idle must drain it, in this goroutine or another,
+// so an idle connection has no goroutine for it.
 type outbox struct {
 	maxMessages int
 	maxBytes    int // a single message may be larger
 	write       func(parts [][]byte) error
+	memory      *limit.Budget // of which messages may hold bytes
+	holding     *limit.Holding
 
 	mu      sync.Mutex
 	queue   []outgoing // guarded by mu
 	bytes   int        // guarded by mu: of queue and of what is being written
-	writing bool       // guarded by mu: somebody drains
+	writing bool       // guarded by mu: a goroutine drains it
 	closed  bool       // guarded by mu
 }
 
-// outgoing is a message and what is to be done when it needs its bytes no more.
+// outgoing is a message, and what is called once its bytes are no longer needed.
 type outgoing struct {
 	parts [][]byte
 	done  func() // may be nil
+	held  int64  // bytes taken from the outbox's memory
 }
 
 // size is how many bytes there are in all parts.
@@ -38,8 +42,8 @@ func (m outgoing) size() (n int) {
 	return n
 }
 
-// put queues a message, or returns jsonrpc.ErrSlow or errClosed, and then done is not
-// called. Where first is true nobody drains yet, and the caller must see that somebody does.
+// put queues a message, or returns jsonrpc.ErrSlow or errClosed; then done is not called
+// and held not given back. If first is true, the caller must see that drain is called.
 func (o *outbox) put(m outgoing) (first bool, err error) {
 	size := m.size()
 	o.mu.Lock()
@@ -57,8 +61,8 @@ func (o *outbox) put(m outgoing) (first bool, err error) {
 	return first, nil
 }
 
-// drain writes what is queued until nothing is left. It is called once for each put
-// that was the first.
+// drain writes messages until none is left. It is called once for each put that returned
+// first.
 func (o *outbox) drain() {
 	for {
 		o.mu.Lock()
@@ -88,12 +92,15 @@ func (o *outbox) finish(m outgoing) {
 	o.mu.Lock()
 	o.bytes -= m.size()
 	o.mu.Unlock()
+	if m.held > 0 {
+		o.memory.Give(o.holding, m.held)
+	}
 	if m.done != nil {
 		m.done()
 	}
 }
 
-// close drops what is queued and takes nothing more.
+// close drops all messages and accepts no more.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true

@@ -100,7 +100,8 @@ type settings struct {
 	proxies     proxies
 	requestTime time.Duration
 	bodyBytes   int
-	memory      *limit.Budget
+	memory      *limit.Budget // the Handler's
+	memoryBytes int64
 	light       *limit.Pool
 	heavy       *limit.Pool
 	callers     callers
@@ -130,7 +131,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 	s := &settings{
 		pages: config.Pages, origins: config.Origins, proxies: config.Proxies,
 		requestTime: l.RequestTime, bodyBytes: l.BodyBytes,
-		memory: limit.NewBudget(l.Memory), light: limit.NewPool(l.Light, l.Waiting), heavy: limit.NewPool(l.Heavy, l.Waiting),
+		memory: h.memory, memoryBytes: l.Memory, light: limit.NewPool(l.Light, l.Waiting), heavy: limit.NewPool(l.Heavy, l.Waiting),
 		callers: callers{
 			keys: l.Key, accounts: l.Account, days: &h.days, usage: config.Usage, byOwner: make(map[account.ID]*owner), byHolder: make(map[holder]*tenant),
 		},

@@ -53,8 +53,9 @@ type socket struct {
 	inFlight chan struct{} // holds one for each message that is not answered yet
 	out      outbox
 	streams  streams
-	running  sync.WaitGroup // everything but the reader
-	ending   atomic.Bool    // end was called: nothing more is answered
+	paying   atomic.Pointer[payer] // for messages of streams; set before the first
+	running  sync.WaitGroup        // everything but the reader
+	ending   atomic.Bool           // end was called: nothing more is answered
 
 	used    atomic.Int64 // when a message was last received or sent, in Unix nanoseconds
 	heard   atomic.Int64 // when the client last gave a sign of life, in Unix nanoseconds
@@ -78,14 +79,16 @@ func (w *stopwatch) over(now time.Time, most time.Duration) bool {
 	return began != 0 && now.Sub(time.Unix(0, began)) > most
 }
 
-func newSocket(h *Handler, r *http.Request, network, key string, conn *websocket.Conn) *socket {
+func newSocket(h *Handler, r *http.Request, network, key string, who holder, conn *websocket.Conn) *socket {
 	limits := h.current.Load().sockets
 	s := &socket{handler: h, request: r, network: network, key: key, conn: conn}
 	s.ctx, s.cancel = context.WithCancel(s.base())
 	s.endless = context.WithoutCancel(s.base())
 	s.inFlight = make(chan struct{}, limits.InFlight)
-	s.streams.max = limits.Streams
+	holding := h.days.holding(who)
+	s.streams.max, s.streams.memory, s.streams.holding = limits.Streams, h.memory, holding
 	s.out = outbox{
+		memory: h.memory, holding: holding,
 		// Whatever is in flight has room, and as much again has what streams send.
 		maxMessages: limits.InFlight + limits.Queue,
 		maxBytes:    limits.QueueBytes,
@@ -256,7 +259,7 @@ func (s *socket) check(settings *settings, network *served) (key *account.Key, r
 
 // answer has a message answered and sends what is to be said.
 func (s *socket) answer(e *exchange, request *[]byte) {
-	n := &notifier{streams: &s.streams, socket: s, rules: e.key.Rules}
+	n := &notifier{streams: &s.streams, socket: s, exchange: e}
 	e.parent = jsonrpc.WithNotifier(e.parent, n)
 	out := s.handler.answerBuffer(*request)
 	*out = e.respond(*request, *out)
@@ -274,7 +277,7 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 		done()
 		s.handler.refusals.count(RefusedMemory)
 		s.end(closeBusy, reasonMemory)
-	} else if first, err = s.out.put(outgoing{[][]byte{*out}, done}); err != nil {
+	} else if first, err = s.out.put(outgoing{parts: [][]byte{*out}, done: done}); err != nil {
 		done()
 		s.refused(err)
 	}
@@ -282,16 +285,6 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 	if first { // a goroutine for the writing would cost more than it
 		s.out.drain()
 	}
-}
-
-// send queues a message of a stream. It is a jsonrpc.Send.
-func (s *socket) send(parts ...[]byte) error {
-	first, err := s.out.put(outgoing{parts: parts})
-	if first {
-		s.running.Go(s.out.drain)
-	}
-	s.refused(err)
-	return err
 }
 
 // refused ends the connection of a client that has let its queue fill, or that cannot be

@@ -152,9 +152,9 @@ func (c *sockets) sweep(now time.Time) {
 			s.running.Go(func() { _ = s.conn.CloseNow() }) // whoever waits for it gets the error
 		} else if s.ending.Load() {
 			continue
-		} else if _, reason := s.check(settings, settings.networks.byName[s.network]); reason != "" {
+		} else if key, reason := s.check(settings, settings.networks.byName[s.network]); reason != "" {
 			s.end(closeKey, reason)
-		} else if now.Sub(time.Unix(0, s.used.Load())) >= limits.Idle {
+		} else if s.renewPayer(settings, key); now.Sub(time.Unix(0, s.used.Load())) >= limits.Idle {
 			s.end(closeGone, reasonIdle)
 		} else if heard >= limits.Ping && s.pinging.CompareAndSwap(false, true) {
 			s.running.Go(func() { s.ping(limits.Ping) })

@@ -5,20 +5,31 @@ import (
 	"sync"
 
 	"ashlar/account"
+	"ashlar/account/usage"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
+
+// streamBytes is what a stream takes in memory beside the messages that it sends: a
+// goroutine, and what knows of it here and in its method.
+const streamBytes = 4 << 10
+
+// messageBytes is what a message takes in a queue beside its text.
+const messageBytes = 128
 
 // streams are the subscriptions of one connection.
 type streams struct {
-	max int
+	max     int
+	memory  *limit.Budget
+	holding *limit.Holding // of the connection's account
 
 	mu    sync.Mutex
 	byID  map[string]context.CancelFunc // guarded by mu; made when first needed
 	rules *account.Rules                // guarded by mu: of the key, as those in byID began
 }
 
-// add gives a stream its ID, and the context that it is to run in. All streams of a
-// connection have begun under the same rules of its key: it ends when they change.
+// add gives a stream its ID, and the context in which it runs. All streams of a connection
+// have begun under the same rules of its key: the connection ends when they change.
 func (s *streams) add(parent context.Context, rules *account.Rules) (id string, ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,6 +41,9 @@ func (s *streams) add(parent context.Context, rules *account.Rules) (id string, 
 	if len(s.byID) >= s.max {
 		return "", nil, jsonrpc.Errorf(jsonrpc.CodeLimitExceeded, "too many subscriptions: expected at most %d on one connection", s.max)
 	}
+	if !s.memory.Take(s.holding, streamBytes) {
+		return "", nil, busy(RefusedMemory).err
+	}
 	if s.byID == nil {
 		s.byID = make(map[string]context.CancelFunc)
 	}
@@ -38,7 +52,14 @@ func (s *streams) add(parent context.Context, rules *account.Rules) (id string, 
 	return id, ctx, nil
 }
 
-// allowed says whether all streams might have begun under the rules too.
+// any says whether there is a stream.
+func (s *streams) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byID) > 0
+}
+
+// allowed says whether all streams could have begun under the rules too.
 func (s *streams) allowed(rules *account.Rules) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,16 +74,17 @@ func (s *streams) Stop(id string) bool {
 	if ok {
 		cancel()
 		delete(s.byID, id)
+		s.memory.Give(s.holding, streamBytes)
 	}
 	return ok
 }
 
-// notifier is the jsonrpc.Notifier of the calls of one message. It holds back what
-// they start until the message has been answered.
+// notifier is the jsonrpc.Notifier of the calls of one message. Streams that they start
+// run once the message has been answered.
 type notifier struct {
 	*streams
-	socket *socket
-	rules  *account.Rules // of the key, as the message was let through
+	socket   *socket
+	exchange *exchange // the message, with the key's rules as they were
 
 	mu      sync.Mutex
 	waiting []func() // guarded by mu
@@ -70,20 +92,23 @@ type notifier struct {
 
 // Start implements jsonrpc.Notifier.
 func (n *notifier) Start(stream jsonrpc.Stream) (string, error) {
-	id, ctx, err := n.add(n.socket.ctx, n.rules)
+	socket, series, paying := n.socket, n.exchange.series, n.exchange.payer
+	socket.paying.Store(&paying)
+	id, ctx, err := n.add(socket.ctx, n.exchange.key.Rules)
 	if err != nil {
 		return "", err
 	}
+	send := func(parts ...[]byte) error { return socket.send(series, parts) }
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.waiting = append(n.waiting, func() {
 		defer n.Stop(id)
-		n.socket.refused(stream(ctx, id, n.socket.send))
+		socket.refused(stream(ctx, id, send))
 	})
 	return id, nil
 }
 
-// answered lets what was started run.
+// answered runs the streams that were started.
 func (n *notifier) answered() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,4 +116,47 @@ func (n *notifier) answered() {
 		n.socket.running.Go(run)
 	}
 	n.waiting = nil
+}
+
+// send queues a message of a stream, which costs a credit and one for each further 8 KiB,
+// and whose bytes count as held until it is written. It never waits.
+func (s *socket) send(series usage.Series, parts [][]byte) error {
+	if s.ending.Load() {
+		return errClosed
+	}
+	m := outgoing{parts: parts}
+	size := m.size()
+	who, credits := s.paying.Load(), 1+bodyCredits(size)
+	if r := who.spendOnMessage(credits); r != nil {
+		s.handler.refusals.count(r.reason)
+		s.end(closeBusy, r.err.Message)
+		return errClosed
+	}
+	who.caller.usage.Spent(series, credits)
+	m.held = int64(size + messageBytes)
+	if !s.out.memory.Take(s.out.holding, m.held) {
+		s.handler.refusals.count(RefusedMemory)
+		s.end(closeBusy, reasonMemory)
+		return errClosed
+	}
+	first, err := s.out.put(m)
+	if err != nil {
+		s.out.memory.Give(s.out.holding, m.held)
+		s.refused(err)
+		return err
+	}
+	if first {
+		s.running.Go(s.out.drain)
+	}
+	return nil
+}
+
+// renewPayer makes streams pay by the settings and the limits of the key as they are now.
+func (s *socket) renewPayer(settings *settings, key *account.Key) {
+	if !s.streams.any() {
+		return
+	}
+	if paying := settings.payer(key, settings.client(s.request)); paying != *s.paying.Load() {
+		s.paying.Store(&paying)
+	}
 }

@@ -3,10 +3,14 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"ashlar/account"
+	"ashlar/account/usage"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
@@ -126,4 +130,77 @@ func TestStreamThatFallsBehindEndsItsConnection(t *testing.T) {
 	c := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0).dial(nil)
 	c.send(call("test_subscribe"))
 	c.expectClosed(websocket.StatusTryAgainLater, "too slow: what is sent is not read")
+}
+
+// drained reads messages until the connection is closed, and returns how many there were.
+func (c *socket) drained(code websocket.StatusCode, reason string) (messages int) {
+	c.t.Helper()
+	for {
+		if _, _, err := c.conn.Read(c.t.Context()); err != nil {
+			var closed websocket.CloseError
+			if !errors.As(err, &closed) || closed.Code != code || closed.Reason != reason {
+				c.t.Errorf("ended with %v, expected %d %s", err, code, reason)
+			}
+			return messages
+		}
+		messages++
+	}
+}
+
+// A message of a stream costs a credit: streams end with the quota of the day, or when they
+// owe more than the rate gives in ten seconds.
+func TestStreamsCostCredits(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		rules  account.Rules
+		want   uint64 // credits, that of the subscription included
+		reason string
+	}{
+		{"a quota", account.Rules{PerDay: 10}, 10, "daily quota exceeded"},
+		{"a rate", account.Rules{PerSecond: 10}, 121, "request rate exceeded"},
+	} {
+		p := newPeople(t)
+		issued := p.key(account.NewKey{Owner: p.account("a@example.org", account.Limits{}), Rules: c.rules})
+		s := start(t, gateway.Config{Networks: []gateway.Network{streaming(1e6, 0, make(chan error, 1))}, Keys: p.keys, Usage: p.usage}, 0)
+		client := s.dialWith(issued.APIKey, nil)
+		client.send(call("test_subscribe"))
+		got := client.drained(websocket.StatusTryAgainLater, c.reason)
+		lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{issued.Key.ID}, By: usage.ByMethod, To: time.Now().Add(time.Hour)})
+		if err != nil || len(lines) != 1 || lines[0].Method != "test_subscribe" {
+			t.Fatalf("%s: counted %+v, %v", c.name, lines, err)
+		}
+		// Two seconds of the rate are saved up, and a little comes while messages are sent.
+		// Messages that wait when the connection ends are lost.
+		if credits := lines[0].Counts.Credits; credits < c.want || credits > c.want+c.want/10 || got > int(credits) {
+			t.Errorf("%s: %d credits for %d messages, expected %d", c.name, credits, got, c.want)
+		}
+	}
+}
+
+// What streams take, and what waits to be sent of them, counts as held.
+func TestStreamsHoldMemory(t *testing.T) {
+	ended := make(chan error, 2)
+	s := start(t, gateway.Config{Networks: []gateway.Network{streaming(1, 0, ended)}, Limits: gateway.Limits{Memory: 20_000}}, 0)
+	c := s.dial(nil)
+	for range 2 {
+		c.send(call("test_subscribe"))
+		if got := c.receive(); !strings.Contains(got, "result") {
+			t.Fatal(got)
+		}
+		c.receive()
+	}
+	held := func(want int64) func() bool { return func() bool { return s.handler.Stats().HeldBytes == want } }
+	until(held(2 * 4096))
+	c.send(call("test_subscribe"))
+	if got := c.receive(); !strings.Contains(got, "the server is busy") {
+		t.Errorf("more than half of the memory: %s", got)
+	}
+	c.conn.CloseNow()
+	until(held(0))
+
+	s = start(t, gateway.Config{Networks: []gateway.Network{streaming(1e6, 10_000, ended)}, Limits: gateway.Limits{Memory: 1 << 20}}, 0)
+	slow := s.dial(nil)
+	slow.send(call("test_subscribe"))
+	<-ended // it does not read
+	until(held(0))
 }

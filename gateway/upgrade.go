@@ -39,7 +39,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 		return // the library has answered
 	}
 	conn.SetReadLimit(-1) // each message is held to the limit of its time as it is read
-	s := newSocket(h, r, network.name, text, conn)
+	s := newSocket(h, r, network.name, text, who, conn)
 	if !h.sockets.add(s) {
 		_ = conn.Close(closeGone, reasonStopping)
 		return

@@ -2,23 +2,47 @@ package limit
 
 import "sync/atomic"
 
-// Budget bounds how many bytes may be held at once by all who ask it. A caller may hold
-// no more than is left then: one alone half, two a third each, and so on. So something
-// is left for whoever comes next, however much others hold, and for however long.
+// Budget bounds how many bytes callers may hold at once. A caller may hold no more than is
+// left then: one alone half, two a third each, and so on. So something is left for a
+// newcomer, however much others hold, and for however long.
 type Budget struct {
-	max  int64
+	max  atomic.Int64
 	held atomic.Int64
 }
 
 // NewBudget returns a budget of max bytes.
-func NewBudget(max int64) *Budget { return &Budget{max: max} }
+func NewBudget(max int64) *Budget {
+	b := new(Budget)
+	b.SetMax(max)
+	return b
+}
+
+// SetMax changes how many bytes may be held. Callers that hold more keep them.
+func (b *Budget) SetMax(max int64) { b.max.Store(max) }
+
+// Take counts bytes that a caller holds until it gives them back. It returns false and
+// counts nothing if there are no more, or no more for the caller.
+func (b *Budget) Take(who *Holding, bytes int64) bool {
+	all, own := b.held.Add(bytes), who.bytes.Add(bytes)
+	if own > b.max.Load()-all {
+		b.Give(who, bytes)
+		return false
+	}
+	return true
+}
+
+// Give ends what Take has begun.
+func (b *Budget) Give(who *Holding, bytes int64) {
+	who.bytes.Add(-bytes)
+	b.held.Add(-bytes)
+}
 
 // Held is how many bytes are held now.
 func (b *Budget) Held() int64 { return b.held.Load() }
 
-// grain is the bytes by which a Lease grows, so that what grows in small steps is
-// counted in few. It has the first for nothing: most requests and answers are smaller,
-// and counting them would cost more than it bounds.
+// grain is the bytes by which a Lease grows, so that small steps are not counted one by
+// one. The first grain is free: most requests and answers are smaller, and counting them
+// would cost more than it bounds.
 const grain = 8 << 10
 
 // Holding is what one caller holds of a budget. The zero value is nothing.
@@ -32,16 +56,14 @@ type Lease struct {
 	bytes  int64
 }
 
-// Hold makes the lease at least bytes large, or returns false where there is no more,
+// Hold makes the lease at least bytes large. It returns false if there are no more bytes,
 // or no more for its caller.
 func (l *Lease) Hold(bytes int) bool {
 	if int64(bytes) <= max(l.bytes, grain) {
 		return true
 	}
 	more := (int64(bytes)+grain-1)/grain*grain - l.bytes
-	all, own := l.Budget.held.Add(more), l.Caller.bytes.Add(more)
-	if own > l.Budget.max-all {
-		l.give(more)
+	if !l.Budget.Take(l.Caller, more) {
 		return false
 	}
 	l.bytes += more
@@ -51,12 +73,7 @@ func (l *Lease) Hold(bytes int) bool {
 // Release gives everything back.
 func (l *Lease) Release() {
 	if l.bytes > 0 {
-		l.give(l.bytes)
+		l.Budget.Give(l.Caller, l.bytes)
 		l.bytes = 0
 	}
-}
-
-func (l *Lease) give(bytes int64) {
-	l.Caller.bytes.Add(-bytes)
-	l.Budget.held.Add(-bytes)
 }
