@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// clock is a time that a test sets.
+// clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex // guards now
 	now time.Time
@@ -36,7 +36,7 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// quick are parameters with which hashing takes no time.
+// quick returns parameters that make hashing fast.
 func quick() password.Params { return password.Params{MemoryKiB: 8, Passes: 1, Lanes: 1} }
 
 func openAccounts(t testing.TB, store kv.Store, config Config) *Accounts {
@@ -51,7 +51,7 @@ func openAccounts(t testing.TB, store kv.Store, config Config) *Accounts {
 	return a
 }
 
-// fixture is accounts in a store of their own, with a clock.
+// fixture is a store of accounts with a clock.
 type fixture struct {
 	*testing.T
 	*clock
@@ -80,7 +80,7 @@ func (f *fixture) open() {
 	}
 }
 
-// reopen closes everything and reads it again.
+// reopen closes everything and opens the store again.
 func (f *fixture) reopen() {
 	f.Helper()
 	if err := f.store.Close(); err != nil {
@@ -94,7 +94,7 @@ const (
 	secret   = "correct horse battery"
 )
 
-// where returns an address that has not been seen before by its number.
+// where returns a distinct address for each n.
 func where(n int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, byte(n >> 8), byte(n)}) }
 
 func (f *fixture) register(email, password string) (Account, Session) {
@@ -106,7 +106,7 @@ func (f *fixture) register(email, password string) (Account, Session) {
 	return a, s
 }
 
-// Who does not know the password is not told why, whatever is wrong.
+// TestRegistration: the kinds of registration admit those with and without an invitation.
 func TestRegistration(t *testing.T) {
 	ctx := t.Context()
 	for _, c := range []struct {
@@ -132,12 +132,12 @@ func TestRegistration(t *testing.T) {
 		}
 		r.Email, r.Invitation = "third@example.org", strings.Repeat("0", 32)
 		if _, _, err := f.accounts.Register(ctx, r); !errors.Is(err, ErrNoInvitation) && !errors.Is(err, ErrClosed) {
-			t.Errorf("%s, with one that is none: %v", c.registration, err)
+			t.Errorf("%s, with an unknown one: %v", c.registration, err)
 		}
 	}
 }
 
-func TestRegisterSaysWhatIsWrong(t *testing.T) {
+func TestRegisterRejectsInvalidInput(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})
 	f.register(somebody, secret)
 	for i, c := range []struct {
@@ -240,7 +240,7 @@ func TestInvitationsEnd(t *testing.T) {
 	}
 }
 
-// Many at once with one invitation, or one address, make one account.
+// Concurrent registrations with one invitation or one e-mail address create one account.
 func TestRegisterAtOnce(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})
 	token, _, err := f.accounts.Invite(t.Context(), NewInvitation{})
@@ -303,8 +303,6 @@ func TestOperatorsMakeAccounts(t *testing.T) {
 		}
 	}
 }
-
-// Parameters that were raised count from the next time on that somebody signs in.
 
 func TestReload(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationClosed})

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// rows is how many revisions the store has of a key.
+// rows returns the number of revisions of a key in the store.
 func (f *fixture) rows(id string) uint64 {
 	f.Helper()
 	k, err := f.keys.find(id)
@@ -19,7 +19,7 @@ func (f *fixture) rows(id string) uint64 {
 	return k.number + 1
 }
 
-// Every change stays on disk for good, so an account's person may make only so many.
+// Each change is stored permanently, so the number of changes by a user is limited.
 func TestChangesAreCounted(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})
 	ctx := t.Context()
@@ -49,7 +49,7 @@ func TestChangesAreCounted(t *testing.T) {
 		}
 	}
 	if now := f.rows(id); now != before {
-		t.Errorf("refused changes are stored: %d revisions, expected %d", now, before)
+		t.Errorf("rejected changes are stored: %d revisions, expected %d", now, before)
 	}
 	if _, err := keys.Revoke(ctx, leaked); err != nil {
 		t.Errorf("a key cannot be revoked: %v", err)
@@ -71,7 +71,7 @@ func TestChangesAreCounted(t *testing.T) {
 	}
 }
 
-// What is saved as it was takes no row, and is not counted.
+// An edit without changes is neither stored nor counted.
 func TestUnchangedKeysAreNotStored(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})
 	a, _ := f.register(somebody, secret)
@@ -110,14 +110,13 @@ func TestUnchangedKeysAreNotStored(t *testing.T) {
 	} {
 		other := rules()
 		if change(other); other.equal(rules()) || rules().equal(other) {
-			t.Errorf("rules with other %s are taken for equal", what)
+			t.Errorf("rules with other %s are considered equal", what)
 		}
 	}
 }
 
-// Rules that somebody types are bounded in length; those that were stored before they
-// were stay what they are.
-func TestTypedRulesAreShort(t *testing.T) {
+// New rules are limited in length. Longer ones from before the limits existed stay valid.
+func TestRuleLengths(t *testing.T) {
 	origin := func(n int) string { return "https://" + strings.Repeat("a", n-len("https://")) }
 	long := Rules{Origins: []string{origin(2400)}}
 	var all Rules
@@ -151,9 +150,9 @@ func TestTypedRulesAreShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !f.accepts(issued.APIKey) {
-		t.Error("a key with long rules from before is refused")
+		t.Error("an old key with long rules is rejected")
 	}
 	if _, err := f.keys.Rotate(t.Context(), "old", 0); err != nil {
-		t.Errorf("a key with long rules from before cannot be rotated: %v", err)
+		t.Errorf("an old key with long rules cannot be rotated: %v", err)
 	}
 }

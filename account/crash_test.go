@@ -12,12 +12,12 @@ import (
 	"ashlar/kv/pebble/pebbletest"
 )
 
-// opened is what is in a store.
+// opened is an open store.
 type opened struct {
 	store    kv.Store
 	accounts *Accounts
 	keys     *Keyring
-	token    string // of an invitation that may be used
+	token    string // of an open invitation
 }
 
 func openDisk(t *testing.T, disk *pebbletest.Disk, now func() time.Time) opened {
@@ -33,7 +33,7 @@ func openDisk(t *testing.T, disk *pebbletest.Disk, now func() time.Time) opened 
 	return o
 }
 
-// describe tells everything that can be seen of what is in a store.
+// describe returns everything visible in a store.
 func (o *opened) describe(t *testing.T) string {
 	t.Helper()
 	people, err := o.accounts.List(t.Context())
@@ -55,7 +55,7 @@ func (o *opened) describe(t *testing.T) string {
 	return string(text)
 }
 
-// act changes something, by chance.
+// act makes a random change.
 func (o *opened) act(t *testing.T, random *rand.Rand, n int) error {
 	ctx := t.Context()
 	people, _ := o.accounts.List(ctx)
@@ -94,8 +94,8 @@ func (o *opened) act(t *testing.T, random *rand.Rand, n int) error {
 	return err
 }
 
-// The power is cut while something is changed, and when that was acknowledged: what was
-// acknowledged is there, and what was not is there as a whole or not at all.
+// The power is cut during a change and after its acknowledgement: an acknowledged change is
+// there; another is there completely or not at all.
 func TestPowerCuts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	c := newClock()

@@ -9,8 +9,8 @@ import (
 	"ashlar/internal/memory"
 )
 
-// FuzzKeyRow looks for rows that make the decoder panic, or that are read as a
-// key for which it would read another one's row.
+// FuzzKeyRow searches for rows that make the decoder panic, or that decode to a key whose
+// encoding differs.
 func FuzzKeyRow(f *testing.F) {
 	at := time.Unix(1_700_000_000, 0).UTC()
 	created := revision{Key: Key{Name: "somebody", Created: at}, secrets: []secretRecord{{Made: 1}}}

@@ -17,8 +17,8 @@ func (f *fixture) key(r *Keyring, n NewKey) Issued {
 	return issued
 }
 
-// accepts says whether requests may be made with a key's text, and that it is the same
-// after everything was read again.
+// accepts reports whether a key is accepted. The result must be the same after the store was
+// opened again.
 func (f *fixture) accepts(text string) bool {
 	f.Helper()
 	_, now := f.keys.Check(text)
@@ -41,14 +41,14 @@ func TestKeysRotateWithOverlap(t *testing.T) {
 		t.Errorf("rotated to %+v", second.Key)
 	}
 	if k, ok := f.keys.Check(second.APIKey); !ok || !k.Accepts(first.Password) || k.Accepts("") {
-		t.Error("the password is not the key's any more")
+		t.Error("the key has lost its password")
 	}
 	if !f.accepts(first.APIKey) || !f.accepts(second.APIKey) {
-		t.Error("one of the texts is refused during the overlap")
+		t.Error("one of the secrets is rejected during the overlap")
 	}
 	f.pass(time.Hour)
 	if f.accepts(first.APIKey) || !f.accepts(second.APIKey) {
-		t.Error("after the overlap the old text is accepted, or the new one refused")
+		t.Error("after the overlap the old secret is accepted, or the new one rejected")
 	}
 
 	third, err := f.keys.Rotate(t.Context(), id, time.Hour)
@@ -60,14 +60,14 @@ func TestKeysRotateWithOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.accepts(second.APIKey) || !f.accepts(third.APIKey) || !f.accepts(fourth.APIKey) {
-		t.Error("of three texts the two newest should be accepted")
+		t.Error("of three secrets, the two newest should be accepted")
 	}
 	fifth, err := f.keys.Rotate(t.Context(), id, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f.accepts(fourth.APIKey) || f.accepts(third.APIKey) || !f.accepts(fifth.APIKey) {
-		t.Error("without overlap the new text alone should be accepted")
+		t.Error("without overlap only the new secret should be accepted")
 	}
 	sixth, err := f.keys.Rotate(t.Context(), id, time.Hour)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestKeysRotateWithOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.accepts(fifth.APIKey) || f.accepts(sixth.APIKey) {
-		t.Error("a text of a revoked key is accepted")
+		t.Error("a secret of a revoked key is accepted")
 	}
 	if list, err := f.keys.List(t.Context()); err != nil || len(list) != 1 {
 		t.Errorf("%d keys, %v", len(list), err)
@@ -97,7 +97,7 @@ func TestKeysExpire(t *testing.T) {
 	f := newFixture(t, Config{})
 	k := f.key(f.keys, NewKey{Name: "a", Expires: f.Now().Add(time.Hour)})
 	if !f.accepts(k.APIKey) {
-		t.Error("refused before it expires")
+		t.Error("rejected before it expires")
 	}
 	f.pass(time.Hour)
 	if f.accepts(k.APIKey) {
@@ -107,15 +107,15 @@ func TestKeysExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !f.accepts(k.APIKey) {
-		t.Error("refused though it does not expire any more")
+		t.Error("rejected although it no longer expires")
 	}
 	var wrong *Invalid
 	if _, err := f.keys.Expire(t.Context(), "a", f.Now()); !errors.As(err, &wrong) || wrong.Field != FieldExpires {
-		t.Errorf("a time that is over: %v", err)
+		t.Errorf("a time in the past: %v", err)
 	}
 }
 
-// An edit is one change: all of it or nothing.
+// An edit is applied completely or not at all.
 func TestKeysAreEdited(t *testing.T) {
 	f := newFixture(t, Config{})
 	ends := f.Now().Add(time.Hour)
@@ -147,7 +147,7 @@ func TestKeysAreEdited(t *testing.T) {
 		{"nothing", KeyEdit{}, Key{Name: "a", Rules: &Rules{PerDay: 5}, Expires: ends}},
 		{"one thing", KeyEdit{Name: &name}, Key{Name: "b", Rules: &Rules{PerDay: 5}, Expires: ends}},
 		{"everything", KeyEdit{Name: new(string), Rules: &rules, Expires: &later}, Key{Rules: &Rules{PerSecond: 7}, Expires: later}},
-		{"what there was", KeyEdit{Rules: new(Rules), Expires: new(time.Time)}, Key{}},
+		{"current values", KeyEdit{Rules: new(Rules), Expires: new(time.Time)}, Key{}},
 	} {
 		edited, err := f.keys.Edit(t.Context(), id, c.edit)
 		if err != nil {
@@ -194,7 +194,7 @@ func TestKeysOfAnAccount(t *testing.T) {
 	mine, _ := f.register(somebody, secret)
 	yours, _ := f.register("other@example.org", secret)
 	keys := f.keys.Of(mine.ID)
-	own := f.key(keys, NewKey{Name: "own", Owner: yours.ID}) // whatever is said of the owner
+	own := f.key(keys, NewKey{Name: "own", Owner: yours.ID}) // the owner is ignored
 	foreign := f.key(f.keys.Of(yours.ID), NewKey{Name: "foreign"})
 	f.key(f.keys, NewKey{Name: "the operator's"})
 	if own.Key.Owner != mine.ID {
@@ -231,7 +231,7 @@ func TestKeysOfAnAccount(t *testing.T) {
 	if _, err := keys.Revoke(ctx, "third"); err != nil {
 		t.Fatal(err)
 	}
-	f.key(keys, NewKey{Name: "fourth"}) // what was revoked is not counted
+	f.key(keys, NewKey{Name: "fourth"}) // revoked keys do not count
 }
 
 func TestDisabledAccountsKeysAreRefused(t *testing.T) {
@@ -240,7 +240,7 @@ func TestDisabledAccountsKeysAreRefused(t *testing.T) {
 	made, session := f.register(somebody, secret)
 	k := f.key(f.keys.Of(made.ID), NewKey{Name: "a"})
 	if got, _ := f.keys.Check(k.APIKey); got.Account() == nil || got.Account().Email != somebody {
-		t.Errorf("the key is of %+v", got.Account())
+		t.Errorf("the owner of the key is %+v", got.Account())
 	}
 	if _, err := f.accounts.Disable(ctx, somebody); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestDisabledAccountsKeysAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !f.accepts(k.APIKey) {
-		t.Error("a key of an account that is enabled again is refused")
+		t.Error("a key of an account that was enabled again is rejected")
 	}
 	if _, err := f.accounts.Resume(session); !errors.Is(err, ErrSession) {
 		t.Errorf("a session from before: %v", err)

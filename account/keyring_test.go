@@ -63,7 +63,7 @@ func TestKeysLiveAndEnd(t *testing.T) {
 			t.Error("a revoked key is accepted", when)
 		}
 		if _, ok := r.Check(second); !ok {
-			t.Error("a live key is refused", when)
+			t.Error("a live key is rejected", when)
 		}
 		keys, err := r.List(ctx)
 		if err != nil || len(keys) != 2 || keys[0] != revoked || keys[1].Name != "second" {
@@ -82,18 +82,18 @@ func TestKeysLiveAndEnd(t *testing.T) {
 	}
 }
 
-func TestRevokeFindsTheKeyThatIsMeant(t *testing.T) {
+func TestRevokeFindsKeys(t *testing.T) {
 	ctx := context.Background()
 	store := openStore(t, vfs.NewMem())
 	defer store.Close()
 	r := openKeyring(t, store)
-	create(t, r, "") // a key without a name is not what no name means
+	create(t, r, "") // an empty name must not match a key without a name
 	_, a := create(t, r, "twice")
 	_, b := create(t, r, "twice")
 
 	_, err := r.Revoke(ctx, "twice")
 	if !errors.Is(err, ErrAmbiguous) || !strings.Contains(err.Error(), a.ID.String()) || !strings.Contains(err.Error(), b.ID.String()) {
-		t.Errorf("a name that two keys have: %v", err)
+		t.Errorf("a name of two keys: %v", err)
 	}
 	if k, err := r.Revoke(ctx, a.ID.String()); err != nil || k.ID != a.ID {
 		t.Errorf("by ID: %+v, %v", k, err)
@@ -103,7 +103,7 @@ func TestRevokeFindsTheKeyThatIsMeant(t *testing.T) {
 		t.Errorf("a second time: %+v, %v", again, err)
 	}
 	if k, err := r.Revoke(ctx, "twice"); err != nil || k.ID != b.ID {
-		t.Errorf("by a name that one live key has: %+v, %v", k, err)
+		t.Errorf("by a name of one live key: %+v, %v", k, err)
 	}
 	for _, none := range []string{"twice", "nobody", "", strings.Repeat("0", 16)} {
 		if _, err := r.Revoke(ctx, none); !errors.Is(err, ErrNoKey) {
@@ -112,7 +112,7 @@ func TestRevokeFindsTheKeyThatIsMeant(t *testing.T) {
 	}
 }
 
-func TestCheckRefusesWhatIsNoKey(t *testing.T) {
+func TestCheckRejectsUnknownKeys(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
 	defer store.Close()
 	r := openKeyring(t, store)
@@ -136,7 +136,7 @@ func TestNamesAreChecked(t *testing.T) {
 	create(t, r, "Überprüfung 1 – küche")
 }
 
-// TestStoreHoldsNoKey looks for the key in everything that is stored of it.
+// TestStoreHoldsNoKey searches for the secret in all rows of a key.
 func TestStoreHoldsNoKey(t *testing.T) {
 	ctx := context.Background()
 	store := openStore(t, vfs.NewMem())
@@ -166,7 +166,7 @@ func TestOpenRefusesDamagedRows(t *testing.T) {
 		name      string
 		partition []byte
 		value     []byte
-		want      string // "" is right
+		want      string // empty: valid
 	}{
 		{"a record", make([]byte, 32), record(secrets), ""},
 		{"short partition", []byte("x"), record(secrets), "a partition of 1 bytes, expected 32"},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What stands for a key in calls of somebody who is signed in belongs to the account.
+// The stand-in for a key in calls of a signed-in user belongs to the account.
 func TestSessionStandsForAKey(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})
 	a, _ := f.register(somebody, secret)

@@ -41,7 +41,7 @@ func TestRegisterSignInAndOut(t *testing.T) {
 	}
 }
 
-func TestSignInTellsNothing(t *testing.T) {
+func TestSignInRevealsNothing(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})
 	ctx := t.Context()
 	f.register(somebody, secret)
@@ -72,7 +72,7 @@ func TestSignInTellsNothing(t *testing.T) {
 	}
 }
 
-// within is the address of a client in an IPv6 network.
+// within returns the address of a client in an IPv6 network.
 func within(network string, n int) netip.Addr {
 	a := netip.MustParseAddr(network).As16()
 	a[14], a[15] = byte(n>>8), byte(n)
@@ -95,7 +95,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 		t.Errorf("one attempt more for an account from a network: %v", err)
 	}
 	if _, _, err := f.accounts.SignIn(ctx, somebody, secret, where(1000)); err != nil {
-		t.Errorf("whoever the account is of, who is elsewhere: %v", err)
+		t.Errorf("the user, from another network: %v", err)
 	}
 	if _, _, err := f.accounts.SignIn(ctx, "other@example.org", secret, within("2001:db8::", 1000)); err != nil {
 		t.Errorf("another account: %v", err)
@@ -106,7 +106,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 	}
 
 	f.pass(time.Hour)
-	for i := range emailBurst { // from everywhere, so that no network is at its limit
+	for i := range emailBurst { // from everywhere, so that no network reaches its limit
 		if _, _, err := f.accounts.SignIn(ctx, somebody, "wrong", where(i)); !errors.Is(err, ErrCredentials) {
 			t.Fatalf("attempt %d: %v", i, err)
 		}
@@ -122,7 +122,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 		t.Errorf("after waiting: %v", err)
 	}
 
-	for i := range addressBurst { // for everybody, so that no account is at its limit
+	for i := range addressBurst { // for different accounts, so that none reaches its limit
 		if _, _, err := f.accounts.SignIn(ctx, fmt.Sprintf("n%d@example.org", i), "wrong", where(2000)); !errors.Is(err, ErrCredentials) {
 			t.Fatalf("attempt %d: %v", i, err)
 		}
@@ -192,7 +192,7 @@ func TestResetsAreUsedOnce(t *testing.T) {
 		t.Errorf("the token is of %+v, %v", got, err)
 	}
 	if _, err := f.accounts.Resume(session); err != nil {
-		t.Errorf("the session is over before the password is set: %v", err)
+		t.Errorf("the session has ended before the password was set: %v", err)
 	}
 	for _, wrong := range []string{first, "", token[1:], token + "0", made.ID.String(), strings.Repeat("0", 48)} {
 		if _, _, err := f.accounts.SetPassword(ctx, wrong, "another horse", where(1)); !errors.Is(err, ErrReset) {
@@ -224,7 +224,8 @@ func TestResetsAreUsedOnce(t *testing.T) {
 	}
 }
 
-func TestPasswordsAreHashedAnew(t *testing.T) {
+// A password is rehashed with new parameters at the next sign-in.
+func TestPasswordsAreRehashed(t *testing.T) {
 	f := newFixture(t, Config{Registration: RegistrationOpen})
 	_, session := f.register(somebody, secret)
 	before := f.accounts.withEmail(somebody).password

@@ -50,7 +50,7 @@ type status struct {
 	Networks []string `json:"networks"`
 }
 
-// serve runs a server in dir and returns what stops it and waits for its end.
+// serve runs a server in dir. stop stops it and waits for its end.
 func serve(t *testing.T, dir string, service Service) (stop func()) {
 	t.Helper()
 	s, err := Listen(dir, service, func(context.Context) (any, error) { return status{[]string{"demo"}}, nil })
@@ -82,8 +82,8 @@ func dial(t *testing.T, dir string) *Client {
 	return c
 }
 
-// shortDir is a directory whose path a socket's address has room for, which the
-// one of t.TempDir may not be.
+// shortDir returns a directory whose path is short enough for a socket, unlike perhaps that of
+// t.TempDir.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "c")
@@ -125,8 +125,8 @@ func TestKeysThroughTheSocket(t *testing.T) {
 	}
 }
 
-// Whatever can be done directly can be done through the socket, with the same outcome.
-func TestEverythingThroughTheSocket(t *testing.T) {
+// Operations through the socket have the same results as direct ones.
+func TestOperationsThroughTheSocket(t *testing.T) {
 	ctx, dir := t.Context(), shortDir(t)
 	service, keyring := openService(t)
 	defer serve(t, dir, service)()
@@ -209,7 +209,7 @@ func TestErrorsKeepTheirKindAndText(t *testing.T) {
 		_, there := keys.Revoke(ctx, name)
 		_, here := c.Revoke(ctx, name)
 		if !errors.Is(here, kind) || here.Error() != there.Error() {
-			t.Errorf("%q: %v; the server itself says: %v", name, here, there)
+			t.Errorf("%q: %v; the server returned: %v", name, here, there)
 		}
 	}
 	if _, err := c.Create(ctx, account.NewKey{Name: "a\nb"}); err == nil || !strings.Contains(err.Error(), "expected printable") {
@@ -245,7 +245,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Dial(context.Background(), dir); err == nil {
-		t.Error("connected to a socket that nobody listens on")
+		t.Error("connected to a socket without a listener")
 	}
 	service, _ := openService(t)
 	defer serve(t, dir, service)()
@@ -279,7 +279,7 @@ func TestLongDataDirectory(t *testing.T) {
 		if !strings.Contains(err.Error(), "too long for a socket") {
 			t.Error(err)
 		}
-		return // this system has no way round the length
+		return // this system cannot shorten the path
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -307,13 +307,13 @@ func TestReach(t *testing.T) {
 		}
 	}
 	if got, _, err := Reach(ctx, dir, opener(nil), locked); err != nil || got != service {
-		t.Errorf("a store nobody has open: %v, %v", got, err)
+		t.Errorf("a store that is not in use: %v, %v", got, err)
 	}
 	if _, _, err := Reach(ctx, dir, opener(errBroken), locked); !errors.Is(err, errBroken) {
 		t.Errorf("a store that does not open: %v", err)
 	}
 
-	// A server that has the store but listens only a moment later.
+	// A server that has the store but starts to listen a moment later.
 	attempts := 0
 	var stop func()
 	got, closer, err := Reach(ctx, dir, func(ctx context.Context) (Service, io.Closer, error) {
@@ -336,6 +336,6 @@ func TestReach(t *testing.T) {
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, _, err := Reach(canceled, dir, opener(errLocked), locked); !errors.Is(err, context.Canceled) {
-		t.Errorf("given up by the caller: %v", err)
+		t.Errorf("cancelled by the caller: %v", err)
 	}
 }

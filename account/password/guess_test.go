@@ -57,7 +57,7 @@ func TestCommonWords(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, word := range strings.Split(strings.TrimSuffix(common, "\n"), "\n") {
 		if seen[word] || word == "" || word != strings.ToLower(strings.TrimSpace(word)) || len(word) < minRun+1 {
-			t.Errorf("%q is there twice, or is no word as expected", word)
+			t.Errorf("%q is a duplicate, or not a word in the expected form", word)
 		}
 		seen[word] = true
 	}

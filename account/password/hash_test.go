@@ -42,9 +42,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The hash of a known program, so that what is stored means what it says.
+// A hash made by another program is accepted, so the stored form is the standard one.
 func TestKnownHash(t *testing.T) {
-	// As argon2 of the reference implementation makes it:
+	// Output of the reference implementation:
 	// echo -n password | argon2 somesalt -id -t 2 -k 256 -p 1
 	const stored = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
 	if right, outdated, err := NewHasher(quick()).Check(t.Context(), stored, "password"); err != nil || !right || !outdated {
@@ -68,10 +68,10 @@ func TestDamagedHashes(t *testing.T) {
 	}
 }
 
-// However many come at once, few are hashed at once, few wait, and the others are told.
+// Few passwords are hashed at once, few are queued, and the others are rejected.
 func TestHashingIsBounded(t *testing.T) {
 	h := NewHasher(quick())
-	for range h.slots { // nobody else's turn comes
+	for range h.slots { // occupy all slots
 		if _, err := h.enter(t.Context()); err != nil {
 			t.Fatal(err)
 		}

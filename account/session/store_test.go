@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// fixture is a Store that can be opened again, with a clock.
+// fixture is a Store that can be reopened, with a clock.
 type fixture struct {
 	*testing.T
 	fs  *vfs.MemFS
@@ -55,7 +55,7 @@ func (f *fixture) commit(token, data string, left time.Duration) {
 	}
 }
 
-// holds checks what is found, now and after opening again; "" is nothing.
+// holds checks the data of a session, before and after reopening the store; "" means none.
 func (f *fixture) holds(token, want string) {
 	f.Helper()
 	for _, when := range []string{"at once", "after opening again"} {
@@ -79,7 +79,7 @@ func TestSessionsLiveAndEnd(t *testing.T) {
 	}
 	f.holds("a", "")
 	f.holds("b", "other")
-	f.commit("a", "back again", 2*time.Hour) // by a request that was under way
+	f.commit("a", "back again", 2*time.Hour) // by a concurrent request
 	f.holds("a", "")
 	for range 2 {
 		if err := f.Delete("a"); err != nil {
@@ -104,9 +104,9 @@ func (f *fixture) rows() (n int) {
 	return n
 }
 
-func TestUseAloneIsStoredNowAndThen(t *testing.T) {
+func TestProlongingIsStoredRarely(t *testing.T) {
 	f := newFixture(t)
-	for range 120 { // two minutes of requests, each of which prolongs the session
+	for range 120 { // two minutes of requests that each prolong the session
 		f.commit("a", "data", time.Hour)
 		f.now = f.now.Add(time.Second)
 	}
@@ -118,7 +118,7 @@ func TestUseAloneIsStoredNowAndThen(t *testing.T) {
 	f.holds("a", "")
 }
 
-func TestCleanDropsWhatIsOver(t *testing.T) {
+func TestCleanDeletesEndedSessions(t *testing.T) {
 	f := newFixture(t)
 	f.commit("short", "x", time.Minute)
 	f.commit("long", "x", time.Hour)
@@ -134,7 +134,7 @@ func TestCleanDropsWhatIsOver(t *testing.T) {
 	}
 	f.holds("long", "x")
 	f.holds("prolonged", "x")
-	f.commit("ended", "x", time.Hour) // its end is kept as long as it could have been used
+	f.commit("ended", "x", time.Hour) // the end is kept as long as the session could have been used
 	f.holds("ended", "")
 	f.now = f.now.Add(time.Hour)
 	if n, err := f.Clean(t.Context()); err != nil || n != 3 || f.rows() != 0 {
@@ -173,7 +173,7 @@ func TestDamagedRows(t *testing.T) {
 	}
 }
 
-// A session of scs goes from request to request, and is over with its end.
+// A session of scs lasts from request to request until it is ended.
 func TestWithSCS(t *testing.T) {
 	f := newFixture(t)
 	f.now = time.Now()

@@ -15,6 +15,7 @@ import (
 	"ashlar/kv/pebble/pebbletest"
 )
 
+// After a crash flushed counts are there exactly once, at any stage of an hour.
 func TestCrashes(t *testing.T) {
 	f := newFixture(t)
 	check := func(when string, want uint64) {
@@ -41,7 +42,7 @@ func TestCrashes(t *testing.T) {
 	f.crash()
 	check("added up and opened again", 7)
 
-	// Added up, but stopped before what it was made of was dropped.
+	// Summed, but interrupted before the flushes were deleted.
 	f.count(a, "main", "call", 5)
 	f.flush()
 	h := f.present
@@ -65,6 +66,7 @@ type failingDrop struct{ kv.Store }
 
 func (failingDrop) Drop(context.Context, *kv.Table, []byte) error { return kv.ErrClosed }
 
+// A flush makes up for one that failed.
 func TestFlushFails(t *testing.T) {
 	f := newFixture(t)
 	f.count(a, "main", "call", 2)
@@ -86,6 +88,7 @@ type failingWrite struct{ kv.Store }
 
 func (failingWrite) Write(context.Context, kv.Batch) error { return kv.ErrClosed }
 
+// If the clock is set back by more than an hour, no count is lost or counted twice.
 func TestClockGoesBack(t *testing.T) {
 	f := newFixture(t)
 	for range 3 {
@@ -101,6 +104,7 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
+// With concurrent counting, flushing and reading, no count is lost or counted twice.
 func TestManyAtOnce(t *testing.T) {
 	f := newFixture(t)
 	const each = 2000
@@ -157,6 +161,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
+// The power is cut during flushes and sums: earlier flushes are counted once, the current one once
+// or not at all.
 func TestPowerCuts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	disk, now := pebbletest.NewDisk(), time.Date(2026, 5, 1, 23, 50, 0, 0, time.UTC)

@@ -25,7 +25,7 @@ type fixture struct {
 	*Usage
 }
 
-// newFixture begins ten minutes before the end of a day.
+// newFixture starts ten minutes before the end of a day.
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, fs: vfs.NewMem(), config: Config{Keep: 30}}
 	f.config.Now = func() time.Time { return *f.at.Load() }
@@ -49,7 +49,7 @@ func (f *fixture) open() {
 	}
 }
 
-// crash ends the process without a last flush and starts it again.
+// crash ends the process without a last flush, and starts it again.
 func (f *fixture) crash() {
 	f.Helper()
 	if err := f.store.Close(); err != nil {
@@ -74,7 +74,7 @@ func (f *fixture) count(key account.KeyID, network, method string, calls int) {
 	}
 }
 
-// requests reads how many there were, by what lines are told apart by.
+// requests returns the numbers of requests by group.
 func (f *fixture) requests(q Query) map[string]uint64 {
 	f.Helper()
 	q.From, q.To = f.at.Load().Add(-48*time.Hour), f.at.Load().Add(time.Hour)
@@ -98,7 +98,7 @@ func (f *fixture) requests(q Query) map[string]uint64 {
 
 var a, b = account.KeyID{0xaa}, account.KeyID{0xbb}
 
-func TestReadByWhatIsAsked(t *testing.T) {
+func TestReadGroups(t *testing.T) {
 	f := newFixture(t)
 	f.count(a, "main/", "call", 3)
 	f.count(a, "test/", "call", 2)
@@ -136,9 +136,7 @@ func TestReadByWhatIsAsked(t *testing.T) {
 	}
 }
 
-// What was flushed is there after a crash, once, wherever in the life of an hour it was.
-// A flush that fails is made up for by the next.
-// A clock that is set back by more than an hour loses nothing and counts nothing twice.
+// TestLastUsed: the time of the last use is known until the usage is deleted.
 func TestLastUsed(t *testing.T) {
 	f := newFixture(t)
 	used := *f.at.Load()
@@ -171,7 +169,7 @@ func TestLastUsed(t *testing.T) {
 	}
 }
 
-func TestTodayIsCountedFromWhatIsStored(t *testing.T) {
+func TestTodayReadsTheStore(t *testing.T) {
 	f := newFixture(t)
 	today := func() uint64 {
 		t.Helper()
@@ -219,14 +217,14 @@ func TestOldUsageIsDropped(t *testing.T) {
 			rows++
 			oldest = min(oldest, hourOfSort(row.Sort))
 		}
-		// Two rows a day, of the key and of all.
+		// Two rows a day: one of the key and one of all keys.
 		if kept := int(f.at.Load().Sub(oldest.time()).Hours() / 24); rows > 2*64 || kept < min(day, 30) {
 			t.Fatalf("day %d: %d rows, the oldest of %d days before", day, rows, kept)
 		}
 	}
 }
 
-// Whoever counts, flushes and reads at the same time: nothing is lost or counted twice.
+// TestRunFlushesAtItsEnd: counts are flushed when Run ends.
 func TestRunFlushesAtItsEnd(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -270,7 +268,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// FuzzRows looks for rows that make the decoders panic, or that come back as others.
+// FuzzRows searches for rows that make the decoders panic, or whose encoding differs.
 func FuzzRows(f *testing.F) {
 	c := calls{series{"main", "eth_call"}: {Requests: 3, Errors: 1, Credits: 20, Time: time.Second, Latency: [Buckets]uint64{1, 2}}}
 	f.Add(appendHour(nil, time.Unix(1_700_000_000, 0), c))
@@ -306,6 +304,3 @@ func BenchmarkCalled(b *testing.B) {
 		}
 	})
 }
-
-// The power is cut while something is flushed or added up: what was flushed before is
-// counted once, and what is being flushed once or not at all.

@@ -21,7 +21,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// accounts is a state that holds nothing but accounts.
+// accounts is a state with accounts only.
 type accounts map[common.Hash]*types.StateAccount
 
 func (a accounts) Account(_ context.Context, address common.Hash) (*types.StateAccount, error) {
@@ -36,7 +36,7 @@ func (accounts) Node(context.Context, common.Hash, []byte, common.Hash) ([]byte,
 	return nil, evm.ErrMissing
 }
 
-// bench is a pool with some rich senders.
+// bench is a pool with some funded senders.
 type bench struct {
 	t      *testing.T
 	config *params.ChainConfig
@@ -76,7 +76,7 @@ func (b *bench) fund(who int, nonce uint64, wei int64) {
 	b.state[evm.HashAddress(b.address(who))] = account
 }
 
-// head tells the pool of a new head.
+// head resets the pool to a new head.
 func (b *bench) head(returned types.Transactions) {
 	b.t.Helper()
 	header := &types.Header{Number: big.NewInt(7), Difficulty: new(big.Int), GasLimit: 30_000_000, BaseFee: big.NewInt(gwei), Time: 1e9}
@@ -85,7 +85,7 @@ func (b *bench) head(returned types.Transactions) {
 	}
 }
 
-// transfer is a transaction that pays a fee cap and a tip in gwei.
+// transfer returns a transaction with a fee cap and a tip in gwei.
 func (b *bench) transfer(who int, nonce uint64, feeCap, tip int64) *types.Transaction {
 	b.t.Helper()
 	return b.sign(who, &types.DynamicFeeTx{
@@ -110,7 +110,7 @@ func (b *bench) add(tx *types.Transaction) {
 	}
 }
 
-// refuse adds what must be refused in some words.
+// refuse adds a transaction that must be rejected with an error containing words.
 func (b *bench) refuse(tx *types.Transaction, words string) {
 	b.t.Helper()
 	if err := b.pool.Add(b.t.Context(), tx); err == nil || !strings.Contains(err.Error(), words) {
@@ -118,7 +118,7 @@ func (b *bench) refuse(tx *types.Transaction, words string) {
 	}
 }
 
-// waits says what waits: the senders with their nonces, executable and queued.
+// waits compares the contents of the pool: senders with their executable and queued nonces.
 func (b *bench) waits(want string) {
 	b.t.Helper()
 	got := ""
@@ -154,7 +154,7 @@ func TestNonces(t *testing.T) {
 	if pending, queued := b.pool.Stats(); pending != 3 || queued != 0 {
 		t.Errorf("%d pending and %d queued, expected 3 and 0", pending, queued)
 	}
-	b.fund(0, 7, params.Ether) // a block has included two
+	b.fund(0, 7, params.Ether) // two were included in a block
 	b.head(nil)
 	b.waits("0:7")
 }
@@ -168,10 +168,10 @@ func TestReplacement(t *testing.T) {
 	better := b.transfer(0, 0, 110, 11)
 	b.add(better)
 	if _, _, ok := b.pool.Get(better.Hash()); !ok {
-		t.Error("the replacement is not there")
+		t.Error("the replacement is missing")
 	}
 	if pending, _ := b.pool.Stats(); pending != 1 {
-		t.Errorf("%d wait for one nonce", pending)
+		t.Errorf("%d transactions for one nonce", pending)
 	}
 }
 
@@ -201,10 +201,10 @@ func TestRefused(t *testing.T) {
 	b.waits("")
 }
 
-// A sender can spend what it has once only.
-func TestAllThatWaitsIsPayable(t *testing.T) {
+// A sender's balance must cover all of its transactions together.
+func TestBalanceCoversAllTransactions(t *testing.T) {
 	b := newBench(t, DefaultLimits())
-	b.fund(0, 0, 3*21000*2*gwei) // two transfers at 2 gwei, and not their values with a third
+	b.fund(0, 0, 3*21000*2*gwei) // enough for two transfers at 2 gwei, but not for three
 	b.head(nil)
 	b.add(b.transfer(0, 0, 2, 1))
 	b.add(b.transfer(0, 1, 2, 1))
@@ -222,7 +222,7 @@ func TestBounds(t *testing.T) {
 	b.refuse(b.transfer(0, 3, 10, 3), "account limit exceeded: pooled 3 txs")
 	b.add(b.transfer(1, 0, 10, 5))
 	b.refuse(b.transfer(2, 0, 10, 3), "transaction underpriced")
-	b.add(b.transfer(2, 0, 10, 4)) // in the place of the last of those that pay least
+	b.add(b.transfer(2, 0, 10, 4)) // evicts the last of the cheapest
 	b.waits("0:0 0:1 1:0 2:0")
 	b.clock = b.clock.Add(2 * time.Hour)
 	b.head(nil)
@@ -235,10 +235,10 @@ func TestBounds(t *testing.T) {
 func TestExecutable(t *testing.T) {
 	b := newBench(t, DefaultLimits())
 	b.add(b.transfer(0, 0, 20, 1))
-	b.add(b.transfer(0, 1, 20, 9)) // pays more, behind one that pays less
+	b.add(b.transfer(0, 1, 20, 9)) // well paid, but depends on a cheaper one
 	b.add(b.transfer(1, 0, 20, 5))
 	b.add(b.transfer(1, 1, 20, 4))
-	b.add(b.transfer(2, 0, 3, 3)) // does not pay a base fee of 5
+	b.add(b.transfer(2, 0, 3, 3)) // below a base fee of 5
 	b.add(b.transfer(3, 1, 20, 19))
 	order := func(gasLimit uint64) string {
 		got := ""
@@ -260,7 +260,7 @@ func TestExecutable(t *testing.T) {
 	}
 }
 
-// What a lost branch included waits again, unless the other branch has it too.
+// Transactions of a dropped block return, unless the new branch includes them.
 func TestReturned(t *testing.T) {
 	b := newBench(t, DefaultLimits())
 	b.fund(0, 1, params.Ether)
@@ -268,8 +268,8 @@ func TestReturned(t *testing.T) {
 	b.waits("0:1 0:2")
 }
 
-// What pays less goes only if there is room then.
-func TestRoomIsMadeForThoseWhoGetIt(t *testing.T) {
+// Cheaper transactions are evicted only if that makes enough space.
+func TestEvictions(t *testing.T) {
 	b := newBench(t, DefaultLimits())
 	b.add(b.transfer(0, 0, 20, 1))
 	b.add(b.transfer(1, 0, 20, 9))
@@ -281,10 +281,10 @@ func TestRoomIsMadeForThoseWhoGetIt(t *testing.T) {
 			GasFeeCap: big.NewInt(30 * gwei), GasTipCap: big.NewInt(tip * gwei),
 		})
 	}
-	b.refuse(large(3, 2, 50), "transaction underpriced")  // the first is not enough room, and the next pays as much
-	b.refuse(large(2, 8, 200), "transaction underpriced") // nor is it with what is to be replaced
+	b.refuse(large(3, 2, 50), "transaction underpriced")  // evicting the first is not enough, and the next pays as much
+	b.refuse(large(2, 8, 200), "transaction underpriced") // nor is it together with the one to be replaced
 	b.waits("0:0 1:0 2:0")
-	b.add(large(3, 3, 50)) // in the place of two
+	b.add(large(3, 3, 50)) // evicts two
 	b.waits("1:0 3:0")
 
 	b = newBench(t, Limits{Transactions: 4, Bytes: 1 << 20, PerSender: 3, Lifetime: time.Hour})
@@ -292,16 +292,16 @@ func TestRoomIsMadeForThoseWhoGetIt(t *testing.T) {
 	b.add(b.transfer(0, 1, 20, 7))
 	b.add(b.transfer(1, 0, 20, 2))
 	b.add(b.transfer(1, 1, 20, 9))
-	b.refuse(b.transfer(1, 2, 20, 6), "transaction underpriced") // whatever pays less has something behind it that does not
+	b.refuse(b.transfer(1, 2, 20, 6), "transaction underpriced") // all cheaper ones have dependents that are not
 	b.waits("0:0 0:1 1:0 1:1")
 	b.add(b.transfer(2, 0, 20, 8))
 	b.waits("0:0 1:0 1:1 2:0")
 	b.refuse(b.transfer(0, 1, 20, 1), "transaction underpriced")
-	b.refuse(b.transfer(0, 1, 20, 6), "transaction underpriced") // it does not drive out what it waits behind
+	b.refuse(b.transfer(0, 1, 20, 6), "transaction underpriced") // it cannot evict one on which it depends
 	b.waits("0:0 1:0 1:1 2:0")
 }
 
-// blobs is a transaction with one blob, or without the sidecar where it is nil.
+// blobs returns a transaction with one blob, and without a sidecar if it is nil.
 func (b *bench) blobs(sidecar *types.BlobTxSidecar) *types.BlobTx {
 	tx := &types.BlobTx{
 		ChainID: uint256.MustFromBig(b.config.ChainID), Gas: 21000, GasFeeCap: uint256.NewInt(20 * gwei), GasTipCap: uint256.NewInt(gwei),
@@ -333,7 +333,7 @@ func TestBlobs(t *testing.T) {
 	short.Proofs = nil
 	b.refuse(b.sign(0, b.blobs(short)), "Wrong sidecar format")
 
-	// What is cheap to tell goes before the proofs, which are not looked at then.
+	// Cheap checks come before the proofs, which are then not verified.
 	b.fund(1, 0, 0)
 	b.fund(2, 1, params.Ether)
 	b.head(nil)
@@ -352,15 +352,15 @@ func TestBlobs(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if err := b.pool.Add(gone, tx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, expected that the proofs are not made for somebody who has gone", err)
+		t.Errorf("got %v, expected that proofs are not computed after the caller has gone", err)
 	}
 	b.add(tx)
 	got, _, ok := b.pool.Get(tx.Hash())
 	if !ok || got.BlobTxSidecar() != nil {
-		t.Error("a transaction with a blob is to be had, without the blob")
+		t.Error("Get does not return a blob transaction, or returns it with the blob")
 	}
 
-	// One with proofs of cells is taken as it is, if they are right.
+	// A transaction with valid cell proofs is kept unchanged.
 	newer := older.Copy()
 	if err := newer.ToV1(); err != nil {
 		t.Fatal(err)
@@ -375,12 +375,12 @@ func TestBlobs(t *testing.T) {
 	b.add(b.sign(0, next))
 	for hash, w := range b.pool.byHash {
 		if err := verifyCells(t.Context(), w.tx.BlobTxSidecar()); err != nil {
-			t.Errorf("%x is kept with other proofs than those of cells: %v", hash, err)
+			t.Errorf("%x is kept with other proofs than cell proofs: %v", hash, err)
 		}
 	}
 }
 
-func TestWatch(t *testing.T) {
+func TestSubscribe(t *testing.T) {
 	b := newBench(t, DefaultLimits())
 	seen, stop := make(chan common.Hash, 1), errors.New("enough")
 	ended := make(chan error, 1)
@@ -399,6 +399,6 @@ func TestWatch(t *testing.T) {
 		t.Errorf("notified of %x, expected %x", got, tx.Hash())
 	}
 	if err := <-ended; err != stop {
-		t.Errorf("Watch returned %v", err)
+		t.Errorf("Subscribe returned %v", err)
 	}
 }

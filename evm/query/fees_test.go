@@ -8,8 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// TestLongestFeeHistoryStaysCached: who asks for the longest history once more finds
-// the tips of all its blocks.
+// TestLongestFeeHistoryStaysCached: after a request for the longest history, the tips of all its
+// blocks are cached.
 func TestLongestFeeHistoryStaysCached(t *testing.T) {
 	const blocks = maxFeeBlocks + 10
 	c := newLogChain(t, 7, blocks)
@@ -31,6 +31,6 @@ func TestLongestFeeHistoryStaysCached(t *testing.T) {
 		}
 	}
 	if missing > 0 {
-		t.Errorf("the tips of %d of %d blocks are not kept", missing, maxFeeBlocks)
+		t.Errorf("the tips of %d of %d blocks are not cached", missing, maxFeeBlocks)
 	}
 }

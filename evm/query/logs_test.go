@@ -20,14 +20,14 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// logChain is a chain of blocks with random logs and nothing else.
+// logChain is a chain of blocks with random logs only.
 type logChain struct {
 	*View
 	random *rand.Rand
 	logs   []placedLog // in the order of the chain
 }
 
-// placedLog is a log as the test knows it.
+// placedLog is an expected log.
 type placedLog struct {
 	address     common.Address
 	topics      []common.Hash
@@ -42,7 +42,7 @@ func (l placedLog) String() string {
 	return fmt.Sprintf("block %d, transaction %d, log %d", l.block, l.transaction, l.index)
 }
 
-// newLogChain makes a chain. Addresses and topics are few and some of them rare.
+// newLogChain creates a chain with few addresses and topics, some of them rare.
 func newLogChain(t testing.TB, seed uint64, blocks int) *logChain {
 	t.Helper()
 	store, err := pebble.Open(pebble.Options{Path: "logs", FS: vfs.NewMem()})
@@ -96,7 +96,7 @@ func (c *logChain) block(number uint64, parent common.Hash) *evm.Delta {
 	return delta
 }
 
-// address is 0 half of the time, 1 a quarter of it and so on.
+// address returns 0 with probability 1/2, 1 with 1/4 and so on.
 func (c *logChain) address() (a common.Address) { a[0] = byte(c.rare()); return a }
 
 func (c *logChain) topic() (h common.Hash) { h[0] = byte(c.rare()); return h }
@@ -107,7 +107,7 @@ func (c *logChain) rare() (n int) {
 	return n
 }
 
-// filter makes a random filter.
+// filter returns a random filter.
 func (c *logChain) filter() *Filter {
 	f := &Filter{From: c.random.Uint64N(c.head.Number + 1)}
 	f.To = f.From + c.random.Uint64N(c.head.Number-f.From+1)
@@ -127,7 +127,7 @@ func (c *logChain) filter() *Filter {
 	return f
 }
 
-// matching goes through all logs one by one.
+// matching searches all logs linearly.
 func (c *logChain) matching(f *Filter) (found []placedLog) {
 	for _, log := range c.logs {
 		if log.block < f.From || log.block > f.To || len(f.Addresses) > 0 && !slices.Contains(f.Addresses, log.address) || len(log.topics) < len(f.Topics) {
@@ -149,7 +149,7 @@ func topicsMatch(positions [][]common.Hash, topics []common.Hash) bool {
 	return true
 }
 
-// ask collects what Logs visits.
+// ask collects the logs that Logs visits.
 func (c *logChain) ask(ctx context.Context, f *Filter, limit int) (found []placedLog, err error) {
 	err = c.Logs(ctx, f, limit, func(log *Log) error {
 		hash, err := log.TransactionHash()
@@ -175,8 +175,8 @@ func sameLogs(a, b []placedLog) bool {
 	})
 }
 
-// TestLogsAreThoseThatMatch compares answers with a walk over all logs, on a
-// chain that is longer than a partition of rows.
+// TestLogsAreThoseThatMatch compares Logs with a linear search, on a chain that is longer than a
+// partition of rows.
 func TestLogsAreThoseThatMatch(t *testing.T) {
 	c := newLogChain(t, 1, 1500)
 	for range 500 {
@@ -192,8 +192,8 @@ func TestLogsAreThoseThatMatch(t *testing.T) {
 	}
 }
 
-// TestTooManyLogs: the range that is named is the longest from the first block
-// that has no more than the limit.
+// TestTooManyLogs: the range in the error is the longest one from the first block that does not
+// exceed the limit.
 func TestTooManyLogs(t *testing.T) {
 	c := newLogChain(t, 2, 400)
 	over, alone := 0, 0
@@ -209,7 +209,7 @@ func TestTooManyLogs(t *testing.T) {
 		if !errors.As(err, &tooMany) || len(got) > 0 {
 			t.Fatalf("%+v: %d logs, %v, want TooManyLogs at %d of %d", f, len(got), err, limit, len(want))
 		}
-		first := want[limit].block // the one that is over
+		first := want[limit].block // the block of the first log over the limit
 		if tooMany.Limit != limit || tooMany.From != f.From || tooMany.Fits != (first > f.From) {
 			t.Fatalf("%+v: %+v with %d allowed and block %d over", f, tooMany, limit, first)
 		}
@@ -232,7 +232,7 @@ func TestTooManyLogs(t *testing.T) {
 	}
 }
 
-// TestThousandsOfTerms: a union of more terms than there could be cursors.
+// TestThousandsOfTerms: a union of more terms than a store can have cursors.
 func TestThousandsOfTerms(t *testing.T) {
 	c := newLogChain(t, 3, 300)
 	f := &Filter{To: c.head.Number}

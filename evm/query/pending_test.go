@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// Who asks for the pending block while another one's is made may give up.
-func TestPendingIsNotWaitedForInVain(t *testing.T) {
+// Waiting for the pending block while it is being built can be cancelled.
+func TestPendingCanBeCancelled(t *testing.T) {
 	c := NewChain(nil, nil, nil)
 	c.SetPool(pool.New(params.MergedTestChainConfig, pool.DefaultLimits()))
 	if err := c.pending.making.Acquire(t.Context(), 1); err != nil {
@@ -22,6 +22,6 @@ func TestPendingIsNotWaitedForInVain(t *testing.T) {
 	cancel()
 	v := &View{chain: c, branch: new(tip.Branch)}
 	if view, err := v.withPending(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, %v, expected that it ends with its context", view, err)
+		t.Errorf("got %v, %v, expected the error of the context", view, err)
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/ethereum/go-ethereum/triedb/database"
 )
 
-// provenGenesis has accounts without storage, with one slot and with many.
+// provenGenesis returns a genesis with accounts without storage, with one slot and with many.
 func provenGenesis() *core.Genesis {
 	g := &core.Genesis{Config: params.TestChainConfig, Difficulty: new(big.Int), Alloc: make(types.GenesisAlloc)}
 	for i := range 60 {
@@ -70,8 +70,8 @@ func genesisView(t testing.TB, g *core.Genesis) *View {
 	return view
 }
 
-// TestProofs verifies proofs of all accounts and slots, and of some that do not
-// exist, with go-ethereum's verifier, and compares them with its prover's.
+// TestProofs verifies proofs of all accounts and slots, and of some that do not exist, with
+// go-ethereum's verifier, and compares them with those of its prover.
 func TestProofs(t *testing.T) {
 	g := provenGenesis()
 	view := genesisView(t, g)
@@ -132,7 +132,7 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// trieNodes shows a state's trie nodes to go-ethereum's tries.
+// trieNodes provides a state's trie nodes to go-ethereum's tries.
 type trieNodes struct {
 	ctx   context.Context
 	state interface {
@@ -146,13 +146,13 @@ func (n trieNodes) Node(owner common.Hash, path []byte, hash common.Hash) ([]byt
 	return n.state.Node(n.ctx, owner, path, hash)
 }
 
-// nodeList collects what go-ethereum's prover writes.
+// nodeList collects the output of go-ethereum's prover.
 type nodeList [][]byte
 
 func (l *nodeList) Put(_, value []byte) error { *l = append(*l, bytes.Clone(value)); return nil }
-func (l *nodeList) Delete([]byte) error       { return fmt.Errorf("a proof takes nothing back") }
+func (l *nodeList) Delete([]byte) error       { return fmt.Errorf("unexpected deletion from a proof") }
 
-// checkProof verifies a proof and returns the value that it proves.
+// checkProof verifies a proof and returns the proven value.
 func checkProof(t *testing.T, nodes trieNodes, owner, root, key common.Hash, proof [][]byte) []byte {
 	t.Helper()
 	db := memorydb.New()
@@ -179,8 +179,8 @@ func checkProof(t *testing.T, nodes trieNodes, owner, root, key common.Hash, pro
 	return value
 }
 
-// memoryTrie is a trie in memory. Its keys need not be hashes, so that it can
-// have what tries of hashed keys have once in a lifetime.
+// memoryTrie is a trie in memory. Its keys need not be hashes, so it can have shapes that are
+// very rare in tries of hashed keys.
 type memoryTrie struct {
 	evm.State
 	nodes map[string][]byte // by path
@@ -198,8 +198,8 @@ func (m memoryTrie) NodeReader(common.Hash) (database.NodeReader, error) {
 	return trieNodes{context.Background(), m}, nil
 }
 
-// TestEmbeddedNodes: keys that have so much in common that their leaves, and
-// branches of them, stand within their parents.
+// TestEmbeddedNodes: keys with such long common prefixes that leaves, and branches of leaves, are
+// embedded in their parents.
 func TestEmbeddedNodes(t *testing.T) {
 	m := memoryTrie{nodes: make(map[string][]byte)}
 	tr := trie.NewEmpty(nil)
@@ -229,7 +229,7 @@ func TestEmbeddedNodes(t *testing.T) {
 	}
 }
 
-// FuzzDescend: whatever a node's bytes are, the way through it ends.
+// FuzzDescend: descending through arbitrary bytes ends.
 func FuzzDescend(f *testing.F) {
 	path := bytes.Repeat([]byte{1, 2}, 32)
 	view := genesisView(f, provenGenesis())

@@ -37,7 +37,7 @@ func testChains() []testChain {
 	return []testChain{{"demo", demo}, {"old rules", oldChain}, {"Amsterdam", amsterdamChain}}
 }
 
-// demoBlocks are enough that contracts call each other.
+// demoBlocks is enough for contracts to call each other.
 const demoBlocks = 9
 
 func demoChain(blocks int) (genesis *core.Genesis, chain []*types.Block, err error) {
@@ -59,24 +59,24 @@ func demoChain(blocks int) (genesis *core.Genesis, chain []*types.Block, err err
 	return genesis, chain, err
 }
 
-// amsterdamChain begins before Amsterdam and goes on after it.
+// amsterdamChain begins before Amsterdam and continues after it.
 func amsterdamChain() (*core.Genesis, []*types.Block, error) {
 	genesis, blocks, err := ingesttest.BuildCrossing()
 	return genesis, blocks[:demoBlocks], err
 }
 
-// oldChain goes from Frontier to London, with what later rules do not have:
-// uncles, receipts with state roots, slots that change and change back within a
-// block, and SELFDESTRUCT, which wipes storage. Two of its slots have hashes so
-// alike that their leaves stand within their parent.
+// oldChain goes from Frontier to London. It has what later rules do not: uncles, receipts with
+// state roots, slots that change and change back within a block, and SELFDESTRUCT, which wipes
+// storage. The hashes of two of its slots are so similar that their leaves are embedded in their
+// parent.
 func oldChain() (*core.Genesis, []*types.Block, error) {
 	key, err := crypto.ToECDSA(crypto.Keccak256([]byte("sender")))
 	if err != nil {
 		return nil, nil, err
 	}
 	sender := crypto.PubkeyToAddress(key.PublicKey)
-	// Called with two words it stores the second in the slot that the first names,
-	// and logs it as a topic; called with nothing it destroys itself.
+	// Called with two words it stores the second in the slot given by the first and logs it as a
+	// topic; called without input it destroys itself.
 	code := common.FromHex("0x3660065733ff5b60203560003555" + "60203560006000a1" + "00")
 	initcode := program.New().Sstore(1, 1).ReturnData(code).Bytes()
 	factory, first := common.HexToAddress("0xfac7"), common.HexToAddress("0xf157")
@@ -96,7 +96,7 @@ func oldChain() (*core.Genesis, []*types.Block, error) {
 		return call{at, append(slot.Bytes(), value.Bytes()...)}
 	}
 	n := func(n byte) common.Hash { return common.Hash{31: n} }
-	calls := [][]call{ // of each block
+	calls := [][]call{ // by block
 		{set(first, n(1), n(6)), set(first, n(1), n(5))},
 		{set(first, a, n(1)), set(first, b, n(1)), set(first, n(2), large)},
 		{set(first, a, large)},
@@ -136,7 +136,7 @@ func oldRules() *params.ChainConfig {
 	}
 }
 
-// alikeSlots are two slots whose hashes begin with the same 32 bits.
+// alikeSlots returns two slots whose hashes have the same first 32 bits.
 func alikeSlots() (a, b common.Hash) {
 	seen := make(map[uint32]common.Hash)
 	for i := uint64(1); ; i++ {
@@ -149,7 +149,7 @@ func alikeSlots() (a, b common.Hash) {
 	}
 }
 
-// imported is a chain as a user would have it, in memory.
+// imported imports a chain as a user would, in memory.
 func imported(t testing.TB, chain testChain) kv.Store {
 	t.Helper()
 	must := func(err error) {
@@ -174,7 +174,7 @@ func imported(t testing.TB, chain testChain) kv.Store {
 	return store
 }
 
-// sliceSource is a source of blocks that are there already.
+// sliceSource is a source of given blocks.
 type sliceSource []*types.Block
 
 func (s *sliceSource) Next() (*types.Block, error) {

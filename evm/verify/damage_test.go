@@ -19,8 +19,7 @@ var (
 	seed        = flag.Uint64("seed", 1, "chooses the rows and the damage")
 )
 
-// TestDamage does one damage at a time to each table, and each is found, with the
-// table and the row that suffered it.
+// TestDamage applies single damages to each table. Each is found, with the damaged table and row.
 func TestDamage(t *testing.T) {
 	for _, chain := range testChains() {
 		whole := damage.Read(t, imported(t, chain), archive.Tables())
@@ -46,7 +45,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// checkFound holds that damage is found in its table, and named by its key.
+// checkFound checks that damage is found in its table and named by its key.
 func checkFound(t *testing.T, table *kv.Table, d damage.Damaged) {
 	t.Helper()
 	what := fmt.Sprintf("%s, block %d: %s", archive.DescribeKey(table, d.Keys[0].Partition, d.Keys[0].Sort), table.BlockOf(d.Keys[0].Sort), d.What)

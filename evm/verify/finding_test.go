@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/findings.txt anew")
 
-// TestFindings holds what people read to testdata/findings.txt, where the chain of
-// old rules suffers.
+// TestFindings compares the findings about damage to the chain of old rules with
+// testdata/findings.txt.
 func TestFindings(t *testing.T) {
 	whole := damage.Read(t, imported(t, testChain{"old rules", oldChain}), archive.Tables())
 	damage.CheckFindings(t, "testdata/findings.txt", *update, whole, archive.Tables(), func(damaged kv.Store) *audit.Report {

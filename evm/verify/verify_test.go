@@ -42,8 +42,7 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestSample: where only a sample of states is checked it has the first and the
-// last, and what is wrong with these is found.
+// TestSample: a sample of states includes the first and the last, and damage to these is found.
 func TestSample(t *testing.T) {
 	const blocks = 20
 	chain := testChain{"demo", func() (*core.Genesis, []*types.Block, error) { return demoChain(blocks) }}
@@ -72,7 +71,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestRange: damage is found where its block is in the range, and not where it is not.
+// TestRange: damage is found if and only if its block is in the range.
 func TestRange(t *testing.T) {
 	whole := damage.Read(t, imported(t, testChains()[0]), archive.Tables())
 	for _, table := range archive.Tables() {

@@ -9,14 +9,14 @@ import (
 	"ashlar/kv"
 )
 
-// TestStepVersions: versions are the same whether rows ascend or descend.
+// TestStepVersions: the versions are the same for ascending and descending rows.
 func TestStepVersions(t *testing.T) {
 	row := func(partition string, sort uint64, value string) kv.Row {
 		return kv.Row{Partition: []byte(partition), Sort: sort, Value: []byte(value)}
 	}
 	rows := []kv.Row{row("a", 1, "x"), row("a", 3, "x"), row("a", 9, ""), row("b", 2, ""), row("b", 4, ""), row("c", 5, "y"), row("d", 6, "y"), row("d", 7, "z")}
 	const never = math.MaxUint64
-	want := map[string]bool{ // and whether it repeats
+	want := map[string]bool{ // whether the version repeats the previous one
 		fmt.Sprint("a", 1, 3, "x"): false, fmt.Sprint("a", 3, 9, "x"): true, fmt.Sprint("a", 9, uint64(never), ""): false,
 		fmt.Sprint("b", 2, 4, ""): true, fmt.Sprint("b", 4, uint64(never), ""): true,
 		fmt.Sprint("c", 5, uint64(never), "y"): false, fmt.Sprint("d", 6, 7, "y"): false, fmt.Sprint("d", 7, uint64(never), "z"): false,

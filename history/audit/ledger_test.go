@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// history is which fact held of a subject at each moment; "" for none.
+// history is the fact that holds for a subject at each moment; "" for none.
 type history map[string][]string
 
-// enter says a history to a ledger, each fact in pieces, all in any order.
+// enter enters a history into a ledger, each fact in pieces, in random order.
 func (h history) enter(random *rand.Rand, l *Ledger, s Side) {
 	type piece struct {
 		subject, fact string
@@ -38,8 +38,8 @@ func (h history) enter(random *rand.Rand, l *Ledger, s Side) {
 	l.Join(fork)
 }
 
-// TestLedger: what two sides say alike cancels, however they say it; where they
-// differ, the first moment and subject are found.
+// TestLedger: equal statements of both sides cancel, however they are split; otherwise the first
+// differing moment and subject are found.
 func TestLedger(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for _, moments := range []int{1, 2, 40, buckets + 100} {
@@ -81,7 +81,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestLedgerMuchDamage: more subjects differ than one pass looks at.
+// TestLedgerMuchDamage: more subjects differ than one pass can record.
 func TestLedgerMuchDamage(t *testing.T) {
 	all, err := Compare(NewLedger(10), func(l *Ledger) error {
 		for i := range 40 * siftedSubjects {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// list is candidates in memory: the positions by block.
+// list is a list of candidates: positions by block.
 type list [][]uint32
 
 func (l list) Next(block uint64, dst []uint32) (uint64, []uint32, bool, error) {
@@ -22,12 +22,12 @@ func (l list) Next(block uint64, dst []uint32) (uint64, []uint32, bool, error) {
 
 func (l list) Close() error { return nil }
 
-// odd is a filter that candidates may fail.
+// odd is a filter that rejects some candidates.
 func odd(at Place) bool { return (at.Block+at.Position)%3 != 0 }
 
-// TestPagesAreTheWhole: pages of every size, one after the other, are the answer
-// without pages, and none but a first one is empty.
-func TestPagesAreTheWhole(t *testing.T) {
+// TestPagesAreComplete: pages of any size, concatenated, are the unpaged result, and only the
+// first page can be empty.
+func TestPagesAreComplete(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
 		candidates := make(list, random.IntN(12))
@@ -106,8 +106,8 @@ func TestMalformedTokensAreRefused(t *testing.T) {
 	}
 }
 
-// TestEveryChangeOfATokenIsNoticed: whichever digit of a token is another.
-func TestEveryChangeOfATokenIsNoticed(t *testing.T) {
+// TestModifiedTokensAreRejected changes each digit of a token.
+func TestModifiedTokensAreRejected(t *testing.T) {
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	good := (&Token{Filter: Fingerprint{7}, Next: Place{Block: 500, Position: 6}, BlockHash: [32]byte{8}, To: 9000}).String()
 	for i := range good {
@@ -120,9 +120,9 @@ func TestEveryChangeOfATokenIsNoticed(t *testing.T) {
 	}
 }
 
-// TestResumedWhereNoEventIs: a place that no page has told ends the walk, before
-// anything is on the page.
-func TestResumedWhereNoEventIs(t *testing.T) {
+// TestResumedWithoutMatch: a place that no page can have issued is rejected, before any event is
+// visited for the page.
+func TestResumedWithoutMatch(t *testing.T) {
 	candidates := list{{0, 2, 4}, nil, {1}}
 	even := func(at Place, _ bool) (bool, error) { return at.Position != 2, nil }
 	for _, test := range []struct {
@@ -133,7 +133,7 @@ func TestResumedWhereNoEventIs(t *testing.T) {
 	}{
 		{"an event", Place{0, 4}, 2, nil},
 		{"the last event", Place{2, 1}, 2, nil},
-		{"an event that is not asked for", Place{0, 2}, 2, ErrToken},
+		{"an event that does not match", Place{0, 2}, 2, ErrToken},
 		{"between two events", Place{0, 3}, 2, ErrToken},
 		{"behind a block's last event", Place{0, 5}, 2, ErrToken},
 		{"a block without events", Place{1, 0}, 2, ErrToken},

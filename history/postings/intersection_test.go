@@ -16,15 +16,15 @@ import (
 
 const lastBlock = 499
 
-// index is a store of postings beside the same in a form that can be gone through.
+// index is a store of postings, with a copy that can be searched linearly.
 type index struct {
 	store  kv.Store
 	table  *kv.Table
 	blocks [][][]Term // terms by block and position
 }
 
-// newIndex makes blocks of up to ten positions with up to four terms each. Some
-// terms are rare, some blocks are empty.
+// newIndex creates blocks of up to ten positions with up to four terms each. Some terms are rare,
+// some blocks are empty.
 func newIndex(t *testing.T, random *rand.Rand) *index {
 	store, err := pebble.Open(pebble.Options{Path: "postings", FS: vfs.NewMem()})
 	if err != nil {
@@ -51,7 +51,7 @@ func newIndex(t *testing.T, random *rand.Rand) *index {
 	return x
 }
 
-// randomTerm is of the value 0 half of the time, of 1 a quarter of it and so on.
+// randomTerm returns the term of the value 0 with probability 1/2, of 1 with 1/4 and so on.
 func randomTerm(random *rand.Rand, kind byte) Term {
 	value := byte(0)
 	for value < 12 && random.IntN(2) == 0 {
@@ -68,7 +68,7 @@ func (x *index) scanOf(t *testing.T, rows kv.Reader) Scan {
 	}
 }
 
-// matching are the positions in a block that have a term of every set.
+// matching returns the positions in a block that have a term of every set.
 func (x *index) matching(block uint64, sets [][]Term) (found []uint32) {
 	for position, terms := range x.blocks[block] {
 		has := func(set []Term) bool {
@@ -118,7 +118,7 @@ func TestIntersectionsAreThoseOfAWalk(t *testing.T) {
 	}
 }
 
-// Windows that are too full are made smaller, and nothing is lost.
+// Windows with too many entries are made smaller, without losing any.
 func TestUnionWindows(t *testing.T) {
 	x := newIndex(t, rand.New(rand.NewPCG(2, 1)))
 	set := []Term{TermOf(0, []byte{0}), TermOf(0, []byte{1}), TermOf(1, []byte{2}), TermOf(0, []byte{9})}
@@ -148,8 +148,8 @@ func TestUnionWindows(t *testing.T) {
 	}
 }
 
-// Wherever reading fails, what was found until then is right, and the failure is told.
-func TestFailedReadsAreTold(t *testing.T) {
+// If reading fails, earlier results are right and the error is returned.
+func TestFailedReadsAreReported(t *testing.T) {
 	x, cause := newIndex(t, rand.New(rand.NewPCG(3, 1))), errors.New("unreadable")
 	often, seldom, never := TermOf(0, []byte{0}), TermOf(1, []byte{3}), TermOf(9, nil)
 	for _, sets := range [][][]Term{

@@ -16,7 +16,7 @@ func TestPositions(t *testing.T) {
 		block := NewBlock()
 		for _, position := range want {
 			block.Add(term, uint64(position))
-			block.Add(term, uint64(position)) // as terms that collide do
+			block.Add(term, uint64(position)) // a repetition, as with colliding terms
 		}
 		if got, err := DecodePositions(block.Row(term), nil); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%v: got %v, %v", want, got, err)
@@ -29,13 +29,13 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// A row that is broken says ErrCorrupt or holds positions that ascend.
+// An invalid row is ErrCorrupt or has ascending positions.
 func FuzzPositions(f *testing.F) {
 	for _, row := range [][]byte{{}, {0}, {5, 0, 0, 200, 1}, {0x80}, {0xff, 0xff, 0xff, 0xff, 0x0f, 0}} {
 		f.Add(row)
 	}
 	f.Fuzz(func(t *testing.T, row []byte) {
-		memory.Within(t, memory.Slack+16*len(row), func() { // four bytes for one, in a slice that grows
+		memory.Within(t, memory.Slack+16*len(row), func() { // four bytes per position, in a growing slice
 			positions, err := DecodePositions(row, nil)
 			if err != nil && !errors.Is(err, rows.ErrCorrupt) {
 				t.Fatalf("%v, want ErrCorrupt", err)

@@ -36,7 +36,7 @@ func TestDecoder(t *testing.T) {
 	row := []byte{7, 0x80, 0x01, 2, 'a', 'b', 1, 3, 0, 0, 0, 'x', 'y', 'z'}
 	d := Decode(row)
 	if d.Byte() != 7 || d.Uvarint() != 128 || string(d.UvarintBytes()) != "ab" {
-		t.Fatal("other values than written")
+		t.Fatal("values differ from those written")
 	}
 	offsets := d.Offsets()
 	if item, ok := offsets.Item(d.Rest(), 0); offsets.Len() != 1 || !ok || string(item) != "xyz" {
@@ -128,8 +128,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A row that cannot be read is not one that is not there.
-func TestFailedReadsAreTold(t *testing.T) {
+// An error of reading a row is not ErrNotFound.
+func TestFailedReadsAreReported(t *testing.T) {
 	store, table := openStore(t), &kv.Table{ID: 1, Name: "blocks", Kind: kv.List}
 	cause := errors.New("unreadable")
 	for what, read := range map[string]func(kv.Reader) error{
@@ -147,13 +147,13 @@ func TestFailedReadsAreTold(t *testing.T) {
 		},
 	} {
 		if err := read(kvtest.FailAfter(store, 0, cause)); !errors.Is(err, cause) || errors.Is(err, ErrNotFound) {
-			t.Errorf("%s: %v, want that the store is unreadable", what, err)
+			t.Errorf("%s: %v, want an error that the store is unreadable", what, err)
 		}
 	}
 }
 
-// Hashes that begin alike are told apart by whoever looks.
-func TestHashesThatBeginAlike(t *testing.T) {
+// Callers distinguish hashes with the same prefix.
+func TestHashPrefixCollisions(t *testing.T) {
 	store, table := openStore(t), &kv.Table{ID: 1, Name: "hashes", Kind: kv.List}
 	hash := common.Hash{1, 2, 3, 4, 5, 6, 7}
 	places := []Place{{Number: 5, Index: 0}, {Number: 5, Index: MostTransactions}, {Number: 1 << 40, Index: 3}}

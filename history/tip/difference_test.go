@@ -45,9 +45,8 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestDifferenceLeadsFromHeadToHead lets random trees grow, settle and restart, and
-// looks at the head now and then: what is dropped and added since the look before
-// leads from the one chain to the other.
+// TestDifferenceLeadsFromHeadToHead lets random trees grow, settle and restart, and compares heads
+// from time to time: the dropped and added blocks lead from the old chain to the new one.
 func TestDifferenceLeadsFromHeadToHead(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -89,7 +88,7 @@ func TestDifferenceLeadsFromHeadToHead(t *testing.T) {
 	}
 }
 
-// chain is the block with all before it, oldest first.
+// chain returns the block and its ancestors, oldest first.
 func (b *modelBlock) chain() (refs []chain.Ref) {
 	for ; b != nil; b = b.parent {
 		refs = append(refs, b.ref)

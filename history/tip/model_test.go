@@ -19,8 +19,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Tables like those of an archive: versions, a row a block, rows with an index in
-// their block, and rows that belong to no block.
+// Tables like those of an archive: versions, one row per block, rows with an index in their block,
+// and rows that belong to no block.
 var (
 	versions = &kv.Table{ID: 1, Name: "versions", Kind: kv.Versions}
 	perBlock = &kv.Table{ID: 2, Name: "per_block", Kind: kv.List}
@@ -43,8 +43,7 @@ type modelBlock struct {
 	rows   []modelRow
 }
 
-// world is a tip beside what it should hold: every block ever made, with a
-// pointer to its parent.
+// world is a tip with a model of it: all blocks ever added, with pointers to their parents.
 type world struct {
 	*rand.Rand
 	t       *testing.T
@@ -57,7 +56,7 @@ type world struct {
 	held    []heldBranch
 }
 
-// heldBranch is a branch that somebody still reads while the tip goes on.
+// heldBranch is a branch that a reader still uses after the tip has changed.
 type heldBranch struct {
 	branch *tip.Branch
 	last   *modelBlock
@@ -90,7 +89,7 @@ func (w *world) open() {
 	w.held = nil
 }
 
-// block makes a block with random rows after parent.
+// block creates a block with random rows after parent.
 func (w *world) block(parent *modelBlock) *modelBlock {
 	b := &modelBlock{parent: parent}
 	b.ref.Number = parent.ref.Number + 1
@@ -104,7 +103,7 @@ func (w *world) block(parent *modelBlock) *modelBlock {
 			r.table, r.sort = perBlock, b.ref.Number
 		case 2:
 			r.table, r.sort = indexed, b.ref.Number<<4|uint64(i)
-		case 3: // content-addressed: the same value whoever brings it
+		case 3: // content-addressed: the same value in every block
 			r.table, r.value = blobs, r.partition
 		}
 		if !slices.ContainsFunc(b.rows, func(o modelRow) bool { return o.table == r.table && o.partition == r.partition && o.sort == r.sort }) {
@@ -114,7 +113,7 @@ func (w *world) block(parent *modelBlock) *modelBlock {
 	return b
 }
 
-// seen is what is to be seen as of a block: its rows and those of all before it.
+// seen returns the rows visible as of a block: its own and those of its ancestors.
 func (b *modelBlock) seen(table *kv.Table, partition string) map[uint64]string {
 	rows := make(map[uint64]string)
 	for ; b != nil; b = b.parent {
@@ -134,7 +133,7 @@ func (b *modelBlock) isAfter(ancestor *modelBlock) bool {
 	return b != nil
 }
 
-// known says whether a block should be in the tip, or be the settled one.
+// known reports whether a block should be in the tip or settled.
 func (w *world) known(b *modelBlock) bool { return b.isAfter(w.settled) }
 
 func (w *world) choose() *modelBlock { return w.made[w.IntN(len(w.made))] }
@@ -171,7 +170,7 @@ func (w *world) setHead(b *modelBlock) {
 	}
 }
 
-// settle does what the owner of an archive does, or the part of it before a kill.
+// settle settles blocks, as the owner of an archive does. If killed, it stops halfway.
 func (w *world) settle(killed bool) {
 	w.t.Helper()
 	number := w.settled.ref.Number + uint64(w.IntN(6))
@@ -199,7 +198,7 @@ func (w *world) settle(killed bool) {
 	}
 }
 
-// check compares what the tip says with what it should.
+// check compares the tip with the model.
 func (w *world) check() {
 	w.t.Helper()
 	standing := w.tip.Standing()
@@ -245,7 +244,7 @@ func (w *world) checkBranch(h heldBranch) {
 		keys = append(keys, kv.Key{Partition: []byte(partition), Sort: at})
 		seen := h.last.seen(table, partition)
 		if table == blobs && len(seen) == 0 {
-			continue // another branch may have brought it, which does no harm
+			continue // another branch may have written it, which is harmless
 		}
 		what := fmt.Sprintf("%s %s at %d on %s over %s", table.Name, partition, at, h.branch.Ref(), h.branch.Settled())
 		if newest := newestOf(seen, at); newest != "" {
@@ -297,7 +296,7 @@ func newestOf(seen map[uint64]string, at uint64) string {
 	return describe([]byte(seen[best]), best, nil)
 }
 
-// checkDescend reads some versions from the one at at downwards.
+// checkDescend reads versions in descending order from at.
 func (w *world) checkDescend(what string, rows kv.Reader, partition string, at uint64, seen map[uint64]string) {
 	w.t.Helper()
 	var want, got []string
@@ -316,7 +315,7 @@ func (w *world) checkDescend(what string, rows kv.Reader, partition string, at u
 	}
 }
 
-// checkScan steps and leaps through a cursor.
+// checkScan steps and seeks with a cursor.
 func (w *world) checkScan(what string, c kv.Cursor, seen map[uint64]string, from, to uint64) {
 	w.t.Helper()
 	left := slices.Sorted(maps.Keys(seen))
@@ -350,7 +349,7 @@ func (w *world) checkScan(what string, c kv.Cursor, seen map[uint64]string, from
 	}
 }
 
-// step does one of the things that happen to a tip.
+// step performs a random operation.
 func (w *world) step() {
 	w.t.Helper()
 	switch w.IntN(20) {
@@ -360,7 +359,7 @@ func (w *world) step() {
 		w.open()
 	case 2:
 		w.setHead(w.choose())
-	case 3: // a fork, or a block that comes again
+	case 3: // a fork, or a block that is already known
 		w.add(w.block(w.choose()))
 		if b := w.choose(); b.parent != nil {
 			w.add(b)
@@ -374,8 +373,8 @@ func (w *world) step() {
 	}
 }
 
-// TestModel lets a tip go through random trees, heads, settles, kills and
-// restarts, and compares all that it says with a model that keeps every block.
+// TestModel performs random operations, including crashes and restarts, and compares the tip with
+// a model that keeps every block.
 func TestModel(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Where the settled rows cannot be read any more, a scan ends: rows of the branch
-// behind a gap would look as if there were none.
+// If settled rows can no longer be read, a scan ends: otherwise rows would seem to be missing
+// before those of the branch.
 func TestScanFails(t *testing.T) {
 	ctx, cause := context.Background(), errors.New("unreadable")
 	store := openStore(t, vfs.NewMem())

@@ -18,7 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// ref names a block as a case writes it: its number and a letter for the branch.
+// ref returns a block reference from a number and a letter for the branch.
 func ref(number uint64, branch byte) chain.Ref {
 	return chain.Ref{Number: number, Hash: common.Hash{branch, byte(number)}}
 }
@@ -32,7 +32,7 @@ func openTip(t *testing.T, store kv.Store, settled chain.Ref) *tip.Tip {
 	return opened
 }
 
-// grow adds a block that says in one row which it is.
+// grow adds a block with one row that identifies it.
 func grow(t *testing.T, to *tip.Tip, block, parent chain.Ref) {
 	t.Helper()
 	rows := new(tip.Rows)
@@ -49,7 +49,7 @@ func setHead(t *testing.T, of *tip.Tip, head chain.Ref) {
 	}
 }
 
-// last reads the row that grow writes, as of a number.
+// last returns the newest row written by grow, as of a number.
 func last(t *testing.T, branch *tip.Branch, store kv.Reader, at uint64) string {
 	t.Helper()
 	value, _, err := branch.Over(store).Newest(context.Background(), versions, []byte("last"), at, nil)
@@ -77,7 +77,7 @@ func TestReorganization(t *testing.T) {
 	select {
 	case <-moved:
 	default:
-		t.Error("Moved is not told of a new head")
+		t.Error("Moved does not signal a new head")
 	}
 	before := of.Standing().Head
 	setHead(t, of, ref(12, 'b'))
@@ -102,8 +102,8 @@ func TestReorganization(t *testing.T) {
 	}
 }
 
-// TestEachMove: one call at once and one for a move that came while it ran. Only what
-// the end of the context explains is no error.
+// TestEachMove: one call at once and one for changes during it. Only errors caused by the end of
+// the context are suppressed.
 func TestEachMove(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
 	defer store.Close()
@@ -130,8 +130,8 @@ func TestEachMove(t *testing.T) {
 	}
 }
 
-// TestPrune: the oldest branches go as a whole, never the head's nor the one that is
-// to be kept, and nothing stays of them in the store.
+// TestPrune: the oldest branches are removed as a whole, except for the head's and the one to keep,
+// and nothing of them stays in the store.
 func TestPrune(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -170,8 +170,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestSettledIsDropped holds that nothing of a settled block, or of a branch that
-// lost, stays in the tip's table.
+// TestSettledIsDropped: no rows of settled blocks, or of branches that lost, stay in the tip's
+// table.
 func TestSettledIsDropped(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
 	defer store.Close()
@@ -202,9 +202,9 @@ func TestSettledIsDropped(t *testing.T) {
 	}
 }
 
-// TestRestartsAfterAKill opens a tip again and again, which was killed after the
-// archive had settled a block and before the tip took note of it.
-func TestRestartsAfterAKill(t *testing.T) {
+// TestRestartsAfterCrash repeatedly opens a tip after a crash between settling a block in the
+// archive and recording that in the tip.
+func TestRestartsAfterCrash(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
 	defer store.Close()
 	of := openTip(t, store, ref(9, 's'))
@@ -241,11 +241,11 @@ func TestAddRefuses(t *testing.T) {
 	rows := new(tip.Rows)
 	rows.Put(unknown, nil, 1, nil)
 	if err := of.Add(context.Background(), ref(6, 'a'), ref(5, 's').Hash, rows); !errors.Is(err, tip.ErrCorrupt) {
-		t.Errorf("a row of a table that the tip was not told of: %v", err)
+		t.Errorf("a row of a table unknown to the tip: %v", err)
 	}
 }
 
-// TestLargeBlock has rows that lie across the parts that a block is stored in.
+// TestLargeBlock has rows that cross the boundaries between parts of a stored block.
 func TestLargeBlock(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
 	defer store.Close()
@@ -265,8 +265,8 @@ func TestLargeBlock(t *testing.T) {
 	}
 }
 
-// TestReadersNeverWait has readers look at the head while it moves, forks and
-// settles: what they see is always of one branch.
+// TestReadersNeverWait reads while the head moves, forks and settles: readers always see a single
+// branch.
 func TestReadersNeverWait(t *testing.T) {
 	store := openStore(t, vfs.NewMem())
 	defer store.Close()
@@ -318,8 +318,8 @@ func TestReadersNeverWait(t *testing.T) {
 	readers.Wait()
 }
 
-// FuzzStoredBlock gives the tip what no tip has written: it is refused or read,
-// and nothing panics.
+// FuzzStoredBlock loads rows that no tip has written: they are rejected or decoded, without a
+// panic.
 func FuzzStoredBlock(f *testing.F) {
 	rows := []byte{2, versions.ID, 'p', 1, 1, 'v'}
 	parent := ref(0, 's').Hash

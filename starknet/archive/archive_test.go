@@ -41,8 +41,7 @@ func makeBlocks(first uint64, n int) (blocks []*starknet.Block) {
 	return blocks
 }
 
-// busy adds a block of many events, most of them of one transaction, and of lists
-// of every length.
+// busy adds a block with many events, most of them of one transaction, and lists of every length.
 func busy(blocks []*starknet.Block) []*starknet.Block {
 	last := blocks[len(blocks)-1]
 	block := &starknet.Block{Header: starknet.Header{Number: last.Number + 1, Parent: last.Hash, Hash: starknet.FeltOf(99), Status: starknet.AcceptedOnL1}}
@@ -63,8 +62,8 @@ func busy(blocks []*starknet.Block) []*starknet.Block {
 	return append(blocks, block)
 }
 
-// TestEverythingComesBack appends a chain in groups, opening the archive anew in
-// between, and reads all of it back.
+// TestEverythingComesBack appends a chain in groups, reopening the archive in between, and reads
+// everything back.
 func TestEverythingComesBack(t *testing.T) {
 	store := openStore(t)
 	blocks := busy(makeBlocks(1_000, 200))
@@ -94,7 +93,7 @@ func TestEverythingComesBack(t *testing.T) {
 	}
 }
 
-// holding makes an archive that has blocks.
+// holding creates an archive with blocks.
 func holding(t *testing.T, blocks []*starknet.Block) *Archive {
 	t.Helper()
 	a, err := Create(t.Context(), openStore(t), "SN_TEST")
@@ -107,8 +106,8 @@ func holding(t *testing.T, blocks []*starknet.Block) *Archive {
 	return a
 }
 
-// TestHighestBlock: a block of the highest number that its rows have room for is
-// found, and the next is refused.
+// TestHighestBlock: a block with the highest number that fits its rows is found, and the next one
+// is rejected.
 func TestHighestBlock(t *testing.T) {
 	blocks := busy(makeBlocks(rows.MostNumber-2, 2))
 	a := holding(t, blocks)
@@ -118,7 +117,7 @@ func TestHighestBlock(t *testing.T) {
 	}
 	for _, number := range []uint64{rows.MostNumber + 1, math.MaxUint64} {
 		if err := Fits(makeBlocks(number, 1)[0]); err == nil {
-			t.Errorf("block %d fits, expected that it is refused", number)
+			t.Errorf("block %d fits, expected an error", number)
 		}
 	}
 }
@@ -159,7 +158,7 @@ func checkBlock(t *testing.T, r *Reader, events *EventReader, want *starknet.Blo
 	}
 }
 
-// checkEvent compares the event at a position with what it tells, and with the place where that is.
+// checkEvent compares the event at a position with the expected event and place.
 func checkEvent(t *testing.T, events *EventReader, block, position uint64, place Event, want starknet.Event) {
 	t.Helper()
 	got, err := events.Event(block, position)
@@ -261,7 +260,7 @@ func TestAppendRefusesGapsAndWrongLinks(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotHeld(t *testing.T) {
+func TestNotFound(t *testing.T) {
 	blocks := makeBlocks(10, 3)
 	a := holding(t, blocks)
 	r := a.Settled(a.Span())
@@ -270,15 +269,15 @@ func TestWhatIsNotHeld(t *testing.T) {
 		t.Errorf("a block before the first: %v", err)
 	}
 	if _, err := r.Transactions(t.Context(), 13, nil); !errors.Is(err, rows.ErrNotFound) {
-		t.Errorf("a block behind the last: %v", err)
+		t.Errorf("a block after the last: %v", err)
 	}
 	alike := blocks[1].Hash
 	alike[31] ^= 1
 	if _, err := r.FindBlock(t.Context(), alike); !errors.Is(err, rows.ErrNotFound) {
-		t.Errorf("a hash that begins like a block's: %v", err)
+		t.Errorf("an unknown hash with the prefix of a block's hash: %v", err)
 	}
 	if _, _, err := r.FindTransaction(t.Context(), alike); !errors.Is(err, rows.ErrNotFound) {
-		t.Errorf("a hash that no transaction has: %v", err)
+		t.Errorf("an unknown transaction hash: %v", err)
 	}
 }
 
@@ -308,7 +307,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestFormatIsDrawn: docs/format.md has every table, with its number.
+// TestFormatIsDrawn: docs/format.md draws every table with its number.
 func TestFormatIsDrawn(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format.md"))
 	if err != nil {

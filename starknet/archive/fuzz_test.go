@@ -9,12 +9,11 @@ import (
 	"ashlar/starknet"
 )
 
-// What a decoder is fed here is a row that is broken: it must say ErrCorrupt or
-// return something that can be read to its end, with no more memory than in
-// proportion to the row.
+// The decoders must reject an invalid row with ErrCorrupt, or return something that can be read to
+// its end, in memory proportional to the row.
 
-// rowFactor is what a row may take in memory for each of its bytes: a felt may be
-// a byte there, and has 32 here.
+// rowFactor bounds the memory per byte of a row: a felt takes as little as one byte in a row, and
+// 32 in memory.
 const rowFactor = 128
 
 func corrupt(t *testing.T, err error) {

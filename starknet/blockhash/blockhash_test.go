@@ -13,14 +13,14 @@ import (
 	"ashlar/starknet/source/feeder"
 )
 
-// chainID is an id as the short string that it is.
+// chainID returns a chain ID as a felt.
 func chainID(text string) (f starknet.Felt) {
 	copy(f[len(f)-len(text):], text)
 	return f
 }
 
-// checkers are those of the networks that the test data is of, by the first part
-// of a file's name.
+// checkers returns the checkers for the networks of the test data, by the first part of a file's
+// name.
 func checkers() map[string]*blockhash.Checker {
 	return map[string]*blockhash.Checker{
 		"mainnet":             blockhash.New(chainID("SN_MAIN")),
@@ -46,8 +46,8 @@ func read(t testing.TB, path string) *starknet.Block {
 	return block
 }
 
-// Every block that a gateway has kept is confirmed, but for those of the months
-// in which goerli's sequencer was not told.
+// Every recorded block of a gateway is confirmed, except for those of the months in which goerli's
+// sequencer was not published.
 func TestHashesOfRealBlocks(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(vectors.Path(t, "starknet", "feeder"), "*block_*.json"))
 	if err != nil {
@@ -79,13 +79,13 @@ func TestHashesOfRealBlocks(t *testing.T) {
 	t.Logf("confirmed blocks by version: %v", versions)
 }
 
-// An event that is missing, changed or in another place does not go unseen, nor
-// does what else a hash is made of.
+// A missing, changed or moved event is detected, and so is any other change to the inputs of a
+// hash.
 func TestChangedBlocksAreRefused(t *testing.T) {
 	changes := []struct {
 		name   string
 		change func(b *starknet.Block)
-		from   string // the file from whose version on the hash has it
+		from   string // the file with the first version whose hash covers it
 	}{
 		{"another parent", func(b *starknet.Block) { b.Parent[31] ^= 1 }, ""},
 		{"another state", func(b *starknet.Block) { b.NewRoot[31] ^= 1 }, ""},
@@ -114,9 +114,9 @@ func TestChangedBlocksAreRefused(t *testing.T) {
 		{"another sequencer", func(b *starknet.Block) { b.Sequencer[31] ^= 1 }, "mainnet_block_11817"},
 		{"another fee", func(b *starknet.Block) { b.Transactions[0].Receipt.ActualFee[31] ^= 1 }, "sepolia-integration_block_35748"},
 		{"a failure", func(b *starknet.Block) { b.Transactions[0].Receipt.Reverted = true }, "sepolia-integration_block_35748"},
-		{"other differences of the state", func(b *starknet.Block) { b.Commitments.StateDiff[31] ^= 1 }, "sepolia-integration_block_35748"},
+		{"another state diff", func(b *starknet.Block) { b.Commitments.StateDiff[31] ^= 1 }, "sepolia-integration_block_35748"},
 		{"another price", func(b *starknet.Block) { b.L1DataGasPrice.Fri[31] ^= 1 }, "sepolia-integration_block_35748"},
-		{"another place of data", func(b *starknet.Block) { b.L1DataMode ^= starknet.Blob }, "sepolia-integration_block_35748"},
+		{"another data mode", func(b *starknet.Block) { b.L1DataMode ^= starknet.Blob }, "sepolia-integration_block_35748"},
 		{"another event commitment", func(b *starknet.Block) { b.Commitments.Events[31] ^= 1 }, "sepolia-integration_block_35748"},
 	}
 	networks := checkers()
@@ -137,20 +137,20 @@ func TestChangedBlocksAreRefused(t *testing.T) {
 	}
 }
 
-// invoke is the index of a transaction whose signature counts in every version.
+// invoke returns the index of a transaction whose signature is covered in every version.
 func invoke(b *starknet.Block) int {
 	return max(0, slices.IndexFunc(b.Transactions, func(t starknet.Transaction) bool { return t.Kind == starknet.Invoke }))
 }
 
-// eventful is the index of a transaction with an event that has a key.
+// eventful returns the index of a transaction with an event that has a key.
 func eventful(b *starknet.Block) int {
 	return slices.IndexFunc(b.Transactions, func(t starknet.Transaction) bool {
 		return len(t.Receipt.Events) > 0 && len(t.Receipt.Events[0].Keys) > 0
 	})
 }
 
-// Without signatures no real block is taken for wrong, and each is confirmed whose
-// header tells what they are in by the rules of its time.
+// Without signatures, no real block is found to be wrong, and each is confirmed if its header has
+// the commitment by the rules of its time.
 func TestRealBlocksWithoutSignatures(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(vectors.Path(t, "starknet", "feeder"), "*block_*.json"))
 	if err != nil {
@@ -180,19 +180,19 @@ func TestRealBlocksWithoutSignatures(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCheckedIsSaid(t *testing.T) {
+func TestUncheckedHashes(t *testing.T) {
 	network := blockhash.New(chainID("SN_SEPOLIA"))
 	for _, test := range []struct {
 		name  string
 		block starknet.Block
 		want  blockhash.Verdict
 	}{
-		{"differences of the state are not told", starknet.Block{Header: starknet.Header{Version: "0.13.2"}}, blockhash.Untold},
+		{"no state diff commitment", starknet.Block{Header: starknet.Header{Version: "0.13.2"}}, blockhash.Untold},
 		{"a version of the future", starknet.Block{Header: starknet.Header{
 			Version: "0.99.0", Commitments: starknet.Commitments{StateDiff: starknet.FeltOf(1)},
 		}}, blockhash.UnknownRule},
-		{"a version that is none", starknet.Block{Header: starknet.Header{Version: "new"}}, blockhash.UnknownRule},
-		{"no version, and no rule fits", starknet.Block{}, blockhash.UnknownRule},
+		{"an invalid version", starknet.Block{Header: starknet.Header{Version: "new"}}, blockhash.UnknownRule},
+		{"no version, and no rule matches", starknet.Block{}, blockhash.UnknownRule},
 	} {
 		if got, err := network.Check(&test.block); err != nil || got != test.want {
 			t.Errorf("%s: the verdict is %s, %v, expected %s", test.name, got, err, test.want)

@@ -24,12 +24,12 @@ func numbers(values ...uint64) []fp.Element {
 	return elements
 }
 
-// The library's own, slower implementation is taken for right.
+// The library's own, slower implementation is the reference.
 func TestPedersenIsThatOfTheLibrary(t *testing.T) {
 	p := newPedersen()
 	largest := fp.NewElement(0)
 	largest.Sub(&largest, new(fp.Element).SetOne())
-	var high fp.Element // only of bits that the second point of an operand counts
+	var high fp.Element // only the bits that multiply the second point of an operand
 	high.SetBigInt(new(big.Int).Lsh(big.NewInt(7), 248))
 	elements := append(numbers(0, 1, 2, 255, 256, 1<<63), largest, high)
 	for range 20 {
@@ -55,8 +55,7 @@ func TestPedersenIsThatOfTheLibrary(t *testing.T) {
 	}
 }
 
-// The expected values are those that implementations of Poseidon over Starknet's
-// field publish as vectors.
+// The expected values are published test vectors of Poseidon over Starknet's field.
 func TestPoseidonVectors(t *testing.T) {
 	p := newPoseidon()
 	one, two := fp.NewElement(1), fp.NewElement(2)
@@ -76,15 +75,14 @@ func TestPoseidonVectors(t *testing.T) {
 	}
 }
 
-// bits is a subtree by the definition: the hash of its two halves, or an edge
-// to the one half that is not empty.
+// bits is a subtree by definition: the hash of its two halves, or an edge to the only one that is
+// not empty.
 type bits struct {
 	hash   fp.Element // without the edge
-	length uint64     // of the edge above, all of whose path is 0
+	length uint64     // of the edge above, whose path is 0
 }
 
-// naiveRoot makes a tree of some height level by level, without a thought of how
-// its leaves lie.
+// naiveRoot computes the root of a tree level by level, without using the positions of its leaves.
 func naiveRoot(h hash, leaves []fp.Element, height int) fp.Element {
 	level := make([]*bits, 1<<height)
 	for i := range leaves {

@@ -39,13 +39,13 @@ func makeBlocks(first uint64, n int) (blocks []*starknet.Block) {
 	return blocks
 }
 
-// unchecked takes the version out of a block whose hash no rule makes, so that none is applied.
+// unchecked removes the version from a block whose hash matches no rule, so that it is not checked.
 func unchecked(block *starknet.Block) *starknet.Block {
 	block.Version = "99.0"
 	return block
 }
 
-// list is a source.
+// list is a source of given blocks.
 type list struct {
 	blocks []*starknet.Block
 	next   func() // called before each block
@@ -63,8 +63,8 @@ func (l *list) Next() (*starknet.Block, error) {
 	return block, nil
 }
 
-// TestImportGoesOn: imports that stop anywhere, and overlap, end with the whole chain.
-func TestImportGoesOn(t *testing.T) {
+// TestImportResumes: imports that stop anywhere, and overlap, result in the whole chain.
+func TestImportResumes(t *testing.T) {
 	_, a := open(t)
 	blocks := makeBlocks(50, 700)
 	for _, span := range [][2]int{{0, 10}, {0, 300}, {299, 299}, {250, 700}, {0, 700}} {
@@ -88,7 +88,7 @@ func TestImportGoesOn(t *testing.T) {
 		t.Errorf("interrupted: %v, holds %+v", err, b.Span())
 	}
 	if err := New(b).Import(t.Context(), &list{blocks: blocks}); err != nil || b.Span().Last != a.Span().Last {
-		t.Errorf("gone on: %v, holds up to %s, want %s", err, b.Span().Last, a.Span().Last)
+		t.Errorf("resumed: %v, holds up to %s, want %s", err, b.Span().Last, a.Span().Last)
 	}
 }
 
@@ -125,8 +125,7 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// TestFollower: blocks come, are taken back, and settle; a restart comes back with
-// all of them.
+// TestFollower: blocks are appended, reverted and settled; all of them are there after a restart.
 func TestFollower(t *testing.T) {
 	store, a := open(t)
 	ctx := t.Context()
@@ -139,7 +138,7 @@ func TestFollower(t *testing.T) {
 		t.Errorf("an empty chain holds blocks: %v, %v", ok, err)
 	}
 	if err := f.Revert(ctx, blocks[0].Ref()); err == nil {
-		t.Error("an empty chain was taken back")
+		t.Error("an empty chain was reverted")
 	}
 	for _, block := range blocks[:20] {
 		if err := f.Append(ctx, block); err != nil {
@@ -166,7 +165,7 @@ func TestFollower(t *testing.T) {
 		t.Errorf("a gap: %v, want ErrNotNext", err)
 	}
 	if err := f.Revert(ctx, blocks[13].Ref()); !errors.Is(err, ErrTooDeep) {
-		t.Errorf("below what is settled: %v, want ErrTooDeep", err)
+		t.Errorf("below the settled block: %v, want ErrTooDeep", err)
 	}
 	if err := f.Revert(ctx, blocks[16].Ref()); err != nil {
 		t.Fatal(err)
@@ -184,7 +183,7 @@ func TestFollower(t *testing.T) {
 	check(again, &fork)
 }
 
-// stopper is a store that has somebody stopped after one of its writes.
+// stopper is a store that fails after one of its writes.
 type stopper struct {
 	kv.Store
 	stop context.CancelFunc
@@ -202,11 +201,11 @@ func (s *stopper) Write(ctx context.Context, b kv.Batch) error {
 	return err
 }
 
-// TestStoppedWhileAppending: a follower that is stopped between any two of its
-// writes goes on where it is, without being opened anew, as a new one does too.
-func TestStoppedWhileAppending(t *testing.T) {
+// TestCrashWhileAppending: after a failure between any two writes, both the same follower and a new
+// one can continue.
+func TestCrashWhileAppending(t *testing.T) {
 	blocks := makeBlocks(7, 20)
-	for _, length := range []int{1, 3, 12} { // of which the last begins, extends, or settles
+	for _, length := range []int{1, 3, 12} { // the last block begins the chain, extends it, or settles
 		for after := 1; after <= 4; after++ {
 			under, _ := open(t)
 			store := &stopper{Store: under}
@@ -244,7 +243,7 @@ func TestStoppedWhileAppending(t *testing.T) {
 	}
 }
 
-// failingSync is a store that fails to make durable what it has, as often as told.
+// failingSync is a store whose Sync fails a given number of times.
 type failingSync struct {
 	kv.Store
 	failures int
@@ -260,9 +259,9 @@ func (s *failingSync) Sync(ctx context.Context) error {
 	return s.Store.Sync(ctx)
 }
 
-// TestBeginningGoesOn: a first block that was not made durable does not keep out the
-// next ones, whether it comes again or not.
-func TestBeginningGoesOn(t *testing.T) {
+// TestFirstBlockIsRetried: a first block that was not made durable does not prevent the next ones,
+// whether or not it is appended again.
+func TestFirstBlockIsRetried(t *testing.T) {
 	blocks := makeBlocks(5, 3)
 	for name, then := range map[string][]*starknet.Block{"the same again": blocks, "the next": blocks[1:]} {
 		below, err := pebble.Open(pebble.Options{Path: "starknet", FS: vfs.NewMem()})
@@ -281,7 +280,7 @@ func TestBeginningGoesOn(t *testing.T) {
 		}
 		store.failures = 1
 		if err := f.Append(t.Context(), blocks[0]); !errors.Is(err, errSync) {
-			t.Errorf("%s: the first block is answered with %v, expected the disk's error", name, err)
+			t.Errorf("%s: the first block: %v, expected the disk's error", name, err)
 		}
 		for _, block := range then {
 			if err := f.Append(t.Context(), block); err != nil {

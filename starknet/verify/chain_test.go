@@ -26,7 +26,7 @@ const (
 	madeBlocks = 8
 )
 
-// madeUp is a chain whose hashes no rule makes.
+// madeUp returns a chain whose hashes match no rule.
 func madeUp() (blocks []*starknet.Block) {
 	options := madeup.Default()
 	options.First = firstBlock
@@ -36,8 +36,8 @@ func madeUp() (blocks []*starknet.Block) {
 	return blocks
 }
 
-// sealed is a chain with the hashes and commitments that the rules of a version
-// since 0.13.2 make, as of an archive, which knows of signatures only what the header tells.
+// sealed returns a chain with the hashes and commitments of a version since 0.13.2, as of an
+// archive, which has no signatures but the commitments in the headers.
 func sealed(t testing.TB, version string) []*starknet.Block {
 	t.Helper()
 	hashes := blockhash.New(starknet.FeltOfText(chainID))
@@ -54,7 +54,7 @@ func sealed(t testing.TB, version string) []*starknet.Block {
 	return blocks
 }
 
-// seal changes what is wrong of a block to what it must be, until nothing is.
+// seal corrects the hash and commitments of a block.
 func seal(t testing.TB, hashes *blockhash.Checker, block *starknet.Block) {
 	t.Helper()
 	for {
@@ -77,7 +77,7 @@ func seal(t testing.TB, hashes *blockhash.Checker, block *starknet.Block) {
 	}
 }
 
-// real is a chain of blocks that gateways have kept.
+// real returns a chain of recorded blocks of gateways.
 func real(t testing.TB, names ...string) (blocks []*starknet.Block) {
 	t.Helper()
 	for _, name := range names {
@@ -95,8 +95,8 @@ func real(t testing.TB, names ...string) (blocks []*starknet.Block) {
 	return blocks
 }
 
-// sepolia are the first blocks of sepolia, which tell commitments by the rules
-// until 0.13.1.
+// sepolia returns the first blocks of sepolia, whose headers have commitments by the rules until
+// 0.13.1.
 func sepolia() (names []string) {
 	for i := range 7 {
 		names = append(names, fmt.Sprintf("sepolia_block_%d", i))
@@ -104,7 +104,7 @@ func sepolia() (names []string) {
 	return names
 }
 
-// imported is a chain as a user would have it, in memory.
+// imported imports a chain as a user would, in memory.
 func imported(t testing.TB, id string, blocks []*starknet.Block) kv.Store {
 	t.Helper()
 	store, a := create(t, id)
@@ -115,7 +115,7 @@ func imported(t testing.TB, id string, blocks []*starknet.Block) kv.Store {
 	return store
 }
 
-// appended is a chain that no import would check, in memory.
+// appended appends a chain without checks, in memory.
 func appended(t testing.TB, blocks []*starknet.Block) kv.Store {
 	t.Helper()
 	store, a := create(t, chainID)
@@ -139,7 +139,7 @@ func create(t testing.TB, id string) (kv.Store, *archive.Archive) {
 	return store, a
 }
 
-// sliceSource is a source of blocks that are there already.
+// sliceSource is a source of given blocks.
 type sliceSource []*starknet.Block
 
 func (s *sliceSource) Next() (*starknet.Block, error) {

@@ -23,16 +23,16 @@ var (
 	seed        = flag.Uint64("seed", 1, "chooses the rows and the damage")
 )
 
-// The chains that suffer. Hashes of the first two can be recomputed.
+// The chains to be damaged. Hashes of the first two can be recomputed.
 const (
 	sealedPoseidon = "0.14.0"
 	realPedersen   = "0.12.3"
 	unsealed       = "no rule"
 )
 
-// TestDamage does one damage at a time to each table, and each is found; but for a
-// change to what is stored once and is in no hash. Where the hash is of all of the
-// block, the table and the row that suffered it are named, else the block.
+// TestDamage applies single damages to each table. Each is found, except for a change to something
+// that is stored once and not covered by a hash. If the hash covers the whole block, the damaged
+// table and row are named, otherwise the block.
 func TestDamage(t *testing.T) {
 	for _, version := range []string{sealedPoseidon, realPedersen, unsealed} {
 		t.Run(version, func(t *testing.T) {
@@ -54,13 +54,13 @@ func TestDamage(t *testing.T) {
 						}
 					}
 				}
-				t.Logf("%s: %d of %d were seen, the others cannot be", table.Name, seen, done)
+				t.Logf("%s: %d of %d were found, the others cannot be", table.Name, seen, done)
 			}
 		})
 	}
 }
 
-// chainOf is a chain that suffers.
+// chainOf returns a chain to be damaged.
 func chainOf(t *testing.T, version string) kv.Store {
 	t.Helper()
 	switch version {
@@ -72,9 +72,8 @@ func chainOf(t *testing.T, version string) kv.Store {
 	return appended(t, madeUp())
 }
 
-// checkFound holds that damage is found in its table, and named by its key; or else
-// that it cannot be seen, or takes a block's hash from those that were recomputed.
-// It returns whether it was found.
+// checkFound checks that damage is found in its table and named by its key; or that it cannot be
+// found, or makes a block's hash one that cannot be recomputed. It returns whether it was found.
 func checkFound(t *testing.T, version string, table *kv.Table, whole *damage.Memory, d damage.Damaged, recomputed uint64) bool {
 	t.Helper()
 	block := table.BlockOf(d.Keys[0].Sort)
@@ -87,11 +86,11 @@ func checkFound(t *testing.T, version string, table *kv.Table, whole *damage.Mem
 		}
 		return false
 	}
-	named := version != sealedPoseidon && report.Finding.Block == block // no hash tells which of two rows is wrong
+	named := version != sealedPoseidon && report.Finding.Block == block // a hash does not show which of two rows is wrong
 	for _, key := range d.Keys {
 		named = named || report.Finding.Table == table.Name && report.Finding.Block == table.BlockOf(key.Sort) &&
 			(strings.Contains(report.Finding.Key, archive.DescribeKey(table, key.Partition, key.Sort)) ||
-				strings.Contains(report.Finding.Key, "one of the rows of its")) // which of them, no hash tells
+				strings.Contains(report.Finding.Key, "one of the rows of its")) // a hash does not show which
 	}
 	if !named {
 		t.Errorf("%s: found\n%s", what, report.Finding.Text())
@@ -99,8 +98,8 @@ func checkFound(t *testing.T, version string, table *kv.Table, whole *damage.Mem
 	return true
 }
 
-// cannotBeSeen says whether a block is other than it was only in what is stored
-// once and is in no hash by its version's rules.
+// cannotBeSeen reports whether a block was changed only in data that is stored once and not covered
+// by a hash of its version.
 func cannotBeSeen(t *testing.T, version string, whole, damaged kv.Store, number uint64) bool {
 	t.Helper()
 	seen := func(store kv.Store) *starknet.Block {
@@ -123,7 +122,7 @@ func cannotBeSeen(t *testing.T, version string, whole, damaged kv.Store, number 
 	return reflect.DeepEqual(seen(whole), seen(damaged))
 }
 
-// inPoseidon leaves of a block what is in a hash since 0.13.4.
+// inPoseidon returns the parts of a block covered by hashes since 0.13.4.
 func inPoseidon(block *starknet.Block) *starknet.Block {
 	block.Status = 0
 	for i := range block.Transactions {
@@ -133,8 +132,8 @@ func inPoseidon(block *starknet.Block) *starknet.Block {
 	return block
 }
 
-// inPedersen leaves what is in a hash until 0.13.1, and of transactions' hashes
-// what they are found by.
+// inPedersen returns the parts of a block covered by hashes until 0.13.1, and the part of
+// transaction hashes that is in the look-up table.
 func inPedersen(block *starknet.Block) *starknet.Block {
 	none := starknet.GasPrice{}
 	block.L1GasPrice, block.L1DataGasPrice, block.L2GasPrice, block.L1DataMode, block.Version = none, none, none, 0, ""
@@ -149,7 +148,7 @@ func inPedersen(block *starknet.Block) *starknet.Block {
 	return block
 }
 
-// inNoHash leaves what other rows or other blocks tell as well.
+// inNoHash returns the parts of a block that are also stored in other rows or blocks.
 func inNoHash(block *starknet.Block) *starknet.Block {
 	block.Header = starknet.Header{Number: block.Number, Hash: block.Hash, Parent: block.Parent}
 	for i := range block.Transactions {

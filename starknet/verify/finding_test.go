@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/findings.txt anew")
 
-// TestFindings holds what people read to testdata/findings.txt, where a chain whose
-// hashes can be recomputed suffers.
+// TestFindings compares the findings about damage to a chain whose hashes can be recomputed with
+// testdata/findings.txt.
 func TestFindings(t *testing.T) {
 	whole := damage.Read(t, appended(t, sealed(t, sealedPoseidon)), archive.Tables())
 	damage.CheckFindings(t, "testdata/findings.txt", *update, whole, archive.Tables(), func(damaged kv.Store) *audit.Report {

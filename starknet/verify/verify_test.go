@@ -26,15 +26,15 @@ func mustRun(t *testing.T, store kv.Store, options verify.Options) *verify.Repor
 	return report
 }
 
-// TestSound: chains of every kind are sound, whole and in part, and the report
-// says of how many blocks the hash was recomputed.
+// TestSound: chains of every kind are sound, in whole and in part, and the report has the number of
+// recomputed hashes.
 func TestSound(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		store      kv.Store
 		recomputed uint64
 	}{
-		{"hashes by no rule", appended(t, madeUp()), 0},
+		{"hashes that match no rule", appended(t, madeUp()), 0},
 		{sealedPoseidon, appended(t, sealed(t, sealedPoseidon)), madeBlocks},
 		{"0.13.2", appended(t, sealed(t, "0.13.2")), madeBlocks},
 	} {
@@ -54,9 +54,8 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestRealBlocks: what gateways have kept of public networks is sound, with as many
-// hashes recomputed as there are blocks whose signatures do not count or whose
-// commitments are told.
+// TestRealBlocks: recorded blocks of public networks are sound. The hashes of those are recomputed
+// that do not cover signatures, or whose headers have commitments.
 func TestRealBlocks(t *testing.T) {
 	for _, test := range []struct {
 		id         string
@@ -78,7 +77,7 @@ func TestRealBlocks(t *testing.T) {
 	}
 }
 
-// TestRange: damage is found where its block is in the range, and not where it is not.
+// TestRange: damage is found if and only if its block is in the range.
 func TestRange(t *testing.T) {
 	whole := damage.Read(t, appended(t, sealed(t, sealedPoseidon)), archive.Tables())
 	for _, table := range archive.Tables() {
@@ -108,7 +107,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestPointers: pointers that say other than the rows are found.
+// TestPointers: pointers that contradict the rows are found.
 func TestPointers(t *testing.T) {
 	blocks := sealed(t, sealedPoseidon)
 	last := blocks[len(blocks)-1].Ref()
@@ -129,7 +128,7 @@ func TestPointers(t *testing.T) {
 		{"another first", first(firstBlock + 1), "expected no row below block 1021, the first block of the archive"},
 		{"a block before the first", first(firstBlock - 1), "block 1019: expected a row, got none"},
 		{"first too short", func(b kv.Batch) { b.SetPointer("first", nil) }, "the first pointer has 0 bytes"},
-		{"a chain of no name", func(b kv.Batch) { b.SetPointer("chain", []byte{0xff}) }, "the chain pointer"},
+		{"an invalid chain ID", func(b kv.Batch) { b.SetPointer("chain", []byte{0xff}) }, "the chain pointer"},
 	} {
 		store := appended(t, blocks)
 		batch := store.NewBatch()

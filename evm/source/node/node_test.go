@@ -23,8 +23,8 @@ import (
 	"github.com/ethereum/go-ethereum/trie"
 )
 
-// makeChain makes blocks that hold one of everything that a body can hold. They
-// break many rules, which nobody looks at here.
+// makeChain returns blocks with every kind of content that a body can have. They violate many
+// consensus rules, which do not matter here.
 func makeChain(t *testing.T, count int) []*types.Block {
 	t.Helper()
 	key, err := crypto.ToECDSA(common.LeftPadBytes([]byte{7}, 32))
@@ -50,7 +50,7 @@ func makeChain(t *testing.T, count int) []*types.Block {
 			}
 			body.Transactions = append(body.Transactions, tx)
 		}
-		if number%3 == 2 { // a block has uncles or withdrawals, but a client need not know
+		if number%3 == 2 { // real blocks have either uncles or withdrawals, but a client need not know
 			for _, extra := range []string{"first", "second"} {
 				body.Uncles = append(body.Uncles, &types.Header{Number: big.NewInt(number - 1), Difficulty: big.NewInt(1), Extra: []byte(extra)})
 			}
@@ -65,7 +65,7 @@ func ref(block *types.Block) chain.Ref {
 	return chain.Ref{Number: block.NumberU64(), Hash: block.Hash()}
 }
 
-// start starts a node that serves a chain, and its client.
+// start starts a node that serves a chain, and returns a client of it.
 func start(t *testing.T, options fakenode.Options, socket bool, blocks []*types.Block) (*fakenode.Node, *node.Client) {
 	t.Helper()
 	options.ChainID = 77
@@ -115,7 +115,7 @@ func TestBlocksAreRebuilt(t *testing.T) {
 				got, err := client.Block(t.Context(), want.Hash())
 				sameBlock(t, got, want, err)
 			}
-			got, err := client.Blocks(t.Context(), 2, 20) // and there are no more than seven
+			got, err := client.Blocks(t.Context(), 2, 20) // only seven exist
 			if err != nil || len(got) != 7 {
 				t.Fatalf("%d blocks, %v, expected 7", len(got), err)
 			}
@@ -144,7 +144,7 @@ func sameBlock(t *testing.T, got, want *types.Block, err error) {
 	if got.Hash() != want.Hash() || types.DeriveSha(got.Transactions(), trie.NewStackTrie(nil)) != want.TxHash() ||
 		types.CalcUncleHash(got.Uncles()) != want.UncleHash() ||
 		types.DeriveSha(types.Withdrawals(got.Withdrawals()), trie.NewStackTrie(nil)) != *want.Header().WithdrawalsHash {
-		t.Errorf("block %s is not what it was: %s", ref(want), ref(got))
+		t.Errorf("block %s was changed to %s", ref(want), ref(got))
 	}
 }
 
@@ -184,22 +184,22 @@ func TestAnnouncedHeads(t *testing.T) {
 		done <- client.SubscribeHeads(ctx, func(head chain.Ref) {
 			select {
 			case heads <- head:
-			case <-ctx.Done(): // nobody reads any more
+			case <-ctx.Done(): // the test has ended
 			}
 		})
 	}()
-	for got := (chain.Ref{}); got != ref(blocks[4]); { // until it has subscribed
+	for got := (chain.Ref{}); got != ref(blocks[4]); { // repeat until it has subscribed
 		n.Set(blocks[:5], 0, 0)
 		select {
 		case got = <-heads:
 		case err := <-done:
-			t.Fatalf("watching ended with %v", err)
+			t.Fatalf("the subscription ended with %v", err)
 		case <-time.After(time.Millisecond):
 		}
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("watching ended with %v", err)
+		t.Errorf("the subscription ended with %v", err)
 	}
 
 	for _, socket := range []bool{false, true} {
@@ -210,7 +210,7 @@ func TestAnnouncedHeads(t *testing.T) {
 	}
 }
 
-// A connection that is lost ends what is under way, and the next call makes another.
+// A lost connection ends requests in progress, and the next request reconnects.
 func TestConnectsAgain(t *testing.T) {
 	blocks := makeChain(t, 9)
 	n, client := start(t, fakenode.Options{Subscriptions: true}, true, blocks)
@@ -229,7 +229,7 @@ func TestConnectsAgain(t *testing.T) {
 	}
 }
 
-// Answers that no honest node gives are told from those that do not come.
+// Responses that no honest node gives are distinguished from missing ones.
 func TestInvalidAnswers(t *testing.T) {
 	blocks := makeChain(t, 6)
 	answer := func(result string) func(http.Handler) http.Handler {
@@ -275,7 +275,7 @@ func TestInvalidAnswers(t *testing.T) {
 	}
 }
 
-// No error tells the URL.
+// No error contains the URL.
 func TestSecrets(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -296,8 +296,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// Transactions are passed on, and those that wait are told, whether or not the node
-// announces them.
+// Transactions are sent, and pending ones received, whether or not the node supports
+// subscriptions.
 func TestPool(t *testing.T) {
 	blocks := makeChain(t, 3)
 	waiting := blocks[2].Transactions()
@@ -322,7 +322,7 @@ func TestPool(t *testing.T) {
 		})
 	}()
 	for i, want := range waiting {
-		if i == 2 { // those before were there already
+		if i == 2 { // the earlier ones were in the pool before
 			n.Wait(want)
 		}
 		select {
@@ -331,29 +331,29 @@ func TestPool(t *testing.T) {
 				t.Errorf("notified of %x, expected %x", got, want.Hash())
 			}
 		case err := <-done:
-			t.Fatalf("watching ended with %v", err)
+			t.Fatalf("the subscription ended with %v", err)
 		case <-time.After(time.Minute):
 			t.Fatalf("no notification of %x", want.Hash())
 		}
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("watching ended with %v", err)
+		t.Errorf("the subscription ended with %v", err)
 	}
 
 	refused := types.NewTx(&types.LegacyTx{Data: []byte(fakenode.RefusedData)})
 	var refusal *node.RefusedError
 	if err := client.Send(t.Context(), marshal(t, refused)); !errors.As(err, &refusal) || refusal.Code != -32000 || refusal.Message != fakenode.ErrRefused.Error() {
-		t.Errorf("a transaction that is refused: %v", err)
+		t.Errorf("a transaction that is rejected: %v", err)
 	}
 	n.Close()
 	if err := client.Send(t.Context(), marshal(t, waiting[0])); err == nil || errors.As(err, &refusal) {
-		t.Errorf("a node that is gone: %v", err)
+		t.Errorf("a node that was stopped: %v", err)
 	}
 
 	_, client = start(t, fakenode.Options{}, false, blocks)
 	if _, err := client.Pool(t.Context()); !errors.Is(err, node.ErrNoPool) {
-		t.Errorf("a node that does not tell: %v", err)
+		t.Errorf("a node without access to its pool: %v", err)
 	}
 	if err := client.SubscribePool(t.Context(), func(*types.Transaction) {}); !errors.Is(err, node.ErrNoSubscriptions) {
 		t.Errorf("a node without subscriptions: %v", err)

@@ -13,7 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// An answer that never ends is given up once it is larger than an answer may be.
+// An endless response is aborted once it exceeds the limit.
 func TestEndlessAnswer(t *testing.T) {
 	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -32,15 +32,15 @@ func TestEndlessAnswer(t *testing.T) {
 	defer client.Close()
 	bounded, ok := client.http.Transport.(*boundedTransport)
 	if !ok || bounded.most != answerBytes {
-		t.Fatalf("answers are not bounded: %v", client.http.Transport)
+		t.Fatalf("responses are not bounded: %v", client.http.Transport)
 	}
-	bounded.most = 1 << 16 // so that it does not take long
+	bounded.most = 1 << 16 // to keep the test fast
 	if _, err := client.Block(t.Context(), common.Hash{1}); err == nil || !strings.Contains(err.Error(), "larger than 65536 bytes") {
-		t.Errorf("an endless answer: %v", err)
+		t.Errorf("an endless response: %v", err)
 	}
 }
 
-// headerAnswer is a header as a node answers with it.
+// headerAnswer returns a header as a node's JSON.
 func headerAnswer(number string, extra int) string {
 	zeros := func(count int) string { return `"0x` + strings.Repeat("00", count) + `"` }
 	return fmt.Sprintf(`{"number":%q,"parentHash":%[2]s,"sha3Uncles":%[2]s,"miner":%[3]s,"stateRoot":%[2]s,"transactionsRoot":%[2]s,"receiptsRoot":%[2]s,`+
@@ -48,8 +48,8 @@ func headerAnswer(number string, extra int) string {
 		number, zeros(32), zeros(20), zeros(256), zeros(extra))
 }
 
-// A node cannot have more in memory than the answer to one batch by not taking batches,
-// and neither by headers of any size.
+// A node cannot exceed the memory bound of one batch by rejecting batches, nor by headers of any
+// size.
 func TestLargeHeaders(t *testing.T) {
 	asked, extra := 0, 0
 	unbatched := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +76,7 @@ func TestLargeHeaders(t *testing.T) {
 		name  string
 		extra int
 		asked int
-		want  string // empty where there is no error
+		want  string // empty: no error
 	}{
 		{"headers of usual size", 32, 16, ""},
 		{"more extra data than any header has", mostExtra + 1, 1, "it has 32769 bytes of extra data, expected at most 32768"},

@@ -17,8 +17,8 @@ import (
 	"ashlar/strictjson"
 )
 
-// answer is what a gateway answers for a block of one transaction with one event.
-// The hash of block n is 100+n.
+// answer returns a gateway's response for a block of one transaction with one event. The hash of
+// block n is 100+n.
 func answer(number uint64) string {
 	return fmt.Sprintf(`{"block_hash":"%#x","parent_block_hash":"%#x","block_number":%d,"state_root":"%064x",`+
 		`"timestamp":%d,"status":"ACCEPTED_ON_L1","gas_price":"0x5","unheard_of":[{"a":1}],`+
@@ -41,7 +41,7 @@ func zipped(t testing.TB, text string) string {
 	return out.String()
 }
 
-// folder is one with these files, by their paths in it.
+// folder creates a folder with files, given by their paths in it.
 func folder(t testing.TB, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -57,7 +57,7 @@ func folder(t testing.TB, files map[string]string) string {
 	return root
 }
 
-// readAll reads the blocks of files, until an error or the end.
+// readAll reads the blocks of files up to an error or the end.
 func readAll(t testing.TB, paths ...string) (blocks []*starknet.Block, err error) {
 	t.Helper()
 	files, err := Open(t.Context(), paths...)
@@ -69,13 +69,13 @@ func readAll(t testing.TB, paths ...string) (blocks []*starknet.Block, err error
 		block, err := files.Next()
 		if err == io.EOF {
 			if read, total := files.Progress(); read != total {
-				t.Errorf("at the end %d bytes of %d are read", read, total)
+				t.Errorf("at the end %d bytes of %d have been read", read, total)
 			}
 			return blocks, nil
 		}
 		if err != nil {
 			if _, again := files.Next(); again != err {
-				t.Errorf("after the error %v came %v", err, again)
+				t.Errorf("after the error %v: %v", err, again)
 			}
 			return blocks, err
 		}
@@ -96,11 +96,11 @@ func TestBlocksComeInTheOrderOfTheirNumbers(t *testing.T) {
 		name  string
 		files map[string]string
 	}{
-		{"file names say nothing", map[string]string{"a": answer(6), "b": answer(3), "c": answer(5), "d.txt": answer(4)}},
+		{"file names in another order", map[string]string{"a": answer(6), "b": answer(3), "c": answer(5), "d.txt": answer(4)}},
 		{"subfolders and hidden files", map[string]string{"0/b.json": answer(4), "0/a.json": answer(6), "1/3": answer(3), "5": answer(5), ".index": "no block", ".git/x": "no block"}},
-		{"several to a file", map[string]string{"a": answer(5) + "\n" + answer(6) + "\n", "z": answer(3) + answer(4)}},
+		{"several blocks per file", map[string]string{"a": answer(5) + "\n" + answer(6) + "\n", "z": answer(3) + answer(4)}},
 		{"gzip", map[string]string{"a": zipped(t, answer(5)+answer(6)), "b": zipped(t, answer(4)), "c": answer(3)}},
-		{"with the state's differences", map[string]string{"5": wrapped, "rest": answer(3) + answer(4), "last": answer(6)}},
+		{"with the state update", map[string]string{"5": wrapped, "rest": answer(3) + answer(4), "last": answer(6)}},
 	} {
 		blocks, err := readAll(t, folder(t, test.files))
 		if err != nil || !slices.Equal(numbers(blocks), []uint64{3, 4, 5, 6}) {
@@ -135,8 +135,8 @@ func TestBlockIsReadWhole(t *testing.T) {
 	}
 }
 
-// Each case changes a good block, the only one or the second of two.
-func TestFaultsAreNamedWithTheirPlaces(t *testing.T) {
+// Each case changes a valid block, the only one or the second of two.
+func TestErrorsNameThePlaces(t *testing.T) {
 	for _, test := range []struct{ name, old, new, place, want string }{
 		{"malformed hash", `"block_hash":"0x69"`, `"block_hash":"0x6g"`, "block_hash", "expected a hexadecimal digit"},
 		{"hash not of the field", `"block_hash":"0x69"`, `"block_hash":"0x` + strings.Repeat("f", 64) + `"`, "block_hash", "not below the field's prime"},
@@ -162,7 +162,7 @@ func TestFaultsAreNamedWithTheirPlaces(t *testing.T) {
 		good := answer(5)
 		bad := strings.Replace(good, test.old, test.new, 1)
 		if bad == good {
-			t.Fatalf("%s: nothing is changed", test.name)
+			t.Fatalf("%s: the text to change was not found", test.name)
 		}
 		path := filepath.Join(folder(t, map[string]string{"f": answer(4) + bad}), "f")
 		blocks, err := readAll(t, path)
@@ -186,7 +186,7 @@ func TestFaultsAreNamedWithTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestFilesThatCannotBeRead(t *testing.T) {
+func TestInvalidFiles(t *testing.T) {
 	cut := zipped(t, answer(4))
 	for _, test := range []struct {
 		name  string
@@ -213,12 +213,12 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		}
 	}
 	if _, err := Open(t.Context(), filepath.Join(t.TempDir(), "missing")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Open(ctx, folder(t, map[string]string{"a": answer(1)})); !errors.Is(err, context.Canceled) {
-		t.Errorf("opening goes on when it is cancelled: %v", err)
+		t.Errorf("opening continues when it is cancelled: %v", err)
 	}
 }
 
@@ -248,6 +248,6 @@ func TestNothingIsReadAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := files.Next(); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("after Close: %v, expected that the files are closed", err)
+		t.Errorf("after Close: %v, expected fs.ErrClosed", err)
 	}
 }

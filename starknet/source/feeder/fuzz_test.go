@@ -9,8 +9,8 @@ import (
 	"ashlar/internal/memory"
 )
 
-// FuzzFile looks for content that makes the reader panic, allocate out of
-// proportion, or return blocks that are not each other's children.
+// FuzzFile searches for contents that make the reader panic, allocate out of proportion, or return
+// blocks that do not form a chain.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte(answer(4) + answer(5)))
 	f.Add([]byte(`{"state_update":{},"block":` + answer(4) + `}`))
@@ -18,8 +18,8 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte(zipped(f, answer(4))))
 	f.Add([]byte(`{"block":{"block":[[[`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// The reader's own buffers, and for each byte, unzipped, a felt of a list
-		// that has grown, with the garbage that reading it has left.
+		// The reader's own buffers; and for each decompressed byte a felt in a growing list, with the
+		// garbage of reading it.
 		const buffers, decoded = 4 << 20, 400
 		unzipped := 1
 		if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {

@@ -20,8 +20,8 @@ func gatewayFile(t testing.TB, name string) string {
 	return vectors.Path(t, "starknet", "feeder", name+".json")
 }
 
-// Every answer that is kept of a gateway is read, whatever its version, but for
-// those that are of blocks without a place in the chain.
+// All recorded responses of gateways, of any version, are read, except for those about blocks that
+// are not part of the chain.
 func TestEveryAnswerOfAGatewayIsRead(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(vectors.Path(t, "starknet", "feeder"), "*.json"))
 	if err != nil {
@@ -32,7 +32,7 @@ func TestEveryAnswerOfAGatewayIsRead(t *testing.T) {
 		if strings.HasSuffix(path, "_pending.json") {
 			var wrong *strictjson.Error
 			if !errors.As(err, &wrong) || !strings.HasSuffix(wrong.Place, "block_number") {
-				t.Errorf("%s: %v, expected that a pending block has no number", path, err)
+				t.Errorf("%s: %v, expected an error about the missing number of a pending block", path, err)
 			}
 			continue
 		}
@@ -59,7 +59,7 @@ func TestChainsOfAGatewayAreLinked(t *testing.T) {
 	}
 }
 
-// What became of a block's members over time is read into the same places.
+// Members that changed over time are read into the same fields.
 func TestMembersOfAllVersions(t *testing.T) {
 	felt := func(text string) starknet.Felt {
 		f, err := starknet.ParseFelt(text)
@@ -108,9 +108,9 @@ func TestMembersOfAllVersions(t *testing.T) {
 	}
 }
 
-// The hash is the one under which the message lies in Starknet's contract on L1.
+// The hash is that of the message in Starknet's contract on L1.
 func TestMessageHash(t *testing.T) {
-	// Of mainnet's transaction 0x63f36452a4255a9d3f06def95a08bbc295f0de0515adefbf04ee795ed4c3f12.
+	// From mainnet's transaction 0x63f36452a4255a9d3f06def95a08bbc295f0de0515adefbf04ee795ed4c3f12.
 	message := `{"from_address":"0xae0ee0a63a2ce6baeeffe56e7714fb4efe48d419",` +
 		`"to_address":"0x73314940630fd6dcda0d772d4c972c4e0a9946bef9dabf4ef84eda8ef542b82",` +
 		`"selector":"0x2d757788a8d8d6f21d1cd40bce38a8222d70654214e96ff95d8086e684fbee5",` +

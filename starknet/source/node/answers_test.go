@@ -21,14 +21,13 @@ import (
 	"ashlar/strictjson"
 )
 
-// chainID is an id as the short string that it is.
+// chainID returns a chain ID as a felt.
 func chainID(text string) (f starknet.Felt) {
 	copy(f[len(f)-len(text):], text)
 	return f
 }
 
-// readAnswer reads an answer that was kept of a real node, as it would be read
-// from the wire.
+// readAnswer reads a recorded response of a real node, as from the wire.
 func readAnswer(t *testing.T, file string) (block *starknet.Block, err error) {
 	t.Helper()
 	text, err := os.ReadFile(vectors.Path(t, "starknet", "rpc", file+".json"))
@@ -78,9 +77,9 @@ func TestAnswersOfRealNodes(t *testing.T) {
 	}
 }
 
-// Blocks that are not accepted yet have no place in the chain; and one that was
-// made up for a test of another node tells fewer transactions than it has.
-func TestAnswersThatAreRefused(t *testing.T) {
+// Blocks that are not accepted yet are rejected, and so is a block from another node's test data
+// that declares fewer transactions than it has.
+func TestInvalidAnswers(t *testing.T) {
 	for _, test := range []struct{ file, place, want string }{
 		{"pathfinder_0.6.0_getBlockWithReceipts_pre_confirmed", "result.status", "missing"},
 		{"pathfinder_0.8.0_getBlockWithReceipts_pre_confirmed", "result.status", "missing"},
@@ -96,8 +95,8 @@ func TestAnswersThatAreRefused(t *testing.T) {
 	}
 }
 
-// A block that a node tells by version 0.10 of the specification has all that
-// its hash is made of, by the newest rule too.
+// A response by version 0.10 of the specification has all inputs of the block's hash, even by the
+// newest rule.
 func TestHashOfARealNodesBlock(t *testing.T) {
 	block, err := readAnswer(t, "starknet.go_blockWithReceipts_sepolia3100000")
 	if err != nil {
@@ -105,11 +104,11 @@ func TestHashOfARealNodesBlock(t *testing.T) {
 	}
 	verdict, err := blockhash.New(chainID("SN_SEPOLIA")).Check(block)
 	if err != nil || verdict != blockhash.Confirmed {
-		t.Errorf("the hash of version %s is %s, %v, expected that it is confirmed", block.Version, verdict, err)
+		t.Errorf("the hash of version %s is %s, %v, expected confirmed", block.Version, verdict, err)
 	}
 }
 
-// gatewayChain is a chain of real blocks.
+// gatewayChain returns a chain of real blocks.
 func gatewayChain(t *testing.T, network string, last uint64) (blocks []*starknet.Block) {
 	t.Helper()
 	var paths []string
@@ -133,8 +132,8 @@ func gatewayChain(t *testing.T, network string, last uint64) (blocks []*starknet
 	}
 }
 
-// Real blocks come over as what they are in every version of the specification,
-// and their hashes are confirmed.
+// Real blocks are transferred without changes in every version of the specification, and their
+// hashes are confirmed.
 func TestRealBlocksInEveryVersion(t *testing.T) {
 	for _, network := range []struct {
 		name, id string
@@ -164,7 +163,7 @@ func TestRealBlocksInEveryVersion(t *testing.T) {
 	}
 }
 
-// told is as much of a block as a version of the specification tells.
+// told returns a block with only the fields that a version of the specification has.
 func told(b *starknet.Block, spec int) *starknet.Block {
 	out := *b
 	if spec < 7 {

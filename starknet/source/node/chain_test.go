@@ -16,8 +16,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// makeChain makes blocks upon a parent, or from number first on where it is nil.
-// Blocks of another branch have other hashes.
+// makeChain returns blocks on top of a parent, or from number first on if it is nil. Branches have
+// different hashes.
 func makeChain(parent *starknet.Block, first uint64, count int, branch uint64) []*starknet.Block {
 	var blocks []*starknet.Block
 	for range count {
@@ -38,7 +38,7 @@ func makeChain(parent *starknet.Block, first uint64, count int, branch uint64) [
 	return blocks
 }
 
-// optionsFor are for tests: nothing takes long.
+// optionsFor returns options with short times.
 func optionsFor(fake *nodetest.Node) Options {
 	return Options{
 		URL: fake.URL + "/secret-key", Poll: time.Millisecond, FirstPause: time.Millisecond, LongestPause: 4 * time.Millisecond,
@@ -46,8 +46,7 @@ func optionsFor(fake *nodetest.Node) Options {
 	}
 }
 
-// keptChain is a [Chain] in memory. It ends the following when it has come to a
-// block.
+// keptChain is a [Chain] in memory. It ends Follow at a given block.
 type keptChain struct {
 	t       testing.TB
 	until   common.Hash
@@ -83,7 +82,7 @@ func (c *keptChain) Append(_ context.Context, b *starknet.Block) error {
 func (c *keptChain) Revert(_ context.Context, to chain.Ref) error {
 	at := slices.IndexFunc(c.blocks, func(b *starknet.Block) bool { return b.Ref() == to })
 	if at < 0 || at == len(c.blocks)-1 {
-		c.t.Errorf("reverted to %s, which is no ancestor of the head", to)
+		c.t.Errorf("reverted to %s, which is not an ancestor of the head", to)
 	}
 	c.blocks = c.blocks[:at+1]
 	c.reverts = append(c.reverts, to)
@@ -97,12 +96,12 @@ func (c *keptChain) arrived() error {
 	return nil
 }
 
-// followTo follows a node until the last of these blocks is held, and compares.
+// followTo follows a node until it has the last of the wanted blocks, and compares the chains.
 func followTo(t testing.TB, n *Node, first uint64, held []*starknet.Block, want []*starknet.Block) *keptChain {
 	t.Helper()
 	kept := &keptChain{t: t, until: common.Hash(want[len(want)-1].Hash), blocks: slices.Clone(held)}
 	if err := n.Follow(t.Context(), first, kept); !errors.Is(err, errArrived) {
-		t.Fatalf("following ended with %v, expected to arrive", err)
+		t.Fatalf("Follow returned %v before it was complete", err)
 	}
 	if len(kept.blocks) != len(want) {
 		t.Fatalf("%d blocks are held, expected %d", len(kept.blocks), len(want))

@@ -18,7 +18,7 @@ func TestCatchingUpIsBounded(t *testing.T) {
 	blocks := makeChain(nil, 100, 60, 1)
 	fake := nodetest.New(t, 10, blocks)
 	fake.Mischief = func(http.ResponseWriter, nodetest.Question, []byte) bool {
-		time.Sleep(rand.N(2 * time.Millisecond)) // answers overtake each other
+		time.Sleep(rand.N(2 * time.Millisecond)) // so that responses overtake each other
 		return false
 	}
 	for _, parallel := range []int{1, 3, 8} {
@@ -26,17 +26,17 @@ func TestCatchingUpIsBounded(t *testing.T) {
 		options.Parallel = parallel
 		followTo(t, newNode(t, options), 100, nil, blocks)
 		if most := fake.Most(); most > parallel {
-			t.Errorf("%d questions were asked at a time, expected at most %d", most, parallel)
+			t.Errorf("%d concurrent requests, expected at most %d", most, parallel)
 		}
 	}
 }
 
-func TestFollowingBeginsAndGoesOnAnywhere(t *testing.T) {
+func TestFollowStartsAnywhere(t *testing.T) {
 	blocks := makeChain(nil, 0, 20, 1)
 	fake := nodetest.New(t, 10, blocks)
 	followTo(t, newNode(t, optionsFor(fake)), 7, nil, blocks[7:])
 	followTo(t, newNode(t, optionsFor(fake)), 0, blocks[3:9], blocks[3:])
-	// The node has no block at first, then few, then grows.
+	// The node has no blocks at first, then few, then more.
 	fake = nodetest.New(t, 10, nil)
 	fake.Mischief = func(_ http.ResponseWriter, q nodetest.Question, _ []byte) bool {
 		if q.Nth%5 == 0 {
@@ -47,8 +47,8 @@ func TestFollowingBeginsAndGoesOnAnywhere(t *testing.T) {
 	followTo(t, newNode(t, optionsFor(fake)), 2, nil, blocks[2:])
 }
 
-// Whatever the chain and its fork are, the node's branch is taken over from the
-// highest common block on, and nothing below is asked for twice.
+// For all lengths of chain and fork, the node's branch is copied from the highest common block on,
+// and no lower block is fetched again.
 func TestReorganizations(t *testing.T) {
 	old := makeChain(nil, 10, 40, 1)
 	for _, fork := range []int{0, 1, 17, 37, 38} { // index of the last common block
@@ -63,14 +63,14 @@ func TestReorganizations(t *testing.T) {
 				t.Errorf("fork after index %d, %d new blocks: reverted to %v, expected %s", fork, length, kept.reverts, old[fork].Ref())
 			}
 			if asked := fake.Questions("starknet_getBlockWithTxHashes"); asked > 12 {
-				t.Errorf("fork after index %d, %d new blocks: %d questions to find it, expected at most 12", fork, length, asked)
+				t.Errorf("fork after index %d, %d new blocks: %d requests to find it, expected at most 12", fork, length, asked)
 			}
 		}
 	}
 }
 
-// A node that is merely behind takes nothing back, until it has another block.
-func TestNodeThatIsBehindTakesNothingBack(t *testing.T) {
+// A node that is behind reverts nothing, until it has a different block.
+func TestNodeBehindRevertsNothing(t *testing.T) {
 	old := makeChain(nil, 10, 40, 1)
 	branch := append(slices.Clone(old[:5]), makeChain(old[4], 0, 2, 2)...)
 	fake := nodetest.New(t, 10, old[:5])
@@ -78,7 +78,7 @@ func TestNodeThatIsBehindTakesNothingBack(t *testing.T) {
 	fake.Mischief = func(_ http.ResponseWriter, q nodetest.Question, _ []byte) bool {
 		if q.Nth == 20 {
 			if len(kept.reverts) > 0 {
-				t.Error("blocks were taken back for a node that is behind")
+				t.Error("blocks were reverted for a node that is behind")
 			}
 			fake.Set(branch)
 		}
@@ -92,7 +92,7 @@ func TestNodeThatIsBehindTakesNothingBack(t *testing.T) {
 	}
 }
 
-// The chain changes its mind while it is followed, again and again.
+// The node's chain is reorganized repeatedly while it is followed.
 func TestReorganizationsWhileFollowing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	current := makeChain(nil, 0, 10, 1)
@@ -132,11 +132,11 @@ func TestReorganizationsWhileFollowing(t *testing.T) {
 		}
 	}
 	if len(kept.reverts) == 0 {
-		t.Error("nothing was ever taken back")
+		t.Error("no block was ever reverted")
 	}
 }
 
-// watchedChain ends the following when something is so.
+// watchedChain ends Follow when a condition holds.
 type watchedChain struct {
 	*keptChain
 	arrivedAt func() bool
@@ -151,7 +151,7 @@ func (c *watchedChain) Append(ctx context.Context, b *starknet.Block) error {
 	return err
 }
 
-func TestCancellingEndsTheFollowing(t *testing.T) {
+func TestCancelEndsFollow(t *testing.T) {
 	blocks := makeChain(nil, 0, 30, 1)
 	for _, test := range []struct {
 		name string
@@ -177,7 +177,7 @@ func TestCancellingEndsTheFollowing(t *testing.T) {
 		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: following ended with %v", test.name, err)
+			t.Errorf("%s: Follow returned %v", test.name, err)
 		}
 		close(release)
 	}

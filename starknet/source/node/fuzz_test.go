@@ -12,8 +12,8 @@ import (
 	"ashlar/starknet/source/wire"
 )
 
-// FuzzAnswer looks for answers that make the reader panic, allocate out of proportion,
-// or take for a block what is not the one that was asked for.
+// FuzzAnswer searches for responses that make the reader panic, allocate out of proportion, or accept
+// another block than the requested one.
 func FuzzAnswer(f *testing.F) {
 	block := makeChain(nil, 5, 1, 1)[0]
 	for spec := 6; spec <= 10; spec += 4 {
@@ -27,8 +27,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"result":{"transactions":[{"transaction":{},"receipt":{}}]},"id":1}`))
 	f.Add([]byte(`{"result":{"transactions":[{"receipt":{"events":[{"keys":["0x1","0x2","0x3"`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		// For each byte a felt of a list that has grown, with the garbage that
-		// reading it has left.
+		// For each byte a felt in a growing list, with the garbage of reading it.
 		const decoded = 400
 		memory.Within(t, memory.Slack+decoded*len(answer), func() { checkAnswer(t, answer) })
 	})

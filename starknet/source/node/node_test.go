@@ -15,8 +15,8 @@ import (
 	"ashlar/starknet/source/node/nodetest"
 )
 
-// Whatever a node does wrong for a while, its chain arrives whole when it is done.
-func TestMisbehaviourIsOutlived(t *testing.T) {
+// After any temporary misbehaviour of a node, its chain is copied completely.
+func TestTemporaryErrorsAreRetried(t *testing.T) {
 	blocks := makeChain(nil, 0, 12, 1)
 	other := makeChain(nil, 0, 12, 2)
 	replaced := func(good []byte, old, new string) []byte {
@@ -40,7 +40,7 @@ func TestMisbehaviourIsOutlived(t *testing.T) {
 		{"has no result", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":null}`, q.ID)
 		}},
-		{"answers another question", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
+		{"answers another request", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			w.Write(replaced(good, `"id":1`, `"id":2`))
 		}},
 		{"repeats another block", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
@@ -114,9 +114,8 @@ func TestMisbehaviourIsOutlived(t *testing.T) {
 	}
 }
 
-// A block that is wrong in its links alone is not appended, nor are blocks that
-// are held taken back for it.
-func TestWrongLinkTakesNothingBack(t *testing.T) {
+// A block with a wrong parent is not appended, and reverts nothing.
+func TestWrongLinkRevertsNothing(t *testing.T) {
 	blocks := makeChain(nil, 0, 5, 1)
 	lying := slices.Clone(blocks)
 	lie := *blocks[3]
@@ -131,11 +130,11 @@ func TestWrongLinkTakesNothingBack(t *testing.T) {
 	}
 	kept := followTo(t, newNode(t, optionsFor(fake)), 0, nil, blocks)
 	if len(kept.reverts) > 0 {
-		t.Errorf("blocks were taken back to %v", kept.reverts)
+		t.Errorf("blocks were reverted to %v", kept.reverts)
 	}
 }
 
-func TestWhatDoesNotBecomeBetterEndsTheFollowing(t *testing.T) {
+func TestPermanentErrorsEndFollow(t *testing.T) {
 	blocks := makeChain(nil, 0, 3, 1)
 	for _, test := range []struct {
 		name   string
@@ -143,8 +142,8 @@ func TestWhatDoesNotBecomeBetterEndsTheFollowing(t *testing.T) {
 		body   string
 		want   string
 	}{
-		{"not let in", http.StatusUnauthorized, "no such key", `status 401 Unauthorized: "no such key"`},
-		{"sent elsewhere", http.StatusTemporaryRedirect, "", "status 307"},
+		{"access denied", http.StatusUnauthorized, "no such key", `status 401 Unauthorized: "no such key"`},
+		{"redirected", http.StatusTemporaryRedirect, "", "status 307"},
 		{"an unknown method", http.StatusOK, `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":1}`, `starknet_blockHashAndNumber: the node returned the error "Method not found" (-32601)`},
 	} {
 		fake := nodetest.New(t, 10, blocks)
@@ -156,22 +155,22 @@ func TestWhatDoesNotBecomeBetterEndsTheFollowing(t *testing.T) {
 		}
 		err := newNode(t, optionsFor(fake)).Follow(t.Context(), 0, &keptChain{t: t})
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret-key") {
-			t.Errorf("%s: following ended with %v, expected %q, and no word of the URL", test.name, err, test.want)
+			t.Errorf("%s: Follow returned %v, expected %q without the URL", test.name, err, test.want)
 		}
 	}
 	fake := nodetest.New(t, 10, blocks)
 	options := optionsFor(fake)
 	options.ChainID = starknet.FeltOf(78)
 	if err := newNode(t, options).Follow(t.Context(), 0, &keptChain{t: t}); !errors.Is(err, ErrOtherChain) {
-		t.Errorf("another chain's id: following ended with %v", err)
+		t.Errorf("another chain ID: Follow returned %v", err)
 	}
 	held := makeChain(nil, 0, 2, 9)
 	if err := newNode(t, optionsFor(fake)).Follow(t.Context(), 0, &keptChain{t: t, blocks: held}); !errors.Is(err, ErrOtherChain) {
-		t.Errorf("no block in common: following ended with %v", err)
+		t.Errorf("no common block: Follow returned %v", err)
 	}
 }
 
-func TestErrorsDoNotTellTheURL(t *testing.T) {
+func TestErrorsDoNotContainTheURL(t *testing.T) {
 	for _, url := range []string{"", "secret-key", "ftp://x/secret-key", "http:///secret-key", "http://[::1/secret-key"} {
 		if _, err := New(Options{URL: url}); err == nil || strings.Contains(err.Error(), "secret-key") {
 			t.Errorf("%q: the error is %v", url, err)
@@ -180,7 +179,7 @@ func TestErrorsDoNotTellTheURL(t *testing.T) {
 	n := newNode(t, Options{URL: "http://127.0.0.1:1/secret-key"})
 	err := n.call(t.Context(), "starknet_chainId", nothing(), nil)
 	if err == nil || strings.Contains(err.Error(), "secret-key") {
-		t.Errorf("nobody listens: the error is %v", err)
+		t.Errorf("no listener: the error is %v", err)
 	}
 }
 
