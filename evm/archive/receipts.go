@@ -131,6 +131,31 @@ func (r *Receipts) Receipt(i int) (Receipt, error) {
 	return receipt, in.End("receipts")
 }
 
+// Whole returns receipt i, of a transaction of a type, with all that its hash covers but
+// the bloom filter. Its logs belong to the row.
+func (r *Receipts) Whole(i int, transactionType byte) (*types.Receipt, error) {
+	stored, err := r.Receipt(i)
+	if err != nil {
+		return nil, err
+	}
+	receipt := &types.Receipt{Type: transactionType, PostState: stored.StateRoot, CumulativeGasUsed: stored.CumulativeGasUsed}
+	if stored.Succeeded {
+		receipt.Status = types.ReceiptStatusSuccessful
+	}
+	logs := stored.Logs()
+	for log, ok, err := logs.Next(); ok || err != nil; log, ok, err = logs.Next() {
+		if err != nil {
+			return nil, err
+		}
+		whole := &types.Log{Address: log.Address, Data: log.Data}
+		for topics := log.Topics; len(topics) > 0; topics = topics[common.HashLength:] {
+			whole.Topics = append(whole.Topics, common.Hash(topics[:common.HashLength]))
+		}
+		receipt.Logs = append(receipt.Logs, whole)
+	}
+	return receipt, nil
+}
+
 // LogCount is the number of logs in the block.
 func (r *Receipts) LogCount() (uint64, error) {
 	if r.Len() == 0 {

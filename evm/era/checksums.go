@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -35,6 +36,23 @@ func Sum(in io.Reader) (sum Checksum, err error) {
 type Checksums struct {
 	named map[string]Checksum
 	bare  map[Checksum]bool
+}
+
+// ReadChecksums reads the list in a folder, and returns nil if there is none.
+func ReadChecksums(folder string) (*Checksums, error) {
+	path := filepath.Join(folder, ChecksumsName)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := ParseChecksums(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return list, nil
 }
 
 // ParseChecksums reads a list. Its errors name the line.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/ethereum/go-ethereum/common"
 )
 
 // The profiles of ERE files, which say what a file leaves out. A file's name lists
@@ -96,6 +94,3 @@ func (r *Reader) Check(path string) error {
 	}
 	return nil
 }
-
-// shortID is the part of an ID that is in a name.
-func shortID(id common.Hash) [4]byte { return [4]byte(id[:4]) }

@@ -71,8 +71,11 @@ func (r *Reader) ID() common.Hash {
 	if r.format == Era1 {
 		return r.root
 	}
-	return r.blocks[len(r.blocks)-1].hash
+	return r.LastHash()
 }
+
+// LastHash is the hash of the file's last block.
+func (r *Reader) LastHash() common.Hash { return r.blocks[len(r.blocks)-1].hash }
 
 // HasReceipts reports whether the file has the receipts of its blocks.
 func (r *Reader) HasReceipts() bool { return r.blocks[0].receipts.kind != 0 }

@@ -172,9 +172,10 @@ func (c *blockCheck) checkReceipts(ctx context.Context, block *types.Block) (typ
 	receipts := make(types.Receipts, stored.Len())
 	var gasUsed uint64
 	for i, transaction := range block.Transactions() {
-		if receipts[i], err = wholeReceipt(stored, i, transaction.Type()); err != nil {
+		if receipts[i], err = stored.Whole(i, transaction.Type()); err != nil {
 			return nil, c.unreadableAt(ctx, table, c.number, err)
 		}
+		receipts[i].Bloom = types.CreateBloom(receipts[i])
 		gasUsed = receipts[i].CumulativeGasUsed
 	}
 	// From Amsterdam on the block's gas used counts two dimensions of gas, which are not
@@ -206,31 +207,6 @@ func (c *blockCheck) checkAccessList(ctx context.Context, header *archive.Header
 		return nil, c.of(table, "an access list with the hash", *header.BlockAccessListHash, hash)
 	}
 	return list, nil
-}
-
-// wholeReceipt returns a stored receipt with all fields that its hash covers.
-func wholeReceipt(stored *archive.Receipts, i int, kind byte) (*types.Receipt, error) {
-	r, err := stored.Receipt(i)
-	if err != nil {
-		return nil, err
-	}
-	receipt := &types.Receipt{Type: kind, PostState: r.StateRoot, CumulativeGasUsed: r.CumulativeGasUsed}
-	if r.Succeeded {
-		receipt.Status = types.ReceiptStatusSuccessful
-	}
-	logs := r.Logs()
-	for log, ok, err := logs.Next(); ok || err != nil; log, ok, err = logs.Next() {
-		if err != nil {
-			return nil, err
-		}
-		whole := &types.Log{Address: log.Address, Data: log.Data}
-		for topics := log.Topics; len(topics) > 0; topics = topics[common.HashLength:] {
-			whole.Topics = append(whole.Topics, common.Hash(topics[:common.HashLength]))
-		}
-		receipt.Logs = append(receipt.Logs, whole)
-	}
-	receipt.Bloom = types.CreateBloom(receipt)
-	return receipt, nil
 }
 
 // NameOf implements audit.BlockCheck. It names the address or topic of a term.

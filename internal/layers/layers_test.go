@@ -54,6 +54,7 @@ func family(name string) []layer {
 		{"source", append(in(".", "era"), "jsonrpc", "chain", "endpoint", "strictjson")},
 		{"execute", in(".")},
 		{"archive", append(in("."), "kv", "chain", "history")},
+		{"export", in(".", "era", "archive")},
 		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history")},
 		{"verify", append(in(".", "archive"), "kv", "chain", "history")},
 		{"pool", in(".")},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 
@@ -53,7 +52,7 @@ func (h *history) check(path string, in input) error {
 	if err := h.reader.Check(path); err != nil {
 		return err
 	}
-	list, err := checksums(filepath.Dir(path))
+	list, err := era.ReadChecksums(filepath.Dir(path))
 	if list == nil || err != nil {
 		return err
 	}
@@ -81,21 +80,4 @@ func (h *history) damage(in input) error {
 		return nil
 	}
 	return err
-}
-
-// checksums reads the list of checksums in a folder, and returns nil if there is none.
-func checksums(folder string) (*era.Checksums, error) {
-	path := filepath.Join(folder, era.ChecksumsName)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	list, err := era.ParseChecksums(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return list, nil
 }

@@ -1,0 +1,365 @@
+package export_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/era"
+	"ashlar/evm/execute"
+	"ashlar/evm/export"
+	"ashlar/evm/genesis"
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/evm/source/file"
+	"ashlar/internal/vectors"
+
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// imported is an archive of the blocks of files.
+func imported(t *testing.T, g *core.Genesis, paths ...string) *archive.Archive {
+	t.Helper()
+	a, err := archive.Create(t.Context(), ingesttest.Store(t), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	executor, err := execute.New(g.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	importer, err := ingest.New(t.Context(), a, executor, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		f, err := file.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = importer.Import(t.Context(), f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+// crossing is the chain of execution-apis, which crosses the merge and every fork to Osaka.
+func crossing(t *testing.T) (*archive.Archive, *core.Genesis) {
+	t.Helper()
+	folder := vectors.Path(t, "execution-apis")
+	g, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return imported(t, g, filepath.Join(folder, "chain.rlp")), g
+}
+
+// merge is the first block of that chain after the merge.
+const merge = 36
+
+func run(t *testing.T, a *archive.Archive, o export.Options) {
+	t.Helper()
+	if err := try(t.Context(), a, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func try(ctx context.Context, a *archive.Archive, o export.Options) error {
+	e, err := export.New(ctx, a, o)
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx)
+}
+
+func to(n uint64) *uint64 { return &n }
+
+// names lists a folder.
+func names(t *testing.T, folder string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		all = append(all, entry.Name())
+	}
+	return all
+}
+
+func read(t *testing.T, path ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestPublished exports the first blocks of mainnet. The file is the published one, byte
+// for byte.
+func TestPublished(t *testing.T) {
+	published := vectors.Path(t, "era1", "mainnet-00000-5ec1ffb8.era1")
+	g, _ := genesis.Builtin("mainnet")
+	folder := t.TempDir()
+	run(t, imported(t, g, published), export.Options{Network: "mainnet", Format: era.Era1, Folder: folder})
+	if want := []string{era.ChecksumsName, filepath.Base(published)}; !slices.Equal(names(t, folder), want) {
+		t.Fatalf("the folder has %v, want %v", names(t, folder), want)
+	}
+	data := read(t, published)
+	if !bytes.Equal(read(t, folder, filepath.Base(published)), data) {
+		t.Error("the file differs from the published one")
+	}
+	if got, want := string(read(t, folder, era.ChecksumsName)), fmt.Sprintf("0x%x\n", sha256.Sum256(data)); got != want {
+		t.Errorf("the checksums are %q, want %q", got, want)
+	}
+}
+
+// TestRoundTrip exports a chain that crosses the merge, imports the files into another
+// archive, and expects every block and receipt there, byte for byte. What that exports
+// is the same again.
+func TestRoundTrip(t *testing.T) {
+	a, g := crossing(t)
+	head, _ := a.Settled()
+	for _, test := range []struct {
+		format era.Format
+		last   uint64
+		name   string
+	}{
+		{era.ERE, head.Number, fmt.Sprintf("a-net-00000-%x-noproofs.ere", head.Hash[:4])},
+		{era.Era1, merge - 1, ""},
+	} {
+		t.Run(test.format.Extension(), func(t *testing.T) {
+			folder, again := t.TempDir(), t.TempDir()
+			options := export.Options{Network: "a-net", Format: test.format, Folder: folder}
+			run(t, a, options)
+			files, err := file.List(folder)
+			if err != nil || len(files) != 1 {
+				t.Fatalf("the files are %v, %v", files, err)
+			}
+			if want := (era.Range{First: 0, Last: test.last}); files[0].Blocks != want || test.name != "" && filepath.Base(files[0].Path) != test.name {
+				t.Errorf("the file is %+v, want %s with %+v", files[0], test.name, want)
+			}
+			other := imported(t, g, files[0].Path)
+			if last, _ := other.Settled(); last.Number != test.last {
+				t.Fatalf("block %d is the last, want %d", last.Number, test.last)
+			}
+			for number := range test.last + 1 {
+				if !bytes.Equal(encoded(t, a, number), encoded(t, other, number)) {
+					t.Errorf("block %d differs", number)
+				}
+			}
+			options.Folder = again
+			run(t, other, options)
+			for _, name := range names(t, folder) {
+				if !bytes.Equal(read(t, folder, name), read(t, again, name)) {
+					t.Errorf("exported again, %s differs", name)
+				}
+			}
+		})
+	}
+}
+
+// encoded is a block and its receipts as they are hashed.
+func encoded(t *testing.T, a *archive.Archive, number uint64) []byte {
+	t.Helper()
+	header, err := a.Header(t.Context(), number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := a.Body(t.Context(), number, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := body.Block(header.Header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := rlp.EncodeToBytes(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipts, err := a.Receipts(t.Context(), number, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, transaction := range block.Transactions() {
+		receipt, err := receipts.Whole(i, transaction.Type())
+		if err != nil {
+			t.Fatal(err)
+		}
+		receipt.Bloom = types.CreateBloom(receipt)
+		raw, err := receipt.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, raw...)
+	}
+	return out
+}
+
+// TestRanges exports parts of a chain, which go on where the last one ended.
+func TestRanges(t *testing.T) {
+	a, g := crossing(t)
+	head, _ := a.Settled()
+	first, second := t.TempDir(), t.TempDir()
+	run(t, a, export.Options{Network: "net", Format: era.ERE, Folder: first, To: to(20)})
+	run(t, a, export.Options{Network: "net", Format: era.ERE, Folder: second, From: 21})
+	files, err := file.List(first, second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.CheckGaps(files, 0); err != nil {
+		t.Error(err)
+	}
+	if last, _ := imported(t, g, files[0].Path, files[1].Path).Settled(); last != head {
+		t.Errorf("block %s is the last, want %s", last, head)
+	}
+}
+
+func TestRangesRefused(t *testing.T) {
+	a, _ := crossing(t)
+	head, _ := a.Settled()
+	for _, test := range []struct {
+		name   string
+		format era.Format
+		from   uint64
+		to     *uint64
+		want   string
+	}{
+		{"behind the head", era.ERE, head.Number + 1, nil, fmt.Sprintf("want blocks up to %d", head.Number)},
+		{"to behind the head", era.ERE, 0, to(head.Number + 1), fmt.Sprintf("found 0 to %d, want blocks up to %d", head.Number+1, head.Number)},
+		{"backwards", era.ERE, 9, to(8), "found 9 to 8, want the first before the last"},
+		{"era1 across the merge", era.Era1, 0, to(merge), fmt.Sprintf("the merge, which comes with block %d", merge)},
+		{"era1 after the merge", era.Era1, merge, nil, fmt.Sprintf("the merge, which comes with block %d", merge)},
+	} {
+		folder := filepath.Join(t.TempDir(), "made only if something is written")
+		err := try(t.Context(), a, export.Options{Network: "net", Format: test.format, Folder: folder, From: test.from, To: test.to})
+		if !errors.Is(err, export.ErrRange) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got the error %v, want %q", test.name, err, test.want)
+		}
+		if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the folder is there", test.name)
+		}
+	}
+}
+
+// TestSuperseded: an era that was not complete is replaced by what holds more of it, and
+// no other file is touched.
+func TestSuperseded(t *testing.T) {
+	a, _ := crossing(t)
+	folder := t.TempDir()
+	o := export.Options{Network: "net", Format: era.ERE, Folder: folder, To: to(10)}
+	run(t, a, o)
+	part := names(t, folder)[1]
+	o.Network = "another"
+	run(t, a, o)
+	o.Network, o.To = "net", nil
+	run(t, a, o)
+	all := names(t, folder)
+	if len(all) != 3 || slices.Contains(all, part) {
+		t.Errorf("the folder has %v, and %s should be gone", all, part)
+	}
+	if sums := strings.Fields(string(read(t, folder, era.ChecksumsName))); len(sums) != 2 {
+		t.Errorf("the list has %d checksums, want 2", len(sums))
+	}
+	for _, name := range all[:2] { // the list comes last
+		if err := readWhole(filepath.Join(folder, name)); err != nil && era.IsName(name) {
+			t.Error(err)
+		}
+	}
+	o.To = to(10) // less than what is there
+	if err := try(t.Context(), a, o); err == nil || !strings.Contains(err.Error(), "of the same era; remove it") {
+		t.Errorf("got the error %v", err)
+	}
+	if !slices.Equal(names(t, folder), all) {
+		t.Errorf("the folder has %v, want what was there, %v", names(t, folder), all)
+	}
+}
+
+func readWhole(path string) error {
+	f, err := file.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Next()
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// TestOtherFilesRefused: nothing is written beside files that are damaged or of another chain.
+func TestOtherFilesRefused(t *testing.T) {
+	a, _ := crossing(t)
+	t.Run("damaged", func(t *testing.T) {
+		folder := t.TempDir()
+		o := export.Options{Network: "net", Format: era.ERE, Folder: folder}
+		run(t, a, o)
+		for _, name := range names(t, folder) {
+			if era.IsName(name) {
+				data := read(t, folder, name)
+				data[len(data)/2] ^= 1
+				if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := try(t.Context(), a, o); !errors.Is(err, era.ErrChecksum) {
+			t.Errorf("got the error %v", err)
+		}
+	})
+	t.Run("of another chain", func(t *testing.T) {
+		folder := t.TempDir()
+		demo := imported(t, ingesttest.Genesis(t))
+		o := export.Options{Network: "net", Format: era.ERE, Folder: folder}
+		run(t, demo, o)
+		if err := try(t.Context(), a, o); err == nil || !strings.Contains(err.Error(), "is of another chain") {
+			t.Errorf("got the error %v", err)
+		}
+	})
+}
+
+// TestStopped: an export that is stopped leaves no file that looks whole, and the next
+// one is not kept back by what it left.
+func TestStopped(t *testing.T) {
+	a, _ := crossing(t)
+	folder := t.TempDir()
+	o := export.Options{Network: "net", Format: era.ERE, Folder: folder}
+	ctx, stop := context.WithCancel(t.Context())
+	e, err := export.New(ctx, a, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := e.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got the error %v", err)
+	}
+	if left := names(t, folder); len(left) > 0 {
+		t.Errorf("the folder has %v", left)
+	}
+	// A crash leaves the temporary file.
+	if err := os.WriteFile(filepath.Join(folder, ".net-00000-00000000-noproofs.ere.partial"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, a, o)
+	if left := names(t, folder); len(left) != 2 {
+		t.Errorf("the folder has %v, want a file and the checksums", left)
+	}
+}
