@@ -103,7 +103,7 @@ type Reader interface {
 	// Descend calls found with the rows of a partition of a Versions table, from the
 	// one that Newest finds at at downwards, until found says that it has enough or
 	// there are no more. The value is valid only during the call. It stops at the
-	// first error that found returns and returns it.
+	// first error that found returns and returns it. In a List table it fails.
 	Descend(ctx context.Context, t *Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error
 
 	// GetMany calls found for each of keys that has a row, in any order, with

@@ -59,10 +59,8 @@ func parse(path string, text []byte, families family.Families) (Config, error) {
 	if err := yaml.NodeToValue(body, &c, yaml.Strict()); err != nil {
 		return c, syntaxError(path, err)
 	}
-	if err := c.readOwn(path, own, families); err != nil {
-		return c, err
-	}
-	return c, checkRules(path, text, c.rules(families))
+	wrong := c.readOwn(path, own, families)
+	return c, errors.Join(wrong, checkRules(path, text, c.rules(families)))
 }
 
 // syntaxError is an error of the library, with the line that it is about.

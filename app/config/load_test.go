@@ -80,9 +80,9 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"a pool without a source", "networks:\n  dev:\n    pool: sent\n", []string{"networks", "ashlar.yaml:3: networks.dev.pool", "pool is for networks with a source"}},
 		{"secret without a listener", "networks:\n  mainnet:\n    engine: {jwt: a}\n", []string{"ashlar.yaml:3: networks.mainnet.engine", "without listen"}},
 		{"engine's address", "networks:\n  mainnet:\n    engine: {listen: here}\n", []string{"mainnet", `"here"`, "invalid address"}},
-		{"entries of another family", "networks:\n  a:\n    family: starknet\n    engine: {listen: ':1'}\n    pool: all\n  b: {chain: SN_MAIN, first: 1}\n", []string{
+		{"entries of another family", "networks:\n  a:\n    family: starknet\n    engine: {listen: ':1'}\n    pool: all\n  b: {chain: SN_MAIN, first: 1}\nlisten: foo\n", []string{
 			"ashlar.yaml:4: networks.a.engine: unknown entry of a network of family starknet (family: evm has it)", "ashlar.yaml:5: networks.a.pool",
-			"ashlar.yaml:6: networks.b.chain: unknown entry of a network of family evm (family: starknet has it)", "networks.b.first"}},
+			"ashlar.yaml:7: listen", "ashlar.yaml:6: networks.b.chain: unknown entry of a network of family evm (family: starknet has it)", "networks.b.first"}},
 		{"entry of no family", "networks:\n  a: {sources: x}\n", []string{"ashlar.yaml:2: networks.a.sources: unknown entry of a network of family evm"}},
 		{"unknown entry below an entry of a family", "networks:\n  a: {engine: {lissten: x}}\n", []string{"ashlar.yaml", "[2:16]", `unknown field "lissten"`}},
 		{"value of a family's entry", "networks:\n  a: {family: starknet, first: x}\n", []string{"ashlar.yaml:2: networks.a.first", `"x"`, "expected a whole number, 0 or more"}},
