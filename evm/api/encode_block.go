@@ -16,8 +16,10 @@ func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, 
 	}
 	out = append(out, '{')
 	out = appendHeader(out, b.Header.Header, b.Hash, b.pending)
-	out = append(out, `,"totalDifficulty":`...)
-	out = appendBig(out, b.TotalDifficulty)
+	if b.TotalDifficulty != nil { // that of a simulated block is nobody's concern
+		out = append(out, `,"totalDifficulty":`...)
+		out = appendBig(out, b.TotalDifficulty)
+	}
 	out = append(out, `,"size":`...)
 	out = appendQuantity(out, b.Size)
 	out, err = room.AppendArray(append(out, `,"transactions":`...), b.body.Len(), func(out []byte, i int) ([]byte, error) {

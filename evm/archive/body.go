@@ -76,6 +76,15 @@ func decodeBody(row []byte) (Body, error) {
 	return b, r.End("bodies")
 }
 
+// NewBody returns the body of a block that is not stored.
+func NewBody(block *types.Block, senders []common.Address) (Body, error) {
+	row, err := encodeBody(block, senders)
+	if err != nil {
+		return Body{}, err
+	}
+	return decodeBody(row)
+}
+
 // Len is the number of transactions.
 func (b *Body) Len() int { return b.ends.Len() }
 

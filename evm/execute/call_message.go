@@ -124,3 +124,37 @@ func orZero(n *uint256.Int) *uint256.Int {
 	}
 	return n
 }
+
+// unsigned is the transaction that a call, which asked words and m completes, would be.
+func unsigned(chainID *big.Int, asked *Message, m *core.Message) *types.Transaction {
+	id := new(uint256.Int)
+	if chainID != nil {
+		id.SetFromBig(chainID)
+	}
+	list := m.AccessList
+	if list == nil {
+		list = types.AccessList{}
+	}
+	switch {
+	case asked.GasPrice != nil && m.AccessList != nil:
+		return types.NewTx(&types.AccessListTx{
+			ChainID: id.ToBig(), Nonce: m.Nonce, GasPrice: m.GasPrice.ToBig(), Gas: m.GasLimit, To: m.To, Value: m.Value.ToBig(), Data: m.Data, AccessList: list,
+		})
+	case asked.GasPrice != nil:
+		return types.NewTx(&types.LegacyTx{Nonce: m.Nonce, GasPrice: m.GasPrice.ToBig(), Gas: m.GasLimit, To: m.To, Value: m.Value.ToBig(), Data: m.Data})
+	case m.SetCodeAuthorizations != nil && m.To != nil:
+		return types.NewTx(&types.SetCodeTx{
+			ChainID: id, Nonce: m.Nonce, GasTipCap: m.GasTipCap, GasFeeCap: m.GasFeeCap, Gas: m.GasLimit, To: *m.To, Value: m.Value, Data: m.Data,
+			AccessList: list, AuthList: m.SetCodeAuthorizations,
+		})
+	case m.BlobHashes != nil && m.To != nil:
+		return types.NewTx(&types.BlobTx{
+			ChainID: id, Nonce: m.Nonce, GasTipCap: m.GasTipCap, GasFeeCap: m.GasFeeCap, Gas: m.GasLimit, To: *m.To, Value: m.Value, Data: m.Data,
+			AccessList: list, BlobFeeCap: orZero(m.BlobGasFeeCap), BlobHashes: m.BlobHashes,
+		})
+	}
+	return types.NewTx(&types.DynamicFeeTx{
+		ChainID: id.ToBig(), Nonce: m.Nonce, GasTipCap: m.GasTipCap.ToBig(), GasFeeCap: m.GasFeeCap.ToBig(), Gas: m.GasLimit, To: m.To, Value: m.Value.ToBig(), Data: m.Data,
+		AccessList: list,
+	})
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/holiman/uint256"
 )
 
 // defaultTraceGas is the gas of a traced call that names none: geth's default, which
@@ -81,7 +80,7 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 	statedb := s.state.StateDB
 	statedb.SetTxContext(common.Hash{}, 0, 1)
 	pool := core.NewGasPool(message.GasLimit)
-	_, _, err = core.ApplyTransactionWithEVM(s.ctx, message, pool, statedb, s.block.BlockNumber, common.Hash{}, s.block.Time, s.transaction(message), machine)
+	_, _, err = core.ApplyTransactionWithEVM(s.ctx, message, pool, statedb, s.block.BlockNumber, common.Hash{}, s.block.Time, unsigned(s.executor.config.ChainID, m, message), machine)
 	if s.state.memory.exceeded || s.db.failure() != nil {
 		return errAborted
 	}
@@ -89,30 +88,6 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 		return &CallError{fmt.Errorf("tracing failed: %w", err)}
 	}
 	return nil
-}
-
-// transaction is what tracers are shown as the transaction of a call. It has no signature.
-func (s *simulation) transaction(m *core.Message) *types.Transaction {
-	id := new(uint256.Int)
-	if s.executor.config.ChainID != nil {
-		id.SetFromBig(s.executor.config.ChainID)
-	}
-	switch {
-	case len(m.SetCodeAuthorizations) > 0 && m.To != nil:
-		return types.NewTx(&types.SetCodeTx{
-			ChainID: id, To: *m.To, Nonce: m.Nonce, Gas: m.GasLimit, GasFeeCap: m.GasFeeCap, GasTipCap: m.GasTipCap,
-			Value: m.Value, Data: m.Data, AccessList: m.AccessList, AuthList: m.SetCodeAuthorizations,
-		})
-	case len(m.BlobHashes) > 0 && m.To != nil:
-		return types.NewTx(&types.BlobTx{
-			ChainID: id, To: *m.To, Nonce: m.Nonce, Gas: m.GasLimit, GasFeeCap: m.GasFeeCap, GasTipCap: m.GasTipCap,
-			Value: m.Value, Data: m.Data, AccessList: m.AccessList, BlobFeeCap: orZero(m.BlobGasFeeCap), BlobHashes: m.BlobHashes,
-		})
-	}
-	return types.NewTx(&types.DynamicFeeTx{
-		ChainID: id.ToBig(), To: m.To, Nonce: m.Nonce, Gas: m.GasLimit, GasFeeCap: m.GasFeeCap.ToBig(), GasTipCap: m.GasTipCap.ToBig(),
-		Value: m.Value.ToBig(), Data: m.Data, AccessList: m.AccessList,
-	})
 }
 
 // watchedCall is the state of a call that is traced: metered, and its logs shown to the

@@ -52,12 +52,10 @@ func (v *View) ReplayBlock(ctx context.Context, block *types.Block, options exec
 }
 
 func (v *View) replay(ctx context.Context, block *types.Block, options execute.ReplayOptions, use func(*execute.Replay) error) error {
-	number := block.NumberU64() - 1
-	header, err := v.Header(ctx, number)
+	parent, err := v.parent(ctx, block.NumberU64()-1)
 	if err != nil {
 		return err
 	}
-	parent := execute.Parent{Header: header.Header, State: v.State(number), Ancestors: archive.Ancestors{History: v.history}}
 	return v.Executor().Replay(ctx, parent, block, options, use)
 }
 
@@ -79,4 +77,23 @@ func (v *View) TraceCalls(ctx context.Context, number uint64, options execute.Ca
 		return err
 	}
 	return v.Executor().TraceCalls(ctx, at, options, run)
+}
+
+// SimulateBlocks runs blocks of calls that would follow a block of the view, as
+// [execute.Executor.SimulateBlocks] does.
+func (v *View) SimulateBlocks(ctx context.Context, number uint64, blocks []execute.BlockCalls, options execute.SimulationOptions, done func(*execute.SimulatedBlock) error) error {
+	parent, err := v.parent(ctx, number)
+	if err != nil {
+		return err
+	}
+	return v.Executor().SimulateBlocks(ctx, parent, blocks, options, done)
+}
+
+// parent is a block of the view as what others are executed on.
+func (v *View) parent(ctx context.Context, number uint64) (execute.Parent, error) {
+	header, err := v.Header(ctx, number)
+	if err != nil {
+		return execute.Parent{}, err
+	}
+	return execute.Parent{Header: header.Header, State: v.State(number), Ancestors: archive.Ancestors{History: v.history}}, nil
 }

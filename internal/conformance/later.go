@@ -13,7 +13,6 @@ func laterTable() []Later {
 		sending  = "a chain from a file takes no transactions; TestFollowed and TestDriven replay it on one that is not"
 		building = "Ashlar builds no blocks on request"
 		others   = "transactions waited that no conversation has sent, and one with blobs is left out, which Ashlar tells"
-		unlisted = "not part of the interface yet"
 		keeping  = "the recording is of a node that deletes old logs; Ashlar keeps all of them and names no window"
 	)
 	return []Later{
@@ -21,7 +20,6 @@ func laterTable() []Later {
 		{"eth_getBlockByNumber/get-safe", finality},
 		{"eth_capabilities/", keeping},
 		{"eth_sendRawTransaction/", sending},
-		{"eth_simulateV1/", unlisted},
 		{"testing_buildBlockV1/", building},
 		{"txpool_content/", others},
 		{"txpool_contentFrom/", sending},

@@ -1,0 +1,303 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"ashlar/chain"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// What one simulation may hold, as in geth.
+const (
+	maxSimulatedCallsPerBlock = 5_000
+	maxSimulatedCalls         = 10_000
+)
+
+// codeVMError is geth's code for a simulated call that failed otherwise than by a revert.
+const codeVMError = -32015
+
+// simulateMethods describes the method that simulates blocks.
+func (a *API) simulateMethods(p parameters) []jsonrpc.Method {
+	return []jsonrpc.Method{{
+		Name: "eth_simulateV1", Summary: "Runs messages in blocks that might follow a block, and returns these blocks.",
+		Params: []jsonrpc.Param{
+			required("Payload", "The blocks with their messages.", simulationSchema, a.example(func(s *sample) any {
+				return map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{s.call}}}}
+			})),
+			optional(p.callBlock),
+		},
+		Result: result("Result of calls", schema.Array(blockSchemaWithCalls)),
+		Errors: append(errorsOf(
+			execute.ErrSimulatedNumber, execute.ErrSimulatedTime, execute.ErrSimulatedBlocks, execute.ErrSimulatedGas, core.ErrNonceTooLow, core.ErrNonceTooHigh,
+			core.ErrFeeCapTooLow, core.ErrIntrinsicGas, core.ErrInsufficientFunds), blockErrors...),
+		Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.simulate,
+	}}
+}
+
+// The schemas of a simulation.
+var (
+	simulationSchema = schema.Object(schema.Members{
+		"blockStateCalls": schema.Array(schema.Object(nil, schema.Members{
+			"blockOverrides": simulatedOverridesSchema, "stateOverrides": stateOverridesSchema, "calls": schema.Array(callSchema),
+		})),
+	}, schema.Members{"traceTransfers": schema.Boolean, "validation": schema.Boolean, "returnFullTransactions": schema.Boolean}).
+		Named("Simulation", "Blocks of messages to run, each on what those before it left.")
+	simulatedOverridesSchema = schema.Object(nil, schema.Members{
+		"number": numberSchema, "time": numberSchema, "gasLimit": numberSchema, "feeRecipient": addressSchema, "prevRandao": hashSchema,
+		"difficulty": numberSchema, "baseFeePerGas": numberSchema, "blobBaseFee": numberSchema, "beaconRoot": hashSchema,
+		"withdrawals": schema.Array(schema.Object(nil, nil)),
+	})
+	blockSchemaWithCalls = schema.Object(schema.Members{"number": quantitySchema, "hash": hashSchema, "calls": schema.Array(schema.Object(
+		schema.Members{"returnData": dataSchema, "logs": schema.Array(schema.Object(nil, nil)), "gasUsed": quantitySchema, "maxUsedGas": quantitySchema, "status": quantitySchema},
+		schema.Members{"error": schema.Object(schema.Members{"code": schema.Any, "message": schema.String}, schema.Members{"data": schema.String})}))}, nil).
+		Named("SimulatedBlock", "A block with what became of its messages.")
+)
+
+// simulation is what eth_simulateV1 is asked.
+type simulation struct {
+	blocks  []execute.BlockCalls
+	options execute.SimulationOptions
+	whole   bool // transactions are returned whole
+}
+
+// parseSimulation decodes the payload of eth_simulateV1.
+func parseSimulation(raw []byte) (s simulation, err error) {
+	err = parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "blockStateCalls":
+			return jsonrpc.Set(&s.blocks, value, parseList(parseBlockCalls))
+		case "traceTransfers":
+			return jsonrpc.Set(&s.options.Transfers, value, parseBool)
+		case "validation":
+			return jsonrpc.Set(&s.options.Validate, value, parseBool)
+		case "returnFullTransactions":
+			return jsonrpc.Set(&s.whole, value, parseBool)
+		}
+		return nil
+	})
+	return s, err
+}
+
+// check refuses a simulation that is empty or too large.
+func (s *simulation) check() error {
+	total := 0
+	for i := range s.blocks {
+		calls := len(s.blocks[i].Calls)
+		if calls > maxSimulatedCallsPerBlock {
+			return jsonrpc.Errorf(codeClientLimit, "too many calls in block: %d > %d", calls, maxSimulatedCallsPerBlock)
+		}
+		total += calls
+	}
+	switch {
+	case len(s.blocks) == 0:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "empty input"}
+	case len(s.blocks) > execute.MaxSimulatedBlocks:
+		return execute.ErrSimulatedBlocks
+	case total > maxSimulatedCalls:
+		return jsonrpc.Errorf(codeClientLimit, "too many calls: %d > %d", total, maxSimulatedCalls)
+	}
+	return nil
+}
+
+// parseBlockCalls decodes a block of calls. Unlike elsewhere, unknown members of its
+// overrides are refused, as in geth.
+func parseBlockCalls(raw []byte) (b execute.BlockCalls, err error) {
+	err = parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "blockOverrides":
+			if jsonrpc.IsNull(value) {
+				return nil
+			}
+			return parseSimulatedOverrides(value, &b)
+		case "stateOverrides":
+			return jsonrpc.Set(&b.State, value, parseStateOverrides)
+		case "calls":
+			return jsonrpc.Set(&b.Calls, value, parseList(parseMessage))
+		}
+		return nil
+	})
+	return b, err
+}
+
+// parseSimulatedOverrides decodes the overrides of a simulated block.
+func parseSimulatedOverrides(raw []byte, b *execute.BlockCalls) error {
+	rest := []byte{'{'} // the members that calls have too
+	err := parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "beaconRoot":
+			return jsonrpc.SetOptional(&b.BeaconRoot, value, parseHash)
+		case "withdrawals":
+			return jsonrpc.Set((*[]*types.Withdrawal)(&b.Withdrawals), value, parseList(parseWithdrawal))
+		case "number", "difficulty", "time", "gasLimit", "feeRecipient", "prevRandao", "baseFeePerGas", "blobBaseFee":
+			if len(rest) > 1 {
+				rest = append(rest, ',')
+			}
+			rest = append(jsonrpc.AppendString(rest, string(name)), ':')
+			rest = append(rest, value...)
+			return nil
+		}
+		return fmt.Errorf("unknown member %q in block override", name)
+	})
+	if err != nil {
+		return err
+	}
+	b.Block, err = parseBlockOverrides(append(rest, '}'))
+	return err
+}
+
+func parseWithdrawal(raw []byte) (*types.Withdrawal, error) {
+	w := new(types.Withdrawal)
+	return w, parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "index":
+			return jsonrpc.Set(&w.Index, value, parseUint64)
+		case "validatorIndex":
+			return jsonrpc.Set(&w.Validator, value, parseUint64)
+		case "address":
+			return jsonrpc.Set(&w.Address, value, parseAddress)
+		case "amount":
+			return jsonrpc.Set(&w.Amount, value, parseUint64)
+		}
+		return nil
+	})
+}
+
+// simulate answers eth_simulateV1.
+func (a *API) simulate(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	wanted, id := argument(&args, 0, parseSimulation), args.block(1)
+	if args.err != nil {
+		return out, args.err
+	}
+	if err := wanted.check(); err != nil {
+		return out, err
+	}
+	view, number, err := a.at(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	room := jsonrpc.RoomFor(ctx, out)
+	made := append(out, '[')
+	err = view.SimulateBlocks(ctx, number, wanted.blocks, wanted.options, func(simulated *execute.SimulatedBlock) (err error) {
+		if len(made) > len(out)+1 {
+			made = append(made, ',')
+		}
+		if made, err = a.appendSimulated(made, simulated, wanted.whole, room); err != nil {
+			return err
+		}
+		return room.Check(len(made))
+	})
+	if err != nil {
+		return out, callError(ctx, err, out)
+	}
+	return append(made, ']'), nil
+}
+
+// appendSimulated appends a block with the results of its calls.
+func (a *API) appendSimulated(out []byte, simulated *execute.SimulatedBlock, whole bool, room jsonrpc.Room) ([]byte, error) {
+	b, err := a.newBlock(simulated.Block, simulated)
+	if err != nil {
+		return out, err
+	}
+	defer b.release()
+	if out, err = b.appendBlock(out, whole, room); err != nil {
+		return out, err
+	}
+	out = append(out[:len(out)-1], `,"calls":`...)
+	out, err = room.AppendArray(out, len(simulated.Calls), func(out []byte, i int) ([]byte, error) {
+		return appendSimulatedCall(out, &simulated.Calls[i]), nil
+	})
+	return append(out, '}'), err
+}
+
+// newBlock makes a block that is not stored ready to be encoded.
+func (a *API) newBlock(made *types.Block, simulated *execute.SimulatedBlock) (*block, error) {
+	header := made.Header()
+	encoded, err := rlp.EncodeToBytes(header)
+	if err != nil {
+		return nil, err
+	}
+	b := &block{
+		Header: &archive.Header{Header: header, Hash: made.Hash(), Size: made.Size(), RLP: encoded},
+		api:    a, workspace: a.workspaces.take(),
+	}
+	if header.BaseFee != nil {
+		b.fee.SetFromBig(header.BaseFee)
+		b.baseFee = &b.fee
+	}
+	if b.body, err = archive.NewBody(made, simulated.Senders); err != nil {
+		b.release()
+		return nil, err
+	}
+	return b, nil
+}
+
+// appendSimulatedCall appends what became of a call.
+func appendSimulatedCall(out []byte, c *execute.SimulatedCall) []byte {
+	out = appendHex(append(out, `{"returnData":`...), c.Output)
+	out = append(out, `,"logs":[`...)
+	var place logPlace
+	for i, log := range c.Logs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		place.enter(chain.Ref{Number: log.BlockNumber, Hash: log.BlockHash}, log.BlockTimestamp)
+		place.transactionHash, place.transaction, place.position = log.TxHash[:], uint64(log.TxIndex), uint64(log.Index)
+		var topics bytes.Buffer
+		for _, topic := range log.Topics {
+			topics.Write(topic[:])
+		}
+		out = appendLog(out, &archive.Log{Address: log.Address, Topics: topics.Bytes(), Data: log.Data}, &place)
+	}
+	out = appendQuantity(append(out, `],"gasUsed":`...), c.GasUsed)
+	out = appendQuantity(append(out, `,"maxUsedGas":`...), c.MaxUsed)
+	if c.Err == nil {
+		return append(out, `,"status":"0x1"}`...)
+	}
+	failure := &jsonrpc.Error{Code: codeVMError, Message: c.Err.Error()}
+	if reverted := (*execute.RevertError)(nil); errors.As(c.Err, &reverted) {
+		failure = &jsonrpc.Error{Code: jsonrpc.CodeReverted, Message: reverted.Error(), Data: hexutil.Encode(reverted.Data)}
+	}
+	out = append(out, `,"status":"0x0","error":`...)
+	out = append(out, fmt.Sprintf(`{"message":%s,"code":%d`, jsonrpc.AppendString(nil, failure.Message), failure.Code)...)
+	if data, ok := failure.Data.(string); ok {
+		out = jsonrpc.AppendString(append(out, `,"data":`...), data)
+	}
+	return append(out, "}}"...)
+}
+
+// simulationError is the answer for a simulation that was refused, nil where err says
+// something else.
+func simulationError(err error) *jsonrpc.Error {
+	for _, known := range []struct {
+		kind error
+		code int
+	}{
+		{execute.ErrSimulatedNumber, -38020}, {execute.ErrSimulatedTime, -38021}, {execute.ErrSimulatedGas, -38015},
+		{execute.ErrSimulatedBlocks, codeClientLimit}, {execute.ErrSimulatedWork, jsonrpc.CodeInvalidParams},
+		{core.ErrNonceTooHigh, -38011}, {core.ErrNonceTooLow, -38010}, {core.ErrSenderNoEOA, -38024},
+		{core.ErrFeeCapVeryHigh, jsonrpc.CodeInvalidParams}, {core.ErrTipVeryHigh, jsonrpc.CodeInvalidParams}, {core.ErrTipAboveFeeCap, jsonrpc.CodeInvalidParams},
+		{core.ErrFeeCapTooLow, -38012}, {core.ErrInsufficientFunds, -38014}, {core.ErrInsufficientFundsForTransfer, -38014},
+		{core.ErrIntrinsicGas, -38013}, {vm.ErrMaxInitCodeSizeExceeded, -38025},
+	} {
+		if errors.Is(err, known.kind) {
+			return &jsonrpc.Error{Code: known.code, Message: err.Error()}
+		}
+	}
+	if invalid := (*execute.InvalidCallError)(nil); errors.As(err, &invalid) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: invalid.Error()}
+	}
+	return nil
+}
