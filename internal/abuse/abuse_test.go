@@ -15,11 +15,11 @@ import (
 	"ashlar/internal/node"
 )
 
-// maxResident is what the service may hold at most under attack: its caches, and what
-// its limits allow for connections, bodies and answers.
+// maxResident is the maximum memory of the service under attack: its caches, and what its limits
+// allow for connections, bodies and answers.
 const maxResident = 1 << 30
 
-// TestAbuse attacks a demo in every way at once.
+// TestAbuse attacks a demo with all attacks at the same time.
 func TestAbuse(t *testing.T) {
 	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
 	if err != nil {
@@ -76,8 +76,8 @@ func TestAbuse(t *testing.T) {
 	}
 }
 
-// ask asks as an honest client does, one question after the other, for as long as more
-// says so, and returns how long the answers took. Each must be answered.
+// ask sends requests as an honest client does, one after the other, while more returns true. It
+// returns the latencies. Every request must succeed.
 func ask(t *testing.T, at target, more func() bool, most int) (took []time.Duration) {
 	client := node.NewClient("http://" + at.address + "/v3/" + at.key)
 	for more() && (most == 0 || len(took) < most) {
@@ -102,12 +102,12 @@ func summary(took []time.Duration) string {
 		took[len(took)*99/100].Round(time.Microsecond), took[len(took)-1].Round(time.Microsecond))
 }
 
-// watch returns the most memory that a process held while it was under attack.
+// watch returns the peak memory of a process during the attack.
 func watch(t *testing.T, pid int, under *atomic.Bool) (most int64) {
 	for under.Load() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 		if err != nil {
-			t.Skipf("the memory of a process is read from /proc: %v", err)
+			t.Skipf("the memory of processes is not available in /proc: %v", err)
 		}
 		var total, pages int64
 		if _, err := fmt.Sscan(string(text), &total, &pages); err != nil {

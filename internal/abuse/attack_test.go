@@ -15,13 +15,13 @@ import (
 	"github.com/coder/websocket"
 )
 
-// target is what is attacked.
+// target is the service to attack.
 type target struct {
 	address string // host and port
 	key     string
 }
 
-// attacker is a client with an address of its own.
+// attacker is a client with its own address.
 type attacker struct {
 	target
 	dialer net.Dialer
@@ -38,7 +38,7 @@ func (a *attacker) dial(ctx context.Context) (net.Conn, error) {
 	return a.dialer.DialContext(ctx, "tcp", a.address)
 }
 
-// post returns the status of a request, 0 where the connection was cut.
+// post returns the status of a request, 0 if the connection was closed.
 func (a *attacker) post(ctx context.Context, path string, body io.Reader, headers ...string) int {
 	request, err := http.NewRequestWithContext(ctx, "POST", "http://"+a.address+path, body)
 	if err != nil {
@@ -57,8 +57,8 @@ func (a *attacker) post(ctx context.Context, path string, body io.Reader, header
 	return response.StatusCode
 }
 
-// raw sends bytes on a connection of its own and returns the statuses of what comes
-// back until the server closes it.
+// raw sends bytes on a new connection and returns the statuses of all responses until the server
+// closes it.
 func (a *attacker) raw(ctx context.Context, sent string) (statuses []int, err error) {
 	conn, err := a.dial(ctx)
 	if err != nil {
@@ -84,13 +84,13 @@ func (a *attacker) raw(ctx context.Context, sent string) (statuses []int, err er
 
 const question = `{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}`
 
-// attack is one way to misuse the service. It returns what went otherwise than it should.
+// attack is one way to misuse the service. It returns an error if the service reacts unexpectedly.
 type attack struct {
 	name string
 	run  func(ctx context.Context, a *attacker) error
 }
 
-// times runs something a number of times and returns the first thing that is wrong.
+// times calls do n times and returns the first error.
 func times(n int, do func(i int) error) error {
 	for i := range n {
 		if err := do(i); err != nil {
@@ -141,7 +141,7 @@ func guessKeys(ctx context.Context, a *attacker) error {
 	return err
 }
 
-// holdConnections opens connections and leaves them, each with part of a request.
+// holdConnections opens connections, sends part of a request on each, and leaves them open.
 func holdConnections(ctx context.Context, a *attacker) error {
 	var open []net.Conn
 	defer func() {
@@ -160,7 +160,7 @@ func holdConnections(ctx context.Context, a *attacker) error {
 	})
 }
 
-// sendSlowly announces large bodies and sends them a little at a time.
+// sendSlowly announces large bodies and sends them slowly.
 func sendSlowly(ctx context.Context, a *attacker) error {
 	var open []net.Conn
 	defer func() {
@@ -180,7 +180,7 @@ func sendSlowly(ctx context.Context, a *attacker) error {
 	for range 20 {
 		time.Sleep(100 * time.Millisecond)
 		for _, conn := range open {
-			_, _ = io.WriteString(conn, " ") // a connection that was cut is what is wanted
+			_, _ = io.WriteString(conn, " ") // the server is expected to close the connection
 		}
 	}
 	return err
@@ -189,7 +189,7 @@ func sendSlowly(ctx context.Context, a *attacker) error {
 func sendHugeHeaders(ctx context.Context, a *attacker) error {
 	return times(20, func(int) error {
 		statuses, err := a.raw(ctx, "POST /v3/"+a.key+" HTTP/1.1\r\nHost: x\r\nX-Huge: "+strings.Repeat("x", 1<<20)+"\r\n\r\n")
-		if err == nil && len(statuses) > 0 { // it may be cut before its answer is read
+		if err == nil && len(statuses) > 0 { // the connection may be closed before the response is read
 			err = expect("a huge header", statuses[0], 431)
 		}
 		return err
@@ -223,8 +223,8 @@ func sendBombs(ctx context.Context, a *attacker) error {
 	})
 }
 
-// smuggle sends requests whose length can be read in two ways. Each must be refused, or
-// be one request whose connection is then closed.
+// smuggle sends requests of ambiguous length. Each must be rejected, or be treated as a single
+// request after which the connection is closed.
 func smuggle(ctx context.Context, a *attacker) error {
 	head := "POST /v3/" + a.key + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 	inner := "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -246,7 +246,7 @@ func smuggle(ctx context.Context, a *attacker) error {
 	})
 }
 
-// trickPaths looks for paths that lead where they should not.
+// trickPaths tries paths that could lead outside of the served ones.
 func trickPaths(ctx context.Context, a *attacker) error {
 	paths := []string{
 		"/v3/", "//v3/" + a.key, "/./v3/" + a.key, "/demo/../v3/" + a.key, "/v3/../v3/" + a.key, "/v3//" + a.key,
@@ -264,7 +264,7 @@ func trickPaths(ctx context.Context, a *attacker) error {
 	})
 }
 
-// postForms sends what a page of another site can make a browser send without asking.
+// postForms sends requests that a page of another site can make a browser send without preflight.
 func postForms(ctx context.Context, a *attacker) error {
 	types := []string{"application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"}
 	return times(len(types), func(i int) error {
@@ -272,7 +272,7 @@ func postForms(ctx context.Context, a *attacker) error {
 	})
 }
 
-// floodSockets asks for much on WebSockets and reads nothing.
+// floodSockets sends many requests over WebSockets without reading responses.
 func floodSockets(ctx context.Context, a *attacker) error {
 	request := []byte(`{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",true]}`)
 	var open []*websocket.Conn
@@ -292,7 +292,7 @@ func floodSockets(ctx context.Context, a *attacker) error {
 			err := conn.Write(write, websocket.MessageText, request)
 			cancel()
 			if err != nil {
-				break // the server reads no more, as it should
+				break // the server has stopped reading, as it should
 			}
 		}
 		return nil

@@ -14,10 +14,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pasted is lines to paste that a page shows.
+// pasted is a command or program that a page offers for copying.
 type pasted struct{ Network, Tool, Text string }
 
-// shownLines lists what a page shows to paste.
+// shownLines returns everything that a page offers for copying.
 const shownLines = `[...document.querySelectorAll(".lines")].flatMap((lines) =>
   [...lines.querySelectorAll("details")].map((one) => ({
     Network: lines.querySelector("h3").textContent,
@@ -25,10 +25,10 @@ const shownLines = `[...document.querySelectorAll(".lines")].flatMap((lines) =>
     Text: one.querySelector("pre").textContent,
   })))`
 
-// answered is a block's number, as tools print it.
+// answered matches a block number as printed by the tools.
 var answered = regexp.MustCompile(`(?m)^\d+n?$|"result":("0x[0-9a-f]+"|\d+)`)
 
-// Whatever is shown to be pasted works as it is, for keys with a password too.
+// Everything offered for copying works unchanged, also for keys with a password.
 func TestLinesToPaste(t *testing.T) {
 	chromium(t)
 	folder := os.Getenv("ASHLAR_CLIENTS")
@@ -59,7 +59,7 @@ func TestLinesToPaste(t *testing.T) {
 	}
 }
 
-// run does with lines what somebody does who has the tool, and returns what it prints.
+// run runs the text with its tool, and returns the output.
 func (p pasted) run(t *testing.T, folder string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "sh", "-c", p.Text)

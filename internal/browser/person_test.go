@@ -11,9 +11,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A new person goes the whole way: signs up, gets a key, pastes the line that comes
-// with it, tries a call in the console, sees both counted, revokes the key, and is
-// refused. All of it works without scripts too.
+// A new user takes the complete path: signs up, creates a key, runs the command shown with it, tries
+// a request in the console, sees both in the usage, revokes the key, and is rejected. Everything
+// works without scripts too.
 func TestNewPerson(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		vectors.Missing(t, "needs curl: "+err.Error())
@@ -44,7 +44,7 @@ func TestNewPerson(t *testing.T) {
 	}
 }
 
-// createKey makes a key and returns the line for curl that is shown with it.
+// createKey creates a key and returns the curl command shown with it.
 func (b *tab) createKey(scripts bool) (line string) {
 	b.Helper()
 	b.follow(".side nav a[href='/keys']")
@@ -69,7 +69,7 @@ func (b *tab) createKey(scripts bool) (line string) {
 	return line
 }
 
-// copies presses the button beside a line, and looks at what can be pasted then.
+// copies presses the copy button next to a command, and checks the clipboard.
 func (b *tab) copies(line string) {
 	b.Helper()
 	for _, name := range []string{"clipboard-read", "clipboard-write"} {
@@ -90,7 +90,7 @@ func (b *tab) copies(line string) {
 	}
 }
 
-// paste runs a line as a shell does, and returns what is printed and the status.
+// paste runs a command in a shell and returns its output.
 func paste(t *testing.T, line string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", line+` -s -w '%{http_code}'`).CombinedOutput()
@@ -100,7 +100,7 @@ func paste(t *testing.T, line string) string {
 	return string(out)
 }
 
-// tryConsole sends a request with the key, and sees the answer.
+// tryConsole sends a request in the console and checks the answer.
 func (b *tab) tryConsole() {
 	b.Helper()
 	b.follow(".side nav a[href='/console']")
@@ -111,8 +111,8 @@ func (b *tab) tryConsole() {
 	b.sees("#answer pre", `"parentHash": "0x`)
 }
 
-// choose takes what a list has by its name, and has it count: by itself, or by the
-// button that is there without scripts.
+// choose selects an option of a list by its label. Without scripts it also presses the button that
+// applies the choice.
 func (b *tab) choose(selector, label string) {
 	b.Helper()
 	b.there(selector)
@@ -127,7 +127,7 @@ func (b *tab) choose(selector, label string) {
 	b.follow("form[data-instant] button")
 }
 
-// seeUsage sees what was asked with the key.
+// seeUsage checks the usage of the key.
 func (b *tab) seeUsage() {
 	b.Helper()
 	b.follow(".side nav a[href='/usage']")
@@ -137,7 +137,7 @@ func (b *tab) seeUsage() {
 	b.there(".picture svg rect.series1")
 }
 
-// revoke ends the key.
+// revoke revokes the key.
 func (b *tab) revoke() {
 	b.Helper()
 	b.follow(".side nav a[href='/keys']")

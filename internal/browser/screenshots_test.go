@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// look is a way in which pages are looked at.
+// look is a way to display pages.
 type look struct {
 	name   string
 	scheme string // prefers-color-scheme
@@ -22,15 +22,14 @@ func looks() []look {
 	return []look{{"light", "light", 1280}, {"dark", "dark", 1280}, {"narrow", "light", 375}, {"narrowest", "dark", 320}}
 }
 
-// shot is a page to look at.
+// shot is a page to display.
 type shot struct {
 	name string
 	open func(*tab)
 }
 
-// Every page is as wide as the screen and no wider, has one heading, names for all its
-// fields, and nothing that the browser complains of. Its pictures are kept where a folder
-// for them is named.
+// Every page fits the width of the screen, has one heading, labels all its fields, and causes no
+// complaints by the browser. Screenshots are saved if a folder is given.
 func TestEveryPage(t *testing.T) {
 	chromium(t)
 	s := serve(t)
@@ -62,7 +61,7 @@ func TestEveryPage(t *testing.T) {
 	}
 }
 
-// lookAt opens a page in all ways.
+// lookAt displays a page in all ways.
 func (b *tab) lookAt(one shot, folder string) {
 	for _, l := range looks() {
 		b.do(chromedp.EmulateViewport(l.width, 900))
@@ -85,7 +84,7 @@ func (b *tab) lookAt(one shot, folder string) {
 	}
 }
 
-// faults lists what is wrong with the page that is shown.
+// faults returns the problems of the current page.
 const faults = `(() => {
   const wrong = [];
   const wide = document.documentElement.scrollWidth;
@@ -114,7 +113,7 @@ const faults = `(() => {
 
 func at(path string) func(*tab) { return func(b *tab) { b.open(path) } }
 
-// inKey opens the page of a key, or one that it leads to.
+// inKey opens the page of a key, or a page that it links to.
 func inKey(more string) func(*tab) {
 	return func(b *tab) {
 		b.open("/keys")
@@ -125,20 +124,19 @@ func inKey(more string) func(*tab) {
 	}
 }
 
-// longEmail and longName are as long as what people type may be, and have no place at
-// which a line ends by itself.
+// longEmail and longName have the maximum length of user input, and no place for a line break.
 func longEmail() string {
 	return strings.Repeat("a", 60) + "@" + strings.Repeat(strings.Repeat("b", 60)+".", 3) + "example"
 }
 
 func longName() string { return strings.Repeat("W", 100) }
 
-// makeLong makes a key with a long name and long rules, and uses it.
+// makeLong creates a key with a long name and long rules, and uses it.
 func (b *tab) makeLong() {
 	b.Helper()
 	b.open("/keys/new")
 	b.enter("#name", longName())
-	b.enter("#methods", "eth_"+strings.Repeat("x", 96)) // as long as a method may be
+	b.enter("#methods", "eth_"+strings.Repeat("x", 96)) // the maximum length of a method
 	b.enter("#origins", "https://"+strings.Repeat("o", 100)+".example.org")
 	b.follow("main form button.primary")
 	b.there("#api-key")
@@ -148,7 +146,7 @@ func (b *tab) makeLong() {
 	b.there("#answer")
 }
 
-// namedPages are those on which the long names of somebody stand.
+// namedPages returns the pages that show a user's long names.
 func namedPages() []shot {
 	return []shot{
 		{"long-overview", at("/")},
@@ -249,7 +247,7 @@ func operatorsPages() []shot {
 	}
 }
 
-// use makes calls, so that there is something to see.
+// use makes requests, so that there is usage to show.
 func (b *tab) use() {
 	for _, path := range []string{
 		"/console?network=demo&method=eth_getLogs", "/console?network=demo&method=eth_getProof",

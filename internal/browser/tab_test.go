@@ -20,8 +20,8 @@ import (
 // service is a demo that runs until the test ends.
 type service struct {
 	url      string // of the dashboard, without the final slash
-	operator string // an account that sees all pages
-	password string // of it
+	operator string // e-mail address of an operator's account
+	password string // of that account
 }
 
 var introduced = regexp.MustCompile(`(http://[0-9.:]+)/\n +(\S+@\S+)\n +(\S+)\n`)
@@ -39,12 +39,12 @@ func serve(t *testing.T) service {
 	t.Cleanup(process.Kill)
 	found := introduced.FindStringSubmatch(process.Output())
 	if found == nil {
-		t.Fatalf("the demo tells of no dashboard:\n%s", process.Output())
+		t.Fatalf("the demo printed no dashboard:\n%s", process.Output())
 	}
 	return service{found[1], found[2], found[3]}
 }
 
-// chromium is the browser's path.
+// chromium returns the path of the browser.
 func chromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("ASHLAR_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
@@ -56,7 +56,7 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// tab is one page of a browser of its own, with no cookies.
+// tab is a page in a new browser without cookies.
 type tab struct {
 	*testing.T
 	ctx  context.Context
@@ -84,11 +84,11 @@ func openTab(t *testing.T, base string, scripts bool) *tab {
 	return b
 }
 
-// complain fails the test for whatever the browser finds wrong with a page, such as
-// something that its policy forbids.
+// complain fails the test for problems that the browser reports, such as violations of the content
+// security policy.
 func (b *tab) complain(event any) {
 	if entry, ok := event.(*log.EventEntryAdded); ok && entry.Entry.Level == log.EntryLevelError && !strings.Contains(entry.Entry.Text, "the server responded with a status of 4") {
-		b.Errorf("the browser says: %s (%s)", entry.Entry.Text, entry.Entry.URL)
+		b.Errorf("the browser reports: %s (%s)", entry.Entry.Text, entry.Entry.URL)
 	}
 }
 
@@ -99,7 +99,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// run runs what has a result.
+// run runs an action with a result.
 func run[T any](b *tab, action chromedp.Action[T]) T {
 	b.Helper()
 	result, err := chromedp.Run(b.ctx, action)
@@ -109,7 +109,7 @@ func run[T any](b *tab, action chromedp.Action[T]) T {
 	return result
 }
 
-// shown is what can be read on the page, for messages.
+// shown returns the text of the page, for messages.
 func (b *tab) shown() string {
 	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("location.href + '\\n' + document.body.innerText"))
 	if err != nil {
@@ -118,15 +118,15 @@ func (b *tab) shown() string {
 	return text
 }
 
-// open goes to a page and returns its status.
+// open opens a page and returns its status.
 func (b *tab) open(path string) int64 {
 	b.Helper()
 	response := run(b, chromedp.NavigateResponse(b.base+path))
 	return response.Status
 }
 
-// there fails the test if an element is not on the page. What waits for elements would
-// wait for ever.
+// there fails the test if an element is not on the page. Actions that wait for a missing element
+// would never end.
 func (b *tab) there(selector string) {
 	b.Helper()
 	if !run(b, chromedp.Evaluate[bool](fmt.Sprintf("document.querySelector(%q) !== null", selector))) {
@@ -134,7 +134,7 @@ func (b *tab) there(selector string) {
 	}
 }
 
-// follow clicks on something that leads to another page, and returns when that is there.
+// follow clicks on a link or button, and waits until the next page is loaded.
 func (b *tab) follow(selector string) {
 	b.Helper()
 	b.there(selector)
@@ -150,34 +150,34 @@ func (b *tab) enter(selector, text string) {
 	b.do(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// text is what an element says.
+// text returns the text of an element.
 func (b *tab) text(selector string) string {
 	b.Helper()
 	b.there(selector)
 	return run(b, chromedp.TextContent(chromedp.CSS(selector)))
 }
 
-// sees fails the test if an element does not say something.
+// sees fails the test unless the text of an element contains want.
 func (b *tab) sees(selector, want string) {
 	b.Helper()
 	if text := b.text(selector); !strings.Contains(text, want) {
-		b.Fatalf("%s says %q, expected %q", selector, strings.Join(strings.Fields(text), " "), want)
+		b.Fatalf("%s contains %q, expected %q", selector, strings.Join(strings.Fields(text), " "), want)
 	}
 }
 
-// signUp makes somebody an account.
+// signUp creates an account.
 func (b *tab) signUp(email, password string) {
 	b.Helper()
 	b.getIn("/signup", email, password)
 }
 
-// signIn signs somebody in who has an account.
+// signIn signs in to an existing account.
 func (b *tab) signIn(email, password string) {
 	b.Helper()
 	b.getIn("/signin", email, password)
 }
 
-// getIn fills in a form that leads to the dashboard's own pages.
+// getIn submits a form that leads to the pages of a signed-in user.
 func (b *tab) getIn(path, email, password string) {
 	b.Helper()
 	b.open(path)

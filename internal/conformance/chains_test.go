@@ -11,12 +11,11 @@ import (
 	"ashlar/internal/vectors"
 )
 
-// TestImportChains imports whole chains, which checks every root of every block,
-// and asks the service for the head.
+// TestImportChains imports whole chains, which verifies every root of every block, and compares the head.
 func TestImportChains(t *testing.T) {
 	tests := []struct {
 		name    string
-		genesis string // below chains/, or a built-in network
+		genesis string // path below chains/, or a built-in network
 		file    string
 		number  uint64
 		head    string
@@ -40,7 +39,7 @@ func TestImportChains(t *testing.T) {
 				genesis = mergedGenesis(t, vectors.Path(t, filepath.FromSlash(genesis)))
 			}
 			s := importChain(t, genesis, file)
-			s.importFiles(t, genesis, file) // again, which must change nothing
+			s.importFiles(t, genesis, file) // a second time, which must change nothing
 			c := s.serve(t)
 			checkHead(t, c, test.number, common.HexToHash(test.head))
 			if filepath.Base(file) == "chain.rlp" {
@@ -50,7 +49,7 @@ func TestImportChains(t *testing.T) {
 	}
 }
 
-// checkHeadBlock compares the head with the recorded head block beside the chain.
+// checkHeadBlock compares the head with the recorded head block of the chain.
 func checkHeadBlock(t *testing.T, file string, got header) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -65,8 +64,8 @@ func checkHeadBlock(t *testing.T, file string, got header) {
 	}
 }
 
-// mergedGenesis returns a genesis file that names a terminal total difficulty. A
-// file from before there was one gets one that its chain never reaches.
+// mergedGenesis returns a genesis file with a terminal total difficulty. If the original has none, it is
+// set to one that the chain never reaches.
 func mergedGenesis(t *testing.T, file string) string {
 	raw, err := os.ReadFile(file)
 	if err != nil {

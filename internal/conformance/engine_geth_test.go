@@ -18,8 +18,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// saidOf is what a client says to a call of the Engine API, as far as another must
-// say the same: the words of errors are its own.
+// saidOf returns the part of an Engine API response that must be the same for all clients. The texts of
+// errors are not part of it.
 func saidOf(t *testing.T, client *node.Client, method string, params ...any) string {
 	t.Helper()
 	var raw json.RawMessage
@@ -48,20 +48,20 @@ func saidOf(t *testing.T, client *node.Client, method string, params ...any) str
 	return status.Status + " " + status.LatestValidHash.Hex()
 }
 
-// consensusClient makes calls as a consensus client might that has gone mad.
+// consensusClient sends valid and invalid calls in random order.
 type consensusClient struct {
 	*rand.Rand
 	t        *testing.T
 	payloads []engineCall
-	sent     int           // payloads that were sent as they are
-	wrong    []engineCall  // that were sent
-	hashes   []common.Hash // of payloads; those from sent on nobody knows
-	// geth applies the head and the finalized block of a forkchoice whose safe block it
-	// then refuses. From then on it may pass over a head as older than what is final.
+	sent     int           // number of payloads sent unmodified
+	wrong    []engineCall  // modified payloads that were sent
+	hashes   []common.Hash // of payloads; those from sent on are unknown to the client
+	// geth applies the head and finalized block of a forkchoice update whose safe block it then rejects.
+	// Afterwards it may ignore a head as older than the finalized block.
 	halfRefused bool
 }
 
-// next is a call, and whether it is the next payload as it is.
+// next returns a call and a description; the call may be the next payload unmodified.
 func (c *consensusClient) next() (call engineCall, what string) {
 	switch c.IntN(8) {
 	case 0:
@@ -110,7 +110,7 @@ func (c *consensusClient) fields(call engineCall) (fields map[string]any) {
 	return fields
 }
 
-// forkchoice is one of blocks near the last, most of which are right.
+// forkchoice returns a forkchoice update with recent blocks, most of which are valid.
 func (c *consensusClient) forkchoice() (engineCall, string) {
 	some := func(near int) common.Hash {
 		switch c.IntN(12) {
@@ -119,7 +119,7 @@ func (c *consensusClient) forkchoice() (engineCall, string) {
 		case 1:
 			return c.hashes[c.IntN(c.sent+1)]
 		case 2:
-			return c.hashes[c.sent+5] // not known yet
+			return c.hashes[c.sent+5] // still unknown
 		case 3:
 			if len(c.wrong) > 0 {
 				return payloadOf(c.t, c.wrong[c.IntN(len(c.wrong))]).BlockHash
@@ -134,8 +134,7 @@ func (c *consensusClient) forkchoice() (engineCall, string) {
 	return engineCall{Method: "engine_forkchoiceUpdatedV3", Params: []json.RawMessage{state, json.RawMessage("null")}}, "a forkchoice"
 }
 
-// TestEngineBesideGeth makes the same calls, right and wrong ones, of Ashlar and of a
-// real geth.
+// TestEngineBesideGeth sends the same calls, valid and invalid ones, to Ashlar and to a real geth.
 func TestEngineBesideGeth(t *testing.T) {
 	bin, err := node.FindGeth()
 	if err != nil {
@@ -174,7 +173,7 @@ func TestEngineBesideGeth(t *testing.T) {
 		if ours == "error -38002" && kind == geth.VALID && c.halfRefused {
 			continue
 		}
-		t.Errorf("%s (%s, %s): Ashlar says %s, geth %s", call.Method, call.ID, what, ours, their)
+		t.Errorf("%s (%s, %s): Ashlar returns %s, geth %s", call.Method, call.ID, what, ours, their)
 	}
 	t.Logf("%d of %d calls answered alike: %v", alike, calls, kinds)
 }

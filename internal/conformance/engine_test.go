@@ -40,7 +40,7 @@ func readCalls(t *testing.T, path string, into any) {
 	}
 }
 
-// args are the params as they were recorded.
+// args returns the recorded parameters.
 func (c engineCall) args() []any {
 	var all []any
 	for _, p := range c.Params {
@@ -49,7 +49,7 @@ func (c engineCall) args() []any {
 	return all
 }
 
-// driven is a service that a consensus client drives. It runs until the test ends.
+// driven is a service that is driven by a consensus client. It runs until the test ends.
 type driven struct {
 	service
 	t       *testing.T
@@ -58,8 +58,7 @@ type driven struct {
 	engine  *node.Client
 }
 
-// drive serves a network that begins with a genesis, and follows source where there
-// is one.
+// drive serves a network with a genesis. It follows source unless that is empty.
 func drive(t *testing.T, genesis, source string) *driven {
 	t.Helper()
 	d := &driven{service: newService(t), t: t}
@@ -92,7 +91,7 @@ func (d *driven) start() {
 	}
 }
 
-// kill kills the process and starts another.
+// kill kills the process and starts a new one.
 func (d *driven) kill() {
 	d.t.Helper()
 	d.process.Kill()
@@ -147,7 +146,7 @@ func payloadOf(t *testing.T, c engineCall) geth.ExecutableData {
 	return payload
 }
 
-// recorded are the calls of a chain: its payloads and the forkchoice at their end.
+// recorded returns the recorded calls of a chain: its payloads, and the final forkchoice update.
 func recorded(t *testing.T, folder string) (payloads []engineCall, head engineCall) {
 	t.Helper()
 	readCalls(t, filepath.Join(folder, "newpayload.json"), &payloads)
@@ -160,8 +159,7 @@ func recorded(t *testing.T, folder string) (payloads []engineCall, head engineCa
 	return payloads, head
 }
 
-// inHexadecimal is a list of requests as it should have been recorded: the recorder
-// wrote them in base64.
+// inHexadecimal converts a list of requests, which the recorder wrote in base64, to hexadecimal.
 func inHexadecimal(t *testing.T, list json.RawMessage) json.RawMessage {
 	t.Helper()
 	var requests [][]byte
@@ -179,14 +177,13 @@ func inHexadecimal(t *testing.T, list json.RawMessage) json.RawMessage {
 	return text
 }
 
-// TestEngine drives a service by the recorded calls of a chain, kills it in their
-// midst, and compares what it comes to.
+// TestEngine sends the recorded calls of a chain, kills the service meanwhile, and compares the head.
 func TestEngine(t *testing.T) {
 	folder := vectors.Path(t, "chains", "prague-with-state")
 	payloads, headCall := recorded(t, folder)
 	d := drive(t, filepath.Join(folder, "genesis.json"), "")
 
-	// The genesis has a proof of work, which a payload cannot have: it is another block.
+	// As a payload the genesis is a different block, since payloads have no proof of work.
 	if status := d.send(payloads[0]); status.Status != geth.INVALID || status.LatestValidHash != nil {
 		t.Errorf("the genesis as a payload: %+v", status)
 	}
@@ -216,14 +213,14 @@ func TestEngine(t *testing.T) {
 	mustBeValid(t, "the first, once more", d.send(payloads[0]), payloadOf(t, payloads[0]).BlockHash)
 }
 
-// TestEngineInAnyOrder sends the payloads of a chain out of order and more than once.
+// TestEngineInAnyOrder sends the payloads of a chain out of order and repeatedly.
 func TestEngineInAnyOrder(t *testing.T) {
 	folder := vectors.Path(t, "chains", "prague-with-state")
 	payloads, headCall := recorded(t, folder)
 	payloads = payloads[1:]
 	d := drive(t, filepath.Join(folder, "genesis.json"), "")
 	random := rand.New(rand.NewPCG(7, 7))
-	const window = 40 // blocks that are sent in any order
+	const window = 40 // number of blocks sent in random order
 	for begin := 0; begin < len(payloads); begin += window {
 		some := slices.Clone(payloads[begin:min(begin+window, len(payloads))])
 		some = append(some, some[:len(some)/4]...)
@@ -239,19 +236,18 @@ func TestEngineInAnyOrder(t *testing.T) {
 	checkHead(t, d.client, uint64(len(payloads)), last)
 }
 
-// TestEngineAltered alters each field of payloads, with and without the hash that
-// would then be theirs.
+// TestEngineAltered modifies each field of payloads, without and with recomputing the hash.
 func TestEngineAltered(t *testing.T) {
 	folder := vectors.Path(t, "chains", "prague-with-state")
 	payloads, _ := recorded(t, folder)
 	payloads = payloads[1:]
 	d := drive(t, filepath.Join(folder, "genesis.json"), "")
-	// What a block's maker may choose, and so makes another right block. The gas limit
-	// may differ a little from the parent's, and here it does.
+	// Fields that the block's builder may choose, so that the result is another valid block. The gas
+	// limit may differ a little from the parent's, as it does here.
 	free := []string{"extraData", "prevRandao", "feeRecipient", "gasLimit"}
 	for i, c := range payloads[:130] {
 		parent := payloadOf(t, c).ParentHash
-		if i == 3 || i == 9 || i >= 120 { // of each fork some
+		if i == 3 || i == 9 || i >= 120 { // some payloads of each fork
 			var fields map[string]any
 			if err := json.Unmarshal(c.Params[0], &fields); err != nil {
 				t.Fatal(err)
@@ -261,7 +257,7 @@ func TestEngineAltered(t *testing.T) {
 				altered[name] = otherValue(name, value)
 				wrong := c.with(t, altered)
 				if name == "timestamp" || value == nil || wrong == nil {
-					continue // another version of the call, or a value of which there is no other
+					continue // another version of the call, or a field with only one possible value
 				}
 				if status := d.send(*wrong); status.Status != geth.INVALID || status.LatestValidHash != nil {
 					t.Errorf("%s with another %s: %+v", c.ID, name, status)
@@ -286,7 +282,7 @@ func TestEngineAltered(t *testing.T) {
 	}
 }
 
-// latestValid is what is said of a parent: zero of the genesis, which has a proof of work.
+// latestValid returns the expected latest valid hash: zero for the genesis, which has a proof of work.
 func latestValid(i int, parent common.Hash) common.Hash {
 	if i == 0 {
 		return common.Hash{}
@@ -294,7 +290,7 @@ func latestValid(i int, parent common.Hash) common.Hash {
 	return parent
 }
 
-// otherValue is another value of the same form, of a field with a name.
+// otherValue returns a different value of the same form for a field.
 func otherValue(name string, value any) any {
 	switch value := value.(type) {
 	case string:
@@ -322,7 +318,7 @@ func otherValue(name string, value any) any {
 	return value
 }
 
-// with is the call with another payload, nil where that is the same.
+// with returns the call with other fields in the payload, nil if the payload would be the same.
 func (c engineCall) with(t *testing.T, fields map[string]any) *engineCall {
 	t.Helper()
 	text, err := json.Marshal(fields)
@@ -340,7 +336,7 @@ func (c engineCall) with(t *testing.T, fields map[string]any) *engineCall {
 	return &c
 }
 
-// rehashed is the call with the hash that its payload has, by go-ethereum's reckoning.
+// rehashed returns the call with the hash of its payload, as computed by go-ethereum.
 func rehashed(t *testing.T, c engineCall) engineCall {
 	t.Helper()
 	payload := payloadOf(t, c)
@@ -374,8 +370,8 @@ func rehashed(t *testing.T, c engineCall) engineCall {
 	return c
 }
 
-// TestDriven replays the conversations of ethereum/execution-apis on a service that
-// is told the head by headfcu.json, and fetches the blocks from a node.
+// TestDriven replays the conversations of ethereum/execution-apis on a service that receives the head of
+// headfcu.json through the Engine API and fetches the blocks from a node.
 func TestDriven(t *testing.T) {
 	folder := vectors.Path(t, "execution-apis")
 	conversations, err := ReadConversations(folder)
@@ -388,7 +384,7 @@ func TestDriven(t *testing.T) {
 	readCalls(t, filepath.Join(folder, "headfcu.json"), &headCall)
 	status := d.forkchoice(headCall.Method, headCall.args()...)
 	if status.Status != geth.SYNCING {
-		t.Errorf("the head is not there yet, but it is said: %+v", status)
+		t.Errorf("VALID for a head whose blocks are missing: %+v", status)
 	}
 	for end := time.Now().Add(2 * time.Minute); status.Status == geth.SYNCING && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		status = d.forkchoice(headCall.Method, headCall.args()...)
@@ -409,12 +405,12 @@ func TestDriven(t *testing.T) {
 	}
 	t.Logf("%d of %d conversations replayed", replayed, len(conversations))
 
-	// The consensus client may ask the same where it is listened to, and so may nobody else.
+	// Methods are also served on the consensus client's listener, but only with a token.
 	ask := []byte(`{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["finalized",false]}`)
 	_, public, err1 := d.client.Post(t.Context(), ask)
 	_, private, err2 := d.engine.Post(t.Context(), ask)
 	if err1 != nil || err2 != nil || !bytes.Equal(public, private) {
-		t.Errorf("the consensus client reads %.200s, others %.200s", private, public)
+		t.Errorf("the consensus client receives %.200s, others %.200s", private, public)
 	}
 	if code, body, err := node.NewClient(d.engine.URL).Post(t.Context(), ask); err != nil || code != 401 || !strings.Contains(string(body), "missing token") {
 		t.Errorf("without a token: %d %s, %v", code, body, err)

@@ -10,9 +10,8 @@ import (
 	"ashlar/internal/vectors"
 )
 
-// TestExecutionAPIs replays every conversation of ethereum/execution-apis on the
-// chain that they were recorded on. ASHLAR_CONFORMANCE_URL names another server
-// to replay them on, which is how the suite itself is checked.
+// TestExecutionAPIs replays every conversation of ethereum/execution-apis on the chain with which it was
+// recorded. ASHLAR_CONFORMANCE_URL names another server to test, in order to check the test itself.
 func TestExecutionAPIs(t *testing.T) {
 	folder := vectors.Path(t, "execution-apis")
 	conversations, err := ReadConversations(folder)

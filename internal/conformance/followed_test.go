@@ -22,8 +22,8 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// ofFollowers are the conversations that only a network which follows somebody can
-// hold: about finality, and about transactions.
+// ofFollowers returns the conversations that require a network that follows a node: those about finality
+// and transactions.
 func ofFollowers() []string {
 	return []string{
 		"eth_getBlockByNumber/get-finalized", "eth_getBlockByNumber/get-safe", "eth_getBlockByNumber/get-latest",
@@ -31,8 +31,8 @@ func ofFollowers() []string {
 	}
 }
 
-// TestFollowed replays them on a service that follows a node: it has the chain, calls
-// the blocks safe and finalized that headfcu.json does, and takes transactions.
+// TestFollowed replays these on a service that follows a node, which has the chain, the safe and
+// finalized blocks of headfcu.json, and accepts transactions.
 func TestFollowed(t *testing.T) {
 	folder := vectors.Path(t, "execution-apis")
 	conversations, err := ReadConversations(folder)
@@ -66,12 +66,11 @@ func TestFollowed(t *testing.T) {
 		}
 	}
 	if waiting := followed.Waiting(); len(waiting) != sent {
-		t.Errorf("the followed node was given %d transactions, expected %d", len(waiting), sent)
+		t.Errorf("the followed node received %d transactions, expected %d", len(waiting), sent)
 	}
 }
 
-// awaitFinal returns once the service has been told what is final, which comes after
-// all else.
+// awaitFinal returns once the service knows the finalized block, which is known last.
 func awaitFinal(t *testing.T, client *node.Client) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -81,7 +80,7 @@ func awaitFinal(t *testing.T, client *node.Client) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the chain was not followed to its end: the final block is %v, %v", final, err)
+			t.Fatalf("the chain was not followed to its end: the finalized block is %v, %v", final, err)
 		}
 	}
 }

@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	absentAccounts = 2000 // of each block, made at random,
-	absentSlots    = 1000 // and slots of accounts that have some
+	absentAccounts = 2000 // random accounts for each block that do not exist,
+	absentSlots    = 1000 // and empty slots of accounts with storage
 	earlierBlocks  = 20
 	stateSeed      = 2
 
-	// callsPerBatch keeps a batch's answer below the caps on calls and on size.
+	// callsPerBatch keeps a batch within the limits of calls and of the answer's size.
 	callsPerBatch = 500
 	// slotsPerProof is within the cap of 1,024 keys.
 	slotsPerProof = 500
 )
 
-// headState is a dump of the whole state, as geth writes it.
+// headState is a dump of the complete state in geth's format.
 type headState struct {
 	Root     string                            `json:"root"`
 	Accounts map[common.Address]*dumpedAccount `json:"accounts"`
@@ -47,24 +47,23 @@ type dumpedAccount struct {
 	Storage  map[common.Hash]string `json:"storage"` // hex without 0x and without leading zeros
 }
 
-// account is what an account must be as of a block. One that does not exist has
-// nothing, and hashes of zero.
+// account is the expected account as of a block. An account that does not exist has zero values,
+// including the hashes.
 type account struct {
 	balance           *big.Int
 	nonce             uint64
 	code              []byte
 	slots             map[common.Hash]common.Hash
-	codeHash, storage *common.Hash // nil where only a proof can tell
+	codeHash, storage *common.Hash // nil if known only from the proof
 }
 
-// accounts are what is asked for as of a block.
+// accounts are the accounts to read as of a block.
 type accounts map[common.Address]*account
 
-// TestHeadState compares every account and slot of a chain's last block with a
-// dump of its state, and checks the proof of each against the state root; those
-// of accounts and slots that are not there as well, which prove just that. As of
-// earlier blocks, which have no dump, the same proofs must agree with the methods
-// that read state, and hold against those blocks' roots.
+// TestHeadState compares every account and slot of a chain's last block with a dump of its state, and
+// verifies the proof of each against the state root. It also verifies proofs of absent accounts and
+// slots. Earlier blocks have no dump: there the proofs must agree with the methods that read state, and
+// be valid for the blocks' roots.
 func TestHeadState(t *testing.T) {
 	s := importChain(t, vectors.Path(t, "chains", "prague-with-state", "genesis.json"),
 		vectors.Path(t, "chains", "prague-with-state", "chain.rlp"))
@@ -108,7 +107,7 @@ func readDump(t *testing.T, path string, root common.Hash) accounts {
 	return all
 }
 
-// addAbsent adds accounts that do not exist, and slots that do not.
+// addAbsent adds accounts and slots that do not exist.
 func (all accounts) addAbsent(random *rand.Rand) {
 	addresses := all.sorted()
 	for range absentSlots {
@@ -138,7 +137,7 @@ func randomHash(random *rand.Rand) (hash common.Hash) {
 	return hash
 }
 
-// readAccounts asks the methods that read state for the same accounts and slots as of a block.
+// readAccounts reads the same accounts and slots as of a block with the methods that read state.
 func readAccounts(t *testing.T, client *node.Client, block header, same accounts) accounts {
 	t.Helper()
 	all := make(accounts)
@@ -168,7 +167,7 @@ func readAccounts(t *testing.T, client *node.Client, block header, same accounts
 	})
 	read("eth_getCode", func(a *account, raw json.RawMessage) error {
 		if err := json.Unmarshal(raw, (*hexutil.Bytes)(&a.code)); err != nil || len(a.code) == 0 {
-			return err // without code there may be an account or not
+			return err // without code, the account may or may not exist
 		}
 		hash := crypto.Keccak256Hash(a.code)
 		a.codeHash = &hash
@@ -184,7 +183,7 @@ func readAccounts(t *testing.T, client *node.Client, block header, same accounts
 	return all
 }
 
-// ask makes one call of a method for each of many things, in batches.
+// ask calls a method for each element of about, in batches.
 func ask[T any](t *testing.T, client *node.Client, method string, about []T, params func(T) []any, answer func(T, json.RawMessage) error) {
 	t.Helper()
 	for batch := range slices.Chunk(about, callsPerBatch) {
@@ -199,8 +198,7 @@ func ask[T any](t *testing.T, client *node.Client, method string, about []T, par
 	}
 }
 
-// checkAccounts asks for the proofs of accounts and their slots, and for their
-// code, as of a block.
+// checkAccounts reads proofs and code of accounts and slots as of a block, and compares them.
 func checkAccounts(t *testing.T, client *node.Client, block header, want accounts) {
 	t.Helper()
 	type question struct {

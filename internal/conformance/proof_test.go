@@ -30,7 +30,7 @@ type proofAnswer struct {
 	} `json:"storageProof"`
 }
 
-// proofs counts what was proved.
+// proofs counts the verified proofs.
 type proofs struct{ accounts, noAccounts, slots, noSlots int }
 
 func (p proofs) String() string {
@@ -38,14 +38,14 @@ func (p proofs) String() string {
 		p.accounts, p.slots, p.noAccounts, p.noSlots)
 }
 
-// check verifies an answer against a state root and nothing else: what it says
-// of the account and its slots is what its proofs prove.
+// check verifies an answer against a state root: the account and slots in it must be those that its
+// proofs prove.
 func (a proofAnswer) check(root common.Hash, found *proofs) error {
 	leaf, err := verify(root, a.Address[:], a.AccountProof)
 	if err != nil {
 		return fmt.Errorf("account proof: %w", err)
 	}
-	proved := types.StateAccount{Balance: new(uint256.Int)} // the hashes of an account that is not there are zero
+	proved := types.StateAccount{Balance: new(uint256.Int)} // the hashes of an absent account are zero
 	if leaf == nil {
 		found.noAccounts++
 	} else {
@@ -75,7 +75,7 @@ func (a proofAnswer) check(root common.Hash, found *proofs) error {
 	return nil
 }
 
-// checkSlot verifies that the trie with this root has this value in a slot, 0 for none.
+// checkSlot verifies that the trie with a root has a value in a slot, 0 for none.
 func checkSlot(root, key common.Hash, value *big.Int, proof []hexutil.Bytes) error {
 	if root == types.EmptyRootHash || root == (common.Hash{}) {
 		if len(proof) != 0 || value.Sign() != 0 {
@@ -99,8 +99,8 @@ func checkSlot(root, key common.Hash, value *big.Int, proof []hexutil.Bytes) err
 	return nil
 }
 
-// verify returns the leaf that a proof holds for a key, nil where it proves
-// that there is none. A proof may hold no node that is not on the key's path.
+// verify returns the leaf that a proof proves for a key, nil if it proves that there is none. The proof
+// must not have nodes that are not on the key's path.
 func verify(root common.Hash, key []byte, proof []hexutil.Bytes) ([]byte, error) {
 	db := memorydb.New()
 	for _, n := range proof {
@@ -114,7 +114,7 @@ func verify(root common.Hash, key []byte, proof []hexutil.Bytes) ([]byte, error)
 	return trie.VerifyProof(root, crypto.Keccak256(key), db)
 }
 
-// compare checks that an answer is about what was asked, and says what is expected.
+// compare checks that an answer matches the request and the expected account.
 func (a proofAnswer) compare(address common.Address, keys []common.Hash, want *account) error {
 	if a.Address != address || (*big.Int)(a.Balance).Cmp(want.balance) != 0 || uint64(a.Nonce) != want.nonce {
 		return fmt.Errorf("account %s has nonce %d and balance %s, expected nonce %d and balance %s of %s",

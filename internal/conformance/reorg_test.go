@@ -85,7 +85,7 @@ func (p *inProcess) setHead(block *types.Block) {
 	}
 }
 
-// answers are those to some requests.
+// answers returns the answers to requests.
 func (p *inProcess) answers(requests [][]byte) (all [][]byte) {
 	for _, request := range requests {
 		all = append(all, p.server.Answer(context.Background(), request, nil))
@@ -93,7 +93,7 @@ func (p *inProcess) answers(requests [][]byte) (all [][]byte) {
 	return all
 }
 
-// siblings are the five branches of ten blocks upon one genesis.
+// siblings returns five branches of ten blocks on the same genesis.
 func siblings(t *testing.T) (first *core.Genesis, branches [][]*types.Block) {
 	t.Helper()
 	first, _, err := genesis.Load(mergedGenesis(t, vectors.Path(t, "chains", "reorg-branches", "genesis.json")))
@@ -110,7 +110,7 @@ func siblings(t *testing.T) (first *core.Genesis, branches [][]*types.Block) {
 	return first, branches
 }
 
-// questionsAbout are requests whose answers depend on which of the branches is the chain.
+// questionsAbout returns requests whose answers depend on the branch.
 func questionsAbout(first *core.Genesis, branches [][]*types.Block) (requests [][]byte) {
 	ask := func(method, params string, args ...any) {
 		requests = append(requests, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":[`+params+`]}`, append([]any{method}, args...)...))
@@ -154,7 +154,7 @@ func questionsAbout(first *core.Genesis, branches [][]*types.Block) (requests []
 	return requests
 }
 
-// permutations calls visit with every order of n things.
+// permutations calls visit with every permutation of n elements.
 func permutations(n int, visit func(order []int)) {
 	order := make([]int, 0, n)
 	used := make([]bool, n)

@@ -13,7 +13,7 @@ import (
 	"ashlar/internal/node"
 )
 
-// binaryFolder holds what this test run builds.
+// binaryFolder holds the binaries built by this test run.
 var binaryFolder string
 
 // binary returns the path of the service, built once for all tests.
@@ -45,8 +45,8 @@ func newService(t *testing.T) service {
 	return service{node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test"}}
 }
 
-// importChain imports files into a fresh data directory; the import must end
-// with exit code 0. genesis is a file or the name of a built-in network.
+// importChain imports files into a new data directory and expects exit code 0. genesis is a file or the
+// name of a built-in network.
 func importChain(t *testing.T, genesis string, files ...string) service {
 	t.Helper()
 	s := newService(t)
@@ -67,7 +67,7 @@ func (s service) importFiles(t *testing.T, genesis string, files ...string) {
 	t.Logf("imported in %v, %v of CPU, %d MiB", usage.Wall.Round(1e6), usage.CPU.Round(1e6), usage.MaxRSS>>20)
 }
 
-// serve runs the service until the test ends, when it must stop gracefully.
+// serve runs the service until the test ends, and then expects a graceful stop.
 func (s service) serve(t *testing.T) *node.Client {
 	t.Helper()
 	// The test's own context ends before its cleanups run.
@@ -86,7 +86,7 @@ func (s service) serve(t *testing.T) *node.Client {
 	return client
 }
 
-// header is what the tests here read of a block object.
+// header is the part of a block object that these tests use.
 type header struct {
 	Number    hexutil.Uint64 `json:"number"`
 	Hash      common.Hash    `json:"hash"`
@@ -98,7 +98,7 @@ func latest(t *testing.T, c *node.Client) header {
 	return blockAt(t, c, "latest")
 }
 
-// blockAt is the block with a tag or number.
+// blockAt returns the block with a tag or number.
 func blockAt(t *testing.T, c *node.Client, at string) header {
 	t.Helper()
 	var h *header
@@ -106,12 +106,12 @@ func blockAt(t *testing.T, c *node.Client, at string) header {
 		t.Fatal(err)
 	}
 	if h == nil {
-		t.Fatalf("there is no block %s", at)
+		t.Fatalf("no block %s", at)
 	}
 	return *h
 }
 
-// checkHead checks number and hash of the newest block.
+// checkHead compares number and hash of the newest block.
 func checkHead(t *testing.T, c *node.Client, number uint64, hash common.Hash) header {
 	t.Helper()
 	var n hexutil.Uint64

@@ -26,11 +26,11 @@ import (
 
 const (
 	chainBlocks = 24
-	partBlocks  = 4 // that are imported at a time, and acknowledged then
+	partBlocks  = 4 // imported and acknowledged at a time
 	diskSeed    = 3
 )
 
-// chain is what is imported in this process.
+// chain is the chain to import in this process.
 type chain struct {
 	genesis *core.Genesis
 	parts   [][]*types.Block
@@ -54,12 +54,12 @@ func (b *blocks) Next() (*types.Block, error) {
 	return next, nil
 }
 
-// nothing is the acknowledged head before the genesis is.
+// nothing stands for the acknowledged head before the genesis.
 const nothing = -1
 
-// importTo imports the chain onto a disk and closes it, as the command does.
-// acknowledged is raised to the last block that is said to be kept. What
-// was kept of earlier attempts must not be less than it is at the beginning.
+// importTo imports the chain onto a disk and closes it, as the command does. It raises acknowledged
+// to the last block reported as durable. At the beginning, the store must have at least the blocks
+// acknowledged earlier.
 func (c *chain) importTo(ctx context.Context, disk *pebbletest.Disk, acknowledged *atomic.Int64) (err error) {
 	store, err := disk.Open(pebble.Options{Path: "network", Options: kv.Options{BulkLoad: true, BufferBytes: 256 << 10, CacheBytes: 1 << 20}})
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *chain) importTo(ctx context.Context, disk *pebbletest.Disk, acknowledge
 	return store.Compact(ctx)
 }
 
-// errLost says that an acknowledged block is missing.
+// errLost means that an acknowledged block is missing.
 var errLost = errors.New("acknowledged blocks are lost")
 
 func checkKept(a *archive.Archive, acknowledged int64) error {
@@ -102,7 +102,7 @@ func checkKept(a *archive.Archive, acknowledged int64) error {
 	return nil
 }
 
-// stored reads what is on a disk after an import.
+// stored reads the contents of a disk after an import.
 func stored(ctx context.Context, disk *pebbletest.Disk) (c contents, err error) {
 	store, err := disk.Open(pebble.Options{Path: "network"})
 	if err != nil {
@@ -112,8 +112,8 @@ func stored(ctx context.Context, disk *pebbletest.Disk) (c contents, err error) 
 	return contentsOf(ctx, store)
 }
 
-// undisturbed imports the chain with nothing in its way, and returns what is
-// stored then and how many operations of the disk it took.
+// undisturbed imports the chain without interruption. It returns the contents of the store and the
+// number of disk operations.
 func undisturbed(t *testing.T, c *chain) (contents, int64) {
 	t.Helper()
 	disk := pebbletest.NewDisk()
@@ -133,7 +133,7 @@ func undisturbed(t *testing.T, c *chain) (contents, int64) {
 	return want, operations
 }
 
-// resume opens what a crash has left, imports the chain to its end and compares.
+// resume opens the store after a crash, completes the import and compares the contents.
 func resume(ctx context.Context, c *chain, disk *pebbletest.Disk, acknowledged int64, want contents) error {
 	var head atomic.Int64
 	head.Store(acknowledged)
@@ -147,8 +147,8 @@ func resume(ctx context.Context, c *chain, disk *pebbletest.Disk, acknowledged i
 	return want.differ(got)
 }
 
-// step is how far apart the tried operations are: every one of them if all are
-// wanted, else so many that about that many are tried.
+// step returns the distance between tested operations: 1 if all are to be tested, else such that
+// about tried are.
 func step(operations, tried int64) int64 {
 	if *wholeFlag {
 		return 1
@@ -156,8 +156,8 @@ func step(operations, tried int64) int64 {
 	return max(1, operations/tried)
 }
 
-// TestPowerCut cuts the power at every operation of an import, with none, some or
-// all of what was not synced lost.
+// TestPowerCut cuts the power at every operation of an import. None, some or all of the unsynced data
+// is lost.
 func TestPowerCut(t *testing.T) {
 	c := demoChain(t)
 	want, operations := undisturbed(t, c)
@@ -177,7 +177,7 @@ func TestPowerCut(t *testing.T) {
 		if op.Changes && op.Number%every == 0 {
 			mu.Lock()
 			defer mu.Unlock()
-			// What is acknowledged is read first: more may be on the disk.
+			// Read this first: more may be acknowledged and on the disk later.
 			known := acknowledged.Load()
 			found = append(found, crash{op, disk.PowerCut(random.IntN(5)*25, random), known})
 		}
@@ -194,8 +194,8 @@ func TestPowerCut(t *testing.T) {
 	t.Logf("%d power cuts in an import of %d operations; %d rows compared after each", len(found), operations, want.rows())
 }
 
-// TestFailingDisk has the operations of the disk fail: one, or all from one on.
-// The process that meets that is then killed, or the power is cut.
+// TestFailingDisk fails disk operations: one, or all from one on. Then the process is killed, or the
+// power is cut.
 func TestFailingDisk(t *testing.T) {
 	c := demoChain(t)
 	want, operations := undisturbed(t, c)
@@ -231,8 +231,8 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// failAndResume imports onto a disk that fails and then, with what is left of
-// it, once more. failed says whether the first import ended with an error.
+// failAndResume imports onto a failing disk, and then resumes with what is left on it. failed reports
+// whether the first import ended with an error.
 func failAndResume(ctx context.Context, c *chain, fail func(pebbletest.Operation) error, random *rand.Rand, want contents) (failed bool, err error) {
 	disk := pebbletest.NewDisk()
 	disk.Before(fail)

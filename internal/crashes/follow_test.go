@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	followKills      = 6 // of a usual run
+	followKills      = 6 // in a usual run
 	wholeFollowKills = 300
-	followTime       = 400 * time.Millisecond // that a service lives at most
+	followTime       = 400 * time.Millisecond // maximum life of a service
 	blockTime        = 3 * time.Millisecond   // between blocks of the followed node
 	finalDepth       = 20                     // below the head of the followed node
 )
 
-// followed is a node whose chain goes on, one block at a time, from that of an export.
+// followed is a node whose chain grows, one block at a time, along that of an export.
 type followed struct {
 	*fakenode.Node
 	chain []*types.Block // the genesis first
@@ -67,22 +67,22 @@ func newFollowed(t *testing.T, e export) *followed {
 	return f
 }
 
-// advance makes the next block the head; beside says that another one with the same
-// number takes its place for now.
+// advance makes the next block the head; beside replaces it temporarily by another block with the same
+// number.
 func (f *followed) advance(beside bool) {
 	f.head = min(f.head+1, len(f.chain)-1)
 	chain := f.chain[:f.head+1]
 	if beside {
 		block := f.chain[f.head]
 		header := block.Header()
-		header.Extra = []byte("beside") // which the rules leave to a block's maker
+		header.Extra = []byte("beside") // any value is valid
 		chain = append(slices.Clone(chain[:f.head]), types.NewBlockWithHeader(header).WithBody(*block.Body()))
 		f.head--
 	}
 	f.Set(chain, uint64(max(0, len(chain)-1-finalDepth/2)), uint64(max(0, len(chain)-1-finalDepth)))
 }
 
-// network is a network that is not there yet and follows the node.
+// network returns a new network that follows the node.
 func (f *followed) network(t *testing.T, bin string, e export) network {
 	t.Helper()
 	n := newNetwork(t, bin)
@@ -94,7 +94,7 @@ func (f *followed) network(t *testing.T, bin string, e export) network {
 	return n
 }
 
-// newest is a block as it was answered.
+// newest is the head as the service showed it.
 type newest struct {
 	Number hexutil.Uint64
 	Hash   common.Hash
@@ -105,9 +105,9 @@ func askBlock(t *testing.T, client *node.Client, block any) (answer newest, err 
 	return answer, err
 }
 
-// TestKillFollower kills services that follow a node, at random moments. What they
-// had shown is there when they are started again, with nothing done by hand. At
-// the end of the chain the store is compared with that of an undisturbed import.
+// TestKillFollower kills services that follow a node, at random moments. After a restart, without
+// manual repair, everything shown before is there. At the end of the chain the store is compared with
+// that of an undisturbed import.
 func TestKillFollower(t *testing.T) {
 	export := generateExport(t)
 	bin := build(t)
@@ -134,12 +134,11 @@ func TestKillFollower(t *testing.T) {
 		}
 	}
 	finishFollowing(t, disturbed, upstream, want)
-	t.Logf("%d kills among %d blocks that were shown, in %d followings of the chain to its end", wanted, shownBlocks, completed+1)
+	t.Logf("%d kills, %d blocks shown, chain followed to its end %d times", wanted, shownBlocks, completed+1)
 }
 
-// followUntilKilled starts the service, compares its chain with what was shown
-// before, has the node go on for a while, and kills the service in the middle. It
-// returns the last block that was shown.
+// followUntilKilled starts the service, compares its chain with what was shown before, lets the node
+// advance for a while, and kills the service meanwhile. It returns the last block shown.
 func followUntilKilled(t *testing.T, n network, upstream *followed, shown newest, random *rand.Rand) newest {
 	t.Helper()
 	p, client, err := n.Serve(t.Context())
@@ -168,7 +167,7 @@ func followUntilKilled(t *testing.T, n network, upstream *followed, shown newest
 	}
 }
 
-// checkShown checks that what was shown before is still there.
+// checkShown checks that the block shown before is still there.
 func checkShown(t *testing.T, client *node.Client, upstream *followed, shown newest) {
 	t.Helper()
 	if shown.Number == 0 {
@@ -179,15 +178,15 @@ func checkShown(t *testing.T, client *node.Client, upstream *followed, shown new
 		t.Errorf("the head is %d, %v; block %d had been shown", head.Number, err, shown.Number)
 	}
 	if upstream.chain[shown.Number].Hash() != shown.Hash {
-		return // it was the one beside, which may have been left since
+		return // the temporary block, which may have been replaced since
 	}
 	if again, err := askBlock(t, client, shown.Number); err != nil || again.Hash != shown.Hash {
 		t.Errorf("block %d is %#x, %v; it had been shown as %#x", shown.Number, again.Hash, err, shown.Hash)
 	}
 }
 
-// finishFollowing follows the chain to its end, has all of it settle, and compares
-// what is stored.
+// finishFollowing follows the chain to its end, until all of it is settled, and compares the contents
+// of the store.
 func finishFollowing(t *testing.T, n network, upstream *followed, want contents) {
 	t.Helper()
 	p, _, err := n.Serve(t.Context())

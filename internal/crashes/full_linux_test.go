@@ -15,15 +15,14 @@ import (
 	"ashlar/internal/node"
 )
 
-// smallDisk names the directory on which TestOnSmallDisk mounts its disk, and the
-// chain that it imports there; set by TestFullDisk.
+// smallDisk names an environment variable, set by TestFullDisk: the directory where TestOnSmallDisk
+// mounts its disk, and the chain to import.
 const smallDisk = "ASHLAR_CRASHES_SMALL_DISK"
 
-// noMount is what TestOnSmallDisk says where the machine does not let it.
+// noMount is the error of TestOnSmallDisk if it may not mount a disk.
 const noMount = "cannot mount a disk"
 
-// TestFullDisk runs TestOnSmallDisk where it may mount a disk of its own: in
-// namespaces of the kernel that end with it.
+// TestFullDisk runs TestOnSmallDisk in kernel namespaces in which it may mount a disk.
 func TestFullDisk(t *testing.T) {
 	export := generateExport(t)
 	inside := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOnSmallDisk$", "-test.v")
@@ -36,15 +35,15 @@ func TestFullDisk(t *testing.T) {
 	out, err := inside.CombinedOutput()
 	switch {
 	case errors.Is(err, fs.ErrPermission) || strings.Contains(string(out), noMount):
-		t.Skipf("this machine lets no test mount a disk: %v\n%s", err, out)
+		t.Skipf("tests cannot mount a disk on this machine: %v\n%s", err, out)
 	case err != nil:
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
 }
 
-// TestOnSmallDisk imports onto a disk that is too small, goes on when it has
-// become larger, and fills the disk of a server.
+// TestOnSmallDisk imports onto a disk that is too small, resumes after the disk has grown, and fills
+// the disk of a server.
 func TestOnSmallDisk(t *testing.T) {
 	given := strings.Split(os.Getenv(smallDisk), string(os.PathListSeparator))
 	if len(given) < 4 {
@@ -67,7 +66,7 @@ func TestOnSmallDisk(t *testing.T) {
 		t.Errorf("exit code %d of an import onto a full disk, expected 1", code)
 	}
 	stopped := p.Output()
-	t.Logf("the import says:\n%s", stopped)
+	t.Logf("output of the import:\n%s", stopped)
 	expectWords(t, stopped, "the disk is full", n.Data, "no space left", "Blocks up to", "are kept", "run the same command again")
 
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=256m"); err != nil {
@@ -81,8 +80,8 @@ func TestOnSmallDisk(t *testing.T) {
 	serveOnFullDisk(t, n, disk)
 }
 
-// serveOnFullDisk fills the disk below a server: it goes on answering, refuses
-// to make keys, and says why.
+// serveOnFullDisk fills the disk of a server: the server keeps answering requests, refuses to create
+// keys, and reports the reason.
 func serveOnFullDisk(t *testing.T, n network, disk string) {
 	t.Helper()
 	p, client, err := n.Serve(t.Context())
@@ -93,7 +92,7 @@ func serveOnFullDisk(t *testing.T, n network, disk string) {
 	if err := fill(filler); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
-	for attempt := 0; ; attempt++ { // what the log has reserved already is still there
+	for attempt := 0; ; attempt++ { // space reserved by the write-ahead log can still be used
 		if _, err = n.CreateKey(t.Context()); err != nil {
 			break
 		}
@@ -117,7 +116,7 @@ func serveOnFullDisk(t *testing.T, n network, disk string) {
 		t.Fatal(err)
 	}
 	checkHead(t, again)
-	checkHead(t, node.NewClient(strings.Replace(again.URL, keyOf(again), keyOf(client), 1))) // the key of before
+	checkHead(t, node.NewClient(strings.Replace(again.URL, keyOf(again), keyOf(client), 1))) // the earlier key
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
@@ -137,7 +136,7 @@ func expectWords(t *testing.T, text string, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		if !strings.Contains(text, word) {
-			t.Errorf("%q is not said in:\n%s", word, text)
+			t.Errorf("%q is missing in:\n%s", word, text)
 		}
 	}
 }

@@ -21,18 +21,17 @@ import (
 )
 
 const (
-	kills      = 20 // of a usual run
+	kills      = 20 // in a usual run
 	wholeKills = 300
 	killSeed   = 4
-	fileBlocks = 15 // in each of the files that the chain is cut into
+	fileBlocks = 15 // in each of the chain's files
 )
 
-// TestKill kills imports, as processes, at random moments, and goes on with each
-// until it ends by itself before its moment comes. Then its store is compared with
-// that of an undisturbed import, and a fresh one is begun, until all kills have
-// landed.
+// TestKill kills imports, as processes, at random moments, and resumes each until it completes. Then it
+// compares the store with that of an undisturbed import, and begins a new one, until the number of
+// kills is reached.
 //
-// The chain comes in many files: at the end of each the import says what is kept.
+// The chain consists of many files: at the end of each, the import reports what is durable.
 func TestKill(t *testing.T) {
 	export := generateExport(t)
 	bin := build(t)
@@ -66,24 +65,24 @@ func TestKill(t *testing.T) {
 		disturbed = newNetwork(t, bin)
 	}
 	if midway == 0 {
-		t.Errorf("none of %d kills left an import that could go on behind the genesis", landed)
+		t.Errorf("none of %d kills left an import that could be resumed above the genesis", landed)
 	}
 	disturbed.mustImport(t, export)
 	if err := want.differ(disturbed.contents(t)); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d kills, %d of them behind the genesis, of %d imports that then came to their end; %d rows compared after each of these",
+	t.Logf("%d kills, %d of them above the genesis, in %d imports that were then completed; %d rows compared after each",
 		landed, midway, completed+1, want.rows())
 }
 
-// killAfter kills the process after a while and says whether it was still running.
+// killAfter kills the process after a while, and reports whether it was still running.
 func killAfter(p *node.Process, wait time.Duration) bool {
 	select {
 	case <-p.Done():
 		return false
 	case <-time.After(wait):
 		p.Kill()
-		return p.ExitCode() < 0 // ended by the signal, not just before it
+		return p.ExitCode() < 0 // ended by the signal, and not just before it
 	}
 }
 
@@ -93,8 +92,7 @@ type export struct {
 	files   []string
 }
 
-// generateExport makes a chain that is large enough for kills to land in the
-// middle of its import.
+// generateExport generates a chain that is large enough for kills during its import.
 func generateExport(t *testing.T) (e export) {
 	t.Helper()
 	dir := t.TempDir()
@@ -155,7 +153,7 @@ func (n network) mustImport(t *testing.T, e export) time.Duration {
 	return usage.Wall
 }
 
-// contents is what the network's store holds while no process has it open.
+// contents returns the contents of the network's store, which no process may have open.
 func (n network) contents(t *testing.T) contents {
 	t.Helper()
 	store, err := pebble.Open(pebble.Options{Path: filepath.Join(n.Data, "networks", n.Network)})
@@ -171,8 +169,8 @@ func (n network) contents(t *testing.T) contents {
 
 var keptSaid = regexp.MustCompile(`kept=(\d+)`)
 
-// checkKept returns the head of a network whose import has ended early, 0 where
-// there is none yet. It must not be below what the import has said to be kept.
+// checkKept returns the head of a network after an interrupted import, 0 if there is none. It must not
+// be below the head that the import reported as durable.
 func (n network) checkKept(t *testing.T, output string) uint64 {
 	t.Helper()
 	head, err := n.head(t.Context())
@@ -181,13 +179,13 @@ func (n network) checkKept(t *testing.T, output string) uint64 {
 	}
 	for _, said := range keptSaid.FindAllStringSubmatch(output, -1) {
 		if kept, err := strconv.ParseUint(said[1], 10, 64); err != nil || kept > head {
-			t.Errorf("the head is %d, the import had said %s: %v", head, said[0], err)
+			t.Errorf("the head is %d, the import reported %s: %v", head, said[0], err)
 		}
 	}
 	return head
 }
 
-// head asks for the status, as anybody would after a crash.
+// head runs ashlar status.
 func (n network) head(ctx context.Context) (uint64, error) {
 	out, err := exec.CommandContext(ctx, n.Bin, "status", "--data", n.Data, "--json").Output()
 	if err != nil {

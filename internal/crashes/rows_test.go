@@ -11,8 +11,7 @@ import (
 	"ashlar/kv"
 )
 
-// contents is what a store holds: of each table how many rows there are and the
-// hash of all of them, and every pointer.
+// contents summarizes a store: the number of rows and their hash for each table, and all pointers.
 type contents struct {
 	tables   map[string]table
 	pointers map[string]string
@@ -23,7 +22,7 @@ type table struct {
 	hash [sha256.Size]byte
 }
 
-// contentsOf reads every row of a network's store, and its pointers.
+// contentsOf reads all rows and pointers of a network's store.
 func contentsOf(ctx context.Context, store kv.Store) (contents, error) {
 	c := contents{tables: make(map[string]table), pointers: make(map[string]string)}
 	for _, t := range archive.Tables() {
@@ -62,7 +61,7 @@ func hashRows(ctx context.Context, store kv.Store, t *kv.Table) (table, error) {
 	return all, nil
 }
 
-// rows is how many there are in all tables.
+// rows returns the number of rows in all tables.
 func (c contents) rows() (sum int) {
 	for _, t := range c.tables {
 		sum += t.rows
@@ -70,7 +69,7 @@ func (c contents) rows() (sum int) {
 	return sum
 }
 
-// differ says in what other contents are not the same.
+// differ returns an error that lists the differences from other contents.
 func (c contents) differ(other contents) error {
 	var text bytes.Buffer
 	for name, t := range c.tables {
@@ -86,5 +85,5 @@ func (c contents) differ(other contents) error {
 	if text.Len() == 0 {
 		return nil
 	}
-	return fmt.Errorf("what is stored differs%s", text.String())
+	return fmt.Errorf("the contents differ%s", text.String())
 }

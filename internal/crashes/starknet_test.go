@@ -23,10 +23,9 @@ import (
 	"ashlar/starknet/source/node/nodetest"
 )
 
-// TestKillWhileFollowing kills a service that follows a Starknet network's node, as a process,
-// at random moments, while the node's chain grows and is reorganized. After each kill
-// the store holds a chain that the node had, with all its events; and when the service
-// is let alone it comes to the node's.
+// TestKillWhileFollowing kills a service that follows a Starknet node, as a process, at random moments,
+// while the node's chain grows and is reorganized. After each kill the store has a chain that the node
+// had, with all its events. A service that is not killed reaches the node's head.
 func TestKillWhileFollowing(t *testing.T) {
 	bin := build(t)
 	random := rand.New(rand.NewPCG(killSeed, 5))
@@ -50,7 +49,7 @@ func TestKillWhileFollowing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !killAfter(p, time.Duration(random.Int64N(int64(600*time.Millisecond)))) {
-			t.Fatalf("it ended by itself: %s", p.Output())
+			t.Fatalf("the service exited by itself: %s", p.Output())
 		}
 		if head := checkStarknet(t, n, chain.known); head != last {
 			advanced, last = advanced+1, head
@@ -62,7 +61,7 @@ func TestKillWhileFollowing(t *testing.T) {
 		served.Set(slices.Clone(chain.blocks))
 	}
 	if advanced < wanted/4 {
-		t.Errorf("in only %d of %d runs anything was taken in", advanced, wanted)
+		t.Errorf("only %d of %d runs added blocks", advanced, wanted)
 	}
 	p, err := n.ServeBy(t.Context(), config)
 	if err != nil {
@@ -77,7 +76,7 @@ func TestKillWhileFollowing(t *testing.T) {
 	}
 }
 
-// awaitIdle waits until a node is asked for its head again and again, and for nothing else.
+// awaitIdle waits until the service requests only the head from the node.
 func awaitIdle(served *nodetest.Node) {
 	for {
 		heads, blocks := served.Questions("starknet_blockHashAndNumber"), served.Questions("starknet_getBlockWithReceipts")
@@ -93,9 +92,9 @@ func awaitIdle(served *nodetest.Node) {
 // starknetChain is the chain of a node.
 type starknetChain struct {
 	made   *madeup.Chain
-	forks  []*madeup.Chain // for each block, the chain that goes on behind it
+	forks  []*madeup.Chain // for each block, the generator of its descendants
 	blocks []*starknet.Block
-	known  map[starknet.Felt]*starknet.Block // that have ever been in it
+	known  map[starknet.Felt]*starknet.Block // all blocks that were ever in it
 	seed   uint64
 }
 
@@ -108,27 +107,27 @@ func newStarknetChain(n int) *starknetChain {
 func (c *starknetChain) grow(n int) {
 	for range n {
 		block := c.made.Next()
-		block.Version = "99.0" // of which no rule makes the hash
+		block.Version = "99.0" // no rule for its hash is known
 		c.seed++
 		c.blocks, c.forks = append(c.blocks, block), append(c.forks, c.made.Fork(c.seed))
 		c.known[block.Hash] = block
 	}
 }
 
-// reorganize takes back the last blocks, and goes on with others.
+// reorganize replaces the last blocks by others.
 func (c *starknetChain) reorganize(depth int) {
 	keep := len(c.blocks) - depth
 	c.made = c.forks[keep-1]
 	c.blocks, c.forks = slices.Clone(c.blocks[:keep]), c.forks[:keep]
 }
 
-// checkStarknet compares what a network holds, while no process has it open, with the
-// blocks that its node ever had, and returns its head.
+// checkStarknet compares a network, which no process may have open, with the blocks that its node ever
+// had, and returns its head.
 func checkStarknet(t *testing.T, n node.Ashlar, known map[starknet.Felt]*starknet.Block) (head uint64) {
 	t.Helper()
 	path := filepath.Join(n.Data, "networks", n.Network)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return 0 // killed before it was made
+		return 0 // killed before it was created
 	}
 	store, err := pebble.Open(pebble.Options{Path: path})
 	if err != nil {

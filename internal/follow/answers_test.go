@@ -17,14 +17,14 @@ import (
 	"github.com/ethereum/go-ethereum/trie"
 )
 
-// answers are what was answered to somebody who asked without pause. They are
-// checked afterwards, when all blocks that were ever made are known.
+// answers are the answers to a client that sends requests without pause. They are checked afterwards,
+// when all blocks are known.
 type answers struct {
 	heads  []place
 	counts []counted
 	logs   [][]logged
 	failed []error
-	gone   int // questions about blocks that had been reorganized away
+	gone   int // requests for blocks that had been reorganized away
 }
 
 type place struct {
@@ -32,7 +32,7 @@ type place struct {
 	hash   common.Hash
 }
 
-// counted is a slot as of a block.
+// counted is the counter as of a block.
 type counted struct {
 	block common.Hash
 	count common.Hash
@@ -47,7 +47,7 @@ func (a *answers) String() string {
 	return fmt.Sprintf("%d heads, %d slots and %d ranges of logs were asked for, and %d times for what was gone", len(a.heads), len(a.counts), len(a.logs), a.gone)
 }
 
-// ask asks until ctx is done.
+// ask sends requests until ctx is done.
 func ask(ctx context.Context, client *node.Client) *answers {
 	a, random := new(answers), rand.New(rand.NewPCG(1, 2))
 	for ctx.Err() == nil {
@@ -67,8 +67,7 @@ func ask(ctx context.Context, client *node.Client) *answers {
 	return a
 }
 
-// askHead asks for the newest block with its transactions, which must be those of
-// its header, and its receipts.
+// askHead requests the newest block, whose transactions must match its header, and its receipts.
 func (a *answers) askHead(ctx context.Context, client *node.Client) error {
 	var raw json.RawMessage
 	if err := client.Call(ctx, &raw, "eth_getBlockByNumber", "latest", true); err != nil {
@@ -83,7 +82,7 @@ func (a *answers) askHead(ctx context.Context, client *node.Client) error {
 		return err
 	}
 	if header.Hash() != body.Hash || types.DeriveSha(body.Transactions, trie.NewStackTrie(nil)) != header.TxHash {
-		return fmt.Errorf("block %d (%#x) is not of one piece", header.Number, body.Hash)
+		return fmt.Errorf("block %d (%#x): the body does not match the header", header.Number, body.Hash)
 	}
 	a.heads = append(a.heads, place{header.Number.Uint64(), body.Hash})
 	var receipts types.Receipts
@@ -92,14 +91,13 @@ func (a *answers) askHead(ctx context.Context, client *node.Client) error {
 		return nil
 	}
 	if err == nil && types.DeriveSha(receipts, trie.NewStackTrie(nil)) != header.ReceiptHash {
-		err = fmt.Errorf("the receipts of block %d (%#x) are others", header.Number, body.Hash)
+		err = fmt.Errorf("block %d (%#x): the receipts are of another block", header.Number, body.Hash)
 	}
 	return err
 }
 
-// isGone says whether the service does not have a block any more: it was on a
-// branch that was left, and another has settled. Nothing else may be answered with
-// an error.
+// isGone reports whether the error is that the service no longer has a block: its branch was dropped, and
+// another one was settled. Requests must not fail for any other reason.
 func (a *answers) isGone(err error) bool {
 	var answer *node.Error
 	if !errors.As(err, &answer) || !strings.Contains(answer.Message, "not found") && !strings.Contains(answer.Message, "range") {
@@ -109,7 +107,7 @@ func (a *answers) isGone(err error) bool {
 	return true
 }
 
-// askCount asks for the counter as of a block that was the newest a while ago.
+// askCount requests the counter as of a block that was recently the newest.
 func (a *answers) askCount(ctx context.Context, client *node.Client, random *rand.Rand) error {
 	if len(a.heads) == 0 {
 		return nil
@@ -127,7 +125,7 @@ func (a *answers) askCount(ctx context.Context, client *node.Client, random *ran
 	return nil
 }
 
-// askLogs asks for the logs of the newest blocks.
+// askLogs requests the logs of the newest blocks.
 func (a *answers) askLogs(ctx context.Context, client *node.Client, random *rand.Rand) error {
 	if len(a.heads) == 0 {
 		return nil
@@ -136,7 +134,7 @@ func (a *answers) askLogs(ctx context.Context, client *node.Client, random *rand
 	from := last - min(last, uint64(random.IntN(15)))
 	var logs []types.Log
 	if err := client.Call(ctx, &logs, "eth_getLogs", map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": "latest", "address": counter}); err != nil {
-		if a.isGone(err) { // the head went back, and the range begins above it
+		if a.isGone(err) { // the head has moved back, and the range begins above it
 			return nil
 		}
 		return err
@@ -149,7 +147,7 @@ func (a *answers) askLogs(ctx context.Context, client *node.Client, random *rand
 	return nil
 }
 
-// check holds the answers against all blocks that were made.
+// check compares the answers with all blocks that were made.
 func (a *answers) check(t *testing.T, blocks map[common.Hash]made) {
 	t.Helper()
 	for _, err := range a.failed {
@@ -157,7 +155,7 @@ func (a *answers) check(t *testing.T, blocks map[common.Hash]made) {
 	}
 	for _, head := range a.heads {
 		if block, ok := blocks[head.hash]; !ok || block.number != head.number {
-			t.Errorf("block %d (%#x) was shown, which was never made", head.number, head.hash)
+			t.Errorf("block %d (%#x) was returned but never made", head.number, head.hash)
 		}
 	}
 	for _, c := range a.counts {
@@ -169,12 +167,11 @@ func (a *answers) check(t *testing.T, blocks map[common.Hash]made) {
 		checkLogs(t, logs, blocks)
 	}
 	if len(a.heads) == 0 || len(a.counts) == 0 || len(a.logs) == 0 {
-		t.Errorf("too little was asked: %s", a)
+		t.Errorf("too few requests: %s", a)
 	}
 }
 
-// checkLogs checks that logs are of one branch, and that none is missing between
-// the first and the last: each has the number that comes next.
+// checkLogs checks that logs are of a single branch and complete: each has the next number.
 func checkLogs(t *testing.T, logs []logged, blocks map[common.Hash]made) {
 	t.Helper()
 	for i := len(logs) - 1; i > 0; i-- {
@@ -184,7 +181,7 @@ func checkLogs(t *testing.T, logs []logged, blocks map[common.Hash]made) {
 			hash = blocks[hash].parent
 		}
 		if hash != lower.hash {
-			t.Errorf("logs of blocks %d (%#x) and %d (%#x) are in one answer, which are of two branches", lower.number, lower.hash, upper.number, upper.hash)
+			t.Errorf("logs of blocks %d (%#x) and %d (%#x), of two branches, are in one answer", lower.number, lower.hash, upper.number, upper.hash)
 			return
 		}
 		if next := lower.topic.Big().Uint64() + 1; upper.topic.Big().Uint64() != next {

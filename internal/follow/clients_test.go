@@ -18,19 +18,19 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// The ways in which clients are told.
+// The ways in which clients receive notifications.
 const (
 	heads  = "heads"  // a subscription
 	logs   = "logs"   // a subscription
 	polled = "polled" // a filter for logs, over HTTP
 )
 
-// client is somebody who is told what happens.
+// client is a client that receives notifications.
 type client struct {
 	name         string
-	hidesRemoved bool // it keeps to itself which logs were removed, as ethers does
+	hidesRemoved bool // it does not report removed logs, as ethers
 	streams      map[string]*stream
-	stop         func() // ends its process; may be called again
+	stop         func() // ends its process; may be called more than once
 }
 
 func newClient(name string) *client {
@@ -41,8 +41,7 @@ func newClient(name string) *client {
 	return c
 }
 
-// subscribe subscribes without a library that people use, and thus is told all from
-// the beginning.
+// subscribe subscribes without a client library, and so receives all notifications from the beginning.
 func subscribe(t *testing.T, service *node.Client) *client {
 	t.Helper()
 	connection, err := rpc.DialContext(t.Context(), node.SocketURL(service.URL))
@@ -77,8 +76,7 @@ func subscribe(t *testing.T, service *node.Client) *client {
 	return c
 }
 
-// startClients starts the libraries that people use, each in a process of its own, until
-// the test ends.
+// startClients starts the client libraries, each in a process of its own, until the test ends.
 func startClients(t *testing.T, service *node.Client) (all []*client) {
 	t.Helper()
 	dir := os.Getenv("ASHLAR_CLIENTS")
@@ -94,7 +92,7 @@ func startClients(t *testing.T, service *node.Client) (all []*client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Scripts find their libraries beside them.
+		// Scripts find their libraries in the same folder.
 		script := filepath.Join(dir, "follow-"+l.script)
 		if err := os.WriteFile(script, text, 0o644); err != nil {
 			t.Fatal(err)
@@ -107,7 +105,7 @@ func startClients(t *testing.T, service *node.Client) (all []*client) {
 	return all
 }
 
-// run starts a process that prints a line for all that it is told.
+// run starts a process that prints a line for each notification.
 func (c *client) run(t *testing.T, program string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -139,15 +137,15 @@ func (c *client) run(t *testing.T, program string, args ...string) {
 		}
 		err := command.Wait()
 		if ctx.Err() == nil {
-			t.Errorf("%s ended by itself: %v\n%s", c.name, err, &failure)
+			t.Errorf("%s exited by itself: %v\n%s", c.name, err, &failure)
 		}
 	}()
 	c.stop = func() { cancel(); <-ended }
 	t.Cleanup(c.stop)
 }
 
-// warmUp sends transactions by the service until all clients are told of what
-// happens, and returns how much the first was told by then.
+// warmUp sends transactions through the service until all clients receive notifications, and returns how
+// many the first client had received by then.
 func warmUp(t *testing.T, u *upstream, service *node.Client, first *client, others []*client) (missed map[string]int) {
 	t.Helper()
 	await(t, "clients to begin", func() bool {

@@ -32,16 +32,15 @@ const (
 	batchCalls = 50
 )
 
-// roundsFlag is a variable of the package, as flags of a test are: it is the testing
-// package that parses them.
+// roundsFlag is a package variable, since package testing parses the flags of tests.
 var roundsFlag = flag.Int("rounds", 5, "how many `times` blocks are made before geth is wound back")
 
-// counter adds one to its slot 0 whenever it is called, and logs it as a topic.
+// counter increments its slot 0 whenever it is called, and logs the value as a topic.
 var counter = common.HexToAddress("0x00000000000000000000000000000000c0c0c0c0")
 
 const counterCode = "0x600160005401600055600054" + "60006000a100"
 
-// upstream is a geth that makes blocks, and what it made.
+// upstream is a geth that makes blocks, and a record of these.
 type upstream struct {
 	t       *testing.T
 	process *node.Process
@@ -50,17 +49,17 @@ type upstream struct {
 	signer  types.Signer
 	keys    []*ecdsa.PrivateKey
 	blocks  map[common.Hash]made // all that were ever made
-	mined   uint64               // how many times
+	mined   uint64               // number of calls of mine
 }
 
 // made is a block that geth made.
 type made struct {
 	number uint64
 	parent common.Hash
-	count  common.Hash // slot 0 of the counter after it
+	count  common.Hash // slot 0 of the counter after the block
 }
 
-// startGeth starts a geth on a new chain and returns its genesis file too.
+// startGeth starts a geth on a new chain, and also returns its genesis file.
 func startGeth(t *testing.T) (*upstream, string) {
 	t.Helper()
 	bin, err := node.FindGeth()
@@ -107,17 +106,17 @@ func writeGenesis(t *testing.T, genesis *core.Genesis) string {
 	return file
 }
 
-// patience is how long anything is waited for: far longer than it ever takes, so that
-// a test that waits in vain says for what.
+// patience is the timeout of await. It is far longer than anything takes, so a failing test reports what
+// it was waiting for.
 const patience = 2 * time.Minute
 
-// await returns once something is so that is not announced. It gives up when the
-// test has failed, since a client that has ended is told nothing more.
+// await polls a condition until it holds. It gives up if the test has failed: a client that has exited
+// receives no more notifications.
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
 		if t.Failed() || time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }
@@ -135,9 +134,9 @@ func (u *upstream) head() uint64 {
 	return uint64(call[hexutil.Uint64](u.t, u.client, "eth_blockNumber"))
 }
 
-// mine sends transactions and returns when blocks have as many. Each time they pay
-// more, to take the place of those that were in blocks which geth has forgotten: these
-// may wait again, or be in new blocks already, and then count as well.
+// mine sends transactions and returns when blocks contain as many. Each round pays more than the one
+// before, to replace transactions of blocks that geth has dropped: these may be pending again, or be in
+// new blocks already, and then count as well.
 func (u *upstream) mine(count int) {
 	u.t.Helper()
 	u.mined++
@@ -168,7 +167,7 @@ func (u *upstream) mine(count int) {
 	u.record()
 }
 
-// sign makes a call of the counter that pays twice as much as one of the round before.
+// sign signs a call of the counter that pays twice as much as those of the previous round.
 func (u *upstream) sign(sender int, nonce, round uint64) *types.Transaction {
 	tip := new(big.Int).Lsh(big.NewInt(params.GWei), uint(round))
 	return types.MustSignNewTx(u.keys[sender], u.signer, &types.DynamicFeeTx{
@@ -177,14 +176,14 @@ func (u *upstream) sign(sender int, nonce, round uint64) *types.Transaction {
 	})
 }
 
-// nonce is the next one of a sender after geth's newest block.
+// nonce returns the next nonce of a sender after geth's newest block.
 func (u *upstream) nonce(sender int) uint64 {
 	u.t.Helper()
 	address := crypto.PubkeyToAddress(u.keys[sender].PublicKey)
 	return uint64(call[hexutil.Uint64](u.t, u.client, "eth_getTransactionCount", address, "latest"))
 }
 
-// send sends a batch of transactions, some of which others may have overtaken.
+// send sends a batch of transactions, some of which may have been replaced already.
 func (u *upstream) send(batch []json.RawMessage) {
 	u.t.Helper()
 	body, err := json.Marshal(batch)
@@ -206,7 +205,7 @@ func (u *upstream) send(batch []json.RawMessage) {
 	}
 }
 
-// record takes note of the blocks of geth's chain.
+// record records the blocks of geth's chain.
 func (u *upstream) record() {
 	u.t.Helper()
 	for number := u.head(); ; number-- {
@@ -222,12 +221,12 @@ func (u *upstream) record() {
 	}
 }
 
-// windBack makes geth forget blocks, so that it makes others next.
+// windBack makes geth drop blocks, so that it makes others next.
 func (u *upstream) windBack(to uint64) {
 	u.t.Helper()
 	call[any](u.t, u.client, "debug_setHead", hexutil.Uint64(to))
 	if at := u.head(); at != to {
-		u.t.Fatalf("geth is at block %d, it should be wound back to %d", at, to)
+		u.t.Fatalf("geth is at block %d after winding back, expected %d", at, to)
 	}
 }
 
