@@ -13,6 +13,7 @@ type Error struct {
 	Place  string // like transactions[3].signature[0]; empty for the value as a whole
 	Offset int64  // number of bytes read
 	Err    error  // what was found and what was expected
+	Syntax bool   // the text itself is wrong, rather than a value in it: it is not JSON, cut short, too long, or has a name twice
 }
 
 func (e *Error) Error() string {
@@ -41,7 +42,7 @@ func (r *Reader) FailAt(part string, err error) error {
 
 // unreadable returns the [*Error] for an error of the decoder.
 func (r *Reader) unreadable(err error) error {
-	wrong := &Error{Place: r.place(r.json.StackPointer()), Offset: r.Offset()}
+	wrong := &Error{Place: r.place(r.json.StackPointer()), Offset: r.Offset(), Syntax: true}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
 		wrong.Place, wrong.Offset = r.place(syntax.JSONPointer), syntax.ByteOffset

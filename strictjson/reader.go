@@ -194,6 +194,15 @@ func (r *Reader) Skip() error {
 	return nil
 }
 
+// Raw reads a value of any kind and returns its text, which is valid until the next call.
+func (r *Reader) Raw() ([]byte, error) {
+	raw, err := r.json.ReadValue()
+	if err != nil {
+		return nil, r.unreadable(err)
+	}
+	return raw, nil
+}
+
 // Null reports whether the value is null, and reads it in that case.
 func (r *Reader) Null() (bool, error) {
 	if r.json.PeekKind() != 'n' {

@@ -2,13 +2,14 @@ package genesis
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+
+	"ashlar/strictjson"
 )
 
 // FieldError says which field of a genesis file is not accepted, and why.
@@ -31,8 +32,8 @@ func (e *FieldError) Error() string {
 
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// rule judges one JSON value, of which it is given the first token.
-type rule func(s *scanner, path string, first json.Token) error
+// rule reads one JSON value and judges it.
+type rule func(s *scanner, path string) error
 
 // field is a member that an object may have, or must have.
 type field struct {
@@ -47,46 +48,54 @@ type fields map[string]field
 // maxWarnings bounds the warnings about a file.
 const maxWarnings = 100
 
-// stranger judges a member that an object is not known to have.
-type stranger func(s *scanner, path, name string, first json.Token) error
+// stranger reads and judges a member that an object is not known to have.
+type stranger func(s *scanner, path, name string) error
 
-// scanner walks a genesis file token by token, beside the decoding proper. The
+// scanner walks a genesis file value by value, beside the decoding proper. The
 // decoder of encoding/json passes over unknown names and lets the last of several
 // win; the scanner refuses both by name, or warns of them.
 type scanner struct {
 	data     []byte
-	json     *json.Decoder
+	json     *strictjson.Reader
 	lines    map[string]int // of all members but those of alloc
 	warnings []string
 	warned   map[string]bool // by what they are about
 }
 
 func scan(data []byte, file rule) (*scanner, error) {
-	s := &scanner{data: data, json: json.NewDecoder(bytes.NewReader(data)), lines: make(map[string]int), warned: make(map[string]bool)}
-	s.json.UseNumber()
-	first, err := s.token()
-	if err == nil {
-		err = file(s, "", first)
+	const end = 1 // where the reader meets the end of the file
+	s := &scanner{
+		data: data, json: strictjson.NewReader(bytes.NewReader(data), int64(len(data))+end),
+		lines: make(map[string]int), warned: make(map[string]bool),
+	}
+	err := s.json.Next()
+	switch {
+	case err == io.EOF:
+		return nil, s.fault("", errors.New("the file is empty"))
+	case err == nil:
+		err = file(s, "")
 	}
 	if err != nil {
-		return nil, err
+		return nil, s.located("", err)
 	}
-	if _, err := s.json.Token(); err != io.EOF {
-		return nil, s.fault("", errors.New("there is more after the end of the genesis object"))
+	if rest := bytes.TrimLeft(data[s.json.Offset():], " \t\r\n"); len(rest) > 0 {
+		line := s.lineAt(int64(len(data) - len(rest)))
+		return nil, &FieldError{Line: line, Err: errors.New("there is more after the end of the genesis object")}
 	}
 	return s, nil
 }
 
-// token returns the next token, where the text must not end yet.
-func (s *scanner) token() (json.Token, error) {
-	t, err := s.json.Token()
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return nil, s.fault("", errors.New("not a whole JSON object: the text ends inside of it"))
+// located turns an error of the reader into a [*FieldError] of the field at path, or of
+// the place that it names if the text itself is wrong there. Other errors stay as they are.
+func (s *scanner) located(path string, err error) error {
+	var wrong *strictjson.Error
+	if !errors.As(err, &wrong) {
+		return err
 	}
-	if err != nil {
-		return nil, s.fault("", fmt.Errorf("not JSON: %w", err))
+	if wrong.Syntax {
+		path = wrong.Place
 	}
-	return t, nil
+	return &FieldError{Path: path, Line: s.lineAt(wrong.Offset), Err: wrong.Err}
 }
 
 // fault is an error at the token that was read last.
@@ -106,8 +115,10 @@ func (s *scanner) at(path string, format string, args ...any) error {
 }
 
 // line is that of the token that was read last.
-func (s *scanner) line() int {
-	return 1 + bytes.Count(s.data[:s.json.InputOffset()], []byte("\n"))
+func (s *scanner) line() int { return s.lineAt(s.json.Offset()) }
+
+func (s *scanner) lineAt(offset int64) int {
+	return 1 + bytes.Count(s.data[:offset], []byte("\n"))
 }
 
 // object accepts an object with these members; of others, unknown says what to do. A
@@ -117,9 +128,9 @@ func object(known map[string]field, unknown stranger) rule {
 	for name, f := range known {
 		members[strings.ToLower(name)] = f
 	}
-	return func(s *scanner, path string, first json.Token) error {
+	return func(s *scanner, path string) error {
 		seen := make(map[string]bool, len(members))
-		err := s.members(path, first, func(name string) error {
+		err := s.json.Object(func(name string) error {
 			member, lower := join(path, name), strings.ToLower(name)
 			if seen[lower] {
 				return s.fault(member, errors.New("given twice"))
@@ -129,21 +140,21 @@ func object(known map[string]field, unknown stranger) rule {
 			if ok && !strings.Contains(member, "[") {
 				s.lines[lowerName(member)] = s.line()
 			}
-			value, err := s.token()
+			null, err := s.json.Null()
 			switch {
 			case err != nil:
 				return err
-			case value == nil && f.required:
+			case null && f.required:
 				return s.fault(member, errors.New("is null, and must have a value"))
-			case value == nil:
+			case null:
 				return nil
 			case !ok:
-				return unknown(s, path, name, value)
+				return unknown(s, path, name)
 			}
-			return f.rule(s, member, value)
+			return f.rule(s, member)
 		})
 		if err != nil {
-			return err
+			return s.located(path, err)
 		}
 		for _, name := range slices.Sorted(maps.Keys(known)) {
 			if known[name].required && !seen[strings.ToLower(name)] {
@@ -158,18 +169,18 @@ func object(known map[string]field, unknown stranger) rule {
 func lowerName(path string) string { return strings.ToLower(path) }
 
 // refuse is for objects whose members all have a meaning.
-func refuse(s *scanner, path, name string, _ json.Token) error {
+func refuse(s *scanner, path, name string) error {
 	return s.fault(join(path, name), errors.New("unknown field; remove it if it means nothing to this chain"))
 }
 
 // warn passes over a member. It warns once of members of that name, however many
 // accounts have one.
-func warn(s *scanner, path, name string, first json.Token) error {
-	return s.ignoreWith("unknown field; it is ignored", path, name, first)
+func warn(s *scanner, path, name string) error {
+	return s.ignoreWith("unknown field; it is ignored", path, name)
 }
 
 // ignoreWith passes over a member with a warning.
-func (s *scanner) ignoreWith(why, path, name string, first json.Token) error {
+func (s *scanner) ignoreWith(why, path, name string) error {
 	pattern := join(path, name)
 	if open := strings.IndexByte(pattern, '['); open >= 0 {
 		pattern = pattern[:open] + "[…]" + pattern[strings.LastIndexByte(pattern, ']')+1:]
@@ -178,15 +189,15 @@ func (s *scanner) ignoreWith(why, path, name string, first json.Token) error {
 		s.warned[key] = true
 		s.warnings = append(s.warnings, fmt.Sprintf("line %d: %s: %s", s.line(), pattern, why))
 	}
-	return ignored(s, pattern, first)
+	return ignored(s, pattern)
 }
 
 // mapping accepts an object whose names are data: key returns the one spelling
 // of a name, by which the same name given twice is found.
 func mapping(key func(name string) (string, error), value rule) rule {
-	return func(s *scanner, path string, first json.Token) error {
+	return func(s *scanner, path string) error {
 		seen := make(map[string]bool)
-		return s.members(path, first, func(name string) error {
+		err := s.json.Object(func(name string) error {
 			canonical, err := key(name)
 			if err != nil {
 				return s.fault(path+"["+shorten(name)+"]", err)
@@ -196,77 +207,23 @@ func mapping(key func(name string) (string, error), value rule) rule {
 				return s.fault(member, errors.New("given twice"))
 			}
 			seen[canonical] = true
-			first, err := s.token()
-			if err != nil {
-				return err
-			}
-			return value(s, member, first)
+			return value(s, member)
 		})
-	}
-}
-
-// members walks the members of an object, each of which visit has to consume.
-func (s *scanner) members(path string, first json.Token, visit func(name string) error) error {
-	if first != json.Delim('{') {
-		return s.fault(path, fmt.Errorf("want an object, found %s", describe(first)))
-	}
-	for {
-		t, err := s.token()
-		if err != nil {
-			return err
-		}
-		name, isName := t.(string)
-		if !isName {
-			return nil // the closing brace; the decoder allows nothing else here
-		}
-		if err := visit(name); err != nil {
-			return err
-		}
+		return s.located(path, err)
 	}
 }
 
 // ignored accepts any value.
-func ignored(s *scanner, _ string, first json.Token) error {
-	depth := 0
-	for t := first; ; {
-		switch t {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		if depth == 0 {
-			return nil
-		}
-		var err error
-		if t, err = s.token(); err != nil {
-			return err
-		}
-	}
-}
+func ignored(s *scanner, path string) error { return s.located(path, s.json.Skip()) }
 
 // scalar accepts a string or a number whose text check finds in order.
 func scalar(want string, check func(text string, isString bool) bool) rule {
-	return func(s *scanner, path string, first json.Token) error {
-		ok := false
-		switch value := first.(type) {
-		case string:
-			ok = check(value, true)
-		case json.Number:
-			ok = check(value.String(), false)
-		}
-		if !ok {
-			return s.fault(path, fmt.Errorf("want %s, found %s", want, describe(first)))
-		}
-		return nil
-	}
+	return func(s *scanner, path string) error { return s.located(path, s.json.Scalar(want, check)) }
 }
 
-func boolean(s *scanner, path string, first json.Token) error {
-	if _, ok := first.(bool); !ok {
-		return s.fault(path, fmt.Errorf("want true or false, found %s", describe(first)))
-	}
-	return nil
+func boolean(s *scanner, path string) error {
+	_, err := s.json.Bool()
+	return s.located(path, err)
 }
 
 func join(path, name string) string {
@@ -274,24 +231,6 @@ func join(path, name string) string {
 		return shorten(name)
 	}
 	return path + "." + shorten(name)
-}
-
-func describe(value json.Token) string {
-	switch v := value.(type) {
-	case nil:
-		return "null"
-	case string:
-		return fmt.Sprintf("the string %q", shorten(v))
-	case json.Number:
-		return "the number " + shorten(v.String())
-	case bool:
-		return fmt.Sprint(v)
-	case json.Delim:
-		if v == '[' {
-			return "an array"
-		}
-	}
-	return "an object"
 }
 
 // shorten keeps an error readable whatever the file holds.

@@ -1,7 +1,6 @@
 package genesis
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,36 +28,40 @@ var harmless = map[string]string{
 // otherRule is a setting of chains whose blocks cannot be verified by Ethereum's rules.
 type otherRule struct {
 	what  string
-	unset json.Token // the value with which the setting means nothing; nil if any means something
+	unset string // the JSON with which the setting means nothing; empty if any means something
 }
 
 var otherRules = map[string]otherRule{
-	"ibft":         {"blocks sealed by IBFT", nil},
-	"ibft2":        {"blocks sealed by IBFT 2.0", nil},
-	"qbft":         {"blocks sealed by QBFT", nil},
-	"aura":         {"blocks sealed by AuRa", nil},
-	"parlia":       {"blocks sealed by Parlia", nil},
-	"bor":          {"blocks sealed by Bor", nil},
-	"transitions":  {"changes of validators", nil},
-	"optimism":     {"the rules of the OP Stack", nil},
-	"arbitrum":     {"the rules of Arbitrum", nil},
-	"isquorum":     {"the rules of Quorum", false},
-	"zerobasefee":  {"a base fee of zero", false},
-	"fixedbasefee": {"a fixed base fee", false},
-	"eccurve":      {"another elliptic curve", "secp256k1"},
+	"ibft":         {"blocks sealed by IBFT", ""},
+	"ibft2":        {"blocks sealed by IBFT 2.0", ""},
+	"qbft":         {"blocks sealed by QBFT", ""},
+	"aura":         {"blocks sealed by AuRa", ""},
+	"parlia":       {"blocks sealed by Parlia", ""},
+	"bor":          {"blocks sealed by Bor", ""},
+	"transitions":  {"changes of validators", ""},
+	"optimism":     {"the rules of the OP Stack", ""},
+	"arbitrum":     {"the rules of Arbitrum", ""},
+	"isquorum":     {"the rules of Quorum", "false"},
+	"zerobasefee":  {"a base fee of zero", "false"},
+	"fixedbasefee": {"a fixed base fee", "false"},
+	"eccurve":      {"another elliptic curve", `"secp256k1"`},
 }
 
 // strangeSetting judges a setting of the config that go-ethereum does not have. One
 // that may be a fork, or that names other rules, is refused: ignoring it would make
 // another chain, which shows only at the first block that is different there. Others
 // are ignored with a warning.
-func strangeSetting(s *scanner, path, name string, first json.Token) error {
+func strangeSetting(s *scanner, path, name string) error {
 	lower := strings.ToLower(name)
 	if why, ok := harmless[lower]; ok {
-		return s.ignoreWith("a field of other clients; it is ignored: "+why, path, name, first)
+		return s.ignoreWith("a field of other clients; it is ignored: "+why, path, name)
 	}
 	if other, ok := otherRules[lower]; ok {
-		if first == other.unset {
+		raw, err := s.json.Raw()
+		if err != nil {
+			return err
+		}
+		if string(raw) == other.unset {
 			return nil
 		}
 		return s.fault(join(path, name), fmt.Errorf("%s cannot be verified; want a chain with the rules of Ethereum", other.what))
@@ -66,5 +69,5 @@ func strangeSetting(s *scanner, path, name string, first json.Token) error {
 	if strings.HasSuffix(lower, "block") || strings.HasSuffix(lower, "time") {
 		return s.fault(join(path, name), errors.New("looks like a fork, and is not known to this version; remove it if the chain has no such fork"))
 	}
-	return warn(s, path, name, first)
+	return warn(s, path, name)
 }

@@ -51,7 +51,7 @@ func family(name string) []layer {
 		return paths
 	}
 	layers := []layer{
-		{".", []string{"chain"}},
+		{".", []string{"chain", "strictjson"}},
 		{"era", in(".")},
 		{"source", append(in(".", "era"), "jsonrpc", "chain", "endpoint", "strictjson")},
 		{"execute", in(".")},
