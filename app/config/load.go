@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strings"
 
 	"ashlar/family"
 
@@ -85,19 +86,25 @@ func checkRules(path string, text []byte, rules []rule) error {
 	return errors.Join(problems...)
 }
 
-// place names the line of an entry, as "file:line: entry".
+// place names the line of an entry, as "file:line: entry". For an entry that is not
+// there it is the line of the entry that it would be in.
 func place(file string, text []byte, entry string) string {
-	path, err := yaml.PathString(entry)
-	if err != nil {
-		return file
-	}
-	if annotated, err := path.AnnotateSource(text, false); err == nil {
+	name := entry[len("$."):]
+	for ; entry != "$"; entry = entry[:strings.LastIndexByte(entry, '.')] {
+		path, err := yaml.PathString(entry)
+		if err != nil {
+			break
+		}
+		annotated, err := path.AnnotateSource(text, false)
+		if err != nil {
+			continue
+		}
 		for line := range bytes.Lines(annotated) {
 			var number int
 			if _, err := fmt.Sscanf(string(line), "> %d", &number); err == nil {
-				return fmt.Sprintf("%s:%d: %s", file, number, entry[2:])
+				return fmt.Sprintf("%s:%d: %s", file, number, name)
 			}
 		}
 	}
-	return fmt.Sprintf("%s: %s", file, entry[2:])
+	return fmt.Sprintf("%s: %s", file, name)
 }
