@@ -1,15 +1,16 @@
 package app
 
 import (
+	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/openrpc"
 )
 
 func document(t *testing.T, name string) string {
@@ -21,38 +22,53 @@ func document(t *testing.T, name string) string {
 	return string(text)
 }
 
-// creditTable returns the table of docs/methods.md that the descriptions of methods
-// make, and heavyList its list of heavy methods.
-func creditTable(t *testing.T) (creditTable, heavyList string) {
-	byCredits := make(map[int][]string)
-	var heavy []string
-	for _, methods := range methodsOfFamilies(t) {
-		for method := range methods.All() {
-			if method.Cost.Credits != jsonrpc.UsualCredits {
-				byCredits[method.Cost.Credits] = append(byCredits[method.Cost.Credits], "`"+method.Name+"`")
-			}
-			if method.Cost.Weight == jsonrpc.HeavyWeight {
-				heavy = append(heavy, "`"+method.Name+"`")
-			}
-		}
-	}
-	byCredits[jsonrpc.UsualCredits] = []string{"all others"}
+var update = flag.Bool("update", false, "write the tables of docs/methods.md anew")
+
+// methodTable returns the rows of docs/methods.md for some methods.
+func methodTable(methods *jsonrpc.Methods) string {
 	var b strings.Builder
-	for _, n := range slices.Sorted(maps.Keys(byCredits)) {
-		slices.Sort(byCredits[n])
-		fmt.Fprintf(&b, "| %d | %s |\n", n, strings.Join(slices.Compact(byCredits[n]), ", "))
+	b.WriteString("| Method | Parameters | What it does | Credits |\n|---|---|---|---|\n")
+	for m := range methods.All() {
+		var params []string
+		for _, p := range m.Params {
+			if !p.Required {
+				p.Name += "?"
+			}
+			params = append(params, p.Name)
+		}
+		credits := strconv.Itoa(m.Cost.Credits)
+		if m.Cost.Weight == jsonrpc.HeavyWeight {
+			credits += ", heavy"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, strings.Join(params, ", "), m.Summary, credits)
 	}
-	slices.Sort(heavy)
-	return b.String(), strings.Join(slices.Compact(heavy), ", ")
+	return b.String()
 }
 
-func TestCreditsAreDocumented(t *testing.T) {
-	text := document(t, "methods.md")
-	table, heavy := creditTable(t)
-	if !strings.Contains(text, table) {
-		t.Errorf("docs/methods.md should have these rows:\n%s", table)
+// TestMethodsAreDocumented: docs/methods.md has the tables that the descriptions of the
+// methods make. With -update it is given them.
+func TestMethodsAreDocumented(t *testing.T) {
+	const begin, end = "<!-- methods begin -->\n", "<!-- methods end -->"
+	want := begin
+	for i, family := range []string{"EVM", "Starknet"} {
+		_, methods, err := openrpc.Describe(openrpc.Info{}, methodsOfFamilies(t)[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += "\n### " + family + " networks\n\n" + methodTable(methods)
 	}
-	if !strings.Contains(strings.ReplaceAll(text, "\n", " "), heavy) {
-		t.Errorf("docs/methods.md should list these as heavy:\n%s", heavy)
+	text := document(t, "methods.md")
+	before, rest, _ := strings.Cut(text, begin)
+	_, after, ok := strings.Cut(rest, end)
+	if !ok {
+		t.Fatalf("docs/methods.md has no tables between %q and %q", begin, end)
+	}
+	want = before + want + "\n" + end + after
+	if *update {
+		if err := os.WriteFile(filepath.Join("..", "docs", "methods.md"), []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if text != want {
+		t.Error("docs/methods.md differs from the descriptions of methods: run go test ./app -run TestMethodsAreDocumented -update")
 	}
 }

@@ -44,7 +44,7 @@ func Describe(info Info, methods *jsonrpc.Methods) (*Document, *jsonrpc.Methods,
 	d := &Document{info: info}
 	var err error
 	d.methods, err = methods.With(jsonrpc.Method{
-		Name: "rpc.discover", Summary: "Returns this document.",
+		Name: "rpc.discover", Summary: "Returns the OpenRPC document of the network.",
 		Result: jsonrpc.Result{Name: "OpenRPC document", Schema: &schema.Schema{Type: "object"}},
 		Cost:   jsonrpc.Light(20), Concerns: jsonrpc.NoContract,
 		Handler: func(ctx context.Context, params, out []byte) ([]byte, error) {
