@@ -42,7 +42,7 @@ func checkKeyRow(t *testing.T, row []byte) {
 	}
 	again := keyRow(t, k)
 	if back, err := decodeKey(hash{}, 0, again); err != nil || !reflect.DeepEqual(back, k) {
-		t.Fatalf("%x is read as %+v, which comes back as %+v, %v", row, k, back, err)
+		t.Fatalf("%x is read as %+v, which is encoded as %+v, %v", row, k, back, err)
 	}
 }
 
@@ -61,7 +61,7 @@ func FuzzAccountRow(f *testing.F) {
 				t.Fatal(err)
 			}
 			if back, err := decodeAccount(ID{1}, 0, append([]byte{formRecord}, raw...)); err != nil || !reflect.DeepEqual(back, p) {
-				t.Fatalf("%q is read as %+v, which comes back as %+v, %v", row, p, back, err)
+				t.Fatalf("%q is read as %+v, which is encoded as %+v, %v", row, p, back, err)
 			}
 		})
 	})

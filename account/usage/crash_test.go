@@ -217,7 +217,7 @@ func TestPowerCuts(t *testing.T) {
 			if found != flushed && found != flushed+1 {
 				t.Fatalf("flush %d, under way: %d requests, expected %d or one more", n, found, flushed)
 			}
-			if err := again.Flush(t.Context()); err != nil { // goes on with what was begun
+			if err := again.Flush(t.Context()); err != nil { // completes what was begun
 				t.Fatal(err)
 			}
 			if after := sum(again); after != found {

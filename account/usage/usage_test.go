@@ -165,7 +165,7 @@ func TestLastUsed(t *testing.T) {
 	f.count(b, "main", "call", 1)
 	f.flush()
 	if got, err := f.LastUsed(t.Context(), b); err != nil || !got.Equal(*f.at.Load()) {
-		t.Errorf("used after it was asked for: %v, %v", got, err)
+		t.Errorf("used after the first query: %v, %v", got, err)
 	}
 }
 
@@ -281,12 +281,12 @@ func FuzzRows(f *testing.F) {
 				back := make(calls)
 				again, err := decodeHour(appendHour(nil, last, read), func(s series, n Counts) { back[s] = n })
 				if err != nil || !again.Equal(last) || !reflect.DeepEqual(read, back) {
-					t.Fatalf("%x is read as %v, which comes back as %v, %v", row, read, back, err)
+					t.Fatalf("%x is read as %v, which is encoded as %v, %v", row, read, back, err)
 				}
 			}
 			if read, err := decodeFlush(row); err == nil {
 				if back, err := decodeFlush(appendFlush(nil, read)); err != nil || !reflect.DeepEqual(read, back) {
-					t.Fatalf("%x is read as %v, which comes back as %v, %v", row, read, back, err)
+					t.Fatalf("%x is read as %v, which is encoded as %v, %v", row, read, back, err)
 				}
 			}
 		})

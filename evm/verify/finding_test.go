@@ -11,7 +11,7 @@ import (
 	"ashlar/kv"
 )
 
-var update = flag.Bool("update", false, "write testdata/findings.txt anew")
+var update = flag.Bool("update", false, "rewrite testdata/findings.txt")
 
 // TestFindings compares the findings about damage to the chain of old rules with
 // testdata/findings.txt.

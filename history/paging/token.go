@@ -68,8 +68,8 @@ func ParseToken(text []byte) (t Token, err error) {
 	if len(b) < fixed+sum || b[0] != tokenVersion {
 		return t, ErrToken
 	}
-	b, told := b[:len(b)-sum], binary.BigEndian.Uint32(b[len(b)-sum:])
-	if tokenSum(b) != told {
+	b, checksum := b[:len(b)-sum], binary.BigEndian.Uint32(b[len(b)-sum:])
+	if tokenSum(b) != checksum {
 		return t, ErrToken
 	}
 	copy(t.Filter[:], b[1:])

@@ -16,7 +16,7 @@ import (
 	"ashlar/internal/vectors"
 )
 
-// block is the one that clients ask about; the demo has more.
+// block is the block that clients read; the demo has more.
 const block = 30
 
 // library is a client library and how its script is run.
@@ -34,7 +34,7 @@ func libraries() []library {
 	}
 }
 
-// folder is where the libraries are.
+// folder is the folder with the libraries.
 func folder(t *testing.T) string {
 	dir := os.Getenv("ASHLAR_CLIENTS")
 	if dir == "" {
@@ -85,8 +85,8 @@ func read(t *testing.T, dir string, l library, s service, more ...string) (answe
 	return answers
 }
 
-// run runs a library's script and decodes what it prints. Scripts find their
-// libraries beside them, so they are copied there.
+// run runs a library's script and decodes its output. Scripts find their libraries in the same folder,
+// so they are copied there.
 func run(t *testing.T, dir string, l library, answers any, args ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("scripts", l.script))
@@ -113,8 +113,8 @@ func run(t *testing.T, dir string, l library, answers any, args ...string) {
 	}
 }
 
-// Every library reads the same over HTTP, in batches and over WebSocket, and it is
-// what the service answers without a library.
+// Every library reads the same data over HTTP, in batches and over WebSocket, and it equals the
+// service's answers to plain requests.
 func TestLibrariesRead(t *testing.T) {
 	dir := folder(t)
 	s := serve(t)
@@ -145,8 +145,8 @@ func TestLibrariesRead(t *testing.T) {
 	}
 }
 
-// viem comes back when it is told to, and so gets all its answers from a key whose
-// rate is less than what it asks for.
+// viem retries after the delay in Retry-After, so all its requests succeed with a key whose rate limit
+// is lower than its rate of requests.
 func TestLibraryHeedsRetryAfter(t *testing.T) {
 	dir := folder(t)
 	s := serve(t)

@@ -14,7 +14,7 @@ import (
 	"ashlar/starknet/source/madeup"
 )
 
-// starknetLibraries are those for Starknet networks.
+// starknetLibraries returns the libraries for Starknet networks.
 func starknetLibraries() []library {
 	return []library{
 		{"starknet.js", []string{"node"}, "starknet.mjs"},
@@ -22,7 +22,7 @@ func starknetLibraries() []library {
 	}
 }
 
-// event is an event as the libraries tell it.
+// event is an event as printed by the scripts.
 type event struct {
 	BlockHash        string   `json:"block_hash"`
 	BlockNumber      uint64   `json:"block_number"`
@@ -34,8 +34,8 @@ type event struct {
 	Data             []string `json:"data"`
 }
 
-// Every library connects to a Starknet network and lists its events page by page:
-// those that the service answers without a library, and without pages.
+// Every library connects to a Starknet network and lists its events page by page. They equal the
+// service's answers to plain requests without pages.
 func TestLibrariesListEvents(t *testing.T) {
 	dir := folder(t)
 	s := serve(t)
@@ -81,8 +81,8 @@ func TestLibrariesListEvents(t *testing.T) {
 	}
 }
 
-// What Torii, the indexer, calls is answered: the version that it insists on, the head,
-// and then batches of pages up to that block's hash, each with the tokens of the one before.
+// The requests of the indexer Torii succeed: the version that it requires, the head, and then batches of
+// pages up to that block's hash, each with the tokens of the previous one.
 func TestToriisCalls(t *testing.T) {
 	s := serve(t)
 	url := strings.Replace(s.url, "/v3/", "/demo-starknet/v3/", 1)
@@ -98,7 +98,7 @@ func TestToriisCalls(t *testing.T) {
 	if err := client.Call(t.Context(), &head, "starknet_blockHashAndNumber"); err != nil {
 		t.Fatal(err)
 	}
-	filters := make(map[int]map[string]any) // by the request's id, of what has more pages
+	filters := make(map[int]map[string]any) // by request id; filters that have more pages
 	for i := range 3 {
 		filters[i] = map[string]any{
 			"from_block": map[string]any{"block_number": 0}, "to_block": map[string]any{"block_hash": head.Hash},
@@ -120,7 +120,7 @@ func TestToriisCalls(t *testing.T) {
 			}
 		}
 	}
-	// Each of these contracts emits half as much as the one before it.
+	// Each of these contracts emits half as many events as the previous one.
 	if counts[0] <= counts[1] || counts[1] <= counts[2] || counts[2] < 50 {
 		t.Errorf("events by contract: %v", counts)
 	}
@@ -131,7 +131,7 @@ type eventPage struct {
 	Token  string `json:"continuation_token"`
 }
 
-// batch asks for a page of each filter in one request.
+// batch requests a page of each filter in one batch.
 func batch(t *testing.T, url string, filters map[int]map[string]any) map[int]eventPage {
 	t.Helper()
 	var calls []any

@@ -108,7 +108,7 @@ func (d *driven) send(c engineCall) geth.PayloadStatusV1 {
 	return status
 }
 
-func (d *driven) tell(head, safe, finalized common.Hash) geth.PayloadStatusV1 {
+func (d *driven) update(head, safe, finalized common.Hash) geth.PayloadStatusV1 {
 	d.t.Helper()
 	return d.forkchoice("engine_forkchoiceUpdatedV3", geth.ForkchoiceStateV1{HeadBlockHash: head, SafeBlockHash: safe, FinalizedBlockHash: finalized}, nil)
 }
@@ -193,7 +193,7 @@ func TestEngine(t *testing.T) {
 		hash := payloadOf(t, c).BlockHash
 		mustBeValid(t, c.ID, d.send(c), hash)
 		if i%50 == 49 {
-			mustBeValid(t, "forkchoice", d.tell(hash, common.Hash{}, common.Hash{}), hash)
+			mustBeValid(t, "forkchoice", d.update(hash, common.Hash{}, common.Hash{}), hash)
 		}
 		if i == killedAt+20 {
 			d.kill()
@@ -384,7 +384,7 @@ func TestDriven(t *testing.T) {
 	readCalls(t, filepath.Join(folder, "headfcu.json"), &headCall)
 	status := d.forkchoice(headCall.Method, headCall.args()...)
 	if status.Status != geth.SYNCING {
-		t.Errorf("VALID for a head whose blocks are missing: %+v", status)
+		t.Errorf("a head whose blocks are missing: %+v, expected SYNCING", status)
 	}
 	for end := time.Now().Add(2 * time.Minute); status.Status == geth.SYNCING && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		status = d.forkchoice(headCall.Method, headCall.args()...)

@@ -63,9 +63,9 @@ func subscribe(t *testing.T, service *node.Client) *client {
 		for {
 			select {
 			case head := <-newHeads:
-				c.streams[heads].add(told{Block: head.Hash(), Number: head.Number.Uint64()})
+				c.streams[heads].add(notification{Block: head.Hash(), Number: head.Number.Uint64()})
 			case log := <-newLogs:
-				c.streams[logs].add(told{log.BlockHash, log.BlockNumber, log.Topics[0], log.Removed})
+				c.streams[logs].add(notification{log.BlockHash, log.BlockNumber, log.Topics[0], log.Removed})
 			case <-headsTold.Err():
 				return
 			case <-logsTold.Err():
@@ -127,13 +127,13 @@ func (c *client) run(t *testing.T, program string, args ...string) {
 		for lines.Scan() {
 			var line struct {
 				Stream string
-				told
+				notification
 			}
 			if err := json.Unmarshal(lines.Bytes(), &line); err != nil || c.streams[line.Stream] == nil {
 				t.Errorf("%s printed %q", c.name, lines.Text())
 				break
 			}
-			c.streams[line.Stream].add(line.told)
+			c.streams[line.Stream].add(line.notification)
 		}
 		err := command.Wait()
 		if ctx.Err() == nil {

@@ -249,13 +249,13 @@ func tagged(t *testing.T, client *node.Client, tag string) (block place) {
 	return place{uint64(answer.Number), answer.Hash}
 }
 
-// finalized is the number of geth's last final block.
+// finalized returns the number of geth's last finalized block.
 func (u *upstream) finalized() uint64 {
 	u.t.Helper()
 	return tagged(u.t, u.client, "finalized").number
 }
 
-// startAshlar starts the service with nothing but the genesis and the node's URL.
+// startAshlar starts the service, given only the genesis and the node's URL.
 func startAshlar(t *testing.T, genesis string, sources ...string) (node.Ashlar, *node.Process, *node.Client) {
 	t.Helper()
 	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
@@ -275,9 +275,8 @@ func startAshlar(t *testing.T, genesis string, sources ...string) (node.Ashlar, 
 	return a, p, client
 }
 
-// TestFollowGeth follows a geth that makes blocks of thousands of transactions, and is
-// wound back again and again, while clients are told what happens, and somebody asks
-// the service without pause.
+// TestFollowGeth follows a geth that makes blocks with thousands of transactions and is wound back
+// repeatedly, while clients receive notifications and send requests without pause.
 func TestFollowGeth(t *testing.T) {
 	u, genesis := startGeth(t)
 	waiting := u.letWait()
@@ -295,7 +294,7 @@ func TestFollowGeth(t *testing.T) {
 		u.mine(perRound)
 		if final, head := u.finalized(), u.head(); head > final {
 			awaitHead(t, service, u)
-			u.record() // a last block may have come without transactions
+			u.record() // the last block may have no transactions
 			u.windBack(max(final, head-min(head, 9)))
 		}
 	}
@@ -307,7 +306,7 @@ func TestFollowGeth(t *testing.T) {
 	got.check(t, u.blocks)
 	compare(t, service, u)
 	t.Logf("%d blocks made, %d on the chain; %s", len(u.blocks), u.head()+1, got)
-	checkTold(t, u, first, others, missed)
+	checkNotifications(t, u, first, others, missed)
 	for _, c := range others {
 		c.stop()
 	}
@@ -318,8 +317,8 @@ func TestFollowGeth(t *testing.T) {
 	}
 }
 
-// mineAbove mines until the head is above all before, for clients who only look at its
-// number to see that there is something new.
+// mineAbove mines until the head has a new highest number, for clients that detect new heads by their
+// number only.
 func (u *upstream) mineAbove() {
 	u.t.Helper()
 	var highest uint64
@@ -331,7 +330,7 @@ func (u *upstream) mineAbove() {
 	}
 }
 
-// awaitHead returns when the service has geth's head, and all of its chain.
+// awaitHead returns when the service has geth's head.
 func awaitHead(t *testing.T, client *node.Client, u *upstream) {
 	t.Helper()
 	want := tagged(t, u.client, "latest")
@@ -362,8 +361,8 @@ func compare(t *testing.T, client *node.Client, u *upstream) {
 	}
 }
 
-// belowFinal winds geth back below its last final block: the service says that it
-// cannot follow, and goes on answering as before.
+// belowFinal winds geth back below its last finalized block: the service reports that it cannot follow,
+// and keeps answering requests as before.
 func belowFinal(t *testing.T, u *upstream, a node.Ashlar, client *node.Client) {
 	t.Helper()
 	for u.finalized() < 5 {

@@ -14,8 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// letWait has a transaction wait in geth's pool, behind a nonce that nobody uses, and
-// returns its hash.
+// letWait adds a transaction with a nonce gap to geth's pool, and returns its hash.
 func (u *upstream) letWait() common.Hash {
 	u.t.Helper()
 	tx := u.sign(senders-1, 1<<20, 0)
@@ -26,7 +25,7 @@ func (u *upstream) letWait() common.Hash {
 	return call[common.Hash](u.t, u.client, "eth_sendRawTransaction", hexutil.Bytes(raw))
 }
 
-// awaitPooled returns when a transaction that waits in geth's pool is shown by the service.
+// awaitPooled returns when the service shows a transaction from geth's pool.
 func awaitPooled(t *testing.T, service *node.Client, hash common.Hash) {
 	t.Helper()
 	await(t, "what waits in geth's pool", func() bool {
@@ -38,8 +37,8 @@ func awaitPooled(t *testing.T, service *node.Client, hash common.Hash) {
 	})
 }
 
-// sendRefused sends a transaction that breaks no rule but pays less than geth asks for:
-// geth's word on it is told to whoever has sent it, and it does not wait here either.
+// sendRefused sends a valid transaction that pays less than geth requires: the sender receives geth's
+// error, and the transaction is not in the service's pool either.
 func sendRefused(t *testing.T, u *upstream, service *node.Client) {
 	t.Helper()
 	raw, err := types.MustSignNewTx(u.keys[0], u.signer, &types.DynamicFeeTx{

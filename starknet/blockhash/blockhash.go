@@ -73,7 +73,7 @@ type Verdict uint8
 // The verdicts.
 const (
 	Confirmed   Verdict = iota + 1 // the hash matches the contents
-	Untold                         // the source does not provide all inputs of the hash
+	Incomplete                     // the source does not provide all inputs of the hash
 	UnknownRule                    // the hash may follow an unknown rule
 )
 
@@ -81,7 +81,7 @@ func (v Verdict) String() string {
 	switch v {
 	case Confirmed:
 		return "confirmed"
-	case Untold:
+	case Incomplete:
 		return "not checked: the source does not provide all inputs of the hash"
 	case UnknownRule:
 		return "not checked: the hash may follow an unknown rule"
@@ -108,7 +108,7 @@ func (c *Checker) Check(b *starknet.Block) (Verdict, error) {
 //
 // Some sources provide no such commitment for blocks until 0.13.1, or one by other rules. Such
 // blocks are checked as if they had no signatures; if the hash does not match, the verdict is
-// Untold.
+// Incomplete.
 func (c *Checker) CheckUnsigned(b *starknet.Block) (Verdict, error) {
 	v, err := parseVersion(b.Version)
 	if err != nil {
@@ -118,36 +118,36 @@ func (c *Checker) CheckUnsigned(b *starknet.Block) (Verdict, error) {
 		return c.checkPoseidon(b, v, element(b.Commitments.Transactions))
 	}
 	events := c.eventRootPedersen(b)
-	if verdict, err := c.checkTold(b, v, events); verdict != Untold {
+	if verdict, err := c.checkDeclared(b, v, events); verdict != Incomplete {
 		return verdict, err
 	}
 	verdict, err := c.checkPedersen(b, v, treeRoot(c.pedersen, c.transactionLeavesPedersen(b, v)), events)
 	if err != nil {
-		return Untold, nil
+		return Incomplete, nil
 	}
 	return verdict, nil
 }
 
-// checkTold checks a block until 0.13.1 by the commitments in its header. The verdict is Untold
+// checkDeclared checks a block until 0.13.1 by the commitments in its header. The verdict is Incomplete
 // if these may follow other rules than those of the block's version.
-func (c *Checker) checkTold(b *starknet.Block, v version, events fp.Element) (Verdict, error) {
-	transactions, told := element(b.Commitments.Transactions), element(b.Commitments.Events)
+func (c *Checker) checkDeclared(b *starknet.Block, v version, events fp.Element) (Verdict, error) {
+	transactions, declared := element(b.Commitments.Transactions), element(b.Commitments.Events)
 	if transactions.IsZero() {
-		return Untold, nil
+		return Incomplete, nil
 	}
 	verdict, err := c.checkPedersen(b, v, transactions, events)
 	switch {
 	case v.before(versionTold()):
 		if err != nil {
-			return Untold, nil
+			return Incomplete, nil
 		}
 		return verdict, nil
-	case told == events && (err == nil || !told.IsZero()): // without events, it is zero by any rule
+	case declared == events && (err == nil || !declared.IsZero()): // without events, it is zero by any rule
 		return verdict, err
-	case err == nil || c.pedersenHash(b, b.Sequencer, transactions, told) == b.Hash:
+	case err == nil || c.pedersenHash(b, b.Sequencer, transactions, declared) == b.Hash:
 		return 0, &Error{&b.Header, EventCommitment, b.Commitments.Events, felt(events)}
 	}
-	return Untold, nil
+	return Incomplete, nil
 }
 
 // checkPedersen checks a block by the rules until 0.13.1, given the commitments to its
@@ -202,7 +202,7 @@ const (
 // transactions.
 func (c *Checker) checkPoseidon(b *starknet.Block, v version, transactions fp.Element) (Verdict, error) {
 	if b.Commitments.StateDiff.IsZero() {
-		return Untold, nil
+		return Incomplete, nil
 	}
 	events := treeRoot(c.poseidon, c.eventLeavesPoseidon(b))
 	receipts := treeRoot(c.poseidon, c.receiptLeaves(b))

@@ -173,8 +173,8 @@ func TestRealBlocksWithoutSignatures(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		told := !block.Commitments.Transactions.IsZero() && name != "integration_block_330363"
-		if (told || unsigned) && verdict != blockhash.Confirmed {
+		declared := !block.Commitments.Transactions.IsZero() && name != "integration_block_330363"
+		if (declared || unsigned) && verdict != blockhash.Confirmed {
 			t.Errorf("%s: the hash is %s, expected %s", name, verdict, blockhash.Confirmed)
 		}
 	}
@@ -187,7 +187,7 @@ func TestUncheckedHashes(t *testing.T) {
 		block starknet.Block
 		want  blockhash.Verdict
 	}{
-		{"no state diff commitment", starknet.Block{Header: starknet.Header{Version: "0.13.2"}}, blockhash.Untold},
+		{"no state diff commitment", starknet.Block{Header: starknet.Header{Version: "0.13.2"}}, blockhash.Incomplete},
 		{"a version of the future", starknet.Block{Header: starknet.Header{
 			Version: "0.99.0", Commitments: starknet.Commitments{StateDiff: starknet.FeltOf(1)},
 		}}, blockhash.UnknownRule},

@@ -11,7 +11,7 @@ import (
 	"ashlar/starknet/verify"
 )
 
-var update = flag.Bool("update", false, "write testdata/findings.txt anew")
+var update = flag.Bool("update", false, "rewrite testdata/findings.txt")
 
 // TestFindings compares the findings about damage to a chain whose hashes can be recomputed with
 // testdata/findings.txt.

@@ -311,12 +311,12 @@ func TestPool(t *testing.T) {
 		t.Errorf("what waits: %d transactions, %v, expected two in the order of their nonces", len(all), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	told, done := make(chan common.Hash), make(chan error, 1)
+	received, done := make(chan common.Hash), make(chan error, 1)
 	defer cancel()
 	go func() {
 		done <- client.SubscribePool(ctx, func(tx *types.Transaction) {
 			select {
-			case told <- tx.Hash():
+			case received <- tx.Hash():
 			case <-ctx.Done():
 			}
 		})
@@ -326,7 +326,7 @@ func TestPool(t *testing.T) {
 			n.Wait(want)
 		}
 		select {
-		case got := <-told:
+		case got := <-received:
 			if got != want.Hash() {
 				t.Errorf("notified of %x, expected %x", got, want.Hash())
 			}

@@ -14,7 +14,7 @@ from starknet_py.net.full_node_client import FullNodeClient
 url, first, last, key, chunk = sys.argv[1:6]
 
 
-def told(event):
+def fields(event):
     return {
         "block_hash": hex(event.block_hash), "block_number": event.block_number,
         "transaction_hash": hex(event.transaction_hash), "transaction_index": event.transaction_index,
@@ -33,7 +33,7 @@ async def read():
         events += page.events
         token = page.continuation_token
         pages += 1
-    every = await client.get_events(  # it follows the tokens itself, to the newest block as it does where no other is given
+    every = await client.get_events(  # it follows the tokens itself, by default to the newest block
         keys=[[key]], from_block_number=int(first), chunk_size=int(chunk), follow_continuation_token=True,
     )
     latest = await client.get_block_hash_and_number()
@@ -46,9 +46,9 @@ async def read():
         "version": await client.spec_version(), "chain": await client.get_chain_id(),
         "follows": await client.get_block_number() >= latest.block_number and every.events[: len(events)] == events,
         "receipts": [(await client.get_transaction_receipt(e.transaction_hash)).block_number for e in events[:3]],
-        "events": [told(e) for e in events], "pages": pages, "wrongKey": wrong,
+        "events": [fields(e) for e in events], "pages": pages, "wrongKey": wrong,
     }
 
 
-warnings.simplefilter("ignore")  # it says that it knows another version of the specification
+warnings.simplefilter("ignore")  # it warns about another version of the specification
 print(json.dumps(asyncio.run(read())))

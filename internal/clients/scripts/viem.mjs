@@ -1,6 +1,6 @@
 // Reads the demo with viem: node viem.mjs HTTP-URL WS-URL TOKEN HOLDER BLOCK [CALLS]
-// With CALLS it only makes so many calls by HTTP, one after the other, and tells how
-// many were answered.
+// With CALLS it only makes that many calls over HTTP, one after the other, and prints how many were
+// answered.
 import { createPublicClient, http, parseAbi, parseAbiItem, webSocket } from "viem";
 
 const [httpURL, wsURL, token, holder, block, calls] = process.argv.slice(2);

@@ -21,7 +21,7 @@ def filter_of():
     return {"address": token, "topics": [transfer], "fromBlock": number - 9, "toBlock": number}
 
 
-def told(chain, head, balance, code, logs, receipt, held, reverted, newest):
+def summary(chain, head, balance, code, logs, receipt, held, reverted, newest):
     return {
         "chain": str(chain), "hash": Web3.to_hex(head["hash"]),
         "transactions": [Web3.to_hex(t) for t in head["transactions"]], "balance": str(balance),
@@ -38,7 +38,7 @@ def by_http():
         w3.eth.call({"from": token, "to": token, "data": too_much_data}, number)
     except ContractLogicError:
         reverted = "ContractLogicError"
-    return told(
+    return summary(
         w3.eth.chain_id, head, w3.eth.get_balance(holder, number), w3.eth.get_code(token, number),
         w3.eth.get_logs(filter_of()), w3.eth.get_transaction_receipt(head["transactions"][0]),
         w3.eth.call({"to": token, "data": held_data}, number), reverted, w3.eth.block_number,
@@ -57,7 +57,7 @@ async def by_socket():
             w3.eth.get_balance(holder, number), w3.eth.get_code(token, number), w3.eth.get_logs(filter_of()),
             w3.eth.get_transaction_receipt(head["transactions"][0]), w3.eth.call({"to": token, "data": held_data}, number),
         )
-        return told(await w3.eth.chain_id, head, balance, code, logs, receipt, held, reverted, await w3.eth.block_number)
+        return summary(await w3.eth.chain_id, head, balance, code, logs, receipt, held, reverted, await w3.eth.block_number)
 
 
 answers = {"http": by_http(), "ws": asyncio.run(by_socket())}

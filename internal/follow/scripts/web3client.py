@@ -1,4 +1,4 @@
-"""Tells what web3.py is told: python web3client.py HTTP-URL WS-URL CONTRACT"""
+"""Prints the notifications that web3.py receives: python web3client.py HTTP-URL WS-URL CONTRACT"""
 
 import asyncio
 import json
@@ -15,12 +15,12 @@ http, ws, contract = sys.argv[1:4]
 contract = Web3.to_checksum_address(contract)
 
 
-def tell(stream, **event):
+def emit(stream, **event):
     os.write(1, (json.dumps({"stream": stream, **event}) + "\n").encode())
 
 
-def tell_log(stream, log):
-    tell(stream, block=Web3.to_hex(log["blockHash"]), number=log["blockNumber"], topic=Web3.to_hex(log["topics"][0]), removed=log["removed"])
+def emit_log(stream, log):
+    emit(stream, block=Web3.to_hex(log["blockHash"]), number=log["blockNumber"], topic=Web3.to_hex(log["topics"][0]), removed=log["removed"])
 
 
 def poll():
@@ -28,7 +28,7 @@ def poll():
         changes = Web3(Web3.HTTPProvider(http)).eth.filter({"address": contract})
         while True:
             for log in changes.get_new_entries():
-                tell_log("polled", log)
+                emit_log("polled", log)
             time.sleep(0.2)
     except Exception:
         traceback.print_exc()
@@ -42,9 +42,9 @@ async def watch():
         async for message in w3.socket.process_subscriptions():
             result = message["result"]
             if message["subscription"] == heads:
-                tell("heads", block=Web3.to_hex(result["hash"]), number=result["number"])
+                emit("heads", block=Web3.to_hex(result["hash"]), number=result["number"])
             else:
-                tell_log("logs", result)
+                emit_log("logs", result)
 
 
 threading.Thread(target=poll, daemon=True).start()

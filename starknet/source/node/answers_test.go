@@ -155,7 +155,7 @@ func TestRealBlocksInEveryVersion(t *testing.T) {
 			}
 			kept := followTo(t, newNode(t, options), 0, nil, blocks)
 			for i, got := range kept.blocks {
-				if want := told(blocks[i], spec); !reflect.DeepEqual(got, want) {
+				if want := fieldsOf(blocks[i], spec); !reflect.DeepEqual(got, want) {
 					t.Errorf("%s, version 0.%d, block %d: read as\n%+v, expected\n%+v", network.name, spec, got.Number, got, want)
 				}
 			}
@@ -163,8 +163,8 @@ func TestRealBlocksInEveryVersion(t *testing.T) {
 	}
 }
 
-// told returns a block with only the fields that a version of the specification has.
-func told(b *starknet.Block, spec int) *starknet.Block {
+// fieldsOf returns a block with only the fields that a version of the specification has.
+func fieldsOf(b *starknet.Block, spec int) *starknet.Block {
 	out := *b
 	if spec < 7 {
 		out.L1DataGasPrice, out.L1DataMode = starknet.GasPrice{}, starknet.Calldata

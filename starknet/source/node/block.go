@@ -109,10 +109,10 @@ func notFound(err error, code int64) error {
 
 // blockReader reads a block, whose members may come in any order.
 type blockReader struct {
-	in     *wire.Reader
-	number uint64 // requested
-	block  starknet.Block
-	told   counts
+	in       *wire.Reader
+	number   uint64 // requested
+	block    starknet.Block
+	declared counts
 }
 
 // counts are the numbers of a block's parts, which nodes provide since 0.10.
@@ -135,15 +135,15 @@ func readBlock(in *wire.Reader, number uint64) (*starknet.Block, error) {
 		return nil, err
 	}
 	for _, count := range []struct {
-		name string
-		told *uint64
-		have int
+		name     string
+		declared *uint64
+		have     int
 	}{
-		{"transaction_count", r.told.transactions, len(r.block.Transactions)},
-		{"event_count", r.told.events, r.block.EventCount()},
+		{"transaction_count", r.declared.transactions, len(r.block.Transactions)},
+		{"event_count", r.declared.events, r.block.EventCount()},
 	} {
-		if count.told != nil && *count.told != uint64(count.have) {
-			return nil, in.FailAt(count.name, fmt.Errorf("found %d, but the block holds %d", *count.told, count.have))
+		if count.declared != nil && *count.declared != uint64(count.have) {
+			return nil, in.FailAt(count.name, fmt.Errorf("found %d, but the block holds %d", *count.declared, count.have))
 		}
 	}
 	return &r.block, nil
@@ -158,11 +158,11 @@ func (r *blockReader) member(name string) (err error) {
 	case "new_root":
 		h.NewRoot, err = in.Felt()
 	case "transaction_count": // since 0.10
-		r.told.transactions = new(uint64)
-		*r.told.transactions, err = in.Uint64()
+		r.declared.transactions = new(uint64)
+		*r.declared.transactions, err = in.Uint64()
 	case "event_count": // since 0.10
-		r.told.events = new(uint64)
-		*r.told.events, err = in.Uint64()
+		r.declared.events = new(uint64)
+		*r.declared.events, err = in.Uint64()
 	default:
 		// Data mode and price of data gas exist since 0.7, the price of L2 gas since 0.8, and
 		// commitments since 0.10.

@@ -66,7 +66,7 @@ func (c *keptChain) Held(context.Context) (first, head chain.Ref, ok bool, err e
 func (c *keptChain) Hash(_ context.Context, number uint64) (common.Hash, error) {
 	at := slices.IndexFunc(c.blocks, func(b *starknet.Block) bool { return b.Number == number })
 	if at < 0 {
-		return common.Hash{}, fmt.Errorf("asked for block %d, which is not held", number)
+		return common.Hash{}, fmt.Errorf("asked for block %d, which the chain does not have", number)
 	}
 	return common.Hash(c.blocks[at].Hash), nil
 }

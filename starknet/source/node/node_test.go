@@ -36,7 +36,7 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 		{"answers in HTML", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			io.WriteString(w, "<html>Welcome</html>")
 		}},
-		{"goes on after the end", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.Write(append(good, good...)) }},
+		{"sends data after the end", func(w http.ResponseWriter, q nodetest.Question, good []byte) { w.Write(append(good, good...)) }},
 		{"has no result", func(w http.ResponseWriter, q nodetest.Question, good []byte) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":null}`, q.ID)
 		}},

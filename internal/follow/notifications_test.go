@@ -1,0 +1,151 @@
+package follow
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// notification is a notification that a client received: a head, or a log. Each log of a branch has a
+// different topic.
+type notification struct {
+	Block   common.Hash
+	Number  uint64
+	Topic   common.Hash
+	Removed bool
+}
+
+// stream is what a client received by one subscription or filter, in order.
+type stream struct {
+	name string
+
+	mu       sync.Mutex
+	received []notification // guarded by mu
+}
+
+func (s *stream) add(one notification) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.received = append(s.received, one)
+}
+
+func (s *stream) all() []notification {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.received)
+}
+
+// last returns the last notification and the number of all.
+func (s *stream) last() (last notification, count int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.received) == 0 {
+		return notification{}, 0
+	}
+	return s.received[len(s.received)-1], len(s.received)
+}
+
+// checkNotifications waits until clients have received all notifications, and checks them.
+func checkNotifications(t *testing.T, u *upstream, first *client, others []*client, missed map[string]int) {
+	t.Helper()
+	head := tagged(t, u.client, "latest")
+	var want []notification
+	for _, log := range call[[]types.Log](t, u.client, "eth_getLogs", map[string]any{"fromBlock": "0x0", "toBlock": "latest", "address": counter}) {
+		want = append(want, notification{log.BlockHash, log.BlockNumber, log.Topics[0], false})
+	}
+	ends := map[string]notification{heads: {Block: head.hash, Number: head.number}, logs: want[len(want)-1], polled: want[len(want)-1]}
+	for _, c := range append(others, first) {
+		for way, s := range c.streams {
+			if c == first && way == polled {
+				continue
+			}
+			await(t, s.name+": the end", func() bool {
+				last, _ := s.last()
+				return last.Number == ends[way].Number && last.Topic == ends[way].Topic && !last.Removed
+			})
+		}
+	}
+	all := first.streams[logs].all()
+	removed := checkLogNotifications(t, all, want)
+	genesis := call[struct{ Hash common.Hash }](t, u.client, "eth_getBlockByNumber", "0x0", false)
+	checkHeads(t, first.streams[heads].all(), u.blocks, genesis.Hash, head.hash)
+	for _, c := range others {
+		given := all
+		if c.hidesRemoved {
+			given = slices.DeleteFunc(slices.Clone(all), func(one notification) bool { return one.Removed })
+		}
+		checkSame(t, c.streams[heads], first.streams[heads].all(), missed[heads])
+		checkSame(t, c.streams[logs], given, missed[logs])
+		checkSame(t, c.streams[polled], given, missed[logs])
+	}
+	t.Logf("%d logs, %d removals, %d heads", len(all)-removed, removed, len(first.streams[heads].all()))
+}
+
+// checkLogNotifications applies the notifications of logs to an empty chain: each removal removes the
+// newest log, no log is added twice, and the result equals the chain.
+func checkLogNotifications(t *testing.T, all, want []notification) (removed int) {
+	t.Helper()
+	var chain []notification
+	there := make(map[notification]bool)
+	for i, one := range all {
+		log := notification{one.Block, one.Number, one.Topic, false}
+		switch {
+		case one.Removed && (len(chain) == 0 || chain[len(chain)-1] != log):
+			t.Fatalf("message %d removes log %x of block %d, which is not the newest", i, one.Topic, one.Number)
+		case one.Removed:
+			removed++
+			chain = chain[:len(chain)-1]
+			delete(there, log)
+		case there[log]:
+			t.Fatalf("message %d repeats log %x of block %d", i, one.Topic, one.Number)
+		default:
+			chain = append(chain, log)
+			there[log] = true
+		}
+	}
+	if !slices.Equal(chain, want) {
+		t.Errorf("the notifications lead to %d logs, the chain has %d: %v\n%v", len(chain), len(want), chain, want)
+	}
+	return removed
+}
+
+// checkHeads follows the notifications of heads: the parent of each was the genesis or an earlier head,
+// and the last is the chain's.
+func checkHeads(t *testing.T, all []notification, blocks map[common.Hash]made, genesis, last common.Hash) {
+	t.Helper()
+	chain := []common.Hash{genesis}
+	for i, head := range all {
+		at := slices.Index(chain, blocks[head.Block].parent)
+		if at < 0 {
+			t.Fatalf("head %d, block %d (%#x): its parent is not on the branch received so far", i, head.Number, head.Block)
+		}
+		chain = append(chain[:at+1], head.Block)
+	}
+	if chain[len(chain)-1] != last {
+		t.Errorf("the last head is %#x, expected %#x", chain[len(chain)-1], last)
+	}
+}
+
+// checkSame checks that a client that started a little later received the same notifications from then
+// on. Heads without hashes are compared by number.
+func checkSame(t *testing.T, s *stream, want []notification, missed int) {
+	t.Helper()
+	got := s.all()
+	if len(got) > len(want) || len(got) < len(want)-missed {
+		t.Errorf("%s: %d notifications, expected between %d and %d", s.name, len(got), len(want)-missed, len(want))
+		return
+	}
+	want = want[len(want)-len(got):]
+	for i, one := range got {
+		if one.Block == (common.Hash{}) {
+			one.Block = want[i].Block
+		}
+		if one != want[i] {
+			t.Errorf("%s: message %d is %v, other clients received %v", s.name, i, one, want[i])
+			return
+		}
+	}
+}
