@@ -38,7 +38,7 @@ type API struct {
 
 	publisher  *publisher
 	workspaces workspaces
-	samples    samples
+	samples    jsonrpc.Samples[sample]
 }
 
 // New makes the API of a chain. Subscriptions and filters also need Run.

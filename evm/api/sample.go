@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	"ashlar/chain"
 	"ashlar/evm/execute"
@@ -16,8 +14,6 @@ import (
 const (
 	// sampleBlocks is how many of the newest blocks are searched for data of examples.
 	sampleBlocks = 128
-	// sampleAge is how old the data of examples may become.
-	sampleAge = time.Minute
 	// maxSampleBytes is the length of the longest transaction that is an example.
 	maxSampleBytes = 2 << 10
 )
@@ -50,37 +46,9 @@ func (s *sample) frames() any {
 // watched returns a filter for logs of the contract in blocks to come.
 func (s *sample) watched() any { return map[string]any{"address": s.contract} }
 
-// samples keeps the sample of a network.
-type samples struct {
-	mu   sync.Mutex // held while a sample is looked for
-	last *sample    // nil until one was asked for
-	made time.Time
-}
-
 // example returns a maker of examples that picks something of the network's sample.
 func (a *API) example(pick func(*sample) any) func(context.Context) (any, error) {
-	return func(ctx context.Context) (any, error) {
-		s, err := a.sample(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return pick(s), nil
-	}
-}
-
-// sample returns data of the network that is at most sampleAge old.
-func (a *API) sample(ctx context.Context) (*sample, error) {
-	a.samples.mu.Lock()
-	defer a.samples.mu.Unlock()
-	if a.samples.last != nil && time.Since(a.samples.made) < sampleAge {
-		return a.samples.last, nil
-	}
-	found, err := a.findSample(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a.samples.last, a.samples.made = found, time.Now()
-	return found, nil
+	return a.samples.Example(a.findSample, pick)
 }
 
 // findSample searches the newest blocks, from the head down.

@@ -31,7 +31,7 @@ const codeUnknownTransaction = 29
 // API answers questions about one network. It may be used from many goroutines at once.
 type API struct {
 	chain   *query.Chain
-	samples samples
+	samples jsonrpc.Samples[sample]
 }
 
 // New makes the API of a chain.

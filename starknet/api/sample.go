@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"sync"
-	"time"
 
 	"ashlar/jsonrpc"
 	"ashlar/starknet"
@@ -16,8 +14,6 @@ const (
 	sampleBlocks = 128
 	// sampleTransactions is how many transactions of each are looked at.
 	sampleTransactions = 16
-	// sampleAge is how old the data of examples may become.
-	sampleAge = time.Minute
 )
 
 // sample is data of the network that examples are made of.
@@ -38,37 +34,9 @@ func (s *sample) filter() any {
 	return filter
 }
 
-// samples keeps the sample of a network.
-type samples struct {
-	mu   sync.Mutex // held while a sample is looked for
-	last *sample    // nil until one was asked for
-	made time.Time
-}
-
 // example returns a maker of examples that picks something of the network's sample.
 func (a *API) example(pick func(*sample) any) func(context.Context) (any, error) {
-	return func(ctx context.Context) (any, error) {
-		s, err := a.sample(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return pick(s), nil
-	}
-}
-
-// sample returns data of the network that is at most sampleAge old.
-func (a *API) sample(ctx context.Context) (*sample, error) {
-	a.samples.mu.Lock()
-	defer a.samples.mu.Unlock()
-	if a.samples.last != nil && time.Since(a.samples.made) < sampleAge {
-		return a.samples.last, nil
-	}
-	found, err := a.findSample(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a.samples.last, a.samples.made = found, time.Now()
-	return found, nil
+	return a.samples.Example(a.findSample, pick)
 }
 
 // errFound ends a walk over events.
