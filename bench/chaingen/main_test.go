@@ -16,7 +16,7 @@ import (
 	"ashlar/evm/source/demo"
 )
 
-// What is written reads as a chain: from the genesis file's block to the head
+// The output is a valid chain: from the genesis file's block to the head
 // that meta.json names.
 func TestFilesHoldTheChain(t *testing.T) {
 	const blocks = 12

@@ -44,7 +44,7 @@ type logged struct {
 }
 
 func (a *answers) String() string {
-	return fmt.Sprintf("%d heads, %d slots and %d ranges of logs were asked for, and %d times for what was gone", len(a.heads), len(a.counts), len(a.logs), a.gone)
+	return fmt.Sprintf("requests for %d heads, %d slots and %d ranges of logs, and %d for blocks that were dropped", len(a.heads), len(a.counts), len(a.logs), a.gone)
 }
 
 // ask sends requests until ctx is done.

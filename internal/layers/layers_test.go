@@ -1,5 +1,5 @@
-// Package layers holds the direction in which the packages of this module may
-// import each other. It has no code, only tests that read the source.
+// Package layers tests which packages of this module import each other. It contains only tests, which
+// read the source.
 package layers
 
 import (
@@ -15,15 +15,14 @@ import (
 	"testing"
 )
 
-// A layer is a folder, with all below it that have no layer of their own, and the
-// layers that its packages may import. Packages of one layer may import each other.
+// A layer is a folder, including subfolders that are not layers themselves, and the layers that its
+// packages may import. Packages of one layer may import each other.
 type layer struct {
 	folder  string
 	imports []string
 }
 
-// shared lists the layers that every family builds on, from the bottom up. They know
-// no family.
+// shared returns the layers on which all families are based, lowest first. They know no family.
 func shared() []layer {
 	return []layer{
 		{"kv", nil},
@@ -40,9 +39,9 @@ func shared() []layer {
 	}
 }
 
-// family lists the layers of a family of chains, from the bottom up; "." is the
-// family's own folder, which holds its nouns. Both families have the same layers. One
-// that a family does without (Starknet blocks are not executed) is absent.
+// family returns the layers of a chain family, lowest first; "." is the family's own folder, with its
+// data types. All families have the same layers, except for those a family does not need: Starknet
+// blocks are not executed.
 func family(name string) []layer {
 	in := func(folders ...string) (paths []string) {
 		for _, folder := range folders {
@@ -72,10 +71,10 @@ func family(name string) []layer {
 	return layers
 }
 
-// families are the folders of the families of chains, which know nothing of each other.
+// families returns the folders of the chain families, which do not know each other.
 func families() []string { return []string{"evm", "starknet"} }
 
-// layers lists every layer, from the bottom up: none imports one that is listed after it.
+// layers returns all layers, lowest first: none imports a later one.
 func layers() []layer {
 	all := shared()
 	for _, name := range families() {
@@ -89,15 +88,15 @@ func layers() []layer {
 		layer{"app", []string{everything}},
 		layer{"app/command", []string{"app", "app/config", "app/store", "family", "gateway", "account", "history", "kv"}},
 		layer{"cmd", []string{"account", "app", "app/command", "app/config", "family"}},
-		layer{"internal", []string{everything}}, // tools of tests
+		layer{"internal", []string{everything}}, // test tools
 		layer{"bench", []string{everything}},
 	)
 }
 
-// everything, as an import of a layer, is every layer below it.
+// everything stands for all lower layers in the imports of a layer.
 const everything = "*"
 
-// layerOf returns the layer of a package: that of the longest folder it lies in.
+// layerOf returns the layer of a package: the one with the longest matching folder.
 func layerOf(pkg string) (found layer, ok bool) {
 	for _, l := range layers() {
 		if within(pkg, l.folder) && len(l.folder) >= len(found.folder) {
@@ -107,7 +106,7 @@ func layerOf(pkg string) (found layer, ok bool) {
 	return found, ok
 }
 
-// keeper is where a library may be known, so that another can take its place.
+// keeper lists the only folders that may import a library, so that it can be replaced.
 type keeper struct {
 	library string
 	folders []string
@@ -118,7 +117,7 @@ func keepers() []keeper {
 		{"github.com/cockroachdb/pebble", []string{"kv/pebble"}},
 		// Everything else takes a kv.Store, whichever engine it is.
 		{"ashlar/kv/pebble", []string{"kv/pebble", "app/store", "evm/ingest/ingesttest"}},
-		// The reference builder makes chains to check execute with, so it shares nothing with it.
+		// The reference builder generates chains to test execute, so it must be independent of it.
 		{"github.com/ethereum/go-ethereum/core/state", []string{"evm/execute", "evm/source/demo/reference"}},
 		{"github.com/spf13/cobra", []string{"cmd"}},
 		{"github.com/goccy/go-yaml", []string{"app/config"}},
@@ -137,7 +136,7 @@ func keepers() []keeper {
 	return all
 }
 
-// listed is what go list says of a package; tests' imports are not part of it.
+// listed is the output of go list for a package. It does not include the imports of tests.
 type listed struct {
 	ImportPath string
 	Imports    []string
@@ -184,7 +183,7 @@ func TestLayersAreOrdered(t *testing.T) {
 	for _, l := range layers() {
 		for _, name := range l.imports {
 			if !slices.Contains(below, name) {
-				t.Errorf("%s may import %s, which is not a layer below it", l.folder, name)
+				t.Errorf("%s may import %s, which is not a lower layer", l.folder, name)
 			}
 		}
 		below = append(below, l.folder)
@@ -214,7 +213,7 @@ func TestImportsPointDown(t *testing.T) {
 func TestLibrariesStayWithTheirKeepers(t *testing.T) {
 	for _, p := range packages(t) {
 		if within(p.ImportPath, "internal") || within(p.ImportPath, "bench") {
-			continue // tools compare the service with the libraries themselves
+			continue // test tools compare the service with the libraries
 		}
 		for _, imported := range p.Imports {
 			for _, k := range keepers() {
@@ -229,7 +228,7 @@ func TestLibrariesStayWithTheirKeepers(t *testing.T) {
 
 func within(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// TestNoRollupFolder: Starknet is one rollup of many, so no folder has that name.
+// TestNoRollupFolder: Starknet is only one of many rollups, so no folder has that name.
 func TestNoRollupFolder(t *testing.T) {
 	for _, p := range packages(t) {
 		if slices.Contains(strings.Split(p.ImportPath, "/"), "rollup") {
