@@ -11,6 +11,7 @@ const (
 	CodeInvalidParams  = -32602
 	CodeInternal       = -32603
 	CodeServer         = -32000 // state at an unknown block, failed execution
+	CodeNotFound       = -32001 // a resource that the block does not have
 	CodeTimeout        = -32002 // the request's time was over before the call was answered
 	CodeForbidden      = -32002 // a rule of the key does not allow the call; HTTP status 403
 	CodeTooLarge       = -32003 // an answer that is over the limit, or does not fit its batch

@@ -52,7 +52,7 @@ func New(chain *query.Chain, config Config) *API {
 func (a *API) Methods() (*jsonrpc.Methods, error) {
 	p := a.parameters()
 	all := slices.Concat(
-		a.networkMethods(), a.capabilityMethods(), a.blockMethods(p), a.transactionMethods(p), a.rawMethods(p), a.stateMethods(p),
+		a.networkMethods(), a.capabilityMethods(), a.blockMethods(p), a.accessListMethods(), a.transactionMethods(p), a.rawMethods(p), a.stateMethods(p),
 		a.proofMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.callMethods(p), a.traceMethods(p), a.parityMethods(p), a.simulateMethods(p), a.poolMethods(), a.publisher.methods(),
 	)
 	all = append(all, modulesMethod(all))

@@ -112,6 +112,14 @@ func appendForkMembers(out []byte, h *types.Header) []byte {
 		out = append(out, `,"requestsHash":`...)
 		out = appendHex(out, h.RequestsHash[:])
 	}
+	if h.BlockAccessListHash != nil {
+		out = append(out, `,"blockAccessListHash":`...)
+		out = appendHex(out, h.BlockAccessListHash[:])
+	}
+	if h.SlotNumber != nil {
+		out = append(out, `,"slotNumber":`...)
+		out = appendQuantity(out, *h.SlotNumber)
+	}
 	return out
 }
 

@@ -12,6 +12,7 @@ import (
 // parameters in their order, in parentheses where they may be left out.
 const specified = `
 debug_getRawBlock: Block
+debug_getRawBlockAccessList: Block
 debug_getRawHeader: Block
 debug_getRawReceipts: Block
 debug_getRawTransaction: Transaction hash
@@ -28,6 +29,7 @@ eth_estimateGas: Transaction, (Block)
 eth_feeHistory: blockCount, newestBlock, rewardPercentiles
 eth_gasPrice:
 eth_getBalance: Address, (Block)
+eth_getBlockAccessList: Block
 eth_getBlockByHash: Block hash, Hydrated transactions
 eth_getBlockByNumber: Block, Hydrated transactions
 eth_getBlockReceipts: Block

@@ -76,7 +76,7 @@ var (
 	}
 	forkMembers = schema.Members{
 		"baseFeePerGas": quantitySchema, "withdrawalsRoot": hashSchema, "blobGasUsed": quantitySchema, "excessBlobGas": quantitySchema,
-		"parentBeaconBlockRoot": hashSchema, "requestsHash": hashSchema,
+		"parentBeaconBlockRoot": hashSchema, "requestsHash": hashSchema, "blockAccessListHash": hashSchema, "slotNumber": quantitySchema,
 		"totalDifficulty": quantitySchema, "withdrawals": schema.Array(withdrawalSchema),
 		"transactions": schema.AnyOf(schema.Array(hashSchema), schema.Array(transactionSchema)),
 	}

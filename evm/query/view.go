@@ -140,6 +140,15 @@ func (v *View) Receipts(ctx context.Context, number uint64, buffer []byte) (*arc
 	return v.history.Receipts(ctx, number, buffer)
 }
 
+// BlockAccessList returns the RLP of the access list of a block of the view, ErrUnknownBlock, or
+// [archive.ErrNotFound] for a block before Amsterdam.
+func (v *View) BlockAccessList(ctx context.Context, number uint64) ([]byte, error) {
+	if number > v.head.Number {
+		return nil, ErrUnknownBlock
+	}
+	return v.history.AccessList(ctx, number)
+}
+
 // HoldBody returns the body of a block of the view, or ErrUnknownBlock. The body is
 // valid until held is closed.
 func (v *View) HoldBody(ctx context.Context, number uint64) (body archive.Body, held io.Closer, err error) {
