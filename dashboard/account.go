@@ -19,7 +19,7 @@ type accountPage struct {
 
 func passwordForm() *form {
 	return newForm(
-		&field{Name: "present", Label: "Present password", Kind: kindSecret, Complete: "current-password"},
+		&field{Name: "present", Label: "Current password", Kind: kindSecret, Complete: "current-password"},
 		passwordField("New password"),
 	)
 }
@@ -41,7 +41,7 @@ func (v *visit) changePassword() error {
 	session, err := v.dashboard.config.Accounts.ChangePassword(v.r.Context(), v.who.ID, f.value("present"), f.value("password"), client(v.r))
 	switch {
 	case errors.Is(err, account.ErrCredentials):
-		f.fail("present", "This is not the password that you have.")
+		f.fail("present", "This is not your current password.")
 		return v.showAccount(f)
 	case err != nil:
 		if err := f.refused(err); err != nil {
@@ -52,7 +52,7 @@ func (v *visit) changePassword() error {
 	if err := v.begin(session); err != nil {
 		return err
 	}
-	v.say("Your password is changed, and all other sessions have ended.")
+	v.say("Your password has changed, and all other sessions have ended.")
 	return v.lead("/account")
 }
 

@@ -69,7 +69,7 @@ func newForm(fields ...*field) *form { return &form{fields: fields} }
 func passwordField(label string) *field {
 	return &field{
 		Name: "password", Label: label, Kind: kindSecret, Complete: "new-password",
-		Hint: "Ten characters or more. A few words that nobody else would put together are best.",
+		Hint: "Ten characters or more. A few words that are unusual together are best.",
 	}
 }
 
@@ -146,7 +146,7 @@ func (f *form) read(r *http.Request) {
 		}
 		switch {
 		case one.Value == "" && !one.Optional:
-			one.Problem = "This is needed."
+			one.Problem = "This field is required."
 		case one.Kind == kindSelect && !one.offers(one.Value):
 			one.Problem = "Choose one of these."
 		}

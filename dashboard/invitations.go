@@ -25,7 +25,7 @@ type invitationLine struct {
 
 func invitationForm() *form {
 	f := newForm(
-		&field{Name: "email", Label: "For", Kind: "email", Optional: true, Complete: "off", Hint: "The only e-mail address that may use it."},
+		&field{Name: "email", Label: "For", Kind: "email", Optional: true, Complete: "off", Hint: "Only this e-mail address can use the invitation."},
 		&field{Name: "role", Label: "Role", Kind: kindSelect, Choices: roleChoices()},
 		&field{Name: "expires", Label: "Valid for", Kind: kindSelect, Choices: []choice{{"1", "a day"}, {"7", "a week"}, {"30", "30 days"}, {"90", "90 days"}}},
 	)

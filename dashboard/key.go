@@ -32,8 +32,8 @@ func (v *visit) named() (account.Key, error) {
 // keyForm asks for what can be changed of a key, which has the rules present.
 func keyForm(networks []Network, present *account.Rules) *form {
 	return newForm(append([]*field{
-		{Name: "name", Label: "Name", Kind: "text", Complete: "off", Optional: true, Hint: "What tells it from your others, such as the program that uses it."},
-		{Name: "expires", Label: "Ends on", Kind: "date", Optional: true, Hint: "The first day on which it works no more, in UTC."},
+		{Name: "name", Label: "Name", Kind: "text", Complete: "off", Optional: true, Hint: "For example, the program that uses the key."},
+		{Name: "expires", Label: "Expires on", Kind: "date", Optional: true, Hint: "Expires at 00:00 UTC on this day."},
 	}, rulesFields(networks, present)...)...)
 }
 
@@ -109,7 +109,7 @@ func (v *visit) changeKey() error {
 		}
 		return v.showKey(k, f, networks)
 	}
-	v.say("Saved. It counts from now on.")
+	v.say("Saved.")
 	return v.lead("/keys/" + k.ID.String())
 }
 
@@ -129,7 +129,7 @@ func readDay(f *form, name string) time.Time {
 	}
 	day, err := time.ParseInLocation(time.DateOnly, text, time.UTC)
 	if err != nil {
-		f.fail(name, fmt.Sprintf("Expected a day such as %s, or nothing.", time.Now().UTC().AddDate(0, 3, 0).Format(time.DateOnly)))
+		f.fail(name, fmt.Sprintf("Expected a date such as %s, or leave this empty.", time.Now().UTC().AddDate(0, 3, 0).Format(time.DateOnly)))
 	}
 	return day
 }

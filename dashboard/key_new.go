@@ -26,7 +26,7 @@ func newKeyForm(networks []Network) *form {
 	f := keyForm(networks, nil)
 	f.fields = append(f.fields, &field{
 		Name: "guarded", Label: "Password", Kind: kindChecks, Optional: true, Unmarked: true,
-		Hint:    "For servers: a URL alone is not enough then.",
+		Hint:    "For servers: the URL alone does not give access.",
 		Choices: []choice{{guardedYes, "Require a password beside the key"}},
 	})
 	return f

@@ -35,6 +35,6 @@ func (v *visit) revokeKey() error {
 	if _, err := v.own().Revoke(v.r.Context(), k.ID.String()); err != nil {
 		return err
 	}
-	v.say(keyName(&k) + " is revoked. Nothing can be asked with it any more.")
+	v.say(keyName(&k) + " is revoked.")
 	return v.lead("/keys")
 }

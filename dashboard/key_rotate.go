@@ -16,8 +16,8 @@ type rotatePage struct {
 
 func rotateForm() *form {
 	f := newForm(&field{
-		Name: "overlap", Label: "The present text works on for", Kind: kindSelect,
-		Hint:    "So that whoever uses it can change it without a gap.",
+		Name: "overlap", Label: "Keep the old key valid for", Kind: kindSelect,
+		Hint:    "Gives programs that use the key time to change it.",
 		Choices: []choice{{"0", "not at all: it may be known to others"}, {"1", "an hour"}, {"24", "a day"}, {"168", "a week"}, {"720", "30 days"}},
 	})
 	f.fill("overlap", "24")

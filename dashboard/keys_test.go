@@ -73,9 +73,9 @@ func TestKeyFormsComeBack(t *testing.T) {
 		{"contracts", "0x12", `id="contracts-error">Invalid contract address &#34;0x12&#34;`},
 		{"origins", "example.org", `id="origins-error"`},
 		{"addresses", "300.1.1.1", `id="addresses-error">Invalid address &#34;300.1.1.1&#34;`},
-		{"per-second", "-1", `id="per-second-error">Expected a whole number from 1 to 4,294,967,295, or nothing.`},
+		{"per-second", "-1", `id="per-second-error">Expected a whole number from 1 to 4,294,967,295, or leave this empty.`},
 		{"per-day", "1e9", `id="per-day-error"`},
-		{"expires", "tomorrow", `id="expires-error">Expected a day`},
+		{"expires", "tomorrow", `id="expires-error">Expected a date`},
 		{"expires", "2001-01-01", `id="expires-error"`},
 		{"name", strings.Repeat("n", 101), `id="name-error"`},
 	} {
@@ -106,7 +106,7 @@ func TestChangeRotateAndRevokeAKey(t *testing.T) {
 
 	b.post(path+"/rotate", url.Values{"overlap": {"forever"}}).says(t, 422, `id="overlap-error"`)
 	p := b.post(path+"/rotate", url.Values{"overlap": {"24"}})
-	p.says(t, 200, "The key’s new text", "The one before it works until")
+	p.says(t, 200, "The key’s new text", "The old key works until")
 	second := apiKeyShown.FindStringSubmatch(p.body)
 	if second == nil || second[1] == first.APIKey {
 		t.Fatalf("no new text in %s", p.text())
@@ -122,16 +122,16 @@ func TestChangeRotateAndRevokeAKey(t *testing.T) {
 	}
 	third := apiKeyShown.FindStringSubmatch(p.body)[1]
 
-	b.get(path+"/revoke").says(t, 200, "Revoke this key?", "cannot be taken back")
+	b.get(path+"/revoke").says(t, 200, "Revoke this key?", "cannot be undone")
 	if _, ok := s.keys.Check(third); !ok {
 		t.Error("the question alone revokes the key")
 	}
 	b.post(path+"/revoke", nil).leads(t, "/keys")
-	b.get("/keys").says(t, 200, "after is revoked.", "1 that cannot be used any more")
+	b.get("/keys").says(t, 200, "after is revoked.", "1 expired or revoked")
 	if _, ok := s.keys.Check(third); ok {
 		t.Error("a revoked key is accepted")
 	}
-	b.get(path).says(t, 200, "Nothing can be asked with it")
+	b.get(path).says(t, 200, "This key cannot be used")
 	b.get(path+"/rotate").says(t, 404)
 	b.post(path, url.Values{"name": {"again"}}).says(t, 404)
 }
@@ -206,7 +206,7 @@ func TestFormsInOtherEncodings(t *testing.T) {
 	b, a := s.somebody("a@example.org", account.RoleUser)
 	typed := url.Values{"name": {"one"}, "methods": {"eth_call"}}
 	for _, encoding := range []string{"", "text/plain", "multipart/form-data; boundary=x", "application/json", "x-www-form-urlencoded", "application/x-www-form-urlencoded; ="} {
-		b.post("/keys/new", typed, "Content-Type", encoding).says(t, 415, "This could not be read")
+		b.post("/keys/new", typed, "Content-Type", encoding).says(t, 415, "Unreadable request")
 	}
 	b.post("/keys", typed, "Content-Type", "application/json").says(t, 404) // which takes no forms
 	if keys, err := s.keys.Of(a.ID).List(t.Context()); err != nil || len(keys) != 0 {

@@ -27,7 +27,7 @@ func (v *visit) networks() error {
 		card := networkCard{Network: n, URL: endpoint(v.r, &n, keyPlace)}
 		card.State, card.Mood = n.state()
 		if n.Problem != "" && v.who.Role != account.RoleOperator {
-			card.Problem = "whoever runs this service sees why" // it may tell of their nodes
+			card.Problem = "operators can see the reason" // it may tell of their nodes
 		}
 		p.Networks = append(p.Networks, card)
 	}

@@ -31,16 +31,16 @@ func TestPages(t *testing.T) {
 		{somebody, "/", "Three steps to the first answer"},
 		{somebody, "/keys", "You have no key yet"},
 		{somebody, "/keys/new", "Credits a second"},
-		{somebody, "/usage", "Nothing was asked in this time."},
+		{somebody, "/usage", "No calls in this period."},
 		{somebody, "/networks", "SN_MAIN"},
 		{somebody, "/console", "eth_getBlockByNumber"},
 		{somebody, "/console?network=starknet", "starknet_blockNumber"},
 		{somebody, "/account", "somebody@example.org"},
 		{operator, "/keys", "mainnet; 7/s"},
 		{operator, "/keys/" + id, "a key"},
-		{operator, "/keys/" + id + "/rotate", "works on for"},
-		{operator, "/keys/" + id + "/revoke", "Revoke it for good"},
-		{somebody, "/networks", "whoever runs this service sees why"},
+		{operator, "/keys/" + id + "/rotate", "Keep the old key valid for"},
+		{operator, "/keys/" + id + "/revoke", "Revoke the key"},
+		{somebody, "/networks", "operators can see the reason"},
 		{operator, "/networks", "the node does not answer"},
 		{operator, "/service", "The methods that were called most"},
 		{operator, "/people", "somebody@example.org"},
@@ -90,14 +90,14 @@ func TestWhoMaySeeWhat(t *testing.T) {
 	}
 	for _, path := range append(pages, "/keys/0000000000000000", "/keys/not-an-id", "/keys/not yours", "/nothing", "/assets/nothing.css") {
 		p := somebody.get(strings.ReplaceAll(path, " ", "%20"))
-		p.says(t, 404, "There is nothing here")
+		p.says(t, 404, "Page not found")
 		if strings.Contains(p.body, "not yours") {
 			t.Errorf("%s tells the name of another account's key", path)
 		}
 	}
 	for _, path := range pages {
 		p := somebody.post(path, url.Values{"name": {"mine now"}, "overlap": {"0"}})
-		p.says(t, 404, "There is nothing here")
+		p.says(t, 404, "Page not found")
 		s.browser().post(path, nil).leads(t, "/signin")
 	}
 	if k, err := s.keys.Find(id); err != nil || !k.Live() || k.Name != "not yours" || !k.Rotated.IsZero() {
@@ -120,7 +120,7 @@ func TestFormsOfOtherSites(t *testing.T) {
 	somebody, a := s.somebody("somebody@example.org", account.RoleUser)
 	for _, header := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.test"}, {"Sec-Fetch-Site", "", "Origin", "null"}} {
 		for _, path := range []string{"/keys/new", "/signin", "/signout", "/account/sessions"} {
-			somebody.post(path, url.Values{"name": {"evil"}}, header...).says(t, 403, "This came from another site")
+			somebody.post(path, url.Values{"name": {"evil"}}, header...).says(t, 403, "Request from another site")
 		}
 	}
 	if keys, err := s.keys.Of(a.ID).List(t.Context()); err != nil || len(keys) != 0 {
@@ -136,7 +136,7 @@ func TestFailuresTellNothing(t *testing.T) {
 	s.broken = errors.New("/secret/path is broken")
 	for _, path := range []string{"/", "/networks", "/console", "/keys/new"} {
 		p := somebody.get(path)
-		p.says(t, 500, "This went wrong", "</html>")
+		p.says(t, 500, "Internal error", "</html>")
 		if strings.Contains(p.body, "secret") {
 			t.Errorf("%s tells %s", path, p.text())
 		}
@@ -146,13 +146,13 @@ func TestFailuresTellNothing(t *testing.T) {
 func TestLargeForms(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
 	somebody, _ := s.somebody("somebody@example.org", account.RoleUser)
-	somebody.post("/keys/new", url.Values{"methods": {strings.Repeat("a", maxFormBytes)}}).says(t, 413, "This is too much")
+	somebody.post("/keys/new", url.Values{"methods": {strings.Repeat("a", maxFormBytes)}}).says(t, 413, "Request too large")
 	request, err := http.NewRequest(http.MethodPost, s.url+"/console", strings.NewReader("request=%zz"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	somebody.do(request).says(t, 400, "This could not be read")
+	somebody.do(request).says(t, 400, "Unreadable request")
 }
 
 func TestAssets(t *testing.T) {

@@ -79,7 +79,7 @@ func (v *visit) changePerson() error {
 	switch v.r.PostForm.Get("do") {
 	case "disable":
 		if a.ID == v.who.ID {
-			return refuse("You cannot disable your own account: nobody might be left to enable it.")
+			return refuse("You cannot disable your own account, because there may be no other operator to enable it.")
 		}
 		if _, err := accounts.Disable(ctx, id); err != nil {
 			return err
@@ -104,7 +104,7 @@ func (v *visit) changePerson() error {
 		}
 		role := account.Role(f.value("role"))
 		if a.ID == v.who.ID && role != a.Role {
-			f.fail("role", "You cannot take your own role away: nobody might be left to give it back.")
+			f.fail("role", "You cannot remove your own operator role, because there may be no other operator to restore it.")
 		}
 		if !f.ok() {
 			return v.showPerson(personPage{Person: a, Form: f})
@@ -112,7 +112,7 @@ func (v *visit) changePerson() error {
 		if err := v.saveLimits(a, role, limits); err != nil {
 			return err
 		}
-		v.say("Saved. It counts from now on.")
+		v.say("Saved.")
 	default:
 		return errForm
 	}

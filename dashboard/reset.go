@@ -21,7 +21,7 @@ func (v *visit) resetForm(token string) resetPage {
 	if err == nil {
 		return resetPage{f, token}
 	}
-	asked := &field{Name: fieldToken, Label: "Token", Kind: "text", Complete: "off", Value: token, Hint: "What whoever runs this service has sent you."}
+	asked := &field{Name: fieldToken, Label: "Token", Kind: "text", Complete: "off", Value: token, Hint: "The token that the operator of this service sent you."}
 	f.fields = append([]*field{asked}, f.fields...)
 	if token != "" {
 		asked.Problem = sentence(err.Error())

@@ -25,7 +25,7 @@ const (
 // A network that it is restricted to can be chosen though it is not served now, so that
 // the restriction stays unless somebody takes it away.
 func rulesFields(networks []Network, present *account.Rules) []*field {
-	served := &field{Name: fieldNetworks, Label: "Networks", Kind: kindChecks, Optional: true, Unmarked: true, Hint: "None chosen: all, those that come later too."}
+	served := &field{Name: fieldNetworks, Label: "Networks", Kind: kindChecks, Optional: true, Unmarked: true, Hint: "Leave empty to allow all networks, including future ones."}
 	for _, n := range networks {
 		served.Choices = append(served.Choices, choice{n.Name, n.Name})
 	}
@@ -41,12 +41,12 @@ func rulesFields(networks []Network, present *account.Rules) []*field {
 	}
 	return []*field{
 		served,
-		text(fieldMethods, "Methods", "One in each line; eth_* stands for all that begin so."),
-		text(fieldContracts, "Contracts", "Addresses that calls and reads may be about."),
-		text(fieldOrigins, "Web pages", "Origins such as https://app.example.org. They keep other pages away, not programs."),
-		text(fieldAddresses, "Client addresses", "192.0.2.7, or networks such as 192.0.2.0/24."),
-		{Name: fieldPerSecond, Label: "Credits a second", Kind: "number", Optional: true, Unmarked: true, Hint: "Those of two seconds can be saved up. The service’s own limit holds as well."},
-		{Name: fieldPerDay, Label: "Credits a day", Kind: "number", Optional: true, Unmarked: true, Hint: "Days are those of UTC."},
+		text(fieldMethods, "Methods", "One per line; eth_* allows all names that start with eth_."),
+		text(fieldContracts, "Contracts", "One address per line. Only these contracts can be called and read."),
+		text(fieldOrigins, "Web pages", "Allowed origins, such as https://app.example.org. Clients other than browsers are not affected."),
+		text(fieldAddresses, "Client addresses", "One per line: 192.0.2.7, or a network such as 192.0.2.0/24."),
+		{Name: fieldPerSecond, Label: "Credits a second", Kind: "number", Optional: true, Unmarked: true, Hint: "Two seconds’ worth can accumulate. The service’s own limit applies too."},
+		{Name: fieldPerDay, Label: "Credits a day", Kind: "number", Optional: true, Unmarked: true, Hint: "Days start at 00:00 UTC."},
 	}
 }
 
@@ -124,7 +124,7 @@ func readNumber(f *form, name string, bits int) uint64 {
 	}
 	n, err := strconv.ParseUint(text, 10, bits)
 	if err != nil || n == 0 {
-		f.fail(name, fmt.Sprintf("Expected a whole number from 1 to %s, or nothing.", count(uint64(1)<<bits-1)))
+		f.fail(name, fmt.Sprintf("Expected a whole number from 1 to %s, or leave this empty.", count(uint64(1)<<bits-1)))
 	}
 	return n
 }

@@ -39,7 +39,7 @@ func TestFormsComeBack(t *testing.T) {
 		typed      url.Values
 		want       []string
 	}{
-		{"nothing", "/signup", nil, []string{`id="email-error">This is needed.`, `id="password-error">This is needed.`, `aria-invalid="true"`}},
+		{"nothing", "/signup", nil, []string{`id="email-error">This field is required.`, `id="password-error">This field is required.`, `aria-invalid="true"`}},
 		{"no address", "/signup", url.Values{"email": {"nonsense<"}, "password": {goodPassword}}, []string{`value="nonsense&lt;"`, `id="email-error"`, "Invalid e-mail address"}},
 		{"a short password", "/signup", url.Values{"email": {"a@example.org"}, "password": {"tiny one"}}, []string{`value="a@example.org"`, `id="password-error">The password is too short`}},
 		{"taken", "/signup", url.Values{"email": {"taken@example.org"}, "password": {goodPassword}}, []string{`id="email-error">There is an account`}},
@@ -160,7 +160,7 @@ func TestPasswords(t *testing.T) {
 	b.post("/account/password", url.Values{"present": {"wrong wrong"}, "password": {changed}}).says(t, 422, `id="present-error"`)
 	b.post("/account/password", url.Values{"present": {goodPassword}, "password": {"short"}}).says(t, 422, `id="password-error"`)
 	b.post("/account/password", url.Values{"present": {goodPassword}, "password": {changed}}).leads(t, "/account")
-	b.get("/account").says(t, 200, "Your password is changed")
+	b.get("/account").says(t, 200, "Your password has changed")
 
 	token, _, err := s.accounts.Reset(t.Context(), a.ID.String())
 	if err != nil {
@@ -168,8 +168,8 @@ func TestPasswords(t *testing.T) {
 	}
 	c := s.browser()
 	c.get("/reset?token=nonsense").says(t, 422, `id="token-error">This link is not valid`)
-	c.get("/reset").says(t, 200, "What whoever runs this service has sent you.")
-	c.post("/reset", url.Values{"password": {goodPassword}}).says(t, 422, `id="token-error">This is needed.`)
+	c.get("/reset").says(t, 200, "The token that the operator of this service sent you.")
+	c.post("/reset", url.Values{"password": {goodPassword}}).says(t, 422, `id="token-error">This field is required.`)
 	c.get("/reset?token="+token).says(t, 200, "Set a new password")
 	c.post("/reset", url.Values{"token": {token}, "password": {"short"}}).says(t, 422, `id="password-error"`)
 	c.post("/reset", url.Values{"token": {token}, "password": {goodPassword}}).leads(t, "/")
@@ -181,8 +181,8 @@ func TestPasswords(t *testing.T) {
 func TestInvitations(t *testing.T) {
 	s := serve(t, account.RegistrationInvited)
 	operator, _ := s.somebody("operator@example.org", account.RoleOperator)
-	s.browser().get("/signup").says(t, 200, "An account is created with an invitation here.")
-	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}}).says(t, 422, `id="invitation-error">This is needed.`)
+	s.browser().get("/signup").says(t, 200, "You need an invitation")
+	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}}).says(t, 422, `id="invitation-error">This field is required.`)
 	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}, "invitation": {"made up"}}).says(t, 422, `id="invitation-error">This invitation is not valid`, `value="made up"`)
 
 	p := operator.post("/invitations", url.Values{"email": {"b@example.org"}, "role": {"user"}, "expires": {"7"}})
@@ -213,6 +213,6 @@ func TestInvitations(t *testing.T) {
 
 func TestRegistrationClosed(t *testing.T) {
 	s := serve(t, account.RegistrationClosed)
-	s.browser().get("/signup").says(t, 200, "Nobody can create an account here")
+	s.browser().get("/signup").says(t, 200, "Registration is closed")
 	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}}).says(t, 422, "Registration is closed")
 }

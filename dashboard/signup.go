@@ -33,7 +33,7 @@ func (v *visit) signUp() error {
 	accounts := v.dashboard.config.Accounts
 	switch registration := accounts.Registration(); {
 	case registration == account.RegistrationClosed:
-		p.Closed = "Nobody can create an account here by themselves. Whoever runs this service makes them."
+		p.Closed = "Registration is closed. The operator of this service creates accounts."
 	case p.Invitation != "":
 		invitation, err := accounts.Invitation(p.Invitation)
 		if err != nil {
@@ -54,7 +54,7 @@ func (v *visit) signUp() error {
 func askInvitation(f *form) *form {
 	asked := &field{
 		Name: fieldInvitation, Label: "Invitation", Kind: "text", Complete: "off",
-		Hint: "An account is created with an invitation here. Whoever runs this service can send you one.",
+		Hint: "You need an invitation from the operator of this service.",
 	}
 	f.fields = append([]*field{asked}, f.fields...)
 	return f

@@ -31,7 +31,7 @@ func TestUsage(t *testing.T) {
 	if !strings.Contains(only.body, `/usage.csv?days=7&amp;key=`) {
 		t.Error("the CSV is not of what is shown")
 	}
-	b.get("/usage?days=100000&method=nothing").says(t, 200, "0 calls", "in 30 days", "Nothing was asked in this time.")
+	b.get("/usage?days=100000&method=nothing").says(t, 200, "0 calls", "in 30 days", "No calls in this period.")
 
 	operator, _ := s.somebody("operator@example.org", account.RoleOperator)
 	operator.get("/service").says(t, 200, "1,512", "of_others", "eth_call")

@@ -165,22 +165,22 @@ func (v *visit) failure(err error) failure {
 		return failure{http.StatusTooManyRequests, "Too many " + soon.What, sentence(soon.Error())}
 	case errors.Is(err, account.ErrBusy):
 		v.w.Header().Set("Retry-After", "1")
-		return failure{http.StatusServiceUnavailable, "Busy", "Many people sign in at this moment. Try again in a few seconds."}
+		return failure{http.StatusServiceUnavailable, "Busy", "Too many people are signing in. Try again in a few seconds."}
 	case errors.Is(err, errNoPage), errors.Is(err, account.ErrNoKey), errors.Is(err, account.ErrNoAccount), errors.Is(err, account.ErrNoInvitation):
-		return failure{http.StatusNotFound, "There is nothing here", "The page may have moved, or belong to somebody else."}
+		return failure{http.StatusNotFound, "Page not found", "It may have moved, or you may not have access to it."}
 	case errors.Is(err, errForbidden):
-		return failure{http.StatusForbidden, "This page is for operators", "Your account does not look after others."}
+		return failure{http.StatusForbidden, "This page is for operators", "Your account is not an operator’s."}
 	case errors.Is(err, errCrossSite):
-		return failure{http.StatusForbidden, "This came from another site", "Nothing was changed. Forms are taken from pages of this dashboard only."}
+		return failure{http.StatusForbidden, "Request from another site", "Nothing was changed. Only forms of this dashboard are accepted."}
 	case errors.As(err, &large):
-		return failure{http.StatusRequestEntityTooLarge, "This is too much", "What was sent is larger than any form here can be."}
+		return failure{http.StatusRequestEntityTooLarge, "Request too large", "It is larger than any form of this dashboard."}
 	case errors.Is(err, errEncoding):
-		return failure{http.StatusUnsupportedMediaType, "This could not be read", "Forms are taken as application/x-www-form-urlencoded only. Nothing was changed."}
+		return failure{http.StatusUnsupportedMediaType, "Unreadable request", "Forms must be sent as application/x-www-form-urlencoded. Nothing was changed."}
 	case errors.Is(err, errForm):
-		return failure{http.StatusBadRequest, "This could not be read", "What was sent is not a form of this dashboard."}
+		return failure{http.StatusBadRequest, "Unreadable request", "It is not a form of this dashboard."}
 	}
 	v.dashboard.log.ErrorContext(v.r.Context(), "a page failed", "page", v.r.Pattern, "error", err)
-	return failure{http.StatusInternalServerError, "This went wrong", "It is our fault, and it was noted. Try again in a moment."}
+	return failure{http.StatusInternalServerError, "Internal error", "The error was logged. Try again in a moment."}
 }
 
 // statusOf is the status of a page with a form.

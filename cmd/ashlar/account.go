@@ -16,17 +16,17 @@ import (
 func accountCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "account",
-		Short: "Look after people's accounts and invitations; works beside a running server too",
+		Short: "Manage accounts and invitations; also works while a server is running",
 	}
 	p := new(people)
 	c.PersistentFlags().StringVar(&p.data, "data", "", "data directory")
 	c.AddCommand(p.createAccount(), p.listAccounts(), p.resetAccount(), p.setRole(), p.setLimits(), p.invite(), p.listInvitations(),
-		p.changing("disable --data DIR EMAIL|ID", "Keep an account and its keys from being used, at once",
+		p.changing("disable --data DIR EMAIL|ID", "Disable an account and its keys at once",
 			func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
 				a, err := s.Accounts.Disable(ctx, who)
 				return a.ID, err
 			}),
-		p.changing("enable --data DIR EMAIL|ID", "Let a disabled account be used again",
+		p.changing("enable --data DIR EMAIL|ID", "Enable a disabled account",
 			func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
 				a, err := s.Accounts.Enable(ctx, who)
 				return a.ID, err
@@ -48,9 +48,9 @@ func (p *people) createAccount() *cobra.Command {
 	var n account.NewAccount
 	c := &cobra.Command{
 		Use:   "create --data DIR EMAIL [--role operator]",
-		Short: "Make an account, and print a token with which its person sets a password",
-		Long: `Makes an account without a password, and prints a token with which its person sets
-one in the dashboard, once and within a day. It is shown this once.`,
+		Short: "Create an account, and print a token to set its password with",
+		Long: `Creates an account without a password, and prints a token to set one with in the
+dashboard, once and within a day. The token is shown only once.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			n.Email = args[0]
@@ -106,10 +106,10 @@ func limitText(n uint64) string {
 func (p *people) resetAccount() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reset --data DIR EMAIL|ID",
-		Short: "Print a token with which the person of an account sets a new password",
-		Long: `Prints a token with which the person of an account sets a new password in the
-dashboard, once and within a day; one that was printed before is void. Setting it ends
-everything that is signed in to the account. Until then the old password works.`,
+		Short: "Print a token to set a new password of an account with",
+		Long: `Prints a token to set a new password with in the dashboard, once and within a day. An
+earlier token becomes invalid. Setting the password ends all sessions of the account;
+until then the old password works.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.do(c, func(ctx context.Context, s control.Service) error {
@@ -144,7 +144,7 @@ func (p *people) setRole() *cobra.Command {
 
 func (p *people) setLimits() *cobra.Command {
 	var limits account.Limits
-	c := p.changing("limit --data DIR EMAIL|ID", "Give an account limits in place of those it has; what is left out is as the server has it",
+	c := p.changing("limit --data DIR EMAIL|ID", "Replace the limits of an account; the server's limits apply to those left out",
 		func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
 			a, err := s.Accounts.SetLimits(ctx, who, limits)
 			return a.ID, err
@@ -159,9 +159,9 @@ func (p *people) invite() *cobra.Command {
 	var n account.NewInvitation
 	c := &cobra.Command{
 		Use:   "invite --data DIR [EMAIL] [--role operator] [--valid DURATION]",
-		Short: "Make an invitation, and print its token: it is shown this once",
-		Long: `Makes an invitation and prints its token, with which one account can be made in the
-dashboard; with EMAIL, only for that address.`,
+		Short: "Create an invitation, and print its token, which is shown only once",
+		Long: `Creates an invitation and prints its token, which creates one account in the dashboard;
+with EMAIL, only for that address.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {

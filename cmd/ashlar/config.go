@@ -11,17 +11,17 @@ import (
 func configCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
-		Short: "Look at a configuration",
+		Short: "Check a configuration",
 	}
 	c.AddCommand(&cobra.Command{
 		Use:   "check FILE",
-		Short: "Say whether a configuration is right, without starting anything",
+		Short: "Check a configuration file without starting a server",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := app.CheckConfig(args[0]); err != nil {
 				return err
 			}
-			fmt.Println("the configuration is right")
+			fmt.Println("the configuration is valid")
 			return nil
 		},
 	})

@@ -15,7 +15,7 @@ func demoCommand() *cobra.Command {
 	d := command.Demo{}
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Serve a demo network: no files, no network, a key and examples to paste",
+		Short: "Serve a demo network, with an API key and examples to paste",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if d.Interval <= 0 {

@@ -14,17 +14,17 @@ func importCommand() *cobra.Command {
 	var i command.Import
 	c := &cobra.Command{
 		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--family starknet] FILE...",
-		Short: "Bring the blocks of files into a network",
-		Long: `Executes and verifies the blocks of chain exports (RLP, also gzipped) and era1
-files, in the order given, and keeps every version of everything.
+		Short: "Import blocks from files into a network",
+		Long: `Executes and verifies the blocks of chain exports (RLP, also gzipped) and era1 or ERE
+files, in the given order, and keeps every version of the state.
 
-Into a network of the family starknet it brings blocks with their receipts and events,
-from files of a feeder gateway's answers or folders of them, and checks their links
-and their hashes. Its first block may be any.
+With --family starknet, imports blocks with their receipts and events from files, or
+folders of files, with the answers of a feeder gateway. Links and hashes are checked.
+The first block can have any number.
 
-An import may be stopped at any time. The same command goes on where it was; what
-is there already is skipped. A block that breaks a rule ends the import with an
-error that names it; the blocks before it stay.`,
+An import can be stopped at any time. Run the same command again to continue; stored
+blocks are skipped. An invalid block ends the import with an error that names it; the
+blocks before it stay.`,
 		Example: `  ashlar import --data data --network sepolia --genesis sepolia sepolia-00000-643a00f7.era1
   ashlar import --data data --network devnet --genesis genesis.json chain.rlp.gz
   ashlar import --data data --network mainnet-l2 --family starknet --chain SN_MAIN blocks/`,
@@ -45,12 +45,12 @@ error that names it; the blocks before it stay.`,
 			return i.Run(c.Context(), os.Stderr)
 		},
 	}
-	c.Flags().StringVar(&i.Data, "data", "", "data directory, made if it does not exist")
-	c.Flags().StringVar(&i.Network, "network", "", "name of the network, as it is in URLs")
+	c.Flags().StringVar(&i.Data, "data", "", "data directory; created if it does not exist")
+	c.Flags().StringVar(&i.Network, "network", "", "name of the network, as in URLs")
 	c.Flags().StringVar(&i.Family, "family", "", fmt.Sprintf("family of the network: %s (default %s)", app.Families(), app.Families().Default().Name()))
 	for _, flag := range command.ImportFlags() {
 		c.Flags().String(flag.Name, "", flag.Usage)
 	}
-	c.Flags().BoolVar(&i.Compact, "compact", true, "rewrite the network into its smallest form at the end")
+	c.Flags().BoolVar(&i.Compact, "compact", true, "compact the store at the end")
 	return c
 }

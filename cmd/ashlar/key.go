@@ -50,12 +50,12 @@ func (p *people) changing(use, short string, do func(context.Context, control.Se
 func keyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "key",
-		Short: "Create, list, restrict, rotate and revoke API keys; works beside a running server too",
+		Short: "Create, list, restrict, rotate and revoke API keys; also works while a server is running",
 	}
 	p := new(people)
 	c.PersistentFlags().StringVar(&p.data, "data", "", "data directory")
 	c.AddCommand(p.createKey(), p.listKeys(), p.restrictKey(), p.expireKey(), p.rotateKey(), p.keyPassword(), p.keyUsage(),
-		p.changing("revoke --data DIR ID|NAME", "End a key, at once and for good",
+		p.changing("revoke --data DIR ID|NAME", "Revoke a key at once and permanently",
 			func(ctx context.Context, s control.Service, key string) (fmt.Stringer, error) {
 				k, err := s.Keys.Revoke(ctx, key)
 				return k.ID, err
@@ -70,9 +70,9 @@ func (p *people) createKey() *cobra.Command {
 	var lifetime time.Duration
 	c := &cobra.Command{
 		Use:   "create --data DIR [--name TEXT]",
-		Short: "Make a key and print it: it is shown this once",
-		Long: `Makes a key and prints it, the only time that it is shown; with --password a second
-line has the password that must come with it by HTTP's Basic authentication.`,
+		Short: "Create a key and print it; it is shown only once",
+		Long: `Creates a key and prints it; it is shown only once. With --password, a second line has
+the password, which requests must send by HTTP's Basic authentication.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("expires-in") {
@@ -97,9 +97,9 @@ line has the password that must come with it by HTTP's Basic authentication.`,
 		},
 	}
 	c.Flags().StringVar(&n.Name, "name", "", "what the key is for")
-	c.Flags().StringVar(&owner, "account", "", "e-mail address or ID of the account that it belongs to (default the operator's)")
-	c.Flags().BoolVar(&n.Guarded, "password", false, "make a password too, which must come with the key")
-	c.Flags().DurationVar(&lifetime, "expires-in", 0, "time after which the key ends by itself, such as 720h (default never)")
+	c.Flags().StringVar(&owner, "account", "", "e-mail address or ID of the account that owns the key (default: no account)")
+	c.Flags().BoolVar(&n.Guarded, "password", false, "also create a password, which requests must send with the key")
+	c.Flags().DurationVar(&lifetime, "expires-in", 0, "time after which the key expires, such as 720h (default never)")
 	return c
 }
 
@@ -120,7 +120,7 @@ func findAccount(ctx context.Context, accounts control.Accounts, idOrEmail strin
 // expireKey sets when a key ends.
 func (p *people) expireKey() *cobra.Command {
 	var lifetime time.Duration
-	c := p.changing("expire --data DIR ID|NAME [--in DURATION]", "Set when a key ends by itself; without --in it does not",
+	c := p.changing("expire --data DIR ID|NAME [--in DURATION]", "Set when a key expires; without --in it never does",
 		func(ctx context.Context, s control.Service, key string) (fmt.Stringer, error) {
 			var at time.Time
 			if lifetime != 0 {
@@ -138,7 +138,7 @@ func (p *people) rotateKey() *cobra.Command {
 	var overlap time.Duration
 	c := &cobra.Command{
 		Use:   "rotate --data DIR ID|NAME [--overlap DURATION]",
-		Short: "Make a new key in place of one, which goes on to work for a while, and print it",
+		Short: "Replace a key and print the new one; the old one can stay valid for a while",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.do(c, func(ctx context.Context, s control.Service) error {
@@ -150,7 +150,7 @@ func (p *people) rotateKey() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().DurationVar(&overlap, "overlap", 0, "time for which the old key works too, such as 24h (default none)")
+	c.Flags().DurationVar(&overlap, "overlap", 0, "time for which the old key stays valid, such as 24h (default none)")
 	return c
 }
 
@@ -159,7 +159,7 @@ func (p *people) keyPassword() *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
 		Use:   "password --data DIR ID|NAME [--remove]",
-		Short: "Make a new password that must come with a key, and print it",
+		Short: "Set a new password for a key and print it",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.do(c, func(ctx context.Context, s control.Service) error {
@@ -178,7 +178,7 @@ func (p *people) keyPassword() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&remove, "remove", false, "make the key work without one")
+	c.Flags().BoolVar(&remove, "remove", false, "remove the password")
 	return c
 }
 
@@ -186,7 +186,7 @@ func (p *people) keyPassword() *cobra.Command {
 func (p *people) restrictKey() *cobra.Command {
 	var rules account.Rules
 	var addresses, contracts []string
-	c := p.changing("restrict --data DIR ID|NAME", "Give a key rules in place of those it has; what is left out is not restricted",
+	c := p.changing("restrict --data DIR ID|NAME", "Replace the rules of a key; what is left out is not restricted",
 		func(ctx context.Context, s control.Service, key string) (fmt.Stringer, error) {
 			k, err := s.Keys.Restrict(ctx, key, rules)
 			return k.ID, err
@@ -210,11 +210,11 @@ func (p *people) restrictKey() *cobra.Command {
 		return nil
 	}
 	c.Flags().StringSliceVar(&rules.Networks, "networks", nil, "names of networks")
-	c.Flags().StringSliceVar(&rules.Methods, "methods", nil, "names of methods, or beginnings such as eth_*")
+	c.Flags().StringSliceVar(&rules.Methods, "methods", nil, "names of methods, or prefixes such as eth_*")
 	c.Flags().StringSliceVar(&rules.Origins, "origins", nil, "origins of web pages")
-	c.Flags().StringSliceVar(&addresses, "addresses", nil, "addresses of clients, or networks of them, such as 192.0.2.7 or 192.0.2.0/24")
+	c.Flags().StringSliceVar(&addresses, "addresses", nil, "client addresses or networks, such as 192.0.2.7 or 192.0.2.0/24")
 	c.Flags().StringSliceVar(&contracts, "contracts", nil, "addresses of contracts that may be called and read")
 	c.Flags().Uint32Var(&rules.PerSecond, "per-second", 0, "credits a second (default as the server has it)")
-	c.Flags().Uint64Var(&rules.PerDay, "per-day", 0, "credits a day (default as the server has it)")
+	c.Flags().Uint64Var(&rules.PerDay, "per-day", 0, "credits per day (default: the server's limit)")
 	return c
 }

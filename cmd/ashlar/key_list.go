@@ -130,7 +130,7 @@ func (p *people) keyUsage() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "usage --data DIR [ID|NAME] [--account EMAIL] [--days N] [--by day,network,method] [--json]",
-		Short: "Say what was done with a key, with those of an account, or with all",
+		Short: "Show the usage of a key, of an account's keys, or of all keys",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			q, err := usageQuery(days, by)
@@ -163,8 +163,8 @@ func (p *people) keyUsage() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&owner, "account", "", "of the keys of the account with this e-mail address or ID")
-	c.Flags().IntVar(&days, "days", 7, "of so many days, today included")
-	c.Flags().StringSliceVar(&by, "by", []string{"day"}, "what to tell apart: hour or day, network, method, key")
+	c.Flags().IntVar(&days, "days", 7, "number of days, including today")
+	c.Flags().StringSliceVar(&by, "by", []string{"day"}, "group by hour or day, network, method, key")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -203,11 +203,11 @@ func onlyKey(keys []account.Key, idOrName string) ([]account.Key, error) {
 	}
 	switch len(named) {
 	case 0:
-		return nil, fmt.Errorf("%w: none has the ID or the name %q", account.ErrNoKey, idOrName)
+		return nil, fmt.Errorf("%w: no key with the ID or name %q", account.ErrNoKey, idOrName)
 	case 1:
 		return named, nil
 	}
-	return nil, fmt.Errorf("%q is the name of %d keys: give an ID; see ashlar key list", idOrName, len(named))
+	return nil, fmt.Errorf("%d keys have the name %q: give an ID; see ashlar key list", len(named), idOrName)
 }
 
 // printUsage prints a table with a column for everything that is told apart.

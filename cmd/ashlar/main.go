@@ -129,7 +129,7 @@ func usageErrors(c *cobra.Command) {
 	}
 	if c.HasSubCommands() && c.RunE == nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
-			return fmt.Errorf("%w: %s wants one of its commands; see %s --help", errUsage, c.CommandPath(), c.CommandPath())
+			return fmt.Errorf("%w: %s requires a command; see %s --help", errUsage, c.CommandPath(), c.CommandPath())
 		}
 	}
 	for _, sub := range c.Commands() {

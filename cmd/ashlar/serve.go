@@ -20,10 +20,9 @@ func serveCommand() *cobra.Command {
 	var data, listen, file string
 	c := &cobra.Command{
 		Use:   "serve --data DIR [--listen ADDRESS] [--config ashlar.yaml]",
-		Short: "Answer JSON-RPC questions about the networks of a data directory",
-		Long: `Answers until it is told to stop by SIGINT or SIGTERM, and then what is under way.
-SIGHUP makes it read its configuration again: networks' settings, limits and rules
-count at once, the rest from the next start on.`,
+		Short: "Serve the networks of a data directory over JSON-RPC",
+		Long: `Serves until SIGINT or SIGTERM, and then finishes the requests under way. SIGHUP reloads
+the configuration: hosts, limits and rules apply at once, other entries after a restart.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			load := func() (config.Config, error) {
@@ -44,7 +43,7 @@ count at once, the rest from the next start on.`,
 			return command.Serve(c.Context(), load, again)
 		},
 	}
-	c.Flags().StringVar(&data, "data", "", "data directory; over what the configuration says")
+	c.Flags().StringVar(&data, "data", "", "data directory; overrides the configuration")
 	c.Flags().StringVar(&listen, "listen", "", "address to listen on (default "+config.Default().Listen+")")
 	c.Flags().StringVar(&file, "config", "", "configuration file; see docs/configuration.md")
 	return c
@@ -63,7 +62,7 @@ func statusCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status --data DIR [--json]",
-		Short: "Say what a data directory holds; works beside a running server too",
+		Short: "Show what a data directory holds; also works while a server is running",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := need(c, "data", data); err != nil {

@@ -15,21 +15,21 @@ func verifyCommand() *cobra.Command {
 	var v command.Verify
 	c := &cobra.Command{
 		Use:   "verify --data DIR --network NAME [--from N] [--to N] [--full] [--json]",
-		Short: "Check what is stored of a network against itself",
+		Short: "Verify the stored data of a network",
 		Long: `Reads a network back and checks it against itself: hashes and parents, transactions
 and receipts against their roots, senders against signatures, every look-up and
 log index row both ways, every trie node up to the state root, accounts, slots and
 code against the tries both ways. Nothing is changed.
 
-The state is checked as of a sample of blocks: the first, the last, and some between
-that are chosen anew each time. With --full it is checked as of every block.
+The state is checked as of a sample of blocks: the first, the last, and random ones
+between them. With --full it is checked as of every block.
 
-Of a network of the family starknet, which holds no state, the hashes of blocks are
-recomputed from what is held of them, and it is said of how many that could not be
-done; parents and every row are checked as above.
+A network of family starknet has no state. The hashes of its blocks are recomputed, and
+the number of blocks for which that is impossible is reported; parents and all rows are
+checked as above.
 
-Exit code 0: sound. 1: something is wrong, and the first such row is named; or the
-network could not be checked. 2: wrong usage.`,
+Exit codes: 0 sound; 1 damaged, with the first damaged row, or not checked; 2 wrong
+usage.`,
 		Example: `  ashlar verify --data data --network sepolia
   ashlar verify --data data --network sepolia --full --from 1000 --to 2000`,
 		Args: cobra.NoArgs,
@@ -52,9 +52,9 @@ network could not be checked. 2: wrong usage.`,
 	}
 	c.Flags().StringVar(&v.Data, "data", "", "data directory")
 	c.Flags().StringVar(&v.Network, "network", "", "name of the network")
-	c.Flags().Uint64Var(&v.From, "from", 0, "first block (default the first that is held)")
+	c.Flags().Uint64Var(&v.From, "from", 0, "first block (default: the first stored block)")
 	c.Flags().Uint64Var(&v.To, "to", 0, "last block (default the head)")
-	c.Flags().BoolVar(&v.Full, "full", false, "check the state as of every block; not for networks of the family starknet")
+	c.Flags().BoolVar(&v.Full, "full", false, "check the state as of every block; not for networks of family starknet")
 	c.Flags().BoolVar(&v.JSON, "json", false, "print JSON")
 	return c
 }
