@@ -28,6 +28,16 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.getBlock((*arguments).blockNumber),
 		},
 		{
+			Name: "eth_getHeaderByHash", Summary: "Returns the header of the block with a hash.",
+			Params: byHash, Result: result("Header", schema.OrNull(headerSchema)),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockHash, appendHeaderOf),
+		},
+		{
+			Name: "eth_getHeaderByNumber", Summary: "Returns the header of the block with a number or a tag.",
+			Params: byNumber, Result: result("Header", schema.OrNull(headerSchema)), Errors: namedBlockErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockNumber, appendHeaderOf),
+		},
+		{
 			Name: "eth_getBlockReceipts", Summary: "Returns the receipts of all transactions of a block.",
 			Params: []jsonrpc.Param{p.block}, Result: result("Receipts information", schema.OrNull(schema.Array(receiptSchema))), Errors: namedBlockErrors,
 			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.getBlockReceipts,
@@ -153,6 +163,14 @@ func (a *API) ofBlock(argument blockArgument, appendAnswer func(out []byte, b *b
 		defer b.release()
 		return appendAnswer(out, b)
 	}
+}
+
+// appendHeaderOf appends the block's header; null for a pending block, as in geth.
+func appendHeaderOf(out []byte, b *block) ([]byte, error) {
+	if b.pending {
+		return appendNull(out), nil
+	}
+	return append(appendHeader(append(out, '{'), b.Header.Header, b.Hash, false), '}'), nil
 }
 
 func appendTransactionCount(out []byte, b *block) ([]byte, error) {

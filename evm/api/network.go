@@ -30,6 +30,8 @@ func (a *API) networkMethods() []jsonrpc.Method {
 		status("eth_syncing", "Returns how far the network is behind the head that it follows, false where it is not.", "Syncing status",
 			schema.AnyOf(schema.Boolean, syncSchema), a.syncing),
 		status("eth_accounts", "Returns an empty list: the server holds no accounts.", "Accounts", schema.Array(addressSchema), constant([]byte("[]"))),
+		status("eth_pendingTransactions", "Returns an empty list: the server holds no accounts, and lists only what these have sent, as geth does.",
+			"Pending transactions", schema.Array(transactionSchema), constant([]byte("[]"))),
 		status("eth_blockNumber", "Returns the number of the head.", "Block number", quantitySchema, a.blockNumber),
 		status("net_version", "Returns the network's identifier in decimal.", "Network ID", schema.String, constant(jsonrpc.AppendString(nil, networkID))),
 		status("net_listening", "Returns true.", "Listening", schema.Boolean, constant([]byte("true"))),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -45,7 +46,12 @@ func (a *API) poolMethods() []jsonrpc.Method {
 		{
 			Name: "txpool_content", Summary: "Returns all transactions that wait, by sender and nonce.",
 			Result: result("Transaction pool content", content(bySender)),
-			Cost:   jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.poolContent,
+			Cost:   jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.poolContent(appendPooled),
+		},
+		{
+			Name: "txpool_inspect", Summary: "Returns a line of text about each transaction that waits, by sender and nonce.",
+			Result: result("Transaction pool summary", content(schema.Map(schema.Map(schema.String)))),
+			Cost:   jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.poolContent(appendInspected),
 		},
 		{
 			Name: "txpool_contentFrom", Summary: "Returns the transactions of one sender that wait, by nonce.",
@@ -115,27 +121,44 @@ func (a *API) poolStatus(_ context.Context, params, out []byte) ([]byte, error) 
 	return append(appendQuantity(out, uint64(queued)), '}'), nil
 }
 
-// poolContent answers txpool_content.
-func (a *API) poolContent(ctx context.Context, params, out []byte) ([]byte, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return out, args.err
+// appendOne appends something of a transaction that waits.
+type appendOne func(out []byte, sender common.Address, tx *types.Transaction) ([]byte, error)
+
+// poolContent answers txpool_content and txpool_inspect with something of each
+// transaction.
+func (a *API) poolContent(one appendOne) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		if args := readArguments(params, 0, 0); args.err != nil {
+			return out, args.err
+		}
+		var content map[common.Address]pool.Content
+		if waiting := a.chain.Pool(); waiting != nil {
+			content = waiting.Content()
+		}
+		senders := slices.SortedFunc(maps.Keys(content), func(x, y common.Address) int { return bytes.Compare(x[:], y[:]) })
+		room := jsonrpc.RoomFor(ctx, out)
+		pending := func(sender common.Address) types.Transactions { return content[sender].Pending }
+		queued := func(sender common.Address) types.Transactions { return content[sender].Queued }
+		out, err := appendContent(append(out, `{"pending":`...), room, senders, pending, one)
+		if err != nil {
+			return out, err
+		}
+		out, err = appendContent(append(out, `,"queued":`...), room, senders, queued, one)
+		return append(out, '}'), err
 	}
-	var content map[common.Address]pool.Content
-	if waiting := a.chain.Pool(); waiting != nil {
-		content = waiting.Content()
+}
+
+// appendInspected appends a transaction as a line of text, as geth words it.
+func appendInspected(out []byte, _ common.Address, tx *types.Transaction) ([]byte, error) {
+	to := "contract creation"
+	if tx.To() != nil {
+		to = tx.To().Hex()
 	}
-	senders := slices.SortedFunc(maps.Keys(content), func(x, y common.Address) int { return bytes.Compare(x[:], y[:]) })
-	room := jsonrpc.RoomFor(ctx, out)
-	out, err := appendContent(append(out, `{"pending":`...), room, senders, func(sender common.Address) types.Transactions { return content[sender].Pending })
-	if err != nil {
-		return out, err
-	}
-	out, err = appendContent(append(out, `,"queued":`...), room, senders, func(sender common.Address) types.Transactions { return content[sender].Queued })
-	return append(out, '}'), err
+	return jsonrpc.AppendString(out, fmt.Sprintf("%s: %v wei + %d gas × %v wei", to, tx.Value(), tx.Gas(), tx.GasPrice())), nil
 }
 
 // appendContent appends the transactions of some senders that have any, by sender.
-func appendContent(out []byte, room jsonrpc.Room, senders []common.Address, of func(common.Address) types.Transactions) (_ []byte, err error) {
+func appendContent(out []byte, room jsonrpc.Room, senders []common.Address, of func(common.Address) types.Transactions, one appendOne) (_ []byte, err error) {
 	out = append(out, '{')
 	for begin := len(out); len(senders) > 0; senders = senders[1:] {
 		list := of(senders[0])
@@ -146,7 +169,7 @@ func appendContent(out []byte, room jsonrpc.Room, senders []common.Address, of f
 			out = append(out, ',')
 		}
 		out = append(jsonrpc.AppendString(out, senders[0].Hex()), ':')
-		if out, err = appendByNonce(out, room, senders[0], list); err != nil {
+		if out, err = appendByNonce(out, room, senders[0], list, one); err != nil {
 			return out, err
 		}
 	}
@@ -165,23 +188,23 @@ func (a *API) poolContentFrom(ctx context.Context, params, out []byte) ([]byte, 
 		content = waiting.ContentFrom(sender)
 	}
 	room := jsonrpc.RoomFor(ctx, out)
-	out, err := appendByNonce(append(out, `{"pending":`...), room, sender, content.Pending)
+	out, err := appendByNonce(append(out, `{"pending":`...), room, sender, content.Pending, appendPooled)
 	if err != nil {
 		return out, err
 	}
-	out, err = appendByNonce(append(out, `,"queued":`...), room, sender, content.Queued)
+	out, err = appendByNonce(append(out, `,"queued":`...), room, sender, content.Queued, appendPooled)
 	return append(out, '}'), err
 }
 
 // appendByNonce appends a sender's transactions as an object by their nonces.
-func appendByNonce(out []byte, room jsonrpc.Room, sender common.Address, list types.Transactions) (_ []byte, err error) {
+func appendByNonce(out []byte, room jsonrpc.Room, sender common.Address, list types.Transactions, one appendOne) (_ []byte, err error) {
 	out = append(out, '{')
 	for i, tx := range list {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		out = append(jsonrpc.AppendString(out, strconv.FormatUint(tx.Nonce(), 10)), ':')
-		if out, err = appendPooled(out, sender, tx); err != nil {
+		if out, err = one(out, sender, tx); err != nil {
 			return out, err
 		}
 		if err := room.Check(len(out)); err != nil {

@@ -289,6 +289,11 @@ func TestPoolContent(t *testing.T) {
 	if len(from["pending"]) != 2 || len(from["queued"]) != 1 {
 		t.Errorf("from the sender: %v", from)
 	}
+	var lines map[string]map[string]map[string]string
+	o.ask(t, &lines, "txpool_inspect")
+	if line := lines["queued"][o.sender.Hex()]["5"]; !strings.Contains(line, " wei + 100000 gas × ") {
+		t.Errorf("inspected: %q", line)
+	}
 	if o.ask(t, &from, "txpool_contentFrom", logger); len(from["pending"]) != 0 {
 		t.Errorf("from another: %v", from)
 	}

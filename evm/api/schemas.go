@@ -1,6 +1,10 @@
 package api
 
-import "ashlar/jsonrpc/schema"
+import (
+	"maps"
+
+	"ashlar/jsonrpc/schema"
+)
 
 // The schemas of single values.
 var (
@@ -82,6 +86,13 @@ var (
 	}
 	blockResultSchema = schema.Object(headerMembers, forkMembers).
 				Named("Block", "A block, or an uncle. Number, hash, nonce and logsBloom of the pending block are null.")
+
+	// headerSchema is a block without what its header does not hold.
+	headerSchema = schema.Object(nil, func() schema.Members {
+		all := maps.Clone(headerMembers)
+		maps.Copy(all, forkMembers)
+		return all
+	}()).Named("Header", "The header of a block.")
 
 	transactionSchema = schema.Object(schema.Members{
 		"blockHash": schema.OrNull(hashSchema), "blockNumber": optionalQuantity, "blockTimestamp": optionalQuantity, "transactionIndex": optionalQuantity,

@@ -148,7 +148,7 @@ func parseSimulatedOverrides(raw []byte, b *execute.BlockCalls) error {
 			rest = append(rest, value...)
 			return nil
 		}
-		return fmt.Errorf("unknown member %q in block override", name)
+		return errors.New("unknown block override")
 	})
 	if err != nil {
 		return err

@@ -33,6 +33,12 @@ func (a *API) stateMethods(p parameters) []jsonrpc.Method {
 			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.getTransactionCount,
 		},
 		{
+			Name: "eth_getAccountInfo", Summary: "Returns the balance, the nonce and the code of an account.",
+			Params: account, Errors: blockErrors,
+			Result: result("Account info", schema.Object(schema.Members{"balance": quantitySchema, "nonce": quantitySchema, "code": dataSchema}, nil)),
+			Cost:   jsonrpc.Light(20), Concerns: concerning(contractRead), Handler: a.getAccountInfo,
+		},
+		{
 			Name: "eth_getStorageAt", Summary: "Returns the value of a storage slot.",
 			Params: []jsonrpc.Param{p.address, p.slot, optional(p.state)}, Result: result("Value", hashSchema), Errors: blockErrors,
 			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.getStorageAt,
@@ -137,6 +143,27 @@ func (a *API) getCode(ctx context.Context, params, out []byte) ([]byte, error) {
 		return out, err
 	}
 	return appendHex(out, code), nil
+}
+
+// getAccountInfo answers eth_getAccountInfo, as in reth: an account that is not there has
+// nothing.
+func (a *API) getAccountInfo(ctx context.Context, params, out []byte) ([]byte, error) {
+	account, state, err := a.account(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	if account == nil {
+		account = types.NewEmptyStateAccount()
+	}
+	var code []byte
+	if hash := common.BytesToHash(account.CodeHash); hash != types.EmptyCodeHash {
+		if code, err = state.Code(ctx, hash); err != nil {
+			return out, err
+		}
+	}
+	out = appendUint256(append(out, `{"balance":`...), account.Balance)
+	out = appendQuantity(append(out, `,"nonce":`...), account.Nonce)
+	return append(appendHex(append(out, `,"code":`...), code), '}'), nil
 }
 
 // getStorageAt answers eth_getStorageAt.

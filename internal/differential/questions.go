@@ -51,6 +51,7 @@ func kinds() []kind {
 		{"eth_getBlockByNumber", 3, func(g *generator) []any { return []any{g.blockNumber(), g.chance(50)} }},
 		{"eth_getBlockByHash", 3, func(g *generator) []any { return []any{g.blockHash(), g.chance(50)} }},
 		{"eth_getBlockReceipts", 2, byAny},
+		{"eth_getHeaderByNumber", 1, byNumber}, {"eth_getHeaderByHash", 1, byHash},
 		{"eth_getBlockTransactionCountByNumber", 1, byNumber}, {"eth_getBlockTransactionCountByHash", 1, byHash},
 		{"eth_getUncleCountByBlockNumber", 1, byNumber}, {"eth_getUncleCountByBlockHash", 1, byHash},
 		{"eth_getUncleByBlockNumberAndIndex", 1, numberAndIndex}, {"eth_getUncleByBlockHashAndIndex", 1, hashAndIndex},
