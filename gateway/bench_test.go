@@ -55,6 +55,7 @@ func BenchmarkHandler(b *testing.B) {
 				b.Fatal(err)
 			}
 			request.Header.Set("Content-Type", "application/json")
+			request.RemoteAddr = "192.0.2.1:1024"
 			request.Body = io.NopCloser(body)
 			request.ContentLength = int64(len(c.request))
 			w := discard{make(http.Header)}

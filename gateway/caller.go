@@ -76,6 +76,8 @@ type callers struct {
 	days     *days // outlive a change of limits
 	usage    *usage.Usage
 
+	heavyOfAccount int // heavy calls of an account that run at once; 0: no bound of its own
+
 	byKey    sync.Map              // *caller by account.KeyID
 	making   sync.Mutex            // held while one is made
 	byOwner  map[account.ID]*owner // guarded by making
@@ -161,6 +163,9 @@ func (c *callers) tenantOf(who holder) *tenant {
 	found := c.byHolder[who]
 	if found == nil {
 		found = &tenant{name: who.name(), holding: c.days.holding(who)}
+		if !who.account.IsZero() {
+			found.heavy.Most = c.heavyOfAccount
+		}
 		c.byHolder[who] = found
 	}
 	return found

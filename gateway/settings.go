@@ -30,6 +30,11 @@ const MaxRequestTime = 10 * time.Minute
 // mostly wait for the disk.
 func DefaultHeavy() int { return 2 * runtime.GOMAXPROCS(0) }
 
+// heavyOfAccount is how many heavy calls of one account run at once where DefaultHeavy
+// holds: one processor is left to others, whose short calls would wait behind every time
+// slice of the long ones otherwise. The operator's own keys are not bounded.
+func heavyOfAccount() int { return max(1, runtime.GOMAXPROCS(0)-1) }
+
 // DefaultLight is DefaultHeavy's other half.
 func DefaultLight() int { return 64 * runtime.GOMAXPROCS(0) }
 
@@ -137,6 +142,9 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		},
 		addressRate: l.Address, clients: limit.NewAddresses(l.Address, maxAddresses),
 		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, refusals: &h.refusals,
+	}
+	if config.Limits.Heavy == 0 {
+		s.callers.heavyOfAccount = heavyOfAccount()
 	}
 	for _, network := range config.Networks {
 		for method := range network.Methods.All() {

@@ -298,8 +298,9 @@ func (s *socket) refused(err error) {
 	}
 }
 
-// write sends one message; one that the client does not take in time ends the
-// connection. Parts are joined here, where one connection waits for another no more.
+// write sends one message. A message that the client does not accept in time, or at all,
+// ends the connection: what it has sent before is not answered any more. Parts are joined
+// here, where no other connection waits for it.
 func (s *socket) write(parts [][]byte) error {
 	var message []byte
 	if len(parts) == 1 {
@@ -315,7 +316,11 @@ func (s *socket) write(parts [][]byte) error {
 	s.writing.start()
 	defer s.writing.stop()
 	s.used.Store(s.writing.began.Load())
-	return s.conn.Write(s.endless, websocket.MessageText, message)
+	err := s.conn.Write(s.endless, websocket.MessageText, message)
+	if err != nil {
+		s.end(closeGone, "the client has left")
+	}
+	return err
 }
 
 // end closes the connection with a reason, without waiting for what is in flight.
@@ -346,9 +351,13 @@ func (s *socket) ping(timeout time.Duration) {
 	defer s.pinging.Store(false)
 	ctx, cancel := context.WithTimeout(s.base(), timeout)
 	defer cancel()
-	if err := s.conn.Ping(ctx); err == nil {
+	err := s.conn.Ping(ctx)
+	if err == nil {
 		s.heard.Store(time.Now().UnixNano())
-	} else if len(s.inFlight) == 0 {
+		return
+	}
+	// While as many messages as may be are in flight nothing is read, not even the answer.
+	if len(s.inFlight) == 0 || !errors.Is(err, context.DeadlineExceeded) {
 		s.end(closeGone, "no answer to ping")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -370,5 +371,26 @@ func TestSocketsLeaveNothingBehind(t *testing.T) {
 			t.Error("not answered")
 		}
 		conn.Close(websocket.StatusNormalClosure, "")
+	}
+}
+
+// What a client has sent before it left is not answered: the server reads no more of it once
+// a write has failed.
+func TestLostSocketsAreNotAnswered(t *testing.T) {
+	const messages = 300
+	begun, release := make(chan struct{}, messages), make(chan struct{})
+	s := start(t, gateway.Config{Networks: []gateway.Network{held(begun, release)}, Sockets: gateway.SocketLimits{InFlight: 1}}, time.Minute)
+	conn, _ := handshake(t, s, "")
+	if _, err := io.WriteString(conn, strings.Repeat(frame(0x81, call("test_held")), messages)); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	until(func() bool { return s.handler.Stats().Sockets == 0 })
+	if n := len(begun) + 1; n > messages/10 {
+		t.Errorf("%d calls of %d were answered after their client had left", n, messages)
 	}
 }

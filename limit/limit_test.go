@@ -351,6 +351,34 @@ func TestPoolAdmitsIdleCallerPastFullQueue(t *testing.T) {
 	})
 }
 
+// A caller with a bound of its own runs no more calls, however many slots are free, and does
+// not keep others from them.
+func TestPoolBoundsOneShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(8, 20)
+		ctx, cancel := context.WithCancel(t.Context())
+		bounded, other := Share{Most: 2}, Share{}
+		waiting(ctx, p, &bounded, 5)
+		if p.Running() != 2 || p.Waiting() != 3 {
+			t.Errorf("%d run and %d wait, expected 2 and 3", p.Running(), p.Waiting())
+		}
+		waiting(ctx, p, &other, 6)
+		if p.Running() != 2+4 || p.Waiting() != 3+2 { // two slots stay free for a newcomer
+			t.Errorf("%d run and %d wait, expected 6 and 5", p.Running(), p.Waiting())
+		}
+		p.Leave(&bounded)
+		synctest.Wait()
+		if p.Running() != 6 || p.Waiting() != 4 {
+			t.Errorf("%d run and %d wait after one has left, expected 6 and 4", p.Running(), p.Waiting())
+		}
+		cancel()
+		synctest.Wait()
+		if p.Waiting() != 0 {
+			t.Errorf("%d wait", p.Waiting())
+		}
+	})
+}
+
 // A full queue drops the newest call of the caller that has the most waiting.
 func TestPoolDropsFromLongestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

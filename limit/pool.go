@@ -31,6 +31,9 @@ type Pool struct {
 
 // Share is what one caller has of a pool. The zero value has nothing.
 type Share struct {
+	// Most bounds how many calls of the caller run at once, however many slots are free;
+	// 0: no bound. It must not be changed once calls have entered.
+	Most    int
 	running atomic.Int64
 	queue   []*waiter // guarded by the pool's mu
 }
@@ -81,7 +84,7 @@ func (p *Pool) take(s *Share) bool {
 	running := s.running.Add(1)
 	for {
 		free := p.free.Load()
-		if free == 0 || running > 1 && running > 3*(free-1) {
+		if free == 0 || running > 1 && running > 3*(free-1) || s.Most > 0 && running > int64(s.Most) {
 			s.running.Add(-1)
 			return false
 		}
@@ -159,15 +162,20 @@ func (p *Pool) remove(s *Share, i int) {
 	}
 }
 
-// serve gives slots to waiting calls. If the caller with the fewest calls running may not
-// take a slot, no other caller may. p.mu is held.
+// serve gives slots to waiting calls. Of the callers that do not run as many calls as they
+// may at most, if the one with the fewest calls running may not take a slot, no other may.
+// p.mu is held.
 func (p *Pool) serve() {
-	for len(p.inLine) > 0 {
-		next := 0
+	for {
+		next := -1
 		for i, s := range p.inLine {
-			if s.running.Load() < p.inLine[next].running.Load() {
+			running := s.running.Load()
+			if (s.Most == 0 || running < int64(s.Most)) && (next < 0 || running < p.inLine[next].running.Load()) {
 				next = i
 			}
+		}
+		if next < 0 {
+			return
 		}
 		s := p.inLine[next]
 		if !p.take(s) {
