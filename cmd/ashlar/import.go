@@ -15,8 +15,10 @@ func importCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--family starknet] FILE...",
 		Short: "Import blocks from files into a network",
-		Long: `Executes and verifies the blocks of chain exports (RLP, also gzipped) and era1 or ERE
-files, in the given order, and keeps every version of the state.
+		Long: `Executes and verifies the blocks of chain exports (RLP, also gzipped) and of history
+files (era1, ERE), in the given order, and keeps every version of the state. A folder
+stands for the history files in it, in the order of their blocks. If there is a
+checksums.txt beside a history file, the file must be listed there.
 
 With --family starknet, imports blocks with their receipts and events from files, or
 folders of files, with the answers of a feeder gateway. Links and hashes are checked.
@@ -26,6 +28,7 @@ An import can be stopped at any time. Run the same command again to continue; st
 blocks are skipped. An invalid block ends the import with an error that names it; the
 blocks before it stay.`,
 		Example: `  ashlar import --data data --network sepolia --genesis sepolia sepolia-00000-643a00f7.era1
+  ashlar import --data data --network mainnet --genesis mainnet history/
   ashlar import --data data --network devnet --genesis genesis.json chain.rlp.gz
   ashlar import --data data --network mainnet-l2 --family starknet --chain SN_MAIN blocks/`,
 		Args: cobra.MinimumNArgs(1),

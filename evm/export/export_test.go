@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/era"
 	"ashlar/evm/execute"
@@ -26,6 +28,7 @@ import (
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/ethereum/go-ethereum/trie"
 )
 
 // imported is an archive of the blocks of files.
@@ -209,6 +212,62 @@ func encoded(t *testing.T, a *archive.Archive, number uint64) []byte {
 		out = append(out, raw...)
 	}
 	return out
+}
+
+// emptyChain is an archive of that many blocks after the merge with nothing in them.
+func emptyChain(t *testing.T, blocks uint64) *archive.Archive {
+	t.Helper()
+	g := ingesttest.Genesis(t)
+	a := imported(t, g)
+	var group []*evm.Delta
+	parent := g.ToBlock().Header()
+	for number := uint64(1); number < blocks; number++ {
+		header := types.CopyHeader(parent)
+		header.ParentHash, header.Number, header.Time = parent.Hash(), new(big.Int).SetUint64(number), parent.Time+1
+		header.Difficulty = new(big.Int)
+		block := types.NewBlock(header, &types.Body{Withdrawals: types.Withdrawals{}}, nil, trie.NewListHasher())
+		if group = append(group, &evm.Delta{Block: block}); len(group) == 1024 || number == blocks-1 {
+			if err := a.Append(t.Context(), group...); err != nil {
+				t.Fatal(err)
+			}
+			group = nil
+		}
+		parent = block.Header()
+	}
+	return a
+}
+
+// TestEras: each era has a file of its own, whatever part of it is exported.
+func TestEras(t *testing.T) {
+	a := emptyChain(t, 2*era.MaxBlocks+10)
+	folder := t.TempDir()
+	o := export.Options{Network: "net", Format: era.ERE, Folder: folder, From: 100}
+	run(t, a, o)
+	files, err := file.List(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []era.Range{{First: 100, Last: era.MaxBlocks - 1}, {First: era.MaxBlocks, Last: 2*era.MaxBlocks - 1}, {First: 2 * era.MaxBlocks, Last: 2*era.MaxBlocks + 9}}
+	if len(files) != len(want) {
+		t.Fatalf("the files are %+v", files)
+	}
+	for i, f := range files {
+		if f.Blocks != want[i] {
+			t.Errorf("file %d holds %+v, want %+v", i, f.Blocks, want[i])
+		}
+		if n, ok := era.ParseName(f.Path); !ok || n.Era != uint64(i) {
+			t.Errorf("file %d is called %s", i, filepath.Base(f.Path))
+		}
+		if err := readWhole(f.Path); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := os.Remove(files[1].Path); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.CheckGaps([]file.Listed{files[0], files[2]}, 0); !errors.Is(err, file.ErrGap) || !strings.Contains(err.Error(), "no file has the blocks 8192 to 16383") {
+		t.Errorf("got the error %v", err)
+	}
 }
 
 // TestRanges exports parts of a chain, which go on where the last one ended.

@@ -118,5 +118,5 @@ func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *c
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &imported{store, a, importer}, nil
+	return &imported{store: store, archive: a, importer: importer}, nil
 }

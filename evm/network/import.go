@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"ashlar/evm/archive"
 	"ashlar/evm/genesis"
@@ -66,15 +68,24 @@ type imported struct {
 	store    kv.Store
 	archive  *archive.Archive
 	importer *ingest.Importer
+	passed   atomic.Uint64 // blocks of files that were skipped as a whole
 }
 
-// Run implements [family.Import].
-func (i *imported) Run(ctx context.Context, files []string, show family.Show) error {
-	for _, path := range files {
-		if err := i.importFile(ctx, path, show); err != nil {
+// Run implements [family.Import]. A folder stands for the history files in it.
+func (i *imported) Run(ctx context.Context, paths []string, show family.Show) error {
+	files, err := file.List(paths...)
+	if err != nil {
+		return err
+	}
+	head, _ := i.archive.Settled()
+	if err := file.CheckGaps(files, head.Number); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := i.importFile(ctx, f.Path, show); err != nil {
 			return err
 		}
-		show.Done(path)
+		show.Done(f.Path)
 	}
 	return nil
 }
@@ -86,11 +97,33 @@ func (i *imported) importFile(ctx context.Context, path string, show family.Show
 	}
 	defer f.Close()
 	show.Begin(path, f.Progress)
-	err = i.importer.Import(ctx, f)
+	if n := f.Unchecked(); n > 0 {
+		slog.Warn("proofs against the beacon chain are not checked", "file", path, "proofs", n)
+	}
+	passed, err := i.pass(ctx, f)
+	if err == nil && !passed {
+		err = i.importer.Import(ctx, f)
+	}
 	if about := (*file.Error)(nil); err == nil || errors.As(err, &about) {
 		return err // it names the file
 	}
 	return fmt.Errorf("%s: %w", path, err)
+}
+
+// pass skips a history file whose blocks the network has already: its headers are
+// linked, so the last one tells.
+func (i *imported) pass(ctx context.Context, f *file.File) (bool, error) {
+	last, ok := f.Last()
+	head, _ := i.archive.Settled()
+	if !ok || last.Number > head.Number {
+		return false, nil
+	}
+	header, err := i.archive.Header(ctx, last.Number)
+	if err != nil || header.Hash != last.Hash {
+		return false, err // the import says which block is another
+	}
+	i.passed.Add(uint64(f.Blocks()))
+	return true, nil
 }
 
 // Progress implements [family.Import].
@@ -98,7 +131,7 @@ func (i *imported) Progress() family.Progress {
 	done := i.importer.Progress()
 	head, _ := i.archive.Settled()
 	return family.Progress{
-		Head: done.Head, Blocks: done.Blocks, Transactions: done.Transactions, Skipped: done.Skipped, Kept: done.Kept,
+		Head: head.Number, Blocks: done.Blocks, Transactions: done.Transactions, Skipped: done.Skipped + i.passed.Load(), Kept: done.Kept,
 		Rates: []family.Rate{{Unit: "tx/s", Count: float64(done.Transactions)}, {Unit: "Mgas/s", Count: float64(done.Gas) / 1e6}},
 		More:  []any{"hash", head.Hash},
 	}

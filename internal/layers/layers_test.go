@@ -62,7 +62,7 @@ func family(name string) []layer {
 		{"trace", in(".", "execute")},
 		{"query", append(in(".", "execute", "archive", "pool"), "kv", "chain", "history")},
 		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events")},
-		{"network", append(in(".", "source", "execute", "archive", "ingest", "verify", "pool", "query", "api"),
+		{"network", append(in(".", "era", "source", "execute", "archive", "export", "ingest", "verify", "pool", "query", "api"),
 			"family", "kv", "jsonrpc", "chain", "history")},
 	}
 	for i := range layers {

@@ -36,6 +36,11 @@ func (a Ashlar) Import(ctx context.Context, genesis string, chain ...string) (*P
 	return start(ctx, a.Bin, append(args, chain...)...)
 }
 
+// Export writes the network's blocks as history files, era1 or ere.
+func (a Ashlar) Export(ctx context.Context, format, folder string) error {
+	return run(ctx, a.Bin, "export", "--data", a.Data, "--network", a.Network, "--format", format, "--out", folder)
+}
+
 // CreateKey creates an API key.
 func (a Ashlar) CreateKey(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, a.Bin, "key", "create", "--data", a.Data).Output()

@@ -53,17 +53,23 @@ func (g Geth) common() []string {
 
 // Init writes the genesis block.
 func (g Geth) Init(ctx context.Context, genesis string) error {
-	p, err := start(ctx, g.Bin, "init", "--datadir", g.Data, "--state.scheme", string(g.Scheme), genesis)
-	if err != nil {
-		return err
-	}
-	_, err = p.Wait()
-	return err
+	return run(ctx, g.Bin, "init", "--datadir", g.Data, "--state.scheme", string(g.Scheme), genesis)
 }
 
 // Import starts an import of chain files.
 func (g Geth) Import(ctx context.Context, chain ...string) (*Process, error) {
 	return start(ctx, g.Bin, append(append([]string{"import"}, g.common()...), chain...)...)
+}
+
+// ExportHistory writes blocks as history files, era1 or ere.
+func (g Geth) ExportHistory(ctx context.Context, format, folder string, first, last uint64) error {
+	return run(ctx, g.Bin, "export-history", "--datadir", g.Data, "--era.format", format, folder, fmt.Sprint(first), fmt.Sprint(last))
+}
+
+// ImportHistory imports the blocks and receipts of history files, era1 or ere, into a
+// chain that has only its genesis. The files must have the name of a public network.
+func (g Geth) ImportHistory(ctx context.Context, format, folder string) error {
+	return run(ctx, g.Bin, "import-history", "--datadir", g.Data, "--era.format", format, folder)
 }
 
 // Serve starts geth without peers and returns when it answers requests. gasCap is the gas limit

@@ -157,3 +157,13 @@ func (t *tail) String() string {
 	defer t.mu.Unlock()
 	return t.buf.String()
 }
+
+// run runs a command to its end.
+func run(ctx context.Context, bin string, args ...string) error {
+	p, err := start(ctx, bin, args...)
+	if err != nil {
+		return err
+	}
+	_, err = p.Wait()
+	return err
+}

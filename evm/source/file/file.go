@@ -18,6 +18,8 @@ import (
 	"os"
 	"sync/atomic"
 
+	"ashlar/chain"
+
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/klauspost/compress/gzip"
 )
@@ -114,6 +116,32 @@ func (f *File) Next() (*types.Block, error) {
 // They are bytes of the file itself, compressed where it is compressed.
 func (f *File) Progress() (read, total int64) {
 	return min(f.read.Load(), f.size), f.size
+}
+
+// Last returns the last block of a history file, and false for other files.
+func (f *File) Last() (chain.Ref, bool) {
+	h, ok := f.from.(*history)
+	if !ok {
+		return chain.Ref{}, false
+	}
+	return chain.Ref{Number: h.reader.Range().Last, Hash: h.reader.LastHash()}, true
+}
+
+// Blocks is how many blocks a history file has, and 0 for other files.
+func (f *File) Blocks() int {
+	if h, ok := f.from.(*history); ok {
+		return h.reader.Len()
+	}
+	return 0
+}
+
+// Unchecked is how many proofs against the beacon chain a history file has. They are not
+// checked.
+func (f *File) Unchecked() int {
+	if h, ok := f.from.(*history); ok {
+		return h.reader.Unchecked()
+	}
+	return 0
 }
 
 // Close ends the reading.
