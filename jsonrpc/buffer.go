@@ -2,11 +2,10 @@ package jsonrpc
 
 import "sync"
 
-// BufferPool keeps byte buffers for use again. Its zero value drops every buffer.
+// BufferPool keeps byte buffers for reuse. Its zero value drops every buffer.
 //
-// Large buffers are kept apart, so that one large answer does not stay in memory for
-// as long as small ones keep its buffer busy: they are few, and only those who expect
-// to need one get one.
+// Large buffers are kept apart. Otherwise small answers would keep the buffer of one
+// large answer in memory.
 type BufferPool struct {
 	// MaxBytes is the greatest capacity of a small buffer.
 	MaxBytes int
@@ -29,8 +28,8 @@ func (p *BufferPool) Get() *[]byte {
 	return &b
 }
 
-// GetLarge returns an empty buffer for much: a large one where one is kept. Making a
-// large buffer costs more than filling it does, since it grows by being copied.
+// GetLarge returns an empty buffer, a large one if the pool has any. Growing a large
+// buffer, by copies, costs more than filling it.
 func (p *BufferPool) GetLarge() *[]byte {
 	p.mu.Lock()
 	last := len(p.large) - 1
@@ -46,8 +45,8 @@ func (p *BufferPool) GetLarge() *[]byte {
 	return b
 }
 
-// Put takes back a buffer that nobody holds any part of. One that has grown large is
-// dropped: those who get none need not leave any.
+// Put returns a buffer to the pool. No part of it may be in use. A buffer that has grown
+// large is dropped.
 func (p *BufferPool) Put(b *[]byte) {
 	if cap(*b) > p.MaxBytes {
 		return
@@ -56,7 +55,7 @@ func (p *BufferPool) Put(b *[]byte) {
 	p.small.Put(b)
 }
 
-// PutLarge is Put after GetLarge, and keeps large buffers too.
+// PutLarge is Put for buffers from GetLarge. It keeps large buffers too.
 func (p *BufferPool) PutLarge(b *[]byte) {
 	size := cap(*b)
 	if size <= p.MaxBytes {

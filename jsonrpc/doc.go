@@ -2,15 +2,14 @@
 // calls the methods it names, and appends the answer. It knows no transport and
 // no chain.
 //
-// What it promises:
+// Its guarantees:
 //   - A request is strict JSON in UTF-8 (RFC 8259), nested at most [MaxDepth] deep,
-//     with nothing after it. Members may come in any order; unknown ones are
-//     ignored; of a repeated one the last counts, as in encoding/json and geth.
-//   - An id (a string, a number or null) comes back exactly as it was sent, byte
-//     for byte. A request without an id is a notification: it is run, and
-//     nothing is answered.
+//     with nothing after it. Members may come in any order. Unknown members are
+//     ignored, and of repeated ones the last counts, as in encoding/json and geth.
+//   - An id (a string, a number or null) is returned byte for byte. A request without
+//     an id is a notification: it runs, and nothing is answered.
 //   - Calls of a batch run one after the other, and are answered in their order.
-//   - A method that panics costs its caller an internal error and the process nothing.
+//   - A method that panics gives its caller an internal error; the process goes on.
 //   - No result, error or batch of answers is larger than its limit. Methods can tell
 //     early that a result will not fit (see [Room]).
 //   - A call that succeeds allocates nothing here, if its transport knows [ServerKey]:

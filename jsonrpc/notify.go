@@ -8,50 +8,49 @@ import (
 	"strings"
 )
 
-// ErrSlow is that a client takes less than it is sent, and must not go on as if it
-// had been sent all of it.
+// ErrSlow means that messages for a client were dropped because it reads too slowly.
+// Its connection must end.
 var ErrSlow = errors.New("the client does not read what it is sent")
 
-// ErrLost is that the server cannot tell all that a client is to be told, which must not
-// go on as if it had been.
+// ErrLost means that messages for a client were dropped because the server could not
+// make them. Its connection must end.
 var ErrLost = errors.New("what was to be told is lost")
 
-// Notifier is what a connection that stays open can do beyond answering: send its
-// client messages that nobody asked for. Subscriptions are made of it. A transport
-// that ends with its answer, as HTTP does, has none.
+// Notifier sends notifications to the client of a connection that stays open, for
+// subscriptions. A transport that ends with its answer, such as HTTP, has none.
 //
-// It may be used from many goroutines at once, and only during the call that it
-// was handed to.
+// A Notifier may be used from many goroutines at once, and only during the call whose
+// context holds it.
 type Notifier interface {
-	// Start begins a stream and returns its ID, a quantity that no other stream of
-	// the connection has. The stream runs in a goroutine of its own, which begins
-	// once the answer to the call has been queued, so that the client knows the ID
-	// before it reads of it; its context is done when the stream is stopped or the
-	// connection ends, perhaps before it begins, and the connection waits for it to
-	// return. Returning ends the stream.
+	// Start starts a stream and returns its ID, a quantity that is unique within the
+	// connection. The stream runs in a goroutine of its own, which starts after the
+	// answer to the call was queued, so that the client knows the ID before messages
+	// with it arrive. The stream's context is done when the stream is stopped or the
+	// connection ends, perhaps before the stream starts. The stream ends when it
+	// returns, and the connection waits for that.
 	//
-	// A method that has started a stream succeeds. The error, when the connection
-	// has as many streams as it may, is an [*Error].
+	// A method that has started a stream must succeed. If the connection has too many
+	// streams, the error is an [*Error].
 	Start(stream Stream) (id string, err error)
-	// Stop ends a stream of this connection, and says whether there was one.
+	// Stop ends a stream of this connection and returns whether there was one.
 	Stop(id string) bool
 }
 
-// Stream sends messages for as long as it runs. Send queues one, a whole JSON-RPC
-// notification, behind what was queued before, and never waits: a client that does
-// not read what it gets is disconnected, after which Send returns an error. A message
-// may be given in parts, which are joined when it is written. Nothing is copied
-// before, so what many are sent is held once; it must not change.
+// Stream sends messages for as long as it runs. Send queues one message, a whole
+// JSON-RPC notification, and never waits. If the client reads too slowly, it is
+// disconnected and Send returns an error. A message may be given in parts, which are
+// joined when it is written. Parts are not copied, so that many streams can share
+// them, and must not change.
 //
-// A stream that cannot send all that it should returns ErrSlow or ErrLost, and the
-// connection ends; any other error ends the stream alone.
+// If a stream returns ErrSlow or ErrLost, its connection ends; any other error ends
+// the stream only.
 type Stream func(ctx context.Context, id string, send Send) error
 
 // Send queues a message of a stream.
 type Send func(parts ...[]byte) error
 
 // AppendNotification appends a notification of the stream with an ID, up to its
-// result, behind which comes NotificationEnd.
+// result. NotificationEnd follows the result.
 func AppendNotification(out []byte, method, id string) []byte {
 	out = AppendString(append(out, `{"jsonrpc":"2.0","method":`...), method)
 	out = AppendString(append(out, `,"params":{"subscription":`...), id)
@@ -61,8 +60,8 @@ func AppendNotification(out []byte, method, id string) []byte {
 // NotificationEnd is what follows the result of a notification.
 const NotificationEnd = "}}"
 
-// NewID makes an ID of a subscription or a filter as geth makes them: 128 random
-// bits as a quantity, so that nobody guesses another's.
+// NewID returns a new ID of a subscription or a filter in geth's form: a quantity of 128
+// random bits, which cannot be guessed.
 func NewID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // documented never to fail
@@ -75,13 +74,13 @@ func NewID() string {
 
 type notifierKey struct{}
 
-// WithNotifier returns a context whose calls may use n.
+// WithNotifier returns a context that holds n for its calls.
 func WithNotifier(ctx context.Context, n Notifier) context.Context {
 	return context.WithValue(ctx, notifierKey{}, n)
 }
 
-// NotifierFrom returns the notifier of the connection that a call came by, and
-// false where the transport has none.
+// NotifierFrom returns the notifier of a call's connection, or false if the transport
+// has none.
 func NotifierFrom(ctx context.Context) (Notifier, bool) {
 	n, ok := ctx.Value(notifierKey{}).(Notifier)
 	return n, ok

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// ServerKey is the key of the value by which a call's context says which *Server
-// answers it. Answer adds it to contexts that do not have it, which allocates; a
-// transport that makes contexts of its own spares that.
+// ServerKey is the context key of the *Server that answers a call. Answer adds the
+// value if it is missing, which allocates; transports with a context type of their own
+// can provide it without.
 type ServerKey struct{}
 
-// within returns ctx as a context that says that s answers.
+// within returns ctx with s as the value of ServerKey.
 func (s *Server) within(ctx context.Context) context.Context {
 	if ctx.Value(ServerKey{}) == s {
 		return ctx
@@ -18,28 +18,27 @@ func (s *Server) within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ServerKey{}, s)
 }
 
-// HolderKey is the key of the value by which a call's context says who counts what the
-// buffer holds to which answers are appended: a [Holder]. A transport that bounds that
-// sets it.
+// HolderKey is the context key of the [Holder] that counts the bytes of a call's answer.
+// A transport that bounds them sets it.
 type HolderKey struct{}
 
 // Holder counts what a buffer of answers holds.
 type Holder interface {
-	// Hold is told how long the buffer has become, and returns the error that ends the
-	// call where that is more than may be held.
+	// Hold records the length of the buffer. It returns the error that ends the call if
+	// that exceeds the limit.
 	Hold(length int) error
 }
 
-// Room is how far the result of a call may grow. A result that is over the limit is
-// refused in any case, but only once it is all there: a method whose result has many
-// parts checks after each of them, so that no more is held than the limit and a part.
+// Room is the limit of a call's result. The server rejects a result over the limit once
+// it is complete. A method whose result has many parts also checks after each part, so
+// that it never holds more than the limit and one part.
 type Room struct {
 	end    int    // what the length of the buffer must not exceed
 	holder Holder // who else is asked; may be nil
 }
 
-// RoomFor returns the room of a result that begins at the end of out, to be asked for
-// before anything is appended. Where no server answers there is no limit.
+// RoomFor returns the room of a result that starts at the end of out. It must be called
+// before anything is appended. Without a server in ctx there is no limit.
 func RoomFor(ctx context.Context, out []byte) Room {
 	room := Room{end: math.MaxInt}
 	if s, ok := ctx.Value(ServerKey{}).(*Server); ok {
@@ -49,8 +48,8 @@ func RoomFor(ctx context.Context, out []byte) Room {
 	return room
 }
 
-// Check returns the error that ends the call if a buffer of that length, in which the
-// result is being made, holds more than fits.
+// Check returns the error that ends the call if the buffer with the result has grown to a
+// length over the limit.
 func (r Room) Check(length int) error {
 	if length > r.end {
 		return errTooLarge()
