@@ -1,16 +1,14 @@
-// Package events answers rollup_getEvents and starknet_getEvents about a network
-// of any family: what may be asked, how a range of blocks is found, how the answer
-// goes on over pages, and what is said where it cannot. A family adds how its
-// values are written and its [View].
+// Package events answers rollup_getEvents and starknet_getEvents on networks of any
+// family: it parses the filter, resolves the range of blocks, and makes pages and the
+// tokens between them. A family adds the syntax of its values and a [View].
 //
-// Answers are those of the Starknet specification. What that leaves open:
-//   - Empty positions at the end of keys ask for nothing.
-//   - Where from_block or to_block is not given it is the first block that is held,
-//     or the latest.
-//   - The range of blocks is that of the first page, whatever arrives later. A
-//     token is good as long as the block that it points into is part of the chain,
-//     and only where it could have come with a page of the same question.
-//   - Nothing is pending, so a range that begins there is empty.
+// Answers follow the Starknet specification, which leaves these points open:
+//   - Empty positions at the end of keys match any event.
+//   - from_block defaults to the first stored block, to_block to the latest.
+//   - The first page fixes the range of blocks for all pages. A token is valid while the
+//     block that it points into is part of the chain, and only for the filter that it
+//     was made for.
+//   - Nothing is pending, so a range that starts with the pending block is empty.
 package events
 
 import (
@@ -25,19 +23,19 @@ import (
 // Word is a value of a filter, or a hash: 32 bytes, shorter ones with zeros before them.
 type Word = [32]byte
 
-// Filter says which events are asked for.
+// Filter selects events.
 type Filter struct {
-	Address *Word // who emitted them; nil for any
-	// Keys are, for each position, those that an event may have there; none
-	// means any. The last position has some.
+	Address *Word // the emitter; nil for any
+	// Keys lists, for each position, the keys that match; an empty list matches any.
+	// The list of the last position is not empty.
 	Keys [][]Word
 }
 
-// View is a network as of one moment.
+// View is a consistent view of a network.
 type View interface {
-	// Span is the first block that is held and the last.
+	// Span returns the numbers of the first and the last stored block.
 	Span() (first, last uint64)
-	// BlockHash is the hash of a block of the span.
+	// BlockHash returns the hash of a block of the span.
 	BlockHash(ctx context.Context, number uint64) (Word, error)
 	// FindBlock returns the number of the block with a hash, or false.
 	FindBlock(ctx context.Context, hash Word) (number uint64, known bool, err error)
@@ -47,14 +45,13 @@ type View interface {
 	AppendEvents(ctx context.Context, filter *Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error)
 }
 
-// Network is what events are asked of.
+// Network is a network whose events can be queried.
 type Network struct {
-	// View returns the network as it is now; nil where it has no blocks.
+	// View returns the current view, or nil if the network has no blocks.
 	View func() (View, error)
-	// ParseAddress and ParseWord read what a JSON string holds: an address, a
-	// key or a hash.
+	// ParseAddress parses the text of an address, ParseWord that of a key or a hash.
 	ParseAddress, ParseWord func(text []byte) (Word, error)
-	// Address and Word describe what these two read.
+	// Address and Word describe the values that these two parse.
 	Address, Word *schema.Schema
 }
 
@@ -91,8 +88,8 @@ func (n Network) Handler() jsonrpc.Handler {
 	}
 }
 
-// Emitter tells whose events a call of the method asks for: an address as ParseAddress
-// reads it, nil for any.
+// Emitter returns the address in the filter of a call, as ParseAddress returns it, or nil
+// if the filter has none.
 func (n Network) Emitter(params []byte) (*Word, error) {
 	request, err := n.parse(params)
 	if err != nil {

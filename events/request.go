@@ -16,7 +16,7 @@ const (
 	mostKeys      = 1024 // of all positions
 )
 
-// request is what is asked for.
+// request is a decoded filter.
 type request struct {
 	filter    Filter
 	from, to  BlockID
@@ -35,7 +35,7 @@ var (
 	errNoChunkSize = errors.New("missing")
 )
 
-// parse reads the params of a call. Its errors are what is answered.
+// parse decodes the params of a call. Its errors are [*jsonrpc.Error] values.
 func (n Network) parse(params []byte) (*request, error) {
 	raw, ok := filterOf(params)
 	members, isObject := jsonrpc.Object(raw)
@@ -54,7 +54,7 @@ func (n Network) parse(params []byte) (*request, error) {
 	return q, nil
 }
 
-// filterOf returns the filter that params hold, by name or by position.
+// filterOf returns the filter in params, which is given by name or by position.
 func filterOf(params []byte) (filter []byte, ok bool) {
 	if elements, isArray := jsonrpc.Array(params); isArray {
 		if !elements.Next() {
@@ -72,7 +72,7 @@ func filterOf(params []byte) (filter []byte, ok bool) {
 	return filter, filter != nil
 }
 
-// member reads one member of a filter. Unknown ones are passed over.
+// member decodes one member of a filter. Unknown members are ignored.
 func (n Network) member(q *request, name string, value []byte) (err error) {
 	switch name {
 	case "from_block":
@@ -91,7 +91,7 @@ func (n Network) member(q *request, name string, value []byte) (err error) {
 	return invalid(name, err)
 }
 
-// invalid words what is wrong with a member, unless that is said already.
+// invalid returns the error for a member that cannot be decoded.
 func invalid(name string, err error) error {
 	if err == nil {
 		return nil
@@ -154,8 +154,8 @@ func parsing(parse func(text []byte) (Word, error)) func(raw []byte) (Word, erro
 	}
 }
 
-// parseInteger reads an integer. One of more than 64 bits is the greatest that has no
-// more: no chain has so many blocks, and no page so many events.
+// parseInteger decodes an integer. More than 64 bits count as the greatest integer of 64
+// bits, which exceeds every block number and page size.
 func parseInteger(raw []byte) (uint64, error) {
 	value, err := strconv.ParseUint(string(raw), 10, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -177,7 +177,7 @@ func parseChunkSize(raw []byte) (int, error) {
 	return int(size), nil
 }
 
-// parseToken reads a token; an empty text is none, as it is for many clients.
+// parseToken decodes a token. An empty string means none, because many clients send it.
 func parseToken(raw []byte) (*paging.Token, error) {
 	text, ok := jsonrpc.String(raw)
 	if !ok {
@@ -193,7 +193,7 @@ func parseToken(raw []byte) (*paging.Token, error) {
 	return &token, nil
 }
 
-// parseKeys reads the keys of each position. Strings alone are those of the first.
+// parseKeys decodes the keys of each position. Plain strings are keys of the first.
 func (n Network) parseKeys(raw []byte) ([][]Word, error) {
 	elements, ok := jsonrpc.Array(raw)
 	if !ok {
@@ -233,7 +233,7 @@ func (n Network) parseKeys(raw []byte) ([][]Word, error) {
 	return keys, nil
 }
 
-// parsePosition reads the keys of one position, none for any.
+// parsePosition decodes the keys of one position; none match any key.
 func (n Network) parsePosition(raw []byte) ([]Word, error) {
 	if jsonrpc.IsNull(raw) {
 		return nil, nil

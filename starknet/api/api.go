@@ -1,11 +1,10 @@
 // Package api answers the rollup_ and starknet_ methods about one Starknet
 // network.
 //
-// Answers are those of version 0.9.0 of the Starknet specification, about what
-// the network holds: blocks, receipts and events. Clients of the versions beside it
-// find what they look for too: the tag and the parent of the pending block as up to
-// 0.8, and the indexes of events as since 0.10. Every method takes one view of the
-// network and asks it alone.
+// Answers follow version 0.9.0 of the Starknet specification, for the data that the
+// network stores: blocks, receipts and events. They also suit clients of adjacent
+// versions: the tag and the parent of the pending block are as up to 0.8, and the
+// indexes of events as since 0.10. Every method reads one view of the network.
 package api
 
 import (
@@ -20,12 +19,11 @@ import (
 	"ashlar/starknet/query"
 )
 
-// specVersion is the version of the Starknet specification that answers follow. It
-// is the one that today's clients agree on: starknet.js refuses all before it, Torii
-// all but it.
+// specVersion is the version of the Starknet specification that answers follow.
+// starknet.js rejects earlier versions, and Torii all others.
 const specVersion = "0.9.0"
 
-// codeUnknownTransaction is the specification's code where no transaction has a hash.
+// codeUnknownTransaction is the specification's code for an unknown transaction hash.
 const codeUnknownTransaction = 29
 
 // API answers questions about one network. It may be used from many goroutines at once.
@@ -94,7 +92,7 @@ func result(name string, s *schema.Schema) jsonrpc.Result {
 	return jsonrpc.Result{Name: name, Schema: s}
 }
 
-// translate puts errors into the words that clients know.
+// translate returns the error of the specification for an internal one.
 func translate(err error) error {
 	before := (*archive.BeforeFirst)(nil)
 	switch {
@@ -108,7 +106,7 @@ func translate(err error) error {
 	return err
 }
 
-// view returns the network as it is now, or the error that says that it is empty.
+// view returns the current view, or the error for a network without blocks.
 func (a *API) view() (*query.View, error) {
 	view := a.chain.View()
 	if view == nil {

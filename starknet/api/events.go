@@ -13,8 +13,8 @@ import (
 	"ashlar/starknet/query"
 )
 
-// events is the network as what is asked for events. If indexed they are told with
-// their indexes, which starknet_getEvents has since 0.10 and some clients insist on.
+// events returns the network whose events can be queried. If indexed, events have their
+// indexes, which starknet_getEvents has since version 0.10 and some clients require.
 func (a *API) events(indexed bool) events.Network {
 	return events.Network{ParseAddress: parseWord, ParseWord: parseWord, Address: feltSchema, Word: feltSchema, View: func() (events.View, error) {
 		if view := a.chain.View(); view != nil {
@@ -24,7 +24,7 @@ func (a *API) events(indexed bool) events.Network {
 	}}
 }
 
-// eventView is a view that is asked for events. It implements [events.View].
+// eventView is a view whose events can be queried. It implements [events.View].
 type eventView struct {
 	view    *query.View
 	indexed bool
@@ -96,7 +96,7 @@ func appendRecord(out []byte, event *query.Event, indexed bool) (_ []byte, err e
 	return append(out, '}'), nil
 }
 
-// appendContent appends the members that say what an event tells.
+// appendContent appends the emitter, the keys and the data of an event.
 func appendContent(out []byte, event *archive.Event) (_ []byte, err error) {
 	out = append(out, `"data":`...)
 	if out, err = appendList(out, event.Data); err != nil {

@@ -38,7 +38,7 @@ func argument(params []byte, name string) ([]byte, error) {
 	return args[0], err
 }
 
-// invalid words what is wrong with an argument.
+// invalid returns the error for an argument that cannot be decoded.
 func invalid(name string, err error) error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %s: %s", name, err)
 }
