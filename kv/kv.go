@@ -1,21 +1,22 @@
-// Package kv is the contract of the ordered store that everything else stands on.
+// Package kv is the contract of the ordered store that everything else uses.
 //
 // A store holds rows. A row belongs to a [Table] and is named by a partition
 // key (any bytes, at most [MaxPartition]) and a sort key (a uint64, nearly always
 // a block number). Within a partition rows are ordered by their sort key; no read
-// crosses partitions, [Store.Walk] for maintenance aside. That is what an
-// embedded ordered store and a distributed one can both do well.
+// crosses partitions, except [Store.Walk] for maintenance. Embedded and distributed
+// stores can both do that well.
 //
 // Rows are append-only: a row, once written, never changes. Writing the same
-// row again with the same value is allowed and changes nothing. So whoever has
-// read a full row may cache it for ever. Only [Table.Transient] tables, which hold
-// what is needed for a while, let go of rows: a partition at a time, by [Store.Drop].
+// row again with the same value is allowed and changes nothing. So a row that was
+// read can be cached for ever. Only rows of [Table.Transient] tables can be removed, a
+// partition at a time, by [Store.Drop].
 //
 // A store also holds a few named pointers, which are the only things that
 // change. A pointer written in the same [Batch] as rows becomes visible, and
 // durable, together with them or after them, never before.
 //
-// Every engine runs the suite in kv/kvtest.
+// Every engine runs the suite in kv/kvtest and is opened in app/store. Errors that any
+// engine may return are declared here; an engine wraps them with its own details.
 package kv
 
 import (
@@ -39,16 +40,15 @@ const (
 )
 
 // Table names a set of rows with the same kind of keys and values. Tables are
-// declared once, as package variables of whoever owns the rows.
+// declared once, as package variables of the package that owns the rows.
 type Table struct {
 	ID   byte   // first byte of every stored key on an embedded engine; unique, never reused
 	Name string // lower_case, unique; the table's name in a distributed engine and in messages
 	Kind Kind
 	// Transient lets partitions be dropped.
 	Transient bool
-	// Expected says that whoever asks for a partition mostly knows that it is
-	// there, so that an engine need not find that out first. One that is not there
-	// is still not found.
+	// Expected says that partitions that are read mostly exist, so that an engine need
+	// not check that first. A missing one is still not found.
 	Expected bool
 	// IndexBits of a sort key, its lowest, are an index within the block whose
 	// number is in the bits above.
@@ -59,7 +59,7 @@ type Table struct {
 func (t *Table) BlockOf(sort uint64) uint64 { return sort >> t.IndexBits }
 
 var (
-	// ErrNotFound is returned by Get, Newest and Pointer when there is no such row.
+	// ErrNotFound is returned by Get, Newest and Pointer if there is no such row.
 	ErrNotFound = errors.New("kv: not found")
 	// ErrConflict is returned by CompareAndSet when the pointer has another value than expected.
 	ErrConflict = errors.New("kv: pointer has changed")
@@ -101,8 +101,8 @@ type Reader interface {
 	Newest(ctx context.Context, t *Table, partition []byte, at uint64, dst []byte) (value []byte, sort uint64, err error)
 
 	// Descend calls found with the rows of a partition of a Versions table, from the
-	// one that Newest finds at at downwards, until found says that it has enough or
-	// there are no more. The value is valid only during the call. It stops at the
+	// one that Newest finds at at downwards, until found returns enough or
+	// there are no more rows. The value is valid only during the call. It stops at the
 	// first error that found returns and returns it. In a List table it fails.
 	Descend(ctx context.Context, t *Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error
 
@@ -130,9 +130,9 @@ type Reader interface {
 //	for ok := c.Next(); ok; ok = c.Next() { use(c.Sort(), c.Value()) }
 //	if err := c.Close(); err != nil { ... }
 //
-// A cursor that fails is at no row from then on, and only Close says that it was not
-// the last row. So whoever finds no row must look at Close's error before taking it
-// that there is none; whoever leaves at a row has missed none before it.
+// After a failure a cursor is at no row, as after the last row. Only Close's error tells
+// the two apart, so check it before concluding that there is no row. A caller that stops
+// at a row has missed none before it.
 type Cursor interface {
 	// Next moves to the next row and says whether there is one.
 	Next() bool
@@ -189,9 +189,9 @@ type Store interface {
 	// old (nil: if it does not exist), else returns ErrConflict.
 	CompareAndSet(ctx context.Context, name string, old, value []byte) error
 
-	// Drop removes all rows of a partition of a Transient table. Nobody may ask
-	// for them any more: a read at the same time may or may not see them. Unlike
-	// a Write it may be undone by a crash, until a later Sync has returned.
+	// Drop removes all rows of a partition of a Transient table. A read at the same
+	// time may or may not see them. Unlike a Write, Drop may be undone by a crash until
+	// a later Sync has returned.
 	Drop(ctx context.Context, t *Table, partition []byte) error
 
 	// Walk yields every row of a table in the engine's order, as of when the
@@ -204,10 +204,10 @@ type Store interface {
 	// minutes; reads and writes go on meanwhile.
 	Compact(ctx context.Context) error
 
-	// Stats says what the store uses now.
+	// Stats returns what the store uses now.
 	Stats() Stats
 
-	// Close waits for nothing: no other call may be under way.
+	// Close does not wait: no other call may be under way.
 	// Everything written is durable when it returns without an error.
 	Close() error
 }

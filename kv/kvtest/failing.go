@@ -6,10 +6,10 @@ import (
 	"ashlar/kv"
 )
 
-// FailAfter returns a reader like another one, but that its cursors fail with err once
-// they have been moved so many times, all of them together. It is for the tests of
-// whoever reads: a failure must come out as one, and not as the end of the rows. The
-// reader and its cursors belong to one goroutine.
+// FailAfter returns a reader like r whose cursors fail with err after the given number
+// of moves, counted over all of them. Tests of readers use it: a failure must be reported
+// as one, not taken for the end of the rows. The reader and its cursors belong to one
+// goroutine.
 func FailAfter(r kv.Reader, moves int, err error) kv.Reader {
 	return &failingReader{Reader: r, left: moves, err: err}
 }
@@ -31,7 +31,7 @@ type failingCursor struct {
 	err    error
 }
 
-// mayMove says whether the cursor has not failed, and does not now.
+// mayMove says whether the cursor can move: it has not failed, and does not fail now.
 func (c *failingCursor) mayMove() bool {
 	if c.closed || c.err != nil {
 		return false

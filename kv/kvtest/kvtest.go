@@ -12,8 +12,8 @@ import (
 	"ashlar/kv"
 )
 
-// Tables that the suite writes to. Their IDs lie at the upper end, where a walk
-// that does not know where a table stops would run out of it.
+// Tables that the suite writes to. Their IDs are the highest, so a walk that does not
+// stop at the end of its table is noticed.
 var (
 	expectedVersions = &kv.Table{ID: 0xf9, Name: "kvtest_expected_versions", Kind: kv.Versions, Expected: true}
 	expectedList     = &kv.Table{ID: 0xfa, Name: "kvtest_expected_list", Kind: kv.List, Expected: true}

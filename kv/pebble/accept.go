@@ -6,8 +6,8 @@ import (
 	lsm "github.com/cockroachdb/pebble/v2"
 )
 
-// accept shows o.Accept the store that is in the directory, if there is one. It
-// is opened for that without changing a file, and closed again.
+// accept calls o.Accept with the store in the directory, if there is one. The store is
+// opened for that without changing a file, and closed again.
 func accept(o Options, lock *directoryLock) error {
 	if o.Accept == nil {
 		return nil
@@ -29,8 +29,8 @@ func accept(o Options, lock *directoryLock) error {
 	return errors.Join(o.Accept(s), s.pool.close(), s.db.Close())
 }
 
-// openDatabase opens the database in a directory that is locked. Of the store it
-// makes what serves reads.
+// openDatabase opens the database in a locked directory, and makes the part of the
+// store that serves reads.
 func openDatabase(o Options, config *lsm.Options, g *guard) (*Store, error) {
 	var db *lsm.DB
 	err := g.run(func() (err error) {

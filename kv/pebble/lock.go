@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ownerFile holds the process ID of whoever has the store open, for messages only.
+// ownerFile holds the ID of the process that has the store open, for messages only.
 const ownerFile = "owner.pid"
 
 // checkDirectory refuses, before anything is touched, a directory that holds
@@ -31,7 +31,7 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 	}
 	for _, name := range names {
 		if !ours(name) {
-			return fmt.Errorf("%w: %s is not empty and has a file %q, which no store has", kv.ErrForeign, dir, name)
+			return fmt.Errorf("%w: %s is not empty and has a file %q, which is not a store's", kv.ErrForeign, dir, name)
 		}
 	}
 	if len(names) == 0 {
@@ -49,7 +49,7 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 		return fmt.Errorf("kv/pebble: open %s: %w", dir, err)
 	}
 	if comparer != "" && comparer != comparerName {
-		return fmt.Errorf("%w: %s holds a Pebble database with keys ordered by %q, expected %q", kv.ErrForeign, dir, comparer, comparerName)
+		return fmt.Errorf("%w: %s is a Pebble database with the comparer %q, expected %q", kv.ErrForeign, dir, comparer, comparerName)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func lockDirectory(fsys vfs.FS, dir string) (*directoryLock, error) {
 		return nil, fmt.Errorf("kv/pebble: open %s: %w", dir, err)
 	}
 	if errors.Is(err, syscall.EAGAIN) {
-		return nil, fmt.Errorf("%w: %s is held by %s, which has to be stopped first", kv.ErrInUse, dir, owner(fsys, path))
+		return nil, fmt.Errorf("%w: %s is held by %s, which must be stopped first", kv.ErrInUse, dir, owner(fsys, path))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s is held by %s (%v)", kv.ErrInUse, dir, owner(fsys, path), err)

@@ -10,9 +10,9 @@
 // partitions are mostly answered by bloom filters. Neither allocates, beyond the
 // growth of dst. How rows become keys is drawn in keys.go.
 //
-// A store whose disk fails it, by being full for instance, stops taking writes:
-// every Write and Sync from then on returns the cause and kv.ErrFailed, while reads
-// go on. It has to be opened again, by another process, to write.
+// After a write fails for good, for instance because the disk is full, every Write and
+// Sync returns the cause and kv.ErrFailed, while reads go on. The store must be opened
+// again, by another process, to be written.
 package pebble
 
 import (
@@ -107,7 +107,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// openLocked opens the store in a directory that is locked, for good.
+// openLocked opens the store in a locked directory.
 func openLocked(o Options, lock *directoryLock) (*Store, error) {
 	if err := lock.sign(); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func openLocked(o Options, lock *directoryLock) (*Store, error) {
 	return s, nil
 }
 
-// refresh lets go of what idle readers hold, now and then, until ctx is done.
+// refresh closes idle readers periodically until ctx is done.
 func (s *Store) refresh(ctx context.Context) {
 	tick := time.NewTicker(refreshInterval)
 	defer tick.Stop()
