@@ -46,6 +46,9 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 				return all
 			},
 		}
+		if fork := status.UnknownFork; fork != nil {
+			shown.Warning = fork.Warning(time.Now())
+		}
 		if source := status.Source; source != nil {
 			shown.Follows, shown.Behind, shown.Problem = true, source.Behind, source.Problem
 		}

@@ -72,7 +72,11 @@ func (s *Service) ready(ctx context.Context, c config.Config) error {
 		}
 		age := time.Since(time.Unix(int64(status.HeadTime), 0)).Round(time.Second)
 		if most := c.Networks[n.Name].Behind; most > 0 && age > most {
-			return fmt.Errorf("network %s is behind: its newest block %d is %v old, expected at most %v", n.Name, status.Head, age, most)
+			err := fmt.Errorf("network %s is behind: its newest block %d is %v old, expected at most %v", n.Name, status.Head, age, most)
+			if fork := status.UnknownFork; fork != nil && time.Now().Unix() >= fork.Time {
+				err = fmt.Errorf("%w: %s", err, fork.Warning(time.Now()))
+			}
+			return err
 		}
 	}
 	return nil

@@ -30,6 +30,7 @@ type Network struct {
 	Follows  bool   // new blocks come from a node
 	Behind   uint64 // blocks to catch up with the head that is followed
 	Problem  string // why it is not followed at the moment; empty: it is
+	Warning  string // what an operator has to do, such as to install a later version; may be empty
 
 	History    string // continues "every block from N on", such as ", with its receipts"
 	HeadResult string // the result of the call that the first snippet makes, as JSON

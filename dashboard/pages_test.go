@@ -42,6 +42,7 @@ func TestPages(t *testing.T) {
 		{operator, "/keys/" + id + "/revoke", "Revoke the key"},
 		{somebody, "/networks", "operators can see the reason"},
 		{operator, "/networks", "the node does not answer"},
+		{somebody, "/networks", "The service needs an update: the fork X is scheduled."},
 		{operator, "/service", "The methods that were called most"},
 		{operator, "/people", "somebody@example.org"},
 		{operator, "/people/" + other.ID.String(), "Make a link"},

@@ -1,6 +1,9 @@
 package family
 
 import (
+	"fmt"
+	"time"
+
 	"ashlar/feed"
 	"ashlar/jsonrpc"
 )
@@ -36,8 +39,26 @@ type Status struct {
 	Settled   uint64 `json:"settled"`  // no reorganization can remove this block
 	DiskBytes int64  `json:"diskBytes"`
 
+	UnknownFork *UnknownFork `json:"unknownFork,omitempty"` // the first fork of the chain's schedule that this version does not know
+
 	Source    *SourceStatus    `json:"source,omitempty"`    // of a network that follows nodes now
 	Consensus *ConsensusStatus `json:"consensus,omitempty"` // of a network that a consensus client drives now
+}
+
+// UnknownFork is a scheduled fork whose rules this version does not know. Blocks from its
+// time on are refused.
+type UnknownFork struct {
+	Name string `json:"name"`
+	Time int64  `json:"time"` // Unix seconds
+}
+
+// Warning says what an operator has to do, in a sentence without its end.
+func (f *UnknownFork) Warning(now time.Time) string {
+	at := time.Unix(f.Time, 0).UTC()
+	if now.Before(at) {
+		return fmt.Sprintf("the fork %s is scheduled for %s, and this version does not know it; install a later version before", f.Name, at.Format(time.RFC3339))
+	}
+	return fmt.Sprintf("the fork %s came at %s, and this version does not know it; install a later version to get the blocks since", f.Name, at.Format(time.RFC3339))
 }
 
 // SourceStatus is how a network stands to the nodes that it follows.

@@ -379,3 +379,31 @@ func TestBesideServer(t *testing.T) {
 		t.Errorf("the server ended with %v\n%s", err, out)
 	}
 }
+
+// A fork of the schedule that this version does not know is told of while it has not come.
+func TestStatusOfUnknownFork(t *testing.T) {
+	d := dataDirectory{path: t.TempDir()}
+	genesis := filepath.Join(t.TempDir(), "genesis.json")
+	if err := os.WriteFile(genesis, []byte(`{
+  "config": {
+    "chainId": 7,
+    "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0, "eip158Block": 0, "byzantiumBlock": 0, "constantinopleBlock": 0,
+    "petersburgBlock": 0, "istanbulBlock": 0, "berlinBlock": 0, "londonBlock": 0, "terminalTotalDifficulty": 0,
+    "shanghaiTime": 0, "cancunTime": 0, "pragueTime": 0, "osakaTime": 0, "amsterdamTime": 0, "bogotaTime": 4000000000
+  },
+  "gasLimit": "0x1c9c380", "difficulty": "0x0", "alloc": {}
+}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const warning = "the fork Bogota is scheduled for 2096-10-02T07:06:40Z, and this version does not know it"
+	// The file holds no block, but the network is made.
+	if code, out := runCommand(t, "import", "--data", d.path, "--network", "a", "--genesis", genesis, genesis); code != exitFailed || !strings.Contains(out, warning) {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	if code, out := runCommand(t, d.status()...); code != exitDone || !strings.Contains(out, "a: "+warning) {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	if code, out := runCommand(t, append(d.status(), "--json")...); code != exitDone || !strings.Contains(out, `"unknownFork"`) || !strings.Contains(out, `"time": 4000000000`) {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}

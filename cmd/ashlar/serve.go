@@ -91,6 +91,9 @@ func statusCommand() *cobra.Command {
 				return err
 			}
 			for _, n := range status.Networks {
+				if n.UnknownFork != nil {
+					fmt.Printf("%s: %s\n", n.Name, n.UnknownFork.Warning(time.Now()))
+				}
 				if n.Source != nil && n.Source.Problem != "" {
 					fmt.Printf("%s does not follow its source: %s\n", n.Name, n.Source.Problem)
 				}

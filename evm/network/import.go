@@ -39,6 +39,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		if err != nil {
 			return nil, err
 		}
+		warnOfUnknownFork(p.Name, first.Config)
 		return importOrNil(create(ctx, p, o, first))
 	}
 	if p.New {
@@ -53,6 +54,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
+	warnOfUnknownFork(p.Name, a.Genesis().Config)
 	return importOrNil(newImport(ctx, a, store, a.Genesis()))
 }
 

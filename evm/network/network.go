@@ -3,7 +3,9 @@ package network
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
+	"time"
 
 	"ashlar/evm/api"
 	"ashlar/evm/archive"
@@ -15,6 +17,7 @@ import (
 	"ashlar/history/tip"
 	"ashlar/jsonrpc"
 
+	"github.com/ethereum/go-ethereum/params"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -33,6 +36,7 @@ type network struct {
 
 // Serve implements [family.Network].
 func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods, error) {
+	warnOfUnknownFork(s.Name, n.archive.Genesis().Config)
 	n.live = api.New(n.chain, api.Config{ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, Filters: s.Filters})
 	methods, err := n.live.Methods()
 	if err != nil {
@@ -86,6 +90,7 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 	settled, _ := n.archive.Settled()
 	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
 	status.Settled = settled.Number
+	status.UnknownFork = unknownFork(n.archive.Genesis().Config)
 	if n.following != nil {
 		status.Source = n.following.status()
 		if n.following.driven != nil {
@@ -93,6 +98,22 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 		}
 	}
 	return status, nil
+}
+
+// unknownFork returns the first fork of a schedule that this version does not know, or nil.
+func unknownFork(config *params.ChainConfig) *family.UnknownFork {
+	fork, ok := execute.UnknownFork(config)
+	if !ok {
+		return nil
+	}
+	return &family.UnknownFork{Name: fork.Name, Time: fork.Time.Unix()}
+}
+
+// warnOfUnknownFork logs that a schedule has a fork that this version does not know.
+func warnOfUnknownFork(network string, config *params.ChainConfig) {
+	if fork := unknownFork(config); fork != nil {
+		slog.Warn("unknown fork", "network", network, "fork", fork.Name, "time", time.Unix(fork.Time, 0).UTC(), "because", fork.Warning(time.Now()))
+	}
 }
 
 // Run implements [family.Network].

@@ -1,0 +1,49 @@
+package execute
+
+import (
+	"math/big"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/params"
+)
+
+// TestUnknownFork schedules every fork that go-ethereum has by time, one after the other:
+// a fork is named exactly if blocks of its time are refused.
+func TestUnknownFork(t *testing.T) {
+	const when = 4_000_000_000
+	kind := reflect.TypeFor[params.ChainConfig]()
+	forks, unknown := 0, 0
+	for i := range kind.NumField() {
+		if !strings.HasSuffix(kind.Field(i).Name, "Time") {
+			continue
+		}
+		forks++
+		config := *params.AllDevChainProtocolChanges
+		config.AmsterdamTime, config.BogotaTime, config.UBTTime = nil, nil, nil
+		at := uint64(when)
+		reflect.ValueOf(&config).Elem().Field(i).Set(reflect.ValueOf(&at))
+		refused := unknownRules(config.Rules(big.NewInt(1), true, when))
+		found, ok := UnknownFork(&config)
+		if ok != refused || ok && (found.Name+"Time" != kind.Field(i).Name || found.Time.Unix() != when) {
+			t.Errorf("%s: blocks are refused: %t, the fork found is %+v, %t", kind.Field(i).Name, refused, found, ok)
+		}
+		if ok {
+			unknown++
+		}
+	}
+	if forks < 10 || unknown == 0 {
+		t.Errorf("%d forks, %d of them unknown", forks, unknown)
+	}
+}
+
+// TestFirstUnknownFork: of several the first is named.
+func TestFirstUnknownFork(t *testing.T) {
+	config := *params.AllDevChainProtocolChanges
+	early, late := uint64(100), uint64(200)
+	config.BogotaTime, config.UBTTime = &late, &early
+	if found, ok := UnknownFork(&config); !ok || found.Name != "UBT" || found.Time.Unix() != 100 {
+		t.Errorf("found %+v, %t", found, ok)
+	}
+}
