@@ -163,8 +163,8 @@ func refuseMethod(w http.ResponseWriter, route route) {
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	defer e.lease.Release()
 	defer e.stop()
-	body := h.buffers.Get()
-	defer h.buffers.Put(body)
+	body := h.bodyBuffer(r)
+	defer h.buffers.PutLarge(body)
 	var err error
 	if *body, err = h.bodies.read(r, *body, e); err != nil {
 		h.refuseBody(w, e.settings, err)
@@ -190,6 +190,15 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 		status = refused.status
 	}
 	reusable = h.send(w, r, status, *out) == nil
+}
+
+// bodyBuffer returns an empty buffer for a request's body: a large one if the body may be
+// long, or every such body would grow a buffer from nothing.
+func (h *Handler) bodyBuffer(r *http.Request) *[]byte {
+	if r.ContentLength > maxPooled || header(r, "Content-Encoding") != "" {
+		return h.buffers.GetLarge()
+	}
+	return h.buffers.Get()
 }
 
 // answerBuffer returns an empty buffer for the answer to a request.
