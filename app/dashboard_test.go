@@ -89,7 +89,7 @@ func TestDashboardIsWired(t *testing.T) {
 		}
 	}
 	response, err := browser.PostForm(base+"/reset", url.Values{"token": {token}, "password": {"a stone on a stone"}})
-	see(response, err, "Your password is set.")
+	see(response, err, "Your password was set.")
 	response, err = browser.PostForm(base+"/console", url.Values{"network": {"demo"}, "request": {blockNumber}})
 	see(response, err, "HTTP 200", "&#34;result&#34;: &#34;0x0&#34;")
 	for path, want := range map[string]string{

@@ -9,12 +9,12 @@ import (
 	"ashlar/account"
 )
 
-// accountPage is what the template of the same name is given.
+// accountPage is the data of the template account.
 type accountPage struct {
 	Form   *form
 	Role   string
 	Limits string
-	Began  time.Time // the session
+	Began  time.Time // when the session began
 }
 
 func passwordForm() *form {
@@ -56,7 +56,7 @@ func (v *visit) changePassword() error {
 	return v.lead("/account")
 }
 
-// endSessions ends all sessions but the one that asks for it.
+// endSessions ends all other sessions of the account.
 func (v *visit) endSessions() error {
 	accounts := v.dashboard.config.Accounts
 	if _, err := accounts.EndSessions(v.r.Context(), v.who.ID.String()); err != nil {
@@ -80,7 +80,7 @@ func roleName(r account.Role) string {
 	return "User"
 }
 
-// accountLimits is the limits of an account in a few words.
+// accountLimits describes the limits of an account in a few words.
 func accountLimits(l account.Limits) string {
 	var parts []string
 	if l.PerSecond > 0 {
@@ -93,7 +93,7 @@ func accountLimits(l account.Limits) string {
 		parts = append(parts, fmt.Sprintf("%s keys", count(l.Keys)))
 	}
 	if len(parts) == 0 {
-		return "as the service has them for all"
+		return "the service's defaults"
 	}
 	return strings.Join(parts, ", ")
 }

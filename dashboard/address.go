@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// scheme is http or https, as the browser sees it: the gateway writes it into the URL.
+// scheme returns http or https, as the browser sees it; the gateway writes it into the URL.
 func scheme(r *http.Request) string {
 	if r.URL.Scheme == "https" || r.TLS != nil {
 		return "https"
@@ -15,7 +15,7 @@ func scheme(r *http.Request) string {
 	return "http"
 }
 
-// client is the address of the browser; zero where it has none.
+// client returns the address of the browser, or the zero value if it is unknown.
 func client(r *http.Request) netip.Addr {
 	if at, err := netip.ParseAddr(r.RemoteAddr); err == nil {
 		return at.Unmap()
@@ -27,9 +27,9 @@ func client(r *http.Request) netip.Addr {
 	return at.Addr().Unmap()
 }
 
-// endpoint is where a network answers, for whoever came to the dashboard with r: JSON-RPC
-// is served on the same listener, so its port is the same. A network that has a host of
-// its own is named by it, any other in its path.
+// endpoint returns the URL of a network as the browser that sent r can reach it. JSON-RPC
+// is served on the same listener, so the port is the same. A network with a host of its own
+// is addressed by that host, any other by its path.
 func endpoint(r *http.Request, n *Network, key string) string {
 	host := r.Host
 	if len(n.Hosts) == 0 {
@@ -41,28 +41,28 @@ func endpoint(r *http.Request, n *Network, key string) string {
 	}
 	own := n.Hosts[0]
 	for _, other := range n.Hosts {
-		if strings.EqualFold(other, host) { // what the browser has reached already
+		if strings.EqualFold(other, host) { // the browser reached this name
 			own = other
 		}
 	}
 	return scheme(r) + "://" + own + port + "/v3/" + key
 }
 
-// socketEndpoint is where an endpoint answers by WebSocket.
+// socketEndpoint returns the WebSocket URL of an endpoint.
 func socketEndpoint(url string) string {
 	path := strings.LastIndex(url, "/v3/")
 	return "ws" + strings.TrimPrefix(url[:path], "http") + "/ws" + url[path:]
 }
 
-// local is a path to which somebody may be led on; the first page for anything that
-// leads elsewhere, or that no page has.
+// local returns to if it is a path of the dashboard, else "/", so that a redirect cannot
+// lead to another site.
 func local(to string) string {
 	const first = "/"
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil || len(to) > 1000 {
 		return first
 	}
-	// Browsers take a backslash for a slash, and two slashes for a host.
+	// Browsers treat a backslash as a slash, and two slashes as the start of a host.
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsFunc(to, func(r rune) bool { return r == '\\' || r < ' ' }) {
 		return first
 	}

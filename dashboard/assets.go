@@ -15,12 +15,12 @@ var assetFiles embed.FS
 
 // asset is a file that pages load.
 type asset struct {
-	path    string // in URLs; it changes with the content, so browsers may keep it for ever
-	kind    string // as in Content-Type
+	path    string // in URLs; it contains a hash of the content, so browsers may cache it for ever
+	kind    string // Content-Type
 	content []byte
 }
 
-// assets are all files that pages load, by name.
+// assets maps names to the files that pages load.
 type assets map[string]asset
 
 const assetFolder = "assets"
@@ -47,11 +47,11 @@ func newAssets() (assets, error) {
 	return all, nil
 }
 
-// url is where a page finds a file, for templates.
+// url is the template function that returns the URL of a file.
 func (a assets) url(name string) (string, error) {
 	found, ok := a[name]
 	if !ok {
-		return "", fmt.Errorf("there is no file %s", name)
+		return "", fmt.Errorf("unknown asset %q", name)
 	}
 	return found.path, nil
 }

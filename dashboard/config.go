@@ -13,69 +13,69 @@ import (
 	"github.com/alexedwards/scs/v2"
 )
 
-// Network is a chain that is served.
+// Network is a network that the service serves.
 type Network struct {
 	Name    string
-	Family  string   // the name of its family
-	Chain   string   // ID of the chain, as its people write it
-	Hosts   []string // names at which it is served without its name in the path
-	Methods []Method // that can be called over HTTP, sorted by name
+	Family  string   // name of the network's family
+	Chain   string   // chain ID, as it is usually written
+	Hosts   []string // host names that serve only this network, without its name in the path
+	Methods []Method // callable over HTTP, sorted by name
 
-	First    uint64 // the first block that is held
+	First    uint64 // the first stored block
 	Head     uint64
 	HeadHash string // with 0x
 	HeadTime time.Time
-	Settled  uint64 // up to here no reorganization is possible
+	Settled  uint64 // blocks up to this one cannot be reorganized
 	Disk     int64  // bytes
-	Follows  bool   // new blocks come from a node
-	Behind   uint64 // blocks to catch up with the head that is followed
-	Problem  string // why it is not followed at the moment; empty: it is
-	Warning  string // what an operator has to do, such as to install a later version; may be empty
+	Follows  bool   // it imports new blocks from a node
+	Behind   uint64 // number of blocks behind the head of the node
+	Problem  string // why it does not import new blocks at the moment; empty if it does
+	Warning  string // what an operator must do, such as install a later version; may be empty
 
-	History    string // continues "every block from N on", such as ", with its receipts"
-	HeadResult string // the result of the call that the first snippet makes, as JSON
-	// Snippets are lines to paste that ask for the newest block, the first of them for
+	History    string // appended to "every block from N on", such as ", with its receipts"
+	HeadResult string // the result of the first snippet's call, as JSON
+	// Snippets returns example calls that ask for the newest block; the first one uses
 	// curl. The password is empty if none is needed.
 	Snippets func(url, password string) []Snippet
 }
 
-// Snippet is a text to paste for a tool.
+// Snippet is an example call for one tool.
 type Snippet struct{ Tool, Text string }
 
 // Method is a method that the console offers.
 type Method struct {
 	Name    string
 	Summary string // what it does, in one sentence
-	// Params returns params, as JSON, with which a call fits the network as it is.
+	// Params returns example parameters as JSON that fit the network's present data.
 	Params func(context.Context) (json.RawMessage, error)
 }
 
-// Caller answers JSON-RPC requests under the limits of a key, as if they had come over
-// HTTP with it. The answer is read's until that returns.
+// Caller answers a JSON-RPC request under the limits of a key, as if it had come over HTTP.
+// The answer is valid only until read returns.
 type Caller func(ctx context.Context, call Call, read func(Answer))
 
 // Call is a request that the console sends.
 type Call struct {
 	Network string
 	Key     *account.Key
-	Client  netip.Addr // on whose behalf
+	Client  netip.Addr // address of the browser
 	Request []byte     // one JSON-RPC request or a batch
 }
 
-// Answer is what a client would have got.
+// Answer is the HTTP answer that a client would get.
 type Answer struct {
-	Status int // HTTP's
+	Status int // HTTP status
 	Body   []byte
-	Retry  time.Duration // after which a refusal may end; 0: never, or there was none
+	Retry  time.Duration // time until a rejected request may succeed; 0 if not rejected, or not known
 }
 
-// Usage knows what was done with keys, as [usage.Usage] does.
+// Usage reads recorded usage; [usage.Usage] implements it.
 type Usage interface {
 	Read(context.Context, usage.Query) ([]usage.Line, error)
 	LastUsed(context.Context, account.KeyID) (time.Time, error)
 }
 
-// Config is what a dashboard shows, and with what. All of it is needed but Log.
+// Config configures a dashboard. All fields except Log are required.
 type Config struct {
 	Accounts *account.Accounts
 	Keys     *account.Keyring

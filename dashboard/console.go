@@ -12,36 +12,36 @@ import (
 	"ashlar/account"
 )
 
-// consolePage is what the template of the same name is given.
+// consolePage is the data of the template console.
 type consolePage struct {
 	Choice  *form // of the network, the key and the method
 	Form    *form // of the request
 	Network string
 	Key     string
 	Method  string
-	Answer  *consoleAnswer // nil: nothing was sent yet
+	Answer  *consoleAnswer // nil before a request is sent
 }
 
-// consoleAnswer is what a client would have got.
+// consoleAnswer is the answer that a client would get.
 type consoleAnswer struct {
 	Status int
-	Mood   string // class of the status's badge
+	Mood   string // CSS class of the status badge
 	Took   string
 	Size   int64
-	Text   string // indented, unless it is over maxIndented
-	Cut    int64  // bytes that are shown, where that is not all; else 0
-	Retry  string // after which a refusal may end; empty: never, or there was none
+	Text   string // indented, unless larger than maxIndented
+	Cut    int64  // number of bytes shown if the answer was cut, else 0
+	Retry  string // time until a rejected request may succeed; empty if not rejected, or not known
 }
 
 const (
-	// maxShown is how many bytes of an answer a page shows.
+	// maxShown is the maximum number of bytes of an answer that a page shows.
 	maxShown = 256 << 10
-	// maxIndented is the most bytes of an answer that is indented: this is done to the
-	// whole of it, in memory that no limit counts.
+	// maxIndented is the maximum size in bytes of an answer that is indented. Indenting
+	// handles the whole answer, in memory that no limit counts.
 	maxIndented = 4 << 20
 )
 
-// ownSession is the choice of no key: calls are counted for the account alone.
+// ownSession is the choice to use no key: calls are charged to the account alone.
 const ownSession = "session"
 
 func (v *visit) console() error {
@@ -56,8 +56,8 @@ func (v *visit) console() error {
 	return v.show(200, "console", "Console", p)
 }
 
-// consolePage makes the choices that there are, and takes the first where something else
-// is chosen. network is nil where none is served.
+// consolePage fills the choices. A choice that does not exist is replaced by the first one.
+// chosen is nil if no network is served.
 func (v *visit) consolePage(network, key, method string) (p *consolePage, chosen *Network, err error) {
 	networks, err := v.dashboard.config.Networks(v.r.Context())
 	if err != nil {
@@ -99,7 +99,7 @@ func (v *visit) consolePage(network, key, method string) (p *consolePage, chosen
 	}, chosen, nil
 }
 
-// method returns the method with a name, nil where the network has none.
+// method returns the method with a name, or nil if the network does not have it.
 func (n *Network) method(name string) *Method {
 	if n == nil {
 		return nil
@@ -111,8 +111,8 @@ func (n *Network) method(name string) *Method {
 	return &n.Methods[i]
 }
 
-// settle takes another choice where the one taken is none: the one that is preferred,
-// or else the first.
+// settle replaces a value that is not among the choices by the preferred one, or else by
+// the first.
 func (f *field) settle(preferred string) {
 	has := func(value string) bool {
 		return slices.ContainsFunc(f.Choices, func(c choice) bool { return c.Value == value })
@@ -128,13 +128,13 @@ func (f *field) settle(preferred string) {
 	}
 }
 
-// preferredMethod is what the console begins with, on networks that have it.
+// preferredMethod is selected first on networks that have it.
 const preferredMethod = "eth_getBlockByNumber"
 
-// exampleRequest returns a request that calls a method with its example.
+// exampleRequest returns a request that calls a method with its example parameters.
 func (v *visit) exampleRequest(method *Method) string {
 	params, err := method.Params(v.r.Context())
-	if err != nil { // there is no data to make an example of, as on a network without blocks
+	if err != nil { // no data for an example, as on a network without blocks
 		params = json.RawMessage("[]")
 	}
 	request, err := json.MarshalIndent(struct {
@@ -149,8 +149,8 @@ func (v *visit) exampleRequest(method *Method) string {
 	return string(request)
 }
 
-// send takes the form of console. The answer is the page: nothing is changed by making
-// it again.
+// send handles the form of console. It answers with the page instead of a redirect, because
+// repeating the request changes nothing.
 func (v *visit) send() error {
 	typed := v.r.PostForm
 	p, network, err := v.consolePage(typed.Get("network"), typed.Get("key"), typed.Get("method"))
@@ -174,7 +174,7 @@ func (v *visit) send() error {
 	return v.show(200, "console", "Console", p)
 }
 
-// callingKey is the key in whose name a request is made.
+// callingKey returns the key to use for a request.
 func (v *visit) callingKey(chosen string) (*account.Key, error) {
 	if chosen == ownSession {
 		return v.dashboard.config.Keys.Session(v.who.ID)
@@ -197,7 +197,7 @@ func describeAnswer(a Answer, took time.Duration) *consoleAnswer {
 		shown = indented.Bytes()
 	}
 	if len(shown) == 0 {
-		c.Text = "Nothing: notifications are not answered."
+		c.Text = "No answer: the request was a notification."
 		return c
 	}
 	if len(shown) > maxShown {
@@ -211,7 +211,7 @@ func describeAnswer(a Answer, took time.Duration) *consoleAnswer {
 	return c
 }
 
-// duration writes a time that somebody has waited.
+// duration formats a waiting time.
 func duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

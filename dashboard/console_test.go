@@ -11,12 +11,11 @@ import (
 	"ashlar/account"
 )
 
-// The console sends what was typed, in the name of a key or of the session, and shows
-// what came back.
+// The console sends the typed request with a key or with the session, and shows the answer.
 func TestConsole(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
-	_, other := s.somebody("b@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	_, other := s.newUser("b@example.org", account.RoleUser)
 	key, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "mine"})
 	if err != nil {
 		t.Fatal(err)
@@ -47,16 +46,16 @@ func TestConsole(t *testing.T) {
 	s.answer = Answer{Status: 200, Body: []byte(strings.Repeat("é", maxShown))}
 	b.post("/console", url.Values{"request": {request}}).says(t, 200, "The first 256.0 KiB are shown.")
 	s.answer = Answer{Status: 200}
-	b.post("/console", url.Values{"request": {request}}).says(t, 200, "notifications are not answered")
+	b.post("/console", url.Values{"request": {request}}).says(t, 200, "the request was a notification")
 	b.post("/console", url.Values{"request": {" "}}).says(t, 422, `id="request-error"`)
 }
 
 var requestShown = regexp.MustCompile(`(?s)<textarea id="request"[^>]*>\n(.*?)</textarea>`)
 
-// What the console begins with can be sent as it is.
+// The examples that the console shows can be sent unchanged.
 func TestExamplesAreRequests(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, _ := s.somebody("a@example.org", account.RoleUser)
+	b, _ := s.newUser("a@example.org", account.RoleUser)
 	for _, path := range []string{"/console", "/console?network=starknet", "/console?network=mainnet&method=eth_blockNumber", "/console?network=none&method=none&key=none"} {
 		p := b.get(path)
 		p.says(t, 200)

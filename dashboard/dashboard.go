@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	sessionTime = 7 * 24 * time.Hour // after which somebody has to sign in again
-	idleTime    = 24 * time.Hour     // without a page
+	sessionTime = 7 * 24 * time.Hour // maximum age of a session
+	idleTime    = 24 * time.Hour     // maximum time between two requests of a session
 )
 
 // Dashboard serves the pages. It may be used from many goroutines at once.
@@ -19,13 +19,13 @@ type Dashboard struct {
 	config Config
 	log    *slog.Logger
 	pages  *pages
-	// Two keepers of the same sessions, which differ in their cookie: one that is made
-	// over TLS is never sent without.
+	// Two managers of the same sessions with different cookies: a cookie set over TLS is
+	// sent over TLS only.
 	plain, secure *scs.SessionManager
 	handler       http.Handler
 }
 
-// New returns a dashboard, or says what it lacks.
+// New returns a dashboard, or an error that names a missing field of config.
 func New(config Config) (*Dashboard, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
@@ -56,13 +56,13 @@ func (d *Dashboard) newSessions(cookie string) *scs.SessionManager {
 	s.Lifetime, s.IdleTimeout = sessionTime, idleTime
 	s.Cookie.Name, s.Cookie.SameSite, s.Cookie.HttpOnly = cookie, http.SameSiteLaxMode, true
 	s.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
-		d.log.ErrorContext(r.Context(), "a session could not be read or written", "error", err)
-		http.Error(w, "the service cannot look after sessions at the moment", http.StatusServiceUnavailable)
+		d.log.ErrorContext(r.Context(), "read or write a session failed", "error", err)
+		http.Error(w, "sessions are unavailable at the moment", http.StatusServiceUnavailable)
 	}
 	return s
 }
 
-// sessions keeps those of a request.
+// sessions returns the session manager for a request.
 func (d *Dashboard) sessions(r *http.Request) *scs.SessionManager {
 	if scheme(r) == "https" {
 		return d.secure
@@ -77,13 +77,13 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.handler.ServeHTTP(w, r)
 }
 
-// access is who may see a page.
+// access says who may see a page.
 type access int
 
 const (
-	public    access = iota // everybody
-	people                  // who is signed in
-	operators               // operators who are signed in
+	public    access = iota // everyone
+	people                  // signed-in users
+	operators               // signed-in operators
 )
 
 func (d *Dashboard) register(mux *http.ServeMux) {
@@ -133,7 +133,7 @@ func (d *Dashboard) register(mux *http.ServeMux) {
 	}
 }
 
-// page serves what makes a page, for those who may see it.
+// page returns the handler of a page that requires the given access.
 func (d *Dashboard) page(who access, serve func(*visit) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sessions := d.sessions(r)
@@ -150,7 +150,7 @@ func (d *Dashboard) page(who access, serve func(*visit) error) http.Handler {
 }
 
 var (
-	errNoPage    = errors.New("there is no such page")
+	errNoPage    = errors.New("no such page")
 	errCrossSite = errors.New("the form came from another site")
 	errForbidden = errors.New("this page is for operators")
 )

@@ -1,24 +1,20 @@
-// Package dashboard is the pages with which people use the service without its shell:
-// they sign up, get keys, see what is done with them, and try methods. Operators look
-// after accounts and invitations.
+// Package dashboard serves the web pages of the service. Users sign up, manage their keys,
+// see their usage and try methods; operators also manage accounts and invitations.
 //
-// What it promises:
-//   - Pages are made on the server, and do everything without a script. The one script
-//     there is only spares clicks. Nothing is loaded from anywhere else, and a policy
-//     sent with every page makes browsers keep to that.
-//   - What changes something is a POST from a page of its own ([http.CrossOriginProtection]
-//     and SameSite cookies) and is answered with a redirect, so that loading a page again
-//     repeats nothing. Redirects lead to paths of the dashboard only. The exception is
-//     what shows a secret: that is in one answer and nowhere else, so that answer cannot
-//     be a redirect.
-//   - Everybody sees their own keys and usage. What belongs to another account is not
-//     there, as far as answers tell.
-//   - A form that is wrong comes back with what was typed, save passwords, and with what
-//     is wrong beside each field.
-//   - A page shows the state that is current when it is made. No page that shows what is
-//     somebody's own is kept by caches.
+// Rules for all pages:
+//   - Pages are rendered on the server and work without scripts. The one script only saves
+//     clicks. Pages load nothing from other sites; a Content-Security-Policy enforces this.
+//   - Every change is a POST from a page of the dashboard ([http.CrossOriginProtection] and
+//     SameSite cookies). The answer is a redirect to a path of the dashboard, so that
+//     reloading a page repeats nothing. The exception is a page that shows a secret: only
+//     the answer to the POST contains it.
+//   - Users see only their own keys and usage. What belongs to another account is answered
+//     as if it did not exist.
+//   - A rejected form comes back with the typed values, except passwords, and with each
+//     problem beside its field.
+//   - A page shows the current state. Pages with private data are not cached.
 //
-// Each page has a file of its own and a template of the same name. Package chart draws
-// the pictures. People and keys are package account's; the networks, and who answers
-// the console's requests, come from whoever makes the [Dashboard].
+// Each page has its own file and a template of the same name. Package chart draws the
+// charts. Package account manages accounts and keys; [Config] supplies the networks and
+// the [Caller] for the console's requests.
 package dashboard

@@ -29,7 +29,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// service is a dashboard that is served for a test.
+// service is a dashboard served for a test.
 type service struct {
 	t        *testing.T
 	url      string
@@ -37,13 +37,13 @@ type service struct {
 	accounts *account.Accounts
 	keys     *account.Keyring
 	called   []Call // by the console
-	answer   Answer // to them
+	answer   Answer // to those calls
 	lines    []usage.Line
-	broken   error // why networks cannot be read; nil: they can
+	broken   error // error of reading the networks, or nil
 	close    func()
 }
 
-// made is when everything is that a test's networks have.
+// made is the time of the test networks' blocks.
 var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func (s *service) served(context.Context) ([]Network, error) {
@@ -120,7 +120,7 @@ func serve(t *testing.T, registration account.Registration) *service {
 	return s
 }
 
-// browser is somebody's, with its cookies. It follows no redirects by itself.
+// browser sends requests with cookies. It does not follow redirects.
 type browser struct {
 	s      *service
 	client *http.Client
@@ -134,7 +134,7 @@ func (s *service) browser() *browser {
 	return &browser{s, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// page is what came back.
+// page is an answer.
 type page struct {
 	status int
 	header http.Header
@@ -164,7 +164,7 @@ func (b *browser) get(path string) page {
 	return b.do(request)
 }
 
-// post sends a form as a page of the dashboard does. Headers are pairs.
+// post sends a form as a page of the dashboard does. Headers are name-value pairs.
 func (b *browser) post(path string, values url.Values, headers ...string) page {
 	b.s.t.Helper()
 	request, err := http.NewRequest(http.MethodPost, b.s.url+path, strings.NewReader(values.Encode()))
@@ -181,8 +181,8 @@ func (b *browser) post(path string, values url.Values, headers ...string) page {
 
 const goodPassword = "correct horse battery"
 
-// somebody is the browser of somebody who is signed in with a new account.
-func (s *service) somebody(email string, role account.Role) (*browser, account.Account) {
+// newUser returns a browser that is signed in with a new account.
+func (s *service) newUser(email string, role account.Role) (*browser, account.Account) {
 	s.t.Helper()
 	token, a, err := s.accounts.Create(s.t.Context(), account.NewAccount{Email: email, Role: role})
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *service) somebody(email string, role account.Role) (*browser, account.A
 	return b, a
 }
 
-// leads fails the test if a page is no redirect to a path.
+// leads fails the test if the answer is not a redirect to a path.
 func (p page) leads(t *testing.T, to string) {
 	t.Helper()
 	if p.status != http.StatusSeeOther || p.header.Get("Location") != to {
@@ -206,7 +206,7 @@ func (p page) leads(t *testing.T, to string) {
 	}
 }
 
-// says fails the test if a page has not the status and the texts.
+// says fails the test if a page does not have the status and the texts.
 func (p page) says(t *testing.T, status int, texts ...string) {
 	t.Helper()
 	if p.status != status {
@@ -224,7 +224,7 @@ var (
 	areas  = regexp.MustCompile(`(?s)<textarea [^>]*name="([^"]+)"[^>]*>\n(.*?)</textarea>`)
 )
 
-// typed is what a browser sends of a page's forms, with one field changed.
+// typed returns the values a browser would send for a page's forms, with one field changed.
 func (p page) typed(name, value string) url.Values {
 	sent := url.Values{}
 	for _, one := range inputs.FindAllStringSubmatch(p.body, -1) {
@@ -241,12 +241,12 @@ func (p page) typed(name, value string) url.Values {
 
 var tags = regexp.MustCompile(`(?s)<head>.*</head>|<[^>]*>`)
 
-// text is a page without its tags, for messages.
+// text returns a page without tags, for messages.
 func (p page) text() string {
 	return strings.Join(strings.Fields(tags.ReplaceAllString(p.body, " ")), " ")
 }
 
-// tried is a method of the console with the params of its example.
+// tried returns a console method with its example parameters.
 func tried(name, params string) Method {
 	return Method{Name: name, Summary: "Returns what " + name + " returns.", Params: func(context.Context) (json.RawMessage, error) {
 		return json.RawMessage(params), nil

@@ -10,24 +10,24 @@ import (
 	"ashlar/account"
 )
 
-// maxFormBytes is more than the longest lists of rules take.
+// maxFormBytes is larger than any form with the longest allowed rules.
 const maxFormBytes = 256 << 10
 
-// form is what a page asks for, what was typed into it, and what is wrong with that.
+// form is a form of a page: its fields, the typed values, and the problems with them.
 type form struct {
-	Problem string // of the form, where it is no one field's
+	Problem string // a problem that does not belong to one field
 	fields  []*field
 }
 
-// field is one value of a form, or several where it is a list of choices.
+// field is one value of a form, or several if it is a list of choices.
 type field struct {
 	Name     string
 	Label    string
 	Hint     string
 	Kind     string // type of an input; textarea, select or checks
-	Complete string // autocomplete, as HTML has it
+	Complete string // HTML's autocomplete attribute
 	Optional bool
-	Unmarked bool // that it is optional goes without saying
+	Unmarked bool // do not mark the field as optional
 	Rows     int  // of a textarea
 	Choices  []choice
 	Value    string
@@ -35,10 +35,10 @@ type field struct {
 	Problem  string
 }
 
-// choice is one of several values.
+// choice is one option of a field.
 type choice struct{ Value, Label string }
 
-// The kinds of fields that are no inputs.
+// The kinds of fields that are not HTML inputs.
 const (
 	kindText   = "textarea"
 	kindSelect = "select"
@@ -46,12 +46,12 @@ const (
 	kindSecret = "password"
 )
 
-// Chosen says whether a choice is taken, for templates.
+// Chosen reports whether a choice is selected.
 func (f *field) Chosen(value string) bool {
 	return f.Kind == kindChecks && slices.Contains(f.Values, value) || f.Kind != kindChecks && f.Value == value
 }
 
-// Describes lists the IDs of what explains a field, for templates.
+// Describes lists the IDs of the elements that explain a field.
 func (f *field) Describes() string {
 	var ids []string
 	if f.Hint != "" {
@@ -65,7 +65,7 @@ func (f *field) Describes() string {
 
 func newForm(fields ...*field) *form { return &form{fields: fields} }
 
-// passwordField asks for a password that somebody is to have from now on.
+// passwordField asks for a new password.
 func passwordField(label string) *field {
 	return &field{
 		Name: "password", Label: label, Kind: kindSecret, Complete: "new-password",
@@ -73,10 +73,10 @@ func passwordField(label string) *field {
 	}
 }
 
-// Fields lists the fields in order, for templates.
+// Fields lists the fields in order.
 func (f *form) Fields() []*field { return f.fields }
 
-// Field is one of them; nil where there is none.
+// Field returns the field with a name, or nil.
 func (f *form) Field(name string) *field {
 	if i := slices.IndexFunc(f.fields, func(one *field) bool { return one.Name == name }); i >= 0 {
 		return f.fields[i]
@@ -84,7 +84,7 @@ func (f *form) Field(name string) *field {
 	return nil
 }
 
-// Wrong lists the fields that something is wrong with, for templates.
+// Wrong lists the fields with problems.
 func (f *form) Wrong() (wrong []*field) {
 	for _, one := range f.fields {
 		if one.Problem != "" {
@@ -94,10 +94,10 @@ func (f *form) Wrong() (wrong []*field) {
 	return wrong
 }
 
-// ok says whether nothing is wrong.
+// ok reports whether the form has no problems.
 func (f *form) ok() bool { return f.Problem == "" && len(f.Wrong()) == 0 }
 
-// value is what was typed into a field.
+// value returns the typed value of a field.
 func (f *form) value(name string) string {
 	if one := f.Field(name); one != nil {
 		return one.Value
@@ -105,7 +105,7 @@ func (f *form) value(name string) string {
 	return ""
 }
 
-// lines is what was typed into a field of several lines, or chosen, without what is empty.
+// lines returns the non-empty lines of a field, or its selected choices.
 func (f *form) lines(name string) (lines []string) {
 	one := f.Field(name)
 	if one == nil {
@@ -117,14 +117,14 @@ func (f *form) lines(name string) (lines []string) {
 	return strings.FieldsFunc(one.Value, func(r rune) bool { return r == '\n' || r == '\r' || r == ',' || r == ' ' || r == '\t' })
 }
 
-// fill sets what a form shows before somebody types.
+// fill sets the initial value of a field.
 func (f *form) fill(name, value string) {
 	if one := f.Field(name); one != nil {
 		one.Value = value
 	}
 }
 
-// fail says what is wrong with a field, or with the form where it has no such field.
+// fail records a problem with a field, or with the form if it has no such field.
 func (f *form) fail(name, problem string) {
 	if one := f.Field(name); one != nil {
 		one.Problem = problem
@@ -133,7 +133,7 @@ func (f *form) fail(name, problem string) {
 	f.Problem = problem
 }
 
-// read takes what was typed. What is not there and must be is wrong.
+// read reads the values of a request. A required field that is missing is a problem.
 func (f *form) read(r *http.Request) {
 	for _, one := range f.fields {
 		if one.Kind == kindChecks {
@@ -153,8 +153,8 @@ func (f *form) read(r *http.Request) {
 	}
 }
 
-// readChecks takes what was chosen. What is no choice is wrong: where one fewer may mean
-// that more is allowed, it cannot be left out.
+// readChecks reads the selected choices. An unknown choice is a problem: ignoring it could
+// permit more than the user intended.
 func (f *field) readChecks(values []string) {
 	f.Values = nil
 	for _, value := range values {
@@ -166,13 +166,13 @@ func (f *field) readChecks(values []string) {
 	}
 }
 
-// offers says whether a value is one of the choices.
+// offers reports whether a value is one of the choices.
 func (f *field) offers(value string) bool {
 	return slices.ContainsFunc(f.Choices, func(c choice) bool { return c.Value == value })
 }
 
-// refused turns an error about something that was typed into what is wrong with its
-// field; any other error is returned.
+// refused records an error about a value as a problem with its field, and returns any other
+// error.
 func (f *form) refused(err error) error {
 	var invalid *account.Invalid
 	if !errors.As(err, &invalid) {
@@ -182,7 +182,7 @@ func (f *form) refused(err error) error {
 	return nil
 }
 
-// sentence writes an error as one.
+// sentence turns an error text into a sentence.
 func sentence(text string) string {
 	if text == "" {
 		return text

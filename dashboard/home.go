@@ -1,13 +1,13 @@
 package dashboard
 
-// homePage is what the template of the same name is given.
+// homePage is the data of the template home.
 type homePage struct {
 	Networks []Network
 	Sample   string
-	Answer   string // to the sample; empty where nothing is served
+	Answer   string // of the sample; empty if nothing is served
 }
 
-// first is the page at /: what the service is, or the overview of a signed-in user.
+// first serves /: the home page, or the overview of a signed-in user.
 func (v *visit) first() error {
 	if v.who != nil {
 		return v.overview()

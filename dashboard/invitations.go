@@ -8,10 +8,10 @@ import (
 	"ashlar/account"
 )
 
-// invitationsPage is what the template of the same name is given.
+// invitationsPage is the data of the template invitations.
 type invitationsPage struct {
 	Form        *form
-	Link        string // of the one that was just made; empty: none was
+	Link        string // of the invitation just created; else empty
 	Invitations []invitationLine
 }
 
@@ -19,7 +19,7 @@ type invitationLine struct {
 	account.Invitation
 	For   string
 	State string
-	Mood  string // class of the state's badge
+	Mood  string // CSS class of the badge
 	Open  bool
 }
 
@@ -66,8 +66,8 @@ func (v *visit) invitationState(i *account.Invitation) (text, mood string) {
 	return "open", "good"
 }
 
-// invite takes the form of invitations. The link holds a token, so it is shown in the
-// answer and nowhere else.
+// invite handles the form of invitations. The link contains a token, so only this answer
+// shows it.
 func (v *visit) invite() error {
 	p := invitationsPage{Form: invitationForm()}
 	p.Form.read(v.r)
@@ -88,11 +88,11 @@ func (v *visit) invite() error {
 	return v.showInvitations(p)
 }
 
-// withdraw ends an invitation.
+// withdraw revokes an invitation.
 func (v *visit) withdraw() error {
 	if _, err := v.dashboard.config.Accounts.Withdraw(v.r.Context(), v.r.PathValue("invitation")); err != nil {
 		return err
 	}
-	v.say("The invitation is withdrawn.")
+	v.say("The invitation was withdrawn.")
 	return v.lead("/invitations")
 }

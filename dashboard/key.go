@@ -7,20 +7,20 @@ import (
 	"ashlar/account"
 )
 
-// keyPage is what the template of the same name is given.
+// keyPage is the data of the template key.
 type keyPage struct {
 	Key      account.Key
 	Name     string
 	Live     bool
 	State    string
 	Used     time.Time
-	Overlaps bool // the text that it had before still works
+	Overlaps bool // the old key still works
 	Place    string
 	Form     *form
 	Uses     []use
 }
 
-// named returns the key in the path, if it belongs to who visits.
+// named returns the key named in the path if it belongs to the visitor's account.
 func (v *visit) named() (account.Key, error) {
 	var id account.KeyID
 	if id.UnmarshalText([]byte(v.r.PathValue("key"))) != nil {
@@ -29,7 +29,8 @@ func (v *visit) named() (account.Key, error) {
 	return v.own().Find(id.String())
 }
 
-// keyForm asks for what can be changed of a key, which has the rules present.
+// keyForm returns a form for the changeable properties of a key; present is the key's
+// current rules.
 func keyForm(networks []Network, present *account.Rules) *form {
 	return newForm(append([]*field{
 		{Name: "name", Label: "Name", Kind: "text", Complete: "off", Optional: true, Hint: "For example, the program that uses the key."},
@@ -71,8 +72,8 @@ func (v *visit) showKey(k account.Key, f *form, networks []Network) error {
 	return v.show(statusOf(f), "key", p.Name, p)
 }
 
-// uses are lines to paste for each network that a key may be used on, with its text and
-// its password, which is empty where none is needed.
+// uses returns example calls for each network that a key may use. The password is empty if
+// the key needs none.
 func (v *visit) uses(networks []Network, rules *account.Rules, text, password string) (all []use) {
 	for _, n := range networks {
 		if rules.AllowsNetwork(n.Name) {
@@ -83,7 +84,7 @@ func (v *visit) uses(networks []Network, rules *account.Rules, text, password st
 	return all
 }
 
-// changeKey takes the form of key.
+// changeKey handles the form of key.
 func (v *visit) changeKey() error {
 	k, err := v.named()
 	if err != nil {
@@ -100,7 +101,7 @@ func (v *visit) changeKey() error {
 		return v.showKey(k, f, networks)
 	}
 	edit := account.KeyEdit{Name: &name, Rules: &rules}
-	if f.value("expires") != endDay(&k) { // else the time of the day, which is not shown, would be lost
+	if f.value("expires") != endDay(&k) { // keeps the time of day, which the form does not show
 		edit.Expires = &expires
 	}
 	if _, err := v.own().Edit(v.r.Context(), k.ID.String(), edit); err != nil {
@@ -113,7 +114,8 @@ func (v *visit) changeKey() error {
 	return v.lead("/keys/" + k.ID.String())
 }
 
-// endDay is when a key ends, as its form shows it; empty: never.
+// endDay returns the day on which a key expires, as the form shows it; empty if it does not
+// expire.
 func endDay(k *account.Key) string {
 	if k.Expires.IsZero() {
 		return ""
@@ -121,7 +123,7 @@ func endDay(k *account.Key) string {
 	return k.Expires.UTC().Format(time.DateOnly)
 }
 
-// readDay takes a day that may be left out.
+// readDay reads an optional date.
 func readDay(f *form, name string) time.Time {
 	text := f.value(name)
 	if text == "" {

@@ -7,16 +7,15 @@ import (
 	"ashlar/account"
 )
 
-// newKeyPage is what the template key-new is given.
+// newKeyPage is the data of the template key-new.
 type newKeyPage struct{ Form *form }
 
-// issuedPage is what the template key-issued is given: the one page that shows what
-// nobody can see again.
+// issuedPage is the data of the template key-issued, the only page that shows a key.
 type issuedPage struct {
 	account.Issued
 	What    string
 	Name    string
-	Overlap time.Time // until when the text before this one works; zero: there is none
+	Overlap time.Time // until when the old key works; zero if there is none
 	Uses    []use
 }
 
@@ -40,7 +39,7 @@ func (v *visit) newKey() error {
 	return v.show(200, "key-new", "Create a key", newKeyPage{newKeyForm(networks)})
 }
 
-// createKey takes the form of newKey.
+// createKey handles the form of newKey.
 func (v *visit) createKey() error {
 	networks, err := v.dashboard.config.Networks(v.r.Context())
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"ashlar/account"
 )
 
-// revokePage is what the template key-revoke is given.
+// revokePage is the data of the template key-revoke.
 type revokePage struct {
 	Key  account.Key
 	Name string
 	Used time.Time
 }
 
-// revocation asks whether a key is really to be revoked.
+// revocation asks for confirmation before a key is revoked.
 func (v *visit) revocation() error {
 	k, err := v.liveKey()
 	if err != nil {
@@ -26,7 +26,7 @@ func (v *visit) revocation() error {
 	return v.show(200, "key-revoke", "Revoke a key", revokePage{k, keyName(&k), used})
 }
 
-// revokeKey ends a key. One that has ended stays as it is.
+// revokeKey revokes a key. Revoking one that has ended changes nothing.
 func (v *visit) revokeKey() error {
 	k, err := v.named()
 	if err != nil {
@@ -35,6 +35,6 @@ func (v *visit) revokeKey() error {
 	if _, err := v.own().Revoke(v.r.Context(), k.ID.String()); err != nil {
 		return err
 	}
-	v.say(keyName(&k) + " is revoked.")
+	v.say(keyName(&k) + " was revoked.")
 	return v.lead("/keys")
 }

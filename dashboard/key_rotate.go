@@ -7,7 +7,7 @@ import (
 	"ashlar/account"
 )
 
-// rotatePage is what the template key-rotate is given.
+// rotatePage is the data of the template key-rotate.
 type rotatePage struct {
 	Key  account.Key
 	Name string
@@ -18,7 +18,7 @@ func rotateForm() *form {
 	f := newForm(&field{
 		Name: "overlap", Label: "Keep the old key valid for", Kind: kindSelect,
 		Hint:    "Gives programs that use the key time to change it.",
-		Choices: []choice{{"0", "not at all: it may be known to others"}, {"1", "an hour"}, {"24", "a day"}, {"168", "a week"}, {"720", "30 days"}},
+		Choices: []choice{{"0", "do not keep it (others may know it)"}, {"1", "an hour"}, {"24", "a day"}, {"168", "a week"}, {"720", "30 days"}},
 	})
 	f.fill("overlap", "24")
 	return f
@@ -32,7 +32,7 @@ func (v *visit) rotation() error {
 	return v.show(200, "key-rotate", "Rotate a key", rotatePage{k, keyName(&k), rotateForm()})
 }
 
-// liveKey is the key in the path, which has not ended.
+// liveKey returns the key named in the path if it has not ended.
 func (v *visit) liveKey() (account.Key, error) {
 	k, err := v.named()
 	if err == nil && k.Ended(time.Now()) {
@@ -41,7 +41,7 @@ func (v *visit) liveKey() (account.Key, error) {
 	return k, err
 }
 
-// rotateKey takes the form of rotation.
+// rotateKey handles the form of rotation.
 func (v *visit) rotateKey() error {
 	k, err := v.liveKey()
 	if err != nil {
@@ -61,10 +61,10 @@ func (v *visit) rotateKey() error {
 	if err != nil {
 		return err
 	}
-	p := issuedPage{Issued: issued, What: "The key’s new text"}
+	p := issuedPage{Issued: issued, What: "Your rotated key"}
 	password := ""
 	if issued.Key.Guarded {
-		password = passwordPlace // it stays
+		password = passwordPlace // unchanged
 	}
 	p.Uses = v.uses(networks, issued.Key.Rules, issued.APIKey, password)
 	if hours > 0 {

@@ -8,19 +8,19 @@ import (
 	"ashlar/account"
 )
 
-// keysPage is what the template of the same name is given.
+// keysPage is the data of the template keys.
 type keysPage struct{ Live, Ended []keyLine }
 
 // keyLine is a key in a list.
 type keyLine struct {
 	Key    account.Key
 	Name   string
-	State  string // why it cannot be used, or soon not; empty: it can
+	State  string // why it cannot be used, or will expire soon; else empty
 	Limits string
 	Used   time.Time
 }
 
-// own is the keys of who visits.
+// own returns the keys of the visitor's account.
 func (v *visit) own() *account.Keyring { return v.dashboard.config.Keys.Of(v.who.ID) }
 
 func (v *visit) keys() error {
@@ -43,7 +43,7 @@ func (v *visit) keys() error {
 	return v.show(200, "keys", "Keys", p)
 }
 
-// keyLines describes keys, the newest first.
+// keyLines describes keys, newest first.
 func (v *visit) keyLines(keys []account.Key) (all []keyLine, err error) {
 	for _, k := range slices.Backward(keys) {
 		used, err := v.dashboard.config.Usage.LastUsed(v.r.Context(), k.ID)
@@ -60,10 +60,11 @@ func (v *visit) keyLines(keys []account.Key) (all []keyLine, err error) {
 
 func keyName(k *account.Key) string { return cmp.Or(k.Name, "Key "+k.ID.String()) }
 
-// soon is how long before a key expires that is pointed out.
+// soon is how long before its expiry a key is marked.
 const soon = 7 * 24 * time.Hour
 
-// keyState is what is to be known of a key beside its limits; empty where nothing is.
+// keyState describes a key that is revoked, expired or about to expire; empty for
+// any other.
 func keyState(k *account.Key, now time.Time) string {
 	switch {
 	case !k.Live():

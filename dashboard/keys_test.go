@@ -20,10 +20,10 @@ var (
 	passwordShown = regexp.MustCompile(`<pre id="api-password">([0-9a-f]{32})</pre>`)
 )
 
-// A key is shown once, with lines that name the real URLs; its rules are what was typed.
+// A new key is shown once, with its real URLs and with the rules that were typed.
 func TestCreateKey(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	contract := "0x" + strings.Repeat("ab", 20)
 	p := b.post("/keys/new", url.Values{
 		"name": {" Wallet "}, "networks": {"starknet"}, "methods": {"eth_call\r\nstarknet_*"}, "contracts": {contract},
@@ -66,7 +66,7 @@ func TestCreateKey(t *testing.T) {
 
 func TestKeyFormsComeBack(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	for _, c := range []struct{ field, typed, want string }{
 		{"networks", "unknown", `id="networks-error">&#34;unknown&#34; is not one of these: choose again.`},
 		{"methods", "eth call!", `id="methods-error"`},
@@ -91,7 +91,7 @@ func TestKeyFormsComeBack(t *testing.T) {
 
 func TestChangeRotateAndRevokeAKey(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	first, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before", Rules: account.Rules{PerSecond: 5}})
 	if err != nil {
 		t.Fatal(err)
@@ -106,10 +106,10 @@ func TestChangeRotateAndRevokeAKey(t *testing.T) {
 
 	b.post(path+"/rotate", url.Values{"overlap": {"forever"}}).says(t, 422, `id="overlap-error"`)
 	p := b.post(path+"/rotate", url.Values{"overlap": {"24"}})
-	p.says(t, 200, "The key’s new text", "The old key works until")
+	p.says(t, 200, "Your rotated key", "The old key works until")
 	second := apiKeyShown.FindStringSubmatch(p.body)
 	if second == nil || second[1] == first.APIKey {
-		t.Fatalf("no new text in %s", p.text())
+		t.Fatalf("no new key in %s", p.text())
 	}
 	for _, text := range []string{first.APIKey, second[1]} {
 		if _, ok := s.keys.Check(text); !ok {
@@ -118,7 +118,7 @@ func TestChangeRotateAndRevokeAKey(t *testing.T) {
 	}
 	p = b.post(path+"/rotate", url.Values{"overlap": {"0"}})
 	if strings.Contains(p.body, "The one before it works") {
-		t.Error("an overlap is told of that there is not")
+		t.Error("the page mentions an overlap that does not exist")
 	}
 	third := apiKeyShown.FindStringSubmatch(p.body)[1]
 
@@ -127,7 +127,7 @@ func TestChangeRotateAndRevokeAKey(t *testing.T) {
 		t.Error("the question alone revokes the key")
 	}
 	b.post(path+"/revoke", nil).leads(t, "/keys")
-	b.get("/keys").says(t, 200, "after is revoked.", "1 expired or revoked")
+	b.get("/keys").says(t, 200, "after was revoked.", "1 expired or revoked")
 	if _, ok := s.keys.Check(third); ok {
 		t.Error("a revoked key is accepted")
 	}
@@ -136,11 +136,11 @@ func TestChangeRotateAndRevokeAKey(t *testing.T) {
 	b.post(path, url.Values{"name": {"again"}}).says(t, 404)
 }
 
-// What a key is restricted to stays its restriction while it is not served, and is
-// taken away by whoever says so alone.
+// A restriction to a network stays while that network is not served, until the user removes
+// it.
 func TestNetworksThatAreNotServed(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before", Rules: account.Rules{Networks: []string{"sepolia"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -159,10 +159,10 @@ func TestNetworksThatAreNotServed(t *testing.T) {
 	}
 }
 
-// A form that is refused changes nothing, whatever else is right in it.
+// A rejected form changes nothing, even if its other fields are valid.
 func TestRefusedKeyFormsChangeNothing(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before", Rules: account.Rules{Methods: []string{"eth_call"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -173,11 +173,10 @@ func TestRefusedKeyFormsChangeNothing(t *testing.T) {
 	}
 }
 
-// The form shows the day on which a key ends. As long as that is not changed, neither
-// is the time of the day.
+// The form shows the day on which a key expires. Saving it unchanged keeps the time of day.
 func TestKeysEndWhenTheyDid(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	now := time.Now().UTC().Truncate(time.Second)
 	for _, ends := range []time.Time{{}, now.Add(time.Minute), now.Add(48 * time.Hour), time.Date(2100, 1, 1, 6, 3, 0, 0, time.UTC)} {
 		issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "before", Expires: ends})
@@ -200,10 +199,10 @@ func TestKeysEndWhenTheyDid(t *testing.T) {
 	}
 }
 
-// What is in another encoding than the forms of pages would be read as an empty form.
+// A form in another encoding is rejected, not read as an empty form.
 func TestFormsInOtherEncodings(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	typed := url.Values{"name": {"one"}, "methods": {"eth_call"}}
 	for _, encoding := range []string{"", "text/plain", "multipart/form-data; boundary=x", "application/json", "x-www-form-urlencoded", "application/x-www-form-urlencoded; ="} {
 		b.post("/keys/new", typed, "Content-Type", encoding).says(t, 415, "Unreadable request")
@@ -217,7 +216,7 @@ func TestFormsInOtherEncodings(t *testing.T) {
 
 func TestAsManyKeysAsThereMayBe(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	if _, err := s.accounts.SetLimits(t.Context(), a.ID.String(), account.Limits{Keys: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -252,10 +251,10 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// Changes stay in the store for good: what is too long or too often is refused, and said.
+// Changes stay in the store for ever, so too many or too long ones are rejected.
 func TestKeysCannotBeChangedForEver(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	issued, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "mine"})
 	if err != nil {
 		t.Fatal(err)

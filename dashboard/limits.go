@@ -1,20 +1,20 @@
 package dashboard
 
-// limitsPage is what the template of the same name is given.
+// limitsPage is the data of the template limits.
 type limitsPage struct{ Groups []LimitGroup }
 
-// LimitGroup is limits of the service that belong together.
+// LimitGroup is a group of related limits of the service.
 type LimitGroup struct {
 	Title  string
 	Limits []Limit
 }
 
-// Limit is one entry of the configuration, and how much of it is taken.
+// Limit is one entry of the configuration with its current use.
 type Limit struct {
 	Entry   string
 	Meaning string
 	Most    string
-	Now     string // empty where nothing is counted
+	Now     string // empty if nothing is counted
 }
 
 func (v *visit) limits() error {

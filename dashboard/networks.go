@@ -6,14 +6,14 @@ import (
 	"ashlar/account"
 )
 
-// networksPage is what the template of the same name is given.
+// networksPage is the data of the template networks.
 type networksPage struct{ Networks []networkCard }
 
-// networkCard is a network with what is to be said of it.
+// networkCard is a network with its state.
 type networkCard struct {
 	Network
 	State string
-	Mood  string // class of the state's badge
+	Mood  string // CSS class of the badge
 	URL   string
 }
 
@@ -27,14 +27,14 @@ func (v *visit) networks() error {
 		card := networkCard{Network: n, URL: endpoint(v.r, &n, keyPlace)}
 		card.State, card.Mood = n.state()
 		if n.Problem != "" && v.who.Role != account.RoleOperator {
-			card.Problem = "operators can see the reason" // it may tell of their nodes
+			card.Problem = "operators can see the reason" // it may contain addresses of nodes
 		}
 		p.Networks = append(p.Networks, card)
 	}
 	return v.show(200, "networks", "Networks", p)
 }
 
-// state is how up to date a network is.
+// state describes how up to date a network is.
 func (n *Network) state() (text, mood string) {
 	switch {
 	case n.Problem != "":

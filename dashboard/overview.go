@@ -8,29 +8,29 @@ import (
 	"ashlar/dashboard/chart"
 )
 
-// overviewPage is what the template of the same name is given.
+// overviewPage is the data of the template overview.
 type overviewPage struct {
 	Days         int
-	Keys         int // that can be used
+	Keys         int // usable ones
 	NetworkCount int
 	Sum          figures
 	Pictures     []picture
 }
 
-// figures are what stands above the pictures.
+// figures are the totals above the charts.
 type figures struct {
 	Calls  uint64
 	Today  uint64
 	Failed uint64
-	Share  string // that failed
-	Mean   string // time of a call
-	Most   string // of 95 of a hundred calls
+	Share  string // of failed calls, in per cent
+	Mean   string // mean time of a call
+	Most   string // 95th percentile of the time of a call
 }
 
-// overviewDays is how far back the overview looks, today included.
+// overviewDays is the number of days that the overview shows, including today.
 const overviewDays = 14
 
-// overview is the first page of who is signed in.
+// overview is the first page of a signed-in user.
 func (v *visit) overview() error {
 	networks, err := v.dashboard.config.Networks(v.r.Context())
 	if err != nil {
@@ -69,7 +69,7 @@ func figuresOf(lines []usage.Line, now time.Time) figures {
 	return f
 }
 
-// overviewPictures draw what was done from a day on.
+// overviewPictures draws the usage of overviewDays days.
 func overviewPictures(lines []usage.Line, first time.Time) []picture {
 	b := spread(lines, first, overviewDays, func(l usage.Line) string { return l.Network })
 	return []picture{
@@ -89,7 +89,7 @@ func (b *byDay) lines(id, title string) picture {
 	return picture{c, c.Lines(), "Day"}
 }
 
-// share is a part of a whole in per cent.
+// share formats a part of a whole in per cent.
 func share(part, whole uint64) string {
 	if whole == 0 || part == 0 {
 		return "0 %"

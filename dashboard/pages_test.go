@@ -10,11 +10,11 @@ import (
 	"ashlar/account"
 )
 
-// Every page can be made, and keeps the promises that all pages keep.
+// Every page can be rendered, and keeps the rules for all pages.
 func TestPages(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	somebody, _ := s.somebody("somebody@example.org", account.RoleUser)
-	operator, other := s.somebody("operator@example.org", account.RoleOperator)
+	user, _ := s.newUser("somebody@example.org", account.RoleUser)
+	operator, other := s.newUser("operator@example.org", account.RoleOperator)
 	key, err := s.keys.Of(other.ID).Create(t.Context(), account.NewKey{Name: "a key", Rules: account.Rules{Networks: []string{"mainnet"}, PerSecond: 7}})
 	if err != nil {
 		t.Fatal(err)
@@ -28,25 +28,25 @@ func TestPages(t *testing.T) {
 		{s.browser(), "/", "Any block, as if it were the latest."},
 		{s.browser(), "/signin", "Sign in"},
 		{s.browser(), "/signup", "Create an account"},
-		{somebody, "/", "Three steps to the first answer"},
-		{somebody, "/keys", "You have no key yet"},
-		{somebody, "/keys/new", "Credits a second"},
-		{somebody, "/usage", "No calls in this period."},
-		{somebody, "/networks", "SN_MAIN"},
-		{somebody, "/console", "eth_getBlockByNumber"},
-		{somebody, "/console?network=starknet", "starknet_blockNumber"},
-		{somebody, "/account", "somebody@example.org"},
+		{user, "/", "Three steps to the first answer"},
+		{user, "/keys", "You have no key yet"},
+		{user, "/keys/new", "Credits a second"},
+		{user, "/usage", "No calls in this period."},
+		{user, "/networks", "SN_MAIN"},
+		{user, "/console", "eth_getBlockByNumber"},
+		{user, "/console?network=starknet", "starknet_blockNumber"},
+		{user, "/account", "somebody@example.org"},
 		{operator, "/keys", "mainnet; 7/s"},
 		{operator, "/keys/" + id, "a key"},
 		{operator, "/keys/" + id + "/rotate", "Keep the old key valid for"},
 		{operator, "/keys/" + id + "/revoke", "Revoke the key"},
-		{somebody, "/networks", "operators can see the reason"},
+		{user, "/networks", "operators can see the reason"},
 		{operator, "/networks", "the node does not answer"},
-		{somebody, "/networks", "The service needs an update: the fork X is scheduled."},
-		{operator, "/service", "The methods that were called most"},
+		{user, "/networks", "The service needs an update: the fork X is scheduled."},
+		{operator, "/service", "Most used methods"},
 		{operator, "/people", "somebody@example.org"},
 		{operator, "/people/" + other.ID.String(), "Make a link"},
-		{operator, "/invitations", "Invite somebody"},
+		{operator, "/invitations", "Invite a user"},
 		{operator, "/limits", "limits.body"},
 	} {
 		p := c.who.get(c.path)
@@ -75,11 +75,11 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What is not for somebody leads to signing in, is refused, or is not there.
+// A page without access redirects to the sign-in page, is refused, or is not found.
 func TestWhoMaySeeWhat(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	somebody, _ := s.somebody("somebody@example.org", account.RoleUser)
-	_, other := s.somebody("other@example.org", account.RoleUser)
+	user, _ := s.newUser("somebody@example.org", account.RoleUser)
+	_, other := s.newUser("other@example.org", account.RoleUser)
 	key, err := s.keys.Of(other.ID).Create(t.Context(), account.NewKey{Name: "not yours"})
 	if err != nil {
 		t.Fatal(err)
@@ -90,14 +90,14 @@ func TestWhoMaySeeWhat(t *testing.T) {
 		s.browser().get(path).leads(t, "/signin?next="+url.QueryEscape(path))
 	}
 	for _, path := range append(pages, "/keys/0000000000000000", "/keys/not-an-id", "/keys/not yours", "/nothing", "/assets/nothing.css") {
-		p := somebody.get(strings.ReplaceAll(path, " ", "%20"))
+		p := user.get(strings.ReplaceAll(path, " ", "%20"))
 		p.says(t, 404, "Page not found")
 		if strings.Contains(p.body, "not yours") {
-			t.Errorf("%s tells the name of another account's key", path)
+			t.Errorf("%s shows the name of another account's key", path)
 		}
 	}
 	for _, path := range pages {
-		p := somebody.post(path, url.Values{"name": {"mine now"}, "overlap": {"0"}})
+		p := user.post(path, url.Values{"name": {"mine now"}, "overlap": {"0"}})
 		p.says(t, 404, "Page not found")
 		s.browser().post(path, nil).leads(t, "/signin")
 	}
@@ -105,38 +105,38 @@ func TestWhoMaySeeWhat(t *testing.T) {
 		t.Errorf("another account's key was changed: %+v, %v", k, err)
 	}
 	for _, path := range []string{"/service", "/people", "/people/" + other.ID.String(), "/invitations", "/limits"} {
-		somebody.get(path).says(t, 403, "This page is for operators")
+		user.get(path).says(t, 403, "This page is for operators")
 	}
 	for _, path := range []string{"/people/" + other.ID.String(), "/invitations"} {
-		somebody.post(path, url.Values{"do": {"disable"}}).says(t, 403, "This page is for operators")
+		user.post(path, url.Values{"do": {"disable"}}).says(t, 403, "This page is for operators")
 	}
 	if a, err := s.accounts.Find(other.ID.String()); err != nil || !a.Enabled() {
-		t.Errorf("somebody who is no operator has disabled an account: %+v, %v", a, err)
+		t.Errorf("a user who is not an operator disabled an account: %+v, %v", a, err)
 	}
 }
 
-// A form that comes from another site changes nothing, whoever is signed in.
+// A form from another site changes nothing, with or without a session.
 func TestFormsOfOtherSites(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	somebody, a := s.somebody("somebody@example.org", account.RoleUser)
+	user, a := s.newUser("somebody@example.org", account.RoleUser)
 	for _, header := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.test"}, {"Sec-Fetch-Site", "", "Origin", "null"}} {
 		for _, path := range []string{"/keys/new", "/signin", "/signout", "/account/sessions"} {
-			somebody.post(path, url.Values{"name": {"evil"}}, header...).says(t, 403, "Request from another site")
+			user.post(path, url.Values{"name": {"evil"}}, header...).says(t, 403, "Request from another site")
 		}
 	}
 	if keys, err := s.keys.Of(a.ID).List(t.Context()); err != nil || len(keys) != 0 {
 		t.Errorf("keys %+v, %v", keys, err)
 	}
-	somebody.get("/keys").says(t, 200)
+	user.get("/keys").says(t, 200)
 }
 
-// What fails inside is told as such, without what it was.
+// An internal failure is shown without its cause.
 func TestFailuresTellNothing(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	somebody, _ := s.somebody("somebody@example.org", account.RoleUser)
+	user, _ := s.newUser("somebody@example.org", account.RoleUser)
 	s.broken = errors.New("/secret/path is broken")
 	for _, path := range []string{"/", "/networks", "/console", "/keys/new"} {
-		p := somebody.get(path)
+		p := user.get(path)
 		p.says(t, 500, "Internal error", "</html>")
 		if strings.Contains(p.body, "secret") {
 			t.Errorf("%s tells %s", path, p.text())
@@ -146,14 +146,14 @@ func TestFailuresTellNothing(t *testing.T) {
 
 func TestLargeForms(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	somebody, _ := s.somebody("somebody@example.org", account.RoleUser)
-	somebody.post("/keys/new", url.Values{"methods": {strings.Repeat("a", maxFormBytes)}}).says(t, 413, "Request too large")
+	user, _ := s.newUser("somebody@example.org", account.RoleUser)
+	user.post("/keys/new", url.Values{"methods": {strings.Repeat("a", maxFormBytes)}}).says(t, 413, "Request too large")
 	request, err := http.NewRequest(http.MethodPost, s.url+"/console", strings.NewReader("request=%zz"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	somebody.do(request).says(t, 400, "Unreadable request")
+	user.do(request).says(t, 400, "Unreadable request")
 }
 
 func TestAssets(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"ashlar/account"
 )
 
-// peoplePage is what the template of the same name is given.
+// peoplePage is the data of the template people.
 type peoplePage struct {
 	People       []personLine
 	Registration string
@@ -14,7 +14,7 @@ type peoplePage struct {
 
 type personLine struct {
 	Account account.Account
-	Keys    int // that can be used
+	Keys    int // usable ones
 	Limits  string
 }
 
@@ -44,7 +44,7 @@ func (v *visit) people() error {
 func registrationName(r account.Registration) string {
 	switch r {
 	case account.RegistrationOpen:
-		return "open to anybody"
+		return "open"
 	case account.RegistrationInvited:
 		return "by invitation"
 	}

@@ -11,14 +11,14 @@ import (
 
 func TestOperatorsLookAfterAccounts(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	operator, own := s.somebody("operator@example.org", account.RoleOperator)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	operator, own := s.newUser("operator@example.org", account.RoleOperator)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	key, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "theirs"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := "/people/" + a.ID.String()
-	operator.get("/people").says(t, 200, "a@example.org", "open to anybody")
+	operator.get("/people").says(t, 200, "a@example.org", "Registration is open")
 	operator.get(path).says(t, 200, "theirs", key.Key.ID.String())
 
 	operator.post(path, url.Values{"do": {"save"}, "role": {"user"}, "per-second": {"5"}, "per-day": {"x"}}).says(t, 422, `id="per-day-error"`, `value="5"`)

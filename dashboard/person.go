@@ -8,12 +8,12 @@ import (
 	"ashlar/account"
 )
 
-// personPage is what the template of the same name is given.
+// personPage is the data of the template person.
 type personPage struct {
 	Person account.Account
 	Form   *form
 	Keys   []keyLine
-	Link   string // with which a password can be set; empty: none was made
+	Link   string // to set a password; empty if none was created
 }
 
 func personForm(a *account.Account) *form {
@@ -33,10 +33,10 @@ func personForm(a *account.Account) *form {
 }
 
 func roleChoices() []choice {
-	return []choice{{string(account.RoleUser), "User: has keys"}, {string(account.RoleOperator), "Operator: looks after all accounts too"}}
+	return []choice{{string(account.RoleUser), "User: has keys"}, {string(account.RoleOperator), "Operator: also manages all accounts"}}
 }
 
-// someone is the account in the path.
+// someone returns the account named in the path.
 func (v *visit) someone() (account.Account, error) {
 	var id account.ID
 	if id.UnmarshalText([]byte(v.r.PathValue("person"))) != nil {
@@ -64,7 +64,7 @@ func (v *visit) showPerson(p personPage) error {
 	return v.show(statusOf(p.Form), "person", p.Person.Email, &p) // the template calls methods of pointers
 }
 
-// changePerson takes the forms of person.
+// changePerson handles the forms of person.
 func (v *visit) changePerson() error {
 	a, err := v.someone()
 	if err != nil {
@@ -84,12 +84,12 @@ func (v *visit) changePerson() error {
 		if _, err := accounts.Disable(ctx, id); err != nil {
 			return err
 		}
-		v.say("The account is disabled, and its keys are refused.")
+		v.say("The account was disabled, and its keys are rejected.")
 	case "enable":
 		if _, err := accounts.Enable(ctx, id); err != nil {
 			return err
 		}
-		v.say("The account is enabled.")
+		v.say("The account was enabled.")
 	case "reset":
 		token, until, err := accounts.Reset(ctx, id)
 		if err != nil {
@@ -134,7 +134,7 @@ func (v *visit) saveLimits(a account.Account, role account.Role, limits account.
 	return nil
 }
 
-// linkTo is a page's whole URL, to be sent to somebody.
+// linkTo returns a page's full URL, to be sent to a user.
 func (v *visit) linkTo(path, name, value string) string {
 	return fmt.Sprintf("%s://%s%s?%s=%s", scheme(v.r), v.r.Host, path, name, url.QueryEscape(value))
 }

@@ -17,13 +17,13 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// Templates that all pages have, beside their own.
+// Templates shared by all pages.
 const (
 	layoutFile   = "templates/layout.html"
 	partsPattern = "templates/part-*.html"
 )
 
-// pages makes pages of their names and contents.
+// pages holds the parsed templates by name.
 type pages struct{ byName map[string]*template.Template }
 
 func newPages(a assets) (*pages, error) {
@@ -55,28 +55,28 @@ func newPages(a assets) (*pages, error) {
 	return p, nil
 }
 
-// link is a page that the frame leads to.
+// link is an entry of the navigation.
 type link struct {
 	Path, Text string
-	Here       bool // it is the page that is shown, or the list that it is in
+	Here       bool // it is the current page, or the list that contains it
 }
 
-// frame is what the layout is given.
+// frame is the data of the layout.
 type frame struct {
 	Title    string
-	Account  *account.Account // who is signed in; nil: nobody
+	Account  *account.Account // the signed-in account, or nil
 	Links    []link
-	Operator []link // of operators
-	Said     string // what has just been done
-	SignUp   bool   // anybody may
-	Content  any    // the page's own
+	Operator []link // for operators only
+	Said     string // message about the last action
+	SignUp   bool   // registration is open to the visitor
+	Content  any    // data of the page's own template
 }
 
-// render makes a page, whole or not at all.
+// render writes a page, completely or not at all.
 func (p *pages) render(w http.ResponseWriter, status int, name string, f frame) error {
 	page, ok := p.byName[name]
 	if !ok {
-		return fmt.Errorf("there is no page %s", name)
+		return fmt.Errorf("unknown page %q", name)
 	}
 	var out bytes.Buffer
 	if err := page.ExecuteTemplate(&out, "layout", f); err != nil {
@@ -85,14 +85,14 @@ func (p *pages) render(w http.ResponseWriter, status int, name string, f frame) 
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, err := out.WriteTo(w)
-	_ = err // the client has gone
+	_ = err // the client has disconnected
 	return nil
 }
 
-// count writes a number with commas between its thousands.
+// count formats a number with commas between the thousands.
 func count[N uint64 | uint32 | int](n N) string { return chart.Grouped(float64(n)) }
 
-// amount writes how many there are of something.
+// amount formats a number with a noun, such as "1 call" or "2 calls".
 func amount(n uint64, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -100,7 +100,7 @@ func amount(n uint64, one string) string {
 	return count(n) + " " + one + "s"
 }
 
-// countAny is count for templates, where numbers are of several types.
+// countAny is count for templates, which have numbers of several types.
 func countAny(n any) (string, error) {
 	switch n := n.(type) {
 	case uint64:
@@ -110,7 +110,7 @@ func countAny(n any) (string, error) {
 	case int:
 		return count(n), nil
 	}
-	return "", fmt.Errorf("%T is no number of things", n)
+	return "", fmt.Errorf("cannot format %T (want an integer)", n)
 }
 
 func date(t time.Time) string {
@@ -127,7 +127,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format("2 Jan 2006, 15:04 UTC")
 }
 
-// ago writes how long something is past, roughly.
+// ago formats roughly how long ago t was.
 func ago(t time.Time) string {
 	past := time.Since(t)
 	switch {
@@ -147,7 +147,7 @@ func ago(t time.Time) string {
 	return fmt.Sprintf("%d years ago", int(past.Hours()/24/365))
 }
 
-// inBytes writes a number of bytes with a unit.
+// inBytes formats a number of bytes with a unit.
 func inBytes(n int64) string {
 	value, units := float64(n), []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
 	for value >= 1024 && len(units) > 1 {

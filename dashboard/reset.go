@@ -6,15 +6,15 @@ import (
 	"ashlar/account"
 )
 
-// resetPage is what the template of the same name is given.
+// resetPage is the data of the template reset.
 type resetPage struct {
 	Form  *form
-	Token string // as it came with a link; empty where it is asked for
+	Token string // from the link; empty if the form asks for it
 }
 
 const fieldToken = "token"
 
-// resetForm asks for the token too where the one that is there is none.
+// resetForm also asks for the token if the given one is not valid.
 func (v *visit) resetForm(token string) resetPage {
 	f := newForm(passwordField("New password"))
 	_, err := v.dashboard.config.Accounts.Resetting(token)
@@ -29,13 +29,13 @@ func (v *visit) resetForm(token string) resetPage {
 	return resetPage{f, ""}
 }
 
-// reset shows the form for a new password to who has a token for it.
+// reset shows the form for a new password.
 func (v *visit) reset() error {
 	p := v.resetForm(v.r.URL.Query().Get(fieldToken))
 	return v.show(statusOf(p.Form), "reset", "Set a new password", p)
 }
 
-// wasReset takes the form of reset.
+// wasReset handles the form of reset.
 func (v *visit) wasReset() error {
 	token := v.r.PostForm.Get(fieldToken)
 	p := v.resetForm(token)
@@ -46,7 +46,7 @@ func (v *visit) wasReset() error {
 			if err := v.begin(session); err != nil {
 				return err
 			}
-			v.say("Your password is set.")
+			v.say("Your password was set.")
 			return v.lead("/")
 		}
 		if errors.Is(err, account.ErrReset) || errors.Is(err, account.ErrDisabled) {

@@ -10,7 +10,7 @@ import (
 	"ashlar/account"
 )
 
-// The fields of a key's limits.
+// The fields of a key's rules.
 const (
 	fieldNetworks  = "networks"
 	fieldMethods   = "methods"
@@ -21,9 +21,9 @@ const (
 	fieldPerDay    = "per-day"
 )
 
-// rulesFields are the fields for what a key may be used for, which has the rules present.
-// A network that it is restricted to can be chosen though it is not served now, so that
-// the restriction stays unless somebody takes it away.
+// rulesFields returns the fields of a key's rules; present is its current rules. A network
+// that the key is restricted to is offered even if it is not served now, so that saving the
+// form does not drop the restriction.
 func rulesFields(networks []Network, present *account.Rules) []*field {
 	served := &field{Name: fieldNetworks, Label: "Networks", Kind: kindChecks, Optional: true, Unmarked: true, Hint: "Leave empty to allow all networks, including future ones."}
 	for _, n := range networks {
@@ -50,7 +50,7 @@ func rulesFields(networks []Network, present *account.Rules) []*field {
 	}
 }
 
-// fillRules shows a key's rules in a form.
+// fillRules fills the form with a key's rules.
 func fillRules(f *form, rules *account.Rules) {
 	if rules == nil {
 		return
@@ -76,7 +76,7 @@ func fillRules(f *form, rules *account.Rules) {
 	}
 }
 
-// shortPrefix writes a network of one address as that address.
+// shortPrefix writes a prefix of one address as that address.
 func shortPrefix(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
@@ -84,7 +84,7 @@ func shortPrefix(p netip.Prefix) string {
 	return p.String()
 }
 
-// readRules takes a key's rules from a form; what is wrong is noted in its fields.
+// readRules reads a key's rules from a form and records problems in its fields.
 func readRules(f *form) (rules account.Rules) {
 	rules.Networks, rules.Methods, rules.Origins = f.lines(fieldNetworks), f.lines(fieldMethods), f.lines(fieldOrigins)
 	for _, line := range f.lines(fieldContracts) {
@@ -116,7 +116,7 @@ func readRules(f *form) (rules account.Rules) {
 	return rules
 }
 
-// readNumber takes a number that may be left out.
+// readNumber reads an optional number.
 func readNumber(f *form, name string, bits int) uint64 {
 	text := f.value(name)
 	if text == "" {
@@ -129,7 +129,7 @@ func readNumber(f *form, name string, bits int) uint64 {
 	return n
 }
 
-// rulesInWords is a key's rules in a few words, for lists.
+// rulesInWords summarizes a key's rules for lists.
 func rulesInWords(rules *account.Rules) string {
 	if rules == nil {
 		return "none"

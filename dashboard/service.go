@@ -6,7 +6,7 @@ import (
 	"ashlar/account/usage"
 )
 
-// servicePage is what the template of the same name is given.
+// servicePage is the data of the template service.
 type servicePage struct {
 	Days     int
 	Sum      figures
@@ -14,10 +14,10 @@ type servicePage struct {
 	Table    usageTable
 }
 
-// shownMethods is how many methods the page lists.
+// shownMethods is the number of methods that the page lists.
 const shownMethods = 15
 
-// service shows operators what is done with the keys of all accounts together.
+// service shows operators the usage of all accounts together.
 func (v *visit) service() error {
 	now := time.Now()
 	first := day(now).AddDate(0, 0, 1-overviewDays)
@@ -28,6 +28,6 @@ func (v *visit) service() error {
 	methods := tallies(lines, methodName)
 	return v.show(200, "service", "Whole service", servicePage{
 		Days: overviewDays, Sum: figuresOf(lines, now), Pictures: overviewPictures(lines, first),
-		Table: usageTable{"The methods that were called most", "Method", methods[:min(len(methods), shownMethods)]},
+		Table: usageTable{"Most used methods", "Method", methods[:min(len(methods), shownMethods)]},
 	})
 }

@@ -6,10 +6,10 @@ import (
 	"ashlar/account"
 )
 
-// signInPage is what the template of the same name is given.
+// signInPage is the data of the template signin.
 type signInPage struct {
 	Form *form
-	Next string // where to go from there
+	Next string // path to redirect to
 }
 
 func signInForm() *form {
@@ -27,7 +27,7 @@ func (v *visit) signIn() error {
 	return v.show(200, "signin", "Sign in", signInPage{signInForm(), next})
 }
 
-// signedIn takes the form of signIn.
+// signedIn handles the form of signIn.
 func (v *visit) signedIn() error {
 	f, next := signInForm(), local(v.r.PostForm.Get("next"))
 	f.read(v.r)

@@ -30,10 +30,11 @@ func TestSignUpInAndOut(t *testing.T) {
 	b.get("/signin?next=/usage").leads(t, "/usage")
 }
 
-// What is wrong is said beside its field, what was typed is kept, passwords are not.
+// A rejected form comes back with its problems beside the fields and the typed values,
+// except passwords.
 func TestFormsComeBack(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	s.somebody("taken@example.org", account.RoleUser)
+	s.newUser("taken@example.org", account.RoleUser)
 	for _, c := range []struct {
 		name, path string
 		typed      url.Values
@@ -58,7 +59,7 @@ func TestFormsComeBack(t *testing.T) {
 
 func TestGuessingIsSlowedDown(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	s.somebody("victim@example.org", account.RoleUser)
+	s.newUser("victim@example.org", account.RoleUser)
 	b := s.browser()
 	for range 50 {
 		p := b.post("/signin", url.Values{"email": {"victim@example.org"}, "password": {"guess guess"}})
@@ -73,14 +74,14 @@ func TestGuessingIsSlowedDown(t *testing.T) {
 	t.Error("50 guesses were let through")
 }
 
-// Over TLS the cookie is never sent without, and no page of another path or of a
-// subdomain can have set it.
+// Over TLS the cookie is sent over TLS only, and no page of another path or of a subdomain
+// can set it.
 func TestCookieOverTLS(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	s.somebody("a@example.org", account.RoleUser)
+	s.newUser("a@example.org", account.RoleUser)
 	form := url.Values{"email": {"a@example.org"}, "password": {goodPassword}}
 	request := httptest.NewRequest(http.MethodPost, "https://dash.example.org/signin", strings.NewReader(form.Encode()))
-	request.TLS = nil // as behind a proxy: the gateway tells the scheme in the URL
+	request.TLS = nil // as behind a proxy: the gateway writes the scheme into the URL
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	recorder := httptest.NewRecorder()
 	s.handler.ServeHTTP(recorder, request)
@@ -92,7 +93,7 @@ func TestCookieOverTLS(t *testing.T) {
 	}
 }
 
-// FuzzLocal looks for texts that lead a browser to another host.
+// FuzzLocal looks for texts that redirect a browser to another host.
 func FuzzLocal(f *testing.F) {
 	for _, to := range []string{"/keys", "//evil.test", `/\evil.test`, "/%2f/evil.test", "https:evil.test", "/.//evil.test", "/\t/evil.test", "/?next=//evil.test#@evil.test"} {
 		f.Add(to)
@@ -100,7 +101,7 @@ func FuzzLocal(f *testing.F) {
 	base := &url.URL{Scheme: "https", Host: "dash.test", Path: "/signin"}
 	f.Fuzz(func(t *testing.T, to string) {
 		led := local(to)
-		// Browsers drop tabs and line ends, and take a backslash for a slash.
+		// Browsers drop tabs and line ends, and treat a backslash as a slash.
 		seen := strings.NewReplacer("\t", "", "\n", "", "\r", "", `\`, "/").Replace(led)
 		u, err := base.Parse(seen)
 		if err != nil || u.Host != base.Host || u.Scheme != base.Scheme || strings.HasPrefix(seen, "//") {
@@ -120,15 +121,15 @@ func TestNoOpenRedirects(t *testing.T) {
 		}
 	}
 	s := serve(t, account.RegistrationOpen)
-	s.somebody("a@example.org", account.RoleUser)
+	s.newUser("a@example.org", account.RoleUser)
 	s.browser().post("/signin", url.Values{"email": {"a@example.org"}, "password": {goodPassword}, "next": {"//evil.test"}}).leads(t, "/")
 }
 
-// A session has another token once somebody is signed in, and its cookie is out of
-// reach of scripts and other sites.
+// Signing in changes the session's token, and scripts and other sites cannot read its
+// cookie.
 func TestSessions(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	p := b.post("/signin", url.Values{"email": {"a@example.org"}, "password": {goodPassword}})
 	cookie := p.header.Get("Set-Cookie")
 	for _, want := range []string{"HttpOnly", "SameSite=Lax", "Path=/"} {
@@ -155,7 +156,7 @@ func TestSessions(t *testing.T) {
 
 func TestPasswords(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	const changed = "another horse battery"
 	b.post("/account/password", url.Values{"present": {"wrong wrong"}, "password": {changed}}).says(t, 422, `id="present-error"`)
 	b.post("/account/password", url.Values{"present": {goodPassword}, "password": {"short"}}).says(t, 422, `id="password-error"`)
@@ -173,14 +174,14 @@ func TestPasswords(t *testing.T) {
 	c.get("/reset?token="+token).says(t, 200, "Set a new password")
 	c.post("/reset", url.Values{"token": {token}, "password": {"short"}}).says(t, 422, `id="password-error"`)
 	c.post("/reset", url.Values{"token": {token}, "password": {goodPassword}}).leads(t, "/")
-	c.get("/").says(t, 200, "Your password is set.")
+	c.get("/").says(t, 200, "Your password was set.")
 	c.post("/reset", url.Values{"token": {token}, "password": {goodPassword}}).says(t, 422, "This link is not valid")
 	b.get("/account").leads(t, "/signin?next=%2Faccount")
 }
 
 func TestInvitations(t *testing.T) {
 	s := serve(t, account.RegistrationInvited)
-	operator, _ := s.somebody("operator@example.org", account.RoleOperator)
+	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
 	s.browser().get("/signup").says(t, 200, "You need an invitation")
 	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}}).says(t, 422, `id="invitation-error">This field is required.`)
 	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}, "invitation": {"made up"}}).says(t, 422, `id="invitation-error">This invitation is not valid`, `value="made up"`)
@@ -207,7 +208,7 @@ func TestInvitations(t *testing.T) {
 	}
 	open := slices.IndexFunc(all, func(i account.Invitation) bool { return i.Open(time.Now()) })
 	operator.post("/invitations/"+all[open].ID+"/withdraw", nil).leads(t, "/invitations")
-	operator.get("/invitations").says(t, 200, "The invitation is withdrawn.")
+	operator.get("/invitations").says(t, 200, "The invitation was withdrawn.")
 	operator.post("/invitations/nonsense/withdraw", nil).says(t, 404)
 }
 

@@ -6,12 +6,12 @@ import (
 	"ashlar/account"
 )
 
-// signUpPage is what the template of the same name is given.
+// signUpPage is the data of the template signup.
 type signUpPage struct {
-	Form       *form // nil where nobody can sign up
+	Form       *form // nil if registration is closed
 	Invited    bool
-	Invitation string // its token, as it came with a link; empty: none did
-	Closed     string // why nobody can
+	Invitation string // its token from the link, or empty
+	Closed     string // why registration is closed
 }
 
 const fieldInvitation = "invitation"
@@ -23,8 +23,8 @@ func signUpForm() *form {
 	)
 }
 
-// signUp shows the form for a new account, if the visitor may have one: anybody may,
-// or who comes with the link of an invitation.
+// signUp shows the form for a new account if registration is open or the visitor has an
+// invitation.
 func (v *visit) signUp() error {
 	if v.who != nil {
 		return v.lead("/")
@@ -50,7 +50,7 @@ func (v *visit) signUp() error {
 	return v.show(200, "signup", "Create an account", p)
 }
 
-// askInvitation has a form ask for the token of an invitation.
+// askInvitation adds a field for an invitation's token.
 func askInvitation(f *form) *form {
 	asked := &field{
 		Name: fieldInvitation, Label: "Invitation", Kind: "text", Complete: "off",
@@ -60,7 +60,7 @@ func askInvitation(f *form) *form {
 	return f
 }
 
-// signedUp takes the form of signUp.
+// signedUp handles the form of signUp.
 func (v *visit) signedUp() error {
 	accounts, invitation := v.dashboard.config.Accounts, v.r.PostForm.Get(fieldInvitation)
 	p := signUpPage{Form: signUpForm()}

@@ -1,15 +1,15 @@
 package dashboard
 
-// What stands for a key and its password where they are not shown any more.
+// Placeholders for a key and its password, which are not shown again.
 const (
 	keyPlace      = "YOUR-KEY"
 	passwordPlace = "YOUR-PASSWORD"
 )
 
-// use is lines to paste for one network, with a key or a placeholder for it.
+// use is example calls for one network, with a key or a placeholder.
 type use struct {
 	Network  string
 	URL      string
-	Socket   string // the same for WebSockets
+	Socket   string // URL for WebSockets
 	Snippets []Snippet
 }

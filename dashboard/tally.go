@@ -17,10 +17,10 @@ type tally struct {
 	usage.Counts
 }
 
-// Mean is how long a call took on average.
+// Mean formats the mean time of a call.
 func (t *tally) Mean() string { return t.took(t.Counts.Mean()) }
 
-// Most is how long the slowest five of a hundred calls took at least.
+// Most formats the 95th percentile of the time of a call.
 func (t *tally) Most() string { return t.took(t.Quantile(.95)) }
 
 func (t *tally) took(d time.Duration) string {
@@ -32,7 +32,7 @@ func (t *tally) took(d time.Duration) string {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// tallies sums usage up by name, the most calls first.
+// tallies sums usage by name, most calls first.
 func tallies(all []usage.Line, name func(usage.Line) string) []*tally {
 	byName := make(map[string]*tally)
 	for _, u := range all {
@@ -47,14 +47,14 @@ func tallies(all []usage.Line, name func(usage.Line) string) []*tally {
 	})
 }
 
-// picture is a chart with the drawing of it.
+// picture is a chart with its SVG.
 type picture struct {
 	Chart chart.Chart
 	SVG   any    // template.HTML
-	Axis  string // what its positions are
+	Axis  string // what the positions are, such as days
 }
 
-// byDay is usage in a row of days and some series.
+// byDay is usage of consecutive days, split into series.
 type byDay struct {
 	first  time.Time
 	days   int
@@ -63,13 +63,13 @@ type byDay struct {
 	labels []string
 }
 
-// maxSeries is how many series a picture has; what is less is put together.
+// maxSeries is the most series in a chart; smaller ones are combined.
 const (
 	maxSeries = 5
 	others    = "others"
 )
 
-// spread puts usage into days from first on, and into series by name.
+// spread sums usage into days from first on and into series by name.
 func spread(all []usage.Line, first time.Time, days int, name func(usage.Line) string) *byDay {
 	b := &byDay{first: first, days: days}
 	place := make(map[string]int)
@@ -101,7 +101,7 @@ func spread(all []usage.Line, first time.Time, days int, name func(usage.Line) s
 	return b
 }
 
-// chart draws one value of each series and day.
+// chart builds a chart with one value per series and day.
 func (b *byDay) chart(id, title string, unit chart.Unit, value func(*tally) float64) chart.Chart {
 	c := chart.Chart{ID: id, Title: title, Unit: unit, Labels: b.labels}
 	for i, name := range b.names {
@@ -117,7 +117,7 @@ func (b *byDay) chart(id, title string, unit chart.Unit, value func(*tally) floa
 func requestsOf(t *tally) float64 { return float64(t.Requests) }
 func errorsOf(t *tally) float64   { return float64(t.Errors) }
 
-// meanOf is how long a call took on average, a gap where there were none.
+// meanOf returns the mean time of a call, or NaN if there were none.
 func meanOf(t *tally) float64 {
 	if t.Requests == 0 {
 		return math.NaN()
@@ -125,5 +125,5 @@ func meanOf(t *tally) float64 {
 	return milliseconds(t.Counts.Mean())
 }
 
-// day is the day of a moment, in UTC.
+// day returns the start of a day in UTC.
 func day(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }

@@ -13,7 +13,7 @@ import (
 	"ashlar/dashboard/chart"
 )
 
-// usagePage is what the template of the same name is given.
+// usagePage is the data of the template usage.
 type usagePage struct {
 	Caption  string
 	CSV      string // its URL
@@ -27,18 +27,18 @@ type usageTable struct {
 	Rows      []*tally
 }
 
-// period is what usage is asked for: of whose keys is never part of it.
+// period is a query for usage. It never selects the account: that is the visitor's.
 type period struct {
 	days                 int
-	key, network, method string // empty: all
+	key, network, method string // empty for all
 }
 
-// usedBy is usage of a period, and what is needed to show it.
+// usedBy is the usage of a period with the data needed to show it.
 type usedBy struct {
 	period
 	first time.Time
-	used  []usage.Line // what was asked for
-	all   []usage.Line // of the period, whatever was asked for
+	used  []usage.Line // selected by key, network and method
+	all   []usage.Line // all usage of the period, for the choices
 	names map[account.KeyID]string
 }
 
@@ -62,7 +62,7 @@ func (v *visit) usage() error {
 	return v.show(200, "usage", "Usage", p)
 }
 
-// outcomes draws which calls were answered and which failed.
+// outcomes charts successful and failed calls.
 func (u *usedBy) outcomes() picture {
 	answered, failed := make([]float64, u.days), make([]float64, u.days)
 	b := spread(u.used, u.first, u.days, func(usage.Line) string { return "" })
@@ -78,7 +78,7 @@ func (u *usedBy) outcomes() picture {
 	return picture{c, c.Bars(), "Day"}
 }
 
-// used looks up what the query asks for.
+// used reads the usage that the query asks for.
 func (v *visit) used() (*usedBy, error) {
 	query := v.r.URL.Query()
 	u := &usedBy{period: readPeriod(query), names: map[account.KeyID]string{account.KeyID(v.who.ID): "Console"}}
@@ -102,7 +102,7 @@ func (v *visit) used() (*usedBy, error) {
 	return u, nil
 }
 
-// usageOf is what was done with keys, and in sessions without one.
+// usageOf reads the usage of keys, and of sessions without a key.
 func (v *visit) usageOf(keys []account.Key, from, to time.Time) ([]usage.Line, error) {
 	q := usage.Query{From: from, To: to, By: usage.ByDay | usage.ByNetwork | usage.ByMethod | usage.ByKey}
 	q.Keys = append(q.Keys, account.KeyID(v.who.ID))
@@ -112,7 +112,7 @@ func (v *visit) usageOf(keys []account.Key, from, to time.Time) ([]usage.Line, e
 	return v.dashboard.config.Usage.Read(v.r.Context(), q)
 }
 
-// methodName is what a call is shown as that may have named no method there is.
+// methodName returns the name to show for a call; calls of unknown methods have none.
 func methodName(u usage.Line) string { return cmp.Or(u.Method, "no such method") }
 
 func readPeriod(query url.Values) period {
@@ -123,7 +123,7 @@ func readPeriod(query url.Values) period {
 	return p
 }
 
-// periods are the numbers of days that can be looked at.
+// periods lists the numbers of days to choose from.
 func periods() []int { return []int{7, 30, 90} }
 
 func (p *period) holds(u usage.Line) bool {
@@ -132,7 +132,7 @@ func (p *period) holds(u usage.Line) bool {
 
 func (u *usedBy) name(k account.KeyID) string { return cmp.Or(u.names[k], "Key "+k.String()) }
 
-// form offers what there is in the period.
+// form offers the keys, networks and methods with usage in the period.
 func (u *usedBy) form() *form {
 	span := &field{Name: "days", Label: "Time", Kind: kindSelect, Value: strconv.Itoa(u.days)}
 	for _, n := range periods() {

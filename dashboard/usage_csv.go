@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// usageCSV is the numbers of the page usage, one row for each day, key, network and
+// usageCSV serves the usage page's numbers as CSV, one row per day, key, network and
 // method.
 func (v *visit) usageCSV() error {
 	u, err := v.used()
@@ -19,7 +19,7 @@ func (v *visit) usageCSV() error {
 	header.Set("Content-Type", "text/csv; charset=utf-8")
 	header.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="ashlar-usage-%s.csv"`, u.first.Format(time.DateOnly)))
 	out := csv.NewWriter(v.w)
-	_ = out.Write([]string{"day", "key", "key_name", "network", "method", "calls", "failed", "credits", "milliseconds", "within_milliseconds_95"}) // kept until Flush
+	_ = out.Write([]string{"day", "key", "key_name", "network", "method", "calls", "failed", "credits", "milliseconds", "within_milliseconds_95"}) // errors are sticky until Flush
 	for _, one := range u.used {
 		_ = out.Write([]string{
 			one.Time.Format(time.DateOnly), one.Key.String(), harmless(u.name(one.Key)), one.Network, harmless(one.Method),
@@ -27,11 +27,11 @@ func (v *visit) usageCSV() error {
 			strconv.FormatInt(one.Counts.Time.Milliseconds(), 10), strconv.FormatFloat(milliseconds(one.Quantile(.95)), 'f', 3, 64),
 		})
 	}
-	out.Flush() // an error means that the client has gone
+	out.Flush() // an error means that the client has disconnected
 	return nil
 }
 
-// harmless keeps a spreadsheet from taking a text for a formula.
+// harmless prevents a spreadsheet from reading a text as a formula.
 func harmless(text string) string {
 	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r") {
 		return "'" + text

@@ -12,7 +12,7 @@ import (
 
 func TestUsage(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
-	b, a := s.somebody("a@example.org", account.RoleUser)
+	b, a := s.newUser("a@example.org", account.RoleUser)
 	key, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "=evil"})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestUsage(t *testing.T) {
 	}
 	b.get("/usage?days=100000&method=nothing").says(t, 200, "0 calls", "in 30 days", "No calls in this period.")
 
-	operator, _ := s.somebody("operator@example.org", account.RoleOperator)
+	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
 	operator.get("/service").says(t, 200, "1,512", "of_others", "eth_call")
 
 	file := b.get("/usage.csv?network=mainnet")
@@ -49,7 +49,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Many networks, or methods, are drawn as the largest of them and all others.
+// If there are many networks or methods, the largest have a series each and the others
+// share one.
 func TestSpreadPutsLittleTogether(t *testing.T) {
 	first := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	var all []usage.Line

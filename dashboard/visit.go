@@ -16,32 +16,32 @@ import (
 	"github.com/alexedwards/scs/v2"
 )
 
-// What a session holds.
+// Keys of a session.
 const (
 	sessionAccount = "account" // an account.Session
 	sessionBegan   = "began"   // Unix seconds
-	sessionSaid    = "said"    // what the next page says has been done
+	sessionSaid    = "said"    // message that the next page shows
 )
 
-// visit is one request for a page, by somebody.
+// visit is one request for a page.
 type visit struct {
 	dashboard *Dashboard
 	sessions  *scs.SessionManager
 	w         http.ResponseWriter
 	r         *http.Request
-	who       *account.Account // nil: nobody is signed in
+	who       *account.Account // the signed-in account, or nil
 }
 
-// errSignIn says that a page is for those who are signed in.
+// errSignIn means that a page requires a session.
 var errSignIn = errors.New("sign in first")
 
-// errForm says that a form could not be read.
+// errForm means that a form could not be read.
 var errForm = errors.New("the form could not be read: it may be too large")
 
-// errEncoding says that what was sent is written as no form of the dashboard is.
+// errEncoding means that a form is not URL-encoded.
 var errEncoding = errors.New("the form is in another encoding than application/x-www-form-urlencoded")
 
-// admit finds out who visits, and says why they may not see a page.
+// admit identifies the visitor, and returns an error if the visitor may not see the page.
 func (v *visit) admit(who access) error {
 	if session := v.sessions.GetString(v.r.Context(), sessionAccount); session != "" {
 		switch known, err := v.dashboard.config.Accounts.Resume(account.Session(session)); {
@@ -59,14 +59,14 @@ func (v *visit) admit(who access) error {
 	case who == operators && v.who.Role != account.RoleOperator:
 		return errForbidden
 	}
-	if strings.HasPrefix(v.r.Pattern, http.MethodPost+" ") { // else no page takes what was sent
+	if strings.HasPrefix(v.r.Pattern, http.MethodPost+" ") { // other pages read no form
 		return v.readForm()
 	}
 	return nil
 }
 
-// readForm takes what was sent. In another encoding than that of the dashboard's own
-// forms it would be taken for a form in which nothing was typed.
+// readForm reads the form. Any other encoding is rejected, because it would be read as a
+// form with every field empty.
 func (v *visit) readForm() error {
 	encoding, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	if err != nil || encoding != "application/x-www-form-urlencoded" {
@@ -78,8 +78,8 @@ func (v *visit) readForm() error {
 	return nil
 }
 
-// begin signs somebody in. The session gets another token, so that whoever knew the one
-// before knows nothing.
+// begin signs a visitor in. The session gets a new token, so that an old one that leaked is
+// useless.
 func (v *visit) begin(session account.Session) error {
 	ctx := v.r.Context()
 	if err := v.sessions.RenewToken(ctx); err != nil {
@@ -90,21 +90,21 @@ func (v *visit) begin(session account.Session) error {
 	return nil
 }
 
-// began is when the session did.
+// began returns when the session began.
 func (v *visit) began() time.Time {
 	return time.Unix(v.sessions.GetInt64(v.r.Context(), sessionBegan), 0)
 }
 
-// say has the next page say that something has been done.
+// say sets the message that the next page shows.
 func (v *visit) say(text string) { v.sessions.Put(v.r.Context(), sessionSaid, text) }
 
-// lead sends the browser to another page.
+// lead redirects the browser to another page.
 func (v *visit) lead(to string) error {
 	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
 	return nil
 }
 
-// show makes a page.
+// show renders a page.
 func (v *visit) show(status int, name, title string, content any) error {
 	f := frame{
 		Title: title, Account: v.who, Content: content,
@@ -121,7 +121,7 @@ func (v *visit) show(status int, name, title string, content any) error {
 	return v.dashboard.pages.render(v.w, status, name, f)
 }
 
-// links marks the one that leads to where the visit is.
+// links marks the entry of the current page.
 func (v *visit) links(all ...link) []link {
 	for i, one := range all {
 		all[i].Here = v.r.URL.Path == one.Path || one.Path != "/" && strings.HasPrefix(v.r.URL.Path, one.Path+"/")
@@ -129,17 +129,17 @@ func (v *visit) links(all ...link) []link {
 	return all
 }
 
-// failure is what a page says that cannot be made.
+// failure is the content of an error page.
 type failure struct {
 	Status    int
 	What, Why string
 }
 
-// fail answers with a page about an error. What is not the visitor's doing is logged
-// and not told.
+// fail answers with an error page. An error that the visitor did not cause is logged, and
+// its text is not shown.
 func (v *visit) fail(err error) {
 	if v.r.Context().Err() != nil {
-		return // the visitor has gone, which is why it failed
+		return // the client has disconnected
 	}
 	if errors.Is(err, errSignIn) {
 		to := "/signin"
@@ -151,8 +151,8 @@ func (v *visit) fail(err error) {
 	}
 	f := v.failure(err)
 	if err := v.show(f.Status, "error", f.What, f); err != nil {
-		v.dashboard.log.ErrorContext(v.r.Context(), "a page could not be made", "error", err)
-		http.Error(v.w, "the page could not be made", http.StatusInternalServerError)
+		v.dashboard.log.ErrorContext(v.r.Context(), "render page failed", "error", err)
+		http.Error(v.w, "the page could not be rendered", http.StatusInternalServerError)
 	}
 }
 
@@ -183,7 +183,7 @@ func (v *visit) failure(err error) failure {
 	return failure{http.StatusInternalServerError, "Internal error", "The error was logged. Try again in a moment."}
 }
 
-// statusOf is the status of a page with a form.
+// statusOf returns the status of a page with a form.
 func statusOf(f *form) int {
 	if f.ok() {
 		return http.StatusOK

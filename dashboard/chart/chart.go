@@ -1,12 +1,11 @@
-// Package chart draws bars and lines as SVG, on the server, for pages that need no
+// Package chart draws bar and line charts as SVG on the server, so that pages need no
 // script to show them.
 //
-// A picture is drawn with classes in place of colours, so one style sheet decides
-// how it looks in light and in dark: series1 to series6 are the series, grid, label,
-// minor and axis the rest. Labels that may be left out on a narrow screen, where text
-// is larger in relation to the picture, are minor. Every picture has a title and
-// a description, and everything in it is in the table that a page shows beside it
-// ([Chart.Rows]).
+// Elements have classes instead of colours, so one style sheet covers light and dark mode:
+// series1 to series6 for the series, and grid, label, minor and axis for the rest. Labels
+// with the class minor can be hidden on a narrow screen, where text is larger in relation
+// to the chart. Every chart has a title and a description, and all its numbers are also in
+// the table that a page shows beside it ([Chart.Rows]).
 package chart
 
 import (
@@ -17,52 +16,51 @@ import (
 	"strings"
 )
 
-// Chart is rows of numbers over the same positions.
+// Chart holds one or more series of numbers over the same positions.
 type Chart struct {
-	ID     string // unique in its page
+	ID     string // unique in the page
 	Title  string
 	Unit   Unit
-	Labels []string // of the positions, from left to right
+	Labels []string // one per position, from left to right
 	Series []Series
 }
 
-// Series is one row of numbers, as many as the chart has labels. What is not a number
-// is a gap.
+// Series has one number per label of the chart. NaN and infinities are gaps.
 type Series struct {
 	Name   string
 	Kind   Kind
 	Values []float64
 }
 
-// Kind is what a series is about, and so its colour.
+// Kind says what a series shows, which decides its colour.
 type Kind int
 
-// The kinds: one of several alike, or something bad.
+// The kinds: one of several similar series, or something bad.
 const (
 	Plain Kind = iota
 	Bad
 )
 
-// Unit is how numbers are written.
+// Unit says how numbers are formatted.
 type Unit int
 
 // The units.
 const (
-	Count        Unit = iota // 1,234 in tables, 1.2k at axes
+	Count        Unit = iota // 1,234 in tables, 1.2k on the axis
 	Milliseconds             // 0.25 ms, 1.2 s
 )
 
-// The picture's measures, in its own units.
+// Dimensions, in units of the SVG's view box.
 const (
 	width, height = 640.0, 216.0
-	left          = 56.0        // of the plot; the axis' labels stand before it
+	left          = 56.0        // of the plot; the labels of the axis are left of it
 	top, bottom   = 14.0, 182.0 // of the plot
-	baseline      = 206.0       // of the labels below it
-	labelRoom     = 75.0        // between two labels below it
+	baseline      = 206.0       // of the labels below the plot
+	labelRoom     = 75.0        // minimum distance between two of them
 	seriesColours = 6
 )
 
-// Class is the class of the series at a position, for pictures and legends.
+// Class returns the CSS class of a series, for charts and legends.
 func (c Chart) Class(series int) string {
 	if c.Series[series].Kind == Bad {
 		return "bad"
@@ -70,7 +68,7 @@ func (c Chart) Class(series int) string {
 	return "series" + strconv.Itoa(series%seriesColours+1)
 }
 
-// Empty says whether there is nothing but gaps and zeros.
+// Empty reports whether the chart has only gaps and zeros.
 func (c Chart) Empty() bool {
 	for _, s := range c.Series {
 		for _, v := range s.Values {
@@ -82,13 +80,13 @@ func (c Chart) Empty() bool {
 	return true
 }
 
-// Row is one position as a line of a table.
+// Row is one position of the chart as a row of a table.
 type Row struct {
 	Label string
-	Cells []string // a series each
+	Cells []string // one per series
 }
 
-// Rows is the chart as a table.
+// Rows returns the chart as a table.
 func (c Chart) Rows() []Row {
 	rows := make([]Row, len(c.Labels))
 	for i, label := range c.Labels {
@@ -100,7 +98,7 @@ func (c Chart) Rows() []Row {
 	return rows
 }
 
-// at is a value, a gap where there is none that can be drawn.
+// at returns the value at a position, or NaN for a gap.
 func (s Series) at(i int) float64 {
 	if i < len(s.Values) && !math.IsInf(s.Values[i], 0) {
 		return s.Values[i]
@@ -108,14 +106,14 @@ func (s Series) at(i int) float64 {
 	return math.NaN()
 }
 
-// drawing is a picture that is being drawn.
+// drawing is a chart in progress.
 type drawing struct {
 	strings.Builder
 	chart Chart
-	most  float64 // the value at the upper end of the plot
+	most  float64 // the value at the top of the plot
 }
 
-// draw draws the frame, and lets content draw what is in it.
+// draw draws the frame and calls content to draw the plot.
 func (c Chart) draw(most float64, content func(*drawing)) template.HTML {
 	step := roundStep(most)
 	d := &drawing{chart: c, most: math.Max(step, math.Ceil(most/step)*step)}
@@ -137,10 +135,10 @@ func (c Chart) draw(most float64, content func(*drawing)) template.HTML {
 	return template.HTML(d.String())
 }
 
-// summary is the picture in a sentence.
+// summary describes the chart in a sentence.
 func (c Chart) summary() string {
 	if len(c.Labels) == 0 || c.Empty() {
-		return "Nothing in this time."
+		return "No data in this period."
 	}
 	var parts []string
 	for _, s := range c.Series {
@@ -157,17 +155,17 @@ func (c Chart) summary() string {
 	return fmt.Sprintf("From %s to %s. %s.", c.Labels[0], c.Labels[len(c.Labels)-1], strings.Join(parts, "; "))
 }
 
-// y is the height of a value.
+// y returns the y coordinate of a value.
 func (d *drawing) y(value float64) float64 { return bottom - (bottom-top)*value/d.most }
 
-// slot is the width of a position.
+// slot returns the width of a position.
 func (d *drawing) slot() float64 { return (width - left) / float64(max(1, len(d.chart.Labels))) }
 
-// x is where a position begins.
+// x returns the x coordinate at which a position begins.
 func (d *drawing) x(i int) float64 { return left + float64(i)*d.slot() }
 
-// labels writes under the plot what its positions are: the first, the last, and as
-// many between them as there is room for.
+// labels draws the labels below the plot: the first, the last, and as many in between as
+// fit.
 func (d *drawing) labels() {
 	n := len(d.chart.Labels)
 	every := (n + 6) / 7
@@ -185,7 +183,7 @@ func (d *drawing) labels() {
 	}
 }
 
-// roundStep is a distance between lines of the grid that is round, for two to four of them.
+// roundStep returns a round distance between grid lines that gives two to four of them.
 func roundStep(most float64) float64 {
 	if most <= 0 || math.IsNaN(most) || math.IsInf(most, 0) {
 		return 1

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// wellFormed fails the test for a picture that is no XML, and returns its texts.
+// wellFormed fails the test if a chart is not well-formed XML. It returns the chart's
+// texts.
 func wellFormed(t *testing.T, svg string) (texts []string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(svg))
@@ -54,7 +55,7 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 	}
 }
 
-// Whatever numbers come, a picture is well formed and nothing is drawn outside of it.
+// Charts of any numbers are well-formed, and nothing is drawn outside of the plot.
 func TestPicturesOfOddNumbers(t *testing.T) {
 	gap := math.NaN()
 	for name, c := range map[string]Chart{

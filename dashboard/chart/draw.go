@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Bars draws the series on top of each other, a bar for each position.
+// Bars draws the series stacked, with one bar per position.
 func (c Chart) Bars() template.HTML {
 	most := 0.0
 	for i := range c.Labels {
@@ -18,7 +18,7 @@ func (c Chart) Bars() template.HTML {
 		most = math.Max(most, sum)
 	}
 	if c.Unit == Count {
-		most = math.Max(most, 4) // no parts of one thing at the axis
+		most = math.Max(most, 4) // no fractions on the axis
 	}
 	return c.draw(most, func(d *drawing) {
 		for i := range c.Labels {
@@ -27,12 +27,12 @@ func (c Chart) Bars() template.HTML {
 	})
 }
 
-// bar draws one position. All of it says what it stands for, where a pointer rests.
+// bar draws one position. Its tooltip covers the whole height.
 func (d *drawing) bar(i int) {
 	slot := d.slot()
 	wide := math.Min(slot*.72, 44)
 	x := d.x(i) + (slot-wide)/2
-	fmt.Fprintf(d, `<g class="bar"><title>%s</title>`, template.HTMLEscapeString(d.told(i)))
+	fmt.Fprintf(d, `<g class="bar"><title>%s</title>`, template.HTMLEscapeString(d.tooltip(i)))
 	fmt.Fprintf(d, `<rect class="hover" x="%.1f" y="%g" width="%.1f" height="%g"/>`, d.x(i), top, slot, bottom-top)
 	base := 0.0
 	for n, s := range d.chart.Series {
@@ -40,7 +40,7 @@ func (d *drawing) bar(i int) {
 		if value == 0 {
 			continue
 		}
-		high := math.Max(1.5, d.y(base)-d.y(base+value)) // little is not nothing
+		high := math.Max(1.5, d.y(base)-d.y(base+value)) // small values stay visible
 		fmt.Fprintf(d, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="1.5"/>`,
 			d.chart.Class(n), x, d.y(base)-high, wide, high)
 		base += value
@@ -48,8 +48,8 @@ func (d *drawing) bar(i int) {
 	d.WriteString(`</g>`)
 }
 
-// told is all that is at a position.
-func (d *drawing) told(i int) string {
+// tooltip returns all values at a position.
+func (d *drawing) tooltip(i int) string {
 	parts := []string{d.chart.Labels[i]}
 	for _, s := range d.chart.Series {
 		parts = append(parts, s.Name+" "+d.chart.Unit.Exact(s.at(i)))
@@ -57,7 +57,7 @@ func (d *drawing) told(i int) string {
 	return strings.Join(parts, "\n")
 }
 
-// Lines draws each series as a line, broken where it has gaps.
+// Lines draws each series as a line, interrupted at gaps.
 func (c Chart) Lines() template.HTML {
 	most := 0.0
 	for _, s := range c.Series {
@@ -71,7 +71,7 @@ func (c Chart) Lines() template.HTML {
 		}
 		for i := range c.Labels {
 			fmt.Fprintf(d, `<g class="bar"><title>%s</title><rect class="hover" x="%.1f" y="%g" width="%.1f" height="%g"/></g>`,
-				template.HTMLEscapeString(d.told(i)), d.x(i), top, d.slot(), bottom-top)
+				template.HTMLEscapeString(d.tooltip(i)), d.x(i), top, d.slot(), bottom-top)
 		}
 	})
 }
@@ -89,14 +89,14 @@ func (d *drawing) line(n int) {
 		x, y := d.x(i)+d.slot()/2, d.y(drawn(value))
 		fmt.Fprintf(&path, "%c%.1f %.1f", command, x, y)
 		command = 'L'
-		fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"/>`, class, x, y) // a value between gaps has no line
+		fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"/>`, class, x, y) // a value between two gaps has no line
 	}
 	if path.Len() > 0 {
 		fmt.Fprintf(d, `<path class="line %s" d="%s"/>`, class, path.String())
 	}
 }
 
-// drawn is a value as it is drawn: nothing for a gap, and never below the axis.
+// drawn returns a value as it is drawn: NaN for a gap, and never below the axis.
 func drawn(value float64) float64 {
 	if value > 0 {
 		return value

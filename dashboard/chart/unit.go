@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Short is a number at an axis.
+// Short formats a number for an axis.
 func (u Unit) Short(v float64) string {
 	if u == Milliseconds && v > 0 {
 		return u.Exact(v)
@@ -22,7 +22,7 @@ func (u Unit) Short(v float64) string {
 	return trimmed(v, 2)
 }
 
-// Exact is a number in a table.
+// Exact formats a number for a table.
 func (u Unit) Exact(v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -39,7 +39,7 @@ func (u Unit) Exact(v float64) string {
 	return Grouped(v)
 }
 
-// Grouped writes a number with commas between its thousands.
+// Grouped formats a number with commas between the thousands.
 func Grouped(v float64) string {
 	digits := strconv.FormatFloat(math.Round(v), 'f', 0, 64)
 	sign := ""
@@ -52,7 +52,8 @@ func Grouped(v float64) string {
 	return sign + digits
 }
 
-// trimmed writes a number with at most that many decimals, and no zeros at their end.
+// trimmed formats a number with at most the given number of decimals, without trailing
+// zeros.
 func trimmed(v float64, decimals int) string {
 	text := strconv.FormatFloat(v, 'f', decimals, 64)
 	if strings.ContainsRune(text, '.') {

@@ -145,5 +145,5 @@ func (b *tab) revoke() {
 	b.follow("a.danger")
 	b.sees("h1", "Revoke this key?")
 	b.follow("main form button.danger")
-	b.sees(".notice", "First steps is revoked")
+	b.sees(".notice", "First steps was revoked")
 }
