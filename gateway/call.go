@@ -14,7 +14,7 @@ import (
 // from which methods can be tried.
 type Call struct {
 	Network string
-	Key     *account.Key // whose rules and limits hold; it was checked by whoever calls
+	Key     *account.Key // checked by the caller of Do; its rules and limits hold
 	Client  netip.Addr   // on whose behalf
 	Request []byte       // one JSON-RPC request or a batch
 }
@@ -27,8 +27,8 @@ type Reply struct {
 }
 
 // Do answers a call as if it had come over HTTP: every limit holds for it, and it is
-// counted like any other. What is answered is given to read, and counts as held until
-// read returns, after which nobody may have a part of it.
+// counted like any other. read gets the answer, which counts as held until read returns and
+// must not be used afterwards.
 func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 	s := h.current.Load()
 	network := s.networks.byName[c.Network]
@@ -55,8 +55,7 @@ func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 	read(reply)
 }
 
-// refuses says what is wrong with a call before anything of it is run, and false if
-// nothing is.
+// refuses returns the refusal of a call that must not run at all, and false if it may.
 func (h *Handler) refuses(s *settings, c Call, network *served) (Reply, bool) {
 	switch {
 	case network == nil:

@@ -10,7 +10,7 @@ import (
 	"ashlar/limit"
 )
 
-// caller is what is counted of one key.
+// caller holds the limits and counts of one key.
 type caller struct {
 	purse
 	*tenant
@@ -50,7 +50,7 @@ func (h holder) name() string {
 	return "account:" + h.account.String()
 }
 
-// owner is what is counted of one account, of all its keys together, beside its tenant.
+// owner holds the limits and credits of one account, of all its keys together.
 type owner struct {
 	purse
 	limits account.Limits // as the purse was made
@@ -171,7 +171,7 @@ func (c *callers) tenantOf(who holder) *tenant {
 	return found
 }
 
-// ownerOf returns what is counted of an account. c.making is held.
+// ownerOf returns the owner of an account. c.making is held.
 func (c *callers) ownerOf(of *account.Account) *owner {
 	found := c.byOwner[of.ID]
 	if found == nil || found.limits != of.Limits {

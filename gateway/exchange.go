@@ -16,25 +16,24 @@ import (
 	"ashlar/limit"
 )
 
-// exchange is one request, a single call or a batch, and what is known of it while it
-// is answered. It is the context that its methods get. All but its name belongs to the
-// goroutine that answers.
+// exchange is the state of one request, a single call or a batch, while it is answered. It
+// is the context of its methods. All but its name belongs to the goroutine that answers.
 type exchange struct {
 	deadlineContext
 	payer
 	network *served
 	key     *account.Key
 
-	lease   limit.Lease // of what the request and its answer hold; who has made the exchange releases it
+	lease   limit.Lease // bytes of the request and its answer; released by the maker of the exchange
 	asked   int         // bytes of the request, as far as they were read
-	crowded bool        // an answer was more than could be held, and nothing is answered any more
+	crowded bool        // an answer could not be held: no further call is answered
 
 	series   usage.Series // as which the last call is counted
-	called   bool         // a method was named that there is
+	called   bool         // an existing method was called
 	answered bool         // a call was let through, and there was memory for what it returned
-	refusal  *refusal     // of the last call that was not let through, or whose result could not be held
+	refusal  *refusal     // of the last call that was refused, or whose result could not be held
 
-	name atomic.Pointer[string] // the request's ID, once something was said of it
+	name atomic.Pointer[string] // the request's ID, once something was logged about it
 }
 
 type exchangeKey struct{}
@@ -128,8 +127,8 @@ func (g *gate) parse(ctx context.Context, parse func()) error {
 	return nil
 }
 
-// Hold implements jsonrpc.Holder. Where there is no memory for an answer nothing else of
-// the exchange is answered: it would only be held until there is, with all before it.
+// Hold implements jsonrpc.Holder. After an answer that could not be held no further call of
+// the exchange is answered: the answers before it would wait for memory with it.
 func (e *exchange) Hold(length int) error {
 	if !e.crowded && e.lease.Hold(e.asked+length) {
 		return nil
@@ -138,8 +137,8 @@ func (e *exchange) Hold(length int) error {
 	return e.refuse(busy(RefusedMemory))
 }
 
-// holds says whether there is memory for all that is answered. What was appended after
-// there was none are refusals, which nobody would be told without it.
+// holds says whether there is memory for the whole answer. Refusals that were appended after
+// memory ran out are short and always sent.
 func (e *exchange) holds(answer []byte) bool {
 	return e.crowded || e.lease.Hold(e.asked+len(answer))
 }

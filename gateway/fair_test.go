@@ -274,3 +274,20 @@ func TestMissingProxyIsLogged(t *testing.T) {
 		}
 	}
 }
+
+// Browsers are told to come back by https only where the server itself encrypts.
+func TestPagesOverTLSAreStrict(t *testing.T) {
+	handler, err := gateway.New(gateway.Config{
+		Keys: oneKey{}, Networks: []gateway.Network{network("one")}, Pages: gateway.Pages{Hosts: []string{"pages.test"}, Handler: seen},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for scheme, want := range map[string]string{"http": "", "https": "max-age=31536000"} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, scheme+"://pages.test/", nil)) // which sets TLS for https
+		if got := w.Header().Get("Strict-Transport-Security"); got != want {
+			t.Errorf("%s: %q, expected %q", scheme, got, want)
+		}
+	}
+}

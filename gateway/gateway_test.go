@@ -106,12 +106,12 @@ func TestNetworkByHost(t *testing.T) {
 
 func TestNewRefusesWrongNetworks(t *testing.T) {
 	for want, networks := range map[string][]gateway.Network{
-		"cannot be a network's name": {network("v3")},
-		"lower-case letters":         {network("A b")},
-		"two networks are named":     {network("a"), network("a")},
-		"is another network's too":   {network("a", "x.test"), network("b", "x.test")},
-		"is no host":                 {network("a", "https://x.test")},
-		"without scheme and port":    {network("a", "x.test:80")},
+		"invalid network name":     {network("v3")},
+		"lower-case letters":       {network("A b")},
+		"two networks are named":   {network("a"), network("a")},
+		"is another network's too": {network("a", "x.test"), network("b", "x.test")},
+		"invalid host":             {network("a", "https://x.test")},
+		"without scheme and port":  {network("a", "x.test:80")},
 	} {
 		if _, err := gateway.New(gateway.Config{Networks: networks, Keys: oneKey{}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, expected %q in it", err, want)

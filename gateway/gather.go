@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// connBuffer is how much net/http keeps back of what is written to a connection. An
+// connBuffer is the size of net/http's write buffer of a connection. An
 // answer that is longer, headers included, leaves it in two writes, each a system
 // call, and where the answer is hardly longer, the second packet wakes the client for
 // a few bytes.

@@ -16,8 +16,8 @@ import (
 
 const (
 	allowedMethods = "POST, OPTIONS"
-	// maxPooled is the largest buffer that anybody gets again, in bytes, and
-	// maxLargePooled what is kept of larger ones for those who need much.
+	// maxPooled is the size in bytes up to which every buffer is reused, and maxLargePooled
+	// how many bytes of larger ones are kept.
 	maxPooled      = 1 << 20
 	maxLargePooled = 32 << 20
 	// longRequest, in bytes, is from where on much is expected to be answered: most
@@ -53,7 +53,7 @@ type Handler struct {
 	buffers    jsonrpc.BufferPool
 }
 
-// New returns a handler, or says what is wrong with the configuration.
+// New returns a handler, or an error if the configuration is wrong.
 func New(config Config) (*Handler, error) {
 	if config.Keys == nil {
 		return nil, errors.New("gateway: nothing to check keys with")
@@ -286,8 +286,8 @@ func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// noteReady logs that the service has become ready, or is no more; not each time that
-// somebody asks, which everybody may, as often as they like.
+// noteReady logs changes of readiness, not each request for it: any client may ask, at any
+// rate.
 func (h *Handler) noteReady(err error) {
 	switch {
 	case err == nil && h.unready.Swap(false):

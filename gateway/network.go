@@ -19,7 +19,7 @@ type Network struct {
 	Methods *jsonrpc.Methods
 	// OpenRPC returns the document that describes the methods; nil: none is served.
 	OpenRPC func(context.Context) ([]byte, error)
-	// Observer is told of the network's calls, in place of the one in Config.RPC;
+	// Observer is notified of the network's calls, in place of the one in Config.RPC;
 	// it may be nil.
 	Observer jsonrpc.Observer
 }
@@ -45,18 +45,18 @@ var networkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 // reserved are first segments of paths that are no network's.
 var reserved = map[string]bool{"v3": true, "ws": true, "healthz": true, "readyz": true, openRPCFolder: true}
 
-// CheckNetworkName says what is wrong with a network's name, which is a part of paths.
+// CheckNetworkName returns an error if a name cannot be a network's, which is part of paths.
 func CheckNetworkName(name string) error {
 	if !networkName.MatchString(name) || reserved[name] {
-		return fmt.Errorf("%q cannot be a network's name: expected up to 63 lower-case letters, digits and hyphens, and none of v3, ws, healthz, readyz, openrpc", name)
+		return fmt.Errorf("invalid network name %q (want up to 63 lower-case letters, digits and hyphens, and none of v3, ws, healthz, readyz), openrpc", name)
 	}
 	return nil
 }
 
-// CheckHost says what is wrong with a host that a network is to be served at.
+// CheckHost returns an error if a network cannot be served at a host.
 func CheckHost(host string) error {
 	if !isHost(host) {
-		return fmt.Errorf("%q is no host: expected a lower-case name or an address, without scheme and port", host)
+		return fmt.Errorf("invalid host %q (want a lower-case name or an address, without scheme and port)", host)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 	for _, pattern := range hosts {
 		suffix, ok := strings.CutPrefix(pattern, "*")
 		if !ok || !strings.HasPrefix(suffix, ".") || !isHost(suffix[1:]) {
-			return nil, fmt.Errorf("gateway: %q is no pattern of hosts: expected one such as *.example.org, where the * stands for a network's name", pattern)
+			return nil, fmt.Errorf("gateway: invalid pattern of hosts %q (want one such as *.example.org, where the * stands for a network's name)", pattern)
 		}
 		n.wildcards[suffix] = true
 	}

@@ -22,7 +22,7 @@ type outbox struct {
 
 	mu      sync.Mutex
 	queue   []outgoing // guarded by mu
-	bytes   int        // guarded by mu: of queue and of what is being written
+	bytes   int        // guarded by mu: in queue and being written
 	writing bool       // guarded by mu: a goroutine drains it
 	closed  bool       // guarded by mu
 }

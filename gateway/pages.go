@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Pages are what is served, at some hosts, on every path that is not JSON-RPC's and
-// not one of health.
+// Pages are served at some hosts, on every path that is neither JSON-RPC's nor one of
+// health.
 type Pages struct {
 	// Hosts are names without ports, AnyHost for all; empty: there are no pages. At names
 	// of the loopback interface pages are served only to clients on it, since any client
@@ -27,7 +27,7 @@ const AnyHost = "*"
 func (p Pages) check() error {
 	for _, host := range p.Hosts {
 		if host != AnyHost && !isHost(host) {
-			return fmt.Errorf("gateway: %q is no host of pages: expected a lower-case name or an address, without scheme and port, or *", host)
+			return fmt.Errorf("gateway: invalid host of pages %q (want a lower-case name or an address, without scheme and port, or *)", host)
 		}
 	}
 	if len(p.Hosts) > 0 && p.Handler == nil {
@@ -59,6 +59,9 @@ func (s *settings) servePages(w http.ResponseWriter, r *http.Request) bool {
 		if !slices.Contains(s.pages.Hosts, host) || isLoopback(host) && !s.isDirectlyLocal(r) {
 			return false
 		}
+	}
+	if r.TLS != nil { // of ours: browsers need not try without it again
+		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 	}
 	seen := r.Clone(r.Context())
 	seen.URL.Host, seen.URL.Scheme = r.Host, s.proxies.scheme(r)

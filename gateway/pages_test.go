@@ -48,9 +48,9 @@ func TestPages(t *testing.T) {
 
 func TestPagesAreChecked(t *testing.T) {
 	for want, pages := range map[string]gateway.Pages{
-		"is no host of pages":   {Hosts: []string{"https://pages.test"}, Handler: seen},
+		"invalid host of pages": {Hosts: []string{"https://pages.test"}, Handler: seen},
 		"nothing to serve":      {Hosts: []string{"pages.test"}},
-		"expected a lower-case": {Hosts: []string{"Pages.test"}, Handler: seen},
+		"want a lower-case":     {Hosts: []string{"Pages.test"}, Handler: seen},
 	} {
 		if _, err := gateway.New(gateway.Config{Keys: oneKey{}, Pages: pages}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %q", err, want)

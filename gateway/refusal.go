@@ -98,7 +98,7 @@ func busy(reason Reason) *refusal {
 	return unavailable(reason, "the server is busy: try again later")
 }
 
-// tooManySockets is said to who has as many as one may have.
+// tooManySockets refuses an account that has as many WebSockets as one may have.
 func tooManySockets(most int) *refusal {
 	r := unavailable(RefusedSocket, fmt.Sprintf("too many WebSockets: expected at most %d at once of one account, or of a key without one", most))
 	r.status = http.StatusTooManyRequests

@@ -53,7 +53,7 @@ type Config struct {
 	Proxies []netip.Prefix
 	Limits  Limits
 	Sockets SocketLimits
-	// Usage counts what is done with each key; nil: nobody does.
+	// Usage counts the requests of each key; nil: they are not counted.
 	Usage *usage.Usage
 	// Credits returns what a call of a method costs; nil: what its description says.
 	Credits func(*jsonrpc.Method) int

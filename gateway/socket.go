@@ -73,7 +73,7 @@ type stopwatch struct{ began atomic.Int64 }
 func (w *stopwatch) start() { w.began.Store(time.Now().UnixNano()) }
 func (w *stopwatch) stop()  { w.began.Store(0) }
 
-// over says whether what is under way has taken more than most.
+// over says whether more than most has passed since start.
 func (w *stopwatch) over(now time.Time, most time.Duration) bool {
 	began := w.began.Load()
 	return began != 0 && now.Sub(time.Unix(0, began)) > most
@@ -188,7 +188,7 @@ func (s *socket) drop(e *exchange, request *[]byte) {
 	e.lease.Release()
 }
 
-// skip reads a message that nobody answers.
+// skip reads a message that is not answered.
 func (s *socket) skip(message io.Reader, most int) error {
 	s.receiving.start()
 	defer s.receiving.stop()
@@ -199,7 +199,7 @@ func (s *socket) skip(message io.Reader, most int) error {
 	return err
 }
 
-// tooLarge takes note of a message over the limit, and is what its client is told.
+// tooLarge counts a message over the limit, and returns the error that its client reads.
 func (s *socket) tooLarge(most int) error {
 	s.handler.refusals.count(RefusedSize)
 	return fmt.Errorf("%w: expected at most %d bytes", errTooLarge, most)
@@ -257,7 +257,7 @@ func (s *socket) check(settings *settings, network *served) (key *account.Key, r
 	return key, ""
 }
 
-// answer has a message answered and sends what is to be said.
+// answer has a message answered and sends the answer.
 func (s *socket) answer(e *exchange, request *[]byte) {
 	n := &notifier{streams: &s.streams, socket: s, exchange: e}
 	e.parent = jsonrpc.WithNotifier(e.parent, n)
@@ -287,8 +287,7 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 	}
 }
 
-// refused ends the connection of a client that has let its queue fill, or that cannot be
-// told all that it should.
+// refused ends the connection of a client whose queue is full, or that would miss a message.
 func (s *socket) refused(err error) {
 	switch {
 	case errors.Is(err, jsonrpc.ErrSlow):
@@ -323,7 +322,7 @@ func (s *socket) write(parts [][]byte) error {
 	return err
 }
 
-// end closes the connection with a reason, without waiting for what is in flight.
+// end closes the connection with a reason, without waiting for messages in flight.
 // It returns at once; the reader's end follows.
 func (s *socket) end(code websocket.StatusCode, reason string) {
 	if s.ending.Swap(true) {
@@ -334,7 +333,7 @@ func (s *socket) end(code websocket.StatusCode, reason string) {
 	s.running.Go(func() { _ = s.conn.Close(code, reason) }) // one that is lost needs no closing
 }
 
-// drain answers what is in flight, as long as ctx is not done, and ends the connection.
+// drain waits until messages in flight are answered or ctx is done, and ends the connection.
 func (s *socket) drain(ctx context.Context) {
 	for range cap(s.inFlight) {
 		select {

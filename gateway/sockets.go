@@ -149,7 +149,7 @@ func (c *sockets) sweep(now time.Time) {
 	for s := range c.open {
 		heard := now.Sub(time.Unix(0, s.heard.Load()))
 		if s.receiving.over(now, bodyTime) || s.writing.over(now, writeTime) {
-			s.running.Go(func() { _ = s.conn.CloseNow() }) // whoever waits for it gets the error
+			s.running.Go(func() { _ = s.conn.CloseNow() }) // its reader or writer gets the error
 		} else if s.ending.Load() {
 			continue
 		} else if key, reason := s.check(settings, settings.networks.byName[s.network]); reason != "" {

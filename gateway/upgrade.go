@@ -31,7 +31,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 	defer h.sockets.release(who)
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the origin was checked above
-		// What is kept between messages would be a large part of what a connection costs.
+		// A context kept between messages would take most of a connection's memory.
 		CompressionMode:      websocket.CompressionNoContextTakeover,
 		CompressionThreshold: minGzip,
 	})

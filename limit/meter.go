@@ -16,15 +16,14 @@ type Rate struct {
 // Unlimited says whether there is no limit.
 func (r Rate) Unlimited() bool { return r.PerSecond <= 0 }
 
-// Excess says what is wrong with a request that came too soon, in the terms in which
-// clients are told.
+// Excess is by how much a request exceeds a rate, in the terms of the answer to it.
 type Excess struct {
 	Current float64       // credits that were asked for in the last second
 	Allowed float64       // credits a second
 	Wait    time.Duration // after which the same would be allowed
 }
 
-// Meter counts what is spent against a Rate.
+// Meter counts credits against a Rate.
 type Meter struct {
 	rate    Rate
 	limiter *rate.Limiter
@@ -71,8 +70,8 @@ func (m *Meter) Spend(now time.Time, credits int) (Excess, bool) {
 	return Excess{Current: current, Allowed: m.rate.PerSecond, Wait: wait}, false
 }
 
-// Owe takes credits, even those that are not there yet: what comes next waits until they
-// have been paid back. It is for what was done before its price was known.
+// Owe takes credits, even more than there are: later calls wait until they have been paid
+// back. It is for work that was done before its price was known.
 func (m *Meter) Owe(now time.Time, credits int) {
 	if m.rate.Unlimited() || m.rate.Burst <= 0 {
 		return
