@@ -36,6 +36,7 @@ func main() {
 		out    = flag.String("out", "", "directory to write to, created if missing")
 		small  = flag.Bool("demo", false, "generate the network of the demo: few accounts, a steady base fee; ignores -txs")
 	)
+	amsterdam := flag.Uint64("amsterdam", 0, "first block of Amsterdam, at least 20; 0 for none")
 	flag.Parse()
 	if *out == "" || *blocks < 1 || flag.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "chaingen: expected -out DIR, at least 1 block and no further arguments")
@@ -46,7 +47,7 @@ func main() {
 	if *small {
 		config = demo.Default()
 	}
-	config.Seed = *seed
+	config.Seed, config.AmsterdamBlock = *seed, *amsterdam
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

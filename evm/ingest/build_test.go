@@ -26,7 +26,7 @@ func TestBuildMakesTheBlocksOfGoEthereum(t *testing.T) {
 		block, leftOut, err := g.importer.Build(t.Context(), func(parent *types.Header, baseFee *big.Int) (execute.Attributes, types.Transactions, error) {
 			c, err := traffic.Next(want.NumberU64(), baseFee)
 			return execute.Attributes{
-				Timestamp: c.Timestamp, FeeRecipient: c.FeeRecipient, PrevRandao: c.PrevRandao, ParentBeaconRoot: c.ParentBeaconRoot,
+				Timestamp: c.Timestamp, FeeRecipient: c.FeeRecipient, PrevRandao: c.PrevRandao, ParentBeaconRoot: c.ParentBeaconRoot, SlotNumber: c.SlotNumber,
 				GasLimit: parent.GasLimit, Withdrawals: c.Withdrawals,
 			}, c.Transactions, err
 		})

@@ -16,35 +16,69 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/params"
 	"golang.org/x/sync/errgroup"
 )
 
 // Demo implements [family.Presenter].
 func (Family) Demo() (family.Demo, error) {
-	shown, err := demo.New(demo.Default())
+	crossing := demo.Default()
+	osaka := crossing
+	osaka.AmsterdamBlock = 0
+	shown, err := demo.New(crossing)
 	if err != nil {
 		return nil, err
 	}
-	return demoNetwork{shown}, nil
+	before, err := demo.New(osaka)
+	if err != nil {
+		return nil, err
+	}
+	return demoNetwork{shown: shown, before: before}, nil
 }
 
-// demoNetwork implements [family.Demo].
-type demoNetwork struct{ shown *demo.Network }
+// demoNetwork implements [family.Demo]. A network whose past is long enough enters
+// Amsterdam in it. A shorter one stays in Osaka: blocks of now would be of Amsterdam by
+// their time, before the traffic is.
+type demoNetwork struct{ shown, before *demo.Network }
+
+// by returns the network that follows a configuration.
+func (d demoNetwork) by(config *params.ChainConfig) *demo.Network {
+	if config.AmsterdamTime == nil {
+		return d.before
+	}
+	return d.shown
+}
 
 // Name implements [family.Demo].
 func (demoNetwork) Name() string { return "demo" }
 
 // Create implements [family.Demo].
 func (d demoNetwork) Create(ctx context.Context, p family.Place, blocks uint64) error {
-	first, err := d.shown.Genesis()
+	shown := d.shown
+	if blocks < shown.AmsterdamBlock() {
+		shown = d.before
+	}
+	i, err := createDemo(ctx, p, shown)
 	if err != nil {
 		return err
 	}
-	i, err := create(ctx, p, kv.Options{}, first)
-	if err != nil {
-		return err
+	if stored := d.by(i.archive.Genesis().Config); stored != shown { // it was created with another past
+		if err := i.Close(); err != nil {
+			return err
+		}
+		if i, err = createDemo(ctx, p, stored); err != nil {
+			return err
+		}
 	}
 	return errors.Join(d.makePast(ctx, i, blocks), i.Close())
+}
+
+func createDemo(ctx context.Context, p family.Place, shown *demo.Network) (*imported, error) {
+	first, err := shown.Genesis()
+	if err != nil {
+		return nil, err
+	}
+	return create(ctx, p, kv.Options{}, first)
 }
 
 // makePast builds the blocks of the network's past that are not there.
@@ -53,7 +87,7 @@ func (d demoNetwork) makePast(ctx context.Context, i *imported, blocks uint64) e
 	if head.Number >= blocks {
 		return nil
 	}
-	traffic, err := replay(ctx, d.shown, head.Number, i.archive.Header)
+	traffic, err := replay(ctx, d.by(i.archive.Genesis().Config), head.Number, i.archive.Header)
 	if err != nil {
 		return err
 	}
@@ -72,7 +106,8 @@ func (d demoNetwork) makePast(ctx context.Context, i *imported, blocks uint64) e
 
 // Start implements [family.Demo].
 func (d demoNetwork) Start(ctx context.Context, n family.Network, interval time.Duration) (func(context.Context) error, error) {
-	m, err := newMiner(ctx, d.shown, n.(*network))
+	served := n.(*network)
+	m, err := newMiner(ctx, d.by(served.executor.Config()), served)
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (m *miner) standing(head uint64) (safe, finalized chain.Ref) {
 func attributesOf(contents demo.Contents, parent *types.Header) execute.Attributes {
 	return execute.Attributes{
 		Timestamp: contents.Timestamp, FeeRecipient: contents.FeeRecipient, PrevRandao: contents.PrevRandao,
-		ParentBeaconRoot: contents.ParentBeaconRoot, GasLimit: parent.GasLimit, Withdrawals: contents.Withdrawals,
+		ParentBeaconRoot: contents.ParentBeaconRoot, SlotNumber: contents.SlotNumber, GasLimit: parent.GasLimit, Withdrawals: contents.Withdrawals,
 	}
 }
 

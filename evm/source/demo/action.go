@@ -113,7 +113,7 @@ const maxFill = 12_000_000
 // fill uses up much of the block's gas for memory, which costs no work: memory
 // of w words costs 3w + w²/512.
 func (d *draft) fill() {
-	left := int64(d.network.config.GasLimit-d.gas) - fillMargin
+	left := int64(d.network.config.GasLimit-d.gas) - fillMargin - int64(usualState*d.statePrice())
 	if left < fillMargin {
 		return
 	}

@@ -46,6 +46,9 @@ func (d *draft) token() int { return int(d.zipf.tokens.Uint64()) }
 // amount is a sum to send, in thousandths.
 func (d *draft) amount() uint64 { return 1 + d.rng.Uint64N(100_000) }
 
+// slotState is the state that a new slot takes.
+const slotState = 64
+
 // sendToken sends a call of a token's method.
 func (d *draft) sendToken(from, token int, gas uint64, fails bool, method string, args ...any) {
 	d.send(call{
@@ -108,7 +111,10 @@ func (d *draft) airdropToken() {
 	for i := range to {
 		to[i] = d.recipient()
 	}
-	d.sendToken(d.sender(), d.token(), uint64(60_000+35_000*len(to)), false, "airdrop", to, thousandths(d.amount()))
+	d.send(call{
+		from: d.someone(), to: &d.network.tokens[d.token()], gas: uint64(60_000 + 35_000*len(to)), state: slotState * uint64(len(to)),
+		input: d.input("Token", "airdrop", to, thousandths(d.amount())),
+	})
 }
 
 // failToken sends tokens in a way that fails.
@@ -123,6 +129,9 @@ func (d *draft) failToken() {
 		stranger := d.friend(d.friend(from))
 		d.sendToken(stranger, token, 60_000, true, "transferFrom", d.network.senders[from].address, d.holder(), big.NewInt(1))
 	default: // not enough gas
-		d.sendToken(from, token, 26_000, true, "transfer", d.holder(), big.NewInt(1))
+		d.send(call{
+			from: d.network.senders[from], to: &d.network.tokens[token], gas: 26_000, tight: true, fails: true,
+			input: d.input("Token", "transfer", d.holder(), big.NewInt(1)),
+		})
 	}
 }

@@ -12,7 +12,7 @@ const publicKeyLength = 48 // of a validator
 // a withdrawal (EIP-7002) or a consolidation (EIP-7251). The latter two take a
 // fee that rises when a block has more of them than one or two; it has not.
 func (d *draft) request() {
-	switch c := (call{from: d.someone(), gas: 230_000, value: requestFee()}); d.rng.IntN(3) {
+	switch c := (call{from: d.someone(), gas: 230_000, state: 6 * slotState, value: requestFee()}); d.rng.IntN(3) {
 	case 0:
 		d.deposit()
 	case 1:

@@ -46,13 +46,18 @@ type Config struct {
 	Holders int // further accounts that only receive, at least 1
 	Tokens  int // ERC-20 contracts, at least 2; the first is the hot one
 
-	// MeanTransactions is the mean count of transactions in a block; single
-	// blocks have from none to a little over three times as many.
+	// MeanTransactions is the mean number of transactions in a block. Single blocks have
+	// from none to a little over three times as many; fewer in Amsterdam, where a block has
+	// room for less new state.
 	MeanTransactions int
 
 	// GasLimit of every block. Blocks hold fewer transactions than the mean
 	// asks for where they do not fit.
 	GasLimit uint64
+
+	// AmsterdamBlock is the first block of Amsterdam, 0 for never. Those before it are of
+	// Osaka.
+	AmsterdamBlock uint64
 
 	// SteadyFee fills blocks with gas (not with work) whenever the base fee is
 	// below 1 gwei, so that it moves around there. Without it, blocks this
@@ -70,6 +75,7 @@ func Default() Config {
 		Tokens:           6,
 		MeanTransactions: 25,
 		GasLimit:         16_000_000,
+		AmsterdamBlock:   30,
 		SteadyFee:        true,
 	}
 }
@@ -90,6 +96,11 @@ const (
 	minSenders  = 4
 	minTokens   = 2
 	minGasLimit = 4 * actionGas
+
+	// The network's contracts are deployed before the first block that may be of Amsterdam,
+	// whose blocks would have no room for their code.
+	firstFork            = 20
+	minGasLimitAmsterdam = 2 * (actionGas + actionState*params.CostPerStateByte)
 )
 
 func (c Config) check() error {
@@ -104,8 +115,12 @@ func (c Config) check() error {
 		return fmt.Errorf("demo: %d tokens, expected at least %d", c.Tokens, minTokens)
 	case c.MeanTransactions < 1:
 		return fmt.Errorf("demo: %d transactions a block, expected at least 1", c.MeanTransactions)
+	case c.AmsterdamBlock > 0 && c.AmsterdamBlock < firstFork:
+		return fmt.Errorf("demo: Amsterdam begins with block %d (want 0, or at least %d: contracts are deployed before)", c.AmsterdamBlock, uint64(firstFork))
 	case c.GasLimit < minGasLimit || c.GasLimit > params.MaxGasLimit:
 		return fmt.Errorf("demo: gas limit is %d, expected %d to %d", c.GasLimit, uint64(minGasLimit), uint64(params.MaxGasLimit))
+	case c.AmsterdamBlock > 0 && c.GasLimit < minGasLimitAmsterdam:
+		return fmt.Errorf("demo: gas limit is %d (want at least %d with blocks of Amsterdam)", c.GasLimit, uint64(minGasLimitAmsterdam))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/params"
 	"github.com/holiman/uint256"
 )
 
@@ -24,7 +25,8 @@ type draft struct {
 	storm    bool // blobs fill the block
 	contents Contents
 	action   string // the one under way
-	gas      uint64 // limits of the transactions so far
+	gas      uint64 // that the transactions so far may use, state aside
+	state    uint64 // gas that they may use for state, from Amsterdam on
 	blobs    int
 	exits    bool // the block has a withdrawal request
 	merges   bool // the block has a consolidation request
@@ -36,7 +38,9 @@ type call struct {
 	from   account
 	to     *common.Address // nil creates a contract
 	value  *big.Int        // nil is 0
-	gas    uint64          // limit, without what an access list or authorizations cost
+	gas    uint64          // limit, without what an access list, authorizations or state cost
+	state  uint64          // bytes of state that it may create beyond usualState
+	tight  bool            // it gets no gas for state
 	input  []byte
 	access types.AccessList // for the forms that can carry one; chosen when nil
 	fails  bool
@@ -55,7 +59,29 @@ func newPopularity(rng *rand.Rand, n *Network) popularity {
 	}
 }
 
-func (d *draft) room() bool { return d.gas+actionGas <= d.network.config.GasLimit }
+func (d *draft) room() bool {
+	return max(d.gas, d.state)+actionGas+actionState*d.statePrice() <= d.network.config.GasLimit
+}
+
+// actionState is more state than the transactions of any single action create, and
+// usualState than nearly any transaction does: an account, or two slots and a little.
+const (
+	actionState = 2_000
+	usualState  = 140
+)
+
+// statePrice is the gas for a byte of state in the block (EIP-8037).
+func (d *draft) statePrice() uint64 {
+	if !d.network.isAmsterdam(d.contents.Number) {
+		return 0
+	}
+	return params.CostPerStateByte
+}
+
+// isAmsterdam says whether a block is of Amsterdam.
+func (n *Network) isAmsterdam(number uint64) bool {
+	return n.config.AmsterdamBlock > 0 && number >= n.config.AmsterdamBlock
+}
 
 // sender is the index of a sending account.
 func (d *draft) sender() int { return int(d.zipf.senders.Uint64()) }
@@ -167,6 +193,11 @@ func (d *draft) sign(c call, signer types.Signer, data types.TxData) {
 	if d.err != nil {
 		return
 	}
+	state := (usualState + c.state) * d.statePrice()
+	if c.tight {
+		state = 0
+	}
+	addGas(data, state)
 	tx, err := types.SignNewTx(c.from.key, signer, data)
 	if err != nil {
 		d.note(err)
@@ -174,8 +205,25 @@ func (d *draft) sign(c call, signer types.Signer, data types.TxData) {
 	}
 	d.contents.Transactions = append(d.contents.Transactions, tx)
 	d.contents.Intents = append(d.contents.Intents, Intent{Action: d.action, Fails: c.fails})
-	d.gas += tx.Gas()
+	d.gas += tx.Gas() - state
+	d.state += state
 	d.nonces[c.from.address]++
+}
+
+// addGas raises the gas limit of a transaction.
+func addGas(data types.TxData, gas uint64) {
+	switch data := data.(type) {
+	case *types.LegacyTx:
+		data.Gas += gas
+	case *types.AccessListTx:
+		data.Gas += gas
+	case *types.DynamicFeeTx:
+		data.Gas += gas
+	case *types.BlobTx:
+		data.Gas += gas
+	case *types.SetCodeTx:
+		data.Gas += gas
+	}
 }
 
 // fees are a tip and the most that is paid for gas in all. Some prices leave less
@@ -200,8 +248,8 @@ func (d *draft) fees() (tip, price *big.Int) {
 }
 
 const (
-	accessAddressGas = 2400
-	accessKeyGas     = 1900
+	accessAddressGas = 4500 // 2400 before Amsterdam
+	accessKeyGas     = 5000 // 1900 before Amsterdam
 	authorizationGas = 25000
 )
 

@@ -26,6 +26,8 @@ func (n *Network) Genesis() (*core.Genesis, error) {
 		params.HistoryStorageAddress:     systemContract(params.HistoryStorageCode),
 		params.WithdrawalQueueAddress:    systemContract(params.WithdrawalQueueCode),
 		params.ConsolidationQueueAddress: systemContract(params.ConsolidationQueueCode),
+		params.BuilderDepositAddress:     systemContract(params.BuilderDepositCode),
+		params.BuilderExitAddress:        systemContract(params.BuilderExitCode),
 		depositContract:                  systemContract(deposits.Runtime),
 	}
 	fund := func(a account) {
@@ -54,7 +56,7 @@ func (n *Network) Genesis() (*core.Genesis, error) {
 // blob schedule: changes of it since then are forks of their own.
 func (n *Network) chainConfig() *params.ChainConfig {
 	atTime := func() *uint64 { return new(uint64) }
-	return &params.ChainConfig{
+	config := &params.ChainConfig{
 		ChainID:                 new(big.Int).SetUint64(n.config.ChainID),
 		HomesteadBlock:          new(big.Int),
 		EIP150Block:             new(big.Int),
@@ -81,6 +83,11 @@ func (n *Network) chainConfig() *params.ChainConfig {
 			Prague: params.DefaultPragueBlobConfig,
 		},
 	}
+	if n.config.AmsterdamBlock > 0 {
+		amsterdam := Timestamp(n.config.AmsterdamBlock-1) + 1
+		config.AmsterdamTime = &amsterdam
+	}
+	return config
 }
 
 // systemContract is an account with code, as a contract deployed earlier would be.

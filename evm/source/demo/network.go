@@ -68,6 +68,9 @@ func New(config Config) (*Network, error) {
 	return n, nil
 }
 
+// AmsterdamBlock is the first block of Amsterdam, 0 for none.
+func (n *Network) AmsterdamBlock() uint64 { return n.config.AmsterdamBlock }
+
 func (n *Network) makeAccounts() error {
 	var err error
 	if n.deployer, err = n.account("deployer", 0); err != nil {

@@ -16,6 +16,7 @@ type Contents struct {
 	FeeRecipient     common.Address
 	PrevRandao       common.Hash
 	ParentBeaconRoot common.Hash
+	SlotNumber       uint64 // counted from the first block of Amsterdam; 0 before
 	Transactions     []*types.Transaction
 	Intents          []Intent // what each transaction is for, in the same order
 	Withdrawals      []*types.Withdrawal
@@ -95,6 +96,9 @@ func (t *Traffic) Next(number uint64, baseFee *big.Int) (Contents, error) {
 			PrevRandao:       n.hash("randao", number),
 			ParentBeaconRoot: n.hash("beacon root", number),
 		},
+	}
+	if n.isAmsterdam(number) {
+		d.contents.SlotNumber = number - n.config.AmsterdamBlock
 	}
 	d.withdraw()
 	if len(t.setup) > 0 {
