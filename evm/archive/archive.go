@@ -12,6 +12,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,7 +62,8 @@ type settled struct {
 // Create makes an archive of a chain in an empty store, or opens the one that is
 // there if it is of the same chain; else it returns ErrOtherChain. A new
 // archive has no blocks: the genesis is the first to be appended. One that still
-// has none becomes that of the chain that is asked for now.
+// has none becomes that of the chain that is asked for now. The schedule of forks to
+// come becomes that of the genesis.
 func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archive, error) {
 	if err := Accept(ctx, store, genesis); err != nil {
 		return nil, err
@@ -71,19 +73,54 @@ func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archiv
 		return nil, err
 	}
 	if begun {
+		if err := reschedule(ctx, store, genesis); err != nil {
+			return nil, err
+		}
 		return Open(ctx, store)
 	}
+	if err := writeGenesis(ctx, store, genesis); err != nil {
+		return nil, err
+	}
+	return Open(ctx, store)
+}
+
+// writeGenesis writes the format and the genesis pointer.
+func writeGenesis(ctx context.Context, store kv.Store, genesis *core.Genesis) error {
 	encoded, err := encodeGenesis(genesis)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	batch := store.NewBatch()
 	rows.SetFormat(batch, format)
 	batch.SetPointer(pointerGenesis, encoded)
-	if err := store.Write(ctx, batch); err != nil {
-		return nil, err
+	return store.Write(ctx, batch)
+}
+
+// reschedule takes over the configuration of a genesis, which may have other forks to
+// come: public networks schedule theirs after an archive has begun. It returns
+// ErrOtherChain if a fork differs that settled blocks are under.
+func reschedule(ctx context.Context, store kv.Store, genesis *core.Genesis) error {
+	a, err := Open(ctx, store)
+	if err != nil {
+		return err
 	}
-	return Open(ctx, store)
+	stored, err := encodeGenesis(a.genesis)
+	if err != nil {
+		return err
+	}
+	wanted, err := encodeGenesis(genesis)
+	if err != nil || bytes.Equal(stored, wanted) {
+		return err
+	}
+	head, _ := a.Settled()
+	header, err := a.Header(ctx, head.Number)
+	if err != nil {
+		return err
+	}
+	if err := a.genesis.Config.CheckCompatible(genesis.Config, head.Number, header.Time); err != nil {
+		return fmt.Errorf("%w: its blocks up to %d are under another schedule of forks: %w", ErrOtherChain, head.Number, err)
+	}
+	return writeGenesis(ctx, store, genesis)
 }
 
 // encodeGenesis makes the genesis pointer: its JSON without the accounts.

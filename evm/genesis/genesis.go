@@ -14,7 +14,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/params"
 )
 
 // Names lists the networks that Builtin knows.
@@ -34,6 +36,20 @@ func Builtin(name string) (*core.Genesis, bool) {
 		return core.DefaultHoodiGenesisBlock(), true
 	}
 	return nil, false
+}
+
+// Schedule returns the configuration of the public network whose genesis block has a
+// hash. An archive may have been made before a fork of its network was scheduled.
+func Schedule(block common.Hash) (*params.ChainConfig, bool) {
+	switch block {
+	case params.MainnetGenesisHash:
+		return params.MainnetChainConfig, true
+	case params.SepoliaGenesisHash:
+		return params.SepoliaChainConfig, true
+	case params.HoodiGenesisHash:
+		return params.HoodiChainConfig, true
+	}
+	return nil, false // Holesky's forks have all come
 }
 
 // Load returns the genesis of a public network by its name, or reads the genesis

@@ -25,6 +25,15 @@ func TestBuiltinHashes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for _, name := range []string{"mainnet", "sepolia", "hoodi"} {
+		g, _ := Builtin(name)
+		if config, ok := Schedule(common.HexToHash(want[name])); !ok || config.String() != g.Config.String() {
+			t.Errorf("%s: the schedule is %v, want %v", name, config, g.Config)
+		}
+	}
+	if _, ok := Schedule(common.Hash{1}); ok {
+		t.Error("a chain that is not public has a schedule")
+	}
 	if _, ok := Builtin("ropsten"); ok {
 		t.Error("ropsten is not built in, but found")
 	}

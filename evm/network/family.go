@@ -58,7 +58,15 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries) (famil
 		return nil, err
 	}
 	n := &network{archive: a, entries: e.(*Entries)}
-	if n.executor, err = execute.New(a.Genesis().Config); err != nil {
+	first, err := a.Header(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	n.config = a.Genesis().Config
+	if known, ok := genesis.Schedule(first.Hash); ok {
+		n.config = known
+	}
+	if n.executor, err = execute.New(n.config); err != nil {
 		return nil, err
 	}
 	settled, _ := a.Settled()

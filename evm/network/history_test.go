@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ashlar/evm/archive"
 	"ashlar/evm/era"
 	"ashlar/evm/era/eratest"
 	"ashlar/evm/ingest"
@@ -88,6 +89,47 @@ func TestHistoryOfAnotherChain(t *testing.T) {
 	path := history(t, t.TempDir(), eratest.New(t, 0, 5, 5))
 	if _, _, err := imports(t, store, genesis, path); !errors.Is(err, ingest.ErrOtherChain) || !strings.HasPrefix(err.Error(), path) {
 		t.Errorf("got the error %v", err)
+	}
+}
+
+// TestSchedule: a later genesis file may schedule forks to come, and may not move those
+// of settled blocks.
+func TestSchedule(t *testing.T) {
+	right := vectors.Path(t, "execution-apis", "genesis.json")
+	text, err := os.ReadFile(right)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := func(old, new string) string {
+		if strings.Count(string(text), old) != 1 {
+			t.Fatalf("the genesis does not have %s once", old)
+		}
+		path := filepath.Join(t.TempDir(), "genesis.json")
+		if err := os.WriteFile(path, []byte(strings.Replace(string(text), old, new, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	store, chain := ingesttest.Store(t), vectors.Path(t, "execution-apis", "chain.rlp")
+	if _, _, err := imports(t, store, right, chain); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := imports(t, store, changed(`"bpo2Time": 540`, `"bpo2Time": 540, "bogotaTime": 4000000000`), chain); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Family{}.Open(t.Context(), store, new(Entries))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	status, err := n.Status(t.Context())
+	if err != nil || status.UnknownFork == nil || *status.UnknownFork != (family.UnknownFork{Name: "Bogota", Time: 4_000_000_000}) {
+		t.Errorf("the unknown fork is %+v, %v", status.UnknownFork, err)
+	}
+	place := family.Place{Name: "net", Open: func(kv.Options) (kv.Store, error) { return keptOpen{store}, nil }}
+	moved := map[string]string{flagGenesis: changed(`"osakaTime": 480`, `"osakaTime": 485`)}
+	if _, err := (Family{}).Import(t.Context(), place, moved); !errors.Is(err, archive.ErrOtherChain) || !strings.Contains(err.Error(), "under another schedule of forks") {
+		t.Errorf("a fork of settled blocks was moved: %v", err)
 	}
 }
 

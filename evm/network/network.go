@@ -26,6 +26,7 @@ type network struct {
 	entries  *Entries
 	archive  *archive.Archive
 	tip      *tip.Tip
+	config   *params.ChainConfig // with the forks of its schedule
 	executor *execute.Executor
 	chain    *query.Chain
 	live     *api.API // answers calls; nil until the network is served
@@ -36,7 +37,7 @@ type network struct {
 
 // Serve implements [family.Network].
 func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods, error) {
-	warnOfUnknownFork(s.Name, n.archive.Genesis().Config)
+	warnOfUnknownFork(s.Name, n.config)
 	n.live = api.New(n.chain, api.Config{ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, Filters: s.Filters})
 	methods, err := n.live.Methods()
 	if err != nil {
@@ -90,7 +91,7 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 	settled, _ := n.archive.Settled()
 	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
 	status.Settled = settled.Number
-	status.UnknownFork = unknownFork(n.archive.Genesis().Config)
+	status.UnknownFork = unknownFork(n.config)
 	if n.following != nil {
 		status.Source = n.following.status()
 		if n.following.driven != nil {
