@@ -12,7 +12,7 @@ import (
 )
 
 // maxArguments is the most that any method takes.
-const maxArguments = 5
+const maxArguments = 6
 
 // arguments are a call's positional arguments. Each is decoded by the method
 // named after its type; the first that cannot be is remembered in err, with its

@@ -53,3 +53,13 @@ func (v *View) BlockHash(ctx context.Context, number uint64) (common.Hash, error
 	}
 	return header.Hash, nil
 }
+
+// CallBundles runs bundles of calls at a block of the view, like
+// [execute.Executor.CallBundles].
+func (v *View) CallBundles(ctx context.Context, number uint64, bundles []execute.Bundle, options execute.CallOptions, done func(bundle, call int, result execute.BundleResult) error) error {
+	at, err := v.callAt(ctx, number)
+	if err != nil {
+		return err
+	}
+	return v.Executor().CallBundles(ctx, at, bundles, options, done)
+}

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"ashlar/internal/jsondiff"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
 )
 
 // answer is a decoded answer in comparable form.
@@ -69,6 +72,16 @@ func normalize(method string, v any) any {
 	switch method {
 	case "eth_feeHistory":
 		return fractions(v)
+	case "debug_storageRangeAt":
+		return keyedByHash(v, "storage", func(hash string, entry map[string]any) string { entry["key"] = nil; return hash })
+	case "debug_accountRange":
+		return keyedByHash(v, "accounts", func(_ string, account map[string]any) string {
+			if _, named := account["address"]; named {
+				delete(account, "address")
+				hashSlots(account)
+			}
+			return fmt.Sprintf("pre(%v)", account["key"])
+		})
 	case "eth_createAccessList":
 		object, _ := v.(map[string]any)
 		list, _ := object["accessList"].([]any)
@@ -80,6 +93,37 @@ func normalize(method string, v any) any {
 		slices.SortFunc(list, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	}
 	return v
+}
+
+// keyedByHash changes the entries of a member of an object, and the names of the entries.
+func keyedByHash(v any, member string, change func(name string, entry map[string]any) string) any {
+	object, _ := v.(map[string]any)
+	entries, _ := object[member].(map[string]any)
+	if entries == nil {
+		return v
+	}
+	changed := make(map[string]any)
+	for name, entry := range entries {
+		if fields, ok := entry.(map[string]any); ok {
+			name = change(name, fields)
+		}
+		changed[name] = entry
+	}
+	object[member] = changed
+	return v
+}
+
+// hashSlots names the slots of an account by their hashes.
+func hashSlots(account map[string]any) {
+	slots, ok := account["storage"].(map[string]any)
+	if !ok {
+		return
+	}
+	named := make(map[string]any)
+	for name, value := range slots {
+		named[crypto.Keccak256Hash(common.FromHex(name)).Hex()] = value
+	}
+	account["storage"] = named
 }
 
 func fractions(v any) any {

@@ -58,6 +58,17 @@ func (g *generator) tracedCall() []any {
 	return []any{call, quantity(number), config}
 }
 
+// storageRange is a range of the slots of a contract, rarely before a transaction that
+// its block does not have.
+func (g *generator) storageRange() []any {
+	address, _ := g.slot()
+	number, start := g.number(), "0x"
+	if g.chance(50) {
+		start = g.hash().Hex()
+	}
+	return []any{quantity(number), g.r.IntN(g.c.Blocks[number].Txs + 2), address, start, g.r.IntN(20)}
+}
+
 // traces are the kinds of questions about traces.
 func traces() []kind {
 	return []kind{
@@ -66,5 +77,11 @@ func traces() []kind {
 		{"debug_traceBlockByHash", 2, func(g *generator) []any { return []any{g.blockHash(), g.traceConfig()} }},
 		{"debug_traceCall", 6, (*generator).tracedCall},
 		{"debug_intermediateRoots", 1, func(g *generator) []any { return []any{g.blockHash()} }},
+		{"debug_storageRangeAt", 2, (*generator).storageRange},
+		{"debug_accountRange", 2, func(g *generator) []any {
+			return []any{quantity(g.number()), g.hash(), g.r.IntN(20), g.chance(50), g.chance(50), true}
+		}},
+		{"debug_getModifiedAccountsByNumber", 1, func(g *generator) []any { from := g.number(); return []any{from, from + g.r.Uint64N(4)} }},
+		{"debug_getModifiedAccountsByHash", 1, func(g *generator) []any { return []any{g.blockHash()} }},
 	}
 }

@@ -1,0 +1,224 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
+	"ashlar/evm/trace"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// maxBundledCalls is how many calls eth_callMany runs.
+const maxBundledCalls = 10_000
+
+// callManyMethods describes the method that runs bundles of messages.
+func (a *API) callManyMethods() []jsonrpc.Method {
+	return []jsonrpc.Method{{
+		Name: "eth_callMany", Summary: "Runs bundles of messages, each message on what those before it left, and returns what their code returns.",
+		Params: []jsonrpc.Param{
+			required("Bundles", "The messages of each bundle, which see the same block.", bundlesSchema, a.example(func(s *sample) any {
+				return []any{map[string]any{"transactions": []any{s.call}}}
+			})),
+			required("State context", "The block, and the transaction before which the messages run.", stateContextSchema, a.example(func(s *sample) any {
+				return map[string]any{"blockNumber": hexutil.Uint64(s.callBlock)}
+			})),
+			{Name: "State overrides", Summary: "What the messages see of accounts in place of their contents.", Schema: stateOverridesSchema},
+			{Name: "Timeout", Summary: "Milliseconds that all messages together may take, at most and by default 5000.", Schema: schema.Unsigned},
+		},
+		Result: result("Results", schema.Array(schema.Array(bundledResultSchema))), Errors: append(errorsOf(errEmptyBundles, errTooManyCalls(maxBundledCalls+1)), blockErrors...),
+		Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.callMany,
+	}}
+}
+
+// The schemas of eth_callMany.
+var (
+	bundlesSchema = schema.Array(schema.Object(schema.Members{"transactions": schema.Array(callSchema)}, schema.Members{"blockOverride": bundleBlockSchema})).
+			Named("Bundles", "Lists of messages, with what they see of their block.")
+	bundleBlockSchema = schema.Object(nil, schema.Members{
+		"blockNumber": numberSchema, "coinbase": addressSchema, "timestamp": numberSchema, "baseFee": numberSchema,
+		"number": numberSchema, "feeRecipient": addressSchema, "time": numberSchema, "baseFeePerGas": numberSchema,
+		"gasLimit": numberSchema, "difficulty": numberSchema, "prevRandao": hashSchema, "blobBaseFee": numberSchema,
+	})
+	stateContextSchema = schema.Object(schema.Members{"blockNumber": blockSchema}, schema.Members{"transactionIndex": schema.Integer(-1)}).
+				Named("StateContext", "A block, and the transaction of it before which messages run; -1, the default: after the block.")
+	bundledResultSchema = schema.Object(nil, schema.Members{
+		"value": dataSchema, "error": schema.AnyOf(schema.String, schema.Object(schema.Members{"message": schema.String, "data": dataSchema}, nil)),
+	}).Named("BundledResult", "What the code of a message returned, or why it failed.")
+)
+
+var errEmptyBundles = &trace.Error{Err: errors.New("empty bundles")}
+
+func errTooManyCalls(count int) error {
+	return jsonrpc.Errorf(codeClientLimit, "too many calls: %d > %d", count, maxBundledCalls)
+}
+
+// bundleQuestion is what eth_callMany is asked.
+type bundleQuestion struct {
+	bundles []execute.Bundle
+	block   query.BlockID
+	index   *uint64 // of a transaction; nil: after the block
+	options execute.CallOptions
+}
+
+func (a *arguments) bundleQuestion() (q bundleQuestion) {
+	q.bundles = argument(a, 0, parseList(parseBundle))
+	q.block.Tag = query.Latest
+	argument(a, 1, func(raw []byte) (any, error) { return nil, q.parseContext(raw) })
+	if a.given(2) {
+		q.options.State = argument(a, 2, parseStateOverrides)
+	}
+	if a.given(3) {
+		limit := time.Duration(min(argument(a, 3, parseCount), 1<<32)) * time.Millisecond
+		q.options.Time = min(limit, execute.DefaultCallTime)
+	}
+	return q
+}
+
+// parseContext decodes the state context.
+func (q *bundleQuestion) parseContext(raw []byte) error {
+	return parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "blockNumber":
+			return jsonrpc.Set(&q.block, value, parseBlock)
+		case "transactionIndex":
+			if string(value) == "-1" {
+				q.index = nil
+				return nil
+			}
+			return jsonrpc.SetOptional(&q.index, value, parseCount)
+		}
+		return nil
+	})
+}
+
+// parseBundle decodes a bundle. Members of its block have the names of Erigon, or those
+// of other methods.
+func parseBundle(raw []byte) (b execute.Bundle, err error) {
+	err = parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "transactions":
+			return jsonrpc.Set(&b.Calls, value, parseList(parseMessage))
+		case "blockOverride":
+			return jsonrpc.Set(&b.Block, value, parseBundleBlock)
+		}
+		return nil
+	})
+	return b, err
+}
+
+func parseBundleBlock(raw []byte) (o execute.BlockOverrides, err error) {
+	if o, err = parseBlockOverrides(raw); err != nil {
+		return o, err
+	}
+	err = parseObject(raw, func(name, value []byte) error {
+		switch string(name) {
+		case "blockNumber":
+			return jsonrpc.Set(&o.Number, value, parseUint256)
+		case "coinbase":
+			return jsonrpc.SetOptional(&o.FeeRecipient, value, parseAddress)
+		case "timestamp":
+			return jsonrpc.SetOptional(&o.Time, value, parseUint64)
+		case "baseFee":
+			return jsonrpc.Set(&o.BaseFeePerGas, value, parseUint256)
+		case "blockHash":
+			if !jsonrpc.IsNull(value) {
+				return errNoOverride
+			}
+		}
+		return nil
+	})
+	return o, err
+}
+
+// check refuses a question without calls, or with too many.
+func (q *bundleQuestion) check() error {
+	total := 0
+	for i := range q.bundles {
+		total += len(q.bundles[i].Calls)
+	}
+	switch {
+	case total == 0:
+		return errEmptyBundles
+	case total > maxBundledCalls || len(q.bundles) > maxBundledCalls:
+		return errTooManyCalls(max(total, len(q.bundles)))
+	}
+	return nil
+}
+
+// callMany answers eth_callMany.
+func (a *API) callMany(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 4, 2)
+	q := args.bundleQuestion()
+	if args.err != nil {
+		return out, args.err
+	}
+	if err := q.check(); err != nil {
+		return out, err
+	}
+	view, number, err := a.at(ctx, q.block)
+	if err != nil {
+		return out, err
+	}
+	list := bundledList{out: append(out, '['), room: jsonrpc.RoomFor(ctx, out)}
+	if q.index == nil {
+		err = view.CallBundles(ctx, number, q.bundles, q.options, list.add)
+	} else {
+		err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
+			if count := len(r.Block().Transactions()); *q.index > uint64(count) {
+				return &trace.Error{Err: fmt.Errorf("transaction index %d out of range for block %#x", *q.index, r.Block().Hash())}
+			}
+			if err := r.Skip(int(*q.index)); err != nil {
+				return err
+			}
+			return r.CallBundles(ctx, q.bundles, q.options, list.add)
+		})
+	}
+	if err != nil {
+		return out, callError(ctx, err, out)
+	}
+	list.enter(len(q.bundles))
+	return append(list.out, "]]"...), nil
+}
+
+// bundledList is the array of the bundles' results that is being appended.
+type bundledList struct {
+	out   []byte
+	room  jsonrpc.Room
+	begun int // bundles
+}
+
+// enter ends the array of the last bundle and begins the next ones, up to a count.
+func (l *bundledList) enter(bundles int) {
+	for ; l.begun < bundles; l.begun++ {
+		if l.begun > 0 {
+			l.out = append(l.out, "],"...)
+		}
+		l.out = append(l.out, '[')
+	}
+}
+
+// add appends the result of a call.
+func (l *bundledList) add(bundle, call int, result execute.BundleResult) error {
+	l.enter(bundle + 1)
+	if call > 0 {
+		l.out = append(l.out, ',')
+	}
+	reverted := (*execute.RevertError)(nil)
+	switch {
+	case result.Err == nil:
+		l.out = append(appendHex(append(l.out, `{"value":`...), result.Output), '}')
+	case errors.As(result.Err, &reverted) && len(reverted.Data) > 0:
+		l.out = jsonrpc.AppendString(append(l.out, `{"error":{"message":`...), reverted.Error())
+		l.out = append(appendHex(append(l.out, `,"data":`...), reverted.Data), "}}"...)
+	default:
+		l.out = append(jsonrpc.AppendString(append(l.out, `{"error":`...), result.Err.Error()), '}')
+	}
+	return l.room.Check(len(l.out))
+}

@@ -1,0 +1,326 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ashlar/evm"
+	"ashlar/evm/query"
+	"ashlar/evm/trace"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+const (
+	// maxRangeAccounts is how many accounts debug_accountRange returns, as in geth.
+	maxRangeAccounts = 256
+	// maxModifiedBlocks is how many blocks debug_getModifiedAccounts* executes.
+	maxModifiedBlocks = 1024
+)
+
+// rangeMethods describes the methods that list accounts and slots, by their hashes.
+func (a *API) rangeMethods(p parameters) []jsonrpc.Method {
+	flag := func(name, summary string) jsonrpc.Param {
+		return required(name, summary, schema.Boolean, jsonrpc.Given(true))
+	}
+	start := required("Start", "The first hash, or its beginning.", dataSchema, jsonrpc.Given("0x"))
+	limit := required("Limit", "The largest number of entries to return.", schema.Unsigned, jsonrpc.Given(16))
+	modified := result("Addresses", schema.OrNull(schema.Array(addressSchema)))
+	blockNumber := func(name, summary string) jsonrpc.Param {
+		return required(name, summary, schema.Unsigned, a.example(func(s *sample) any { return s.block.Number }))
+	}
+	errs := append(errorsOf(errTooManyBlocks(maxModifiedBlocks+1), errNotBefore(2, 1)), blockErrors...)
+	return []jsonrpc.Method{
+		{
+			Name: "debug_storageRangeAt", Summary: "Returns slots of a contract before a block, in the order of their hashes.",
+			Params: []jsonrpc.Param{p.block, required("Transaction index", "Must be that of a transaction of the block.", schema.Unsigned, jsonrpc.Given(0)), p.address, start, limit},
+			Result: result("Slots", storageRangeSchema), Errors: errs,
+			Cost: jsonrpc.Heavy(50), Concerns: concerning(rangedContract), Handler: a.storageRange,
+		},
+		{
+			Name: "debug_accountRange", Summary: "Returns accounts after a block, in the order of the hashes of their addresses.",
+			Params: []jsonrpc.Param{
+				p.state, start, limit, flag("No code", "Leaves out code."), flag("No storage", "Leaves out storage."),
+				flag("Incomplete", "Ignored: accounts are always listed, by hash, although their addresses are not stored."),
+			},
+			Result: result("Accounts", accountRangeSchema), Errors: errs,
+			Cost: jsonrpc.Heavy(200), Concerns: jsonrpc.AnyContract, Handler: a.accountRange,
+		},
+		{
+			Name: "debug_getModifiedAccountsByNumber", Summary: "Returns the accounts that changed in a block, or between two blocks.",
+			Params: []jsonrpc.Param{blockNumber("Start", "The block, or the one before the first of the range."), optional(blockNumber("End", "The last block of the range."))},
+			Result: modified, Errors: errs,
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.NoContract, Handler: a.modifiedByNumber,
+		},
+		{
+			Name: "debug_getModifiedAccountsByHash", Summary: "Returns the accounts that changed in a block, or between two blocks.",
+			Params: []jsonrpc.Param{p.blockHash, jsonrpc.Param{Name: "End", Summary: "The hash of the last block of the range.", Schema: hashSchema}},
+			Result: modified, Errors: errs,
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.NoContract, Handler: a.modifiedByHash,
+		},
+	}
+}
+
+// The schemas of ranges.
+var (
+	storageRangeSchema = schema.Object(schema.Members{
+		"storage": schema.OrNull(schema.Map(schema.Object(schema.Members{"key": schema.Null, "value": hashSchema}, nil))),
+		"nextKey": schema.OrNull(hashSchema),
+	}, nil).Named("StorageRange", "Slots by their hash. A key is null: only its hash is stored.")
+	accountRangeSchema = schema.Object(schema.Members{"root": schema.String, "accounts": schema.Map(schema.Object(schema.Members{
+		"balance": schema.String, "nonce": schema.Unsigned, "root": hashSchema, "codeHash": hashSchema, "key": hashSchema,
+	}, schema.Members{"code": dataSchema, "storage": schema.Map(schema.String)}))}, schema.Members{"next": hashSchema}).
+		Named("AccountRange", "Accounts by `pre(0x…)` with the hash of the address; slots by their hash.")
+)
+
+// rangedContract returns the contract of debug_storageRangeAt.
+func rangedContract(params []byte) ([]common.Address, error) {
+	args := readArguments(params, 5, 5)
+	address := args.address(2)
+	return []common.Address{address}, args.err
+}
+
+// parseStart decodes the beginning of a range of hashes.
+func parseStart(raw []byte) (common.Hash, error) {
+	start, err := parseBytes(raw)
+	if err == nil && len(start) > common.HashLength {
+		err = fmt.Errorf("data of %d bytes (want at most %d)", len(start), common.HashLength)
+	}
+	var hash common.Hash
+	copy(hash[:], start)
+	return hash, err
+}
+
+// storageRange answers debug_storageRangeAt. As in geth, what the earlier transactions of
+// the block changed is not included.
+func (a *API) storageRange(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 5, 5)
+	id, index, address := args.block(0), argument(&args, 1, parseCount), args.address(2)
+	start, limit := argument(&args, 3, parseStart), argument(&args, 4, parseCount)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, number, err := a.at(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	if err := checkTransactionIndex(ctx, view, number, index); err != nil {
+		return out, err
+	}
+	hash := evm.HashAddress(address)
+	account, err := view.State(number-1).Account(ctx, hash)
+	if err != nil {
+		return out, err
+	}
+	if account == nil || account.Root == types.EmptyRootHash {
+		return append(out, `{"storage":null,"nextKey":null}`...), nil
+	}
+	room, next := jsonrpc.RoomFor(ctx, out), []byte("null")
+	out = append(out, `{"storage":{`...)
+	count := uint64(0)
+	err = view.EachSlot(ctx, number-1, hash, account.Root, start, func(slot, value common.Hash) (bool, error) {
+		if count == limit {
+			next = appendHash(nil, slot)
+			return false, nil
+		}
+		if count++; count > 1 {
+			out = append(out, ',')
+		}
+		out = appendHash(append(appendHash(out, slot), `:{"key":null,"value":`...), value)
+		out = append(out, '}')
+		return true, room.Check(len(out))
+	})
+	return append(append(append(out, `},"nextKey":`...), next...), '}'), err
+}
+
+// checkTransactionIndex refuses a position that is not one of a block, in geth's words.
+func checkTransactionIndex(ctx context.Context, view *query.View, number, index uint64) error {
+	if number == 0 {
+		return &trace.Error{Err: errors.New("no transaction in genesis")}
+	}
+	header, err := view.Header(ctx, number)
+	if err != nil {
+		return err
+	}
+	body, held, err := view.HoldBody(ctx, number)
+	if err != nil {
+		return err
+	}
+	count := uint64(body.Len())
+	if err := held.Close(); err != nil {
+		return err
+	}
+	if index >= count && (index > 0 || count > 0) {
+		return &trace.Error{Err: fmt.Errorf("transaction index %d out of range for block %#x", index, header.Hash)}
+	}
+	return nil
+}
+
+// accountRange answers debug_accountRange.
+func (a *API) accountRange(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 6, 6)
+	id, start, limit := args.block(0), argument(&args, 1, parseStart), argument(&args, 2, parseCount)
+	noCode, noStorage, _ := args.bool(3), args.bool(4), args.bool(5)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, number, err := a.at(ctx, id)
+	if unknown(err) {
+		return out, noBlock(id)
+	}
+	if err != nil {
+		return out, err
+	}
+	header, err := view.Header(ctx, number)
+	if err != nil {
+		return out, err
+	}
+	if limit == 0 || limit > maxRangeAccounts {
+		limit = maxRangeAccounts
+	}
+	d := dump{view: view, number: number, noCode: noCode, noStorage: noStorage, room: jsonrpc.RoomFor(ctx, out)}
+	d.out = fmt.Appendf(out, `{"root":"%x","accounts":{`, header.Root)
+	var next *common.Hash
+	err = view.EachAccount(ctx, number, start, func(hash common.Hash, account *types.StateAccount) (bool, error) {
+		if d.count == limit {
+			next = &hash
+			return false, nil
+		}
+		return true, d.add(ctx, hash, account)
+	})
+	out = append(d.out, '}')
+	if next != nil {
+		out = appendHash(append(out, `,"next":`...), *next)
+	}
+	return append(out, '}'), err
+}
+
+// dump is a list of accounts that is being appended.
+type dump struct {
+	view              *query.View
+	number            uint64
+	noCode, noStorage bool
+	room              jsonrpc.Room
+	out               []byte
+	count             uint64
+}
+
+func (d *dump) add(ctx context.Context, hash common.Hash, account *types.StateAccount) error {
+	if d.count++; d.count > 1 {
+		d.out = append(d.out, ',')
+	}
+	d.out = fmt.Appendf(d.out, `"pre(%#x)":{"balance":"%s","nonce":%d,"root":"%#x","codeHash":"%#x"`, hash, account.Balance.Dec(), account.Nonce, account.Root, account.CodeHash)
+	if codeHash := common.BytesToHash(account.CodeHash); !d.noCode && codeHash != types.EmptyCodeHash {
+		code, err := d.view.State(d.number).Code(ctx, codeHash)
+		if err != nil {
+			return err
+		}
+		d.out = appendHex(append(d.out, `,"code":`...), code)
+	}
+	if !d.noStorage && account.Root != types.EmptyRootHash {
+		d.out = append(d.out, `,"storage":{`...)
+		first := true
+		err := d.view.EachSlot(ctx, d.number, hash, account.Root, common.Hash{}, func(slot, value common.Hash) (bool, error) {
+			if !first {
+				d.out = append(d.out, ',')
+			}
+			first = false
+			d.out = fmt.Appendf(d.out, `"%#x":"%x"`, slot, common.TrimLeftZeroes(value[:]))
+			return true, d.room.Check(len(d.out))
+		})
+		if err != nil {
+			return err
+		}
+		d.out = append(d.out, '}')
+	}
+	d.out = append(appendHash(append(d.out, `,"key":`...), hash), '}')
+	return d.room.Check(len(d.out))
+}
+
+// modifiedByNumber answers debug_getModifiedAccountsByNumber.
+func (a *API) modifiedByNumber(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	start := query.BlockID{Number: argument(&args, 0, parseCount)}
+	var end *query.BlockID
+	if args.given(1) {
+		end = &query.BlockID{Number: argument(&args, 1, parseCount)}
+	}
+	return a.modified(ctx, &args, start, end, out)
+}
+
+// modifiedByHash answers debug_getModifiedAccountsByHash.
+func (a *API) modifiedByHash(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	start := args.blockHash(0)
+	var end *query.BlockID
+	if args.given(1) {
+		id := args.blockHash(1)
+		end = &id
+	}
+	return a.modified(ctx, &args, start, end, out)
+}
+
+// modified lists the accounts that changed between two blocks, or in the first if there
+// is no second. Errors are worded as in geth.
+func (a *API) modified(ctx context.Context, args *arguments, start query.BlockID, end *query.BlockID, out []byte) ([]byte, error) {
+	if args.err != nil {
+		return out, args.err
+	}
+	view, from, err := a.at(ctx, start)
+	if unknown(err) {
+		return out, unknownEnd("start", start, "%x")
+	}
+	if err != nil {
+		return out, err
+	}
+	to := from
+	switch {
+	case end == nil && from == 0:
+		return out, &trace.Error{Err: errors.New("block 0 has no parent")}
+	case end == nil:
+		from--
+	default:
+		other := view
+		if other, to, err = view.Resolve(ctx, *end); unknown(err) || err == nil && other != view && to > from {
+			return out, unknownEnd("end", *end, "%d")
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+	switch {
+	case from >= to:
+		return out, errNotBefore(from, to)
+	case to-from > maxModifiedBlocks:
+		return out, errTooManyBlocks(to - from)
+	}
+	modified, err := view.Modified(ctx, from, to)
+	if err != nil {
+		return out, err
+	}
+	if modified == nil {
+		return appendNull(out), nil
+	}
+	room := jsonrpc.RoomFor(ctx, out)
+	return room.AppendArray(out, len(modified), func(out []byte, i int) ([]byte, error) { return appendHex(out, modified[i][:]), nil })
+}
+
+// unknownEnd is geth's error for an end of a range that is not on the chain.
+func unknownEnd(which string, id query.BlockID, verb string) error {
+	if id.Hash != nil {
+		return &trace.Error{Err: fmt.Errorf("%s block %x not found", which, *id.Hash)}
+	}
+	return &trace.Error{Err: fmt.Errorf("%s block "+verb+" not found", which, id.Number)}
+}
+
+func errNotBefore(from, to uint64) error {
+	return &trace.Error{Err: fmt.Errorf("start block height (%d) must be less than end block height (%d)", from, to)}
+}
+
+func errTooManyBlocks(count uint64) error {
+	return jsonrpc.Errorf(codeClientLimit, "too many blocks: %d > %d", count, maxModifiedBlocks)
+}

@@ -1,0 +1,99 @@
+package execute
+
+import (
+	"context"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+)
+
+// Bundle is a list of calls that see the same block.
+type Bundle struct {
+	Calls []*Message
+	Block BlockOverrides
+}
+
+// BundleResult is the outcome of a call of a bundle. Err is a [*RevertError] or a
+// [*CallError] if it failed.
+type BundleResult struct {
+	Output []byte
+	Err    error
+}
+
+// CallBundles runs bundles of calls, each call on the state that the one before left, and
+// calls done after each. The first bundle sees the block at, each other one a block with
+// the next number and a time that is later by a second; overrides stay in force. An error
+// means that a call was not run. options.Block is ignored.
+func (e *Executor) CallBundles(ctx context.Context, at At, bundles []Bundle, options CallOptions, done func(bundle, call int, result BundleResult) error) error {
+	options.Block = BlockOverrides{}
+	return e.simulate(ctx, at, options, func(s *simulation) error { return s.bundles(bundles, done) })
+}
+
+// CallBundles runs bundles on the state before the transaction that runs next, as
+// [Executor.CallBundles] does. The replay is over then.
+func (r *Replay) CallBundles(ctx context.Context, bundles []Bundle, options CallOptions, done func(bundle, call int, result BundleResult) error) error {
+	options.Block = BlockOverrides{}
+	at := At{Header: r.block.Header(), State: r.parent.State, Hashes: replayHashes{r}}
+	return options.limit(ctx, func(ctx context.Context) error {
+		s := r.run.executor.newSimulation(ctx, at)
+		defer s.state.warm.release()
+		s.db, s.base = r.db, r.run.state.StateDB
+		return s.do(options, func(s *simulation) error { return s.bundles(bundles, done) })
+	})
+}
+
+func (s *simulation) bundles(bundles []Bundle, done func(bundle, call int, result BundleResult) error) error {
+	var inForce BlockOverrides
+	for i := range bundles {
+		inForce.override(&bundles[i].Block)
+		if err := s.surround(&inForce); err != nil {
+			return err
+		}
+		for j, asked := range bundles[i].Calls {
+			result, err := s.bundled(asked)
+			if err != nil {
+				return err
+			}
+			if err := done(i, j, result); err != nil {
+				return err
+			}
+		}
+		next := s.block.Time + 1
+		number, _ := uint256.FromBig(s.block.BlockNumber)
+		inForce.Time, inForce.Number = &next, number.AddUint64(number, 1)
+	}
+	return nil
+}
+
+// bundled runs a call whose changes remain.
+func (s *simulation) bundled(asked *Message) (result BundleResult, err error) {
+	message, err := s.message(asked)
+	if err != nil {
+		return result, err
+	}
+	s.state.StateDB.SetTxContext(common.Hash{}, 0, 1)
+	ran, err := s.run(message.SkipExecutionGasCapCheck(), nil)
+	if err != nil {
+		return result, callErrorf("err: %w (supplied gas %d)", err, message.GasLimit)
+	}
+	s.state.StateDB.Finalise(s.rules)
+	return BundleResult{Output: ran.ReturnData, Err: outcomeError(ran)}, nil
+}
+
+// override takes over what is set in others.
+func (o *BlockOverrides) override(by *BlockOverrides) {
+	take(&o.Number, by.Number)
+	take(&o.Difficulty, by.Difficulty)
+	take(&o.Time, by.Time)
+	take(&o.GasLimit, by.GasLimit)
+	take(&o.FeeRecipient, by.FeeRecipient)
+	take(&o.PrevRandao, by.PrevRandao)
+	take(&o.BaseFeePerGas, by.BaseFeePerGas)
+	take(&o.BlobBaseFee, by.BlobBaseFee)
+}
+
+func take[T any](field **T, by *T) {
+	if by != nil {
+		*field = by
+	}
+}

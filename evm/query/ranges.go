@@ -1,0 +1,103 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"ashlar/evm"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// EachAccount calls found with the accounts after a block of the view, by the hash of
+// their address, from a hash on, until it returns false or an error.
+func (v *View) EachAccount(ctx context.Context, number uint64, from common.Hash, found func(hash common.Hash, account *types.StateAccount) (more bool, err error)) error {
+	header, err := v.Header(ctx, number)
+	if err != nil {
+		return err
+	}
+	return execute.EachLeaf(ctx, v.State(number), execute.TrieID{Root: header.Root}, from, func(hash common.Hash, value []byte) (bool, error) {
+		account := new(types.StateAccount)
+		if err := rlp.DecodeBytes(value, account); err != nil {
+			return false, fmt.Errorf("%w: account %x in the state trie of block %d: %v", archive.ErrCorrupt, hash, number, err)
+		}
+		return found(hash, account)
+	})
+}
+
+// EachSlot calls found with the slots of an account after a block of the view, by their
+// hash, from a hash on, until it returns false or an error. root is the account's storage root.
+func (v *View) EachSlot(ctx context.Context, number uint64, account, root, from common.Hash, found func(hash, value common.Hash) (more bool, err error)) error {
+	id := execute.TrieID{Owner: account, Root: root}
+	return execute.EachLeaf(ctx, v.State(number), id, from, func(hash common.Hash, value []byte) (bool, error) {
+		_, word, _, err := rlp.Split(value)
+		if err != nil || len(word) > common.HashLength {
+			return false, fmt.Errorf("%w: slot %x of %x is not a word: %x", archive.ErrCorrupt, hash, account, value)
+		}
+		return found(hash, common.BytesToHash(word))
+	})
+}
+
+// Modified returns the addresses of the accounts whose contents after the block to are
+// others than after the block from, in the order of their hashes. Accounts that are gone
+// are left out. The blocks in between are executed, because addresses are not stored.
+func (v *View) Modified(ctx context.Context, from, to uint64) ([]common.Address, error) {
+	touched := make(map[common.Hash]common.Address)
+	for number := from + 1; number <= to; number++ {
+		parent, err := v.parent(ctx, number-1)
+		if err != nil {
+			return nil, err
+		}
+		block, err := v.Block(ctx, number)
+		if err != nil {
+			return nil, err
+		}
+		addresses, err := v.Executor().Touched(ctx, parent, block)
+		if err != nil {
+			return nil, err
+		}
+		for _, address := range addresses {
+			touched[evm.HashAddress(address)] = address
+		}
+	}
+	before, after := v.State(from), v.State(to)
+	var modified []common.Address
+	for _, hash := range slices.SortedFunc(maps.Keys(touched), common.Hash.Cmp) {
+		was, err := before.Account(ctx, hash)
+		if err != nil {
+			return nil, err
+		}
+		is, err := after.Account(ctx, hash)
+		if err != nil {
+			return nil, err
+		}
+		if is != nil && (was == nil || !sameAccount(was, is)) {
+			modified = append(modified, touched[hash])
+		}
+	}
+	return modified, nil
+}
+
+func sameAccount(a, b *types.StateAccount) bool {
+	return a.Nonce == b.Nonce && a.Balance.Eq(b.Balance) && a.Root == b.Root && bytes.Equal(a.CodeHash, b.CodeHash)
+}
+
+// Block returns a block of the view, with its body but without its access list.
+func (v *View) Block(ctx context.Context, number uint64) (*types.Block, error) {
+	header, err := v.Header(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	body, err := v.Body(ctx, number, nil)
+	if err != nil {
+		return nil, err
+	}
+	return body.Block(header.Header)
+}
