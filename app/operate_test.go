@@ -291,7 +291,7 @@ func TestCheckConfig(t *testing.T) {
 		{"nothing", "", ""},
 		{"right", "networks:\n  a: {hosts: [a.test]}\nhosts: ['*.example.org']\n", ""},
 		{"host", "networks:\n  a: {hosts: ['a.test:80']}\n", "without scheme and port"},
-		{"pattern", "hosts: [example.org]\n", "expected one such as *.example.org"},
+		{"pattern", "hosts: [example.org]\n", "want one such as *.example.org"},
 		{"proxy", "proxies: [everyone]\n", ":1: proxies: invalid network \"everyone\""},
 		{"half of tls", "tls: {certificate: a.pem}\n", ":1: tls: only one of certificate and key"},
 		{"tls twice", "tls: {certificate: a, key: b, acme: {domains: [x]}}\n", "expected one of them"},
