@@ -72,7 +72,8 @@ var (
 	// ErrForeign is returned when a store is opened at a place that holds something else.
 	ErrForeign = errors.New("not an ashlar store")
 	// ErrFull is returned when a store is opened, and by every write, while there is
-	// no space left to write to.
+	// too little space left. A write that returns it may be completed later, before any
+	// other; so the writer should write the same again, not something else.
 	ErrFull = errors.New("the disk is full")
 	// ErrFailed is returned by every write after one has failed for good. Reads go on.
 	// The store must be opened again, by another process, to be written.
@@ -223,4 +224,5 @@ type Row struct {
 type Stats struct {
 	DiskBytes   int64
 	MemoryBytes int64 // caches and buffers
+	Refused     error // why writes are refused now; nil if they are accepted
 }

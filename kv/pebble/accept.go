@@ -38,6 +38,9 @@ func openDatabase(o Options, config *lsm.Options, g *guard) (*Store, error) {
 		return err
 	})
 	if err != nil {
+		if full, _ := g.problem(); full != nil {
+			g.fail(full) // what waits for space must not go on when this has returned
+		}
 		return nil, err
 	}
 	pool, err := newPool(db)

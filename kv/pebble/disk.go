@@ -3,12 +3,18 @@ package pebble
 import (
 	"errors"
 	"io/fs"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
+// spaceRetry is how long a change waits before it is tried again on a full disk.
+const spaceRetry = 100 * time.Millisecond
+
 // disk is the filesystem as Pebble gets it: a change that fails is reported to
-// the guard and never returns.
+// the guard and never returns. A change that finds no space waits for it, because
+// nothing of it is done then and the rest can be tried again. That does not hold for a
+// sync: after one has failed it is not known what is on the disk.
 //
 // Pebble answers some of these failures by ending the process, in a way that
 // cannot be caught, and others by trying again for ever. A goroutine that is
@@ -19,51 +25,73 @@ type disk struct {
 	guard *guard
 }
 
-// check returns if err is nil. Not all of the operating system's errors say of
-// which file they are.
+// check returns if err is nil. Not all of the operating system's errors name the file.
 func (d *disk) check(op, path string, err error) {
 	if err == nil {
 		return
 	}
-	if named := (*fs.PathError)(nil); !errors.As(err, &named) {
-		err = &fs.PathError{Op: op, Path: path, Err: err}
-	}
-	d.guard.fail(err)
+	d.guard.fail(named(op, path, err))
 	select {}
 }
 
-func (d *disk) file(path string, f vfs.File, err error) (vfs.File, error) {
-	d.check("open", path, err)
+// named is an error with the path of the file.
+func named(op, path string, err error) error {
+	if has := (*fs.PathError)(nil); errors.As(err, &has) {
+		return err
+	}
+	return &fs.PathError{Op: op, Path: path, Err: err}
+}
+
+// try makes a change, as soon as there is space for it.
+func (d *disk) try(op, path string, change func() error) {
+	err := change()
+	if isFull(err) {
+		d.guard.beginWaiting(named(op, path, err))
+		for isFull(err) {
+			select {
+			case <-d.guard.failed:
+				select {}
+			case <-time.After(spaceRetry):
+			}
+			err = change()
+		}
+		defer d.guard.endWaiting()
+	}
+	d.check(op, path, err)
+}
+
+// open opens a file to change it.
+func (d *disk) open(path string, open func() (vfs.File, error)) (f vfs.File, err error) {
+	d.try("open", path, func() (err error) {
+		f, err = open()
+		return err
+	})
 	return &diskFile{File: f, path: path, disk: d}, nil
 }
 
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := d.FS.Create(name, category)
-	return d.file(name, f, err)
+	return d.open(name, func() (vfs.File, error) { return d.FS.Create(name, category) })
 }
 
 func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	f, err := d.FS.OpenReadWrite(name, category, o...)
-	return d.file(name, f, err)
+	return d.open(name, func() (vfs.File, error) { return d.FS.OpenReadWrite(name, category, o...) })
 }
 
 func (d *disk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := d.FS.ReuseForWrite(oldname, newname, category)
-	return d.file(newname, f, err)
+	return d.open(newname, func() (vfs.File, error) { return d.FS.ReuseForWrite(oldname, newname, category) })
 }
 
 func (d *disk) OpenDir(name string) (vfs.File, error) {
-	f, err := d.FS.OpenDir(name)
-	return d.file(name, f, err)
+	return d.open(name, func() (vfs.File, error) { return d.FS.OpenDir(name) })
 }
 
 func (d *disk) Link(oldname, newname string) error {
-	d.check("link", newname, d.FS.Link(oldname, newname))
+	d.try("link", newname, func() error { return d.FS.Link(oldname, newname) })
 	return nil
 }
 
 func (d *disk) Rename(oldname, newname string) error {
-	d.check("rename", newname, d.FS.Rename(oldname, newname))
+	d.try("rename", newname, func() error { return d.FS.Rename(oldname, newname) })
 	return nil
 }
 
@@ -78,24 +106,34 @@ type diskFile struct {
 
 func (f *diskFile) check(op string, err error) { f.disk.check(op, f.path, err) }
 
-func (f *diskFile) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
-	f.check("write", err)
-	return n, nil
+func (f *diskFile) try(op string, change func() error) { f.disk.try(op, f.path, change) }
+
+func (f *diskFile) Write(p []byte) (written int, err error) {
+	f.try("write", func() error {
+		n, err := f.File.Write(p[written:]) // a full disk may take a part
+		written += n
+		return err
+	})
+	return written, nil
 }
 
-func (f *diskFile) WriteAt(p []byte, at int64) (int, error) {
-	n, err := f.File.WriteAt(p, at)
-	f.check("write", err)
-	return n, nil
+func (f *diskFile) WriteAt(p []byte, at int64) (written int, err error) {
+	f.try("write", func() error {
+		n, err := f.File.WriteAt(p, at)
+		written = n
+		return err
+	})
+	return written, nil
 }
 
 func (f *diskFile) Preallocate(offset, length int64) error {
-	err := f.File.Preallocate(offset, length)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil // by this filesystem; it finds the room when the file is written
-	}
-	f.check("reserve", err)
+	f.try("reserve", func() error {
+		err := f.File.Preallocate(offset, length)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return nil // by this filesystem; it finds the room when the file is written
+		}
+		return err
+	})
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"ashlar/kv"
 	"ashlar/kv/pebble"
@@ -15,55 +16,79 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// TestDiskFull fills the disk in the middle of a store's life. Writes return the
+// breaking returns a disk whose changes of some files fail with an error while broken is
+// set. syncs says whether syncs fail, too.
+func breaking(disk vfs.FS, file string, cause error, syncs bool) (fs vfs.FS, broken *atomic.Bool) {
+	broken = new(atomic.Bool)
+	return errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
+		if broken.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.Contains(op.Path, file) && (syncs || !sync) {
+			return cause
+		}
+		return nil
+	})), broken
+}
+
+// TestDiskFails breaks the disk in the middle of a store's life. Writes return the
 // cause, from the first that notices on; reads go on; nothing that was synced is
 // lost; nobody waits for ever.
-func TestDiskFull(t *testing.T) {
+func TestDiskFails(t *testing.T) {
+	eachFile(t, func(t *testing.T, o pebble.Options, file string) { testDiskFails(t, o, file, syscall.EIO) })
+}
+
+// TestSyncFails has syncs fail on a full disk, after which it is not known what is stored.
+func TestSyncFails(t *testing.T) { testDiskFails(t, pebble.Options{}, "", syscall.ENOSPC) }
+
+func eachFile(t *testing.T, test func(t *testing.T, o pebble.Options, file string)) {
 	for name, o := range modes() {
 		for _, file := range []string{".log", ".sst", "MANIFEST", ""} {
 			if file == ".log" && o.BulkLoad {
 				continue // nothing is written to it
 			}
-			t.Run(name+"/"+file, func(t *testing.T) { testDiskFull(t, o, file) })
+			t.Run(name+"/"+file, func(t *testing.T) { test(t, o, file) })
 		}
 	}
 }
 
-func testDiskFull(t *testing.T, o pebble.Options, file string) {
+// writeUntilRefused writes rows until a write or a sync fails, and returns the batch that
+// was written last.
+func writeUntilRefused(t *testing.T, s *pebble.Store) (kv.Batch, error) {
+	t.Helper()
+	b := s.NewBatch()
+	for n := range uint64(10_000) {
+		b.Reset()
+		b.Put(rows, []byte("after"), n, make([]byte, 64<<10))
+		err := s.Write(t.Context(), b)
+		if err == nil && n%16 == 15 {
+			err = s.Sync(t.Context())
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	t.Fatal("10,000 writes and syncs to a broken disk without an error")
+	return nil, nil
+}
+
+func testDiskFails(t *testing.T, o pebble.Options, file string, cause error) {
 	ctx := context.Background()
 	disk := vfs.NewCrashableMem()
-	var full atomic.Bool
+	var broken *atomic.Bool
 	o.Path = "store"
-	o.FS = errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if full.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.Contains(op.Path, file) {
-			return syscall.ENOSPC
-		}
-		return nil
-	}))
+	o.FS, broken = breaking(disk, file, cause, true)
 	s := open(t, o)
 	put(t, s, "before", 1, []byte("kept"))
 	if err := s.Sync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	full.Store(true)
-	b := s.NewBatch()
-	var err error
-	for n := uint64(0); err == nil; n++ {
-		if n == 10_000 {
-			t.Fatal("10,000 writes and syncs to a full disk without an error")
-		}
-		b.Reset()
-		b.Put(rows, []byte("after"), n, make([]byte, 64<<10))
-		if err = s.Write(ctx, b); err == nil && n%16 == 15 {
-			err = s.Sync(ctx)
-		}
-	}
-	if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, kv.ErrFull) || !errors.Is(err, kv.ErrFailed) || !strings.Contains(err.Error(), "store/") {
-		t.Errorf("got %v, expected that the disk is full, and the path of a file", err)
+	broken.Store(true)
+	b, err := writeUntilRefused(t, s)
+	if full := cause == syscall.ENOSPC; !errors.Is(err, cause) || errors.Is(err, kv.ErrFull) != full || !full && !errors.Is(err, kv.ErrFailed) || !strings.Contains(err.Error(), "store/") {
+		t.Errorf("got %v, expected the cause, and the path of a file", err)
 	}
 	for what, err := range map[string]error{
 		"Write": s.Write(ctx, b), "Sync": s.Sync(ctx), "Compact": s.Compact(ctx),
-		"CompareAndSet": s.CompareAndSet(ctx, "p", nil, []byte("x")),
+		"CompareAndSet": s.CompareAndSet(ctx, "p", nil, []byte("x")), "Stats": s.Stats().Refused,
 	} {
 		if err == nil {
 			t.Errorf("%s after the failure: no error", what)
@@ -85,6 +110,81 @@ func testDiskFull(t *testing.T, o pebble.Options, file string) {
 		t.Errorf("read after opening again: %q, %v", v, err)
 	}
 	closeStore(t, again)
+}
+
+// TestDiskFull fills the disk for a while: writes are refused, reads go on, and when
+// there is space again the store writes as before.
+func TestDiskFull(t *testing.T) { eachFile(t, testDiskFull) }
+
+func testDiskFull(t *testing.T, o pebble.Options, file string) {
+	ctx := t.Context()
+	disk := vfs.NewCrashableMem()
+	var full *atomic.Bool
+	o.Path = "store"
+	o.FS, full = breaking(disk, file, syscall.ENOSPC, false)
+	s := open(t, o)
+	put(t, s, "before", 1, []byte("kept"))
+	for range 2 {
+		full.Store(true)
+		b, err := writeUntilRefused(t, s)
+		if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrFailed) || !strings.Contains(err.Error(), "store/") {
+			t.Errorf("got %v, expected that the disk is full, and the path of a file", err)
+		}
+		if err := s.Stats().Refused; !errors.Is(err, kv.ErrFull) {
+			t.Errorf("Stats: %v", err)
+		}
+		if v, err := s.Get(ctx, rows, []byte("before"), 1, nil); err != nil || string(v) != "kept" {
+			t.Errorf("read from a full disk: %q, %v", v, err)
+		}
+		full.Store(false)
+		for err = s.Write(ctx, b); errors.Is(err, kv.ErrFull); err = s.Write(ctx, b) {
+			time.Sleep(time.Millisecond) // until what waits is done
+		}
+		if err := errors.Join(err, s.Sync(ctx), s.Stats().Refused); err != nil {
+			t.Fatalf("with space again: %v", err)
+		}
+	}
+	put(t, s, "last", 1, []byte("kept"))
+	closeStore(t, s)
+	after := o
+	after.FS = disk.CrashClone(vfs.CrashCloneCfg{})
+	again := open(t, after)
+	for _, partition := range []string{"before", "last"} {
+		if v, err := again.Get(ctx, rows, []byte(partition), 1, nil); err != nil || string(v) != "kept" {
+			t.Errorf("read after opening again: %q, %v", v, err)
+		}
+	}
+	closeStore(t, again)
+}
+
+// TestReserve leaves so much free that what was accepted can be written out.
+func TestReserve(t *testing.T) {
+	disk := vfs.NewMem()
+	free := func(bytes uint64) { disk.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: 100 << 30, AvailBytes: bytes}) }
+	free(1 << 30)
+	s := open(t, pebble.Options{Path: "store", FS: disk, Reserve: 64 << 20})
+	defer closeStore(t, s)
+	put(t, s, "p", 1, []byte("kept"))
+	b := s.NewBatch()
+	b.Put(rows, []byte("p"), 2, nil)
+	for _, test := range []struct {
+		free    uint64
+		refused bool
+	}{{64 << 20, false}, {64<<20 - 1, true}, {64 << 20, true}, {72 << 20, false}, {64 << 20, false}} {
+		free(test.free)
+		for what, err := range map[string]error{"Write": s.Write(t.Context(), b), "Stats": s.Stats().Refused} {
+			if errors.Is(err, kv.ErrFull) != test.refused || (err != nil) != test.refused {
+				t.Errorf("%s with %d bytes free: %v", what, test.free, err)
+			}
+		}
+		if err := s.Sync(t.Context()); err != nil {
+			t.Errorf("Sync with %d bytes free: %v", test.free, err)
+		}
+	}
+	disk.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: 100 << 20, AvailBytes: 5 << 20})
+	if err := s.Write(t.Context(), b); err != nil {
+		t.Errorf("with a twentieth of a small disk free: %v", err)
+	}
 }
 
 // TestReadError has reads fail on the disk: the error comes back, nothing else

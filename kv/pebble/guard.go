@@ -12,31 +12,44 @@ import (
 	"ashlar/kv"
 )
 
-// nameFull adds [kv.ErrFull] to an error that means it, a used up quota included.
+// isFull says whether an error means that there is no space, a used up quota included.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// nameFull adds [kv.ErrFull] to an error that means it.
 func nameFull(err error) error {
-	if (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) && !errors.Is(err, kv.ErrFull) {
+	if isFull(err) && !errors.Is(err, kv.ErrFull) {
 		return fmt.Errorf("%w: %w", kv.ErrFull, err)
 	}
 	return err
 }
 
-// guard turns all that can go wrong in the background into one thing: the store
-// has failed. Everyone who waits is woken, and from then on every write returns
-// the cause. Reads go on. Only a new process can write again, after Pebble's
-// recovery on opening.
+// guard turns all that can go wrong in the background into two states of the store.
 //
-// It has to, because what is on disk is not known after a change of a log or
-// manifest failed, and because Pebble would end the process or try again for
-// ever. See disk for how its goroutines are held.
+//   - Full: a change waits until the disk has space, see disk. Every write returns
+//     [kv.ErrFull] until that change is done.
+//   - Failed: any other change failed. Every write returns the cause and [kv.ErrFailed],
+//     for good: only a new process can write again, after Pebble's recovery on opening.
+//
+// Everyone who waits is woken in both. Reads go on.
+//
+// A failure is for good because what is on disk is not known after a change of a log or
+// manifest failed, and because Pebble would end the process or try again for ever. See
+// disk for how its goroutines are held.
 type guard struct {
 	log    *slog.Logger
 	failed chan struct{} // closed by the first failure
 	once   sync.Once
 	cause  error // set before failed is closed
+
+	mu       sync.Mutex
+	waiting  int           // guarded by mu; changes that wait for space
+	pending  int           // guarded by mu; operations that run left before their end
+	full     error         // guarded by mu; why writes are refused; nil if nothing waits or is pending
+	filledUp chan struct{} // guarded by mu; closed when full is set
 }
 
 func newGuard(log *slog.Logger) *guard {
-	return &guard{log: log, failed: make(chan struct{})}
+	return &guard{log: log, failed: make(chan struct{}), filledUp: make(chan struct{})}
 }
 
 // err is what made the store fail, or nil.
@@ -58,11 +71,53 @@ func (g *guard) fail(cause error) {
 	})
 }
 
-// run calls op, which may reach Fatalf or wait for a flush, on a goroutine of its
-// own, and returns op's error, or the failure as soon as there is one. In
-// that case alone op may still be waiting within Pebble when run returns.
-func (g *guard) run(op func() error) error {
+// problem is why writes are refused now, or nil, and a channel that is closed when they
+// are refused because the disk is full.
+func (g *guard) problem() (error, <-chan struct{}) {
 	if err := g.err(); err != nil {
+		return err, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.full, g.filledUp
+}
+
+// beginWaiting says that a change waits for space.
+func (g *guard) beginWaiting(cause error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting++
+	if g.full == nil {
+		g.full = nameFull(cause)
+		close(g.filledUp)
+		g.log.Error("the disk is full; reads go on, writes are refused until there is space", "err", cause)
+	}
+}
+
+// endWaiting says that such a change is done.
+func (g *guard) endWaiting() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting--
+	g.settle()
+}
+
+// settle ends the state of being full if nothing waits or is pending. g.mu is held.
+func (g *guard) settle() {
+	if g.full != nil && g.waiting == 0 && g.pending == 0 {
+		g.full, g.filledUp = nil, make(chan struct{})
+		g.log.Info("the disk has space again; writes are accepted")
+	}
+}
+
+// run calls op, which may reach Fatalf or wait for a flush or for space, on a goroutine
+// of its own. It returns op's error, or why writes are refused as soon as they are. In
+// that case alone op may still be waiting within Pebble when run returns: after
+// [kv.ErrFull] it goes on once there is space. Until it is done, nothing else is run, so
+// operations keep their order.
+func (g *guard) run(op func() error) error {
+	err, filledUp := g.problem()
+	if err != nil {
 		return err
 	}
 	done := make(chan error, 1)
@@ -85,7 +140,37 @@ func (g *guard) run(op func() error) error {
 		return err
 	case <-g.failed:
 		return g.cause
+	case <-filledUp:
+		return g.leave(done)
 	}
+}
+
+// leave leaves an operation that waits for space, and returns why.
+func (g *guard) leave(done <-chan error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.full == nil { // it has ended meanwhile
+		g.full, g.filledUp = kv.ErrFull, closed()
+	}
+	full := g.full
+	g.pending++
+	go func() {
+		select {
+		case <-done:
+		case <-g.failed:
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.pending--
+		g.settle()
+	}()
+	return full
+}
+
+func closed() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }
 
 // background takes an error of a flush, a compaction or another background job.

@@ -87,9 +87,19 @@ func (s *Store) Stats() kv.Stats {
 	if s.closed.Load() {
 		return kv.Stats{}
 	}
-	m := s.db.Metrics()
-	return kv.Stats{
-		DiskBytes:   int64(m.DiskSpaceUsage()),
-		MemoryBytes: m.BlockCache.Size + m.FileCache.Size + int64(m.MemTable.Size+m.MemTable.ZombieSize),
+	// Pebble's metrics wait for a change of the manifest, which may wait for space.
+	_ = s.guard.run(func() error {
+		m := s.db.Metrics()
+		s.stats.Store(&kv.Stats{
+			DiskBytes:   int64(m.DiskSpaceUsage()),
+			MemoryBytes: m.BlockCache.Size + m.FileCache.Size + int64(m.MemTable.Size+m.MemTable.ZombieSize),
+		})
+		return nil
+	})
+	var now kv.Stats
+	if last := s.stats.Load(); last != nil {
+		now = *last
 	}
+	now.Refused = s.writable()
+	return now
 }

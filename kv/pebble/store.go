@@ -10,9 +10,13 @@
 // partitions are mostly answered by bloom filters. Neither allocates, beyond the
 // growth of dst. How rows become keys is drawn in keys.go.
 //
-// After a write fails for good, for instance because the disk is full, every Write and
-// Sync returns the cause and kv.ErrFailed, while reads go on. The store must be opened
-// again, by another process, to be written.
+// A store on a disk that is nearly full (Options.Reserve) refuses writes with kv.ErrFull,
+// and accepts them again when there is space. So does one that finds the disk full in
+// the middle of a write; that write is completed once there is space.
+//
+// A store whose disk fails in another way stops taking writes: every Write and Sync from
+// then on returns the cause and kv.ErrFailed. It has to be opened again, by another
+// process, to write. Reads go on in all cases.
 package pebble
 
 import (
@@ -43,6 +47,9 @@ type Options struct {
 	Path string
 	// FS is the filesystem that Path is on; nil means the disk.
 	FS vfs.FS
+	// Reserve is the space in bytes that stays free on the disk; 0: DefaultReserve. On a
+	// disk of less than twenty times as much it is a twentieth of the disk.
+	Reserve uint64
 }
 
 const (
@@ -61,9 +68,11 @@ type Store struct {
 	lock     *directoryLock
 	pool     *pool
 	guard    *guard
+	space    *space
 	bulk     bool
 	closed   atomic.Bool
-	pointers sync.Mutex // held while pointers change, from comparing to setting
+	stats    atomic.Pointer[kv.Stats] // as of the last time that they could be read
+	pointers sync.Mutex               // held while pointers change, from comparing to setting
 
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
@@ -83,6 +92,9 @@ func Open(o Options) (*Store, error) {
 	}
 	if o.FS == nil {
 		o.FS = vfs.Default
+	}
+	if o.Reserve == 0 {
+		o.Reserve = DefaultReserve
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -123,6 +135,7 @@ func openLocked(o Options, lock *directoryLock) (*Store, error) {
 		return nil, err
 	}
 	s.lock = lock
+	s.space = &space{fs: o.FS, path: o.Path, reserve: o.Reserve, log: o.Logger}
 	return s, nil
 }
 
@@ -149,9 +162,10 @@ func (s *Store) Close() error {
 	}
 	s.stop()
 	s.stopped.Wait()
-	// A failed store stays as it is, and locked, until its process ends: Pebble's
+	// A failed or full store stays as it is, and locked, until its process ends: Pebble's
 	// jobs are stuck in it, and waiting for them would be for ever.
-	if err := s.guard.err(); err != nil {
+	if err, _ := s.guard.problem(); err != nil {
+		s.guard.fail(err)
 		return fmt.Errorf("kv/pebble: close: %w", err)
 	}
 	errs := []error{s.pool.close()}
@@ -159,7 +173,9 @@ func (s *Store) Close() error {
 		errs = append(errs, s.guard.run(s.db.Flush))
 	}
 	errs = append(errs, s.guard.run(s.db.Close))
-	if s.guard.err() == nil {
+	if err, _ := s.guard.problem(); err != nil {
+		s.guard.fail(err) // what waits for space must not go on when this has returned
+	} else {
 		errs = append(errs, s.lock.release())
 	}
 	if err := errors.Join(errs...); err != nil {

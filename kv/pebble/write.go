@@ -26,6 +26,9 @@ func (s *Store) Write(ctx context.Context, kb kv.Batch) error {
 	if b.rows == 0 || b.err != nil || !b.reopen() {
 		return b.err
 	}
+	if err := s.writable(); err != nil {
+		return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
+	}
 	if s.bulk {
 		if err := b.sort(); err != nil {
 			return fmt.Errorf("kv/pebble: write %d rows: %w", b.rows, err)
@@ -36,6 +39,14 @@ func (s *Store) Write(ctx context.Context, kb kv.Batch) error {
 		defer s.pointers.Unlock()
 	}
 	return s.apply(b)
+}
+
+// writable returns why writes are refused, or nil.
+func (s *Store) writable() error {
+	if err, _ := s.guard.problem(); err != nil {
+		return err
+	}
+	return s.space.check()
 }
 
 // apply commits a batch and makes it visible.
@@ -106,6 +117,9 @@ func (s *Store) CompareAndSet(ctx context.Context, name string, old, value []byt
 		return err
 	case old == nil || !bytes.Equal(now, old):
 		return kv.ErrConflict
+	}
+	if err := s.writable(); err != nil {
+		return fmt.Errorf("kv/pebble: set pointer %q: %w", name, err)
 	}
 	b := s.newBatch()
 	b.SetPointer(name, value)
