@@ -13,6 +13,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/history/tip"
+	"ashlar/retry"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -57,6 +58,9 @@ type Follower struct {
 	tip      *tip.Tip
 	executor *execute.Executor
 	depths   Depths
+
+	// Task, if set before Run, keeps Run going after errors.
+	Task *retry.Task
 
 	writing sync.Mutex // held while the tip or the archive changes
 }
@@ -149,6 +153,9 @@ func (f *Follower) Add(ctx context.Context, block *types.Block) error {
 	}
 	f.writing.Lock()
 	defer f.writing.Unlock()
+	if err := f.agree(ctx); err != nil {
+		return err
+	}
 	if f.tip.Has(block.Hash()) {
 		return nil
 	}
@@ -208,6 +215,9 @@ func (f *Follower) add(ctx context.Context, parent execute.Parent, history *arch
 func (f *Follower) SetHead(ctx context.Context, head common.Hash, safe, finalized chain.Ref) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
+	if err := f.agree(ctx); err != nil {
+		return err
+	}
 	return f.tip.SetHead(ctx, head, safe, finalized)
 }
 
@@ -219,6 +229,9 @@ func (f *Follower) SetHead(ctx context.Context, head common.Hash, safe, finalize
 func (f *Follower) Import(ctx context.Context, source Source) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
+	if err := f.agree(ctx); err != nil {
+		return err
+	}
 	importer, err := New(ctx, f.archive, f.executor, f.archive.Genesis())
 	if err != nil {
 		return err
@@ -231,7 +244,9 @@ func (f *Follower) Import(ctx context.Context, source Source) error {
 func (f *Follower) Depths() Depths { return f.depths }
 
 // Run settles blocks as they become final or deep enough, until ctx is done.
-func (f *Follower) Run(ctx context.Context) error {
+func (f *Follower) Run(ctx context.Context) error { return f.Task.Keep(ctx, f.settleAll) }
+
+func (f *Follower) settleAll(ctx context.Context) error {
 	return f.tip.EachMove(ctx, func(ctx context.Context) error {
 		for more := true; more && ctx.Err() == nil; {
 			var err error
@@ -239,8 +254,19 @@ func (f *Follower) Run(ctx context.Context) error {
 				return err
 			}
 		}
+		f.Task.Succeeded()
 		return nil
 	})
+}
+
+// agree has the tip know of blocks that the archive has settled, in case the write that
+// would have recorded it failed. writing is held.
+func (f *Follower) agree(ctx context.Context) error {
+	settled, _ := f.archive.Settled()
+	if f.tip.Standing().Head.Settled() == settled {
+		return nil
+	}
+	return f.tip.Overtaken(ctx, settled)
 }
 
 // settle settles what is due, but not too much at once, and says whether there is more.
@@ -249,6 +275,9 @@ func (f *Follower) settle(ctx context.Context) (more bool, err error) {
 	defer f.writing.Unlock()
 	// What is begun is ended: the tip must know what the archive was given.
 	ctx = context.WithoutCancel(ctx)
+	if err := f.agree(ctx); err != nil {
+		return false, err
+	}
 	blocks := f.tip.Unsettled(f.due())
 	if more = len(blocks) > settledAtOnce; more {
 		blocks = blocks[:settledAtOnce]

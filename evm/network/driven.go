@@ -33,6 +33,7 @@ func (f *following) drive(rules *params.ChainConfig, version family.Version, sup
 		f.pursuit, asked = supplier.Pursuit, supplier
 	}
 	d.chain = consensus.New(f.follower, asked, slog.With("network", f.name))
+	d.chain.Task = f.task("fetch missing blocks")
 	client := engine.ClientVersion{Code: "AS", Name: "Ashlar", Version: version.Release, Commit: version.Commit}
 	d.api = engine.New(engine.Config{Chain: d.chain, Rules: rules, Client: client})
 	f.driven = d

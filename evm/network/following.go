@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 
 	"ashlar/evm/api"
 	"ashlar/evm/ingest"
@@ -14,6 +13,7 @@ import (
 	"ashlar/evm/source/node"
 	"ashlar/family"
 	"ashlar/jsonrpc"
+	"ashlar/retry"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"golang.org/x/sync/errgroup"
@@ -27,14 +27,23 @@ type following struct {
 	pursuit  *upstream.Pursuit           // follows the nodes' best head, or fetches missing blocks; nil without nodes
 	driven   *driven                     // by a consensus client; nil if the nodes say what the head is
 	clients  []*node.Client
-	failure  atomic.Pointer[error] // why following has ended
+	tasks    []*retry.Task // that must not stop, for the network to follow
+}
+
+// task returns a new task that must not stop, for the network to follow.
+func (f *following) task(name string) *retry.Task {
+	t := retry.New(name, slog.With("network", f.name))
+	f.tasks = append(f.tasks, t)
+	return t
 }
 
 // follow makes the network ready to follow its nodes, or its consensus client. It does
 // so while run runs.
 func (n *network) follow(ctx context.Context, s family.Service) error {
 	f := &following{name: s.Name, follower: n.follower(ingest.DefaultDepths())}
+	f.follower.Task = f.task("settle blocks")
 	config := upstream.Config{
+		Task:     f.task("follow the best head"),
 		Follower: f.follower, ChainID: n.archive.Genesis().Config.ChainID.Uint64(),
 		Pace: upstream.DefaultPace(), Log: slog.With("network", s.Name),
 	}
@@ -53,7 +62,10 @@ func (n *network) follow(ctx context.Context, s family.Service) error {
 	if n.entries.Pool != poolNone && len(n.entries.Source) > 0 {
 		waiting := pool.New(n.executor.Config(), pool.DefaultLimits())
 		n.chain.SetPool(waiting)
-		f.keepPool = n.chain.KeepPool
+		pooling := retry.New("adapt the pool to the head", slog.With("network", s.Name))
+		f.keepPool = func(ctx context.Context) error {
+			return pooling.Keep(ctx, func(ctx context.Context) error { return n.chain.KeepPool(ctx, pooling.Succeeded) })
+		}
 		if n.entries.Pool != poolSent {
 			config.Waiting = func(tx *types.Transaction) {
 				// A transaction that is refused here was accepted by a node with other
@@ -74,31 +86,34 @@ func (n *network) follow(ctx context.Context, s family.Service) error {
 	return nil
 }
 
-// run follows until ctx is done. A store that fails ends following, but not the
-// service: stored blocks can still be read.
+// run follows until ctx is done. An error of our own, such as a full disk, stops following
+// until its cause is gone; meanwhile stored blocks can still be read.
 func (f *following) run(ctx context.Context) error {
-	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return f.follower.Run(inner) })
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.follower.Run(ctx) })
 	if f.driven != nil {
-		group.Go(func() error { return f.driven.run(inner) })
+		group.Go(func() error { return f.driven.run(ctx) })
 	} else {
-		group.Go(func() error { return f.pursuit.Run(inner) })
+		group.Go(func() error { return f.pursuit.Run(ctx) })
 	}
 	if f.keepPool != nil {
-		group.Go(func() error { return f.keepPool(inner) })
+		group.Go(func() error { return f.keepPool(ctx) })
 	}
 	err := group.Wait()
 	for _, client := range f.clients {
 		client.Close()
 	}
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("network %s no longer follows its source, until the process is started again: %w", f.name, err)
-	f.failure.Store(&err)
-	slog.Error("following has ended; reads go on", "network", f.name, "because", err)
-	<-ctx.Done()
 	return err
+}
+
+// stopped returns why following is stopped, nil if it is not.
+func (f *following) stopped() *retry.Stop {
+	for _, task := range f.tasks {
+		if stopped := task.Stopped(); stopped != nil {
+			return stopped
+		}
+	}
+	return nil
 }
 
 // forward sends a transaction to the nodes. If a node refuses it, the client gets the
@@ -132,9 +147,6 @@ func (f *following) status() *family.SourceStatus {
 	}
 	now := f.pursuit.Status()
 	status := &family.SourceStatus{Problem: now.Problem}
-	if failure := f.failure.Load(); failure != nil {
-		status.Problem = (*failure).Error()
-	}
 	if now.Sync != nil {
 		status.Behind = now.Sync.Highest - now.Sync.Current
 	}

@@ -43,7 +43,7 @@ func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, err
 		return nil, err
 	}
 	m := &miner{
-		follower: n.follower(ingest.DefaultDepths()), keepPool: n.chain.KeepPool, tip: n.tip, pool: n.chain.Pool(),
+		follower: n.follower(ingest.DefaultDepths()), keepPool: func(ctx context.Context) error { return n.chain.KeepPool(ctx, nil) }, tip: n.tip, pool: n.chain.Pool(),
 		traffic: traffic, next: view.Head().Number + 1,
 	}
 	if n.tip.Standing().Finalized == (chain.Ref{}) { // the past that was just made

@@ -14,14 +14,18 @@ import (
 const returnedBlocks = 64
 
 // KeepPool resets the chain's pool at every new head, until ctx is done. Transactions
-// dropped by a reorganization return to the pool unless the new branch includes them.
-func (c *Chain) KeepPool(ctx context.Context) error {
+// dropped by a reorganization return to the pool unless the new branch includes them. It
+// calls reset, if not nil, after each reset.
+func (c *Chain) KeepPool(ctx context.Context, reset func()) error {
 	var before *View
 	return c.EachMove(ctx, func(ctx context.Context) error {
 		view, err := c.View()
 		if err == nil && before != view {
 			err = c.resetPool(ctx, before, view)
 			before = view
+		}
+		if err == nil && reset != nil {
+			reset()
 		}
 		return err
 	})

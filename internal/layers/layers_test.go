@@ -31,6 +31,7 @@ func shared() []layer {
 		{"chain", nil},
 		{"endpoint", nil},
 		{"strictjson", nil},
+		{"retry", nil},
 		{"history", []string{"kv", "chain"}},
 		{"feed", []string{"jsonrpc", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
@@ -56,14 +57,14 @@ func family(name string) []layer {
 		{"execute", in(".")},
 		{"archive", append(in("."), "kv", "chain", "history")},
 		{"export", in(".", "era", "archive")},
-		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history")},
+		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history", "retry")},
 		{"verify", append(in(".", "archive"), "kv", "chain", "history")},
 		{"pool", in(".")},
 		{"trace", in(".", "execute")},
 		{"query", append(in(".", "execute", "archive", "pool"), "kv", "chain", "history")},
 		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events")},
 		{"network", append(in(".", "era", "source", "execute", "archive", "export", "ingest", "verify", "pool", "query", "api"),
-			"family", "kv", "jsonrpc", "chain", "history")},
+			"family", "kv", "jsonrpc", "chain", "history", "retry")},
 	}
 	for i := range layers {
 		layers[i].folder = path.Join(name, layers[i].folder)
@@ -127,7 +128,7 @@ func keepers() []keeper {
 		{"github.com/alexedwards/scs", []string{"account/session", "dashboard"}},
 		{"golang.org/x/crypto/argon2", []string{"account/password"}},
 		{"github.com/go-json-experiment/json", []string{"strictjson"}},
-		{"github.com/cenkalti/backoff", []string{"evm/ingest/upstream", "starknet/source/node"}},
+		{"github.com/cenkalti/backoff", []string{"evm/ingest/upstream", "starknet/source/node", "retry"}},
 		{"github.com/golang-jwt/jwt", []string{"evm/source/engine", "internal/node"}},
 	}
 	for _, name := range families() { // app registers them, everything else asks the interface

@@ -23,6 +23,7 @@ import (
 	"ashlar/evm/ingest/upstream"
 	"ashlar/evm/source/engine"
 	"ashlar/history/tip"
+	"ashlar/retry"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -41,6 +42,9 @@ type Chain struct {
 	supplier Supplier // nil where no node is asked
 	log      *slog.Logger
 	changed  chan struct{} // receives when another block is wanted
+
+	// Task, if set before Run, keeps Run going after errors.
+	Task *retry.Task
 
 	mu      sync.Mutex // held while a call is answered
 	waiting *waiting   // guarded by mu

@@ -14,18 +14,15 @@ import (
 const supplyRetry = time.Second
 
 // Run fetches what is missing below heads that the client names, until ctx is done
-// or the chain itself fails. It has nothing to do where no node is asked.
-func (c *Chain) Run(ctx context.Context) error {
+// or, without a Task, the chain itself fails. It has nothing to do where no node is asked.
+func (c *Chain) Run(ctx context.Context) error { return c.Task.Keep(ctx, c.supplyAll) }
+
+func (c *Chain) supplyAll(ctx context.Context) error {
 	if c.supplier == nil {
 		<-ctx.Done()
 		return nil
 	}
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-c.changed:
-		}
 		for more := true; more; {
 			var err error
 			more, err = c.supply(ctx)
@@ -38,6 +35,12 @@ func (c *Chain) Run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			c.Task.Succeeded()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.changed:
 		}
 	}
 }

@@ -40,6 +40,7 @@ func (p *Pursuit) pursue(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		p.config.Task.Succeeded()
 		if !again {
 			p.idle(ctx, next)
 		}

@@ -25,6 +25,7 @@ import (
 	"ashlar/evm/ingest"
 	"ashlar/evm/source/node"
 	"ashlar/history/tip"
+	"ashlar/retry"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/ethereum/go-ethereum/common"
@@ -112,8 +113,10 @@ type Config struct {
 	// Waiting, if not nil, is told of transactions that wait in the pools of nodes,
 	// more than once of some, and from many goroutines at once.
 	Waiting func(*types.Transaction)
-	Pace    Pace
-	Log     *slog.Logger
+	// Task, if not nil, keeps following going after errors that no node is to blame for.
+	Task *retry.Task
+	Pace Pace
+	Log  *slog.Logger
 }
 
 // Pursuit follows the best head of its nodes.
@@ -162,7 +165,7 @@ func (p *Pursuit) Run(ctx context.Context) error {
 	for _, c := range p.nodes {
 		group.Go(func() error { p.watch(ctx, c); return nil })
 	}
-	group.Go(func() error { return p.pursue(ctx) })
+	group.Go(func() error { return p.config.Task.Keep(ctx, p.pursue) })
 	return group.Wait()
 }
 
