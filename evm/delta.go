@@ -1,5 +1,5 @@
-// Package evm holds the nouns of Ethereum-like chains: the [Delta] that a block
-// brings and the [State] that questions are asked of.
+// Package evm defines the data types of Ethereum-like chains: the [Delta] of a block and
+// the [State] that answers are read from.
 package evm
 
 import (
@@ -20,12 +20,12 @@ type Delta struct {
 	AccessList []byte
 
 	// Accounts holds every account that changed, by keccak256 of its address;
-	// nil when the account is gone. Its Root is final.
+	// nil if the account was deleted. Its Root is final.
 	Accounts map[common.Hash]*types.StateAccount
 	// Slots holds every slot that changed, by keccak256 of address and slot;
-	// zero when it was cleared.
+	// zero if it was cleared.
 	Slots map[common.Hash]map[common.Hash]common.Hash
-	// Codes holds contract code that some account names since this block, by hash.
+	// Codes holds the contract code that accounts name since this block, by hash.
 	Codes map[common.Hash][]byte
 	// Nodes holds every trie node that changed.
 	Nodes []Node
@@ -35,9 +35,9 @@ type Delta struct {
 type Node struct {
 	Owner common.Hash // zero for the account trie, else keccak256 of the account's address
 	Path  string      // nibbles, a byte each
-	Hash  common.Hash // of Blob; zero when the node is gone
-	Blob  []byte      // RLP; empty when the node is gone
-	Prev  []byte      // what was there before; empty when nothing was or it is not known
+	Hash  common.Hash // of Blob; zero if the node was deleted
+	Blob  []byte      // RLP; empty if the node was deleted
+	Prev  []byte      // the node before; empty if there was none, or it is unknown
 }
 
 // Ref names the delta's block.
@@ -45,8 +45,8 @@ func (d *Delta) Ref() chain.Ref {
 	return chain.Ref{Number: d.Block.NumberU64(), Hash: d.Block.Hash()}
 }
 
-// HashAddress is the key of an account in the state.
+// HashAddress returns the key of an account in the state.
 func HashAddress(address common.Address) common.Hash { return crypto.Keccak256Hash(address[:]) }
 
-// HashSlot is the key of a slot in its account's storage.
+// HashSlot returns the key of a slot in its account's storage.
 func HashSlot(slot common.Hash) common.Hash { return crypto.Keccak256Hash(slot[:]) }

@@ -8,19 +8,18 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// ErrMissing says that something which the state must hold is not there:
-// a code whose hash an account names, a trie node whose hash its parent holds.
+// ErrMissing means that the stored state lacks something that it refers to: a code whose
+// hash an account names, or a trie node whose hash its parent holds.
 var ErrMissing = errors.New("missing from the stored state")
 
 // State reads accounts, slots, code and trie nodes as of one block. Keys are the
 // keccak256 of the address and of the slot, as in the state trie; [HashAddress]
-// and [HashSlot] make them. An implementation may be called from many
-// goroutines at once.
+// and [HashSlot] make them. An implementation is safe for concurrent use.
 type State interface {
-	// Account returns the account, or nil when there is none. The caller owns it.
+	// Account returns the account, or nil if there is none. The caller owns it.
 	Account(ctx context.Context, address common.Hash) (*types.StateAccount, error)
 
-	// Slot returns the value of a storage slot, zero when it was never set.
+	// Slot returns the value of a storage slot, zero if it was never set.
 	Slot(ctx context.Context, address, slot common.Hash) (common.Hash, error)
 
 	// Code returns the contract code with that hash, or ErrMissing. The caller

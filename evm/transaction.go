@@ -10,13 +10,13 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Transaction is an encoded transaction (EIP-2718) taken apart in place: its
-// slices are parts of the encoding, and nothing is allocated. Numbers that may
-// exceed 64 bits are big-endian without leading zeros. What a type does not have
-// is nil; lists are their RLP content, without the list's own header.
+// Transaction is a decoded view of an encoded transaction (EIP-2718): its slices alias
+// the encoding, and decoding allocates nothing. Numbers that may exceed 64 bits are
+// big-endian without leading zeros. Fields that the type lacks are nil; lists are their
+// RLP content, without the list's own header.
 type Transaction struct {
 	Type           byte
-	ChainID        []byte // types 1 and up; of a legacy transaction V may tell it
+	ChainID        []byte // types 1 and up; V may hold that of a legacy transaction
 	Nonce          uint64
 	GasPrice       []byte // types 0 and 1
 	GasTipCap      []byte // types 2 and up
@@ -32,10 +32,10 @@ type Transaction struct {
 	V, R, S        []byte
 }
 
-// ErrTransaction says that bytes are no encoded transaction of a known type.
+// ErrTransaction means that bytes are not an encoded transaction of a known type.
 var ErrTransaction = errors.New("not an encoded transaction")
 
-// ReadTransaction takes an encoded transaction apart. The transaction refers to raw.
+// ReadTransaction decodes a transaction, which aliases raw.
 func ReadTransaction(raw []byte) (t Transaction, err error) {
 	if len(raw) == 0 {
 		return t, fmt.Errorf("%w: it is empty", ErrTransaction)
@@ -44,7 +44,7 @@ func ReadTransaction(raw []byte) (t Transaction, err error) {
 		t.Type, raw = raw[0], raw[1:]
 	}
 	if t.Type > types.SetCodeTxType {
-		return t, fmt.Errorf("%w: type %d, known are 0 to %d", ErrTransaction, t.Type, types.SetCodeTxType)
+		return t, fmt.Errorf("%w: type %d (want 0 to %d)", ErrTransaction, t.Type, types.SetCodeTxType)
 	}
 	fields, rest, err := rlp.SplitList(raw)
 	if err != nil || len(rest) != 0 {
@@ -77,8 +77,7 @@ func ReadTransaction(raw []byte) (t Transaction, err error) {
 	return t, nil
 }
 
-// walker reads one RLP value after the other; after the first that does not fit
-// it returns nothing more.
+// walker reads consecutive RLP values. After an error it returns zero values.
 type walker struct {
 	rest []byte
 	err  error
@@ -105,8 +104,8 @@ func (w *walker) uint64() (value uint64) {
 	return value
 }
 
-// ChainIDOfV is the chain that a legacy transaction is bound to (EIP-155), and
-// false where it is bound to none.
+// ChainIDOfV returns the chain that a legacy transaction is bound to (EIP-155), or false
+// if it is bound to none.
 func (t *Transaction) ChainIDOfV() (id uint256.Int, protected bool) {
 	id.SetBytes(t.V)
 	if id.LtUint64(35) {
@@ -117,8 +116,8 @@ func (t *Transaction) ChainIDOfV() (id uint256.Int, protected bool) {
 	return id, !id.IsZero()
 }
 
-// EffectiveGasPrice is what a unit of gas costs the sender in a block with that
-// base fee; nil means a block of a time before base fees.
+// EffectiveGasPrice returns the price that the sender pays for a unit of gas in a block
+// with a base fee, nil for a block before London.
 func (t *Transaction) EffectiveGasPrice(baseFee *uint256.Int) (price uint256.Int) {
 	if t.Type < types.DynamicFeeTxType {
 		price.SetBytes(t.GasPrice)
@@ -136,8 +135,8 @@ func (t *Transaction) EffectiveGasPrice(baseFee *uint256.Int) (price uint256.Int
 	return price
 }
 
-// EffectiveTip is the part of the effective gas price that goes to the block's
-// beneficiary; nil means a block of a time before base fees.
+// EffectiveTip returns the part of the effective gas price that the block's beneficiary
+// receives. baseFee is nil for a block before London.
 func (t *Transaction) EffectiveTip(baseFee *uint256.Int) (tip uint256.Int) {
 	if baseFee == nil {
 		baseFee = new(uint256.Int)

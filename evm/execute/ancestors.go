@@ -9,8 +9,8 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// chainReader shows the ancestors of one block to go-ethereum, whose interfaces
-// have no errors: they are reported to failed. It belongs to one goroutine.
+// chainReader gives go-ethereum the ancestors of one block. Its interfaces have no
+// errors, so they are reported to failed. It belongs to one goroutine.
 type chainReader struct {
 	ctx    context.Context
 	config *params.ChainConfig
@@ -45,7 +45,7 @@ func (c *chainReader) GetBlock(hash common.Hash, number uint64) *types.Block {
 	return block
 }
 
-// GetHeaderByNumber walks back from the parent: what is canonical is what leads to it.
+// GetHeaderByNumber walks back from the parent: its ancestors are the canonical blocks.
 func (c *chainReader) GetHeaderByNumber(number uint64) *types.Header {
 	header := c.parent.Header
 	for header != nil && header.Number.Uint64() > number {
@@ -54,7 +54,7 @@ func (c *chainReader) GetHeaderByNumber(number uint64) *types.Header {
 	return header
 }
 
-// GetHeaderByHash is asked for by no engine that is used here.
+// GetHeaderByHash is never called by the engines in use.
 func (c *chainReader) GetHeaderByHash(hash common.Hash) *types.Header {
 	header := c.parent.Header
 	for header != nil && header.Hash() != hash {

@@ -7,18 +7,17 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// collidingState is the state as the EVM sees it where a contract is created at
-// an address that has storage already, but neither code nor nonce. Since EIP-7610,
-// which holds from the first block on, that fails as it does at a contract's
-// address. go-ethereum's EVM leaves it out, as mainnet has few such accounts and
-// nobody can create a contract at them; other chains' genesis may have more.
+// collidingState makes the creation of a contract fail at an address that has storage,
+// but neither code nor nonce, as EIP-7610 demands from the first block on. go-ethereum's
+// EVM does not check this: mainnet has few such accounts, and no contract can be created
+// at them. The genesis of another chain may have more.
 //
-// The EVM asks two things before it creates: the nonce and the code. So such an
-// account is said to have a nonce. Other than before a creation it is asked for of
-// accounts that have code, and of those that have a key, where it must be right.
+// Before a creation the EVM reads the nonce and the code of the address, so such an
+// account gets a nonce. Otherwise the EVM reads nonces only of accounts with code and of
+// signers, which keep theirs.
 type collidingState struct {
 	*state.StateDB
-	message *core.Message // that is run; nil before the first
+	message *core.Message // the current one; nil before the first
 }
 
 // GetNonce implements vm.StateDB.
@@ -30,9 +29,8 @@ func (s *collidingState) GetNonce(address common.Address) uint64 {
 	return nonce
 }
 
-// hasStorageAlone says whether an account of nonce 0 had storage, but no code,
-// when the block began. What is stored since then belongs to a contract that is
-// just being created.
+// hasStorageAlone reports whether an account of nonce 0 had storage, but no code, when
+// the block began. Storage written since then belongs to a contract that is being created.
 func (s *collidingState) hasStorageAlone(address common.Address) bool {
 	if hash := s.GetCodeHash(address); hash != types.EmptyCodeHash {
 		return false // a contract, or no account
@@ -41,8 +39,8 @@ func (s *collidingState) hasStorageAlone(address common.Address) bool {
 	return root != types.EmptyRootHash && root != common.Hash{}
 }
 
-// isSigned says whether somebody has the key of an address, and signed the transaction
-// with it or an authorization in it. No contract can be created there.
+// isSigned reports whether the key of an address signed the transaction or one of its
+// authorizations. No contract can be created at such an address.
 func (s *collidingState) isSigned(address common.Address) bool {
 	if s.message == nil {
 		return false

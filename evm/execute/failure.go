@@ -2,11 +2,10 @@ package execute
 
 import "sync"
 
-// readFailure keeps the first error of reading what go-ethereum asks for: the state,
-// trie nodes, and ancestors. Its interfaces have places without errors, and it goes
-// on after some errors that it is told. So what a run gave, and what it failed with,
-// says nothing of the block or the call before it is known that nothing failed to
-// be read. It may be used from many goroutines at once.
+// readFailure keeps the first error of the reads that go-ethereum makes: of the state,
+// trie nodes and ancestors. Some of go-ethereum's interfaces return no errors, and it
+// ignores some others. So the result or error of a run is meaningless if a read failed.
+// It is safe for concurrent use.
 type readFailure struct {
 	mu    sync.Mutex
 	first error // guarded by mu

@@ -10,14 +10,13 @@ import (
 	"github.com/ethereum/go-ethereum/trie/trienode"
 )
 
-// someRoot is what the storage root of an account is said to be from the time
-// it first has storage until the real root is known. Execution only ever asks
-// whether an account's storage is empty.
+// someRoot stands for the storage root of an account between the first write to its
+// storage and the computation of the real root. Execution only checks whether an
+// account's storage is empty.
 var someRoot = common.HexToHash("0x01")
 
-// flatTrie is the trie that StateDB is shown while it executes a block whose
-// state root is computed afterwards, from the flat changes: it holds nothing
-// and only knows which root to claim.
+// flatTrie is the trie that StateDB gets while it executes a block whose state root is
+// computed afterwards, from the flat changes. It holds nothing but the root to return.
 type flatTrie struct {
 	root    common.Hash
 	storage bool
@@ -44,7 +43,7 @@ func (t *flatTrie) Hash() common.Hash { return t.root }
 // Commit implements state.Trie: there are no nodes.
 func (t *flatTrie) Commit(bool) (common.Hash, *trienode.NodeSet) { return t.root, nil }
 
-// What follows takes note of nothing.
+// The methods below do nothing.
 
 func (t *flatTrie) UpdateAccount(common.Address, *types.StateAccount, int) error { return nil }
 func (t *flatTrie) UpdateAccountBatch([]common.Address, []*types.StateAccount, []int) error {
@@ -59,7 +58,7 @@ func (t *flatTrie) Witness() map[string][]byte                                  
 func (t *flatTrie) IsUBT() bool                                                  { return false }
 func (t *flatTrie) GetKey([]byte) []byte                                         { return nil }
 
-// What follows is never asked for during execution: reads go to the state's reader.
+// The methods below are never called during execution: reads go to the state's reader.
 
 func (t *flatTrie) GetAccount(common.Address) (*types.StateAccount, error) { return nil, errFlat }
 func (t *flatTrie) GetStorage(common.Address, []byte) ([]byte, error)      { return nil, errFlat }

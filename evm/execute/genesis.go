@@ -27,7 +27,7 @@ func Genesis(ctx context.Context, genesis *core.Genesis) (*evm.Delta, error) {
 		if account.Balance != nil {
 			balance, overflow := uint256.FromBig(account.Balance)
 			if overflow {
-				return nil, fmt.Errorf("genesis: the balance of %s does not fit 256 bits", address)
+				return nil, fmt.Errorf("genesis: balance of %s: more than 256 bits", address)
 			}
 			statedb.AddBalance(address, balance, tracing.BalanceIncreaseGenesisBalance)
 		}

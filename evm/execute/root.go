@@ -56,8 +56,8 @@ func (r *rooting) apply(x *Executed) (common.Hash, error) {
 			gone = append(gone, address)
 			continue
 		}
-		// An account that flat execution says has no storage has none: most have
-		// not, and need not be looked up. What it says of others is a guess.
+		// Flat execution knows which accounts have no storage. Most have none and
+		// need not be looked up. The roots of the others are placeholders.
 		if slots := x.update.Storages[address]; len(slots) > 0 || account.Root != types.EmptyRootHash {
 			before, err := storageRoot(tr, address)
 			if err != nil {
@@ -124,7 +124,7 @@ func (r *rooting) commit(tr *trie.Trie) (common.Hash, error) {
 	return root, r.merged.Merge(nodes)
 }
 
-// storageRoot returns the storage root of an account, the empty one when there is no account.
+// storageRoot returns the storage root of an account, the empty root if there is no account.
 func storageRoot(tr *trie.Trie, address common.Hash) (common.Hash, error) {
 	value, err := tr.Get(address[:])
 	if err != nil || value == nil {

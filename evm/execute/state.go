@@ -16,17 +16,17 @@ import (
 	"github.com/ethereum/go-ethereum/triedb/database"
 )
 
-// stateDatabase shows the state after one block to go-ethereum's StateDB. Where
-// flat, its tries only take note, and the state root is left to [Executor.Root].
+// stateDatabase gives go-ethereum's StateDB the state after one block. If it is flat, its
+// tries hold nothing, and [Executor.Root] computes the state root.
 //
-// Whoever uses it asks for its failure before anything else is believed.
+// Its users check its failure before they use any result.
 type stateDatabase struct {
 	readFailure
 	ctx     context.Context
 	state   evm.State
 	flat    bool
-	newRoot common.Hash        // what a flat account trie says its root is
-	update  *state.StateUpdate // what Commit was given
+	newRoot common.Hash        // the root that a flat account trie returns
+	update  *state.StateUpdate // the argument of Commit
 }
 
 func newDatabase(ctx context.Context, parent Parent, flat bool) *stateDatabase {
@@ -126,7 +126,7 @@ func (r *stateReader) CodeSize(address common.Address, hash common.Hash) int {
 	return len(r.Code(address, hash))
 }
 
-// nodeDatabase shows an [evm.State]'s trie nodes to go-ethereum's tries.
+// nodeDatabase gives go-ethereum's tries the trie nodes of an [evm.State].
 type nodeDatabase struct {
 	ctx    context.Context
 	state  evm.State
@@ -145,8 +145,8 @@ func (d nodeDatabase) Node(owner common.Hash, path []byte, hash common.Hash) ([]
 	return node, err
 }
 
-// storageIteratee implements state.Iteratee for what StateDB needs it for: to
-// wipe the storage of an account before Cancun.
+// storageIteratee implements the part of state.Iteratee with which StateDB wipes the
+// storage of an account before Cancun.
 type storageIteratee struct {
 	db   *stateDatabase
 	root common.Hash

@@ -9,9 +9,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// dropUnchanged takes from an update what is after the block as it was before:
-// StateDB lists all that was touched, such as an account that was called, and a
-// slot whose account was destroyed and created again.
+// dropUnchanged removes from an update the accounts and slots whose values are the same
+// after the block as before. StateDB lists everything that was touched, such as an
+// account that was called, or a slot whose account was destroyed and created again.
 func dropUnchanged(update *state.StateUpdate) {
 	for address, origin := range update.AccountsOrigin {
 		key := evm.HashAddress(address)
@@ -30,8 +30,7 @@ func dropUnchanged(update *state.StateUpdate) {
 	}
 }
 
-// sameButRoot compares accounts whose storage is the same; its root may not be
-// known yet.
+// sameButRoot compares accounts with equal storage. The storage root may not be known yet.
 func sameButRoot(a, b *types.StateAccount) bool {
 	if a == nil || b == nil {
 		return a == b
