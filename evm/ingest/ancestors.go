@@ -9,12 +9,12 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// recentBlocks are kept at hand: the EVM asks for 256 hashes back.
+// recentBlocks is how many blocks are kept in memory: BLOCKHASH reaches 256 back.
 const recentBlocks = 300
 
-// ancestors are the blocks up to the last executed one: the recent ones at
-// hand, the others from the archive. It implements [execute.Ancestors] and
-// belongs to the goroutine that executes.
+// ancestors are the blocks up to the last executed one: recent ones in memory, the
+// others in the archive. It implements [execute.Ancestors]. Many goroutines may read it,
+// but not while a block is added.
 type ancestors struct {
 	settled archive.Ancestors
 	recent  [recentBlocks]*types.Block // block n at n modulo recentBlocks

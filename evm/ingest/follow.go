@@ -19,22 +19,21 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Depths say how many blocks below the head stay in the tip.
+// Depths are the numbers of blocks below the head that stay in the tip.
 type Depths struct {
-	// Unfinalized is for a chain of which nobody has said what is finalized:
-	// deeper blocks are settled, and reorganizations go no deeper.
+	// Unfinalized applies while no finalized block is known: deeper blocks are settled,
+	// and deeper reorganizations are refused.
 	Unfinalized uint64
-	// Most is for a chain that is finalized, in case that this stops: it bounds
-	// what the tip takes in memory. Other branches than the head's are let go of
-	// where they would make it more than about twice as many blocks.
+	// Most bounds the tip's memory if a chain stops finalizing. Branches other than the
+	// head's are dropped if the tip would exceed about twice as many blocks.
 	Most uint64
 }
 
 // DefaultDepths suit a chain that finalizes every few minutes, as mainnet does.
 func DefaultDepths() Depths { return Depths{Unfinalized: 128, Most: 2048} }
 
-// Due is the last block that lies too deep below a head to stay in the tip.
-// finalized is zero where nobody has said what is.
+// Due returns the last block that is too deep below a head to stay in the tip. finalized
+// is zero if it is unknown.
 func (d Depths) Due(head uint64, finalized chain.Ref) uint64 {
 	depth := d.Most
 	if finalized == (chain.Ref{}) {
@@ -45,14 +44,14 @@ func (d Depths) Due(head uint64, finalized chain.Ref) uint64 {
 
 const settledAtOnce = 64 // blocks that are settled in one write
 
-// unsettled is how many blocks the tip holds at most: a branch besides the head's can be
-// as deep as that, and a few more that nobody has decided upon are always let in.
+// unsettled returns how many blocks the tip holds at most: another branch as deep as the
+// head's, and a few blocks on top.
 func (d Depths) unsettled() int { return int(2*min(d.Most, math.MaxInt32) + 64) }
 
-// Follower brings blocks that arrive one by one, on any branch, into a tip, and
-// settles them from there. Nothing of a block is seen before all of its checks
-// have passed. While it is used nobody else may write to its archive or tip. Its
-// methods may be called from many goroutines at once; they wait for each other.
+// Follower adds blocks that arrive one by one, on any branch, to a tip, and settles them
+// from there. A block is not visible before all of its checks have passed. A follower is
+// the only writer of its archive and tip. Its methods are safe for concurrent use; they
+// run one at a time.
 type Follower struct {
 	archive  *archive.Archive
 	tip      *tip.Tip
@@ -142,11 +141,11 @@ func (f *Follower) over(branch *tip.Branch) *archive.History {
 	return f.archive.Over(branch.Over(f.archive.Rows()), branch.Settled().Number)
 }
 
-// Add executes a block on its parent, checks all of it and brings it into the
-// tip, durably. The head stays where it is. A block that breaks a rule is refused
-// with a [*execute.CheckError], one whose parent is neither in the tip nor the
-// last settled block with [tip.ErrUnknownParent], one that cannot be judged yet with
-// [execute.ErrFuture] or [execute.ErrUnknownFork].
+// Add executes a block on its parent, makes all checks and adds it to the tip, durably.
+// The head stays where it is. The errors are
+//   - a [*execute.CheckError] for an invalid block,
+//   - [tip.ErrUnknownParent] if the parent is neither in the tip nor the last settled block,
+//   - [execute.ErrFuture] or [execute.ErrUnknownFork] for a block that cannot be judged yet.
 func (f *Follower) Add(ctx context.Context, block *types.Block) error {
 	if err := f.executor.VerifyBody(block); err != nil {
 		return err
@@ -177,8 +176,8 @@ func (f *Follower) Add(ctx context.Context, block *types.Block) error {
 	return f.add(ctx, parent, history, delta)
 }
 
-// parent is what a block is executed on whose parent has that hash, and the history
-// up to there.
+// parent returns the parent with a hash, on which a block can be executed, and the
+// history up to it.
 func (f *Follower) parent(ctx context.Context, hash common.Hash) (execute.Parent, *archive.History, error) {
 	branch, err := f.tip.Branch(hash)
 	if err != nil {

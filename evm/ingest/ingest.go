@@ -5,9 +5,9 @@
 //
 //	read | verify body, recover senders | execute | state root | settle
 //
-// Blocks are settled in order and only after all of their checks. The archive
-// is a checkpoint by itself: whatever stops an import, the next one goes on behind the
-// last settled block, and blocks that are settled already are skipped.
+// Blocks are settled in order and only after all of their checks. The archive is its own
+// checkpoint: however an import ends, the next one skips the settled blocks and continues
+// after them.
 package ingest
 
 import (
@@ -31,24 +31,24 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Source gives the blocks of a chain in ascending order.
+// Source yields the blocks of a chain in ascending order.
 type Source interface {
-	// Next returns the next block, or io.EOF after the last. It may be the
-	// genesis, or blocks that the archive has already.
+	// Next returns the next block, or io.EOF after the last. It may start
+	// with the genesis and with blocks that the archive already has.
 	Next() (*types.Block, error)
 }
 
-// Stopper is a source whose Next may wait for long.
+// Stopper is a source whose Next may block for a long time.
 type Stopper interface {
 	Source
-	// Stop ends the waiting: nothing more is wanted. It may be called while Next is.
+	// Stop makes Next return: no more blocks are needed. It may be called during Next.
 	Stop()
 }
 
-// ErrOtherChain says that the source has a block of another chain than the archive.
+// ErrOtherChain means that the source has a block of another chain than the archive.
 var ErrOtherChain = errors.New("the source is of another chain than the archive")
 
-// ErrGap says that the source goes on after blocks that are missing.
+// ErrGap means that blocks are missing before those of the source.
 var ErrGap = errors.New("blocks are missing before those of the source")
 
 const (
@@ -61,7 +61,7 @@ const (
 	syncEvery     = 20 * time.Second // how much work a crash can cost
 )
 
-// Importer brings blocks into one archive. It is used for one import at a time.
+// Importer adds blocks to one archive. It runs one import at a time.
 type Importer struct {
 	archive  *archive.Archive
 	executor *execute.Executor
@@ -69,12 +69,12 @@ type Importer struct {
 	recent   *ancestors
 	rooted   *rootedBlock
 	counts   counts
-	// settled, if not nil, is told the last block whenever some were settled.
+	// settled, if not nil, is called with the last block after each group is settled.
 	settled func(ctx context.Context, last chain.Ref) error
 }
 
-// New makes an importer, and settles the genesis where the archive is empty.
-// The genesis must have its accounts then.
+// New makes an importer. If the archive is empty, New settles the genesis, which must
+// include its accounts.
 func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *core.Genesis) (*Importer, error) {
 	if _, ok := a.Settled(); !ok {
 		delta, err := execute.Genesis(ctx, genesis)
@@ -92,15 +92,15 @@ func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *
 	return i, nil
 }
 
-// counts is what an import has done so far.
+// counts is the progress of an import.
 type counts struct{ skipped, blocks, transactions, gas, head, kept atomic.Uint64 }
 
-// Progress is what an import has done so far.
+// Progress is the progress of an import.
 type Progress struct {
-	Skipped      uint64 // blocks that were settled before
-	Blocks       uint64 // settled now
-	Transactions uint64 // in them
-	Gas          uint64 // used by them
+	Skipped      uint64 // blocks that were already settled
+	Blocks       uint64 // blocks that the import has settled
+	Transactions uint64 // in these blocks
+	Gas          uint64 // used by these blocks
 	Head         uint64 // the last settled block
 	Kept         uint64 // the last block that is known to be durable: it survives any crash
 }
@@ -122,9 +122,8 @@ type step struct {
 	err      error
 }
 
-// Import brings in all blocks of a source. It stops at the first that cannot be
-// brought in, and when ctx is done; the blocks before stay, and everything that
-// was settled is durable when it returns.
+// Import adds all blocks of a source. It stops at the first block that fails, and when
+// ctx is done. The blocks before stay, and all settled blocks are durable when it returns.
 func (i *Importer) Import(ctx context.Context, source Source) error {
 	head, _ := i.archive.Settled()
 	i.counts.head.Store(head.Number)
@@ -134,8 +133,8 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	}
 	i.rooted = newRootedBlock(head.Number)
 
-	// The stages' context ends when one of them cannot go on. The caller's is
-	// heeded by the first stage alone, so that what is under way is finished.
+	// The stages' context ends when one of them fails. Only the first stage watches the
+	// caller's, so that blocks in progress are finished.
 	group, inner := errgroup.WithContext(context.WithoutCancel(ctx))
 	read := make(chan *step, verifiedAhead)
 	verify := make(chan *step, verifiedAhead)
@@ -164,7 +163,7 @@ func (i *Importer) Import(ctx context.Context, source Source) error {
 	return err
 }
 
-// send hands a step on, or returns false when the pipeline has ended.
+// send passes a step on, or returns false if the pipeline has ended.
 func send(ctx context.Context, to chan<- *step, s *step) bool {
 	select {
 	case to <- s:
@@ -174,8 +173,8 @@ func send(ctx context.Context, to chan<- *step, s *step) bool {
 	}
 }
 
-// read reads the source, skips what is settled and gives every block to the
-// executing stage in order and to the verifying one in any.
+// read reads the source, skips settled blocks, and passes every other block to the
+// verifying stage and, in order, to the executing one.
 func (i *Importer) read(ctx, inner context.Context, source Source, head chain.Ref, out, verify chan<- *step) {
 	for {
 		block, err := source.Next()
@@ -205,7 +204,7 @@ func (i *Importer) read(ctx, inner context.Context, source Source, head chain.Re
 	}
 }
 
-// skip passes over a block that should be settled already.
+// skip checks that a block is already settled.
 func (i *Importer) skip(ctx context.Context, block *types.Block) error {
 	header, err := i.archive.Header(ctx, block.NumberU64())
 	if err != nil {
@@ -231,7 +230,7 @@ func (i *Importer) verify(in <-chan *step) {
 	}
 }
 
-// execute runs the blocks one after the other, each on the state that the one before left.
+// execute runs the blocks in order, each on the state after the previous one.
 func (i *Importer) execute(ctx context.Context, head *archive.Header, in <-chan *step, out chan<- *step) {
 	parent := execute.Parent{Header: head.Header, State: i.latest, Ancestors: i.recent, TotalDifficulty: head.TotalDifficulty}
 	for s := range in {
@@ -376,7 +375,7 @@ func (i *Importer) settleGroup(ctx context.Context, group []*evm.Delta) error {
 	return nil
 }
 
-// drain takes what the stage before still hands on, until it has ended.
+// drain discards the steps of the previous stage until it ends.
 func drain(in <-chan *step) {
 	for range in {
 	}

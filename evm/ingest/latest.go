@@ -19,14 +19,14 @@ const (
 	latestNodeBytes = 96 << 20
 )
 
-// latest is the state after the last executed block: what the blocks that are
-// not settled yet have changed, and a cache of what has been read and written
-// lately, over the archive. It implements [evm.State].
+// latest is the state after the last executed block. It holds the changes of unsettled
+// blocks and a cache of recently read and written values; everything else is read from
+// the archive. It implements [evm.State], and is safe for concurrent use.
 //
-// Accounts, slots and code are ahead of trie nodes: the former are as of the
-// last executed block, the latter as of the last block whose root is known. What
-// has changed since the settled block is never evicted, so whatever is not here
-// is in the archive, as of any block that is settled at the time.
+// Accounts, slots and code are ahead of trie nodes: the former are as of the last executed
+// block, the latter as of the last block whose root is known. Changes since the settled
+// block are never evicted, so a missing value has its archived version as of any block
+// that is settled at the time.
 type latest struct {
 	archive *archive.Archive
 
@@ -71,7 +71,7 @@ func newLatest(a *archive.Archive) *latest {
 	}
 }
 
-// settled is the state that everything which is not in l is read from.
+// settled is the archived state, from which missing values are read.
 func (l *latest) settled() archive.State {
 	ref, _ := l.archive.Settled()
 	return l.archive.StateAt(ref.Number)
@@ -147,7 +147,7 @@ func (l *latest) Node(ctx context.Context, owner common.Hash, path []byte, hash 
 	return blob, err
 }
 
-// executed lays the accounts, slots and code of a block over what is known.
+// executed applies the accounts, slots and code of a block.
 func (l *latest) executed(x *execute.Executed) {
 	number := x.Block.NumberU64()
 	l.flat.Lock()
@@ -166,7 +166,7 @@ func (l *latest) executed(x *execute.Executed) {
 	x.Codes(func(hash common.Hash, blob []byte) { l.codes[hash] = code{blob, number} })
 }
 
-// rooted lays the trie nodes of a block over what is known.
+// rooted applies the trie nodes of a block.
 func (l *latest) rooted(delta *evm.Delta) {
 	number := delta.Block.NumberU64()
 	l.tries.Lock()
@@ -176,7 +176,7 @@ func (l *latest) rooted(delta *evm.Delta) {
 	}
 }
 
-// settle takes note that blocks up to number are in the archive.
+// settle records that blocks up to number are in the archive.
 func (l *latest) settle(number uint64) {
 	l.flat.Lock()
 	l.accounts.settle(number)
