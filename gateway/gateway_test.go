@@ -301,8 +301,8 @@ func TestLog(t *testing.T) {
 	log := s.log.String()
 	for _, want := range []string{
 		"msg=serving address=" + strings.TrimPrefix(s.url, "http://") + ` networks="[alpha beta]"`,
-		`msg="a method panicked" method=test_panic panic="a bug"`,
-		`msg="a method failed" method=test_fail error="a failure"`,
+		`msg="method panicked" method=test_panic panic="a bug"`,
+		`msg="method failed" method=test_fail error="a failure"`,
 		`msg="stopped serving"`,
 	} {
 		if !strings.Contains(log, want) {

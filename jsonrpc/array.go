@@ -1,7 +1,7 @@
 package jsonrpc
 
-// AppendArray appends an array of items, each as appendItem appends it. It is for
-// arrays that are short; see [Room.AppendArray] for those that may be long.
+// AppendArray appends a short JSON array of items, each encoded by appendItem. For arrays
+// that may be long, see [Room.AppendArray].
 func AppendArray[T any](out []byte, items []T, appendItem func(out []byte, item T) []byte) []byte {
 	out = append(out, '[')
 	for i, item := range items {
@@ -13,8 +13,8 @@ func AppendArray[T any](out []byte, items []T, appendItem func(out []byte, item 
 	return append(out, ']')
 }
 
-// AppendArray appends an array of so many items, each as appendItem appends the one at
-// an index. It ends at the first error, or where the room does.
+// AppendArray appends a JSON array of length items; appendItem appends the item at an
+// index. It stops at the first error, or when the room is exhausted.
 func (r Room) AppendArray(out []byte, length int, appendItem func(out []byte, i int) ([]byte, error)) (_ []byte, err error) {
 	out = append(out, '[')
 	for i := range length {

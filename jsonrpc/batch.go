@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// answerBatch appends the array of answers to a batch, or what is wrong with it as
-// a whole. A batch of notifications has no answer at all.
+// answerBatch appends the array of answers to a batch, or one error for the whole batch. A
+// batch of notifications has no answer.
 func (s *Server) answerBatch(ctx context.Context, m *message, out []byte) []byte {
 	switch {
 	case m.size == 0:
@@ -26,9 +26,8 @@ func (s *Server) answerBatch(ctx context.Context, m *message, out []byte) []byte
 	return a.close()
 }
 
-// appendBatchTooLarge appends an array with one error, as geth does: clients look
-// for the answers to their calls in an array, by id, so the error stands for the
-// first call that has one.
+// appendBatchTooLarge appends an array with one error, as geth does. Clients look up
+// answers by id in an array, so the error carries the id of the first call that has one.
 func appendBatchTooLarge(out []byte, calls []call) []byte {
 	var id []byte
 	for i := range calls {
@@ -41,18 +40,18 @@ func appendBatchTooLarge(out []byte, calls []call) []byte {
 	return append(out, ']')
 }
 
-// answers is the array of a batch's answers while it grows, call after call.
+// answers is the growing array of a batch's answers.
 type answers struct {
 	out   []byte
-	from  int  // where the array begins in out
-	mark  int  // where the answer being added begins, its comma included
-	limit int  // most bytes of the array
-	full  bool // one answer did not fit: that and all after it are refused
+	from  int  // offset of the array in out
+	mark  int  // offset of the answer being added, including its comma
+	limit int  // maximum bytes of the array
+	full  bool // an answer did not fit; it and all later calls are refused
 }
 
-// begin returns out, ready for the next answer to be appended. Where that may not
-// fit, by the length of the one before, out is made twice as large: by itself it
-// would grow in small steps, each with a copy of all that is there.
+// begin returns out, ready for the next answer to be appended. If the next answer may not
+// fit, judging by the length of the previous one, out is doubled: append would grow it in
+// smaller steps, each copying the whole array.
 func (a *answers) begin() []byte {
 	if cap(a.out)-len(a.out) < len(a.out)-a.mark {
 		a.out = slices.Grow(a.out, min(len(a.out), a.limit))
@@ -64,7 +63,7 @@ func (a *answers) begin() []byte {
 	return a.out
 }
 
-// end takes out with the answer to c appended, or nothing for a notification.
+// end accepts out with the answer to c appended; a notification's answer is dropped.
 func (a *answers) end(c *call, out []byte) {
 	comma := 0
 	if a.mark > a.from+1 {
@@ -82,8 +81,8 @@ func (a *answers) end(c *call, out []byte) {
 	}
 }
 
-// refuse answers c, if it wants an answer, with what is said of all that does not
-// fit. These answers themselves may pass the limit, by less than the request's size.
+// refuse answers c, unless it is a notification, with the error for calls whose answers do
+// not fit. These errors may exceed the limit by less than the request's size.
 func (a *answers) refuse(c *call) {
 	if !c.notification() {
 		a.out = AppendError(a.begin(), c.id, errTooLarge())

@@ -17,7 +17,7 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// testMethods are what the conversations in testdata talk to.
+// testMethods are the methods that the conversations in testdata call.
 func testMethods() jsonrpc.Handlers {
 	fail := func(err error) jsonrpc.Handler {
 		return func(_ context.Context, _, out []byte) ([]byte, error) {
@@ -94,13 +94,13 @@ func readConversation(t *testing.T, path string) (c conversation) {
 				t.Fatalf("%s:%d: %v", path, n, err)
 			}
 		} else if line != "" && !strings.HasPrefix(line, "//") {
-			t.Fatalf("%s:%d: %q is no line of a conversation", path, n, line)
+			t.Fatalf("%s:%d: cannot parse the line %q of a conversation", path, n, line)
 		}
 	}
 	return c
 }
 
-// TestConversations holds every conversation of testdata.
+// TestConversations replays every conversation of testdata.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

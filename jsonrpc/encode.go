@@ -17,7 +17,7 @@ func appendHead(out, id []byte, member string) []byte {
 	return append(append(append(out, `,"`...), member...), `":`...)
 }
 
-// AppendError appends a whole answer that is an error. id is raw JSON, nil for null.
+// AppendError appends a complete error answer. id is raw JSON; nil means null.
 func AppendError(out, id []byte, e *Error) []byte {
 	out = append(appendHead(out, id, "error"), `{"code":`...)
 	out = strconv.AppendInt(out, int64(e.Code), 10)
@@ -27,8 +27,8 @@ func AppendError(out, id []byte, e *Error) []byte {
 	return append(out, '}', '}')
 }
 
-// appendData appends the data member of an error, or nothing for nil and for what
-// does not encode: an error without its data is worth more than none.
+// appendData appends the data member of an error. It appends nothing if data is nil or
+// cannot be encoded: an error without data is better than none.
 func appendData(out []byte, data any) []byte {
 	if data == nil {
 		return out
@@ -44,11 +44,11 @@ func appendData(out []byte, data any) []byte {
 	return append(append(out, member...), raw...)
 }
 
-// AppendString appends text as a JSON string. What is not UTF-8 in it becomes U+FFFD.
+// AppendString appends text as a JSON string. Invalid UTF-8 becomes U+FFFD.
 func AppendString[T string | []byte](out []byte, text T) []byte {
 	const digits = "0123456789abcdef"
 	out = append(out, '"')
-	from := 0 // text[from:i] is still to be copied as it is
+	from := 0 // text[from:i] is not yet copied
 	for i := 0; i < len(text); {
 		c := text[i]
 		if c < utf8.RuneSelf {

@@ -4,26 +4,25 @@ import "unicode/utf8"
 
 // call is one request: the parts of its envelope, as slices of the request's bytes.
 type call struct {
-	id     []byte // raw; nil when there was none
+	id     []byte // raw; nil if absent
 	method []byte // without quotes and escapes
-	params []byte // raw; nil when there were none, or null
-	fault  string // why this is no valid request; empty when it is
+	params []byte // raw; nil if absent or null
+	fault  string // why the request is invalid; empty if it is valid
 }
 
-// notification says whether nothing is to be answered.
+// notification reports whether the call gets no answer.
 func (c *call) notification() bool { return c.fault == "" && c.id == nil }
 
 // message is a whole request document.
 type message struct {
-	calls []call // for a batch longer than the limit: its first calls
+	calls []call // only the first ones if the batch is over the limit
 	batch bool
-	size  int // number of elements of the batch; one above the limit stands for any more
+	size  int // number of elements of the batch; limit+1 means any larger number
 }
 
-// parse reads one document, a request or a batch of them, into m.calls, whose capacity is
-// reused. JSON that is not a request becomes a call with a fault; a document that is not
-// JSON is the *Error. A batch is read up to the limit of its calls: the rest of a longer
-// one is not looked at.
+// parse reads a document, a request or a batch, into m.calls, whose capacity is reused. An
+// element that is not a valid request becomes a call with a fault. If the document is not
+// JSON, parse returns an error. It does not read the rest of a batch over the limit.
 func (m *message) parse(data []byte, limit int) *Error {
 	m.calls, m.batch, m.size = m.calls[:0], false, 0
 	if !utf8.Valid(data) {
@@ -74,7 +73,7 @@ func (m *message) elements(s *scanner, limit int) bool {
 	}
 }
 
-// parse reads one element at s. It returns false if that is not JSON.
+// parse reads one element at s. It returns false if the element is not JSON.
 func (c *call) parse(s *scanner, depth int) bool {
 	if s.pos >= len(s.data) || s.data[s.pos] != '{' {
 		c.fault = "expected an object"
@@ -113,13 +112,13 @@ func (c *call) parse(s *scanner, depth int) bool {
 	}
 }
 
-// check decides whether what was read is a request, and says in c.fault why not.
+// check sets c.fault if what was read is not a valid request.
 func (c *call) check(version []byte) {
 	if IsNull(c.params) {
 		c.params = nil
 	}
 	if len(c.id) > 0 && c.id[0] != '"' && c.id[0] != '-' && !isDigit(c.id[0]) && !IsNull(c.id) {
-		c.id = nil // there is no legal id to answer to
+		c.id = nil // the id is not usable in an answer
 		c.fault = "expected id to be a string, a number or null"
 		return
 	}
@@ -130,7 +129,7 @@ func (c *call) check(version []byte) {
 	}
 }
 
-// text is what a valid value holds if it is a string, else nil.
+// text returns the contents of a JSON string, or nil for any other value.
 func text(raw []byte) []byte {
 	if len(raw) == 0 || raw[0] != '"' {
 		return nil

@@ -2,18 +2,17 @@ package jsonrpc
 
 import "context"
 
-// Handler answers one call. params is the raw JSON of the request's params, of any
-// type, or empty when the request has none; it is valid only during the call. Handler
-// appends the JSON of its result to out and returns the extended slice. After an error
-// everything it appended is discarded. An error that is an [*Error] is sent as it is;
-// any other is logged and becomes an internal error. A result of many parts is checked
-// against its [Room] while it grows.
+// Handler answers one call. params is the raw JSON of the request's params, of any type, or
+// empty if the request has none; it is valid only during the call. Handler appends the JSON
+// of its result to out and returns the extended slice. After an error, everything it
+// appended is discarded. An [*Error] is sent to the client unchanged; any other error is
+// logged and sent as an internal error. A method whose result has many parts checks its
+// [Room] while the result grows.
 //
-// A Handler is called from many goroutines at once and must return soon after
-// ctx is done.
+// A Handler must be safe for concurrent use, and must return soon after ctx is done.
 type Handler func(ctx context.Context, params []byte, out []byte) ([]byte, error)
 
-// Translated returns a handler that passes the errors of h through translate.
+// Translated returns a handler that passes h's errors through translate.
 func (h Handler) Translated(translate func(error) error) Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		result, err := h(ctx, params, out)
@@ -24,6 +23,5 @@ func (h Handler) Translated(translate func(error) error) Handler {
 	}
 }
 
-// Handlers maps the names of methods to their handlers. It does not change once it is
-// in use.
+// Handlers maps method names to handlers. It must not change once in use.
 type Handlers map[string]Handler

@@ -12,34 +12,34 @@ import (
 	"ashlar/jsonrpc/schema"
 )
 
-// Method describes one method. All that is known of a method is here and nowhere else:
-// dispatch, credits, the rules of keys, the console, the documents and OpenRPC read it.
+// Method describes a method completely. Dispatch, credits, the rules of keys, the console,
+// the documents and OpenRPC all read this description.
 type Method struct {
-	Name    string // like "eth_getBalance"
+	Name    string // such as "eth_getBalance"
 	Summary string // what it does, in one sentence
 	Params  []Param
-	ByName  bool // params may be an object of members as well as an array
+	ByName  bool // params may be an object as well as an array
 	Result  Result
-	Errors  []*Error // that it has beside those of every method
+	Errors  []*Error // specific to the method, in addition to those of every method
 
 	Handler  Handler
 	Cost     Cost
 	Concerns Concerns
-	// Stream says that the method needs a connection that stays open.
+	// Stream says that the method needs a persistent connection.
 	Stream bool
 }
 
-// Param describes a parameter. Those that are required come first.
+// Param describes a parameter. Required parameters come first.
 type Param struct {
 	Name     string
 	Summary  string
 	Schema   *schema.Schema
 	Required bool
-	// Example returns a value that fits the network as it is. Nil leaves the parameter,
-	// and those behind it, out of the example.
+	// Example returns a value that fits the network's present data. Nil omits this
+	// parameter and all later ones from the example.
 	Example func(ctx context.Context) (any, error)
-	// From names the method whose result is the parameter's value, as an identifier of
-	// a filter is, where no value can be known in advance.
+	// From names the method whose result is the value of this parameter (such as a filter
+	// ID), if no value can be known in advance.
 	From string
 }
 
@@ -49,47 +49,47 @@ type Result struct {
 	Schema *schema.Schema
 }
 
-// Given is the example of a parameter that is the same on every network.
+// Given returns an example that is the same on every network.
 func Given(value any) func(context.Context) (any, error) {
 	return func(context.Context) (any, error) { return value, nil }
 }
 
-// Cost is what a call of a method takes: credits, which are about what it takes of the
-// machine in comparison with a read of one value, and its weight.
+// Cost is the price of a call in credits, proportional to the resources it uses compared
+// with reading one value, and its weight.
 type Cost struct {
 	Credits int
 	Weight  Weight
 }
 
-// Weight decides in which line the calls of a method wait for their turn.
+// Weight selects the queue in which the calls of a method wait.
 type Weight uint8
 
 const (
-	_ Weight = iota // not given: a method must say what it is
-	// LightWeight is the weight of calls that end soon.
+	_ Weight = iota // missing: every method must set it
+	// LightWeight is for calls that end soon.
 	LightWeight
-	// HeavyWeight is the weight of calls that can each keep a processor busy for long.
+	// HeavyWeight is for calls that can each keep a processor busy for a long time.
 	HeavyWeight
 )
 
-// Light is the cost of a light method.
+// Light returns the cost of a light method.
 func Light(credits int) Cost { return Cost{credits, LightWeight} }
 
-// Heavy is the cost of a heavy method.
+// Heavy returns the cost of a heavy method.
 func Heavy(credits int) Cost { return Cost{credits, HeavyWeight} }
 
-// UsualCredits is what a read of one value costs. The configuration can set another
-// price for all methods that cost so much.
+// UsualCredits is the price of reading one value. The configuration can change the price of
+// all methods with this cost.
 const UsualCredits = 10
 
-// Methods are the methods that a network has. They do not change.
+// Methods is an immutable set of methods.
 type Methods struct {
 	byName map[string]*Method
 	sorted []*Method // by name
 }
 
-// NewMethods returns a set of methods. It fails where something is missing in a
-// description, or two methods have the same name.
+// NewMethods returns a set of methods. It fails if a description is incomplete or a name
+// occurs twice.
 func NewMethods(methods ...Method) (*Methods, error) {
 	m := &Methods{byName: make(map[string]*Method, len(methods))}
 	for i := range methods {
@@ -114,7 +114,7 @@ func NewMethods(methods ...Method) (*Methods, error) {
 	return m, nil
 }
 
-// check returns what is missing in a description.
+// check returns an error if a description is incomplete.
 func (m *Method) check() error {
 	switch {
 	case m.Name == "":
@@ -143,7 +143,7 @@ func (m *Method) check() error {
 	return nil
 }
 
-// Find returns the method with a name, nil where there is none.
+// Find returns the method with a name, or nil.
 func (m *Methods) Find(name string) *Method { return m.byName[name] }
 
 // All yields every method, sorted by name.
@@ -170,7 +170,7 @@ func (m *Methods) Handlers() Handlers {
 	return handlers
 }
 
-// With returns a set of these methods and one more.
+// With returns these methods and one more.
 func (m *Methods) With(more Method) (*Methods, error) {
 	all := make([]Method, 0, len(m.sorted)+1)
 	for _, method := range m.sorted {
@@ -182,12 +182,12 @@ func (m *Methods) With(more Method) (*Methods, error) {
 // Argument is a parameter with its value.
 type Argument struct {
 	Name  string
-	Value any // as encoding/json takes it
+	Value any // encodable by encoding/json
 }
 
-// Example returns arguments with which a call of the method succeeds on the network as
-// it is. It ends before the first parameter that has no example. In place of the result
-// of another method there is a text that says so.
+// Example returns arguments with which a call succeeds on the network in its present state.
+// It stops before the first parameter without an example. A value that must come from
+// another method is replaced by a text that says so.
 func (m *Method) Example(ctx context.Context) ([]Argument, error) {
 	arguments := []Argument{}
 	for _, p := range m.Params {

@@ -13,7 +13,8 @@ import (
 
 func nothing(_ context.Context, _, out []byte) ([]byte, error) { return append(out, "null"...), nil }
 
-// TestMethodsAreWhole: a description without a mandatory part is refused by name.
+// TestMethodsAreWhole: an incomplete description is rejected, and the error names the
+// missing part.
 func TestMethodsAreWhole(t *testing.T) {
 	whole := jsonrpctest.Method("test_whole", nothing)
 	value := jsonrpc.Param{Name: "value", Schema: schema.String, Required: true, Example: jsonrpc.Given("x")}
@@ -55,8 +56,8 @@ func TestMethodsAreWhole(t *testing.T) {
 	}
 }
 
-// TestExampleParams: an example ends before the first parameter that has none, and is
-// an object where parameters have names.
+// TestExampleParams: an example stops before the first parameter without one, and is an
+// object if parameters are passed by name.
 func TestExampleParams(t *testing.T) {
 	m := jsonrpctest.Method("test_example", nothing)
 	m.Params = []jsonrpc.Param{

@@ -10,11 +10,11 @@ import (
 
 // ErrSlow means that messages for a client were dropped because it reads too slowly.
 // Its connection must end.
-var ErrSlow = errors.New("the client does not read what it is sent")
+var ErrSlow = errors.New("the client reads its messages too slowly")
 
 // ErrLost means that messages for a client were dropped because the server could not
 // make them. Its connection must end.
-var ErrLost = errors.New("what was to be told is lost")
+var ErrLost = errors.New("messages for the client were lost")
 
 // Notifier sends notifications to the client of a connection that stays open, for
 // subscriptions. A transport that ends with its answer, such as HTTP, has none.
@@ -46,7 +46,7 @@ type Notifier interface {
 // the stream only.
 type Stream func(ctx context.Context, id string, send Send) error
 
-// Send queues a message of a stream.
+// Send queues a message of a stream. See [Stream].
 type Send func(parts ...[]byte) error
 
 // AppendNotification appends a notification of the stream with an ID, up to its

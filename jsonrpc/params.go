@@ -2,16 +2,16 @@ package jsonrpc
 
 import "fmt"
 
-// Arguments cuts positional params into their raw elements: args[i] becomes the
-// i-th, a slice of params, or nil when it is missing or null. The length of args
-// is the most that the method takes, required how many it cannot do without.
+// Arguments splits positional params into raw elements. args[i] becomes the i-th, a slice
+// of params, or nil if it is missing or null. The method takes at most len(args) arguments,
+// of which the first required ones must be present.
 //
 //	var args [2][]byte
 //	if err := jsonrpc.Arguments(params, args[:], 1); err != nil {
 //		return out, err
 //	}
 //
-// The error, if any, is an [*Error] worded as geth words it.
+// An error is an [*Error] with geth's wording.
 func Arguments(params []byte, args [][]byte, required int) error {
 	clear(args)
 	n := 0
@@ -42,11 +42,11 @@ func Arguments(params []byte, args [][]byte, required int) error {
 
 func errNonArray() *Error { return &Error{Code: CodeInvalidParams, Message: "non-array args"} }
 
-// IsNull says whether raw is the JSON null, without white space around it.
+// IsNull reports whether raw is the JSON null, without surrounding white space.
 func IsNull(raw []byte) bool { return string(raw) == "null" }
 
-// String returns what a JSON string holds, and false if raw is no string. It is a
-// slice of raw unless there were escapes in it.
+// String returns the contents of a JSON string, and false if raw is not a string. The
+// result is a slice of raw unless the string contains escapes.
 func String(raw []byte) ([]byte, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return nil, false
@@ -58,9 +58,9 @@ func String(raw []byte) ([]byte, bool) {
 	return text(raw), true
 }
 
-// Set decodes raw, a member's value, into *dst. null makes it what it is where nothing
-// is given. So of members with one name the last counts, whatever it is, where an
-// object is decoded in the order in which its members stand.
+// Set parses raw, a member's value, into *dst. A null resets *dst to its zero value, as if
+// the member were absent. If the members of an object are decoded in order, the last of
+// several members with the same name wins.
 func Set[T any](dst *T, raw []byte, parse func([]byte) (T, error)) (err error) {
 	if IsNull(raw) {
 		var none T
@@ -71,8 +71,8 @@ func Set[T any](dst *T, raw []byte, parse func([]byte) (T, error)) (err error) {
 	return err
 }
 
-// SetOptional is [Set] for a member of which it matters whether it is given: *dst is
-// nil where it is not.
+// SetOptional is [Set] for a member that may be absent: *dst is nil if it is absent or
+// null.
 func SetOptional[T any](dst **T, raw []byte, parse func([]byte) (T, error)) error {
 	return Set(dst, raw, func(raw []byte) (*T, error) {
 		value, err := parse(raw)
@@ -80,8 +80,7 @@ func SetOptional[T any](dst **T, raw []byte, parse func([]byte) (T, error)) erro
 	})
 }
 
-// Cursor steps through the elements of an array or the members of an object in
-// the order in which they stand.
+// Cursor iterates over the elements of an array or the members of an object, in order.
 //
 //	members, ok := jsonrpc.Object(raw)
 //	for members.Next() {
@@ -89,8 +88,8 @@ func SetOptional[T any](dst **T, raw []byte, parse func([]byte) (T, error)) erro
 //	}
 //	if err := members.Err(); err != nil { ... }
 //
-// Over the params of a [Handler], or any part of them, Err is nil: they were
-// checked before the method was called.
+// Err is always nil for the params of a [Handler] and any part of them, because the server
+// has checked their syntax.
 type Cursor struct {
 	s       scanner
 	end     byte
@@ -100,10 +99,10 @@ type Cursor struct {
 	value   []byte
 }
 
-// Array returns a cursor over the elements of raw, and false if raw is no array.
+// Array returns a cursor over the elements of raw, and false if raw is not an array.
 func Array(raw []byte) (Cursor, bool) { return cursor(raw, '[', ']') }
 
-// Object returns a cursor over the members of raw, and false if raw is no object.
+// Object returns a cursor over the members of raw, and false if raw is not an object.
 func Object(raw []byte) (Cursor, bool) { return cursor(raw, '{', '}') }
 
 func cursor(raw []byte, open, end byte) (Cursor, bool) {
@@ -116,7 +115,7 @@ func cursor(raw []byte, open, end byte) (Cursor, bool) {
 	return c, true
 }
 
-// Next moves to the next element and says whether there is one.
+// Next moves to the next element and reports whether there is one.
 func (c *Cursor) Next() bool {
 	if c.done {
 		return false
@@ -157,13 +156,13 @@ func (c *Cursor) finish() bool {
 	return false
 }
 
-// Name is the current member's name, its escapes resolved; nil in an array.
+// Name returns the current member's name, unescaped; nil in an array.
 func (c *Cursor) Name() []byte { return c.name }
 
-// Value is the current element's raw JSON.
+// Value returns the current element's raw JSON.
 func (c *Cursor) Value() []byte { return c.value }
 
-// Err is nil, or what ended the cursor before the end: an [*Error].
+// Err returns the error that ended the iteration early, an [*Error], or nil.
 func (c *Cursor) Err() error {
 	if c.s.want == "" {
 		return nil

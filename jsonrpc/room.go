@@ -34,7 +34,7 @@ type Holder interface {
 // that it never holds more than the limit and one part.
 type Room struct {
 	end    int    // what the length of the buffer must not exceed
-	holder Holder // who else is asked; may be nil
+	holder Holder // also checked; may be nil
 }
 
 // RoomFor returns the room of a result that starts at the end of out. It must be called

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// sampleAge is how old the data of examples may become.
+// sampleAge is how long a sample is reused.
 const sampleAge = time.Minute
 
-// Samples keeps the data S of a network that examples are made of. The zero value is
+// Samples caches data of type S from which a network's examples are made. The zero value is
 // empty.
 type Samples[S any] struct {
-	mu   sync.Mutex // held while a sample is searched for
-	last *S         // nil until one was asked for
+	mu   sync.Mutex // held while finding a sample
+	last *S         // nil until the first use
 	made time.Time
 }
 
-// Example returns a maker of examples for a [Param]. It passes to pick what find found at
-// most a minute ago.
+// Example returns an example function for a [Param]. It passes the result of find, which
+// may be up to a minute old, to pick.
 func (s *Samples[S]) Example(find func(context.Context) (*S, error), pick func(*S) any) func(context.Context) (any, error) {
 	return func(ctx context.Context) (any, error) {
 		sample, err := s.get(ctx, find)

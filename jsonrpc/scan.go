@@ -7,22 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep arrays and objects may be nested in one request, its own
-// envelope and batch included. The deepest request of any known method needs six.
+// MaxDepth is the maximum nesting depth of arrays and objects in a request, including its
+// envelope and batch. The deepest request of any known method needs six.
 const MaxDepth = 64
 
-// scanner steps over JSON text, checking all of its syntax but the encoding, which
-// is cheaper to check for a whole document at once (see [utf8.Valid]). Its methods
-// return false at the first fault, which is then in want and pos.
+// scanner steps over JSON text. It checks the complete syntax except the encoding, which is
+// cheaper to check for a whole document at once (see [utf8.Valid]). Its methods return
+// false at the first fault, and record it in want and pos.
 //
-// It serves the path of requests, where package strictjson, which is for files and other
-// nodes, would be slower: its jsontext reads one call as fast, a batch of 100 calls in
-// 116 µs instead of 88 µs, and a call with 22 KB of data in 53 µs instead of 21 µs.
+// Package strictjson, for files and other nodes, would be slower here: its jsontext reads
+// one call as fast, but a batch of 100 calls in 116 µs instead of 88 µs, and a call with 22
+// KB of data in 53 µs instead of 21 µs.
 type scanner struct {
 	data []byte
 	pos  int
-	want string // what was expected at pos, once something has failed
-	deep bool   // the fault is the depth, not the syntax
+	want string // what was expected at pos, after a fault
+	deep bool   // the fault is the nesting depth, not the syntax
 }
 
 func (s *scanner) fail(want string) bool {
@@ -30,7 +30,7 @@ func (s *scanner) fail(want string) bool {
 	return false
 }
 
-// fault words what failed, for the data of an error.
+// fault describes the fault, for the data of an error.
 func (s *scanner) fault() string {
 	where := "at byte " + strconv.Itoa(s.pos)
 	if s.pos >= len(s.data) {
@@ -39,8 +39,8 @@ func (s *scanner) fault() string {
 	return where + ": expected " + s.want
 }
 
-// space moves to the next byte that is not white space and returns it, 0 at the end.
-// (A literal 0 byte is not legal anywhere, so the two need no telling apart.)
+// space moves to the next byte that is not white space and returns it, or 0 at the end. A
+// literal 0 byte is invalid everywhere, so callers need not distinguish the two.
 func (s *scanner) space() byte {
 	for s.pos < len(s.data) {
 		switch c := s.data[s.pos]; c {
@@ -53,7 +53,7 @@ func (s *scanner) space() byte {
 	return 0
 }
 
-// value steps over one value that starts at pos, inside depth arrays and objects.
+// value steps over the value at pos, nested in depth arrays and objects.
 func (s *scanner) value(depth int) bool {
 	if s.pos >= len(s.data) {
 		return s.fail("a value")
@@ -79,7 +79,7 @@ func (s *scanner) value(depth int) bool {
 	}
 }
 
-// enter steps over the bracket that opens the depth-th array or object.
+// enter steps over the opening bracket of nesting level depth.
 func (s *scanner) enter(depth int) bool {
 	if depth > MaxDepth {
 		s.deep = true
@@ -126,8 +126,8 @@ func (s *scanner) object(depth int) bool {
 	}
 }
 
-// name steps over a member's name and the colon, to the start of its value. The
-// name is returned as it stands between its quotes.
+// name steps over a member's name and the colon, to the start of its value. It returns the
+// name between the quotes, still escaped.
 func (s *scanner) name() ([]byte, bool) {
 	if s.space() != '"' {
 		return nil, s.fail("a member's name in quotes")
@@ -145,8 +145,8 @@ func (s *scanner) name() ([]byte, bool) {
 	return name, true
 }
 
-// comma steps over what follows an element: a comma, and more is true; or the
-// closing bracket, and more is false and ok true.
+// comma steps over the byte after an element. It returns more=true for a comma, and
+// more=false, ok=true for the closing bracket.
 func (s *scanner) comma(end byte) (more, ok bool) {
 	switch s.space() {
 	case ',':
@@ -186,14 +186,14 @@ func (s *scanner) string() bool {
 	return s.fail("a closing quote")
 }
 
-// plain is how many of the first bytes of a string stand for themselves, in whole words
-// of eight and so perhaps a few less. What strings carry is mostly long and plain: data of
-// calls, and transactions.
+// plain returns how many bytes at the start of text need no escaping or checking. It tests
+// words of eight bytes, so the result may be up to seven too low. Most strings are long and
+// plain: data of calls, and transactions.
 func plain(text []byte) (n int) {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	// less has the highest bit set of each byte of word that is below than. It may be set of
-	// bytes above those too, which their subtraction has borrowed from: then there is one in
-	// the word all the same, which is left to whoever looks closer.
+	// less sets the highest bit of each byte of word that is below than. The borrow of the
+	// subtraction may also set it in higher bytes, but only if a lower byte is below than,
+	// so a nonzero result is always right; the caller then checks byte by byte.
 	less := func(word, than uint64) uint64 { return (word - ones*than) &^ word & highs }
 	for ; len(text) >= n+8; n += 8 {
 		word := binary.LittleEndian.Uint64(text[n:])
@@ -204,7 +204,7 @@ func plain(text []byte) (n int) {
 	return n
 }
 
-// escapeLen is the length of the escape that data starts with, 0 if it is none.
+// escapeLen returns the length of the escape that data starts with, or 0 if it is invalid.
 func escapeLen(data []byte) int {
 	if len(data) < 2 {
 		return 0
@@ -235,8 +235,8 @@ func (s *scanner) literal(word string) bool {
 	return true
 }
 
-// number steps over a number: an integer without leading zeros, then a fraction
-// and an exponent, if any.
+// number steps over a number: an integer without leading zeros, then an optional fraction
+// and exponent.
 func (s *scanner) number() bool {
 	if s.data[s.pos] == '-' {
 		s.pos++
@@ -262,7 +262,7 @@ func (s *scanner) number() bool {
 	return true
 }
 
-// digits steps over one digit or more.
+// digits steps over one or more digits.
 func (s *scanner) digits() bool {
 	from := s.pos
 	for s.pos < len(s.data) && isDigit(s.data[s.pos]) {
@@ -273,7 +273,7 @@ func (s *scanner) digits() bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// hexDigit is the value of a hexadecimal digit in either case, -1 if c is none.
+// hexDigit returns the value of a hexadecimal digit, or -1.
 func hexDigit(c byte) rune {
 	switch {
 	case isDigit(c):
@@ -286,8 +286,8 @@ func hexDigit(c byte) rune {
 	return -1
 }
 
-// unquoted resolves the escapes of what stood between the quotes of a valid
-// string. It returns its argument when there are none.
+// unquoted resolves the escapes in the text between the quotes of a valid string. It
+// returns its argument if there are none.
 func unquoted(text []byte) []byte {
 	first := bytes.IndexByte(text, '\\')
 	if first < 0 {
@@ -307,8 +307,8 @@ func unquoted(text []byte) []byte {
 	return out
 }
 
-// appendEscaped appends what the escape at the start of text stands for and
-// returns the escape's length. Half a surrogate pair stands for U+FFFD.
+// appendEscaped appends the character that the escape at the start of text represents, and
+// returns the escape's length. An unpaired surrogate becomes U+FFFD.
 func appendEscaped(out, text []byte) ([]byte, int) {
 	switch text[1] {
 	case 'b':
@@ -333,7 +333,7 @@ func appendEscaped(out, text []byte) ([]byte, int) {
 	return append(out, text[1]), 2
 }
 
-// hex4 is the value of the four digits of a \uXXXX escape.
+// hex4 returns the value of the four digits of a \uXXXX escape.
 func hex4(escape []byte) (r rune) {
 	for _, c := range escape[2:6] {
 		r = r<<4 | hexDigit(c)

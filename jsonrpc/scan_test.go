@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzParse holds the scanner against encoding/json: both accept the same
-// documents, and find the same members in them.
+// FuzzParse compares the scanner with encoding/json: both must accept the same documents
+// and find the same members.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"0x00"},"latest"]}`,
@@ -24,7 +24,7 @@ func FuzzParse(f *testing.F) {
 		var m message
 		fault := m.parse(data, 100)
 		if fault != nil && fault.Code == CodeInvalidRequest {
-			return // nested too deep, of which encoding/json has another view
+			return // encoding/json has another limit of the depth
 		}
 		if want := json.Valid(data) && utf8.Valid(data); (fault == nil) != want {
 			t.Fatalf("%q: accepted: %t, by encoding/json: %t (%v)", data, fault == nil, want, fault)
@@ -47,13 +47,13 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// compareCall checks what was found in one element of a request. A map is asked,
-// not a struct, because encoding/json ignores the case of a struct's names.
+// compareCall compares one parsed element of a request with encoding/json. It decodes into
+// a map because encoding/json ignores the case of struct fields' names.
 func compareCall(t *testing.T, got *call, element []byte) {
 	var want map[string]json.RawMessage
 	if element[0] != '{' {
 		if got.fault == "" {
-			t.Fatalf("%q is no object and has no fault", element)
+			t.Fatalf("%q is not an object, but has no fault", element)
 		}
 		return
 	}
@@ -73,8 +73,8 @@ func compareCall(t *testing.T, got *call, element []byte) {
 	}
 }
 
-// FuzzCursor gives a cursor any bytes: it must come to an end, and find what
-// encoding/json finds in what is JSON.
+// FuzzCursor runs a cursor over arbitrary bytes: it must terminate, and find the same as
+// encoding/json in valid JSON.
 func FuzzCursor(f *testing.F) {
 	for _, seed := range []string{`[1,"2",{}]`, ` [ ] `, `[1,`, `[1] x`, `[,]`, `[`, "[\x00", `[1]`, "[]\x00"} {
 		f.Add([]byte(seed))
@@ -107,7 +107,7 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// FuzzString checks the way out against encoding/json, and the way in with it.
+// FuzzString compares encoding and decoding of strings with encoding/json.
 func FuzzString(f *testing.F) {
 	for _, seed := range []string{"", "plain", "\"\\\n\x00\x1f\x7f", "é\u2028😀", "\xff\xc3", "\xed\xa0\x80"} {
 		f.Add(seed)
@@ -165,14 +165,14 @@ func TestBufferPoolDropsLargeBuffers(t *testing.T) {
 
 func TestBufferPoolKeepsFewLargeBuffers(t *testing.T) {
 	pool := BufferPool{MaxBytes: 10, MaxLargeBytes: 250}
-	for range 3 { // of which two fit
+	for range 3 { // two fit
 		b := make([]byte, 1, 100)
 		pool.PutLarge(&b)
 	}
 	dropped := make([]byte, 1, 50)
 	pool.Put(&dropped)
 	if b := pool.Get(); cap(*b) > 10 {
-		t.Errorf("somebody who expects little got %d bytes", cap(*b))
+		t.Errorf("Get returned a buffer of %d bytes", cap(*b))
 	}
 	for i, large := range []bool{true, true, false} {
 		if b := pool.GetLarge(); cap(*b) == 100 != large || len(*b) != 0 {
@@ -181,12 +181,12 @@ func TestBufferPoolKeepsFewLargeBuffers(t *testing.T) {
 	}
 	b := make([]byte, 0, 250)
 	if pool.PutLarge(&b); cap(*pool.GetLarge()) != 250 {
-		t.Error("there is no room for a large buffer, though none is kept")
+		t.Error("a large buffer is rejected though none is kept")
 	}
 }
 
-// What is stepped over as plain never has a byte that a string's end, escapes and faults
-// are looked for at, wherever it stands and whatever is around it.
+// The bytes that plain skips never include one that ends a string, starts an escape or is
+// invalid.
 func TestPlain(t *testing.T) {
 	for _, around := range []byte{' ', 'a', 0x7f, 0x80, 0xff, '!', '#', '[', ']'} {
 		text := bytes.Repeat([]byte{around}, 24)
@@ -206,7 +206,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// BenchmarkString steps over the data of a call.
+// BenchmarkString scans the data of a call.
 func BenchmarkString(b *testing.B) {
 	for _, length := range []int{6, 66, 1 << 10, 22 << 10} {
 		text := []byte(`"` + strings.Repeat("a", length) + `"`)

@@ -9,58 +9,55 @@ import (
 	"time"
 )
 
-// What geth allows, and what a Server does where its Config leaves a limit at zero.
+// Geth's limits; defaults for a Server whose Config leaves them at zero.
 const (
 	DefaultBatchCalls = 1000
 	DefaultBatchBytes = 25_000_000
-	// DefaultAnswerBytes is more than geth's: there is no limit on one answer there.
+	// DefaultAnswerBytes is ours: geth does not limit a single answer.
 	DefaultAnswerBytes = 100_000_000
 )
 
-// maxMethodName bounds, in bytes, what is echoed of a method nobody knows.
+// maxMethodName is the maximum length in bytes of a method name that is echoed in an error.
 const maxMethodName = 2048
 
-// Config is how a [Server] behaves. Its zero value is a good one.
+// Config configures a [Server]. The zero value means the defaults.
 type Config struct {
-	BatchCalls  int          // most calls in one batch; 0: DefaultBatchCalls
-	BatchBytes  int          // most bytes in the answer to a batch; 0: DefaultBatchBytes
-	AnswerBytes int          // most bytes in the result of one call, or in its error; 0: DefaultAnswerBytes
-	Observer    Observer     // told of every call; may be nil
-	Log         *slog.Logger // panics and errors that are no *Error; nil: slog.Default()
-	// Parse, if not nil, runs the parsing of requests of more than LongRequest bytes, so
-	// that a transport can bound how many are parsed at once. It either calls parse or
-	// returns why it did not.
+	BatchCalls  int          // maximum calls in one batch; 0: DefaultBatchCalls
+	BatchBytes  int          // maximum bytes of the answer to a batch; 0: DefaultBatchBytes
+	AnswerBytes int          // maximum bytes of one call's result or error; 0: DefaultAnswerBytes
+	Observer    Observer     // notified of every call; may be nil
+	Log         *slog.Logger // receives panics and errors other than *Error; nil: slog.Default()
+	// Parse, if not nil, is called to parse a request of more than LongRequest bytes, so
+	// that a transport can bound how many are parsed at once. It must either call parse or
+	// return an error.
 	Parse func(ctx context.Context, parse func()) error
 }
 
-// LongRequest is the size in bytes above which Config.Parse is called. Parsing as many
-// bytes takes milliseconds at most.
+// LongRequest is the size in bytes above which Config.Parse is called. Parsing a request of
+// this size takes at most milliseconds.
 const LongRequest = 256 << 10
 
-// Observer is told of every call that has ended, for metrics. It is called from
-// many goroutines at once. method is the name of a method that exists, or empty:
-// what a client made up must not become the label of a metric. code is the
-// error's code, 0 for success.
+// Observer is notified of every completed call, for metrics. It must be safe for concurrent
+// use. method is the name of an existing method, or empty, so that a client cannot invent
+// metric labels. code is the error's code, 0 for success.
 type Observer interface {
 	Called(ctx context.Context, method string, took time.Duration, code int)
 }
 
-// Server answers requests with a set of methods. It may be used from many
-// goroutines at once.
+// Server answers requests with a set of methods. It is safe for concurrent use.
 type Server struct {
 	methods  map[string]*target
 	config   Config
 	messages sync.Pool // of *message
 }
 
-// target is a method together with its name, so that the name need not be copied
-// out of each request.
+// target is a method with its name, so that the name need not be copied from each request.
 type target struct {
 	name string
 	run  Handler
 }
 
-// NewServer returns a server for methods, which it copies.
+// NewServer returns a server for methods. It copies the map.
 func NewServer(methods Handlers, config Config) *Server {
 	if config.BatchCalls == 0 {
 		config.BatchCalls = DefaultBatchCalls
@@ -84,12 +81,12 @@ func NewServer(methods Handlers, config Config) *Server {
 	return s
 }
 
-// Answer runs what request asks for and appends the answer to out: an object, an
-// array for a batch, or nothing when it held only notifications. request must not
-// change until Answer returns and is not kept after that.
+// Answer runs a request and appends the answer to out: an object, an array for a batch, or
+// nothing if the request held only notifications. request must not change until Answer
+// returns; it is not retained.
 //
-// When ctx is done, calls that have not begun are answered `request timed out`;
-// those under way are waited for.
+// When ctx is done, calls that have not started are answered `request timed out`; Answer
+// waits for those that have.
 func (s *Server) Answer(ctx context.Context, request, out []byte) []byte {
 	m, ok := s.messages.Get().(*message)
 	if !ok {
@@ -106,7 +103,7 @@ func (s *Server) Answer(ctx context.Context, request, out []byte) []byte {
 	return s.answerCall(ctx, &m.calls[0], out)
 }
 
-// parse reads a request into m, in a turn of the transport's if it is long.
+// parse reads a request into m. A long request is parsed through Config.Parse.
 func (s *Server) parse(ctx context.Context, m *message, request []byte) *Error {
 	if s.config.Parse == nil || len(request) <= LongRequest {
 		return m.parse(request, s.config.BatchCalls)
@@ -117,12 +114,12 @@ func (s *Server) parse(ctx context.Context, m *message, request []byte) *Error {
 func (s *Server) parseLong(ctx context.Context, m *message, request []byte) (fault *Error) {
 	err := s.config.Parse(ctx, func() { fault = m.parse(request, s.config.BatchCalls) })
 	if err != nil {
-		return s.fault(ctx, err, "a long request was not parsed")
+		return s.fault(ctx, err, "parse long request failed")
 	}
 	return fault
 }
 
-// release puts m back without holding on to the request it came from.
+// release puts m back into the pool without references to its request.
 func (s *Server) release(m *message) {
 	clear(m.calls)
 	s.messages.Put(m)
@@ -156,8 +153,8 @@ func (s *Server) answerCall(ctx context.Context, c *call, out []byte) []byte {
 	return out
 }
 
-// appendFault appends the answer to a call that has failed, and returns what the
-// client is told: another error where what came with the first is too large.
+// appendFault appends a failed call's answer. It returns the error that was sent, which is
+// another one if fault is too large.
 func (s *Server) appendFault(out, id []byte, fault *Error) ([]byte, *Error) {
 	answer := AppendError(out, id, fault)
 	if len(answer)-len(out) <= s.config.AnswerBytes+len(id) {
@@ -167,7 +164,7 @@ func (s *Server) appendFault(out, id []byte, fault *Error) ([]byte, *Error) {
 	return AppendError(out, id, fault), fault
 }
 
-// find returns the method that c names, or why it cannot be called.
+// find returns the method that c names, or an error.
 func (s *Server) find(c *call) (*target, *Error) {
 	if len(c.method) > maxMethodName {
 		return nil, Errorf(CodeInvalidRequest, "method name too long: %d > %d", len(c.method), maxMethodName)
@@ -179,12 +176,12 @@ func (s *Server) find(c *call) (*target, *Error) {
 	return t, nil
 }
 
-// run calls a method, whose panics and unexpected errors end here: in the log, and
-// as an error that tells the client nothing of them.
+// run calls a method. It logs panics and unexpected errors, and answers them with an
+// internal error without details.
 func (s *Server) run(ctx context.Context, t *target, params, out []byte) (result []byte, fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.config.Log.ErrorContext(ctx, "a method panicked", "method", t.name, "panic", p, "stack", string(debug.Stack()))
+			s.config.Log.ErrorContext(ctx, "method panicked", "method", t.name, "panic", p, "stack", string(debug.Stack()))
 			result, fault = out, errInternal()
 		}
 	}()
@@ -199,14 +196,14 @@ func (s *Server) run(ctx context.Context, t *target, params, out []byte) (result
 		return result, nil
 	}
 	if err == nil {
-		s.config.Log.ErrorContext(ctx, "a method returned neither a result nor an error", "method", t.name)
+		s.config.Log.ErrorContext(ctx, "method returned neither a result nor an error", "method", t.name)
 		return out, errInternal()
 	}
-	return out, s.fault(ctx, err, "a method failed", "method", t.name)
+	return out, s.fault(ctx, err, "method failed", "method", t.name)
 }
 
-// fault returns an error as a client reads it. One that the client must not read is
-// logged with the message.
+// fault returns the error to send to a client. An error with internal details is logged
+// with the message and replaced by an internal error.
 func (s *Server) fault(ctx context.Context, err error, message string, attributes ...any) *Error {
 	var e *Error
 	switch {

@@ -15,7 +15,7 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// TestArrays: no item, one, and several; an error ends the array.
+// TestArrays: empty arrays, one item, several items; an error ends the array.
 func TestArrays(t *testing.T) {
 	room := jsonrpc.RoomFor(context.Background(), nil)
 	number := func(out []byte, i int) []byte { return strconv.AppendInt(out, int64(i), 10) }
@@ -38,7 +38,7 @@ func TestArrays(t *testing.T) {
 	}
 }
 
-// batchOf makes a batch of n calls of method with ids 0 to n-1.
+// batchOf returns a batch of n calls of method with ids 0 to n-1.
 func batchOf(n int, method string) []byte {
 	out := []byte("[")
 	for i := range n {
@@ -50,8 +50,8 @@ func batchOf(n int, method string) []byte {
 	return append(out, ']')
 }
 
-// TestRoom: a method learns, item by item, that it has made too much, wherever in the
-// buffer its result begins.
+// TestRoom: a method is stopped after the item that exceeds the room, wherever its result
+// begins in the buffer.
 func TestRoom(t *testing.T) {
 	const limit, part = 1000, 64
 	most := 0
@@ -76,7 +76,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// holder allows so many bytes, and notes what it was asked for last.
+// holder allows most bytes and records the last length.
 type holder struct{ most, asked int }
 
 var errHeld = &jsonrpc.Error{Code: -32005, Message: "no memory"}
@@ -88,8 +88,7 @@ func (h *holder) Hold(length int) error {
 	return nil
 }
 
-// TestHolder: who counts what answers hold is told how long the buffer is, whatever
-// was there before, and ends the call.
+// TestHolder: the holder is called with the full length of the buffer, and ends the call.
 func TestHolder(t *testing.T) {
 	h := &holder{most: 100}
 	ctx := context.WithValue(context.Background(), jsonrpc.HolderKey{}, h)
@@ -129,7 +128,7 @@ func TestPanicIsLoggedWithItsStack(t *testing.T) {
 	}
 }
 
-// calls is an Observer that remembers.
+// calls is an Observer that records the calls.
 type calls struct {
 	mu   sync.Mutex // guards seen
 	seen []string
@@ -183,7 +182,7 @@ func TestAnswerDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkAnswer is all that a call costs besides its method and its transport.
+// BenchmarkAnswer measures the overhead of a call without its method and transport.
 func BenchmarkAnswer(b *testing.B) {
 	server := storageServer(jsonrpc.Config{})
 	ctx := context.WithValue(context.Background(), jsonrpc.ServerKey{}, server)
