@@ -25,7 +25,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// people are real accounts and keys in a store of their own.
+// people is a store with real accounts and keys.
 type people struct {
 	*testing.T
 	accounts *account.Accounts
@@ -56,7 +56,7 @@ func openPeople(t *testing.T, store kv.Store) *people {
 	return p
 }
 
-// account makes an account.
+// account creates an account.
 func (p *people) account(email string, limits account.Limits) account.ID {
 	p.Helper()
 	_, a, err := p.accounts.Create(p.Context(), account.NewAccount{Email: email, Limits: limits})
@@ -66,7 +66,7 @@ func (p *people) account(email string, limits account.Limits) account.ID {
 	return a.ID
 }
 
-// key makes a key.
+// key creates a key.
 func (p *people) key(n account.NewKey) account.Issued {
 	p.Helper()
 	issued, err := p.keys.Create(p.Context(), n)
@@ -83,7 +83,7 @@ func (p *people) must(_ any, err error) {
 	}
 }
 
-// with asks with a key and returns the status and the answer.
+// with sends a request with a key and returns the status and the answer.
 func (s *running) with(key, request string, headers ...string) (int, http.Header, string) {
 	s.t.Helper()
 	response, answer := s.ask(http.MethodPost, "/v3/"+key, request, append([]string{"Content-Type", "application/json"}, headers...)...)
@@ -94,7 +94,7 @@ func basic(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// All keys of an account have what it may spend together; other keys do not notice.
+// All keys of an account share its limits; other keys are not affected.
 func TestLimitsOfAccounts(t *testing.T) {
 	p := newPeople(t)
 	rated := p.account("rated@example.org", account.Limits{PerSecond: 1})
@@ -138,14 +138,14 @@ func TestLimitsOfAccounts(t *testing.T) {
 	}
 	p.must(p.accounts.SetLimits(t.Context(), "daily@example.org", account.Limits{PerDay: 4}))
 	key := p.key(account.NewKey{Owner: daily}).APIKey
-	for _, want := range []int{200, 429} { // what was spent of the day stays
+	for _, want := range []int{200, 429} { // credits spent today still count
 		if status, _, answer := s.with(key, call("test_name")); status != want {
 			t.Errorf("another quota: %d %s, expected %d", status, answer, want)
 		}
 	}
 }
 
-// What a key's own quota refuses is not taken from its account's.
+// A call that a key's own quota refuses is not charged to its account.
 func TestRefusalsCostAccountsNothing(t *testing.T) {
 	p := newPeople(t)
 	id := p.account("a@example.org", account.Limits{PerDay: 3})
@@ -162,7 +162,7 @@ func TestRefusalsCostAccountsNothing(t *testing.T) {
 	}
 }
 
-// A day that began before a restart goes on.
+// The credits of a day survive a restart.
 func TestQuotasGoOnAfterARestart(t *testing.T) {
 	p := newPeople(t)
 	id := p.account("a@example.org", account.Limits{PerDay: 5})
@@ -195,7 +195,7 @@ func TestGuardedKeys(t *testing.T) {
 		want    int
 	}{
 		{"the password, as Infura's clients send it", []string{"Authorization", basic("", issued.Password)}, 200},
-		{"with any name", []string{"Authorization", basic("somebody", issued.Password)}, 200},
+		{"with any name", []string{"Authorization", basic("anyone", issued.Password)}, 200},
 		{"no password", nil, 401},
 		{"a wrong one", []string{"Authorization", basic("", issued.Password[1:])}, 401},
 		{"the key", []string{"Authorization", basic("", issued.APIKey)}, 401},
@@ -227,7 +227,7 @@ func TestGuardedKeys(t *testing.T) {
 	}
 }
 
-// Whatever ends a key ends its connections within a second, and only those.
+// When a key ends, its connections end within a second, and no others.
 func TestOpenSocketsEndWithTheirKey(t *testing.T) {
 	ctx := t.Context()
 	p := newPeople(t)
@@ -280,8 +280,8 @@ func TestOpenSocketsEndWithTheirKey(t *testing.T) {
 	}
 }
 
-// Whoever owns a key can lower what it may spend, not raise it over what the server says,
-// nor get a burst anew; the operator's own keys have what their rules say.
+// The owner of a key can lower its limits, but cannot exceed the server's or get a new
+// burst. The operator's own keys have the limits in their rules.
 func TestOwnersCannotLiftTheLimitOfKeys(t *testing.T) {
 	p := newPeople(t)
 	owner := p.account("a@example.org", account.Limits{})
@@ -323,16 +323,16 @@ func TestOwnersCannotLiftTheLimitOfKeys(t *testing.T) {
 	}
 }
 
-// What a key's rules no longer allow ends on connections that are open too, though their
-// clients send nothing; what they still allow goes on.
+// Subscriptions that a key's new rules forbid end on open connections, even if the client
+// sends nothing; permitted ones continue.
 func TestRulesEndWhatBeganBefore(t *testing.T) {
-	const changed = "what the key may be used for has changed: connect again"
+	const changed = "the rules of the key have changed: connect again"
 	wide := &account.Rules{Methods: []string{"test_*"}, PerSecond: 1000}
 	for _, c := range []struct {
 		name          string
 		before, after *account.Rules
 		subscribed    bool
-		want          string // "" goes on
+		want          string // "" if the connection stays open
 	}{
 		{"another network", nil, &account.Rules{Networks: []string{"beta"}}, false, "network not allowed: the key's rules do not list alpha"},
 		{"another network, of a subscriber", nil, &account.Rules{Networks: []string{"beta"}}, true, "network not allowed: the key's rules do not list alpha"},
@@ -341,7 +341,7 @@ func TestRulesEndWhatBeganBefore(t *testing.T) {
 		{"other methods, of a subscriber", nil, &account.Rules{Methods: []string{"test_name"}}, true, changed},
 		{"fewer methods, of a subscriber", wide, &account.Rules{Methods: []string{"test_name"}}, true, changed},
 		{"other contracts, of a subscriber", wide, &account.Rules{Methods: wide.Methods, Contracts: []account.Contract{{1}}}, true, changed},
-		{"other methods, of nobody who has begun anything", nil, &account.Rules{Methods: []string{"test_name"}}, false, ""},
+		{"other methods, without a subscription", nil, &account.Rules{Methods: []string{"test_name"}}, false, ""},
 		{"another rate, of a subscriber", wide, &account.Rules{Methods: []string{"test_*"}, PerSecond: 2000}, true, ""},
 		{"the same network, of a subscriber", nil, &account.Rules{Networks: []string{"alpha"}}, true, ""},
 	} {
@@ -370,8 +370,8 @@ func TestRulesEndWhatBeganBefore(t *testing.T) {
 	}
 }
 
-// A subscription that was let through before the rules changed does not slip in beside
-// those that began under the new ones.
+// A subscription admitted before the rules changed does not join those that began under the
+// new rules.
 func TestStreamsBeginUnderOneRule(t *testing.T) {
 	keys := new(ruled)
 	keys.set(nil)
@@ -392,7 +392,7 @@ func TestStreamsBeginUnderOneRule(t *testing.T) {
 	client.receive() // the answer
 	client.receive() // the stream's message
 	close(release)
-	if got := client.receive(); !strings.Contains(got, `"code":-32002,"message":"what the key may be used for has changed: connect again"`) {
+	if got := client.receive(); !strings.Contains(got, `"code":-32002,"message":"the rules of the key have changed: connect again"`) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -401,9 +401,9 @@ func TestStreamsBeginUnderOneRule(t *testing.T) {
 func TestUsageIsCounted(t *testing.T) {
 	p := newPeople(t)
 	one, other := p.key(account.NewKey{}), p.key(account.NewKey{Rules: account.Rules{Methods: []string{"test_name"}}})
-	var told tally
+	var observed tally
 	n := network("alpha")
-	n.Observer = &told
+	n.Observer = &observed
 	s := start(t, gateway.Config{
 		Networks: []gateway.Network{n}, Keys: p.keys, Usage: p.usage,
 		Credits: func(method *jsonrpc.Method) int { return len(method.Name) },
@@ -437,8 +437,8 @@ func TestUsageIsCounted(t *testing.T) {
 		}
 		delete(got, what)
 	}
-	if len(got) > 0 || told.n.Load() != 6 {
-		t.Errorf("counted besides: %v; another observer was told of %d calls", got, told.n.Load())
+	if len(got) > 0 || observed.n.Load() != 6 {
+		t.Errorf("counted besides: %v; another observer saw %d calls", got, observed.n.Load())
 	}
 }
 

@@ -15,14 +15,14 @@ import (
 
 const storageRequest = `{"jsonrpc":"2.0","id":1,"method":"test_storage","params":["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed","0x0000000000000000000000000000000000000000000000000000000000000003","latest"]}`
 
-// discard is a ResponseWriter that costs nothing.
+// discard is a ResponseWriter without cost.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// BenchmarkHandler is what a request costs between net/http and its method.
+// BenchmarkHandler measures a request between net/http and its method.
 func BenchmarkHandler(b *testing.B) {
 	long := bytes.Repeat([]byte{'7'}, 64<<10)
 	handler, err := gateway.New(gateway.Config{Keys: oneKey{}, Networks: []gateway.Network{{
@@ -69,7 +69,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// batchOf is a batch of n times the same call.
+// batchOf returns a batch of n equal calls.
 func batchOf(n int, call string) string {
 	return "[" + strings.Repeat(call+",", n-1) + call + "]"
 }

@@ -14,35 +14,36 @@ import (
 
 var (
 	errTooLarge = errors.New("the body is over the limit")
-	errEncoding = errors.New("the body's content encoding is not understood")
-	errNoMemory = errors.New("too many bytes of bodies and answers are held")
+	errEncoding = errors.New("unknown content encoding of the body")
+	errNoMemory = errors.New("no memory left for bodies and answers")
 )
 
 const (
-	// trustedLength is how many bytes of memory a request gets for an announced length.
+	// trustedLength is the maximum number of bytes allocated because of an announced
+	// length.
 	trustedLength = 256 << 10
-	// minRead is the least that is read at once, in bytes.
+	// minRead is the minimum size of a read, in bytes.
 	minRead = 512
-	// bytesPerCredit is how many bytes of a body, decompressed, cost a credit. As many are
-	// free.
+	// bytesPerCredit is how many bytes of a decompressed body cost a credit. The first 8
+	// KiB are free.
 	bytesPerCredit = 8 << 10
 )
 
-// bodyReader reads requests' bodies, plain or compressed.
+// bodyReader reads the bodies of requests, plain or compressed.
 type bodyReader struct {
 	gzip sync.Pool // of *gzip.Reader
 }
 
-// read appends the body of r to buf. The limit holds for the bytes as sent and
-// decompressed. The error is errTooLarge, errNoMemory, errEncoding, a *refusal, or how
-// reading failed.
+// read appends the body of r to buf. The limit applies to the bytes as sent and to the
+// decompressed bytes. The error is errTooLarge, errNoMemory, errEncoding, a *refusal, or a
+// read error.
 func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, error) {
 	if r.ContentLength > int64(e.settings.bodyBytes) {
 		return buf, errTooLarge
 	}
 	switch encoding := header(r, "Content-Encoding"); {
 	case encoding == "" || strings.EqualFold(encoding, "identity"):
-		// One byte more than announced, so that the end is seen without growing.
+		// One byte more than announced, so that reading the end does not grow the buffer.
 		if want := min(int(r.ContentLength)+1, trustedLength); want > cap(buf) {
 			if !e.lease.Hold(want) {
 				return buf, errNoMemory
@@ -56,8 +57,8 @@ func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, err
 	return buf, errEncoding
 }
 
-// readGzip stops at the limit of decompressed bytes, so that a small body cannot become
-// a large one here. The compressed bytes are bounded by the same limit.
+// readGzip decompresses a body. It stops at the limit of decompressed bytes, which prevents
+// decompression bombs; the compressed bytes have the same limit.
 func (b *bodyReader) readGzip(body io.Reader, buf []byte, e *exchange) ([]byte, error) {
 	in := &io.LimitedReader{R: body, N: int64(e.settings.bodyBytes) + 1}
 	z, ok := b.gzip.Get().(*gzip.Reader)
@@ -75,7 +76,8 @@ func (b *bodyReader) readGzip(body io.Reader, buf []byte, e *exchange) ([]byte, 
 	return buf, err
 }
 
-// readAll appends all of r to buf, whose memory the exchange holds. The error is errTooLarge, errNoMemory, a *refusal, or r's.
+// readAll appends all of r to buf, and charges the memory to the exchange. The error is
+// errTooLarge, errNoMemory, a *refusal, or r's.
 func readAll(r io.Reader, buf []byte, e *exchange) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
@@ -102,8 +104,8 @@ func readAll(r io.Reader, buf []byte, e *exchange) ([]byte, error) {
 	}
 }
 
-// isJSON says whether a content type is one of JSON-RPC: the registered one, or one of the
-// two that JSON-RPC over HTTP used before. JSON is in UTF-8.
+// isJSON reports whether a content type is one of JSON-RPC in UTF-8: the registered one, or
+// one of the two that JSON-RPC over HTTP used before.
 func isJSON(contentType string) bool {
 	if contentType == "application/json" {
 		return true

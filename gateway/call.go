@@ -10,25 +10,25 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// Call is a request that is made inside the process and not over HTTP, as by a page
-// from which methods can be tried.
+// Call is a request made inside the process instead of over HTTP, such as by the
+// dashboard's console.
 type Call struct {
 	Network string
-	Key     *account.Key // checked by the caller of Do; its rules and limits hold
-	Client  netip.Addr   // on whose behalf
+	Key     *account.Key // its rules and limits apply; the caller has checked it
+	Client  netip.Addr   // address of the client
 	Request []byte       // one JSON-RPC request or a batch
 }
 
-// Reply is what a client would have got over HTTP.
+// Reply is what a client would get over HTTP.
 type Reply struct {
 	Status int
 	Body   []byte
-	Retry  time.Duration // after which a refusal may end; 0: never, or there was none
+	Retry  time.Duration // time until a refused request may succeed; 0 if not refused, or not known
 }
 
-// Do answers a call as if it had come over HTTP: every limit holds for it, and it is
-// counted like any other. read gets the answer, which counts as held until read returns and
-// must not be used afterwards.
+// Do answers a call as if it had come over HTTP: all limits apply and it is counted. The
+// reply is passed to read; its memory is charged until read returns, and must not be used
+// afterwards.
 func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 	s := h.current.Load()
 	network := s.networks.byName[c.Network]
@@ -55,7 +55,8 @@ func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 	read(reply)
 }
 
-// refuses returns the refusal of a call that must not run at all, and false if it may.
+// refuses checks a call before anything of it runs. It returns false if the call is
+// acceptable.
 func (h *Handler) refuses(s *settings, c Call, network *served) (Reply, bool) {
 	switch {
 	case network == nil:
@@ -65,7 +66,7 @@ func (h *Handler) refuses(s *settings, c Call, network *served) (Reply, bool) {
 		return failed(http.StatusRequestEntityTooLarge, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "request body too large: expected at most %d bytes", s.bodyBytes)), true
 	}
 	if c.Key.Rules != nil {
-		asks := &http.Request{RemoteAddr: netip.AddrPortFrom(c.Client, 0).String()} // all that rules are about
+		asks := &http.Request{RemoteAddr: netip.AddrPortFrom(c.Client, 0).String()} // all that rules check
 		if refused := s.allowed(c.Key.Rules, asks, network); refused != nil {
 			return h.refused(refused), true
 		}

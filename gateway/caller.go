@@ -10,26 +10,27 @@ import (
 	"ashlar/limit"
 )
 
-// caller holds the limits and counts of one key.
+// caller holds what is counted for one key.
 type caller struct {
 	purse
 	*tenant
 	usage *usage.Meter
-	owner *owner // nil if the key is the operator's
+	owner *owner // nil for the operator's keys
 
-	limits account.Limits // from the key's rules, as the purse was made
+	limits account.Limits // from the key's rules, when the purse was created
 }
 
-// tenant is what is divided evenly between accounts: slots, places in queues, memory. All
+// tenant is the unit among which slots, places in queues and memory are divided evenly. All
 // keys of an account share one tenant; a key without an account has its own.
 type tenant struct {
-	name    any // a string: what methods know the tenant by, see jsonrpc.CallerKey
+	name    any // a string that identifies the tenant to methods, see jsonrpc.CallerKey
 	light   limit.Share
 	heavy   limit.Share
 	holding *limit.Holding
 }
 
-// holder is whose a tenant is: an account's, or a key's that has none. The other is zero.
+// holder identifies a tenant: by account, or by key if it has no account. The other field
+// is zero.
 type holder struct {
 	account account.ID
 	key     account.KeyID
@@ -42,7 +43,7 @@ func holderOf(key *account.Key) holder {
 	return holder{account: key.Owner}
 }
 
-// name is what methods know the holder by.
+// name returns the string that identifies the holder to methods.
 func (h holder) name() string {
 	if h.account.IsZero() {
 		return h.key.String()
@@ -50,48 +51,47 @@ func (h holder) name() string {
 	return "account:" + h.account.String()
 }
 
-// owner holds the limits and credits of one account, of all its keys together.
+// owner holds what is counted for all keys of one account together, except its tenant.
 type owner struct {
 	purse
-	limits account.Limits // as the purse was made
+	limits account.Limits // when the purse was created
 }
 
-// purse is what may be spent, by the second and by the day.
+// purse is a budget of credits per second and per day.
 type purse struct {
 	meter    *limit.Meter
-	standard bool // the rate is the default, which does not hold for local clients
+	standard bool // the rate is the default, which does not apply to local clients
 	day      *limit.Day
 	perDay   uint64 // 0: no limit
 }
 
-// rated says whether the rate holds for a client.
+// rated reports whether the rate applies to a client.
 func (p *purse) rated(local bool) bool { return !p.meter.Rate().Unlimited() && !(local && p.standard) }
 
-// callers are the keys that have been used, and their accounts. There are never more
-// than exist.
+// callers holds the keys that have been used and their accounts, at most one entry each.
 type callers struct {
 	keys     KeyLimits
 	accounts KeyLimits
-	most     int   // credits of the most expensive method: the least burst of every rate
-	days     *days // outlive a change of limits
+	most     int   // credits of the most expensive method: the minimum burst of every rate
+	days     *days // kept when limits change
 	usage    *usage.Usage
 
-	heavyOfAccount int // heavy calls of an account that run at once; 0: no bound of its own
+	heavyOfAccount int // maximum heavy calls of one account at once; 0: no separate limit
 
 	byKey    sync.Map              // *caller by account.KeyID
-	making   sync.Mutex            // held while one is made
+	making   sync.Mutex            // held while creating one
 	byOwner  map[account.ID]*owner // guarded by making
 	byHolder map[holder]*tenant    // guarded by making
 }
 
-// days are the credits spent today, and the memory that is held now.
+// days holds the credits spent today and the memory in use.
 type days struct {
 	keys     sync.Map // *limit.Day by account.KeyID
 	accounts sync.Map // *limit.Day by account.ID
 	holdings sync.Map // *limit.Holding by holder
 }
 
-// holding returns the memory that an account or a key without one holds.
+// holding returns the memory held by an account, or by a key without one.
 func (d *days) holding(who holder) *limit.Holding {
 	if found, ok := d.holdings.Load(who); ok {
 		return found.(*limit.Holding)
@@ -100,7 +100,7 @@ func (d *days) holding(who holder) *limit.Holding {
 	return made.(*limit.Holding)
 }
 
-// day returns the day of a key or an account, by its ID.
+// day returns the daily count of a key or an account, by its ID.
 func day(all *sync.Map, id any) *limit.Day {
 	if found, ok := all.Load(id); ok {
 		return found.(*limit.Day)
@@ -109,9 +109,9 @@ func day(all *sync.Map, id any) *limit.Day {
 	return made.(*limit.Day)
 }
 
-// of returns the caller that a key stands for. A key whose limits have changed goes on
-// with what was left of its burst, since its owner can change them at will. An account,
-// whose limits only operators change, begins with a full burst.
+// of returns the caller for a key. A key whose limits have changed keeps the rest of its
+// burst, since its owner can change them at will. An account, whose limits only operators
+// change, starts with a full burst.
 func (c *callers) of(key *account.Key) *caller {
 	if who := c.find(key); who != nil {
 		return who
@@ -126,7 +126,7 @@ func (c *callers) of(key *account.Key) *caller {
 	if !key.Owner.IsZero() {
 		limits = limits.within(own)
 	} else {
-		if standard { // which does not hold for the operator's own keys
+		if standard { // the default does not apply to the operator's own keys
 			limits.Rate = limit.Rate{}
 		}
 		limits = limits.with(own)
@@ -158,7 +158,7 @@ func (c *callers) find(key *account.Key) *caller {
 	return who
 }
 
-// tenantOf returns the tenant of a holder. c.making is held.
+// tenantOf returns the tenant of a holder. c.making must be held.
 func (c *callers) tenantOf(who holder) *tenant {
 	found := c.byHolder[who]
 	if found == nil {
@@ -171,7 +171,7 @@ func (c *callers) tenantOf(who holder) *tenant {
 	return found
 }
 
-// ownerOf returns the owner of an account. c.making is held.
+// ownerOf returns the owner for an account. c.making must be held.
 func (c *callers) ownerOf(of *account.Account) *owner {
 	found := c.byOwner[of.ID]
 	if found == nil || found.limits != of.Limits {
@@ -182,7 +182,7 @@ func (c *callers) ownerOf(of *account.Account) *owner {
 	return found
 }
 
-// limitsOf are the limits in a key's rules.
+// limitsOf returns the limits in a key's rules.
 func limitsOf(rules *account.Rules) account.Limits {
 	if rules == nil {
 		return account.Limits{}
@@ -190,8 +190,7 @@ func limitsOf(rules *account.Rules) account.Limits {
 	return account.Limits{PerSecond: rules.PerSecond, PerDay: rules.PerDay}
 }
 
-// with returns l with the limits that an operator has set for one key or account in place
-// of l's.
+// with returns l, overridden by the limits that an operator has set for one key or account.
 func (l KeyLimits) with(own account.Limits) KeyLimits {
 	if own.PerSecond > 0 {
 		l.Rate = PerSecond(float64(own.PerSecond))
@@ -202,8 +201,7 @@ func (l KeyLimits) with(own account.Limits) KeyLimits {
 	return l
 }
 
-// within returns l with the limits that the owner of a key has set, as far as they are
-// lower than l's.
+// within returns l, lowered to the limits that the owner of a key has set.
 func (l KeyLimits) within(own account.Limits) KeyLimits {
 	if !l.Rate.Unlimited() && float64(own.PerSecond) >= l.Rate.PerSecond {
 		own.PerSecond = 0
@@ -214,7 +212,7 @@ func (l KeyLimits) within(own account.Limits) KeyLimits {
 	return l.with(own)
 }
 
-// PerSecond is a rate of credits whose burst is two seconds' worth; 0: no limit.
+// PerSecond returns a rate of credits with a burst of two seconds' worth; 0 means no limit.
 func PerSecond(credits float64) limit.Rate {
 	const saved = 2 // seconds
 	return limit.Rate{PerSecond: credits, Burst: max(1, int(saved*credits))}
@@ -225,15 +223,15 @@ func (c *callers) purse(l KeyLimits, standard bool, of *limit.Day) purse {
 	return purse{limit.NewMeter(l.Rate), standard, of, l.PerDay}
 }
 
-// payer is what pays for something that a client asks for.
+// payer is charged for what a client requests.
 type payer struct {
 	settings *settings
 	caller   *caller
-	local    bool         // default limits do not hold for the client
+	local    bool         // default limits do not apply to the client
 	address  *limit.Meter // of the client; nil: no limit
 }
 
-// payer returns what pays for requests with a key from a client.
+// payer returns the payer of requests with a key from a client.
 func (s *settings) payer(key *account.Key, client netip.Addr) payer {
 	p := payer{settings: s, caller: s.callers.of(key), local: s.local(client)}
 	if s.addressRate.PerSecond > 0 && !(p.local && s.addressRate.PerSecond == DefaultAddressRate) {
@@ -242,9 +240,9 @@ func (s *settings) payer(key *account.Key, client netip.Addr) payer {
 	return p
 }
 
-// rate is one of the rates that hold for a payer.
+// rate is one of the rates that apply to a payer.
 type rate struct {
-	meter  *limit.Meter // nil: it does not hold
+	meter  *limit.Meter // nil: does not apply
 	reason string
 }
 
@@ -262,13 +260,13 @@ func (p *payer) rates() (all [3]rate) {
 	return all
 }
 
-// unlimited says whether no rate and no quota holds for a payer.
+// unlimited reports whether neither a rate nor a quota applies to a payer.
 func (p *payer) unlimited() bool {
 	owner := p.caller.owner
 	return p.address == nil && !p.caller.rated(p.local) && p.caller.perDay == 0 && (owner == nil || !owner.rated(p.local) && owner.perDay == 0)
 }
 
-// spend takes credits, or returns the limit that they exceed.
+// spend charges credits, or returns a refusal if a limit is exceeded.
 func (p *payer) spend(credits int) *refusal {
 	if p.unlimited() {
 		return nil
@@ -285,13 +283,13 @@ func (p *payer) spend(credits int) *refusal {
 	return p.settings.spendDays(p.caller, now, credits)
 }
 
-// maxDebt is how long a client may have to wait before it can pay for the messages of its
-// subscriptions.
+// maxDebt is the longest a client may have to wait before it can pay for the messages of
+// its subscriptions.
 const maxDebt = 10 * time.Second
 
-// spendOnMessage takes the credits of a message of a subscription, or returns the limit
-// that they exceed. The client does not choose when messages come: it may owe as much as
-// its rates give in maxDebt.
+// spendOnMessage charges for a message of a subscription, or returns a refusal. Because the
+// client does not choose when messages arrive, it may owe as many credits as its rates
+// allow in maxDebt.
 func (p *payer) spendOnMessage(credits int) *refusal {
 	if p.unlimited() {
 		return nil
@@ -316,8 +314,8 @@ func (p *payer) spendOnMessage(credits int) *refusal {
 	return nil
 }
 
-// owe takes the credits of something that was done already, even if they exceed a limit:
-// whatever comes next waits until they are there.
+// owe charges for work that is already done, even if that exceeds a limit. The next request
+// waits until the debt is paid.
 func (p *payer) owe(credits int) {
 	now := time.Now()
 	for _, r := range p.rates() {
@@ -338,7 +336,8 @@ func (p *purse) owe(now time.Time, credits int) {
 	}
 }
 
-// spendDays takes credits from the daily quotas of a key and its account, or from neither.
+// spendDays takes credits from the daily quotas of both a key and its account, or from
+// neither.
 func (s *settings) spendDays(who *caller, now time.Time, credits int) *refusal {
 	if who.owner == nil {
 		return s.spendDay(&who.purse, now, credits, "daily quota exceeded")
@@ -353,7 +352,7 @@ func (s *settings) spendDays(who *caller, now time.Time, credits int) *refusal {
 	return r
 }
 
-// spendDay takes credits from a daily quota, or returns the refusal.
+// spendDay takes credits from a daily quota, or returns a refusal.
 func (s *settings) spendDay(p *purse, now time.Time, credits int, message string) *refusal {
 	if p.perDay == 0 {
 		return nil
@@ -368,9 +367,8 @@ func (s *settings) spendDay(p *purse, now time.Time, credits int, message string
 	})
 }
 
-// giveBack returns the credits of a call that the server refused to queue to the daily
-// quotas. Rates keep them: a client that was told to come back later should not retry at
-// any speed.
+// giveBack returns the credits of a call that found no place in the queue to the daily
+// quotas, but not to the rates, so that a client cannot retry at any speed.
 func (p *payer) giveBack(credits int) {
 	who, now := p.caller, time.Now()
 	if who.perDay > 0 {
@@ -381,8 +379,8 @@ func (p *payer) giveBack(credits int) {
 	}
 }
 
-// Restore counts credits that were spent with a key today before this process began. It
-// is called before the handler serves.
+// Restore counts credits that were spent with a key today before this process started. It
+// must be called before the handler serves.
 func (h *Handler) Restore(key *account.Key, credits uint64) {
 	now := time.Now()
 	day(&h.days.keys, key.ID).Add(now, int(credits))

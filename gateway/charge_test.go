@@ -12,15 +12,15 @@ import (
 	"ashlar/gateway"
 )
 
-// until waits for what is about to be so.
+// until waits until a condition holds.
 func until(holds func() bool) {
 	for !holds() {
 		runtime.Gosched()
 	}
 }
 
-// A call that finds no place in the queue costs nothing. A call that its client gives up
-// while it waits costs as much as one that runs, or filling the queue would be free.
+// A call that finds no place in the queue is free. A call whose client gives up while it
+// waits costs as much as one that runs; otherwise filling the queue would be free.
 func TestOnlyWhatIsRefusedCostsNothing(t *testing.T) {
 	p := newPeople(t)
 	id := p.account("a@example.org", account.Limits{PerDay: 5})

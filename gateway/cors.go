@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// AnyOrigin in Config.Origins lets pages of every origin call.
+// AnyOrigin in Config.Origins allows pages of every origin.
 const AnyOrigin = "*"
 
-// origins are those of the web pages that may call. Allowing all of them is sound,
-// and what wallets and pages need: the key grants access, with its password where it has
-// one, and nothing that a browser adds by itself, such as cookies, is ever looked at.
+// origins are the allowed CORS origins. Allowing all of them is safe, and what wallets and
+// pages need: access depends on the key (and its password, if it has one), and nothing that
+// browsers send automatically, such as cookies, is read.
 type origins []string
 
-// allowed says whether pages of an origin may call.
+// allowed reports whether pages of an origin may call.
 func (o origins) allowed(origin string) bool {
 	return slices.Contains(o, AnyOrigin) || slices.Contains(o, origin)
 }
 
-// allow sets what tells a browser that the page it runs may read the answer.
+// allow sets the headers that let a browser pass the answer to its page.
 func (o origins) allow(header http.Header, origin string) {
 	switch {
 	case slices.Contains(o, AnyOrigin):
@@ -29,9 +29,8 @@ func (o origins) allow(header http.Header, origin string) {
 	}
 }
 
-// preflight answers what a browser asks before it sends a page's request. That it
-// may set any header costs nothing: none is looked at but those of the body and the
-// password of a key.
+// preflight answers a CORS preflight request. Any header is allowed, because the only ones
+// read are those of the body and of a key's password.
 func (o origins) preflight(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Allow", allowedMethods)

@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// deadlineContext is what context.WithTimeout makes, but its timer is started only
-// when somebody waits for Done. Most methods are over in microseconds and at most
-// ask for Err, and starting and stopping the timer would be the greatest part of
-// what the gateway adds to them.
+// deadlineContext is like a context from context.WithTimeout, but starts its timer only
+// when Done is called. Most methods take microseconds and only check Err, so starting and
+// stopping a timer would be most of the gateway's cost per call.
 type deadlineContext struct {
 	parent context.Context
 	at     time.Time // the deadline
 
-	arming sync.Mutex // held while armed is made
+	arming sync.Mutex // held while creating armed
 	armed  atomic.Pointer[armedContext]
 }
 
@@ -24,7 +23,7 @@ type armedContext struct {
 	cancel context.CancelFunc
 }
 
-// begin makes c a context under parent that is over after timeout.
+// begin starts c as a child of parent that expires after timeout.
 func (c *deadlineContext) begin(parent context.Context, timeout time.Duration) {
 	c.parent, c.at = parent, time.Now().Add(timeout)
 	if earlier, ok := parent.Deadline(); ok && earlier.Before(c.at) {
@@ -38,8 +37,8 @@ func (c *deadlineContext) Deadline() (time.Time, bool) { return c.at, true }
 // Done implements context.Context.
 func (c *deadlineContext) Done() <-chan struct{} { return c.arm().Done() }
 
-// Err implements context.Context. Once it has returned an error Done is closed, for
-// what is armed after the deadline, or under a canceled parent, is done at once.
+// Err implements context.Context. Once it has returned an error, Done is closed: a context
+// armed after the deadline, or under a canceled parent, is done at once.
 func (c *deadlineContext) Err() error {
 	if a := c.armed.Load(); a != nil {
 		return a.Err()
@@ -53,8 +52,8 @@ func (c *deadlineContext) Err() error {
 	return c.arm().Err()
 }
 
-// Value implements context.Context. Contexts that are derived from c find by it, and
-// join, the armed one: they need no goroutine to wait for its end.
+// Value implements context.Context. Through it, contexts derived from c find the armed
+// context and join it, so they need no goroutine to wait for its end.
 func (c *deadlineContext) Value(key any) any {
 	if a := c.armed.Load(); a != nil {
 		return a.Value(key)
@@ -74,8 +73,8 @@ func (c *deadlineContext) arm() *armedContext {
 	return a
 }
 
-// stop releases the timer, if it was started, and ends what was derived from c. The
-// context must not be used afterwards.
+// stop releases the timer, if any, and cancels contexts derived from c. The context must
+// not be used afterwards.
 func (c *deadlineContext) stop() {
 	if a := c.armed.Load(); a != nil {
 		a.cancel()

@@ -16,7 +16,8 @@ func newDeadlineContext(parent context.Context, timeout time.Duration) *deadline
 	return c
 }
 
-// TestDeadlineContext runs on synctest's clock, which stands still while anything runs.
+// TestDeadlineContext uses synctest's fake clock, which advances only while all goroutines
+// wait.
 func TestDeadlineContext(t *testing.T) {
 	parent := context.WithValue(context.Background(), valueKey{}, "value")
 	open := func(ctx context.Context) bool {

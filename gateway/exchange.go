@@ -16,24 +16,24 @@ import (
 	"ashlar/limit"
 )
 
-// exchange is the state of one request, a single call or a batch, while it is answered. It
-// is the context of its methods. All but its name belongs to the goroutine that answers.
+// exchange is the state of one request, a single call or a batch. It is the context of its
+// methods. All fields except name belong to the goroutine that answers.
 type exchange struct {
 	deadlineContext
 	payer
 	network *served
 	key     *account.Key
 
-	lease   limit.Lease // bytes of the request and its answer; released by the maker of the exchange
-	asked   int         // bytes of the request, as far as they were read
-	crowded bool        // an answer could not be held: no further call is answered
+	lease   limit.Lease // memory of the request and its answer; released by the creator of the exchange
+	asked   int         // bytes of the request read so far
+	crowded bool        // an answer did not fit into memory; all further calls are refused
 
-	series   usage.Series // as which the last call is counted
-	called   bool         // an existing method was called
-	answered bool         // a call was let through, and there was memory for what it returned
-	refusal  *refusal     // of the last call that was refused, or whose result could not be held
+	series   usage.Series // usage series of the last call
+	called   bool         // a call named an existing method
+	answered bool         // a call was admitted, and its result fit into memory
+	refusal  *refusal     // of the last call that was refused or whose result did not fit into memory
 
-	name atomic.Pointer[string] // the request's ID, once something was logged about it
+	name atomic.Pointer[string] // the request's ID, created when first used
 }
 
 type exchangeKey struct{}
@@ -45,7 +45,8 @@ func newExchange(parent context.Context, s *settings, network *served, key *acco
 	return e
 }
 
-// begin makes the exchange's time begin, under another parent if there is one.
+// begin starts the request's time limit. If parent is not nil, it replaces the parent
+// context.
 func (e *exchange) begin(parent context.Context) {
 	e.deadlineContext.begin(parent, e.settings.requestTime)
 }
@@ -63,7 +64,7 @@ func (e *exchange) Value(key any) any {
 	return e.deadlineContext.Value(key)
 }
 
-// exchangeOf returns the exchange that a method's context belongs to, or nil.
+// exchangeOf returns the exchange of a method's context, or nil.
 func exchangeOf(ctx context.Context) *exchange {
 	if e, ok := ctx.(*exchange); ok {
 		return e
@@ -72,8 +73,8 @@ func exchangeOf(ctx context.Context) *exchange {
 	return e
 }
 
-// respond has a request answered and appends the answer to out. A request that calls no
-// method costs as much as the cheapest method.
+// respond answers a request and appends the answer to out. A request that calls no method
+// costs as much as the cheapest method.
 func (e *exchange) respond(request, out []byte) []byte {
 	defer e.payBody()
 	mark := len(out)
@@ -88,8 +89,8 @@ func (e *exchange) respond(request, out []byte) []byte {
 	return out
 }
 
-// receive notes how many bytes of a request have been read. A client over its limits is
-// refused at the first bytes that are not free.
+// receive records how many bytes of a request have been read. Once they are no longer free,
+// it refuses a client that is over its limits.
 func (e *exchange) receive(bytes int) *refusal {
 	before := bodyCredits(e.asked)
 	e.asked = bytes
@@ -99,9 +100,9 @@ func (e *exchange) receive(bytes int) *refusal {
 	return e.spend(0)
 }
 
-// payBody charges for the bytes of a request, whose reading and parsing take time even if
-// it calls nothing. They are paid for afterwards, so that a request that costs more than
-// the key can save up is answered all the same.
+// payBody charges for the bytes of a request, because reading and parsing take time even if
+// no method is called. It charges afterwards, so that a request that costs more than the
+// key's burst is still answered.
 func (e *exchange) payBody() {
 	if credits := bodyCredits(e.asked); credits > 0 {
 		e.owe(credits)
@@ -109,10 +110,10 @@ func (e *exchange) payBody() {
 	}
 }
 
-// bodyCredits is the price of so many bytes of a request.
+// bodyCredits returns the price of a request's bytes.
 func bodyCredits(bytes int) int { return max(0, bytes-1) / bytesPerCredit }
 
-// parse runs the parsing of a long request in a slot of heavy calls, since it keeps a
+// parse runs the parsing of a long request in a slot of heavy calls, because it keeps a
 // processor as busy. See jsonrpc.Config.Parse.
 func (g *gate) parse(ctx context.Context, parse func()) error {
 	e := exchangeOf(ctx)
@@ -127,8 +128,9 @@ func (g *gate) parse(ctx context.Context, parse func()) error {
 	return nil
 }
 
-// Hold implements jsonrpc.Holder. After an answer that could not be held no further call of
-// the exchange is answered: the answers before it would wait for memory with it.
+// Hold implements jsonrpc.Holder. If there is no memory for an answer, all further calls of
+// the exchange are refused: their answers would only wait in memory together with the
+// earlier ones.
 func (e *exchange) Hold(length int) error {
 	if !e.crowded && e.lease.Hold(e.asked+length) {
 		return nil
@@ -137,21 +139,21 @@ func (e *exchange) Hold(length int) error {
 	return e.refuse(busy(RefusedMemory))
 }
 
-// holds says whether there is memory for the whole answer. Refusals that were appended after
-// memory ran out are short and always sent.
+// holds reports whether there is memory for the whole answer. If an earlier answer did not
+// fit, the rest are refusals, which are sent in any case.
 func (e *exchange) holds(answer []byte) bool {
 	return e.crowded || e.lease.Hold(e.asked+len(answer))
 }
 
-// refuse notes that a call was refused.
+// refuse records that a call was refused.
 func (e *exchange) refuse(r *refusal) *jsonrpc.Error {
 	e.settings.refusals.count(r.reason)
 	e.refusal = r
 	return r.err
 }
 
-// refused is why the whole exchange was refused: the reason of its last call, if not
-// one of its calls was answered.
+// refused returns why the whole exchange was refused: the refusal of its last call, or nil
+// if any call was answered.
 func (e *exchange) refused() *refusal {
 	if e.answered {
 		return nil
@@ -159,8 +161,8 @@ func (e *exchange) refused() *refusal {
 	return e.refusal
 }
 
-// id names the exchange in the log, and in a header of its answer. Most are never
-// named, so the name is made when it is asked for.
+// id returns the ID of the exchange for logs and a response header. It is created on first
+// use, since most exchanges never need one.
 func (e *exchange) id() string {
 	if name := e.name.Load(); name != nil {
 		return *name
@@ -172,7 +174,7 @@ func (e *exchange) id() string {
 	return *e.name.Load()
 }
 
-// exchangeLog is a log that says of which exchange something is said.
+// exchangeLog is a slog.Handler that adds the ID of the exchange to each record.
 type exchangeLog struct{ slog.Handler }
 
 // Handle implements slog.Handler.
@@ -193,7 +195,7 @@ func (l exchangeLog) WithGroup(name string) slog.Handler {
 	return exchangeLog{l.Handler.WithGroup(name)}
 }
 
-// retryAfter is a wait as the Retry-After header has it, in whole seconds.
+// retryAfter returns a wait in whole seconds, for the Retry-After header.
 func retryAfter(wait time.Duration) int {
 	return max(1, int((wait+time.Second-1)/time.Second))
 }

@@ -10,7 +10,7 @@ import (
 	"ashlar/jsonrpc/jsonrpctest"
 )
 
-// A method is told who calls, the same by every transport.
+// A method sees the same caller over every transport.
 func TestMethodsKnowTheirCaller(t *testing.T) {
 	n := network("alpha")
 	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_caller", func(ctx context.Context, _, out []byte) ([]byte, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// All keys of an account share its slots, so that a second key gains it none.
+// All keys of an account share its slots, so a second key gains nothing.
 func TestKeysOfAnAccountShareSlots(t *testing.T) {
 	const slots, ofOneAccount = 4, 3
 	p := newPeople(t)
@@ -65,8 +65,8 @@ func TestKeysOfAnAccountShareSlots(t *testing.T) {
 	}
 }
 
-// Methods see an account's calls as one caller's, whichever of its keys they are made
-// with, so that what they count by caller counts by account.
+// Methods see one caller for all keys of an account, so that what they count per caller is
+// counted per account.
 func TestCallerIsTheAccount(t *testing.T) {
 	p := newPeople(t)
 	n := network("alpha")
@@ -89,8 +89,8 @@ func TestCallerIsTheAccount(t *testing.T) {
 	}
 }
 
-// A body costs a credit for each 8 KiB that it decompresses to, whatever is in it, and a
-// client that owes credits is refused before the rest of its body is read.
+// A body costs a credit for each 8 KiB of its decompressed size, whatever it contains. A
+// client in debt is refused before the rest of its body is read.
 func TestBodiesCostCredits(t *testing.T) {
 	p := newPeople(t)
 	issued := p.key(account.NewKey{Owner: p.account("a@example.org", account.Limits{}), Rules: account.Rules{PerSecond: 10}})
@@ -140,7 +140,8 @@ func TestLongRequestsWaitForASlot(t *testing.T) {
 	}
 }
 
-// from asks a handler as a client at an address, and returns the status and the answer.
+// from sends a request to a handler from a client address, and returns the status and the
+// answer.
 func from(t *testing.T, h http.Handler, address, target, body string, headers ...string) (int, string) {
 	t.Helper()
 	method := http.MethodPost
@@ -158,8 +159,8 @@ func from(t *testing.T, h http.Handler, address, target, body string, headers ..
 	return w.Code, w.Body.String()
 }
 
-// The default rates hold for clients from outside, not for those on this machine, not for
-// proxies themselves, and the one of keys not for the operator's.
+// The default rates apply to remote clients, but not to local clients and proxies; the
+// default rate of keys does not apply to the operator's.
 func TestDefaultRates(t *testing.T) {
 	p := newPeople(t)
 	handler, err := gateway.New(gateway.Config{
@@ -212,8 +213,8 @@ func TestDefaultRates(t *testing.T) {
 	}
 }
 
-// Pages at a name of the loopback interface are for clients on it: any other client can
-// send such a name, and a proxy can pass one on.
+// Pages at a loopback host name are for clients on the loopback interface: any other client
+// can send such a name, and a proxy can pass one on.
 func TestPagesOfLoopbackHosts(t *testing.T) {
 	handler, err := gateway.New(gateway.Config{
 		Keys: oneKey{}, Networks: []gateway.Network{network("one")}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")},
@@ -242,7 +243,7 @@ func TestPagesOfLoopbackHosts(t *testing.T) {
 	}
 }
 
-// A proxy that is missing in the configuration is named in the log, once.
+// A proxy that is missing from the configuration is logged, once.
 func TestMissingProxyIsLogged(t *testing.T) {
 	const warning = "all clients seem to come from one address"
 	for _, c := range []struct {

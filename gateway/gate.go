@@ -13,14 +13,14 @@ import (
 	"ashlar/limit"
 )
 
-// gate stands before every method and decides whether a call may run, and when.
+// gate decides before each method whether and when a call may run.
 type gate struct {
 	light, heavy *limit.Pool
 	credits      func(*jsonrpc.Method) int
-	series       func(method string) usage.Series // as which credits are counted
+	series       func(method string) usage.Series // series to count credits under
 }
 
-// before returns the handlers of methods, each of which passes the gate first.
+// before wraps the handlers of methods so that each call passes the gate first.
 func (g *gate) before(methods *jsonrpc.Methods) jsonrpc.Handlers {
 	guarded := make(jsonrpc.Handlers, methods.Len())
 	for method := range methods.All() {
@@ -40,7 +40,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 				return out, e.refuse(r)
 			}
 		}
-		if err := e.Hold(len(out)); err != nil { // what a batch has been answered waits with this call
+		if err := e.Hold(len(out)); err != nil { // the earlier answers of a batch wait with this call
 			return out, err
 		}
 		if r := e.spend(credits); r != nil {
@@ -55,7 +55,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 				e.giveBack(credits)
 				return out, e.refuse(busy(RefusedBusy))
 			}
-			// A client that gives up pays all the same, or filling the queue would be free.
+			// A client that gives up still pays, or filling the queue would be free.
 			e.caller.usage.Spent(series, credits)
 			return out, err
 		}
@@ -72,7 +72,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	}
 }
 
-// ruled returns the rule of the key that refuses a call, or nil. Where the rules list
+// ruled returns the rule of the key that refuses a call, or nil. If the rules list
 // contracts, a call is refused unless it is known to concern no other contract.
 func ruled(ctx context.Context, rules *account.Rules, method *jsonrpc.Method, params []byte) *refusal {
 	if !rules.AllowsMethod(method.Name) {
@@ -98,15 +98,15 @@ func ruled(ctx context.Context, rules *account.Rules, method *jsonrpc.Method, pa
 	return nil
 }
 
-// allowsContract says whether the rules list a contract. They list those of EVM networks
-// only, whose addresses all have the same length.
+// allowsContract reports whether the rules list a contract. They list only contracts of EVM
+// networks, whose addresses all have the same length.
 func allowsContract(rules *account.Rules, contract jsonrpc.Contract) bool {
 	var listed account.Contract
 	return len(contract) == len(listed) && copy(listed[:], contract) > 0 && rules.AllowsContract(listed)
 }
 
-// admit checks what can be checked of a request before it is read: its key, and those of
-// the key's rules that are not about calls.
+// admit checks a request before its body is read: its key, and the key's rules that do not
+// concern calls.
 func (h *Handler) admit(s *settings, r *http.Request, route route, network *served) (*account.Key, *refusal) {
 	h.proxyWatch.look(h.log, s, r)
 	if route.key == "" {
@@ -129,8 +129,8 @@ func (h *Handler) admit(s *settings, r *http.Request, route route, network *serv
 }
 
 // unknown returns the refusal of a request without a valid key. It counts against the
-// client's address, behind which others may have valid keys: only requests without one are
-// refused for what the address has done.
+// client's address. Other clients at that address may have valid keys, so only requests
+// without one are refused because of it.
 func (h *Handler) unknown(s *settings, r *http.Request, message string) *refusal {
 	if excess, ok := h.addresses.Spend(time.Now(), s.client(r)); !ok {
 		return tooFast(RefusedAddress, "too many requests without a valid key from this address", s.see, excess)
@@ -138,14 +138,14 @@ func (h *Handler) unknown(s *settings, r *http.Request, message string) *refusal
 	return noKey(message)
 }
 
-// proves says whether a request has the password of its key. It is asked for without
-// WWW-Authenticate: a browser would remember it then, and add it for any page.
+// proves reports whether a request has the password of its key. WWW-Authenticate is not
+// sent, because browsers would then store the password and send it for any page.
 func proves(key *account.Key, r *http.Request) bool {
 	_, password, _ := r.BasicAuth()
 	return key.Accepts(password)
 }
 
-// allowed says which of a key's rules refuses a request, nil if none does.
+// allowed returns the refusal of the key's rule that a request violates, or nil.
 func (s *settings) allowed(rules *account.Rules, r *http.Request, network *served) *refusal {
 	switch {
 	case !rules.AllowsNetwork(network.name):

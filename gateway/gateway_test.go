@@ -25,7 +25,7 @@ func TestStatusAndBody(t *testing.T) {
 		wrongMethod = "method not allowed: expected POST with a JSON-RPC request as its body"
 		wrongPath   = "no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>"
 		wrongType   = "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8"
-		noNetwork   = "no such network: expected the host or the path of one that is served here"
+		noNetwork   = "no such network: expected the host or the path of a network that is served here"
 		name        = `{"jsonrpc":"2.0","id":1,"result":"alpha"}`
 	)
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha", "alpha.test"), network("beta")}, Limits: gateway.Limits{BodyBytes: 1000}}, 0)
@@ -106,12 +106,12 @@ func TestNetworkByHost(t *testing.T) {
 
 func TestNewRefusesWrongNetworks(t *testing.T) {
 	for want, networks := range map[string][]gateway.Network{
-		"invalid network name":     {network("v3")},
-		"lower-case letters":       {network("A b")},
-		"two networks are named":   {network("a"), network("a")},
-		"is another network's too": {network("a", "x.test"), network("b", "x.test")},
-		"invalid host":             {network("a", "https://x.test")},
-		"without scheme and port":  {network("a", "x.test:80")},
+		"invalid network name":      {network("v3")},
+		"lower-case letters":        {network("A b")},
+		"two networks are named":    {network("a"), network("a")},
+		"is also another network's": {network("a", "x.test"), network("b", "x.test")},
+		"invalid host":              {network("a", "https://x.test")},
+		"without scheme and port":   {network("a", "x.test:80")},
 	} {
 		if _, err := gateway.New(gateway.Config{Networks: networks, Keys: oneKey{}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, expected %q in it", err, want)
@@ -119,7 +119,7 @@ func TestNewRefusesWrongNetworks(t *testing.T) {
 	}
 }
 
-// padded is a call of exactly n bytes.
+// padded returns a call of exactly n bytes.
 func padded(n int) string {
 	request := call("test_name")
 	return request + strings.Repeat(" ", n-len(request))
@@ -247,7 +247,7 @@ func TestCrossOrigin(t *testing.T) {
 	if response.StatusCode != 204 {
 		t.Errorf("preflight: %s", response.Status)
 	}
-	// A page must be able to read refusals as well.
+	// Pages must be able to read refusals too.
 	if response, _ := open.ask("POST", "/v3/", call("test_name"), "Origin", "https://wallet.test"); response.Header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("a refusal: headers %v", response.Header)
 	}
@@ -261,7 +261,7 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
-// Why the service is not ready is logged, not shown, and once, however often it is asked.
+// The reason why the service is not ready is logged once, and not shown to clients.
 func TestNotReadyIsLoggedNotShown(t *testing.T) {
 	var full atomic.Bool
 	s := start(t, gateway.Config{
@@ -289,7 +289,7 @@ func TestNotReadyIsLoggedNotShown(t *testing.T) {
 	}
 }
 
-// TestLog also relies on start's check that no log holds the key.
+// TestLog also relies on start's check that no log contains the key.
 func TestLog(t *testing.T) {
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("beta"), network("alpha", "127.0.0.1")}}, 0)
 	for _, method := range []string{"test_panic", "test_fail", "test_name", "unknown"} {
@@ -338,8 +338,8 @@ func TestManyRequestsOnFewConnections(t *testing.T) {
 	group.Wait()
 }
 
-// TestAnswerLengths asks over one connection, without waiting, for answers whose lengths
-// lie about those of the server's buffers, some of them compressed.
+// TestAnswerLengths requests answers whose lengths are close to the sizes of the server's
+// buffers, some of them compressed, over one connection with pipelining.
 func TestAnswerLengths(t *testing.T) {
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}}, time.Second)
 	lengths := []int{0, 1, 900, 1100, 2000, 2100, 8000, 8192, 10_000, 65_536, 300_000}

@@ -7,18 +7,17 @@ import (
 	"sync"
 )
 
-// connBuffer is the size of net/http's write buffer of a connection. An
-// answer that is longer, headers included, leaves it in two writes, each a system
-// call, and where the answer is hardly longer, the second packet wakes the client for
-// a few bytes.
+// connBuffer is the size of net/http's write buffer per connection. A longer answer,
+// headers included, leaves it in two writes, each a system call. If the answer is only a
+// little longer, the second packet wakes the client for a few bytes.
 const connBuffer = 4 << 10
 
-// headerRoom is more than the headers of nearly every answer take.
+// headerRoom is larger than the headers of nearly every answer.
 const headerRoom = 512
 
 type connContextKey struct{}
 
-// withConn lets the requests of a connection find it, see connOf.
+// withConn stores the connection in the context of its requests, for connOf.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	if counted := countedBelow(conn); counted != nil {
 		return context.WithValue(ctx, connContextKey{}, counted)
@@ -26,36 +25,35 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// connOf returns the connection that a request came by, nil if it did not come by a
-// Server's.
+// connOf returns the connection of a request, or nil if it is not a Server's.
 func connOf(r *http.Request) *countedConn {
 	conn, _ := r.Context().Value(connContextKey{}).(*countedConn)
 	return conn
 }
 
-// gather makes the writes of an answer of a known length one. release must be called
-// once the answer has been written.
+// gather combines the writes of an answer of known length into one. release must be called
+// after the answer has been written.
 func gather(w http.ResponseWriter, r *http.Request, length int) (release func()) {
 	conn := connOf(r)
-	if conn == nil || r.TLS != nil || length < connBuffer-headerRoom { // TLS has records of its own
+	if conn == nil || r.TLS != nil || length < connBuffer-headerRoom { // TLS has its own records
 		return func() {}
 	}
 	conn.gathering = true
 	return func() {
-		_ = http.NewResponseController(w).Flush() // fails where a write did, of which net/http knows
+		_ = http.NewResponseController(w).Flush() // fails if a write failed, which net/http has recorded
 		conn.gathering = false
 		if conn.writeHeld(nil) != nil {
-			_ = conn.Close() // net/http takes it for written, and would go on behind a part of it
+			_ = conn.Close() // net/http believes it was written, and would send the next answer after a partial one
 		}
 	}
 }
 
-// heldWrites are buffers for what a connection is given first of an answer. They are
-// not the connections', of which most wait for a request.
+// heldWrites are buffers for the first part of an answer. They are pooled, not per
+// connection, because most connections are waiting for a request.
 var heldWrites = sync.Pool{New: func() any { return new([connBuffer]byte) }}
 
-// Write implements net.Conn. Where it gathers, what comes first is held and written
-// with what comes next.
+// Write implements net.Conn. While gathering, it holds the first write and sends it
+// together with the next.
 func (c *countedConn) Write(b []byte) (int, error) {
 	switch {
 	case c.held != nil:
@@ -72,7 +70,7 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	}
 }
 
-// writeHeld writes what is held, if anything is, and b behind it. It gathers no more.
+// writeHeld writes the held bytes, if any, followed by b, and stops gathering.
 func (c *countedConn) writeHeld(b []byte) error {
 	if c.held == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// writtenConn notes what is written to it, and that it was closed.
+// writtenConn records what is written to it, and that it was closed.
 type writtenConn struct {
 	net.Conn
 	writes []string
@@ -28,13 +28,13 @@ func (c *writtenConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestGather: a connection that gathers holds what it is given first until the next.
+// TestGather: a gathering connection holds the first write until the next.
 func TestGather(t *testing.T) {
 	full, most := strings.Repeat("f", connBuffer), strings.Repeat("m", connBuffer+1)
 	for _, test := range []struct {
 		name   string
-		writes []string // while it gathers
-		early  []string // what has been written by then, before it is released
+		writes []string // while gathering
+		early  []string // written before release
 		all    []string
 	}{
 		{"nothing", nil, nil, nil},
@@ -46,7 +46,7 @@ func TestGather(t *testing.T) {
 	} {
 		under := new(writtenConn)
 		conn := &countedConn{Conn: under}
-		for range 2 { // and again, as the next answer does
+		for range 2 { // again, for the next answer
 			under.writes = nil
 			conn.gathering = true
 			for _, write := range test.writes {
@@ -54,7 +54,7 @@ func TestGather(t *testing.T) {
 				if n, err := conn.Write(given); n != len(write) || err != nil {
 					t.Fatalf("%s: wrote %d bytes, %v", test.name, n, err)
 				}
-				clear(given) // it was lent for the call
+				clear(given) // valid only during the call
 			}
 			if !slices.Equal(under.writes, test.early) {
 				t.Errorf("%s: %d writes before the end, want %d", test.name, len(under.writes), len(test.early))
@@ -76,8 +76,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestGatherBroken: where an answer that was held as a whole cannot be written, its
-// connection ends, as no other may follow a part of it.
+// TestGatherBroken: if a completely held answer cannot be written, its connection ends,
+// because no answer may follow a partial one.
 func TestGatherBroken(t *testing.T) {
 	for _, fails := range []error{nil, errors.New("broken")} {
 		under := &writtenConn{fails: fails}

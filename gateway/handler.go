@@ -16,25 +16,24 @@ import (
 
 const (
 	allowedMethods = "POST, OPTIONS"
-	// maxPooled is the size in bytes up to which every buffer is reused, and maxLargePooled
-	// how many bytes of larger ones are kept.
+	// maxPooled is the largest buffer, in bytes, that is reused for any answer;
+	// maxLargePooled is how many bytes of larger buffers are kept for long answers.
 	maxPooled      = 1 << 20
 	maxLargePooled = 32 << 20
-	// longRequest, in bytes, is from where on much is expected to be answered: most
-	// requests of that length are batches.
+	// longRequest is the size in bytes from which a request is expected to have a long
+	// answer: most requests of that size are batches.
 	longRequest = 4 << 10
-	// maxAddresses is how many addresses' failures are remembered.
+	// maxAddresses is the maximum number of addresses whose failures are counted.
 	maxAddresses = 1 << 16
 )
 
-// Keys knows the keys with which requests may be made. It is asked for every request,
-// from many goroutines at once; what it returns must not change.
+// Keys looks up API keys. It is called for every request, concurrently; the keys it returns
+// must not change.
 type Keys interface {
 	Check(key string) (*account.Key, bool)
 }
 
-// Handler answers HTTP requests and WebSocket messages. It may be used from many
-// goroutines at once.
+// Handler answers HTTP requests and WebSocket messages. It is safe for concurrent use.
 type Handler struct {
 	current   atomic.Pointer[settings]
 	keys      Keys
@@ -44,7 +43,7 @@ type Handler struct {
 	days      days
 	memory    *limit.Budget
 	refusals  refusals
-	unready   atomic.Bool // as it was last asked
+	unready   atomic.Bool // result of the last check
 
 	proxyWatch proxyWatch
 
@@ -53,10 +52,10 @@ type Handler struct {
 	buffers    jsonrpc.BufferPool
 }
 
-// New returns a handler, or an error if the configuration is wrong.
+// New returns a handler, or an error if the configuration is invalid.
 func New(config Config) (*Handler, error) {
 	if config.Keys == nil {
-		return nil, errors.New("gateway: nothing to check keys with")
+		return nil, errors.New("gateway: missing Keys")
 	}
 	if config.Log == nil {
 		config.Log = slog.Default()
@@ -65,16 +64,16 @@ func New(config Config) (*Handler, error) {
 		keys:      config.Keys,
 		log:       config.Log,
 		addresses: limit.NewAddresses(config.Limits.Failures, maxAddresses),
-		memory:    limit.NewBudget(0), // Reload sets how much
+		memory:    limit.NewBudget(0), // Reload sets its size
 		buffers:   jsonrpc.BufferPool{MaxBytes: maxPooled, MaxLargeBytes: maxLargePooled},
 	}
 	h.sockets = newSockets(h)
 	return h, h.Reload(config)
 }
 
-// Reload makes another configuration count, for every request that comes from now on,
-// or says what is wrong with it and changes nothing. Keys, Log and Limits.Failures stay
-// as they were. Rates begin again with a full burst; what was spent of a day stays.
+// Reload applies another configuration to all later requests. If it is invalid, Reload
+// returns an error and changes nothing. Keys, Log and Limits.Failures stay unchanged. Rates
+// start with a full burst; the credits spent today are kept.
 func (h *Handler) Reload(config Config) error {
 	s, err := newSettings(config, h)
 	if err == nil {
@@ -114,7 +113,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	network := s.networks.find(route.network, r.Host)
 	if network == nil {
-		refuse(w, http.StatusNotFound, "no such network: expected the host or the path of one that is served here")
+		refuse(w, http.StatusNotFound, "no such network: expected the host or the path of a network that is served here")
 		return
 	}
 	key, refused := h.admit(s, r, route, network)
@@ -133,8 +132,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, newExchange(r.Context(), s, network, key, s.client(r)))
 }
 
-// header is a header's first value, by its canonical name: net/http has made all names
-// canonical, so that need not be done again.
+// header returns a header's first value. name must be canonical: net/http has canonicalized
+// the names, and doing it again would cost time.
 func header(r *http.Request, name string) string {
 	if values := r.Header[name]; len(values) > 0 {
 		return values[0]
@@ -142,13 +141,13 @@ func header(r *http.Request, name string) string {
 	return ""
 }
 
-// refuse counts a refusal and answers with it.
+// refuse counts a refusal and sends it.
 func (h *Handler) refuse(w http.ResponseWriter, r *refusal) {
 	h.refusals.count(r.reason)
 	r.write(w)
 }
 
-// refuseMethod answers for another HTTP method than the one of the path.
+// refuseMethod answers a request with the wrong HTTP method for its path.
 func refuseMethod(w http.ResponseWriter, route route) {
 	if route.socket {
 		w.Header().Set("Allow", http.MethodGet)
@@ -159,7 +158,7 @@ func refuseMethod(w http.ResponseWriter, route route) {
 	refuse(w, http.StatusMethodNotAllowed, "method not allowed: expected POST with a JSON-RPC request as its body")
 }
 
-// answer reads the body, has it answered and writes the answer.
+// answer reads the body, answers it and writes the answer.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	defer e.lease.Release()
 	defer e.stop()
@@ -209,7 +208,7 @@ func (h *Handler) answerBuffer(request []byte) *[]byte {
 	return h.buffers.Get()
 }
 
-// putAnswer takes back what answerBuffer returned for the request.
+// putAnswer releases a buffer that answerBuffer returned for the request.
 func (h *Handler) putAnswer(request []byte, out *[]byte) {
 	if len(request) >= longRequest {
 		h.buffers.PutLarge(out)
@@ -218,13 +217,13 @@ func (h *Handler) putAnswer(request []byte, out *[]byte) {
 	h.buffers.Put(out)
 }
 
-// send writes an answer, compressed if that is worth it and the client accepts it. After an
-// error the answer must not be reused, see reply.
+// send writes an answer, compressed if that is worthwhile and the client accepts it. After
+// an error the answer's buffer must not be reused, see reply.
 func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out []byte) (err error) {
 	if len(out) < minGzip {
 		return reply(w, status, out)
 	}
-	// A failure to set it leaves the server's own limit.
+	// If this fails, the server's own limit applies.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 	w.Header().Add("Vary", "Accept-Encoding")
 	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
@@ -242,8 +241,8 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out [
 	return reply(w, status, out)
 }
 
-// refuseBody answers for a body that could not be read, and ends the connection: the
-// rest of the body may still be on its way.
+// refuseBody answers a request whose body could not be read, and closes the connection,
+// because the rest of the body may still arrive.
 func (h *Handler) refuseBody(w http.ResponseWriter, s *settings, err error) {
 	w.Header().Set("Connection", "close")
 	var refused *refusal
@@ -262,13 +261,13 @@ func (h *Handler) refuseBody(w http.ResponseWriter, s *settings, err error) {
 	}
 }
 
-// The paths of health, at every host.
+// Paths of health checks, at every host.
 const (
 	pathHealthz = "/healthz"
 	pathReadyz  = "/readyz"
 )
 
-// serveOther answers all paths but those of JSON-RPC.
+// serveOther answers all paths except those of JSON-RPC.
 func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case pathHealthz:
@@ -286,8 +285,8 @@ func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// noteReady logs changes of readiness, not each request for it: any client may ask, at any
-// rate.
+// noteReady logs changes between ready and not ready. It does not log each check, because
+// anyone may check at any rate.
 func (h *Handler) noteReady(err error) {
 	switch {
 	case err == nil && h.unready.Swap(false):
@@ -297,7 +296,7 @@ func (h *Handler) noteReady(err error) {
 	}
 }
 
-// Ready is why questions cannot be answered, nil if they can.
+// Ready returns an error if requests cannot be answered.
 func (h *Handler) Ready(ctx context.Context) error {
 	if ready := h.current.Load().ready; ready != nil {
 		return ready(ctx)

@@ -22,7 +22,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// ruled is a Keys whose only key has rules that can be changed.
+// ruled is a Keys whose only key has changeable rules.
 type ruled struct{ key atomic.Pointer[account.Key] }
 
 func withRules(rules account.Rules) *ruled {
@@ -58,7 +58,7 @@ func decodeFailure(t *testing.T, answer string) (f failure) {
 	return f
 }
 
-// A key that asks for too much is told so in every way that clients know to read.
+// A client over its rate is informed in every form that clients know.
 func TestRate(t *testing.T) {
 	credits := func(method *jsonrpc.Method) int {
 		if method.Name == "test_large" {
@@ -118,7 +118,7 @@ func TestDailyQuota(t *testing.T) {
 			t.Errorf("Retry-After %d: %s", wait, answer)
 		}
 	}
-	keys.set(&account.Rules{PerDay: 3}) // what was spent counts on
+	keys.set(&account.Rules{PerDay: 3}) // credits already spent still count
 	for _, want := range []int{200, 429} {
 		if response, answer := s.post(call("test_name")); response.StatusCode != want {
 			t.Errorf("another quota: %d %s, expected %d", response.StatusCode, answer, want)
@@ -126,12 +126,12 @@ func TestDailyQuota(t *testing.T) {
 	}
 }
 
-// contractOf is the address that begins with a byte.
+// contractOf returns an address that begins with a byte.
 func contractOf(first byte) jsonrpc.Contract {
 	return jsonrpc.Contract(append([]byte{first}, make([]byte, 19)...))
 }
 
-// Each rule of a key refuses, and names itself.
+// Each rule of a key refuses calls, and the message names the rule.
 func TestRulesOfKeys(t *testing.T) {
 	alpha := network("alpha")
 	echo := *alpha.Methods.Find("test_echo")
@@ -155,7 +155,7 @@ func TestRulesOfKeys(t *testing.T) {
 		name, network, request string
 		rules                  account.Rules
 		origin                 string
-		want                   string // "" is allowed
+		want                   string // "" if allowed
 	}{
 		{"a network that is listed", "alpha", call("test_name"), account.Rules{Networks: []string{"alpha"}}, "", ""},
 		{"another network", "beta", call("test_name"), account.Rules{Networks: []string{"alpha"}}, "",
@@ -206,8 +206,8 @@ func TestRulesOfKeys(t *testing.T) {
 	c.expectClosed(websocket.StatusPolicyViolation, "network not allowed: the key's rules do not list alpha")
 }
 
-// An address that guesses keys is told to stop. Requests with a valid key are answered
-// from that address too.
+// An address that guesses keys is refused. Requests from it with a valid key are still
+// answered.
 func TestGuessing(t *testing.T) {
 	s := start(t, gateway.Config{
 		Networks: []gateway.Network{network("alpha")},
@@ -235,8 +235,8 @@ func TestGuessing(t *testing.T) {
 	}
 }
 
-// X-Forwarded-For of somebody who is no trusted proxy is not believed.
-func TestForwardedForIsNotBelievedFromAnyone(t *testing.T) {
+// X-Forwarded-For is ignored unless it comes from a trusted proxy.
+func TestForwardedForNeedsATrustedProxy(t *testing.T) {
 	keys := withRules(account.Rules{Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: keys}, 0)
 	if response, _ := s.post(call("test_name"), "X-Forwarded-For", "192.0.2.1"); response.StatusCode != 403 {
@@ -244,8 +244,8 @@ func TestForwardedForIsNotBelievedFromAnyone(t *testing.T) {
 	}
 }
 
-// Cheap calls do not wait behind heavy ones, a key that asks for more than there is room
-// for does not keep others waiting, and what does not fit is refused instead of kept.
+// Cheap calls do not wait behind heavy ones, a key with too many calls does not delay
+// others, and calls that do not fit into the queue are refused.
 func TestFullMachine(t *testing.T) {
 	const slots, ofOneKey, waiting = 4, 3, 4
 	begun, release := make(chan struct{}, 100), make(chan struct{})
@@ -280,7 +280,7 @@ func TestFullMachine(t *testing.T) {
 	for range greedy {
 		ask(goodKey)
 	}
-	for range 3 { // no place to wait
+	for range 3 { // the queue is full
 		if got := <-outcomes; got.status != 503 {
 			t.Errorf("%+v", got)
 		}
@@ -292,7 +292,7 @@ func TestFullMachine(t *testing.T) {
 		<-begun
 	}
 	ask(secondKey)
-	<-begun // while all that the other key may run do
+	<-begun // while the other key uses all its slots
 	if response, _ := s.ask("POST", "/v3/"+secondKey, call("test_name"), "Content-Type", "application/json"); response.StatusCode != 200 {
 		t.Errorf("another key's cheap call: %d", response.StatusCode)
 	}
@@ -320,10 +320,10 @@ func (twoKeys) Check(key string) (*account.Key, bool) {
 
 var other = &account.Key{ID: account.KeyID{2}}
 
-// What all bodies and answers hold together is bounded.
+// The memory of all bodies and answers together is bounded.
 func TestMemoryIsBounded(t *testing.T) {
 	n := network("alpha")
-	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 200_000}}, 0) // half of it one key's
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 200_000}}, 0) // one key may hold half of it
 	if response, answer := s.post(padded(60_000)); response.StatusCode != 200 {
 		t.Errorf("%d %s", response.StatusCode, answer)
 	}
@@ -336,7 +336,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	c := s.dial(nil)
 	c.send(echoed)
-	c.expectClosed(websocket.StatusTryAgainLater, "busy: too much is being asked and answered")
+	c.expectClosed(websocket.StatusTryAgainLater, "the server is busy: try again later")
 	if stats := s.handler.Stats(); stats.HeldBytes != 0 {
 		t.Errorf("%d bytes are still held", stats.HeldBytes)
 	}
@@ -373,7 +373,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("on a connection that was open: %s", answer)
 	}
 	config.Networks[0].Hosts = []string{"b.test"}
-	if err := s.handler.Reload(config); err == nil || !strings.Contains(err.Error(), "another network's too") {
+	if err := s.handler.Reload(config); err == nil || !strings.Contains(err.Error(), "also another network's") {
 		t.Errorf("a wrong configuration: %v", err)
 	}
 	if response, _ := s.post(call("unknown"), "Host", "b.test"); response.StatusCode != 429 {
@@ -381,7 +381,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A failure can be found in the log by what the client is told.
+// The error that a client sees identifies the failure in the log.
 func TestFailuresAreNamed(t *testing.T) {
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}}, 0)
 	if response, _ := s.post(call("test_name")); response.Header.Get("X-Request-Id") != "" {
@@ -394,7 +394,7 @@ func TestFailuresAreNamed(t *testing.T) {
 	}
 }
 
-// The gate adds nothing to how a method ends.
+// The gate does not change a method's errors.
 func TestGateKeepsErrors(t *testing.T) {
 	n := network("alpha")
 	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_refuse", func(_ context.Context, _, out []byte) ([]byte, error) {
@@ -404,7 +404,7 @@ func TestGateKeepsErrors(t *testing.T) {
 	if response, answer := s.post(call("test_refuse")); response.StatusCode != 200 || !strings.Contains(answer, `"error":{"code":3,"message":"execution reverted","data":"0x"}`) {
 		t.Errorf("%d %s", response.StatusCode, answer)
 	}
-	for range 300 { // more than there are slots: a panic gives its own back
+	for range 300 { // more than there are slots: a panic must release its slot
 		s.post(call("test_panic"))
 	}
 	if stats := s.handler.Stats(); stats.LightRunning != 0 {

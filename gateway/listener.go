@@ -12,23 +12,23 @@ import (
 	"ashlar/limit"
 )
 
-// anonymousIdle is how long a connection may wait for its next request until a valid key
-// was seen on it.
+// anonymousIdle is how long a connection may be idle before a valid key has been seen on
+// it.
 const anonymousIdle = 5 * time.Second
 
-// boundedListener is a listener that drops connections if there are too many, of all
-// clients or of one address. A dropped connection costs nothing but the accept.
+// boundedListener is a listener that drops connections over the limits, in total or per
+// address. A dropped connection costs only the accept.
 type boundedListener struct {
 	net.Listener
 	most        int     // connections
 	mostEach    int     // connections of one address, or one /64 network of IPv6; 0: no limit
-	trusted     proxies // whose connections are those of many clients
+	trusted     proxies // each proxy's connections are those of many clients
 	dropped     atomic.Uint64
 	mu          sync.Mutex
 	open        int                // guarded by mu
-	byAddress   map[netip.Addr]int // guarded by mu; of addresses that mostEach holds for
+	byAddress   map[netip.Addr]int // guarded by mu; addresses that mostEach applies to
 	everDropped sync.Once
-	onDropped   func() // called the first time
+	onDropped   func() // called for the first dropped connection
 }
 
 // Accept implements net.Listener.
@@ -48,12 +48,12 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		}
 		l.dropped.Add(1)
 		l.everDropped.Do(l.onDropped)
-		_ = conn.Close() // without an answer, which would take as much as a request
+		_ = conn.Close() // without an answer, which would cost as much as a request
 	}
 }
 
-// counts says whether mostEach holds for the connections of an address. The default limit
-// does not hold on the loopback interface.
+// counts reports whether mostEach applies to an address. The default limit does not apply
+// on the loopback interface.
 func (l *boundedListener) counts(peer netip.Addr) bool {
 	return l.mostEach > 0 && !l.trusted.contain(peer) && !(l.mostEach == DefaultConnectionsEach && peer.IsLoopback())
 }
@@ -87,20 +87,20 @@ func (l *boundedListener) leave(peer netip.Addr) {
 	}
 }
 
-// connections is how many are open.
+// connections returns the number of open connections.
 func (l *boundedListener) connections() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.open
 }
 
-// countedConn gives its place back when it is closed. It can hold a write until the
-// next, see gather.
+// countedConn releases its place when closed. It can hold a write until the next one, see
+// gather.
 type countedConn struct {
 	net.Conn
-	peer  netip.Addr // the other end's
+	peer  netip.Addr // the client's or proxy's address
 	leave func()
-	kept  atomic.Bool // it may be idle for as long as any
+	kept  atomic.Bool // exempt from anonymousIdle
 
 	idle *time.Timer // belongs to watchIdle
 
@@ -116,14 +116,14 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// keep lets the connection be idle for as long as any: a valid key was seen on it.
+// keep exempts the connection from anonymousIdle, because a valid key was seen on it.
 func (c *countedConn) keep() {
-	if !c.kept.Load() { // the usual case writes nothing
+	if !c.kept.Load() { // avoid the write in the usual case
 		c.kept.Store(true)
 	}
 }
 
-// countedBelow returns the countedConn that a connection is or, with TLS, is made of.
+// countedBelow returns the countedConn that conn is, or that it wraps with TLS.
 func countedBelow(conn net.Conn) *countedConn {
 	if over, ok := conn.(*tls.Conn); ok {
 		conn = over.NetConn()
@@ -133,8 +133,8 @@ func countedBelow(conn net.Conn) *countedConn {
 }
 
 // watchIdle closes a connection that is idle for too long before a valid key was seen on
-// it. It is the ConnState of an http.Server, which calls it for one connection at a time
-// from one goroutine.
+// it. It is the ConnState callback of an http.Server, which calls it from one goroutine at
+// a time for each connection.
 func watchIdle(conn net.Conn, state http.ConnState) {
 	c := countedBelow(conn)
 	if c == nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// One address, or one /64 network of IPv6, gets no more connections than its share. The
-// default share does not hold for proxies and loopback addresses.
+// Each address, or /64 network of IPv6, is limited to its share of connections. The default
+// share does not apply to proxies and loopback addresses.
 func TestConnectionsOfOneAddress(t *testing.T) {
 	listener := func(each int) *boundedListener {
 		return &boundedListener{
@@ -52,8 +52,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	}
 }
 
-// A connection may wait for its next request for a short time only, until a valid key was
-// seen on it.
+// A connection without a valid key may be idle for a short time only.
 func TestIdleConnectionsWithoutAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		under := new(writtenConn)
@@ -86,7 +85,7 @@ func TestIdleConnectionsWithoutAKey(t *testing.T) {
 	})
 }
 
-// Of failed TLS handshakes only some are logged, and how many were not.
+// Only some failed TLS handshakes are logged, with the number of those that were not.
 func TestHandshakesAreLoggedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// handshakeMessage begins the messages of net/http about TLS handshakes that failed. Any
+// handshakeMessage is the prefix of net/http's messages about failed TLS handshakes. Any
 // client can cause them, at any rate.
 const handshakeMessage = "http: TLS handshake error"
 
-// handshakeLogEvery is the least time between two such messages in the log.
+// handshakeLogEvery is the minimum time between two such messages in the log.
 const handshakeLogEvery = 10 * time.Second
 
-// quietLog is a log that drops messages about TLS handshakes while there are too many, and
-// says with the next how many it has dropped.
+// quietLog is a slog.Handler that drops most messages about failed TLS handshakes. The next
+// logged message says how many were dropped.
 type quietLog struct {
 	slog.Handler
 	last    *atomic.Int64 // Unix nanoseconds

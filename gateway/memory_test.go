@@ -15,8 +15,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// large adds methods whose results have so many bytes: one that makes them at once, and
-// one that makes them in parts, of which it counts how many it has made.
+// large adds two methods whose results have the given size: one creates it at once, the
+// other in parts, and counts them.
 func large(n *gateway.Network, bytes int) (parts *int) {
 	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_huge", func(_ context.Context, _, out []byte) ([]byte, error) {
 		return append(out, `"`+strings.Repeat("x", bytes)+`"`...), nil
@@ -33,8 +33,8 @@ func large(n *gateway.Network, bytes int) (parts *int) {
 	return parts
 }
 
-// What a batch has been answered is held while its other calls are made, and what does
-// not fit any more is refused, with all that follow, and not made.
+// The earlier answers of a batch stay in memory while its other calls run. Once one does
+// not fit, it and all later calls are refused and not run.
 func TestMemoryWhileABatchIsMade(t *testing.T) {
 	begun, release := make(chan struct{}, 1), make(chan struct{})
 	n := held(begun, release)
@@ -81,8 +81,7 @@ func TestMemoryWhileABatchIsMade(t *testing.T) {
 	}
 }
 
-// A call that tells what it makes ends where there is no memory for more, and is not
-// made to its end first.
+// A call that checks its room stops when memory runs out, before its result is complete.
 func TestMemoryWhileAResultIsMade(t *testing.T) {
 	n := network("alpha")
 	parts := large(&n, 16*mebibyte)
@@ -101,8 +100,8 @@ func TestMemoryWhileAResultIsMade(t *testing.T) {
 	}
 }
 
-// A key that does not read what it is answered holds half of the memory at most, however
-// many connections it has, and another is answered meanwhile.
+// A key that does not read its answers holds at most half of the memory, on any number of
+// connections, and other keys are answered meanwhile.
 func TestWhoDoesNotReadLeavesMemory(t *testing.T) {
 	n := network("alpha")
 	large(&n, 24*mebibyte)

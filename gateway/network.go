@@ -12,48 +12,49 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// Network is a chain that requests can be for.
+// Network is a network that the gateway serves.
 type Network struct {
-	Name    string   // as in its path: lower-case letters, digits and hyphens
-	Hosts   []string // names, without ports, at which it is served without its path
+	Name    string   // as in paths: lower-case letters, digits and hyphens
+	Hosts   []string // host names, without ports, that serve this network without its name in the path
 	Methods *jsonrpc.Methods
-	// OpenRPC returns the document that describes the methods; nil: none is served.
+	// OpenRPC returns the document that describes the methods; nil if none is served.
 	OpenRPC func(context.Context) ([]byte, error)
-	// Observer is notified of the network's calls, in place of the one in Config.RPC;
-	// it may be nil.
+	// Observer is notified of the network's calls, instead of the one in Config.RPC; it may
+	// be nil.
 	Observer jsonrpc.Observer
 }
 
-// served is a network and what answers for it.
+// served is a network with its server.
 type served struct {
 	name    string
 	server  *jsonrpc.Server
 	openRPC func(context.Context) ([]byte, error) // its OpenRPC document; may be nil
-	unknown usage.Series                          // as which requests are counted that call no method
+	unknown usage.Series                          // series of requests that call no method
 }
 
-// networks finds what a request is for.
+// networks finds the network of a request.
 type networks struct {
 	byName    map[string]*served
 	byHost    map[string]*served
-	wildcards map[string]bool // what follows the * and the network's name in Config.Hosts, its dot included
-	only      *served         // the network, where there is but one
+	wildcards map[string]bool // suffixes of the patterns in Config.Hosts, after the *, including the dot
+	only      *served         // the network if it is the only one
 }
 
 var networkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// reserved are first segments of paths that are no network's.
+// reserved are first path segments that cannot be a network's name.
 var reserved = map[string]bool{"v3": true, "ws": true, "healthz": true, "readyz": true, openRPCFolder: true}
 
-// CheckNetworkName returns an error if a name cannot be a network's, which is part of paths.
+// CheckNetworkName returns an error if name cannot be a network's name, which is part of
+// paths.
 func CheckNetworkName(name string) error {
 	if !networkName.MatchString(name) || reserved[name] {
-		return fmt.Errorf("invalid network name %q (want up to 63 lower-case letters, digits and hyphens, and none of v3, ws, healthz, readyz), openrpc", name)
+		return fmt.Errorf("invalid network name %q (want up to 63 lower-case letters, digits and hyphens, and none of v3, ws, healthz, readyz, openrpc)", name)
 	}
 	return nil
 }
 
-// CheckHost returns an error if a network cannot be served at a host.
+// CheckHost returns an error if a network cannot be served at host.
 func CheckHost(host string) error {
 	if !isHost(host) {
 		return fmt.Errorf("invalid host %q (want a lower-case name or an address, without scheme and port)", host)
@@ -87,7 +88,7 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 				return nil, fmt.Errorf("gateway: network %s: %w", network.Name, err)
 			}
 			if n.byHost[host] != nil {
-				return nil, fmt.Errorf("gateway: network %s: the host %s is another network's too", network.Name, host)
+				return nil, fmt.Errorf("gateway: network %s: the host %s is also another network's", network.Name, host)
 			}
 			n.byHost[host] = serves
 		}
@@ -105,13 +106,13 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 	return n, nil
 }
 
-// isHost says whether a host is written as hosts are compared.
+// isHost reports whether a host is in the normal form.
 func isHost(host string) bool {
 	return host != "" && host == hostname(host) && !strings.ContainsAny(host, "/@* ")
 }
 
-// find returns the network that a request is for, nil if there is none. name is empty
-// where the path had none. A host that is a network's own comes before a pattern.
+// find returns the network of a request, or nil. name is empty if the path has no network.
+// A network's own host has precedence over a pattern.
 func (n *networks) find(name, host string) *served {
 	switch {
 	case name != "":
@@ -129,8 +130,8 @@ func (n *networks) find(name, host string) *served {
 	return nil
 }
 
-// hostname is a Host header's name as hosts are compared: without its port and a
-// final dot, in lower case.
+// hostname returns the normal form of a Host header's name: lower case, without its port
+// and a final dot.
 func hostname(host string) string {
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 {
 		host = host[:i]
@@ -138,5 +139,5 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// names lists the networks, in order.
+// names lists the networks' names, sorted.
 func (n *networks) names() []string { return slices.Sorted(maps.Keys(n.byName)) }

@@ -8,12 +8,11 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// counting counts each call for the key that it was made with, and tells another
-// observer of it.
+// counting counts each call for its key, and then notifies another observer.
 type counting struct {
 	next    jsonrpc.Observer // may be nil
 	series  map[string]usage.Series
-	unknown usage.Series // calls that name no method there is
+	unknown usage.Series // calls of unknown methods
 }
 
 func newCounting(next jsonrpc.Observer, u *usage.Usage, network string, methods *jsonrpc.Methods) *counting {
@@ -24,7 +23,7 @@ func newCounting(next jsonrpc.Observer, u *usage.Usage, network string, methods 
 	return c
 }
 
-// of is as what a method is counted.
+// of returns the usage series of a method.
 func (c *counting) of(method string) usage.Series {
 	if s, ok := c.series[method]; ok {
 		return s

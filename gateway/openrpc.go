@@ -14,13 +14,13 @@ const (
 	openRPCSuffix = ".json"
 )
 
-// openRPCTime is how long the examples of a document may be searched for.
+// openRPCTime is the time limit for finding a document's examples.
 const openRPCTime = 10 * time.Second
 
-// openRPCAge is how many seconds clients may keep a document.
+// openRPCAge is how many seconds clients may cache a document.
 const openRPCAge = 60
 
-// openRPCNetwork returns the network whose document a path names.
+// openRPCNetwork returns the network named in a document's path.
 func openRPCNetwork(path string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(path, "/"+openRPCFolder+"/")
 	if !ok {
@@ -29,8 +29,8 @@ func openRPCNetwork(path string) (name string, ok bool) {
 	return strings.CutSuffix(name, openRPCSuffix)
 }
 
-// serveOpenRPC answers with the document of a network. It needs no key: it tells what
-// this program's documentation tells, and some public data of the chain.
+// serveOpenRPC serves a network's document. It needs no key: the document contains only
+// what this program's documentation says, and some public data of the chain.
 func (h *Handler) serveOpenRPC(w http.ResponseWriter, r *http.Request, network *served) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -38,15 +38,15 @@ func (h *Handler) serveOpenRPC(w http.ResponseWriter, r *http.Request, network *
 		refuse(w, http.StatusMethodNotAllowed, "method not allowed: expected GET")
 		return
 	case network == nil || network.openRPC == nil:
-		refuse(w, http.StatusNotFound, "no such network: expected /openrpc/<network>.json of one that is served here")
+		refuse(w, http.StatusNotFound, "no such network: expected /openrpc/<network>.json of a network that is served here")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), openRPCTime)
 	defer cancel()
 	document, err := network.openRPC(ctx)
 	if err != nil {
-		h.log.ErrorContext(ctx, "OpenRPC document not served", "network", network.name, "error", err)
-		refuse(w, http.StatusServiceUnavailable, "the document could not be made: try again later")
+		h.log.ErrorContext(ctx, "create OpenRPC document failed", "network", network.name, "error", err)
+		refuse(w, http.StatusServiceUnavailable, "the document could not be created: try again later")
 		return
 	}
 	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", openRPCAge))

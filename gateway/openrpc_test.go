@@ -9,8 +9,8 @@ import (
 	"ashlar/gateway"
 )
 
-// A network's document is public, at every host and before the dashboard's pages, and
-// tells nothing of networks that have none.
+// A network's document is public, at every host, and takes precedence over the dashboard's
+// pages. Networks without a document are answered like unknown ones.
 func TestOpenRPC(t *testing.T) {
 	alpha, broken := network("alpha", "alpha.test"), network("broken")
 	alpha.OpenRPC = func(context.Context) ([]byte, error) { return []byte(`{"openrpc":"1.3.2"}`), nil }
@@ -20,7 +20,7 @@ func TestOpenRPC(t *testing.T) {
 		Networks: []gateway.Network{alpha, broken, network("beta")},
 		Pages:    gateway.Pages{Hosts: []string{gateway.AnyHost}, Handler: page},
 	}, 0)
-	const missing = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no such network: expected /openrpc/<network>.json of one that is served here"}}`
+	const missing = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no such network: expected /openrpc/<network>.json of a network that is served here"}}`
 	for _, c := range []struct {
 		method, path string
 		status       int
@@ -29,7 +29,7 @@ func TestOpenRPC(t *testing.T) {
 		{"GET", "/openrpc/alpha.json", 200, `{"openrpc":"1.3.2"}`},
 		{"HEAD", "/openrpc/alpha.json", 200, ""},
 		{"POST", "/openrpc/alpha.json", 405, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"method not allowed: expected GET"}}`},
-		{"GET", "/openrpc/broken.json", 503, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the document could not be made: try again later"}}`},
+		{"GET", "/openrpc/broken.json", 503, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the document could not be created: try again later"}}`},
 		{"GET", "/openrpc/beta.json", 404, missing},
 		{"GET", "/openrpc/gamma.json", 404, missing},
 		{"GET", "/openrpc/.json", 404, missing},

@@ -15,26 +15,26 @@ var errClosed = errors.New("the connection is closed")
 // so an idle connection has no goroutine for it.
 type outbox struct {
 	maxMessages int
-	maxBytes    int // a single message may be larger
+	maxBytes    int // a single message may exceed it
 	write       func(parts [][]byte) error
-	memory      *limit.Budget // of which messages may hold bytes
+	memory      *limit.Budget // charged for messages with held bytes
 	holding     *limit.Holding
 
 	mu      sync.Mutex
 	queue   []outgoing // guarded by mu
-	bytes   int        // guarded by mu: in queue and being written
-	writing bool       // guarded by mu: a goroutine drains it
+	bytes   int        // guarded by mu: of queue and of the message being written
+	writing bool       // guarded by mu: a goroutine is draining it
 	closed  bool       // guarded by mu
 }
 
-// outgoing is a message, and what is called once its bytes are no longer needed.
+// outgoing is a message; done is called once its bytes are no longer needed.
 type outgoing struct {
 	parts [][]byte
 	done  func() // may be nil
 	held  int64  // bytes taken from the outbox's memory
 }
 
-// size is how many bytes there are in all parts.
+// size returns the number of bytes in all parts.
 func (m outgoing) size() (n int) {
 	for _, part := range m.parts {
 		n += len(part)
@@ -42,8 +42,9 @@ func (m outgoing) size() (n int) {
 	return n
 }
 
-// put queues a message, or returns jsonrpc.ErrSlow or errClosed; then done is not called
-// and held not given back. If first is true, the caller must see that drain is called.
+// put queues a message, or returns jsonrpc.ErrSlow or errClosed; after an error, done is
+// not called and held is not released. If first is true, the caller must ensure that drain
+// is called.
 func (o *outbox) put(m outgoing) (first bool, err error) {
 	size := m.size()
 	o.mu.Lock()
@@ -61,8 +62,8 @@ func (o *outbox) put(m outgoing) (first bool, err error) {
 	return first, nil
 }
 
-// drain writes messages until none is left. It is called once for each put that returned
-// first.
+// drain writes messages until the queue is empty. It must be called once for each put that
+// returned first.
 func (o *outbox) drain() {
 	for {
 		o.mu.Lock()
@@ -100,7 +101,7 @@ func (o *outbox) finish(m outgoing) {
 	}
 }
 
-// close drops all messages and accepts no more.
+// close drops all messages and rejects new ones.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true

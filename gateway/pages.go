@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Pages are served at some hosts, on every path that is neither JSON-RPC's nor one of
-// health.
+// Pages serves, at some hosts, every path that belongs to neither JSON-RPC nor health
+// checks.
 type Pages struct {
-	// Hosts are names without ports, AnyHost for all; empty: there are no pages. At names
-	// of the loopback interface pages are served only to clients on it, since any client
-	// can send such a name.
+	// Hosts are names without ports; AnyHost means all, empty none. At names of the
+	// loopback interface, only clients on that interface are served, since any client can
+	// send such a name.
 	Hosts []string
-	// Handler gets requests as a trusted proxy tells of them: RemoteAddr is the address
-	// of the client, without a port, and URL has the scheme and the host that the client
-	// sees. It has to bound what it reads.
+	// Handler receives requests rewritten for the client: RemoteAddr is the client's
+	// address without a port (as a trusted proxy reports it), and URL has the scheme and
+	// the host that the client sees. It must bound what it reads.
 	Handler http.Handler
 }
 
-// AnyHost in Pages.Hosts serves them at every host.
+// AnyHost in Pages.Hosts means every host.
 const AnyHost = "*"
 
 func (p Pages) check() error {
@@ -31,25 +31,25 @@ func (p Pages) check() error {
 		}
 	}
 	if len(p.Hosts) > 0 && p.Handler == nil {
-		return fmt.Errorf("gateway: nothing to serve pages with at %q", p.Hosts)
+		return fmt.Errorf("gateway: missing Handler for pages at %q", p.Hosts)
 	}
 	return nil
 }
 
-// isLoopback says whether a host names the loopback interface.
+// isLoopback reports whether a host names the loopback interface.
 func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && address.IsLoopback()
 }
 
-// isDirectlyLocal says whether a request comes over the loopback interface, and not from a
-// proxy that stands there for other clients.
+// isDirectlyLocal reports whether a request comes over the loopback interface directly, not
+// through a proxy on this machine.
 func (s *settings) isDirectlyLocal(r *http.Request) bool {
 	peer := peerOf(r)
 	return peer.IsLoopback() && !s.proxies.contain(peer) && !isForwarded(r)
 }
 
-// servePages answers a request for a page, and says whether it was one.
+// servePages answers a request for a page, and reports whether it was one.
 func (s *settings) servePages(w http.ResponseWriter, r *http.Request) bool {
 	if len(s.pages.Hosts) == 0 || r.URL.Path == pathHealthz || r.URL.Path == pathReadyz {
 		return false

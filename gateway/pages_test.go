@@ -12,13 +12,13 @@ import (
 	"ashlar/gateway"
 )
 
-// seen is pages that say whom they see.
+// seen serves pages that show their client.
 var seen = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s://%s%s", r.RemoteAddr, r.URL.Scheme, r.URL.Host, r.URL.Path)
 })
 
-// At the hosts of pages everything is a page that is neither JSON-RPC nor health; at
-// other hosts nothing is.
+// At the hosts of pages, every path except JSON-RPC and health checks is a page; at other
+// hosts none is.
 func TestPages(t *testing.T) {
 	s := start(t, gateway.Config{
 		Networks: []gateway.Network{network("one"), network("two")},
@@ -49,7 +49,7 @@ func TestPages(t *testing.T) {
 func TestPagesAreChecked(t *testing.T) {
 	for want, pages := range map[string]gateway.Pages{
 		"invalid host of pages": {Hosts: []string{"https://pages.test"}, Handler: seen},
-		"nothing to serve":      {Hosts: []string{"pages.test"}},
+		"missing Handler":       {Hosts: []string{"pages.test"}},
 		"want a lower-case":     {Hosts: []string{"Pages.test"}, Handler: seen},
 	} {
 		if _, err := gateway.New(gateway.Config{Keys: oneKey{}, Pages: pages}); err == nil || !strings.Contains(err.Error(), want) {
@@ -58,7 +58,7 @@ func TestPagesAreChecked(t *testing.T) {
 	}
 }
 
-// What holds for a request over HTTP holds for a call from inside.
+// Calls from inside the process have the same limits as requests over HTTP.
 func TestCallFromInside(t *testing.T) {
 	handler, err := gateway.New(gateway.Config{
 		Networks: []gateway.Network{network("one"), network("two")}, Keys: oneKey{}, Limits: gateway.Limits{BodyBytes: 1000},
@@ -103,7 +103,7 @@ func TestCallFromInside(t *testing.T) {
 	}
 }
 
-// An answer from inside counts as held for as long as it is read.
+// The memory of an answer inside the process is charged until it has been read.
 func TestCallFromInsideHoldsItsAnswer(t *testing.T) {
 	handler, err := gateway.New(gateway.Config{Networks: []gateway.Network{network("one")}, Keys: oneKey{}})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// proxies are the networks of reverse proxies that are trusted to name their clients.
+// proxies are the networks of reverse proxies that are trusted to report client addresses.
 type proxies []netip.Prefix
 
 func (p proxies) contain(address netip.Addr) bool {
@@ -21,7 +21,7 @@ func (p proxies) contain(address netip.Addr) bool {
 	return false
 }
 
-// client returns the address of the client that a request comes from.
+// client returns the client address of a request.
 func (s *settings) client(r *http.Request) netip.Addr {
 	peer := peerOf(r)
 	if len(s.proxies) == 0 || !s.proxies.contain(peer) {
@@ -30,15 +30,15 @@ func (s *settings) client(r *http.Request) netip.Addr {
 	return s.proxies.forwarded(r, peer)
 }
 
-// local says whether default limits do not hold for a client: it is on this machine, or a
-// trusted proxy itself.
+// local reports whether a client is exempt from default limits: it is on this machine, or
+// is itself a trusted proxy.
 func (s *settings) local(client netip.Addr) bool {
 	return !client.IsValid() || client.IsLoopback() || s.proxies.contain(client)
 }
 
-// forwarded returns the address of the client that a trusted proxy names. X-Forwarded-For
-// is read from its end: whatever stands before the last address that is not a trusted
-// proxy's may be forged.
+// forwarded returns the client address that a trusted proxy reports. X-Forwarded-For is
+// read from its end: everything before the last address that is not a trusted proxy's may
+// be forged.
 func (p proxies) forwarded(r *http.Request, from netip.Addr) netip.Addr {
 	lines := r.Header.Values("X-Forwarded-For")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -61,17 +61,17 @@ func (p proxies) forwarded(r *http.Request, from netip.Addr) netip.Addr {
 	return from
 }
 
-// scheme is http or https, as the client sees it. X-Forwarded-Proto is believed of trusted
-// proxies only.
+// scheme returns http or https, as the client sees it. X-Forwarded-Proto is used only if a
+// trusted proxy sent it.
 func (p proxies) scheme(r *http.Request) string {
-	told := r.Header.Get("X-Forwarded-Proto")
-	if r.TLS != nil || strings.EqualFold(told, "https") && p.contain(peerOf(r)) {
+	forwarded := r.Header.Get("X-Forwarded-Proto")
+	if r.TLS != nil || strings.EqualFold(forwarded, "https") && p.contain(peerOf(r)) {
 		return "https"
 	}
 	return "http"
 }
 
-// peerOf returns the address of the other end of a request's connection.
+// peerOf returns the remote address of a request's connection.
 func peerOf(r *http.Request) netip.Addr {
 	if conn := connOf(r); conn != nil {
 		return conn.peer
@@ -79,25 +79,25 @@ func peerOf(r *http.Request) netip.Addr {
 	return remoteAddress(r.RemoteAddr)
 }
 
-// isForwarded says whether a request was passed on by a proxy that says so.
+// isForwarded reports whether a request has a header of a proxy.
 func isForwarded(r *http.Request) bool {
 	return len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0
 }
 
-// proxyWatch looks at the first requests for signs of a reverse proxy that is missing in
-// the configuration: its clients would share whatever is limited by address.
+// proxyWatch examines the first requests for signs of a reverse proxy that is missing from
+// the configuration: all its clients would share the limits of one address.
 type proxyWatch struct {
 	done atomic.Bool
 
 	mu   sync.Mutex
-	peer netip.Addr // guarded by mu: of all requests until now
+	peer netip.Addr // guarded by mu: of all requests so far
 	seen int        // guarded by mu: requests
 }
 
-// watchedRequests is how many requests a proxyWatch looks at.
+// watchedRequests is how many requests a proxyWatch examines.
 const watchedRequests = 1000
 
-// look takes a request into account, and logs a warning once the signs are sufficient.
+// look examines a request, and logs a warning once the signs are sufficient.
 func (w *proxyWatch) look(log *slog.Logger, s *settings, r *http.Request) {
 	if w.done.Load() {
 		return
@@ -122,7 +122,7 @@ func (w *proxyWatch) look(log *slog.Logger, s *settings, r *http.Request) {
 	}
 }
 
-// remoteAddress returns the address of a connection's other end; zero if it has none, as
+// remoteAddress returns the address of a connection's remote end; zero if it has none, as
 // for Unix sockets.
 func remoteAddress(text string) netip.Addr {
 	at, err := netip.ParseAddrPort(text)

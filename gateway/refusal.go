@@ -11,21 +11,21 @@ import (
 	"ashlar/limit"
 )
 
-// refusal is why a request, or a call of it, was not let through.
+// refusal says why a request or one of its calls was refused.
 type refusal struct {
-	status int // over HTTP
+	status int // HTTP status
 	reason Reason
-	wait   time.Duration // after which it may be let through; 0: never
+	wait   time.Duration // when to retry; 0: never
 	err    *jsonrpc.Error
 }
 
 // Error implements error.
 func (r *refusal) Error() string { return r.err.Message }
 
-// Reason is a kind of refusal, as it is counted.
+// Reason is a kind of refusal, for metrics.
 type Reason int
 
-// The reasons for which something is refused.
+// The reasons for refusals.
 const (
 	RefusedKey     Reason = iota // no key, or not a valid one
 	RefusedRule                  // a rule of the key, or the server's origins
@@ -33,30 +33,29 @@ const (
 	RefusedQuota                 // the key's quota of the day
 	RefusedAddress               // too many failures from an address
 	RefusedBusy                  // all slots taken and too many waiting
-	RefusedMemory                // bodies and answers hold as many bytes as they may
+	RefusedMemory                // the memory for bodies and answers is used up
 	RefusedSize                  // a body over the limit
-	RefusedSocket                // as many WebSockets as there may be, of all or of one
-	reasons                      // how many there are
+	RefusedSocket                // too many WebSockets, in total or of one holder
+	reasons                      // their number
 )
 
-// String is the reason as the label of a metric.
+// String returns the reason as the label of a metric.
 func (r Reason) String() string {
 	return [reasons]string{"key", "rule", "rate", "quota", "address", "busy", "memory", "size", "sockets"}[r]
 }
 
-// refusals counts what was refused, by reason.
+// refusals counts refusals by reason.
 type refusals [reasons]atomic.Uint64
 
 func (c *refusals) count(r Reason) { c[r].Add(1) }
 
-// write answers a request with nothing but its refusal.
+// write answers a whole request with the refusal.
 func (r *refusal) write(w http.ResponseWriter) {
 	r.setHeader(w.Header())
 	refuseError(w, r.status, r.err)
 }
 
-// setHeader says when to come back. A page in a browser sees that header only where it
-// is named.
+// setHeader sets Retry-After, and exposes it to pages in browsers.
 func (r *refusal) setHeader(header http.Header) {
 	if r.wait > 0 {
 		header.Set("Retry-After", strconv.Itoa(retryAfter(r.wait)))
@@ -71,13 +70,13 @@ func noKey(message string) *refusal {
 		err: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message}}
 }
 
-// forbidden is the refusal of a rule, which it names.
+// forbidden returns the refusal by a rule; the message names the rule.
 func forbidden(rule string) *refusal {
 	return &refusal{status: http.StatusForbidden, reason: RefusedRule,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeForbidden, Message: rule}}
 }
 
-// backoff is the data that clients of large providers know to read.
+// backoff is the error data that clients of large providers understand.
 type backoff struct {
 	See     string  `json:"see,omitempty"`
 	Current float64 `json:"current_rps"`
@@ -91,14 +90,14 @@ func tooFast(reason Reason, message, see string, e limit.Excess) *refusal {
 			Data: backoff{see, e.Current, e.Allowed, e.Wait.Seconds()}}}
 }
 
-// busyTime is when to come back to a server that has too much to do.
+// busyTime is the retry time of a busy server.
 const busyTime = time.Second
 
 func busy(reason Reason) *refusal {
 	return unavailable(reason, "the server is busy: try again later")
 }
 
-// tooManySockets refuses an account that has as many WebSockets as one may have.
+// tooManySockets is the refusal for a holder with too many WebSockets.
 func tooManySockets(most int) *refusal {
 	r := unavailable(RefusedSocket, fmt.Sprintf("too many WebSockets: expected at most %d at once of one account, or of a key without one", most))
 	r.status = http.StatusTooManyRequests

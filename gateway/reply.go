@@ -11,11 +11,11 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// minGzip is the shortest answer, in bytes, that is worth compressing: what fits
-// into one packet is sent no faster for being smaller.
+// minGzip is the minimum size in bytes of an answer that is compressed: compressing one
+// that fits into a single packet does not make it faster.
 const minGzip = 1024
 
-// compressor makes the gzip form of answers.
+// compressor compresses answers with gzip.
 type compressor struct {
 	writers sync.Pool // of *gzip.Writer
 }
@@ -28,8 +28,8 @@ func (w *sliceWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// compress appends the gzip form of data to out. The fastest level makes JSON a
-// fifth or less of its size; higher ones gain little and cost several times as much.
+// compress appends the gzip form of data to out. The fastest level reduces JSON to a fifth
+// or less of its size; higher levels gain little and cost several times as much.
 func (c *compressor) compress(data, out []byte) []byte {
 	to := (*sliceWriter)(&out)
 	z, ok := c.writers.Get().(*gzip.Writer)
@@ -44,7 +44,7 @@ func (c *compressor) compress(data, out []byte) []byte {
 	return out
 }
 
-// acceptsGzip says whether an Accept-Encoding header allows gzip by name.
+// acceptsGzip reports whether an Accept-Encoding header allows gzip by name.
 func acceptsGzip(header string) bool {
 	for len(header) > 0 {
 		var coding string
@@ -63,12 +63,12 @@ func acceptsGzip(header string) bool {
 	return false
 }
 
-// jsonType is the value of every answer's Content-Type, made once: net/http only
+// jsonType is the value of every answer's Content-Type. It is shared because net/http only
 // reads it.
 var jsonType = []string{"application/json"}
 
-// reply writes a whole answer. It leaves the length of short ones to net/http, which finds
-// it for less. After an error, HTTP/2 may go on reading the body: it must not be reused.
+// reply writes a whole answer. It lets net/http set the length of short ones, which is
+// cheaper. After an error, body must not be reused, because HTTP/2 may still be reading it.
 func reply(w http.ResponseWriter, status int, body []byte) error {
 	header := w.Header()
 	header["Content-Type"] = jsonType
@@ -82,13 +82,13 @@ func reply(w http.ResponseWriter, status int, body []byte) error {
 	return err
 }
 
-// refuse answers what is wrong with an HTTP request, in the form in which every
-// client of JSON-RPC looks for an error.
+// refuse answers an invalid HTTP request with a JSON-RPC error, the form in which clients
+// look for one.
 func refuse(w http.ResponseWriter, status int, message string) {
 	refuseError(w, status, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
 }
 
-// refuseError is refuse for an error that has a code of its own.
+// refuseError is refuse with a given JSON-RPC error.
 func refuseError(w http.ResponseWriter, status int, err *jsonrpc.Error) {
-	_ = reply(w, status, jsonrpc.AppendError(nil, nil, err)) // an error means that the client has left
+	_ = reply(w, status, jsonrpc.AppendError(nil, nil, err)) // an error means that the client has disconnected
 }

@@ -2,15 +2,15 @@ package gateway
 
 import "strings"
 
-// route is what a path of JSON-RPC says.
+// route is a parsed JSON-RPC path.
 type route struct {
-	network string // empty where the host is to say it
-	key     string // empty where there is none
-	socket  bool   // a WebSocket is asked for
+	network string // empty: the host determines it
+	key     string // empty if missing
+	socket  bool   // a WebSocket is requested
 }
 
-// parseRoute takes apart /v3/<key>, /ws/v3/<key> and both below /<network>, with or
-// without a final slash; any other path is not ok.
+// parseRoute parses /v3/<key> and /ws/v3/<key>, each optionally below /<network> and with a
+// final slash. ok is false for any other path.
 func parseRoute(path string) (r route, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/")
 	if !ok {
@@ -26,7 +26,7 @@ func parseRoute(path string) (r route, ok bool) {
 	return r, ok
 }
 
-// parseEndpoint takes apart what follows the network: v3/<key> or ws/v3/<key>.
+// parseEndpoint parses the part after the network: v3/<key> or ws/v3/<key>.
 func parseEndpoint(path string) (key string, socket, ok bool) {
 	path, socket = strings.CutPrefix(path, "ws/")
 	if path, ok = strings.CutPrefix(path, "v3"); !ok {

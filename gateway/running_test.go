@@ -21,14 +21,14 @@ import (
 
 const goodKey = "0123456789abcdef0123456789abcdef"
 
-// oneKey is a Keys that knows goodKey.
+// oneKey is a Keys that accepts goodKey only.
 type oneKey struct{}
 
 func (oneKey) Check(key string) (*account.Key, bool) { return known, key == goodKey }
 
 var known = &account.Key{ID: account.KeyID{1}}
 
-// logBuffer is a log that may be written and read at once.
+// logBuffer is a log that may be written and read concurrently.
 type logBuffer struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -46,7 +46,7 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// network is one whose test_name tells its name.
+// network returns a network whose test_name returns its name.
 func network(name string, hosts ...string) gateway.Network {
 	constant := func(result string) jsonrpc.Handler {
 		return func(_ context.Context, _, out []byte) ([]byte, error) { return append(out, result...), nil }
@@ -73,7 +73,7 @@ type running struct {
 	log *logBuffer
 
 	handler *gateway.Handler
-	stop    func() error // stops it, waits for its end and returns what Run returned
+	stop    func() error // stops the server, waits, and returns Run's result
 }
 
 func start(t *testing.T, config gateway.Config, drain time.Duration) *running {
@@ -107,10 +107,10 @@ func start(t *testing.T, config gateway.Config, drain time.Duration) *running {
 	return &running{t, "http://" + server.Addr().String(), log, handler, stop}
 }
 
-// client asks for no compression by itself, and follows nothing.
+// client requests no compression by itself and follows no redirects.
 var client = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8}}
 
-// ask sends a request. Of its headers, Host is the request's host.
+// ask sends a request. The header Host sets the request's host.
 func (s *running) ask(method, path, body string, headers ...string) (*http.Response, string) {
 	s.t.Helper()
 	request, err := http.NewRequest(method, s.url+path, strings.NewReader(body))

@@ -15,40 +15,40 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// DefaultDrainTime is how long a Server that is to stop waits for requests under
-// way, where nothing else is set.
+// DefaultDrainTime is how long a stopping Server waits for requests in progress, by
+// default.
 const DefaultDrainTime = 20 * time.Second
 
 const (
-	headerTime     = 10 * time.Second  // to send a request's headers
-	bodyTime       = 60 * time.Second  // to send all of a request
-	writeTime      = 120 * time.Second // to take an answer
+	headerTime     = 10 * time.Second  // for a client to send headers
+	bodyTime       = 60 * time.Second  // for a client to send a whole request
+	writeTime      = 120 * time.Second // for a client to read an answer
 	idleTime       = 120 * time.Second // between two requests of a connection
 	maxHeaderBytes = 64 << 10
 )
 
-// ListenConfig is where and how a Server listens.
+// ListenConfig says where and how a Server listens.
 type ListenConfig struct {
 	Address string // a TCP address, such as 127.0.0.1:8545
-	// Listener is one that was opened before; nil: Address is opened. It is the Server's.
+	// Listener is an open listener to use instead of Address, or nil. The Server closes it.
 	Listener net.Listener
-	// TLS is how connections are encrypted; nil: not at all.
+	// TLS configures encryption; nil means none.
 	TLS *tls.Config
-	// Drain bounds how long Run waits for requests under way before it cuts them off;
-	// 0: DefaultDrainTime.
+	// Drain bounds how long Run waits for requests in progress before it aborts them; 0:
+	// DefaultDrainTime.
 	Drain time.Duration
-	// Connections is how many may be open at once; 0: DefaultConnections. Those beyond
-	// are closed as soon as they come.
+	// Connections is the maximum number of open connections; 0: DefaultConnections. Further
+	// ones are closed at once.
 	Connections int
-	// ConnectionsEach is how many of them may come from one address, or one /64 network of
-	// IPv6, that is not a trusted proxy's; 0: no limit. DefaultConnectionsEach does not
-	// hold for loopback addresses.
+	// ConnectionsEach is the maximum number of connections from one address, or one /64
+	// network of IPv6, except from trusted proxies; 0: no limit. If it is
+	// DefaultConnectionsEach, it does not apply to loopback addresses.
 	ConnectionsEach int
 	Proxies         []netip.Prefix
 }
 
-// DefaultConnections is a ListenConfig's if nothing else is set, and
-// DefaultConnectionsEach what a server should have.
+// DefaultConnections is the default of ListenConfig.Connections. DefaultConnectionsEach is
+// the recommended ConnectionsEach.
 const (
 	DefaultConnections     = 30_000
 	DefaultConnectionsEach = 2000
@@ -61,14 +61,14 @@ type Server struct {
 	tls      *tls.Config
 	drain    time.Duration
 
-	// running is held for reading by each request under way. Shutting down is not
-	// enough to know of their end where they outlast the drain time.
+	// running is read-locked by each request in progress. http.Server.Shutdown alone does
+	// not wait for requests that outlast the drain time.
 	running sync.RWMutex
-	stopped bool // guarded by running: no request may begin
+	stopped bool // guarded by running: new requests are refused
 }
 
-// Listen opens a TCP address for h, where it is not open yet. Unless Run is called the
-// server must be closed.
+// Listen opens the TCP address of h's server, unless a listener is given. The server must
+// be closed unless Run is called.
 func Listen(ctx context.Context, config ListenConfig, h *Handler) (*Server, error) {
 	inner := config.Listener
 	if inner == nil {
@@ -91,25 +91,24 @@ func Listen(ctx context.Context, config ListenConfig, h *Handler) (*Server, erro
 	return &Server{handler: h, listener: listener, tls: config.TLS, drain: config.Drain}, nil
 }
 
-// Connections says how many are open, and how many were closed because there were
-// too many.
+// Connections returns how many connections are open, and how many were dropped because of
+// the limits.
 func (s *Server) Connections() (open int, dropped uint64) {
 	return s.listener.connections(), s.listener.dropped.Load()
 }
 
-// Addr is the address that is listened on.
+// Addr returns the listening address.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Close closes the listener of a server that was never run.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Run serves until ctx is done. Then it takes no more requests, and returns when all
-// under way have been answered, or have been cut off after the drain time, which
-// is an error. When it returns no method is running any more. It must be called
-// at most once.
+// Run serves until ctx is done. Then it refuses new requests and waits for those in
+// progress; it aborts those that outlast the drain time, which is an error. When Run
+// returns, no method is running. It must be called at most once.
 func (s *Server) Run(ctx context.Context) error {
 	log := s.handler.log
-	// Requests go on while ctx is done, until the drain time is over.
+	// Requests continue after ctx is done, until the drain time has passed.
 	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
 	server := &http.Server{
@@ -141,7 +140,7 @@ func (s *Server) Run(ctx context.Context) error {
 		<-served
 	}
 	cutOff()
-	s.running.Lock() // waits for every request that is still under way
+	s.running.Lock() // waits for every request in progress
 	s.stopped = true
 	s.running.Unlock()
 	log.Info("stopped serving", "address", s.Addr().String())
@@ -151,26 +150,27 @@ func (s *Server) Run(ctx context.Context) error {
 // accept serves connections until the server is shut down.
 func (s *Server) accept(server *http.Server) error {
 	if s.tls != nil {
-		return server.ServeTLS(s.listener, "", "") // the certificates are in its configuration
+		return server.ServeTLS(s.listener, "", "") // TLSConfig has the certificates
 	}
 	return server.Serve(s.listener)
 }
 
-// shutdown lets requests end, but for no longer than the drain time.
+// shutdown waits for requests in progress, at most for the drain time.
 func (s *Server) shutdown(ctx context.Context, server *http.Server) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
 	defer cancel()
 	var group errgroup.Group
 	group.Go(func() error { return s.handler.sockets.drain(drain) })
-	group.Go(func() error { return server.Shutdown(drain) }) // does not know of WebSockets
+	group.Go(func() error { return server.Shutdown(drain) }) // ignores WebSockets
 	err := group.Wait()
 	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.Join(fmt.Errorf("gateway: requests were still under way after %v and were cut off", s.drain), server.Close())
+		return errors.Join(fmt.Errorf("gateway: requests were still in progress after %v and were aborted", s.drain), server.Close())
 	}
 	return err
 }
 
-// ServeHTTP implements http.Handler: the Handler's, counted.
+// ServeHTTP implements http.Handler. It counts requests in progress around the Handler's
+// ServeHTTP.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.running.RLock()
 	defer s.running.RUnlock()

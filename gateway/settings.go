@@ -14,7 +14,7 @@ import (
 	"ashlar/limit"
 )
 
-// What a Handler does where its Config leaves a value at zero.
+// Defaults of a Config.
 const (
 	DefaultBodyBytes   = 5 << 20
 	DefaultRequestTime = 30 * time.Second
@@ -22,82 +22,82 @@ const (
 	DefaultWaiting     = 1024
 )
 
-// MaxRequestTime is the longest that a request may be given.
+// MaxRequestTime is the maximum of Limits.RequestTime.
 const MaxRequestTime = 10 * time.Minute
 
-// DefaultHeavy and DefaultLight are how many calls run at once. Heavy calls keep the
-// processors busy, and more of them at once would only make each slower; light ones
-// mostly wait for the disk.
+// DefaultHeavy is the default number of heavy calls at once. They keep processors busy, so
+// more of them would only slow each other down. Light calls mostly wait for the disk.
 func DefaultHeavy() int { return 2 * runtime.GOMAXPROCS(0) }
 
-// heavyOfAccount is how many heavy calls of one account run at once where DefaultHeavy
-// holds: one processor is left to others, whose short calls would wait behind every time
-// slice of the long ones otherwise. The operator's own keys are not bounded.
+// heavyOfAccount is the maximum number of heavy calls of one account at once if
+// DefaultHeavy is in use. It leaves one processor to others, whose short calls would
+// otherwise wait behind each time slice of the long ones. It does not apply to the
+// operator's own keys.
 func heavyOfAccount() int { return max(1, runtime.GOMAXPROCS(0)-1) }
 
-// DefaultLight is DefaultHeavy's other half.
+// DefaultLight is the default number of light calls at once.
 func DefaultLight() int { return 64 * runtime.GOMAXPROCS(0) }
 
-// Config is what a [Handler] serves, and how.
+// Config configures a [Handler].
 type Config struct {
 	Networks []Network
-	// Hosts are patterns such as *.example.org: a network is served, without its path,
-	// at the host that has the network's name in place of the *.
+	// Hosts are patterns such as *.example.org: a network is served, without its name in
+	// the path, at the host with its name in place of the *.
 	Hosts []string
 	Pages Pages
 	Keys  Keys
-	RPC   jsonrpc.Config // for every network
-	// Origins are the origins whose pages may call, AnyOrigin for all; empty: none.
+	RPC   jsonrpc.Config // shared by all networks
+	// Origins are the allowed CORS origins; AnyOrigin means all, empty none.
 	Origins []string
-	// Proxies are the networks of reverse proxies whose X-Forwarded-For is believed.
+	// Proxies are the networks of reverse proxies whose X-Forwarded-For is trusted.
 	Proxies []netip.Prefix
 	Limits  Limits
 	Sockets SocketLimits
-	// Usage counts the requests of each key; nil: they are not counted.
+	// Usage counts the calls of each key; nil: not counted.
 	Usage *usage.Usage
-	// Credits returns what a call of a method costs; nil: what its description says.
+	// Credits returns the price of a method; nil: the price in its description.
 	Credits func(*jsonrpc.Method) int
-	// Ready tells whether questions can be answered; nil: always. Its error is
-	// logged, not shown.
+	// Ready returns an error if requests cannot be answered; nil: always ready. The error
+	// is logged, not shown to clients.
 	Ready func(context.Context) error
 	Log   *slog.Logger // nil: slog.Default()
 }
 
-// Rates in credits a second that a server has where nothing else is set. They protect it
-// from clients that no operator knows of; honest ones do not notice them. A limit that has
-// its default value holds neither for local clients, which are those at loopback addresses
-// and trusted proxies themselves, nor for the operator's own keys.
+// Default rates in credits per second. They protect a server from clients that are unknown
+// to its operator; honest clients do not reach them. A limit with its default value does
+// not apply to local clients (those at loopback addresses, and trusted proxies themselves)
+// or to the operator's own keys.
 const (
 	DefaultRate        = 20_000 // of a key
 	DefaultAccountRate = 40_000
 	DefaultAddressRate = 40_000
 )
 
-// Limits bound what requests may take. Zero values mean the defaults, or no limit for
+// Limits bound the resources of requests. Zero values mean the defaults, or no limit for
 // rates.
 type Limits struct {
 	BodyBytes   int           // of a request's body, before and after decompression
-	RequestTime time.Duration // for a request's methods, waiting included
+	RequestTime time.Duration // for running a request's methods, including the time in queues
 	Key         KeyLimits
 	Account     KeyLimits  // of all keys of an account together
 	Address     limit.Rate // credits of all requests from one address
 	Failures    limit.Rate // of requests without a valid key, from one address
-	Light       int        // calls that run at once, of cheap methods
-	Heavy       int        // the same of methods that are not
-	Waiting     int        // calls that wait for their turn, of each kind
-	Memory      int64      // bytes that bodies and answers hold at once
-	See         string     // where clients are told to read about limits
+	Light       int        // calls of light methods at once
+	Heavy       int        // calls of heavy methods at once
+	Waiting     int        // waiting calls, of each kind
+	Memory      int64      // bytes of bodies and answers in memory
+	See         string     // URL about limits, included in errors
 }
 
-// KeyLimits are those of a key, or of an account. What the rules of an operator's key say,
-// or the limits that an account has got, takes their place; what the owner of a key says
-// counts where it is less.
+// KeyLimits are the limits of a key or an account. The rules of an operator's key, and the
+// limits set for an account, override them. Rules set by the owner of a key can only lower
+// them.
 type KeyLimits struct {
 	Rate   limit.Rate // credits
 	PerDay uint64     // credits; 0: no limit
 }
 
-// settings are a Config in use. They never change; a reload makes others.
+// settings are a Config in use. They are immutable; a reload replaces them.
 type settings struct {
 	networks    *networks
 	pages       Pages
@@ -105,13 +105,13 @@ type settings struct {
 	proxies     proxies
 	requestTime time.Duration
 	bodyBytes   int
-	memory      *limit.Budget // the Handler's
+	memory      *limit.Budget // shared with the Handler
 	memoryBytes int64
 	light       *limit.Pool
 	heavy       *limit.Pool
 	callers     callers
 	addressRate limit.Rate
-	clients     *limit.Addresses // by which addressRate is counted
+	clients     *limit.Addresses // counts addressRate
 	sockets     SocketLimits
 	see         string
 	ready       func(context.Context) error
@@ -121,7 +121,7 @@ type settings struct {
 func newSettings(config Config, h *Handler) (*settings, error) {
 	l := config.Limits.withDefaults()
 	if l.RequestTime > MaxRequestTime {
-		return nil, fmt.Errorf("gateway: %v for a request: expected at most %v", l.RequestTime, MaxRequestTime)
+		return nil, fmt.Errorf("gateway: request time %v is too long: expected at most %v", l.RequestTime, MaxRequestTime)
 	}
 	if config.Credits == nil {
 		config.Credits = func(m *jsonrpc.Method) int { return m.Cost.Credits }

@@ -17,8 +17,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Why the server closes a connection, as clients read it. A client whose key has
-// ended must not come back with it; all others may, at once or a little later.
+// The reasons for which the server closes a connection, as clients see them. A client whose
+// key has ended must not reconnect with it; all others may, at once or a little later.
 const (
 	closeGone    = websocket.StatusGoingAway
 	closeKey     = websocket.StatusPolicyViolation
@@ -29,51 +29,51 @@ const (
 	reasonStopping = "the server is shutting down"
 	reasonIdle     = "idle"
 	reasonRevoked  = "invalid project id"
-	reasonRules    = "what the key may be used for has changed: connect again"
-	reasonSlow     = "too slow: what is sent is not read"
-	reasonLost     = "what was subscribed to could not be read: connect again"
-	reasonMemory   = "busy: too much is being asked and answered"
+	reasonRules    = "the rules of the key have changed: connect again"
+	reasonSlow     = "too slow: messages are not read in time"
+	reasonLost     = "messages of a subscription were lost: connect again"
+	reasonMemory   = "the server is busy: try again later"
 )
 
-// socket is one open WebSocket connection. Its messages are answered in parallel,
-// each answer sent when it is ready.
+// socket is one open WebSocket connection. Its messages are answered in parallel, and each
+// answer is sent when it is ready.
 type socket struct {
 	handler *Handler
-	request *http.Request // that became the connection
+	request *http.Request // the handshake
 	network string
 	key     string
 	conn    *websocket.Conn
 
-	ctx    context.Context // of the methods and streams of the connection
+	ctx    context.Context // for the connection's methods and streams
 	cancel context.CancelFunc
-	// endless is what the library gets as a context: for one that can be done it
-	// registers with it for every frame.
+	// endless is the context passed to the WebSocket library, which does extra work per
+	// frame for a context that can be canceled.
 	endless context.Context
 
-	inFlight chan struct{} // holds one for each message that is not answered yet
+	inFlight chan struct{} // one element per unanswered message
 	out      outbox
 	streams  streams
-	paying   atomic.Pointer[payer] // for messages of streams; set before the first
-	running  sync.WaitGroup        // everything but the reader
-	ending   atomic.Bool           // end was called: nothing more is answered
+	paying   atomic.Pointer[payer] // payer for messages of streams; set before the first
+	running  sync.WaitGroup        // all goroutines except the reader
+	ending   atomic.Bool           // end was called; no further answers
 
 	used    atomic.Int64 // when a message was last received or sent, in Unix nanoseconds
-	heard   atomic.Int64 // when the client last gave a sign of life, in Unix nanoseconds
-	pinging atomic.Bool  // the client has been asked for one
+	heard   atomic.Int64 // when the client was last heard from, in Unix nanoseconds
+	pinging atomic.Bool  // a ping is unanswered
 
-	receiving stopwatch // of a message that has begun to come
-	writing   stopwatch // of a message that is being sent
+	receiving stopwatch // of the message being received
+	writing   stopwatch // of the message being sent
 }
 
-// stopwatch is when something began that may take too long, in Unix nanoseconds; 0
-// while nothing is under way. It is read by the sweep over all connections, so that no
-// message needs a timer.
+// stopwatch holds the start of an operation with a time limit, in Unix nanoseconds; 0 if
+// none is in progress. The sweep over all connections reads it, so that messages need no
+// timers.
 type stopwatch struct{ began atomic.Int64 }
 
 func (w *stopwatch) start() { w.began.Store(time.Now().UnixNano()) }
 func (w *stopwatch) stop()  { w.began.Store(0) }
 
-// over says whether more than most has passed since start.
+// over reports whether the operation has taken longer than most.
 func (w *stopwatch) over(now time.Time, most time.Duration) bool {
 	began := w.began.Load()
 	return began != 0 && now.Sub(time.Unix(0, began)) > most
@@ -89,7 +89,7 @@ func newSocket(h *Handler, r *http.Request, network, key string, who holder, con
 	s.streams.max, s.streams.memory, s.streams.holding = limits.Streams, h.memory, holding
 	s.out = outbox{
 		memory: h.memory, holding: holding,
-		// Whatever is in flight has room, and as much again has what streams send.
+		// Enough for all answers in flight, plus the queue of messages of streams.
 		maxMessages: limits.InFlight + limits.Queue,
 		maxBytes:    limits.QueueBytes,
 		write:       s.write,
@@ -98,8 +98,8 @@ func newSocket(h *Handler, r *http.Request, network, key string, who holder, con
 	return s
 }
 
-// base is the context of the connection itself, which is done only when everything is
-// cut off.
+// base returns the context of the connection itself, which is canceled only when everything
+// is aborted.
 func (s *socket) base() context.Context { return s.request.Context() }
 
 func (s *socket) touch() {
@@ -108,13 +108,13 @@ func (s *socket) touch() {
 	s.heard.Store(now)
 }
 
-// serve reads messages until the connection ends, and returns when nothing of it
-// runs any more.
+// serve reads messages until the connection ends, and returns when none of its goroutines
+// run any more.
 func (s *socket) serve() {
 	cut := make(chan struct{})
 	keep := context.AfterFunc(s.base(), func() {
 		defer close(cut)
-		_ = s.conn.CloseNow() // fails only if it is closed
+		_ = s.conn.CloseNow() // fails only if already closed
 	})
 	defer func() {
 		if !keep() {
@@ -128,7 +128,7 @@ func (s *socket) serve() {
 	var refused *refusal
 	switch {
 	case s.ending.Load(), websocket.CloseStatus(err) != -1, isGone(err):
-		_ = s.conn.CloseNow() // fails only if it is closed
+		_ = s.conn.CloseNow() // fails only if already closed
 	case errors.As(err, &refused):
 		_ = s.conn.Close(closeBusy, refused.err.Message)
 	case errors.Is(err, errNoMemory):
@@ -136,22 +136,22 @@ func (s *socket) serve() {
 	case errors.Is(err, errTooLarge):
 		_ = s.conn.Close(closeSize, err.Error())
 	default:
-		// The frames made no sense; what the library found has been told already
-		// where it tells it.
+		// A frame was invalid. For some faults, the library has already closed the
+		// connection with its own code.
 		_ = s.conn.Close(closeInvalid, "invalid frame")
 	}
 	s.running.Wait()
 }
 
-// isGone says whether a connection was lost rather than misused.
+// isGone reports whether an error means a lost connection rather than a misuse.
 func isGone(err error) bool {
 	var network net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network)
 }
 
-// read takes one message after the other. While as many as may be are in flight
-// it takes none, and the client, which then cannot send any more either, waits.
+// read reads one message after the other. While the maximum number of messages is in flight
+// it reads none, so that TCP makes the client wait.
 func (s *socket) read() error {
 	for {
 		_, message, err := s.conn.Reader(s.endless)
@@ -160,7 +160,7 @@ func (s *socket) read() error {
 		}
 		settings := s.handler.current.Load()
 		e := s.admit(settings)
-		if e == nil { // on to the client's own close frame
+		if e == nil { // read on until the client's close frame
 			if err := s.skip(message, settings.bodyBytes); err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func (s *socket) read() error {
 			return err
 		}
 		s.touch()
-		e.begin(s.ctx) // its time does not count what the client took to send it
+		e.begin(s.ctx) // excludes the time the client took to send it
 		select {
 		case s.inFlight <- struct{}{}:
 			s.running.Go(func() { s.answer(e, request) })
@@ -182,13 +182,13 @@ func (s *socket) read() error {
 	}
 }
 
-// drop gives back what a message holds.
+// drop releases the memory of a message.
 func (s *socket) drop(e *exchange, request *[]byte) {
 	s.handler.buffers.Put(request)
 	e.lease.Release()
 }
 
-// skip reads a message that is not answered.
+// skip reads and discards a message.
 func (s *socket) skip(message io.Reader, most int) error {
 	s.receiving.start()
 	defer s.receiving.stop()
@@ -199,14 +199,14 @@ func (s *socket) skip(message io.Reader, most int) error {
 	return err
 }
 
-// tooLarge counts a message over the limit, and returns the error that its client reads.
+// tooLarge counts a message over the limit and returns the error for the client.
 func (s *socket) tooLarge(most int) error {
 	s.handler.refusals.count(RefusedSize)
 	return fmt.Errorf("%w: expected at most %d bytes", errTooLarge, most)
 }
 
-// receive reads the whole of a message that has begun. One that does not end in time ends
-// the connection, as does one for which there is no memory or that the key cannot pay for.
+// receive reads the rest of a message. If it does not end in time, if there is no memory
+// for it, or if the key cannot pay for it, the connection ends.
 func (s *socket) receive(message io.Reader, buf []byte, e *exchange) ([]byte, error) {
 	s.receiving.start()
 	defer s.receiving.stop()
@@ -223,8 +223,8 @@ func (s *socket) receive(message io.Reader, buf []byte, e *exchange) ([]byte, er
 	return buf, err
 }
 
-// admit looks at the connection's key as if it had just come, and returns what a
-// message is answered in; nil where the connection has ended or is to end.
+// admit checks the connection's key again and returns a new exchange for a message, or nil
+// if the connection has ended or must end.
 func (s *socket) admit(settings *settings) *exchange {
 	network := settings.networks.byName[s.network]
 	if s.ending.Load() || network == nil {
@@ -238,8 +238,8 @@ func (s *socket) admit(settings *settings) *exchange {
 	return newExchange(s.ctx, settings, network, key, settings.client(s.request))
 }
 
-// check returns the connection's key, and why the connection would not be let in with it
-// now or may not go on with what it has begun; empty where it may.
+// check returns the connection's key. reason is not empty if the key is no longer admitted,
+// or its rules no longer allow the connection's streams.
 func (s *socket) check(settings *settings, network *served) (key *account.Key, reason string) {
 	key, ok := s.handler.keys.Check(s.key)
 	if !ok || key.Guarded && !proves(key, s.request) {
@@ -257,7 +257,7 @@ func (s *socket) check(settings *settings, network *served) (key *account.Key, r
 	return key, ""
 }
 
-// answer has a message answered and sends the answer.
+// answer answers a message and sends the result.
 func (s *socket) answer(e *exchange, request *[]byte) {
 	n := &notifier{streams: &s.streams, socket: s, exchange: e}
 	e.parent = jsonrpc.WithNotifier(e.parent, n)
@@ -271,7 +271,7 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 	}
 	var first bool
 	var err error
-	if len(*out) == 0 { // notifications only
+	if len(*out) == 0 { // only notifications
 		done()
 	} else if !e.holds(*out) {
 		done()
@@ -282,12 +282,12 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 		s.refused(err)
 	}
 	n.answered()
-	if first { // a goroutine for the writing would cost more than it
+	if first { // a goroutine would cost more than the write
 		s.out.drain()
 	}
 }
 
-// refused ends the connection of a client whose queue is full, or that would miss a message.
+// refused ends the connection of a client whose queue is full, or that would miss messages.
 func (s *socket) refused(err error) {
 	switch {
 	case errors.Is(err, jsonrpc.ErrSlow):
@@ -297,9 +297,9 @@ func (s *socket) refused(err error) {
 	}
 }
 
-// write sends one message. A message that the client does not accept in time, or at all,
-// ends the connection: what it has sent before is not answered any more. Parts are joined
-// here, where no other connection waits for it.
+// write sends one message. If the client does not read it in time, the connection ends, and
+// its unanswered messages are dropped. Parts are joined here, where other connections do
+// not wait for it.
 func (s *socket) write(parts [][]byte) error {
 	var message []byte
 	if len(parts) == 1 {
@@ -317,23 +317,23 @@ func (s *socket) write(parts [][]byte) error {
 	s.used.Store(s.writing.began.Load())
 	err := s.conn.Write(s.endless, websocket.MessageText, message)
 	if err != nil {
-		s.end(closeGone, "the client has left")
+		s.end(closeGone, "the client has disconnected")
 	}
 	return err
 }
 
-// end closes the connection with a reason, without waiting for messages in flight.
-// It returns at once; the reader's end follows.
+// end closes the connection with a reason. It does not wait for messages in flight and
+// returns at once; the reader ends later.
 func (s *socket) end(code websocket.StatusCode, reason string) {
 	if s.ending.Swap(true) {
 		return
 	}
 	s.cancel()
 	s.handler.log.Debug("closing a connection", "code", int(code), "reason", reason)
-	s.running.Go(func() { _ = s.conn.Close(code, reason) }) // one that is lost needs no closing
+	s.running.Go(func() { _ = s.conn.Close(code, reason) }) // fails only if the connection is lost
 }
 
-// drain waits until messages in flight are answered or ctx is done, and ends the connection.
+// drain waits for messages in flight until ctx is done, then ends the connection.
 func (s *socket) drain(ctx context.Context) {
 	for range cap(s.inFlight) {
 		select {
@@ -345,7 +345,7 @@ func (s *socket) drain(ctx context.Context) {
 	s.end(closeGone, reasonStopping)
 }
 
-// ping asks the client for a sign of life, and ends the connection if none comes.
+// ping sends a ping, and ends the connection if the client does not answer.
 func (s *socket) ping(timeout time.Duration) {
 	defer s.pinging.Store(false)
 	ctx, cancel := context.WithTimeout(s.base(), timeout)
@@ -355,7 +355,7 @@ func (s *socket) ping(timeout time.Duration) {
 		s.heard.Store(time.Now().UnixNano())
 		return
 	}
-	// While as many messages as may be are in flight nothing is read, not even the answer.
+	// While the maximum number of messages is in flight nothing is read, not even a pong.
 	if len(s.inFlight) == 0 || !errors.Is(err, context.DeadlineExceeded) {
 		s.end(closeGone, "no answer to ping")
 	}

@@ -14,8 +14,8 @@ import (
 	"ashlar/gateway"
 )
 
-// frame is a WebSocket frame as a client sends it, masked with zeros, which leaves
-// the payload as it is.
+// frame returns a client's WebSocket frame with a zero mask, which leaves the payload
+// unchanged.
 func frame(first byte, payload string) string {
 	switch n := len(payload); {
 	case n < 126:
@@ -78,8 +78,7 @@ func closePayload(code uint16, reason string) string {
 	return string(binary.BigEndian.AppendUint16(nil, code)) + reason
 }
 
-// Frames that break the protocol close their own connection, with the code that
-// says so, and no other.
+// Frames that violate the protocol close only their own connection, with the right code.
 func TestBrokenFrames(t *testing.T) {
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Limits: gateway.Limits{BodyBytes: 1000}}, 0)
 	healthy := s.dial(nil)
@@ -116,7 +115,7 @@ func TestBrokenFrames(t *testing.T) {
 	}
 }
 
-// What is unusual but right is answered.
+// Unusual but valid frames are answered.
 func TestUnusualFrames(t *testing.T) {
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}}, 0)
 	request := call("test_name")
@@ -169,7 +168,7 @@ func TestCompressedBomb(t *testing.T) {
 	}
 }
 
-// deflated is text as a message of permessage-deflate.
+// deflated returns text as a message of permessage-deflate.
 func deflated(t *testing.T, text string) string {
 	t.Helper()
 	var b strings.Builder

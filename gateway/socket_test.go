@@ -20,7 +20,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// socket is a client's end of a connection.
+// socket is the client's end of a connection.
 type socket struct {
 	t    *testing.T
 	conn *websocket.Conn
@@ -62,7 +62,7 @@ func (c *socket) receive() string {
 	return string(message)
 }
 
-// closed reads until the connection ends and tells how the server closed it.
+// closed reads until the connection ends and returns the server's close code and reason.
 func (c *socket) closed() (code websocket.StatusCode, reason string) {
 	c.t.Helper()
 	for {
@@ -83,7 +83,7 @@ func (c *socket) expectClosed(code websocket.StatusCode, reason string) {
 	}
 }
 
-// What is asked by WebSocket is answered as over HTTP, byte for byte.
+// Answers by WebSocket are the same as over HTTP, byte for byte.
 func TestSocketAnswersAsHTTP(t *testing.T) {
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, RPC: jsonrpc.Config{BatchCalls: 3}}, 0)
 	c := s.dial(nil)
@@ -123,7 +123,7 @@ func TestSocketByNetwork(t *testing.T) {
 
 const busyAnswer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"the server is busy: try again later","data":{"backoff_seconds":1}}}`
 
-// Who may not have a connection is told so before there is one.
+// A refused WebSocket gets an HTTP error instead of a handshake.
 func TestSocketIsRefusedOverHTTP(t *testing.T) {
 	s := start(t, gateway.Config{
 		Networks: []gateway.Network{network("alpha"), network("beta")},
@@ -141,7 +141,7 @@ func TestSocketIsRefusedOverHTTP(t *testing.T) {
 	}{
 		{"no key", "/alpha/ws/v3/", "", 401, refusal("project id required in the url")},
 		{"wrong key", "/alpha/ws/v3/" + goodKey[1:], "", 401, refusal("invalid project id")},
-		{"no network", "/ws/v3/" + goodKey, "", 404, refusal("no such network: expected the host or the path of one that is served here")},
+		{"no network", "/ws/v3/" + goodKey, "", 404, refusal("no such network: expected the host or the path of a network that is served here")},
 		{"other origin", "/alpha/ws/v3/" + goodKey, "https://b.test", 403,
 			`{"jsonrpc":"2.0","id":null,"error":{"code":-32002,"message":"origin not allowed: this server does not serve pages of this origin"}}`},
 		{"too many", "/alpha/ws/v3/" + goodKey, "https://a.test", 503, busyAnswer},
@@ -160,8 +160,8 @@ func TestSocketIsRefusedOverHTTP(t *testing.T) {
 	}
 }
 
-// One key, or all keys of one account, cannot take the places of all others, and gets
-// back what it gives back.
+// A holder (a key, or all keys of an account) cannot take all places, and gets places back
+// that it releases.
 func TestSocketsOfOneAreBounded(t *testing.T) {
 	p := newPeople(t)
 	id := p.account("a@example.org", account.Limits{})
@@ -191,11 +191,11 @@ func TestSocketsOfOneAreBounded(t *testing.T) {
 	for s.handler.Stats().Sockets > 4 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(10 * time.Millisecond) // its place follows it
+	time.Sleep(10 * time.Millisecond) // its place is released later
 	s.dialWith(greedy, nil)
 }
 
-// held is a network whose test_held waits until it is released, and tells when it runs.
+// held returns a network whose test_held signals its start and waits until released.
 func held(begun chan<- struct{}, release <-chan struct{}) gateway.Network {
 	n := network("alpha")
 	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_held", func(_ context.Context, _, out []byte) ([]byte, error) {
@@ -221,7 +221,8 @@ func TestSocketAnswersAsTheyAreReady(t *testing.T) {
 	}
 }
 
-// More messages than may be in flight are all answered, and never more run at once.
+// All messages are answered even if more arrive than may be in flight, and no more run at
+// once.
 func TestSocketQueueIsBounded(t *testing.T) {
 	const inFlight, messages = 4, 200
 	var now, most atomic.Int64
@@ -331,7 +332,7 @@ func TestStopCutsOffSocketsAfterTheDrainTime(t *testing.T) {
 	c := s.dial(nil)
 	c.send(call("test_held"))
 	<-begun
-	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "still under way after 10ms") {
+	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "still in progress after 10ms") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -344,7 +345,7 @@ func TestIdleAndDeadSocketsAreClosed(t *testing.T) {
 	answering := s.dial(nil)
 	silent := s.dial(&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool { return false }})
 	received := make(chan string, 1)
-	go func() { // a client answers pings only while it reads
+	go func() { // a client answers pings only while reading
 		_, message, _ := answering.conn.Read(t.Context())
 		received <- string(message)
 	}()
@@ -357,7 +358,7 @@ func TestIdleAndDeadSocketsAreClosed(t *testing.T) {
 
 func TestSocketsLeaveNothingBehind(t *testing.T) {
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Sockets: gateway.SocketLimits{Open: 1}}, 0)
-	for range 50 { // each place is free again once the connection before it has ended
+	for range 50 { // a place is free once its previous connection has ended
 		var conn *websocket.Conn
 		for conn == nil {
 			var response *http.Response
@@ -374,8 +375,8 @@ func TestSocketsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// What a client has sent before it left is not answered: the server reads no more of it once
-// a write has failed.
+// Messages from a client that has disconnected are not answered: the server stops reading
+// once a write has failed.
 func TestLostSocketsAreNotAnswered(t *testing.T) {
 	const messages = 300
 	begun, release := make(chan struct{}, messages), make(chan struct{})

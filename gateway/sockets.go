@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What holds for connections where Config leaves a value at zero.
+// Defaults of SocketLimits.
 const (
 	DefaultSockets        = 20_000
 	DefaultSocketsEach    = DefaultSockets / 4
@@ -18,20 +18,20 @@ const (
 	DefaultSocketPing     = 30 * time.Second
 )
 
-// sweepTime is how often open connections are looked at. A key that is revoked is
-// cut off within that time.
+// sweepTime is the interval of checks of open connections. A revoked key is disconnected
+// within that time.
 const sweepTime = 500 * time.Millisecond
 
 // SocketLimits bound WebSocket connections. Zero values mean the defaults.
 type SocketLimits struct {
 	Open       int           // connections at a time
-	Each       int           // the same of one account, or of a key without one
-	InFlight   int           // messages of one connection that are not answered yet; more wait unread
+	Each       int           // connections of one account, or of a key without one
+	InFlight   int           // unanswered messages of one connection; more stay unread
 	Streams    int           // subscriptions of one connection
-	Queue      int           // messages of streams that wait to be sent on one connection
-	QueueBytes int           // of answers and messages that wait to be sent on one connection
+	Queue      int           // messages of streams queued on one connection
+	QueueBytes int           // bytes of answers and messages queued on one connection
 	Idle       time.Duration // without a message in either direction
-	Ping       time.Duration // without a sign of life, after which the client is asked for one, and again until it is given up
+	Ping       time.Duration // without data from the client; then a ping is sent, and the connection closed if it stays unanswered that long
 }
 
 func (l SocketLimits) withDefaults() SocketLimits {
@@ -55,32 +55,31 @@ func (l SocketLimits) withDefaults() SocketLimits {
 	return l
 }
 
-// sockets are the connections that are open. One goroutine, in run, looks after
-// all of them, so that an idle one costs no more than its buffers and its reader.
+// sockets holds the open connections. One goroutine, in run, checks all of them, so that an
+// idle connection costs only its buffers and its reader.
 type sockets struct {
 	handler *Handler
 
 	mu       sync.Mutex
-	taken    int                  // guarded by mu: places of connections, open or about to be
-	byHolder map[holder]int       // guarded by mu: the same of each
+	taken    int                  // guarded by mu: places of open and opening connections
+	byHolder map[holder]int       // guarded by mu: taken, per holder
 	open     map[*socket]struct{} // guarded by mu
-	stopping bool                 // guarded by mu: no more are added
-	none     chan struct{}        // closed once stopping, when none is open
+	stopping bool                 // guarded by mu: no more connections are added
+	none     chan struct{}        // closed when stopping and none is open
 }
 
 func newSockets(h *Handler) *sockets {
 	return &sockets{handler: h, byHolder: make(map[holder]int), open: make(map[*socket]struct{}), none: make(chan struct{})}
 }
 
-// count is how many are open.
+// count returns the number of open connections.
 func (c *sockets) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.open)
 }
 
-// reserve takes a place for a connection, or says why there is none. The place must be
-// released.
+// reserve takes a place for a connection, or returns a refusal. The place must be released.
 func (c *sockets) reserve(who holder, limits SocketLimits) *refusal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +103,7 @@ func (c *sockets) release(who holder) {
 	}
 }
 
-// add takes in a connection that has a place, or says that the server stops.
+// add adds a connection that has a place. It returns false if the server is stopping.
 func (c *sockets) add(s *socket) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +113,7 @@ func (c *sockets) add(s *socket) bool {
 	return !c.stopping
 }
 
-// remove forgets a connection. Nothing is begun for it by others afterwards.
+// remove removes a connection. Nothing is started for it afterwards.
 func (c *sockets) remove(s *socket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +123,7 @@ func (c *sockets) remove(s *socket) {
 	}
 }
 
-// run looks after the connections until ctx is done.
+// run checks the connections until ctx is done.
 func (c *sockets) run(ctx context.Context) {
 	tick := time.NewTicker(sweepTime)
 	defer tick.Stop()
@@ -138,9 +137,8 @@ func (c *sockets) run(ctx context.Context) {
 	}
 }
 
-// sweep ends connections whose key has ended or does not allow them any more, that are
-// idle or that take too long over a message, and asks those that have been silent whether
-// they are still there.
+// sweep ends connections whose key has ended or no longer allows them, that are idle, or
+// that take too long over a message. It pings connections that have been silent.
 func (c *sockets) sweep(now time.Time) {
 	settings := c.handler.current.Load()
 	limits := settings.sockets
@@ -149,7 +147,7 @@ func (c *sockets) sweep(now time.Time) {
 	for s := range c.open {
 		heard := now.Sub(time.Unix(0, s.heard.Load()))
 		if s.receiving.over(now, bodyTime) || s.writing.over(now, writeTime) {
-			s.running.Go(func() { _ = s.conn.CloseNow() }) // its reader or writer gets the error
+			s.running.Go(func() { _ = s.conn.CloseNow() }) // readers and writers get the error
 		} else if s.ending.Load() {
 			continue
 		} else if key, reason := s.check(settings, settings.networks.byName[s.network]); reason != "" {
@@ -162,9 +160,9 @@ func (c *sockets) sweep(now time.Time) {
 	}
 }
 
-// drain takes no more connections and ends those that are open, each once its
-// requests are answered. It returns when all have ended, or with ctx's error. It
-// must be called at most once.
+// drain refuses new connections and ends the open ones, each once its messages in flight
+// are answered. It returns when all have ended, or ctx's error. It must be called at most
+// once.
 func (c *sockets) drain(ctx context.Context) error {
 	c.mu.Lock()
 	c.stopping = true

@@ -18,22 +18,23 @@ import (
 	"ashlar/jsonrpc/jsonrpctest"
 )
 
-// anyKey lets every key in.
+// anyKey accepts every key.
 type anyKey struct{}
 
 func (anyKey) Check(string) (*account.Key, bool) { return new(account.Key), true }
 
-// halfFrame is the head of a text frame with a mask and 100 bytes, of which one follows.
+// halfFrame is the header of a text frame with a mask and 100 bytes of payload, and the
+// first of them.
 const halfFrame = "\x81\xe4\x00\x00\x00\x00{"
 
-// question is a frame that asks for the long answer.
+// question returns a frame that requests a long answer.
 func question() string {
 	const text = `{"jsonrpc":"2.0","id":1,"method":"test_long"}`
 	return string([]byte{0x81, 0x80 | byte(len(text)), 0, 0, 0, 0}) + text
 }
 
-// A message that does not come to its end, and an answer that nobody reads, end their
-// connection once the time for that is over, and not before.
+// An incomplete message and an unread answer end their connection after the time limit, not
+// before.
 func TestSweepEndsWhatTakesTooLong(t *testing.T) {
 	long := strings.Repeat("x", 32<<20) // more than all buffers on the way
 	h, err := New(Config{Keys: anyKey{}, Log: slog.New(slog.DiscardHandler), Networks: []Network{{
@@ -83,7 +84,7 @@ func TestSweepEndsWhatTakesTooLong(t *testing.T) {
 	}
 }
 
-// underWay waits until what is watched of the only connection has begun.
+// underWay waits until the watched operation of the only connection has started.
 func underWay(t *testing.T, open *sockets, watch func(*socket) *stopwatch) time.Time {
 	for {
 		open.mu.Lock()

@@ -1,18 +1,18 @@
 package gateway
 
-// Stats is what a Handler does now, and how often it has refused something.
+// Stats describes the current state of a Handler, and its refusals so far.
 type Stats struct {
 	Sockets      int // open WebSockets
-	LightRunning int // calls of cheap methods
+	LightRunning int // running calls of light methods
 	LightWaiting int
 	HeavyRunning int
 	HeavyWaiting int
-	HeldBytes    int64 // of bodies and answers, small ones not counted
-	Addresses    int   // whose failures are remembered
+	HeldBytes    int64 // memory of bodies and answers, except small ones
+	Addresses    int   // with counted failures
 	Refused      map[Reason]uint64
 }
 
-// Stats says what the handler does now.
+// Stats returns the current statistics.
 func (h *Handler) Stats() Stats {
 	s := h.current.Load()
 	stats := Stats{

@@ -12,7 +12,7 @@ import (
 	"ashlar/jsonrpc/jsonrpctest"
 )
 
-// inFlight starts a request whose method tells on begun that it runs.
+// inFlight starts a request whose method signals on begun when it runs.
 func inFlight(s *running) (answer chan string) {
 	answer = make(chan string, 1)
 	go func() {
@@ -41,7 +41,7 @@ func TestStopAnswersWhatIsUnderWay(t *testing.T) {
 	<-begun
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.stop() }()
-	for { // until no more connections are taken
+	for { // until new connections are refused
 		if response, err := http.Get(s.url + "/healthz"); err != nil {
 			break
 		} else if err := response.Body.Close(); err != nil {
@@ -75,7 +75,7 @@ func TestStopCutsOffAfterTheDrainTime(t *testing.T) {
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{RequestTime: gateway.MaxRequestTime}}, 10*time.Millisecond)
 	answer := inFlight(s)
 	<-begun
-	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "still under way after 10ms") {
+	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "still in progress after 10ms") {
 		t.Errorf("error %v", err)
 	}
 	select {

@@ -10,26 +10,26 @@ import (
 	"ashlar/limit"
 )
 
-// streamBytes is what a stream takes in memory beside the messages that it sends: a
-// goroutine, and what knows of it here and in its method.
+// streamBytes is the memory of a stream without its messages: a goroutine, and its state
+// here and in its method.
 const streamBytes = 4 << 10
 
-// messageBytes is what a message takes in a queue beside its text.
+// messageBytes is the memory of a queued message without its text.
 const messageBytes = 128
 
-// streams are the subscriptions of one connection.
+// streams holds the subscriptions of one connection.
 type streams struct {
 	max     int
 	memory  *limit.Budget
-	holding *limit.Holding // of the connection's account
+	holding *limit.Holding // memory of the connection's account
 
 	mu    sync.Mutex
-	byID  map[string]context.CancelFunc // guarded by mu; made when first needed
-	rules *account.Rules                // guarded by mu: of the key, as those in byID began
+	byID  map[string]context.CancelFunc // guarded by mu; created on first use
+	rules *account.Rules                // guarded by mu: the key's rules when the streams in byID started
 }
 
-// add gives a stream its ID, and the context in which it runs. All streams of a connection
-// have begun under the same rules of its key: the connection ends when they change.
+// add assigns an ID and a context to a stream. All streams of a connection have started
+// under the same rules of its key: the connection ends when they change.
 func (s *streams) add(parent context.Context, rules *account.Rules) (id string, ctx context.Context, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,14 +52,14 @@ func (s *streams) add(parent context.Context, rules *account.Rules) (id string, 
 	return id, ctx, nil
 }
 
-// any says whether there is a stream.
+// any reports whether there is a stream.
 func (s *streams) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.byID) > 0
 }
 
-// allowed says whether all streams could have begun under the rules too.
+// allowed reports whether all streams could also have started under the given rules.
 func (s *streams) allowed(rules *account.Rules) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,12 +79,12 @@ func (s *streams) Stop(id string) bool {
 	return ok
 }
 
-// notifier is the jsonrpc.Notifier of the calls of one message. Streams that they start
+// notifier is the jsonrpc.Notifier for the calls of one message. Streams started by them
 // run once the message has been answered.
 type notifier struct {
 	*streams
 	socket   *socket
-	exchange *exchange // the message, with the key's rules as they were
+	exchange *exchange // of the message, with the key's rules at that time
 
 	mu      sync.Mutex
 	waiting []func() // guarded by mu
@@ -108,7 +108,7 @@ func (n *notifier) Start(stream jsonrpc.Stream) (string, error) {
 	return id, nil
 }
 
-// answered runs the streams that were started.
+// answered runs the started streams.
 func (n *notifier) answered() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,8 +118,8 @@ func (n *notifier) answered() {
 	n.waiting = nil
 }
 
-// send queues a message of a stream, which costs a credit and one for each further 8 KiB,
-// and whose bytes count as held until it is written. It never waits.
+// send queues a message of a stream. It costs one credit, plus one for each further 8 KiB,
+// and its memory is charged until it is written. send never waits.
 func (s *socket) send(series usage.Series, parts [][]byte) error {
 	if s.ending.Load() {
 		return errClosed
@@ -151,7 +151,7 @@ func (s *socket) send(series usage.Series, parts [][]byte) error {
 	return nil
 }
 
-// renewPayer makes streams pay by the settings and the limits of the key as they are now.
+// renewPayer makes streams pay under the current settings and limits of the key.
 func (s *socket) renewPayer(settings *settings, key *account.Key) {
 	if !s.streams.any() {
 		return

@@ -18,7 +18,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// streaming is a network whose test_subscribe starts a stream of n messages of the
+// streaming returns a network whose test_subscribe starts a stream of n messages of the
 // given size, and whose test_unsubscribe stops it.
 func streaming(n, size int, ended chan<- error) gateway.Network {
 	made := network("alpha")
@@ -95,14 +95,14 @@ func TestStreams(t *testing.T) {
 	unsubscribe(c, first, "false")
 	subscribe()
 	c.conn.CloseNow()
-	for range 2 { // what is left ends with the connection
+	for range 2 { // the rest ends with the connection
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// A subscriber that does not read is disconnected, and what is queued for it is bounded.
+// A subscriber that does not read is disconnected, and its queue is bounded.
 func TestSlowSubscriberIsClosed(t *testing.T) {
 	ended := make(chan error, 1)
 	s := start(t, gateway.Config{
@@ -111,7 +111,7 @@ func TestSlowSubscriberIsClosed(t *testing.T) {
 	}, 0)
 	slow, other := s.dial(nil), s.dial(nil)
 	slow.send(call("test_subscribe"))
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "does not read") {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "too slowly") {
 		t.Errorf("the stream ended with %v", err)
 	}
 	if other.send(call("test_name")); !strings.Contains(other.receive(), "alpha") {
@@ -119,7 +119,7 @@ func TestSlowSubscriberIsClosed(t *testing.T) {
 	}
 }
 
-// A stream that has lost something ends its connection, and says why.
+// A stream that has lost messages ends its connection with that reason.
 func TestStreamThatFallsBehindEndsItsConnection(t *testing.T) {
 	n := network("alpha")
 	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_subscribe", func(ctx context.Context, _, out []byte) ([]byte, error) {
@@ -129,10 +129,10 @@ func TestStreamThatFallsBehindEndsItsConnection(t *testing.T) {
 	}))
 	c := start(t, gateway.Config{Networks: []gateway.Network{n}}, 0).dial(nil)
 	c.send(call("test_subscribe"))
-	c.expectClosed(websocket.StatusTryAgainLater, "too slow: what is sent is not read")
+	c.expectClosed(websocket.StatusTryAgainLater, "too slow: messages are not read in time")
 }
 
-// drained reads messages until the connection is closed, and returns how many there were.
+// drained reads messages until the connection is closed, and returns their number.
 func (c *socket) drained(code websocket.StatusCode, reason string) (messages int) {
 	c.t.Helper()
 	for {
@@ -147,13 +147,13 @@ func (c *socket) drained(code websocket.StatusCode, reason string) (messages int
 	}
 }
 
-// A message of a stream costs a credit: streams end with the quota of the day, or when they
-// owe more than the rate gives in ten seconds.
+// A message of a stream costs a credit. Streams end when the day's quota is used up, or
+// when they owe more than the rate gives in ten seconds.
 func TestStreamsCostCredits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		rules  account.Rules
-		want   uint64 // credits, that of the subscription included
+		want   uint64 // credits, including the subscription's
 		reason string
 	}{
 		{"a quota", account.Rules{PerDay: 10}, 10, "daily quota exceeded"},
@@ -169,15 +169,15 @@ func TestStreamsCostCredits(t *testing.T) {
 		if err != nil || len(lines) != 1 || lines[0].Method != "test_subscribe" {
 			t.Fatalf("%s: counted %+v, %v", c.name, lines, err)
 		}
-		// Two seconds of the rate are saved up, and a little comes while messages are sent.
-		// Messages that wait when the connection ends are lost.
+		// The burst is two seconds of the rate, and a little more accrues while messages
+		// are sent. Messages still queued when the connection ends are lost.
 		if credits := lines[0].Counts.Credits; credits < c.want || credits > c.want+c.want/10 || got > int(credits) {
 			t.Errorf("%s: %d credits for %d messages, expected %d", c.name, credits, got, c.want)
 		}
 	}
 }
 
-// What streams take, and what waits to be sent of them, counts as held.
+// The memory of streams and of their queued messages is charged.
 func TestStreamsHoldMemory(t *testing.T) {
 	ended := make(chan error, 2)
 	s := start(t, gateway.Config{Networks: []gateway.Network{streaming(1, 0, ended)}, Limits: gateway.Limits{Memory: 20_000}}, 0)
@@ -201,6 +201,6 @@ func TestStreamsHoldMemory(t *testing.T) {
 	s = start(t, gateway.Config{Networks: []gateway.Network{streaming(1e6, 10_000, ended)}, Limits: gateway.Limits{Memory: 1 << 20}}, 0)
 	slow := s.dial(nil)
 	slow.send(call("test_subscribe"))
-	<-ended // it does not read
+	<-ended // the client does not read
 	until(held(0))
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// serveSocket makes the connection of a request, whose key has the text, a WebSocket and
-// serves it to its end. Whoever may not have one is told so over HTTP, where a status can
-// be read.
+// serveSocket upgrades a request to a WebSocket and serves it to its end. text is the text
+// of its key. A request that is refused gets an HTTP error with a status instead.
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *served, key *account.Key, text string) {
 	settings := h.current.Load()
 	if !isUpgrade(r.Header) {
@@ -31,14 +30,14 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 	defer h.sockets.release(who)
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, // the origin was checked above
-		// A context kept between messages would take most of a connection's memory.
+		// Context kept between messages would be a large part of a connection's memory.
 		CompressionMode:      websocket.CompressionNoContextTakeover,
 		CompressionThreshold: minGzip,
 	})
 	if err != nil {
-		return // the library has answered
+		return // the library has sent the error
 	}
-	conn.SetReadLimit(-1) // each message is held to the limit of its time as it is read
+	conn.SetReadLimit(-1) // receive checks the current limit for each message
 	s := newSocket(h, r, network.name, text, who, conn)
 	if !h.sockets.add(s) {
 		_ = conn.Close(closeGone, reasonStopping)
@@ -47,7 +46,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 	s.serve()
 }
 
-// isUpgrade says whether a request asks for a WebSocket.
+// isUpgrade reports whether a request is for a WebSocket.
 func isUpgrade(header http.Header) bool {
 	return strings.EqualFold(header.Get("Upgrade"), "websocket")
 }
