@@ -41,7 +41,9 @@ func startChain(ctx context.Context, dir string, txs int) (*chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, err := demo.New(demo.Default())
+	config := demo.Default()
+	config.AmsterdamBlock = 0 // whose rules the measured geth need not know
+	shown, err := demo.New(config)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,6 +71,7 @@ func startGeth(t *testing.T) (*upstream, string) {
 		t.Fatal(err)
 	}
 	genesis := ingesttest.Genesis(t)
+	genesis.Config.AmsterdamTime = amsterdamTime(t, bin)
 	u := &upstream{t: t, signer: types.LatestSigner(genesis.Config), blocks: make(map[common.Hash]made)}
 	for i := range senders {
 		key, err := crypto.ToECDSA(crypto.Keccak256(fmt.Append(nil, "sender ", i)))
@@ -91,6 +93,27 @@ func startGeth(t *testing.T) (*upstream, string) {
 	t.Cleanup(u.process.Kill)
 	u.record()
 	return u, file
+}
+
+// amsterdamTime is when the chain enters Amsterdam: while it is followed, or never with a
+// geth whose rules of Amsterdam are not the final ones.
+func amsterdamTime(t *testing.T, bin string) *uint64 {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), bin, "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var minor, patch int
+	for line := range strings.Lines(string(out)) {
+		if n, _ := fmt.Sscanf(line, "Version: 1.%d.%d", &minor, &patch); n == 2 {
+			break
+		}
+	}
+	if minor < 17 || minor == 17 && patch < 8 {
+		return nil
+	}
+	soon := uint64(time.Now().Add(8 * time.Second).Unix())
+	return &soon
 }
 
 func writeGenesis(t *testing.T, genesis *core.Genesis) string {
@@ -305,6 +328,7 @@ func TestFollowGeth(t *testing.T) {
 	got := <-asked
 	got.check(t, u.blocks)
 	compare(t, service, u)
+	checkAccessList(t, service)
 	t.Logf("%d blocks made, %d on the chain; %s", len(u.blocks), u.head()+1, got)
 	checkNotifications(t, u, first, others, missed)
 	for _, c := range others {
@@ -315,6 +339,21 @@ func TestFollowGeth(t *testing.T) {
 	if err := process.Stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+// checkAccessList holds that a head of Amsterdam has the access list that its header names.
+func checkAccessList(t *testing.T, service *node.Client) {
+	t.Helper()
+	head := call[*types.Header](t, service, "eth_getBlockByNumber", "latest", false)
+	if head.BlockAccessListHash == nil {
+		t.Logf("the head, block %d, is of before Amsterdam", head.Number)
+		return
+	}
+	list := call[hexutil.Bytes](t, service, "debug_getRawBlockAccessList", hexutil.EncodeBig(head.Number))
+	if got := crypto.Keccak256Hash(list); got != *head.BlockAccessListHash {
+		t.Errorf("block %d: an access list with the hash %s, want %s", head.Number, got, head.BlockAccessListHash)
+	}
+	t.Logf("the head, block %d, is of Amsterdam, slot %d", head.Number, *head.SlotNumber)
 }
 
 // mineAbove mines until the head has a new highest number, for clients that detect new heads by their
