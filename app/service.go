@@ -78,7 +78,7 @@ func (s *Service) open(ctx context.Context) error {
 		c, wanted := s.config.Networks[name]
 		n, err := OpenServed(ctx, data, name, c, kv.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
 		if errors.Is(err, family.ErrNoBlocks) && !wanted {
-			slog.Warn("network left out", "network", name, "because", family.ErrNoBlocks)
+			slog.Warn("network left out", "network", name, "error", family.ErrNoBlocks)
 			continue
 		}
 		if err != nil {

@@ -73,7 +73,7 @@ func (t *Task) failed(err error) time.Duration {
 		now.Since = t.stop.Since
 	}
 	if t.stop == nil || t.stop.Err.Error() != err.Error() {
-		t.log.Error("cannot "+t.name+": trying again", "because", err)
+		t.log.Error("cannot "+t.name+": trying again", "error", err)
 	}
 	t.stop = now
 	return t.wait.NextBackOff()

@@ -28,7 +28,7 @@ func ReadStatus(ctx context.Context, dir string) (app.Status, error) {
 	for _, name := range names {
 		n, err := app.OpenNetwork(ctx, data, name, config.Network{}, kv.Options{})
 		if errors.Is(err, family.ErrNoBlocks) {
-			slog.Warn("network left out", "network", name, "because", family.ErrNoBlocks)
+			slog.Warn("network left out", "network", name, "error", family.ErrNoBlocks)
 			continue
 		}
 		if err != nil {

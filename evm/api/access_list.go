@@ -32,7 +32,7 @@ var (
 )
 
 // accessListMethods describes the methods that return the access lists of blocks. A list
-// has values of any contract.
+// contains values of any contract.
 func (a *API) accessListMethods() []jsonrpc.Method {
 	block := required("Block", "The block.", blockSchema, a.listedBlock)
 	return []jsonrpc.Method{
@@ -51,8 +51,8 @@ func (a *API) accessListMethods() []jsonrpc.Method {
 	}
 }
 
-// listedBlock returns a block parameter for examples: the head, or the block after it
-// while there are no lists, since that is no error.
+// listedBlock returns a block parameter for examples: the head, or the block after it while
+// no block has a list, since a pending block is not an error.
 func (a *API) listedBlock(ctx context.Context) (any, error) {
 	view, err := a.chain.View()
 	if err != nil {
@@ -66,8 +66,8 @@ func (a *API) listedBlock(ctx context.Context) (any, error) {
 	return hexutil.Uint64(head), err
 }
 
-// getBlockAccessList answers with an encoding of a block's access list, and with missing
-// if there is no such block.
+// getBlockAccessList answers with an encoding of a block's access list, or with missing if
+// the block does not exist.
 func (a *API) getBlockAccessList(encode func(ctx context.Context, out, list []byte) ([]byte, error), missing string) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := readArguments(params, 1, 1)
@@ -143,7 +143,7 @@ func appendAccountAccess(out []byte, a *bal.AccountAccess) []byte {
 	return append(out, "]}"...)
 }
 
-// appendIndex begins a change with the index of its transaction.
+// appendIndex appends the start of a change, with the index of its transaction.
 func appendIndex(out []byte, index uint32) []byte {
 	return appendQuantity(append(out, `{"index":`...), uint64(index))
 }

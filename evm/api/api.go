@@ -10,26 +10,25 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// Config is what an API says about the program that it is part of.
+// Config configures an API.
 type Config struct {
-	// ClientVersion answers web3_clientVersion, like "Ashlar/v1.0.0/linux-amd64/go1.26".
+	// ClientVersion answers web3_clientVersion, such as "Ashlar/v1.0.0/linux-amd64/go1.26".
 	ClientVersion string
-	// NetworkID answers net_version; 0 means the chain's identifier, which it
-	// is on nearly every network.
+	// NetworkID answers net_version; 0 means the chain ID, which is nearly always the same.
 	NetworkID uint64
-	// Forward passes a transaction on, as it was sent, to where it can be
-	// included; nil where the pool is that place.
+	// Forward sends a transaction, in its original encoding, to a node that can include it;
+	// nil if blocks are built from the local pool.
 	Forward func(ctx context.Context, raw []byte) error
-	// Syncing, if not nil, says how far the chain is on its way to the head that it
-	// follows; false where it is there.
+	// Syncing, if not nil, returns the progress towards the head that the chain follows, or
+	// false if it has caught up.
 	Syncing func() (Sync, bool)
-	// Filters bounds the filters that are polled.
+	// Filters bounds the polled filters.
 	Filters feed.Limits
-	// Now is the time by which filters expire; nil: time.Now.
+	// Now is the clock for expiring filters; nil: time.Now.
 	Now func() time.Time
 }
 
-// API answers questions about one network. It may be used from many goroutines at once.
+// API answers requests about one network. It is safe for concurrent use.
 type API struct {
 	chain  *query.Chain
 	config Config
@@ -41,7 +40,7 @@ type API struct {
 	samples    jsonrpc.Samples[sample]
 }
 
-// New makes the API of a chain. Subscriptions and filters also need Run.
+// New returns the API of a chain. Subscriptions and filters also need Run.
 func New(chain *query.Chain, config Config) *API {
 	a := &API{chain: chain, config: config, hashes: newHashCache()}
 	a.publisher = newPublisher(a, config)
@@ -62,7 +61,7 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 	return jsonrpc.NewMethods(all...)
 }
 
-// at finds the block that id names, and the view that it is in.
+// at returns the block that id names and the view that contains it.
 func (a *API) at(ctx context.Context, id query.BlockID) (*query.View, uint64, error) {
 	view, err := a.chain.View()
 	if err != nil {

@@ -19,13 +19,13 @@ type blockUpdate struct {
 	bytes   int         // of memory, approximately
 }
 
-// updateLog is a log and its JSON. Log.Data is left empty: only the JSON has it.
+// updateLog is a log and its JSON. Log.Data is empty: only the JSON contains it.
 type updateLog struct {
 	archive.Log
 	json []byte
 }
 
-// The memory of a blockUpdate and of each of its logs, without what they refer to.
+// The memory of a blockUpdate and of each of its logs, without the data they refer to.
 const (
 	blockUpdateBytes = 128
 	updateLogBytes   = 112

@@ -8,8 +8,8 @@ import (
 	"ashlar/jsonrpc/schema"
 )
 
-// blockMethods describes the methods about blocks and what is counted in them. No block
-// and no receipt is looked at for the contracts in it.
+// blockMethods describes the methods about blocks and their counts. Their answers are not
+// restricted by contract.
 func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 	byHash, byNumber := []jsonrpc.Param{p.blockHash}, []jsonrpc.Param{p.blockNumber}
 	uncleIndex := required("Uncle index", "The uncle's place in the block, from 0.", numberSchema, jsonrpc.Given("0x0"))
@@ -75,17 +75,17 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 	}
 }
 
-// blockArgument decodes the block parameter at a position: each method takes its own kind.
+// blockArgument decodes the block parameter at a position; methods accept different kinds.
 type blockArgument func(args *arguments, n int) query.BlockID
 
-// blockHash decodes a block parameter that can be a hash only.
+// blockHash decodes a block parameter that must be a hash.
 func (a *arguments) blockHash(n int) query.BlockID {
 	hash := a.hash(n)
 	return query.BlockID{Hash: &hash}
 }
 
-// find reads the header and the body of the block that id names; nil when there
-// is no such block.
+// find reads the header and the body of the block that id names, or nil if it does not
+// exist.
 func (a *API) find(ctx context.Context, id query.BlockID) (*block, error) {
 	view, number, err := a.at(ctx, id)
 	if unknown(err) {
@@ -125,7 +125,7 @@ func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte,
 		return out, args.err
 	}
 	view, number, err := a.at(ctx, id)
-	if unknown(err) || err == nil && view.IsPending(number) { // what is pending has no receipts yet
+	if unknown(err) || err == nil && view.IsPending(number) { // the pending block has no receipts yet
 		return appendNull(out), nil
 	}
 	if err != nil {
@@ -145,7 +145,7 @@ func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte,
 	})
 }
 
-// ofBlock answers with something of a block, null where there is no such block.
+// ofBlock answers with a part of a block, or null if the block does not exist.
 func (a *API) ofBlock(argument blockArgument, appendAnswer func(out []byte, b *block) ([]byte, error)) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := readArguments(params, 1, 1)
@@ -165,7 +165,7 @@ func (a *API) ofBlock(argument blockArgument, appendAnswer func(out []byte, b *b
 	}
 }
 
-// appendHeaderOf appends the block's header; null for a pending block, as in geth.
+// appendHeaderOf appends the block's header, or null for a pending block, as in geth.
 func appendHeaderOf(out []byte, b *block) ([]byte, error) {
 	if b.pending {
 		return appendNull(out), nil
@@ -182,9 +182,9 @@ func appendUncleCount(out []byte, b *block) ([]byte, error) {
 	return appendQuantity(out, uint64(len(uncles))), err
 }
 
-// inBlock answers with one of several things in a block. appendItem appends the
-// one at an index, and returns false when there is none; then, and where there
-// is no such block, the answer is missing.
+// inBlock answers with an element of a block. appendItem appends the one at an index, or
+// returns false if it does not exist; then, and if the block does not exist, the answer is
+// missing.
 func (a *API) inBlock(argument blockArgument, appendItem func(out []byte, b *block, index uint64) ([]byte, bool, error), missing string) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := readArguments(params, 2, 2)

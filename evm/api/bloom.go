@@ -10,22 +10,22 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// rememberedBits is how many values a bloomMaker remembers; a power of two.
+// rememberedBits is the size of a bloomMaker's cache; a power of two.
 const rememberedBits = 64
 
-// bloomMaker adds logs to bloom filters. The logs of one block share addresses
-// and topics, so it remembers the bits of some, each in the one place that its
-// last byte and its length give it: what is remembered need not be hashed again.
-// It belongs to one goroutine; its zero value is ready.
+// bloomMaker adds logs to bloom filters. The logs of a block share addresses and topics, so
+// it caches the bits of recent values instead of hashing them again. The cache is
+// direct-mapped, by a value's last byte and length. A bloomMaker belongs to one goroutine;
+// its zero value is ready.
 type bloomMaker struct {
 	hasher     hasher
 	remembered [rememberedBits]bloomBits
 }
 
-// bloomBits are the three bits that a value sets.
+// bloomBits are the three bits that a value sets, as a cache entry.
 type bloomBits struct {
 	value [common.HashLength]byte
-	size  int // of the value; 0 when nothing is remembered
+	size  int // length of the value; 0 if the entry is empty
 	bits  [3]uint16
 }
 

@@ -17,7 +17,7 @@ import (
 func (a *API) callMethods(p parameters) []jsonrpc.Method {
 	blockOverrides := jsonrpc.Param{Name: "Block overrides", Summary: "What the message sees of the block in place of its contents.", Schema: blockOverridesSchema}
 	errs := append([]*jsonrpc.Error{
-		{Code: jsonrpc.CodeReverted, Message: "execution reverted", Data: "what the code returned, in hexadecimal"},
+		{Code: jsonrpc.CodeReverted, Message: "execution reverted", Data: "the returned data, in hexadecimal"},
 		{Code: jsonrpc.CodeServer, Message: "out of gas"},
 		{Code: jsonrpc.CodeServer, Message: "execution aborted (timeout = 5s)"},
 	}, blockErrors...)
@@ -44,15 +44,15 @@ func (a *API) callMethods(p parameters) []jsonrpc.Method {
 	}
 }
 
-// callQuestion is what the methods that run something are asked.
+// callQuestion is the parameters of methods that run a message.
 type callQuestion struct {
 	message *execute.Message
 	block   query.BlockID
 	options execute.CallOptions
 }
 
-// callQuestion decodes a call object, a block and overrides of the state, of
-// which only the first must be given.
+// callQuestion decodes a call object, a block and state overrides, of which only the first
+// is required.
 func (a *arguments) callQuestion() callQuestion {
 	question := callQuestion{message: argument(a, 0, parseMessage), block: a.block(1)}
 	if a.given(2) {
@@ -64,10 +64,11 @@ func (a *arguments) callQuestion() callQuestion {
 	return question
 }
 
-// runAnswer runs what a question asks, at a block of a view, and appends what comes of it.
+// runAnswer runs a message at a block of a view, and appends the result.
 type runAnswer func(ctx context.Context, view *query.View, number uint64, question *callQuestion, out []byte) ([]byte, error)
 
-// running answers a question with what comes of running it. It has that many parameters at most.
+// running returns the handler of a method that runs a message and takes at most most
+// parameters.
 func (a *API) running(most int, run runAnswer) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		args := readArguments(params, most, 1)
@@ -122,8 +123,8 @@ func appendAccessed(out []byte, accessed *execute.Accessed, room jsonrpc.Room) (
 	return append(out, '}'), nil
 }
 
-// callError is the answer for a call that was not run, or failed. What it reverted
-// with must fit behind out, as a result would have to.
+// callError returns the error for a call that was not run, or failed. The data of a revert
+// must fit into the answer, like a result.
 func callError(ctx context.Context, err error, out []byte) error {
 	var reverted *execute.RevertError
 	var failed *execute.CallError

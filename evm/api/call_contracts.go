@@ -13,10 +13,10 @@ import (
 
 var errDelegates = errors.New("this call lets accounts run other code: expected no authorizationList")
 
-// contractsCalled returns the contract that is called and those whose state the call
-// overrides. Calls that run other code than that on the chain are refused, because such
-// code could call and read any contract: code in an override, in an authorization, or
-// named by the storage of a proxy.
+// contractsCalled returns the called contract and those whose state the call overrides. It
+// refuses calls that run code other than that on the chain, because such code could call
+// and read any contract: code in an override or an authorization, or named by a proxy's
+// storage.
 func contractsCalled(params []byte) ([]common.Address, error) {
 	args := readArguments(params, maxArguments, 1)
 	question := args.callQuestion()
@@ -25,7 +25,7 @@ func contractsCalled(params []byte) ([]common.Address, error) {
 		return nil, args.err
 	case len(question.message.Authorizations) > 0:
 		return nil, errDelegates
-	case question.message.To == nil: // the data is code
+	case question.message.To == nil: // the data is init code
 		return nil, nil
 	}
 	about := []common.Address{*question.message.To}
@@ -39,8 +39,8 @@ func contractsCalled(params []byte) ([]common.Address, error) {
 	return about, nil
 }
 
-// changesCode returns the name of a member of an override by which the account may run
-// other code, or nothing.
+// changesCode returns the name of a member of an override through which the account may run
+// other code, or "".
 func changesCode(account *execute.AccountOverride) string {
 	switch {
 	case account.Code != nil:

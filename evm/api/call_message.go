@@ -17,8 +17,8 @@ var (
 	errNonArray  = errors.New("non-array value, want an array")
 )
 
-// parseObject calls member with every member of an object, null or not, and names
-// the one that is not accepted.
+// parseObject calls member for each member of an object, including null ones. The error
+// names the invalid member.
 func parseObject(raw []byte, member func(name, value []byte) error) error {
 	members, ok := jsonrpc.Object(raw)
 	if !ok {
@@ -32,7 +32,7 @@ func parseObject(raw []byte, member func(name, value []byte) error) error {
 	return members.Err()
 }
 
-// parseList decodes an array, which is not nil even if it is empty.
+// parseList decodes an array. The result is not nil even if the array is empty.
 func parseList[T any](parse func([]byte) (T, error)) func([]byte) ([]T, error) {
 	return func(raw []byte) ([]T, error) {
 		elements, ok := jsonrpc.Array(raw)
@@ -51,8 +51,8 @@ func parseList[T any](parse func([]byte) (T, error)) func([]byte) ([]T, error) {
 	}
 }
 
-// parseMessage decodes a call object. As in geth unknown members are ignored,
-// and where both input and data are given input counts.
+// parseMessage decodes a call object. As in geth, unknown members are ignored, and input
+// takes precedence over data.
 func parseMessage(raw []byte) (*execute.Message, error) {
 	m := new(execute.Message)
 	var input *[]byte
@@ -121,8 +121,7 @@ func parseAccessTuple(raw []byte) (tuple types.AccessTuple, err error) {
 	return tuple, nil
 }
 
-// parseAuthorization decodes one entry of an authorization list, all of whose
-// members must be there.
+// parseAuthorization decodes one entry of an authorization list; all members are required.
 func parseAuthorization(raw []byte) (authorization types.SetCodeAuthorization, err error) {
 	var (
 		chainID, r, s  *uint256.Int

@@ -17,8 +17,8 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// capabilityMethods describes the methods that return which rules and which history
-// there are. They are called seldom, so they use encoding/json.
+// capabilityMethods describes the methods that return the rules and the available history.
+// They are called rarely, so they use encoding/json.
 func (a *API) capabilityMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{
 		{
@@ -38,7 +38,7 @@ func (a *API) capabilityMethods() []jsonrpc.Method {
 	}
 }
 
-// head is the header of the chain's head, for methods that take no parameters.
+// head returns the header of the chain's head, for methods without parameters.
 func (a *API) head(ctx context.Context, params []byte) (*archive.Header, error) {
 	if args := readArguments(params, 0, 0); args.err != nil {
 		return nil, args.err
@@ -50,7 +50,7 @@ func (a *API) head(ctx context.Context, params []byte) (*archive.Header, error) 
 	return view.Header(ctx, view.Head().Number)
 }
 
-// rules are those of one fork, as EIP-7910 has them.
+// rules are the rules of one fork, as defined in EIP-7910.
 type rules struct {
 	ActivationTime  uint64                    `json:"activationTime"`
 	BlobSchedule    *params.BlobConfig        `json:"blobSchedule"`
@@ -60,8 +60,8 @@ type rules struct {
 	SystemContracts map[string]common.Address `json:"systemContracts"`
 }
 
-// forkConfig answers eth_config (EIP-7910): the rules now, those of the next
-// fork that is scheduled, and those of the last.
+// forkConfig answers eth_config (EIP-7910): the current rules, those of the next scheduled
+// fork, and those of the last fork.
 func (a *API) forkConfig(ctx context.Context, params, out []byte) ([]byte, error) {
 	head, err := a.head(ctx, params)
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *API) forkConfig(ctx context.Context, params, out []byte) ([]byte, error
 	return appendJSON(out, answer)
 }
 
-// rulesAt are the rules of the fork at a time, nil for none.
+// rulesAt returns the rules of the fork at a time, or nil if at is nil.
 func rulesAt(config *params.ChainConfig, genesis *types.Header, at *uint64) *rules {
 	if at == nil {
 		return nil
@@ -114,13 +114,13 @@ func rulesAt(config *params.ChainConfig, genesis *types.Header, at *uint64) *rul
 	return r
 }
 
-// history says since which block something can be asked for.
+// history is the first block of a kind of history.
 type history struct {
 	Disabled    bool           `json:"disabled"`
 	OldestBlock hexutil.Uint64 `json:"oldestBlock"`
 }
 
-// capabilities answers eth_capabilities: the archive holds everything of every block.
+// capabilities answers eth_capabilities: the archive has all history of every block.
 func (a *API) capabilities(ctx context.Context, params, out []byte) ([]byte, error) {
 	head, err := a.head(ctx, params)
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *API) capabilities(ctx context.Context, params, out []byte) ([]byte, err
 	}{Head: ref{(*hexutil.Big)(head.Number), head.Hash}})
 }
 
-// appendJSON appends what encoding/json makes of a value.
+// appendJSON appends a value encoded by encoding/json.
 func appendJSON(out []byte, value any) ([]byte, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// parameters describes the parameters that several methods have. All are required; see
+// parameters describes the parameters shared by several methods. All are required; see
 // optional. Their names are those of the execution API's specification.
 type parameters struct {
 	address         jsonrpc.Param
@@ -27,7 +27,7 @@ type parameters struct {
 	index           jsonrpc.Param // of a transaction
 	filter          jsonrpc.Param
 	call            jsonrpc.Param
-	callBlock       jsonrpc.Param // at which the example of call succeeds
+	callBlock       jsonrpc.Param // a block after which the example of call succeeds
 	stateOverrides  jsonrpc.Param
 	slot            jsonrpc.Param
 }
@@ -55,18 +55,18 @@ func required(name, summary string, s *schema.Schema, example func(context.Conte
 	return jsonrpc.Param{Name: name, Summary: summary, Schema: s, Required: true, Example: example}
 }
 
-// optional returns the description of a parameter that may be left out.
+// optional returns a copy of a parameter that may be omitted.
 func optional(p jsonrpc.Param) jsonrpc.Param {
 	p.Required = false
 	return p
 }
 
-// filterID describes the identifier that a method returned.
+// filterID describes a parameter that is the result of another method.
 func filterID(from string) jsonrpc.Param {
 	return jsonrpc.Param{Name: "Filter identifier", Summary: "The identifier that " + from + " returned.", Schema: idSchema, Required: true, From: from}
 }
 
-// errorsOf returns the errors that clients receive for some kinds of error.
+// errorsOf returns the errors that clients receive for some kinds of errors.
 func errorsOf(kinds ...error) (documented []*jsonrpc.Error) {
 	for _, kind := range kinds {
 		var known *jsonrpc.Error
@@ -77,8 +77,8 @@ func errorsOf(kinds ...error) (documented []*jsonrpc.Error) {
 	return documented
 }
 
-// The errors of methods that take a block parameter: of those that answer null where
-// the block is not there, and of those that do not.
+// The errors of methods with a block parameter: namedBlockErrors if a missing block is
+// answered with null, blockErrors if it is an error.
 var (
 	namedBlockErrors = errorsOf(query.ErrNoSafe, query.ErrNoFinalized, query.ErrNotCanonical)
 	blockErrors      = append(errorsOf(query.ErrUnknownBlock, query.ErrUnknownHash, evm.ErrMissing), namedBlockErrors...)
@@ -89,8 +89,8 @@ func result(name string, s *schema.Schema) jsonrpc.Result {
 	return jsonrpc.Result{Name: name, Schema: s}
 }
 
-// concerning returns the Concerns of calls whose params name contracts. No contract at
-// all means any.
+// concerning returns the Concerns of calls whose params name contracts. If they name none,
+// the call concerns any contract.
 func concerning(read func(params []byte) ([]common.Address, error)) jsonrpc.Concerns {
 	return func(_ context.Context, params []byte) (jsonrpc.Concern, error) {
 		addresses, err := read(params)
@@ -104,7 +104,7 @@ func concerning(read func(params []byte) ([]common.Address, error)) jsonrpc.Conc
 	}
 }
 
-// about is the concern of a call about contracts, of any contract where none is given.
+// about returns the concern of a call about contracts; without contracts, any contract.
 func about(addresses []common.Address) jsonrpc.Concern {
 	contracts := make([]jsonrpc.Contract, len(addresses))
 	for i, address := range addresses {
@@ -113,5 +113,6 @@ func about(addresses []common.Address) jsonrpc.Concern {
 	return jsonrpc.About(contracts...)
 }
 
-// unreadable words why a call cannot be judged: its params cannot be decoded.
+// unreadable is the error for a call whose params cannot be decoded, so that its contracts
+// are unknown.
 func unreadable(err error) error { return fmt.Errorf("this call cannot be read: %w", err) }

@@ -16,7 +16,7 @@ func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, 
 	}
 	out = append(out, '{')
 	out = appendHeader(out, b.Header.Header, b.Hash, b.pending)
-	if b.TotalDifficulty != nil { // that of a simulated block is nobody's concern
+	if b.TotalDifficulty != nil { // simulated blocks have none
 		out = append(out, `,"totalDifficulty":`...)
 		out = appendBig(out, b.TotalDifficulty)
 	}
@@ -44,8 +44,8 @@ func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, 
 	return append(out, '}'), nil
 }
 
-// appendHeader appends the members of a block that its header holds, without a
-// comma before or after. A pending block has no number, hash, nonce and bloom.
+// appendHeader appends the members of a block that come from its header, without a leading
+// or trailing comma. A pending block has no number, hash, nonce and bloom.
 func appendHeader(out []byte, h *types.Header, hash common.Hash, pending bool) []byte {
 	out = append(out, `"number":`...)
 	if pending {
@@ -86,7 +86,7 @@ func appendHeader(out []byte, h *types.Header, hash common.Hash, pending bool) [
 	return appendForkMembers(out, h)
 }
 
-// appendForkMembers appends those members of a header that forks have brought.
+// appendForkMembers appends the members of a header that forks have added.
 func appendForkMembers(out []byte, h *types.Header) []byte {
 	if h.BaseFee != nil {
 		out = append(out, `,"baseFeePerGas":`...)
@@ -155,7 +155,7 @@ func appendWithdrawal(out []byte, w *types.Withdrawal) []byte {
 	return append(out, '}')
 }
 
-// rlp is the whole block's encoding.
+// rlp returns the encoding of the whole block.
 func (b *block) rlp() ([]byte, error) {
 	whole, err := b.body.Block(b.Header.Header)
 	if err != nil {

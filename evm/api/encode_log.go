@@ -7,28 +7,28 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// logPlace is where a log stands in the chain: in a block that was entered, and in
-// a transaction of it.
+// logPlace is the position of a log: in a block, set by enter, and in one of its
+// transactions.
 type logPlace struct {
-	pending         bool // the block is pending: the log has no place yet
+	pending         bool // the block is pending: the log has no position yet
 	removed         bool // the block was dropped by a reorganization
 	blockHash       common.Hash
 	transactionHash []byte
 	transaction     uint64 // its index in the block
 	position        uint64 // of the log in the block
 
-	// number and block are members that all logs of the block have, as they are
-	// written: answers hold many logs of few blocks.
+	// number and block are the encoded members that all logs of the block share: an answer
+	// has many logs of few blocks.
 	number, block []byte
 }
 
-// Room for the members of a block in logPlace.
+// Capacities of the encoded members in logPlace.
 const (
 	numberBytes = 48
 	blockBytes  = 144
 )
 
-// enter makes a block the one that logs stand in.
+// enter sets the block of the logs that follow.
 func (p *logPlace) enter(block chain.Ref, time uint64) {
 	if p.number == nil {
 		room := make([]byte, numberBytes+blockBytes)
@@ -40,7 +40,7 @@ func (p *logPlace) enter(block chain.Ref, time uint64) {
 	p.block = appendQuantity(append(p.block, `,"blockTimestamp":`...), time)
 }
 
-// leave makes the place one in no block.
+// leave resets the block.
 func (p *logPlace) leave() { p.number, p.block, p.transactionHash = p.number[:0], p.block[:0], nil }
 
 // appendLog appends a log.

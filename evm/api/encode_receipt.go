@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// appendReceipt appends the receipt of transaction i of a block that was read
-// with its receipts. hash is the transaction's.
+// appendReceipt appends the receipt of transaction i of a block that was read with its
+// receipts. hash is the transaction's hash.
 func (b *block) appendReceipt(out []byte, i int, hash []byte) ([]byte, error) {
 	tx, err := b.transaction(i)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *block) appendReceipt(out []byte, i int, hash []byte) ([]byte, error) {
 // encodedHashBytes is the size of a hash in RLP.
 const encodedHashBytes = 1 + common.HashLength
 
-// gasUsed is what transaction i alone has used.
+// gasUsed returns the gas used by transaction i alone.
 func (b *block) gasUsed(i int, cumulative uint64) (uint64, error) {
 	if i == 0 {
 		return cumulative, nil
@@ -87,8 +87,8 @@ func (b *block) appendBlobGas(out []byte, blobs int) []byte {
 	return out
 }
 
-// appendOutcome appends how the transaction ended, or the state root after it
-// where the block is of a time before Byzantium.
+// appendOutcome appends the status of the transaction, or the state root after it for a
+// block before Byzantium.
 func appendOutcome(out []byte, receipt *archive.Receipt) []byte {
 	switch {
 	case receipt.StateRoot != nil:

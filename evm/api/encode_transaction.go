@@ -12,7 +12,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// appendTransaction appends transaction i of a block. hash is the transaction's.
+// appendTransaction appends transaction i of a block. hash is the transaction's hash.
 func (b *block) appendTransaction(out []byte, i int, hash []byte) ([]byte, error) {
 	tx, err := b.transaction(i)
 	if err != nil {
@@ -31,14 +31,14 @@ func (b *block) appendTransaction(out []byte, i int, hash []byte) ([]byte, error
 	return append(out, '}'), nil
 }
 
-// appendWaiting appends a transaction that waits to be included, without the
-// place that it will have. raw is its encoding, without blobs.
+// appendWaiting appends a pooled transaction, with null for its position. raw is its
+// encoding without blobs.
 func appendWaiting(out, raw []byte, sender common.Address, hash common.Hash) ([]byte, error) {
 	tx, err := evm.ReadTransaction(raw)
 	if err != nil {
 		return out, err
 	}
-	price := tx.EffectiveGasPrice(nil) // what it pays depends on the block
+	price := tx.EffectiveGasPrice(nil) // the effective price depends on the block
 	out = append(append(out, '{'), noPlace...)
 	if out, err = appendTransaction(out, &tx, sender, &price, hash[:]); err != nil {
 		return out, err
@@ -46,11 +46,11 @@ func appendWaiting(out, raw []byte, sender common.Address, hash common.Hash) ([]
 	return append(out, '}'), nil
 }
 
-// noPlace is the place of a transaction that is in no block.
+// noPlace is the position of a transaction that is in no block.
 const noPlace = `"blockHash":null,"blockNumber":null,"blockTimestamp":null,"transactionIndex":null`
 
-// appendPlace appends where transaction i of the block is, without a comma before or
-// after. All but the index is made once: it is the same for all of the block.
+// appendPlace appends the position of transaction i in its block, without a leading or
+// trailing comma. Everything but the index is encoded once per block.
 func (b *block) appendPlace(out []byte, i int) []byte {
 	if len(b.place) == 0 {
 		b.place = appendHex(append(b.place, `"blockHash":`...), b.Hash[:])
@@ -61,8 +61,8 @@ func (b *block) appendPlace(out []byte, i int) []byte {
 	return appendQuantity(append(out, b.place...), uint64(i))
 }
 
-// appendTransaction appends the members of a transaction that are its own, each
-// with a comma before it.
+// appendTransaction appends the members that do not depend on the block, each with a
+// leading comma.
 func appendTransaction(out []byte, tx *evm.Transaction, sender common.Address, price *uint256.Int, hash []byte) ([]byte, error) {
 	out = append(out, `,"from":`...)
 	out = appendHex(out, sender[:])
@@ -92,7 +92,7 @@ func appendTransaction(out []byte, tx *evm.Transaction, sender common.Address, p
 	return appendSignature(out, tx), err
 }
 
-// transaction reads transaction i of a block in place.
+// transaction decodes transaction i of a block in place.
 func (b *block) transaction(i int) (evm.Transaction, error) {
 	raw, err := b.body.Transaction(i)
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *block) transaction(i int) (evm.Transaction, error) {
 	return tx, nil
 }
 
-// appendOptionalAddress appends an address, or null for none.
+// appendOptionalAddress appends an address, or null if it is empty.
 func appendOptionalAddress(out, address []byte) []byte {
 	if len(address) == 0 {
 		return appendNull(out)
@@ -156,8 +156,8 @@ func appendSignature(out []byte, tx *evm.Transaction) []byte {
 	return out
 }
 
-// appendList appends the content of an RLP list as an array. appendItem appends the
-// first item of what is left of the list, and returns what is left behind it.
+// appendList appends the items of an RLP list as an array. appendItem appends the first
+// item of list and returns the rest.
 func appendList(out, list []byte, appendItem func(out, list []byte) (_, rest []byte, err error)) (_ []byte, err error) {
 	out = append(out, '[')
 	for first := true; len(list) > 0; first = false {
@@ -171,7 +171,7 @@ func appendList(out, list []byte, appendItem func(out, list []byte) (_, rest []b
 	return append(out, ']'), nil
 }
 
-// appendHexItem appends a string of an RLP list as hex.
+// appendHexItem appends a string item of an RLP list as hex.
 func appendHexItem(out, list []byte) (_, rest []byte, err error) {
 	item, rest, err := rlp.SplitString(list)
 	return appendHex(out, item), rest, err

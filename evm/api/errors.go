@@ -10,8 +10,8 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// translate makes a [jsonrpc.Error] of every error whose kind clients can do
-// something about. Of the others they learn only that they are internal.
+// translate converts errors that clients can act on to [jsonrpc.Error]. All others become
+// internal errors.
 func translate(err error) error {
 	var known *jsonrpc.Error
 	if errors.As(err, &known) {
@@ -40,8 +40,8 @@ func translate(err error) error {
 	return err
 }
 
-// unknown says whether err means that the block asked for is not there, where
-// the answer is null rather than an error.
+// unknown reports whether err means that the requested block does not exist, for methods
+// that then answer null.
 func unknown(err error) bool {
 	return errors.Is(err, query.ErrUnknownBlock) || errors.Is(err, query.ErrUnknownHash)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// eventMethods describes the method that reads logs page by page, as events of Starknet
-// networks: the address is the emitter, topics are keys, and data comes in words.
+// eventMethods describes the method that reads logs page by page in the form of Starknet
+// events: the address is the emitter, topics are keys, and data is split into words.
 func (a *API) eventMethods() []jsonrpc.Method {
 	network := a.eventNetwork()
 	method := network.Describe("rollup_getEvents", a.example(func(s *sample) any {
@@ -32,7 +32,7 @@ func (a *API) eventMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{method}
 }
 
-// eventNetwork returns the network as its events are asked for.
+// eventNetwork describes this network to package events.
 func (a *API) eventNetwork() events.Network {
 	return events.Network{View: a.eventView, ParseAddress: parseEventAddress, ParseWord: parseEventWord, Address: addressSchema, Word: hashSchema}
 }
@@ -50,7 +50,7 @@ func (a *API) eventView() (events.View, error) {
 
 var errEventAddress = errors.New("expected an address: 0x and 40 hexadecimal digits")
 
-// parseEventAddress reads an address, which has all its digits.
+// parseEventAddress reads an address with all its digits.
 func parseEventAddress(text []byte) (word events.Word, err error) {
 	address, err := parseAddressText(text)
 	if err != nil {
@@ -60,7 +60,7 @@ func parseEventAddress(text []byte) (word events.Word, err error) {
 	return word, nil
 }
 
-// parseEventWord reads a hash or topic: up to 64 digits, as Starknet networks write them.
+// parseEventWord reads a hash or topic of up to 64 digits, as written on Starknet networks.
 func parseEventWord(text []byte) (word events.Word, err error) {
 	digits, err := hexDigits(text)
 	switch {
@@ -76,13 +76,13 @@ func parseEventWord(text []byte) (word events.Word, err error) {
 		if value < 0 {
 			return word, errSyntax
 		}
-		at := len(digits) - 1 - i // counted from the last digit
+		at := len(digits) - 1 - i // counted from the end
 		word[len(word)-1-at/2] |= byte(value) << (4 * (at % 2))
 	}
 	return word, nil
 }
 
-// eventView is a view whose logs are read as events. It implements [events.View].
+// eventView adapts a view: logs are read as events. It implements [events.View].
 type eventView struct {
 	api *API
 	*query.View
@@ -105,7 +105,7 @@ func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uin
 
 func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error) {
 	if len(filter.Keys) > maxLogPositions {
-		return out, nil, nil // no log has so many topics
+		return out, nil, nil // no log has that many topics
 	}
 	wanted := &query.Filter{}
 	if filter.Address != nil {
@@ -133,8 +133,8 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 	return out, next, err
 }
 
-// appendEvent appends a log as an event record. The last word of data that is no
-// multiple of 32 bytes is shorter.
+// appendEvent appends a log as an event record. If the data's length is not a multiple of
+// 32 bytes, the last word is shorter.
 func appendEvent(out []byte, log *query.Log, transaction common.Hash) []byte {
 	out = append(out, `{"block_hash":`...)
 	out = appendHex(out, log.Block.Hash[:])

@@ -45,7 +45,8 @@ func (a *API) feeMethods() []jsonrpc.Method {
 	}
 }
 
-// suggestTip takes a view and suggests a tip on top of its head.
+// suggestTip suggests a tip for the block after the current head, and returns the view it
+// used.
 func (a *API) suggestTip(ctx context.Context, params []byte) (*query.View, *big.Int, error) {
 	if args := readArguments(params, 0, 0); args.err != nil {
 		return nil, nil, args.err
@@ -58,7 +59,7 @@ func (a *API) suggestTip(ctx context.Context, params []byte) (*query.View, *big.
 	return view, tip, err
 }
 
-// gasPrice answers eth_gasPrice: a tip and the head's base fee.
+// gasPrice answers eth_gasPrice: the suggested tip plus the head's base fee.
 func (a *API) gasPrice(ctx context.Context, params, out []byte) ([]byte, error) {
 	view, price, err := a.suggestTip(ctx, params)
 	if err != nil {
@@ -83,7 +84,7 @@ func (a *API) maxPriorityFeePerGas(ctx context.Context, params, out []byte) ([]b
 	return appendBig(out, tip), nil
 }
 
-// baseFee answers eth_baseFee: that of the block after the head.
+// baseFee answers eth_baseFee: the base fee of the block after the head.
 func (a *API) baseFee(ctx context.Context, params, out []byte) ([]byte, error) {
 	header, err := a.head(ctx, params)
 	if err != nil {
@@ -92,7 +93,7 @@ func (a *API) baseFee(ctx context.Context, params, out []byte) ([]byte, error) {
 	return appendOptionalBig(out, query.NextBaseFee(a.chain.Executor().Config(), header.Header)), nil
 }
 
-// blobBaseFee answers eth_blobBaseFee: that of the head.
+// blobBaseFee answers eth_blobBaseFee for the head.
 func (a *API) blobBaseFee(ctx context.Context, params, out []byte) ([]byte, error) {
 	header, err := a.head(ctx, params)
 	if err != nil {
@@ -154,9 +155,9 @@ func appendFeeHistory(out []byte, h *query.FeeHistory, room jsonrpc.Room) ([]byt
 	return append(out, '}'), nil
 }
 
-// appendFloat appends a finite number in as few digits as tell it apart, as
-// encoding/json and so geth writes it: with an exponent, without leading zeros in it,
-// only where it is very small.
+// appendFloat appends a finite number with the fewest digits that identify it, in the
+// format of encoding/json (and so geth): with an exponent only if it is very small, and
+// without leading zeros in the exponent.
 func appendFloat(out []byte, value float64) []byte {
 	if value == 0 || value >= 1e-6 {
 		return strconv.AppendFloat(out, value, 'f', -1, 64)
@@ -169,8 +170,8 @@ func appendFloat(out []byte, value float64) []byte {
 	return out
 }
 
-// parseCount decodes a number of blocks, for which geth takes a hex quantity, a
-// decimal string and a number.
+// parseCount decodes a number of blocks: as in geth, a hex quantity, a decimal string or a
+// number.
 func parseCount(raw []byte) (uint64, error) {
 	text, ok := jsonrpc.String(raw)
 	if !ok {

@@ -95,8 +95,8 @@ func (p *publisher) polledArgument(ctx context.Context, params []byte) (f *polle
 	return f, id, nil
 }
 
-// polledContracts is the Concerns of methods that read a filter: what the filter was
-// installed for, which the key may have been restricted from since.
+// polledContracts is the Concerns of methods that read a filter. It returns the contracts
+// that the filter was installed for; the key may have been restricted since.
 func (p *publisher) polledContracts(ctx context.Context, params []byte) (jsonrpc.Concern, error) {
 	f, _, err := p.polledArgument(ctx, params)
 	switch {

@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	// cachedHashBytes bounds the hashes of transactions that are kept, 32 bytes each.
+	// cachedHashBytes bounds the memory of cached transaction hashes, 32 bytes each.
 	cachedHashBytes = 32 << 20
-	// cachedBlockBytes is what a block takes in the cache beside the hashes: 142 to
-	// 200 bytes, as full as its map is. For blocks of few transactions that is most of it.
+	// cachedBlockBytes is the memory of a cached block without its hashes: 142 to 200
+	// bytes, depending on how full the map is. For blocks with few transactions that is
+	// most of their memory.
 	cachedBlockBytes = 200
 )
 
-// transactionHashes are the hashes of a block's transactions, one after the other.
+// transactionHashes are the concatenated hashes of a block's transactions.
 type transactionHashes []byte
 
-// has says whether there is a transaction i.
+// has reports whether transaction i exists.
 func (h transactionHashes) has(i int) bool { return i < len(h)/common.HashLength }
 
-// hash returns the hash of transaction i. It must not be changed.
+// hash returns the hash of transaction i. It must not be modified.
 func (h transactionHashes) hash(i int) []byte {
 	return h[i*common.HashLength : (i+1)*common.HashLength]
 }
@@ -41,19 +42,18 @@ func (h *hasher) hash(data []byte) []byte {
 	return h.sum[:]
 }
 
-// hashInto writes the hash of data to sum, which has the length of a hash.
+// hashInto writes the hash of data to sum, which must be 32 bytes long.
 func (h *hasher) hashInto(sum, data []byte) {
 	if h.state == nil {
 		h.state = crypto.NewKeccakState()
 	}
 	h.state.Reset()
-	_, _ = h.state.Write(data) // a hash takes whatever it is given
+	_, _ = h.state.Write(data) // never fails
 	_, _ = h.state.Read(sum)
 }
 
-// hashCache keeps the hashes of the transactions of blocks that were asked for:
-// hashing is what costs most in an answer that names them. A block never
-// changes, so what is kept is never wrong.
+// hashCache caches transaction hashes by block, because hashing is most of the cost of
+// answers that contain them. Blocks are immutable, so entries never become invalid.
 type hashCache struct {
 	blocks *lru.SizeConstrainedCache[common.Hash, transactionHashes]
 }
@@ -63,10 +63,10 @@ func newHashCache() hashCache {
 		cachedHashBytes, func(common.Hash) uint64 { return cachedBlockBytes })}
 }
 
-// of returns the hashes of the transactions of the block with that hash and body.
+// of returns the transaction hashes of the block with the given hash and body.
 func (c hashCache) of(block common.Hash, body *archive.Body) (transactionHashes, error) {
 	if body.Len() == 0 {
-		return nil, nil // nothing to keep
+		return nil, nil // nothing to cache
 	}
 	if hashes, ok := c.blocks.Get(block); ok {
 		return hashes, nil
@@ -84,8 +84,8 @@ func (c hashCache) of(block common.Hash, body *archive.Body) (transactionHashes,
 	return hashes, nil
 }
 
-// ofLog returns the hashes of the transactions in a log's block if they are known, or
-// if so many of the block's logs were found that most will be wanted anyway; else nil.
+// ofLog returns the transaction hashes of a log's block if they are cached, or if so many
+// of the block's logs match that most hashes will be needed anyway; else nil.
 func (c hashCache) ofLog(log *query.Log) (transactionHashes, error) {
 	if hashes, ok := c.blocks.Get(log.Block.Hash); ok {
 		return hashes, nil

@@ -11,7 +11,7 @@ import (
 
 const hexAlphabet = "0123456789abcdef"
 
-// appendHex appends bytes as a JSON string of hex, "0x" for none.
+// appendHex appends bytes as a JSON string of hex; "0x" for no bytes.
 func appendHex(out, value []byte) []byte {
 	n := len(out)
 	out = grow(out, 2*len(value)+4)
@@ -32,7 +32,7 @@ func appendDigits(out, value []byte) []byte {
 	return out
 }
 
-// putDigits writes two hex digits a byte to dst, which has room for them.
+// putDigits writes two hex digits per byte to dst, which must be long enough.
 func putDigits(dst, value []byte) {
 	for len(value) >= 8 && len(dst) >= 16 {
 		binary.LittleEndian.PutUint64(dst, eightDigits(binary.LittleEndian.Uint32(value)))
@@ -48,8 +48,8 @@ func putDigits(dst, value []byte) {
 	}
 }
 
-// eightDigits is the hex of four bytes, all in little-endian order: answers
-// consist of hex, so it is made without a look-up for each digit.
+// eightDigits returns the hex digits of four bytes, all in little-endian order. Answers
+// consist mostly of hex, so this avoids a look-up per digit.
 func eightDigits(value uint32) uint64 {
 	const everyByte = 0x0101010101010101
 	// Spread the bytes over lanes of 16 bits, and each over its two digits.
@@ -57,11 +57,11 @@ func eightDigits(value uint32) uint64 {
 	x = (x | x<<16) & 0x0000ffff0000ffff
 	x = (x | x<<8) & 0x00ff00ff00ff00ff
 	x = x>>4&0x000f000f000f000f | x<<8&0x0f000f000f000f00
-	letters := (x + 6*everyByte) >> 4 & everyByte // 1 where the digit is a letter
+	letters := (x + 6*everyByte) >> 4 & everyByte // 1 if the digit is a letter
 	return x + '0'*everyByte + letters*('a'-'9'-1)
 }
 
-// grow makes out n bytes longer; what they hold is not defined.
+// grow makes out n bytes longer; the new bytes are undefined.
 func grow(out []byte, n int) []byte {
 	if free := cap(out) - len(out); free < n {
 		out = append(out[:cap(out)], make([]byte, n-free)...)
@@ -80,7 +80,7 @@ func appendQuantity(out []byte, value uint64) []byte {
 	return append(out, '"')
 }
 
-// appendQuantityBytes appends a big-endian number, leading zeros allowed.
+// appendQuantityBytes appends a big-endian number, which may have leading zeros.
 func appendQuantityBytes(out, value []byte) []byte {
 	for len(value) > 0 && value[0] == 0 {
 		value = value[1:]
@@ -109,7 +109,7 @@ func appendUint256(out []byte, value *uint256.Int) []byte {
 	return appendQuantityBytes(out, buffer[:])
 }
 
-// appendBig appends a number that is not negative.
+// appendBig appends a non-negative number.
 func appendBig(out []byte, value *big.Int) []byte {
 	if value.IsUint64() {
 		return appendQuantity(out, value.Uint64())
@@ -117,5 +117,5 @@ func appendBig(out []byte, value *big.Int) []byte {
 	return appendQuantityBytes(out, value.Bytes())
 }
 
-// appendNull appends the answer for what was not found.
+// appendNull appends the answer for an object that does not exist.
 func appendNull(out []byte) []byte { return append(out, "null"...) }

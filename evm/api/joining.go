@@ -7,10 +7,10 @@ import (
 )
 
 // joiner is a subscriber or filter that waits to join. The chain's head moves before the
-// move is published, so a client may already know of blocks that are still to be
-// published. It must not be notified of these: it joins once its head is published.
+// move is published, so a client may already know blocks that are not yet published. It
+// must not be notified of these, so it joins once its head is published.
 type joiner struct {
-	view *query.View // the chain when it came
+	view *query.View // the chain when the client subscribed
 	join func()      // called with the publisher's mu held
 }
 

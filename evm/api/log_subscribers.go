@@ -35,9 +35,9 @@ type logSubscriber struct {
 	*feed.Subscriber
 	watchedLogs
 	asked  logFilter
-	caller string // as which bytes are held
+	caller string // holds the bytes
 	bytes  int
-	joined bool // else it is a joiner
+	joined bool // false for a joiner
 }
 
 // logSet is a set of subscribers, in no order. Most sets have one member, for which a
@@ -48,8 +48,8 @@ func newLogSubscribers(maxBytes int) logSubscribers {
 	return logSubscribers{byAddress: make(map[common.Address]logSet), byTopic: make(map[common.Hash]logSet), held: limit.NewLedger(maxBytes)}
 }
 
-// reserve makes a subscriber, whose memory counts for the caller until it is removed or
-// released. It returns an error if the caller may not hold as much.
+// reserve returns a subscriber. Its memory counts for the caller until it is removed or
+// released. The error means that the caller's limit of memory is reached.
 func (l *logSubscribers) reserve(caller string, asked logFilter, watched watchedLogs) (*logSubscriber, error) {
 	s := &logSubscriber{watchedLogs: watched, asked: asked, caller: caller, bytes: filterBytes + asked.bytes() + asked.indexBytes()}
 	if !l.held.Take(caller, s.bytes) {
@@ -58,7 +58,7 @@ func (l *logSubscribers) reserve(caller string, asked logFilter, watched watched
 	return s, nil
 }
 
-// release ends what reserve began, for a subscriber that never subscribed.
+// release undoes reserve, for a subscriber that never joined.
 func (l *logSubscribers) release(s *logSubscriber) { l.held.Give(s.caller, s.bytes) }
 
 func (l *logSubscribers) add(s *logSubscriber) {

@@ -39,10 +39,10 @@ var logErrors = append([]*jsonrpc.Error{
 	{Code: jsonrpc.CodeServer, Message: "unknown block"},
 }, namedBlockErrors...)
 
-// emitters returns the contracts whose logs the filter in the first argument asks for.
+// emitters returns the contracts whose logs the filter in the first argument selects.
 func emitters(params []byte) ([]common.Address, error) { return emittersAt(params, 0) }
 
-// emittersAt returns the contracts whose logs the filter in argument n asks for.
+// emittersAt returns the contracts whose logs the filter in argument n selects.
 func emittersAt(params []byte, n int) ([]common.Address, error) {
 	args := readArguments(params, maxArguments, n+1)
 	filter := argument(&args, n, parseLogFilter)
@@ -62,7 +62,7 @@ func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {
 	return a.appendFilteredLogs(ctx, filter, out)
 }
 
-// appendFilteredLogs appends the array of the logs that a filter asks for.
+// appendFilteredLogs appends the array of the logs that a filter selects.
 func (a *API) appendFilteredLogs(ctx context.Context, filter logFilter, out []byte) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, maxLogTime)
 	defer cancel()
@@ -76,8 +76,8 @@ func (a *API) appendFilteredLogs(ctx context.Context, filter logFilter, out []by
 	return out, nil
 }
 
-// logsError words what ended a query for logs. The time that ctx allows is the
-// caller's, so what is over while ctx is not is the query's own.
+// logsError returns the error for a failed query of logs. The caller's time limit is that
+// of ctx; if the query has timed out but ctx has not, the query's own limit was reached.
 func logsError(ctx context.Context, err error) error {
 	var tooMany *query.TooManyLogs
 	switch {
@@ -89,10 +89,10 @@ func logsError(ctx context.Context, err error) error {
 	return err
 }
 
-// appendLogsOf appends the array of the logs that match.
+// appendLogsOf appends the array of the matching logs.
 func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.Filter, out []byte) ([]byte, error) {
 	var place logPlace
-	var hashes transactionHashes // of the block at place, none where they are not at hand
+	var hashes transactionHashes // of the block at place; empty if not cached
 	var hash common.Hash
 	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, '[')
@@ -122,8 +122,8 @@ func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.
 	return append(out, ']'), err
 }
 
-// tooManyLogs is the answer where a filter matches more logs than are sent.
-// Indexers look for the sentence in data and go on with the range that it names.
+// tooManyLogs is the error if a filter matches more logs than the limit. Indexers look for
+// the sentence in data and continue with the range that it suggests.
 func tooManyLogs(e *query.TooManyLogs) *jsonrpc.Error {
 	answer := &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: e.Error()}
 	if e.Fits {
@@ -132,7 +132,7 @@ func tooManyLogs(e *query.TooManyLogs) *jsonrpc.Error {
 	return answer
 }
 
-// resolveLogs takes a view and finds the blocks of a filter in it.
+// resolveLogs takes a view and resolves the block range of a filter in it.
 func (a *API) resolveLogs(ctx context.Context, f logFilter) (*query.View, *query.Filter, error) {
 	view, err := a.chain.View()
 	if err != nil {
@@ -167,7 +167,7 @@ func (a *API) resolveLogs(ctx context.Context, f logFilter) (*query.View, *query
 	return view, wanted, nil
 }
 
-// resolveBound finds one end of a range, which may lie above the head.
+// resolveBound resolves one end of a range, which may be above the head.
 func resolveBound(ctx context.Context, view *query.View, id query.BlockID) (uint64, error) {
 	if id.Tag == query.NoTag {
 		return id.Number, nil

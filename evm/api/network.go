@@ -45,7 +45,7 @@ func (a *API) networkMethods() []jsonrpc.Method {
 	}
 }
 
-// constant returns the handler of a method without parameters whose answer never changes.
+// constant returns the handler of a method without parameters and with a constant answer.
 func constant(answer []byte) jsonrpc.Handler {
 	return func(_ context.Context, params, out []byte) ([]byte, error) {
 		if args := readArguments(params, 0, 0); args.err != nil {
@@ -55,8 +55,8 @@ func constant(answer []byte) jsonrpc.Handler {
 	}
 }
 
-// modulesMethod describes rpc_modules, which returns the namespaces of methods, each with
-// its version.
+// modulesMethod describes rpc_modules, which returns the methods' namespaces with their
+// versions.
 func modulesMethod(methods []jsonrpc.Method) jsonrpc.Method {
 	names := []string{"rpc"}
 	for _, method := range methods {
@@ -89,7 +89,7 @@ func (a *API) blockNumber(_ context.Context, params, out []byte) ([]byte, error)
 	return appendQuantity(out, view.Head().Number), nil
 }
 
-// sha3 answers web3_sha3: the keccak256 of some bytes.
+// sha3 answers web3_sha3, the keccak-256 hash of data.
 func sha3(_ context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 1, 1)
 	data := args.bytes(0)

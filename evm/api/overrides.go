@@ -13,7 +13,7 @@ import (
 
 var errNoOverride = errors.New("this block override is not supported for this method")
 
-// parseStateOverrides decodes an object that has an account's changes under its address.
+// parseStateOverrides decodes an object that maps addresses to changes of accounts.
 func parseStateOverrides(raw []byte) (execute.StateOverrides, error) {
 	overrides := make(execute.StateOverrides)
 	err := parseObject(raw, func(name, value []byte) error {
@@ -21,7 +21,7 @@ func parseStateOverrides(raw []byte) (execute.StateOverrides, error) {
 		if err := parseName(name, address[:], "common.Address"); err != nil {
 			return err
 		}
-		var account execute.AccountOverride // of null too: who is named is overridden
+		var account execute.AccountOverride // also for null: a named account is always overridden
 		err := jsonrpc.Set(&account, value, parseAccountOverride)
 		overrides[address] = account
 		return err
@@ -50,8 +50,7 @@ func parseAccountOverride(raw []byte) (account execute.AccountOverride, err erro
 	return account, err
 }
 
-// parseSlots decodes an object that has the value of a slot under its key. null is
-// no value.
+// parseSlots decodes an object that maps slots to values. A null value is skipped.
 func parseSlots(raw []byte) (map[common.Hash]common.Hash, error) {
 	slots := make(map[common.Hash]common.Hash)
 	err := parseObject(raw, func(name, value []byte) error {
@@ -66,7 +65,7 @@ func parseSlots(raw []byte) (map[common.Hash]common.Hash, error) {
 	return slots, err
 }
 
-// parseName decodes the name of a member, which is hex of exactly the length of dst.
+// parseName decodes a member's name, which must be hex of exactly the length of dst.
 func parseName(name, dst []byte, kind string) error {
 	switch {
 	case !hasPrefix(name):
@@ -80,7 +79,7 @@ func parseName(name, dst []byte, kind string) error {
 	return nil
 }
 
-// parseBlockOverrides decodes the members of a block that a call sees otherwise.
+// parseBlockOverrides decodes the changes to the block that a call sees.
 func parseBlockOverrides(raw []byte) (o execute.BlockOverrides, err error) {
 	err = parseObject(raw, func(name, value []byte) error {
 		switch string(name) {

@@ -11,12 +11,12 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// maxArguments is the most that any method takes.
+// maxArguments is the maximum number of arguments of any method.
 const maxArguments = 6
 
-// arguments are a call's positional arguments. Each is decoded by the method
-// named after its type; the first that cannot be is remembered in err, with its
-// position, and what was decoded is of no use then.
+// arguments are the positional arguments of a call. Each is decoded by the method named
+// after its type. The first failure is recorded in err with its position; the decoded
+// values must not be used then.
 //
 //	args := readArguments(params, 2, 1)
 //	address, id := args.address(0), args.block(1)
@@ -28,17 +28,17 @@ type arguments struct {
 	err error // an *jsonrpc.Error
 }
 
-// readArguments cuts params into at most `most` arguments, of which the first
-// `required` must be there.
+// readArguments splits params into at most `most` arguments, of which the first `required`
+// must be present.
 func readArguments(params []byte, most, required int) (a arguments) {
 	a.err = jsonrpc.Arguments(params, a.raw[:most], required)
 	return a
 }
 
-// given says whether the optional argument n is there and not null.
+// given reports whether the optional argument n is present and not null.
 func (a *arguments) given(n int) bool { return a.raw[n] != nil }
 
-// fail remembers why argument n is not accepted. An [*jsonrpc.Error] says it all already.
+// fail records why argument n is invalid. An [*jsonrpc.Error] is used unchanged.
 func (a *arguments) fail(n int, err error) {
 	if a.err != nil || err == nil {
 		return
@@ -51,7 +51,7 @@ func (a *arguments) fail(n int, err error) {
 	a.err = jsonrpc.InvalidArgument(n, err.Error())
 }
 
-// argument decodes argument n, unless one before could not be decoded.
+// argument decodes argument n, unless an earlier one failed.
 func argument[T any](a *arguments, n int, parse func([]byte) (T, error)) (value T) {
 	if a.err != nil {
 		return value
@@ -68,8 +68,8 @@ func (a *arguments) bytes(n int) []byte           { return argument(a, n, parseB
 func (a *arguments) bool(n int) bool              { return argument(a, n, parseBool) }
 func (a *arguments) storageKey(n int) common.Hash { return argument(a, n, parseStorageKey) }
 
-// block decodes a block parameter: number, tag, hash or an object of EIP-1898.
-// Where it is optional and not given it is the latest block.
+// block decodes a block parameter: number, tag, hash or an EIP-1898 object. If it is
+// optional and missing, it is the latest block.
 func (a *arguments) block(n int) query.BlockID {
 	if !a.given(n) {
 		return query.BlockID{Tag: query.Latest}
@@ -77,7 +77,7 @@ func (a *arguments) block(n int) query.BlockID {
 	return argument(a, n, parseBlock)
 }
 
-// blockNumber decodes a block parameter that can be a number or a tag only.
+// blockNumber decodes a block parameter that must be a number or a tag.
 func (a *arguments) blockNumber(n int) query.BlockID {
 	if !a.given(n) {
 		return query.BlockID{Tag: query.Latest}
@@ -85,7 +85,7 @@ func (a *arguments) blockNumber(n int) query.BlockID {
 	return argument(a, n, parseBlockNumber)
 }
 
-// What is wrong with a value, in geth's words where it has some.
+// Why a value is invalid; geth's wording if it has one.
 var (
 	errNonString    = errors.New("non-string value, want a hex string")
 	errNonBool      = errors.New("non-boolean value, want true or false")
@@ -113,7 +113,7 @@ func parseBool(raw []byte) (bool, error) {
 	return false, errNonBool
 }
 
-// parseBlockNumber decodes a block number, its digits in either case, or a tag.
+// parseBlockNumber decodes a block number, with digits in either case, or a tag.
 func parseBlockNumber(raw []byte) (query.BlockID, error) {
 	text, ok := jsonrpc.String(raw)
 	if !ok {
@@ -145,7 +145,7 @@ func blockTag(text []byte) query.Tag {
 	return query.NoTag
 }
 
-// parseBlock decodes a block number, a tag, a block hash or an object of EIP-1898.
+// parseBlock decodes a block number, a tag, a block hash or an EIP-1898 object.
 func parseBlock(raw []byte) (query.BlockID, error) {
 	if members, ok := jsonrpc.Object(raw); ok {
 		return parseBlockObject(members)

@@ -10,13 +10,13 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// parseAddress decodes 20 bytes of hex, in either case and whatever its checksum.
+// parseAddress decodes 20 bytes of hex, in either case; it ignores the checksum.
 func parseAddress(raw []byte) (address common.Address, err error) {
 	err = parseFixed(raw, address[:], "common.Address")
 	return address, err
 }
 
-// parseAddressText is parseAddress for what a JSON string holds.
+// parseAddressText is parseAddress for the contents of a JSON string.
 func parseAddressText(text []byte) (address common.Address, err error) {
 	err = parseFixedText(text, address[:], "common.Address")
 	return address, err
@@ -28,7 +28,7 @@ func parseHash(raw []byte) (hash common.Hash, err error) {
 	return hash, err
 }
 
-// parseFixed decodes hex of exactly the length of dst. kind names it as geth does.
+// parseFixed decodes hex of exactly the length of dst. kind is geth's name for it.
 func parseFixed(raw, dst []byte, kind string) error {
 	text, ok := jsonrpc.String(raw)
 	if !ok {
@@ -54,7 +54,7 @@ func parseFixedText(text, dst []byte, kind string) error {
 	return nil
 }
 
-// parseBytes decodes any number of bytes of hex. As in geth the empty string is no bytes.
+// parseBytes decodes hex of any even length. As in geth, the empty string means no bytes.
 func parseBytes(raw []byte) ([]byte, error) {
 	text, ok := jsonrpc.String(raw)
 	if !ok {
@@ -105,8 +105,8 @@ func parseUint64Text(text []byte) (value uint64, err error) {
 	return value, nil
 }
 
-// parseStorageKey decodes the key of a storage slot. As in geth it may be shorter
-// than 32 bytes, of odd length, and without prefix; its errors name no position.
+// parseStorageKey decodes the key of a storage slot. As in geth, it may be shorter than 32
+// bytes, have odd length and no prefix, and errors have no position.
 func parseStorageKey(raw []byte) (key common.Hash, err error) {
 	text, ok := jsonrpc.String(raw)
 	if !ok {
@@ -138,7 +138,7 @@ func hasPrefix(text []byte) bool {
 	return len(text) >= 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')
 }
 
-// hexDigits returns what follows the prefix of hex.
+// hexDigits returns the digits after the prefix.
 func hexDigits(text []byte) ([]byte, error) {
 	switch {
 	case len(text) == 0:
@@ -149,7 +149,7 @@ func hexDigits(text []byte) ([]byte, error) {
 	return text[2:], nil
 }
 
-// quantityDigits returns the digits of a quantity: one at least, and no zero leads others.
+// quantityDigits returns the digits of a quantity: at least one, without leading zeros.
 func quantityDigits(raw []byte) ([]byte, error) {
 	text, ok := jsonrpc.String(raw)
 	if !ok {
@@ -172,7 +172,7 @@ func quantityDigitsOf(text []byte) ([]byte, error) {
 	return text[2:], nil
 }
 
-// digitValue is the value of a hexadecimal digit in either case, -1 if c is none.
+// digitValue returns the value of a hexadecimal digit in either case, or -1.
 func digitValue(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':

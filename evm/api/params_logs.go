@@ -13,12 +13,12 @@ import (
 // logFilter is the filter object of eth_getLogs.
 type logFilter struct {
 	from, to  query.BlockID
-	blockHash *common.Hash // instead of from and to
+	blockHash *common.Hash // excludes from and to
 	addresses []common.Address
-	topics    [][]common.Hash // by position, none for any
+	topics    [][]common.Hash // by position; empty for any
 }
 
-// parameters is how many addresses and topics there are.
+// parameters returns the number of addresses and topics.
 func (f *logFilter) parameters() int {
 	n := len(f.addresses)
 	for _, topics := range f.topics {
@@ -27,7 +27,7 @@ func (f *logFilter) parameters() int {
 	return n
 }
 
-// checkParameters refuses a filter with more addresses and topics than it may have.
+// checkParameters returns an error if a filter has too many addresses and topics.
 func (f *logFilter) checkParameters() error {
 	if n := f.parameters(); n > maxLogParameters {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics in the filter (max %d, got %d)", maxLogParameters, n)
@@ -35,8 +35,8 @@ func (f *logFilter) checkParameters() error {
 	return nil
 }
 
-// What an address or a topic of a filter takes in memory, measured: as it was sent and in
-// sorted order, and in the index of subscribers.
+// Measured memory of an address or topic of a filter: as sent and sorted, and in the index
+// of subscribers.
 const (
 	addressBytes      = 48
 	topicBytes        = 80
@@ -44,12 +44,12 @@ const (
 	indexTopicBytes   = 144
 )
 
-// bytes is what the addresses and topics of the filter take in memory.
+// bytes returns the memory of the filter's addresses and topics.
 func (f *logFilter) bytes() int {
 	return addressBytes*len(f.addresses) + topicBytes*(f.parameters()-len(f.addresses))
 }
 
-// indexBytes is what the index of subscribers to logs takes for the filter.
+// indexBytes returns the memory of the filter in the index of log subscribers.
 func (f *logFilter) indexBytes() int {
 	switch {
 	case len(f.addresses) > 0:
@@ -60,7 +60,7 @@ func (f *logFilter) indexBytes() int {
 	return 0
 }
 
-// hasFirstTopic says whether the filter names what the first topic may be.
+// hasFirstTopic reports whether the filter restricts the first topic.
 func (f *logFilter) hasFirstTopic() bool { return len(f.topics) > 0 && len(f.topics[0]) > 0 }
 
 var (
@@ -71,8 +71,7 @@ var (
 	errFilterMany    = errors.New("exceed max topics")
 )
 
-// parseLogFilter decodes a filter object. Members that it does not know are ignored,
-// as in geth.
+// parseLogFilter decodes a filter object. As in geth, unknown members are ignored.
 func parseLogFilter(raw []byte) (f logFilter, err error) {
 	members, ok := jsonrpc.Object(raw)
 	if !ok {
@@ -101,7 +100,7 @@ func parseLogFilter(raw []byte) (f logFilter, err error) {
 	return f, err
 }
 
-// orLatest is a block, the latest where none is given.
+// orLatest returns the given block, or the latest.
 func orLatest(id *query.BlockID) query.BlockID {
 	if id == nil {
 		return query.BlockID{Tag: query.Latest}
@@ -157,7 +156,7 @@ func parseFilterTopics(raw []byte) ([][]common.Hash, error) {
 	return topics, nil
 }
 
-// parsePosition decodes the topics that are allowed at one position, none for any.
+// parsePosition decodes the topics allowed at one position; empty means any.
 func parsePosition(raw []byte) ([]common.Hash, error) {
 	if jsonrpc.IsNull(raw) {
 		return nil, nil
@@ -173,7 +172,7 @@ func parsePosition(raw []byte) ([]common.Hash, error) {
 	var allowed []common.Hash
 	for elements.Next() {
 		if jsonrpc.IsNull(elements.Value()) {
-			return nil, nil // any topic, whatever else is in the array
+			return nil, nil // any topic, regardless of the rest of the array
 		}
 		topic, err := parseTopic(elements.Value())
 		if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// poolMethods describes the methods that take transactions, and return those that wait
-// to be included. Transactions are not looked at for the contracts in them.
+// poolMethods describes the methods that accept transactions or return pooled ones. They
+// are not restricted by contract.
 func (a *API) poolMethods() []jsonrpc.Method {
 	bySender := schema.Map(poolContentSchema)
 	content := func(s *schema.Schema) *schema.Schema {
@@ -34,8 +34,9 @@ func (a *API) poolMethods() []jsonrpc.Method {
 				&jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "nonce too low"}, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "already known"},
 				&jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "replacement transaction underpriced"},
 				&jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "insufficient funds for gas * price + value"}),
-			// A transaction may have blobs. It is light all the same: most calls only wait for an
-			// upstream node, and the pool checks the proofs of blobs one transaction at a time.
+			// A transaction may have blobs. The cost is still light: most calls only wait
+			// for an upstream node, and the pool checks blob proofs one transaction at a
+			// time.
 			Cost: jsonrpc.Light(50), Concerns: jsonrpc.NoContract, Handler: a.sendRawTransaction,
 		},
 		{
@@ -62,11 +63,11 @@ func (a *API) poolMethods() []jsonrpc.Method {
 	}
 }
 
-// errTakesNone is the answer of networks whose blocks come from files, and of networks
-// that are configured to be read only.
+// errTakesNone is the error on networks without an upstream node, whose blocks come from
+// files, and on read-only networks.
 var errTakesNone = &jsonrpc.Error{
 	Code:    jsonrpc.CodeServer,
-	Message: "this network takes no transactions: there is no node that they are passed to",
+	Message: "this network accepts no transactions: no upstream node is configured",
 }
 
 // sendRawTransaction answers eth_sendRawTransaction.
@@ -98,7 +99,7 @@ func (a *API) sendRawTransaction(ctx context.Context, params, out []byte) ([]byt
 	return appendHex(out, hash[:]), nil
 }
 
-// take takes a transaction into the pool, and passes it on if it is to be.
+// take adds a transaction to the pool and forwards it if configured.
 func (a *API) take(ctx context.Context, waiting *pool.Pool, tx *types.Transaction, raw []byte) error {
 	if a.config.Forward == nil {
 		return waiting.Add(ctx, tx)
@@ -121,11 +122,11 @@ func (a *API) poolStatus(_ context.Context, params, out []byte) ([]byte, error) 
 	return append(appendQuantity(out, uint64(queued)), '}'), nil
 }
 
-// appendOne appends something of a transaction that waits.
+// appendOne appends a representation of a pooled transaction.
 type appendOne func(out []byte, sender common.Address, tx *types.Transaction) ([]byte, error)
 
-// poolContent answers txpool_content and txpool_inspect with something of each
-// transaction.
+// poolContent answers txpool_content and txpool_inspect, which differ in the representation
+// of transactions.
 func (a *API) poolContent(one appendOne) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		if args := readArguments(params, 0, 0); args.err != nil {
@@ -148,7 +149,7 @@ func (a *API) poolContent(one appendOne) jsonrpc.Handler {
 	}
 }
 
-// appendInspected appends a transaction as a line of text, as geth words it.
+// appendInspected appends a transaction as a line of text, in geth's format.
 func appendInspected(out []byte, _ common.Address, tx *types.Transaction) ([]byte, error) {
 	to := "contract creation"
 	if tx.To() != nil {
@@ -157,7 +158,7 @@ func appendInspected(out []byte, _ common.Address, tx *types.Transaction) ([]byt
 	return jsonrpc.AppendString(out, fmt.Sprintf("%s: %v wei + %d gas × %v wei", to, tx.Value(), tx.Gas(), tx.GasPrice())), nil
 }
 
-// appendContent appends the transactions of some senders that have any, by sender.
+// appendContent appends the transactions of the senders that have any, by sender.
 func appendContent(out []byte, room jsonrpc.Room, senders []common.Address, of func(common.Address) types.Transactions, one appendOne) (_ []byte, err error) {
 	out = append(out, '{')
 	for begin := len(out); len(senders) > 0; senders = senders[1:] {
@@ -196,7 +197,7 @@ func (a *API) poolContentFrom(ctx context.Context, params, out []byte) ([]byte, 
 	return append(out, '}'), err
 }
 
-// appendByNonce appends a sender's transactions as an object by their nonces.
+// appendByNonce appends a sender's transactions as an object keyed by nonce.
 func appendByNonce(out []byte, room jsonrpc.Room, sender common.Address, list types.Transactions, one appendOne) (_ []byte, err error) {
 	out = append(out, '{')
 	for i, tx := range list {
@@ -222,8 +223,7 @@ func appendPooled(out []byte, sender common.Address, tx *types.Transaction) ([]b
 	return appendWaiting(out, raw, sender, tx.Hash())
 }
 
-// appendUnmined appends the transaction with a hash that is in no block: null unless it
-// waits in the pool.
+// appendUnmined appends a transaction that is in no block: from the pool, or null.
 func (a *API) appendUnmined(out []byte, hash common.Hash) ([]byte, error) {
 	if waiting := a.chain.Pool(); waiting != nil {
 		if tx, sender, ok := waiting.Get(hash); ok {
@@ -233,8 +233,8 @@ func (a *API) appendUnmined(out []byte, hash common.Hash) ([]byte, error) {
 	return appendNull(out), nil
 }
 
-// pendingNonce is the nonce that a sender's next transaction takes: behind all that
-// wait, also where the pending block has no room for them.
+// pendingNonce returns the nonce of a sender's next transaction: after all pooled ones,
+// including those that do not fit into the pending block.
 func (a *API) pendingNonce(ctx context.Context, id query.BlockID, address common.Address) (nonce uint64, ok bool, err error) {
 	waiting := a.chain.Pool()
 	if id.Tag != query.Pending || waiting == nil {

@@ -330,7 +330,7 @@ func TestSendIsRefused(t *testing.T) {
 		}
 	}
 	settled := serveMade(t)
-	if failure := string(settled.answer(t, "eth_sendRawTransaction", hexutil.Bytes(raw)).Error); !strings.Contains(failure, "takes no transactions") {
+	if failure := string(settled.answer(t, "eth_sendRawTransaction", hexutil.Bytes(raw)).Error); !strings.Contains(failure, "accepts no transactions") {
 		t.Errorf("a network of files takes a transaction: %s", failure)
 	}
 }

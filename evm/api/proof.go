@@ -13,10 +13,10 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// maxProofKeys is how many slots a request of eth_getProof may name.
+// maxProofKeys is the maximum number of slots in a request of eth_getProof.
 const maxProofKeys = 1024
 
-// proofMethods describes the method that proves what the state holds.
+// proofMethods describes eth_getProof.
 func (a *API) proofMethods(p parameters) []jsonrpc.Method {
 	return []jsonrpc.Method{{
 		Name: "eth_getProof", Summary: "Returns an account and some of its slots with the trie nodes that prove them.",
@@ -50,11 +50,11 @@ func (a *API) getProof(ctx context.Context, params, out []byte) ([]byte, error) 
 	return appendProof(out, address, keys, proof, jsonrpc.RoomFor(ctx, out))
 }
 
-// storageKeys are slots with how they are to be named in the answer.
+// storageKeys are slots, and how to encode them in the answer.
 type storageKeys struct {
 	slots []common.Hash
-	// whole says for each whether all of its 32 bytes were given: then it
-	// comes back so, otherwise as a quantity.
+	// whole says for each slot whether all 32 bytes were given. The answer then has all of
+	// them; otherwise it has a quantity.
 	whole []bool
 }
 
@@ -93,8 +93,8 @@ func (a *arguments) storageKeys(n int) (keys storageKeys) {
 	return keys
 }
 
-// appendProof appends a proof. An account that does not exist has hashes of
-// zeros rather than those of nothing, as in geth.
+// appendProof appends a proof. As in geth, a missing account has zero hashes instead of the
+// hashes of empty values.
 func appendProof(out []byte, address common.Address, keys storageKeys, proof *query.Proof, room jsonrpc.Room) ([]byte, error) {
 	account := proof.Account
 	if account == nil {

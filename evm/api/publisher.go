@@ -23,7 +23,7 @@ type publisher struct {
 	blocks  *feed.Journal[*blockUpdate]        // for polled
 	pending *feed.Journal[*pendingTransaction] // for polled
 
-	mu                  sync.Mutex     // held while a block is published, so that nobody joins or leaves halfway
+	mu                  sync.Mutex     // held while a block is published, so that no subscriber joins or leaves meanwhile
 	published           *query.View    // guarded by mu: everything up to its head is published; nil before the first block
 	publishing          bool           // guarded by mu: the blocks after published are being published
 	joining             []*joiner      // guarded by mu: wait until their head is published, in order of arrival
@@ -91,7 +91,7 @@ func (p *publisher) publish(ctx context.Context) {
 		if err := p.publishTo(ctx, view); ctx.Err() != nil {
 			return
 		} else if err != nil {
-			slog.Error("cannot read what has changed: dropping all subscriptions and filters for blocks and logs", "block", view.Head().Number, "error", err)
+			slog.Error("read changes failed, dropping all subscriptions and filters for blocks and logs", "block", view.Head().Number, "error", err)
 			p.dropAll()
 		}
 		p.advance(view)
@@ -146,8 +146,8 @@ func (p *publisher) dropAll() {
 	p.logs.end()
 }
 
-// lastPublished returns the published view, or nil if there is none or nobody has
-// subscribed.
+// lastPublished returns the published view, or nil if there is none or there are no
+// subscribers.
 func (p *publisher) lastPublished() *query.View {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// rawMethods describes the methods that return what is stored in the protocol's encoding.
+// rawMethods describes the methods that return objects in the protocol's encoding.
 func (a *API) rawMethods(p parameters) []jsonrpc.Method {
 	of := []jsonrpc.Param{p.block}
 	return []jsonrpc.Method{
@@ -37,7 +37,7 @@ func (a *API) rawMethods(p parameters) []jsonrpc.Method {
 	}
 }
 
-// encoded answers with an encoding of a block.
+// encoded returns the handler that answers with an encoding of a block.
 func (a *API) encoded(encode func(*block) ([]byte, error)) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		b, err := a.rawBlock(ctx, params, a.block)
@@ -72,8 +72,8 @@ func (a *API) getRawReceipts(ctx context.Context, params, out []byte) ([]byte, e
 	})
 }
 
-// rawBlock reads the block that is asked for: nil for a number above the head,
-// an error for an unknown hash, as in geth.
+// rawBlock reads the requested block. As in geth, it returns nil for a number above the
+// head, and an error for an unknown hash.
 func (a *API) rawBlock(ctx context.Context, params []byte, read blockReader) (*block, error) {
 	args := readArguments(params, 1, 1)
 	id := args.block(0)
@@ -90,7 +90,7 @@ func (a *API) rawBlock(ctx context.Context, params []byte, read blockReader) (*b
 	return read(ctx, view, number)
 }
 
-// receiptRLP is the encoding of receipt i, as it is hashed into the receipts root.
+// receiptRLP returns the encoding of receipt i that the receipts root commits to.
 func (b *block) receiptRLP(i int) ([]byte, error) {
 	tx, err := b.transaction(i)
 	if err != nil {

@@ -12,34 +12,34 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// block is a block with what the encoders need of it. Its body and receipts are
-// read where they are stored, until release.
+// block is a block prepared for encoding. Its body and receipts refer to stored rows until
+// release.
 type block struct {
 	*archive.Header
 	body     archive.Body
-	receipts archive.Receipts // empty unless asked for
+	receipts archive.Receipts // empty unless requested
 	baseFee  *uint256.Int     // nil before London
-	pending  bool             // nobody is to be told its number and its hash
-	dropped  bool             // by a reorganization
+	pending  bool             // its number and hash are not shown
+	dropped  bool             // removed by a reorganization
 	*workspace
 
 	api  *API
-	held [2]io.Closer // the rows of the body and the receipts, nil where not read
+	held [2]io.Closer // the rows of the body and the receipts, nil if not read
 }
 
-// workspace is what a block is encoded with. It serves one block after the other.
+// workspace is the scratch memory for encoding a block. It is reused.
 type workspace struct {
-	fee      uint256.Int // room for the block's base fee
+	fee      uint256.Int // storage for the block's base fee
 	hasher   hasher
 	blooms   bloomMaker
-	place    []byte   // of the block's transactions, see appendPlace; empty until it is made
-	logPlace logPlace // of the log that is being encoded; in no block until there is a log
+	place    []byte   // encoded position of the block's transactions, see appendPlace; empty until needed
+	logPlace logPlace // position of the log being encoded; set for the first log
 }
 
-// workspaces keeps those that no block uses.
+// workspaces is a pool of workspaces.
 type workspaces struct{ pool sync.Pool }
 
-// take returns a workspace that is to be given back.
+// take returns a workspace, which must be returned to the pool.
 func (w *workspaces) take() *workspace {
 	if kept, ok := w.pool.Get().(*workspace); ok {
 		return kept
@@ -94,12 +94,12 @@ func (a *API) blockWithReceipts(ctx context.Context, view *query.View, number ui
 	return b, nil
 }
 
-// release lets go of the stored rows. Nothing of the block may be used afterwards.
+// release releases the stored rows. The block must not be used afterwards.
 func (b *block) release() {
 	b.api.workspaces.give(b.workspace)
 	for _, row := range b.held {
 		if row != nil {
-			_ = row.Close() // it has been read
+			_ = row.Close() // only read
 		}
 	}
 }

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// sampleBlocks is how many of the newest blocks are searched for data of examples.
+	// sampleBlocks is the number of newest blocks searched for example data.
 	sampleBlocks = 128
-	// maxSampleBytes is the length of the longest transaction that is an example.
+	// maxSampleBytes is the maximum size of a transaction used as an example.
 	maxSampleBytes = 2 << 10
 )
 
-// sample is data of the network that examples are made of: a transaction of a late
-// block, if there is one, that emitted a log, if one did.
+// sample is example data from the network: a transaction of a recent block, preferably one
+// that emitted a log.
 type sample struct {
 	block       chain.Ref
 	transaction common.Hash
 	index       uint64
 	raw         hexutil.Bytes  // the transaction
 	sender      common.Address // of the transaction
-	contract    common.Address // that emitted a log; else the recipient
+	contract    common.Address // emitted a log; else the recipient
 	call        map[string]any // a message that succeeds
 	callBlock   uint64         // after this block
 }
@@ -38,15 +38,15 @@ func (s *sample) filter() any {
 	return map[string]any{"fromBlock": s.number(), "toBlock": s.number(), "address": s.contract}
 }
 
-// frames returns a filter for the frames of the block that are about the contract.
+// frames returns a filter for the trace frames of the block that concern the contract.
 func (s *sample) frames() any {
 	return map[string]any{"fromBlock": s.number(), "toBlock": s.number(), "toAddress": []common.Address{s.contract}}
 }
 
-// watched returns a filter for logs of the contract in blocks to come.
+// watched returns a filter for logs of the contract in future blocks.
 func (s *sample) watched() any { return map[string]any{"address": s.contract} }
 
-// example returns a maker of examples that picks something of the network's sample.
+// example returns an example function that picks a value from the network's sample.
 func (a *API) example(pick func(*sample) any) func(context.Context) (any, error) {
 	return a.samples.Example(a.findSample, pick)
 }
@@ -75,7 +75,7 @@ func (a *API) findSample(ctx context.Context) (*sample, error) {
 	return best, nil
 }
 
-// sampleOf takes the sample from a block: nil where the block has no transaction.
+// sampleOf takes the sample from a block, or nil if the block has no transaction.
 func (a *API) sampleOf(ctx context.Context, view *query.View, number uint64) (s *sample, hasLog bool, err error) {
 	b, err := a.blockWithReceipts(ctx, view, number)
 	if err != nil {
@@ -116,8 +116,8 @@ func (a *API) sampleOf(ctx context.Context, view *query.View, number uint64) (s 
 	return s, false, nil
 }
 
-// chooseCall takes the transaction's own message, unless it fails without the
-// transactions before it; then a transfer of nothing.
+// chooseCall uses the transaction's own message, or a transfer of nothing if that message
+// fails without the transactions before it.
 func (s *sample) chooseCall(ctx context.Context, view *query.View) {
 	if s.call != nil {
 		to, data := s.call["to"].(common.Address), hexutil.MustDecode(s.call["data"].(string))

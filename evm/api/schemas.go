@@ -29,7 +29,7 @@ var (
 	).Named("BlockNumberOrTagOrHash", "A block by its number, its tag or its hash, or by an object as in EIP-1898.")
 )
 
-// The schemas of what is asked.
+// The schemas of parameters.
 var (
 	addressesSchema = schema.AnyOf(addressSchema, schema.Array(addressSchema), schema.Null)
 	topicsSchema    = schema.Array(schema.AnyOf(hashSchema, schema.Array(schema.OrNull(hashSchema)), schema.Null))
@@ -64,7 +64,7 @@ var (
 	}).Named("BlockOverrides", "Members of the block that the call sees with other values.")
 )
 
-// The schemas of answers.
+// The schemas of results.
 var (
 	optionalQuantity = schema.OrNull(quantitySchema)
 
@@ -87,7 +87,7 @@ var (
 	blockResultSchema = schema.Object(headerMembers, forkMembers).
 				Named("Block", "A block, or an uncle. Number, hash, nonce and logsBloom of the pending block are null.")
 
-	// headerSchema is a block without what its header does not hold.
+	// headerSchema is a block without the members that are not in its header.
 	headerSchema = schema.Object(nil, func() schema.Members {
 		all := maps.Clone(headerMembers)
 		maps.Copy(all, forkMembers)

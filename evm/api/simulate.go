@@ -19,13 +19,13 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// What one simulation may hold, as in geth.
+// Limits of one simulation, as in geth.
 const (
 	maxSimulatedCallsPerBlock = 5_000
 	maxSimulatedCalls         = 10_000
 )
 
-// codeVMError is geth's code for a simulated call that failed otherwise than by a revert.
+// codeVMError is geth's code for a simulated call that failed other than by a revert.
 const codeVMError = -32015
 
 // simulateMethods describes the method that simulates blocks.
@@ -65,11 +65,11 @@ var (
 		Named("SimulatedBlock", "A block with what became of its messages.")
 )
 
-// simulation is what eth_simulateV1 is asked.
+// simulation is the parameters of eth_simulateV1.
 type simulation struct {
 	blocks  []execute.BlockCalls
 	options execute.SimulationOptions
-	whole   bool // transactions are returned whole
+	whole   bool // return whole transactions
 }
 
 // parseSimulation decodes the payload of eth_simulateV1.
@@ -90,7 +90,7 @@ func parseSimulation(raw []byte) (s simulation, err error) {
 	return s, err
 }
 
-// check refuses a simulation that is empty or too large.
+// check returns an error if a simulation is empty or too large.
 func (s *simulation) check() error {
 	total := 0
 	for i := range s.blocks {
@@ -111,8 +111,8 @@ func (s *simulation) check() error {
 	return nil
 }
 
-// parseBlockCalls decodes a block of calls. Unlike elsewhere, unknown members of its
-// overrides are refused, as in geth.
+// parseBlockCalls decodes a block of calls. As in geth, and unlike elsewhere, unknown
+// members of its overrides are errors.
 func parseBlockCalls(raw []byte) (b execute.BlockCalls, err error) {
 	err = parseObject(raw, func(name, value []byte) error {
 		switch string(name) {
@@ -133,7 +133,7 @@ func parseBlockCalls(raw []byte) (b execute.BlockCalls, err error) {
 
 // parseSimulatedOverrides decodes the overrides of a simulated block.
 func parseSimulatedOverrides(raw []byte, b *execute.BlockCalls) error {
-	rest := []byte{'{'} // the members that calls have too
+	rest := []byte{'{'} // members that calls also accept
 	err := parseObject(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "beaconRoot":
@@ -222,7 +222,7 @@ func (a *API) appendSimulated(out []byte, simulated *execute.SimulatedBlock, who
 	return append(out, '}'), err
 }
 
-// newBlock makes a block that is not stored ready to be encoded.
+// newBlock prepares a simulated block for encoding.
 func (a *API) newBlock(made *types.Block, simulated *execute.SimulatedBlock) (*block, error) {
 	header := made.Header()
 	encoded, err := rlp.EncodeToBytes(header)
@@ -244,7 +244,7 @@ func (a *API) newBlock(made *types.Block, simulated *execute.SimulatedBlock) (*b
 	return b, nil
 }
 
-// appendSimulatedCall appends what became of a call.
+// appendSimulatedCall appends the result of a call.
 func appendSimulatedCall(out []byte, c *execute.SimulatedCall) []byte {
 	out = appendHex(append(out, `{"returnData":`...), c.Output)
 	out = append(out, `,"logs":[`...)
@@ -278,8 +278,7 @@ func appendSimulatedCall(out []byte, c *execute.SimulatedCall) []byte {
 	return append(out, "}}"...)
 }
 
-// simulationError is the answer for a simulation that was refused, nil where err says
-// something else.
+// simulationError returns the error for a rejected simulation, or nil for any other err.
 func simulationError(err error) *jsonrpc.Error {
 	for _, known := range []struct {
 		kind error

@@ -56,14 +56,14 @@ func (a *API) stateMethods(p parameters) []jsonrpc.Method {
 	}
 }
 
-// contractRead returns the contract whose state is asked for.
+// contractRead returns the contract whose state a call reads.
 func contractRead(params []byte) ([]common.Address, error) {
 	args := readArguments(params, maxArguments, 1)
 	address := args.address(0)
 	return []common.Address{address}, args.err
 }
 
-// contractsRead returns the contracts whose slots eth_getStorageValues is asked for.
+// contractsRead returns the contracts whose slots a call of eth_getStorageValues reads.
 func contractsRead(params []byte) (about []common.Address, err error) {
 	args := readArguments(params, maxArguments, 1)
 	for _, account := range argument(&args, 0, parseAccountSlots) {
@@ -72,7 +72,7 @@ func contractsRead(params []byte) (about []common.Address, err error) {
 	return about, args.err
 }
 
-// stateAt is the state after the block that id names.
+// stateAt returns the state after the block that id names.
 func (a *API) stateAt(ctx context.Context, id query.BlockID) (evm.State, error) {
 	view, number, err := a.at(ctx, id)
 	if err != nil {
@@ -81,8 +81,8 @@ func (a *API) stateAt(ctx context.Context, id query.BlockID) (evm.State, error) 
 	return view.State(number), nil
 }
 
-// account decodes an address and an optional block, and returns the account as
-// of that block, nil where there is none, and the state that it is in.
+// account decodes an address and an optional block. It returns the account after that
+// block, nil if it does not exist, and the state.
 func (a *API) account(ctx context.Context, params []byte) (*types.StateAccount, evm.State, error) {
 	args := readArguments(params, 2, 1)
 	address, id := args.address(0), args.block(1)
@@ -145,8 +145,7 @@ func (a *API) getCode(ctx context.Context, params, out []byte) ([]byte, error) {
 	return appendHex(out, code), nil
 }
 
-// getAccountInfo answers eth_getAccountInfo, as in reth: an account that is not there has
-// nothing.
+// getAccountInfo answers eth_getAccountInfo. As in reth, a missing account has zero values.
 func (a *API) getAccountInfo(ctx context.Context, params, out []byte) ([]byte, error) {
 	account, state, err := a.account(ctx, params)
 	if err != nil {
@@ -184,19 +183,19 @@ func (a *API) getStorageAt(ctx context.Context, params, out []byte) ([]byte, err
 	return appendHex(out, value[:]), nil
 }
 
-// maxStorageValues is the most slots that eth_getStorageValues takes, as in geth.
+// maxStorageValues is the maximum number of slots of eth_getStorageValues, as in geth.
 const maxStorageValues = 1024
 
-// codeClientLimit is geth's code for a request that asks for too much.
+// codeClientLimit is geth's code for a request over a limit.
 const codeClientLimit = -38026
 
-// accountSlots are the slots of one account that were asked for.
+// accountSlots are the requested slots of one account.
 type accountSlots struct {
 	address common.Address
 	keys    []common.Hash
 }
 
-// getStorageValues answers eth_getStorageValues: many slots of many accounts.
+// getStorageValues answers eth_getStorageValues.
 func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 2, 1)
 	wanted, id := argument(&args, 0, parseAccountSlots), args.block(1)
@@ -229,8 +228,8 @@ func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte,
 	return append(out, '}'), nil
 }
 
-// parseAccountSlots decodes an object of addresses, each with an array of keys.
-// Of an address that is named twice the last counts.
+// parseAccountSlots decodes an object that maps addresses to arrays of keys. If an address
+// occurs twice, the last one wins.
 func parseAccountSlots(raw []byte) ([]accountSlots, error) {
 	members, ok := jsonrpc.Object(raw)
 	if !ok {
@@ -257,7 +256,7 @@ func parseAccountSlots(raw []byte) ([]accountSlots, error) {
 	return wanted, nil
 }
 
-// checkSlotCount refuses to read no slot at all, or too many.
+// checkSlotCount returns an error for no slots, or too many.
 func checkSlotCount(wanted []accountSlots) error {
 	total := 0
 	for _, account := range wanted {

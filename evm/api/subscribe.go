@@ -75,8 +75,8 @@ func (p *publisher) methods() []jsonrpc.Method {
 	}
 }
 
-// subscribedContracts is the Concerns of eth_subscribe. A kind of subscription that it
-// does not know is refused, whatever it may send.
+// subscribedContracts is the Concerns of eth_subscribe. It refuses unknown kinds of
+// subscriptions.
 func subscribedContracts(_ context.Context, params []byte) (jsonrpc.Concern, error) {
 	kind, err := subscriptionName(params)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // syncEvery is how often the state of the synchronization is checked.
 const syncEvery = 500 * time.Millisecond
 
-// Sync is how far a chain is on its way, in numbers of blocks.
+// Sync is the progress of a chain, in block numbers.
 type Sync struct{ Starting, Current, Highest uint64 }
 
 var syncSchema = schema.Object(schema.Members{
@@ -24,7 +24,7 @@ func (s Sync) append(out []byte) []byte {
 	return append(appendQuantity(append(out, `,"highestBlock":`...), s.Highest), '}')
 }
 
-// syncing answers eth_syncing: false at the head, else the way to it.
+// syncing answers eth_syncing: false if the chain has caught up, else the progress.
 func (a *API) syncing(_ context.Context, params, out []byte) ([]byte, error) {
 	if args := readArguments(params, 0, 0); args.err != nil {
 		return out, args.err

@@ -16,8 +16,8 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// traceMethods describes the methods that run transactions of the chain again, or calls,
-// and show what happens meanwhile.
+// traceMethods describes the methods that re-run transactions, or run calls, under a
+// tracer.
 func (a *API) traceMethods(p parameters) []jsonrpc.Method {
 	config := jsonrpc.Param{Name: "Config", Summary: "The tracer and its options; the struct logger by default.", Schema: traceConfigSchema}
 	callConfig := config
@@ -59,7 +59,7 @@ func (a *API) traceMethods(p parameters) []jsonrpc.Method {
 	}
 }
 
-// The schemas of what is asked of traces, and of what they return.
+// The schemas of traces and of their parameters.
 var (
 	traceOptions = schema.Members{
 		"tracer": schema.String, "tracerConfig": schema.Object(nil, nil), "timeout": schema.String,
@@ -76,7 +76,7 @@ var (
 	transactionTracesSchema = schema.Array(schema.Object(schema.Members{"txHash": hashSchema}, schema.Members{"result": traceSchema, "error": schema.String}))
 )
 
-// The errors that traces have beside those of every method.
+// The errors of traces, in addition to those of every method.
 var (
 	errTraceTime     = &trace.Error{Err: trace.ErrTime}
 	errNoTransaction = &trace.Error{Err: errors.New("transaction not found")}
@@ -142,8 +142,8 @@ func (a *API) traceBlock(which blockArgument) jsonrpc.Handler {
 	}
 }
 
-// traceEncodedBlock answers debug_traceBlock: the block comes with the question, and its
-// parent must be on the chain.
+// traceEncodedBlock answers debug_traceBlock: the block is a parameter, and its parent must
+// be on the chain.
 func (a *API) traceEncodedBlock(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 2, 1)
 	encoded, config := args.bytes(0), a.traceConfig(&args, 1)
@@ -178,7 +178,8 @@ func appendTraces(ctx context.Context, out []byte, r *execute.Replay, config *tr
 		hash := transactions[i].Hash()
 		out = appendHex(append(out, `{"txHash":`...), hash[:])
 		traced, err := config.AppendTransaction(ctx, r, append(out, `,"result":`...), room)
-		// A script that fails for one transaction says so there, and goes on with the next.
+		// If a script fails for one transaction, that entry has the error, and the next
+		// transaction follows.
 		if failed := (*trace.Error)(nil); config.IsScript() && errors.As(err, &failed) {
 			traced, err = jsonrpc.AppendString(append(out, `,"error":`...), failed.Error()), r.Skip(i+1)
 		}
@@ -194,15 +195,15 @@ func noBlock(id query.BlockID) error {
 	return &trace.Error{Err: fmt.Errorf("block #%d not found", id.Number)}
 }
 
-// traceQuestion is what debug_traceCall is asked.
+// traceQuestion is the parameters of debug_traceCall.
 type traceQuestion struct {
 	callQuestion
 	config  *trace.Config
-	txIndex *uint64 // of the transaction of the block before which the call runs; nil: after the block
+	txIndex *uint64 // the call runs before this transaction of the block; nil: after the block
 }
 
-// traceQuestion decodes a call object, a block, and a trace configuration, which holds
-// the overrides too.
+// traceQuestion decodes a call object, a block, and a trace configuration, which includes
+// the overrides.
 func (a *API) traceQuestion(args *arguments) (question traceQuestion) {
 	question.message = argument(args, 0, parseMessage)
 	question.block = args.block(1)
@@ -292,7 +293,7 @@ func (a *API) intermediateRoots(ctx context.Context, params, out []byte) ([]byte
 	room := jsonrpc.RoomFor(ctx, out)
 	err = view.Replay(ctx, number, execute.ReplayOptions{Roots: true}, func(r *execute.Replay) (err error) {
 		if len(r.Block().Transactions()) == 0 {
-			out = appendNull(out) // as geth answers
+			out = appendNull(out) // as in geth
 			return nil
 		}
 		out, err = room.AppendArray(out, len(r.Block().Transactions()), func(out []byte, i int) ([]byte, error) {

@@ -13,17 +13,18 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// traceFilter is what trace_filter asks for.
+// traceFilter is the parameters of trace_filter.
 type traceFilter struct {
-	from, to     query.BlockID // of the range, which contains both
+	from, to     query.BlockID // of the range, inclusive
 	senders      []common.Address
 	receivers    []common.Address
-	intersection bool // a frame must match both lists; else one of them
+	intersection bool // a frame must match both lists, not only one
 	after        uint64
 	count        *uint64 // nil: all
 }
 
-// parseTraceFilter decodes a filter of frames. An empty list of addresses is none.
+// parseTraceFilter decodes a filter of frames. An empty list of addresses means no
+// restriction.
 func parseTraceFilter(raw []byte) (filter traceFilter, err error) {
 	filter.from, filter.to = query.BlockID{Tag: query.Earliest}, query.BlockID{Tag: query.Latest}
 	err = parseObject(raw, func(name, value []byte) error {
@@ -63,7 +64,7 @@ func (f *traceFilter) setMode(value []byte) error {
 	return nil
 }
 
-// matches says whether a frame is asked for.
+// matches reports whether the filter selects a frame.
 func (f *traceFilter) matches(frame *trace.Frame) (bool, error) {
 	if len(f.senders) == 0 && len(f.receivers) == 0 {
 		return true, nil
@@ -79,7 +80,7 @@ func (f *traceFilter) matches(frame *trace.Frame) (bool, error) {
 	return sent || received, nil
 }
 
-// errEnough ends a search that has found all it was asked for.
+// errEnough ends a search once it has found count frames.
 var errEnough = errors.New("enough frames were found")
 
 // parityFilter answers trace_filter: the frames of a range of blocks.
@@ -93,7 +94,7 @@ func (a *API) parityFilter(ctx context.Context, params, out []byte) ([]byte, err
 	if err != nil {
 		return out, err
 	}
-	// Both ends are of the view that is held: a range of one chain.
+	// Both ends are resolved in the same view, so the range is on one chain.
 	_, first, err := view.Resolve(ctx, filter.from)
 	if err != nil {
 		return out, err

@@ -17,7 +17,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// parityMethods describes the methods that show transactions and calls in Parity's form,
+// parityMethods describes the methods that trace transactions and calls in Parity's format,
 // as Erigon and reth do.
 func (a *API) parityMethods(p parameters) []jsonrpc.Method {
 	kinds := required("Trace types", "The parts of the trace that are returned.", schema.Array(traceKindSchema), jsonrpc.Given([]string{"trace"}))
@@ -117,8 +117,8 @@ func parseTraceKinds(raw []byte) (kinds trace.Kinds, err error) {
 	return kinds, elements.Err()
 }
 
-// parityBlock answers trace_block: the frames of all transactions of a block, then the
-// rewards that it pays; null where there is no such block.
+// parityBlock answers trace_block: the frames of all transactions of a block, then its
+// rewards; null if the block does not exist.
 func (a *API) parityBlock(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 1, 1)
 	id := args.block(0)
@@ -139,7 +139,7 @@ func (a *API) parityBlock(ctx context.Context, params, out []byte) ([]byte, erro
 	return append(frames.out, ']'), nil
 }
 
-// frameList is an array of frames that is being appended.
+// frameList is an array of frames under construction.
 type frameList struct {
 	out  []byte
 	room jsonrpc.Room
@@ -157,8 +157,8 @@ func (l *frameList) add(f *trace.Frame) (err error) {
 	return l.room.Check(len(l.out))
 }
 
-// eachFrame calls found with the frames of a block. What is collected of a transaction
-// meanwhile must have room behind the list.
+// eachFrame calls found with the frames of a block. Their memory counts against the room of
+// the list.
 func (a *API) eachFrame(ctx context.Context, view *query.View, number uint64, list *frameList, found func(*trace.Frame) error) error {
 	if number == 0 {
 		return nil
@@ -186,8 +186,8 @@ func (a *API) eachFrame(ctx context.Context, view *query.View, number uint64, li
 	})
 }
 
-// minedTransaction finds a transaction in a view: the number of its block and its index;
-// found is false where there is none.
+// minedTransaction finds a transaction in a view: its block number and index; found is
+// false if there is none.
 func (a *API) minedTransaction(ctx context.Context, view *query.View, hash common.Hash) (number uint64, index int, found bool, err error) {
 	b, index, err := findIn(ctx, view, hash, a.block)
 	if b == nil || err != nil {
@@ -197,7 +197,7 @@ func (a *API) minedTransaction(ctx context.Context, view *query.View, hash commo
 	return b.Number.Uint64(), index, true, nil
 }
 
-// replayOne runs a transaction again; nil where there is none with that hash.
+// replayOne runs a transaction again; nil if there is none with that hash.
 func (a *API) replayOne(ctx context.Context, hash common.Hash, kinds trace.Kinds, out []byte) (replayed *trace.Replayed, err error) {
 	view, err := a.chain.View()
 	if err != nil {
@@ -216,7 +216,7 @@ func (a *API) replayOne(ctx context.Context, hash common.Hash, kinds trace.Kinds
 	return replayed, err
 }
 
-// parityTransaction answers trace_transaction: null where there is no such transaction.
+// parityTransaction answers trace_transaction: null if the transaction does not exist.
 func (a *API) parityTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 1, 1)
 	hash := args.hash(0)
@@ -236,8 +236,8 @@ func (a *API) parityTransaction(ctx context.Context, params, out []byte) ([]byte
 	return append(frames.out, ']'), nil
 }
 
-// parityGet answers trace_get: the frame of a transaction at a trace address; null where
-// there is none.
+// parityGet answers trace_get: the frame of a transaction at a trace address; null if it
+// does not exist.
 func (a *API) parityGet(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 2, 2)
 	hash, path := args.hash(0), argument(&args, 1, parseTraceAddress)
@@ -264,8 +264,8 @@ func parseTraceAddress(raw []byte) ([]int, error) {
 	})(raw)
 }
 
-// parityReplayTransaction answers trace_replayTransaction: null where there is no such
-// transaction.
+// parityReplayTransaction answers trace_replayTransaction: null if the transaction does not
+// exist.
 func (a *API) parityReplayTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 2, 2)
 	hash, kinds := args.hash(0), args.traceKinds(1)
@@ -280,7 +280,8 @@ func (a *API) parityReplayTransaction(ctx context.Context, params, out []byte) (
 	return replayed.Append(out, &hash)
 }
 
-// parityReplayBlock answers trace_replayBlockTransactions: null where there is no such block.
+// parityReplayBlock answers trace_replayBlockTransactions: null if the block does not
+// exist.
 func (a *API) parityReplayBlock(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 2, 2)
 	id, kinds := args.block(0), args.traceKinds(1)
@@ -326,13 +327,14 @@ func (a *API) parityCall(ctx context.Context, params, out []byte) ([]byte, error
 	})
 }
 
-// tracedMessage is a call with what is asked of its trace.
+// tracedMessage is a call with the requested parts of its trace.
 type tracedMessage struct {
 	message *execute.Message
 	kinds   trace.Kinds
 }
 
-// parityCallMany answers trace_callMany: calls that see what those before them did.
+// parityCallMany answers trace_callMany: each call runs on the state after the previous
+// one.
 func (a *API) parityCallMany(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 2, 1)
 	calls, id := argument(&args, 0, parseList(parseTracedMessage)), args.block(1)
@@ -352,8 +354,8 @@ func parseTracedMessage(raw []byte) (call tracedMessage, err error) {
 	return call, pair.err
 }
 
-// parityCalls runs calls at a block. appendAll is given a function that runs the i-th,
-// which it calls for one after the other.
+// parityCalls runs calls at a block. appendAll gets a function that runs the i-th call, and
+// must call it for one after the other.
 func (a *API) parityCalls(ctx context.Context, id query.BlockID, calls []tracedMessage, out []byte,
 	appendAll func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error)) ([]byte, error) {
 	view, number, err := a.at(ctx, id)
@@ -376,8 +378,8 @@ func (a *API) parityCalls(ctx context.Context, id query.BlockID, calls []tracedM
 	return out, callError(ctx, err, out)
 }
 
-// parityRawTransaction answers trace_rawTransaction: what a signed transaction would do
-// after the latest block.
+// parityRawTransaction answers trace_rawTransaction: it runs a signed transaction after the
+// latest block.
 func (a *API) parityRawTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 2, 2)
 	encoded, kinds := args.bytes(0), args.traceKinds(1)
@@ -394,7 +396,7 @@ func (a *API) parityRawTransaction(ctx context.Context, params, out []byte) ([]b
 		})
 }
 
-// signedMessage is what a signed transaction asks for.
+// signedMessage returns the message of a signed transaction.
 func (a *API) signedMessage(encoded []byte) (*execute.Message, error) {
 	tx := new(types.Transaction)
 	if err := tx.UnmarshalBinary(encoded); err != nil {

@@ -12,12 +12,11 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// noBytes is the answer for bytes that were not found. geth answers so, where
-// one would expect null.
+// noBytes is the answer for the encoding of a missing transaction: as in geth, not null.
 const noBytes = `"0x"`
 
-// transactionMethods describes the methods about transactions and their receipts, which
-// are not looked at for the contracts in them.
+// transactionMethods describes the methods about transactions and their receipts, which are
+// not restricted by contract.
 func (a *API) transactionMethods(p parameters) []jsonrpc.Method {
 	byHash, byNumber := (*arguments).blockHash, (*arguments).blockNumber
 	atHash, atNumber := []jsonrpc.Param{p.blockHash, p.index}, []jsonrpc.Param{p.blockNumber, p.index}
@@ -62,8 +61,8 @@ func (a *API) transactionMethods(p parameters) []jsonrpc.Method {
 	}
 }
 
-// findTransaction reads the block that holds the transaction with a hash; nil
-// when there is none. read reads a block with whatever is wanted of it.
+// findTransaction finds a transaction by hash and reads its block with read; nil if it does
+// not exist.
 func (a *API) findTransaction(ctx context.Context, hash common.Hash, read blockReader) (b *block, index int, err error) {
 	view, err := a.chain.View()
 	if err != nil {
@@ -72,7 +71,7 @@ func (a *API) findTransaction(ctx context.Context, hash common.Hash, read blockR
 	return findIn(ctx, view, hash, read)
 }
 
-// findIn is findTransaction in a view.
+// findIn is findTransaction in a given view.
 func findIn(ctx context.Context, view *query.View, hash common.Hash, read blockReader) (b *block, index int, err error) {
 	err = view.FindTransaction(ctx, hash, func(place archive.Place) (bool, error) {
 		candidate, err := read(ctx, view, place.Number)
@@ -89,7 +88,7 @@ func findIn(ctx context.Context, view *query.View, hash common.Hash, read blockR
 	return b, index, err
 }
 
-// holds says whether transaction i of the block has that hash.
+// holds reports whether transaction i of the block has that hash.
 func (b *block) holds(i int, hash common.Hash) (bool, error) {
 	if i >= b.body.Len() {
 		return false, nil
@@ -101,9 +100,9 @@ func (b *block) holds(i int, hash common.Hash) (bool, error) {
 	return bytes.Equal(b.hasher.hash(raw), hash[:]), nil
 }
 
-// ofHash answers about the transaction with a hash. appendFound appends what is said of
-// the one at an index of a block, which read reads, and appendAbsent what is where no
-// block has it.
+// ofHash answers about the transaction with a hash. appendFound appends the answer for a
+// transaction of a block, which read has read; appendAbsent appends the answer if no block
+// has the transaction.
 func (a *API) ofHash(
 	read blockReader,
 	appendFound func(b *block, out []byte, index int, hash []byte) ([]byte, error),
@@ -127,12 +126,13 @@ func (a *API) ofHash(
 	}
 }
 
-// always appends the same of every transaction.
+// always returns a function that appends a constant answer.
 func always(answer string) func(out []byte, hash common.Hash) ([]byte, error) {
 	return func(out []byte, _ common.Hash) ([]byte, error) { return append(out, answer...), nil }
 }
 
-// getRawTransaction is eth_getRawTransactionByHash and debug_getRawTransaction.
+// getRawTransaction returns the handler of eth_getRawTransactionByHash and
+// debug_getRawTransaction.
 func (a *API) getRawTransaction() jsonrpc.Handler {
 	return a.ofHash(a.block, func(b *block, out []byte, index int, _ []byte) ([]byte, error) {
 		raw, err := b.body.Transaction(index)

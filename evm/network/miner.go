@@ -111,6 +111,6 @@ func attributesOf(contents demo.Contents, parent *types.Header) execute.Attribut
 
 func warnOfLeftOut(number uint64, leftOut []execute.LeftOut) {
 	for _, out := range leftOut {
-		slog.Warn("transaction left out", "block", number, "hash", out.Transaction.Hash(), "because", out.Err)
+		slog.Warn("transaction left out", "block", number, "hash", out.Transaction.Hash(), "error", out.Err)
 	}
 }

@@ -10,7 +10,7 @@ type Later struct{ Name, Why string }
 func laterTable() []Later {
 	const (
 		finality = "a chain from a file has no finality; TestFollowed and TestDriven replay it on one that is not"
-		sending  = "a chain from a file takes no transactions; TestFollowed and TestDriven replay it on one that is not"
+		sending  = "a chain from a file accepts no transactions; TestFollowed and TestDriven replay it on one that is not"
 		building = "Ashlar builds no blocks on request"
 		others   = "the recorded pool has transactions that no conversation sent, and lacks one with blobs that Ashlar lists"
 		keeping  = "the recording is of a node that deletes old logs; Ashlar keeps all of them and names no window"

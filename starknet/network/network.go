@@ -119,7 +119,7 @@ func (n *network) Run(ctx context.Context) error {
 			return nil
 		}
 		n.stopped.Store(&err)
-		slog.Error("the node is not followed for now; reads go on", "network", n.name, "again_in", rest, "because", err)
+		slog.Error("the node is not followed for now; reads go on", "network", n.name, "again_in", rest, "error", err)
 		select {
 		case <-time.After(rest):
 		case <-ctx.Done():

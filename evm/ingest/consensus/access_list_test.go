@@ -16,8 +16,8 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// TestPayloadsWithAccessLists sends the blocks of a chain that enters Amsterdam, and
-// reads their bodies again.
+// TestPayloadsWithAccessLists sends the blocks of a chain that enters Amsterdam, and reads
+// back their bodies.
 func TestPayloadsWithAccessLists(t *testing.T) {
 	genesis, blocks := ingesttest.Crossing(t)
 	f := ingesttest.NewFollowerOf(t, genesis, ingest.DefaultDepths())
@@ -72,13 +72,13 @@ func checkBody(t *testing.T, body *engine.Body, err error, block *types.Block) {
 	}
 }
 
-// TestPayloadWithWrongAccessList sends a block whose list names a balance that is wrong
-// by 1, under the header that goes with it.
+// TestPayloadWithWrongAccessList sends a block whose access list has a balance that is off
+// by 1, under a matching header.
 func TestPayloadWithWrongAccessList(t *testing.T) {
 	genesis, blocks := ingesttest.Crossing(t)
 	f := ingesttest.NewFollowerOf(t, genesis, ingest.DefaultDepths())
 	c := consensus.New(f.Follower, nil, slog.New(slog.DiscardHandler))
-	last := blocks[ingesttest.CrossingFork] // the second of Amsterdam
+	last := blocks[ingesttest.CrossingFork] // the second block of Amsterdam
 	for _, block := range blocks[:ingesttest.CrossingFork] {
 		if status, err := c.NewPayload(t.Context(), block); err != nil || status.Verdict != engine.Valid {
 			t.Fatalf("block %d: %+v, %v", block.NumberU64(), status, err)

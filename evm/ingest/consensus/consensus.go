@@ -1,13 +1,12 @@
-// Package consensus keeps a chain where a consensus client says that its head is.
+// Package consensus keeps a chain at the head that a consensus client determines.
 //
-// The client sends blocks and says which of them is the head ([engine.Chain]). A
-// block is executed, and all of it checked, when its parent is there; one whose
-// ancestors are missing waits, in bounded number, until they come. When the head
-// itself lacks ancestors they are fetched from nodes, where there is a [Supplier]:
-// what comes from there is bound by hashes to the head that the client named, so
-// nodes are not relied on for anything.
+// The client sends blocks and names the head ([engine.Chain]). A block is executed and
+// fully checked when its parent is known. Blocks with missing ancestors wait in a bounded
+// list. If the head itself lacks ancestors, a [Supplier], if any, fetches them from nodes.
+// Fetched blocks are linked by hashes to the head that the client named, so the nodes need
+// not be trusted.
 //
-// Calls are answered one by one, as the client must see them in order.
+// Calls are answered one at a time, because the client relies on their order.
 package consensus
 
 import (
@@ -29,46 +28,46 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Supplier brings in blocks that are named by their hash, as [upstream.Supplier] does,
-// where more is said of its errors.
+// Supplier fetches blocks named by hash, as [upstream.Supplier] does, which documents the
+// errors.
 type Supplier interface {
 	Fetch(ctx context.Context, target upstream.Target) error
 	Arrived()
 }
 
-// Chain is a chain that a consensus client drives. It implements [engine.Chain].
+// Chain is a chain driven by a consensus client. It implements [engine.Chain].
 type Chain struct {
 	follower *ingest.Follower
-	supplier Supplier // nil where no node is asked
+	supplier Supplier // nil if there are no nodes
 	log      *slog.Logger
-	changed  chan struct{} // receives when another block is wanted
+	changed  chan struct{} // signals that another block is wanted
 
 	// Task, if set before Run, keeps Run going after errors.
 	Task *retry.Task
 
-	mu      sync.Mutex // held while a call is answered
+	mu      sync.Mutex // held during each call
 	waiting *waiting   // guarded by mu
 	invalid *invalids  // guarded by mu
-	wanted  *wanted    // guarded by mu; nil where the head is where it was told
+	wanted  *wanted    // guarded by mu; nil if the client's head was reached
 
-	way atomic.Pointer[way] // to the wanted head; nil where none is wanted
+	way atomic.Pointer[way] // progress to the wanted head; nil if none is wanted
 }
 
-// wanted is a forkchoice that was told, and whose head lacks ancestors.
+// wanted is a forkchoice whose head lacks ancestors.
 type wanted struct {
 	engine.Forkchoice
-	stop context.CancelFunc // what is fetched for it; nil when nothing is
+	stop context.CancelFunc // cancels the fetch for it; nil if none is running
 }
 
-// way is the way to a wanted head, in numbers of blocks.
+// way is the progress to a wanted head, in block numbers.
 type way struct {
 	from uint64 // the head when it was first wanted
-	to   uint64 // its number, as far as that is known
+	to   uint64 // the wanted head's number, if known
 }
 
 var _ engine.Chain = (*Chain)(nil)
 
-// New makes the chain that is kept by a follower. supplier may be nil.
+// New returns a chain on top of follower. supplier may be nil.
 func New(follower *ingest.Follower, supplier Supplier, log *slog.Logger) *Chain {
 	return &Chain{
 		follower: follower, supplier: supplier, log: log, changed: make(chan struct{}, 1),
@@ -98,13 +97,13 @@ func valid(hash common.Hash) engine.Status {
 	return engine.Status{Verdict: engine.Valid, LatestValid: &hash}
 }
 
-// inherited is said of blocks that come after an invalid one.
-const inherited = "it comes after an invalid block: "
+// inherited is the prefix of the error for descendants of an invalid block.
+const inherited = "it descends from an invalid block: "
 
-// extend brings in a block that is not there, with those of its ancestors that
-// wait. Where that is not possible the block waits too.
+// extend adds a new block and its waiting ancestors. If that is not possible yet, the block
+// waits too.
 func (c *Chain) extend(ctx context.Context, block *types.Block) (engine.Status, error) {
-	path := []*types.Block{block} // the youngest first
+	path := []*types.Block{block} // youngest first
 	var parent *types.Header
 	for parent == nil {
 		hash := path[len(path)-1].ParentHash()
@@ -129,7 +128,7 @@ func (c *Chain) extend(ctx context.Context, block *types.Block) (engine.Status, 
 	return c.addAll(ctx, parent, path)
 }
 
-// addAll adds the blocks of a path, the last of which has a parent that is there.
+// addAll adds the blocks of a path. The parent of its last element is known.
 func (c *Chain) addAll(ctx context.Context, parent *types.Header, path []*types.Block) (engine.Status, error) {
 	for ; len(path) > 0; path = path[:len(path)-1] {
 		block := path[len(path)-1]
@@ -139,12 +138,12 @@ func (c *Chain) addAll(ctx context.Context, parent *types.Header, path []*types.
 		case errors.As(err, &refused):
 			last := parent.Hash()
 			if parent.Difficulty.Sign() > 0 {
-				last = common.Hash{} // as the specification has it for blocks with proof of work
+				last = common.Hash{} // as specified for proof-of-work blocks
 			}
-			c.log.Warn("the consensus client sent an invalid block", "number", block.NumberU64(), "hash", block.Hash(), "because", err)
+			c.log.Warn("the consensus client sent an invalid block", "number", block.NumberU64(), "hash", block.Hash(), "error", err)
 			return c.reject(path, engine.Status{Verdict: engine.Invalid, LatestValid: &last, Why: err.Error()}), nil
 		case errors.Is(err, tip.ErrUnknownParent):
-			// The parent is settled, and another block behind it as well.
+			// The parent was settled, and so was another child of it.
 			c.waiting.put(path[0])
 			return engine.Status{Verdict: engine.Accepted}, nil
 		case err != nil:
@@ -156,7 +155,7 @@ func (c *Chain) addAll(ctx context.Context, parent *types.Header, path []*types.
 	return valid(parent.Hash()), nil
 }
 
-// reject remembers that the blocks of a path are invalid, and why.
+// reject records that the blocks of a path are invalid, and why.
 func (c *Chain) reject(path []*types.Block, why engine.Status) engine.Status {
 	for _, block := range path {
 		c.waiting.remove(block.Hash())

@@ -15,16 +15,16 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// model is what a consensus client may expect, written down naively.
+// model is a naive model of the answers that a consensus client may expect.
 type model struct {
 	genesis *types.Block
-	bad     map[common.Hash]bool         // that break a rule
-	sent    map[common.Hash]*types.Block // so far
+	bad     map[common.Hash]bool         // breaks a rule
+	sent    map[common.Hash]*types.Block // sent so far
 	valid   map[common.Hash]*types.Block
-	invalid map[common.Hash]common.Hash // with the last valid ancestor
+	invalid map[common.Hash]common.Hash // mapped to the last valid ancestor
 }
 
-// status is what is to be said of a block that was sent, or told to be the head.
+// status returns the expected status of a block that is sent or named as the head.
 func (m *model) status(block *types.Block) (engine.Verdict, common.Hash) {
 	hash := block.Hash()
 	if last, ok := m.invalid[hash]; ok {
@@ -57,9 +57,9 @@ func (m *model) status(block *types.Block) (engine.Verdict, common.Hash) {
 	return verdict, last
 }
 
-// TestAnyOrder sends the blocks of a tree, some of which break rules, in any order
-// and more than once, and tells of any heads meanwhile. What is said of them is always
-// what a model says, and the head is the last that was valid.
+// TestAnyOrder sends the blocks of a tree, some of them invalid, in any order and
+// repeatedly, and names heads in between. The answers always equal the model's, and the
+// head is the last valid one.
 func TestAnyOrder(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestForkchoiceRules(t *testing.T) {
 	}
 	d.mustTell(left[3], nil, nil)
 	if s := d.Standing(); s.Safe != (chain.Ref{}) || s.Finalized != (chain.Ref{}) {
-		t.Errorf("safe is %s, finalized %s, and nobody has told", s.Safe, s.Finalized)
+		t.Errorf("safe is %s, finalized %s, but neither was set", s.Safe, s.Finalized)
 	}
 	for _, test := range []struct {
 		what                  string
@@ -159,9 +159,9 @@ func TestForkchoiceRules(t *testing.T) {
 		}
 	}
 	d.mustTell(left[3], left[1], trunk[3])
-	standing("all are told", left[3], left[1], trunk[3])
+	standing("all are set", left[3], left[1], trunk[3])
 	d.mustTell(left[2], nil, nil)
-	standing("an older head, nothing else is told", left[2], left[1], trunk[3])
+	standing("an older head, nothing else set", left[2], left[1], trunk[3])
 	d.mustTell(right[3], nil, nil)
 	standing("what was safe is left", right[3], trunk[3], trunk[3])
 	d.mustTell(right[3], right[0], trunk[1])
@@ -181,7 +181,7 @@ func TestForkchoiceRules(t *testing.T) {
 	standing("what could not be followed", trunk[4], trunk[4], trunk[4])
 }
 
-// Blocks that leave the chain where it is settled cannot be executed any more.
+// Blocks that fork off below the settled block can no longer be executed.
 func TestAccepted(t *testing.T) {
 	b := builder(t)
 	trunk := b.grow(b.Genesis, 12, 1)
@@ -194,14 +194,14 @@ func TestAccepted(t *testing.T) {
 	d.settle(8)
 	d.expect("a block beside the settled ones", d.send(aside[0]), engine.Accepted, nil)
 	d.expect("the next", d.send(aside[1]), engine.Accepted, nil)
-	d.expect("one that breaks a rule, which nobody can tell", d.send(broken(aside[2])), engine.Accepted, nil)
+	d.expect("an invalid one, which cannot be checked", d.send(broken(aside[2])), engine.Accepted, nil)
 	d.expect("a settled block", d.send(trunk[2]), engine.Valid, trunk[2])
 	for _, block := range []*types.Block{aside[1], trunk[2]} {
 		if _, err := d.tell(block, nil, nil); !errors.Is(err, engine.ErrTooDeep) {
 			t.Errorf("head %s: %v", ref(block), err)
 		}
 	}
-	d.mustTell(trunk[7], nil, nil) // the settled one itself
+	d.mustTell(trunk[7], nil, nil) // the settled block itself
 }
 
 // settle runs the follower until it has settled a block.
@@ -223,7 +223,7 @@ func (d *driven) settle(number uint64) {
 	}
 }
 
-// Blocks that wait are bounded in number: the first of too many are forgotten.
+// The number of waiting blocks is bounded: the oldest are evicted.
 func TestWaitingIsBounded(t *testing.T) {
 	b := builder(t)
 	blocks := b.grow(b.Genesis, 170, 1)
@@ -241,10 +241,11 @@ func TestWaitingIsBounded(t *testing.T) {
 	for _, block := range blocks[1:20] {
 		d.expect("sent again", d.send(block), engine.Valid, block)
 	}
-	d.mustTell(last, nil, nil) // the others have waited
+	d.mustTell(last, nil, nil) // the other blocks have waited
 }
 
-// Invalid blocks are remembered in bounded number, and forgotten ones found again.
+// The number of remembered invalid blocks is bounded; a forgotten one is found invalid
+// again.
 func TestInvalidAreBounded(t *testing.T) {
 	b := builder(t)
 	blocks := b.grow(b.Genesis, 2, 1)

@@ -17,12 +17,12 @@ func (c *Chain) UpdateForkchoice(ctx context.Context, to engine.Forkchoice) (eng
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if to.Head == (common.Hash{}) {
-		return engine.Status{Verdict: engine.Invalid, Why: "the head is no block: its hash is zero"}, nil
+		return engine.Status{Verdict: engine.Invalid, Why: "invalid head: its hash is zero"}, nil
 	}
 	return c.update(ctx, to)
 }
 
-// update brings in a head, as far as that is possible, and moves to it.
+// update imports a head if possible, and moves to it.
 func (c *Chain) update(ctx context.Context, to engine.Forkchoice) (engine.Status, error) {
 	if bad, ok := c.invalid.find(to.Head); ok {
 		return bad, nil
@@ -53,8 +53,8 @@ func (c *Chain) update(ctx context.Context, to engine.Forkchoice) (engine.Status
 	return status, nil
 }
 
-// want takes note of a forkchoice whose head lacks ancestors. Its number is 0 where
-// the head itself is not known.
+// want records a forkchoice whose head lacks ancestors. number is 0 if the head itself is
+// unknown.
 func (c *Chain) want(to engine.Forkchoice, number uint64) {
 	now := c.follower.Standing().Head.Ref().Number
 	if c.wanted == nil {
@@ -71,7 +71,7 @@ func (c *Chain) want(to engine.Forkchoice, number uint64) {
 	}
 }
 
-// wantNothing ends what is fetched, since the client has gone another way.
+// wantNothing cancels the fetch, because the client has named another head.
 func (c *Chain) wantNothing() {
 	if c.wanted != nil && c.wanted.stop != nil {
 		c.wanted.stop()
@@ -80,12 +80,12 @@ func (c *Chain) wantNothing() {
 	c.way.Store(nil)
 }
 
-// move makes a block that is there the head, if the rest of the forkchoice fits.
+// move makes a known block the head, if the rest of the forkchoice is consistent.
 func (c *Chain) move(ctx context.Context, to engine.Forkchoice, header *types.Header) (engine.Status, error) {
 	before := c.follower.Standing()
 	head := chain.Ref{Number: header.Number.Uint64(), Hash: to.Head}
 	if final := before.Finalized; final != (chain.Ref{}) && head.Number < final.Number {
-		// An ancestor of what is final may be passed over: the client catches up.
+		// A head below the final block may be ignored: the client is catching up.
 		on, err := c.follower.On(ctx, before.Head, head)
 		if on || err != nil {
 			return valid(to.Head), err
@@ -112,7 +112,7 @@ func (c *Chain) move(ctx context.Context, to engine.Forkchoice, header *types.He
 		return engine.Status{}, err
 	}
 	err = c.follower.SetHead(ctx, to.Head, safe, finalized)
-	if errors.Is(err, tip.ErrUnknownBlock) { // let go meanwhile, as another branch settled
+	if errors.Is(err, tip.ErrUnknownBlock) { // dropped meanwhile, because another branch settled
 		return engine.Status{}, engine.ErrTooDeep
 	}
 	if err != nil {
@@ -122,20 +122,20 @@ func (c *Chain) move(ctx context.Context, to engine.Forkchoice, header *types.He
 	if c.supplier != nil {
 		c.supplier.Arrived()
 	}
-	c.tell(ctx, branch, before.Head.Ref())
+	c.logBranch(ctx, branch, before.Head.Ref())
 	return valid(to.Head), nil
 }
 
-// tell logs a reorganization.
-func (c *Chain) tell(ctx context.Context, branch *tip.Branch, left chain.Ref) {
+// logBranch logs a reorganization.
+func (c *Chain) logBranch(ctx context.Context, branch *tip.Branch, left chain.Ref) {
 	if on, err := c.follower.On(ctx, branch, left); err == nil && !on {
 		head := branch.Ref()
 		c.log.Info("reorganization", "from", left.Number, "hash", left.Hash, "to", head.Number, "its", head.Hash)
 	}
 }
 
-// tags are the safe and the finalized block to set, zero where one is to stay. What
-// is final stays so, whatever is told later.
+// tags returns the safe and finalized blocks to set; zero means no change. The finalized
+// block never moves back.
 func (c *Chain) tags(ctx context.Context, branch *tip.Branch, to engine.Forkchoice, before tip.Standing) (safe, finalized chain.Ref, err error) {
 	if finalized, err = c.ancestor(ctx, branch, to.Finalized); err != nil {
 		return safe, finalized, err
@@ -154,11 +154,11 @@ func (c *Chain) tags(ctx context.Context, branch *tip.Branch, to engine.Forkchoi
 		}
 		switch {
 		case before.Safe == (chain.Ref{}):
-			// nobody has ever said what is safe
+			// the client has never named a safe block
 		case on:
 			safe = before.Safe
 		default:
-			safe = branch.Settled() // what was safe has been left
+			safe = branch.Settled() // the old safe block is not on the branch
 		}
 	}
 	if safe != (chain.Ref{}) && safe.Number < final.Number {
@@ -167,8 +167,8 @@ func (c *Chain) tags(ctx context.Context, branch *tip.Branch, to engine.Forkchoi
 	return safe, final, nil
 }
 
-// ancestor finds a block of a branch by its hash. None, zero, is found for zero; a
-// block that is not on the branch is engine.ErrInconsistent.
+// ancestor finds a block of a branch by its hash, and returns zero for a zero hash. The
+// error is engine.ErrInconsistent if the block is not on the branch.
 func (c *Chain) ancestor(ctx context.Context, branch *tip.Branch, hash common.Hash) (chain.Ref, error) {
 	if hash == (common.Hash{}) {
 		return chain.Ref{}, nil

@@ -10,11 +10,11 @@ import (
 	"ashlar/evm/source/engine"
 )
 
-// supplyRetry is how long to wait where nobody has what is missing.
+// supplyRetry is the wait before retrying if no node has the missing blocks.
 const supplyRetry = time.Second
 
-// Run fetches what is missing below heads that the client names, until ctx is done
-// or, without a Task, the chain itself fails. It has nothing to do where no node is asked.
+// Run fetches missing ancestors of the heads that the client names, until ctx is done or,
+// without a Task, the chain itself fails. Without a supplier it only waits.
 func (c *Chain) Run(ctx context.Context) error { return c.Task.Keep(ctx, c.supplyAll) }
 
 func (c *Chain) supplyAll(ctx context.Context) error {
@@ -45,7 +45,7 @@ func (c *Chain) supplyAll(ctx context.Context) error {
 	}
 }
 
-// pause waits until it is worth to try again.
+// pause waits before a retry.
 func (c *Chain) pause(ctx context.Context) error {
 	timer := time.NewTimer(supplyRetry)
 	defer timer.Stop()
@@ -56,8 +56,8 @@ func (c *Chain) pause(ctx context.Context) error {
 	return nil
 }
 
-// supply fetches what is missing below the wanted head, once, and goes to it. more
-// says that there is, or was, something to fetch.
+// supply fetches the missing ancestors of the wanted head once, and moves to that head.
+// more is false if nothing was wanted.
 func (c *Chain) supply(ctx context.Context) (more bool, err error) {
 	fetching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -69,17 +69,17 @@ func (c *Chain) supply(ctx context.Context) (more bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if fetching.Err() != nil {
-		return true, nil // the client has gone another way, or the end has come
+		return true, nil // the client named another head, or ctx is done
 	}
 	var invalid *upstream.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		c.log.Warn("the consensus client's head comes after an invalid block", "number", invalid.Block.Number, "hash", invalid.Block.Hash, "because", err)
+		c.log.Warn("the consensus client's head descends from an invalid block", "number", invalid.Block.Number, "hash", invalid.Block.Hash, "error", err)
 		last := invalid.LatestValid
 		status := engine.Status{Verdict: engine.Invalid, LatestValid: &last, Why: err.Error()}
 		c.invalid.put(invalid.Block.Hash, status)
 		c.invalid.put(target.Hash, status)
-		c.wantNothing() // the client learns of it when it next names the head
+		c.wantNothing() // the client gets the error when it names the head again
 		return false, nil
 	case err != nil && !errors.Is(err, upstream.ErrTooDeep):
 		return true, err
@@ -92,7 +92,7 @@ func (c *Chain) supply(ctx context.Context) (more bool, err error) {
 	}
 	for _, cannot := range []error{upstream.ErrTooDeep, engine.ErrTooDeep, engine.ErrInconsistent} {
 		if errors.Is(err, cannot) {
-			c.log.Warn("the consensus client's forkchoice cannot be followed", "because", err)
+			c.log.Warn("follow the consensus client's forkchoice failed", "error", err)
 			c.wantNothing()
 			return false, nil
 		}
@@ -103,8 +103,8 @@ func (c *Chain) supply(ctx context.Context) (more bool, err error) {
 	return status.Verdict == engine.Syncing, err
 }
 
-// missing is the block to fetch: the first below the wanted head that is not here.
-// stop is called when it is wanted no more.
+// missing returns the block to fetch: the first missing one below the wanted head. stop is
+// called when it is no longer wanted.
 func (c *Chain) missing(stop context.CancelFunc) (target upstream.Target, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +119,8 @@ func (c *Chain) missing(stop context.CancelFunc) (target upstream.Target, ok boo
 	return target, true
 }
 
-// show makes a block on the way to the wanted head the head, so that one can see how
-// far it is.
+// show makes a block on the way to the wanted head the current head, so that the progress
+// is visible.
 func (c *Chain) show(ctx context.Context, block chain.Ref) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,11 +130,11 @@ func (c *Chain) show(ctx context.Context, block chain.Ref) error {
 	return c.follower.SetHead(ctx, block.Hash, chain.Ref{}, chain.Ref{})
 }
 
-// Sync is how far the chain is on its way, in numbers of blocks.
+// Sync is the progress of a chain, in block numbers.
 type Sync struct{ Starting, Current, Highest uint64 }
 
-// Sync says how far the chain is on its way to the head that was told; false where
-// it is there.
+// Sync returns the progress to the head that the client named, or false if that head was
+// reached.
 func (c *Chain) Sync() (Sync, bool) {
 	way := c.way.Load()
 	if way == nil {

@@ -22,13 +22,13 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// supplied is a chain that is driven by the test, and supplied by nodes.
+// supplied is a chain driven by the test and supplied by nodes.
 type supplied struct {
 	*driven
 	supplier *upstream.Supplier
 }
 
-// startNode starts a node that serves blocks upon the genesis.
+// startNode starts a node that serves blocks after the genesis.
 func startNode(t *testing.T, between func(http.Handler) http.Handler, genesis *types.Block, blocks ...*types.Block) *fakenode.Node {
 	t.Helper()
 	n, err := fakenode.New(fakenode.Options{ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Between: between}, genesis)
@@ -78,7 +78,7 @@ func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *s
 	return s
 }
 
-// await returns once a block is the head.
+// await waits until a block is the head.
 func (s *supplied) await(want *types.Block) {
 	for {
 		moved := s.Tip.Moved()
@@ -89,8 +89,8 @@ func (s *supplied) await(want *types.Block) {
 	}
 }
 
-// Ancestors of a head are fetched, whether or not the head itself was sent, and the
-// head becomes the head without the client's asking again.
+// Missing ancestors of a head are fetched, whether or not the head itself was sent, and the
+// chain moves to the head without another call.
 func TestMissingAncestorsAreFetched(t *testing.T) {
 	b := builder(t)
 	blocks := b.grow(b.Genesis, 60, 1)
@@ -107,7 +107,7 @@ func TestMissingAncestorsAreFetched(t *testing.T) {
 	if standing := s.Standing(); standing.Safe != ref(blocks[30]) || standing.Finalized != ref(blocks[20]) {
 		t.Errorf("safe is %s and finalized %s", standing.Safe, standing.Finalized)
 	}
-	status, err = s.tell(blocks[59], nil, nil) // which was never sent
+	status, err = s.tell(blocks[59], nil, nil) // never sent
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestMissingAncestorsAreFetched(t *testing.T) {
 	}
 }
 
-// The blocks of a far head are imported in bulk up to the finalized one.
+// A distant head is reached by a bulk import up to the finalized block.
 func TestFarBehind(t *testing.T) {
 	b := builder(t)
 	blocks := b.grow(b.Genesis, 400, 1)
@@ -129,18 +129,18 @@ func TestFarBehind(t *testing.T) {
 	}
 	s.await(blocks[399])
 	for s.Standing().Head.Settled().Number < 351 {
-		time.Sleep(time.Millisecond) // the follower settles the rest
+		time.Sleep(time.Millisecond) // wait while the follower settles the rest
 	}
 	if at := s.Standing().Finalized; at != ref(blocks[350]) {
 		t.Errorf("finalized is %s", at)
 	}
 }
 
-// What is missing may come from the client after all, though no node can be asked.
+// Missing blocks may also come from the client while no node has them.
 func TestMissingAncestorsAreSent(t *testing.T) {
 	b := builder(t)
 	blocks := b.grow(b.Genesis, 5, 1)
-	n := startNode(t, nil, b.Genesis) // which has none of them
+	n := startNode(t, nil, b.Genesis) // without any of them
 	s := newSupplied(t, ingest.DefaultDepths(), n)
 	for _, block := range blocks[1:] {
 		s.expect("a block without its parent", s.send(block), engine.Syncing, nil)
@@ -151,10 +151,10 @@ func TestMissingAncestorsAreSent(t *testing.T) {
 	}
 	s.expect("the head", status, engine.Syncing, nil)
 	s.expect("what was missing", s.send(blocks[0]), engine.Valid, blocks[0])
-	s.await(blocks[4]) // without the client's asking again
+	s.await(blocks[4]) // without another call
 }
 
-// altering is a node in whose answers something is altered, as long as it is told to.
+// altering is middleware that replaces a text in a node's answers while on is true.
 func altering(on *atomic.Bool, from, to string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -170,8 +170,8 @@ func altering(on *atomic.Bool, from, to string) func(http.Handler) http.Handler 
 	}
 }
 
-// A node that gives other blocks than the named ones is not believed: the others are
-// used, or it itself once it is honest.
+// A node that returns other blocks than those requested is not trusted: other nodes are
+// used, or the node itself once it is honest.
 func TestLyingSupply(t *testing.T) {
 	for name, alter := range map[string][2]string{
 		"headers":     {`"gasLimit":"0xf`, `"gasLimit":"0xe`},
@@ -199,9 +199,10 @@ func TestLyingSupply(t *testing.T) {
 	}
 }
 
-// Where it is the blocks that are wrong, the client is told so, and of the last right one.
+// If the blocks themselves are invalid, the client gets that status and the last valid
+// ancestor.
 func TestInvalidSupply(t *testing.T) {
-	for _, count := range []int{30, 300} { // the second is imported in bulk
+	for _, count := range []int{30, 300} { // 300 are imported in bulk
 		b := builder(t)
 		blocks := b.grow(b.Genesis, count, 1)
 		wrong := append([]*types.Block{}, blocks[:10]...)
@@ -228,7 +229,7 @@ func TestInvalidSupply(t *testing.T) {
 	}
 }
 
-// A client that goes another way meanwhile is followed at once.
+// If the client names another head meanwhile, that head is followed at once.
 func TestAnotherWay(t *testing.T) {
 	b := builder(t)
 	far, near := b.grow(b.Genesis, 50, 1), b.grow(b.Genesis, 3, 2)
@@ -258,7 +259,7 @@ func TestAnotherWay(t *testing.T) {
 	}
 	s.mustTell(near[2], nil, nil)
 	close(held)
-	time.Sleep(20 * time.Millisecond) // so that what is wrong has time to happen
+	time.Sleep(20 * time.Millisecond) // time for a fault to show
 	if head := s.Standing().Head.Ref(); head != (chain.Ref{Number: 3, Hash: near[2].Hash()}) {
 		t.Errorf("the head is %s", head)
 	}

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// waitingMost is how many blocks may wait: half an hour of them, while ancestors are fetched.
+	// waitingMost is the maximum number of waiting blocks: those of half an hour, while ancestors are fetched.
 	waitingMost = 150
 	// waitingBytes bounds their encoded size.
 	waitingBytes = 128 << 20
-	// invalidMost is how many invalid blocks are remembered.
+	// invalidMost is the maximum number of invalid blocks that are remembered.
 	invalidMost = 512
 )
 
@@ -68,9 +68,8 @@ func encodedSize(block *types.Block) uint64 {
 	return size
 }
 
-// invalids are blocks that are known to be invalid, or to descend from one. A restart
-// forgets them, and so does a full list the oldest: such a block would be found invalid
-// again.
+// invalids holds blocks that are known to be invalid, or to descend from an invalid one. It
+// is bounded and not stored: a forgotten block would be found invalid again.
 type invalids struct {
 	status map[common.Hash]engine.Status
 	order  []common.Hash

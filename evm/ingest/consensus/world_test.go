@@ -16,7 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// follower is a follower that makes blocks too.
+// follower is a follower with a block builder.
 type follower struct {
 	*ingesttest.Follower
 	t *testing.T
@@ -27,7 +27,7 @@ func newFollower(t *testing.T, depths ingest.Depths) *follower {
 	return &follower{ingesttest.NewFollower(t, depths), t}
 }
 
-// grow makes blocks upon a parent. salt makes them others than those of another salt.
+// grow adds blocks to a parent. Blocks with different salts differ.
 func (f *follower) grow(parent *types.Block, count int, salt uint64) (blocks []*types.Block) {
 	f.t.Helper()
 	if err := f.SetHead(f.t.Context(), parent.Hash(), chain.Ref{}, chain.Ref{}); err != nil {
@@ -46,12 +46,12 @@ func (f *follower) grow(parent *types.Block, count int, salt uint64) (blocks []*
 	return blocks
 }
 
-// builder makes blocks that are right.
+// builder returns a follower that builds valid blocks.
 func builder(t *testing.T) *follower {
 	return newFollower(t, ingest.Depths{Unfinalized: 1 << 20, Most: 1 << 20})
 }
 
-// driven is a chain that is driven by the test.
+// driven is a chain driven by the test.
 type driven struct {
 	*follower
 	chain *consensus.Chain
@@ -72,7 +72,7 @@ func (d *driven) send(block *types.Block) engine.Status {
 	return status
 }
 
-// tell tells a forkchoice, of which any block may be nil.
+// tell sends a forkchoice; any of its blocks may be nil.
 func (d *driven) tell(head, safe, finalized *types.Block) (engine.Status, error) {
 	d.t.Helper()
 	hash := func(block *types.Block) common.Hash {
@@ -84,7 +84,7 @@ func (d *driven) tell(head, safe, finalized *types.Block) (engine.Status, error)
 	return d.chain.UpdateForkchoice(d.t.Context(), engine.Forkchoice{Head: hash(head), Safe: hash(safe), Finalized: hash(finalized)})
 }
 
-// mustTell tells a forkchoice that is to be followed.
+// mustTell sends a forkchoice that must be accepted.
 func (d *driven) mustTell(head, safe, finalized *types.Block) {
 	d.t.Helper()
 	if status, err := d.tell(head, safe, finalized); err != nil || status.Verdict != engine.Valid || *status.LatestValid != head.Hash() {
@@ -92,7 +92,7 @@ func (d *driven) mustTell(head, safe, finalized *types.Block) {
 	}
 }
 
-// expect compares a status.
+// expect compares a status with the expected one.
 func (d *driven) expect(what string, got engine.Status, verdict engine.Verdict, last *types.Block) {
 	d.t.Helper()
 	switch {
@@ -105,14 +105,14 @@ func (d *driven) expect(what string, got engine.Status, verdict engine.Verdict, 
 	}
 }
 
-// broken is a block that breaks a rule: its state root is another.
+// broken returns an invalid block: its state root is wrong.
 func broken(block *types.Block) *types.Block {
 	header := block.Header()
 	header.Root[3]++
 	return types.NewBlockWithHeader(header).WithBody(*block.Body())
 }
 
-// upon is a block with another parent, which is right only if its parent is.
+// upon returns a block with another parent, valid only if its parent is.
 func upon(parent, block *types.Block) *types.Block {
 	header := block.Header()
 	header.ParentHash = parent.Hash()

@@ -14,31 +14,31 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// candidate is a node and what is known of it. Its fields are guarded by the
-// mutex of the pursuit, the first three aside, which do not change.
+// candidate is the state of one node. Its fields are guarded by the pursuit's mutex, except
+// the first three, which are immutable.
 type candidate struct {
 	node Node
 	name string
 	log  *slog.Logger
 
 	standing  node.Standing
-	reachable bool                        // standing is what it says now
-	until     time.Time                   // when it may be used again
-	unreached *backoff.ExponentialBackOff // after failures to reach it
-	failed    *backoff.ExponentialBackOff // after failures to bring in its blocks
+	reachable bool                        // standing is up to date
+	until     time.Time                   // not used before this time
+	unreached *backoff.ExponentialBackOff // after connection failures
+	failed    *backoff.ExponentialBackOff // after failed imports of its blocks
 	invalid   *backoff.ExponentialBackOff // after invalid answers
-	why       string                      // it is not used; empty when it is
+	why       string                      // why it is not used; empty if it is
 	counts    Counts
 }
 
-// Counts say what a node did since the start.
+// Counts are totals of a node's faults since the start.
 type Counts struct {
-	Failures uint64 // it did not answer, or changed its branch while it was asked
-	Invalid  uint64 // it gave what no honest node gives
-	TooDeep  uint64 // it was on a branch that leaves ours below what is final
+	Failures uint64 // no answer, or a change of branch between answers
+	Invalid  uint64 // answers that no honest node gives
+	TooDeep  uint64 // branches that fork off below our final block
 }
 
-// watch keeps what is known of a node up to date, until ctx is done.
+// watch keeps the state of a node up to date, until ctx is done.
 func (p *Pursuit) watch(ctx context.Context, c *candidate) {
 	for {
 		err := p.observe(ctx, c)
@@ -54,8 +54,7 @@ func (p *Pursuit) watch(ctx context.Context, c *candidate) {
 	}
 }
 
-// observe asks a node who it is, and then for its head, again and again, until
-// something goes wrong.
+// observe checks a node's identity, and then follows its head until an error occurs.
 func (p *Pursuit) observe(ctx context.Context, c *candidate) error {
 	chainID, genesis, err := c.node.Identity(ctx)
 	if err != nil {
@@ -69,7 +68,7 @@ func (p *Pursuit) observe(ctx context.Context, c *candidate) error {
 		return err
 	}
 	announced := make(chan struct{}, 1)
-	silent := make(chan struct{}) // closed when the node is known not to announce heads
+	silent := make(chan struct{}) // closed if the node does not announce heads
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		err := c.node.SubscribeHeads(ctx, func(head chain.Ref) {
@@ -92,12 +91,12 @@ func (p *Pursuit) observe(ctx context.Context, c *candidate) error {
 	return group.Wait()
 }
 
-// poll asks a node for its standing: after each head that it announces, since what
-// is safe or finalized is not announced, and from time to time, since a
-// subscription may fail unseen and a head that is wound back is not announced.
+// poll requests a node's head, safe and finalized block: after each announced head, since
+// the safe and finalized blocks are not announced, and periodically, since a subscription
+// may fail silently and a rewound head is not announced.
 func (p *Pursuit) poll(ctx context.Context, c *candidate, announced, silent <-chan struct{}) error {
 	every := p.config.Pace.Recheck
-	wait := time.NewTimer(p.config.Pace.Poll) // heads from before the subscription began
+	wait := time.NewTimer(p.config.Pace.Poll) // for heads from before the subscription
 	defer wait.Stop()
 	for {
 		select {
@@ -125,7 +124,7 @@ func (p *Pursuit) ask(ctx context.Context, c *candidate) error {
 	return err
 }
 
-// heard takes note of what a node says.
+// heard updates the claims of a node.
 func (p *Pursuit) heard(c *candidate, change func(*node.Standing)) {
 	p.mu.Lock()
 	before, reachable := c.standing, c.reachable
@@ -145,8 +144,8 @@ func (p *Pursuit) heard(c *candidate, change func(*node.Standing)) {
 	}
 }
 
-// blame takes note of what went wrong with a node and says how long not to use it.
-// used says that it went wrong while blocks were brought in.
+// blame records a node's error and returns how long not to use the node. used says that the
+// error occurred while importing its blocks.
 func (p *Pursuit) blame(c *candidate, err error, used bool) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,20 +163,20 @@ func (p *Pursuit) blame(c *candidate, err error, used bool) time.Duration {
 	case tooDeep:
 		c.counts.TooDeep++
 		level, wait = slog.LevelError, p.config.Pace.Aside
-	case ahead: // there is nothing else to wait for, but no fault to count either
+	case ahead: // wait, but count no fault
 		level, wait = slog.LevelError, retry.NextBackOff()
-	default: // when a node is watched, nothing is our own fault
+	default: // while watching a node, no error is our own
 		c.counts.Failures++
 		wait = retry.NextBackOff()
 	}
 	c.until = time.Now().Add(wait)
 	if c.why != known {
-		c.log.Log(context.Background(), level, "upstream not used", "because", err, "for", wait.Round(time.Millisecond))
+		c.log.Log(context.Background(), level, "upstream not used", "error", err, "for", wait.Round(time.Millisecond))
 	}
 	return wait
 }
 
-// praise takes note that a node's head was reached.
+// praise records that a node's head was reached.
 func (p *Pursuit) praise(c *candidate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// fakeNode is a node that serves one branch of a world. mischief, of a hundred
-// answers, are drops, delays, blocks that are wrong, and blocks of other places.
+// fakeNode is a node that serves one branch of a world. mischief is the percentage of
+// faulty answers: dropped, delayed, wrong blocks, and blocks from other positions.
 type fakeNode struct {
 	name  string
-	world *world // which is not changed while the node is asked
+	world *world // not changed during requests
 
 	mu              sync.Mutex
 	head            *types.Block
@@ -30,8 +30,8 @@ type fakeNode struct {
 	watchers        []chan chain.Ref
 	asked           map[string]int
 	silent          bool          // it does not announce heads
-	held            chan struct{} // if not nil, ranges of blocks are given once it is closed
-	refusal         error         // of what is sent
+	held            chan struct{} // if not nil, ranges of blocks wait until it is closed
+	refusal         error         // returned by Send
 	sent            [][]byte
 	noPool          bool
 	waiting         []*types.Transaction
@@ -41,7 +41,7 @@ func newFakeNode(name string, w *world) *fakeNode {
 	return &fakeNode{name: name, world: w, head: w.builder.Genesis, random: rand.New(rand.NewPCG(w.Uint64(), 5)), asked: make(map[string]int)}
 }
 
-// set changes what the node serves.
+// set changes the state of the node.
 func (f *fakeNode) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +56,7 @@ func (f *fakeNode) set(change func()) {
 
 var errDropped = errors.New("dropped")
 
-// begin is called for each question; bad says that the answer is to be wrong.
+// begin is called for each request; bad says that the answer must be wrong.
 func (f *fakeNode) begin(ctx context.Context, method string) (head *types.Block, bad bool, err error) {
 	f.mu.Lock()
 	f.asked[method]++
@@ -90,7 +90,7 @@ func (f *fakeNode) Standing(ctx context.Context) (node.Standing, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	standing := node.Standing{Head: ref(head), Safe: f.safe, Finalized: f.finalized}
-	if bad { // a head that nobody has
+	if bad { // a head that does not exist
 		standing.Head.Number += f.random.Uint64N(100)
 		standing.Head.Hash[3]++
 	}
@@ -172,8 +172,8 @@ func (f *fakeNode) Headers(ctx context.Context, from uint64, count int) (headers
 	return headers, err
 }
 
-// wrong is a block that breaks a rule. Its header has another hash then, as that
-// of a liar who made the header up as well, or its body is not that of the header.
+// wrong returns an invalid block. Either its header is consistently wrong and so has
+// another hash, or its body does not match the header.
 func (f *fakeNode) wrong(block *types.Block) *types.Block {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -237,7 +237,7 @@ func (f *fakeNode) Pool(ctx context.Context) ([]*types.Transaction, error) {
 	return f.waiting, err
 }
 
-// SubscribePool offers no subscription: those are tested with a real client and server.
+// SubscribePool is not supported here; tests of subscriptions use a real client and server.
 func (f *fakeNode) SubscribePool(ctx context.Context, _ func(*types.Transaction)) error {
 	if _, _, err := f.begin(ctx, "watch pool"); err != nil {
 		return err

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	headersAtOnce = 64 // asked for at once
-	headersAhead  = 4  // such questions in parallel
+	headersAtOnce = 64 // per request
+	headersAhead  = 4  // requests in parallel
 )
 
-// ladder proves which blocks are the ancestors of one: it has the hash of the last
-// block of each range ([rangeBlocks]) below that, as far down as was climbed.
+// ladder proves which blocks are the ancestors of a block. It holds the hash of the last
+// block of each range ([rangeBlocks]), as far down as it was climbed.
 type ladder struct {
 	top   chain.Ref
-	first uint64        // the number of the first rung
+	first uint64        // block number of the first rung
 	rungs []common.Hash // ascending
-	foot  chain.Ref     // what the lowest block that was climbed to follows
+	foot  chain.Ref     // the parent of the lowest block
 }
 
-// at is the hash that the last block of a range must have, zero where that is not known.
+// at returns the required hash of the last block of a range, or zero if it is unknown.
 func (l *ladder) at(number uint64) common.Hash {
 	if number == l.top.Number {
 		return l.top.Hash
@@ -40,13 +40,13 @@ func (l *ladder) at(number uint64) common.Hash {
 	return common.Hash{}
 }
 
-// climb goes down from a block, header by header, until done says of the parent of one
-// that it is there. Each header has the hash that the one above it names, so a node
-// can keep some back but not make them up.
+// climb walks down from a block, header by header, until done returns true for a parent.
+// Each header must have the hash that its child names, so a node can withhold headers but
+// not invent them.
 func (p *Pursuit) climb(ctx context.Context, from Node, top *types.Header, done func(parent chain.Ref) (bool, error)) (*ladder, error) {
 	l := &ladder{top: chain.Ref{Number: top.Number.Uint64(), Hash: top.Hash()}}
 	parent := chain.Ref{Number: l.top.Number - 1, Hash: top.ParentHash}
-	var headers []*types.Header // up to the parent, that were asked for
+	var headers []*types.Header // received, up to the parent
 	for {
 		there, err := done(parent)
 		if err != nil {
@@ -58,7 +58,7 @@ func (p *Pursuit) climb(ctx context.Context, from Node, top *types.Header, done 
 			return l, nil
 		}
 		if parent.Number == 0 {
-			return nil, ErrTooDeep // it has another genesis
+			return nil, ErrTooDeep // its genesis differs
 		}
 		if len(headers) == 0 {
 			err := p.within(ctx, func(ctx context.Context) (err error) {
@@ -81,7 +81,7 @@ func (p *Pursuit) climb(ctx context.Context, from Node, top *types.Header, done 
 	}
 }
 
-// headersUpTo asks for some headers, the last of which has a number, in parallel.
+// headersUpTo fetches consecutive headers up to a number, in parallel.
 func headersUpTo(ctx context.Context, from Node, last uint64) ([]*types.Header, error) {
 	parts := make([][]*types.Header, headersAhead)
 	group, ctx := errgroup.WithContext(ctx)

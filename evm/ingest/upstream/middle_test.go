@@ -27,13 +27,13 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// Flags of a test are variables of its package: it is the testing package that parses them.
+// The testing package parses flags, so a test's flags are package variables.
 var wholeFlag = flag.Bool("whole", false, "alter every value of every block")
 
-// middle is a man in the middle, between a node and its clients.
+// middle is a man in the middle between a node and its clients.
 type middle struct {
 	mu    sync.Mutex
-	alter func(body []byte) []byte // guarded by mu; nil: he does nothing. A nil answer drops the connection
+	alter func(body []byte) []byte // guarded by mu; nil: no change. A nil result drops the connection
 }
 
 func (m *middle) set(alter func([]byte) []byte) {
@@ -52,7 +52,7 @@ func (m *middle) between(to http.Handler) http.Handler {
 		m.mu.Unlock()
 		if alter != nil {
 			if body = alter(body); body == nil {
-				panic(http.ErrAbortHandler) // as net/http has it: the connection is closed
+				panic(http.ErrAbortHandler) // makes net/http close the connection
 			}
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -60,7 +60,7 @@ func (m *middle) between(to http.Handler) http.Handler {
 	})
 }
 
-// startFake starts a node that serves the demo chain, its genesis alone at first.
+// startFake starts a node for the demo chain, at first with only its genesis.
 func startFake(t *testing.T, options fakenode.Options) (*fakenode.Node, *node.Client, []*types.Block) {
 	t.Helper()
 	genesis := ingesttest.Genesis(t)
@@ -79,7 +79,7 @@ func startFake(t *testing.T, options fakenode.Options) (*fakenode.Node, *node.Cl
 	return n, client, chain
 }
 
-// paths lists the places of all values in a JSON value.
+// paths lists the paths of all values in a JSON value.
 func paths(value any, at []string) (all [][]string) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -87,7 +87,7 @@ func paths(value any, at []string) (all [][]string) {
 			all = append(all, paths(member, append(slices.Clone(at), name))...)
 		}
 	case []any:
-		all = append(all, at) // as a whole
+		all = append(all, at) // the value itself
 		for i, member := range value {
 			all = append(all, paths(member, append(slices.Clone(at), strconv.Itoa(i)))...)
 		}
@@ -97,7 +97,7 @@ func paths(value any, at []string) (all [][]string) {
 	return all
 }
 
-// altered returns a JSON value with another one at a place.
+// altered returns a JSON value with a different value at a path.
 func altered(value any, at []string) any {
 	if len(at) == 0 {
 		return other(value)
@@ -112,7 +112,7 @@ func altered(value any, at []string) any {
 	return value
 }
 
-// other is another value of the same kind, where there is one.
+// other returns a different value of the same kind, if there is one.
 func other(value any) any {
 	switch value := value.(type) {
 	case string:
@@ -136,8 +136,8 @@ func other(value any) any {
 	return "0x1"
 }
 
-// TestEveryFieldAltered alters every value of blocks on their way. No altered
-// block gets in, whatever of it was altered.
+// TestEveryFieldAltered alters every value of blocks in transit. No altered block is
+// accepted.
 func TestEveryFieldAltered(t *testing.T) {
 	m := new(middle)
 	n, client, chain := startFake(t, fakenode.Options{Between: m.between})
@@ -145,7 +145,7 @@ func TestEveryFieldAltered(t *testing.T) {
 	f := newFollower(t, ingest.DefaultDepths())
 	tried, harmless := 0, map[string]bool{}
 	for number, want := range chain[1:] {
-		if number%16 != 0 && !*wholeFlag { // two blocks, of some hundred values each
+		if number%16 != 0 && !*wholeFlag { // two blocks with some hundred values each
 			mustAdd(t, f, want)
 			continue
 		}
@@ -157,7 +157,7 @@ func TestEveryFieldAltered(t *testing.T) {
 			tried++
 			block, err := client.Block(t.Context(), want.Hash())
 			if err == nil && sameBytes(block, want) {
-				harmless[path[len(path)-1]] = true // what does not count, or follows from the rest
+				harmless[path[len(path)-1]] = true // ignored, or derived from other fields
 				continue
 			}
 			if err == nil {
@@ -191,7 +191,7 @@ func sameBytes(a, b *types.Block) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(one, two)
 }
 
-// objectOf is a block as the node answers with it.
+// objectOf returns a block as the node's JSON.
 func objectOf(t *testing.T, n *fakenode.Node, block *types.Block) any {
 	t.Helper()
 	request := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByHash","params":["%s",true]}`, block.Hash())
@@ -207,7 +207,7 @@ func objectOf(t *testing.T, n *fakenode.Node, block *types.Block) any {
 	return answer.Result
 }
 
-// alterResults changes the results of an answer, of a batch too.
+// alterResults changes the results of an answer or of each answer in a batch.
 func alterResults(body []byte, change func(result any) any) []byte {
 	var answer any
 	if json.Unmarshal(body, &answer) != nil {
@@ -229,8 +229,8 @@ func alterResults(body []byte, change func(result any) any) []byte {
 	return out
 }
 
-// A liar who alters a header and everything that follows from it makes a block with
-// a hash of its own. It gets in only where the rules leave its maker that choice.
+// A liar who alters a header and everything derived from it makes a block with its own
+// hash. It is accepted only if the rules leave the block's producer that choice.
 func TestConsistentLiar(t *testing.T) {
 	chain := ingesttest.Chain(t)
 	f := newFollower(t, ingest.DefaultDepths())
@@ -271,9 +271,9 @@ func TestConsistentLiar(t *testing.T) {
 	mustAdd(t, f, chain[1])
 }
 
-// TestManInTheMiddle follows a chain through a man who drops, delays, repeats,
-// reorders and alters answers at random. Nothing wrong is visible at any moment,
-// and once he leaves, the head is reached.
+// TestManInTheMiddle follows a chain while answers are dropped, delayed, repeated,
+// reordered and altered at random. No wrong block is ever visible, and once the mischief
+// ends, the head is reached.
 func TestManInTheMiddle(t *testing.T) {
 	for _, raw := range []bool{true, false} {
 		t.Run(fmt.Sprint("raw ", raw), func(t *testing.T) {
@@ -295,9 +295,9 @@ func TestManInTheMiddle(t *testing.T) {
 			for head := 1; head < len(blocks); head += 3 {
 				m.set(mischief.alter)
 				n.Set(blocks[:head+1], 0, 0)
-				time.Sleep(30 * time.Millisecond) // so that much goes wrong
+				time.Sleep(30 * time.Millisecond) // time for many faults
 				for c := counted(p); head == 1 && (c.Failures == 0 || c.Invalid == 0); c = counted(p) {
-					time.Sleep(time.Millisecond) // and on a slow machine something at least
+					time.Sleep(time.Millisecond) // at least one fault on a slow machine
 				}
 				m.set(nil)
 				f.await(ref(blocks[head]))
@@ -309,14 +309,14 @@ func TestManInTheMiddle(t *testing.T) {
 	}
 }
 
-// counted is what the only node did.
+// counted returns the counts of the only node.
 func counted(p *upstream.Pursuit) upstream.Counts { return p.Status().Nodes[0].Counts }
 
-// mischief is what the man in the middle does at random.
+// mischief makes random changes to answers.
 type mischief struct {
 	mu     sync.Mutex
 	random *rand.Rand // guarded by mu
-	before any        // guarded by mu; a result of before
+	before any        // guarded by mu; an earlier result
 }
 
 func newMischief(seed uint64) *mischief { return &mischief{random: rand.New(rand.NewPCG(seed, 1))} }

@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// bulkWorth is how many blocks must be due to settle for a bulk import.
+	// bulkWorth is the minimum number of blocks for a bulk import.
 	bulkWorth = 64
-	// bulkMost is how many are imported before the best head is chosen anew.
+	// bulkMost is the maximum number of blocks imported before the best head is chosen
+	// again.
 	bulkMost = 16384
-	// shownEvery is after how many blocks the head moves on the way to a far one.
+	// shownEvery is the number of blocks between updates of the head while catching up.
 	shownEvery = 16
 )
 
-// choice is a node that can be followed, with what it said when it was chosen.
+// choice is a usable node with its claims at the time of the choice.
 type choice struct {
 	*candidate
 	standing node.Standing
@@ -48,8 +49,8 @@ func (p *Pursuit) pursue(ctx context.Context) error {
 	return nil
 }
 
-// idle waits until there may be something to do: next is when a node that was put
-// aside may be used again, if there is one.
+// idle waits until there may be something to do. next is when a suspended node may be used
+// again, or zero.
 func (p *Pursuit) idle(ctx context.Context, next time.Time) {
 	var due <-chan time.Time
 	if !next.IsZero() {
@@ -64,8 +65,7 @@ func (p *Pursuit) idle(ctx context.Context, next time.Time) {
 	}
 }
 
-// choices are the nodes that can be used, the one with the best head first, and
-// when the next can.
+// choices returns the usable nodes, best head first, and when the next node becomes usable.
 func (p *Pursuit) choices(now time.Time) (choices []choice, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *Pursuit) choices(now time.Time) (choices []choice, next time.Time) {
 		if c := cmp.Compare(b.standing.Head.Number, a.standing.Head.Number); c != 0 || a.standing.Head == b.standing.Head {
 			return c
 		}
-		switch ours { // of two that are as good, the one that we have
+		switch ours { // of two equally high heads, prefer ours
 		case a.standing.Head:
 			return -1
 		case b.standing.Head:
@@ -94,8 +94,8 @@ func (p *Pursuit) choices(now time.Time) (choices []choice, next time.Time) {
 	return choices, next
 }
 
-// tryEach follows the first node that can be. again says that there is more to do
-// at once. An error is our own.
+// tryEach follows the first node that succeeds. again says that there is more to do
+// immediately. An error is our own, not a node's.
 func (p *Pursuit) tryEach(ctx context.Context, choices []choice) (again bool, err error) {
 	var problem string
 	for _, c := range choices {
@@ -115,7 +115,7 @@ func (p *Pursuit) tryEach(ctx context.Context, choices []choice) (again bool, er
 		if problem == "" {
 			problem = c.name + ": " + err.Error()
 		}
-		again = true // when it can be used again is known now
+		again = true // try again, as the node's state has changed
 	}
 	if problem != "" {
 		p.setProblem(problem)
@@ -129,8 +129,7 @@ func (p *Pursuit) setProblem(problem string) {
 	p.problem = problem
 }
 
-// follow brings the chain to the head of a node, or some of the way: then it has
-// not arrived.
+// follow brings the chain to the head of a node, or part of the way if arrived is false.
 func (p *Pursuit) follow(ctx context.Context, c choice) (arrived bool, err error) {
 	known, err := p.follower.Has(ctx, c.standing.Head)
 	if err != nil {
@@ -165,14 +164,14 @@ func (p *Pursuit) end() {
 	p.under = nil
 }
 
-// bringIn brings in the blocks up to the head of a node.
+// bringIn imports the blocks up to the head of a node.
 func (p *Pursuit) bringIn(ctx context.Context, c choice) (arrived bool, err error) {
 	head, ours := c.standing.Head, p.follower.Standing().Head
 	if head.Number <= ours.Settled().Number {
 		return false, ErrTooDeep
 	}
 	if head.Number <= ours.Ref().Number+1 {
-		// Nearly always it is the next block, or one beside ours.
+		// Nearly always the head is a child or sibling of our head.
 		added, err := p.addOnly(ctx, c.node, head)
 		if added || err != nil {
 			return added, err
@@ -196,7 +195,7 @@ func (p *Pursuit) bringIn(ctx context.Context, c choice) (arrived bool, err erro
 	return true, p.ascend(ctx, c.node, from, head)
 }
 
-// addOnly adds a block if its parent is there.
+// addOnly adds a block if its parent is known.
 func (p *Pursuit) addOnly(ctx context.Context, from Node, head chain.Ref) (added bool, err error) {
 	block, err := from.Block(ctx, head.Hash)
 	if err != nil {
@@ -209,8 +208,8 @@ func (p *Pursuit) addOnly(ctx context.Context, from Node, head chain.Ref) (added
 	return err == nil, err
 }
 
-// ancestor finds the last block of our branch that is on a node's chain too. It
-// must not lie below what is final.
+// ancestor finds the last block that our branch and a node's chain have in common. It must
+// not be below the final block.
 func (p *Pursuit) ancestor(ctx context.Context, of Node, head chain.Ref) (chain.Ref, error) {
 	standing := p.follower.Standing()
 	ours := standing.Head
@@ -226,7 +225,8 @@ func (p *Pursuit) ancestor(ctx context.Context, of Node, head chain.Ref) (chain.
 		at, _ := ours.At(number)
 		return hash == at.Hash, answered(err)
 	}
-	// From the end back in growing steps, since most branches are short, and then by halves.
+	// Search back from the end in growing steps, since most branches are short, and then
+	// bisect.
 	number, differs := min(ours.Ref().Number, head.Number-1), head.Number
 	for step := uint64(1); ; step *= 2 {
 		same, err := agrees(number)
@@ -258,8 +258,8 @@ func (p *Pursuit) ancestor(ctx context.Context, of Node, head chain.Ref) (chain.
 	return at, nil
 }
 
-// bulk imports blocks from the settled one on, up to a block that will settle
-// anyway, whose hash may be zero.
+// bulk imports blocks from the settled block up to target, which will settle anyway. The
+// hash of target may be zero.
 func (p *Pursuit) bulk(ctx context.Context, from Node, target chain.Ref) error {
 	settled := p.follower.Standing().Head.Settled()
 	if most := settled.Number + bulkMost; target.Number > most {
@@ -270,7 +270,7 @@ func (p *Pursuit) bulk(ctx context.Context, from Node, target chain.Ref) error {
 	return p.follower.Import(ctx, blocks)
 }
 
-// ascend adds the blocks after one of ours up to a node's head.
+// ascend adds the blocks after one of ours, up to a node's head.
 func (p *Pursuit) ascend(ctx context.Context, from Node, after, head chain.Ref) error {
 	return p.ranges(ctx, from, after, head, nil).each(func(block *types.Block) error {
 		if err := p.follower.Add(ctx, block); err != nil {
@@ -284,8 +284,8 @@ func (p *Pursuit) ascend(ctx context.Context, from Node, after, head chain.Ref) 
 	})
 }
 
-// move makes a node's head ours, unless ours has come after it, and takes over what
-// it says is safe and finalized, if that is so on our branch.
+// move makes a node's head ours, unless ours descends from it, and adopts the node's safe
+// and finalized blocks if they are on our branch.
 func (p *Pursuit) move(ctx context.Context, s node.Standing) error {
 	standing := p.follower.Standing()
 	branch := standing.Head
@@ -319,7 +319,7 @@ func (p *Pursuit) move(ctx context.Context, s node.Standing) error {
 	return nil
 }
 
-// tags are the safe and the finalized block to set, zero where nothing is to change.
+// tags returns the safe and finalized blocks to set; zero means no change.
 func (p *Pursuit) tags(ctx context.Context, branch *tip.Branch, s node.Standing, before tip.Standing) (safe, finalized chain.Ref, err error) {
 	on := func(ref chain.Ref) bool {
 		if err != nil || ref == (chain.Ref{}) || ref.Number > branch.Ref().Number {
@@ -337,9 +337,9 @@ func (p *Pursuit) tags(ctx context.Context, branch *tip.Branch, s node.Standing,
 	case s.Safe.Number >= final.Number && on(s.Safe):
 		safe = s.Safe
 	case before.Safe == (chain.Ref{}) || before.Safe.Number >= final.Number && on(before.Safe):
-		// as it was
+		// as before
 	case final != (chain.Ref{}):
-		safe = final // what was safe has been left
+		safe = final // the old safe block is not on the branch
 	default:
 		safe = branch.Settled()
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// TestAnyTree follows nodes that reorganize, lag, drop, delay and lie, at random.
-// Whatever is visible at any moment is right, and whenever one node is honest for
-// a while its head is reached, if it is the best.
+// TestAnyTree follows nodes that reorganize, lag, drop, delay and lie at random. Every
+// visible block is right at any moment, and whenever one node is honest for a while and has
+// the best head, that head is reached.
 func TestAnyTree(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -50,9 +50,9 @@ func TestAnyTree(t *testing.T) {
 	}
 }
 
-// round lets the nodes go on, most of them badly, and then one of them well.
+// round runs the nodes for a while, most of them faulty, and then one of them honest.
 func (w *world) round(f *follower, nodes []*fakeNode, asNodes []upstream.Node, round int) {
-	// The tree is changed while nobody asks for it.
+	// The tree changes only while no node is asked.
 	settled, _ := f.Archive.Settled()
 	ours := w.blocks[f.Standing().Head.Ref().Hash]
 	best := ours
@@ -69,7 +69,7 @@ func (w *world) round(f *follower, nodes []*fakeNode, asNodes []upstream.Node, r
 			best = head
 		}
 	}
-	// The last becomes the longest, so that there is no doubt which is the best.
+	// The last becomes the longest, so that the best head is unambiguous.
 	last := w.grow(best, 1+w.IntN(3))
 	heads[w.IntN(len(heads))] = last
 
@@ -78,7 +78,7 @@ func (w *world) round(f *follower, nodes []*fakeNode, asNodes []upstream.Node, r
 		n.set(func() { n.mischief, n.head = 50, heads[i] })
 	}
 	if round%2 == 0 {
-		time.Sleep(20 * time.Millisecond) // so that much goes wrong
+		time.Sleep(20 * time.Millisecond) // time for many faults
 	}
 	for _, n := range nodes {
 		n.set(func() {
@@ -95,7 +95,7 @@ func (w *world) round(f *follower, nodes []*fakeNode, asNodes []upstream.Node, r
 	}
 }
 
-// The blocks of a far head are imported in bulk up to the finalized one.
+// A distant head is reached by a bulk import up to the finalized block.
 func TestFarBehind(t *testing.T) {
 	w := newWorld(t, 1)
 	n := newFakeNode("far", w)
@@ -117,8 +117,8 @@ func TestFarBehind(t *testing.T) {
 	}
 }
 
-// A node whose chain leaves ours below what is final cannot be followed. That is
-// said, and the others are followed.
+// A node whose chain forks off below our final block cannot be followed. The status says
+// so, and the other nodes are followed.
 func TestReorganizationBelowFinal(t *testing.T) {
 	w := newWorld(t, 2)
 	trunk := w.grow(w.builder.Genesis, 30)
@@ -143,8 +143,8 @@ func TestReorganizationBelowFinal(t *testing.T) {
 	until(t, "no problem", func() bool { return p.Status().Problem == "" })
 }
 
-// A foreign head that is not above what is final is too deep, also while that is
-// not settled yet: no block of its branch is asked for.
+// A foreign head at or below the final block is too deep, even while that block is not yet
+// settled: no block of its branch is requested.
 func TestHeadBelowFinal(t *testing.T) {
 	w := newWorld(t, 6)
 	trunk := w.grow(w.builder.Genesis, 30)
@@ -166,8 +166,8 @@ func TestHeadBelowFinal(t *testing.T) {
 	})
 }
 
-// A node that is wound back lags: its head is ours of before. When another branch
-// grows from there, that is followed, even while it is shorter.
+// A node that was rewound lags: its head is an ancestor of ours. If another branch grows
+// from there, it is followed, even while it is shorter than ours.
 func TestWoundBack(t *testing.T) {
 	w := newWorld(t, 3)
 	trunk := w.grow(w.builder.Genesis, 20)
@@ -192,7 +192,7 @@ func TestWoundBack(t *testing.T) {
 	}
 }
 
-// Tags are taken over only where they are blocks of the branch.
+// Safe and finalized blocks are adopted only if they are on the branch.
 func TestTagsOfOtherBranches(t *testing.T) {
 	w := newWorld(t, 4)
 	trunk := w.grow(w.builder.Genesis, 10)
@@ -212,8 +212,7 @@ func TestTagsOfOtherBranches(t *testing.T) {
 	})
 }
 
-// The genesis is safe and finalized like any other block, where the node says so, as
-// nodes of young chains do.
+// The genesis can be safe and finalized, as nodes of young chains report.
 func TestGenesisIsFinal(t *testing.T) {
 	w := newWorld(t, 7)
 	n := newFakeNode("young", w)
@@ -228,8 +227,8 @@ func TestGenesisIsFinal(t *testing.T) {
 	}
 }
 
-// TestUnknownFork follows a node into a fork that this version does not know: the node
-// is not to blame for it, and what came before stays.
+// TestUnknownFork follows a node into a fork that this version does not support: the node
+// is not blamed, and earlier blocks stay.
 func TestUnknownFork(t *testing.T) {
 	w := newWorld(t, 12)
 	before := w.grow(w.builder.Genesis, 5)
@@ -244,7 +243,7 @@ func TestUnknownFork(t *testing.T) {
 	p, stop := f.pursue(t, n)
 	f.await(ref(before))
 	n.set(func() { n.head = head })
-	until(t, "the problem is told", func() bool {
+	until(t, "the problem is reported", func() bool {
 		return strings.Contains(p.Status().Problem, execute.ErrUnknownFork.Error())
 	})
 	stop()
@@ -256,7 +255,7 @@ func TestUnknownFork(t *testing.T) {
 	}
 }
 
-// While a far head is pursued the status says how far it is.
+// The status shows the progress towards a distant head.
 func TestSyncing(t *testing.T) {
 	w := newWorld(t, 5)
 	n := newFakeNode("far", w)

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	rangeBlocks = 16 // asked for at once
-	rangesAhead = 4  // that are asked for in parallel, and may wait in memory
+	rangeBlocks = 16 // per request
+	rangesAhead = 4  // requested in parallel and held in memory
 )
 
-// ranges is the blocks of a node's chain from one to another, asked for in
-// parallel and given in order. It implements [ingest.Source]. What it gives is a
-// chain: each block follows the one before, whatever the node answers.
+// ranges reads consecutive blocks of a node's chain; it requests them in parallel and
+// returns them in order. It implements [ingest.Source]. Each returned block is a child of
+// the previous one, whatever the node answers.
 type ranges struct {
-	last, end chain.Ref // the last block that was given; the one to end with
-	proof     *ladder   // that binds the blocks to one that is known; nil for none
+	last, end chain.Ref // last block returned; block to end with
+	proof     *ladder   // proves the blocks; may be nil
 	ready     chan chan fetched
-	current   []*types.Block // of the range that is being given
+	current   []*types.Block // rest of the current range
 	cancel    context.CancelFunc
 	group     *errgroup.Group
 }
@@ -40,9 +40,8 @@ var (
 	_ ingest.Stopper = (*ranges)(nil)
 )
 
-// ranges asks for the blocks after one up to another, whose hash may be zero
-// where it is not known. With a proof nothing is given that is not bound by it. It
-// must be closed.
+// ranges requests the blocks after one block up to end, whose hash may be zero if unknown.
+// If proof is not nil, only blocks that it proves are returned. The result must be closed.
 func (p *Pursuit) ranges(ctx context.Context, from Node, after, end chain.Ref, proof *ladder) *ranges {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &ranges{last: after, end: end, proof: proof, ready: make(chan chan fetched, rangesAhead-1), cancel: cancel}
@@ -74,7 +73,7 @@ func (p *Pursuit) ranges(ctx context.Context, from Node, after, end chain.Ref, p
 	return r
 }
 
-// fetch asks for blocks until it has all of them.
+// fetch requests blocks until it has all of them.
 func fetch(ctx context.Context, from Node, first uint64, count int) ([]*types.Block, error) {
 	var all []*types.Block
 	for len(all) < count {
@@ -107,16 +106,16 @@ func (r *ranges) Next() (*types.Block, error) {
 	r.current = r.current[1:]
 	at := chain.Ref{Number: block.NumberU64(), Hash: block.Hash()}
 	if block.ParentHash() != r.last.Hash {
-		return nil, fmt.Errorf("%w: block %s has the parent %#x, block %s was before it", errMoved, at, block.ParentHash(), r.last)
+		return nil, fmt.Errorf("%w: block %s has the parent %#x, expected %s", errMoved, at, block.ParentHash(), r.last)
 	}
 	if at.Number == r.end.Number && r.end.Hash != (common.Hash{}) && at != r.end {
-		return nil, fmt.Errorf("%w: block %s comes where %s was told", errMoved, at, r.end)
+		return nil, fmt.Errorf("%w: got block %s, expected %s", errMoved, at, r.end)
 	}
 	r.last = at
 	return block, nil
 }
 
-// each gives all that is left to a function, until it fails, and closes the ranges.
+// each passes all remaining blocks to give until it fails, and closes the ranges.
 func (r *ranges) each(give func(*types.Block) error) error {
 	defer r.close()
 	for {
@@ -133,8 +132,7 @@ func (r *ranges) each(give func(*types.Block) error) error {
 	}
 }
 
-// prove checks that a whole range of blocks is bound by the proof, before any of
-// them is given.
+// prove checks a whole range of blocks against the proof before any of them is returned.
 func (r *ranges) prove(blocks []*types.Block) error {
 	if r.proof == nil {
 		return nil
@@ -154,8 +152,8 @@ func (r *ranges) prove(blocks []*types.Block) error {
 // Stop implements [ingest.Stopper].
 func (r *ranges) Stop() { r.cancel() }
 
-// close ends what is still asked for, and waits for that.
+// close cancels outstanding requests and waits for them.
 func (r *ranges) close() {
 	r.cancel()
-	_ = r.group.Wait() // the errors were in the answers
+	_ = r.group.Wait() // errors are part of the answers
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// stuckNode tells of a head far above all others. Of its blocks it gives the first, if
-// there are any, and then keeps whoever asks waiting.
+// stuckNode announces a head far above all others. It serves the first blocks, if any, and
+// then blocks its callers.
 type stuckNode struct {
 	*fakeNode
-	first []*types.Block // of number 1 and what follows it
-	stuck chan struct{}  // receives when somebody waits
+	first []*types.Block // from number 1 on
+	stuck chan struct{}  // receives when a caller is blocked
 }
 
 func (s stuckNode) Standing(context.Context) (node.Standing, error) {
@@ -40,7 +40,7 @@ func (s stuckNode) Blocks(ctx context.Context, from uint64, _ int) ([]*types.Blo
 	return nil, ctx.Err()
 }
 
-// followBeside follows a node that is stuck, and then another beside it that is not.
+// followBeside follows a stuck node, and then also one that works.
 func followBeside(t *testing.T, w *world, pace upstream.Pace, head *types.Block, first []*types.Block) {
 	t.Helper()
 	good, slow := newFakeNode("good", w), newFakeNode("slow", w)
@@ -54,8 +54,8 @@ func followBeside(t *testing.T, w *world, pace upstream.Pace, head *types.Block,
 	stop()
 }
 
-// A node that keeps back what it says to have, all of it or all but a little, does not
-// keep the chain from the head of another.
+// A node that withholds announced blocks, or all but a few, does not prevent the chain from
+// reaching another node's head.
 func TestSlowNodeIsNotWaitedFor(t *testing.T) {
 	w := newWorld(t, 2)
 	head := w.grow(w.builder.Genesis, 40)
@@ -66,11 +66,11 @@ func TestSlowNodeIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// An import that has failed does not wait for blocks that it wants no more.
+// A failed import does not wait for blocks that it no longer needs.
 func TestFailedImportAsksForNoMore(t *testing.T) {
 	w := newWorld(t, 4)
 	head := w.grow(w.builder.Genesis, 40)
-	first := w.upTo(head, 15)                  // which is a range
-	first[0] = first[0].WithBody(types.Body{}) // whose header names withdrawals
-	followBeside(t, w, quick(), head, first)   // at which a step may take an hour
+	first := w.upTo(head, 15)                  // one range
+	first[0] = first[0].WithBody(types.Body{}) // its header has withdrawals
+	followBeside(t, w, quick(), head, first)   // a step may take an hour
 }

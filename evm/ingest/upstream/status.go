@@ -6,37 +6,36 @@ import (
 	"ashlar/chain"
 )
 
-// Status is how a pursuit stands.
+// Status is the state of a pursuit.
 type Status struct {
-	// Sync is how far the chain is on its way to a head; nil where there is nothing to
-	// catch up with.
+	// Sync is the progress towards a head; nil if the chain has caught up.
 	Sync *Sync
-	// Problem says why the best head is not followed; empty where it is.
+	// Problem says why the best head is not followed; empty if it is.
 	Problem string
 	Nodes   []NodeStatus
 }
 
-// Sync is how far a chain is on its way.
+// Sync is the progress of a chain, in block numbers.
 type Sync struct {
-	Starting uint64 // the head when it began
+	Starting uint64 // the head at the start
 	Current  uint64 // the head now
-	Highest  uint64 // the head that a node tells of
+	Highest  uint64 // the head that a node claims
 }
 
-// NodeStatus is what is known of a node.
+// NodeStatus is the state of a node.
 type NodeStatus struct {
 	Name   string
-	Head   chain.Ref // that it told last
-	Used   bool      // its blocks are or would be used
-	Why    string    // it is not used
+	Head   chain.Ref // last reported
+	Used   bool      // its blocks are used, or would be
+	Why    string    // why it is not used
 	Counts Counts
 }
 
-// behind is how many blocks a chain lies back before that is worth a word: one or
-// two are always under way.
+// behind is the number of missing blocks above which a sync is reported: one or two are
+// always in transit.
 const behind = 4
 
-// Status may be called at any time, from many goroutines at once.
+// Status returns the current state. It is safe for concurrent use.
 func (p *Pursuit) Status() Status {
 	head := p.follower.Standing().Head.Ref()
 	p.mu.Lock()
@@ -52,7 +51,7 @@ func (p *Pursuit) Status() Status {
 		status.Nodes = append(status.Nodes, n)
 	}
 	if status.Problem == "" && !used {
-		status.Problem = "no upstream can be used"
+		status.Problem = "no upstream is usable"
 	}
 	return status
 }

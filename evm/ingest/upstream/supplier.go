@@ -16,19 +16,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// supplyMost is how many blocks are imported at once by a supplier: whoever brings in
-// others waits for that.
+// supplyMost is the maximum number of blocks of one bulk import by a supplier; other
+// imports wait for it.
 const supplyMost = 1024
 
-// Supplier has the nodes of a pursuit bring in blocks that somebody else names by
-// their hash. What the nodes say of their heads moves nothing. Every block that they
-// give is bound by hashes to the one that is named, before it is looked at.
+// Supplier fetches blocks named by hash from the nodes of a pursuit. It ignores the nodes'
+// heads. Every block is linked by hashes to the named one before it is executed.
 type Supplier struct{ *Pursuit }
 
-// NewSupplier makes a supplier. Its nodes are not asked before it is run.
+// NewSupplier returns a supplier. It contacts its nodes only while Run runs.
 func NewSupplier(config Config) *Supplier { return &Supplier{New(config)} }
 
-// Run keeps what is known of the nodes up to date, until ctx is done.
+// Run keeps the state of the nodes up to date, until ctx is done.
 func (s *Supplier) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range s.nodes {
@@ -37,18 +36,18 @@ func (s *Supplier) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Arrived says that the chain has come to a head that was named, so that what waits
-// at the nodes can be of use.
+// Arrived reports that the chain has reached a named head. From then on, the transaction
+// pools of the nodes are read.
 func (s *Supplier) Arrived() { s.first.Do(func() { close(s.arrived) }) }
 
-// ErrNoSupply says that no node could be asked for blocks, or none had them. That may
-// be otherwise a moment later.
+// ErrNoSupply means that no node was usable, or none had the blocks. This may change at any
+// time.
 var ErrNoSupply = errors.New("no node has the missing blocks")
 
-// InvalidError says that a block which leads to a named one breaks a rule.
+// InvalidError means that a named block or one of its ancestors breaks a rule.
 type InvalidError struct {
 	Block       chain.Ref
-	LatestValid common.Hash // its parent
+	LatestValid common.Hash // the block's parent
 	Err         error
 }
 
@@ -56,24 +55,24 @@ func (e *InvalidError) Error() string { return e.Err.Error() }
 
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// Target is a block to be brought in.
+// Target is a block to fetch.
 type Target struct {
 	Hash      common.Hash
-	Finalized common.Hash // one of its ancestors that is final; zero for none
-	// Shown is called with blocks on the way, from one goroutine.
+	Finalized common.Hash // a final ancestor; zero if unknown
+	// Shown is called with blocks imported on the way, from one goroutine.
 	Shown func(context.Context, chain.Ref) error
 }
 
-// Fetch brings in a block with all of its ancestors, from the first node that has
-// them. It fails with an [*InvalidError] where the blocks, rather than whoever gave
-// them, are wrong, with ErrTooDeep where they lead elsewhere below what is final, and
-// with ErrNoSupply where the nodes do not have them. Other errors are our own.
+// Fetch imports a block with all of its ancestors, from the first node that has them. The
+// error is an [*InvalidError] if the blocks themselves are wrong, ErrTooDeep if they fork
+// off below our final block, ErrNoSupply if the nodes do not have them. Other errors are
+// our own.
 func (s *Supplier) Fetch(ctx context.Context, target Target) error {
 	if _, err := s.follower.Find(ctx, target.Hash); !errors.Is(err, tip.ErrUnknownBlock) {
-		return err // it has come by another way, or our own store fails
+		return err // the block is already here, or our store failed
 	}
 	choices, _ := s.choices(time.Now())
-	problem := errors.New("no upstream can be used")
+	problem := errors.New("no upstream is usable")
 	for i, c := range choices {
 		err := s.supply(ctx, c.candidate, target)
 		var wrong *InvalidError
@@ -96,7 +95,7 @@ func (s *Supplier) Fetch(ctx context.Context, target Target) error {
 	return fmt.Errorf("%w: %w", ErrNoSupply, problem)
 }
 
-// supply brings in a block with its ancestors from one node.
+// supply imports a block with its ancestors from one node.
 func (s *Supplier) supply(ctx context.Context, from *candidate, target Target) error {
 	top, err := from.node.Block(ctx, target.Hash)
 	if err != nil {
@@ -108,8 +107,8 @@ func (s *Supplier) supply(ctx context.Context, from *candidate, target Target) e
 	}
 	s.begin(chain.Ref{Number: number, Hash: target.Hash})
 	defer s.end()
-	// What is far enough below the target is final, as far as one can tell of a chain
-	// that a consensus client drives.
+	// A consensus client drives the chain, so blocks that far below the target can be
+	// assumed to be final.
 	due := number - min(number, s.follower.Depths().Most)
 	far := due > ours.Ref().Number+bulkWorth
 	l, err := s.climb(ctx, from.node, top.Header(), func(parent chain.Ref) (bool, error) {
@@ -138,10 +137,10 @@ func (s *Supplier) supply(ctx context.Context, from *candidate, target Target) e
 	return s.ascend(ctx, from.node, l, after, target.Shown)
 }
 
-// bulk imports the blocks of a ladder that stands on the settled block, up to one
-// that is final, and returns the last.
+// bulk imports the blocks of a ladder that starts at the settled block, up to number due,
+// which is final, and returns the last one.
 func (s *Supplier) bulk(ctx context.Context, from Node, l *ladder, due uint64) (chain.Ref, error) {
-	due -= (due + 1) % rangeBlocks // ranges are proven whole
+	due -= (due + 1) % rangeBlocks // only whole ranges can be proven
 	for {
 		settled := s.follower.Standing().Head.Settled()
 		if settled.Number >= due {
@@ -157,7 +156,7 @@ func (s *Supplier) bulk(ctx context.Context, from Node, l *ladder, due uint64) (
 	}
 }
 
-// ascend adds the blocks of a ladder that come after one.
+// ascend adds the blocks of a ladder that follow one block.
 func (s *Supplier) ascend(ctx context.Context, from Node, l *ladder, after chain.Ref, shown func(context.Context, chain.Ref) error) error {
 	return s.ranges(ctx, from, after, l.top, l).each(func(block *types.Block) error {
 		if err := s.follower.Add(ctx, block); err != nil {
@@ -171,9 +170,9 @@ func (s *Supplier) ascend(ctx context.Context, from Node, l *ladder, after chain
 	})
 }
 
-// invalidated says of an error, met behind a block, whether it is the chain that is
-// wrong. The headers are proven, so it is, but for a body that is not the one that its
-// header names: that is of the node's making.
+// invalidated returns the error of a block after parent as an InvalidError if the chain is
+// wrong. The headers are proven, so it is, unless a body does not match its header: that is
+// the node's fault.
 func invalidated(err error, parent chain.Ref) error {
 	var refused *execute.CheckError
 	bodies := []string{execute.CheckSize, execute.CheckUnclesHash, execute.CheckTransactionsRoot, execute.CheckWithdrawalsRoot}

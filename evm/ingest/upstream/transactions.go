@@ -9,11 +9,11 @@ import (
 	"ashlar/evm/source/node"
 )
 
-// errNoneToSend says that there is nobody who could take a transaction.
+// errNoneToSend means that no node accepts connections for a transaction.
 var errNoneToSend = errors.New("no upstream can be reached to pass the transaction on")
 
-// Send passes a transaction on, in its binary form, to the node with the best head
-// that answers. A [*node.RefusedError] is that node's word on it.
+// Send sends a transaction in binary form to the node with the best head that answers. A
+// [*node.RefusedError] is that node's rejection.
 func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 	choices, _ := p.choices(time.Now())
 	for _, c := range choices {
@@ -25,14 +25,15 @@ func (p *Pursuit) Send(ctx context.Context, raw []byte) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c.log.Warn("upstream took no transaction", "because", err)
+		c.log.Warn("send transaction to upstream failed", "error", err)
 	}
 	return errNoneToSend
 }
 
-// followPool tells of what waits in a node's pool, until ctx is done or it is known
-// that the node does not offer that. What goes wrong here says nothing of its blocks.
-// It begins once the chain is at a head, since whoever is told needs its state.
+// followPool reports the transactions in a node's pool until ctx is done, or the node turns
+// out not to support it. Failures here do not affect the use of the node's blocks. It
+// starts once the chain has reached a head, since pending transactions are checked against
+// its state.
 func (p *Pursuit) followPool(ctx context.Context, c *candidate) {
 	select {
 	case <-p.arrived:
@@ -45,14 +46,14 @@ func (p *Pursuit) followPool(ctx context.Context, c *candidate) {
 			return
 		}
 		if errors.Is(err, node.ErrNoPool) {
-			c.log.Info("upstream does not tell of waiting transactions", "because", err)
+			c.log.Info("upstream does not serve its transaction pool", "error", err)
 			return
 		}
 		if err == nil {
 			retry.Reset()
 		} else {
 			wait = retry.NextBackOff()
-			c.log.Warn("upstream does not tell of waiting transactions for now", "because", err, "for", wait.Round(time.Millisecond))
+			c.log.Warn("reading the transaction pool of upstream failed", "error", err, "for", wait.Round(time.Millisecond))
 		}
 		select {
 		case <-time.After(wait):
@@ -61,8 +62,8 @@ func (p *Pursuit) followPool(ctx context.Context, c *candidate) {
 	}
 }
 
-// readPool is told of transactions as they come, or else asks for all that wait, and
-// says when to do so again.
+// readPool subscribes to transactions or, if that is not supported, polls the pool. It
+// returns when to try again.
 func (p *Pursuit) readPool(ctx context.Context, c *candidate) (again time.Duration, err error) {
 	err = c.node.SubscribePool(ctx, p.config.Waiting)
 	if !errors.Is(err, node.ErrNoSubscriptions) {

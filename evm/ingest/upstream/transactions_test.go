@@ -16,7 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// signed is a transaction, of which nothing matters here but that it is signed.
+// signed returns a transaction of which only the signature matters.
 func signed(t *testing.T, nonce uint64) *types.Transaction {
 	t.Helper()
 	key, err := crypto.ToECDSA(common.LeftPadBytes([]byte{5}, 32))
@@ -29,7 +29,7 @@ func signed(t *testing.T, nonce uint64) *types.Transaction {
 	})
 }
 
-// heard takes note of transactions.
+// heard collects transactions.
 type heard struct {
 	mu     sync.Mutex
 	hashes map[common.Hash]bool // guarded by mu
@@ -50,7 +50,8 @@ func (h *heard) has(tx *types.Transaction) bool {
 	return h.hashes[tx.Hash()]
 }
 
-// A transaction goes to the node with the best head that answers, whose word counts.
+// A transaction goes to the node with the best head that answers, and its verdict is
+// returned.
 func TestSend(t *testing.T) {
 	w := newWorld(t, 6)
 	lagging, best := newFakeNode("lagging", w), newFakeNode("best", w)
@@ -66,7 +67,7 @@ func TestSend(t *testing.T) {
 		name            string
 		best, lagging   error
 		want            error
-		sentTo, sentToo int // in all, to the best and to the other
+		sentTo, sentToo int // totals of the best and the other node
 	}{
 		{"taken", nil, nil, nil, 1, 0},
 		{"refused", refusal, nil, refusal, 2, 0},
@@ -90,8 +91,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// What waits at nodes is told once the chain is at the head, by nodes that announce it,
-// and by those that can only be asked. A node that does neither is followed all the same.
+// The pools of nodes are read once the chain is at the head, by subscription or by polling.
+// A node that supports neither is still followed.
 func TestPoolsAreFollowed(t *testing.T) {
 	w := newWorld(t, 7)
 	asked, closed := newFakeNode("asked", w), newFakeNode("closed", w)
@@ -100,18 +101,18 @@ func TestPoolsAreFollowed(t *testing.T) {
 	asked.head, closed.head = w.at(head, 2), head
 	asked.waiting = []*types.Transaction{signed(t, 0)}
 	f, told := newFollower(t, ingest.DefaultDepths()), new(heard)
-	_, stop := f.pursueTold(t, told.tell, asked, closed)
+	_, stop := f.pursueWithPool(t, told.tell, asked, closed)
 	f.await(ref(head))
-	until(t, "what waited before", func() bool { return told.has(signed(t, 0)) })
+	until(t, "an earlier transaction", func() bool { return told.has(signed(t, 0)) })
 	asked.set(func() { asked.waiting = append(asked.waiting, signed(t, 1)) })
-	until(t, "what came", func() bool { return told.has(signed(t, 1)) })
+	until(t, "a new transaction", func() bool { return told.has(signed(t, 1)) })
 	next := w.grow(head, 1)
 	closed.set(func() { closed.head = next })
 	f.await(ref(next))
 	stop()
 }
 
-// The same of a real server.
+// The same with a real server.
 func TestAnnouncedPool(t *testing.T) {
 	n, _, chain := startFake(t, fakenode.Options{Raw: true, Subscriptions: true, Pool: true})
 	n.Wait(signed(t, 0))
@@ -121,18 +122,18 @@ func TestAnnouncedPool(t *testing.T) {
 	}
 	t.Cleanup(client.Close)
 	f, told := newFollower(t, ingest.DefaultDepths()), new(heard)
-	p, stop := f.pursueTold(t, told.tell, client)
+	p, stop := f.pursueWithPool(t, told.tell, client)
 	n.Set(chain[:5], 0, 0)
 	f.await(ref(chain[4]))
-	until(t, "what waited before", func() bool { return told.has(signed(t, 0)) })
+	until(t, "an earlier transaction", func() bool { return told.has(signed(t, 0)) })
 	n.Wait(signed(t, 1))
-	until(t, "what came", func() bool { return told.has(signed(t, 1)) })
+	until(t, "a new transaction", func() bool { return told.has(signed(t, 1)) })
 	n.Disconnect()
 	raw, err := signed(t, 2).MarshalBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the node is back", func() bool { return p.Send(t.Context(), raw) == nil })
-	until(t, "what was passed on", func() bool { return told.has(signed(t, 2)) })
+	until(t, "a sent transaction", func() bool { return told.has(signed(t, 2)) })
 	stop()
 }

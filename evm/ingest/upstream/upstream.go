@@ -1,15 +1,14 @@
-// Package upstream keeps a chain at the best head that some nodes tell of.
+// Package upstream keeps a chain at the best head of some nodes.
 //
-// The best head is the highest one. What the nodes say is hearsay: a block is seen
-// by nobody before it has been executed and all of it checked, and a node that
-// gives one which breaks a rule, or an answer that no honest node could give, is
-// named in the log, counted, and put aside for a while; the others are used. A
-// node that fails is asked again after a while that grows each time; so is one that
-// takes too long, whatever head it tells of.
+// The best head is the highest one. Nodes are not trusted: a block becomes visible only
+// after it was executed and fully checked. A node that sends an invalid block, or an answer
+// that no honest node gives, is logged, counted and suspended for a while; the other nodes
+// are used meanwhile. A node that fails or is too slow is retried with growing intervals,
+// whatever head it claims.
 //
-// What nodes are relied on for is which of several right branches is the chain,
-// and what of it is safe and finalized: that is not in the blocks. A head that lies
-// on the branch up to ours is that of a node that lags, and moves nothing.
+// Two things cannot be checked and come from the nodes: which of several valid branches is
+// the chain, and which blocks are safe and finalized. A head on our own branch belongs to a
+// node that lags, and changes nothing.
 package upstream
 
 import (
@@ -33,44 +32,45 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Node is a node that blocks are asked of, such as a [node.Client], where more is
-// said of each method. They may be called from many goroutines at once, and return
-// within a bounded time, those that watch aside.
+// Node is a node to fetch blocks from, such as a [node.Client], which documents the
+// methods. All methods are safe for concurrent use. Except the subscriptions, they return
+// within a bounded time.
 type Node interface {
-	// Name is for people, and tells nothing that is secret.
+	// Name identifies the node in logs and contains no secrets.
 	Name() string
 	Identity(ctx context.Context) (chainID uint64, genesis common.Hash, err error)
 	Standing(ctx context.Context) (node.Standing, error)
-	// HashAt is the hash of the block with a number, on the node's chain.
+	// HashAt returns the hash of the block with a number on the node's chain.
 	HashAt(ctx context.Context, number uint64) (common.Hash, error)
-	// Block is the block with a hash.
+	// Block returns the block with a hash.
 	Block(ctx context.Context, hash common.Hash) (*types.Block, error)
-	// Blocks are up to count blocks of the node's chain, one at least.
+	// Blocks returns 1 to count blocks of the node's chain.
 	Blocks(ctx context.Context, from uint64, count int) ([]*types.Block, error)
-	// Headers are count headers of the node's chain.
+	// Headers returns count headers of the node's chain.
 	Headers(ctx context.Context, from uint64, count int) ([]*types.Header, error)
-	// SubscribeHeads tells of new heads until it fails, with node.ErrNoSubscriptions where
-	// the node does not offer that.
+	// SubscribeHeads calls notify for new heads until it fails; the error is
+	// node.ErrNoSubscriptions if the node does not support it.
 	SubscribeHeads(ctx context.Context, notify func(head chain.Ref)) error
-	// Send passes a transaction on. A *node.RefusedError says that the node does not take it.
+	// Send sends a transaction. A *node.RefusedError means that the node rejected it.
 	Send(ctx context.Context, raw []byte) error
-	// Pool is what waits in the node's pool, or node.ErrNoPool.
+	// Pool returns the transactions in the node's pool, or node.ErrNoPool.
 	Pool(ctx context.Context) ([]*types.Transaction, error)
-	// SubscribePool tells of what waits and of what comes in until it fails, as SubscribeHeads does.
+	// SubscribePool calls notify for pooled and new transactions until it fails, as
+	// SubscribeHeads does.
 	SubscribePool(ctx context.Context, notify func(*types.Transaction)) error
 }
 
-// Pace is how long things wait.
+// Pace holds intervals and time limits.
 type Pace struct {
-	Poll             time.Duration // between questions for the head, where the node does not announce it
-	Recheck          time.Duration // and where it does
-	Pool             time.Duration // between questions for what waits, where the node does not announce it
-	Step             time.Duration // for which a node may keep others waiting: for a range of blocks or headers, or for where its branch leaves ours
-	Retry, RetryMost time.Duration // until a node that failed is asked again: at first, and at most, on average
-	Aside, AsideMost time.Duration // for which a node that was wrong is not asked, likewise
+	Poll             time.Duration // interval of requests for the head if the node does not announce it
+	Recheck          time.Duration // the same if it does
+	Pool             time.Duration // interval of requests for the pool if the node does not announce transactions
+	Step             time.Duration // time limit for a range of blocks or headers, or for finding a common ancestor
+	Retry, RetryMost time.Duration // first and maximum average wait after a failure
+	Aside, AsideMost time.Duration // first and maximum average wait after an invalid answer
 }
 
-// DefaultPace suits chains with a block every few seconds, up to mainnet's twelve.
+// DefaultPace is for chains with a block every few seconds, up to mainnet's twelve.
 func DefaultPace() Pace {
 	return Pace{
 		Poll: 2 * time.Second, Recheck: 15 * time.Second, Pool: 5 * time.Second, Step: 30 * time.Second,
@@ -79,9 +79,9 @@ func DefaultPace() Pace {
 	}
 }
 
-// within asks a node for what one step takes, and blames it where that is longer than
-// a step may take. The limits of single calls do not tell that: a node may answer
-// each of them with the least, just in time.
+// within runs one step of requests to a node, and blames the node if it takes longer than
+// Pace.Step. Time limits of single calls would not suffice: a node could answer each of
+// them with the minimum, just in time.
 func (p *Pursuit) within(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Pace.Step, errSlow)
 	defer cancel()
@@ -92,26 +92,26 @@ func (p *Pursuit) within(ctx context.Context, ask func(context.Context) error) e
 	return err
 }
 
-var errSlow = errors.New("it takes too long")
+var errSlow = errors.New("timeout")
 
-// newBackoff returns waits after failures in a row: each twice as long as the one
-// before, from first to most, give or take a random half, so that not all nodes are
-// asked again at once.
+// newBackoff returns the waits after consecutive failures: each twice the previous one,
+// from first to most, randomized by up to a half, so that not all nodes are retried at the
+// same time.
 func newBackoff(first, most time.Duration) *backoff.ExponentialBackOff {
 	return &backoff.ExponentialBackOff{
 		InitialInterval: first, MaxInterval: most, Multiplier: 2, RandomizationFactor: backoff.DefaultRandomizationFactor,
 	}
 }
 
-// Config is what a pursuit is made of.
+// Config configures a pursuit.
 type Config struct {
 	Nodes    []Node
 	Follower *ingest.Follower
-	// ChainID and Genesis are those that each node must have.
+	// ChainID and Genesis are required of each node.
 	ChainID uint64
 	Genesis common.Hash
-	// Waiting, if not nil, is told of transactions that wait in the pools of nodes,
-	// more than once of some, and from many goroutines at once.
+	// Waiting, if not nil, is called for transactions in the pools of nodes, concurrently,
+	// and possibly several times for the same one.
 	Waiting func(*types.Transaction)
 	// Task, if not nil, keeps following going after errors that no node is to blame for.
 	Task *retry.Task
@@ -124,22 +124,22 @@ type Pursuit struct {
 	config   Config
 	follower *ingest.Follower
 	nodes    []*candidate
-	changed  chan struct{} // receives when there may be something to do
-	arrived  chan struct{} // closed, by first, when the chain is at a head for the first time
+	changed  chan struct{} // signals that there may be something to do
+	arrived  chan struct{} // closed, through first, when the chain first reaches a head
 	first    sync.Once
 
-	mu      sync.Mutex // guards what follows, and what changes of the candidates
-	under   *pursued   // what is under way; nil when nothing is
-	problem string     // why the best head is not followed
+	mu      sync.Mutex // guards the fields below and the mutable fields of candidates
+	under   *pursued   // in progress; nil if none
+	problem string     // why the best head is not followed; else empty
 }
 
-// pursued is a head on the way to which the chain is.
+// pursued is a head that is being approached.
 type pursued struct {
 	starting uint64
 	head     chain.Ref
 }
 
-// New makes a pursuit. It does nothing until it is run.
+// New returns a pursuit. It does nothing until Run is called.
 func New(config Config) *Pursuit {
 	p := &Pursuit{config: config, follower: config.Follower, changed: make(chan struct{}, 1), arrived: make(chan struct{})}
 	pace := config.Pace
@@ -158,8 +158,8 @@ func New(config Config) *Pursuit {
 	return p
 }
 
-// Run follows until ctx is done, or until the chain itself cannot take in blocks
-// any more. Whatever the nodes do is no error.
+// Run follows the nodes until ctx is done, or until the chain itself cannot import blocks
+// any more. Errors of nodes do not end it.
 func (p *Pursuit) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range p.nodes {
@@ -169,7 +169,7 @@ func (p *Pursuit) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// wake has the pursuing goroutine look again.
+// wake makes the pursuing goroutine check again.
 func (p *Pursuit) wake() {
 	select {
 	case p.changed <- struct{}{}:
@@ -177,29 +177,29 @@ func (p *Pursuit) wake() {
 	}
 }
 
-// fault is what a node did wrong.
+// fault classifies an error.
 type fault int
 
 const (
 	notTheirs fault = iota // the node is not to blame
-	failed                 // it did not answer, or changed its branch while it was asked
-	invalid                // it gave what no honest node gives
-	tooDeep                // it is on a branch that leaves ours below what is final
-	ahead                  // it gave what cannot be judged here yet, and may well be right
+	failed                 // no answer, or a change of branch between answers
+	invalid                // an answer that no honest node gives
+	tooDeep                // a branch that forks off below our final block
+	ahead                  // an answer that cannot be checked yet, and may be right
 )
 
-// ErrTooDeep says that a chain leaves ours below what is final.
-var ErrTooDeep = errors.New("its chain is another one below our last final block")
+// ErrTooDeep means that a chain forks off from ours below our final block.
+var ErrTooDeep = errors.New("its chain forks off below our last final block")
 
-var errMoved = errors.New("its answers are of more than one branch")
+var errMoved = errors.New("its answers belong to different branches")
 
-// answerError is an error of a node rather than of ours.
+// answerError is a node's error, as opposed to our own.
 type answerError struct{ err error }
 
 func (e *answerError) Error() string { return e.err.Error() }
 func (e *answerError) Unwrap() error { return e.err }
 
-// answered marks the error of an answer.
+// answered marks an error as a node's.
 func answered(err error) error {
 	if err == nil {
 		return nil
@@ -207,7 +207,7 @@ func answered(err error) error {
 	return &answerError{err}
 }
 
-// faultOf says who is to blame for an error.
+// faultOf classifies an error.
 func faultOf(err error) fault {
 	var refused *execute.CheckError
 	var wrong *node.InvalidError
@@ -220,7 +220,7 @@ func faultOf(err error) fault {
 	case errors.Is(err, execute.ErrFuture), errors.Is(err, execute.ErrUnknownFork):
 		return ahead
 	case errors.As(err, &answer), errors.Is(err, errMoved),
-		// Blocks may be let go meanwhile, as another branch settles.
+		// Blocks may be dropped meanwhile, when another branch settles.
 		errors.Is(err, tip.ErrUnknownParent), errors.Is(err, tip.ErrUnknownBlock),
 		errors.Is(err, ingest.ErrOtherChain), errors.Is(err, ingest.ErrGap):
 		return failed

@@ -19,7 +19,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// quick is a pace at which tests need not wait.
+// quick is a pace for tests.
 func quick() upstream.Pace {
 	return upstream.Pace{
 		Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Pool: time.Millisecond, Step: time.Hour,
@@ -28,11 +28,11 @@ func quick() upstream.Pace {
 	}
 }
 
-// patience is how long anything is waited for that should come: far longer than it
-// ever takes, so that a test that waits in vain says for what.
+// patience is the time limit for expected events: far longer than they ever take, so that a
+// test that waits in vain can say for what.
 const patience = 2 * time.Minute
 
-// until waits for something that is not announced.
+// until waits for a condition by polling.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
@@ -42,7 +42,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// follower is a follower that the test may wait for.
+// follower is a follower with helpers to wait for events.
 type follower struct {
 	*ingesttest.Follower
 	t *testing.T
@@ -56,23 +56,23 @@ func newFollower(t *testing.T, depths ingest.Depths) *follower {
 // pursue follows nodes in the background, until the returned function is called.
 func (f *follower) pursue(t *testing.T, nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
 	t.Helper()
-	return f.pursueTold(t, nil, nodes...)
+	return f.pursueWithPool(t, nil, nodes...)
 }
 
-// pursueTold is pursue with somebody who is told of waiting transactions.
-func (f *follower) pursueTold(t *testing.T, waiting func(*types.Transaction), nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
+// pursueWithPool is pursue with a callback for pooled transactions.
+func (f *follower) pursueWithPool(t *testing.T, waiting func(*types.Transaction), nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
 	t.Helper()
 	p = f.pursuit(t, quick(), waiting, nodes...)
 	return p, run(t, p.Run, f.Run)
 }
 
-// pursueAt is pursue at another pace.
+// pursueAt is pursue with a given pace.
 func (f *follower) pursueAt(t *testing.T, pace upstream.Pace, nodes ...upstream.Node) (stop func()) {
 	t.Helper()
 	return run(t, f.pursuit(t, pace, nil, nodes...).Run, f.Run)
 }
 
-// pursueUnsettled is pursue where nothing is settled meanwhile.
+// pursueUnsettled is pursue without settling blocks meanwhile.
 func (f *follower) pursueUnsettled(t *testing.T, nodes ...upstream.Node) (p *upstream.Pursuit, stop func()) {
 	t.Helper()
 	p = f.pursuit(t, quick(), nil, nodes...)
@@ -88,7 +88,7 @@ func (f *follower) pursuit(t *testing.T, pace upstream.Pace, waiting func(*types
 	})
 }
 
-// run runs what ends with its context, until the returned function is called.
+// run runs functions until the returned function is called, which cancels their context.
 func run(t *testing.T, each ...func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, len(each))
@@ -105,13 +105,13 @@ func run(t *testing.T, each ...func(context.Context) error) (stop func()) {
 	}
 }
 
-// await returns once the head is a block.
+// await waits until the head is a block.
 func (f *follower) await(want chain.Ref) {
 	f.t.Helper()
 	f.awaitStanding("the head "+want.String(), func(s tip.Standing) bool { return s.Head.Ref() == want })
 }
 
-// awaitStanding returns once the standing is as wanted.
+// awaitStanding waits until the forkchoice satisfies a condition.
 func (f *follower) awaitStanding(what string, is func(tip.Standing) bool) {
 	f.t.Helper()
 	timer := time.NewTimer(patience)
@@ -130,8 +130,8 @@ func (f *follower) awaitStanding(what string, is func(tip.Standing) bool) {
 	}
 }
 
-// watch calls seen with every head that is visible, until the returned function is
-// called or the test has failed.
+// watch calls seen with every visible head, until the returned function is called or the
+// test has failed.
 func (f *follower) watch(seen func(chain.Ref)) (stop func()) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -155,7 +155,7 @@ func ref(block *types.Block) chain.Ref {
 	return chain.Ref{Number: block.NumberU64(), Hash: block.Hash()}
 }
 
-// world is a tree of right blocks.
+// world is a tree of valid blocks.
 type world struct {
 	*rand.Rand
 	t       *testing.T
@@ -170,7 +170,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// grow makes blocks upon a parent and returns the last.
+// grow adds blocks to a parent and returns the last.
 func (w *world) grow(parent *types.Block, count int) *types.Block {
 	w.t.Helper()
 	if err := w.builder.SetHead(w.t.Context(), parent.Hash(), chain.Ref{}, chain.Ref{}); err != nil {
@@ -189,7 +189,7 @@ func (w *world) grow(parent *types.Block, count int) *types.Block {
 	return parent
 }
 
-// at is the block with a number on the branch up to a head, nil where there is none.
+// at returns the block with a number on the branch up to head, or nil.
 func (w *world) at(head *types.Block, number uint64) *types.Block {
 	if number > head.NumberU64() {
 		return nil
@@ -200,7 +200,7 @@ func (w *world) at(head *types.Block, number uint64) *types.Block {
 	return head
 }
 
-// upTo is the branch up to a head from number 1 to another.
+// upTo returns the blocks of the branch up to head, from number 1 to last.
 func (w *world) upTo(head *types.Block, last uint64) (blocks []*types.Block) {
 	for number := uint64(1); number <= last; number++ {
 		blocks = append(blocks, w.at(head, number))

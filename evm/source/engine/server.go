@@ -112,7 +112,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) serve(calls context.Context, w http.ResponseWriter, r *http.Request) {
 	if err := s.secret.check(r.Header.Get("Authorization"), s.now()); err != nil {
 		s.refusals.Do(func() {
-			s.log.Warn("a request was refused that came without the right token", "from", r.RemoteAddr, "because", err)
+			s.log.Warn("request without a valid token refused", "from", r.RemoteAddr, "error", err)
 		})
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, err.Error(), http.StatusUnauthorized)
