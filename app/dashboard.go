@@ -52,6 +52,18 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 		if source := status.Source; source != nil {
 			shown.Follows, shown.Behind, shown.Problem = true, source.Behind, source.Problem
 		}
+		if status.Consensus != nil {
+			shown.Follows, shown.Behind = true, status.Behind()
+		}
+		if err := notReady(&status, c.Networks[n.Name].Behind, time.Now()); err != nil {
+			shown.Problem = err.Error()
+		}
+		if status.CatchUp != nil {
+			shown.Rate, shown.Remaining = status.CatchUp.Rate, time.Duration(status.CatchUp.Remaining)*time.Second
+		}
+		if refused := s.accountsRefused(); refused != nil {
+			shown.Alert = "accounts and keys cannot be changed: " + refused.Error()
+		}
 		all = append(all, shown)
 	}
 	return all, nil

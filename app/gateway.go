@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
-	"time"
 
 	"ashlar/app/config"
 	"ashlar/gateway"
@@ -60,26 +59,6 @@ func listenConfig(ctx context.Context, c *config.Config) (l gateway.ListenConfig
 	}
 	l.TLS, err = c.TLS.Open(ctx, c.Data)
 	return l, err
-}
-
-// ready returns why the service is not ready: a network cannot be read, or its newest
-// block is too old.
-func (s *Service) ready(ctx context.Context, c config.Config) error {
-	for _, n := range s.networks {
-		status, err := n.Status(ctx)
-		if err != nil {
-			return fmt.Errorf("network %s: %w", n.Name, err)
-		}
-		age := time.Since(time.Unix(int64(status.HeadTime), 0)).Round(time.Second)
-		if most := c.Networks[n.Name].Behind; most > 0 && age > most {
-			err := fmt.Errorf("network %s is behind: its newest block %d is %v old, expected at most %v", n.Name, status.Head, age, most)
-			if fork := status.UnknownFork; fork != nil && time.Now().Unix() >= fork.Time {
-				err = fmt.Errorf("%w: %s", err, fork.Warning(time.Now()))
-			}
-			return err
-		}
-	}
-	return nil
 }
 
 // Reload applies what can be changed of a configuration while serving.

@@ -100,6 +100,8 @@ type gauges struct {
 	refused, dropped                                        *prometheus.Desc
 	head, headTime, lag, settled, disk, memory              *prometheus.Desc
 	behind, upstreamUsed, upstreamFaults, heard             *prometheus.Desc
+	ready, stopped, reached, rate, remaining                *prometheus.Desc
+	writable, accountsWritable                              *prometheus.Desc
 }
 
 func newServiceCollector(s *Service) *serviceCollector {
@@ -122,7 +124,15 @@ func newServiceCollector(s *Service) *serviceCollector {
 		disk:        desc("store_disk_bytes", "What the network's store takes on disk.", "network"),
 		memory:      desc("store_memory_bytes", "What the network's store takes for caches and buffers.", "network"),
 
-		behind:         desc("behind_blocks", "Blocks to catch up with the head that is followed.", "network"),
+		behind:           desc("behind_blocks", "Blocks to catch up with the head that is followed.", "network"),
+		ready:            desc("ready", "Whether the network is ready: 1, else 0.", "network"),
+		stopped:          desc("following_stopped_timestamp_seconds", "Since when following is stopped by an error of our own; 0 if it is not.", "network"),
+		reached:          desc("upstream_reached", "Whether at least one upstream node answers as it should: 1, else 0.", "network"),
+		rate:             desc("catch_up_blocks_per_second", "How fast a network that is behind imports blocks; 0 at the head.", "network"),
+		remaining:        desc("catch_up_remaining_seconds", "Time until a network that is behind is at the head; 0 if not known, or at the head.", "network"),
+		writable:         desc("store_writable", "Whether the network's store accepts writes: 1, else 0.", "network"),
+		accountsWritable: desc("accounts_store_writable", "Whether the accounts' store accepts writes: 1, else 0."),
+
 		heard:          desc("consensus_heard_timestamp_seconds", "When the consensus client last sent a block or a head; 0 since the start.", "network", "call"),
 		upstreamUsed:   desc("upstream_used", "Whether the node is or would be followed: 1, else 0.", "network", "upstream"),
 		upstreamFaults: desc("upstream_faults_total", "What the node did wrong: it failed to answer, gave what is invalid, or left below the last final block.", "network", "upstream", "fault"),
@@ -156,6 +166,8 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	for reason, n := range now.Refused {
 		counter(g.refused, n, reason.String())
 	}
+	gauge(g.accountsWritable, truth(c.service.accountsRefused() == nil))
+	current := c.service.current.Load()
 	for _, n := range c.service.networks {
 		status, err := n.Status(context.Background())
 		if err != nil {
@@ -168,9 +180,11 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(g.lag, time.Since(time.Unix(int64(status.HeadTime), 0)).Seconds(), n.Name)
 		if n.store != nil {
 			stored := n.store.Stats()
+			gauge(g.writable, truth(stored.Refused == nil), n.Name)
 			gauge(g.disk, float64(stored.DiskBytes), n.Name)
 			gauge(g.memory, float64(stored.MemoryBytes), n.Name)
 		}
+		gauge(g.ready, truth(notReady(&status, current.Networks[n.Name].Behind, time.Now()) == nil), n.Name)
 		c.collectSource(n.Name, status, gauge, counter)
 	}
 }
@@ -183,20 +197,43 @@ func (c *serviceCollector) collectSource(network string, status family.Status, g
 		gauge(g.heard, float64(driver.Payload), network, "payload")
 		gauge(g.heard, float64(driver.Forkchoice), network, "forkchoice")
 	}
+	if source != nil || status.Consensus != nil {
+		c.collectFollowing(network, status, gauge)
+	}
 	if source == nil {
 		return
 	}
 	if status.Consensus == nil {
 		gauge(g.behind, float64(source.Behind), network)
 	}
+	gauge(g.reached, truth(source.Reached), network)
 	for _, u := range source.Upstreams {
-		used := 0.0
-		if u.Used {
-			used = 1
-		}
-		gauge(g.upstreamUsed, used, network, u.Name)
+		gauge(g.upstreamUsed, truth(u.Used), network, u.Name)
 		counter(g.upstreamFaults, u.Failures, network, u.Name, "failed")
 		counter(g.upstreamFaults, u.Invalid, network, u.Name, "invalid")
 		counter(g.upstreamFaults, u.TooDeep, network, u.Name, "too_deep")
 	}
+}
+
+// collectFollowing collects whether a network follows, and how fast it catches up.
+func (c *serviceCollector) collectFollowing(network string, status family.Status, gauge func(*prometheus.Desc, float64, ...string)) {
+	var since int64
+	if status.Stopped != nil {
+		since = status.Stopped.Since
+	}
+	var pace family.CatchUp
+	if status.CatchUp != nil {
+		pace = *status.CatchUp
+	}
+	gauge(c.gauges.stopped, float64(since), network)
+	gauge(c.gauges.rate, pace.Rate, network)
+	gauge(c.gauges.remaining, float64(pace.Remaining), network)
+}
+
+// truth is 1 for true, else 0.
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"ashlar/app/config"
 	"ashlar/app/store"
@@ -24,6 +25,7 @@ type Network struct {
 	store   kv.Store // nil if the family has none
 	methods *jsonrpc.Methods
 	openRPC *openrpc.Document
+	pace    atomic.Pointer[family.CatchUp] // nil if the network is at the head
 }
 
 // Place is where a network of a family is kept.
@@ -149,8 +151,13 @@ func (n *Network) Status(ctx context.Context) (family.Status, error) {
 	status, err := n.Network.Status(ctx)
 	status.Name = n.Name
 	if n.store != nil {
-		status.DiskBytes = n.store.Stats().DiskBytes
+		stored := n.store.Stats()
+		status.DiskBytes = stored.DiskBytes
+		if stored.Refused != nil {
+			status.Refused = stored.Refused.Error()
+		}
 	}
+	status.CatchUp = n.pace.Load()
 	return status, err
 }
 

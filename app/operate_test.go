@@ -253,7 +253,7 @@ func writeCertificate(t *testing.T, dir string) *x509.CertPool {
 func TestNotReadyWhenBehind(t *testing.T) {
 	s, _ := served(t, func(c *config.Config) { c.Networks = map[string]config.Network{"demo": {Behind: time.Nanosecond}} })
 	status, body := get(t, "http://"+s.operator.listener.Addr().String()+"/readyz")
-	if status != http.StatusServiceUnavailable || !strings.Contains(body, "network demo is behind: its newest block 0 is") {
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "network demo: it is behind: its newest block 0 is") {
 		t.Errorf("%d %s", status, body)
 	}
 }

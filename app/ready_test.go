@@ -7,7 +7,12 @@ import (
 	"time"
 
 	"ashlar/app/config"
+	"ashlar/evm/ingest/ingesttest"
+	evm "ashlar/evm/network"
 	"ashlar/family"
+	"ashlar/internal/fakenode"
+
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // fixed is a network that says what its test tells it to.
@@ -34,5 +39,108 @@ func TestNotReadySinceAnUnknownFork(t *testing.T) {
 		if err == nil || !strings.HasSuffix(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q at the end", name, err, test.want)
 		}
+	}
+}
+
+// TestNotReady: a network that follows is ready if it is near the head, or its chain is
+// idle; others always are.
+func TestNotReady(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	fresh, old := uint64(now.Unix()-60), uint64(now.Unix()-1000)
+	for name, test := range map[string]struct {
+		status family.Status
+		want   string // in the reason; empty: ready
+	}{
+		"follows nothing":           {family.Status{HeadTime: 1, Refused: "full"}, ""},
+		"at the head":               {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true}}, ""},
+		"nodes gone for a while":    {family.Status{HeadTime: fresh, Source: &family.SourceStatus{}}, ""},
+		"nodes gone":                {family.Status{HeadTime: old, Source: &family.SourceStatus{Problem: "refused"}}, "16m40s old, and none of its nodes can be used: refused"},
+		"idle":                      {family.Status{HeadTime: old, Source: &family.SourceStatus{Reached: true}}, ""},
+		"a little behind":           {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true, Behind: farBehind}}, ""},
+		"far behind":                {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true, Behind: farBehind + 1}}, "33 blocks behind"},
+		"stopped":                   {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true}, Stopped: &family.Stopped{Why: "broken", Since: 1_799_999_999}}, "stopped since 2027-01-15T07:59:59Z: broken"},
+		"full":                      {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true}, Refused: "full"}, "its store refuses writes: full"},
+		"client silent":             {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Forkchoice: int64(old)}}, "its consensus client is silent"},
+		"client at an idle head":    {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Forkchoice: int64(fresh)}}, ""},
+		"client's head is far away": {family.Status{HeadTime: fresh, Consensus: &family.ConsensusStatus{Forkchoice: int64(fresh), Behind: 100}}, "100 blocks behind"},
+	} {
+		err := notReady(&test.status, 0, now)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// TestDeadNode: a network whose only node dies says so once its newest block is old.
+func TestDeadNode(t *testing.T) {
+	const head = 20
+	var genesis *types.Block
+	var node *fakenode.Node
+	s, key := served(t, func(c *config.Config) {
+		genesis = ingesttest.Genesis(t).ToBlock()
+		var err error
+		if node, err = fakenode.New(fakenode.Options{ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Raw: true}, genesis); err != nil {
+			t.Fatal(err)
+		}
+		blocks := ingesttest.Chain(t)[:head]
+		node.Set(append([]*types.Block{genesis}, blocks...), 0, 0)
+		entries := &evm.Entries{Source: family.Sources{node.URL()}}
+		c.Networks = map[string]config.Network{"demo": config.Network{}.With(evm.Family{}, entries)}
+	})
+	operator := "http://" + s.operator.listener.Addr().String()
+	await := func(status int, text string) {
+		t.Helper()
+		for {
+			got, body := get(t, operator+"/readyz")
+			if got == status && strings.Contains(body, text) {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	url := "http://" + s.server.Addr().String() + "/v3/" + key
+	for string(post(t, url, blockNumber, 200).Result) != `"0x14"` {
+		time.Sleep(5 * time.Millisecond)
+	}
+	await(200, "ready") // the head is old: the chain is idle
+	node.Close()
+	await(503, "none of its nodes can be used: http")
+	status, err := s.status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one := status.(Status).Networks[0]; one.Source.Reached || one.Source.Best != head || one.NotReady == "" {
+		t.Errorf("the status is %+v %+v", one, one.Source)
+	}
+	_, metrics := get(t, operator+"/metrics")
+	for _, want := range []string{`ashlar_ready{network="demo"} 0`, `ashlar_upstream_reached{network="demo"} 0`, `ashlar_store_writable{network="demo"} 1`, `ashlar_accounts_store_writable 1`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("not in the metrics: %s", want)
+		}
+	}
+	if got := post(t, url, blockNumber, 200); string(got.Result) != `"0x14"` {
+		t.Errorf("the head is %s", got.Result)
+	}
+}
+
+// A catch-up has a pace, which is logged now and then, and an end.
+func TestCatchUp(t *testing.T) {
+	var c catchUp
+	lines := 0
+	for i := range uint64(20) {
+		now := look{time.Unix(int64(5*i), 0), 1000 * i, 20_000 - 1000*i + 10}
+		pace, logged := c.add(now)
+		if logged {
+			lines++
+		}
+		if i > 0 && (pace == nil || pace.Rate != 200 || pace.Remaining != int64(now.behind/200)+1) {
+			t.Errorf("look %d: %+v", i, pace)
+		}
+	}
+	if pace, logged := c.add(look{time.Unix(100, 0), 20_000, 0}); pace != nil || !logged || lines != 4 {
+		t.Errorf("at the head: %+v, %v after %d lines", pace, logged, lines)
+	}
+	if _, logged := c.add(look{time.Unix(105, 0), 20_001, 0}); logged {
+		t.Error("logged at the head")
 	}
 }

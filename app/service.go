@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"ashlar/account"
 	"ashlar/account/control"
@@ -192,6 +193,32 @@ func ended(ctx context.Context) context.Context {
 	return ctx
 }
 
+// ErrTerminated is the cause of the end of a context by which Run knows that clients are to
+// be warned before the service stops, for the time that the configuration gives them.
+var ErrTerminated = errors.New("terminated")
+
+// awaitStop waits until the service must stop: ctx is done and clients have been warned,
+// or running, which something else ended, is done.
+func (s *Service) awaitStop(ctx, running context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-running.Done():
+		return
+	}
+	lameDuck := s.current.Load().LameDuck
+	if !errors.Is(context.Cause(ctx), ErrTerminated) || lameDuck == 0 {
+		return
+	}
+	s.handler.AnnounceStop()
+	slog.Info("about to stop: not ready any more, requests are still answered", "lame_duck", lameDuck)
+	timer := time.NewTimer(lameDuck)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-running.Done():
+	}
+}
+
 // Run serves until ctx is done. also are functions that run as long as the service.
 func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) error {
 	// What is counted while the last requests are answered is written after them.
@@ -199,7 +226,12 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	defer stopCounting()
 	counted := make(chan error, 1)
 	go func() { counted <- s.usage.Run(counting) }()
-	group, ctx := errgroup.WithContext(ctx)
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, running := errgroup.WithContext(running)
+	asked := ctx
+	group.Go(func() error { defer stop(); s.awaitStop(asked, running); return nil })
+	ctx = running
 	group.Go(func() error { return s.server.Run(ctx) })
 	group.Go(func() error { return s.control.Run(ctx) })
 	group.Go(func() error { return s.sessions.Run(ctx) })
@@ -208,6 +240,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	}
 	for _, n := range s.networks {
 		group.Go(func() error { return n.Run(ctx) })
+		group.Go(func() error { return n.watchPace(ctx) })
 	}
 	for _, run := range also {
 		group.Go(func() error { return run(ctx) })
@@ -237,14 +270,22 @@ func (s *Service) Close() error {
 // Status says what the networks hold.
 type Status struct {
 	Networks []family.Status `json:"networks"`
+	// AccountsRefused is why the accounts' store refuses writes; empty if it does not.
+	AccountsRefused string `json:"accountsRefused,omitempty"`
 }
 
 func (s *Service) status(ctx context.Context) (any, error) {
 	var all Status
+	if refused := s.accountsRefused(); refused != nil {
+		all.AccountsRefused = refused.Error()
+	}
 	for _, n := range s.networks {
 		one, err := n.Status(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if err := notReady(&one, s.current.Load().Networks[n.Name].Behind, time.Now()); err != nil {
+			one.NotReady = err.Error()
 		}
 		all.Networks = append(all.Networks, one)
 	}

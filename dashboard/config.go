@@ -21,16 +21,19 @@ type Network struct {
 	Hosts   []string // host names that serve only this network, without its name in the path
 	Methods []Method // callable over HTTP, sorted by name
 
-	First    uint64 // the first stored block
-	Head     uint64
-	HeadHash string // with 0x
-	HeadTime time.Time
-	Settled  uint64 // blocks up to this one cannot be reorganized
-	Disk     int64  // bytes
-	Follows  bool   // it imports new blocks from a node
-	Behind   uint64 // number of blocks behind the head of the node
-	Problem  string // why it does not import new blocks at the moment; empty if it does
-	Warning  string // what an operator must do, such as install a later version; may be empty
+	First     uint64 // the first stored block
+	Head      uint64
+	HeadHash  string // with 0x
+	HeadTime  time.Time
+	Settled   uint64        // blocks up to this one cannot be reorganized
+	Disk      int64         // bytes
+	Follows   bool          // it imports new blocks from a node
+	Behind    uint64        // number of blocks behind the head of the node
+	Rate      float64       // blocks per second while it is behind; 0 if not known
+	Remaining time.Duration // until it is at the head; 0 if not known
+	Problem   string        // why it does not import new blocks at the moment; empty if it does
+	Alert     string        // what else is wrong, for operators; may be empty
+	Warning   string        // what an operator must do, such as install a later version; may be empty
 
 	History    string // appended to "every block from N on", such as ", with its receipts"
 	HeadResult string // the result of the first snippet's call, as JSON

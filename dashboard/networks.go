@@ -26,6 +26,9 @@ func (v *visit) networks() error {
 	for _, n := range networks {
 		card := networkCard{Network: n, URL: endpoint(v.r, &n, keyPlace)}
 		card.State, card.Mood = n.state()
+		if v.who.Role != account.RoleOperator {
+			card.Alert = ""
+		}
 		if n.Problem != "" && v.who.Role != account.RoleOperator {
 			card.Problem = "operators can see the reason" // it may contain addresses of nodes
 		}
@@ -40,7 +43,14 @@ func (n *Network) state() (text, mood string) {
 	case n.Problem != "":
 		return "not following", "bad"
 	case n.Follows && n.Behind > 0:
-		return fmt.Sprintf("%s blocks behind", count(n.Behind)), "warn"
+		text = count(n.Behind) + " blocks behind"
+		if n.Rate > 0 {
+			text += fmt.Sprintf(", %.0f blocks/s", n.Rate)
+		}
+		if n.Remaining > 0 {
+			text += ", " + n.Remaining.String() + " remaining"
+		}
+		return text, "warn"
 	case n.Follows:
 		return "at the head", "good"
 	}

@@ -41,8 +41,37 @@ type Status struct {
 
 	UnknownFork *UnknownFork `json:"unknownFork,omitempty"` // the first fork of the chain's schedule that this version does not know
 
+	Stopped  *Stopped `json:"stopped,omitempty"`  // why following is stopped; nil if it is not
+	NotReady string   `json:"notReady,omitempty"` // why the network is not ready; left to the caller, as is Refused
+	Refused  string   `json:"refused,omitempty"`  // why the network's store refuses writes
+	CatchUp  *CatchUp `json:"catchUp,omitempty"`  // left to the caller; nil if the network is at the head
+
 	Source    *SourceStatus    `json:"source,omitempty"`    // of a network that follows nodes now
 	Consensus *ConsensusStatus `json:"consensus,omitempty"` // of a network that a consensus client drives now
+}
+
+// Stopped is why a network follows nothing, for a reason of its own such as a full disk. It
+// goes on by itself when the cause is gone.
+type Stopped struct {
+	Why   string `json:"why"`
+	Since int64  `json:"since"` // Unix seconds
+}
+
+// CatchUp is how fast a network that is behind comes closer to the head.
+type CatchUp struct {
+	Rate      float64 `json:"blocksPerSecond"`
+	Remaining int64   `json:"remaining,omitempty"` // seconds; 0 if the head is not coming closer
+}
+
+// Behind is how many blocks a network is behind the head that it follows.
+func (s *Status) Behind() uint64 {
+	switch {
+	case s.Consensus != nil:
+		return s.Consensus.Behind
+	case s.Source != nil:
+		return s.Source.Behind
+	}
+	return 0
 }
 
 // UnknownFork is a scheduled fork whose rules this version does not know. Blocks from its
@@ -64,7 +93,9 @@ func (f *UnknownFork) Warning(now time.Time) string {
 // SourceStatus is how a network stands to the nodes that it follows.
 type SourceStatus struct {
 	Problem   string           `json:"problem,omitempty"` // why the best head is not followed
-	Behind    uint64           `json:"behind"`            // blocks to catch up with
+	Best      uint64           `json:"best"`              // the highest head of the nodes that can be used, else of all
+	Reached   bool             `json:"reached"`           // at least one node answers as it should
+	Behind    uint64           `json:"behind"`            // blocks from the head to Best
 	Upstreams []UpstreamStatus `json:"upstreams"`
 }
 

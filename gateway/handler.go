@@ -43,6 +43,7 @@ type Handler struct {
 	days      days
 	memory    *limit.Budget
 	refusals  refusals
+	stopping  atomic.Bool
 	unready   atomic.Bool // result of the last check
 
 	proxyWatch proxyWatch
@@ -86,6 +87,9 @@ func (h *Handler) Reload(config Config) error {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.current.Load()
+	if h.stopping.Load() {
+		w.Header().Set("Connection", "close")
+	}
 	route, isRPC := parseRoute(r.URL.Path)
 	described, isDocument := openRPCNetwork(r.URL.Path)
 	if !isRPC && !isDocument && s.servePages(w, r) {
@@ -296,8 +300,18 @@ func (h *Handler) noteReady(err error) {
 	}
 }
 
-// Ready returns an error if requests cannot be answered.
+var errStopping = errors.New("the server is about to stop")
+
+// AnnounceStop says that the server is about to stop: it is not ready from now on, and
+// each answer asks the client to open another connection, which may lead elsewhere.
+// Requests are answered as before.
+func (h *Handler) AnnounceStop() { h.stopping.Store(true) }
+
+// Ready returns an error if requests cannot be answered, or soon will not be.
 func (h *Handler) Ready(ctx context.Context) error {
+	if h.stopping.Load() {
+		return errStopping
+	}
 	if ready := h.current.Load().ready; ready != nil {
 		return ready(ctx)
 	}

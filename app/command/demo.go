@@ -101,6 +101,7 @@ func (d Demo) create(ctx context.Context, all []shown) error {
 
 func (d Demo) config(all []shown) config.Config {
 	c := config.Default()
+	c.LameDuck = 0 // nobody else sends its requests
 	c.Data, c.Listen, c.Networks = d.Data, d.Listen, make(map[string]config.Network)
 	if host, _, err := net.SplitHostPort(d.Listen); err == nil && isLoopback(host) {
 		c.Accounts.Registration = account.RegistrationOpen // to users of this machine

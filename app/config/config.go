@@ -14,12 +14,13 @@ import (
 
 // Config is ashlar.yaml. docs/configuration.md tells what each entry means.
 type Config struct {
-	Data      string             `yaml:"data"`     // the data directory
-	Listen    string             `yaml:"listen"`   // address of the public listener
-	Operator  string             `yaml:"operator"` // address of the operator's listener; empty: none
-	Cache     Bytes              `yaml:"cache"`    // for stored rows, shared by all networks
-	Drain     time.Duration      `yaml:"drain"`    // for requests under way when the server stops
-	Hosts     []string           `yaml:"hosts"`    // patterns such as *.example.org
+	Data      string             `yaml:"data"`      // the data directory
+	Listen    string             `yaml:"listen"`    // address of the public listener
+	Operator  string             `yaml:"operator"`  // address of the operator's listener; empty: none
+	Cache     Bytes              `yaml:"cache"`     // for stored rows, shared by all networks
+	LameDuck  time.Duration      `yaml:"lame_duck"` // for which requests are answered after SIGTERM while /readyz says no
+	Drain     time.Duration      `yaml:"drain"`     // for requests under way when the server stops
+	Hosts     []string           `yaml:"hosts"`     // patterns such as *.example.org
 	Networks  map[string]Network `yaml:"networks"`
 	Origins   []string           `yaml:"origins"` // whose pages may call; "*" for all
 	Proxies   []string           `yaml:"proxies"` // networks of reverse proxies that are believed
@@ -116,10 +117,11 @@ type Dashboard struct {
 // Default is what holds where ashlar.yaml and the command line say nothing.
 func Default() Config {
 	return Config{
-		Listen:  "127.0.0.1:8545",
-		Cache:   128 << 20,
-		Drain:   gateway.DefaultDrainTime,
-		Origins: []string{gateway.AnyOrigin},
+		Listen:   "127.0.0.1:8545",
+		Cache:    128 << 20,
+		LameDuck: 5 * time.Second,
+		Drain:    gateway.DefaultDrainTime,
+		Origins:  []string{gateway.AnyOrigin},
 		Limits: Limits{
 			Body: gateway.DefaultBodyBytes, BatchCalls: jsonrpc.DefaultBatchCalls, BatchBytes: jsonrpc.DefaultBatchBytes,
 			AnswerBytes: jsonrpc.DefaultAnswerBytes, Time: gateway.DefaultRequestTime,

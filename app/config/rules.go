@@ -34,6 +34,7 @@ func (c *Config) rules(families family.Families) []rule {
 		{"$.limits.key_rate", func() error { return notNegative(l.KeyRate) }},
 		{"$.limits.account_rate", func() error { return notNegative(l.AccountRate) }},
 		{"$.limits.address_fails", func() error { return notNegative(l.AddressFails) }},
+		{"$.lame_duck", func() error { return between(c.LameDuck, 0, time.Hour) }},
 		{"$.drain", func() error { return between(c.Drain, time.Millisecond, time.Hour) }},
 		{"$.sockets.idle", func() error { return between(s.Idle, time.Second, 30*24*time.Hour) }},
 		{"$.sockets.ping", func() error { return between(s.Ping, time.Second, time.Hour) }},

@@ -26,10 +26,33 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
+	ctx, stop := stoppable(stopSignals()...)
 	code := run(ctx)
 	stop()
 	os.Exit(code)
+}
+
+// stoppable returns a context that the first of some signals ends. The cause of SIGTERM is
+// app.ErrTerminated.
+func stoppable(signals ...os.Signal) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, signals...)
+	go func() {
+		select {
+		case s := <-received:
+			if s == syscall.SIGTERM {
+				cancel(app.ErrTerminated)
+			} else {
+				cancel(context.Canceled)
+			}
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(received)
+		cancel(context.Canceled)
+	}
 }
 
 // stopSignals are those at which commands stop in good order. A terminal that is closed

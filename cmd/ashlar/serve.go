@@ -90,12 +90,21 @@ func statusCommand() *cobra.Command {
 			if err := table.Flush(); err != nil {
 				return err
 			}
+			if status.AccountsRefused != "" {
+				fmt.Printf("accounts and keys cannot be changed: %s\n", status.AccountsRefused)
+			}
 			for _, n := range status.Networks {
 				if n.UnknownFork != nil {
 					fmt.Printf("%s: %s\n", n.Name, n.UnknownFork.Warning(time.Now()))
 				}
-				if n.Source != nil && n.Source.Problem != "" {
+				switch {
+				case n.NotReady != "":
+					fmt.Printf("%s is not ready: %s\n", n.Name, n.NotReady)
+				case n.Source != nil && n.Source.Problem != "":
 					fmt.Printf("%s does not follow its source: %s\n", n.Name, n.Source.Problem)
+				}
+				if c := n.CatchUp; c != nil {
+					fmt.Printf("%s is %d blocks behind; %.0f blocks/s, %v remaining\n", n.Name, n.Behind(), c.Rate, time.Duration(c.Remaining)*time.Second)
 				}
 				if n.Consensus != nil {
 					fmt.Printf("%s is driven by a consensus client, last heard %s\n", n.Name, lastHeard(n.Consensus))

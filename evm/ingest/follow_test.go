@@ -3,8 +3,10 @@ package ingest_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"math/big"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/history/tip"
 	"ashlar/kv"
+	"ashlar/retry"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -240,5 +243,57 @@ func (f *followed) setHead(block *types.Block) {
 	f.t.Helper()
 	if err := f.follower.SetHead(f.t.Context(), block.Hash(), chain.Ref{}, chain.Ref{}); err != nil {
 		f.t.Fatal(err)
+	}
+}
+
+// refusing is a store that refuses some of its writes, as one on a full disk does: before
+// they are done, or after.
+type refusing struct {
+	kv.Store
+	writes atomic.Int64
+}
+
+func (r *refusing) Write(ctx context.Context, b kv.Batch) error {
+	n := r.writes.Add(1)
+	if n%3 == 1 {
+		return kv.ErrFull
+	}
+	if err := r.Store.Write(ctx, b); err != nil || n%3 == 2 {
+		return errors.Join(err, kv.ErrFull)
+	}
+	return nil
+}
+
+// A chain that was followed while its store refused most writes is row by row the one that
+// was imported.
+func TestFollowedWhileWritesAreRefused(t *testing.T) {
+	blocks := ingesttest.Chain(t)
+	imported := newTarget(t)
+	imported.mustImport(blocks)
+
+	f := newFollowed(t, ingest.Depths{Unfinalized: 4, Most: 100})
+	store := &refusing{Store: f.store}
+	f.openOver(store)
+	f.follower.Task = retry.New("settle blocks", slog.New(slog.DiscardHandler))
+	insist := func(do func() error) {
+		t.Helper()
+		for {
+			if err := do(); err == nil {
+				return
+			} else if !errors.Is(err, kv.ErrFull) {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, block := range blocks {
+		insist(func() error { return f.follower.Add(t.Context(), block) })
+		insist(func() error { return f.follower.SetHead(t.Context(), block.Hash(), chain.Ref{}, chain.Ref{}) })
+	}
+	last := blocks[len(blocks)-1]
+	insist(func() error { return f.follower.SetHead(t.Context(), last.Hash(), chain.Ref{}, ref(last)) })
+	f.settle(last.NumberU64())
+	f.restart()
+	if !maps.Equal(f.rows(), imported.rows()) {
+		t.Error("the followed chain has other rows than the imported one")
 	}
 }

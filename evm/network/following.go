@@ -127,17 +127,25 @@ func (f *following) forward(ctx context.Context, raw []byte) error {
 	return err
 }
 
-// syncing says how far the network is from the head that it follows.
+// syncing says how far the network is from the head that it follows. A network that is
+// stopped is never at the head.
 func (f *following) syncing() (api.Sync, bool) {
 	if f.driven != nil {
-		sync, syncing := f.driven.sync()
-		return api.Sync(sync), syncing
+		if sync, syncing := f.driven.sync(); syncing {
+			return api.Sync(sync), true
+		}
 	}
-	sync := f.pursuit.Status().Sync
-	if sync == nil {
-		return api.Sync{}, false
+	head := f.follower.Standing().Head.Ref().Number
+	sync, far := api.Sync{Starting: head, Current: head, Highest: head}, false
+	if f.pursuit != nil {
+		now := f.pursuit.Status()
+		if now.Sync != nil {
+			return api.Sync(*now.Sync), true
+		}
+		sync.Highest = max(head, now.Best)
+		far = f.driven == nil && sync.Highest > head+upstream.Behind
 	}
-	return api.Sync(*sync), true
+	return sync, far || f.stopped() != nil
 }
 
 // status is nil if there are no nodes.
@@ -145,14 +153,14 @@ func (f *following) status() *family.SourceStatus {
 	if f.pursuit == nil {
 		return nil
 	}
-	now := f.pursuit.Status()
-	status := &family.SourceStatus{Problem: now.Problem}
-	if now.Sync != nil {
-		status.Behind = now.Sync.Highest - now.Sync.Current
+	now, head, stopped := f.pursuit.Status(), f.follower.Standing().Head.Ref().Number, f.stopped()
+	status := &family.SourceStatus{Problem: now.Problem, Best: now.Best, Reached: now.Reached, Behind: now.Best - min(now.Best, head)}
+	if stopped != nil {
+		status.Problem = stopped.Err.Error()
 	}
 	for _, n := range now.Nodes {
 		status.Upstreams = append(status.Upstreams, family.UpstreamStatus{
-			Name: n.Name, Head: n.Head.Number, Used: n.Used, Why: n.Why,
+			Name: n.Name, Head: n.Head.Number, Used: n.Used && stopped == nil, Why: n.Why,
 			Failures: n.Counts.Failures, Invalid: n.Counts.Invalid, TooDeep: n.Counts.TooDeep,
 		})
 	}

@@ -94,6 +94,9 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 	status.UnknownFork = unknownFork(n.config)
 	if n.following != nil {
 		status.Source = n.following.status()
+		if stopped := n.following.stopped(); stopped != nil {
+			status.Stopped = &family.Stopped{Why: stopped.Err.Error(), Since: stopped.Since.Unix()}
+		}
 		if n.following.driven != nil {
 			status.Consensus = n.following.driven.status()
 		}

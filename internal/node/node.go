@@ -90,10 +90,10 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Stop sends SIGTERM and returns how the process ended. After a minute it kills the process and
-// returns an error.
+// Stop sends SIGINT, at which Ashlar does not wait for load balancers, and returns how the
+// process ended. After a minute it kills the process and returns an error.
 func (p *Process) Stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
@@ -101,7 +101,7 @@ func (p *Process) Stop() error {
 		return p.err
 	case <-time.After(time.Minute):
 		p.Kill()
-		return fmt.Errorf("%s did not end within a minute of SIGTERM", p.cmd.Path)
+		return fmt.Errorf("%s did not end within a minute of SIGINT", p.cmd.Path)
 	}
 }
 

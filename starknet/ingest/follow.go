@@ -113,6 +113,9 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 			return nil
 		}
 	}
+	if err := f.agree(ctx, above); err != nil {
+		return err
+	}
 	if head := above.Standing().Head.Ref(); head.Hash != common.Hash(block.Parent) {
 		return fmt.Errorf("%w: block %s with parent %s comes after block %s", rows.ErrNotNext, ref, block.Parent, head)
 	}
@@ -129,6 +132,16 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 		return err
 	}
 	return f.settle(ctx, above)
+}
+
+// agree makes the tip know of blocks that the archive has settled, in case the write that would
+// have recorded it failed. writing must be held.
+func (f *Follower) agree(ctx context.Context, above *tip.Tip) error {
+	settled := f.archive.Span().Last
+	if above.Standing().Head.Settled() == settled {
+		return nil
+	}
+	return above.Overtaken(ctx, settled)
 }
 
 // begin settles the very first block, on which the tip is based. If an earlier call failed after
@@ -173,6 +186,9 @@ func (f *Follower) Revert(ctx context.Context, ancestor chain.Ref) error {
 	above := f.tip.Load()
 	if above == nil {
 		return fmt.Errorf("%w: block %s", tip.ErrUnknownBlock, ancestor)
+	}
+	if err := f.agree(ctx, above); err != nil {
+		return err
 	}
 	err := above.SetHead(ctx, ancestor.Hash, chain.Ref{}, chain.Ref{})
 	if errors.Is(err, tip.ErrUnknownBlock) {

@@ -7,8 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ashlar/chain"
 	"ashlar/family"
 	"ashlar/jsonrpc"
+	"ashlar/kv"
 	"ashlar/starknet"
 	"ashlar/starknet/api"
 	"ashlar/starknet/archive"
@@ -26,16 +28,23 @@ type network struct {
 	chain    *query.Chain
 
 	name    string
-	source  *node.Node            // the node that is followed; nil for none
-	stopped atomic.Pointer[error] // why the node is not followed for now; nil while it is
+	source  *node.Node           // the node that is followed; nil for none
+	stopped atomic.Pointer[stop] // why the node is not followed for now; nil while it is
 
 	hashes    *blockhash.Checker // of its blocks
 	unchecked atomic.Uint64      // blocks whose hash cannot be recomputed
 }
 
+// stop is why and since when the node is not followed.
+type stop struct {
+	err   error
+	since time.Time
+}
+
 // How long the network waits, at first and at most, before it tries a node again that
 // cannot be followed until somebody repairs it.
 const (
+	shortRest   = 5 * time.Second // for space on the disk
 	firstRest   = time.Minute
 	longestRest = 15 * time.Minute
 )
@@ -76,6 +85,9 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 	}
 	if n.source != nil {
 		status.Source = n.sourceStatus(status.Head)
+		if stopped := n.stopped.Load(); stopped != nil {
+			status.Stopped = &family.Stopped{Why: stopped.err.Error(), Since: stopped.since.Unix()}
+		}
 	}
 	return status, nil
 }
@@ -83,15 +95,16 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 // sourceStatus is how the network stands to its node while its newest block is head.
 func (n *network) sourceStatus(head uint64) *family.SourceStatus {
 	now := n.source.Status()
-	status := &family.SourceStatus{Problem: now.Problem, Behind: now.Head - min(now.Head, head)}
+	status := &family.SourceStatus{Problem: now.Problem, Best: now.Head, Behind: now.Head - min(now.Head, head)}
 	upstream := family.UpstreamStatus{Name: now.Name, Head: now.Head, Failures: now.Failures, Invalid: now.Invalid}
 	if stopped := n.stopped.Load(); stopped != nil {
-		status.Problem = (*stopped).Error()
-		if errors.Is(*stopped, ingest.ErrTooDeep) {
+		status.Problem = stopped.err.Error()
+		if errors.Is(stopped.err, ingest.ErrTooDeep) {
 			upstream.TooDeep = 1
 		}
 	}
 	upstream.Used, upstream.Why = status.Problem == "", status.Problem
+	status.Reached = now.Head > 0 && now.Problem == ""
 	status.Upstreams = []family.UpstreamStatus{upstream}
 	return status
 }
@@ -112,19 +125,62 @@ func (n *network) Run(ctx context.Context) error {
 	if n.source == nil {
 		return nil
 	}
-	for rest := firstRest; ; rest = min(2*rest, longestRest) {
-		n.stopped.Store(nil)
-		err := n.source.Follow(ctx, n.entries.First, n.follower)
+	for rest := firstRest; ; {
+		err := n.source.Follow(ctx, n.entries.First, followed{n.follower, n})
 		if ctx.Err() != nil {
 			return nil
 		}
-		n.stopped.Store(&err)
-		slog.Error("the node is not followed for now; reads go on", "network", n.name, "again_in", rest, "error", err)
+		since := time.Now()
+		if before := n.stopped.Load(); before != nil {
+			since = before.since
+		} else {
+			rest = firstRest
+		}
+		wait := rest
+		if errors.Is(err, kv.ErrFull) {
+			wait = shortRest
+		} else {
+			rest = min(2*rest, longestRest)
+		}
+		n.stopped.Store(&stop{err, since})
+		slog.Error("the node is not followed for now; reads go on", "network", n.name, "again_in", wait, "error", err)
 		select {
-		case <-time.After(rest):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// followed is the network's chain as its node's client sees it. It notes that the network
+// follows again once a block was added, or there is none to add.
+type followed struct {
+	*ingest.Follower
+	network *network
+}
+
+// Append adds a block.
+func (f followed) Append(ctx context.Context, block *starknet.Block) error {
+	err := f.Follower.Append(ctx, block)
+	if err == nil {
+		f.network.resumed()
+	}
+	return err
+}
+
+// Held returns the lowest and the highest block.
+func (f followed) Held(ctx context.Context) (first, head chain.Ref, ok bool, err error) {
+	first, head, ok, err = f.Follower.Held(ctx)
+	if err == nil && ok && f.network.source.Status().Head == head.Number {
+		f.network.resumed()
+	}
+	return first, head, ok, err
+}
+
+// resumed notes that the node is followed again.
+func (n *network) resumed() {
+	if before := n.stopped.Swap(nil); before != nil {
+		slog.Info("the node is followed again", "network", n.name, "stopped_for", time.Since(before.since).Round(time.Millisecond))
 	}
 }
 

@@ -12,6 +12,10 @@ type Status struct {
 	Sync *Sync
 	// Problem says why the best head is not followed; empty if it is.
 	Problem string
+	// Best is the highest head of the nodes that answer as they should, or of all nodes
+	// if none does. 0 if none has told of one.
+	Best    uint64
+	Reached bool // at least one node answers as it should
 	Nodes   []NodeStatus
 }
 
@@ -31,9 +35,9 @@ type NodeStatus struct {
 	Counts Counts
 }
 
-// behind is the number of missing blocks above which a sync is reported: one or two are
+// Behind is the number of missing blocks above which a sync is reported: one or two are
 // always in transit.
-const behind = 4
+const Behind = 4
 
 // Status returns the current state. It is safe for concurrent use.
 func (p *Pursuit) Status() Status {
@@ -41,13 +45,19 @@ func (p *Pursuit) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	status := Status{Problem: p.problem}
-	if p.under != nil && p.under.head.Number > head.Number+behind {
+	if p.under != nil && p.under.head.Number > head.Number+Behind {
 		status.Sync = &Sync{Starting: min(p.under.starting, head.Number), Current: head.Number, Highest: p.under.head.Number}
 	}
 	now, used := time.Now(), false
 	for _, c := range p.nodes {
 		n := NodeStatus{Name: c.name, Head: c.standing.Head, Used: c.reachable && !now.Before(c.until), Why: c.why, Counts: c.counts}
 		used = used || n.Used
+		switch sound := c.reachable && c.why == ""; {
+		case sound && !status.Reached:
+			status.Reached, status.Best = true, n.Head.Number
+		case sound == status.Reached:
+			status.Best = max(status.Best, n.Head.Number)
+		}
 		status.Nodes = append(status.Nodes, n)
 	}
 	if status.Problem == "" && !used {

@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"ashlar/family"
+)
+
+const (
+	paceEvery  = 5 * time.Second // between two looks at how far a network is
+	paceLooks  = 12              // looks from which the rate is calculated
+	paceLogged = 6               // looks from one line in the log to the next
+	paceFrom   = 8               // blocks behind the head from which on a network catches up
+)
+
+// look is where a network was at a time.
+type look struct {
+	at           time.Time
+	head, behind uint64
+}
+
+// catchUp calculates how fast a network catches up, from looks at it.
+type catchUp struct {
+	looks []look // the latest, oldest first
+	count int    // since the network fell behind
+}
+
+// add adds a look. It returns the pace, nil if the network is at the head, and whether to
+// log it.
+func (c *catchUp) add(now look) (pace *family.CatchUp, logged bool) {
+	if now.behind < paceFrom {
+		logged = c.count > paceLogged // the end of what was logged
+		*c = catchUp{}
+		return nil, logged
+	}
+	c.count++
+	c.looks = append(c.looks, now)
+	c.looks = c.looks[max(0, len(c.looks)-paceLooks):]
+	pace = new(family.CatchUp)
+	first := c.looks[0]
+	if took := now.at.Sub(first.at).Seconds(); took > 0 && now.head > first.head {
+		pace.Rate = float64(now.head-first.head) / took
+		if nearer := (float64(first.behind) - float64(now.behind)) / took; nearer > 0 {
+			pace.Remaining = int64(float64(now.behind)/nearer) + 1
+		}
+	}
+	return pace, c.count > 1 && (c.count-2)%paceLogged == 0
+}
+
+// watchPace watches how fast a network catches up, until ctx is done.
+func (n *Network) watchPace(ctx context.Context) error {
+	var c catchUp
+	tick := time.NewTicker(paceEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case at := <-tick.C:
+			status, err := n.Status(ctx)
+			if err != nil {
+				continue // readiness and metrics say so
+			}
+			pace, logged := c.add(look{at, status.Head, status.Behind()})
+			n.pace.Store(pace)
+			switch {
+			case logged && pace == nil:
+				slog.Info("caught up", "network", n.Name, "block", status.Head)
+			case logged:
+				slog.Info("catching up", "network", n.Name, "block", status.Head, "behind", status.Behind(),
+					"blocks_per_second", int64(pace.Rate), "remaining", time.Duration(pace.Remaining)*time.Second)
+			}
+		}
+	}
+}

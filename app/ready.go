@@ -1,0 +1,98 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ashlar/app/config"
+	"ashlar/family"
+)
+
+const (
+	// farBehind is how many blocks a network may be behind the best head that it knows of
+	// and still be ready.
+	farBehind = 32
+	// oldHead is the age of the newest block from which on a network must hear of its
+	// upstream nodes or its consensus client to be ready. An idle chain has old blocks, too.
+	oldHead = 2 * time.Minute
+)
+
+// ready returns why the service is not ready: the accounts cannot be changed, or a network
+// cannot be read or is not ready.
+func (s *Service) ready(ctx context.Context, c config.Config) error {
+	if refused := s.accountsRefused(); refused != nil {
+		return fmt.Errorf("accounts: the store refuses writes: %w", refused)
+	}
+	for _, n := range s.networks {
+		status, err := n.Status(ctx)
+		if err == nil {
+			err = notReady(&status, c.Networks[n.Name].Behind, time.Now())
+		}
+		if err != nil {
+			return fmt.Errorf("network %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// accountsRefused returns why the accounts' store refuses writes, nil if it does not.
+func (s *Service) accountsRefused() error {
+	if s.people.store == nil {
+		return nil
+	}
+	return s.people.store.Stats().Refused
+}
+
+// notReady returns why a network is not ready, nil if it is. oldest is the age that its
+// newest block may have; 0: any. A network that follows nothing is always ready otherwise.
+func notReady(status *family.Status, oldest time.Duration, now time.Time) error {
+	age := now.Sub(time.Unix(int64(status.HeadTime), 0)).Round(time.Second)
+	if oldest > 0 && age > oldest {
+		err := fmt.Errorf("it is behind: its newest block %d is %v old, expected at most %v", status.Head, age, oldest)
+		if fork := status.UnknownFork; fork != nil && now.Unix() >= fork.Time {
+			err = fmt.Errorf("%w: %s", err, fork.Warning(now))
+		}
+		return err
+	}
+	if status.Source == nil && status.Consensus == nil {
+		return nil
+	}
+	if stopped := status.Stopped; stopped != nil {
+		return fmt.Errorf("following is stopped since %s: %s", time.Unix(stopped.Since, 0).UTC().Format(time.RFC3339), stopped.Why)
+	}
+	if status.Refused != "" {
+		return errors.New("its store refuses writes: " + status.Refused)
+	}
+	if behind := status.Behind(); behind > farBehind {
+		return fmt.Errorf("it is %d blocks behind the head, expected at most %d", behind, farBehind)
+	}
+	if age > oldHead && !heard(status, now) {
+		return fmt.Errorf("its newest block %d is %v old, and %s", status.Head, age, unheard(status))
+	}
+	return nil
+}
+
+// heard says whether somebody who knows of newer blocks could have told of them.
+func heard(status *family.Status, now time.Time) bool {
+	if driver := status.Consensus; driver != nil {
+		return now.Sub(time.Unix(max(driver.Payload, driver.Forkchoice), 0)) <= oldHead
+	}
+	return status.Source.Reached
+}
+
+// unheard says why nobody could have told.
+func unheard(status *family.Status) string {
+	if status.Consensus != nil {
+		return "its consensus client is silent"
+	}
+	why := status.Source.Problem
+	for _, node := range status.Source.Upstreams {
+		if node.Why != "" {
+			why = node.Name + ": " + node.Why
+			break
+		}
+	}
+	return "none of its nodes can be used: " + why
+}
