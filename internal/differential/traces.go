@@ -1,10 +1,14 @@
 package differential
 
+// nativeTracers are go-ethereum's own, and a name that is none.
+func nativeTracers() []string {
+	return []string{"callTracer", "flatCallTracer", "prestateTracer", "4byteTracer", "noopTracer", "erc7562Tracer", "opcodeCounterTracer", "keccak256PreimageTracer"}
+}
+
 // tracers are those that a trace may be asked of: go-ethereum's own, those that it has
 // in JavaScript, and scripts as clients send them.
 func tracers() []string {
-	return []string{
-		"callTracer", "flatCallTracer", "prestateTracer", "4byteTracer", "noopTracer", "erc7562Tracer", "opcodeCounterTracer", "keccak256PreimageTracer",
+	return append(nativeTracers(),
 		"callTracerLegacy", "prestateTracerLegacy", "bigramTracer", "evmdisTracer", "opcountTracer", "trigramTracer", "unigramTracer", "4byteTracerLegacy",
 		`{count: 0, step: function(log) { this.count += log.getGas() % 7 }, fault: function(log) { this.failed = log.getError() },
 		  result: function(ctx) { return {count: this.count, failed: this.failed, type: ctx.type, gasUsed: ctx.gasUsed, to: ctx.to && toHex(ctx.to)} }}`,
@@ -15,11 +19,11 @@ func tracers() []string {
 		    var key = log.stack.peek(0).toString(16); this.slots[key] = toHex(db.getState(log.contract.getAddress(), toWord(key))) } },
 		  fault: function() {}, result: function(ctx, db) { return {slots: this.slots, balance: db.getBalance(ctx.from).toString(), block: ctx.block} }}`,
 		`{result: function() { throw "no result" }, fault: function() {}}`,
-	}
+	)
 }
 
-// traceConfig asks for a tracer with some of its options.
-func (g *generator) traceConfig() object {
+// traceConfig asks for one of the tracers with some of its options.
+func (g *generator) traceConfig(tracers []string) object {
 	config := object{}
 	if g.chance(30) { // the struct logger
 		for _, name := range []string{"enableMemory", "disableStack", "disableStorage", "enableReturnData"} {
@@ -29,7 +33,7 @@ func (g *generator) traceConfig() object {
 		}
 		return config
 	}
-	tracer := pick(g, tracers())
+	tracer := pick(g, tracers)
 	config["tracer"] = tracer
 	switch tracer {
 	case "callTracer":
@@ -48,7 +52,7 @@ func (g *generator) traceConfig() object {
 
 // tracedCall is a call, a block, and a configuration with overrides.
 func (g *generator) tracedCall() []any {
-	config := g.traceConfig()
+	config := g.traceConfig(tracers())
 	number := g.number()
 	if g.chance(30) {
 		config["txIndex"] = g.index(number)
@@ -69,12 +73,13 @@ func (g *generator) storageRange() []any {
 	return []any{quantity(number), g.r.IntN(g.c.Blocks[number].Txs + 2), address, start, g.r.IntN(20)}
 }
 
-// traces are the kinds of questions about traces.
+// traces are the kinds of questions about traces. Whole blocks are traced by native
+// tracers only: scripts can take geth longer than its server waits.
 func traces() []kind {
 	return []kind{
-		{"debug_traceTransaction", 6, func(g *generator) []any { return []any{g.txHash(), g.traceConfig()} }},
-		{"debug_traceBlockByNumber", 2, func(g *generator) []any { return []any{g.blockNumber(), g.traceConfig()} }},
-		{"debug_traceBlockByHash", 2, func(g *generator) []any { return []any{g.blockHash(), g.traceConfig()} }},
+		{"debug_traceTransaction", 6, func(g *generator) []any { return []any{g.txHash(), g.traceConfig(tracers())} }},
+		{"debug_traceBlockByNumber", 2, func(g *generator) []any { return []any{g.blockNumber(), g.traceConfig(nativeTracers())} }},
+		{"debug_traceBlockByHash", 2, func(g *generator) []any { return []any{g.blockHash(), g.traceConfig(nativeTracers())} }},
 		{"debug_traceCall", 6, (*generator).tracedCall},
 		{"debug_intermediateRoots", 1, func(g *generator) []any { return []any{g.blockHash()} }},
 		{"debug_storageRangeAt", 2, (*generator).storageRange},
