@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
@@ -34,8 +35,8 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 		},
 		{
 			Name: "eth_getHeaderByNumber", Summary: "Returns the header of the block with a number or a tag.",
-			Params: byNumber, Result: result("Header", schema.OrNull(headerSchema)), Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockNumber, appendHeaderOf),
+			Params: byNumber, Result: result("Header", schema.OrNull(headerSchema)),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.getHeaderByNumber(),
 		},
 		{
 			Name: "eth_getBlockReceipts", Summary: "Returns the receipts of all transactions of a block.",
@@ -162,6 +163,19 @@ func (a *API) ofBlock(argument blockArgument, appendAnswer func(out []byte, b *b
 		}
 		defer b.release()
 		return appendAnswer(out, b)
+	}
+}
+
+// getHeaderByNumber answers eth_getHeaderByNumber: null where no block is safe or final
+// yet, as in geth.
+func (a *API) getHeaderByNumber() jsonrpc.Handler {
+	get := a.ofBlock((*arguments).blockNumber, appendHeaderOf)
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		header, err := get(ctx, params, out)
+		if errors.Is(err, query.ErrNoSafe) || errors.Is(err, query.ErrNoFinalized) {
+			return appendNull(out), nil
+		}
+		return header, err
 	}
 }
 

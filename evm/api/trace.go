@@ -260,7 +260,7 @@ func (q *traceQuestion) append(ctx context.Context, view *query.View, number uin
 	}
 	err := view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
 		count := len(r.Block().Transactions())
-		if *q.txIndex > uint64(count) {
+		if *q.txIndex >= uint64(count) {
 			return &trace.Error{Err: fmt.Errorf("transaction index %d out of range for block %#x", *q.txIndex, r.Block().Hash())}
 		}
 		err := r.Skip(int(*q.txIndex))

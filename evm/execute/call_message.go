@@ -52,6 +52,10 @@ func (s *simulation) message(m *Message) (*core.Message, error) {
 func (s *simulation) check(m *Message) error {
 	id := s.executor.config.ChainID
 	switch {
+	case m.To == nil && m.BlobHashes != nil:
+		return core.ErrBlobTxCreate
+	case m.To == nil && m.Authorizations != nil:
+		return core.ErrSetCodeTxCreate
 	case m.MaxFeePerBlobGas != nil && len(m.BlobHashes) == 0:
 		return errLoneBlobFee
 	case m.GasPrice != nil && (m.MaxFeePerGas != nil || m.MaxPriorityFeePerGas != nil):

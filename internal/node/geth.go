@@ -12,7 +12,7 @@ import (
 
 // ErrNoGeth means that no geth was found on this machine.
 var ErrNoGeth = errors.New("no geth: put it on PATH or name it in ASHLAR_GETH " +
-	"(go install github.com/ethereum/go-ethereum/cmd/geth@v1.17.5)")
+	"(go install github.com/ethereum/go-ethereum/cmd/geth@v1.17.8)")
 
 // FindGeth returns the path of geth: ASHLAR_GETH, or found in PATH.
 func FindGeth() (string, error) {
