@@ -27,6 +27,7 @@ type Disk struct {
 type Operation struct {
 	Number  int64  // of the operation on this disk, from 1
 	Changes bool   // it changes the disk; else it reads
+	Syncs   bool   // it makes earlier changes durable
 	Path    string // of the file
 }
 
@@ -52,7 +53,8 @@ func (d *Disk) inject(op errorfs.Op) error {
 	if f == nil {
 		return nil
 	}
-	return (*f)(Operation{Number: number, Changes: op.Kind.ReadOrWrite() == errorfs.OpIsWrite, Path: op.Path})
+	syncs := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
+	return (*f)(Operation{Number: number, Changes: op.Kind.ReadOrWrite() == errorfs.OpIsWrite, Syncs: syncs, Path: op.Path})
 }
 
 // Killed is the disk as the next process finds it if this one is killed now:

@@ -1,0 +1,105 @@
+package network
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/family"
+	"ashlar/internal/fakenode"
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+	"ashlar/kv/pebble/pebbletest"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
+
+// TestFullDiskStopsFollowing fills the disk below a network that follows a node, with its
+// pool: the network says that it is stopped, still answers, and goes on by itself when
+// there is space again.
+func TestFullDiskStopsFollowing(t *testing.T) {
+	genesis := ingesttest.Genesis(t)
+	chain := append([]*types.Block{genesis.ToBlock()}, ingesttest.Chain(t)[:20]...)
+	node, err := fakenode.New(fakenode.Options{ChainID: genesis.Config.ChainID.Uint64(), Raw: true, Subscriptions: true, Pool: true}, chain[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	node.Set(chain[:6], 0, 0)
+
+	var full atomic.Bool
+	disk := pebbletest.NewDisk()
+	disk.Before(func(op pebbletest.Operation) error {
+		if full.Load() && op.Changes && !op.Syncs {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	opened := func(o kv.Options) (kv.Store, error) { return disk.Open(pebble.Options{Options: o, Path: "store"}) }
+	i, err := create(t.Context(), family.Place{Open: opened}, kv.Options{}, genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := opened(kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Family{}.Open(t.Context(), store, &Entries{Source: family.Sources{node.SocketURL()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Serve(t.Context(), family.Service{Name: "full"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	await := func(is func(family.Status) bool) family.Status {
+		t.Helper()
+		for {
+			status, err := n.Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is(status) {
+				return status
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	await(func(s family.Status) bool { return s.Head == 5 && s.Source.Behind == 0 })
+	for range 2 {
+		head := n.(*network).tip.Standing().Head.Ref().Number
+		full.Store(true)
+		node.Set(chain[:head+8], 0, 0)
+		status := await(func(s family.Status) bool { return s.Stopped != nil })
+		if status.Head != head || status.Source.Problem == "" || status.Source.Upstreams[0].Used || status.Stopped.Since == 0 {
+			t.Errorf("on a full disk: %+v %+v", status, status.Source)
+		}
+		if _, syncing := n.(*network).syncing(); !syncing {
+			t.Error("on a full disk eth_syncing is false")
+		}
+		full.Store(false)
+		await(func(s family.Status) bool { return s.Head == head+7 && s.Stopped == nil && s.Source.Problem == "" })
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
