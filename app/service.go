@@ -87,7 +87,7 @@ func (s *Service) open(ctx context.Context) error {
 		}
 		s.networks = append(s.networks, n)
 		err = n.serve(ctx, family.Service{
-			Name: name, Data: s.config.Data, Filters: s.config.Filters.Feed(),
+			Name: name, Data: s.config.Data, CatchUp: n.pace.Load, Filters: s.config.Filters.Feed(),
 			Version: family.Version{Release: version(), Commit: commit(), Client: ClientVersion()},
 			Observe: func(methods []string) jsonrpc.Observer { return s.metrics.observer(name, methods) },
 		})

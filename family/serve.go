@@ -17,6 +17,8 @@ type Service struct {
 	// Observe returns an observer of calls of some methods that a listener of the
 	// network's own answers, so that they are counted with the others.
 	Observe func(methods []string) jsonrpc.Observer
+	// CatchUp, if not nil, says how fast the network catches up; it returns nil at the head.
+	CatchUp func() *CatchUp
 }
 
 // Version is the version of the service.

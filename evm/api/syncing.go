@@ -12,16 +12,26 @@ import (
 const syncEvery = 500 * time.Millisecond
 
 // Sync is the progress of a chain, in block numbers.
-type Sync struct{ Starting, Current, Highest uint64 }
+type Sync struct {
+	Starting, Current, Highest uint64
+	Rate, Remaining            uint64 // blocks per second, and seconds to the head; 0 if not known
+}
 
 var syncSchema = schema.Object(schema.Members{
 	"startingBlock": quantitySchema, "currentBlock": quantitySchema, "highestBlock": quantitySchema,
-}, nil)
+}, schema.Members{"blocksPerSecond": quantitySchema, "remainingSeconds": quantitySchema})
 
 func (s Sync) append(out []byte) []byte {
 	out = appendQuantity(append(out, `{"startingBlock":`...), s.Starting)
 	out = appendQuantity(append(out, `,"currentBlock":`...), s.Current)
-	return append(appendQuantity(append(out, `,"highestBlock":`...), s.Highest), '}')
+	out = appendQuantity(append(out, `,"highestBlock":`...), s.Highest)
+	if s.Rate > 0 {
+		out = appendQuantity(append(out, `,"blocksPerSecond":`...), s.Rate)
+	}
+	if s.Remaining > 0 {
+		out = appendQuantity(append(out, `,"remainingSeconds":`...), s.Remaining)
+	}
+	return append(out, '}')
 }
 
 // syncing answers eth_syncing: false if the chain has caught up, else the progress.

@@ -132,15 +132,15 @@ func (f *following) forward(ctx context.Context, raw []byte) error {
 func (f *following) syncing() (api.Sync, bool) {
 	if f.driven != nil {
 		if sync, syncing := f.driven.sync(); syncing {
-			return api.Sync(sync), true
+			return api.Sync{Starting: sync.Starting, Current: sync.Current, Highest: sync.Highest}, true
 		}
 	}
 	head := f.follower.Standing().Head.Ref().Number
 	sync, far := api.Sync{Starting: head, Current: head, Highest: head}, false
 	if f.pursuit != nil {
 		now := f.pursuit.Status()
-		if now.Sync != nil {
-			return api.Sync(*now.Sync), true
+		if way := now.Sync; way != nil {
+			return api.Sync{Starting: way.Starting, Current: way.Current, Highest: way.Highest}, true
 		}
 		sync.Highest = max(head, now.Best)
 		far = f.driven == nil && sync.Highest > head+upstream.Behind

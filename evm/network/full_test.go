@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -61,7 +62,9 @@ func TestFullDiskStopsFollowing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Serve(t.Context(), family.Service{Name: "full"}); err != nil {
+	pace := func() *family.CatchUp { return &family.CatchUp{Rate: 18.5, Remaining: 7} }
+	methods, err := n.Serve(t.Context(), family.Service{Name: "full", CatchUp: pace})
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -89,8 +92,10 @@ func TestFullDiskStopsFollowing(t *testing.T) {
 		if status.Head != head || status.Source.Problem == "" || status.Source.Upstreams[0].Used || status.Stopped.Since == 0 {
 			t.Errorf("on a full disk: %+v %+v", status, status.Source)
 		}
-		if _, syncing := n.(*network).syncing(); !syncing {
-			t.Error("on a full disk eth_syncing is false")
+		syncing, err := methods.Find("eth_syncing").Handler(t.Context(), []byte("[]"), nil)
+		want := fmt.Sprintf(`{"startingBlock":"%#x","currentBlock":"%#[1]x","highestBlock":"%#x","blocksPerSecond":"0x12","remainingSeconds":"0x7"}`, head, head+7)
+		if err != nil || string(syncing) != want {
+			t.Errorf("on a full disk eth_syncing answers %s, %v, expected %s", syncing, err, want)
 		}
 		full.Store(false)
 		await(func(s family.Status) bool { return s.Head == head+7 && s.Stopped == nil && s.Source.Problem == "" })

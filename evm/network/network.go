@@ -31,13 +31,15 @@ type network struct {
 	chain    *query.Chain
 	live     *api.API // answers calls; nil until the network is served
 
-	following *following     // nil if the network has neither source nor engine
-	engine    *engine.Server // the listener for the consensus client; nil if it is not driven
+	catchUp   func() *family.CatchUp // how fast the network catches up; may be nil
+	following *following             // nil if the network has neither source nor engine
+	engine    *engine.Server         // the listener for the consensus client; nil if it is not driven
 }
 
 // Serve implements [family.Network].
 func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods, error) {
 	warnOfUnknownFork(s.Name, n.config)
+	n.catchUp = s.CatchUp
 	n.live = api.New(n.chain, api.Config{ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, Filters: s.Filters})
 	methods, err := n.live.Methods()
 	if err != nil {
@@ -61,7 +63,13 @@ func (n *network) syncing() (api.Sync, bool) {
 	if n.following == nil {
 		return api.Sync{}, false
 	}
-	return n.following.syncing()
+	sync, syncing := n.following.syncing()
+	if syncing && n.catchUp != nil {
+		if pace := n.catchUp(); pace != nil {
+			sync.Rate, sync.Remaining = uint64(pace.Rate), uint64(pace.Remaining)
+		}
+	}
+	return sync, syncing
 }
 
 // forward sends a transaction to the nodes that are followed. The blocks of a network
