@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"ashlar/evm"
 	"ashlar/evm/query"
@@ -95,12 +96,21 @@ func parseStart(raw []byte) (common.Hash, error) {
 	return hash, err
 }
 
+// parsePlain decodes a number that is not a text.
+func parsePlain(raw []byte) (uint64, error) {
+	number, err := strconv.ParseUint(string(raw), 10, 64)
+	if err != nil {
+		return 0, errors.New("want a number that is not negative")
+	}
+	return number, nil
+}
+
 // storageRange answers debug_storageRangeAt. As in geth, what the earlier transactions of
 // the block changed is not included.
 func (a *API) storageRange(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 5, 5)
-	id, index, address := args.block(0), argument(&args, 1, parseCount), args.address(2)
-	start, limit := argument(&args, 3, parseStart), argument(&args, 4, parseCount)
+	id, index, address := args.block(0), argument(&args, 1, parsePlain), args.address(2)
+	start, limit := argument(&args, 3, parseStart), argument(&args, 4, parsePlain)
 	if args.err != nil {
 		return out, args.err
 	}
@@ -163,7 +173,7 @@ func checkTransactionIndex(ctx context.Context, view *query.View, number, index 
 // accountRange answers debug_accountRange.
 func (a *API) accountRange(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 6, 6)
-	id, start, limit := args.block(0), argument(&args, 1, parseStart), argument(&args, 2, parseCount)
+	id, start, limit := args.block(0), argument(&args, 1, parseStart), argument(&args, 2, parsePlain)
 	noCode, noStorage, _ := args.bool(3), args.bool(4), args.bool(5)
 	if args.err != nil {
 		return out, args.err
@@ -244,10 +254,10 @@ func (d *dump) add(ctx context.Context, hash common.Hash, account *types.StateAc
 // modifiedByNumber answers debug_getModifiedAccountsByNumber.
 func (a *API) modifiedByNumber(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 2, 1)
-	start := query.BlockID{Number: argument(&args, 0, parseCount)}
+	start := query.BlockID{Number: argument(&args, 0, parsePlain)}
 	var end *query.BlockID
 	if args.given(1) {
-		end = &query.BlockID{Number: argument(&args, 1, parseCount)}
+		end = &query.BlockID{Number: argument(&args, 1, parsePlain)}
 	}
 	return a.modified(ctx, &args, start, end, out)
 }

@@ -100,21 +100,33 @@ func (c *Config) AppendCall(ctx context.Context, out []byte, room Room, call fun
 }
 
 func (c *Config) run(ctx context.Context, about *tracers.Context, out []byte, room Room, run func(context.Context, execute.Tracer) error) ([]byte, error) {
-	var t *tracer
-	err := within(ctx, c.time, func(ctx context.Context, end context.CancelCauseFunc) (err error) {
-		if t, err = c.tracer(about, out, room, end); err != nil {
+	result := out
+	err := within(ctx, c.time, func(ctx context.Context, end context.CancelCauseFunc) error {
+		if c.IsScript() {
+			stop, err := watchMemory(ctx, end)
+			if err != nil {
+				return err
+			}
+			defer stop()
+		}
+		t, err := c.tracer(ctx, about, out, room, end)
+		if err != nil {
 			return &Error{err}
 		}
-		return run(ctx, execute.Tracer{Hooks: t.hooks, Stop: t.stop})
+		if err := run(ctx, execute.Tracer{Hooks: t.hooks, Stop: t.stop}); err != nil {
+			return err
+		}
+		// A script makes its result itself, which takes time and memory too.
+		defer context.AfterFunc(ctx, func() { t.stop(context.Cause(ctx)) })()
+		if result, err = t.appendResult(out); err != nil {
+			return &Error{err}
+		}
+		return room.Check(len(result))
 	})
 	if err != nil {
 		return out, err
 	}
-	result, err := t.appendResult(out)
-	if err != nil {
-		return out, &Error{err}
-	}
-	return result, room.Check(len(result))
+	return result, nil
 }
 
 // within gives run a context that ends after the limit, and a function that ends it with
@@ -145,12 +157,12 @@ type tracer struct {
 
 // tracer makes what the configuration asks for. Its result goes behind out, if room
 // permits; else end is called while it runs.
-func (c *Config) tracer(about *tracers.Context, out []byte, room Room, end context.CancelCauseFunc) (*tracer, error) {
+func (c *Config) tracer(ctx context.Context, about *tracers.Context, out []byte, room Room, end context.CancelCauseFunc) (*tracer, error) {
 	if c.name == "" {
 		l := newStructLogger(&c.logger, out, room, end)
 		return &tracer{hooks: l.hooks(), stop: l.stop, appendResult: l.appendResult}, nil
 	}
-	made, err := tracers.DefaultDirectory.New(c.name, about, c.options, c.chain)
+	made, err := c.made(ctx, about)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +177,14 @@ func (c *Config) tracer(about *tracers.Context, out []byte, room Room, end conte
 			return append(out, result...), nil
 		},
 	}, nil
+}
+
+// made makes one of the library's tracers, or that of a client's script.
+func (c *Config) made(ctx context.Context, about *tracers.Context) (*tracers.Tracer, error) {
+	if c.IsScript() && !libraryScripts[c.name] {
+		return c.newScript(ctx, about)
+	}
+	return tracers.DefaultDirectory.New(c.name, about, c.options, c.chain)
 }
 
 // IsScript says whether the tracer is JavaScript: the client's own, or one of the library's.
