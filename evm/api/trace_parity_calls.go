@@ -1,0 +1,120 @@
+package api
+
+import (
+	"context"
+
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
+	"ashlar/evm/trace"
+	"ashlar/jsonrpc"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/holiman/uint256"
+)
+
+// parityCall answers trace_call.
+func (a *API) parityCall(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 3, 2)
+	message, kinds, id := argument(&args, 0, parseMessage), args.traceKinds(1), args.block(2)
+	if args.err != nil {
+		return out, args.err
+	}
+	return a.parityCalls(ctx, id, []tracedMessage{{message, kinds}}, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
+		return replay(out, 0)
+	})
+}
+
+// tracedMessage is a call with the requested parts of its trace.
+type tracedMessage struct {
+	message *execute.Message
+	kinds   trace.Kinds
+}
+
+// parityCallMany answers trace_callMany: each call runs on the state after the previous
+// one.
+func (a *API) parityCallMany(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	calls, id := argument(&args, 0, parseList(parseTracedMessage)), args.block(1)
+	if args.err != nil {
+		return out, args.err
+	}
+	room := jsonrpc.RoomFor(ctx, out)
+	return a.parityCalls(ctx, id, calls, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
+		return room.AppendArray(out, len(calls), replay)
+	})
+}
+
+// parseTracedMessage decodes [call object, [trace types]].
+func parseTracedMessage(raw []byte) (call tracedMessage, err error) {
+	pair := readArguments(raw, 2, 2)
+	call.message, call.kinds = argument(&pair, 0, parseMessage), pair.traceKinds(1)
+	return call, pair.err
+}
+
+// parityCalls runs calls at a block. appendAll gets a function that runs the i-th call, and
+// must call it for one after the other.
+func (a *API) parityCalls(ctx context.Context, id query.BlockID, calls []tracedMessage, out []byte,
+	appendAll func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error)) ([]byte, error) {
+	view, number, err := a.at(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	room := jsonrpc.RoomFor(ctx, out)
+	err = view.TraceCalls(ctx, number, execute.CallOptions{}, func(run func(context.Context, *execute.Message, execute.Tracer) error) (err error) {
+		out, err = appendAll(out, func(out []byte, i int) ([]byte, error) {
+			replayed, err := calls[i].kinds.Call(ctx, a.chain.Executor().Config(), len(out), room, func(ctx context.Context, tracer execute.Tracer) error {
+				return run(ctx, calls[i].message, tracer)
+			})
+			if err != nil {
+				return out, err
+			}
+			return replayed.Append(out, nil)
+		})
+		return err
+	})
+	return out, callError(ctx, err, out)
+}
+
+// parityRawTransaction answers trace_rawTransaction: it runs a signed transaction after the
+// latest block.
+func (a *API) parityRawTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 2)
+	encoded, kinds := args.bytes(0), args.traceKinds(1)
+	if args.err != nil {
+		return out, args.err
+	}
+	message, err := a.signedMessage(encoded)
+	if err != nil {
+		return out, jsonrpc.InvalidArgument(0, err.Error())
+	}
+	return a.parityCalls(ctx, query.BlockID{Tag: query.Latest}, []tracedMessage{{message, kinds}}, out,
+		func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
+			return replay(out, 0)
+		})
+}
+
+// signedMessage returns the message of a signed transaction.
+func (a *API) signedMessage(encoded []byte) (*execute.Message, error) {
+	tx := new(types.Transaction)
+	if err := tx.UnmarshalBinary(encoded); err != nil {
+		return nil, err
+	}
+	from, err := types.Sender(types.LatestSigner(a.chain.Executor().Config()), tx)
+	if err != nil {
+		return nil, err
+	}
+	gas, nonce := tx.Gas(), tx.Nonce()
+	message := &execute.Message{
+		From: from, To: tx.To(), Gas: &gas, Nonce: &nonce, Data: tx.Data(), Value: uint256.MustFromBig(tx.Value()),
+		AccessList: tx.AccessList(), BlobHashes: tx.BlobHashes(), Authorizations: tx.SetCodeAuthorizations(),
+	}
+	if tx.Type() == types.LegacyTxType || tx.Type() == types.AccessListTxType {
+		message.GasPrice = uint256.MustFromBig(tx.GasPrice())
+	} else {
+		message.MaxFeePerGas, message.MaxPriorityFeePerGas = uint256.MustFromBig(tx.GasFeeCap()), uint256.MustFromBig(tx.GasTipCap())
+	}
+	if fee := tx.BlobGasFeeCap(); fee != nil {
+		message.MaxFeePerBlobGas = uint256.MustFromBig(fee)
+	}
+	return message, nil
+}
