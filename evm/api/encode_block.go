@@ -59,6 +59,12 @@ func appendHeader(out []byte, h *types.Header, hash common.Hash, pending bool) [
 		out = append(out, `,"logsBloom":`...)
 		out = appendHex(out, h.Bloom[:])
 	}
+	return appendHeaderRest(out, h)
+}
+
+// appendHeaderRest appends the members of a header that a pending block has too, each
+// with a comma before it.
+func appendHeaderRest(out []byte, h *types.Header) []byte {
 	out = append(out, `,"parentHash":`...)
 	out = appendHex(out, h.ParentHash[:])
 	out = append(out, `,"mixHash":`...)

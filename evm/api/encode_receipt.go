@@ -14,6 +14,11 @@ import (
 // appendReceipt appends the receipt of transaction i of a block that was read with its
 // receipts. hash is the transaction's hash.
 func (b *block) appendReceipt(out []byte, i int, hash []byte) ([]byte, error) {
+	return b.appendReceiptOf(out, i, hash, false)
+}
+
+// appendReceiptOf is appendReceipt. A brief receipt has null in place of logs and bloom.
+func (b *block) appendReceiptOf(out []byte, i int, hash []byte, brief bool) ([]byte, error) {
 	tx, err := b.transaction(i)
 	if err != nil {
 		return out, err
@@ -50,7 +55,9 @@ func (b *block) appendReceipt(out []byte, i int, hash []byte) ([]byte, error) {
 	if tx.Type == types.BlobTxType {
 		out = b.appendBlobGas(out, len(tx.BlobHashes)/encodedHashBytes)
 	}
-	if out, err = b.appendLogs(out, i, receipt, hash); err != nil {
+	if brief {
+		out = append(out, `,"logs":null,"logsBloom":null`...)
+	} else if out, err = b.appendLogs(out, i, receipt, hash); err != nil {
 		return out, err
 	}
 	out = appendOutcome(out, &receipt)

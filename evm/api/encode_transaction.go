@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"math"
 
 	"ashlar/evm"
 	"ashlar/evm/archive"
@@ -14,10 +15,16 @@ import (
 
 // appendTransaction appends transaction i of a block. hash is the transaction's hash.
 func (b *block) appendTransaction(out []byte, i int, hash []byte) ([]byte, error) {
+	return b.appendTransactionOf(out, i, hash, math.MaxInt)
+}
+
+// appendTransactionOf is appendTransaction with at most so many bytes of the input.
+func (b *block) appendTransactionOf(out []byte, i int, hash []byte, input int) ([]byte, error) {
 	tx, err := b.transaction(i)
 	if err != nil {
 		return out, err
 	}
+	tx.Data = tx.Data[:min(len(tx.Data), input)]
 	out = append(out, '{')
 	if b.pending {
 		out = append(out, noPlace...)

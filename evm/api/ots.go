@@ -1,0 +1,502 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math/big"
+	"strings"
+
+	"ashlar/evm"
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
+	"ashlar/evm/trace"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// selectorBytes is how much of the input of a transaction Otterscan gets.
+const selectorBytes = 4
+
+// otsLevel is the level of Otterscan's API that is served.
+const otsLevel = "8"
+
+// otsMethods describes the methods of the explorer Otterscan.
+func (a *API) otsMethods(p parameters) []jsonrpc.Method {
+	number := required("Block number", "The number of the block.", schema.AnyOf(blockNumberSchema, schema.Unsigned), a.example(func(s *sample) any { return s.block.Number }))
+	count := func(name, summary string, example int) jsonrpc.Param {
+		return required(name, summary, schema.Unsigned, jsonrpc.Given(example))
+	}
+	nonce := required("Nonce", "The nonce of the transaction.", schema.Unsigned, jsonrpc.Given(0))
+	sender := required("Sender", "The sender of the transaction.", addressSchema, a.example(func(s *sample) any { return s.sender }))
+	details := result("Block details", schema.OrNull(blockDetailsSchema))
+	traceErrors := append(errorsOf(execute.ErrGenesis, errTraceTime, errNoTransaction), blockErrors...)
+	return []jsonrpc.Method{
+		{
+			Name: "ots_getApiLevel", Summary: "Returns the level of Otterscan's API that is served.", Result: result("Level", schema.Unsigned),
+			Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract, Handler: constant([]byte(otsLevel)),
+		},
+		{
+			Name: "ots_hasCode", Summary: "Returns whether an account is a contract.",
+			Params: []jsonrpc.Param{p.address, optional(p.state)}, Result: result("Has code", schema.Boolean), Errors: blockErrors,
+			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.hasCode,
+		},
+		{
+			Name: "ots_getBlockDetails", Summary: "Returns a block without its transactions, with its rewards and fees.",
+			Params: []jsonrpc.Param{number}, Result: details, Errors: namedBlockErrors,
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.blockDetails((*arguments).plainBlock),
+		},
+		{
+			Name: "ots_getBlockDetailsByHash", Summary: "Returns a block without its transactions, with its rewards and fees.",
+			Params: []jsonrpc.Param{p.blockHash}, Result: details,
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.blockDetails((*arguments).blockHash),
+		},
+		{
+			Name: "ots_getBlockTransactions", Summary: "Returns a page of a block's transactions with their receipts, without logs and most of the input. Page 0 is the block's end.",
+			Params: []jsonrpc.Param{number, count("Page", "The page, from 0.", 0), count("Page size", "The largest number of transactions.", 25)},
+			Result: result("Transactions", schema.OrNull(blockTransactionsSchema)), Errors: namedBlockErrors,
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.blockTransactions,
+		},
+		{
+			Name: "ots_getInternalOperations", Summary: "Returns the transfers, creations and self-destructions inside of a transaction.",
+			Params: []jsonrpc.Param{p.transactionHash}, Result: result("Operations", schema.Array(operationSchema)), Errors: traceErrors,
+			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.otsTrace(appendOperations),
+		},
+		{
+			Name: "ots_traceTransaction", Summary: "Returns the calls of a transaction.",
+			Params: []jsonrpc.Param{p.transactionHash}, Result: result("Calls", schema.Array(otsCallSchema)), Errors: traceErrors,
+			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.otsTrace(appendOtsCalls),
+		},
+		{
+			Name: "ots_getTransactionError", Summary: "Returns what a reverted transaction returned.",
+			Params: []jsonrpc.Param{p.transactionHash}, Result: result("Data", dataSchema), Errors: traceErrors,
+			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.otsTrace(appendOtsError),
+		},
+		{
+			Name: "ots_getTransactionBySenderAndNonce", Summary: "Returns the hash of the transaction of a sender with a nonce.",
+			Params: []jsonrpc.Param{sender, nonce}, Result: result("Transaction hash", schema.OrNull(hashSchema)),
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.transactionOf,
+		},
+		{
+			Name: "ots_getContractCreator", Summary: "Returns the transaction that created a contract, and the account that did.",
+			Params: []jsonrpc.Param{p.address}, Result: result("Creator", schema.OrNull(schema.Object(schema.Members{"hash": hashSchema, "creator": addressSchema}, nil))),
+			Errors: errorsOf(errTraceTime),
+			Cost:   jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.contractCreator,
+		},
+		{
+			Name: "erigon_getHeaderByNumber", Summary: "Returns the header of the block with a number or a tag.",
+			Params: []jsonrpc.Param{p.blockNumber}, Result: result("Header", schema.OrNull(headerSchema)), Errors: namedBlockErrors,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockNumber, appendHeaderOf),
+		},
+		{
+			Name: "erigon_getHeaderByHash", Summary: "Returns the header of the block with a hash.",
+			Params: []jsonrpc.Param{p.blockHash}, Result: result("Header", schema.OrNull(headerSchema)),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockHash, appendHeaderOf),
+		},
+	}
+}
+
+// The schemas of Otterscan's answers.
+var (
+	blockDetailsSchema = schema.Object(schema.Members{
+		"block":    schema.Object(schema.Members{"number": optionalQuantity, "hash": schema.OrNull(hashSchema), "logsBloom": schema.Null, "transactionCount": schema.Unsigned}, nil),
+		"issuance": schema.Object(schema.Members{"blockReward": quantitySchema, "uncleReward": quantitySchema, "issuance": quantitySchema}, nil), "totalFees": quantitySchema,
+	}, nil).Named("BlockDetails", "A block without transactions and bloom, its rewards, and the fees that senders paid.")
+	blockTransactionsSchema = schema.Object(schema.Members{
+		"fullblock": schema.Object(schema.Members{"transactions": schema.Array(transactionSchema), "transactionCount": schema.Unsigned}, nil),
+		"receipts":  schema.Array(schema.Object(schema.Members{"logs": schema.Null, "logsBloom": schema.Null, "transactionHash": hashSchema}, nil)),
+	}, nil).Named("BlockTransactions", "Transactions with their receipts.")
+	operationSchema = schema.Object(schema.Members{"type": schema.Unsigned, "from": addressSchema, "to": addressSchema, "value": quantitySchema}, nil).
+			Named("Operation", "0: a transfer, 1: a self-destruction, 2: CREATE, 3: CREATE2.")
+	otsCallSchema = schema.Object(schema.Members{
+		"type": schema.String, "depth": schema.Unsigned, "from": addressSchema, "to": addressSchema, "value": optionalQuantity, "input": dataSchema, "output": dataSchema,
+	}, nil).Named("OtterscanCall", "A call, a creation or a self-destruction.")
+)
+
+// plainBlock decodes a block number that may also be a JSON number.
+func (a *arguments) plainBlock(n int) query.BlockID {
+	return argument(a, n, func(raw []byte) (query.BlockID, error) {
+		if number, err := parsePlain(raw); err == nil {
+			return query.BlockID{Number: number}, nil
+		}
+		return parseBlockNumber(raw)
+	})
+}
+
+// hasCode answers ots_hasCode.
+func (a *API) hasCode(ctx context.Context, params, out []byte) ([]byte, error) {
+	account, _, err := a.account(ctx, params)
+	if err != nil {
+		return out, err
+	}
+	if account != nil && !bytes.Equal(account.CodeHash, types.EmptyCodeHash[:]) {
+		return append(out, "true"...), nil
+	}
+	return append(out, "false"...), nil
+}
+
+// blockDetails answers ots_getBlockDetails and ots_getBlockDetailsByHash.
+func (a *API) blockDetails(which blockArgument) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, 1, 1)
+		id := which(&args, 0)
+		if args.err != nil {
+			return out, args.err
+		}
+		b, err := a.findWithReceipts(ctx, id)
+		if b == nil || err != nil {
+			return appendNull(out), err
+		}
+		defer b.release()
+		fees, err := b.fees()
+		if err != nil {
+			return out, err
+		}
+		uncles, err := b.body.Uncles()
+		if err != nil {
+			return out, err
+		}
+		var forBlock, forUncles big.Int
+		for _, reward := range a.chain.Executor().Rewards(b.Header.Header, uncles) {
+			to := &forBlock
+			if reward.Uncle {
+				to = &forUncles
+			}
+			to.Add(to, reward.Value.ToBig())
+		}
+		if out, err = b.appendSlim(append(out, `{"block":`...)); err != nil {
+			return out, err
+		}
+		out = appendBig(append(out, `},"issuance":{"blockReward":`...), &forBlock)
+		out = appendBig(append(out, `,"uncleReward":`...), &forUncles)
+		out = appendBig(append(out, `,"issuance":`...), new(big.Int).Add(&forBlock, &forUncles))
+		return append(appendBig(append(out, `},"totalFees":`...), fees), '}'), nil
+	}
+}
+
+// findWithReceipts finds a block with its receipts; nil where there is none.
+func (a *API) findWithReceipts(ctx context.Context, id query.BlockID) (*block, error) {
+	view, number, err := a.at(ctx, id)
+	if unknown(err) || err == nil && view.IsPending(number) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.blockWithReceipts(ctx, view, number)
+}
+
+// fees is what the senders of the block's transactions paid for gas.
+func (b *block) fees() (*big.Int, error) {
+	total := new(big.Int)
+	for i := range b.body.Len() {
+		tx, err := b.transaction(i)
+		if err != nil {
+			return nil, err
+		}
+		receipt, err := b.receipts.Receipt(i)
+		if err != nil {
+			return nil, err
+		}
+		used, err := b.gasUsed(i, receipt.CumulativeGasUsed)
+		if err != nil {
+			return nil, err
+		}
+		price := tx.EffectiveGasPrice(b.baseFee)
+		total.Add(total, new(big.Int).Mul(price.ToBig(), new(big.Int).SetUint64(used)))
+	}
+	return total, nil
+}
+
+// appendSlim appends the block without its transactions and its bloom, and without the
+// brace that closes it.
+func (b *block) appendSlim(out []byte) ([]byte, error) {
+	out = appendBig(append(out, `{"number":`...), b.Number)
+	out = appendHex(append(out, `,"hash":`...), b.Hash[:])
+	out = appendHex(append(out, `,"nonce":`...), b.Nonce[:])
+	out = appendHeaderRest(append(out, `,"logsBloom":null`...), b.Header.Header)
+	if b.TotalDifficulty != nil {
+		out = appendBig(append(out, `,"totalDifficulty":`...), b.TotalDifficulty)
+	}
+	out = appendQuantity(append(out, `,"size":`...), b.Size)
+	out, err := b.appendUncleHashes(append(out, `,"uncles":`...))
+	if err != nil {
+		return out, err
+	}
+	withdrawals, err := b.body.Withdrawals()
+	if err != nil {
+		return out, err
+	}
+	if withdrawals != nil {
+		out = jsonrpc.AppendArray(append(out, `,"withdrawals":`...), withdrawals, appendWithdrawal)
+	}
+	count, err := json.Marshal(b.body.Len())
+	return append(append(out, `,"transactionCount":`...), count...), err
+}
+
+// blockTransactions answers ots_getBlockTransactions.
+func (a *API) blockTransactions(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 3, 3)
+	id, page, size := args.plainBlock(0), argument(&args, 1, parseCount), argument(&args, 2, parseCount)
+	if args.err != nil {
+		return out, args.err
+	}
+	b, err := a.findWithReceipts(ctx, id)
+	if b == nil || err != nil {
+		return appendNull(out), err
+	}
+	defer b.release()
+	hashes, err := a.hashes.of(b.Hash, &b.body)
+	if err != nil {
+		return out, err
+	}
+	count := uint64(b.body.Len())
+	page, size = min(page, count), min(size, count)
+	end := count - min(count, page*size)
+	start := end - min(end, size)
+	room := jsonrpc.RoomFor(ctx, out)
+	if out, err = b.appendSlim(append(out, `{"fullblock":`...)); err != nil {
+		return out, err
+	}
+	out, err = room.AppendArray(append(out, `,"transactions":`...), int(end-start), func(out []byte, i int) ([]byte, error) {
+		i += int(start)
+		return b.appendTransactionOf(out, i, hashes.hash(i), selectorBytes)
+	})
+	if err != nil {
+		return out, err
+	}
+	out, err = room.AppendArray(append(out, `},"receipts":`...), int(end-start), func(out []byte, i int) ([]byte, error) {
+		i += int(start)
+		return b.appendReceiptOf(out, i, hashes.hash(i), true)
+	})
+	return append(out, '}'), err
+}
+
+// transactionOf answers ots_getTransactionBySenderAndNonce: it looks for the block after
+// which the sender's nonce is higher, which takes a read of the account for each halving
+// of the chain.
+func (a *API) transactionOf(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 2)
+	sender, nonce := args.address(0), argument(&args, 1, parseCount)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, err := a.chain.View()
+	if err != nil {
+		return out, err
+	}
+	number, found, err := firstBlock(ctx, view, sender, func(account *types.StateAccount) bool { return account.Nonce > nonce })
+	if !found || err != nil {
+		return appendNull(out), err
+	}
+	b, err := a.block(ctx, view, number)
+	if err != nil {
+		return out, err
+	}
+	defer b.release()
+	for i := range b.body.Len() {
+		tx, err := b.transaction(i)
+		if err != nil {
+			return out, err
+		}
+		if b.body.Sender(i) == sender && tx.Nonce == nonce {
+			raw, err := b.body.Transaction(i)
+			return appendHex(out, b.hasher.hash(raw)), err
+		}
+	}
+	return appendNull(out), nil // the nonce of a contract, or of an account with a delegation
+}
+
+// firstBlock finds the block after which an account first is as has says, if it is so
+// after the head, and stays so: it halves the chain.
+func firstBlock(ctx context.Context, view *query.View, address common.Address, has func(*types.StateAccount) bool) (number uint64, found bool, err error) {
+	key := evm.HashAddress(address)
+	low, high := uint64(0), view.Head().Number+1
+	for low < high {
+		middle := low + (high-low)/2
+		account, err := view.State(middle).Account(ctx, key)
+		if err != nil {
+			return 0, false, err
+		}
+		if account != nil && has(account) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+		if low > view.Head().Number {
+			return 0, false, nil
+		}
+	}
+	return low, true, nil
+}
+
+// contractCreator answers ots_getContractCreator. It finds the block after which the
+// account has code, and traces its transactions. Contracts of the genesis have no creator.
+func (a *API) contractCreator(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 1, 1)
+	address := args.address(0)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, err := a.chain.View()
+	if err != nil {
+		return out, err
+	}
+	number, found, err := firstBlock(ctx, view, address, func(account *types.StateAccount) bool {
+		return !bytes.Equal(account.CodeHash, types.EmptyCodeHash[:])
+	})
+	if !found || number == 0 || err != nil {
+		return appendNull(out), err
+	}
+	answer := append([]byte(nil), "null"...)
+	err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
+		for i, tx := range r.Block().Transactions() {
+			root, err := a.otsFrames(ctx, r, i, out)
+			if err != nil {
+				return err
+			}
+			err = root.each(0, func(f *otsFrame, _ int) error {
+				if f.To == address && f.Error == "" && (f.Type == "CREATE" || f.Type == "CREATE2") {
+					hash := tx.Hash()
+					answer = appendHex(append(answer[:0], `{"hash":`...), hash[:])
+					answer = append(appendHex(append(answer, `,"creator":`...), f.From[:]), '}')
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return append(out, answer...), err
+}
+
+// otsFrame is a frame of callTracer.
+type otsFrame struct {
+	Type     string
+	From, To common.Address
+	Value    *hexutil.Big
+	Input    hexutil.Bytes
+	Output   hexutil.Bytes
+	Error    string
+	Calls    []otsFrame
+}
+
+// otsTrace answers with something of the calls of a transaction.
+func (a *API) otsTrace(appendAnswer func(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, error)) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, 1, 1)
+		hash := args.hash(0)
+		if args.err != nil {
+			return out, args.err
+		}
+		view, err := a.chain.View()
+		if err != nil {
+			return out, err
+		}
+		number, index, found, err := a.minedTransaction(ctx, view, hash)
+		if err != nil {
+			return out, err
+		}
+		if !found {
+			return out, errNoTransaction
+		}
+		var root *otsFrame
+		err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
+			root, err = a.otsFrames(ctx, r, index, out)
+			return err
+		})
+		if err != nil {
+			return out, err
+		}
+		return appendAnswer(out, root, jsonrpc.RoomFor(ctx, out))
+	}
+}
+
+// otsFrames traces the calls of a transaction of a replayed block. What it collects must
+// have room behind out.
+func (a *API) otsFrames(ctx context.Context, r *execute.Replay, index int, out []byte) (*otsFrame, error) {
+	if err := r.Skip(index); err != nil {
+		return nil, err
+	}
+	traced, err := trace.Native("callTracer", "{}", a.chain.Executor().Config()).AppendTransaction(ctx, r, out, jsonrpc.RoomFor(ctx, out))
+	if err != nil {
+		return nil, err
+	}
+	root := new(otsFrame)
+	return root, json.Unmarshal(traced[len(out):], root)
+}
+
+// each calls visit with the frame and those inside of it, in the order of their beginning.
+func (f *otsFrame) each(depth int, visit func(f *otsFrame, depth int) error) error {
+	if err := visit(f, depth); err != nil {
+		return err
+	}
+	for i := range f.Calls {
+		if err := f.Calls[i].each(depth+1, visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *otsFrame) value() *big.Int {
+	if f.Value == nil {
+		return new(big.Int)
+	}
+	return f.Value.ToInt()
+}
+
+// appendOperations appends the transfers, creations and self-destructions.
+func appendOperations(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, error) {
+	kinds := map[string]uint64{"SELFDESTRUCT": 1, "CREATE": 2, "CREATE2": 3}
+	list := polledList{out: append(out, '['), room: room}
+	err := root.each(0, func(f *otsFrame, depth int) error {
+		kind, special := kinds[f.Type]
+		if depth == 0 || !special && (f.Type != "CALL" || f.value().Sign() == 0) {
+			return nil
+		}
+		entry := append(append(list.next(), `{"type":`...), byte('0'+kind))
+		entry = appendHex(append(entry, `,"from":`...), f.From[:])
+		entry = appendHex(append(entry, `,"to":`...), f.To[:])
+		return list.add(append(appendBig(append(entry, `,"value":`...), f.value()), '}'))
+	})
+	return append(list.out, ']'), err
+}
+
+// appendOtsCalls appends all frames with their depth. Calls that pass no value on have none.
+func appendOtsCalls(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, error) {
+	list := polledList{out: append(out, '['), room: room}
+	err := root.each(0, func(f *otsFrame, depth int) error {
+		entry := jsonrpc.AppendString(append(list.next(), `{"type":`...), f.Type)
+		level, err := json.Marshal(depth)
+		if err != nil {
+			return err
+		}
+		entry = append(append(entry, `,"depth":`...), level...)
+		entry = appendHex(append(entry, `,"from":`...), f.From[:])
+		entry = appendHex(append(entry, `,"to":`...), f.To[:])
+		entry = append(entry, `,"value":`...)
+		if f.Type == "STATICCALL" || f.Type == "DELEGATECALL" {
+			entry = appendNull(entry)
+		} else {
+			entry = appendBig(entry, f.value())
+		}
+		entry = appendHex(append(entry, `,"input":`...), f.Input)
+		return list.add(append(appendHex(append(entry, `,"output":`...), f.Output), '}'))
+	})
+	return append(list.out, ']'), err
+}
+
+// appendOtsError appends what a reverted transaction returned; nothing for others.
+func appendOtsError(out []byte, root *otsFrame, _ jsonrpc.Room) ([]byte, error) {
+	if !strings.Contains(root.Error, "revert") {
+		return appendHex(out, nil), nil
+	}
+	return appendHex(out, root.Output), nil
+}
