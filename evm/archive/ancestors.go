@@ -8,8 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Ancestors finds blocks of a history by hash and number, as the execution of a
-// block that follows needs them.
+// Ancestors finds blocks of a history by hash and number, for executing later blocks.
 type Ancestors struct{ History *History }
 
 // Header returns the header with that hash and number, or nil.

@@ -13,17 +13,17 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Append settles blocks: all of them, and the settled pointer with them, become
-// visible at once. They must follow one another and the last settled block, else
-// ErrNotNext; nothing is written then. Durable they are once [Archive.Sync] returns.
-// One call at a time.
+// Append settles blocks: all of them become visible at once, together with the settled
+// pointer. They must be consecutive and follow the last settled block; otherwise Append
+// writes nothing and returns ErrNotNext. They are durable after the next [Archive.Sync].
+// Append must not be called concurrently.
 func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 	if len(deltas) == 0 {
 		return nil
 	}
 	batch := a.store.NewBatch()
 	last := a.settled.Load()
-	before := State{history: &a.History} // of which nothing is asked before the genesis
+	before := State{history: &a.History} // unused before the genesis
 	if last != nil {
 		before.number = last.Number
 	}
@@ -45,10 +45,10 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 	return nil
 }
 
-// Encoded is a block whose rows [History.Encode] has made before.
+// Encoded is a block with rows made by [History.Encode].
 type Encoded = rows.Encoded
 
-// AppendEncoded is [Archive.Append] for blocks whose rows are there already.
+// AppendEncoded is [Archive.Append] for blocks that are already encoded.
 func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
 	last := a.settled.Load()
 	if len(blocks) == 0 {
@@ -82,7 +82,7 @@ func notNext(ref chain.Ref, parent common.Hash, last chain.Ref) error {
 	return fmt.Errorf("%w: block %s with parent %x comes after block %s", ErrNotNext, ref, parent, last)
 }
 
-// Sync returns when everything that was appended is durable.
+// Sync returns when everything appended is durable.
 func (a *Archive) Sync(ctx context.Context) error { return a.store.Sync(ctx) }
 
 // put puts the rows of a block that follows last into batch.
@@ -103,8 +103,8 @@ func (a *Archive) put(batch kv.Putter, last *settled, delta *evm.Delta) (*settle
 	return next, putState(batch, delta, &a.steps)
 }
 
-// Encode puts all rows of a block whose parent is the last of the history.
-// totalDifficulty is of the chain up to and with the block.
+// Encode writes all rows of a block whose parent is the history's last block.
+// totalDifficulty is that of the chain including the block.
 func (h *History) Encode(ctx context.Context, to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
 	if err := EncodeBlock(to, delta, totalDifficulty); err != nil {
 		return err
@@ -112,7 +112,8 @@ func (h *History) Encode(ctx context.Context, to kv.Putter, delta *evm.Delta, to
 	return putState(to, delta, storedSteps{ctx, h.StateAt(delta.Block.NumberU64() - 1)})
 }
 
-// EncodeBlock puts the rows of a block in the tables of [TableSet.Own] and [TableSet.Derived].
+// EncodeBlock writes the rows of a block to the tables of [TableSet.Own] and
+// [TableSet.Derived].
 func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
 	number, hash := delta.Block.NumberU64(), delta.Block.Hash()
 	header, err := encodeHeader(delta.Block, totalDifficulty)
@@ -124,7 +125,7 @@ func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error
 		return err
 	}
 	if n := len(delta.Block.Transactions()); n > rows.MostTransactions {
-		return fmt.Errorf("archive: block %d has %d transactions, the format holds %d", number, n, rows.MostTransactions)
+		return fmt.Errorf("archive: block %d has %d transactions, the format supports at most %d", number, n, rows.MostTransactions)
 	}
 	partition := rows.Chunk(number)
 	to.Put(headers, partition[:], number, header)

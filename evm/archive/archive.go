@@ -1,14 +1,13 @@
-// Package archive is the settled history of an EVM network: every block, receipt
+// Package archive stores the settled history of an EVM network: every block, receipt
 // and log, and every version of every account, slot, code and trie node.
 //
 // Rows are append-only and versioned by block number, so "as of block N" is the
 // newest version at or below N, at the same cost for the latest block and the
 // first. docs/format.md draws every row.
 //
-// One writer appends blocks with [Archive.Append]; any number of readers read
-// at the same time and never wait for it. What a reader sees of block N does not
-// change while later blocks are appended: so a question that is asked "as of N"
-// from beginning to end gets an answer of one block.
+// One writer appends blocks with [Archive.Append]. Any number of readers read concurrently
+// and never wait for it. The data of block N never changes, so a request that reads only
+// "as of N" sees a consistent state.
 package archive
 
 import (
@@ -32,15 +31,15 @@ import (
 const format = "ashlar-evm-2"
 
 var (
-	// ErrCorrupt says that a stored row is not what was written.
+	// ErrCorrupt means that a stored row is not what was written.
 	ErrCorrupt = rows.ErrCorrupt
-	// ErrNotFound says that there is no such block or transaction.
+	// ErrNotFound means that the block or transaction does not exist.
 	ErrNotFound = rows.ErrNotFound
-	// ErrNotNext says that a block does not follow the settled one.
+	// ErrNotNext means that a block does not follow the settled one.
 	ErrNotNext = rows.ErrNotNext
-	// ErrFormat says that the archive was written by another version.
+	// ErrFormat means that the archive was written by another version.
 	ErrFormat = rows.ErrFormat
-	// ErrOtherChain says that the archive holds another chain than expected.
+	// ErrOtherChain means that the archive holds another chain than expected.
 	ErrOtherChain = errors.New("archive: holds another chain")
 )
 
@@ -50,7 +49,7 @@ type Archive struct {
 	store   kv.Store
 	genesis *core.Genesis // without its accounts
 	settled atomic.Pointer[settled]
-	steps   rememberedSteps // of whoever appends
+	steps   rememberedSteps // used by Append only
 }
 
 // settled is the last settled block.
@@ -59,11 +58,10 @@ type settled struct {
 	totalDifficulty *big.Int
 }
 
-// Create makes an archive of a chain in an empty store, or opens the one that is
-// there if it is of the same chain; else it returns ErrOtherChain. A new
-// archive has no blocks: the genesis is the first to be appended. One that still
-// has none becomes that of the chain that is asked for now. The schedule of forks to
-// come becomes that of the genesis.
+// Create creates an archive of a chain in an empty store, or opens an existing one of the
+// same chain; if it holds another chain, the error is ErrOtherChain. A new archive has no
+// blocks: the genesis must be appended first. An archive that still has no blocks becomes
+// one of the given chain. The schedule of future forks is taken from genesis.
 func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archive, error) {
 	if err := Accept(ctx, store, genesis); err != nil {
 		return nil, err
@@ -96,9 +94,9 @@ func writeGenesis(ctx context.Context, store kv.Store, genesis *core.Genesis) er
 	return store.Write(ctx, batch)
 }
 
-// reschedule takes over the configuration of a genesis, which may have other forks to
-// come: public networks schedule theirs after an archive has begun. It returns
-// ErrOtherChain if a fork differs that settled blocks are under.
+// reschedule stores the configuration of a genesis, which may have other future forks:
+// public networks schedule theirs after an archive was created. It returns ErrOtherChain if
+// a fork differs that already applies to settled blocks.
 func reschedule(ctx context.Context, store kv.Store, genesis *core.Genesis) error {
 	a, err := Open(ctx, store)
 	if err != nil {
@@ -123,11 +121,11 @@ func reschedule(ctx context.Context, store kv.Store, genesis *core.Genesis) erro
 	return writeGenesis(ctx, store, genesis)
 }
 
-// encodeGenesis makes the genesis pointer: its JSON without the accounts.
+// encodeGenesis returns the genesis pointer: its JSON without the accounts.
 func encodeGenesis(genesis *core.Genesis) ([]byte, error) {
 	bare := *genesis
 	bare.Alloc = types.GenesisAlloc{}
-	if bare.Difficulty == nil { // its JSON could not be read again
+	if bare.Difficulty == nil { // its JSON could not be decoded
 		bare.Difficulty = genesis.ToBlock().Difficulty()
 	}
 	encoded, err := json.Marshal(&bare)
@@ -148,10 +146,10 @@ func decodeGenesis(pointer []byte) (*core.Genesis, error) {
 	return genesis, nil
 }
 
-// Accept looks at a store without changing it: it returns ErrFormat where that
-// holds something else than Open reads and, if a genesis is given, ErrOtherChain
-// where it holds another chain. The configuration may differ in forks to come. A
-// store that holds nothing yet, or no block, is accepted.
+// Accept checks a store without changing it. It returns ErrFormat if Open cannot read the
+// store, and ErrOtherChain if a genesis is given and the store holds another chain. The
+// configurations may differ in future forks. An empty store, or one without blocks, is
+// accepted.
 func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
 	err := rows.CheckFormat(ctx, store, format)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -178,8 +176,7 @@ func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
 	return nil
 }
 
-// Open opens the archive that a store holds, or returns kv.ErrNotFound where
-// there is none.
+// Open opens the archive in a store, or returns kv.ErrNotFound if there is none.
 func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 	a, err := OpenUnchecked(ctx, store)
 	if err != nil {
@@ -188,9 +185,8 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 	return a, a.loadSettled(ctx)
 }
 
-// OpenUnchecked is Open for whoever checks the archive: it reads no row, so that
-// none can keep it from opening. Such an archive does not know its settled block,
-// and takes no other.
+// OpenUnchecked is Open for checkers: it reads no row, so no row can prevent it from
+// opening. Such an archive does not know its settled block, and cannot be appended to.
 func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	if err := rows.CheckFormat(ctx, store, format); err != nil {
 		return nil, err
@@ -222,10 +218,10 @@ func (a *Archive) loadSettled(ctx context.Context) error {
 	return nil
 }
 
-// Genesis is the chain's genesis without its accounts. The caller must not change it.
+// Genesis returns the chain's genesis without its accounts. The caller must not modify it.
 func (a *Archive) Genesis() *core.Genesis { return a.genesis }
 
-// Settled is the last settled block; false when there is none yet.
+// Settled returns the last settled block, or false if there is none yet.
 func (a *Archive) Settled() (chain.Ref, bool) {
 	if s := a.settled.Load(); s != nil {
 		return s.Ref, true

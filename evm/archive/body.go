@@ -11,12 +11,12 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// Body is a stored block body. It refers to its row and decodes only what is asked for.
+// Body is a stored block body. It refers to its row and decodes parts on request.
 type Body struct {
 	ends         rows.Offsets
 	senders      []byte
 	uncles       []byte // RLP of the list of headers
-	withdrawals  []byte // RLP of the list, empty when the block has none
+	withdrawals  []byte // RLP of the list, empty if the block has no list
 	transactions []byte
 }
 
@@ -65,7 +65,7 @@ func encodeBody(block *types.Block, senders []common.Address) ([]byte, error) {
 	return row, nil
 }
 
-// decodeBody takes a row of the bodies table apart. The body refers to row.
+// decodeBody decodes a row of the bodies table. The body refers to row.
 func decodeBody(row []byte) (Body, error) {
 	r := rows.Decode(row)
 	b := Body{ends: r.Offsets()}
@@ -88,8 +88,8 @@ func NewBody(block *types.Block, senders []common.Address) (Body, error) {
 // Len is the number of transactions.
 func (b *Body) Len() int { return b.ends.Len() }
 
-// Transaction returns transaction i as it is hashed (EIP-2718); i is below Len.
-// The bytes belong to the body.
+// Transaction returns the canonical encoding (EIP-2718) of transaction i, with i < Len. The
+// bytes belong to the body.
 func (b *Body) Transaction(i int) ([]byte, error) {
 	raw, ok := b.ends.Item(b.transactions, i)
 	if !ok {
@@ -98,7 +98,7 @@ func (b *Body) Transaction(i int) ([]byte, error) {
 	return raw, nil
 }
 
-// Sender returns who sent transaction i; i is below Len.
+// Sender returns the sender of transaction i, with i < Len.
 func (b *Body) Sender(i int) common.Address {
 	return common.Address(b.senders[i*common.AddressLength : (i+1)*common.AddressLength])
 }
@@ -112,10 +112,10 @@ func (b *Body) Uncles() ([]*types.Header, error) {
 	return uncles, nil
 }
 
-// HasUncles says whether there are any, without decoding them.
+// HasUncles reports whether there are uncles, without decoding them.
 func (b *Body) HasUncles() bool { return len(b.uncles) > 1 }
 
-// Withdrawals decodes the withdrawals; nil when the block is of a time before them.
+// Withdrawals decodes the withdrawals; nil if the block is from before Shanghai.
 func (b *Body) Withdrawals() (types.Withdrawals, error) {
 	if len(b.withdrawals) == 0 {
 		return nil, nil
@@ -127,8 +127,8 @@ func (b *Body) Withdrawals() (types.Withdrawals, error) {
 	return withdrawals, nil
 }
 
-// decodeWithdrawals reads the RLP of a list of withdrawals. Every answer with a
-// block needs them, and by reflection they take longer than all the rest of its row.
+// decodeWithdrawals decodes an RLP list of withdrawals. Every answer with a block needs
+// them, and decoding them by reflection takes longer than the rest of the row.
 func decodeWithdrawals(list []byte) (types.Withdrawals, error) {
 	content, rest, err := rlp.SplitList(list)
 	if err != nil || len(rest) != 0 {
@@ -148,7 +148,7 @@ func decodeWithdrawals(list []byte) (types.Withdrawals, error) {
 	return withdrawals, nil
 }
 
-// decodeWithdrawal reads the first withdrawal of a list and returns what follows it.
+// decodeWithdrawal decodes the first withdrawal of a list and returns the rest.
 func decodeWithdrawal(content []byte, w *types.Withdrawal) (following []byte, err error) {
 	fields, following, err := rlp.SplitList(content)
 	if err != nil {
@@ -174,7 +174,7 @@ func decodeWithdrawal(content []byte, w *types.Withdrawal) (following []byte, er
 	return following, nil
 }
 
-// Block puts the whole block together again.
+// Block returns the whole block.
 func (b *Body) Block(header *types.Header) (*types.Block, error) {
 	body := types.Body{Transactions: make(types.Transactions, b.Len())}
 	for i := range body.Transactions {

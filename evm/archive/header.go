@@ -13,11 +13,11 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// Header is a stored block header with what is kept beside it.
+// Header is a stored block header with additional data of the block.
 type Header struct {
 	*types.Header
 	Hash            common.Hash
-	TotalDifficulty *big.Int // of the chain up to and with this block
+	TotalDifficulty *big.Int // of the chain including this block
 	Size            uint64   // of the whole block's RLP, in bytes
 	RLP             []byte   // of the header
 }
@@ -39,7 +39,7 @@ func encodeHeader(block *types.Block, totalDifficulty *big.Int) ([]byte, error) 
 	return row.Bytes(), nil
 }
 
-// decodeHeader takes a row of the headers table apart. The header refers to row.
+// decodeHeader decodes a row of the headers table. The header refers to row.
 func decodeHeader(row []byte) (*Header, error) {
 	r := rows.Decode(row)
 	h := &Header{Header: new(types.Header)}
@@ -56,18 +56,17 @@ func decodeHeader(row []byte) (*Header, error) {
 	return h, nil
 }
 
-// Stamp is the hash of a block and its time: what is told of the block with each
-// of its logs.
+// Stamp is the hash and the time of a block, which are part of each log's JSON.
 type Stamp struct {
 	Hash common.Hash
 	Time uint64
 }
 
-// fieldsBeforeTime are how many fields of a header come before its timestamp.
+// fieldsBeforeTime is the number of header fields before the timestamp.
 const fieldsBeforeTime = 11
 
-// decodeStamp reads a block's stamp in its row of the headers table. It costs a
-// small part of what the whole header does.
+// decodeStamp reads a block's stamp from its row of the headers table. It is much cheaper
+// than decoding the whole header.
 func decodeStamp(row []byte) (s Stamp, err error) {
 	r := rows.Decode(row)
 	copy(s.Hash[:], r.Take(common.HashLength))

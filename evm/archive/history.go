@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	cachedHeaders   = 8192     // decoded headers, about 1 KiB each: more than a day of blocks of 12 seconds
-	cachedUnsettled = 256      // of a branch
+	cachedHeaders   = 8192     // decoded headers, about 1 KiB each: more than a day of 12-second blocks
+	cachedUnsettled = 256      // headers of a branch
 	cachedCodeBytes = 32 << 20 // contract code
-	// cachedCodeEntryBytes is what a code takes in the cache beside itself: 142 to 200
-	// bytes, as full as its map is. Many codes are shorter than that, such as those of
-	// delegated accounts (EIP-7702), of 23 bytes.
+	// cachedCodeEntryBytes is the memory of a cache entry without the code: 142 to 200
+	// bytes, depending on how full the map is. Many codes are shorter than that, such as
+	// those of delegated accounts (EIP-7702), with 23 bytes.
 	cachedCodeEntryBytes = 200
 )
 
-// History reads blocks and state: those of an [Archive], or of a branch of
-// unsettled blocks over it. Its methods may be called from many goroutines at once.
+// History reads the blocks and state of an [Archive], or of a branch of unsettled blocks on
+// top of it. It is safe for concurrent use.
 type History struct {
 	rows    kv.Reader
-	store   kv.Reader // the part of rows that is settled
+	store   kv.Reader // the settled rows
 	settled uint64    // the last block whose rows are in store, and whose header is in headers
 	headers *lru.Cache[uint64, *Header]
-	// numbers are those of the blocks whose headers were read, by hash. They are
-	// guesses: this history may have another block there, or none.
+	// numbers maps hashes of blocks whose headers were read to their numbers. Entries are
+	// hints: this history may have another block at that number, or none.
 	numbers *lru.Cache[common.Hash, uint64]
-	// unsettled are headers of the branch, which others know nothing of.
+	// unsettled caches headers of the branch, separate from those of other branches.
 	unsettled *lru.Cache[uint64, *Header]
 	codes     *lru.SizeConstrainedCache[common.Hash, []byte]
 }
 
-// newHistory reads what is settled.
+// newHistory returns the history of settled rows.
 func newHistory(rows kv.Reader) History {
 	return History{
 		rows:    rows,
@@ -54,11 +54,11 @@ func newHistory(rows kv.Reader) History {
 	}
 }
 
-// Rows are the rows of what is settled, for [Archive.Over].
+// Rows returns the settled rows, for [Archive.Over].
 func (a *Archive) Rows() kv.Reader { return a.store }
 
-// Over is the history that rows hold: those of the archive's blocks up to settled,
-// and above them those of a branch of unsettled blocks, as [History.Encode] makes them.
+// Over returns the history in rows: the archive's blocks up to settled, and above them a
+// branch of unsettled blocks encoded by [History.Encode].
 func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
 	return &History{
 		rows: rows, store: a.store, settled: settled,
@@ -66,8 +66,8 @@ func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
 	}
 }
 
-// ofBlock is where the rows of a block are: not among those of the branch if the block
-// is settled.
+// ofBlock returns the reader for the rows of a block. A settled block is read from the
+// store, not from the branch.
 func (h *History) ofBlock(number uint64) kv.Reader {
 	if number > h.settled {
 		return h.rows
@@ -75,7 +75,7 @@ func (h *History) ofBlock(number uint64) kv.Reader {
 	return h.store
 }
 
-// Header returns the header of a block, or ErrNotFound. The caller must not change it.
+// Header returns the header of a block, or ErrNotFound. The caller must not modify it.
 func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	known := h.headerCache(number)
 	if header, ok := known.Get(number); ok {
@@ -94,7 +94,7 @@ func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	return header, nil
 }
 
-// headerCache is the cache that the header of a block is in, if it is in any.
+// headerCache returns the cache for the header of a block, or nil.
 func (h *History) headerCache(number uint64) *lru.Cache[uint64, *Header] {
 	if number > h.settled {
 		return h.unsettled
@@ -102,8 +102,8 @@ func (h *History) headerCache(number uint64) *lru.Cache[uint64, *Header] {
 	return h.headers
 }
 
-// Body returns the body of a block, or ErrNotFound. The body refers to buffer,
-// which the row is appended to.
+// Body returns the body of a block, or ErrNotFound. Its row is appended to buffer, which
+// the body then refers to.
 func (h *History) Body(ctx context.Context, number uint64, buffer []byte) (*Body, error) {
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), bodies, number, buffer)
 	if err != nil {
@@ -116,8 +116,8 @@ func (h *History) Body(ctx context.Context, number uint64, buffer []byte) (*Body
 	return &body, nil
 }
 
-// Receipts returns the receipts of a block, or ErrNotFound. They refer to
-// buffer, which the row is appended to.
+// Receipts returns the receipts of a block, or ErrNotFound. Their row is appended to
+// buffer, which the receipts then refer to.
 func (h *History) Receipts(ctx context.Context, number uint64, buffer []byte) (*Receipts, error) {
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), receipts, number, buffer)
 	if err != nil {
@@ -136,8 +136,8 @@ func (h *History) AccessList(ctx context.Context, number uint64) ([]byte, error)
 	return rows.OfBlock(ctx, h.ofBlock(number), accessLists, number, nil)
 }
 
-// HoldBody returns the body of a block, or ErrNotFound. The body is read where it is
-// stored, until held is closed: whoever wants one transaction need not copy all.
+// HoldBody returns the body of a block without copying it, or ErrNotFound. The body is
+// valid until held is closed.
 func (h *History) HoldBody(ctx context.Context, number uint64) (body Body, held io.Closer, err error) {
 	cursor, err := rows.Hold(ctx, h.ofBlock(number), bodies, number)
 	if err != nil {
@@ -149,7 +149,7 @@ func (h *History) HoldBody(ctx context.Context, number uint64) (body Body, held 
 	return body, cursor, nil
 }
 
-// HoldReceipts is to receipts what [History.HoldBody] is to bodies.
+// HoldReceipts is [History.HoldBody] for receipts.
 func (h *History) HoldReceipts(ctx context.Context, number uint64) (all Receipts, held io.Closer, err error) {
 	cursor, err := rows.Hold(ctx, h.ofBlock(number), receipts, number)
 	if err != nil {
@@ -173,7 +173,7 @@ func (h *History) FindBlock(ctx context.Context, hash common.Hash) (uint64, erro
 		return known, nil
 	}
 	if guess, ok := h.numbers.Get(hash); ok {
-		if found, _ := check(guess); found { // an error may be the guess's; another comes again
+		if found, _ := check(guess); found { // ignore the error: the hint may be wrong, and a real error will recur
 			return number, nil
 		}
 	}
@@ -184,17 +184,17 @@ func (h *History) FindBlock(ctx context.Context, hash common.Hash) (uint64, erro
 	return number, err
 }
 
-// A Place is where a transaction is.
+// A Place is the position of a transaction.
 type Place = rows.Place
 
-// FindTransaction calls found with every place where a transaction with this
-// hash may be, until found says that it was there. There is rarely more than one,
-// and none for nearly every hash that no transaction has.
+// FindTransaction calls found for each candidate position of a transaction until found
+// returns true. There is rarely more than one candidate, and almost never one if the
+// transaction does not exist.
 func (h *History) FindTransaction(ctx context.Context, hash common.Hash, found func(Place) (bool, error)) error {
 	return rows.FindTransaction(ctx, h.rows, txHashes, hash[:], found)
 }
 
-// Postings is where a term of a log occurs, in blocks from one to another.
+// Postings returns the positions of a log term in a range of blocks.
 func (h *History) Postings(ctx context.Context, term postings.Term, from, to uint64) postings.Postings {
 	return postings.Postings{Cursor: h.rows.Scan(ctx, logPostings, term[:], from, to)}
 }

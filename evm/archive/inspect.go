@@ -13,16 +13,16 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// What is in this file shows an archive row by row, for whoever checks it.
+// This file exposes an archive row by row, for checkers.
 
 // TableSet names the tables of an EVM network.
 type TableSet struct {
-	Headers, Bodies, Receipts, AccessLists *kv.Table // from which a block is read
-	BlockHashes, TxHashes, LogPostings     *kv.Table // which follow from those
+	Headers, Bodies, Receipts, AccessLists *kv.Table // the data of a block
+	BlockHashes, TxHashes, LogPostings     *kv.Table // derived from the data
 	Accounts, Slots, Codes, TrieNodes      *kv.Table // the state
 }
 
-// NamedTables returns the tables by name, where [Tables] lists them.
+// NamedTables returns the tables listed by [Tables], by name.
 func NamedTables() TableSet {
 	return TableSet{
 		Headers: headers, Bodies: bodies, Receipts: receipts, AccessLists: accessLists,
@@ -31,16 +31,16 @@ func NamedTables() TableSet {
 	}
 }
 
-// Own lists the tables from which a block is read. [EncodeBlock] fills them and
-// those of Derived.
+// Own lists the tables with the data of blocks. [EncodeBlock] writes them and those of
+// Derived.
 func (t TableSet) Own() []*kv.Table {
 	return []*kv.Table{t.Headers, t.Bodies, t.Receipts, t.AccessLists}
 }
 
-// Derived lists the tables whose rows follow from those of Own.
+// Derived lists the tables whose rows can be computed from those of Own.
 func (t TableSet) Derived() []*kv.Table { return []*kv.Table{t.BlockHashes, t.TxHashes, t.LogPostings} }
 
-// DescribeKey names a row for people, its block aside.
+// DescribeKey describes a row's key, except its block, for messages.
 func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 	switch {
 	case t == headers || t == bodies || t == receipts || t == accessLists:
@@ -66,7 +66,7 @@ func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 	case t == logPostings && len(partition) == len(postings.Term{}):
 		return fmt.Sprintf("term %#x", partition)
 	}
-	return fmt.Sprintf("partition %#x, sort key %d: no key of this table", partition, sort)
+	return fmt.Sprintf("invalid key: partition %#x, sort key %d", partition, sort)
 }
 
 func describeNode(owner common.Hash, path []byte) string {
@@ -85,26 +85,25 @@ func describeNode(owner common.Hash, path []byte) string {
 	return fmt.Sprintf("the node at path %s of %s", nibbles, trie)
 }
 
-// ParseAccount takes the value of a row of accounts apart; nil for an account that
-// is gone. It refuses every value that [Archive.Append] would write otherwise.
+// ParseAccount decodes a row of accounts; nil for a deleted account. It rejects values that
+// [Archive.Append] does not write.
 func ParseAccount(value []byte) (*types.StateAccount, error) {
 	account, err := decodeAccount(value)
 	if err == nil && !bytes.Equal(appendAccount(nil, account), value) {
-		err = fmt.Errorf("%w: accounts row: the account is not encoded as it is written", ErrCorrupt)
+		err = fmt.Errorf("%w: accounts row: not the canonical encoding", ErrCorrupt)
 	}
 	return account, err
 }
 
-// CheckSlot refuses every value of a row of slots that [Archive.Append] would
-// write otherwise.
+// CheckSlot rejects values of a row of slots that [Archive.Append] does not write.
 func CheckSlot(value []byte) error {
 	if len(value) > common.HashLength || len(value) > 0 && value[0] == 0 {
-		return fmt.Errorf("%w: slots row: %#x is no word without leading zeros", ErrCorrupt, value)
+		return fmt.Errorf("%w: slots row: invalid value %#x (want a word without leading zeros)", ErrCorrupt, value)
 	}
 	return nil
 }
 
-// SlotKey is the partition of a slot.
+// SlotKey returns the partition of a slot.
 func SlotKey(address, slot common.Hash) [2 * common.HashLength]byte { return slotKey(address, slot) }
 
 // AppendNodeKey appends the partition of a trie node to dst.
@@ -112,8 +111,8 @@ func AppendNodeKey(dst []byte, owner common.Hash, path []byte) []byte {
 	return appendNodeKey(dst, owner, string(path))
 }
 
-// ParseNodeKey takes the partition of a row of trie_nodes apart. The path is part
-// of it, a nibble a byte.
+// ParseNodeKey decodes the partition of a row of trie_nodes. The path has one nibble per
+// byte and refers to partition.
 func ParseNodeKey(partition []byte) (owner common.Hash, path []byte, err error) {
 	switch {
 	case len(partition) > 0 && partition[0] == 0:
@@ -126,23 +125,23 @@ func ParseNodeKey(partition []byte) (owner common.Hash, path []byte, err error) 
 		valid = valid && nibble < 16
 	}
 	if !valid {
-		return owner, nil, fmt.Errorf("%w: trie_nodes: %#x is no key of a node", ErrCorrupt, partition)
+		return owner, nil, fmt.Errorf("%w: trie_nodes: invalid node key %#x", ErrCorrupt, partition)
 	}
 	return owner, path, nil
 }
 
 // TrieNode is the value of a row of trie_nodes. It refers to the row.
 type TrieNode struct {
-	Gone bool        // there is no node
-	Blob []byte      // of a branch or an extension: its RLP
-	Rest []byte      // of a leaf: the rest of its key, hex-prefix encoded
-	Key  common.Hash // of a leaf: the whole key
-	// IsDifference: it says only what a branch has other than in the row before.
-	// [NewestNode] makes the whole of it.
+	Gone bool        // the node was deleted
+	Blob []byte      // RLP of a branch or an extension
+	Rest []byte      // rest of a leaf's key, hex-prefix encoded
+	Key  common.Hash // whole key of a leaf
+	// IsDifference means that the row has only the changes of a branch relative to the row
+	// before. [NewestNode] returns the whole branch.
 	IsDifference bool
 }
 
-// ParseNode takes the value of a row of trie_nodes at a path apart.
+// ParseNode decodes a row of trie_nodes at a path.
 func ParseNode(path, value []byte) (node TrieNode, err error) {
 	switch {
 	case len(value) == 0:
@@ -150,7 +149,7 @@ func ParseNode(path, value []byte) (node TrieNode, err error) {
 	case value[0] == nodeWhole:
 		node.Blob = value[1:]
 		if _, leaf := leafKey(node.Blob); leaf {
-			err = fmt.Errorf("%w: trie_nodes row: a leaf with its value", ErrCorrupt)
+			err = fmt.Errorf("%w: trie_nodes row: a leaf that includes its value", ErrCorrupt)
 		}
 	case value[0] == nodeLeaf:
 		var ok bool
@@ -158,7 +157,7 @@ func ParseNode(path, value []byte) (node TrieNode, err error) {
 			node.Key, ok = fullKey(path, node.Rest)
 		}
 		if !ok || node.Rest[0]&^0x1f != 0x20 || node.Rest[0] < 0x30 && node.Rest[0] != 0x20 {
-			err = fmt.Errorf("%w: trie_nodes row: %#x is no rest of a key", ErrCorrupt, node.Rest)
+			err = fmt.Errorf("%w: trie_nodes row: invalid rest of a key %#x", ErrCorrupt, node.Rest)
 		}
 	case value[0] == nodeDifference:
 		node.IsDifference = true
@@ -169,9 +168,8 @@ func ParseNode(path, value []byte) (node TrieNode, err error) {
 	return node, err
 }
 
-// EncodeLeaf makes the RLP of a leaf from the hex-prefix encoded rest of its key
-// and the row of accounts (owner zero) or of slots that has its value, which is
-// not empty.
+// EncodeLeaf returns the RLP of a leaf. rest is the hex-prefix encoded rest of its key; row
+// is the non-empty row with its value, from accounts if owner is zero, else from slots.
 func EncodeLeaf(owner common.Hash, rest, row []byte) ([]byte, error) {
 	if owner != (common.Hash{}) {
 		value, err := rlp.EncodeToBytes(row)

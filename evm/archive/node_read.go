@@ -10,10 +10,10 @@ import (
 	"ashlar/kv"
 )
 
-// NewestNode appends the value of the newest row at or below at of a node, whose
-// partition in trie_nodes is key, to dst, and returns the block that wrote it;
-// kv.ErrNotFound where there is none. A difference is put together with the rows
-// that it stands on, and comes as the row of the whole node.
+// NewestNode appends the newest version at or below block at of the node whose partition in
+// trie_nodes is key, and returns the block that wrote it, or kv.ErrNotFound. A difference
+// is combined with the rows below it, and returned in the form of a row with the whole
+// node.
 func NewestNode(ctx context.Context, store kv.Reader, key []byte, at uint64, dst []byte) (value []byte, since uint64, err error) {
 	v := nodeVersions.Get().(*nodeVersion)
 	defer v.giveBack()
@@ -25,22 +25,22 @@ func NewestNode(ctx context.Context, store kv.Reader, key []byte, at uint64, dst
 	case v.rows == 0:
 		return dst, 0, kv.ErrNotFound
 	case v.steps > 0:
-		return dst, 0, fmt.Errorf("%w: trie_nodes row of block %d at %x: a difference, below which %d rows are missing", ErrCorrupt, v.since, key, v.steps)
+		return dst, 0, fmt.Errorf("%w: trie_nodes row of block %d at %x: a difference with %d rows missing below it", ErrCorrupt, v.since, key, v.steps)
 	}
 	return v.value, v.since, nil
 }
 
-// nodeVersion puts the newest version of a node together from its rows, the
-// newest first. It is kept for reuse, because nearly every node of a proof needs one.
+// nodeVersion assembles the newest version of a node from its rows, newest first. It is
+// pooled, because nearly every node of a proof needs one.
 type nodeVersion struct {
-	take  func(sort uint64, row []byte) (enough bool, err error) // add, made once
+	take  func(sort uint64, row []byte) (enough bool, err error) // the method value add, created once
 	value []byte
 	since uint64
-	rows  int // that were taken
-	steps int // rows that are still to come
+	rows  int // rows read
+	steps int // rows still needed
 
-	// Of a difference: the children that are known, newer ones first. They are
-	// parts of copies, as a row is valid only while it is taken.
+	// Of a difference: the known children, the newest version of each. They refer to
+	// copies, since a row is valid only during the callback.
 	children branch
 	known    uint16
 	copied   int
@@ -57,13 +57,13 @@ func (v *nodeVersion) reset(dst []byte) {
 	v.value, v.since, v.rows, v.steps, v.known, v.copied = dst, 0, 0, 0, 0, 0
 }
 
-// giveBack keeps it for reuse, but not what it was given.
+// giveBack returns v to the pool without the memory it was given.
 func (v *nodeVersion) giveBack() {
 	v.value = nil
 	nodeVersions.Put(v)
 }
 
-// add takes the next row.
+// add processes the next row.
 func (v *nodeVersion) add(sort uint64, row []byte) (enough bool, err error) {
 	first := v.rows == 0
 	if first {
@@ -95,7 +95,7 @@ func (v *nodeVersion) add(sort uint64, row []byte) (enough bool, err error) {
 	return false, nil
 }
 
-// end takes the whole branch that the differences stand on.
+// end processes the whole branch below the differences.
 func (v *nodeVersion) end(sort uint64, row []byte) error {
 	if v.steps != 1 || len(row) == 0 || row[0] != nodeWhole {
 		return v.broken(sort)
@@ -116,5 +116,5 @@ func (v *nodeVersion) end(sort uint64, row []byte) error {
 }
 
 func (v *nodeVersion) broken(sort uint64) error {
-	return fmt.Errorf("%w: trie_nodes row of block %d is a difference, and the row of block %d not what it stands on", ErrCorrupt, v.since, sort)
+	return fmt.Errorf("%w: trie_nodes row of block %d is a difference, but the row of block %d is not its base", ErrCorrupt, v.since, sort)
 }

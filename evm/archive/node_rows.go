@@ -12,36 +12,35 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// What the value of a row in the trie_nodes table begins with. A node that is
-// gone has an empty value.
+// The first byte of a row in the trie_nodes table. The row of a deleted node is empty.
 const (
 	// nodeWhole is followed by the node's RLP.
 	nodeWhole = 0
-	// nodeLeaf is followed by the rest of the leaf's key (hex-prefix encoded).
-	// Its value is in the accounts or slots table as of any block at which
-	// this row is the newest, so a change of the value alone writes no row here.
+	// nodeLeaf is followed by the rest of the leaf's key (hex-prefix encoded). The value is
+	// in the accounts or slots table, at any block for which this row is the newest. A
+	// change of only the value therefore writes no row here.
 	nodeLeaf = 1
-	// nodeDifference is followed by steps, and by what a branch has other than in the
-	// row before: which children, two bytes, and the RLP of each.
+	// nodeDifference is followed by steps and the changes of a branch since the previous
+	// row: a bit set of children (two bytes), and the RLP of each.
 	nodeDifference = 2
 )
 
 const (
-	// mostSteps is how many rows are read at most, beside its own, for a version of
-	// a branch. Of one child that changed a difference takes 37 bytes where the whole
-	// branch takes 533, so that with eight rows to a whole one four times as many
-	// versions fit into the store's cache; more rows would save little more.
+	// mostSteps is the maximum number of additional rows read for a version of a branch. A
+	// difference with one changed child takes 37 bytes, the whole branch 533. So with one
+	// whole row in eight, the store's cache holds four times as many versions; a longer
+	// chain would save little more.
 	mostSteps = 7
 
 	branchChildren    = 16
 	differenceMinimum = 1 + 1 + 2 + 1
-	// childBytes is the longest RLP of a child: a hash. A node of less than 32 bytes
-	// stands there itself.
+	// childBytes is the longest RLP of a child, a hash. A node of less than 32 bytes is
+	// embedded instead.
 	childBytes = 1 + common.HashLength
 )
 
-// appendNode appends the value of a node's row, and says whether the row must
-// be written: a node that is as it was needs none, nor a leaf that stays where it was.
+// appendNode appends the value of a node's row, and reports whether the row must be
+// written: not for an unchanged node, nor for a leaf with an unchanged key.
 func appendNode(dst, key []byte, node evm.Node, stored nodeSteps) (value []byte, changed bool, err error) {
 	if len(node.Blob) == 0 {
 		return dst, true, nil
@@ -63,8 +62,8 @@ func appendNode(dst, key []byte, node evm.Node, stored nodeSteps) (value []byte,
 	return value, true, nil
 }
 
-// appendBranch appends the value of the row of a branch, or of an extension, and
-// returns how many rows lead from it to a whole one.
+// appendBranch appends the row of a branch or an extension, and returns the number of rows
+// from it down to a whole one.
 func appendBranch(dst, key []byte, node evm.Node, stored nodeSteps) (value []byte, steps int, err error) {
 	after, isBranch := splitBranch(node.Blob)
 	before, wasBranch := splitBranch(node.Prev)
@@ -82,11 +81,11 @@ func appendBranch(dst, key []byte, node evm.Node, stored nodeSteps) (value []byt
 	return append(append(dst, nodeWhole), node.Blob...), 0, nil
 }
 
-// branch is a branch node taken apart: the RLP of each child.
+// branch is a decoded branch node: the RLP of each child.
 type branch [branchChildren][]byte
 
-// splitBranch takes the RLP of a node apart; false where it is no branch. The
-// keys of both kinds of trie are of one length, so no branch has a value.
+// splitBranch decodes the RLP of a branch, or returns false for any other node. Since all
+// keys of a trie have the same length, a branch never has a value.
 func splitBranch(blob []byte) (b branch, ok bool) {
 	items, behind, err := rlp.SplitList(blob)
 	if err != nil || len(behind) > 0 {
@@ -100,8 +99,8 @@ func splitBranch(blob []byte) (b branch, ok bool) {
 	return b, len(items) == 1 && items[0] == rlp.EmptyString[0]
 }
 
-// splitChild takes the RLP of one child from the front of items: nearly always a
-// hash, or nothing.
+// splitChild splits the RLP of one child from the front of items: nearly always a hash, or
+// empty.
 func splitChild(items []byte) (child, rest []byte, ok bool) {
 	switch {
 	case len(items) >= childBytes && items[0] == 0x80+common.HashLength:
@@ -114,7 +113,7 @@ func splitChild(items []byte) (child, rest []byte, ok bool) {
 	return child, rest, err == nil && len(child) <= childBytes
 }
 
-// size is how long, in RLP, the children and the value are together.
+// size returns the RLP size of the children and the value.
 func (b *branch) size() int {
 	size := len(rlp.EmptyString) // the value
 	for _, child := range b {
@@ -123,7 +122,7 @@ func (b *branch) size() int {
 	return size
 }
 
-// maxListHead is the most that the RLP of a branch has before its children.
+// maxListHead is the maximum RLP header size of a branch.
 const maxListHead = 3
 
 // appendTo appends the RLP of the branch.
@@ -143,7 +142,7 @@ func (b *branch) appendTo(dst []byte) []byte {
 	return append(dst, rlp.EmptyString...)
 }
 
-// appendDifference appends a row that says in what after differs from before.
+// appendDifference appends the row with the changes from before to after.
 func appendDifference(dst []byte, before, after *branch, steps int) []byte {
 	var changed uint16
 	for i := range after {
@@ -161,7 +160,7 @@ func appendDifference(dst []byte, before, after *branch, steps int) []byte {
 	return dst
 }
 
-// difference is a nodeDifference row taken apart. It refers to the row.
+// difference is a decoded nodeDifference row. It refers to the row.
 type difference struct {
 	steps    int
 	changed  uint16 // bit i: child i
@@ -178,13 +177,13 @@ func decodeDifference(row []byte) (d difference, err error) {
 		d.children[bits.TrailingZeros16(left)], items, ok = splitChild(items)
 	}
 	if !ok || len(items) > 0 {
-		return d, fmt.Errorf("%w: trie_nodes row: %#x is no difference of a branch", ErrCorrupt, row)
+		return d, fmt.Errorf("%w: trie_nodes row: invalid difference %#x", ErrCorrupt, row)
 	}
 	return d, nil
 }
 
-// leafKey returns the hex-prefix encoded rest of a leaf's key, or false when the
-// encoded node is no leaf.
+// leafKey returns the hex-prefix encoded rest of a leaf's key, or false if the encoded node
+// is not a leaf.
 func leafKey(blob []byte) (key []byte, ok bool) {
 	if len(blob) == 0 {
 		return nil, false
@@ -201,8 +200,8 @@ func leafKey(blob []byte) (key []byte, ok bool) {
 	return key, err == nil && len(behind) == 0
 }
 
-// fullKey joins the path of a leaf and the hex-prefix encoded rest of its key to
-// the 32 bytes of the key, or returns false when they do not fit.
+// fullKey joins the path of a leaf and the hex-prefix encoded rest of its key, or returns
+// false if they do not make 32 bytes.
 func fullKey(path []byte, rest []byte) (key common.Hash, ok bool) {
 	nibbles := append(make([]byte, 0, evm.KeyNibbles), path...)
 	nibbles, _, ok = evm.AppendHexPrefix(nibbles, rest)
@@ -212,7 +211,8 @@ func fullKey(path []byte, rest []byte) (key common.Hash, ok bool) {
 	return evm.NibblesKey(nibbles), true
 }
 
-// encodeLeaf makes the RLP of a leaf from the hex-prefix encoded rest of its key and its value.
+// encodeLeaf returns the RLP of a leaf from the hex-prefix encoded rest of its key and its
+// value.
 func encodeLeaf(rest, value []byte) ([]byte, error) {
 	return rlp.EncodeToBytes([][]byte{rest, value})
 }

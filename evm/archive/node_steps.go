@@ -2,11 +2,11 @@ package archive
 
 import "context"
 
-// nodeSteps knows how the nodes that a block changes are stored before it.
+// nodeSteps returns how the nodes changed by a block were stored before it.
 type nodeSteps interface {
-	// steps is how many rows lead from the newest row of a branch down to a whole one.
+	// steps returns the number of rows from the newest row of a branch down to a whole one.
 	steps(key []byte) (int, error)
-	// wrote notes the same of the row that the block brings.
+	// wrote records the steps of the row that the block writes.
 	wrote(key []byte, steps int)
 }
 
@@ -28,24 +28,24 @@ func (s storedSteps) steps(key []byte) (int, error) {
 		d, err := decodeDifference(row)
 		return d.steps, err
 	}
-	return mostSteps, nil // there is no branch to differ from: a whole one is right whatever there is
+	return mostSteps, nil // no branch to differ from: forces a whole row, which is always valid
 }
 
 func (s storedSteps) wrote([]byte, int) {}
 
-// rememberedNodes is how many nodes of a generation are remembered, about 100 bytes each.
+// rememberedNodes is the number of nodes remembered per generation, about 100 bytes each.
 const rememberedNodes = 200_000
 
-// rememberedSteps remembers what was written lately, for blocks that are appended
-// in bulk: to read the row of every node that a block changes would cost a tenth of
-// an import. It keeps two generations. It is not for concurrent use.
+// rememberedSteps caches the steps of recently written nodes for bulk appends: reading the
+// row of every changed node would cost a tenth of an import. It has two generations. It is
+// not safe for concurrent use.
 type rememberedSteps struct {
 	young, old map[string]uint8
 	stored     storedSteps
 }
 
-// begin prepares for blocks that follow a state and are written together: what is
-// noted of them is remembered at least until the next call.
+// begin prepares for blocks that follow a state and are written together. Their steps are
+// remembered at least until the next call.
 func (r *rememberedSteps) begin(ctx context.Context, before State) {
 	r.stored = storedSteps{ctx, before}
 	if r.young == nil || len(r.young) > rememberedNodes {
@@ -53,7 +53,7 @@ func (r *rememberedSteps) begin(ctx context.Context, before State) {
 	}
 }
 
-// forget is for when rows were written, or were not, that it does not know of.
+// forget drops everything. It must be called if the store may not match what was recorded.
 func (r *rememberedSteps) forget() { r.young, r.old = nil, nil }
 
 func (r *rememberedSteps) steps(key []byte) (int, error) {

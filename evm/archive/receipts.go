@@ -11,22 +11,22 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Receipts are the stored receipts of a block. They refer to their row and
-// decode only what is asked for.
+// Receipts are the stored receipts of a block. They refer to their row and decode parts on
+// request.
 type Receipts struct {
 	ends  rows.Offsets
 	items []byte
 }
 
-// How a transaction ended, as the first byte of its receipt.
+// The outcome of a transaction, the first byte of its receipt.
 const (
 	outcomeFailed    = 0
 	outcomeSucceeded = 1
 	outcomeStateRoot = 2 // before Byzantium: the state root after it, 32 bytes
 )
 
-// Receipt is one stored receipt. What the block and the transaction say already
-// is not in it.
+// Receipt is one stored receipt, without the fields that the block and the transaction
+// have.
 type Receipt struct {
 	StateRoot         []byte // before Byzantium: the state root after the transaction, else nil
 	Succeeded         bool
@@ -36,7 +36,7 @@ type Receipt struct {
 	logs              []byte
 }
 
-// leastLogBytes is what a log without topics and data takes.
+// leastLogBytes is the size of a log without topics and data.
 const leastLogBytes = common.AddressLength + 2
 
 // Log is one stored log.
@@ -94,7 +94,7 @@ func appendReceipt(dst []byte, receipt *types.Receipt, firstLog uint64) []byte {
 	return dst
 }
 
-// decodeReceipts takes a row of the receipts table apart. The receipts refer to row.
+// decodeReceipts decodes a row of the receipts table. The receipts refer to row.
 func decodeReceipts(row []byte) (Receipts, error) {
 	r := rows.Decode(row)
 	receipts := Receipts{ends: r.Offsets()}
@@ -105,7 +105,7 @@ func decodeReceipts(row []byte) (Receipts, error) {
 // Len is the number of receipts.
 func (r *Receipts) Len() int { return r.ends.Len() }
 
-// Receipt returns receipt i, which is below Len.
+// Receipt returns receipt i, with i < Len.
 func (r *Receipts) Receipt(i int) (Receipt, error) {
 	var receipt Receipt
 	item, ok := r.ends.Item(r.items, i)
@@ -131,8 +131,8 @@ func (r *Receipts) Receipt(i int) (Receipt, error) {
 	return receipt, in.End("receipts")
 }
 
-// Whole returns receipt i, of a transaction of a type, with all that its hash covers but
-// the bloom filter. Its logs belong to the row.
+// Whole returns receipt i, for a transaction of the given type, with all fields that its
+// hash covers except the bloom filter. Its logs refer to the row.
 func (r *Receipts) Whole(i int, transactionType byte) (*types.Receipt, error) {
 	stored, err := r.Receipt(i)
 	if err != nil {
@@ -171,13 +171,13 @@ func (r *Receipts) LogCount() (uint64, error) {
 	return last.FirstLog + last.LogCount, nil
 }
 
-// OfLog returns the index of the receipt that holds the log at a position in the
-// block, or Len when the block has fewer logs. The receipts before from are known to
-// end before that log; the search begins there and takes steps that double, since
-// whoever asks for one log after the other mostly wants one close by.
+// OfLog returns the index of the receipt with the log at a position in the block, or Len if
+// the block has fewer logs. All receipts before from must end before that log. The search
+// starts there with doubling steps, because callers that look up one log after the other
+// usually want a close one.
 func (r *Receipts) OfLog(position uint64, from int) (int, error) {
 	var failed error
-	holds := func(i int) bool { // or lies behind
+	holds := func(i int) bool { // or the log is in an earlier receipt
 		end, err := r.logEnd(i)
 		if err != nil {
 			failed = err
@@ -193,22 +193,22 @@ func (r *Receipts) OfLog(position uint64, from int) (int, error) {
 	return i, failed
 }
 
-// logEnd is the position in the block behind the last log of receipt i.
+// logEnd returns the position in the block after the last log of receipt i.
 func (r *Receipts) logEnd(i int) (uint64, error) {
 	receipt, err := r.Receipt(i)
 	return receipt.FirstLog + receipt.LogCount, err
 }
 
-// Logs returns the receipt's logs one after the other.
+// Logs returns an iterator over the receipt's logs.
 func (r Receipt) Logs() LogReader { return LogReader{in: rows.Decode(r.logs), left: r.LogCount} }
 
-// LogReader steps through a receipt's logs.
+// LogReader iterates over a receipt's logs.
 type LogReader struct {
 	in   rows.Decoder
 	left uint64
 }
 
-// Next returns the next log, or false after the last. The log belongs to the row.
+// Next returns the next log, or false after the last. The log refers to the row.
 func (l *LogReader) Next() (log Log, ok bool, err error) {
 	if l.left == 0 {
 		return log, false, l.in.End("receipts")

@@ -14,8 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// State is the state as of a block. It implements [evm.State] and costs
-// nothing to make.
+// State is the state as of a block. It implements [evm.State]. Creating one is free.
 type State struct {
 	history *History
 	number  uint64
@@ -23,11 +22,11 @@ type State struct {
 
 var _ evm.State = State{}
 
-// StateAt is the state after block number, which must be there.
+// StateAt returns the state after a block, which must exist.
 func (h *History) StateAt(number uint64) State { return State{h, number} }
 
-// newest appends the newest value of a row at or below the state's block;
-// nothing, and false, when there is none.
+// newest appends the newest value of a row at or below the state's block, or returns false
+// if there is none.
 func (s State) newest(ctx context.Context, table *kv.Table, partition, dst []byte) ([]byte, bool, error) {
 	value, _, err := s.history.rows.Newest(ctx, table, partition, s.number, dst)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -36,10 +35,11 @@ func (s State) newest(ctx context.Context, table *kv.Table, partition, dst []byt
 	return value, err == nil, err
 }
 
-// stateRoom is room for a row of the flat state, and for the key of any row of the state.
-// On a stack there is none, as stores are behind an interface, and a call looks for hundreds.
+// stateRoom is scratch memory for a row of the flat state and for the key of any row of the
+// state. Keys and rows on the stack would escape through the store's interface, and a call
+// reads hundreds.
 type stateRoom struct {
-	key   [1 + common.HashLength + 2*common.HashLength]byte // of a trie node: which trie, the owner, the path
+	key   [1 + common.HashLength + 2*common.HashLength]byte // of a trie node: kind of trie, owner, path
 	value [128]byte
 }
 
@@ -109,7 +109,7 @@ func (s State) Node(ctx context.Context, owner common.Hash, path []byte, hash co
 	return blob, nil
 }
 
-// leaf puts a leaf together from the rest of its key and the flat value.
+// leaf assembles a leaf from the rest of its key and the flat value.
 func (s State) leaf(ctx context.Context, owner common.Hash, path, rest []byte) ([]byte, error) {
 	key, ok := fullKey(path, rest)
 	if !ok {
@@ -126,7 +126,7 @@ func (s State) leaf(ctx context.Context, owner common.Hash, path, rest []byte) (
 		return nil, err
 	}
 	if len(row) == 0 {
-		return nil, fmt.Errorf("%w: trie_nodes has a leaf with the key %x in the trie of %x, %s has nothing as of block %d", ErrCorrupt, key, owner, table.Name, s.number)
+		return nil, fmt.Errorf("%w: trie_nodes has a leaf with the key %x in the trie of %x, but %s has no row for it as of block %d", ErrCorrupt, key, owner, table.Name, s.number)
 	}
 	return EncodeLeaf(owner, rest, row)
 }

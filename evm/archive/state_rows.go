@@ -12,14 +12,15 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Which of an account's hashes its row holds; one that is left out is the empty one.
+// Flags of an account's row: which hashes follow. A missing hash is that of the empty
+// value.
 const (
 	accountHasStorage = 1 << iota
 	accountHasCode
 )
 
-// appendAccount appends the value of a row in the accounts table, which is empty
-// for an account that is gone, and else
+// appendAccount appends the value of a row in the accounts table. It is empty for a deleted
+// account, and otherwise
 //
 //	flags byte | uvarint nonce | length byte, balance | [storage root] | [code hash]
 func appendAccount(dst []byte, account *types.StateAccount) []byte {
@@ -47,8 +48,8 @@ func appendAccount(dst []byte, account *types.StateAccount) []byte {
 	return dst
 }
 
-// decodeAccount takes the value of a row in the accounts table apart; nil for
-// an account that is gone.
+// decodeAccount decodes the value of a row in the accounts table; nil for a deleted
+// account.
 func decodeAccount(row []byte) (*types.StateAccount, error) {
 	if len(row) == 0 {
 		return nil, nil

@@ -28,17 +28,17 @@ func Tables() []*kv.Table {
 	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, accessLists, accounts, slots, codes, trieNodes, logPostings}
 }
 
-// LargestTable is the one that takes about half of the store's space.
+// LargestTable returns the table that takes about half of the store's space.
 func LargestTable() *kv.Table { return trieNodes }
 
-// pointerGenesis names the JSON of the genesis without its accounts. The other
-// pointers are those of every family.
+// pointerGenesis names the JSON of the genesis without its accounts. The other pointers are
+// common to all families.
 const pointerGenesis = "genesis"
 
-// Pointers lists every pointer of an EVM network, for those that look at all that is stored.
+// Pointers lists every pointer of an EVM network, for code that inspects the whole store.
 func Pointers() []string { return append(rows.Pointers(), pointerGenesis) }
 
-// slotKey is the partition of a storage slot.
+// slotKey returns the partition of a storage slot.
 func slotKey(address, slot common.Hash) (key [2 * common.HashLength]byte) {
 	appendSlotKey(key[:0], address, slot)
 	return key
@@ -49,8 +49,8 @@ func appendSlotKey(dst []byte, address, slot common.Hash) []byte {
 	return append(append(dst, address[:]...), slot[:]...)
 }
 
-// appendNodeKey appends the partition of a trie node: a byte that says which
-// trie, the owner of a storage trie, and the path, a nibble a byte.
+// appendNodeKey appends the partition of a trie node: a byte for the kind of trie, the
+// owner of a storage trie, and the path, one nibble per byte.
 func appendNodeKey(dst []byte, owner common.Hash, path string) []byte {
 	if owner == (common.Hash{}) {
 		dst = append(dst, 0)

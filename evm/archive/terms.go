@@ -7,15 +7,15 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// AddressTerm is the term of the logs of an address.
+// AddressTerm returns the term of the logs of an address.
 func AddressTerm(address common.Address) postings.Term { return postings.TermOf(0, address[:]) }
 
-// TopicTerm is the term of the logs whose topic at a position, 0 to 3, has that value.
+// TopicTerm returns the term of the logs with a topic at a position, 0 to 3.
 func TopicTerm(position int, topic common.Hash) postings.Term {
 	return postings.TermOf(byte(position)+1, topic[:])
 }
 
-// blockPostings is where the terms of a block's logs occur.
+// blockPostings returns the positions of the terms of a block's logs.
 func blockPostings(receipts types.Receipts) *postings.Block {
 	block := postings.NewBlock()
 	var position uint64

@@ -12,9 +12,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Frame is a call, a creation, a self-destruction or a block reward, in Parity's form.
-// A transaction is a tree of frames, told one after the other; TraceAddress is the way
-// from the root: [] is the transaction itself, [0,2] the third frame of its first one.
+// Frame is a call, a creation, a self-destruction or a block reward in Parity's format. A
+// transaction is a tree of frames, listed in order. TraceAddress is the path from the root:
+// [] is the transaction itself, [0,2] the third child of its first child.
 type Frame struct {
 	Action       json.RawMessage `json:"action"`
 	BlockHash    *common.Hash    `json:"blockHash,omitempty"`
@@ -28,8 +28,8 @@ type Frame struct {
 	Type         string          `json:"type"`
 }
 
-// Who are the addresses that a frame is about, as trace_filter asks for them: who calls,
-// creates or is destroyed, and who is called, created or paid.
+// Who returns the addresses of a frame as trace_filter matches them: from calls, creates or
+// is destroyed; to is called, created or paid.
 func (f *Frame) Who() (from, to common.Address, err error) {
 	var action struct {
 		From, To, Address, RefundAddress, Author *common.Address
@@ -56,16 +56,15 @@ func (f *Frame) Who() (from, to common.Address, err error) {
 	return first(action.From, action.Address), to, nil
 }
 
-// parseFrames decodes the result of flatCallTracer. gas and used are what the first
-// frame had, which go-ethereum tells as those of the transaction, its fee for being
-// included among them.
+// parseFrames decodes the result of flatCallTracer. gas and used are those of the first
+// frame; go-ethereum reports the transaction's instead, including its intrinsic gas.
 func parseFrames(result json.RawMessage, gas, used uint64) ([]Frame, error) {
 	var frames []Frame
 	if err := json.Unmarshal(result, &frames); err != nil {
 		return nil, err
 	}
 	if len(frames) == 0 {
-		return nil, errors.New("trace: flatCallTracer gave no frame")
+		return nil, errors.New("trace: flatCallTracer returned no frame")
 	}
 	var err error
 	if frames[0].Action, err = replaced(frames[0].Action, "gas", gas); err != nil {
@@ -77,7 +76,7 @@ func parseFrames(result json.RawMessage, gas, used uint64) ([]Frame, error) {
 	return frames, err
 }
 
-// RewardFrame is the frame of what a block pays for having been mined.
+// RewardFrame returns the frame of a block's mining reward.
 func RewardFrame(block *types.Block, reward *execute.Reward) Frame {
 	kind := "block"
 	if reward.Uncle {
@@ -90,7 +89,7 @@ func RewardFrame(block *types.Block, reward *execute.Reward) Frame {
 	}
 }
 
-// Append appends the frame. What a reward and a self-destruction do not have is null.
+// Append appends the frame. Members that a reward or a self-destruction lacks are null.
 func (f *Frame) Append(out []byte) ([]byte, error) {
 	type plain Frame
 	var value any = (*plain)(f)
@@ -112,7 +111,7 @@ func (f *Frame) Append(out []byte) ([]byte, error) {
 	return append(out, text...), err
 }
 
-// replaced is an object with another number in a member.
+// replaced returns an object with another number in a member.
 func replaced(object json.RawMessage, member string, value uint64) (json.RawMessage, error) {
 	members := make(map[string]json.RawMessage)
 	if err := json.Unmarshal(object, &members); err != nil {

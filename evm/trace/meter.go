@@ -9,19 +9,19 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// What a native tracer writes of a call frame and of a log besides their bytes, in bytes:
+// Approximate size in bytes of a native tracer's call frame and log without their data:
 // names of members, addresses and numbers.
 const (
 	frameBytes = 300
 	logBytes   = 200
 )
 
-// metered returns hooks that call those given, and meanwhile add up about how long the
-// result will be. Once that is more than room permits behind the length bytes that are
-// there, end is called with the reason.
+// metered returns hooks that call the given ones and estimate the length of the result.
+// When that exceeds the room after the length bytes already in the answer, end is called
+// with the reason.
 //
-// Frames and logs are what makes results long: their input, output and data can be large
-// and cost little gas. What else tracers keep is bounded by the gas of the run.
+// Only frames and logs are counted: their input, output and data can be large but cost
+// little gas. Everything else that tracers keep is bounded by the gas of the run.
 func metered(hooks *tracing.Hooks, length int, room Room, end context.CancelCauseFunc) *tracing.Hooks {
 	ended := false
 	grow := func(bytes int) {

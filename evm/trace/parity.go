@@ -15,7 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// Kinds are the parts of a trace in Parity's form that a client asks for.
+// Kinds are the requested parts of a trace in Parity's format.
 type Kinds struct{ Trace, StateDiff, VMTrace bool }
 
 // ParseKind adds the kind with a name.
@@ -33,23 +33,24 @@ func (k *Kinds) ParseKind(name string) error {
 	return nil
 }
 
-// Replayed is a transaction or a call that has run, in Parity's form.
+// Replayed is a transaction or call that has run, in Parity's format.
 type Replayed struct {
 	Output    []byte
-	Frames    []Frame // of trace; nil where it was not asked for
+	Frames    []Frame // of trace; nil if not requested
 	stateDiff json.RawMessage
 	vmTrace   []byte
 }
 
-// Transaction runs the next transaction of a replay. Room is for the answer behind the
-// length bytes that are there.
+// Transaction runs the next transaction of a replay. room is for the whole answer, of which
+// length bytes exist already.
 func (k Kinds) Transaction(ctx context.Context, replay *execute.Replay, chain *params.ChainConfig, length int, room Room) (*Replayed, error) {
 	block, index := replay.Block(), replay.Next()
 	about := &tracers.Context{BlockHash: block.Hash(), BlockNumber: block.Number(), TxIndex: index, TxHash: block.Transactions()[index].Hash()}
 	return k.run(ctx, about, chain, length, room, replay.Trace)
 }
 
-// Call runs a call, which call does under a tracer. Its frames have no place in a chain.
+// Call runs a call, which call does under a tracer. Its frames have no block and
+// transaction.
 func (k Kinds) Call(ctx context.Context, chain *params.ChainConfig, length int, room Room, call func(ctx context.Context, tracer execute.Tracer) error) (*Replayed, error) {
 	replayed, err := k.run(ctx, &tracers.Context{BlockNumber: new(big.Int)}, chain, length, room, call)
 	if err == nil {
@@ -58,7 +59,7 @@ func (k Kinds) Call(ctx context.Context, chain *params.ChainConfig, length int, 
 	return replayed, err
 }
 
-// Unplace takes the block and the transaction out of the frames, as replays tell them.
+// Unplace removes the block and the transaction from the frames.
 func (r *Replayed) Unplace() {
 	for i := range r.Frames {
 		f := &r.Frames[i]
@@ -66,7 +67,7 @@ func (r *Replayed) Unplace() {
 	}
 }
 
-// options of the library's tracers for Parity's forms.
+// Options of the library's tracers for Parity's formats.
 const (
 	flatOptions = `{"convertParityErrors":true}`
 	diffOptions = `{"diffMode":true}`
@@ -120,7 +121,7 @@ func (k Kinds) run(ctx context.Context, about *tracers.Context, chain *params.Ch
 	return replayed, nil
 }
 
-// Append appends what was asked for. hash is that of the transaction; nil for a call.
+// Append appends the requested parts. hash is the transaction's; nil for a call.
 //
 //	{"output":"0x","stateDiff":null,"trace":[...],"vmTrace":null}
 func (r *Replayed) Append(out []byte, hash *common.Hash) ([]byte, error) {
@@ -154,7 +155,7 @@ func (r *Replayed) Append(out []byte, hash *common.Hash) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// behind is the room behind what stands there already.
+// behind is the room after the bytes that already exist.
 type behind struct {
 	room   Room
 	length int
@@ -162,9 +163,9 @@ type behind struct {
 
 func (b behind) Check(length int) error { return b.room.Check(b.length + length) }
 
-// rootFrame is what became of the outermost frame of a run.
+// rootFrame is the result of the outermost frame of a run.
 type rootFrame struct {
-	gas, used uint64 // without what is paid for being included
+	gas, used uint64 // without the intrinsic gas
 	output    []byte
 }
 
@@ -183,7 +184,7 @@ func (r *rootFrame) hooks() *tracing.Hooks {
 	}
 }
 
-// hookList is several tracers that watch the same run, each called in turn.
+// hookList is several tracers of the same run, called in turn.
 type hookList []*tracing.Hooks
 
 func (l hookList) hooks() *tracing.Hooks {
@@ -234,7 +235,8 @@ func (l hookList) hooks() *tracing.Hooks {
 	}
 }
 
-// onOpcode is nil where nobody asks for instructions: the EVM is quicker then.
+// onOpcode returns nil if no tracer wants opcodes, since the EVM is faster without the
+// hook.
 func (l hookList) onOpcode() tracing.OpcodeHook {
 	var asking []tracing.OpcodeHook
 	for _, h := range l {

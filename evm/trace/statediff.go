@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
-// changedAccount is an account in the result of prestateTracer with diffMode. Before a
-// transaction all members are there, after it those that changed.
+// changedAccount is an account in the result of prestateTracer with diffMode. Before the
+// transaction all members are present, after it only the changed ones.
 type changedAccount struct {
 	Balance *hexutil.Big                `json:"balance"`
 	Nonce   *uint64                     `json:"nonce"`
@@ -39,7 +39,8 @@ func appendStateDiff(out []byte, result json.RawMessage) ([]byte, error) {
 		all = make(map[common.Address]*changedAccount)
 	}
 	maps.Copy(all, diff.Post)
-	// go-ethereum lists accounts that were touched, stayed empty, and so never existed.
+	// go-ethereum also lists accounts that were touched but stayed empty, and so never
+	// existed.
 	maps.DeleteFunc(all, func(address common.Address, _ *changedAccount) bool {
 		return diff.Pre[address] == nil && diff.Post[address].isEmpty()
 	})
@@ -53,17 +54,17 @@ func appendStateDiff(out []byte, result json.RawMessage) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// isEmpty says whether an account has nothing.
+// isEmpty reports whether an account has no balance, nonce, code or storage.
 func (a *changedAccount) isEmpty() bool {
 	return (a.Balance == nil || a.Balance.ToInt().Sign() == 0) && (a.Nonce == nil || *a.Nonce == 0) &&
 		(a.Code == nil || len(*a.Code) == 0) && len(a.Storage) == 0
 }
 
-// appendChanges appends how an account changed; nil: it did not exist.
+// appendChanges appends the changes of an account; a nil side means that it did not exist.
 func appendChanges(out []byte, before, after *changedAccount) []byte {
 	for _, member := range []struct {
 		name string
-		of   func(*changedAccount) []byte // nil: it is not told, so it did not change
+		of   func(*changedAccount) []byte // nil if absent, that is, unchanged
 	}{
 		{`{"balance":`, (*changedAccount).balance}, {`,"code":`, (*changedAccount).code}, {`,"nonce":`, (*changedAccount).nonce},
 	} {
@@ -89,8 +90,7 @@ func appendChanges(out []byte, before, after *changedAccount) []byte {
 	return append(appendSlotChanges(append(out, `,"storage":`...), before, after), '}')
 }
 
-// appendSlotChanges appends the slots that changed. Those of an account that was
-// destroyed are not told.
+// appendSlotChanges appends the changed slots. Those of a destroyed account are not listed.
 func appendSlotChanges(out []byte, before, after *changedAccount) []byte {
 	out = append(out, '{')
 	if after != nil {
@@ -127,7 +127,7 @@ func appendChange(out, from, to []byte) []byte {
 	return append(append(append(out, `,"to":`...), to...), "}}"...)
 }
 
-// orDefault is the JSON of a member that may be left out where it is zero.
+// orDefault returns the JSON of a member that is omitted if zero.
 func orDefault(value []byte, of func(*changedAccount) []byte) []byte {
 	if value != nil {
 		return value

@@ -18,8 +18,8 @@ import (
 	"github.com/ethereum/go-ethereum/eth/tracers/logger"
 )
 
-// structLogger writes one JSON object for each instruction that runs, in the form of
-// geth's default tracer, straight into the answer:
+// structLogger writes one JSON object per instruction, in the format of geth's default
+// tracer, directly into the answer:
 //
 //	{"structLogs":[{"pc":0,"op":"PUSH1","gas":79000,"gasCost":3,"depth":1,"stack":[]}, ...],
 //	 "gas":21000,"failed":false,"returnValue":"0x"}
@@ -29,14 +29,14 @@ type structLogger struct {
 	end    context.CancelCauseFunc
 
 	out     []byte // the answer so far
-	size    int    // of the objects in it, in bytes
+	size    int    // of its objects, in bytes
 	env     *tracing.VMContext
 	storage map[common.Address]map[common.Hash]common.Hash // slots seen in each contract
 	output  []byte
 	err     error
 	gas     uint64
-	skip    bool        // a system call runs
-	ended   bool        // the room is full
+	skip    bool        // during a system call
+	ended   bool        // the room is exhausted
 	stopped atomic.Bool // set by another goroutine
 	reason  atomic.Pointer[error]
 }
@@ -59,7 +59,7 @@ func (l *structLogger) hooks() *tracing.Hooks {
 	}
 }
 
-// stop makes the result reason. It may be called from any goroutine.
+// stop ends the trace with reason as its error. It is safe for concurrent use.
 func (l *structLogger) stop(reason error) {
 	l.reason.Store(&reason)
 	l.stopped.Store(true)
@@ -108,7 +108,7 @@ func (l *structLogger) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope 
 	if memory := scope.MemoryData(); l.config.EnableMemory && len(memory) > 0 {
 		out = appendMemory(append(out, `,"memory":`...), memory)
 	}
-	// An instruction that fails is not executed, so it has no slot to show.
+	// A failing instruction is not executed, so it has no slot to show.
 	if !l.config.DisableStorage && err == nil && (op == vm.SLOAD || op == vm.SSTORE) {
 		if slots := l.touch(op, scope); len(slots) > 0 {
 			out = appendSlots(append(out, `,"storage":`...), slots)
@@ -125,8 +125,8 @@ func (l *structLogger) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope 
 	}
 }
 
-// touch notes the slot that SLOAD or SSTORE is about and returns all slots seen in the
-// contract; nil where the stack is too short.
+// touch records the slot that SLOAD or SSTORE accesses and returns all slots seen in the
+// contract, or nil if the stack is too short.
 func (l *structLogger) touch(op vm.OpCode, scope tracing.OpContext) map[common.Hash]common.Hash {
 	address, stack := scope.Address(), scope.StackData()
 	slots := l.storage[address]
@@ -147,12 +147,12 @@ func (l *structLogger) touch(op vm.OpCode, scope tracing.OpContext) map[common.H
 	return slots
 }
 
-// appendResult completes the answer. out is what was given to newStructLogger.
+// appendResult completes the answer. out is the slice passed to newStructLogger.
 func (l *structLogger) appendResult(out []byte) ([]byte, error) {
 	if reason := l.reason.Load(); reason != nil {
 		return out, *reason
 	}
-	// What a failed run returned is only of interest as the reason of a revert.
+	// The data returned by a failed run matters only as the reason of a revert.
 	if l.err != nil && !errors.Is(l.err, vm.ErrExecutionReverted) {
 		l.output = nil
 	}
@@ -209,7 +209,7 @@ func appendBytes(out, data []byte) []byte {
 func appendText(out []byte, text string) []byte {
 	quoted, err := json.Marshal(text)
 	if err != nil {
-		return append(out, `""`...) // a Go string can always be encoded
+		return append(out, `""`...) // strings always encode
 	}
 	return append(out, quoted...)
 }

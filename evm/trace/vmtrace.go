@@ -12,39 +12,39 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// vmTracer writes Parity's vmTrace: the code of each frame and what each of its
-// instructions did. The frames that an instruction opens stand inside of it:
+// vmTracer writes Parity's vmTrace: the code of each frame and the effect of each
+// instruction. Frames opened by an instruction are nested in it:
 //
 //	{"code":"0x6001...","ops":[
 //	  {"pc":0,"cost":3,"sub":null,"ex":{"used":78997,"push":["0x1"],"mem":null,"store":null}},
 //	  {"pc":9,"cost":700,"sub":{"code":"0x...","ops":[...]},"ex":{...}}]}
 //
-// What an instruction did is known when the next one of its frame begins, or when the
-// frame ends; until then it is the frame's open instruction.
+// The effect of an instruction is known when the next one of its frame begins, or when the
+// frame ends. Until then it is the frame's open instruction.
 type vmTracer struct {
 	room   Room
 	end    context.CancelCauseFunc
 	env    *tracing.VMContext
 	out    []byte
 	frames []vmFrame
-	ended  bool // the room is full
+	ended  bool // the room is exhausted
 }
 
-// vmFrame is a frame that has not ended.
+// vmFrame is an unfinished frame.
 type vmFrame struct {
-	hidden bool // it is not written: a self-destruction, which go-ethereum shows as a frame
-	ops    int  // that were written
+	hidden bool // not written: a self-destruction, which go-ethereum reports as a frame
+	ops    int  // written so far
 	open   bool
-	op     vmOp // if open
+	op     vmOp // valid if open
 }
 
-// vmOp is an instruction whose effect is not written yet.
+// vmOp is an instruction whose effect is not yet written.
 type vmOp struct {
 	code       vm.OpCode
 	gas, cost  uint64 // gas before it
 	failed     bool
-	hasSub     bool        // its sub member was written
-	off, size  uint64      // of the memory that it writes; size 0: none
+	hasSub     bool        // its sub member is written
+	off, size  uint64      // memory that it writes; size 0: none
 	key, value uint256.Int // of SSTORE
 }
 
@@ -89,8 +89,8 @@ func (t *vmTracer) onExit(int, []byte, uint64, error, bool) {
 	t.frames = t.frames[:last]
 }
 
-// onFault is called when the open instruction failed. go-ethereum counts REVERT as a
-// failure, which does what it is for.
+// onFault is called when the open instruction failed. go-ethereum also reports REVERT as a
+// failure, though it executes normally.
 func (t *vmTracer) onFault(_ uint64, opcode byte, _, _ uint64, _ tracing.OpContext, _ int, _ error) {
 	if n := len(t.frames); n > 0 && vm.OpCode(opcode) != vm.REVERT {
 		t.frames[n-1].op.failed = true
@@ -106,7 +106,7 @@ func (t *vmTracer) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope trac
 		t.close(frame, gas, scope)
 	}
 	if pc >= uint64(len(scope.ContractCode())) {
-		return // the end of the code, which go-ethereum shows as a STOP
+		return // the end of the code, which go-ethereum reports as a STOP
 	}
 	if frame.ops > 0 {
 		t.out = append(t.out, ',')
@@ -119,8 +119,8 @@ func (t *vmTracer) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope trac
 	t.check()
 }
 
-// close writes what the frame's open instruction did, with the gas that is left after it
-// and the stack and memory after it; scope is nil where the frame has ended.
+// close writes the effect of the frame's open instruction, with the remaining gas, stack
+// and memory after it; scope is nil if the frame has ended.
 func (t *vmTracer) close(frame *vmFrame, left uint64, scope tracing.OpContext) {
 	op := &frame.op
 	frame.open = false
@@ -160,7 +160,7 @@ func (t *vmTracer) close(frame *vmFrame, left uint64, scope tracing.OpContext) {
 	t.out = append(t.out, "}}"...)
 }
 
-// read takes from the stack what the instruction is going to write.
+// read takes the instruction's operands from the stack.
 func (o *vmOp) read(stack []uint256.Int) {
 	top := func(i int) (item uint256.Int) {
 		if i < len(stack) {
@@ -192,7 +192,7 @@ func (o *vmOp) read(stack []uint256.Int) {
 	}
 }
 
-// written returns the memory that the instruction wrote; nil for none.
+// written returns the memory that the instruction wrote, or nil.
 func (o *vmOp) written(scope tracing.OpContext) []byte {
 	if scope == nil || o.size == 0 {
 		return nil
@@ -204,8 +204,8 @@ func (o *vmOp) written(scope tracing.OpContext) []byte {
 	return memory[o.off : o.off+o.size]
 }
 
-// pushes is how many items of the stack the instruction wrote: of DUPn and SWAPn all
-// that it is about.
+// pushes returns how many stack items the instruction wrote; for DUPn and SWAPn, all
+// affected ones.
 func (o *vmOp) pushes() int {
 	switch {
 	case o.code >= vm.DUP1 && o.code <= vm.DUP16:
