@@ -9,29 +9,29 @@ import (
 )
 
 const (
-	paceEvery  = 5 * time.Second // between two looks at how far a network is
-	paceLooks  = 12              // looks from which the rate is calculated
-	paceLogged = 6               // looks from one line in the log to the next
-	paceFrom   = 8               // blocks behind the head from which on a network catches up
+	paceEvery  = 5 * time.Second // interval between measurements
+	paceLooks  = 12              // measurements used for the rate
+	paceLogged = 6               // measurements per log line
+	paceFrom   = 8               // minimum number of blocks behind the head to count as catching up
 )
 
-// look is where a network was at a time.
+// look is a measurement: the position of a network at a time.
 type look struct {
 	at           time.Time
 	head, behind uint64
 }
 
-// catchUp calculates how fast a network catches up, from looks at it.
+// catchUp calculates how fast a network catches up.
 type catchUp struct {
 	looks []look // the latest, oldest first
 	count int    // since the network fell behind
 }
 
-// add adds a look. It returns the pace, nil if the network is at the head, and whether to
+// add adds a measurement. It returns the pace, nil if the network is at the head, and whether to
 // log it.
 func (c *catchUp) add(now look) (pace *family.CatchUp, logged bool) {
 	if now.behind < paceFrom {
-		logged = c.count > paceLogged // the end of what was logged
+		logged = c.count > paceLogged // log the end if the catch-up was logged
 		*c = catchUp{}
 		return nil, logged
 	}
@@ -61,7 +61,7 @@ func (n *Network) watchPace(ctx context.Context) error {
 		case at := <-tick.C:
 			status, err := n.Status(ctx)
 			if err != nil {
-				continue // readiness and metrics say so
+				continue // reported by readiness and metrics
 			}
 			pace, logged := c.add(look{at, status.Head, status.Behind()})
 			n.pace.Store(pace)

@@ -10,8 +10,8 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// CheckConfig returns what is wrong with ashlar.yaml, as far as that can be said without
-// opening the data directory: its entries, its files, and how they fit together.
+// CheckConfig returns what is wrong with ashlar.yaml, as far as it can be checked without
+// opening the data directory: its entries, its files, and their combination.
 func CheckConfig(path string) error {
 	c, err := config.Check(path, Families())
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// otherCredits is the name under which the configuration sets the price of all methods
-// that cost [jsonrpc.UsualCredits] by their descriptions.
+// otherCredits is the configuration's name for all methods that cost [jsonrpc.UsualCredits]
+// by their descriptions.
 const otherCredits = "other"
 
-// credits returns what a call of each method costs: what the configuration says, or else
-// the method's description.
+// credits returns the price of a method: from the configuration, or else from its
+// description.
 func credits(c *config.Config, method *jsonrpc.Method) int {
 	if set, ok := c.Credits[method.Name]; ok {
 		return set
@@ -26,8 +26,8 @@ func credits(c *config.Config, method *jsonrpc.Method) int {
 	return method.Cost.Credits
 }
 
-// warnOfCredits logs the methods that the configuration sets credits for and no network
-// serves: they may be misspelled.
+// warnOfCredits logs methods that have credits in the configuration but are not served by
+// any network: they may be misspelled.
 func warnOfCredits(c *config.Config, networks []gateway.Network) {
 	for _, method := range slices.Sorted(maps.Keys(c.Credits)) {
 		served := func(n gateway.Network) bool { return n.Methods.Find(method) != nil }

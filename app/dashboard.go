@@ -24,7 +24,7 @@ func (s *Service) newDashboard() (*dashboard.Dashboard, error) {
 	})
 }
 
-// shownNetworks is what the dashboard shows of the networks.
+// shownNetworks returns the networks for the dashboard.
 func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error) {
 	all, c := make([]dashboard.Network, 0, len(s.networks)), s.current.Load()
 	for _, n := range s.networks {
@@ -69,8 +69,8 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 	return all, nil
 }
 
-// triedMethods are the methods that the console offers: those that need no connection
-// that stays open.
+// triedMethods returns the methods for the console: those that do not need a persistent
+// connection.
 func triedMethods(methods *jsonrpc.Methods) []dashboard.Method {
 	var tried []dashboard.Method
 	for m := range methods.All() {

@@ -10,11 +10,10 @@ import (
 	"ashlar/gateway"
 )
 
-// unlimited is how a limit is shown that is none.
+// unlimited is shown for a limit that is not set.
 const unlimited = "none"
 
-// shownLimits is what the dashboard tells operators of the limits, and of how much of
-// them is taken.
+// shownLimits returns the limits and their current use for the dashboard.
 func shownLimits(c *config.Config, now gateway.Stats) []dashboard.LimitGroup {
 	l, s := &c.Limits, &c.Sockets
 	count := func(n int) string { return chart.Grouped(float64(n)) }

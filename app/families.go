@@ -6,7 +6,7 @@ import (
 	starknet "ashlar/starknet/network"
 )
 
-// Families are the families of networks that the service knows. To add one, add it here.
+// Families returns all supported families of networks. Register a new one here.
 func Families() family.Families {
 	return family.Families{
 		evm.Family{}, // the default for new networks

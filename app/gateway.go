@@ -12,7 +12,7 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// gatewayConfig is the gateway's configuration.
+// gatewayConfig returns the gateway's configuration.
 func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 	proxies, err := c.ParsedProxies()
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 	return g, nil
 }
 
-// listenConfig is the public listener's configuration.
+// listenConfig returns the public listener's configuration.
 func listenConfig(ctx context.Context, c *config.Config) (l gateway.ListenConfig, err error) {
 	l = gateway.ListenConfig{
 		Address: c.Listen, Drain: c.Drain,
@@ -61,11 +61,11 @@ func listenConfig(ctx context.Context, c *config.Config) (l gateway.ListenConfig
 	return l, err
 }
 
-// Reload applies what can be changed of a configuration while serving.
+// Reload applies those changes of a configuration that do not need a restart.
 func (s *Service) Reload(c config.Config) error {
 	for name := range c.Networks {
 		if !slices.ContainsFunc(s.networks, func(n *Network) bool { return n.Name == name }) {
-			return fmt.Errorf("network %s is not served: adding a network takes a restart", name)
+			return fmt.Errorf("network %s is not served: adding a network requires a restart", name)
 		}
 	}
 	g, err := s.gatewayConfig(c)
@@ -93,7 +93,7 @@ func (s *Service) Reload(c config.Config) error {
 		{"limits.connections_each", before.Limits.ConnectionsEach, now.Limits.ConnectionsEach},
 	} {
 		if !reflect.DeepEqual(kept.before, kept.now) {
-			slog.Warn("a changed entry of the configuration takes a restart", "entry", kept.entry)
+			slog.Warn("a changed configuration entry requires a restart", "entry", kept.entry)
 		}
 	}
 	slog.Info("configuration reloaded")

@@ -13,16 +13,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// metrics are what an operator's Prometheus reads. What is counted call by call is
-// counted here; everything else is asked for when it is read.
+// metrics are the Prometheus metrics. Calls are counted as they happen; everything else is
+// collected on each scrape.
 type metrics struct {
 	registry *prometheus.Registry
 	calls    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 }
 
-// callSeconds are the bounds of the histograms of calls, from what a value in the
-// cache takes to the greatest time limit that is sensible.
+// callSeconds returns the histogram bounds for calls, from the time of a cached read to the
+// largest sensible time limit.
 func callSeconds() []float64 {
 	return []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 }
@@ -42,11 +42,11 @@ func newMetrics() *metrics {
 	return m
 }
 
-// unknownMethod is the label of calls that named no method there is.
+// unknownMethod is the label of calls of unknown methods.
 const unknownMethod = "unknown"
 
-// callObserver counts the calls of one network. Its labels are made beforehand: there
-// are as many as methods.
+// callObserver counts the calls of one network. Its label sets are created in advance, one
+// per method.
 type callObserver struct {
 	metrics  *metrics
 	network  string
@@ -81,7 +81,7 @@ func (o *callObserver) Called(_ context.Context, method string, took time.Durati
 	o.metrics.calls.WithLabelValues(o.network, method, codeLabel(code)).Inc()
 }
 
-// codeLabel is a code as a label: those that methods give are few.
+// codeLabel returns a code as a label. The number of different codes is small.
 func codeLabel(code int) string {
 	if code >= -32768 && code <= 10_000 {
 		return strconv.Itoa(code)
@@ -89,7 +89,7 @@ func codeLabel(code int) string {
 	return "other"
 }
 
-// serviceCollector reads what a service is and does when it is asked.
+// serviceCollector collects the state of the service on each scrape.
 type serviceCollector struct {
 	service *Service
 	gauges  gauges
@@ -189,7 +189,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectSource collects how a network stands to whoever says what its head is.
+// collectSource collects the state of a network's upstream nodes or consensus client.
 func (c *serviceCollector) collectSource(network string, status family.Status, gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
 	g, source := &c.gauges, status.Source
 	if driver := status.Consensus; driver != nil {

@@ -16,7 +16,7 @@ import (
 	"ashlar/kv"
 )
 
-// Network is an open network. Its store must be closed.
+// Network is an open network with its store. It must be closed.
 type Network struct {
 	family.Network
 	Name string
@@ -28,7 +28,7 @@ type Network struct {
 	pace    atomic.Pointer[family.CatchUp] // nil if the network is at the head
 }
 
-// Place is where a network of a family is kept.
+// Place returns the place of a network of a family.
 func Place(data store.Dir, f family.Family, name string) family.Place {
 	return family.Place{
 		Name: name, Data: string(data), New: !data.Has(name),
@@ -45,12 +45,12 @@ func Place(data store.Dir, f family.Family, name string) family.Place {
 	}
 }
 
-// checkFamily refuses the store of a network of another family. Formats of no family
-// are left to the family itself, which refuses them too.
+// checkFamily rejects the store of a network of another family. It leaves unknown formats
+// to the family, which also rejects them.
 func checkFamily(r kv.Reader, wanted family.Family) error {
 	format, err := rows.Format(context.Background(), r)
 	if err != nil {
-		return nil // nothing was written yet, or the family meets the same error
+		return nil // an empty store, or an error that the family gets too
 	}
 	if found, ok := Families().OfFormat(format); ok && found.Name() != wanted.Name() {
 		return fmt.Errorf("it is of family %s, and blocks of family %s cannot be imported into it; see --family", found.Name(), wanted.Name())
@@ -58,8 +58,8 @@ func checkFamily(r kv.Reader, wanted family.Family) error {
 	return nil
 }
 
-// OpenServed opens a network to serve it. If the configuration says with which block a
-// network begins, the network need not exist.
+// OpenServed opens a network to serve it. The network need not exist if the configuration
+// says with which block it begins.
 func OpenServed(ctx context.Context, data store.Dir, name string, c config.Network, o kv.Options) (*Network, error) {
 	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func OpenServed(ctx context.Context, data store.Dir, name string, c config.Netwo
 }
 
 // OpenNetwork opens a network that has a store, with its unsettled blocks. It returns
-// family.ErrNoBlocks if there is nothing of it yet.
+// family.ErrNoBlocks if the network has no blocks.
 func OpenNetwork(ctx context.Context, data store.Dir, name string, c config.Network, o kv.Options) (*Network, error) {
 	opened, f, err := OpenStore(ctx, data, name, o)
 	if err != nil {
@@ -107,15 +107,15 @@ func OpenNetwork(ctx context.Context, data store.Dir, name string, c config.Netw
 	return n, nil
 }
 
-// OpenStore opens the store of a network that exists, and says of which family it is.
+// OpenStore opens the store of an existing network, and returns its family.
 func OpenStore(ctx context.Context, data store.Dir, name string, o kv.Options) (kv.Store, family.Family, error) {
 	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, nil, err
 	}
 	if !data.Has(name) {
-		return nil, nil, fmt.Errorf("network %s: %s does not hold it; import it first", name, data)
+		return nil, nil, fmt.Errorf("network %s: not found in %s; import it first", name, data)
 	}
-	found := Families().Default() // of an empty store
+	found := Families().Default() // for an empty store
 	o.Accept = func(r kv.Reader) error {
 		format, err := rows.Format(ctx, r)
 		if err == nil {
@@ -132,7 +132,7 @@ func OpenStore(ctx context.Context, data store.Dir, name string, o kv.Options) (
 	return opened, found, nil
 }
 
-// serve prepares the network to answer, and describes its methods.
+// serve prepares the network to answer, and collects its methods.
 func (n *Network) serve(ctx context.Context, s family.Service) error {
 	methods, err := n.Serve(ctx, s)
 	if err != nil {
@@ -146,7 +146,7 @@ func (n *Network) serve(ctx context.Context, s family.Service) error {
 	return err
 }
 
-// Status says what the network holds.
+// Status returns the status of the network.
 func (n *Network) Status(ctx context.Context) (family.Status, error) {
 	status, err := n.Network.Status(ctx)
 	status.Name = n.Name

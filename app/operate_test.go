@@ -281,7 +281,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("the new rate does not hold: %d", status)
 	}
 	c.Networks = map[string]config.Network{"other": {}}
-	if err := s.Reload(c); err == nil || !strings.Contains(err.Error(), "takes a restart") {
+	if err := s.Reload(c); err == nil || !strings.Contains(err.Error(), "requires a restart") {
 		t.Errorf("another network: %v", err)
 	}
 }
@@ -294,7 +294,7 @@ func TestCheckConfig(t *testing.T) {
 		{"pattern", "hosts: [example.org]\n", "want one such as *.example.org"},
 		{"proxy", "proxies: [everyone]\n", ":1: proxies: invalid network \"everyone\""},
 		{"half of tls", "tls: {certificate: a.pem}\n", ":1: tls: only one of certificate and key"},
-		{"tls twice", "tls: {certificate: a, key: b, acme: {domains: [x]}}\n", "expected one of them"},
+		{"tls twice", "tls: {certificate: a, key: b, acme: {domains: [x]}}\n", "want one of them"},
 		{"no certificate", "tls: {certificate: nowhere.pem, key: nowhere.key}\n", "nowhere.pem"},
 		{"memory", "limits:\n  memory: 1MiB\n", "is too little: expected at least 10485760"},
 		{"credits", "credits:\n  eth_call: -1\n", "from 0 to 1000000"},

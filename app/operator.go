@@ -14,10 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// operator is the listener for those who run the service. It tells about the process,
-// and profiles cost time, so it is for operators alone:
+// operator is the operator's listener. It exposes internals, and profiles cost time, so it
+// must not be public:
 //
-//	GET /healthz        200 as long as the process answers at all
+//	GET /healthz        200 while the process is running
 //	GET /readyz         200, or 503 with the reason
 //	GET /metrics        for Prometheus
 //	GET /debug/pprof/   Go's profiles
@@ -53,8 +53,8 @@ func (o *operator) handler() http.Handler {
 	return mux
 }
 
-// run serves until ctx is done. When it returns no request is being answered any more:
-// what they read is closed afterwards.
+// run serves until ctx is done. When it returns, no request is in progress, so what
+// requests read can be closed.
 func (o *operator) run(ctx context.Context) error {
 	var running sync.RWMutex // held for reading by each request
 	stopped := false
@@ -68,13 +68,13 @@ func (o *operator) run(ctx context.Context) error {
 			}
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return ctx }, // a profile ends with it
+		BaseContext:       func(net.Listener) context.Context { return ctx }, // ends a running profile
 	}
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
 	slog.Info("serving operators", "address", o.listener.Addr().String())
 	err := server.Serve(o.listener)
-	running.Lock() // waits for every request
+	running.Lock() // waits for all requests
 	stopped = true
 	running.Unlock()
 	if !errors.Is(err, http.ErrServerClosed) {

@@ -14,7 +14,7 @@ import (
 	"ashlar/kv"
 )
 
-// people is the open store of the accounts, and what is in it.
+// people is the open store of the accounts with its contents.
 type people struct {
 	store    kv.Store
 	accounts *account.Accounts
@@ -45,9 +45,9 @@ func openPeople(ctx context.Context, data store.Dir, c config.Accounts) (people,
 	return p, nil
 }
 
-// OpenAccounts opens the accounts and API keys of a data directory, or reaches the
-// server that has them open. The directory must exist; it may be empty. The closer
-// must be closed after use.
+// OpenAccounts opens the accounts and API keys of a data directory, or connects to the
+// server that has them open. The directory must exist; it may be empty. The caller must
+// close the closer.
 func OpenAccounts(ctx context.Context, dir string) (control.Service, io.Closer, error) {
 	data := store.Dir(dir)
 	if err := data.CheckThere(); err != nil {

@@ -74,7 +74,7 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 	return nil
 }
 
-// heard says whether somebody who knows of newer blocks could have told of them.
+// heard reports whether a source of newer blocks is reachable.
 func heard(status *family.Status, now time.Time) bool {
 	if driver := status.Consensus; driver != nil {
 		return now.Sub(time.Unix(max(driver.Payload, driver.Forkchoice), 0)) <= oldHead
@@ -82,7 +82,7 @@ func heard(status *family.Status, now time.Time) bool {
 	return status.Source.Reached
 }
 
-// unheard says why nobody could have told.
+// unheard says why no source is reachable.
 func unheard(status *family.Status) string {
 	if status.Consensus != nil {
 		return "its consensus client is silent"
@@ -94,5 +94,5 @@ func unheard(status *family.Status) string {
 			break
 		}
 	}
-	return "none of its nodes can be used: " + why
+	return "no upstream is usable: " + why
 }

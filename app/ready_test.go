@@ -54,7 +54,7 @@ func TestNotReady(t *testing.T) {
 		"follows nothing":           {family.Status{HeadTime: 1, Refused: "full"}, ""},
 		"at the head":               {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true}}, ""},
 		"nodes gone for a while":    {family.Status{HeadTime: fresh, Source: &family.SourceStatus{}}, ""},
-		"nodes gone":                {family.Status{HeadTime: old, Source: &family.SourceStatus{Problem: "refused"}}, "16m40s old, and none of its nodes can be used: refused"},
+		"nodes gone":                {family.Status{HeadTime: old, Source: &family.SourceStatus{Problem: "refused"}}, "16m40s old, and no upstream is usable: refused"},
 		"idle":                      {family.Status{HeadTime: old, Source: &family.SourceStatus{Reached: true}}, ""},
 		"a little behind":           {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true, Behind: farBehind}}, ""},
 		"far behind":                {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true, Behind: farBehind + 1}}, "33 blocks behind"},
@@ -104,7 +104,7 @@ func TestDeadNode(t *testing.T) {
 	}
 	await(200, "ready") // the head is old: the chain is idle
 	node.Close()
-	await(503, "none of its nodes can be used: http")
+	await(503, "no upstream is usable: http")
 	status, err := s.status(t.Context())
 	if err != nil {
 		t.Fatal(err)

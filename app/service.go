@@ -1,6 +1,6 @@
-// Package app puts the service together: networks, accounts, gateway, dashboard and
-// metrics. What each command does is in app/command, the configuration in app/config,
-// and the data directory in app/store.
+// Package app assembles the service: networks, accounts, gateway, dashboard and metrics.
+// Package app/command implements the commands, app/config the configuration, and app/store
+// the data directory.
 package app
 
 import (
@@ -27,23 +27,23 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Service is an open data directory and what serves it.
+// Service is an open data directory with its listeners.
 type Service struct {
 	config config.Config
 	people
 	networks  []*Network
 	metrics   *metrics
-	current   atomic.Pointer[config.Config] // as it was loaded last
+	current   atomic.Pointer[config.Config] // the current configuration
 	handler   *gateway.Handler
 	dashboard http.Handler
 	control   *control.Server
-	public    net.Listener // the server's, if the caller opened it; else nil
+	public    net.Listener // given by the caller for the public server; else nil
 	server    *gateway.Server
-	operator  *operator // nil if there is none
+	operator  *operator // nil if not configured
 }
 
-// Open opens the data directory and the listeners; public is the public one if it is
-// open already, else nil. The service must be stopped or run, and then closed.
+// Open opens the data directory and the listeners. public is an open public listener, or
+// nil. The service must be run or stopped, and then closed.
 func Open(ctx context.Context, c config.Config, public net.Listener) (*Service, error) {
 	s := &Service{config: c, public: public}
 	s.current.Store(&c)
@@ -53,16 +53,16 @@ func Open(ctx context.Context, c config.Config, public net.Listener) (*Service, 
 	return s, nil
 }
 
-// Networks are the networks that are served.
+// Networks returns the served networks.
 func (s *Service) Networks() []*Network { return s.networks }
 
-// Addr is the address of the public listener.
+// Addr returns the address of the public listener.
 func (s *Service) Addr() net.Addr { return s.server.Addr() }
 
-// Accounts are the accounts of the service.
+// Accounts returns the accounts of the service.
 func (s *Service) Accounts() *account.Accounts { return s.accounts }
 
-// Keys are the API keys of the service.
+// Keys returns the API keys of the service.
 func (s *Service) Keys() *account.Keyring { return s.keys }
 
 func (s *Service) open(ctx context.Context) error {
@@ -79,7 +79,7 @@ func (s *Service) open(ctx context.Context) error {
 		c, wanted := s.config.Networks[name]
 		n, err := OpenServed(ctx, data, name, c, kv.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
 		if errors.Is(err, family.ErrNoBlocks) && !wanted {
-			slog.Warn("network left out", "network", name, "error", family.ErrNoBlocks)
+			slog.Warn("network without blocks not served", "network", name, "error", family.ErrNoBlocks)
 			continue
 		}
 		if err != nil {
@@ -101,7 +101,7 @@ func (s *Service) open(ctx context.Context) error {
 	return s.listen(ctx)
 }
 
-// servedNames lists the networks to serve: those that the configuration names, or all.
+// servedNames lists the networks to serve: those in the configuration, or all.
 func servedNames(c *config.Config, data store.Dir) ([]string, error) {
 	if len(c.Networks) > 0 {
 		return slices.Sorted(maps.Keys(c.Networks)), nil
@@ -114,10 +114,10 @@ func servedNames(c *config.Config, data store.Dir) ([]string, error) {
 }
 
 func nothingToServe(data store.Dir) error {
-	return fmt.Errorf("%s holds no network: import one with `ashlar import`, or try `ashlar demo`", data)
+	return fmt.Errorf("no networks in %s: import one with `ashlar import`, or try `ashlar demo`", data)
 }
 
-// listen opens every listener, or none.
+// listen opens all listeners, or none.
 func (s *Service) listen(ctx context.Context) (err error) {
 	if s.dashboard, err = s.newDashboard(); err != nil {
 		return err
@@ -152,8 +152,7 @@ func (s *Service) listen(ctx context.Context) (err error) {
 	return s.metrics.registry.Register(newServiceCollector(s))
 }
 
-// restoreSpent gives the handler the credits that were spent today before this process
-// started.
+// restoreSpent passes the credits spent today before this start to the handler.
 func (s *Service) restoreSpent(ctx context.Context) error {
 	keys, err := s.keys.List(ctx)
 	if err != nil {
@@ -186,15 +185,15 @@ func (s *Service) closeListeners() error {
 	return err
 }
 
-// ended is a context that is done: running a server with it closes what it holds.
+// ended returns a context that is done: running a server with it closes its listener.
 func ended(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	return ctx
 }
 
-// ErrTerminated is the cause of the end of a context by which Run knows that clients are to
-// be warned before the service stops, for the time that the configuration gives them.
+// ErrTerminated is the cancellation cause with which Run announces the stop to clients and
+// waits for the configured time before it stops.
 var ErrTerminated = errors.New("terminated")
 
 // awaitStop waits until the service must stop: ctx is done and clients have been warned,
@@ -210,7 +209,7 @@ func (s *Service) awaitStop(ctx, running context.Context) {
 		return
 	}
 	s.handler.AnnounceStop()
-	slog.Info("about to stop: not ready any more, requests are still answered", "lame_duck", lameDuck)
+	slog.Info("stopping soon: not ready, but still answering requests", "lame_duck", lameDuck)
 	timer := time.NewTimer(lameDuck)
 	defer timer.Stop()
 	select {
@@ -219,9 +218,9 @@ func (s *Service) awaitStop(ctx, running context.Context) {
 	}
 }
 
-// Run serves until ctx is done. also are functions that run as long as the service.
+// Run serves until ctx is done. The functions in also run as long as the service.
 func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) error {
-	// What is counted while the last requests are answered is written after them.
+	// Usage counted while the last requests are answered is written after them.
 	counting, stopCounting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCounting()
 	counted := make(chan error, 1)
@@ -267,7 +266,7 @@ func (s *Service) Close() error {
 	return errors.Join(failed...)
 }
 
-// Status says what the networks hold.
+// Status is the status of the networks.
 type Status struct {
 	Networks []family.Status `json:"networks"`
 	// AccountsRefused is why the accounts' store refuses writes; empty if it does not.

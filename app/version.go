@@ -5,10 +5,11 @@ import (
 	"runtime/debug"
 )
 
-// Version is the release, set by the linker; else the revision that was built.
+// Version is the release, set by the linker; if empty, the VCS revision is used.
 var Version = ""
 
-// ClientVersion is what web3_clientVersion answers: name, version, platform and compiler.
+// ClientVersion returns the answer of web3_clientVersion: name, version, platform and
+// compiler.
 func ClientVersion() string {
 	return "Ashlar/" + version() + "/" + runtime.GOOS + "-" + runtime.GOARCH + "/" + runtime.Version()
 }
@@ -23,8 +24,8 @@ func version() string {
 	return "dev"
 }
 
-// commit is the first four bytes of the revision that was built, in hexadecimal;
-// zeros where that is not known.
+// commit returns the first four bytes of the built revision in hexadecimal, or zeros if it
+// is unknown.
 func commit() string {
 	if revision := revision(); len(revision) >= 8 {
 		return "0x" + revision[:8]
@@ -32,7 +33,7 @@ func commit() string {
 	return "0x00000000"
 }
 
-// revision is the one that was built, empty where that is not known.
+// revision returns the built VCS revision, or "" if it is unknown.
 func revision() string {
 	info, _ := debug.ReadBuildInfo()
 	if info == nil {

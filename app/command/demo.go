@@ -23,8 +23,8 @@ import (
 type Demo struct {
 	Data     string // a directory to keep the demo in; empty: a temporary one
 	Listen   string
-	Blocks   uint64        // made before serving
-	Interval time.Duration // between further blocks; more than 0
+	Blocks   uint64        // created before serving
+	Interval time.Duration // interval of further blocks; must be positive
 }
 
 // shown is one network of the demo.
@@ -33,8 +33,8 @@ type shown struct {
 	family family.Family
 }
 
-// demos are the demo's networks, one of each family that has one. The first is served
-// at the listener's own hosts.
+// demos returns the demo's networks, one per family that has one. The first is served at
+// the listener's own hosts.
 func demos() (all []shown, err error) {
 	for _, f := range app.Families() {
 		d, err := f.Demo()
@@ -48,15 +48,16 @@ func demos() (all []shown, err error) {
 	return all, nil
 }
 
-// Run makes networks of a few hundred blocks, prints calls to paste, and serves the
+// Run creates networks of a few hundred blocks, prints example calls, and serves the
 // networks, with a new block at each interval, until ctx is done.
 func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
-	// First of all, because making the networks takes a while, in vain if the port is taken.
+	// Listen first: creating the networks takes a while, and is in vain if the port is
+	// taken.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Listen)
 	if err != nil {
 		return fmt.Errorf("%w; use --listen to choose another", err)
 	}
-	defer listener.Close() // again, if the service was opened
+	defer listener.Close() // already closed if the service was opened
 	if d.Data == "" {
 		if d.Data, err = os.MkdirTemp("", "ashlar-demo-"); err != nil {
 			return err
@@ -85,7 +86,7 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	return s.Run(ctx, runs...)
 }
 
-// create makes the networks, with their past, that are not there yet.
+// create creates the missing networks with their initial blocks.
 func (d Demo) create(ctx context.Context, all []shown) error {
 	data := store.Dir(d.Data)
 	if err := data.Check(); err != nil {
@@ -104,7 +105,7 @@ func (d Demo) config(all []shown) config.Config {
 	c.LameDuck = 0 // nobody else sends its requests
 	c.Data, c.Listen, c.Networks = d.Data, d.Listen, make(map[string]config.Network)
 	if host, _, err := net.SplitHostPort(d.Listen); err == nil && isLoopback(host) {
-		c.Accounts.Registration = account.RegistrationOpen // to users of this machine
+		c.Accounts.Registration = account.RegistrationOpen // for users of this machine
 	}
 	for i, n := range all {
 		network := config.Network{Family: n.family.Name()}
@@ -116,7 +117,7 @@ func (d Demo) config(all []shown) config.Config {
 	return c
 }
 
-// start returns the functions that make further blocks of the networks.
+// start returns the functions that produce further blocks of the networks.
 func (d Demo) start(ctx context.Context, s *app.Service, all []shown) (runs []func(context.Context) error, err error) {
 	for _, n := range s.Networks() {
 		for _, made := range all {
@@ -138,14 +139,14 @@ func (d Demo) start(ctx context.Context, s *app.Service, all []shown) (runs []fu
 	return runs, nil
 }
 
-// The demo's account, and how many keys it may have.
+// The demo's account, and its maximum number of keys.
 const (
 	demoEmail = "demo@example.org"
-	demoKeys  = 10_000 // each start makes one
+	demoKeys  = 10_000 // each start creates one
 )
 
-// letIn makes the demo's account, which sees all pages, with a new password. There is
-// no such account if the listener can be reached from other machines.
+// letIn creates the demo's account, an operator, with a new password. It creates none if
+// the listener can be reached from other machines.
 func letIn(ctx context.Context, s *app.Service) (password string, owner account.ID, err error) {
 	host, _, err := net.SplitHostPort(s.Addr().String())
 	if err != nil || !isLoopback(host) {
@@ -173,7 +174,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// introduce prints the address, a new key and calls to paste.
+// introduce prints the address, a new key and example calls.
 func (d Demo) introduce(ctx context.Context, out io.Writer, s *app.Service, all []shown) error {
 	password, owner, err := letIn(ctx, s)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"ashlar/kv"
 )
 
-// ErrFormat means that a network's family does not export in a format.
+// ErrFormat means that a network's family cannot export in a format.
 var ErrFormat = errors.New("cannot export in this format")
 
 // Export is ashlar export.
@@ -65,7 +65,7 @@ func (e Export) Run(ctx context.Context, out *os.File) (err error) {
 	return nil
 }
 
-// exportStatus says how far an export is: how many of its blocks are in complete files.
+// exportStatus returns how many blocks of an export are in complete files.
 func exportStatus(under family.Exporting) func() (status, bool) {
 	began := time.Now()
 	first, last := under.Blocks()

@@ -1,5 +1,5 @@
-// Package command is what the commands of ashlar do that open a data directory:
-// import, verify, status, serve and demo.
+// Package command implements the commands of ashlar that open a data directory: import,
+// export, verify, status, serve and demo.
 package command
 
 import (
@@ -19,8 +19,8 @@ import (
 	"ashlar/kv"
 )
 
-// importCollector and importMemory trade memory, of which an import may use up to
-// 2 GiB, for time: the collector runs less often until the limit is near.
+// importCollector and importMemory trade memory for time. An import may use up to 2 GiB, so
+// the garbage collector runs less often until that limit is near.
 const (
 	importCollector = 400
 	importMemory    = 1024 << 20
@@ -30,8 +30,8 @@ const (
 type Import struct {
 	Data    string
 	Network string
-	Family  string            // of a new network; empty: the default
-	Flags   map[string]string // of the family, those that were given
+	Family  string            // family of a new network; empty: the default
+	Flags   map[string]string // flags of the family that were given
 	Files   []string
 	Compact bool
 }
@@ -62,7 +62,7 @@ func (i Import) Run(ctx context.Context, out *os.File) error {
 		slog.Info("compacting")
 		err = under.Compact(ctx)
 	}
-	if closeErr := under.Close(); !errors.Is(err, kv.ErrFailed) { // else it says the same again
+	if closeErr := under.Close(); !errors.Is(err, kv.ErrFailed) { // else it repeats the error
 		err = errors.Join(err, closeErr)
 	}
 	if err != nil {
@@ -75,7 +75,8 @@ func (i Import) Run(ctx context.Context, out *os.File) error {
 	return err
 }
 
-// check returns the family, or what is wrong with the arguments, before anything is made.
+// check returns the family, or an error if the arguments are invalid, before anything is
+// created.
 func (i Import) check() (family.Family, error) {
 	if err := gateway.CheckNetworkName(i.Network); err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func hasFlag(f family.Family, name string) bool {
 	return slices.ContainsFunc(f.Flags(), func(flag family.Flag) bool { return flag.Name == name })
 }
 
-// ImportFlags are the flags of ashlar import that only one family has.
+// ImportFlags returns the flags of ashlar import that belong to a single family.
 func ImportFlags() (all []family.Flag) {
 	for _, f := range app.Families() {
 		if f.Stores() {
@@ -114,8 +115,7 @@ func ImportFlags() (all []family.Flag) {
 	return all
 }
 
-// explain adds to the error of a store whose disk has failed which blocks are kept and
-// what to do.
+// explain adds to the error of a failed disk which blocks are kept and what to do.
 func explain(err error, kept uint64) error {
 	var file *fs.PathError
 	switch {

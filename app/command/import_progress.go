@@ -10,7 +10,7 @@ import (
 	"ashlar/family"
 )
 
-// importProgress shows how far an import is. It implements [family.Show].
+// importProgress shows the progress of an import. It implements [family.Show].
 type importProgress struct {
 	*progress
 	count func() family.Progress

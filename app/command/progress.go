@@ -19,31 +19,31 @@ const (
 	clearLine = "\r\x1b[K"
 )
 
-// status is how far a long task is.
+// status is the progress of a long task.
 type status struct {
-	part   string // what is under way: a file, a table
-	kind   string // what a part is
+	part   string // the current file or table
+	kind   string // kind of part
 	since  time.Time
-	share  float64 // of the part, that is done
-	brief  string  // what else the bar's line says
-	fields []any   // what else the log line says
+	share  float64 // of the part
+	brief  string  // additional text after the bar
+	fields []any   // additional fields of the log line
 }
 
-// progress shows how far a task is: a bar on a terminal, a line now and then elsewhere.
+// progress shows the progress of a task: a bar on a terminal, otherwise periodic log lines.
 type progress struct {
 	out      *os.File
 	terminal bool
-	task     string // of log lines
+	task     string // used in log lines
 	now      func() (status, bool)
 	started  time.Time
 	ended    time.Duration
 
-	mu      sync.Mutex // held while something is shown
+	mu      sync.Mutex // held while writing
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
 
-// newProgress begins to show what now says, where it says that there is something to show.
+// newProgress starts to show the status that now returns, while it returns true.
 func newProgress(out *os.File, task string, now func() (status, bool)) *progress {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &progress{
@@ -54,7 +54,7 @@ func newProgress(out *os.File, task string, now func() (status, bool)) *progress
 	return p
 }
 
-// note logs a line that does not run into the bar.
+// note logs a line without garbling the bar.
 func (p *progress) note(message string, fields ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +64,7 @@ func (p *progress) note(message string, fields ...any) {
 	slog.Info(message, fields...)
 }
 
-// end shows nothing more.
+// end stops showing progress.
 func (p *progress) end() {
 	p.stop()
 	<-p.stopped
@@ -113,7 +113,7 @@ func (p *progress) show(s status) {
 		strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), 100*s.share, s.brief, left)
 }
 
-// readableBytes shows a number of bytes as people read it.
+// readableBytes formats a number of bytes with a unit.
 func readableBytes(n int64) string {
 	switch {
 	case n >= 10<<30:

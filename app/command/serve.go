@@ -13,9 +13,9 @@ import (
 // LoadConfig reads ashlar.yaml over the defaults.
 func LoadConfig(path string) (config.Config, error) { return config.Load(path, app.Families()) }
 
-// Serve answers calls about every network of the data directory, or about those that
-// the configuration names, until ctx is done. Each time something is received from
-// again, it loads the configuration again; a wrong one is logged and changes nothing.
+// Serve serves every network of the data directory, or those that the configuration names,
+// until ctx is done. Each receive from again reloads the configuration; an invalid one is
+// logged and ignored.
 func Serve(ctx context.Context, load func() (config.Config, error), again <-chan os.Signal) error {
 	c, err := load()
 	if err != nil {
@@ -37,7 +37,7 @@ func Serve(ctx context.Context, load func() (config.Config, error), again <-chan
 				err = s.Reload(c)
 			}
 			if err != nil {
-				slog.Error("the configuration was not reloaded", "error", err)
+				slog.Error("reload configuration failed", "error", err)
 			}
 		}
 	})

@@ -13,8 +13,8 @@ import (
 	"ashlar/kv"
 )
 
-// ReadStatus says what a data directory holds. It asks the server that has it open, if
-// there is one.
+// ReadStatus returns the status of a data directory. If a server has it open, the status
+// comes from that server.
 func ReadStatus(ctx context.Context, dir string) (app.Status, error) {
 	var all app.Status
 	if client, err := control.Dial(ctx, dir); err == nil {

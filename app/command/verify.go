@@ -19,10 +19,10 @@ import (
 	"ashlar/kv"
 )
 
-// verifyCache is small: nearly all is read once, from beginning to end.
+// verifyCache is small: nearly all data is read once, sequentially.
 const verifyCache = 64 << 20
 
-// Head, as the end of what is verified, is the last block.
+// Head as Verify.To means the last block.
 const Head = audit.Head
 
 // Verify is ashlar verify.
@@ -33,8 +33,8 @@ type Verify struct {
 	JSON bool
 }
 
-// Run checks a network against itself, shows its progress on bar, and writes what it
-// found to out. It changes nothing. The error says whether anything is wrong.
+// Run verifies a network, shows the progress on bar, and writes the result to out. It
+// changes nothing. It returns an error if anything is wrong.
 func (v Verify) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 	started := time.Now()
 	found, err := v.check(ctx, bar)
@@ -59,7 +59,7 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 		return nil, err
 	}
 	if !data.Has(v.Network) {
-		return nil, fmt.Errorf("%s does not hold it; import it first", v.Data)
+		return nil, fmt.Errorf("not found in %s; import it first", v.Data)
 	}
 	opened, err := data.OpenNetwork(v.Network, kv.Options{ReadOnly: true, CacheBytes: verifyCache})
 	switch {
@@ -72,7 +72,7 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 	progress := new(audit.Progress)
 	shown := newProgress(bar, "verifying", func() (status, bool) { return verifyStatus(progress) })
 	defer shown.end()
-	f := app.Families().Default() // it says what is wrong with a format that cannot be read
+	f := app.Families().Default() // its error describes an unreadable format
 	if format, formatErr := rows.Format(ctx, opened); formatErr == nil {
 		if of, ok := app.Families().OfFormat(format); ok {
 			f = of
@@ -85,7 +85,7 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 	return found, err
 }
 
-// unopened is the verdict about a store that does not open.
+// unopened is the verdict for a store that does not open.
 type unopened struct{ audit.Report }
 
 // Outcome implements [family.Verdict].
@@ -94,7 +94,7 @@ func (u unopened) Outcome() *audit.Report { return &u.Report }
 // Summary implements [family.Verdict].
 func (unopened) Summary() string { return "" }
 
-// write writes the verdict: for people, or as JSON.
+// write writes the verdict as text or as JSON.
 func (v Verify) write(out io.Writer, found family.Verdict, took time.Duration) error {
 	if v.JSON {
 		return v.writeJSON(out, found, took.Seconds())
@@ -110,8 +110,8 @@ func (v Verify) write(out io.Writer, found family.Verdict, took time.Duration) e
 	return err
 }
 
-// writeJSON writes the verdict's object with the network before its members, and the
-// time after them.
+// writeJSON writes the verdict's object, with additional members: the network first, the
+// time last.
 func (v Verify) writeJSON(out io.Writer, found family.Verdict, seconds float64) error {
 	members, err := json.Marshal(found)
 	if err != nil {
@@ -126,7 +126,7 @@ func (v Verify) writeJSON(out io.Writer, found family.Verdict, seconds float64) 
 	return err
 }
 
-// verifyStatus is how far a check is.
+// verifyStatus returns the progress of a verification.
 func verifyStatus(p *audit.Progress) (status, bool) {
 	stage, since, share, rows := p.Now()
 	return status{

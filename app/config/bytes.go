@@ -14,7 +14,7 @@ func (b *Bytes) UnmarshalYAML(text []byte) (err error) {
 	return err
 }
 
-// expectedBytes is how a size is written.
+// expectedBytes describes the format of a size.
 const expectedBytes = "a number of bytes, such as 1048576, 512KiB, 64MiB or 2GiB"
 
 func parseBytes(text string) (Bytes, error) {
@@ -28,7 +28,7 @@ func parseBytes(text string) (Bytes, error) {
 	return Bytes(number * size), nil
 }
 
-// String is b as it is written in the configuration.
+// String formats b as in the configuration.
 func (b Bytes) String() string {
 	for _, unit := range []struct {
 		size Bytes

@@ -1,5 +1,5 @@
-// Package config is the configuration of the service: its entries and their defaults,
-// and how they are read from ashlar.yaml and checked.
+// Package config defines the configuration of the service: its entries, their defaults, and
+// how ashlar.yaml is read and checked.
 package config
 
 import (

@@ -15,8 +15,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// Load reads ashlar.yaml over the defaults; families are those of its networks. Its
-// errors name the file and the line, and say what was expected there.
+// Load reads ashlar.yaml over the defaults; families are the known families of networks.
+// Errors name the file, the line, and what is expected there.
 func Load(path string, families family.Families) (Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -25,8 +25,8 @@ func Load(path string, families family.Families) (Config, error) {
 	return parse(path, text, families)
 }
 
-// Check is Load, and also checks the files that the configuration names. A server
-// reads them when it starts.
+// Check is Load with additional checks of the files named by the configuration, which a
+// server reads when it starts.
 func Check(path string, families family.Families) (Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -39,7 +39,7 @@ func Check(path string, families family.Families) (Config, error) {
 	return c, checkRules(path, text, c.fileRules(families))
 }
 
-// parse reads the text of the file path.
+// parse parses text, the contents of the file path.
 func parse(path string, text []byte, families family.Families) (Config, error) {
 	c := Default()
 	if err := checkShape(path, text); err != nil {
@@ -50,7 +50,7 @@ func parse(path string, text []byte, families family.Families) (Config, error) {
 		return c, syntaxError(path, err)
 	}
 	if len(parsed.Docs) == 0 || parsed.Docs[0].Body == nil || parsed.Docs[0].Body.Type() == ast.NullType {
-		return c, nil // an empty document would be read as zeros
+		return c, nil // an empty document would set everything to zero
 	}
 	body := parsed.Docs[0].Body
 	own := takeOwn(body)
@@ -64,18 +64,18 @@ func parse(path string, text []byte, families family.Families) (Config, error) {
 	return c, errors.Join(wrong, checkRules(path, text, c.rules(families)))
 }
 
-// syntaxError is an error of the library, with the line that it is about.
+// syntaxError returns a parser's error with its line.
 func syntaxError(path string, err error) error {
 	return fmt.Errorf("%s: %s", path, yaml.FormatError(err, false, true))
 }
 
-// rule is a condition that an entry must meet.
+// rule is a check of one entry.
 type rule struct {
 	path  string
 	check func() error
 }
 
-// checkRules returns what is wrong by every rule, with the line of its entry.
+// checkRules returns the errors of all rules, each with the line of its entry.
 func checkRules(path string, text []byte, rules []rule) error {
 	var problems []error
 	for _, rule := range rules {
@@ -86,8 +86,8 @@ func checkRules(path string, text []byte, rules []rule) error {
 	return errors.Join(problems...)
 }
 
-// place names the line of an entry, as "file:line: entry". For an entry that is not
-// there it is the line of the entry that it would be in.
+// place returns the position of an entry as "file:line: entry". If the entry is missing,
+// the line is that of the entry that would contain it.
 func place(file string, text []byte, entry string) string {
 	name := entry[len("$."):]
 	for ; entry != "$"; entry = entry[:strings.LastIndexByte(entry, '.')] {

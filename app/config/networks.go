@@ -17,26 +17,25 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Network is one network of ashlar.yaml: the entries that every network has, and those
-// of its family.
+// Network is one network of ashlar.yaml: the entries common to all networks, and those of
+// its family.
 type Network struct {
 	Hosts  []string      `yaml:"hosts"`  // host names that the network is served at
 	Family string        `yaml:"family"` // empty: that of the stored network; for a new one the default family
 	Behind time.Duration `yaml:"behind"` // the service is not ready if the newest block is older; 0: any age is accepted
 
-	// own are the entries of the family. If the configuration does not name the
-	// family, the entries are read as those of every family, because only the stored
-	// network says which one it is.
+	// own holds the entries by family. If the configuration does not name the family, they
+	// are decoded for every family, because only the stored network says which one applies.
 	own map[string]ownEntries // by family
 }
 
-// ownEntries are entries as a family has them, or why they are not.
+// ownEntries are entries decoded for a family, or the decoding error.
 type ownEntries struct {
 	entries family.Entries
 	wrong   error
 }
 
-// Entries returns the entries that a family has of its own.
+// Entries returns the entries of a family.
 func (n Network) Entries(f family.Family) (family.Entries, error) {
 	own, ok := n.own[f.Name()]
 	if !ok {
@@ -45,14 +44,13 @@ func (n Network) Entries(f family.Family) (family.Entries, error) {
 	return own.entries, own.wrong
 }
 
-// With returns the network with a family and its entries.
+// With returns a copy of the network with a family and its entries.
 func (n Network) With(f family.Family, e family.Entries) Network {
 	n.Family, n.own = f.Name(), map[string]ownEntries{f.Name(): {entries: e}}
 	return n
 }
 
-// NetworksAtStart are the networks with those of their entries that take a restart to
-// change.
+// NetworksAtStart returns the networks with the entries that only a restart can change.
 func (c *Config) NetworksAtStart() map[string]Network {
 	all := maps.Clone(c.Networks)
 	for name, network := range all {
@@ -62,7 +60,7 @@ func (c *Config) NetworksAtStart() map[string]Network {
 	return all
 }
 
-// HostsOf lists the hosts at which a network is served without its name in the path.
+// HostsOf lists the hosts that serve a network without its name in the path.
 func (c *Config) HostsOf(network string) []string {
 	hosts := slices.Clone(c.Networks[network].Hosts)
 	for _, pattern := range c.Hosts {
@@ -71,7 +69,7 @@ func (c *Config) HostsOf(network string) []string {
 	return hosts
 }
 
-// takeOwn takes the entries of families out of a document, and returns them by network.
+// takeOwn removes the families' entries from a document and returns them by network.
 func takeOwn(body ast.Node) map[string]*ast.MappingNode {
 	all := make(map[string]*ast.MappingNode)
 	document, _ := body.(*ast.MappingNode)
@@ -107,15 +105,15 @@ func takeOwn(body ast.Node) map[string]*ast.MappingNode {
 
 func keyOf(entry *ast.MappingValueNode) string { return entry.Key.GetToken().Value }
 
-// readOwn reads the entries of the networks' families. An error says what is wrong
-// with the entries of all networks.
+// readOwn decodes the entries of the networks' families. The error has the problems of all
+// networks.
 func (c *Config) readOwn(path string, own map[string]*ast.MappingNode, families family.Families) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		n := c.Networks[name]
 		wanted, err := families.Named(n.Family)
 		if err != nil {
-			continue // its rule says so
+			continue // reported by its rule
 		}
 		n.own = make(map[string]ownEntries)
 		for _, f := range families {
@@ -130,7 +128,7 @@ func (c *Config) readOwn(path string, own map[string]*ast.MappingNode, families 
 	return errors.Join(problems...)
 }
 
-// readEntries reads the entries of a network as those of a family.
+// readEntries decodes the entries of a network for a family.
 func readEntries(path, network string, node *ast.MappingNode, e family.Entries, f family.Family, families family.Families) error {
 	var problems []error
 	known := reflect.TypeOf(e).Elem()
@@ -150,7 +148,7 @@ func readEntries(path, network string, node *ast.MappingNode, e family.Entries, 
 	return nil
 }
 
-// familyWith says which family has an entry.
+// familyWith returns a hint which family has an entry, or "".
 func familyWith(key string, families family.Families) string {
 	for _, f := range families {
 		if memberType(reflect.TypeOf(f.Entries()).Elem(), key) != nil {
@@ -160,8 +158,8 @@ func familyWith(key string, families family.Families) string {
 	return ""
 }
 
-// networkRules are the rules of the networks: of their names first, because they are
-// part of the other entries' paths.
+// networkRules returns the rules of networks. The rule of their names comes first, because
+// names are part of the other entries' paths.
 func (c *Config) networkRules(families family.Families) []rule {
 	names := slices.Sorted(maps.Keys(c.Networks))
 	list := []rule{{"$.networks", func() error { return each(names, gateway.CheckNetworkName) }}}
@@ -180,8 +178,7 @@ func (c *Config) networkRules(families family.Families) []rule {
 	return append(list, c.ownRules(families, family.Entries.Check)...)
 }
 
-// ownRules are the rules of the entries of the networks' families, which check returns
-// the problems with.
+// ownRules returns the rules of the families' entries; check returns their problems.
 func (c *Config) ownRules(families family.Families, check func(family.Entries) []family.Problem) (list []rule) {
 	for _, name := range slices.Sorted(maps.Keys(c.Networks)) {
 		f, err := families.Named(c.Networks[name].Family)
@@ -199,7 +196,7 @@ func (c *Config) ownRules(families family.Families, check func(family.Entries) [
 	return list
 }
 
-// fileRules are the rules of the files that the configuration names.
+// fileRules returns the rules of the files named by the configuration.
 func (c *Config) fileRules(families family.Families) []rule {
 	list := []rule{{"$.tls", func() error {
 		if c.TLS.Certificate == "" {

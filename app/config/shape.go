@@ -8,23 +8,22 @@ import (
 )
 
 const (
-	// maxConfigBytes is more than anybody writes by hand.
+	// maxConfigBytes is larger than any configuration written by hand.
 	maxConfigBytes = 1 << 20
-	// maxConfigDepth is how deep entries may be nested: the parser's work grows
-	// with the square of it. The deepest that there are have four levels.
+	// maxConfigDepth is the maximum nesting depth, because the parser's work is quadratic
+	// in it. Actual entries have at most four levels.
 	maxConfigDepth = 16
 )
 
-// checkShape refuses what no configuration needs before it is parsed: entries
-// that stand for others, with which a short file can unfold to any size, and deep
-// nesting, and a second document, whose entries nobody would read. The error says in
-// which line.
+// checkShape rejects, before parsing: anchors and aliases, with which a short file can
+// expand to any size; deep nesting; and a second document, which would be ignored. The
+// error names the line.
 func checkShape(path string, text []byte) error {
 	if len(text) > maxConfigBytes {
 		return fmt.Errorf("%s: %d bytes, expected a configuration of at most %d", path, len(text), maxConfigBytes)
 	}
 	brackets, line, inLine := 0, 0, 0
-	begun, ended := false, false // the document
+	begun, ended := false, false // of the document
 	for _, t := range lexer.Tokenize(string(text)) {
 		if t.Position.Line != line {
 			line, inLine = t.Position.Line, 0
@@ -45,7 +44,7 @@ func checkShape(path string, text []byte) error {
 			brackets = max(0, brackets-1)
 		case token.SequenceEntryType, token.MappingKeyType, token.MappingValueType:
 			if brackets == 0 {
-				inLine++ // each of them begins a level there
+				inLine++ // each begins a level on this line
 			}
 		}
 		if max(brackets, inLine, indentation(t)/2) > maxConfigDepth {
@@ -55,7 +54,7 @@ func checkShape(path string, text []byte) error {
 	return nil
 }
 
-// indentation is how far from the left a token's line begins.
+// indentation returns the column at which a token's line begins.
 func indentation(t *token.Token) int {
 	if t.Prev != nil && t.Prev.Position.Line == t.Position.Line {
 		return 0

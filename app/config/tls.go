@@ -13,16 +13,16 @@ import (
 func (t *TLS) check() error {
 	switch files := t.Certificate != "" || t.Key != ""; {
 	case files && (t.Certificate == "" || t.Key == ""):
-		return errors.New("only one of certificate and key is given: expected both, or neither")
+		return errors.New("only one of certificate and key is set (want both or neither)")
 	case files && len(t.ACME.Domains) > 0:
-		return errors.New("both files and acme are given: expected one of them")
+		return errors.New("both certificate files and acme are set (want one of them)")
 	case len(t.ACME.Domains) == 0 && (t.ACME.Email != "" || t.ACME.Directory != ""):
-		return errors.New("acme has no domains: expected those that certificates are for")
+		return errors.New("acme.domains is empty (want the domains of the certificates)")
 	}
 	return nil
 }
 
-// Open returns how the public listener is encrypted, or nil if it is not. data is the
+// Open returns the TLS configuration of the public listener, or nil for no TLS. data is the
 // data directory.
 func (t *TLS) Open(ctx context.Context, data string) (*tls.Config, error) {
 	switch {

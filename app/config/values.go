@@ -11,9 +11,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// checkValues says which numbers, times and sizes are not written as their entries
-// expect them: the decoder makes whole numbers of others, and speaks of Go's types.
-// entry is the path of the node, whose value is to become one of the type.
+// checkValues reports numbers, times and sizes in a wrong format. The decoder would round
+// numbers, and its errors name Go types. entry is the path of node, which is decoded into
+// type want.
 func checkValues(path, entry string, node ast.Node, want reflect.Type) error {
 	var problems []error
 	switch n := node.(type) {
@@ -42,7 +42,7 @@ func checkValues(path, entry string, node ast.Node, want reflect.Type) error {
 	return errors.Join(problems...)
 }
 
-// memberType is the type of an entry of one of a type; nil where there is none.
+// memberType returns the type of an entry in a type, or nil.
 func memberType(of reflect.Type, key string) reflect.Type {
 	switch of.Kind() {
 	case reflect.Map:
@@ -57,7 +57,7 @@ func memberType(of reflect.Type, key string) reflect.Type {
 	return nil
 }
 
-// checkValue returns what is expected where a text is none of a type.
+// checkValue returns what is expected if text is not valid for a type, else "".
 func checkValue(text string, want reflect.Type) (expected string) {
 	var err error
 	digits := strings.ReplaceAll(text, "_", "")

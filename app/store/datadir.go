@@ -22,17 +22,17 @@ type Dir string
 func (d Dir) accounts() string { return filepath.Join(string(d), "accounts") }
 func (d Dir) networks() string { return filepath.Join(string(d), "networks") }
 
-// Network is the place of a network's store.
+// Network returns the directory of a network's store.
 func (d Dir) Network(name string) string { return filepath.Join(d.networks(), name) }
 
-// Has says whether there is a store of a network.
+// Has reports whether a network has a store.
 func (d Dir) Has(network string) bool {
 	_, err := os.Stat(d.Network(network))
 	return err == nil
 }
 
-// Check refuses a directory that holds other things than a data directory, before
-// anything is written to it. A directory that is empty or missing may become one.
+// Check returns an error if the directory has foreign contents, before anything is written
+// to it. An empty or missing directory is accepted.
 func (d Dir) Check() error {
 	entries, err := os.ReadDir(string(d))
 	if errors.Is(err, os.ErrNotExist) {
@@ -46,7 +46,7 @@ func (d Dir) Check() error {
 		switch name := entry.Name(); {
 		case name == filepath.Base(d.accounts()), name == filepath.Base(d.networks()):
 			return nil
-		case name[0] != '.' && name != "lost+found": // a filesystem of its own has it
+		case name[0] != '.' && name != "lost+found": // the root of a filesystem has lost+found
 			foreign = name
 		}
 	}
@@ -56,8 +56,8 @@ func (d Dir) Check() error {
 	return nil
 }
 
-// CheckThere is Check for commands that make no data directory: if there is none, its
-// name is likely misspelled.
+// CheckThere is Check for commands that do not create a data directory. If it does not
+// exist, its name is probably misspelled.
 func (d Dir) CheckThere() error {
 	if _, err := os.Stat(string(d)); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("data directory %s: no such directory", d)
@@ -87,7 +87,7 @@ func (d Dir) Names() ([]string, error) {
 	return names, nil
 }
 
-// Bytes is the size of a network's store on disk.
+// Bytes returns the size of a network's store on disk.
 func (d Dir) Bytes(network string) (int64, error) {
 	var sum int64
 	err := filepath.WalkDir(d.Network(network), func(_ string, entry os.DirEntry, err error) error {
@@ -103,7 +103,7 @@ func (d Dir) Bytes(network string) (int64, error) {
 	return sum, err
 }
 
-// OpenAccounts opens the store of the accounts, or makes it.
+// OpenAccounts opens or creates the store of the accounts.
 func (d Dir) OpenAccounts(accept func(kv.Reader) error) (kv.Store, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (d Dir) OpenAccounts(accept func(kv.Reader) error) (kv.Store, error) {
 	return store, nil
 }
 
-// OpenNetwork opens the store of a network, or makes it.
+// OpenNetwork opens or creates the store of a network.
 func (d Dir) OpenNetwork(name string, o kv.Options) (kv.Store, error) {
 	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, err

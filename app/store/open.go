@@ -1,5 +1,4 @@
-// Package store opens stores. It is the only package of the service that knows which
-// engines there are.
+// Package store opens stores. No other package of the service imports an engine.
 package store
 
 import (
@@ -7,10 +6,10 @@ import (
 	"ashlar/kv/pebble"
 )
 
-// engine opens the store in a directory, or makes one there.
+// engine opens or creates the store in a directory.
 type engine func(dir string, o kv.Options) (kv.Store, error)
 
-// engines are the engines by name.
+// engines returns the engines by name.
 func engines() map[string]engine {
 	return map[string]engine{
 		"pebble": opener(func(dir string, o kv.Options) (*pebble.Store, error) {
@@ -22,10 +21,10 @@ func engines() map[string]engine {
 // current is the engine of every store.
 const current = "pebble"
 
-// Open opens the store in a directory, or makes one there.
+// Open opens or creates the store in a directory.
 func Open(dir string, o kv.Options) (kv.Store, error) { return engines()[current](dir, o) }
 
-// opener returns no store where open returns an error, instead of an engine's nil pointer.
+// opener adapts open to return a nil interface on errors, not an engine's nil pointer.
 func opener[S kv.Store](open func(string, kv.Options) (S, error)) engine {
 	return func(dir string, o kv.Options) (kv.Store, error) {
 		store, err := open(dir, o)

@@ -39,7 +39,7 @@ func accountCommand() *cobra.Command {
 	return c
 }
 
-// text is a string that prints itself.
+// text is a string that implements fmt.Stringer.
 type text string
 
 func (t text) String() string { return string(t) }
@@ -48,8 +48,8 @@ func (p *people) createAccount() *cobra.Command {
 	var n account.NewAccount
 	c := &cobra.Command{
 		Use:   "create --data DIR EMAIL [--role operator]",
-		Short: "Create an account, and print a token to set its password with",
-		Long: `Creates an account without a password, and prints a token to set one with in the
+		Short: "Create an account, and print a token to set its password",
+		Long: `Creates an account without a password, and prints a token to set one in the
 dashboard, once and within a day. The token is shown only once.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -95,7 +95,7 @@ func (p *people) listAccounts() *cobra.Command {
 	return c
 }
 
-// limitText is a limit in a table, "-" where the server's own holds.
+// limitText formats a limit for a table; "-" if the server's default applies.
 func limitText(n uint64) string {
 	if n == 0 {
 		return "-"
@@ -106,8 +106,8 @@ func limitText(n uint64) string {
 func (p *people) resetAccount() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reset --data DIR EMAIL|ID",
-		Short: "Print a token to set a new password of an account with",
-		Long: `Prints a token to set a new password with in the dashboard, once and within a day. An
+		Short: "Print a token to set a new password for an account",
+		Long: `Prints a token to set a new password in the dashboard, once and within a day. An
 earlier token becomes invalid. Setting the password ends all sessions of the account;
 until then the old password works.`,
 		Args: cobra.ExactArgs(1),
@@ -144,14 +144,14 @@ func (p *people) setRole() *cobra.Command {
 
 func (p *people) setLimits() *cobra.Command {
 	var limits account.Limits
-	c := p.changing("limit --data DIR EMAIL|ID", "Replace the limits of an account; the server's limits apply to those left out",
+	c := p.changing("limit --data DIR EMAIL|ID", "Replace the limits of an account; omitted ones get the server's defaults",
 		func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
 			a, err := s.Accounts.SetLimits(ctx, who, limits)
 			return a.ID, err
 		})
-	c.Flags().Uint32Var(&limits.PerSecond, "per-second", 0, "credits a second for all its keys together")
-	c.Flags().Uint64Var(&limits.PerDay, "per-day", 0, "credits a day for all its keys together")
-	c.Flags().Uint32Var(&limits.Keys, "keys", 0, "keys that it may have at once")
+	c.Flags().Uint32Var(&limits.PerSecond, "per-second", 0, "credits per second for all keys of the account together")
+	c.Flags().Uint64Var(&limits.PerDay, "per-day", 0, "credits per day for all keys of the account together")
+	c.Flags().Uint32Var(&limits.Keys, "keys", 0, "maximum number of live keys")
 	return c
 }
 
@@ -179,7 +179,7 @@ with EMAIL, only for that address.`,
 		},
 	}
 	c.Flags().StringVar((*string)(&n.Role), "role", string(account.RoleUser), "user or operator")
-	c.Flags().DurationVar(&n.Valid, "valid", account.DefaultInvitationTime, "how long it may be used")
+	c.Flags().DurationVar(&n.Valid, "valid", account.DefaultInvitationTime, "how long it is valid")
 	return c
 }
 
@@ -187,7 +187,7 @@ func (p *people) listInvitations() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "invitations --data DIR [--json]",
-		Short: "List the invitations, the newest first",
+		Short: "List the invitations, newest first",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.do(c, func(ctx context.Context, s control.Service) error {

@@ -49,7 +49,7 @@ cannot be exported.`,
 	c.Flags().StringVar(&e.Data, "data", "", "data directory")
 	c.Flags().StringVar(&e.Network, "network", "", "name of the network, and of the files")
 	c.Flags().StringVar(&e.Format, "format", "", "era1 or ere")
-	c.Flags().StringVar(&e.Folder, "out", "", "folder for the files, made if it does not exist")
+	c.Flags().StringVar(&e.Folder, "out", "", "folder for the files; created if it does not exist")
 	c.Flags().Uint64Var(&e.From, "from", 0, "first block")
 	c.Flags().Uint64Var(&to, "to", 0, "last block (default the last that the format can hold)")
 	return c

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// people is a group of commands that work on the accounts of a data directory.
+// people is the group of commands about the accounts of a data directory.
 type people struct{ data string }
 
-// do opens the accounts, beside a running server too, and has something done with them.
+// do runs a function with the accounts, also while a server is running.
 func (p *people) do(c *cobra.Command, do func(context.Context, control.Service) error) error {
 	if err := need(c, "data", p.data); err != nil {
 		return err
@@ -28,8 +28,8 @@ func (p *people) do(c *cobra.Command, do func(context.Context, control.Service) 
 	return errors.Join(do(c.Context(), service), closer.Close())
 }
 
-// changing is a command that changes the key or account that its argument names, and
-// prints the ID of that.
+// changing returns a command that changes the key or account named by its argument, and
+// prints its ID.
 func (p *people) changing(use, short string, do func(context.Context, control.Service, string) (fmt.Stringer, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   use,
@@ -63,7 +63,7 @@ func keyCommand() *cobra.Command {
 	return c
 }
 
-// createKey makes keys.
+// createKey returns the command that creates a key.
 func (p *people) createKey() *cobra.Command {
 	var n account.NewKey
 	var owner string
@@ -103,7 +103,7 @@ the password, which requests must send by HTTP's Basic authentication.`,
 	return c
 }
 
-// findAccount returns the ID of an account, named by that or by its e-mail address.
+// findAccount returns the ID of an account, given its ID or its e-mail address.
 func findAccount(ctx context.Context, accounts control.Accounts, idOrEmail string) (account.ID, error) {
 	all, err := accounts.List(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func findAccount(ctx context.Context, accounts control.Accounts, idOrEmail strin
 	return account.ID{}, fmt.Errorf("%w: %q; see ashlar account list", account.ErrNoAccount, idOrEmail)
 }
 
-// expireKey sets when a key ends.
+// expireKey returns the command that sets when a key expires.
 func (p *people) expireKey() *cobra.Command {
 	var lifetime time.Duration
 	c := p.changing("expire --data DIR ID|NAME [--in DURATION]", "Set when a key expires; without --in it never does",
@@ -133,7 +133,7 @@ func (p *people) expireKey() *cobra.Command {
 	return c
 }
 
-// rotateKey gives a key another text.
+// rotateKey returns the command that replaces a key's secret.
 func (p *people) rotateKey() *cobra.Command {
 	var overlap time.Duration
 	c := &cobra.Command{
@@ -154,7 +154,7 @@ func (p *people) rotateKey() *cobra.Command {
 	return c
 }
 
-// keyPassword gives a key a password, or takes it away.
+// keyPassword returns the command that sets or removes a key's password.
 func (p *people) keyPassword() *cobra.Command {
 	var remove bool
 	c := &cobra.Command{
@@ -182,11 +182,11 @@ func (p *people) keyPassword() *cobra.Command {
 	return c
 }
 
-// restrictKey gives a key rules.
+// restrictKey returns the command that replaces a key's rules.
 func (p *people) restrictKey() *cobra.Command {
 	var rules account.Rules
 	var addresses, contracts []string
-	c := p.changing("restrict --data DIR ID|NAME", "Replace the rules of a key; what is left out is not restricted",
+	c := p.changing("restrict --data DIR ID|NAME", "Replace the rules of a key; omitted rules do not restrict it",
 		func(ctx context.Context, s control.Service, key string) (fmt.Stringer, error) {
 			k, err := s.Keys.Restrict(ctx, key, rules)
 			return k.ID, err
@@ -214,7 +214,7 @@ func (p *people) restrictKey() *cobra.Command {
 	c.Flags().StringSliceVar(&rules.Origins, "origins", nil, "origins of web pages")
 	c.Flags().StringSliceVar(&addresses, "addresses", nil, "client addresses or networks, such as 192.0.2.7 or 192.0.2.0/24")
 	c.Flags().StringSliceVar(&contracts, "contracts", nil, "addresses of contracts that may be called and read")
-	c.Flags().Uint32Var(&rules.PerSecond, "per-second", 0, "credits a second (default as the server has it)")
+	c.Flags().Uint32Var(&rules.PerSecond, "per-second", 0, "credits per second (default: the server's limit)")
 	c.Flags().Uint64Var(&rules.PerDay, "per-day", 0, "credits per day (default: the server's limit)")
 	return c
 }

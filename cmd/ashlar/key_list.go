@@ -17,24 +17,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// printJSON prints something for programs.
+// printJSON prints a value as indented JSON.
 func printJSON(what any) error {
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(what)
 }
 
-// printList prints a list for programs; one of nothing is empty, not null.
+// printList prints a list as JSON; an empty list is [], not null.
 func printList[T any](list []T) error { return printJSON(append([]T{}, list...)) }
 
-// newTable begins a table for people.
+// newTable starts a table with headings.
 func newTable(headings string) *tabwriter.Writer {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, headings)
 	return table
 }
 
-// moment is a time in a table, "-" where there is none.
+// moment formats a time for a table; "-" if it is zero.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -42,7 +42,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format(time.DateTime)
 }
 
-// listedKey is a key with what is known of its use.
+// listedKey is a key with its usage.
 type listedKey struct {
 	account.Key
 	LastUsed time.Time `json:"lastUsed,omitzero"`
@@ -53,7 +53,7 @@ func (p *people) listKeys() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "list --data DIR [--account EMAIL] [--json]",
-		Short: "List the keys by their IDs",
+		Short: "List the keys",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.do(c, func(ctx context.Context, s control.Service) error {
@@ -75,12 +75,12 @@ func (p *people) listKeys() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&owner, "account", "", "only those of the account with this e-mail address or ID")
+	c.Flags().StringVar(&owner, "account", "", "only keys of the account with this e-mail address or ID")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-// keysOf lists the keys of an account, or all where owner is empty.
+// keysOf lists the keys of an account, or all if owner is empty.
 func keysOf(ctx context.Context, s control.Service, owner string) ([]account.Key, error) {
 	all, err := s.Keys.List(ctx)
 	if err != nil || owner == "" {
@@ -116,7 +116,7 @@ func printKeys(ctx context.Context, accounts control.Accounts, keys []listedKey)
 	return table.Flush()
 }
 
-// groupings are what usage can be told apart by, as the command names them.
+// groupings returns the names of the ways to group usage.
 func groupings() map[string]usage.Group {
 	return map[string]usage.Group{
 		"hour": usage.ByHour, "day": usage.ByDay, "network": usage.ByNetwork, "method": usage.ByMethod, "key": usage.ByKey,
@@ -162,18 +162,18 @@ func (p *people) keyUsage() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&owner, "account", "", "of the keys of the account with this e-mail address or ID")
+	c.Flags().StringVar(&owner, "account", "", "only keys of the account with this e-mail address or ID")
 	c.Flags().IntVar(&days, "days", 7, "number of days, including today")
 	c.Flags().StringSliceVar(&by, "by", []string{"day"}, "group by hour or day, network, method, key")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-// mostUsageDays is far more than usage is kept for, and begins after 1970, before which
-// there are no hours to ask about.
+// mostUsageDays is far longer than usage is kept. Its start is after 1970, as usage queries
+// require.
 const mostUsageDays = 10_000
 
-// usageQuery is a question about the last days.
+// usageQuery returns the query for the last days.
 func usageQuery(days int, by []string) (usage.Query, error) {
 	if days < 1 || days > mostUsageDays {
 		return usage.Query{}, fmt.Errorf("%w: --days %d: expected from 1 to %d", errUsage, days, mostUsageDays)
@@ -190,7 +190,7 @@ func usageQuery(days int, by []string) (usage.Query, error) {
 	return q, nil
 }
 
-// onlyKey picks the key with an ID, or with a name that no other one has.
+// onlyKey returns the key with an ID, or with a unique name.
 func onlyKey(keys []account.Key, idOrName string) ([]account.Key, error) {
 	var named []account.Key
 	for _, k := range keys {
@@ -210,7 +210,7 @@ func onlyKey(keys []account.Key, idOrName string) ([]account.Key, error) {
 	return nil, fmt.Errorf("%d keys have the name %q: give an ID; see ashlar key list", len(named), idOrName)
 }
 
-// printUsage prints a table with a column for everything that is told apart.
+// printUsage prints a table with a column for each grouping.
 func printUsage(q usage.Query, lines []usage.Line) error {
 	type column struct {
 		heading string
@@ -247,7 +247,7 @@ func printUsage(q usage.Query, lines []usage.Line) error {
 	return table.Flush()
 }
 
-// joined is a row of a table.
+// joined joins the cells of a table row.
 func joined(n int, cell func(int) string) (row string) {
 	for i := range n {
 		if i > 0 {

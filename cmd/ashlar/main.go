@@ -32,8 +32,8 @@ func main() {
 	os.Exit(code)
 }
 
-// stoppable returns a context that the first of some signals ends. The cause of SIGTERM is
-// app.ErrTerminated.
+// stoppable returns a context that is canceled by the first of the given signals. For
+// SIGTERM the cause is app.ErrTerminated.
 func stoppable(signals ...os.Signal) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	received := make(chan os.Signal, 1)
@@ -55,8 +55,8 @@ func stoppable(signals ...os.Signal) (ctx context.Context, stop func()) {
 	}
 }
 
-// stopSignals are those at which commands stop in good order. A terminal that is closed
-// sends SIGHUP: it is one but for serve, which takes it for itself, and under nohup.
+// stopSignals returns the signals that stop a command gracefully. Closing a terminal sends
+// SIGHUP, so it is one of them, except under nohup; serve uses it to reload instead.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -65,12 +65,12 @@ func stopSignals() []os.Signal {
 	return signals
 }
 
-// errUsage marks what is wrong with how the program was called.
+// errUsage marks errors in the command line.
 var errUsage = errors.New("usage")
 
 func run(ctx context.Context) int {
-	gethlog.SetDefault(gethlog.NewLogger(slog.DiscardHandler))     // the library tells its errors to its callers too
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil))) // after the line above, which sets it as well
+	gethlog.SetDefault(gethlog.NewLogger(slog.DiscardHandler))     // the library also returns its errors
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil))) // must follow the line above, which also sets it
 	root := commands()
 	err := root.ExecuteContext(ctx)
 	switch {
@@ -80,7 +80,7 @@ func run(ctx context.Context) int {
 		fmt.Fprintln(os.Stderr, "ashlar:", err)
 		return exitUsage
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintln(os.Stderr, "ashlar: interrupted; what was acknowledged is kept")
+		fmt.Fprintln(os.Stderr, "ashlar: interrupted; acknowledged changes are kept")
 		return exitFailed
 	default:
 		fmt.Fprintln(os.Stderr, "ashlar:", err)
@@ -106,8 +106,8 @@ func commands() *cobra.Command {
 	return root
 }
 
-// flagError says what a flag expects, where its value is not of its kind: the library's
-// own error names the function that could not read it.
+// flagError describes the expected value of an invalid flag. The library's own error names
+// the Go function that failed to parse it.
 func flagError(err error) error {
 	var wrong *pflag.InvalidValueError
 	if !errors.As(err, &wrong) {
@@ -140,7 +140,8 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// usageErrors makes wrong arguments, and a group's command called by itself, a wrong usage.
+// usageErrors reports wrong arguments, and a command group without a command, as usage
+// errors.
 func usageErrors(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
@@ -160,10 +161,10 @@ func usageErrors(c *cobra.Command) {
 	}
 }
 
-// need returns an error where a flag that must be given is not.
+// need returns an error if a required flag is missing.
 func need(c *cobra.Command, flag, value string) error {
 	if value == "" {
-		return fmt.Errorf("%w: --%s is missing; see %s --help", errUsage, flag, c.CommandPath())
+		return fmt.Errorf("%w: missing --%s; see %s --help", errUsage, flag, c.CommandPath())
 	}
 	return nil
 }

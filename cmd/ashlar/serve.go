@@ -21,7 +21,7 @@ func serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve --data DIR [--listen ADDRESS] [--config ashlar.yaml]",
 		Short: "Serve the networks of a data directory over JSON-RPC",
-		Long: `Serves until SIGINT or SIGTERM, and then finishes the requests under way. SIGHUP reloads
+		Long: `Serves until SIGINT or SIGTERM, and then finishes the requests in progress. SIGHUP reloads
 the configuration: hosts, limits and rules apply at once, other entries after a restart.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -36,7 +36,7 @@ the configuration: hosts, limits and rules apply at once, other entries after a 
 				loaded.Data, loaded.Listen = cmp.Or(data, loaded.Data), cmp.Or(listen, loaded.Listen)
 				return loaded, need(c, "data", loaded.Data)
 			}
-			signal.Reset(syscall.SIGHUP) // else it stops the command, see stopSignals
+			signal.Reset(syscall.SIGHUP) // otherwise SIGHUP stops the command, see stopSignals
 			again := make(chan os.Signal, 1)
 			signal.Notify(again, syscall.SIGHUP)
 			defer signal.Stop(again)
@@ -81,7 +81,7 @@ func statusCommand() *cobra.Command {
 				if id == "" {
 					id = strconv.FormatUint(n.ChainID, 10)
 				}
-				var of time.Time // stays zero for blocks without a time, as mainnet's genesis is
+				var of time.Time // zero for blocks without a time, such as mainnet's genesis
 				if n.HeadTime != 0 {
 					of = time.Unix(int64(n.HeadTime), 0)
 				}

@@ -53,7 +53,7 @@ usage.`,
 	c.Flags().StringVar(&v.Data, "data", "", "data directory")
 	c.Flags().StringVar(&v.Network, "network", "", "name of the network")
 	c.Flags().Uint64Var(&v.From, "from", 0, "first block (default: the first stored block)")
-	c.Flags().Uint64Var(&v.To, "to", 0, "last block (default the head)")
+	c.Flags().Uint64Var(&v.To, "to", 0, "last block (default: the head)")
 	c.Flags().BoolVar(&v.Full, "full", false, "check the state as of every block; not for networks of family starknet")
 	c.Flags().BoolVar(&v.JSON, "json", false, "print JSON")
 	return c
