@@ -16,8 +16,8 @@ import (
 	"ashlar/internal/vectors"
 	"ashlar/starknet"
 	starknetnetwork "ashlar/starknet/network"
-	"ashlar/starknet/source/madeup"
 	"ashlar/starknet/source/node/nodetest"
+	"ashlar/starknet/source/synthetic"
 )
 
 // followed is a service whose configuration names one network, of a node.
@@ -89,7 +89,7 @@ func (f followed) page(size int, token string) (blocks []uint64, next string, co
 }
 
 // unruled are further blocks of a chain, of a version for whose hash there is no rule.
-func unruled(chain *madeup.Chain, n int) (blocks []*starknet.Block) {
+func unruled(chain *synthetic.Chain, n int) (blocks []*starknet.Block) {
 	for range n {
 		block := chain.Next()
 		block.Version = "99.0"
@@ -109,7 +109,7 @@ func eventCount(blocks []*starknet.Block) (n int) {
 // with the block that it names, follows its node over a reorganization, and goes on
 // after a restart where it was.
 func TestStarknetFollowsItsNode(t *testing.T) {
-	made := madeup.New(madeup.Default())
+	made := synthetic.New(synthetic.Default())
 	past := unruled(made, 120)
 	fork := made.Fork(7)
 	blocks := append(past[:120:120], unruled(made, 20)...)
@@ -178,7 +178,7 @@ func TestStarknetFollowsItsNode(t *testing.T) {
 // TestStarknetOfAnotherChain: a node of another chain is not followed, and said so;
 // what the network holds is served.
 func TestStarknetOfAnotherChain(t *testing.T) {
-	blocks := unruled(madeup.New(madeup.Default()), 3)
+	blocks := unruled(synthetic.New(synthetic.Default()), 3)
 	node := nodetest.New(t, 10, blocks)
 	node.ChainID = starknet.FeltOfText("SN_OTHER")
 	f := follow(t, t.TempDir(), fmt.Sprintf("    family: starknet\n    chain: SN_MINE\n    source: %s/key\n", node.URL))

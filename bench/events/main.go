@@ -27,7 +27,7 @@ import (
 	"ashlar/starknet/api"
 	"ashlar/starknet/archive"
 	"ashlar/starknet/query"
-	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/synthetic"
 )
 
 // each is how many events name each of the rare accounts.
@@ -101,9 +101,9 @@ func create(ctx context.Context, path string, events int) (err error) {
 
 // fill generates the chain.
 func fill(ctx context.Context, a *archive.Archive, events int) error {
-	options := madeup.Default()
+	options := synthetic.Default()
 	options.Transactions, options.Accounts, options.Contracts = 20, accounts(events), 200
-	made, begin, count := madeup.New(options), time.Now(), 0
+	made, begin, count := synthetic.New(options), time.Now(), 0
 	for count < events {
 		var group []*starknet.Block
 		for size := 0; size < 20_000 && count < events; {

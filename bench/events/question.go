@@ -9,7 +9,7 @@ import (
 
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
-	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/synthetic"
 )
 
 const (
@@ -44,9 +44,9 @@ func (q *question) params() ([]byte, error) {
 func (b *bench) measure(ctx context.Context, accounts int) error {
 	deep := uint64(len(b.sizes)) * 9 / 10
 	const one = 3 // always the same account, as filters with many matches always get the same page
-	account := func(i int) []starknet.Felt { return []starknet.Felt{madeup.Account(i * 7919 % accounts)} }
-	contract := func(i int) *starknet.Felt { address := madeup.Contract(i); return &address }
-	kind := func(i int) []starknet.Felt { return []starknet.Felt{madeup.Selector(i)} }
+	account := func(i int) []starknet.Felt { return []starknet.Felt{synthetic.Account(i * 7919 % accounts)} }
+	contract := func(i int) *starknet.Felt { address := synthetic.Contract(i); return &address }
+	kind := func(i int) []starknet.Felt { return []starknet.Felt{synthetic.Selector(i)} }
 	fmt.Printf("%-58s %8s %12s %12s\n", "a page of 100", "events", "median", "scan")
 	for _, line := range []struct {
 		name string

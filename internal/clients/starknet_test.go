@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"ashlar/internal/node"
-	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/synthetic"
 )
 
 // starknetLibraries returns the libraries for Starknet networks.
@@ -41,7 +41,7 @@ func TestLibrariesListEvents(t *testing.T) {
 	s := serve(t)
 	url := strings.Replace(s.url, "/v3/", "/demo-starknet/v3/", 1)
 	const first, last, chunk = 3, 20, 7
-	key := madeup.Selector(0).String()
+	key := synthetic.Selector(0).String()
 	var whole struct {
 		Events []event
 		Token  *string `json:"continuation_token"`
@@ -102,7 +102,7 @@ func TestToriisCalls(t *testing.T) {
 	for i := range 3 {
 		filters[i] = map[string]any{
 			"from_block": map[string]any{"block_number": 0}, "to_block": map[string]any{"block_hash": head.Hash},
-			"address": madeup.Contract(i).String(), "keys": [][]string{}, "chunk_size": 100,
+			"address": synthetic.Contract(i).String(), "keys": [][]string{}, "chunk_size": 100,
 		}
 	}
 	counts := make(map[int]int)

@@ -19,8 +19,8 @@ import (
 	"ashlar/starknet/archive"
 	"ashlar/starknet/ingest"
 	"ashlar/starknet/query"
-	"ashlar/starknet/source/madeup"
 	"ashlar/starknet/source/node/nodetest"
+	"ashlar/starknet/source/synthetic"
 )
 
 // TestKillWhileFollowing kills a service that follows a Starknet node, as a process, at random moments,
@@ -91,15 +91,15 @@ func awaitIdle(served *nodetest.Node) {
 
 // starknetChain is the chain of a node.
 type starknetChain struct {
-	made   *madeup.Chain
-	forks  []*madeup.Chain // for each block, the generator of its descendants
+	made   *synthetic.Chain
+	forks  []*synthetic.Chain // for each block, the generator of its descendants
 	blocks []*starknet.Block
 	known  map[starknet.Felt]*starknet.Block // all blocks that were ever in it
 	seed   uint64
 }
 
 func newStarknetChain(n int) *starknetChain {
-	c := &starknetChain{made: madeup.New(madeup.Default()), known: make(map[starknet.Felt]*starknet.Block), seed: 100}
+	c := &starknetChain{made: synthetic.New(synthetic.Default()), known: make(map[starknet.Felt]*starknet.Block), seed: 100}
 	c.grow(n)
 	return c
 }

@@ -11,7 +11,7 @@ import (
 
 	"ashlar/internal/vectors"
 	"ashlar/starknet"
-	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/synthetic"
 )
 
 // recorded reads a file of events of mainnet, one a line, and makes the chain that
@@ -36,7 +36,7 @@ func recorded(t *testing.T, name string) (events []record, blocks []*starknet.Bl
 			if block != nil { // with the empty ones in between
 				next.Number, next.Parent = block.Number+1, block.Hash
 			}
-			next.Hash = madeup.Hash(fmt.Append(nil, next.Number))
+			next.Hash = synthetic.Hash(fmt.Append(nil, next.Number))
 			blocks, block = append(blocks, next), next
 		}
 		hash := felt(t, event.Transaction)

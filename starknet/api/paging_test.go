@@ -11,7 +11,7 @@ import (
 
 	"ashlar/history/paging"
 	"ashlar/starknet"
-	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/synthetic"
 )
 
 // question is a random filter: as it is asked, and in a form to go through events with.
@@ -66,16 +66,16 @@ func ask(random *rand.Rand, first, last uint64) *question {
 		members = append(members, fmt.Sprintf(`"to_block":{"block_number":%d}`, q.to))
 	}
 	if random.IntN(3) == 0 {
-		q.address = madeup.Contract(random.IntN(12)).String()
+		q.address = synthetic.Contract(random.IntN(12)).String()
 		members = append(members, fmt.Sprintf(`"address":"0x0%s"`, strings.ToUpper(q.address[2:])))
 	}
 	var positions []string
 	for i := range random.IntN(4) {
 		var allowed []string
 		for range random.IntN(3) * random.IntN(4) {
-			key := madeup.Account(random.IntN(30))
+			key := synthetic.Account(random.IntN(30))
 			if i == 0 {
-				key = madeup.Selector(random.IntN(5))
+				key = synthetic.Selector(random.IntN(5))
 			}
 			allowed = append(allowed, key.String())
 		}
@@ -90,13 +90,13 @@ func ask(random *rand.Rand, first, last uint64) *question {
 }
 
 // made is a chain with keys that are few enough to be asked for.
-func made(seed uint64, first uint64) *madeup.Chain {
-	options := madeup.Default()
+func made(seed uint64, first uint64) *synthetic.Chain {
+	options := synthetic.Default()
 	options.Seed, options.First, options.Transactions, options.Accounts = seed, first, 2, 30
-	return madeup.New(options)
+	return synthetic.New(options)
 }
 
-func next(chain *madeup.Chain, n int) (blocks []*starknet.Block) {
+func next(chain *synthetic.Chain, n int) (blocks []*starknet.Block) {
 	for range n {
 		blocks = append(blocks, chain.Next())
 	}

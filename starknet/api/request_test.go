@@ -9,7 +9,7 @@ import (
 
 	"ashlar/history/paging"
 	"ashlar/starknet"
-	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/synthetic"
 )
 
 // TestWhatIsAsked: every form in which real clients send the same question, and
@@ -102,14 +102,14 @@ func TestNoBlocks(t *testing.T) {
 func TestTokensOfOthers(t *testing.T) {
 	chain := made(2, 0)
 	n := newNetwork(t, next(chain, 30)...)
-	filter := `"from_block":{"block_number":2},"to_block":{"block_number":28},"keys":[["0x1","` + madeup.Selector(0).String() + `"]]`
+	filter := `"from_block":{"block_number":2},"to_block":{"block_number":28},"keys":[["0x1","` + synthetic.Selector(0).String() + `"]]`
 	p, err := n.pageOf(t, filter, 2, "")
 	if err != nil || p.Token == nil {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	for _, same := range []string{
 		filter,
-		strings.Replace(filter, `"0x1","`+madeup.Selector(0).String()+`"`, `"`+madeup.Selector(0).String()+`","0x01","0x1"`, 1),
+		strings.Replace(filter, `"0x1","`+synthetic.Selector(0).String()+`"`, `"`+synthetic.Selector(0).String()+`","0x01","0x1"`, 1),
 		strings.Replace(filter, `]]`, `],[],[]]`, 1),
 	} {
 		if _, err := n.pageOf(t, same, 5, *p.Token); err != nil {

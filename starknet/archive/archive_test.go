@@ -16,7 +16,7 @@ import (
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 	"ashlar/starknet"
-	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/synthetic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -32,9 +32,9 @@ func openStore(t testing.TB) kv.Store {
 }
 
 func makeBlocks(first uint64, n int) (blocks []*starknet.Block) {
-	options := madeup.Default()
+	options := synthetic.Default()
 	options.First = first
-	chain := madeup.New(options)
+	chain := synthetic.New(options)
 	for range n {
 		blocks = append(blocks, chain.Next())
 	}

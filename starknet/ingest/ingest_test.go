@@ -11,7 +11,7 @@ import (
 	"ashlar/kv/pebble"
 	"ashlar/starknet"
 	"ashlar/starknet/archive"
-	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/synthetic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -31,9 +31,9 @@ func open(t *testing.T) (kv.Store, *archive.Archive) {
 }
 
 func makeBlocks(first uint64, n int) (blocks []*starknet.Block) {
-	options := madeup.Default()
+	options := synthetic.Default()
 	options.First = first
-	for chain := madeup.New(options); len(blocks) < n; {
+	for chain := synthetic.New(options); len(blocks) < n; {
 		blocks = append(blocks, unchecked(chain.Next()))
 	}
 	return blocks

@@ -12,7 +12,7 @@ import (
 	"ashlar/kv"
 	"ashlar/starknet"
 	"ashlar/starknet/ingest"
-	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/synthetic"
 )
 
 // demoChainID is the ID of the demo network's chain.
@@ -37,7 +37,7 @@ func (demo) Create(ctx context.Context, p family.Place, blocks uint64) (err erro
 	if a.Span() != nil {
 		return nil
 	}
-	made := madeup.New(madeup.Default())
+	made := synthetic.New(synthetic.Default())
 	past := []*starknet.Block{made.Next()}
 	for uint64(len(past)) <= blocks {
 		past = append(past, made.Next())
@@ -60,20 +60,20 @@ func (demo) Introduce(out io.Writer, url string, _ uint64) error {
 
   curl -s %s -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"rollup_getEvents","params":{"filter":{"from_block":{"block_number":0},"to_block":"latest","keys":[["%s"]],"chunk_size":10}}}'
 
-`, url, madeup.Selector(0))
+`, url, synthetic.Selector(0))
 	return err
 }
 
 // sequencer makes the blocks of the demo network.
 type sequencer struct {
 	follower *ingest.Follower
-	made     *madeup.Chain
+	made     *synthetic.Chain
 }
 
 // newSequencer continues the network at its head.
 func newSequencer(n *network) (*sequencer, error) {
 	head := n.follower.Tip().Standing().Head.Ref()
-	s := &sequencer{follower: n.follower, made: madeup.New(madeup.Default())}
+	s := &sequencer{follower: n.follower, made: synthetic.New(synthetic.Default())}
 	for last := (chain.Ref{}); last != head; {
 		if last = s.made.Next().Ref(); last.Number > head.Number {
 			return nil, fmt.Errorf("block %s is not of the demo's chain", head)

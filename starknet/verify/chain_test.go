@@ -15,7 +15,7 @@ import (
 	"ashlar/starknet/blockhash"
 	"ashlar/starknet/ingest"
 	"ashlar/starknet/source/feeder"
-	"ashlar/starknet/source/madeup"
+	"ashlar/starknet/source/synthetic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -28,9 +28,9 @@ const (
 
 // madeUp returns a chain whose hashes match no rule.
 func madeUp() (blocks []*starknet.Block) {
-	options := madeup.Default()
+	options := synthetic.Default()
 	options.First = firstBlock
-	for chain := madeup.New(options); len(blocks) < madeBlocks; {
+	for chain := synthetic.New(options); len(blocks) < madeBlocks; {
 		blocks = append(blocks, chain.Next())
 	}
 	return blocks

@@ -1,8 +1,8 @@
-// Package madeup generates synthetic Starknet chains that depend only on a seed. They contain
+// Package synthetic generates synthetic Starknet chains that depend only on a seed. They contain
 // many of the cases that are rare in real chains: empty blocks, reverted transactions with
 // events, events without keys, and rare contracts and keys. Hashes link the blocks, but are not
 // computed from their contents.
-package madeup
+package synthetic
 
 import (
 	"encoding/binary"
