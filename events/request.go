@@ -11,9 +11,9 @@ import (
 
 // What a filter may hold.
 const (
-	mostChunkSize = 1024 // events of a page
-	mostPositions = 16   // of keys
-	mostKeys      = 1024 // of all positions
+	maxChunkSize = 1024 // events of a page
+	maxPositions = 16   // of keys
+	maxKeys      = 1024 // of all positions
 )
 
 // request is a decoded filter.
@@ -171,7 +171,7 @@ func parseChunkSize(raw []byte) (int, error) {
 		return 0, err
 	case size == 0:
 		return 0, errors.New("expected at least 1")
-	case size > mostChunkSize:
+	case size > maxChunkSize:
 		return 0, errPageSize
 	}
 	return int(size), nil
@@ -224,7 +224,7 @@ func (n Network) parseKeys(raw []byte) ([][]Word, error) {
 		}
 		keys, count = [][]Word{flat}, len(flat)
 	}
-	if len(keys) > mostPositions || count > mostKeys {
+	if len(keys) > maxPositions || count > maxKeys {
 		return nil, errTooManyKeys
 	}
 	for len(keys) > 0 && len(keys[len(keys)-1]) == 0 {

@@ -16,7 +16,7 @@ func BlockSchema(hash *schema.Schema) *schema.Schema {
 
 // filterSchema describes the filter of a call.
 func (n Network) filterSchema() *schema.Schema {
-	block, most := BlockSchema(n.Word), mostChunkSize
+	block, most := BlockSchema(n.Word), maxChunkSize
 	size := schema.Integer(1)
 	size.Maximum = &most
 	keys := schema.Array(schema.AnyOf(n.Word, schema.Array(n.Word), schema.Null))

@@ -21,12 +21,12 @@ const anonymousIdle = 5 * time.Second
 type boundedListener struct {
 	net.Listener
 	most        int     // connections
-	mostEach    int     // connections of one address, or one /64 network of IPv6; 0: no limit
+	maxEach     int     // connections of one address, or one /64 network of IPv6; 0: no limit
 	trusted     proxies // each proxy's connections are those of many clients
 	dropped     atomic.Uint64
 	mu          sync.Mutex
 	open        int                // guarded by mu
-	byAddress   map[netip.Addr]int // guarded by mu; addresses that mostEach applies to
+	byAddress   map[netip.Addr]int // guarded by mu; addresses that maxEach applies to
 	everDropped sync.Once
 	onDropped   func() // called for the first dropped connection
 }
@@ -52,10 +52,10 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// counts reports whether mostEach applies to an address. The default limit does not apply
+// counts reports whether maxEach applies to an address. The default limit does not apply
 // on the loopback interface.
 func (l *boundedListener) counts(peer netip.Addr) bool {
-	return l.mostEach > 0 && !l.trusted.contain(peer) && !(l.mostEach == DefaultConnectionsEach && peer.IsLoopback())
+	return l.maxEach > 0 && !l.trusted.contain(peer) && !(l.maxEach == DefaultConnectionsEach && peer.IsLoopback())
 }
 
 func (l *boundedListener) enter(peer netip.Addr) bool {
@@ -66,7 +66,7 @@ func (l *boundedListener) enter(peer netip.Addr) bool {
 	}
 	if l.counts(peer) {
 		network := limit.Network(peer)
-		if l.byAddress[network] >= l.mostEach {
+		if l.byAddress[network] >= l.maxEach {
 			return false
 		}
 		l.byAddress[network]++

@@ -16,7 +16,7 @@ import (
 func TestConnectionsOfOneAddress(t *testing.T) {
 	listener := func(each int) *boundedListener {
 		return &boundedListener{
-			most: 10 * DefaultConnectionsEach, mostEach: each, trusted: proxies{netip.MustParsePrefix("10.0.0.0/8")},
+			most: 10 * DefaultConnectionsEach, maxEach: each, trusted: proxies{netip.MustParsePrefix("10.0.0.0/8")},
 			byAddress: make(map[netip.Addr]int),
 		}
 	}

@@ -84,7 +84,7 @@ func Listen(ctx context.Context, config ListenConfig, h *Handler) (*Server, erro
 		config.Connections = DefaultConnections
 	}
 	listener := &boundedListener{
-		Listener: inner, most: config.Connections, mostEach: config.ConnectionsEach, trusted: config.Proxies,
+		Listener: inner, most: config.Connections, maxEach: config.ConnectionsEach, trusted: config.Proxies,
 		byAddress: make(map[netip.Addr]int),
 		onDropped: func() { h.log.Warn("dropping connections: there are too many", "address", inner.Addr().String()) },
 	}

@@ -63,15 +63,15 @@ func (r *Reader) unreadable(err error) error {
 	return wrong
 }
 
-// mostLevels is how many levels of objects and arrays an error's place shows.
-const mostLevels = 16
+// maxLevels is how many levels of objects and arrays an error's place shows.
+const maxLevels = 16
 
 // place writes a pointer to a value as most languages do, with indexes in brackets.
 func (r *Reader) place(pointer jsontext.Pointer) string {
 	var place []byte
 	depth := 0
 	for token := range pointer.Tokens() {
-		if depth++; depth > mostLevels {
+		if depth++; depth > maxLevels {
 			return string(place) + "…"
 		}
 		var container jsontext.Kind

@@ -169,14 +169,14 @@ func (p *people) keyUsage() *cobra.Command {
 	return c
 }
 
-// mostUsageDays is far longer than usage is kept. Its start is after 1970, as usage queries
+// maxUsageDays is far longer than usage is kept. Its start is after 1970, as usage queries
 // require.
-const mostUsageDays = 10_000
+const maxUsageDays = 10_000
 
 // usageQuery returns the query for the last days.
 func usageQuery(days int, by []string) (usage.Query, error) {
-	if days < 1 || days > mostUsageDays {
-		return usage.Query{}, fmt.Errorf("%w: --days %d: expected from 1 to %d", errUsage, days, mostUsageDays)
+	if days < 1 || days > maxUsageDays {
+		return usage.Query{}, fmt.Errorf("%w: --days %d: expected from 1 to %d", errUsage, days, maxUsageDays)
 	}
 	now := time.Now().UTC()
 	q := usage.Query{From: now.Truncate(24*time.Hour).AddDate(0, 0, 1-days), To: now}

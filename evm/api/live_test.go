@@ -166,8 +166,8 @@ func serveLive(t testing.TB, depths ingest.Depths, config api.Config) *live {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	keepPool := func(ctx context.Context) error { return chain.KeepPool(ctx, nil) }
-	for _, run := range []func(context.Context) error{server.Run, api.Run, follower.Run, keepPool} {
+	runPool := func(ctx context.Context) error { return chain.RunPool(ctx, nil) }
+	for _, run := range []func(context.Context) error{server.Run, api.Run, follower.Run, runPool} {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)

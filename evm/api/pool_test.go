@@ -187,7 +187,7 @@ func TestReturnedToPool(t *testing.T) {
 	o.chain.SetPool(pool.New(o.chain.Executor().Config(), pool.DefaultLimits()))
 	ctx, stop := context.WithCancel(t.Context())
 	kept := make(chan error, 1)
-	go func() { kept <- o.chain.KeepPool(ctx, nil) }()
+	go func() { kept <- o.chain.RunPool(ctx, nil) }()
 	await := func(what string, is func() bool) {
 		t.Helper()
 		for attempt := 0; !is(); attempt++ {

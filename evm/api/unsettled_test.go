@@ -53,7 +53,7 @@ func serveUnsettled(t *testing.T, g *core.Genesis, source ingest.Source, kept ui
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- follower.Run(ctx) }()
-	for unsettled.Standing().Head.Settled().Number != last-min(last, kept) {
+	for unsettled.Forkchoice().Head.Settled().Number != last-min(last, kept) {
 		select {
 		case err := <-done:
 			t.Fatal(err)

@@ -124,8 +124,8 @@ func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error
 	if err != nil {
 		return err
 	}
-	if n := len(delta.Block.Transactions()); n > rows.MostTransactions {
-		return fmt.Errorf("archive: block %d has %d transactions, the format supports at most %d", number, n, rows.MostTransactions)
+	if n := len(delta.Block.Transactions()); n > rows.MaxTransactions {
+		return fmt.Errorf("archive: block %d has %d transactions, the format supports at most %d", number, n, rows.MaxTransactions)
 	}
 	partition := rows.Chunk(number)
 	to.Put(headers, partition[:], number, header)

@@ -26,11 +26,11 @@ const (
 )
 
 const (
-	// mostSteps is the maximum number of additional rows read for a version of a branch. A
+	// maxSteps is the maximum number of additional rows read for a version of a branch. A
 	// difference with one changed child takes 37 bytes, the whole branch 533. So with one
 	// whole row in eight, the store's cache holds four times as many versions; a longer
 	// chain would save little more.
-	mostSteps = 7
+	maxSteps = 7
 
 	branchChildren    = 16
 	differenceMinimum = 1 + 1 + 2 + 1
@@ -71,7 +71,7 @@ func appendBranch(dst, key []byte, node evm.Node, stored nodeSteps) (value []byt
 		if steps, err = stored.steps(key); err != nil {
 			return dst, 0, err
 		}
-		if steps < mostSteps {
+		if steps < maxSteps {
 			value = appendDifference(dst, &before, &after, steps+1)
 			if 2*(len(value)-len(dst)) <= len(node.Blob) {
 				return value, steps + 1, nil
@@ -172,7 +172,7 @@ func decodeDifference(row []byte) (d difference, err error) {
 		return d, fmt.Errorf("%w: trie_nodes row: a difference of %d bytes, expected at least %d", ErrCorrupt, len(row), differenceMinimum)
 	}
 	d.steps, d.changed = int(row[1]), binary.BigEndian.Uint16(row[2:])
-	items, ok := row[4:], d.steps > 0 && d.steps <= mostSteps && d.changed != 0
+	items, ok := row[4:], d.steps > 0 && d.steps <= maxSteps && d.changed != 0
 	for left := d.changed; left != 0 && ok; left &= left - 1 {
 		d.children[bits.TrailingZeros16(left)], items, ok = splitChild(items)
 	}

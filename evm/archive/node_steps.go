@@ -28,7 +28,7 @@ func (s storedSteps) steps(key []byte) (int, error) {
 		d, err := decodeDifference(row)
 		return d.steps, err
 	}
-	return mostSteps, nil // no branch to differ from: forces a whole row, which is always valid
+	return maxSteps, nil // no branch to differ from: forces a whole row, which is always valid
 }
 
 func (s storedSteps) wrote([]byte, int) {}

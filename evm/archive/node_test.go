@@ -58,7 +58,7 @@ func TestNodeRow(t *testing.T) {
 		{name: "a branch as it was", blob: full, prev: full, unwritten: true},
 		{name: "one child of a branch", blob: oneOther, prev: full, value: "\x02\x01\x02\x00" + hash(99)},
 		{name: "one child of a difference", blob: oneOther, prev: full, steps: 3, value: "\x02\x04\x02\x00" + hash(99)},
-		{name: "one child after as many differences as may be", blob: oneOther, prev: full, steps: mostSteps, value: whole(oneOther)},
+		{name: "one child after as many differences as may be", blob: oneOther, prev: full, steps: maxSteps, value: whole(oneOther)},
 		{name: "a child more", blob: three, prev: two, value: "\x02\x01\x00\x08" + hash(4)},
 		{name: "a child less", blob: two, prev: three, value: "\x02\x01\x00\x08\x80"},
 		{name: "more than half of a branch", blob: eightOther, prev: full, value: whole(eightOther)},
@@ -187,7 +187,7 @@ func TestNodeRowsAgree(t *testing.T) {
 	for _, row := range want {
 		if len(row) > 0 && row[0] == nodeDifference {
 			differences++
-			if d, err := decodeDifference([]byte(row)); err != nil || d.steps > mostSteps {
+			if d, err := decodeDifference([]byte(row)); err != nil || d.steps > maxSteps {
 				t.Errorf("a difference of %d steps, %v", d.steps, err)
 			}
 		}
@@ -262,7 +262,7 @@ func TestRememberedSteps(t *testing.T) {
 		if node, _, err := NewestNode(t.Context(), a.store, row.Partition, state.number, nil); err != nil {
 			t.Fatal(err)
 		} else if len(node) == 0 || node[0] != nodeWhole {
-			if want != mostSteps {
+			if want != maxSteps {
 				t.Errorf("%x: %d steps to a branch that is not there", row.Partition, want)
 			}
 			continue
@@ -272,7 +272,7 @@ func TestRememberedSteps(t *testing.T) {
 			t.Errorf("%x: %d steps, %v, want %d", row.Partition, got, err, want)
 		}
 	}
-	if len(seen) < mostSteps/2 {
+	if len(seen) < maxSteps/2 {
 		t.Errorf("only these steps were seen: %v", seen)
 	}
 	for i := range rememberedNodes + 1 {

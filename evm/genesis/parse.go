@@ -110,10 +110,10 @@ func (s *scanner) checkHeader(g *core.Genesis) error {
 	return nil
 }
 
-// mostBlocksOfWork is how many times the difficulty of the genesis block a terminal
+// maxBlocksOfWork is how many times the difficulty of the genesis block a terminal
 // total difficulty can be that a chain reaches. Mainnet's, whose difficulty grew most,
 // is a little below.
-var mostBlocksOfWork = new(big.Int).Lsh(big.NewInt(1), 42)
+var maxBlocksOfWork = new(big.Int).Lsh(big.NewInt(1), 42)
 
 // completeMerge fills in the terminal total difficulty of a chain that begins under
 // proof of stake. A chain without it comes under proof of stake with its first block
@@ -128,7 +128,7 @@ func (s *scanner) completeMerge(g *core.Genesis) {
 		return
 	}
 	if terminal := config.TerminalTotalDifficulty; terminal != nil {
-		if limit := new(big.Int).Mul(g.Difficulty, mostBlocksOfWork); terminal.Cmp(limit) > 0 {
+		if limit := new(big.Int).Mul(g.Difficulty, maxBlocksOfWork); terminal.Cmp(limit) > 0 {
 			config.TerminalTotalDifficulty = nil
 			s.warnings = append(s.warnings, fmt.Sprintf("line %d: config.terminalTotalDifficulty: %d is out of reach; blocks without difficulty are taken to be after the merge",
 				s.lines["config.terminaltotaldifficulty"], terminal))

@@ -61,7 +61,7 @@ func (i *Importer) Build(ctx context.Context, contents Contents) (*types.Block, 
 func (f *Follower) Build(ctx context.Context, contents Contents) (*types.Block, []execute.LeftOut, error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	parent, history, err := f.parent(ctx, f.tip.Standing().Head.Ref().Hash)
+	parent, history, err := f.parent(ctx, f.tip.Forkchoice().Head.Ref().Hash)
 	if err != nil {
 		return nil, nil, err
 	}

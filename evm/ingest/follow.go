@@ -69,8 +69,8 @@ func NewFollower(a *archive.Archive, t *tip.Tip, e *execute.Executor, depths Dep
 	return &Follower{archive: a, tip: t, executor: e, depths: depths}
 }
 
-// Standing says which block is what now.
-func (f *Follower) Standing() tip.Standing { return f.tip.Standing() }
+// Forkchoice returns the head, safe and finalized blocks.
+func (f *Follower) Forkchoice() tip.Forkchoice { return f.tip.Forkchoice() }
 
 // Branch is the branch that ends with a block of the tip or with the settled one.
 // Another block is [tip.ErrUnknownBlock].
@@ -132,7 +132,7 @@ func (f *Follower) Locate(ctx context.Context, hash common.Hash) (*archive.Histo
 
 // Head returns the history up to the head, and the head's number.
 func (f *Follower) Head() (*archive.History, uint64) {
-	head := f.tip.Standing().Head
+	head := f.tip.Forkchoice().Head
 	return f.over(head), head.Ref().Number
 }
 
@@ -262,7 +262,7 @@ func (f *Follower) settleAll(ctx context.Context) error {
 // would have recorded it failed. writing is held.
 func (f *Follower) agree(ctx context.Context) error {
 	settled, _ := f.archive.Settled()
-	if f.tip.Standing().Head.Settled() == settled {
+	if f.tip.Forkchoice().Head.Settled() == settled {
 		return nil
 	}
 	return f.tip.Overtaken(ctx, settled)
@@ -296,10 +296,10 @@ func (f *Follower) settle(ctx context.Context) (more bool, err error) {
 
 // due is the number of the last block that is to be settled now.
 func (f *Follower) due() uint64 {
-	standing := f.tip.Standing()
-	finalized := standing.Finalized
-	due := f.depths.Due(standing.Head.Ref().Number, finalized)
-	if at, ok := standing.Head.At(finalized.Number); ok && at == finalized {
+	forkchoice := f.tip.Forkchoice()
+	finalized := forkchoice.Finalized
+	due := f.depths.Due(forkchoice.Head.Ref().Number, finalized)
+	if at, ok := forkchoice.Head.At(finalized.Number); ok && at == finalized {
 		due = max(due, at.Number)
 	}
 	return due

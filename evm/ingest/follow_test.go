@@ -82,7 +82,7 @@ func (f *followed) settle(number uint64) {
 	done := make(chan error, 1)
 	go func() { done <- f.follower.Run(ctx) }()
 	for {
-		if at, _ := f.archive.Settled(); at.Number >= number && f.tip.Standing().Head.Settled() == at {
+		if at, _ := f.archive.Settled(); at.Number >= number && f.tip.Forkchoice().Head.Settled() == at {
 			break
 		}
 		select {
@@ -115,7 +115,7 @@ func TestFollowedIsAsImported(t *testing.T) {
 		}
 		if i%7 == 6 {
 			f.restart()
-			if got := f.tip.Standing().Head.Ref(); got != ref(block) {
+			if got := f.tip.Forkchoice().Head.Ref(); got != ref(block) {
 				t.Fatalf("after a restart the head is %s, it was %s", got, ref(block))
 			}
 		}
@@ -176,7 +176,7 @@ func TestFollowerRefuses(t *testing.T) {
 	blocks := ingesttest.Chain(t)
 	f := newFollowed(t, ingest.DefaultDepths())
 	f.follow(blocks[:3]...)
-	head := f.tip.Standing().Head.Ref()
+	head := f.tip.Forkchoice().Head.Ref()
 
 	bad := blocks[3].Header()
 	bad.Root[5]++
@@ -190,7 +190,7 @@ func TestFollowerRefuses(t *testing.T) {
 	if err := f.follower.SetHead(t.Context(), blocks[4].Hash(), chain.Ref{}, chain.Ref{}); !errors.Is(err, tip.ErrUnknownBlock) {
 		t.Errorf("a head that is not there: %v", err)
 	}
-	if f.tip.Has(bad.Hash()) || f.tip.Standing().Head.Ref() != head {
+	if f.tip.Has(bad.Hash()) || f.tip.Forkchoice().Head.Ref() != head {
 		t.Error("what was refused has left a trace")
 	}
 	f.follow(blocks[3:]...) // and nothing stands in the way of the right ones

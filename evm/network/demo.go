@@ -114,7 +114,7 @@ func (d demoNetwork) Start(ctx context.Context, n family.Network, interval time.
 	return func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return m.follower.Run(ctx) })
-		group.Go(func() error { return m.keepPool(ctx) })
+		group.Go(func() error { return m.runPool(ctx) })
 		group.Go(func() error { return family.AtIntervals(ctx, interval, m.mine) })
 		return group.Wait()
 	}, nil

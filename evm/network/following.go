@@ -23,7 +23,7 @@ import (
 type following struct {
 	name     string
 	follower *ingest.Follower
-	keepPool func(context.Context) error // adapts the pool to every new head; nil if the network takes no transactions
+	runPool  func(context.Context) error // adapts the pool to every new head; nil if the network takes no transactions
 	pursuit  *upstream.Pursuit           // follows the nodes' best head, or fetches missing blocks; nil without nodes
 	driven   *driven                     // by a consensus client; nil if the nodes say what the head is
 	clients  []*node.Client
@@ -63,8 +63,8 @@ func (n *network) follow(ctx context.Context, s family.Service) error {
 		waiting := pool.New(n.executor.Config(), pool.DefaultLimits())
 		n.chain.SetPool(waiting)
 		pooling := retry.New("adapt the pool to the head", slog.With("network", s.Name))
-		f.keepPool = func(ctx context.Context) error {
-			return pooling.Keep(ctx, func(ctx context.Context) error { return n.chain.KeepPool(ctx, pooling.Succeeded) })
+		f.runPool = func(ctx context.Context) error {
+			return pooling.Keep(ctx, func(ctx context.Context) error { return n.chain.RunPool(ctx, pooling.Succeeded) })
 		}
 		if n.entries.Pool != poolSent {
 			config.Waiting = func(tx *types.Transaction) {
@@ -96,8 +96,8 @@ func (f *following) run(ctx context.Context) error {
 	} else {
 		group.Go(func() error { return f.pursuit.Run(ctx) })
 	}
-	if f.keepPool != nil {
-		group.Go(func() error { return f.keepPool(ctx) })
+	if f.runPool != nil {
+		group.Go(func() error { return f.runPool(ctx) })
 	}
 	err := group.Wait()
 	for _, client := range f.clients {
@@ -135,7 +135,7 @@ func (f *following) syncing() (api.Sync, bool) {
 			return api.Sync{Starting: sync.Starting, Current: sync.Current, Highest: sync.Highest}, true
 		}
 	}
-	head := f.follower.Standing().Head.Ref().Number
+	head := f.follower.Forkchoice().Head.Ref().Number
 	sync, far := api.Sync{Starting: head, Current: head, Highest: head}, false
 	if f.pursuit != nil {
 		now := f.pursuit.Status()
@@ -153,7 +153,7 @@ func (f *following) status() *family.SourceStatus {
 	if f.pursuit == nil {
 		return nil
 	}
-	now, head, stopped := f.pursuit.Status(), f.follower.Standing().Head.Ref().Number, f.stopped()
+	now, head, stopped := f.pursuit.Status(), f.follower.Forkchoice().Head.Ref().Number, f.stopped()
 	status := &family.SourceStatus{Problem: now.Problem, Best: now.Best, Reached: now.Reached, Behind: now.Best - min(now.Best, head)}
 	if stopped != nil {
 		status.Problem = stopped.Err.Error()

@@ -85,7 +85,7 @@ func TestFullDiskStopsFollowing(t *testing.T) {
 	}
 	await(func(s family.Status) bool { return s.Head == 5 && s.Source.Behind == 0 })
 	for range 2 {
-		head := n.(*network).tip.Standing().Head.Ref().Number
+		head := n.(*network).tip.Forkchoice().Head.Ref().Number
 		full.Store(true)
 		node.Set(chain[:head+8], 0, 0)
 		status := await(func(s family.Status) bool { return s.Stopped != nil })

@@ -24,7 +24,7 @@ const epochBlocks = 32
 // miner builds the demo's blocks.
 type miner struct {
 	follower *ingest.Follower
-	keepPool func(context.Context) error // adapts the pool to every new head
+	runPool  func(context.Context) error // adapts the pool to every new head
 	tip      *tip.Tip
 	pool     *pool.Pool
 	traffic  *demo.Traffic
@@ -43,11 +43,11 @@ func newMiner(ctx context.Context, shown *demo.Network, n *network) (*miner, err
 		return nil, err
 	}
 	m := &miner{
-		follower: n.follower(ingest.DefaultDepths()), keepPool: func(ctx context.Context) error { return n.chain.KeepPool(ctx, nil) }, tip: n.tip, pool: n.chain.Pool(),
+		follower: n.follower(ingest.DefaultDepths()), runPool: func(ctx context.Context) error { return n.chain.RunPool(ctx, nil) }, tip: n.tip, pool: n.chain.Pool(),
 		traffic: traffic, next: view.Head().Number + 1,
 	}
-	if n.tip.Standing().Finalized == (chain.Ref{}) { // the past that was just made
-		settled := n.tip.Standing().Head.Settled()
+	if n.tip.Forkchoice().Finalized == (chain.Ref{}) { // the past that was just made
+		settled := n.tip.Forkchoice().Head.Settled()
 		err = m.follower.SetHead(ctx, view.Head().Hash, settled, settled)
 	}
 	return m, err
@@ -88,14 +88,14 @@ func (m *miner) mine(ctx context.Context) error {
 	}
 	warnOfLeftOut(m.next, leftOut)
 	m.next++
-	safe, finalized := m.standing(block.NumberU64())
+	safe, finalized := m.forkchoice(block.NumberU64())
 	return m.follower.SetHead(ctx, block.Hash(), safe, finalized)
 }
 
-// standing says which blocks a consensus would call safe and finalized: those at
+// forkchoice says which blocks a consensus would call safe and finalized: those at
 // the end of the epoch before last and of the one before that.
-func (m *miner) standing(head uint64) (safe, finalized chain.Ref) {
-	branch := m.tip.Standing().Head
+func (m *miner) forkchoice(head uint64) (safe, finalized chain.Ref) {
+	branch := m.tip.Forkchoice().Head
 	epoch := head / epochBlocks * epochBlocks
 	safe, _ = branch.At(epoch - min(epoch, epochBlocks))
 	finalized, _ = branch.At(epoch - min(epoch, 2*epochBlocks))

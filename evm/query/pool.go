@@ -13,10 +13,10 @@ import (
 // return to the pool. A deeper one would fill the pool.
 const returnedBlocks = 64
 
-// KeepPool resets the chain's pool at every new head, until ctx is done. Transactions
+// RunPool resets the chain's pool at every new head, until ctx is done. Transactions
 // dropped by a reorganization return to the pool unless the new branch includes them. It
 // calls reset, if not nil, after each reset.
-func (c *Chain) KeepPool(ctx context.Context, reset func()) error {
+func (c *Chain) RunPool(ctx context.Context, reset func()) error {
 	var before *View
 	return c.EachMove(ctx, func(ctx context.Context) error {
 		view, err := c.View()

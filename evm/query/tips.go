@@ -18,7 +18,7 @@ const (
 	tipPercentile = 60                     // of the samples
 	tipIgnored    = 2 * params.Wei         // lower tips are not sampled
 	tipDefault    = params.GWei / 1000     // sample of a block without any
-	tipMost       = 500 * int(params.GWei) // maximum suggestion
+	maxTip        = 500 * int(params.GWei) // maximum suggestion
 )
 
 // TipOracle suggests a tip with which a transaction is likely to be included within a few
@@ -48,7 +48,7 @@ func (o *TipOracle) Suggest(ctx context.Context, v *View) (*big.Int, error) {
 		slices.SortFunc(samples, func(a, b uint256.Int) int { return a.Cmp(&b) })
 		tip = samples[(len(samples)-1)*tipPercentile/100]
 	}
-	if most := uint256.NewInt(uint64(tipMost)); tip.Gt(most) {
+	if most := uint256.NewInt(uint64(maxTip)); tip.Gt(most) {
 		tip = *most
 	}
 	o.last.Store(&suggestedTip{head: v.head.Hash, tip: tip})

@@ -40,10 +40,10 @@ type Chain struct {
 	tips     *tipsCache
 }
 
-// headView caches the view of the latest standing.
+// headView caches the view of the latest forkchoice.
 type headView struct {
-	standing tip.Standing
-	view     *View
+	forkchoice tip.Forkchoice
+	view       *View
 }
 
 // NewChain returns the chain in an archive, with the unsettled blocks of a tip above it. If
@@ -68,13 +68,13 @@ func (c *Chain) View() (*View, error) {
 		}
 		return &View{history: &c.archive.History, chain: c, head: head}, nil
 	}
-	standing := c.tip.Standing()
-	if now := c.now.Load(); now != nil && now.standing == standing {
+	forkchoice := c.tip.Forkchoice()
+	if now := c.now.Load(); now != nil && now.forkchoice == forkchoice {
 		return now.view, nil
 	}
-	view := c.branchView(standing.Head)
-	view.safe, view.finalized = standing.Safe, standing.Finalized
-	c.now.Store(&headView{standing, view})
+	view := c.branchView(forkchoice.Head)
+	view.safe, view.finalized = forkchoice.Safe, forkchoice.Finalized
+	c.now.Store(&headView{forkchoice, view})
 	return view, nil
 }
 
@@ -223,9 +223,9 @@ func (v *View) Resolve(ctx context.Context, id BlockID) (*View, uint64, error) {
 	case Earliest:
 		return v, 0, nil
 	case Safe:
-		return v.standing(v.safe, ErrNoSafe)
+		return v.forkchoice(v.safe, ErrNoSafe)
 	case Finalized:
-		return v.standing(v.finalized, ErrNoFinalized)
+		return v.forkchoice(v.finalized, ErrNoFinalized)
 	}
 	if id.Hash != nil {
 		return v.resolveHash(ctx, id)
@@ -236,7 +236,7 @@ func (v *View) Resolve(ctx context.Context, id BlockID) (*View, uint64, error) {
 	return v, id.Number, nil
 }
 
-func (v *View) standing(ref chain.Ref, missing error) (*View, uint64, error) {
+func (v *View) forkchoice(ref chain.Ref, missing error) (*View, uint64, error) {
 	if ref == (chain.Ref{}) || ref.Number > v.head.Number {
 		return nil, 0, missing
 	}

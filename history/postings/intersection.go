@@ -168,7 +168,7 @@ const (
 	leastWindow   = 8       // blocks
 	firstWindow   = 64      // blocks
 	sparseEntries = 4 << 10 // if a window has fewer, the next is larger
-	mostEntries   = 1 << 18 // if a window has more, it is made smaller, down to one block
+	maxEntries    = 1 << 18 // if a window has more, it is made smaller, down to one block
 	maxWindow     = math.MaxUint32
 )
 
@@ -184,7 +184,7 @@ type union struct {
 
 	start, end uint64   // the window: start <= block < end
 	width      uint64   // of the next window
-	most       int      // see mostEntries
+	most       int      // see maxEntries
 	entries    []uint64 // of the window: block minus start (32 bits), position (32 bits)
 	at         int      // index of the current block's first entry
 	decoded    []uint32 // scratch
@@ -193,7 +193,7 @@ type union struct {
 const exhausted = math.MaxUint64 // in union.next: no further occurrence
 
 func newUnion(scan Scan, terms []Term, from, to uint64) *union {
-	u := &union{scan: scan, terms: terms, next: make([]uint64, len(terms)), to: to, start: from, end: from, width: firstWindow, most: mostEntries}
+	u := &union{scan: scan, terms: terms, next: make([]uint64, len(terms)), to: to, start: from, end: from, width: firstWindow, most: maxEntries}
 	for i := range u.next {
 		u.next[i] = from
 	}

@@ -20,14 +20,14 @@ import (
 // Term is a searchable property of a log or event, such as an address or a topic.
 type Term [12]byte
 
-// MostValueBytes is the maximum length of a term's value.
-const MostValueBytes = 64
+// MaxValueBytes is the maximum length of a term's value.
+const MaxValueBytes = 64
 
-// TermOf returns the term of a value of at most MostValueBytes. The kind says what the
+// TermOf returns the term of a value of at most MaxValueBytes. The kind says what the
 // value is, such as an address or the first topic. Terms are hashes for which collisions
 // can be constructed with much work, so callers must compare what they load with the filter.
 func TermOf(kind byte, value []byte) Term {
-	var buffer [1 + MostValueBytes]byte
+	var buffer [1 + MaxValueBytes]byte
 	buffer[0] = kind
 	n := copy(buffer[1:], value)
 	hash := sha256.Sum256(buffer[:1+n])

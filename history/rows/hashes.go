@@ -18,7 +18,7 @@ func PutBlockHash(to kv.Putter, table *kv.Table, hash []byte, number uint64) {
 }
 
 // PutTransactionHash puts the row that finds a transaction by its hash.
-// The number is at most MostNumber, the index at most MostTransactions.
+// The number is at most MaxNumber, the index at most MaxTransactions.
 func PutTransactionHash(to kv.Putter, table *kv.Table, hash []byte, place Place) {
 	to.Put(table, hash[:HashPrefixBytes], place.Number<<IndexBits|uint64(place.Index), nil)
 }

@@ -38,11 +38,11 @@ const (
 	IndexBits = 20
 )
 
-// MostTransactions is the greatest number of transactions in a block, limited by IndexBits.
-const MostTransactions = 1<<IndexBits - 1
+// MaxTransactions is the greatest number of transactions in a block, limited by IndexBits.
+const MaxTransactions = 1<<IndexBits - 1
 
-// MostNumber is the greatest block number: what fits into a sort key above IndexBits.
-const MostNumber = 1<<(64-IndexBits) - 1
+// MaxNumber is the greatest block number: what fits into a sort key above IndexBits.
+const MaxNumber = 1<<(64-IndexBits) - 1
 
 // Chunk returns the partition of a block in tables with one row per block.
 func Chunk(number uint64) [8]byte {

@@ -156,7 +156,7 @@ func TestFailedReadsAreReported(t *testing.T) {
 func TestHashPrefixCollisions(t *testing.T) {
 	store, table := openStore(t), &kv.Table{ID: 1, Name: "hashes", Kind: kv.List}
 	hash := common.Hash{1, 2, 3, 4, 5, 6, 7}
-	places := []Place{{Number: 5, Index: 0}, {Number: 5, Index: MostTransactions}, {Number: 1 << 40, Index: 3}}
+	places := []Place{{Number: 5, Index: 0}, {Number: 5, Index: MaxTransactions}, {Number: 1 << 40, Index: 3}}
 	write(t, store, func(batch kv.Batch) {
 		for i, place := range places {
 			alike := hash

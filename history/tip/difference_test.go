@@ -51,14 +51,14 @@ func TestDifferenceLeadsFromHeadToHead(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, seed)
-			from, seen := w.tip.Standing().Head, w.head.chain()
+			from, seen := w.tip.Forkchoice().Head, w.head.chain()
 			for range 400 {
 				w.step()
 				if w.IntN(4) > 0 {
 					continue
 				}
 				now := w.head.chain()
-				to := w.tip.Standing().Head
+				to := w.tip.Forkchoice().Head
 				dropped, added, err := tip.Difference(from, to, func(number uint64) (chain.Ref, error) {
 					for _, known := range now {
 						if known.Number == number && number <= w.settled.ref.Number {

@@ -201,9 +201,9 @@ func (w *world) settle(killed bool) {
 // check compares the tip with the model.
 func (w *world) check() {
 	w.t.Helper()
-	standing := w.tip.Standing()
-	if standing.Head.Ref() != w.head.ref || standing.Safe != w.safe {
-		w.t.Fatalf("head %s and safe %s, expected %s and %s", standing.Head.Ref(), standing.Safe, w.head.ref, w.safe)
+	forkchoice := w.tip.Forkchoice()
+	if forkchoice.Head.Ref() != w.head.ref || forkchoice.Safe != w.safe {
+		w.t.Fatalf("head %s and safe %s, expected %s and %s", forkchoice.Head.Ref(), forkchoice.Safe, w.head.ref, w.safe)
 	}
 	for _, b := range w.made {
 		if w.tip.Has(b.ref.Hash) != w.known(b) {

@@ -74,16 +74,16 @@ func Open(ctx context.Context, store kv.Store, tables []*kv.Table, settled chain
 	return t, nil
 }
 
-// Standing is a snapshot of the head and of the safe and finalized blocks.
-type Standing struct {
+// Forkchoice is a snapshot of the head and of the safe and finalized blocks.
+type Forkchoice struct {
 	Head            *Branch
 	Safe, Finalized chain.Ref // zero while unknown
 }
 
-// Standing returns the current head, safe and finalized blocks.
-func (t *Tip) Standing() Standing {
+// Forkchoice returns the current head, safe and finalized blocks.
+func (t *Tip) Forkchoice() Forkchoice {
 	now := t.tree.Load()
-	return Standing{Head: now.head, Safe: now.safe, Finalized: now.finalized}
+	return Forkchoice{Head: now.head, Safe: now.safe, Finalized: now.finalized}
 }
 
 // Moved returns a channel that is closed at the next change of the head, safe or finalized

@@ -69,7 +69,7 @@ func TestReorganization(t *testing.T) {
 	grow(t, of, ref(11, 'b'), ref(10, 'a'))
 	grow(t, of, ref(12, 'b'), ref(11, 'b'))
 
-	if got := of.Standing().Head.Ref(); got != settled {
+	if got := of.Forkchoice().Head.Ref(); got != settled {
 		t.Errorf("blocks that were only added moved the head to %s", got)
 	}
 	moved := of.Moved()
@@ -79,9 +79,9 @@ func TestReorganization(t *testing.T) {
 	default:
 		t.Error("Moved does not signal a new head")
 	}
-	before := of.Standing().Head
+	before := of.Forkchoice().Head
 	setHead(t, of, ref(12, 'b'))
-	after := of.Standing().Head
+	after := of.Forkchoice().Head
 	for _, c := range []struct {
 		branch *tip.Branch
 		at     uint64
@@ -97,8 +97,8 @@ func TestReorganization(t *testing.T) {
 			t.Errorf("as of %d on the branch of %s: %s, expected %s", c.at, c.branch.Ref(), got, c.want)
 		}
 	}
-	if of = openTip(t, store, settled); of.Standing().Head.Ref() != ref(12, 'b') || !of.Has(ref(11, 'a').Hash) {
-		t.Errorf("after a restart the head is %s", of.Standing().Head.Ref())
+	if of = openTip(t, store, settled); of.Forkchoice().Head.Ref() != ref(12, 'b') || !of.Has(ref(11, 'a').Hash) {
+		t.Errorf("after a restart the head is %s", of.Forkchoice().Head.Ref())
 	}
 }
 
@@ -114,7 +114,7 @@ func TestEachMove(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var heads []chain.Ref
 	err := of.EachMove(ctx, func(ctx context.Context) error {
-		if heads = append(heads, of.Standing().Head.Ref()); len(heads) == 1 {
+		if heads = append(heads, of.Forkchoice().Head.Ref()); len(heads) == 1 {
 			setHead(t, of, next)
 			return nil
 		}
@@ -214,8 +214,8 @@ func TestRestartsAfterCrash(t *testing.T) {
 	grow(t, of, ref(11, 'a'), ref(10, 'a'))
 	setHead(t, of, ref(11, 'a'))
 	for range 3 {
-		if of = openTip(t, store, ref(10, 'a')); of.Standing().Head.Ref() != ref(11, 'a') || of.Has(ref(11, 'b').Hash) {
-			t.Errorf("the head is %s", of.Standing().Head.Ref())
+		if of = openTip(t, store, ref(10, 'a')); of.Forkchoice().Head.Ref() != ref(11, 'a') || of.Has(ref(11, 'b').Hash) {
+			t.Errorf("the head is %s", of.Forkchoice().Head.Ref())
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestLargeBlock(t *testing.T) {
 	}
 	setHead(t, of, ref(1, 'a'))
 	of = openTip(t, store, ref(0, 's'))
-	value, err := of.Standing().Head.Over(store).Get(context.Background(), indexed, []byte("p"), 1<<4|4, nil)
+	value, err := of.Forkchoice().Head.Over(store).Get(context.Background(), indexed, []byte("p"), 1<<4|4, nil)
 	if err != nil || string(value) != strings.Repeat("4", 700_000) {
 		t.Errorf("a row of a block of several parts: %d bytes, %v", len(value), err)
 	}
@@ -284,7 +284,7 @@ func TestReadersNeverWait(t *testing.T) {
 					return
 				default:
 				}
-				branch := of.Standing().Head
+				branch := of.Forkchoice().Head
 				if got := last(t, branch, store, branch.Ref().Number); got != branch.Ref().String() {
 					t.Errorf("the last block of %s is %s", branch.Ref(), got)
 					return
@@ -293,7 +293,7 @@ func TestReadersNeverWait(t *testing.T) {
 		})
 	}
 	for n := uint64(2); n < 120; n++ {
-		parent := of.Standing().Head.Ref()
+		parent := of.Forkchoice().Head.Ref()
 		for _, branch := range []byte{'a', 'b'} {
 			grow(t, of, ref(n, branch), parent)
 			setHead(t, of, ref(n, branch))
@@ -349,6 +349,6 @@ func FuzzStoredBlock(f *testing.F) {
 			}
 			return
 		}
-		_, _, _ = opened.Standing().Head.Over(store).Newest(context.Background(), versions, []byte("p"), 9, nil)
+		_, _, _ = opened.Forkchoice().Head.Over(store).Newest(context.Background(), versions, []byte("p"), 9, nil)
 	})
 }

@@ -28,8 +28,8 @@ const Format = "ashlar-starknet-1"
 // cachedHeaders is the number of decoded headers in the cache, about 700 bytes each.
 const cachedHeaders = 4096
 
-// mostChainID is the maximum length of a chain ID: it must fit a felt.
-const mostChainID = 31
+// maxChainID is the maximum length of a chain ID: it must fit a felt.
+const maxChainID = 31
 
 var (
 	// ErrOtherChain means that the archive holds another chain than expected.
@@ -107,8 +107,8 @@ func Create(ctx context.Context, store kv.Store, chainID string) (*Archive, erro
 
 // checkChainID validates a chain ID: it is represented as a felt with these characters.
 func checkChainID(id string) error {
-	if id == "" || len(id) > mostChainID {
-		return fmt.Errorf("%w: %q has %d characters, expected 1 to %d", ErrChainID, id, len(id), mostChainID)
+	if id == "" || len(id) > maxChainID {
+		return fmt.Errorf("%w: %q has %d characters, expected 1 to %d", ErrChainID, id, len(id), maxChainID)
 	}
 	for _, c := range []byte(id) {
 		if c <= ' ' || c > '~' {
@@ -234,11 +234,11 @@ func (a *Archive) Sync(ctx context.Context) error { return a.store.Sync(ctx) }
 
 // Fits returns an error if the format cannot hold a block.
 func Fits(block *starknet.Block) error {
-	if block.Number > rows.MostNumber {
-		return fmt.Errorf("archive: block %d: the format supports numbers up to %d", block.Number, uint64(rows.MostNumber))
+	if block.Number > rows.MaxNumber {
+		return fmt.Errorf("archive: block %d: the format supports numbers up to %d", block.Number, uint64(rows.MaxNumber))
 	}
-	if n := len(block.Transactions); n > rows.MostTransactions {
-		return fmt.Errorf("archive: block %d has %d transactions, the format supports at most %d", block.Number, n, rows.MostTransactions)
+	if n := len(block.Transactions); n > rows.MaxTransactions {
+		return fmt.Errorf("archive: block %d has %d transactions, the format supports at most %d", block.Number, n, rows.MaxTransactions)
 	}
 	if n := block.EventCount(); n > groupEvents<<groupBits {
 		return fmt.Errorf("archive: block %d has %d events, the format supports at most %d", block.Number, n, groupEvents<<groupBits)

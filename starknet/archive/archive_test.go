@@ -109,13 +109,13 @@ func holding(t *testing.T, blocks []*starknet.Block) *Archive {
 // TestHighestBlock: a block with the highest number that fits its rows is found, and the next one
 // is rejected.
 func TestHighestBlock(t *testing.T) {
-	blocks := busy(makeBlocks(rows.MostNumber-2, 2))
+	blocks := busy(makeBlocks(rows.MaxNumber-2, 2))
 	a := holding(t, blocks)
 	r := a.Settled(a.Span())
 	for _, block := range blocks {
 		checkBlock(t, r, r.Events(t.Context()), block)
 	}
-	for _, number := range []uint64{rows.MostNumber + 1, math.MaxUint64} {
+	for _, number := range []uint64{rows.MaxNumber + 1, math.MaxUint64} {
 		if err := Fits(makeBlocks(number, 1)[0]); err == nil {
 			t.Errorf("block %d fits, expected an error", number)
 		}

@@ -32,6 +32,6 @@ const (
 	// consecutive events needs few rows, few enough that a single event is cheap to read.
 	groupEvents = 32
 	// groupBits are the low bits of the sort key of events: the position of the group in the
-	// block. The remaining bits hold rows.MostNumber.
+	// block. The remaining bits hold rows.MaxNumber.
 	groupBits = rows.IndexBits
 )

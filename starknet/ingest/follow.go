@@ -69,13 +69,13 @@ func (f *Follower) Held(ctx context.Context) (first, head chain.Ref, ok bool, er
 	if err != nil {
 		return first, head, false, err
 	}
-	return header.Ref(), above.Standing().Head.Ref(), true, nil
+	return header.Ref(), above.Forkchoice().Head.Ref(), true, nil
 }
 
 // Hash returns the hash of the block with a number between the lowest and the highest.
 func (f *Follower) Hash(ctx context.Context, number uint64) (common.Hash, error) {
 	if above := f.tip.Load(); above != nil {
-		if ref, ok := above.Standing().Head.At(number); ok {
+		if ref, ok := above.Forkchoice().Head.At(number); ok {
 			return ref.Hash, nil
 		}
 	}
@@ -109,14 +109,14 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 		if err := f.begin(ctx, block); err != nil {
 			return err
 		}
-		if above = f.tip.Load(); above.Standing().Head.Ref() == ref {
+		if above = f.tip.Load(); above.Forkchoice().Head.Ref() == ref {
 			return nil
 		}
 	}
 	if err := f.agree(ctx, above); err != nil {
 		return err
 	}
-	if head := above.Standing().Head.Ref(); head.Hash != common.Hash(block.Parent) {
+	if head := above.Forkchoice().Head.Ref(); head.Hash != common.Hash(block.Parent) {
 		return fmt.Errorf("%w: block %s with parent %s comes after block %s", rows.ErrNotNext, ref, block.Parent, head)
 	}
 	encoded := new(tip.Rows)
@@ -138,7 +138,7 @@ func (f *Follower) Append(ctx context.Context, block *starknet.Block) error {
 // have recorded it failed. writing must be held.
 func (f *Follower) agree(ctx context.Context, above *tip.Tip) error {
 	settled := f.archive.Span().Last
-	if above.Standing().Head.Settled() == settled {
+	if above.Forkchoice().Head.Settled() == settled {
 		return nil
 	}
 	return above.Overtaken(ctx, settled)
@@ -160,7 +160,7 @@ func (f *Follower) begin(ctx context.Context, block *starknet.Block) error {
 
 // settle settles the blocks that are deep enough.
 func (f *Follower) settle(ctx context.Context, above *tip.Tip) error {
-	head := above.Standing().Head.Ref()
+	head := above.Forkchoice().Head.Ref()
 	if head.Number <= f.depth {
 		return nil
 	}

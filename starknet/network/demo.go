@@ -72,7 +72,7 @@ type sequencer struct {
 
 // newSequencer continues the network at its head.
 func newSequencer(n *network) (*sequencer, error) {
-	head := n.follower.Tip().Standing().Head.Ref()
+	head := n.follower.Tip().Forkchoice().Head.Ref()
 	s := &sequencer{follower: n.follower, made: synthetic.New(synthetic.Default())}
 	for last := (chain.Ref{}); last != head; {
 		if last = s.made.Next().Ref(); last.Number > head.Number {

@@ -42,7 +42,7 @@ func (c *Chain) View() *View {
 	if above == nil {
 		return &View{c.archive.Settled(span)}
 	}
-	branch := above.Standing().Head
+	branch := above.Forkchoice().Head
 	whole := archive.Span{First: span.First, Last: branch.Ref()}
 	return &View{c.archive.Over(branch.Over(c.archive.Rows()), whole, branch.Settled().Number)}
 }

@@ -109,7 +109,7 @@ func TestAnyOrder(t *testing.T) {
 				if got.Verdict != verdict || (verdict == engine.Syncing) != (got.LatestValid == nil) || got.LatestValid != nil && *got.LatestValid != last {
 					t.Fatalf("%s: %+v, expected %s with %#x", what, got, verdict, last)
 				}
-				if at := d.Standing().Head.Ref(); at != ref(head) {
+				if at := d.Forkchoice().Head.Ref(); at != ref(head) {
 					t.Fatalf("the head is %s, expected %s", at, ref(head))
 				}
 			}
@@ -132,7 +132,7 @@ func TestForkchoiceRules(t *testing.T) {
 		}
 	}
 	d.mustTell(left[3], nil, nil)
-	if s := d.Standing(); s.Safe != (chain.Ref{}) || s.Finalized != (chain.Ref{}) {
+	if s := d.Forkchoice(); s.Safe != (chain.Ref{}) || s.Finalized != (chain.Ref{}) {
 		t.Errorf("safe is %s, finalized %s, but neither was set", s.Safe, s.Finalized)
 	}
 	for _, test := range []struct {
@@ -148,37 +148,37 @@ func TestForkchoiceRules(t *testing.T) {
 		if _, err := d.tell(test.head, test.safe, test.finalized); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, expected %v", test.what, err, test.want)
 		}
-		if head := d.Standing().Head.Ref(); head != ref(left[3]) {
+		if head := d.Forkchoice().Head.Ref(); head != ref(left[3]) {
 			t.Errorf("%s: the head has moved to %s", test.what, head)
 		}
 	}
-	standing := func(what string, head, safe, finalized *types.Block) {
+	forkchoice := func(what string, head, safe, finalized *types.Block) {
 		t.Helper()
-		if s := d.Standing(); s.Head.Ref() != ref(head) || s.Safe != ref(safe) || s.Finalized != ref(finalized) {
+		if s := d.Forkchoice(); s.Head.Ref() != ref(head) || s.Safe != ref(safe) || s.Finalized != ref(finalized) {
 			t.Errorf("%s: head %s, safe %s, finalized %s", what, s.Head.Ref(), s.Safe, s.Finalized)
 		}
 	}
 	d.mustTell(left[3], left[1], trunk[3])
-	standing("all are set", left[3], left[1], trunk[3])
+	forkchoice("all are set", left[3], left[1], trunk[3])
 	d.mustTell(left[2], nil, nil)
-	standing("an older head, nothing else set", left[2], left[1], trunk[3])
+	forkchoice("an older head, nothing else set", left[2], left[1], trunk[3])
 	d.mustTell(right[3], nil, nil)
-	standing("what was safe is left", right[3], trunk[3], trunk[3])
+	forkchoice("what was safe is left", right[3], trunk[3], trunk[3])
 	d.mustTell(right[3], right[0], trunk[1])
-	standing("finalized goes back", right[3], right[0], trunk[3])
+	forkchoice("finalized goes back", right[3], right[0], trunk[3])
 	d.mustTell(right[3], trunk[0], trunk[4])
-	standing("safe below finalized", right[3], trunk[4], trunk[4])
+	forkchoice("safe below finalized", right[3], trunk[4], trunk[4])
 	d.mustTell(trunk[2], nil, nil)
-	standing("an ancestor of what is final is passed over", right[3], trunk[4], trunk[4])
+	forkchoice("an ancestor of what is final is passed over", right[3], trunk[4], trunk[4])
 	d.mustTell(trunk[4], nil, nil)
-	standing("what is final is the head", trunk[4], trunk[4], trunk[4])
+	forkchoice("what is final is the head", trunk[4], trunk[4], trunk[4])
 	if _, err := d.tell(early[2], nil, nil); !errors.Is(err, engine.ErrTooDeep) {
 		t.Errorf("a head that leaves what is final: %v", err)
 	}
 	if status, err := d.tell(nil, nil, nil); err != nil || status.Verdict != engine.Invalid {
 		t.Errorf("no head: %+v, %v", status, err)
 	}
-	standing("what could not be followed", trunk[4], trunk[4], trunk[4])
+	forkchoice("what could not be followed", trunk[4], trunk[4], trunk[4])
 }
 
 // Blocks that fork off below the settled block can no longer be executed.
@@ -210,7 +210,7 @@ func (d *driven) settle(number uint64) {
 	ctx, stop := context.WithCancel(d.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
-	for d.Standing().Head.Settled().Number < number {
+	for d.Forkchoice().Head.Settled().Number < number {
 		select {
 		case err := <-done:
 			d.t.Fatalf("the follower ended: %v", err)

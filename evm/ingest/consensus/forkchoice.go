@@ -56,7 +56,7 @@ func (c *Chain) update(ctx context.Context, to engine.Forkchoice) (engine.Status
 // want records a forkchoice whose head lacks ancestors. number is 0 if the head itself is
 // unknown.
 func (c *Chain) want(to engine.Forkchoice, number uint64) {
-	now := c.follower.Standing().Head.Ref().Number
+	now := c.follower.Forkchoice().Head.Ref().Number
 	if c.wanted == nil {
 		c.wanted = new(wanted)
 		c.way.Store(&way{from: now})
@@ -82,7 +82,7 @@ func (c *Chain) wantNothing() {
 
 // move makes a known block the head, if the rest of the forkchoice is consistent.
 func (c *Chain) move(ctx context.Context, to engine.Forkchoice, header *types.Header) (engine.Status, error) {
-	before := c.follower.Standing()
+	before := c.follower.Forkchoice()
 	head := chain.Ref{Number: header.Number.Uint64(), Hash: to.Head}
 	if final := before.Finalized; final != (chain.Ref{}) && head.Number < final.Number {
 		// A head below the final block may be ignored: the client is catching up.
@@ -136,7 +136,7 @@ func (c *Chain) logBranch(ctx context.Context, branch *tip.Branch, left chain.Re
 
 // tags returns the safe and finalized blocks to set; zero means no change. The finalized
 // block never moves back.
-func (c *Chain) tags(ctx context.Context, branch *tip.Branch, to engine.Forkchoice, before tip.Standing) (safe, finalized chain.Ref, err error) {
+func (c *Chain) tags(ctx context.Context, branch *tip.Branch, to engine.Forkchoice, before tip.Forkchoice) (safe, finalized chain.Ref, err error) {
 	if finalized, err = c.ancestor(ctx, branch, to.Finalized); err != nil {
 		return safe, finalized, err
 	}

@@ -124,7 +124,7 @@ func (c *Chain) missing(stop context.CancelFunc) (target upstream.Target, ok boo
 func (c *Chain) show(ctx context.Context, block chain.Ref) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wanted == nil || block.Number <= c.follower.Standing().Head.Ref().Number {
+	if c.wanted == nil || block.Number <= c.follower.Forkchoice().Head.Ref().Number {
 		return nil
 	}
 	return c.follower.SetHead(ctx, block.Hash, chain.Ref{}, chain.Ref{})
@@ -140,6 +140,6 @@ func (c *Chain) Sync() (Sync, bool) {
 	if way == nil {
 		return Sync{}, false
 	}
-	head := c.follower.Standing().Head.Ref().Number
+	head := c.follower.Forkchoice().Head.Ref().Number
 	return Sync{Starting: min(way.from, head), Current: head, Highest: max(way.to, head)}, true
 }

@@ -46,8 +46,8 @@ func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *s
 	config := upstream.Config{
 		Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
 		Pace: upstream.Pace{
-			Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Retry: time.Millisecond, RetryMost: 4 * time.Millisecond,
-			Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond, Step: time.Hour,
+			Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Retry: time.Millisecond, RetryMax: 4 * time.Millisecond,
+			Aside: 2 * time.Millisecond, AsideMax: 8 * time.Millisecond, Step: time.Hour,
 		},
 		Log: slog.New(slog.DiscardHandler),
 	}
@@ -82,7 +82,7 @@ func newSupplied(t *testing.T, depths ingest.Depths, nodes ...*fakenode.Node) *s
 func (s *supplied) await(want *types.Block) {
 	for {
 		moved := s.Tip.Moved()
-		if s.Standing().Head.Ref() == ref(want) {
+		if s.Forkchoice().Head.Ref() == ref(want) {
 			return
 		}
 		<-moved
@@ -104,8 +104,8 @@ func TestMissingAncestorsAreFetched(t *testing.T) {
 	}
 	s.expect("the head", status, engine.Syncing, nil)
 	s.await(blocks[40])
-	if standing := s.Standing(); standing.Safe != ref(blocks[30]) || standing.Finalized != ref(blocks[20]) {
-		t.Errorf("safe is %s and finalized %s", standing.Safe, standing.Finalized)
+	if forkchoice := s.Forkchoice(); forkchoice.Safe != ref(blocks[30]) || forkchoice.Finalized != ref(blocks[20]) {
+		t.Errorf("safe is %s and finalized %s", forkchoice.Safe, forkchoice.Finalized)
 	}
 	status, err = s.tell(blocks[59], nil, nil) // never sent
 	if err != nil {
@@ -128,10 +128,10 @@ func TestFarBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await(blocks[399])
-	for s.Standing().Head.Settled().Number < 351 {
+	for s.Forkchoice().Head.Settled().Number < 351 {
 		time.Sleep(time.Millisecond) // wait while the follower settles the rest
 	}
-	if at := s.Standing().Finalized; at != ref(blocks[350]) {
+	if at := s.Forkchoice().Finalized; at != ref(blocks[350]) {
 		t.Errorf("finalized is %s", at)
 	}
 }
@@ -190,7 +190,7 @@ func TestLyingSupply(t *testing.T) {
 			for s.supplier.Status().Nodes[0].Counts.Invalid+s.supplier.Status().Nodes[0].Counts.Failures == 0 {
 				time.Sleep(time.Millisecond)
 			}
-			if head := s.Standing().Head.Ref(); head != ref(s.Genesis) {
+			if head := s.Forkchoice().Head.Ref(); head != ref(s.Genesis) {
 				t.Errorf("the head is %s", head)
 			}
 			lies.Store(false)
@@ -260,7 +260,7 @@ func TestAnotherWay(t *testing.T) {
 	s.mustTell(near[2], nil, nil)
 	close(held)
 	time.Sleep(20 * time.Millisecond) // time for a fault to show
-	if head := s.Standing().Head.Ref(); head != (chain.Ref{Number: 3, Hash: near[2].Hash()}) {
+	if head := s.Forkchoice().Head.Ref(); head != (chain.Ref{Number: 3, Hash: near[2].Hash()}) {
 		t.Errorf("the head is %s", head)
 	}
 }

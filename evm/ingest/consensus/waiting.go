@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// waitingMost is the maximum number of waiting blocks: those of half an hour, while ancestors are fetched.
-	waitingMost = 150
+	// maxWaiting is the maximum number of waiting blocks: those of half an hour, while ancestors are fetched.
+	maxWaiting = 150
 	// waitingBytes bounds their encoded size.
 	waitingBytes = 128 << 20
-	// invalidMost is the maximum number of invalid blocks that are remembered.
-	invalidMost = 512
+	// maxInvalid is the maximum number of invalid blocks that are remembered.
+	maxInvalid = 512
 )
 
 // waiting are blocks whose ancestors are missing. If there are too many, the oldest are
@@ -37,7 +37,7 @@ func (w *waiting) put(block *types.Block) {
 	w.blocks[hash] = block
 	w.order = append(w.order, hash)
 	w.bytes += encodedSize(block)
-	for len(w.order) > 1 && (len(w.order) > waitingMost || w.bytes > waitingBytes) {
+	for len(w.order) > 1 && (len(w.order) > maxWaiting || w.bytes > waitingBytes) {
 		w.remove(w.order[0])
 	}
 }
@@ -87,7 +87,7 @@ func (i *invalids) put(hash common.Hash, status engine.Status) {
 		return
 	}
 	i.status[hash] = status
-	if i.order = append(i.order, hash); len(i.order) > invalidMost {
+	if i.order = append(i.order, hash); len(i.order) > maxInvalid {
 		delete(i.status, i.order[0])
 		i.order = i.order[1:]
 	}

@@ -21,14 +21,14 @@ type candidate struct {
 	name string
 	log  *slog.Logger
 
-	standing  node.Standing
-	reachable bool                        // standing is up to date
-	until     time.Time                   // not used before this time
-	unreached *backoff.ExponentialBackOff // after connection failures
-	failed    *backoff.ExponentialBackOff // after failed imports of its blocks
-	invalid   *backoff.ExponentialBackOff // after invalid answers
-	why       string                      // why it is not used; empty if it is
-	counts    Counts
+	forkchoice node.Forkchoice
+	reachable  bool                        // forkchoice is up to date
+	until      time.Time                   // not used before this time
+	unreached  *backoff.ExponentialBackOff // after connection failures
+	failed     *backoff.ExponentialBackOff // after failed imports of its blocks
+	invalid    *backoff.ExponentialBackOff // after invalid answers
+	why        string                      // why it is not used; empty if it is
+	counts     Counts
 }
 
 // Counts are totals of a node's faults since the start.
@@ -72,7 +72,7 @@ func (p *Pursuit) observe(ctx context.Context, c *candidate) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		err := c.node.SubscribeHeads(ctx, func(head chain.Ref) {
-			p.heard(c, func(s *node.Standing) { s.Head = head })
+			p.heard(c, func(s *node.Forkchoice) { s.Head = head })
 			select {
 			case announced <- struct{}{}:
 			default:
@@ -117,19 +117,19 @@ func (p *Pursuit) poll(ctx context.Context, c *candidate, announced, silent <-ch
 }
 
 func (p *Pursuit) ask(ctx context.Context, c *candidate) error {
-	standing, err := c.node.Standing(ctx)
+	forkchoice, err := c.node.Forkchoice(ctx)
 	if err == nil {
-		p.heard(c, func(s *node.Standing) { *s = standing })
+		p.heard(c, func(s *node.Forkchoice) { *s = forkchoice })
 	}
 	return err
 }
 
 // heard updates the claims of a node.
-func (p *Pursuit) heard(c *candidate, change func(*node.Standing)) {
+func (p *Pursuit) heard(c *candidate, change func(*node.Forkchoice)) {
 	p.mu.Lock()
-	before, reachable := c.standing, c.reachable
-	change(&c.standing)
-	now := c.standing
+	before, reachable := c.forkchoice, c.reachable
+	change(&c.forkchoice)
+	now := c.forkchoice
 	if reachable {
 		c.unreached.Reset()
 	} else {

@@ -85,16 +85,16 @@ func (f *fakeNode) Identity(ctx context.Context) (uint64, common.Hash, error) {
 	return genesis.Config.ChainID.Uint64(), f.world.builder.Genesis.Hash(), err
 }
 
-func (f *fakeNode) Standing(ctx context.Context) (node.Standing, error) {
-	head, bad, err := f.begin(ctx, "standing")
+func (f *fakeNode) Forkchoice(ctx context.Context) (node.Forkchoice, error) {
+	head, bad, err := f.begin(ctx, "forkchoice")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	standing := node.Standing{Head: ref(head), Safe: f.safe, Finalized: f.finalized}
+	forkchoice := node.Forkchoice{Head: ref(head), Safe: f.safe, Finalized: f.finalized}
 	if bad { // a head that does not exist
-		standing.Head.Number += f.random.Uint64N(100)
-		standing.Head.Hash[3]++
+		forkchoice.Head.Number += f.random.Uint64N(100)
+		forkchoice.Head.Hash[3]++
 	}
-	return standing, err
+	return forkchoice, err
 }
 
 func (f *fakeNode) HashAt(ctx context.Context, number uint64) (common.Hash, error) {

@@ -17,9 +17,9 @@ import (
 const (
 	// bulkWorth is the minimum number of blocks for a bulk import.
 	bulkWorth = 64
-	// bulkMost is the maximum number of blocks imported before the best head is chosen
+	// maxBulk is the maximum number of blocks imported before the best head is chosen
 	// again.
-	bulkMost = 16384
+	maxBulk = 16384
 	// shownEvery is the number of blocks between updates of the head while catching up.
 	shownEvery = 16
 )
@@ -27,7 +27,7 @@ const (
 // choice is a usable node with its claims at the time of the choice.
 type choice struct {
 	*candidate
-	standing node.Standing
+	forkchoice node.Forkchoice
 }
 
 // pursue follows the best head until ctx is done.
@@ -73,20 +73,20 @@ func (p *Pursuit) choices(now time.Time) (choices []choice, next time.Time) {
 		switch {
 		case !c.reachable:
 		case !now.Before(c.until):
-			choices = append(choices, choice{c, c.standing})
+			choices = append(choices, choice{c, c.forkchoice})
 		case next.IsZero() || c.until.Before(next):
 			next = c.until
 		}
 	}
-	ours := p.follower.Standing().Head.Ref()
+	ours := p.follower.Forkchoice().Head.Ref()
 	slices.SortStableFunc(choices, func(a, b choice) int {
-		if c := cmp.Compare(b.standing.Head.Number, a.standing.Head.Number); c != 0 || a.standing.Head == b.standing.Head {
+		if c := cmp.Compare(b.forkchoice.Head.Number, a.forkchoice.Head.Number); c != 0 || a.forkchoice.Head == b.forkchoice.Head {
 			return c
 		}
 		switch ours { // of two equally high heads, prefer ours
-		case a.standing.Head:
+		case a.forkchoice.Head:
 			return -1
-		case b.standing.Head:
+		case b.forkchoice.Head:
 			return 1
 		}
 		return 0
@@ -131,18 +131,18 @@ func (p *Pursuit) setProblem(problem string) {
 
 // follow brings the chain to the head of a node, or part of the way if arrived is false.
 func (p *Pursuit) follow(ctx context.Context, c choice) (arrived bool, err error) {
-	known, err := p.follower.Has(ctx, c.standing.Head)
+	known, err := p.follower.Has(ctx, c.forkchoice.Head)
 	if err != nil {
 		return false, err
 	}
 	if !known {
-		p.begin(c.standing.Head)
+		p.begin(c.forkchoice.Head)
 		if arrived, err = p.bringIn(ctx, c); err != nil || !arrived {
 			return arrived, err
 		}
 	}
 	p.end()
-	if err := p.move(ctx, c.standing); err != nil {
+	if err := p.move(ctx, c.forkchoice); err != nil {
 		return true, err
 	}
 	p.first.Do(func() { close(p.arrived) })
@@ -153,7 +153,7 @@ func (p *Pursuit) begin(head chain.Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.under == nil {
-		p.under = &pursued{starting: p.follower.Standing().Head.Ref().Number}
+		p.under = &pursued{starting: p.follower.Forkchoice().Head.Ref().Number}
 	}
 	p.under.head = head
 }
@@ -166,7 +166,7 @@ func (p *Pursuit) end() {
 
 // bringIn imports the blocks up to the head of a node.
 func (p *Pursuit) bringIn(ctx context.Context, c choice) (arrived bool, err error) {
-	head, ours := c.standing.Head, p.follower.Standing().Head
+	head, ours := c.forkchoice.Head, p.follower.Forkchoice().Head
 	if head.Number <= ours.Settled().Number {
 		return false, ErrTooDeep
 	}
@@ -185,8 +185,8 @@ func (p *Pursuit) bringIn(ctx context.Context, c choice) (arrived bool, err erro
 	if err != nil {
 		return false, err
 	}
-	target := chain.Ref{Number: p.follower.Depths().Due(head.Number, c.standing.Finalized)}
-	if finalized := c.standing.Finalized; finalized.Number > target.Number && finalized.Number <= head.Number {
+	target := chain.Ref{Number: p.follower.Depths().Due(head.Number, c.forkchoice.Finalized)}
+	if finalized := c.forkchoice.Finalized; finalized.Number > target.Number && finalized.Number <= head.Number {
 		target = finalized
 	}
 	if target.Number > ours.Ref().Number+bulkWorth {
@@ -211,10 +211,10 @@ func (p *Pursuit) addOnly(ctx context.Context, from Node, head chain.Ref) (added
 // ancestor finds the last block that our branch and a node's chain have in common. It must
 // not be below the final block.
 func (p *Pursuit) ancestor(ctx context.Context, of Node, head chain.Ref) (chain.Ref, error) {
-	standing := p.follower.Standing()
-	ours := standing.Head
+	forkchoice := p.follower.Forkchoice()
+	ours := forkchoice.Head
 	low := ours.Settled().Number
-	if at, ok := ours.At(standing.Finalized.Number); ok && at == standing.Finalized {
+	if at, ok := ours.At(forkchoice.Finalized.Number); ok && at == forkchoice.Finalized {
 		low = at.Number
 	}
 	if head.Number <= low {
@@ -261,8 +261,8 @@ func (p *Pursuit) ancestor(ctx context.Context, of Node, head chain.Ref) (chain.
 // bulk imports blocks from the settled block up to target, which will settle anyway. The
 // hash of target may be zero.
 func (p *Pursuit) bulk(ctx context.Context, from Node, target chain.Ref) error {
-	settled := p.follower.Standing().Head.Settled()
-	if most := settled.Number + bulkMost; target.Number > most {
+	settled := p.follower.Forkchoice().Head.Settled()
+	if most := settled.Number + maxBulk; target.Number > most {
 		target = chain.Ref{Number: most}
 	}
 	blocks := p.ranges(ctx, from, settled, target, nil)
@@ -277,7 +277,7 @@ func (p *Pursuit) ascend(ctx context.Context, from Node, after, head chain.Ref) 
 			return err
 		}
 		number := block.NumberU64()
-		if number%shownEvery == 0 && number > p.follower.Standing().Head.Ref().Number {
+		if number%shownEvery == 0 && number > p.follower.Forkchoice().Head.Ref().Number {
 			return p.follower.SetHead(ctx, block.Hash(), chain.Ref{}, chain.Ref{})
 		}
 		return nil
@@ -286,9 +286,9 @@ func (p *Pursuit) ascend(ctx context.Context, from Node, after, head chain.Ref) 
 
 // move makes a node's head ours, unless ours descends from it, and adopts the node's safe
 // and finalized blocks if they are on our branch.
-func (p *Pursuit) move(ctx context.Context, s node.Standing) error {
-	standing := p.follower.Standing()
-	branch := standing.Head
+func (p *Pursuit) move(ctx context.Context, s node.Forkchoice) error {
+	forkchoice := p.follower.Forkchoice()
+	branch := forkchoice.Head
 	lags, err := p.follower.On(ctx, branch, s.Head)
 	if err != nil {
 		return err
@@ -298,21 +298,21 @@ func (p *Pursuit) move(ctx context.Context, s node.Standing) error {
 			return err
 		}
 	}
-	final, err := p.follower.On(ctx, branch, standing.Finalized)
+	final, err := p.follower.On(ctx, branch, forkchoice.Finalized)
 	if err != nil {
 		return err
 	}
-	if !final && standing.Finalized != (chain.Ref{}) {
+	if !final && forkchoice.Finalized != (chain.Ref{}) {
 		return ErrTooDeep
 	}
-	safe, finalized, err := p.tags(ctx, branch, s, standing)
+	safe, finalized, err := p.tags(ctx, branch, s, forkchoice)
 	if err != nil {
 		return err
 	}
 	if err := p.follower.SetHead(ctx, branch.Ref().Hash, safe, finalized); err != nil {
 		return err
 	}
-	left := standing.Head.Ref()
+	left := forkchoice.Head.Ref()
 	if on, err := p.follower.On(ctx, branch, left); err == nil && !on {
 		p.config.Log.Info("reorganization", "from", left.Number, "hash", left.Hash, "to", s.Head.Number, "its", s.Head.Hash)
 	}
@@ -320,7 +320,7 @@ func (p *Pursuit) move(ctx context.Context, s node.Standing) error {
 }
 
 // tags returns the safe and finalized blocks to set; zero means no change.
-func (p *Pursuit) tags(ctx context.Context, branch *tip.Branch, s node.Standing, before tip.Standing) (safe, finalized chain.Ref, err error) {
+func (p *Pursuit) tags(ctx context.Context, branch *tip.Branch, s node.Forkchoice, before tip.Forkchoice) (safe, finalized chain.Ref, err error) {
 	on := func(ref chain.Ref) bool {
 		if err != nil || ref == (chain.Ref{}) || ref.Number > branch.Ref().Number {
 			return false

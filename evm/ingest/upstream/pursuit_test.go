@@ -54,7 +54,7 @@ func TestAnyTree(t *testing.T) {
 func (w *world) round(f *follower, nodes []*fakeNode, asNodes []upstream.Node, round int) {
 	// The tree changes only while no node is asked.
 	settled, _ := f.Archive.Settled()
-	ours := w.blocks[f.Standing().Head.Ref().Hash]
+	ours := w.blocks[f.Forkchoice().Head.Ref().Hash]
 	best := ours
 	var heads []*types.Block
 	for range nodes {
@@ -109,8 +109,8 @@ func TestFarBehind(t *testing.T) {
 	if settled, _ := f.Archive.Settled(); settled != n.finalized {
 		t.Errorf("settled is %s, expected the finalized block %s", settled, n.finalized)
 	}
-	if standing := f.Standing(); standing.Safe != n.safe || standing.Finalized != n.finalized {
-		t.Errorf("safe is %s and finalized %s, expected %s and %s", standing.Safe, standing.Finalized, n.safe, n.finalized)
+	if forkchoice := f.Forkchoice(); forkchoice.Safe != n.safe || forkchoice.Finalized != n.finalized {
+		t.Errorf("safe is %s and finalized %s, expected %s and %s", forkchoice.Safe, forkchoice.Finalized, n.safe, n.finalized)
 	}
 	if n.asked["blocks"] > 2*300/16+8 || n.asked["block"] > 1 {
 		t.Errorf("300 blocks took %v questions", n.asked)
@@ -136,7 +136,7 @@ func TestReorganizationBelowFinal(t *testing.T) {
 	if !strings.Contains(status.Problem, "below our last final block") || status.Nodes[0].Counts.TooDeep == 0 {
 		t.Errorf("the status is %+v", status)
 	}
-	if got := f.Standing().Head.Ref(); got != ref(head) {
+	if got := f.Forkchoice().Head.Ref(); got != ref(head) {
 		t.Errorf("the head is %s, expected %s", got, ref(head))
 	}
 	n.set(func() { n.head = w.blocks[head.Hash()] })
@@ -154,7 +154,7 @@ func TestHeadBelowFinal(t *testing.T) {
 	f := newFollower(t, ingest.DefaultDepths())
 	p, stop := f.pursueUnsettled(t, n)
 	defer stop()
-	f.awaitStanding("the finalized block", func(s tip.Standing) bool { return s.Head.Ref() == ref(head) && s.Finalized == ref(trunk) })
+	f.awaitForkchoice("the finalized block", func(s tip.Forkchoice) bool { return s.Head.Ref() == ref(head) && s.Finalized == ref(trunk) })
 
 	var before int
 	n.set(func() { n.head, before = other, n.asked["blocks"] })
@@ -203,11 +203,11 @@ func TestTagsOfOtherBranches(t *testing.T) {
 	_, stop := f.pursue(t, n)
 	defer stop()
 	f.await(ref(trunk))
-	if s := f.Standing(); s.Safe != (chain.Ref{}) || s.Finalized != (chain.Ref{}) {
+	if s := f.Forkchoice(); s.Safe != (chain.Ref{}) || s.Finalized != (chain.Ref{}) {
 		t.Errorf("safe is %s, finalized %s; both are of another branch", s.Safe, s.Finalized)
 	}
 	n.set(func() { n.safe, n.finalized = ref(w.at(trunk, 8)), ref(w.at(trunk, 6)) })
-	f.awaitStanding("tags of its own branch", func(s tip.Standing) bool {
+	f.awaitForkchoice("tags of its own branch", func(s tip.Forkchoice) bool {
 		return s.Safe == ref(w.at(trunk, 8)) && s.Finalized == ref(w.at(trunk, 6))
 	})
 }
@@ -222,7 +222,7 @@ func TestGenesisIsFinal(t *testing.T) {
 	_, stop := f.pursue(t, n)
 	defer stop()
 	f.await(ref(n.head))
-	if s := f.Standing(); s.Safe != n.safe || s.Finalized != n.finalized {
+	if s := f.Forkchoice(); s.Safe != n.safe || s.Finalized != n.finalized {
 		t.Errorf("safe is %s and finalized %s, expected the genesis %s", s.Safe, s.Finalized, n.finalized)
 	}
 }
@@ -250,7 +250,7 @@ func TestUnknownFork(t *testing.T) {
 	if counts := p.Status().Nodes[0].Counts; counts != (upstream.Counts{}) {
 		t.Errorf("the node is blamed: %+v", counts)
 	}
-	if got := f.Standing().Head.Ref(); got != ref(before) {
+	if got := f.Forkchoice().Head.Ref(); got != ref(before) {
 		t.Errorf("the head is %s, expected %s", got, ref(before))
 	}
 }

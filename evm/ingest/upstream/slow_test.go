@@ -22,8 +22,8 @@ type stuckNode struct {
 	stuck chan struct{}  // receives when a caller is blocked
 }
 
-func (s stuckNode) Standing(context.Context) (node.Standing, error) {
-	return node.Standing{Head: chain.Ref{Number: 100_000, Hash: common.Hash{9}}}, nil
+func (s stuckNode) Forkchoice(context.Context) (node.Forkchoice, error) {
+	return node.Forkchoice{Head: chain.Ref{Number: 100_000, Hash: common.Hash{9}}}, nil
 }
 
 func (s stuckNode) Watch(context.Context, func(chain.Ref)) error { return node.ErrNoSubscriptions }

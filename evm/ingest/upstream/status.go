@@ -41,7 +41,7 @@ const Behind = 4
 
 // Status returns the current state. It is safe for concurrent use.
 func (p *Pursuit) Status() Status {
-	head := p.follower.Standing().Head.Ref()
+	head := p.follower.Forkchoice().Head.Ref()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	status := Status{Problem: p.problem}
@@ -50,7 +50,7 @@ func (p *Pursuit) Status() Status {
 	}
 	now, used := time.Now(), false
 	for _, c := range p.nodes {
-		n := NodeStatus{Name: c.name, Head: c.standing.Head, Used: c.reachable && !now.Before(c.until), Why: c.why, Counts: c.counts}
+		n := NodeStatus{Name: c.name, Head: c.forkchoice.Head, Used: c.reachable && !now.Before(c.until), Why: c.why, Counts: c.counts}
 		used = used || n.Used
 		switch sound := c.reachable && c.why == ""; {
 		case sound && !status.Reached:

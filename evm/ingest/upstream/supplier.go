@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// supplyMost is the maximum number of blocks of one bulk import by a supplier; other
+// maxSupply is the maximum number of blocks of one bulk import by a supplier; other
 // imports wait for it.
-const supplyMost = 1024
+const maxSupply = 1024
 
 // Supplier fetches blocks named by hash from the nodes of a pursuit. It ignores the nodes'
 // heads. Every block is linked by hashes to the named one before it is executed.
@@ -101,7 +101,7 @@ func (s *Supplier) supply(ctx context.Context, from *candidate, target Target) e
 	if err != nil {
 		return answered(err)
 	}
-	number, ours := top.NumberU64(), s.follower.Standing().Head
+	number, ours := top.NumberU64(), s.follower.Forkchoice().Head
 	if number <= ours.Settled().Number {
 		return ErrTooDeep
 	}
@@ -142,16 +142,16 @@ func (s *Supplier) supply(ctx context.Context, from *candidate, target Target) e
 func (s *Supplier) bulk(ctx context.Context, from Node, l *ladder, due uint64) (chain.Ref, error) {
 	due -= (due + 1) % rangeBlocks // only whole ranges can be proven
 	for {
-		settled := s.follower.Standing().Head.Settled()
+		settled := s.follower.Forkchoice().Head.Settled()
 		if settled.Number >= due {
 			return settled, nil
 		}
-		end := min(due, settled.Number+supplyMost-(settled.Number+1)%rangeBlocks)
+		end := min(due, settled.Number+maxSupply-(settled.Number+1)%rangeBlocks)
 		blocks := s.ranges(ctx, from, settled, chain.Ref{Number: end, Hash: l.at(end)}, l)
 		err := s.follower.Import(ctx, blocks)
 		blocks.close()
 		if err != nil {
-			return settled, invalidated(err, s.follower.Standing().Head.Settled())
+			return settled, invalidated(err, s.follower.Forkchoice().Head.Settled())
 		}
 	}
 }

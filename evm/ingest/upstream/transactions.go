@@ -39,7 +39,7 @@ func (p *Pursuit) followPool(ctx context.Context, c *candidate) {
 	case <-p.arrived:
 	case <-ctx.Done():
 	}
-	retry := newBackoff(p.config.Pace.Retry, p.config.Pace.RetryMost)
+	retry := newBackoff(p.config.Pace.Retry, p.config.Pace.RetryMax)
 	for ctx.Err() == nil {
 		wait, err := p.readPool(ctx, c)
 		if ctx.Err() != nil {

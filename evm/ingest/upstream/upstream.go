@@ -39,7 +39,7 @@ type Node interface {
 	// Name identifies the node in logs and contains no secrets.
 	Name() string
 	Identity(ctx context.Context) (chainID uint64, genesis common.Hash, err error)
-	Standing(ctx context.Context) (node.Standing, error)
+	Forkchoice(ctx context.Context) (node.Forkchoice, error)
 	// HashAt returns the hash of the block with a number on the node's chain.
 	HashAt(ctx context.Context, number uint64) (common.Hash, error)
 	// Block returns the block with a hash.
@@ -62,20 +62,20 @@ type Node interface {
 
 // Pace holds intervals and time limits.
 type Pace struct {
-	Poll             time.Duration // interval of requests for the head if the node does not announce it
-	Recheck          time.Duration // the same if it does
-	Pool             time.Duration // interval of requests for the pool if the node does not announce transactions
-	Step             time.Duration // time limit for a range of blocks or headers, or for finding a common ancestor
-	Retry, RetryMost time.Duration // first and maximum average wait after a failure
-	Aside, AsideMost time.Duration // first and maximum average wait after an invalid answer
+	Poll            time.Duration // interval of requests for the head if the node does not announce it
+	Recheck         time.Duration // the same if it does
+	Pool            time.Duration // interval of requests for the pool if the node does not announce transactions
+	Step            time.Duration // time limit for a range of blocks or headers, or for finding a common ancestor
+	Retry, RetryMax time.Duration // first and maximum average wait after a failure
+	Aside, AsideMax time.Duration // first and maximum average wait after an invalid answer
 }
 
 // DefaultPace is for chains with a block every few seconds, up to mainnet's twelve.
 func DefaultPace() Pace {
 	return Pace{
 		Poll: 2 * time.Second, Recheck: 15 * time.Second, Pool: 5 * time.Second, Step: 30 * time.Second,
-		Retry: time.Second, RetryMost: time.Minute,
-		Aside: time.Minute, AsideMost: 15 * time.Minute,
+		Retry: time.Second, RetryMax: time.Minute,
+		Aside: time.Minute, AsideMax: 15 * time.Minute,
 	}
 }
 
@@ -151,8 +151,8 @@ func New(config Config) *Pursuit {
 		}
 		p.nodes = append(p.nodes, &candidate{
 			node: n, name: name, log: config.Log.With("upstream", name),
-			unreached: newBackoff(pace.Retry, pace.RetryMost), failed: newBackoff(pace.Retry, pace.RetryMost),
-			invalid: newBackoff(pace.Aside, pace.AsideMost),
+			unreached: newBackoff(pace.Retry, pace.RetryMax), failed: newBackoff(pace.Retry, pace.RetryMax),
+			invalid: newBackoff(pace.Aside, pace.AsideMax),
 		})
 	}
 	return p

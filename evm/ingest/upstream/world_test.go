@@ -23,8 +23,8 @@ import (
 func quick() upstream.Pace {
 	return upstream.Pace{
 		Poll: time.Millisecond, Recheck: 5 * time.Millisecond, Pool: time.Millisecond, Step: time.Hour,
-		Retry: time.Millisecond, RetryMost: 4 * time.Millisecond,
-		Aside: 2 * time.Millisecond, AsideMost: 8 * time.Millisecond,
+		Retry: time.Millisecond, RetryMax: 4 * time.Millisecond,
+		Aside: 2 * time.Millisecond, AsideMax: 8 * time.Millisecond,
 	}
 }
 
@@ -108,24 +108,24 @@ func run(t *testing.T, each ...func(context.Context) error) (stop func()) {
 // await waits until the head is a block.
 func (f *follower) await(want chain.Ref) {
 	f.t.Helper()
-	f.awaitStanding("the head "+want.String(), func(s tip.Standing) bool { return s.Head.Ref() == want })
+	f.awaitForkchoice("the head "+want.String(), func(s tip.Forkchoice) bool { return s.Head.Ref() == want })
 }
 
-// awaitStanding waits until the forkchoice satisfies a condition.
-func (f *follower) awaitStanding(what string, is func(tip.Standing) bool) {
+// awaitForkchoice waits until the forkchoice satisfies a condition.
+func (f *follower) awaitForkchoice(what string, is func(tip.Forkchoice) bool) {
 	f.t.Helper()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
 		moved := f.Tip.Moved()
-		standing := f.Standing()
-		if is(standing) {
+		forkchoice := f.Forkchoice()
+		if is(forkchoice) {
 			return
 		}
 		select {
 		case <-moved:
 		case <-timer.C:
-			f.t.Fatalf("waited in vain for %s; the head is %s, safe %s, finalized %s", what, standing.Head.Ref(), standing.Safe, standing.Finalized)
+			f.t.Fatalf("waited in vain for %s; the head is %s, safe %s, finalized %s", what, forkchoice.Head.Ref(), forkchoice.Safe, forkchoice.Finalized)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (f *follower) watch(seen func(chain.Ref)) (stop func()) {
 		defer close(ended)
 		for {
 			moved := f.Tip.Moved()
-			seen(f.Standing().Head.Ref())
+			seen(f.Forkchoice().Head.Ref())
 			select {
 			case <-moved:
 			case <-end:

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// bodiesMost is how many bodies a call may ask for. The specification demands at least 32.
-	bodiesMost = 1024
+	// maxBodies is how many bodies a call may ask for. The specification demands at least 32.
+	maxBodies = 1024
 	// bodiesBytes ends an answer that gets long, by an error: hexadecimal takes two
 	// characters a byte.
 	bodiesBytes = 256 << 20
@@ -28,7 +28,7 @@ func (a *API) bodiesByHash(withLists bool) jsonrpc.Handler {
 		if err != nil {
 			return out, invalidParams(err.Error())
 		}
-		if len(wanted) > bodiesMost {
+		if len(wanted) > maxBodies {
 			return out, tooLarge(uint64(len(wanted)))
 		}
 		return appendBodies(out, withLists, len(wanted), func(i int) (*Body, bool, error) {
@@ -55,7 +55,7 @@ func (a *API) bodiesByRange(withLists bool) jsonrpc.Handler {
 		if start == 0 || count == 0 {
 			return out, invalidParams(fmt.Sprintf("start %d, count %d: expected both to be at least 1", start, count))
 		}
-		if count > bodiesMost {
+		if count > maxBodies {
 			return out, tooLarge(count)
 		}
 		return appendBodies(out, withLists, int(count), func(i int) (*Body, bool, error) {
@@ -70,7 +70,7 @@ func (a *API) bodiesByRange(withLists bool) jsonrpc.Handler {
 }
 
 func tooLarge(count uint64) *jsonrpc.Error {
-	return fault(codeTooLargeRequest, "Too large request", fmt.Sprintf("%d bodies (want at most %d)", count, bodiesMost))
+	return fault(codeTooLargeRequest, "Too large request", fmt.Sprintf("%d bodies (want at most %d)", count, maxBodies))
 }
 
 // appendBodies appends an array of up to n bodies, null for those that are nil. The

@@ -29,7 +29,7 @@ func TestBodies(t *testing.T) {
 		{"ByHashV1", []any{[]common.Hash{}}, `"result":[]`},
 		{"ByHashV1", []any{[]string{"0x01"}}, `-32602`},
 		{"ByHashV1", nil, `-32602`},
-		{"ByHashV2", []any{make([]common.Hash, bodiesMost+1)}, `-38004,"message":"Too large request"`},
+		{"ByHashV2", []any{make([]common.Hash, maxBodies+1)}, `-38004,"message":"Too large request"`},
 		{"ByRangeV1", []any{"0x1", "0x2"}, `"result":[` + first + `},` + second + `}]`},
 		{"ByRangeV2", []any{"0x2", "0x20"}, `"result":[` + second + noList + `,` + third + `,"blockAccessList":"0xc0"}]`},
 		{"ByRangeV1", []any{"0x4", "0x2"}, `"result":[]`},

@@ -57,8 +57,8 @@ type ClientVersion struct {
 	Commit  string `json:"commit"` // the first four bytes of it, in hexadecimal
 }
 
-// nameMost is how many bytes of a client's name are kept.
-const nameMost = 64
+// maxName is how many bytes of a client's name are kept.
+const maxName = 64
 
 // clientVersion answers engine_getClientVersionV1.
 func (a *API) clientVersion(_ context.Context, params, out []byte) ([]byte, error) {
@@ -71,7 +71,7 @@ func (a *API) clientVersion(_ context.Context, params, out []byte) ([]byte, erro
 		return out, invalidParams("expected a client's version: " + err.Error())
 	}
 	name := strings.ToValidUTF8(client.Name+" "+client.Version, "")
-	a.hears(func(h *Heard) { h.Client = strings.ToValidUTF8(name[:min(len(name), nameMost)], "") })
+	a.hears(func(h *Heard) { h.Client = strings.ToValidUTF8(name[:min(len(name), maxName)], "") })
 	answer, err := json.Marshal([]ClientVersion{a.config.Client})
 	return append(out, answer...), err
 }

@@ -79,9 +79,9 @@ func (c *Client) Headers(ctx context.Context, from uint64, count int) ([]*types.
 	return headers, nil
 }
 
-// mostExtra is the maximum length of a header's extra data on any chain. In proof of authority
+// maxExtra is the maximum length of a header's extra data on any chain. In proof of authority
 // it may list the signers, 20 bytes each.
-const mostExtra = 32 << 10
+const maxExtra = 32 << 10
 
 // header is a header in JSON. The extra data is the only part of unlimited size, so headers
 // with too much are rejected one by one as they are decoded.
@@ -96,8 +96,8 @@ func (h *header) UnmarshalJSON(answer []byte) error {
 }
 
 func checkExtra(h *types.Header) error {
-	if len(h.Extra) > mostExtra {
-		return &InvalidError{What: fmt.Sprintf("header %d", h.Number), Err: fmt.Errorf("it has %d bytes of extra data, expected at most %d", len(h.Extra), mostExtra)}
+	if len(h.Extra) > maxExtra {
+		return &InvalidError{What: fmt.Sprintf("header %d", h.Number), Err: fmt.Errorf("it has %d bytes of extra data, expected at most %d", len(h.Extra), maxExtra)}
 	}
 	return nil
 }
@@ -224,13 +224,13 @@ func (c *Client) rebuild(ctx context.Context, answer json.RawMessage) (*types.Bl
 	}), nil
 }
 
-// mostUncles is the maximum number of uncles of a block on any chain.
-const mostUncles = 2
+// maxUncles is the maximum number of uncles of a block on any chain.
+const maxUncles = 2
 
 func (c *Client) uncles(ctx context.Context, block common.Hash, hashes []common.Hash) ([]*types.Header, error) {
 	what := fmt.Sprintf("the uncles of block %#x", block)
-	if len(hashes) > mostUncles {
-		return nil, &InvalidError{What: what, Err: fmt.Errorf("there are %d, expected at most %d", len(hashes), mostUncles)}
+	if len(hashes) > maxUncles {
+		return nil, &InvalidError{What: what, Err: fmt.Errorf("there are %d, expected at most %d", len(hashes), maxUncles)}
 	}
 	var uncles []*types.Header
 	for i, hash := range hashes {

@@ -14,8 +14,8 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// Standing is a node's claim about its head, safe and finalized blocks. None of it is verified.
-type Standing struct {
+// Forkchoice is a node's claim about its head, safe and finalized blocks. None of it is verified.
+type Forkchoice struct {
 	Head            chain.Ref
 	Safe, Finalized chain.Ref // zero if the node does not provide them
 }
@@ -32,8 +32,8 @@ func (c *Client) Identity(ctx context.Context) (chainID uint64, genesis common.H
 	return uint64(id), genesis, err
 }
 
-// Standing fetches the head, safe and finalized blocks.
-func (c *Client) Standing(ctx context.Context) (Standing, error) {
+// Forkchoice fetches the head, safe and finalized blocks.
+func (c *Client) Forkchoice(ctx context.Context) (Forkchoice, error) {
 	tags := []string{"latest", "safe", "finalized"}
 	answers := make([]json.RawMessage, len(tags))
 	calls := make([]rpc.BatchElem, len(tags))
@@ -41,25 +41,25 @@ func (c *Client) Standing(ctx context.Context) (Standing, error) {
 		calls[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{tag, false}, Result: &answers[i]}
 	}
 	if err := c.batch(ctx, calls); err != nil {
-		return Standing{}, err
+		return Forkchoice{}, err
 	}
 	if err := calls[0].Error; err != nil {
-		return Standing{}, fmt.Errorf("the block %q: %w", tags[0], err)
+		return Forkchoice{}, fmt.Errorf("the block %q: %w", tags[0], err)
 	}
 	head, err := decodeRef(answers[0])
 	if err != nil {
-		return Standing{}, fmt.Errorf("the block %q: %w", tags[0], err)
+		return Forkchoice{}, fmt.Errorf("the block %q: %w", tags[0], err)
 	}
-	standing := Standing{Head: head}
-	for i, ref := range []*chain.Ref{&standing.Safe, &standing.Finalized} {
+	forkchoice := Forkchoice{Head: head}
+	for i, ref := range []*chain.Ref{&forkchoice.Safe, &forkchoice.Finalized} {
 		if calls[i+1].Error != nil {
 			continue // without finality there is no such block, and nodes report that in many ways
 		}
 		if *ref, err = decodeRef(answers[i+1]); err != nil && !errors.Is(err, ErrNotFound) {
-			return Standing{}, fmt.Errorf("the block %q: %w", tags[i+1], err)
+			return Forkchoice{}, fmt.Errorf("the block %q: %w", tags[i+1], err)
 		}
 	}
-	return standing, nil
+	return forkchoice, nil
 }
 
 // HashAt fetches the hash of the block with a number.

@@ -107,9 +107,9 @@ func TestBlocksAreRebuilt(t *testing.T) {
 			if err != nil || id != 77 || genesis != blocks[0].Hash() {
 				t.Errorf("the identity is %d, %#x, %v", id, genesis, err)
 			}
-			standing, err := client.Standing(t.Context())
-			if want := (node.Standing{Head: ref(blocks[8]), Safe: ref(blocks[7]), Finalized: ref(blocks[5])}); err != nil || standing != want {
-				t.Errorf("the standing is %v, %v, expected %v", standing, err, want)
+			forkchoice, err := client.Forkchoice(t.Context())
+			if want := (node.Forkchoice{Head: ref(blocks[8]), Safe: ref(blocks[7]), Finalized: ref(blocks[5])}); err != nil || forkchoice != want {
+				t.Errorf("the forkchoice is %v, %v, expected %v", forkchoice, err, want)
 			}
 			for _, want := range blocks {
 				got, err := client.Block(t.Context(), want.Hash())
@@ -214,12 +214,12 @@ func TestAnnouncedHeads(t *testing.T) {
 func TestConnectsAgain(t *testing.T) {
 	blocks := makeChain(t, 9)
 	n, client := start(t, fakenode.Options{Subscriptions: true}, true, blocks)
-	if _, err := client.Standing(t.Context()); err != nil {
+	if _, err := client.Forkchoice(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	n.Disconnect()
 	for attempt := 0; ; attempt++ {
-		_, err := client.Standing(t.Context())
+		_, err := client.Forkchoice(t.Context())
 		if err == nil {
 			break
 		}
@@ -284,7 +284,7 @@ func TestSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.Standing(t.Context()); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(client.Name(), "secret") {
+		if _, err := client.Forkchoice(t.Context()); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(client.Name(), "secret") {
 			t.Errorf("the error of %s is %v", client.Name(), err)
 		}
 		client.Close()

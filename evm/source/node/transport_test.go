@@ -79,8 +79,8 @@ func TestLargeHeaders(t *testing.T) {
 		want  string // empty: no error
 	}{
 		{"headers of usual size", 32, 16, ""},
-		{"more extra data than any header has", mostExtra + 1, 1, "it has 32769 bytes of extra data, expected at most 32768"},
-		{"each within the limit, together over it", mostExtra, 4, "header 4: eth_getBlockByNumber: the responses exceed 262144 bytes in total"},
+		{"more extra data than any header has", maxExtra + 1, 1, "it has 32769 bytes of extra data, expected at most 32768"},
+		{"each within the limit, together over it", maxExtra, 4, "header 4: eth_getBlockByNumber: the responses exceed 262144 bytes in total"},
 	} {
 		asked, extra = 0, test.extra
 		headers, err := client.Headers(t.Context(), 1, 16)
@@ -92,7 +92,7 @@ func TestLargeHeaders(t *testing.T) {
 		}
 	}
 	var invalid *InvalidError
-	extra = mostExtra + 1
+	extra = maxExtra + 1
 	if _, err := client.Headers(t.Context(), 1, 1); !errors.As(err, &invalid) {
 		t.Errorf("a header with too much extra data is answered with %v, expected an invalid answer", err)
 	}
