@@ -38,7 +38,7 @@ func openDatabase(o Options, config *lsm.Options, g *guard) (*Store, error) {
 		return err
 	})
 	if err != nil {
-		if full, _ := g.problem(); full != nil {
+		if _, full := g.problem(); full != nil {
 			g.fail(full) // what waits for space must not go on when this has returned
 		}
 		return nil, err

@@ -71,15 +71,15 @@ func (g *guard) fail(cause error) {
 	})
 }
 
-// problem is why writes are refused now, or nil, and a channel that is closed when they
-// are refused because the disk is full.
-func (g *guard) problem() (error, <-chan struct{}) {
+// problem returns why writes are refused now, or nil, and a channel that is closed when
+// they are refused because the disk is full.
+func (g *guard) problem() (filledUp <-chan struct{}, err error) {
 	if err := g.err(); err != nil {
-		return err, nil
+		return nil, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.full, g.filledUp
+	return g.filledUp, g.full
 }
 
 // beginWaiting says that a change waits for space.
@@ -116,7 +116,7 @@ func (g *guard) settle() {
 // [kv.ErrFull] it goes on once there is space. Until it is done, nothing else is run, so
 // operations keep their order.
 func (g *guard) run(op func() error) error {
-	err, filledUp := g.problem()
+	filledUp, err := g.problem()
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func (s *Store) Close() error {
 	s.stopped.Wait()
 	// A failed or full store stays as it is, and locked, until its process ends: Pebble's
 	// jobs are stuck in it, and waiting for them would be for ever.
-	if err, _ := s.guard.problem(); err != nil {
+	if _, err := s.guard.problem(); err != nil {
 		s.guard.fail(err)
 		return fmt.Errorf("kv/pebble: close: %w", err)
 	}
@@ -173,7 +173,7 @@ func (s *Store) Close() error {
 		errs = append(errs, s.guard.run(s.db.Flush))
 	}
 	errs = append(errs, s.guard.run(s.db.Close))
-	if err, _ := s.guard.problem(); err != nil {
+	if _, err := s.guard.problem(); err != nil {
 		s.guard.fail(err) // what waits for space must not go on when this has returned
 	} else {
 		errs = append(errs, s.lock.release())

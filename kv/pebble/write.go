@@ -43,7 +43,7 @@ func (s *Store) Write(ctx context.Context, kb kv.Batch) error {
 
 // writable returns why writes are refused, or nil.
 func (s *Store) writable() error {
-	if err, _ := s.guard.problem(); err != nil {
+	if _, err := s.guard.problem(); err != nil {
 		return err
 	}
 	return s.space.check()
