@@ -87,6 +87,8 @@ func TestContracts(t *testing.T) {
 		{"eth_getLogs", `[{"address":` + a + `,"address":` + b + `}]`, true, []common.Address{second}},
 		{"eth_getLogs", `[{}]`, true, nil},
 		{"eth_newFilter", `[{"address":` + a + `}]`, true, []common.Address{first}},
+		{"debug_getModifiedAccountsByNumber", `[1]`, true, nil},
+		{"debug_getModifiedAccountsByHash", `[` + slot + `]`, true, nil},
 		{"eth_subscribe", `["newHeads"]`, false, nil},
 		{"eth_subscribe", `["logs",{"address":` + a + `}]`, true, []common.Address{first}},
 		{"eth_subscribe", `["\u006cogs",{}]`, true, nil},

@@ -31,9 +31,6 @@ func (a *API) rangeMethods(p parameters) []jsonrpc.Method {
 	start := required("Start", "The first hash, or its beginning.", dataSchema, jsonrpc.Given("0x"))
 	limit := required("Limit", "The largest number of entries to return.", schema.Unsigned, jsonrpc.Given(16))
 	modified := result("Addresses", schema.OrNull(schema.Array(addressSchema)))
-	blockNumber := func(name, summary string) jsonrpc.Param {
-		return required(name, summary, schema.Unsigned, a.example(func(s *sample) any { return s.block.Number }))
-	}
 	errs := append(errorsOf(errTooManyBlocks(maxModifiedBlocks+1), errNotBefore(2, 1)), blockErrors...)
 	return []jsonrpc.Method{
 		{
@@ -53,15 +50,18 @@ func (a *API) rangeMethods(p parameters) []jsonrpc.Method {
 		},
 		{
 			Name: "debug_getModifiedAccountsByNumber", Summary: "Returns the accounts that changed in a block, or between two blocks.",
-			Params: []jsonrpc.Param{blockNumber("Start", "The block, or the one before the first of the range."), optional(blockNumber("End", "The last block of the range."))},
+			Params: []jsonrpc.Param{
+				required("Start", "The block, or the one before the first of the range.", schema.Unsigned, a.example(func(s *sample) any { return s.block.Number })),
+				{Name: "End", Summary: "The last block of the range.", Schema: schema.Unsigned},
+			},
 			Result: modified, Errors: errs,
-			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.NoContract, Handler: a.modifiedByNumber,
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.modifiedByNumber,
 		},
 		{
 			Name: "debug_getModifiedAccountsByHash", Summary: "Returns the accounts that changed in a block, or between two blocks.",
 			Params: []jsonrpc.Param{p.blockHash, jsonrpc.Param{Name: "End", Summary: "The hash of the last block of the range.", Schema: hashSchema}},
 			Result: modified, Errors: errs,
-			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.NoContract, Handler: a.modifiedByHash,
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.modifiedByHash,
 		},
 	}
 }
