@@ -101,3 +101,19 @@ func (v *View) Block(ctx context.Context, number uint64) (*types.Block, error) {
 	}
 	return body.Block(header.Header)
 }
+
+// Witness returns what a block of the view needs to be executed without a state.
+func (v *View) Witness(ctx context.Context, number uint64) (*execute.Witness, error) {
+	if number == 0 {
+		return nil, execute.ErrGenesis
+	}
+	block, err := v.Block(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	parent, err := v.parent(ctx, number-1)
+	if err != nil {
+		return nil, err
+	}
+	return v.Executor().Witness(ctx, parent, block)
+}

@@ -1,0 +1,173 @@
+package execute
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"ashlar/evm"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/trie"
+)
+
+// Witness is all that a block needs to be executed without a state.
+type Witness struct {
+	Headers []*types.Header // of the ancestors that are needed, oldest first; the last is the parent
+	Codes   [][]byte        // sorted
+	Nodes   [][]byte        // of the account trie and of storage tries, sorted
+}
+
+// Witness executes a block and returns its witness.
+func (e *Executor) Witness(ctx context.Context, parent Parent, block *types.Block) (*Witness, error) {
+	if block.NumberU64() == 0 {
+		return nil, ErrGenesis
+	}
+	if err := e.calls.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer e.calls.Release(1)
+	state := parent.State
+	record := &recorder{
+		State: state, codes: make(map[string]bool), nodes: make(map[string]bool),
+		accounts: make(map[common.Hash]map[common.Hash]bool),
+		headers:  map[uint64]*types.Header{parent.Header.Number.Uint64(): parent.Header},
+	}
+	parent.State, parent.Ancestors = record, recordedAncestors{parent.Ancestors, record}
+	executed, err := e.Execute(ctx, parent, block)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.Root(ctx, record, parent.Header.Root, executed); err != nil {
+		return nil, err
+	}
+	if err := record.proveReads(ctx, parent.Header.Root); err != nil {
+		return nil, err
+	}
+	return record.witness(), nil
+}
+
+// recorder is a state that remembers what was read of it. It is for concurrent use, as
+// every state.
+type recorder struct {
+	evm.State
+
+	mu       sync.Mutex
+	codes    map[string]bool                      // guarded by mu
+	nodes    map[string]bool                      // guarded by mu
+	accounts map[common.Hash]map[common.Hash]bool // guarded by mu: with their slots
+	headers  map[uint64]*types.Header             // guarded by mu
+}
+
+// Account implements [evm.State].
+func (r *recorder) Account(ctx context.Context, address common.Hash) (*types.StateAccount, error) {
+	r.mu.Lock()
+	r.read(address)
+	r.mu.Unlock()
+	return r.State.Account(ctx, address)
+}
+
+// read remembers an account and returns the set of its slots. mu is held.
+func (r *recorder) read(address common.Hash) map[common.Hash]bool {
+	slots := r.accounts[address]
+	if slots == nil {
+		slots = make(map[common.Hash]bool)
+		r.accounts[address] = slots
+	}
+	return slots
+}
+
+// Slot implements [evm.State].
+func (r *recorder) Slot(ctx context.Context, address, slot common.Hash) (common.Hash, error) {
+	r.mu.Lock()
+	r.read(address)[slot] = true
+	r.mu.Unlock()
+	return r.State.Slot(ctx, address, slot)
+}
+
+// Code implements [evm.State].
+func (r *recorder) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
+	code, err := r.State.Code(ctx, hash)
+	if err == nil && len(code) > 0 {
+		r.mu.Lock()
+		r.codes[string(code)] = true
+		r.mu.Unlock()
+	}
+	return code, err
+}
+
+// Node implements [evm.State].
+func (r *recorder) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	node, err := r.State.Node(ctx, owner, path, hash)
+	if err == nil {
+		r.mu.Lock()
+		r.nodes[string(node)] = true
+		r.mu.Unlock()
+	}
+	return node, err
+}
+
+// proveReads reads the nodes of the tries that prove what was read of the flat state.
+func (r *recorder) proveReads(ctx context.Context, root common.Hash) error {
+	var failed readFailure
+	nodes := nodeDatabase{ctx, r, &failed}
+	accounts, err := trie.New(trie.StateTrieID(root), nodes)
+	if err != nil {
+		return err
+	}
+	for address, slots := range r.accounts {
+		storage, err := storageRoot(accounts, address)
+		if err != nil {
+			return err
+		}
+		if len(slots) == 0 || storage == types.EmptyRootHash {
+			continue
+		}
+		opened, err := trie.New(trie.StorageTrieID(root, address, storage), nodes)
+		if err != nil {
+			return err
+		}
+		for slot := range slots {
+			if _, err := opened.Get(slot[:]); err != nil {
+				return err
+			}
+		}
+	}
+	return failed.failure()
+}
+
+// witness returns what was recorded.
+func (r *recorder) witness() *Witness {
+	sorted := func(set map[string]bool) (all [][]byte) {
+		for one := range set {
+			all = append(all, []byte(one))
+		}
+		slices.SortFunc(all, bytes.Compare)
+		return all
+	}
+	w := &Witness{Codes: sorted(r.codes), Nodes: sorted(r.nodes)}
+	for _, number := range slices.Sorted(maps.Keys(r.headers)) {
+		w.Headers = append(w.Headers, r.headers[number])
+	}
+	return w
+}
+
+// recordedAncestors remembers the headers that were read.
+type recordedAncestors struct {
+	Ancestors
+	record *recorder
+}
+
+// Header implements [Ancestors].
+func (a recordedAncestors) Header(ctx context.Context, hash common.Hash, number uint64) (*types.Header, error) {
+	header, err := a.Ancestors.Header(ctx, hash, number)
+	if header != nil && err == nil {
+		a.record.mu.Lock()
+		a.record.headers[number] = header
+		a.record.mu.Unlock()
+	}
+	return header, err
+}
