@@ -125,7 +125,7 @@ type Network interface {
 // networks.
 type Families []Family
 
-// Default is the family of a new network of which nobody says what it is.
+// Default returns the family of a new network without a configured family.
 func (all Families) Default() Family { return all[0] }
 
 // Named returns the family with a name; the default for no name.

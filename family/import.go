@@ -28,7 +28,7 @@ type Import interface {
 	Close() error
 }
 
-// Show shows somebody how far an import is.
+// Show displays the progress of an import.
 type Show interface {
 	// Begin is called when a file is opened, with a function that says how much of
 	// it has been read. The function may be called until the next Begin.

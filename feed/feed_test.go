@@ -53,7 +53,7 @@ func TestFilters(t *testing.T) {
 		t.Error("a filter that is read is gone")
 	}
 	if _, ok := f.Use("b", second); ok {
-		t.Error("a filter that nobody read can be used")
+		t.Error("an expired filter can be used")
 	}
 	if left := f.Expire(); left != 1 {
 		t.Errorf("%d filters are left, expected 1", left)
@@ -259,7 +259,7 @@ func TestSubscriber(t *testing.T) {
 		}
 	}
 	if &to[0].parts[1][1][0] != &late[0] || &to[1].parts[0][1][0] != &late[0] {
-		t.Error("what is told to both was copied")
+		t.Error("a shared result was copied")
 	}
 }
 
@@ -286,7 +286,7 @@ func TestSubscriberFallsBehind(t *testing.T) {
 func TestSubscribeIsRefused(t *testing.T) {
 	never := func(*Subscriber) { t.Error("called") }
 	if _, err := Subscribe(t.Context(), "told", never, never); err == nil || Supported(t.Context()) == nil {
-		t.Error("a connection that cannot be told anything has a subscription")
+		t.Error("a connection without notifications has a subscription")
 	}
 	refusal := errors.New("too many")
 	ctx := jsonrpc.WithNotifier(t.Context(), &notifier{refusal: refusal})

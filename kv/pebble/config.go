@@ -42,8 +42,8 @@ func configure(o Options, g *guard) *lsm.Options {
 		DisableTableStats:  true, // they serve deletions
 		EventListener: &lsm.EventListener{
 			BackgroundError: g.background,
-			// Whoever reads a broken block gets the error; the rest of the store is
-			// as good as it was.
+			// The reader of a corrupt block gets the error; the rest of the store is still
+			// usable.
 			DataCorruption: func(i lsm.DataCorruptionInfo) {
 				what, _, _ := strings.Cut(i.Details.Error(), "\n") // traces follow
 				g.log.Error("corrupt data", "file", i.Path, "err", what)
@@ -51,8 +51,8 @@ func configure(o Options, g *guard) *lsm.Options {
 		},
 		MemTableStopWritesThreshold: 4,
 		MaxOpenFiles:                1000,
-		// One compaction while things go well, a second when L0 grows; both cores
-		// of a small machine are wanted by whoever writes.
+		// One compaction normally, a second when L0 grows: on a small machine the writers
+		// need both cores.
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
 		L0CompactionThreshold:      4,
 		L0StopWritesThreshold:      24,
@@ -85,7 +85,7 @@ func configure(o Options, g *guard) *lsm.Options {
 		l.FilterPolicy = bloom.FilterPolicy(10)
 		l.Compression = func() *block.CompressionProfile { return compressionOf(i) }
 	}
-	// Reads must not cause writes.
+	// Reads must not trigger compactions.
 	c.Experimental.ReadSamplingMultiplier = -1
 	c.Experimental.SpanPolicyFunc = spanPolicy(o.Apart)
 	return c
@@ -109,9 +109,9 @@ func spanPolicy(apart *kv.Table) lsm.SpanPolicyFunc {
 	}
 }
 
-// compressionOf is cheap where tables are short-lived and thorough where nearly
-// all data ends up. What rows share, they share with those beside them, so that even
-// plain zstd finds it within a block.
+// compressionOf returns a fast profile for levels with short-lived tables, and a thorough
+// one for the levels with most of the data. Similar rows are adjacent, so even plain zstd
+// finds the redundancy within a block.
 func compressionOf(level int) *block.CompressionProfile {
 	if level < bottomLevel-1 {
 		return block.FastestCompression

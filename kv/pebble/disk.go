@@ -11,15 +11,14 @@ import (
 // spaceRetry is how long a change waits before it is tried again on a full disk.
 const spaceRetry = 100 * time.Millisecond
 
-// disk is the filesystem as Pebble gets it: a change that fails is reported to
-// the guard and never returns. A change that finds no space waits for it, because
-// nothing of it is done then and the rest can be tried again. That does not hold for a
-// sync: after one has failed it is not known what is on the disk.
+// disk is the filesystem as Pebble sees it. A change that fails is reported to the guard
+// and never returns. A change that finds the disk full waits for space and then continues,
+// because the part that failed had no effect. This does not apply to a sync: after a failed
+// sync, the state of the disk is unknown.
 //
-// Pebble answers some of these failures by ending the process, in a way that
-// cannot be caught, and others by trying again for ever. A goroutine that is
-// held here, at the failure itself, does neither. It holds no lock that readers
-// need, because Pebble touches the disk without its central mutex.
+// Pebble reacts to some of these failures by ending the process, and to others by retrying
+// for ever. Blocking its goroutine at the failure prevents both. The goroutine holds no
+// lock that readers need, because Pebble accesses the disk without its central mutex.
 type disk struct {
 	vfs.FS
 	guard *guard
@@ -130,7 +129,7 @@ func (f *diskFile) Preallocate(offset, length int64) error {
 	f.try("reserve", func() error {
 		err := f.File.Preallocate(offset, length)
 		if errors.Is(err, errors.ErrUnsupported) {
-			return nil // by this filesystem; it finds the room when the file is written
+			return nil // not supported by this filesystem; space is allocated on writing
 		}
 		return err
 	})

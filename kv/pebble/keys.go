@@ -33,7 +33,7 @@ const (
 	pointerTable = 0x00
 )
 
-// pointers stands for what is not in any table.
+// pointers is the pseudo-table of pointers.
 var pointers = &kv.Table{ID: pointerTable, Name: "pointers", Kind: kv.List}
 
 // appendPrefix appends the prefix of a partition to dst.
@@ -76,7 +76,7 @@ func sortOf(kind kv.Kind, key []byte) uint64 {
 // partitionOf is the partition in a row's key.
 func partitionOf(key []byte) []byte { return key[1 : len(key)-suffixLen-1] }
 
-// checkTable refuses tables whose rows could not be told from something else's.
+// checkTable returns an error for a table whose rows could be confused with others.
 func checkTable(t *kv.Table) error {
 	switch {
 	case t == nil:
@@ -89,13 +89,13 @@ func checkTable(t *kv.Table) error {
 	return nil
 }
 
-// checkRow refuses what appendKey could not encode.
+// checkRow returns an error for a row that appendKey cannot encode.
 func checkRow(t *kv.Table, partition []byte) error {
 	if err := checkTable(t); err != nil {
 		return err
 	}
 	if len(partition) > kv.MaxPartition {
-		return fmt.Errorf("kv/pebble: partition of %d bytes in table %q, at most %d are allowed", len(partition), t.Name, kv.MaxPartition)
+		return fmt.Errorf("kv/pebble: partition of %d bytes in table %q (want at most %d)", len(partition), t.Name, kv.MaxPartition)
 	}
 	return nil
 }

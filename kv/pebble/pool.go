@@ -14,8 +14,8 @@ import (
 
 const (
 	maxShards = 8
-	// maxIdle is how many idle readers of a table a shard keeps. Each holds on to
-	// a few blocks of the cache.
+	// maxIdle is the maximum number of idle readers per table and shard. Each pins a few
+	// blocks of the cache.
 	maxIdle = 8
 )
 
@@ -29,19 +29,18 @@ type reader struct {
 	inPrefix   bool // the iterator was moved by seek last, and perhaps by Next
 }
 
-// pool keeps readers for reuse, because making one costs more than the read that
-// it is made for. A reader reads one table again and again: it has that table's
-// files, indexes and blocks open, and most questions are about rows of several
-// tables, which lie far from each other.
+// pool reuses readers, because creating one costs more than the read it is created for. A
+// reader always reads the same table: it keeps that table's files, indexes and blocks open,
+// and most requests need rows of several tables, which are far apart.
 //
-// A reader sees the store as it was when it was made, so the pool counts
-// generations. Each Write, once it was applied, makes an iterator and begins a
-// new generation with it. All readers of a generation are clones of its iterator
-// and see the same; a reader of an older generation is never handed out again. So a Write becomes visible to everyone at one moment: whoever has seen
-// a pointer will see the rows written with it, whichever reader he gets next.
+// A reader sees the store as of its creation, so the pool counts generations. After each
+// Write is applied, a new iterator starts a new generation. All readers of a generation are
+// clones of its iterator and see the same data, and readers of older generations are never
+// handed out again. So a Write becomes visible to all readers at one moment: after a
+// pointer was read, every new reader sees the rows written with it.
 //
-// The idle readers of a generation are closed when the next one begins, and those
-// in use when they come back: none keeps old tables and memtables from being freed.
+// When a generation starts, idle readers of the previous one are closed; readers in use are
+// closed when they are returned. So none keeps old tables and memtables alive.
 type pool struct {
 	db         *lsm.DB
 	generation atomic.Uint64
@@ -115,7 +114,8 @@ func (p *pool) open(t *kv.Table) (*lsm.Iterator, uint64, error) {
 	return it, p.generation.Load(), nil
 }
 
-// use lends do a reader of a table. What the reader met goes before what do returns.
+// use calls do with a reader of a table. An error of the reader takes precedence over that
+// of do.
 func (p *pool) use(t *kv.Table, do func(*reader) error) (err error) {
 	r, err := p.get(t)
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *shard) pop(table byte) *reader {
 	return r
 }
 
-// put takes a reader back. It returns the error that the reader met, if any.
+// put returns a reader to the pool, and returns the reader's error, if any.
 func (p *pool) put(r *reader) error {
 	if err := r.Error(); err != nil {
 		_ = r.Close() // returns the same error
@@ -210,7 +210,7 @@ func (p *pool) close() error {
 	return p.drop(old)
 }
 
-// drop closes what is left of an ended generation.
+// drop closes the rest of an ended generation.
 func (p *pool) drop(model *lsm.Iterator) error {
 	first := model.Close()
 	for i := range p.shards {

@@ -9,7 +9,7 @@ import (
 	"ashlar/kv"
 )
 
-// begin is what every read does first.
+// begin makes the checks common to all reads.
 func (s *Store) begin(ctx context.Context) error {
 	if s.closed.Load() {
 		return kv.ErrClosed
@@ -30,7 +30,7 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 		return dst, err
 	}
 	value, err := r.get(t, partition, sort)
-	extended := append(dst, value...) // before the reader is another's
+	extended := append(dst, value...) // before the reader is reused
 	if perr := s.pool.put(r); perr != nil {
 		err = perr
 	}
@@ -53,7 +53,7 @@ func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 		return dst, 0, err
 	}
 	value, sort, err := r.newest(t, partition, at)
-	extended := append(dst, value...) // before the reader is another's
+	extended := append(dst, value...) // before the reader is reused
 	if perr := s.pool.put(r); perr != nil {
 		err = perr
 	}
@@ -139,7 +139,7 @@ func (s *Store) many(ctx context.Context, t *kv.Table, keys []kv.Key, read func(
 	})
 }
 
-// present forgives that a row is not there.
+// present ignores ErrNotFound.
 func present(err error) error {
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
@@ -176,10 +176,10 @@ func (s *Store) Pointer(ctx context.Context, name string) ([]byte, error) {
 
 // seek moves to the first row at or behind r.key that is in its partition.
 //
-// Where the partition lies behind the one that was sought before, Pebble would take
-// it to lie close by, and step through up to four blocks before it looks into the
-// index: nearly always in vain, as what is asked for next lies anywhere. It does not
-// once the iterator was to go backwards, which fails at once within a prefix.
+// If the partition is after the one sought before, Pebble assumes that it is close, and
+// steps through up to four blocks before using the index. Random reads nearly always waste
+// that work. A preceding step backwards, which fails at once within a prefix, disables
+// this.
 func (r *reader) seek() bool {
 	if r.inPrefix {
 		r.Prev()
