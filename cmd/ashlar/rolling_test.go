@@ -116,8 +116,9 @@ func TestRollingRestart(t *testing.T) {
 	}
 	var turn atomic.Uint64
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for range instances {
-			if i := instances[turn.Add(1)%uint64(len(instances))]; i.healthy.Load() {
+		first := turn.Add(1)
+		for next := range uint64(len(instances)) {
+			if i := instances[(first+next)%uint64(len(instances))]; i.healthy.Load() {
 				i.forward.ServeHTTP(w, r)
 				return
 			}
