@@ -164,8 +164,14 @@ func checkTransactionIndex(ctx context.Context, view *query.View, number, index 
 	if err := held.Close(); err != nil {
 		return err
 	}
-	if index >= count && (index > 0 || count > 0) {
-		return &trace.Error{Err: fmt.Errorf("transaction index %d out of range for block %#x", index, header.Hash)}
+	return checkIndex(index, count, header.Hash)
+}
+
+// checkIndex refuses an index beyond the count transactions of a block. A block without
+// transactions has the index 0, as in geth.
+func checkIndex(index, count uint64, block common.Hash) error {
+	if index >= max(count, 1) {
+		return &trace.Error{Err: fmt.Errorf("transaction index %d out of range for block %#x", index, block)}
 	}
 	return nil
 }

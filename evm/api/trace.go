@@ -259,11 +259,11 @@ func (q *traceQuestion) append(ctx context.Context, view *query.View, number uin
 		return out, &trace.Error{Err: errors.New("no transaction in genesis")}
 	}
 	err := view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
-		count := len(r.Block().Transactions())
-		if *q.txIndex >= uint64(count) {
-			return &trace.Error{Err: fmt.Errorf("transaction index %d out of range for block %#x", *q.txIndex, r.Block().Hash())}
+		block := r.Block()
+		err := checkIndex(*q.txIndex, uint64(len(block.Transactions())), block.Hash())
+		if err == nil {
+			err = r.Skip(int(*q.txIndex))
 		}
-		err := r.Skip(int(*q.txIndex))
 		if err != nil {
 			return err
 		}
