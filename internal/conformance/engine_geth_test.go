@@ -145,11 +145,12 @@ func TestEngineBesideGeth(t *testing.T) {
 	if err := g.Init(t.Context(), filepath.Join(folder, "genesis.json")); err != nil {
 		t.Fatal(err)
 	}
-	process, theirs, err := g.ServeEngine(t.Context())
+	driven, err := g.ServeEngine(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer process.Kill()
+	defer driven.Kill()
+	theirs := driven.Engine
 	d := drive(t, filepath.Join(folder, "genesis.json"), "")
 
 	c := &consensusClient{Rand: rand.New(rand.NewPCG(5, 5)), t: t}

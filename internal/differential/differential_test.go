@@ -36,10 +36,7 @@ const (
 // names another server to put in Ashlar's place, which is how the test itself is
 // checked; it must hold the chain in the folder that ASHLAR_DIFFERENTIAL_CHAIN names.
 func TestAgainstGeth(t *testing.T) {
-	bin, err := node.FindGeth()
-	if err != nil {
-		vectors.Missing(t, err.Error())
-	}
+	bin := findGeth(t)
 	folder := os.Getenv("ASHLAR_DIFFERENTIAL_CHAIN")
 	if folder == "" {
 		folder = generateChain(t)
@@ -76,6 +73,15 @@ func generateChain(t *testing.T) string {
 		t.Fatalf("bench/chaingen: %v\n%s", err, out)
 	}
 	return dir
+}
+
+func findGeth(t *testing.T) string {
+	t.Helper()
+	bin, err := node.FindGeth()
+	if err != nil {
+		vectors.Missing(t, err.Error())
+	}
+	return bin
 }
 
 func serveGeth(t *testing.T, bin, genesis, file string, chain *sample.Chain) *node.Client {

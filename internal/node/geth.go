@@ -75,11 +75,7 @@ func (g Geth) ImportHistory(ctx context.Context, format, folder string) error {
 // Serve starts geth without peers and returns when it answers requests. gasCap is the gas limit
 // of calls, 0 for geth's default.
 func (g Geth) Serve(ctx context.Context, gasCap uint64) (*Process, *Client, error) {
-	var args []string
-	if gasCap > 0 {
-		args = append(args, "--rpc.gascap", fmt.Sprint(gasCap))
-	}
-	p, c, _, err := g.listen(ctx, args...)
+	p, c, _, err := g.listen(ctx, gasCapArgs(gasCap)...)
 	return p, c, err
 }
 
@@ -89,22 +85,37 @@ func (g Geth) ServeDev(ctx context.Context) (p *Process, c *Client, socket strin
 	return g.listen(ctx, "--dev")
 }
 
-// ServeEngine starts geth without peers, to be driven over the Engine API.
-func (g Geth) ServeEngine(ctx context.Context) (*Process, *Client, error) {
+// DrivenGeth is a geth that is driven over the Engine API.
+type DrivenGeth struct {
+	*Process
+	Engine *Client
+	Public *Client
+	Socket string // WebSocket URL
+}
+
+// ServeEngine starts geth without peers, to be driven over the Engine API. gasCap is the gas
+// limit of calls, 0 for geth's default.
+func (g Geth) ServeEngine(ctx context.Context, gasCap uint64) (d DrivenGeth, err error) {
 	address, err := freeAddress()
 	if err != nil {
-		return nil, nil, err
+		return d, err
 	}
 	_, port, _ := net.SplitHostPort(address)
-	p, _, _, err := g.listen(ctx, "--syncmode", "full", "--authrpc.port", port)
-	if err != nil {
-		return nil, nil, err
+	args := append([]string{"--syncmode", "full", "--authrpc.port", port}, gasCapArgs(gasCap)...)
+	if d.Process, d.Public, d.Socket, err = g.listen(ctx, args...); err != nil {
+		return d, err
 	}
-	c, err := NewEngineClient("http://"+address, filepath.Join(g.Data, "geth", "jwtsecret"))
-	if err != nil {
-		p.Kill()
+	if d.Engine, err = NewEngineClient("http://"+address, filepath.Join(g.Data, "geth", "jwtsecret")); err != nil {
+		d.Kill()
 	}
-	return p, c, err
+	return d, err
+}
+
+func gasCapArgs(gasCap uint64) []string {
+	if gasCap == 0 {
+		return nil
+	}
+	return []string{"--rpc.gascap", fmt.Sprint(gasCap)}
 }
 
 func (g Geth) listen(ctx context.Context, more ...string) (p *Process, c *Client, socket string, err error) {
