@@ -22,6 +22,9 @@ type Config struct {
 	// Syncing, if not nil, returns the progress towards the head that the chain follows, or
 	// false if it has caught up.
 	Syncing func() (Sync, bool)
+	// Scripts allows tracers that clients write in JavaScript. The memory of a script is
+	// watched, but one instruction of it can take more than the machine has.
+	Scripts bool
 	// Filters bounds the polled filters.
 	Filters feed.Limits
 	// Now is the clock for expiring filters; nil: time.Now.

@@ -87,7 +87,7 @@ func methodsOf(a *api.API) *jsonrpc.Methods {
 }
 
 func serveChain(chain *query.Chain) *service {
-	methods := methodsOf(api.New(chain, api.Config{ClientVersion: "Ashlar/test"})).Handlers()
+	methods := methodsOf(api.New(chain, api.Config{ClientVersion: "Ashlar/test", Scripts: true})).Handlers()
 	return &service{
 		Server:  jsonrpc.NewServer(methods, jsonrpc.Config{Log: slog.New(slog.DiscardHandler)}),
 		methods: methods,

@@ -78,6 +78,7 @@ var (
 
 // The errors of traces, in addition to those of every method.
 var (
+	errScriptsOff    = errors.New("unknown tracer (want one of geth's names; scripts are off on this network)")
 	errTraceTime     = &trace.Error{Err: trace.ErrTime}
 	errNoTransaction = &trace.Error{Err: errors.New("transaction not found")}
 )
@@ -85,7 +86,11 @@ var (
 // traceConfig decodes the optional trace configuration at position n.
 func (a *API) traceConfig(args *arguments, n int) *trace.Config {
 	return argument(args, n, func(raw []byte) (*trace.Config, error) {
-		return trace.ParseConfig(raw, a.chain.Executor().Config())
+		config, err := trace.ParseConfig(raw, a.chain.Executor().Config())
+		if err == nil && config.IsClientScript() && !a.config.Scripts {
+			return nil, errScriptsOff
+		}
+		return config, err
 	})
 }
 

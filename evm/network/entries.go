@@ -24,6 +24,7 @@ type Entries struct {
 	Source  family.Sources `yaml:"source"`  // nodes whose chain it follows
 	Genesis string         `yaml:"genesis"` // a file or a built-in network's name, to make the network with
 	Engine  Engine         `yaml:"engine"`  // where a consensus client drives it
+	Scripts bool           `yaml:"scripts"` // clients may trace by scripts of their own
 	Pool    string         `yaml:"pool"`    // which transactions wait here: all, sent or none; empty: all
 }
 

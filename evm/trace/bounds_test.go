@@ -207,6 +207,18 @@ func peak(run func()) (highest uint64) {
 	return <-sampled
 }
 
+// TestMuxTakesNoScripts: muxTracer would run a script without its bounds.
+func TestMuxTakesNoScripts(t *testing.T) {
+	for _, options := range []string{
+		`{"tracer":"muxTracer","tracerConfig":{"{result: function() {}, fault: function() {}}":{}}}`,
+		`{"tracer":"muxTracer","tracerConfig":{"muxTracer":{"noSuchTracer":{}}}}`,
+	} {
+		if _, err := trace.ParseConfig([]byte(options), deepest(t).Genesis.Config); err == nil || !strings.Contains(err.Error(), "want the name of a native tracer") {
+			t.Errorf("%s: %v", options, err)
+		}
+	}
+}
+
 // TestWrongTracers: what cannot be a tracer is refused in words.
 func TestWrongTracers(t *testing.T) {
 	c := deepest(t)

@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"ashlar/evm/execute"
@@ -71,6 +72,9 @@ func ParseConfig(raw []byte, chain *params.ChainConfig) (*Config, error) {
 		c.name = *asked.Tracer
 	}
 	c.options = asked.TracerConfig
+	if err := checkMux(c.name, c.options); err != nil {
+		return nil, err
+	}
 	if asked.Timeout != nil {
 		limit, err := time.ParseDuration(*asked.Timeout)
 		if err != nil {
@@ -181,11 +185,35 @@ func (c *Config) tracer(ctx context.Context, about *tracers.Context, out []byte,
 
 // made makes one of the library's tracers, or that of a client's script.
 func (c *Config) made(ctx context.Context, about *tracers.Context) (*tracers.Tracer, error) {
-	if c.IsScript() && !libraryScripts[c.name] {
+	if c.IsClientScript() {
 		return c.newScript(ctx, about)
 	}
 	return tracers.DefaultDirectory.New(c.name, about, c.options, c.chain)
 }
+
+// checkMux refuses scripts among the tracers that muxTracer combines: it would run them
+// without the bounds that other scripts have.
+func checkMux(name string, options json.RawMessage) error {
+	if name != "muxTracer" || len(options) == 0 {
+		return nil
+	}
+	var combined map[string]json.RawMessage
+	if err := json.Unmarshal(options, &combined); err != nil {
+		return err
+	}
+	for name, options := range combined {
+		if tracers.DefaultDirectory.IsJS(name) {
+			return fmt.Errorf("muxTracer: invalid tracer %.40q (want the name of a native tracer)", name)
+		}
+		if err := checkMux(name, options); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// IsClientScript reports whether the tracer is a script of the client's own.
+func (c *Config) IsClientScript() bool { return c.IsScript() && !libraryScripts[c.name] }
 
 // IsScript says whether the tracer is JavaScript: the client's own, or one of the library's.
 func (c *Config) IsScript() bool {

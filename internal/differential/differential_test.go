@@ -107,7 +107,11 @@ func serveAshlar(t *testing.T, genesis, file string) *node.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test"}
+	config := filepath.Join(t.TempDir(), "ashlar.yaml")
+	if err := os.WriteFile(config, []byte("networks: {test: {scripts: true}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: config}
 	p, err := a.Import(t.Context(), genesis, file)
 	awaitImport(t, p, err)
 	p, client, err := a.Serve(t.Context())
