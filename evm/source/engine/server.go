@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// bodyBytes bounds a request: a block has at most 10 MiB since Osaka, hexadecimal
-	// takes twice that, and larger ones before did not get beyond 15 MiB.
+	// bodyBytes is the maximum size of a request. Since Osaka a block has at most 10 MiB,
+	// and hexadecimal doubles that. Blocks before Osaka may be larger, up to 15 MiB.
 	bodyBytes = 32 << 20
-	// bodiesAtOnce is how many requests are held and answered at a time. A client
-	// makes one or two.
+	// bodiesAtOnce is the maximum number of concurrent requests. A client sends one or two.
 	bodiesAtOnce = 8
-	// bodyTime is how long a request may take to arrive.
+	// bodyTime is the timeout for reading a request.
 	bodyTime = 30 * time.Second
-	// answerTime is how long a call may run. A client waits for eight seconds and then
-	// asks again; a call that goes on has the answer ready for that.
+	// answerTime is the timeout of a call. A client retries after eight seconds. A call
+	// that is still running then has the answer ready for a retry.
 	answerTime = time.Minute
-	// writeTime is for the answer to leave, from when the request began to arrive.
+	// writeTime is the timeout for writing the answer, counted from the start of the request.
 	writeTime = bodyTime + answerTime + 30*time.Second
-	// drainTime is for calls under way when the server stops.
+	// drainTime is how long a stopping server waits for running calls.
 	drainTime = 5 * time.Second
-	// refusalsEvery is how often a refused request is logged: anybody can make some.
+	// refusalsEvery is the minimum interval between log lines about refused requests,
+	// since anybody can send them.
 	refusalsEvery = 10 * time.Second
 )
 
@@ -41,23 +41,23 @@ type Server struct {
 	listener net.Listener
 	secret   Secret
 	rpc      *jsonrpc.Server
-	places   chan struct{} // taken by requests that are held
+	places   chan struct{} // a semaphore of bodiesAtOnce requests
 	log      *slog.Logger
-	refusals rate.Sometimes // that are logged
+	refusals rate.Sometimes // limits the log lines
 	now      func() time.Time
 }
 
-// ServerConfig is what a server is made of.
+// ServerConfig configures a [Server].
 type ServerConfig struct {
 	Address string
 	Secret  Secret
-	// Methods are those of the [API] and those that a consensus client asks beside them.
+	// Methods are those of the [API] and the other methods that consensus clients call.
 	Methods jsonrpc.Handlers
 	RPC     jsonrpc.Config
 	Log     *slog.Logger
 }
 
-// Listen opens the listener. Whoever comes waits until the server is run.
+// Listen opens the listener. Connections wait until [Server.Run] is called.
 func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Address)
 	if err != nil {
@@ -69,20 +69,20 @@ func Listen(ctx context.Context, c ServerConfig) (*Server, error) {
 	}, nil
 }
 
-// Addr is where the server listens.
+// Addr returns the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Close closes the listener of a server that is not run.
+// Close closes the listener of a server that was never run.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Run serves until ctx is done, and then answers what is under way.
+// Run serves until ctx is done. It then waits up to drainTime for running calls.
 func (s *Server) Run(ctx context.Context) error {
-	// Calls outlive the connections that they came by, but not the server.
+	// A call continues after its connection is lost, but ends with the server.
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(calls, w, r) }),
-		// Nobody who has no token gets to send more than this.
+		// Limits what a client without a token can send.
 		ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10,
 		ReadTimeout: bodyTime, WriteTimeout: writeTime, IdleTimeout: 5 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
@@ -103,12 +103,12 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil
 		}
 		cancel()
-		return server.Shutdown(context.WithoutCancel(ctx)) // calls return soon now
+		return server.Shutdown(context.WithoutCancel(ctx)) // canceled calls return soon
 	})
 	return group.Wait()
 }
 
-// serve answers one HTTP request. calls ends with the server.
+// serve answers one HTTP request. calls is canceled when the server ends.
 func (s *Server) serve(calls context.Context, w http.ResponseWriter, r *http.Request) {
 	if err := s.secret.check(r.Header.Get("Authorization"), s.now()); err != nil {
 		s.refusals.Do(func() {

@@ -14,11 +14,11 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Secret is what a consensus client and this program share.
+// Secret is the secret shared with the consensus client. It signs the client's tokens.
 type Secret [32]byte
 
-// LoadSecret reads the secret of a file, in hexadecimal. A file that is not there is
-// made, with a new secret, for its owner alone.
+// LoadSecret reads a secret in hexadecimal from a file. If the file does not exist,
+// LoadSecret creates it with a new secret, readable by its owner only.
 func LoadSecret(path string) (Secret, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,7 +35,7 @@ func LoadSecret(path string) (Secret, error) {
 	return secret, nil
 }
 
-// createSecret makes the file whole or not at all.
+// createSecret creates the file atomically.
 func createSecret(path string) (secret Secret, err error) {
 	if _, err := rand.Read(secret[:]); err != nil {
 		return secret, err
@@ -59,13 +59,13 @@ func createSecret(path string) (secret Secret, err error) {
 }
 
 const (
-	// tokenBytes is more than any client's token has.
+	// tokenBytes is the maximum size of a token, larger than that of any client.
 	tokenBytes = 4096
-	// tokenWindow is how far from now a token may have been made, either way.
+	// tokenWindow is the maximum difference between now and the issue time of a token.
 	tokenWindow = time.Minute
 )
 
-// What a token lacks. None of it says how a right one begins.
+// Errors of tokens. They reveal nothing about valid tokens.
 var (
 	errNoToken    = errors.New("missing token: expected the header Authorization: Bearer TOKEN")
 	errMalformed  = errors.New("malformed token: expected three parts of base64")
@@ -106,6 +106,6 @@ func (s Secret) check(authorization string, now time.Time) error {
 	return nil
 }
 
-// tokenParser leaves the claims to [Secret.check]: the Engine API bounds the age of a
-// token, which the library does not.
+// tokenParser does not validate the claims. [Secret.check] does, since the Engine API
+// limits the age of a token and the library does not.
 var tokenParser = jwt.NewParser(jwt.WithoutClaimsValidation())
