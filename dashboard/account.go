@@ -53,7 +53,7 @@ func (v *visit) changePassword() error {
 		return err
 	}
 	v.say("Your password has changed, and all other sessions have ended.")
-	return v.lead("/account")
+	return v.redirect("/account")
 }
 
 // endSessions ends all other sessions of the account.
@@ -70,7 +70,7 @@ func (v *visit) endSessions() error {
 		return err
 	}
 	v.say("All other sessions have ended.")
-	return v.lead("/account")
+	return v.redirect("/account")
 }
 
 func roleName(r account.Role) string {

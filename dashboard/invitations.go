@@ -94,5 +94,5 @@ func (v *visit) withdraw() error {
 		return err
 	}
 	v.say("The invitation was withdrawn.")
-	return v.lead("/invitations")
+	return v.redirect("/invitations")
 }

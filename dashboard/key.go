@@ -111,7 +111,7 @@ func (v *visit) changeKey() error {
 		return v.showKey(k, f, networks)
 	}
 	v.say("Saved.")
-	return v.lead("/keys/" + k.ID.String())
+	return v.redirect("/keys/" + k.ID.String())
 }
 
 // endDay returns the day on which a key expires, as the form shows it; empty if it does not

@@ -36,5 +36,5 @@ func (v *visit) revokeKey() error {
 		return err
 	}
 	v.say(keyName(&k) + " was revoked.")
-	return v.lead("/keys")
+	return v.redirect("/keys")
 }

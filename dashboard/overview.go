@@ -75,7 +75,7 @@ func overviewPictures(lines []usage.Line, first time.Time) []picture {
 	return []picture{
 		b.bars("calls", "Calls a day, by network", requestsOf),
 		b.bars("failed", "Failed calls a day, by network", errorsOf),
-		b.lines("time", "Time of a call, on average, by network"),
+		b.lines("time", "Average latency, by network"),
 	}
 }
 

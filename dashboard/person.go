@@ -116,7 +116,7 @@ func (v *visit) changePerson() error {
 	default:
 		return errForm
 	}
-	return v.lead("/people/" + id)
+	return v.redirect("/people/" + id)
 }
 
 func (v *visit) saveLimits(a account.Account, role account.Role, limits account.Limits) error {

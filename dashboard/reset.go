@@ -47,7 +47,7 @@ func (v *visit) wasReset() error {
 				return err
 			}
 			v.say("Your password was set.")
-			return v.lead("/")
+			return v.redirect("/")
 		}
 		if errors.Is(err, account.ErrReset) || errors.Is(err, account.ErrDisabled) {
 			p.Form.fail(fieldToken, sentence(err.Error()))

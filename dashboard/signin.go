@@ -22,7 +22,7 @@ func signInForm() *form {
 func (v *visit) signIn() error {
 	next := local(v.r.URL.Query().Get("next"))
 	if v.who != nil {
-		return v.lead(next)
+		return v.redirect(next)
 	}
 	return v.show(200, "signin", "Sign in", signInPage{signInForm(), next})
 }
@@ -38,7 +38,7 @@ func (v *visit) signedIn() error {
 			if err := v.begin(session); err != nil {
 				return err
 			}
-			return v.lead(next)
+			return v.redirect(next)
 		case errors.Is(err, account.ErrCredentials), errors.Is(err, account.ErrDisabled):
 			f.Problem = sentence(err.Error())
 		default:
@@ -53,5 +53,5 @@ func (v *visit) signOut() error {
 	if err := v.sessions.Destroy(v.r.Context()); err != nil {
 		return err
 	}
-	return v.lead("/")
+	return v.redirect("/")
 }

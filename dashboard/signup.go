@@ -27,7 +27,7 @@ func signUpForm() *form {
 // invitation.
 func (v *visit) signUp() error {
 	if v.who != nil {
-		return v.lead("/")
+		return v.redirect("/")
 	}
 	p := signUpPage{Invitation: v.r.URL.Query().Get(fieldInvitation)}
 	accounts := v.dashboard.config.Accounts
@@ -80,7 +80,7 @@ func (v *visit) signedUp() error {
 				return err
 			}
 			v.say("Welcome. Your account is ready.")
-			return v.lead("/")
+			return v.redirect("/")
 		}
 		if errors.Is(err, account.ErrClosed) || errors.Is(err, account.ErrNoInvitation) {
 			f.fail(fieldInvitation, sentence(err.Error()))

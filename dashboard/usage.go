@@ -53,7 +53,7 @@ func (v *visit) usage() error {
 		sum.Add(one.Counts)
 	}
 	p.Caption = fmt.Sprintf("%s, %s in %d days. Days are those of UTC.", amount(sum.Requests, "call"), amount(sum.Credits, "credit"), u.days)
-	p.Pictures = []picture{u.outcomes(), spread(u.used, u.first, u.days, func(usage.Line) string { return "mean" }).lines("time", "Time of a call, on average")}
+	p.Pictures = []picture{u.outcomes(), spread(u.used, u.first, u.days, func(usage.Line) string { return "mean" }).lines("time", "Average latency")}
 	p.Tables = []usageTable{
 		{"By key", "Key", tallies(u.used, func(one usage.Line) string { return u.name(one.Key) })},
 		{"By method", "Method", tallies(u.used, methodName)},

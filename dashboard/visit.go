@@ -98,8 +98,8 @@ func (v *visit) began() time.Time {
 // say sets the message that the next page shows.
 func (v *visit) say(text string) { v.sessions.Put(v.r.Context(), sessionSaid, text) }
 
-// lead redirects the browser to another page.
-func (v *visit) lead(to string) error {
+// redirect sends the browser to another page.
+func (v *visit) redirect(to string) error {
 	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
 	return nil
 }
@@ -146,7 +146,7 @@ func (v *visit) fail(err error) {
 		if v.r.Method == http.MethodGet {
 			to += "?next=" + url.QueryEscape(v.r.URL.RequestURI())
 		}
-		_ = v.lead(to) // cannot fail
+		_ = v.redirect(to) // cannot fail
 		return
 	}
 	f := v.failure(err)
