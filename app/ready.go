@@ -68,22 +68,22 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 	if behind := status.Behind(); behind > farBehind {
 		return fmt.Errorf("it is %d blocks behind the head, expected at most %d", behind, farBehind)
 	}
-	if age > oldHead && !heard(status, now) {
-		return fmt.Errorf("its newest block %d is %v old, and %s", status.Head, age, unheard(status))
+	if age > oldHead && !sourceReached(status, now) {
+		return fmt.Errorf("its newest block %d is %v old, and %s", status.Head, age, whyUnreached(status))
 	}
 	return nil
 }
 
-// heard reports whether a source of newer blocks is reachable.
-func heard(status *family.Status, now time.Time) bool {
+// sourceReached reports whether a source of newer blocks is reachable.
+func sourceReached(status *family.Status, now time.Time) bool {
 	if driver := status.Consensus; driver != nil {
 		return now.Sub(time.Unix(max(driver.Payload, driver.Forkchoice), 0)) <= oldHead
 	}
 	return status.Source.Reached
 }
 
-// unheard says why no source is reachable.
-func unheard(status *family.Status) string {
+// whyUnreached says why no source is reachable.
+func whyUnreached(status *family.Status) string {
 	if status.Consensus != nil {
 		return "its consensus client is silent"
 	}

@@ -69,8 +69,8 @@ func (n *network) listen(ctx context.Context, s family.Service, methods *jsonrpc
 }
 
 func (d *driven) status() *family.ConsensusStatus {
-	heard := d.api.Heard()
-	status := &family.ConsensusStatus{Client: heard.Client, Payload: unixSeconds(heard.Payload), Forkchoice: unixSeconds(heard.Forkchoice)}
+	last := d.api.LastCalls()
+	status := &family.ConsensusStatus{Client: last.Client, Payload: unixSeconds(last.Payload), Forkchoice: unixSeconds(last.Forkchoice)}
 	if sync, syncing := d.sync(); syncing {
 		status.Behind = sync.Highest - sync.Current
 	}

@@ -72,7 +72,7 @@ func (p *Pursuit) observe(ctx context.Context, c *candidate) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		err := c.node.SubscribeHeads(ctx, func(head chain.Ref) {
-			p.heard(c, func(s *node.Forkchoice) { s.Head = head })
+			p.update(c, func(s *node.Forkchoice) { s.Head = head })
 			select {
 			case announced <- struct{}{}:
 			default:
@@ -119,13 +119,13 @@ func (p *Pursuit) poll(ctx context.Context, c *candidate, announced, silent <-ch
 func (p *Pursuit) ask(ctx context.Context, c *candidate) error {
 	forkchoice, err := c.node.Forkchoice(ctx)
 	if err == nil {
-		p.heard(c, func(s *node.Forkchoice) { *s = forkchoice })
+		p.update(c, func(s *node.Forkchoice) { *s = forkchoice })
 	}
 	return err
 }
 
-// heard updates the claims of a node.
-func (p *Pursuit) heard(c *candidate, change func(*node.Forkchoice)) {
+// update changes what a node claims.
+func (p *Pursuit) update(c *candidate, change func(*node.Forkchoice)) {
 	p.mu.Lock()
 	before, reachable := c.forkchoice, c.reachable
 	change(&c.forkchoice)

@@ -96,12 +96,12 @@ type Config struct {
 type API struct {
 	config Config
 
-	mu    sync.Mutex
-	heard Heard // guarded by mu
+	mu   sync.Mutex
+	last LastCalls // guarded by mu
 }
 
-// Heard says when a consensus client last called; the times are zero before its first call.
-type Heard struct {
+// LastCalls says when a consensus client last called; the times are zero before its first call.
+type LastCalls struct {
 	Client     string // its name, if it has sent one
 	Payload    time.Time
 	Forkchoice time.Time
@@ -115,18 +115,18 @@ func New(config Config) *API {
 	return &API{config: config}
 }
 
-// Heard returns when the consensus client last called.
-func (a *API) Heard() Heard {
+// LastCalls returns when the consensus client last called.
+func (a *API) LastCalls() LastCalls {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.heard
+	return a.last
 }
 
-// hears records a call of the consensus client.
-func (a *API) hears(note func(*Heard)) {
+// record notes a call of the consensus client.
+func (a *API) record(note func(*LastCalls)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	note(&a.heard)
+	note(&a.last)
 }
 
 // Methods are all methods of the API by name.

@@ -35,7 +35,7 @@ func attributesVersions() []attributesVersion {
 // forkchoiceUpdated answers engine_forkchoiceUpdated in a version.
 func (a *API) forkchoiceUpdated(v attributesVersion) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		a.hears(func(h *Heard) { h.Forkchoice = a.config.Now() })
+		a.record(func(h *LastCalls) { h.Forkchoice = a.config.Now() })
 		var all [3][]byte
 		args := all[:2]
 		if v.slotNumber {

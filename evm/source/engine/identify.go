@@ -71,7 +71,7 @@ func (a *API) clientVersion(_ context.Context, params, out []byte) ([]byte, erro
 		return out, invalidParams("expected a client's version: " + err.Error())
 	}
 	name := strings.ToValidUTF8(client.Name+" "+client.Version, "")
-	a.hears(func(h *Heard) { h.Client = strings.ToValidUTF8(name[:min(len(name), maxName)], "") })
+	a.record(func(h *LastCalls) { h.Client = strings.ToValidUTF8(name[:min(len(name), maxName)], "") })
 	answer, err := json.Marshal([]ClientVersion{a.config.Client})
 	return append(out, answer...), err
 }

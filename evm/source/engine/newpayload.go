@@ -63,7 +63,7 @@ func forkAt(rules *params.ChainConfig, time uint64) fork {
 // newPayload answers a version of engine_newPayload.
 func (a *API) newPayload(v payloadVersion) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		a.hears(func(h *Heard) { h.Payload = a.config.Now() })
+		a.record(func(h *LastCalls) { h.Payload = a.config.Now() })
 		status, err := a.checkPayload(ctx, v, params)
 		if err != nil {
 			return out, err

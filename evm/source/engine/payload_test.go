@@ -373,8 +373,8 @@ func TestIdentification(t *testing.T) {
 	if got := ask(t, methods, "engine_getClientVersionV1", client); !strings.Contains(got, `"result":[{"code":"AS","name":"Ashlar","version":"v1","commit":"0x01020304"}]`) {
 		t.Errorf("the version is %s", got)
 	}
-	if heard := api.Heard(); heard.Client != "Lighthouse v4.6.0" || !heard.Payload.IsZero() {
-		t.Errorf("heard %+v", heard)
+	if last := api.LastCalls(); last.Client != "Lighthouse v4.6.0" || !last.Payload.IsZero() {
+		t.Errorf("last %+v", last)
 	}
 	for _, method := range refused() {
 		if got := ask(t, methods, method, "0x0000000000000001"); !strings.Contains(got, `-38001,"message":"Unknown payload","data":{"err":"Ashlar builds no blocks`) {
