@@ -48,8 +48,8 @@ func TestDroppedSubscribersAndFilters(t *testing.T) {
 	block := made.block(made.genesis, 2)
 	l.add(block)
 	l.setHead(block)
-	if told := heads.receive(); !strings.Contains(told, block.Hash().Hex()) {
-		t.Errorf("a new subscriber is notified of %s", told)
+	if received := heads.receive(); !strings.Contains(received, block.Hash().Hex()) {
+		t.Errorf("a new subscriber is notified of %s", received)
 	}
 	if answer := poll(filter); strings.Count(answer, block.Hash().Hex()) != 2 {
 		t.Errorf("a new filter gives %s", answer)

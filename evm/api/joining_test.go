@@ -58,25 +58,25 @@ func TestFiltersStartAtTheirHead(t *testing.T) {
 		}
 	}()
 	move(b2)
-	poll := func(filter string) (all []told) {
+	poll := func(filter string) (all []notification) {
 		t.Helper()
 		for len(all) == 0 || all[len(all)-1].Block != b2.Hash() {
 			var results []json.RawMessage
 			s.ask(t, &results, "eth_getFilterChanges", filter)
 			for _, result := range results {
-				one, err := toldOf(result)
+				one, err := notificationOf(result)
 				if err != nil {
 					t.Fatal(err)
 				}
-				all = append(all, told{Block: one.Block, Removed: one.Removed})
+				all = append(all, notification{Block: one.Block, Removed: one.Removed})
 			}
 			time.Sleep(time.Millisecond)
 		}
 		return all
 	}
-	came := func(block *types.Block) told { return told{Block: block.Hash()} }
-	left := func(block *types.Block) told { return told{Block: block.Hash(), Removed: true} }
-	for i, want := range [3][]told{
+	came := func(block *types.Block) notification { return notification{Block: block.Hash()} }
+	left := func(block *types.Block) notification { return notification{Block: block.Hash(), Removed: true} }
+	for i, want := range [3][]notification{
 		{came(a1), left(a1), came(b1), came(b2)},
 		{left(a1), came(b1), came(b2)},
 		{came(b2)},
@@ -84,7 +84,7 @@ func TestFiltersStartAtTheirHead(t *testing.T) {
 		if got := poll(logs[i]); !slices.Equal(got, want) {
 			t.Errorf("filter %d for logs gives\n%v, expected\n%v", i, got, want)
 		}
-		want = slices.DeleteFunc(want, func(one told) bool { return one.Removed })
+		want = slices.DeleteFunc(want, func(one notification) bool { return one.Removed })
 		if got := poll(blocks[i]); !slices.Equal(got, want) {
 			t.Errorf("filter %d for blocks gives\n%v, expected\n%v", i, got, want)
 		}

@@ -19,16 +19,16 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// told is what a client is told: of a block, or of a log, which has data of its own.
-type told struct {
+// notification is what a client receives about a block, or about a log, which has data of its own.
+type notification struct {
 	Block   common.Hash
 	Number  uint64
 	Data    common.Hash
 	Removed bool
 }
 
-// toldOf reads a result of a subscription or a filter: the hash of a block, its header, or a log.
-func toldOf(result json.RawMessage) (one told, err error) {
+// notificationOf reads a result of a subscription or a filter: the hash of a block, its header, or a log.
+func notificationOf(result json.RawMessage) (one notification, err error) {
 	if json.Unmarshal(result, &one.Block) == nil {
 		return one, nil
 	}
@@ -40,32 +40,32 @@ func toldOf(result json.RawMessage) (one told, err error) {
 	}
 	err = json.Unmarshal(result, &both)
 	if both.Hash != (common.Hash{}) {
-		return told{Block: both.Hash, Number: uint64(both.Number)}, err
+		return notification{Block: both.Hash, Number: uint64(both.Number)}, err
 	}
-	return told{both.BlockHash, uint64(both.BlockNumber), both.Data, both.Removed}, err
+	return notification{both.BlockHash, uint64(both.BlockNumber), both.Data, both.Removed}, err
 }
 
-// listener is a client who is told of logs, from some block on, or of blocks.
+// listener is a client who is notified of logs, from some block on, or of blocks.
 type listener struct {
 	name   string
 	blocks bool   // else logs
 	from   uint64 // the first block of which logs are asked for
 	polled string // the ID of its filter; empty for a subscription
 	key    string // that polls
-	missed int    // of what the first has been told, when this one came
+	missed int    // of what the first has been notified, when this one came
 	leaves func() // not nil for one who has left before the end
 
 	mu  sync.Mutex
-	got []told // guarded by mu
+	got []notification // guarded by mu
 }
 
-func (l *listener) add(one told) {
+func (l *listener) add(one notification) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.got = append(l.got, one)
 }
 
-func (l *listener) all() []told {
+func (l *listener) all() []notification {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.got)
@@ -85,7 +85,7 @@ type moves struct {
 	blocks map[common.Hash]*types.Block
 	recent []*types.Block // that may be the head
 	head   *types.Block
-	first  [2]*listener // who are told of everything, logs and blocks
+	first  [2]*listener // who are notified of everything, logs and blocks
 }
 
 func newMoves(t *testing.T, seed uint64) *moves {
@@ -131,7 +131,7 @@ func (m *moves) move() {
 	}
 }
 
-// settle lets one more block come, and waits until the first has been told of it.
+// settle lets one more block come, and waits until the first has been notified of it.
 func (m *moves) settle() {
 	m.t.Helper()
 	m.grow(m.head, 1)
@@ -144,7 +144,7 @@ func (m *moves) settle() {
 	}
 }
 
-// awaitHead returns when a listener has been told of the head.
+// awaitHead returns when a listener has been notified of the head.
 func (m *moves) awaitHead(l *listener) {
 	m.t.Helper()
 	for attempt := 0; ; attempt++ {
@@ -180,8 +180,8 @@ func (m *moves) subscribe(l *listener) {
 			}
 			err = json.Unmarshal(message, &parsed)
 			if err == nil {
-				var one told
-				if one, err = toldOf(parsed.Params.Result); err == nil {
+				var one notification
+				if one, err = notificationOf(parsed.Params.Result); err == nil {
 					l.add(one)
 					continue
 				}
@@ -218,7 +218,7 @@ func (m *moves) poll(l *listener) {
 		m.t.Fatalf("%s: %v in %s", l.name, err, text)
 	}
 	for _, result := range answer.Result {
-		one, err := toldOf(result)
+		one, err := notificationOf(result)
 		if err != nil {
 			m.t.Fatal(err)
 		}
@@ -238,8 +238,8 @@ func (m *moves) listen(n int) *listener {
 	return l
 }
 
-// wanted is what the first were told of all that a listener asks for.
-func (m *moves) wanted(l *listener) []told {
+// wanted is what the first were notified of all that a listener asks for.
+func (m *moves) wanted(l *listener) []notification {
 	if l.blocks {
 		all := m.first[1].all()
 		if l.polled != "" { // by hash alone
@@ -249,10 +249,10 @@ func (m *moves) wanted(l *listener) []told {
 		}
 		return all
 	}
-	return slices.DeleteFunc(m.first[0].all(), func(one told) bool { return one.Number < l.from })
+	return slices.DeleteFunc(m.first[0].all(), func(one notification) bool { return one.Number < l.from })
 }
 
-// check checks that a listener was told what the first were, from when it came.
+// check checks that a listener was notified what the first were, from when it came.
 func (m *moves) check(l *listener) {
 	m.t.Helper()
 	want, got := m.wanted(l), l.all()
@@ -261,15 +261,15 @@ func (m *moves) check(l *listener) {
 			return
 		}
 	}
-	m.t.Errorf("%s, which came after %d of %d messages, was told %d that are not the others':\n%v\n%v", l.name, l.missed, len(want), len(got), got, want)
+	m.t.Errorf("%s, which came after %d of %d messages, was notified %d that are not the others':\n%v\n%v", l.name, l.missed, len(want), len(got), got, want)
 }
 
-// checkFirst follows what the first were told, from the genesis to the head.
+// checkFirst follows what the first were notified, from the genesis to the head.
 func (m *moves) checkFirst() {
 	m.t.Helper()
-	var logs []told
+	var logs []notification
 	for i, one := range m.first[0].all() {
-		log := told{one.Block, one.Number, one.Data, false}
+		log := notification{one.Block, one.Number, one.Data, false}
 		switch {
 		case one.Removed && (len(logs) == 0 || logs[len(logs)-1] != log):
 			m.t.Fatalf("message %d removes %v, which is not the newest log", i, log)
@@ -285,27 +285,27 @@ func (m *moves) checkFirst() {
 	for i, one := range m.first[1].all() {
 		at := slices.Index(chain, m.blocks[one.Block].ParentHash())
 		if at < 0 {
-			m.t.Fatalf("head %d (%#x) does not stand on one told before", i, one.Block)
+			m.t.Fatalf("head %d (%#x) does not stand on one notification before", i, one.Block)
 		}
 		chain = append(chain[:at+1], one.Block)
 	}
-	var wantLogs []told
+	var wantLogs []notification
 	var wantChain []common.Hash
 	for block := m.head; block != nil; block = m.blocks[block.ParentHash()] {
 		wantChain = append(wantChain, block.Hash())
 		for _, tx := range slices.Backward(block.Transactions()) {
-			wantLogs = append(wantLogs, told{block.Hash(), block.NumberU64(), common.BytesToHash(tx.Data()), false})
+			wantLogs = append(wantLogs, notification{block.Hash(), block.NumberU64(), common.BytesToHash(tx.Data()), false})
 		}
 	}
 	slices.Reverse(wantLogs)
 	slices.Reverse(wantChain)
 	if !slices.Equal(logs, wantLogs) || !slices.Equal(chain, wantChain) {
-		m.t.Errorf("what was told leads to %d blocks with %d logs, expected %d with %d", len(chain), len(logs), len(wantChain), len(wantLogs))
+		m.t.Errorf("the notifications lead to %d blocks with %d logs, expected %d with %d", len(chain), len(logs), len(wantChain), len(wantLogs))
 	}
 }
 
 // TestToldOfAnyMoves moves the head over random trees, while clients come, poll, and go.
-// What each is told, applied in order, leads from the chain that it knew to the one
+// What each is notified, applied in order, leads from the chain that it knew to the one
 // that is, each block and log once.
 func TestToldOfAnyMoves(t *testing.T) {
 	for seed := range uint64(4) {

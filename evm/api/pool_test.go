@@ -59,7 +59,7 @@ func (o *open) build() *types.Block {
 	return block
 }
 
-// mine is build, after which the pool is told of the block.
+// mine is build, after which the pool is notified of the block.
 func (o *open) mine() *types.Block {
 	o.t.Helper()
 	block := o.build()

@@ -127,7 +127,7 @@ func TestFilterGivesTheRestLater(t *testing.T) {
 	logs, blocks := install("eth_newFilter", map[string]any{}), install("eth_newBlockFilter")
 	hashes, whole := install("eth_newPendingTransactionFilter"), install("eth_newPendingTransactionFilter", true)
 	tooMuch := install("eth_newFilter", map[string]any{})
-	// Filters have been told once subscribers are.
+	// Filters have been notified once subscribers are.
 	subscribe := func(name string) *liveSocket {
 		socket := l.dial(firstKey)
 		socket.send(requestOf(t, "eth_subscribe", name))

@@ -17,7 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// toldCase runs a conversation of testdata/told, line by line:
+// notifiedCase runs a conversation of testdata/notified, line by line:
 //
 //	block NAME PARENT LOGS    builds a block and brings it in; genesis is the first
 //	head NAME                 makes a block the head
@@ -27,13 +27,13 @@ import (
 //	ws> REQUEST               sends a request by the WebSocket of the first key
 //	http> REQUEST             sends a request over HTTP with the first key
 //	other> REQUEST            the same with the second key
-//	< MESSAGE                 what comes next, to whoever has sent last: all of these
-//	                          members must be there with these values
-//	told MESSAGE              what comes next by the WebSocket
+//	< MESSAGE                 the next answer to the last sender: all of these
+//	                          members must have these values
+//	notified MESSAGE          the next notification of the WebSocket
 //
 // In messages, "?name" takes any value and keeps it; in what follows $name is that.
 // $name of a block is its hash.
-type toldCase struct {
+type notifiedCase struct {
 	t       *testing.T
 	live    *live
 	made    *branches
@@ -45,14 +45,14 @@ type toldCase struct {
 	answers []string // over HTTP, that were not looked at yet
 }
 
-func TestTold(t *testing.T) {
-	files, err := filepath.Glob("testdata/told/*.txt")
+func TestNotifications(t *testing.T) {
+	files, err := filepath.Glob("testdata/notified/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatal("no conversations in testdata/told", err)
+		t.Fatal("no conversations in testdata/notified", err)
 	}
 	for _, path := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
-			c := &toldCase{t: t, made: newBranches(t), clock: &clock{now: time.Unix(1e9, 0)}, sync: new(syncing)}
+			c := &notifiedCase{t: t, made: newBranches(t), clock: &clock{now: time.Unix(1e9, 0)}, sync: new(syncing)}
 			c.live = serveLive(t, ingest.DefaultDepths(), api.Config{Syncing: c.sync.status, Now: c.clock.Now})
 			c.socket = c.live.dial(firstKey)
 			c.blocks = map[string]*types.Block{"genesis": c.made.genesis}
@@ -72,7 +72,7 @@ func TestTold(t *testing.T) {
 }
 
 // run runs one line, and says whether it held.
-func (c *toldCase) run(line string) bool {
+func (c *notifiedCase) run(line string) bool {
 	verb, rest, _ := strings.Cut(line, " ")
 	words := strings.Fields(rest)
 	switch verb {
@@ -112,7 +112,7 @@ func (c *toldCase) run(line string) bool {
 			return c.expect(rest, got)
 		}
 		return c.expect(rest, c.socket.receive())
-	case "told":
+	case "notified":
 		return c.expect(rest, c.socket.receive())
 	default:
 		c.t.Fatalf("%s is no verb of a conversation", verb)
@@ -121,14 +121,14 @@ func (c *toldCase) run(line string) bool {
 }
 
 // named puts values in place of $names, the longest name first.
-func (c *toldCase) named(text string) string {
+func (c *notifiedCase) named(text string) string {
 	for name, value := range c.names {
 		text = strings.ReplaceAll(text, `"$`+name+`"`, `"`+value+`"`)
 	}
 	return text
 }
 
-func (c *toldCase) expect(want, got string) bool {
+func (c *notifiedCase) expect(want, got string) bool {
 	c.t.Helper()
 	a, err := jsondiff.Decode([]byte(c.named(want)))
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *toldCase) expect(want, got string) bool {
 }
 
 // within says whether all of want is in got.
-func (c *toldCase) within(want, got any) bool {
+func (c *notifiedCase) within(want, got any) bool {
 	switch want := want.(type) {
 	case map[string]any:
 		members, ok := got.(map[string]any)
