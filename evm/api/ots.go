@@ -5,17 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"math/big"
-	"strings"
 
 	"ashlar/evm"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
-	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -374,129 +371,4 @@ func (a *API) contractCreator(ctx context.Context, params, out []byte) ([]byte, 
 		return nil
 	})
 	return append(out, answer...), err
-}
-
-// otsFrame is a frame of callTracer.
-type otsFrame struct {
-	Type     string
-	From, To common.Address
-	Value    *hexutil.Big
-	Input    hexutil.Bytes
-	Output   hexutil.Bytes
-	Error    string
-	Calls    []otsFrame
-}
-
-// otsTrace answers with something of the calls of a transaction.
-func (a *API) otsTrace(appendAnswer func(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, error)) jsonrpc.Handler {
-	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 1, 1)
-		hash := args.hash(0)
-		if args.err != nil {
-			return out, args.err
-		}
-		view, err := a.chain.View()
-		if err != nil {
-			return out, err
-		}
-		number, index, found, err := a.minedTransaction(ctx, view, hash)
-		if err != nil {
-			return out, err
-		}
-		if !found {
-			return out, errNoTransaction
-		}
-		var root *otsFrame
-		err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
-			root, err = a.otsFrames(ctx, r, index, out)
-			return err
-		})
-		if err != nil {
-			return out, err
-		}
-		return appendAnswer(out, root, jsonrpc.RoomFor(ctx, out))
-	}
-}
-
-// otsFrames traces the calls of a transaction of a replayed block. What it collects must
-// have room behind out.
-func (a *API) otsFrames(ctx context.Context, r *execute.Replay, index int, out []byte) (*otsFrame, error) {
-	if err := r.Skip(index); err != nil {
-		return nil, err
-	}
-	traced, err := trace.Native("callTracer", "{}", a.chain.Executor().Config()).AppendTransaction(ctx, r, out, jsonrpc.RoomFor(ctx, out))
-	if err != nil {
-		return nil, err
-	}
-	root := new(otsFrame)
-	return root, json.Unmarshal(traced[len(out):], root)
-}
-
-// each calls visit with the frame and those inside of it, in the order of their beginning.
-func (f *otsFrame) each(depth int, visit func(f *otsFrame, depth int) error) error {
-	if err := visit(f, depth); err != nil {
-		return err
-	}
-	for i := range f.Calls {
-		if err := f.Calls[i].each(depth+1, visit); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *otsFrame) value() *big.Int {
-	if f.Value == nil {
-		return new(big.Int)
-	}
-	return f.Value.ToInt()
-}
-
-// appendOperations appends the transfers, creations and self-destructions.
-func appendOperations(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, error) {
-	kinds := map[string]uint64{"SELFDESTRUCT": 1, "CREATE": 2, "CREATE2": 3}
-	list := polledList{out: append(out, '['), room: room}
-	err := root.each(0, func(f *otsFrame, depth int) error {
-		kind, special := kinds[f.Type]
-		if depth == 0 || !special && (f.Type != "CALL" || f.value().Sign() == 0) {
-			return nil
-		}
-		entry := append(append(list.next(), `{"type":`...), byte('0'+kind))
-		entry = appendHex(append(entry, `,"from":`...), f.From[:])
-		entry = appendHex(append(entry, `,"to":`...), f.To[:])
-		return list.add(append(appendBig(append(entry, `,"value":`...), f.value()), '}'))
-	})
-	return append(list.out, ']'), err
-}
-
-// appendOtsCalls appends all frames with their depth. Calls that pass no value on have none.
-func appendOtsCalls(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, error) {
-	list := polledList{out: append(out, '['), room: room}
-	err := root.each(0, func(f *otsFrame, depth int) error {
-		entry := jsonrpc.AppendString(append(list.next(), `{"type":`...), f.Type)
-		level, err := json.Marshal(depth)
-		if err != nil {
-			return err
-		}
-		entry = append(append(entry, `,"depth":`...), level...)
-		entry = appendHex(append(entry, `,"from":`...), f.From[:])
-		entry = appendHex(append(entry, `,"to":`...), f.To[:])
-		entry = append(entry, `,"value":`...)
-		if f.Type == "STATICCALL" || f.Type == "DELEGATECALL" {
-			entry = appendNull(entry)
-		} else {
-			entry = appendBig(entry, f.value())
-		}
-		entry = appendHex(append(entry, `,"input":`...), f.Input)
-		return list.add(append(appendHex(append(entry, `,"output":`...), f.Output), '}'))
-	})
-	return append(list.out, ']'), err
-}
-
-// appendOtsError appends what a reverted transaction returned; nothing for others.
-func appendOtsError(out []byte, root *otsFrame, _ jsonrpc.Room) ([]byte, error) {
-	if !strings.Contains(root.Error, "revert") {
-		return appendHex(out, nil), nil
-	}
-	return appendHex(out, root.Output), nil
 }

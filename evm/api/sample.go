@@ -22,6 +22,7 @@ const (
 // that emitted a log.
 type sample struct {
 	block       chain.Ref
+	encoded     hexutil.Bytes // the block
 	transaction common.Hash
 	index       uint64
 	raw         hexutil.Bytes  // the transaction
@@ -72,7 +73,13 @@ func (a *API) findSample(ctx context.Context) (*sample, error) {
 		}
 	}
 	best.chooseCall(ctx, view)
-	return best, nil
+	b, err := a.block(ctx, view, best.block.Number)
+	if err != nil {
+		return nil, err
+	}
+	defer b.release()
+	best.encoded, err = b.rlp()
+	return best, err
 }
 
 // sampleOf takes the sample from a block, or nil if the block has no transaction.

@@ -42,7 +42,7 @@ func (a *API) traceMethods(p parameters) []jsonrpc.Method {
 		},
 		{
 			Name: "debug_traceBlock", Summary: "Runs the transactions of a block, given in its encoding, on its parent under a tracer.",
-			Params: []jsonrpc.Param{{Name: "Block RLP", Summary: "The encoding of the block.", Schema: dataSchema, Required: true, From: "debug_getRawBlock"}, config},
+			Params: []jsonrpc.Param{required("Block RLP", "The encoding of the block.", dataSchema, a.example(func(s *sample) any { return s.encoded })), config},
 			Result: traces, Errors: errs,
 			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceEncodedBlock,
 		},

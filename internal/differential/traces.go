@@ -1,8 +1,8 @@
 package differential
 
-// nativeTracers are go-ethereum's own, and a name that is none.
+// nativeTracers are go-ethereum's own.
 func nativeTracers() []string {
-	return []string{"callTracer", "flatCallTracer", "prestateTracer", "4byteTracer", "noopTracer", "erc7562Tracer", "opcodeCounterTracer", "keccak256PreimageTracer"}
+	return []string{"callTracer", "flatCallTracer", "prestateTracer", "4byteTracer", "noopTracer", "erc7562Tracer", "keccak256PreimageTracer"}
 }
 
 // tracers are those that a trace may be asked of: go-ethereum's own, those that it has

@@ -148,6 +148,12 @@ func (c *client) run(t *testing.T, program string, args ...string) {
 // many the first client had received by then.
 func warmUp(t *testing.T, u *upstream, service *node.Client, first *client, others []*client) (missed map[string]int) {
 	t.Helper()
+	begun := make(map[string]int) // notifications by client and stream
+	defer func() {
+		if t.Failed() {
+			t.Logf("notifications that clients received: %v", begun)
+		}
+	}()
 	await(t, "clients to begin", func() bool {
 		raw, err := u.sign(0, u.nonce(0), 0).MarshalBinary()
 		if err != nil {
@@ -157,14 +163,15 @@ func warmUp(t *testing.T, u *upstream, service *node.Client, first *client, othe
 		call[string](t, service, "eth_sendRawTransaction", hexutil.Bytes(raw))
 		await(t, "a block with a transaction that was passed on", func() bool { return u.nonce(0) > before })
 		awaitHead(t, service, u)
+		all := true
 		for _, c := range others {
-			for _, s := range c.streams {
-				if _, count := s.last(); count == 0 {
-					return false
-				}
+			for name, s := range c.streams {
+				_, count := s.last()
+				begun[c.name+" "+name] = count
+				all = all && count > 0
 			}
 		}
-		return true
+		return all
 	})
 	missed = make(map[string]int)
 	for way, s := range first.streams {

@@ -118,7 +118,11 @@ func checkHeads(t *testing.T, all []notification, blocks map[common.Hash]made, g
 	t.Helper()
 	chain := []common.Hash{genesis}
 	for i, head := range all {
-		at := slices.Index(chain, blocks[head.Block].parent)
+		block, recorded := blocks[head.Block]
+		if !recorded {
+			t.Fatalf("head %d, block %d (%#x): geth was not asked about it while it had it", i, head.Number, head.Block)
+		}
+		at := slices.Index(chain, block.parent)
 		if at < 0 {
 			t.Fatalf("head %d, block %d (%#x): its parent is not on the branch received so far", i, head.Number, head.Block)
 		}
