@@ -59,7 +59,7 @@ func find(families []*jsonrpc.Methods, name string) *jsonrpc.Method {
 	return nil
 }
 
-// What may read many blocks, run something, or answer very much waits in the line of
+// Methods that may read many blocks, run code, or return large answers wait in the line of
 // heavy calls; what does the same as another method costs the same.
 func TestCosts(t *testing.T) {
 	families := methodsOfFamilies(t)

@@ -81,7 +81,7 @@ func TestConfigurationIsDocumented(t *testing.T) {
 		expected, ok := want[name]
 		switch {
 		case !ok:
-			t.Errorf("docs/configuration.md has a row for %s, which is no entry", name)
+			t.Errorf("docs/configuration.md has a row for %s, which is not an entry", name)
 		case found[name]:
 			t.Errorf("docs/configuration.md has two rows for %s", name)
 		case standard != expected:

@@ -380,7 +380,7 @@ func TestBesideServer(t *testing.T) {
 	}
 }
 
-// A fork of the schedule that this version does not know is told of while it has not come.
+// A fork of the schedule that this version does not know is named before it comes.
 func TestStatusOfUnknownFork(t *testing.T) {
 	d := dataDirectory{path: t.TempDir()}
 	genesis := filepath.Join(t.TempDir(), "genesis.json")

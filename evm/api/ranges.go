@@ -184,10 +184,7 @@ func (a *API) accountRange(ctx context.Context, params, out []byte) ([]byte, err
 	if args.err != nil {
 		return out, args.err
 	}
-	view, number, err := a.at(ctx, id)
-	if unknown(err) {
-		return out, noBlock(id)
-	}
+	view, number, err := a.existing(ctx, id)
 	if err != nil {
 		return out, err
 	}

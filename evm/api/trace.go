@@ -132,10 +132,7 @@ func (a *API) traceBlock(which blockArgument) jsonrpc.Handler {
 		if args.err != nil {
 			return out, args.err
 		}
-		view, number, err := a.at(ctx, id)
-		if unknown(err) {
-			return out, noBlock(id)
-		}
+		view, number, err := a.existing(ctx, id)
 		if err != nil {
 			return out, err
 		}
@@ -192,6 +189,16 @@ func appendTraces(ctx context.Context, out []byte, r *execute.Replay, config *tr
 	})
 }
 
+// existing finds the block that id names, and the view that it is in. Unlike [API.at] it
+// names a block that is not there in the error, as geth's debug methods do.
+func (a *API) existing(ctx context.Context, id query.BlockID) (*query.View, uint64, error) {
+	view, number, err := a.at(ctx, id)
+	if unknown(err) {
+		return nil, 0, noBlock(id)
+	}
+	return view, number, err
+}
+
 // noBlock is geth's error for a block that is not on the chain.
 func noBlock(id query.BlockID) error {
 	if id.Hash != nil {
@@ -242,10 +249,7 @@ func (a *API) traceCall(ctx context.Context, params, out []byte) ([]byte, error)
 	if question.block.Tag == query.Pending {
 		return out, &trace.Error{Err: errors.New("tracing on top of pending is not supported")}
 	}
-	view, number, err := a.at(ctx, question.block)
-	if unknown(err) {
-		return out, noBlock(question.block)
-	}
+	view, number, err := a.existing(ctx, question.block)
 	if err != nil {
 		return out, err
 	}
@@ -288,10 +292,7 @@ func (a *API) intermediateRoots(ctx context.Context, params, out []byte) ([]byte
 	if args.err != nil {
 		return out, args.err
 	}
-	view, number, err := a.at(ctx, id)
-	if unknown(err) {
-		return out, noBlock(id)
-	}
+	view, number, err := a.existing(ctx, id)
 	if err != nil {
 		return out, err
 	}
