@@ -19,6 +19,9 @@ func TestFreeWording(t *testing.T) {
 		{"empty request", "missing value for required argument 0", true},
 		{"empty request", "invalid argument 0: x", true},
 		{"invalid argument 1: x", "too many arguments, want at most 3", true},
+		{"invalid argument 0: cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other", "too many arguments, want at most 1", true},
+		{"invalid argument 0: cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other", "invalid argument 0: x", false},
+		{"cannot specify both", "too many arguments, want at most 1", false},
 	}
 	for _, test := range tests {
 		if got := freeWording(test.geth, test.ashlar); got != test.free {
