@@ -75,6 +75,8 @@ var (
 	// too little space left. A write that returns it may be completed later, before any
 	// other; so the writer should write the same again, not something else.
 	ErrFull = errors.New("the disk is full")
+	// ErrCheckpoint is returned by Checkpoint while an earlier copy has not been released.
+	ErrCheckpoint = errors.New("the store is being copied already")
 	// ErrFailed is returned by every write after one has failed for good. Reads go on.
 	// The store must be opened again, by another process, to be written.
 	ErrFailed = errors.New("the store takes no writes until its process is started again")
@@ -211,6 +213,19 @@ type Store interface {
 	// Close does not wait: no other call may be under way.
 	// Everything written is durable when it returns without an error.
 	Close() error
+}
+
+// Checkpointer is implemented by stores whose rows are in files of this machine.
+type Checkpointer interface {
+	// Checkpoint makes a copy of the store as of one Write, the last that returned before
+	// the call or a later one, and returns the directory that holds it. Reads and writes go
+	// on meanwhile. An engine opens that directory, or a copy of its files, as a store. Its
+	// files are shared with the store, so they must not be changed.
+	//
+	// release removes the directory; a copy left by a process that was killed is removed when
+	// the store is opened or copied again. There is one copy at a time: until release,
+	// Checkpoint returns ErrCheckpoint.
+	Checkpoint(ctx context.Context) (dir string, release func() error, err error)
 }
 
 // Row is one stored row.

@@ -38,7 +38,7 @@ func configure(o Options, g *guard) *lsm.Options {
 		MemTableSize:       uint64(o.BufferBytes),
 		DisableWAL:         o.BulkLoad,
 		Logger:             g,
-		FS:                 &disk{FS: o.FS, guard: g},
+		FS:                 &disk{FS: o.FS, guard: g, apart: o.FS.PathJoin(o.Path, checkpointFolder)},
 		DisableTableStats:  true, // they serve deletions
 		EventListener: &lsm.EventListener{
 			BackgroundError: g.background,

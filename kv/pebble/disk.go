@@ -3,6 +3,8 @@ package pebble
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -19,9 +21,19 @@ const spaceRetry = 100 * time.Millisecond
 // Pebble reacts to some of these failures by ending the process, and to others by retrying
 // for ever. Blocking its goroutine at the failure prevents both. The goroutine holds no
 // lock that readers need, because Pebble accesses the disk without its central mutex.
+//
+// A checkpoint is not part of the store: a failure to write one is an error, and leaves
+// the store as it is.
 type disk struct {
 	vfs.FS
 	guard *guard
+	apart string // the folder of checkpoints, or "" if nothing is apart
+}
+
+// isApart says whether a path is within the folder of checkpoints.
+func (d *disk) isApart(path string) bool {
+	rest, ok := strings.CutPrefix(path, d.apart)
+	return ok && d.apart != "" && (rest == "" || os.IsPathSeparator(rest[0]))
 }
 
 // check returns if err is nil. Not all of the operating system's errors name the file.
@@ -61,6 +73,9 @@ func (d *disk) try(op, path string, change func() error) {
 
 // open opens a file to change it.
 func (d *disk) open(path string, open func() (vfs.File, error)) (f vfs.File, err error) {
+	if d.isApart(path) {
+		return open()
+	}
 	d.try("open", path, func() (err error) {
 		f, err = open()
 		return err
@@ -85,11 +100,17 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 }
 
 func (d *disk) Link(oldname, newname string) error {
+	if d.isApart(newname) {
+		return d.FS.Link(oldname, newname)
+	}
 	d.try("link", newname, func() error { return d.FS.Link(oldname, newname) })
 	return nil
 }
 
 func (d *disk) Rename(oldname, newname string) error {
+	if d.isApart(newname) {
+		return d.FS.Rename(oldname, newname)
+	}
 	d.try("rename", newname, func() error { return d.FS.Rename(oldname, newname) })
 	return nil
 }

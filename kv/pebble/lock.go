@@ -56,7 +56,7 @@ func checkDirectory(fsys vfs.FS, dir string) error {
 
 // ours says whether a file of this name may lie in a store's directory.
 func ours(name string) bool {
-	if name == "LOCK" || name == ownerFile {
+	if name == "LOCK" || name == ownerFile || name == checkpointFolder {
 		return true
 	}
 	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker.", "temporary."} {
@@ -119,6 +119,16 @@ func lockDirectory(fsys vfs.FS, dir string) (*directoryLock, error) {
 		return nil, fmt.Errorf("%w: %s is held by %s (%v)", kv.ErrInUse, dir, owner(fsys, path), err)
 	}
 	return &directoryLock{Lock: lock, fs: fsys, path: path}, nil
+}
+
+// Lock takes the exclusive right to a store's directory, without opening the store. The
+// directory may be renamed before the lock is released by closing it.
+func Lock(dir string) (io.Closer, error) {
+	lock, err := lockDirectory(vfs.Default, dir)
+	if err != nil {
+		return nil, err
+	}
+	return lock.Lock, nil
 }
 
 // sign writes the owner file.

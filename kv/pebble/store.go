@@ -69,6 +69,7 @@ type Store struct {
 	pool     *pool
 	guard    *guard
 	space    *space
+	place    checkpointPlace
 	bulk     bool
 	closed   atomic.Bool
 	stats    atomic.Pointer[kv.Stats] // as of the last time that they could be read
@@ -130,11 +131,17 @@ func openLocked(o Options, lock *directoryLock) (*Store, error) {
 	if o.ReadOnly {
 		config.ReadOnly, config.FS = true, o.FS
 	}
+	place := newCheckpointPlace(o)
+	if !o.ReadOnly {
+		if err := place.clear(); err != nil {
+			return nil, err
+		}
+	}
 	s, err := openDatabase(o, config, g)
 	if err != nil {
 		return nil, err
 	}
-	s.lock = lock
+	s.lock, s.place = lock, place
 	s.space = &space{fs: o.FS, path: o.Path, reserve: o.Reserve, log: o.Logger}
 	return s, nil
 }

@@ -1,0 +1,165 @@
+package kvtest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+
+	"ashlar/kv"
+)
+
+// RunCheckpoint runs the suite of engines that implement [kv.Checkpointer]. open opens
+// the store in a directory, or makes one there.
+func RunCheckpoint(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
+	tests := []struct {
+		name string
+		run  func(t *testing.T, open func(t *testing.T, dir string) kv.Store)
+	}{
+		{"Contents", testCheckpointContents},
+		{"WhileWriting", testCheckpointWhileWriting},
+		{"Left", testCheckpointLeft},
+		{"Refused", testCheckpointRefused},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(t, open) })
+	}
+}
+
+// checkpoint makes a copy, moves its files to a directory of their own, and returns that.
+func checkpoint(t *testing.T, s kv.Store) (dir string) {
+	t.Helper()
+	made, release, err := s.(kv.Checkpointer).Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	if err := errors.Join(os.CopyFS(dir, os.DirFS(made)), release()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(made); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a released copy: %v, expected no directory", err)
+	}
+	return dir
+}
+
+// testCheckpointContents compares copies with what the store held, across compactions and
+// further writes.
+func testCheckpointContents(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
+	s := open(t, t.TempDir())
+	defer closeStore(t, s)
+	c, m := newChooser(7), newModel()
+	for round := range 3 {
+		for range 20 {
+			c.write(t, s, m)
+		}
+		if round == 1 {
+			if err := s.Compact(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dir := checkpoint(t, s)
+		put(t, s, row{versions, "later", uint64(round), "not in the copy"})
+		copied := open(t, dir)
+		m.checkAll(t, copied)
+		expect(t, "a later row", get(copied, versions, "later", uint64(round)), notFound)
+		put(t, copied, row{versions, "copy", 1, "a copy takes writes"})
+		closeStore(t, copied)
+		m.put(row{versions, "later", uint64(round), "not in the copy"})
+		m.checkAll(t, s)
+	}
+}
+
+// testCheckpointWhileWriting copies a store while batches are written, each with a row and
+// a pointer to it: the copy has all rows up to the pointer, and no others.
+func testCheckpointWhileWriting(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
+	s := open(t, t.TempDir())
+	defer closeStore(t, s)
+	ctx, stop := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
+	begun := make(chan struct{})
+	writing.Go(func() {
+		for n := uint64(1); ctx.Err() == nil; n++ {
+			b := s.NewBatch()
+			b.Put(list, []byte("p"), n, make([]byte, 100))
+			b.SetPointer("last", binary.BigEndian.AppendUint64(nil, n))
+			if err := s.Write(context.Background(), b); err != nil {
+				t.Error(err)
+				return
+			}
+			if n == 100 {
+				close(begun)
+			}
+		}
+	})
+	<-begun
+	dirs := []string{checkpoint(t, s), checkpoint(t, s), checkpoint(t, s)}
+	stop()
+	writing.Wait()
+	least := uint64(100)
+	for _, dir := range dirs {
+		copied := open(t, dir)
+		value, err := copied.Pointer(t.Context(), "last")
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := binary.BigEndian.Uint64(value)
+		if last < least {
+			t.Errorf("a copy ends with row %d, expected %d or later", last, least)
+		}
+		least = last
+		rows := uint64(0)
+		cursor := copied.Scan(t.Context(), list, []byte("p"), 0, ^uint64(0))
+		for cursor.Next() {
+			rows++
+		}
+		if err := cursor.Close(); err != nil || rows != last {
+			t.Errorf("a copy has %d rows and points to row %d, %v", rows, last, err)
+		}
+		closeStore(t, copied)
+	}
+}
+
+// testCheckpointLeft opens a store whose process was killed while there was a copy of it.
+func testCheckpointLeft(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	put(t, s, row{list, "p", 1, "1"})
+	left, _, err := s.(kv.Checkpointer).Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	s = open(t, dir)
+	defer closeStore(t, s)
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a copy that was left: %v, expected no directory", err)
+	}
+	expect(t, "a row", get(s, list, "p", 1), `"1"`)
+	checkpoint(t, s)
+}
+
+// testCheckpointRefused makes a second copy, and one of a closed store.
+func testCheckpointRefused(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
+	s := open(t, t.TempDir())
+	made, release, err := s.(kv.Checkpointer).Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.(kv.Checkpointer).Checkpoint(t.Context()); !errors.Is(err, kv.ErrCheckpoint) {
+		t.Errorf("a second copy: %v, expected ErrCheckpoint", err)
+	}
+	if _, err := os.Stat(made); err != nil {
+		t.Errorf("the first copy after a second one was refused: %v", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	checkpoint(t, s)
+	closeStore(t, s)
+	if _, _, err := s.(kv.Checkpointer).Checkpoint(t.Context()); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("a copy of a closed store: %v, expected ErrClosed", err)
+	}
+}
