@@ -6,15 +6,15 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// callReader is the state before a call as [stateReader] is that before a block,
-// but metered: go-ethereum keeps what it has read. It belongs to one goroutine,
-// and has room for what it hashes, as a call reads little and should cost little.
+// callReader reads the state before a call, as [stateReader] reads that before a block. It
+// counts what it reads, because go-ethereum keeps it until the call ends. It belongs to one
+// goroutine and reuses its hasher and buffers.
 type callReader struct {
 	stateReader
 	memory *memoryMeter
 	hasher crypto.KeccakState
 
-	address     common.Address // asked for last; what is read of one account is mostly read in a row
+	address     common.Address // read last: reads of one account mostly follow each other
 	addressHash common.Hash    // zero before the first
 	slot        common.Hash
 }
@@ -47,8 +47,8 @@ func (r *callReader) Storage(address common.Address, slot common.Hash) (common.H
 	return value, err
 }
 
-// Code is kept with each account that it is asked for, and by nobody else once the
-// archive's cache has let go of it. CodeSize keeps nothing.
+// Code counts the code for each account, because the call keeps it even after the archive's
+// cache has evicted it. CodeSize keeps nothing.
 func (r *callReader) Code(address common.Address, hash common.Hash) []byte {
 	code := r.stateReader.Code(address, hash)
 	if !r.memory.fetch(len(code)) {
@@ -65,9 +65,9 @@ func (r *callReader) hash(address common.Address) common.Hash {
 	return r.addressHash
 }
 
-// keccak puts the hash of data into hash, which may be the same.
+// keccak writes the hash of data into hash. They may be the same slice.
 func (r *callReader) keccak(data, hash []byte) {
 	r.hasher.Reset()
 	r.hasher.Write(data)
-	r.hasher.Read(hash) // which a hasher never fails to do
+	r.hasher.Read(hash) // never fails
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// warmList holds what a call has touched and so gets at the lower price from
-// then on (EIP-2929). It does what go-ethereum's StateDB does with maps and a
-// journal of their changes, but what comes last goes first, which is all the
-// journal there needs to be; and it takes the precompiles as they are, instead
-// of copying some twenty addresses for a call that touches two or three.
+// warmList holds the accounts and slots that a call has touched, which cost less from
+// then on (EIP-2929). go-ethereum's StateDB uses maps and a journal for it. Entries are
+// reverted in the opposite order to that in which they were added, so a list that is
+// truncated needs no journal. The list shares the slice of precompiles instead of copying
+// some twenty addresses for a call that touches two or three.
 type warmList struct {
 	precompiles []common.Address
 	addresses   lifoSet[common.Address]
@@ -21,14 +21,14 @@ type warmList struct {
 	marks       []warmMark // in ascending order
 }
 
-// warmLists are lists that calls are done with: what one has grown to the next need not.
+// warmLists are unused lists. A list from here needs not grow again.
 var warmLists = sync.Pool{New: func() any { return new(warmList) }}
 
-// maxKeptWarm is for how many of anything a list that is kept may have room. One that is
-// larger takes longer to empty than most calls take.
+// maxKeptWarm is the greatest capacity of a list that is kept. Emptying a larger one takes
+// longer than most calls.
 const maxKeptWarm = 512
 
-// release gives a list back, whose call is over.
+// release returns the list to warmLists when its call is over.
 func (w *warmList) release() {
 	if max(cap(w.addresses.members), cap(w.slots.members), cap(w.marks)) <= maxKeptWarm {
 		w.reset()
@@ -48,7 +48,7 @@ type warmSlot struct {
 	slot    common.Hash
 }
 
-// warmMark is how much was in the list at a snapshot.
+// warmMark is the length of the lists at a snapshot.
 type warmMark struct{ snapshot, addresses, slots uint32 }
 
 func (w *warmList) hasAddress(address common.Address) bool {
@@ -61,12 +61,12 @@ func (w *warmList) addAddress(address common.Address) {
 	}
 }
 
-// mark remembers what is in the list now, for revert.
+// mark records the current lengths, for revert.
 func (w *warmList) mark(snapshot int) {
 	w.marks = append(w.marks, warmMark{uint32(snapshot), uint32(len(w.addresses.members)), uint32(len(w.slots.members))})
 }
 
-// revert returns to what was in the list at a snapshot.
+// revert truncates the lists to their lengths at a snapshot.
 func (w *warmList) revert(snapshot int) {
 	for i := len(w.marks) - 1; i >= 0; i-- {
 		if m := w.marks[i]; m.snapshot == uint32(snapshot) {
@@ -78,7 +78,7 @@ func (w *warmList) revert(snapshot int) {
 	}
 }
 
-// Prepare begins the list of a transaction.
+// Prepare starts the list of a transaction.
 func (s *callState) Prepare(rules params.Rules, sender, coinbase common.Address, to *common.Address, precompiles []common.Address, list types.AccessList) {
 	warm := s.warm
 	warm.precompiles = precompiles
@@ -97,8 +97,8 @@ func (s *callState) Prepare(rules params.Rules, sender, coinbase common.Address,
 	if rules.IsShanghai { // EIP-3651
 		warm.addAddress(coinbase)
 	}
-	rules.IsEIP2929 = false   // that was it
-	rules.IsAmsterdam = false // nobody reads the block access list of a call
+	rules.IsEIP2929 = false   // StateDB keeps no list beside ours
+	rules.IsAmsterdam = false // the block access list of a call is not used
 	s.StateDB.Prepare(rules, sender, coinbase, to, nil, nil)
 }
 
@@ -117,17 +117,17 @@ func (s *callState) AddSlotToAccessList(address common.Address, slot common.Hash
 	s.warm.slots.add(warmSlot{address, slot})
 }
 
-// lifoSet is a set whose members leave it in the opposite order to that in which
-// they came. The zero value is empty.
+// lifoSet is a set whose members are removed in the opposite order to that in which they
+// were added. The zero value is empty.
 type lifoSet[K comparable] struct {
-	members []K // in the order in which they came
-	// index has all members, once there are more than a few. Until then it is empty, and
-	// members are compared one by one: most calls have no more, and a map of three takes
-	// more than twice as long.
+	members []K // in the order in which they were added
+	// index has all members if there are more than fewMembers. Otherwise it is empty and
+	// members are compared one by one: most calls have few, and a map of three takes more
+	// than twice as long.
 	index map[K]struct{}
 }
 
-// fewMembers need no index.
+// fewMembers is the size up to which a set needs no index.
 const fewMembers = 8
 
 func (s *lifoSet[K]) has(k K) bool {

@@ -10,23 +10,22 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// ACME is how certificates are got from an authority.
+// ACME configures where certificates are obtained.
 type ACME struct {
-	Domains   []string // that the certificates are for
-	Email     string   // where the authority can reach the operator; may be empty
+	Domains   []string // names on the certificates
+	Email     string   // the operator's address, for the authority; may be empty
 	Directory string   // URL of the authority's directory; empty: Let's Encrypt's
-	Folder    string   // where account and certificates are kept
-	// Port is where the listener can be reached from outside; 0: 443. An authority
-	// connects to 443 only; test authorities may use others.
+	Folder    string   // stores the ACME account and the certificates
+	// Port is the listener's port as seen from outside; 0 means 443. Public authorities
+	// connect to 443 only; test authorities may use others.
 	Port int
-	// Roots are what the authority's own certificate is checked against; nil: the
-	// system's.
+	// Roots verify the authority's own certificate; nil means the system's roots.
 	Roots *x509.CertPool
 }
 
-// FromACME returns a configuration whose certificates are got, and renewed in time, by
-// the TLS-ALPN challenge, which the listener answers itself. They are got in the
-// background, until ctx is done: the listener must be up for that.
+// FromACME returns a configuration that obtains and renews certificates in the
+// background until ctx is done. It uses the TLS-ALPN challenge, which the listener itself
+// answers, so the listener must be running.
 func FromACME(ctx context.Context, a ACME, log *slog.Logger) (*tls.Config, error) {
 	logger := newLogger(log)
 	var magic *certmagic.Config

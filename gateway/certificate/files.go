@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// lookTime is how often files are looked at, at most, for being renewed.
-const lookTime = 5 * time.Second
+// checkInterval is the shortest time between two checks for renewed files.
+const checkInterval = 5 * time.Second
 
 // files is a certificate and its key in two PEM files.
 type files struct {
 	certificate, key string
 	log              *slog.Logger
 
-	mu     sync.Mutex
-	loaded *tls.Certificate // guarded by mu
-	of     [2]time.Time     // guarded by mu: when the files that are loaded were changed
-	looked time.Time        // guarded by mu
+	mu      sync.Mutex
+	loaded  *tls.Certificate // guarded by mu
+	times   [2]time.Time     // guarded by mu: modification times of the loaded files
+	checked time.Time        // guarded by mu
 }
 
-// FromFiles returns a configuration with the certificate in two PEM files. When they
-// change, connections that begin some seconds later get the new certificate; files that
-// cannot be read then are logged, and the last good certificate stays.
+// FromFiles returns a configuration with the certificate in two PEM files. When the files
+// change, connections opened some seconds later use the new certificate. If the new files
+// cannot be read, the error is logged and the old certificate stays in use.
 func FromFiles(certificate, key string, log *slog.Logger) (*tls.Config, error) {
 	f := &files{certificate: certificate, key: key, log: log}
 	if err := f.load(); err != nil {
@@ -37,8 +37,8 @@ func FromFiles(certificate, key string, log *slog.Logger) (*tls.Config, error) {
 func (f *files) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := time.Now(); now.Sub(f.looked) >= lookTime {
-		f.looked = now
+	if now := time.Now(); now.Sub(f.checked) >= checkInterval {
+		f.checked = now
 		if f.changed() {
 			if err := f.load(); err != nil {
 				f.log.Error("the renewed certificate is not used", "error", err)
@@ -50,14 +50,15 @@ func (f *files) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.loaded, nil
 }
 
-// changed says whether the files are others than those that are loaded. Files that are
-// not there just now are being replaced.
+// changed reports whether the files changed since they were loaded. A missing file is
+// taken as being replaced at the moment, not as changed.
 func (f *files) changed() bool {
-	at, err := f.times()
-	return err == nil && at != f.of
+	at, err := f.modified()
+	return err == nil && at != f.times
 }
 
-func (f *files) times() (at [2]time.Time, err error) {
+// modified returns the modification times of the certificate and the key.
+func (f *files) modified() (at [2]time.Time, err error) {
 	for i, path := range []string{f.certificate, f.key} {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -68,14 +69,14 @@ func (f *files) times() (at [2]time.Time, err error) {
 	return at, nil
 }
 
-// load reads the files. Their times are taken first: what changes while they are read
-// is seen the next time. It is not tried again before they change.
+// load reads the files. It takes their times first, so a change during the read is seen by
+// the next check. Files that fail to load are not read again before they change.
 func (f *files) load() error {
-	at, err := f.times()
+	at, err := f.modified()
 	if err != nil {
 		return fmt.Errorf("certificate: %w", err)
 	}
-	f.of = at
+	f.times = at
 	loaded, err := tls.LoadX509KeyPair(f.certificate, f.key)
 	if err != nil {
 		return fmt.Errorf("certificate: %s and %s: %w", f.certificate, f.key, err)

@@ -40,7 +40,7 @@ func writePair(t *testing.T, dir string, serial int64) (certificate, key string)
 	return certificate, key
 }
 
-// write gives a file a time of its own, however fast the test is.
+// write writes a file with a modification time of its own, however fast the test is.
 func write(t *testing.T, path string, text []byte, serial int64) {
 	t.Helper()
 	if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -54,7 +54,7 @@ func write(t *testing.T, path string, text []byte, serial int64) {
 
 func serialOf(t *testing.T, f *files) int64 {
 	t.Helper()
-	f.looked = time.Time{} // as if the last look were long ago
+	f.checked = time.Time{} // long ago
 	got, err := f.get(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -103,6 +103,6 @@ func TestFromFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if config.MinVersion != tls.VersionTLS12 {
-		t.Errorf("from version %#x on", config.MinVersion)
+		t.Errorf("minimum version %#x, want TLS 1.2", config.MinVersion)
 	}
 }
