@@ -143,7 +143,7 @@ func TestStoreHoldsNoKey(t *testing.T) {
 	defer store.Close()
 	secret, _ := create(t, openKeyring(t, store), "name")
 	rows := 0
-	for row, err := range store.Walk(ctx, keyRevisions) {
+	for row, err := range store.Walk(ctx, keyRevisions, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

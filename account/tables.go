@@ -74,7 +74,7 @@ type row struct {
 // partitionLen bytes.
 func newest(ctx context.Context, store kv.Store, t *kv.Table, partitionLen int) (map[string]row, error) {
 	all := make(map[string]row)
-	for r, err := range store.Walk(ctx, t) {
+	for r, err := range store.Walk(ctx, t, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("account: read %s: %w", t.Name, err)
 		}

@@ -6,10 +6,10 @@
 // crosses partitions, except [Store.Walk] for maintenance. Embedded and distributed
 // stores can both do that well.
 //
-// Rows are append-only: a row, once written, never changes. Writing the same
-// row again with the same value is allowed and changes nothing. So a row that was
-// read can be cached for ever. Only rows of [Table.Transient] tables can be removed, a
-// partition at a time, by [Store.Drop].
+// A row, once written, never changes. Writing the same row again with the same value is
+// allowed and changes nothing. So a row that was read can be cached until rows are removed,
+// which the store's epoch says: see [EpochPointer]. Rows of [Table.Transient] tables must not
+// be cached; their partitions can be removed at any time, by [Store.Drop].
 //
 // A store also holds a few named pointers, which are the only things that
 // change. A pointer written in the same [Batch] as rows becomes visible, and
@@ -21,7 +21,9 @@ package kv
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"iter"
 )
 
@@ -152,17 +154,54 @@ type Cursor interface {
 	Close() error
 }
 
+// EpochPointer names the pointer that makes caches drop what they hold. Its value is a
+// number in 8 bytes, big-endian; 0 if it does not exist. While it is odd, rows are being
+// removed by [Batch.Delete] and [Batch.DeleteRange]: nothing may be served from the store.
+//
+//	epoch      4    5 (odd)                 6
+//	writer          removes rows            done, may write other rows in their place
+//	reader     ok   refuses to begin        drops every cache, goes on
+//
+// Each value is durable before the next step begins. A process that lets others write, as a
+// distributed engine allows, compares the epoch whenever it reads pointers.
+//
+// Rows that no reader may ask for any more, such as old versions behind a window that has
+// moved on, can be removed without a new epoch.
+const EpochPointer = "epoch"
+
+// Epoch returns the value of [EpochPointer], and whether rows are being removed.
+func Epoch(ctx context.Context, r Reader) (epoch uint64, removing bool, err error) {
+	value, err := r.Pointer(ctx, EpochPointer)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, err
+	case len(value) != 8:
+		return 0, false, fmt.Errorf("kv: pointer %q has %d bytes (want 8)", EpochPointer, len(value))
+	}
+	epoch = binary.BigEndian.Uint64(value)
+	return epoch, epoch%2 == 1, nil
+}
+
 // Putter takes rows. It copies what it is given.
 type Putter interface {
 	Put(t *Table, partition []byte, sort uint64, value []byte)
 }
 
-// Batch collects rows and pointers for one Write. It belongs to one goroutine
+// Batch collects rows, removals and pointers for one Write. It belongs to one goroutine
 // and copies what it is given.
 type Batch interface {
 	Putter
+	// Delete removes a row, whether it exists or not. A later batch may put the row again,
+	// also with another value. The same batch must not: the order within a batch is
+	// undefined.
+	Delete(t *Table, partition []byte, sort uint64)
+	// DeleteRange removes the rows of a partition with from <= sort <= to. It is meant for
+	// many rows: a few are cheaper to remove, and to read past afterwards, by Delete.
+	DeleteRange(t *Table, partition []byte, from, to uint64)
 	SetPointer(name string, value []byte)
-	// Rows is the number of rows and pointers in the batch, Bytes their
+	// Rows is the number of rows, removals and pointers in the batch, Bytes their
 	// approximate size.
 	Rows() int
 	Bytes() int
@@ -177,7 +216,7 @@ type Store interface {
 	NewBatch() Batch
 
 	// Write makes a batch visible. An engine that can applies it all at once or
-	// not at all, across crashes too; one that cannot applies rows first and
+	// not at all, across crashes too; one that cannot applies rows and removals first and
 	// pointers last. What Write has made visible survives a crash once a later
 	// Sync has returned, and even before that a crash leaves the store as it was
 	// after some earlier Write, never out of order; where batches are not applied all
@@ -197,11 +236,12 @@ type Store interface {
 	// a later Sync has returned.
 	Drop(ctx context.Context, t *Table, partition []byte) error
 
-	// Walk yields every row of a table in the engine's order, as of when the
-	// iteration begins: all rows of a partition together, ascending or descending
-	// throughout. Partition and value are valid only for the iteration. For maintenance:
-	// it reads the whole table. A failure is yielded last, as the error.
-	Walk(ctx context.Context, t *Table) iter.Seq2[Row, error]
+	// Walk yields every row of a table with sort >= from in the engine's order, as of when
+	// the iteration begins: all rows of a partition together, ascending or descending
+	// throughout. Partition and value are valid only for the iteration. Rows may be put and
+	// removed meanwhile. For maintenance: it reads the whole table, or at least enough to
+	// find these rows. A failure is yielded last, as the error.
+	Walk(ctx context.Context, t *Table, from uint64) iter.Seq2[Row, error]
 
 	// Compact rewrites what is stored into its smallest form. It may take
 	// minutes; reads and writes go on meanwhile.

@@ -146,7 +146,7 @@ func (s *Store) Run(ctx context.Context) error {
 // Clean deletes sessions that have expired or ended, and returns how many.
 func (s *Store) Clean(ctx context.Context) (dropped int, err error) {
 	over := make(map[hash]struct{})
-	for row, err := range s.store.Walk(ctx, sessions) {
+	for row, err := range s.store.Walk(ctx, sessions, 0) {
 		if err != nil {
 			return 0, fmt.Errorf("sessions: %w", err)
 		}

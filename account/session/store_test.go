@@ -95,7 +95,7 @@ func TestSessionsLiveAndEnd(t *testing.T) {
 
 func (f *fixture) rows() (n int) {
 	f.Helper()
-	for _, err := range f.kv.Walk(f.Context(), sessions) {
+	for _, err := range f.kv.Walk(f.Context(), sessions, 0) {
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestStoreHoldsNoToken(t *testing.T) {
 	f := newFixture(t)
 	const token = "jPl3k9_a-long-token-that-is-not-to-be-seen"
 	f.commit(token, "data", time.Hour)
-	for row, err := range f.kv.Walk(t.Context(), sessions) {
+	for row, err := range f.kv.Walk(t.Context(), sessions, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

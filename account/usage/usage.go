@@ -82,7 +82,7 @@ func Open(ctx context.Context, store kv.Store, config Config) (*Usage, error) {
 		pending: make(map[account.KeyID]calls), present: hourOf(config.Now()),
 		open: make(map[hour]*openHour), last: make(map[account.KeyID]time.Time),
 	}
-	for row, err := range store.Walk(ctx, flushes) {
+	for row, err := range store.Walk(ctx, flushes, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("usage: %w", err)
 		}
@@ -312,7 +312,7 @@ func (u *Usage) Clean(ctx context.Context) error {
 	oldest := hourOf(u.config.Now().Add(-time.Duration(u.config.Keep) * 24 * time.Hour)).period()
 	var previous []byte
 	var over [][]byte
-	for row, err := range u.store.Walk(ctx, hours) {
+	for row, err := range u.store.Walk(ctx, hours, 0) {
 		if err != nil {
 			return fmt.Errorf("usage: %w", err)
 		}

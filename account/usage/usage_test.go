@@ -210,7 +210,7 @@ func TestOldUsageIsDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows, oldest := 0, hourOf(*f.at.Load())
-		for row, err := range f.store.Walk(t.Context(), hours) {
+		for row, err := range f.store.Walk(t.Context(), hours, 0) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -137,7 +137,7 @@ func sampleSlots(ctx context.Context, store kv.Store) ([]slot, error) {
 		if table.Name != "slots" {
 			continue
 		}
-		for row, err := range store.Walk(ctx, table) {
+		for row, err := range store.Walk(ctx, table, 0) {
 			if err != nil {
 				return nil, err
 			}

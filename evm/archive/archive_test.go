@@ -180,7 +180,7 @@ func TestValueChangeWritesNoLeaf(t *testing.T) {
 		t.Fatal("no value changed alone, the test shows nothing")
 	}
 	leaves := 0
-	for row, err := range a.store.Walk(t.Context(), trieNodes) {
+	for row, err := range a.store.Walk(t.Context(), trieNodes, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

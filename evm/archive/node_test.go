@@ -230,7 +230,7 @@ func TestNodeRowsAgree(t *testing.T) {
 func nodeRowsOf(t *testing.T, a *Archive) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
-	for row, err := range a.store.Walk(t.Context(), trieNodes) {
+	for row, err := range a.store.Walk(t.Context(), trieNodes, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestRememberedSteps(t *testing.T) {
 	var r rememberedSteps
 	r.begin(t.Context(), state)
 	seen := make(map[int]bool)
-	for row, err := range a.store.Walk(t.Context(), trieNodes) {
+	for row, err := range a.store.Walk(t.Context(), trieNodes, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

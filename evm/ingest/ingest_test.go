@@ -69,7 +69,7 @@ func (g *target) rows() map[string]string {
 	g.t.Helper()
 	rows := make(map[string]string)
 	for _, table := range archive.Tables() {
-		for row, err := range g.store.Walk(g.t.Context(), table) {
+		for row, err := range g.store.Walk(g.t.Context(), table, 0) {
 			if err != nil {
 				g.t.Fatal(err)
 			}

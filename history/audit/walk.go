@@ -16,7 +16,7 @@ func (a *Audit) Walk(ctx context.Context, t *kv.Table) func(yield func(kv.Row, e
 		last := kv.Row{}
 		count := uint64(0)
 		defer func() { a.count(count % countedRows) }()
-		for row, err := range a.Store.Walk(ctx, t) {
+		for row, err := range a.Store.Walk(ctx, t, 0) {
 			if err != nil {
 				yield(row, a.broken(ctx, t, last, count > 0, err))
 				return

@@ -175,7 +175,7 @@ func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
 // removal. The stored pointer must not refer to them any more.
 func (t *Tip) removeStale(ctx context.Context, n *tree) error {
 	strays := make(map[common.Hash]struct{})
-	for row, err := range t.store.Walk(ctx, unsettled) {
+	for row, err := range t.store.Walk(ctx, unsettled, 0) {
 		if err != nil {
 			return fmt.Errorf("tip: %w", err)
 		}

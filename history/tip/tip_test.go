@@ -191,7 +191,7 @@ func TestSettledIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := map[string]bool{}
-	for row, err := range store.Walk(ctx, tip.Tables()[0]) {
+	for row, err := range store.Walk(ctx, tip.Tables()[0], 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

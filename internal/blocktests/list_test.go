@@ -99,13 +99,13 @@ func sameRows(ctx context.Context, got, want kv.Store) error {
 	for _, table := range archive.Tables() {
 		rows := make(map[string][]byte)
 		key := func(row kv.Row) string { return fmt.Sprintf("%x/%d", row.Partition, row.Sort) }
-		for row, err := range want.Walk(ctx, table) {
+		for row, err := range want.Walk(ctx, table, 0) {
 			if err != nil {
 				return err
 			}
 			rows[key(row)] = bytes.Clone(row.Value)
 		}
-		for row, err := range got.Walk(ctx, table) {
+		for row, err := range got.Walk(ctx, table, 0) {
 			if err != nil {
 				return err
 			}

@@ -162,7 +162,7 @@ func checkSlotLeaf(ctx context.Context, state evm.State, address, slot common.Ha
 // those that the state still has and its tries have not.
 func (t *target) checkNothingElse(ctx context.Context, state evm.State, found leaves) error {
 	for _, table := range archive.Tables() {
-		for row, err := range t.store.Walk(ctx, table) {
+		for row, err := range t.store.Walk(ctx, table, 0) {
 			if err == nil {
 				switch table.Name {
 				case "accounts":

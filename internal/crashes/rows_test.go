@@ -46,7 +46,7 @@ func hashRows(ctx context.Context, store kv.Store, t *kv.Table) (table, error) {
 	var all table
 	hash := sha256.New()
 	var length [4]byte
-	for row, err := range store.Walk(ctx, t) {
+	for row, err := range store.Walk(ctx, t, 0) {
 		if err != nil {
 			return all, err
 		}

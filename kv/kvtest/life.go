@@ -89,7 +89,7 @@ func testCanceled(t *testing.T, s kv.Store) {
 }
 
 func walkError(s kv.Store, ctx context.Context) (err error) {
-	for _, err = range s.Walk(ctx, list) {
+	for _, err = range s.Walk(ctx, list, 0) {
 	}
 	return err
 }

@@ -34,6 +34,13 @@ func (m *model) put(r row) {
 	p[r.sort] = r.value
 }
 
+// remove removes the rows of a partition from from to to.
+func (m *model) remove(table *kv.Table, partition string, from, to uint64) {
+	for _, sort := range m.sorts(table, partition, from, to) {
+		delete(m.rows[table][partition], sort)
+	}
+}
+
 // sorts are the sort keys of a partition from from to to.
 func (m *model) sorts(table *kv.Table, partition string, from, to uint64) []uint64 {
 	var out []uint64
@@ -129,9 +136,30 @@ func (c *chooser) row(m *model) row {
 	return r
 }
 
+// remove changes store and model alike, by a random batch of removals.
+func (c *chooser) remove(t *testing.T, s kv.Store, m *model) {
+	t.Helper()
+	b := s.NewBatch()
+	for range c.IntN(4) {
+		table, partition, from, to := c.table(), c.partition(), c.sort(), c.sort()
+		if c.IntN(2) == 0 {
+			to = from
+			b.Delete(table, []byte(partition), from)
+		} else {
+			b.DeleteRange(table, []byte(partition), from, to)
+		}
+		m.remove(table, partition, from, to)
+	}
+	write(t, s, b)
+}
+
 // write changes store and model alike, by a random batch.
 func (c *chooser) write(t *testing.T, s kv.Store, m *model) {
 	t.Helper()
+	if c.IntN(5) == 0 {
+		c.remove(t, s, m)
+		return
+	}
 	b := s.NewBatch()
 	for range c.IntN(30) {
 		r := c.row(m)
@@ -254,7 +282,7 @@ func walk(t *testing.T, s kv.Store, table *kv.Table) []row {
 	var out []row
 	left := map[string]bool{} // partitions that the walk has left
 	up, down := false, false
-	for r, err := range s.Walk(context.Background(), table) {
+	for r, err := range s.Walk(context.Background(), table, 0) {
 		if err != nil {
 			t.Errorf("Walk of %s: %v", table.Name, err)
 			break
@@ -303,13 +331,47 @@ func testWalk(t *testing.T, s kv.Store) {
 	write(t, s, b)
 	m.checkAll(t, s)
 	// Leaving early is allowed, and a walk may be ranged over again.
-	rows := s.Walk(context.Background(), list)
+	rows := s.Walk(context.Background(), list, 0)
 	for range 2 {
 		for r, err := range rows {
 			if err != nil || !bytes.Contains(r.Value, []byte(list.Name)) {
 				t.Errorf("got %q, %v", r.Value, err)
 			}
 			break
+		}
+	}
+}
+
+func testWalkFrom(t *testing.T, s kv.Store) {
+	for _, table := range bothKinds() {
+		for _, p := range []string{"a", "b", "b\x00", ""} {
+			for _, sort := range []uint64{0, 5, 7, math.MaxUint64} {
+				put(t, s, row{table, p, sort, "v"})
+			}
+		}
+		put(t, s, row{table, "low", 4, "v"}, row{last, "p", 9, "v"})
+		check := func(from uint64, want int) {
+			t.Helper()
+			n := 0
+			for r, err := range s.Walk(context.Background(), table, from) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n++; r.Sort < from {
+					t.Errorf("Walk of %s from %d: row %q %d", table.Name, from, r.Partition, r.Sort)
+				}
+			}
+			if n != want {
+				t.Errorf("Walk of %s from %d: %d rows, expected %d", table.Name, from, n, want)
+			}
+		}
+		for range 2 { // from memory, and from the smallest form
+			for from, want := range map[uint64]int{0: 17, 1: 13, 5: 12, 6: 8, 8: 4, math.MaxUint64: 4} {
+				check(from, want)
+			}
+			if err := s.Compact(context.Background()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

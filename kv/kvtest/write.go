@@ -330,7 +330,7 @@ func testConcurrentReads(t *testing.T, s kv.Store) {
 		})
 	}
 	reading(func() (n uint64) {
-		for r, err := range s.Walk(ctx, list) {
+		for r, err := range s.Walk(ctx, list, 0) {
 			if err != nil {
 				t.Error(err)
 			}

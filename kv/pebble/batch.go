@@ -62,6 +62,40 @@ func (b *batch) SetPointer(name string, value []byte) {
 	b.finish(op)
 }
 
+// Delete implements kv.Batch.
+func (b *batch) Delete(t *kv.Table, partition []byte, sort uint64) {
+	if err := checkRow(t, partition); err != nil {
+		b.fail(err)
+		return
+	}
+	if !b.reopen() {
+		return
+	}
+	op := b.b.DeleteDeferred(1 + len(partition) + 1 + suffixLen)
+	appendKey(op.Key[:0], t, partition, sort)
+	b.finish(op)
+}
+
+// DeleteRange implements kv.Batch.
+func (b *batch) DeleteRange(t *kv.Table, partition []byte, from, to uint64) {
+	if err := checkRow(t, partition); err != nil {
+		b.fail(err)
+		return
+	}
+	if from > to || !b.reopen() {
+		return
+	}
+	if t.Kind == kv.Versions {
+		from, to = to, from
+	}
+	first := appendKey(nil, t, partition, from)
+	end := increment(appendKey(nil, t, partition, to), len(first)-suffixLen)
+	op := b.b.DeleteRangeDeferred(len(first), len(end))
+	copy(op.Key, first)
+	copy(op.Value, end)
+	b.finish(op)
+}
+
 func (b *batch) finish(op *lsm.DeferredBatchOp) {
 	if err := op.Finish(); err != nil {
 		b.fail(err)

@@ -28,8 +28,8 @@ const (
 	bulkL0Runs = 12
 )
 
-// configure chooses Pebble's options for rows that are written once, never
-// deleted, and read by one seek each.
+// configure chooses Pebble's options for rows that are written once, rarely
+// removed, and read by one seek each.
 func configure(o Options, g *guard) *lsm.Options {
 	c := &lsm.Options{
 		Comparer:           newComparer(),
@@ -39,7 +39,7 @@ func configure(o Options, g *guard) *lsm.Options {
 		DisableWAL:         o.BulkLoad,
 		Logger:             g,
 		FS:                 &disk{FS: o.FS, guard: g, apart: o.FS.PathJoin(o.Path, checkpointFolder)},
-		DisableTableStats:  true, // they serve deletions
+		DisableTableStats:  true, // they serve removals, which are rare
 		EventListener: &lsm.EventListener{
 			BackgroundError: g.background,
 			// The reader of a corrupt block gets the error; the rest of the store is still

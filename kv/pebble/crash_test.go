@@ -91,7 +91,7 @@ func checkNumbered(t *testing.T, o pebble.Options, from, to uint64) {
 		t.Errorf("after a crash at write %d, synced up to %d: the pointer says %d", to, from, head)
 	}
 	found := uint64(0)
-	for r, err := range s.Walk(ctx, rows) {
+	for r, err := range s.Walk(ctx, rows, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

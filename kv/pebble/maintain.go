@@ -14,15 +14,15 @@ const checkEvery = 1024
 // Walk implements kv.Store. Rows come partition by partition, in the order of
 // the partitions' bytes; within one they ascend in List tables and descend in
 // Versions tables.
-func (s *Store) Walk(ctx context.Context, t *kv.Table) iter.Seq2[kv.Row, error] {
+func (s *Store) Walk(ctx context.Context, t *kv.Table, from uint64) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {
-		if err := s.walk(ctx, t, yield); err != nil {
+		if err := s.walk(ctx, t, from, yield); err != nil {
 			yield(kv.Row{}, err)
 		}
 	}
 }
 
-func (s *Store) walk(ctx context.Context, t *kv.Table, yield func(kv.Row, error) bool) (err error) {
+func (s *Store) walk(ctx context.Context, t *kv.Table, from uint64, yield func(kv.Row, error) bool) (err error) {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -44,12 +44,16 @@ func (s *Store) walk(ctx context.Context, t *kv.Table, yield func(kv.Row, error)
 		if n++; n%checkEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
+		key := it.Key()
+		sort := sortOf(t.Kind, key)
+		if sort < from {
+			continue
+		}
 		value, err := it.ValueAndErr()
 		if err != nil {
 			return fmt.Errorf("kv/pebble: walk %s: %w", t.Name, err)
 		}
-		key := it.Key()
-		if !yield(kv.Row{Partition: partitionOf(key), Sort: sortOf(t.Kind, key), Value: value}, nil) {
+		if !yield(kv.Row{Partition: partitionOf(key), Sort: sort, Value: value}, nil) {
 			stopped = true
 			return nil
 		}

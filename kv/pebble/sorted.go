@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 )
 
@@ -57,13 +58,16 @@ func (s sorter) operations() ([]operation, bool) {
 	rest := batchrepr.Read(s.encoded)
 	for len(rest) > 0 {
 		o := operation{begin: uint32(len(s.encoded) - len(rest))}
-		_, key, value, ok, err := rest.Next()
+		kind, key, value, ok, err := rest.Next()
 		if !ok || err != nil {
 			return nil, false
 		}
 		o.end = uint32(len(s.encoded) - len(rest))
 		// The value ends the operation, with its length before it, and the key comes before that.
-		o.key = o.end - uint32(len(value)+uvarintLen(len(value))+len(key))
+		o.key = o.end - uint32(len(key))
+		if kind != lsm.InternalKeyKindDelete { // which has no value
+			o.key -= uint32(len(value) + uvarintLen(len(value)))
+		}
 		o.prefix = uint16(split(key))
 		o.suffix = uint16(len(key)) - o.prefix
 		operations = append(operations, o)

@@ -11,21 +11,25 @@ import (
 
 	"ashlar/kv"
 
+	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // setOperation is what a batch does to one key.
-type setOperation struct{ key, value []byte }
+type setOperation struct {
+	kind       lsm.InternalKeyKind
+	key, value []byte
+}
 
 func setOperations(t *testing.T, encoded []byte) (operations []setOperation) {
 	t.Helper()
 	for rest := batchrepr.Read(encoded); len(rest) > 0; {
-		_, key, value, ok, err := rest.Next()
+		kind, key, value, ok, err := rest.Next()
 		if !ok || err != nil {
 			t.Fatal("the batch does not decode", err)
 		}
-		operations = append(operations, setOperation{key, value})
+		operations = append(operations, setOperation{kind, key, value})
 	}
 	return operations
 }
@@ -68,6 +72,12 @@ func TestSorted(t *testing.T) {
 				table := []*kv.Table{versions, list}[random.IntN(2)]
 				value := bytes.Repeat([]byte{byte(i)}, random.IntN(300))
 				b.Put(table, c.partition(), uint64(random.IntN(50)), value)
+				switch i % 50 {
+				case 1:
+					b.Delete(table, c.partition(), uint64(random.IntN(50)))
+				case 2:
+					b.DeleteRange(table, c.partition(), uint64(random.IntN(50)), 50)
+				}
 				if i%100 == 0 {
 					b.SetPointer("settled", binary.BigEndian.AppendUint64(nil, uint64(i)))
 				}
@@ -81,7 +91,7 @@ func TestSorted(t *testing.T) {
 			}
 			got := setOperations(t, result)
 			if !slices.EqualFunc(got, want, func(a, b setOperation) bool {
-				return bytes.Equal(a.key, b.key) && bytes.Equal(a.value, b.value)
+				return a.kind == b.kind && bytes.Equal(a.key, b.key) && bytes.Equal(a.value, b.value)
 			}) {
 				t.Error("the rows are not in order")
 			}

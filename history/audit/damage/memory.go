@@ -27,7 +27,7 @@ func Read(t testing.TB, store kv.Store, tables []*kv.Table) *Memory {
 	m := &Memory{Store: store, tables: make(map[*kv.Table]map[string][]kv.Row)}
 	for _, table := range tables {
 		partitions := make(map[string][]kv.Row)
-		for row, err := range store.Walk(t.Context(), table) {
+		for row, err := range store.Walk(t.Context(), table, 0) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +118,7 @@ func (m *Memory) Descend(_ context.Context, t *kv.Table, partition []byte, at ui
 }
 
 // Walk yields partitions in random order, as the contract allows.
-func (m *Memory) Walk(_ context.Context, t *kv.Table) iter.Seq2[kv.Row, error] {
+func (m *Memory) Walk(_ context.Context, t *kv.Table, from uint64) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {
 		for _, rows := range m.tables[t] {
 			if t.Kind == kv.Versions && !m.Upward {
@@ -126,7 +126,7 @@ func (m *Memory) Walk(_ context.Context, t *kv.Table) iter.Seq2[kv.Row, error] {
 				slices.Reverse(rows)
 			}
 			for _, row := range rows {
-				if !yield(row, nil) {
+				if row.Sort >= from && !yield(row, nil) {
 					return
 				}
 			}
