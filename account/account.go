@@ -59,10 +59,14 @@ type Account struct {
 	Password bool      `json:"password"`          // the account has a password
 	Resets   time.Time `json:"resets,omitzero"`   // when the token to set a password expires
 	Limits   Limits    `json:"limits,omitzero"`
+	Unsaved  bool      `json:"unsaved,omitempty"` // a restriction is in effect but not durable
+	// Unreadable is why the account's newest row cannot be read, which disables the
+	// account; empty for other accounts.
+	Unreadable string `json:"unreadable,omitempty"`
 }
 
 // Enabled reports whether the account may be used.
-func (a *Account) Enabled() bool { return a.Disabled.IsZero() }
+func (a *Account) Enabled() bool { return a.Disabled.IsZero() && a.Unreadable == "" }
 
 // person is one revision of an account with its private fields. It is immutable once stored in a holder.
 type person struct {

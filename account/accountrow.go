@@ -1,6 +1,7 @@
 package account
 
 import (
+	"encoding/json"
 	"errors"
 
 	"ashlar/account/password"
@@ -64,4 +65,19 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 		p.reset, p.Resets = &r.Reset.Hash, r.Reset.Until.time()
 	}
 	return p, nil
+}
+
+// unreadableAccount returns what can be told of an account whose newest row has a fault.
+func unreadableAccount(id ID, row row, fault error) *person {
+	var r accountRecord
+	if len(row.value) > 0 {
+		_ = json.Unmarshal(row.value[1:], &r) // as far as it goes
+	}
+	email, err := foldEmail(r.Email)
+	if err != nil {
+		email = ""
+	}
+	p := &person{number: row.number, epoch: r.Epoch, invitation: r.Invitation}
+	p.Account = Account{ID: id, Email: email, Role: RoleUser, Created: r.Created.time(), Disabled: r.Disabled.time(), Unreadable: fault.Error()}
+	return p
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"ashlar/account/password"
 	"ashlar/kv"
 	"ashlar/limit"
+	"ashlar/retry"
 )
 
 // DefaultKeys is the default maximum number of live keys per account.
@@ -52,16 +55,19 @@ type guesser struct {
 
 // Config configures accounts.
 type Config struct {
-	Registration Registration     // empty: RegistrationInvited
-	Keys         int              // maximum live keys per account; 0: DefaultKeys
-	Password     password.Params  // zero: password.DefaultParams()
-	Now          func() time.Time // nil: time.Now
+	Registration Registration    // empty: RegistrationInvited
+	Keys         int             // maximum live keys per account; 0: DefaultKeys
+	Password     password.Params // zero: password.DefaultParams()
+	// Retry lets restrictions take effect while the store refuses writes; [Accounts.Run]
+	// stores them later. nil: a restriction that cannot be stored is an error.
+	Retry *retry.Task
+	Now   func() time.Time // nil: time.Now
 }
 
 // Accounts gives access to the accounts and invitations of a store. It is safe for
 // concurrent use.
 type Accounts struct {
-	store  kv.Store
+	rows   *rows
 	now    func() time.Time
 	hasher *password.Hasher
 	policy atomic.Pointer[policy]
@@ -98,7 +104,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		config.Now = time.Now
 	}
 	a := &Accounts{
-		store: store, now: config.Now, hasher: password.NewHasher(config.Password),
+		rows: newRows(store, config.Retry), now: config.Now, hasher: password.NewHasher(config.Password),
 		byAddress: limit.NewAddresses(limit.Rate{PerSecond: addressPerSecond, Burst: addressBurst}, maxCounted),
 		byGuesser: limit.NewTable[guesser](limit.Rate{PerSecond: guesserPerSecond, Burst: guesserBurst}, maxCounted),
 		byEmail:   limit.NewTable[string](limit.Rate{PerSecond: emailPerSecond, Burst: emailBurst}, maxCounted),
@@ -118,18 +124,22 @@ func (a *Accounts) Reload(config Config) {
 }
 
 func (a *Accounts) readPeople(ctx context.Context) error {
-	rows, err := newest(ctx, a.store, accountRevisions, len(ID{}))
+	rows, err := newest(ctx, a.rows.store, accountRevisions, len(ID{}))
 	if err != nil {
 		return err
 	}
-	for partition, row := range rows {
-		id := ID([]byte(partition))
+	for _, partition := range slices.Sorted(maps.Keys(rows)) {
+		id, row := ID([]byte(partition)), rows[partition]
 		p, err := decodeAccount(id, row.number, row.value)
 		if err == nil && a.emails[p.Email] != nil {
-			err = fmt.Errorf("another account has the e-mail address too")
+			err = errors.New("another account has the e-mail address too")
 		}
 		if err != nil {
-			return fmt.Errorf("account: table %s: account %s, revision %d: %w", accountRevisions.Name, id, row.number, err)
+			a.rows.disable(placeOf(id), "account "+id.String(), row.number, err)
+			p = unreadableAccount(id, row, err)
+			if a.emails[p.Email] != nil {
+				p.Email = ""
+			}
 		}
 		a.keep(p)
 	}
@@ -146,7 +156,9 @@ func (a *Accounts) keep(p *person) {
 		a.people[p.ID] = h
 	}
 	h.state.Store(p)
-	a.emails[p.Email] = h
+	if p.Email != "" { // the address of an unreadable account may be unknown
+		a.emails[p.Email] = h
+	}
 }
 
 // List returns all accounts, oldest first.
@@ -155,7 +167,7 @@ func (a *Accounts) List(context.Context) ([]Account, error) {
 	defer a.mu.RUnlock()
 	var all []Account
 	for _, h := range a.people {
-		all = append(all, h.load().Account)
+		all = append(all, a.described(h.load()))
 	}
 	slices.SortFunc(all, func(a, b Account) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Email, b.Email)) })
 	return all, nil
@@ -167,8 +179,18 @@ func (a *Accounts) Find(idOrEmail string) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
-	return p.Account, nil
+	return a.described(p), nil
 }
+
+// described returns what callers see of an account.
+func (a *Accounts) described(p *person) Account {
+	seen := p.Account
+	seen.Unsaved = a.rows.isUnsaved(placeOf(p.ID))
+	return seen
+}
+
+// placeOf returns the place of an account's rows.
+func placeOf(id ID) place { return place{accountRevisions, string(id[:])} }
 
 // find returns the current revision of an account.
 func (a *Accounts) find(idOrEmail string) (*person, error) {
@@ -228,31 +250,43 @@ func (a *Accounts) newID() (id ID) {
 	}
 }
 
-// put writes a revision of an account durably, then makes it current in memory. The write
-// lock is held.
-func (a *Accounts) put(ctx context.Context, p *person) error {
+// put stores a revision of an account and makes it current in memory. The write lock is
+// held.
+func (a *Accounts) put(ctx context.Context, o order, p *person) error {
 	p.Account.Password = p.password != ""
-	if err := write(ctx, a.store, accountRevisions, p.ID[:], p.number, p.record()); err != nil {
-		return err
-	}
-	a.keep(p)
-	return nil
+	row := unsavedRow{p.number, p.record(), "account " + p.ID.String()}
+	return a.rows.put(ctx, o, placeOf(p.ID), row, func() { a.keep(p) })
 }
 
+// Run stores restrictions that the store refused, until ctx is done. Config.Retry must be
+// set.
+func (a *Accounts) Run(ctx context.Context) error { return a.rows.run(ctx) }
+
+// Unsaved returns the restrictions of accounts, keys and invitations that are in effect but
+// not durable; nil if there are none.
+func (a *Accounts) Unsaved() *Unsaved { return a.rows.unsavedState() }
+
+// Unreadable names the accounts, keys and invitations that are disabled because their
+// newest rows cannot be read, such as rows that a newer program wrote.
+func (a *Accounts) Unreadable() []string { return a.rows.unreadableTexts() }
+
 // change edits a copy of an account and stores it as the next revision.
-func (a *Accounts) change(ctx context.Context, idOrEmail, doing string, edit func(*person) error) (*person, error) {
+func (a *Accounts) change(ctx context.Context, idOrEmail, doing string, o order, edit func(*person) error) (*person, error) {
 	a.write.Lock()
 	defer a.write.Unlock()
 	before, err := a.find(idOrEmail)
 	if err != nil {
 		return nil, err
 	}
+	if before.Unreadable != "" {
+		return nil, fmt.Errorf("%w: account %s: %s", ErrUnreadable, before.ID, before.Unreadable)
+	}
 	p := *before
 	if err := edit(&p); err != nil {
 		return nil, err
 	}
-	p.number++
-	if err := a.put(ctx, &p); err != nil {
+	p.number = a.rows.next(placeOf(p.ID), p.number)
+	if err := a.put(ctx, o, &p); err != nil {
 		return nil, fmt.Errorf("account: %s account %s: %w", doing, p.ID, err)
 	}
 	return &p, nil
@@ -264,9 +298,10 @@ func (a *Accounts) countChange(id ID) error {
 }
 
 // Disable ends all sessions of an account, and blocks the account and its keys at once
-// until Enable is called.
+// until Enable is called. Like every restriction, it takes effect before it is stored; the
+// account is Unsaved while the store refuses it.
 func (a *Accounts) Disable(ctx context.Context, idOrEmail string) (Account, error) {
-	return a.changed(ctx, idOrEmail, "disable", func(p *person) error {
+	return a.changed(ctx, idOrEmail, "disable", atOnce, func(p *person) error {
 		if p.Enabled() {
 			p.Disabled = wholeSeconds(a.now())
 			p.epoch++
@@ -277,7 +312,7 @@ func (a *Accounts) Disable(ctx context.Context, idOrEmail string) (Account, erro
 
 // Enable reverses Disable. Ended sessions stay ended.
 func (a *Accounts) Enable(ctx context.Context, idOrEmail string) (Account, error) {
-	return a.changed(ctx, idOrEmail, "enable", func(p *person) error {
+	return a.changed(ctx, idOrEmail, "enable", onceDurable, func(p *person) error {
 		p.Disabled = time.Time{}
 		return nil
 	})
@@ -285,7 +320,8 @@ func (a *Accounts) Enable(ctx context.Context, idOrEmail string) (Account, error
 
 // SetRole changes what an account may do.
 func (a *Accounts) SetRole(ctx context.Context, idOrEmail string, role Role) (Account, error) {
-	return a.changed(ctx, idOrEmail, "change the role of", func(p *person) error {
+	o := order(role == RoleUser) // atOnce for the lesser role
+	return a.changed(ctx, idOrEmail, "change the role of", o, func(p *person) error {
 		p.Role = role
 		return role.check()
 	})
@@ -293,16 +329,16 @@ func (a *Accounts) SetRole(ctx context.Context, idOrEmail string, role Role) (Ac
 
 // SetLimits replaces the limits of an account.
 func (a *Accounts) SetLimits(ctx context.Context, idOrEmail string, limits Limits) (Account, error) {
-	return a.changed(ctx, idOrEmail, "limit", func(p *person) error {
+	return a.changed(ctx, idOrEmail, "limit", atOnce, func(p *person) error {
 		p.Limits = limits
 		return nil
 	})
 }
 
-func (a *Accounts) changed(ctx context.Context, idOrEmail, doing string, edit func(*person) error) (Account, error) {
-	p, err := a.change(ctx, idOrEmail, doing, edit)
+func (a *Accounts) changed(ctx context.Context, idOrEmail, doing string, o order, edit func(*person) error) (Account, error) {
+	p, err := a.change(ctx, idOrEmail, doing, o, edit)
 	if err != nil {
 		return Account{}, err
 	}
-	return p.Account, nil
+	return a.described(p), nil
 }

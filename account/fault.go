@@ -20,6 +20,9 @@ var (
 	// ErrNoInvitation means that no invitation has the given ID or token, or that it
 	// was used, was withdrawn or has expired.
 	ErrNoInvitation = errors.New("this invitation is not valid: it may have been used, withdrawn, or have expired")
+	// ErrUnreadable means that something cannot be changed because its newest row cannot be
+	// read.
+	ErrUnreadable = errors.New("its stored row cannot be read")
 	// ErrCredentials means that no account has this e-mail address and password.
 	ErrCredentials = errors.New("the e-mail address or the password is wrong")
 	// ErrDisabled means that an operator has disabled the account.

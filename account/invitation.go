@@ -33,7 +33,8 @@ type Invitation struct {
 	Created   time.Time `json:"created"`
 	Expires   time.Time `json:"expires"`
 	Withdrawn time.Time `json:"withdrawn,omitzero"`
-	UsedBy    ID        `json:"usedBy,omitzero"` // the account created with it
+	UsedBy    ID        `json:"usedBy,omitzero"`   // the account created with it
+	Unsaved   bool      `json:"unsaved,omitempty"` // it was withdrawn, but that is not durable
 
 	number uint64
 }
@@ -72,7 +73,7 @@ func invitationID(token hash) string { return hex.EncodeToString(token[:8]) }
 
 // readInvitations reads all invitations. It must be called after readPeople.
 func (a *Accounts) readInvitations(ctx context.Context) error {
-	rows, err := newest(ctx, a.store, invitationRevisions, len(hash{}))
+	rows, err := newest(ctx, a.rows.store, invitationRevisions, len(hash{}))
 	if err != nil {
 		return err
 	}
@@ -81,15 +82,17 @@ func (a *Accounts) readInvitations(ctx context.Context) error {
 		token := hash([]byte(partition))
 		i, err := decodeInvitation(token, row.number, row.value)
 		if err != nil {
-			return fmt.Errorf("account: table %s: invitation %s, revision %d: %w", invitationRevisions.Name, invitationID(token), row.number, err)
+			a.rows.disable(place{invitationRevisions, partition}, "invitation "+invitationID(token), row.number, err)
+			continue
 		}
 		a.invitations[token] = i
 	}
 	for id, h := range a.people {
 		if token := h.load().invitation; token != nil {
-			i := a.invitations[*token]
-			i.UsedBy = id
-			a.invitations[*token] = i
+			if i, ok := a.invitations[*token]; ok {
+				i.UsedBy = id
+				a.invitations[*token] = i
+			}
 		}
 	}
 	return nil
@@ -118,7 +121,7 @@ func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, i
 	i = Invitation{ID: invitationID(h), Email: n.Email, Role: n.Role, By: n.By, Created: created, Expires: wholeSeconds(created.Add(n.Valid))}
 	a.write.Lock()
 	defer a.write.Unlock()
-	if err := a.putInvitation(ctx, h, i); err != nil {
+	if err := a.putInvitation(ctx, onceDurable, h, i); err != nil {
 		return "", Invitation{}, fmt.Errorf("account: invite: %w", err)
 	}
 	return token, i, nil
@@ -136,11 +139,11 @@ func (a *Accounts) Withdraw(ctx context.Context, id string) (Invitation, error) 
 		return Invitation{}, fmt.Errorf("%w: %s", ErrNoInvitation, id)
 	}
 	i.Withdrawn = wholeSeconds(a.now())
-	i.number++
-	if err := a.putInvitation(ctx, h, i); err != nil {
+	i.number = a.rows.next(place{invitationRevisions, string(h[:])}, i.number)
+	if err := a.putInvitation(ctx, atOnce, h, i); err != nil {
 		return Invitation{}, fmt.Errorf("account: withdraw invitation %s: %w", id, err)
 	}
-	return i, nil
+	return a.describedInvitation(h, i), nil
 }
 
 // Invitations returns all invitations, newest first.
@@ -148,11 +151,17 @@ func (a *Accounts) Invitations(context.Context) ([]Invitation, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	all := make([]Invitation, 0, len(a.invitations))
-	for _, i := range a.invitations {
-		all = append(all, i)
+	for h, i := range a.invitations {
+		all = append(all, a.describedInvitation(h, i))
 	}
 	slices.SortFunc(all, func(a, b Invitation) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID)) })
 	return all, nil
+}
+
+// describedInvitation returns what callers see of an invitation.
+func (a *Accounts) describedInvitation(h hash, i Invitation) Invitation {
+	i.Unsaved = a.rows.isUnsaved(place{invitationRevisions, string(h[:])})
+	return i
 }
 
 // Invitation returns the open invitation with a token, or ErrNoInvitation. It does not
@@ -184,15 +193,14 @@ func (a *Accounts) invitationByID(id string) (hash, Invitation, bool) {
 	return hash{}, Invitation{}, false
 }
 
-// putInvitation writes a revision of an invitation durably, then makes it current in
-// memory. The write lock is held.
-func (a *Accounts) putInvitation(ctx context.Context, h hash, i Invitation) error {
+// putInvitation stores a revision of an invitation and makes it current in memory. The
+// write lock is held.
+func (a *Accounts) putInvitation(ctx context.Context, o order, h hash, i Invitation) error {
 	record := invitationRecord{i.Email, i.Role, i.By, toSeconds(i.Created), toSeconds(i.Expires), toSeconds(i.Withdrawn)}
-	if err := write(ctx, a.store, invitationRevisions, h[:], i.number, record); err != nil {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.invitations[h] = i
-	return nil
+	row := unsavedRow{i.number, record, "invitation " + i.ID}
+	return a.rows.put(ctx, o, place{invitationRevisions, string(h[:])}, row, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.invitations[h] = i
+	})
 }

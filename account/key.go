@@ -53,6 +53,10 @@ type Key struct {
 	Revoked time.Time `json:"revoked,omitzero"`  // zero while the key is live
 	Guarded bool      `json:"guarded,omitempty"` // requests must also send the key's password
 	Rules   *Rules    `json:"rules,omitempty"`   // nil: no restrictions; immutable
+	Unsaved bool      `json:"unsaved,omitempty"` // a restriction is in effect but not durable
+	// Unreadable is why the key's newest row cannot be read, which disables the key; empty
+	// for other keys. It can only be revoked.
+	Unreadable string `json:"unreadable,omitempty"`
 
 	password *hash // nil unless Guarded
 	owner    *holder

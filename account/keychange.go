@@ -52,7 +52,7 @@ func (r *Keyring) Create(ctx context.Context, n NewKey) (Issued, error) {
 	if n.Guarded {
 		issued.Password = k.guard()
 	}
-	if err := r.put(ctx, k); err != nil {
+	if err := r.put(ctx, onceDurable, k); err != nil {
 		return Issued{}, fmt.Errorf("account: create a key: %w", err)
 	}
 	issued.Key = k.Key
@@ -105,13 +105,14 @@ func (r *Keyring) ownerFor(id ID) (*holder, error) {
 
 // Revoke ends a key permanently. The key is given by its ID, or by its name if only one
 // live key has it. Revoking a revoked key changes nothing and returns it. When Revoke
-// returns, the change is durable and no later Check accepts the key.
+// returns, no later Check accepts the key. The change is durable, unless the returned key
+// is Unsaved.
 func (r *Keyring) Revoke(ctx context.Context, idOrName string) (Key, error) {
-	return r.change(ctx, idOrName, "revoke", func(k *revision) error {
+	return r.change(ctx, idOrName, "revoke", atOnce, func(k *revision) error {
 		if !k.Live() {
 			return errUnchanged
 		}
-		k.Revoked = wholeSeconds(r.now())
+		k.Revoked, k.Unreadable = wholeSeconds(r.now()), ""
 		return nil
 	})
 }
@@ -124,12 +125,13 @@ type KeyEdit struct {
 }
 
 // Edit applies all changes in e to a live key, named as for Revoke, or none if any of them
-// is invalid. When Edit returns, the changes are durable and every later Check sees them.
+// is invalid. When Edit returns, every later Check sees the changes. They are durable, unless
+// the returned key is Unsaved.
 func (r *Keyring) Edit(ctx context.Context, idOrName string, e KeyEdit) (Key, error) {
 	if err := r.checkEdit(&e); err != nil {
 		return Key{}, err
 	}
-	return r.changeLive(ctx, idOrName, "change", func(k *revision) error {
+	return r.changeLive(ctx, idOrName, "change", atOnce, func(k *revision) error {
 		before := k.Key
 		if e.Name != nil {
 			k.Name = *e.Name
@@ -185,7 +187,7 @@ func (r *Keyring) Rotate(ctx context.Context, idOrName string, overlap time.Dura
 	issued := Issued{APIKey: newSecret()}
 	added, _ := hashOf(issued.APIKey)
 	var err error
-	issued.Key, err = r.changeLive(ctx, idOrName, "rotate", func(k *revision) error {
+	issued.Key, err = r.changeLive(ctx, idOrName, "rotate", onceDurable, func(k *revision) error {
 		now := r.now()
 		before := k.secrets[0]
 		k.secrets = []secretRecord{{Hash: added, Made: toSeconds(now)}}
@@ -203,7 +205,7 @@ func (r *Keyring) Rotate(ctx context.Context, idOrName string, overlap time.Dura
 
 // Guard gives a live key a new password, which requests must send from now on.
 func (r *Keyring) Guard(ctx context.Context, idOrName string) (issued Issued, err error) {
-	issued.Key, err = r.changeLive(ctx, idOrName, "guard", func(k *revision) error {
+	issued.Key, err = r.changeLive(ctx, idOrName, "guard", atOnce, func(k *revision) error {
 		issued.Password = k.guard()
 		return nil
 	})
@@ -215,7 +217,7 @@ func (r *Keyring) Guard(ctx context.Context, idOrName string) (issued Issued, er
 
 // Unguard removes the password of a live key.
 func (r *Keyring) Unguard(ctx context.Context, idOrName string) (Key, error) {
-	return r.changeLive(ctx, idOrName, "unguard", func(k *revision) error {
+	return r.changeLive(ctx, idOrName, "unguard", onceDurable, func(k *revision) error {
 		k.password = nil
 		return nil
 	})
@@ -233,10 +235,13 @@ func (k *revision) guard() string {
 var errUnchanged = errors.New("unchanged")
 
 // changeLive is change for keys that have not ended. Others fail with ErrNoKey.
-func (r *Keyring) changeLive(ctx context.Context, idOrName, doing string, edit func(*revision) error) (Key, error) {
-	return r.change(ctx, idOrName, doing, func(k *revision) error {
+func (r *Keyring) changeLive(ctx context.Context, idOrName, doing string, o order, edit func(*revision) error) (Key, error) {
+	return r.change(ctx, idOrName, doing, o, func(k *revision) error {
 		if !k.Live() {
 			return fmt.Errorf("%w: key %s is revoked", ErrNoKey, k.ID)
+		}
+		if k.Unreadable != "" {
+			return fmt.Errorf("%w: key %s: %s: it can only be revoked", ErrUnreadable, k.ID, k.Unreadable)
 		}
 		if err := edit(k); err != nil {
 			return err
@@ -256,7 +261,7 @@ func (r *Keyring) countChange() error {
 }
 
 // change edits a copy of a key and stores it as the next revision.
-func (r *Keyring) change(ctx context.Context, idOrName, doing string, edit func(*revision) error) (Key, error) {
+func (r *Keyring) change(ctx context.Context, idOrName, doing string, o order, edit func(*revision) error) (Key, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
 	before, err := r.find(idOrName)
@@ -266,13 +271,13 @@ func (r *Keyring) change(ctx context.Context, idOrName, doing string, edit func(
 	k := *before
 	switch err := edit(&k); {
 	case errors.Is(err, errUnchanged):
-		return k.Key, nil
+		return r.described(before), nil
 	case err != nil:
 		return Key{}, err
 	}
-	k.number++
-	if err := r.put(ctx, &k); err != nil {
+	k.number = r.accounts.rows.next(k.place(), k.number)
+	if err := r.put(ctx, o, &k); err != nil {
 		return Key{}, fmt.Errorf("account: %s key %s: %w", doing, k.ID, err)
 	}
-	return k.Key, nil
+	return r.described(&k), nil
 }

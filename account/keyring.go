@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"ashlar/kv"
 )
 
 // Keyring gives access to the API keys of a store, or to those of one account
@@ -25,7 +23,6 @@ type Keyring struct {
 
 // keyStore is shared by all Keyrings of a store.
 type keyStore struct {
-	store    kv.Store
 	accounts *Accounts
 	now      func() time.Time
 	keys     atomic.Pointer[keys] // replaced as a whole; immutable
@@ -46,7 +43,7 @@ type allowed struct {
 
 // OpenKeyring reads the keys from the store of accounts.
 func OpenKeyring(ctx context.Context, accounts *Accounts) (*Keyring, error) {
-	rows, err := newest(ctx, accounts.store, keyRevisions, len(hash{}))
+	rows, err := newest(ctx, accounts.rows.store, keyRevisions, len(hash{}))
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +55,13 @@ func OpenKeyring(ctx context.Context, accounts *Accounts) (*Keyring, error) {
 			k.owner, err = accounts.holder(k.Owner)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("account: table %s: key %s, revision %d: %w", keyRevisions.Name, first.keyID(), row.number, err)
+			if k = unreadableKey(first, row, err); k.Live() {
+				accounts.rows.disable(k.place(), "key "+k.ID.String(), row.number, err)
+			}
 		}
 		all.add(k)
 	}
-	r := &Keyring{keyStore: &keyStore{store: accounts.store, accounts: accounts, now: accounts.now}}
+	r := &Keyring{keyStore: &keyStore{accounts: accounts, now: accounts.now}}
 	r.keys.Store(&all)
 	return r, nil
 }
@@ -74,7 +73,7 @@ func (s *keys) add(k *revision) {
 		}
 	}
 	s.byFirst[k.first] = k
-	if !k.Live() {
+	if !k.Live() || k.Unreadable != "" {
 		return
 	}
 	for _, secret := range k.secrets {
@@ -120,7 +119,7 @@ func (r *Keyring) List(context.Context) ([]Key, error) {
 	var all []Key
 	for _, k := range r.keys.Load().byFirst {
 		if r.holds(k) {
-			all = append(all, k.Key)
+			all = append(all, r.described(k))
 		}
 	}
 	slices.SortFunc(all, func(a, b Key) int {
@@ -135,7 +134,14 @@ func (r *Keyring) Find(idOrName string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	return k.Key, nil
+	return r.described(k), nil
+}
+
+// described returns what callers see of a key.
+func (s *keyStore) described(k *revision) Key {
+	seen := k.Key
+	seen.Unsaved = s.accounts.rows.isUnsaved(k.place())
+	return seen
 }
 
 // holds reports whether k is one of r's keys.
@@ -172,15 +178,14 @@ func (r *Keyring) find(idOrName string) (*revision, error) {
 	return nil, fmt.Errorf("%w: %q; give one of the IDs %s", ErrAmbiguous, idOrName, strings.Join(ids, ", "))
 }
 
-// put writes a revision of a key durably, then makes it visible to Check. r.write is held.
-func (r *Keyring) put(ctx context.Context, k *revision) error {
-	if err := write(ctx, r.store, keyRevisions, k.first[:], k.number, k.record()); err != nil {
-		return err
-	}
+// put stores a revision of a key and makes it visible to Check. r.write is held.
+func (r *Keyring) put(ctx context.Context, o order, k *revision) error {
 	k.describe()
-	before := r.keys.Load()
-	all := keys{maps.Clone(before.byFirst), maps.Clone(before.bySecret)}
-	all.add(k)
-	r.keys.Store(&all)
-	return nil
+	row := unsavedRow{k.number, k.record(), "key " + k.ID.String()}
+	return r.accounts.rows.put(ctx, o, k.place(), row, func() {
+		before := r.keys.Load()
+		all := keys{maps.Clone(before.byFirst), maps.Clone(before.bySecret)}
+		all.add(k)
+		r.keys.Store(&all)
+	})
 }

@@ -3,6 +3,7 @@ package account
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -157,44 +158,120 @@ func TestStoreHoldsNoKey(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesDamagedRows(t *testing.T) {
+// A row that cannot be read disables the key or the account that it belongs to, and is named.
+// Others work.
+func TestUnreadableRowsDisableOneKey(t *testing.T) {
 	secrets := `"secrets":[{"hash":"` + strings.Repeat("00", 32) + `","made":1}]`
 	record := func(members string) []byte {
 		return append([]byte{formRecord}, `{"name":"n","created":1,`+members+`}`...)
 	}
-	cases := []struct {
-		name      string
-		partition []byte
-		value     []byte
-		want      string // empty: valid
+	for _, c := range []struct {
+		name  string
+		value []byte
+		want  string // empty: valid
 	}{
-		{"a record", make([]byte, 32), record(secrets), ""},
-		{"short partition", []byte("x"), record(secrets), "a partition of 1 bytes, expected 32"},
-		{"nothing", make([]byte, 32), nil, "expected 0x1"},
-		{"unknown form", make([]byte, 32), []byte{3}, "form 03, expected 0x1"},
-		{"broken name", make([]byte, 32), append([]byte{formRecord}, `{"name":"a\u0007","created":1,`+secrets+`}`...), "the stored name"},
-		{"unknown member", make([]byte, 32), record(secrets + `,"moons":1`), "unknown field"},
-		{"unknown rule", make([]byte, 32), record(secrets + `,"rules":{"moons":1}`), "unknown field"},
-		{"wrong rule", make([]byte, 32), record(secrets + `,"rules":{"methods":["a b"]}`), "invalid method"},
-		{"something after it", make([]byte, 32), append(record(secrets), "{}"...), "unexpected data after"},
-		{"no secret", make([]byte, 32), record(`"secrets":[]`), "0 secrets"},
-		{"half a hash", make([]byte, 32), record(`"secrets":[{"hash":"00","made":1}]`), "invalid hash"},
-		{"an account that is not there", make([]byte, 32), record(secrets + `,"owner":"0102030405060708"`), "no such account"},
-	}
-	for _, c := range cases {
+		{"a record", record(secrets), ""},
+		{"nothing", nil, "expected 0x1"},
+		{"unknown form", []byte{3}, "form 03, expected 0x1"},
+		{"broken name", append([]byte{formRecord}, `{"name":"a\u0007","created":1,`+secrets+`}`...), "the stored name"},
+		{"unknown member", record(secrets + `,"moons":1`), "unknown field"},
+		{"unknown rule", record(secrets + `,"rules":{"moons":1}`), "unknown field"},
+		{"wrong rule", record(secrets + `,"rules":{"methods":["a b"]}`), "invalid method"},
+		{"something after it", append(record(secrets), "{}"...), "unexpected data after"},
+		{"no secret", record(`"secrets":[]`), "0 secrets"},
+		{"half a hash", record(`"secrets":[{"hash":"00","made":1}]`), "invalid hash"},
+		{"an account that is not there", record(secrets + `,"owner":"0102030405060708"`), "no such account"},
+	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, store := context.Background(), openStore(t, vfs.NewMem())
-			defer store.Close()
-			b := store.NewBatch()
-			b.Put(keyRevisions, c.partition, 0, c.value)
-			if err := store.Write(ctx, b); err != nil {
-				t.Fatal(err)
+			f := newFixture(t, Config{})
+			other := f.key(f.keys, NewKey{Name: "other"})
+			secret := newSecret()
+			first, _ := hashOf(secret)
+			f.putRow(keyRevisions, first[:], bytes.ReplaceAll(c.value, []byte(strings.Repeat("00", 32)), []byte(hex.EncodeToString(first[:]))))
+			f.reopen()
+			if got := f.checks(secret); got != (c.want == "") {
+				t.Errorf("the key is accepted: %t", got)
 			}
-			_, err := OpenKeyring(ctx, openAccounts(t, store, Config{}))
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("error %v, expected %q in it", err, c.want)
+			if !f.checks(other.APIKey) {
+				t.Error("another key is not accepted")
+			}
+			named := f.accounts.Unreadable()
+			if c.want == "" {
+				if len(named) > 0 {
+					t.Errorf("unreadable: %q", named)
+				}
+				return
+			}
+			id := first.keyID().String()
+			if len(named) != 1 || !strings.Contains(named[0], "key "+id) || !strings.Contains(named[0], c.want) {
+				t.Errorf("unreadable: %q, expected %q of key %s", named, c.want, id)
+			}
+			if k, err := f.keys.Find(id); err != nil || !strings.Contains(k.Unreadable, c.want) {
+				t.Errorf("listed as %+v, %v", k, err)
+			}
+			if _, err := f.keys.Restrict(t.Context(), id, Rules{}); !errors.Is(err, ErrUnreadable) {
+				t.Errorf("restricted: %v", err)
+			}
+			if _, err := f.keys.Revoke(t.Context(), id); err != nil || len(f.accounts.Unreadable()) > 0 {
+				t.Errorf("revoked: %v; still unreadable: %q", err, f.accounts.Unreadable())
+			}
+			f.reopen()
+			if k, err := f.keys.Find(id); err != nil || k.Live() || f.checks(secret) {
+				t.Errorf("opened again: %+v, %v", k, err)
 			}
 		})
+	}
+}
+
+// putRow writes a row of the store.
+func (f *fixture) putRow(table *kv.Table, partition, value []byte) {
+	f.Helper()
+	b := f.store.NewBatch()
+	b.Put(table, partition, 0, value)
+	if err := f.store.Write(f.Context(), b); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func TestUnreadableAccountsAndInvitations(t *testing.T) {
+	f := newFixture(t, Config{})
+	kept, _, err := f.accounts.Create(t.Context(), NewAccount{Email: somebody})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := ID{1}
+	f.putRow(accountRevisions, id[:], []byte("\x01"+`{"email":"new@example.org","role":"user","created":1,"moons":2}`))
+	f.putRow(invitationRevisions, make([]byte, len(hash{})), []byte("\x01"+`{"role":"user","created":1,"expires":2,"moons":2}`))
+	f.reopen()
+	if named := f.accounts.Unreadable(); len(named) != 2 || !strings.Contains(named[0], "account "+id.String()) || !strings.Contains(named[1], "invitation 00") {
+		t.Errorf("unreadable: %q", named)
+	}
+	a, err := f.accounts.Find("new@example.org")
+	if err != nil || a.ID != id || a.Enabled() || !strings.Contains(a.Unreadable, "moons") {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, err := f.accounts.Enable(t.Context(), "new@example.org"); !errors.Is(err, ErrUnreadable) {
+		t.Errorf("enabled: %v", err)
+	}
+	if _, err := f.keys.Of(id).Create(t.Context(), NewKey{}); !errors.Is(err, ErrDisabled) {
+		t.Errorf("a key of it: %v", err)
+	}
+	if _, _, err := f.accounts.SetPassword(t.Context(), kept, secret, where(1)); err != nil {
+		t.Errorf("another account: %v", err)
+	}
+}
+
+// A store with rows of another form altogether is not opened.
+func TestOpenRefusesForeignPartitions(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	defer store.Close()
+	b := store.NewBatch()
+	b.Put(keyRevisions, []byte("x"), 0, []byte{formRecord, '{', '}'})
+	if err := store.Write(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenKeyring(t.Context(), openAccounts(t, store, Config{})); err == nil || !strings.Contains(err.Error(), "a partition of 1 bytes, expected 32") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -35,6 +36,9 @@ type revision struct {
 	number  uint64
 	secrets []secretRecord // newest first
 }
+
+// place returns the place of the key's rows.
+func (k *revision) place() place { return place{keyRevisions, string(k.first[:])} }
 
 // record returns the row to store for k.
 func (k *revision) record() keyRecord {
@@ -87,4 +91,19 @@ func (r *keyRecord) check() error {
 		return r.Rules.check()
 	}
 	return nil
+}
+
+// unreadableKey returns what can be told of a key whose newest row has a fault. It can be
+// stored again, revoked.
+func unreadableKey(first hash, row row, fault error) *revision {
+	var r keyRecord
+	if len(row.value) > 0 {
+		_ = json.Unmarshal(row.value[1:], &r) // as far as it goes
+	}
+	if checkName(r.Name) != nil {
+		r.Name = ""
+	}
+	k := &revision{first: first, number: row.number, secrets: []secretRecord{{Hash: first, Made: r.Created}}}
+	k.Key = Key{ID: first.keyID(), Owner: r.Owner, Name: r.Name, Created: r.Created.time(), Revoked: r.Revoked.time(), Unreadable: fault.Error()}
+	return k
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ashlar/account/password"
+	"ashlar/kv"
 	"ashlar/limit"
 )
 
@@ -82,19 +83,24 @@ func (a *Accounts) prove(ctx context.Context, email, password string) (*person, 
 	return p, nil
 }
 
-// rehash stores a password, just proved to be correct, with the current parameters.
+// rehash stores a password, just proved to be correct, with the current parameters. A store
+// that refuses writes does not keep anybody from signing in: the next time is as good.
 func (a *Accounts) rehash(ctx context.Context, p *person, password string) (*person, error) {
 	hashed, err := a.hasher.Hash(ctx, password)
 	if err != nil {
 		return nil, err
 	}
-	return a.change(ctx, p.ID.String(), "rehash the password of", func(now *person) error {
+	rehashed, err := a.change(ctx, p.ID.String(), "rehash the password of", onceDurable, func(now *person) error {
 		if now.password != p.password {
 			return ErrCredentials // changed concurrently
 		}
 		now.password = hashed
 		return nil
 	})
+	if errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrFailed) {
+		return p, nil
+	}
+	return rehashed, err
 }
 
 // Begin begins a session of an account whose user was authenticated by other means than a
@@ -131,7 +137,7 @@ func (a *Accounts) Resume(s Session) (Account, error) {
 
 // EndSessions ends all sessions of an account, on behalf of its user.
 func (a *Accounts) EndSessions(ctx context.Context, idOrEmail string) (Account, error) {
-	return a.changed(ctx, idOrEmail, "end the sessions of", func(p *person) error {
+	return a.changed(ctx, idOrEmail, "end the sessions of", atOnce, func(p *person) error {
 		p.epoch++
 		return a.countChange(p.ID)
 	})
@@ -162,7 +168,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, id ID, old, changed strin
 	if err != nil {
 		return "", err
 	}
-	p, err := a.change(ctx, id.String(), "change the password of", func(p *person) error {
+	p, err := a.change(ctx, id.String(), "change the password of", atOnce, func(p *person) error {
 		if p.password != proved.password {
 			return ErrCredentials // changed concurrently
 		}
@@ -179,7 +185,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, id ID, old, changed strin
 // expires. It invalidates earlier tokens. The current password stays valid until the new
 // one is set.
 func (a *Accounts) Reset(ctx context.Context, idOrEmail string) (token string, until time.Time, err error) {
-	p, err := a.change(ctx, idOrEmail, "reset the password of", func(p *person) error {
+	p, err := a.change(ctx, idOrEmail, "reset the password of", onceDurable, func(p *person) error {
 		token = p.allowReset(a.now().Add(ResetTime))
 		return nil
 	})
@@ -206,7 +212,7 @@ func (a *Accounts) SetPassword(ctx context.Context, token, password string, addr
 	if err != nil {
 		return Account{}, "", err
 	}
-	p, err := a.change(ctx, owner.ID.String(), "set the password of", func(p *person) error {
+	p, err := a.change(ctx, owner.ID.String(), "set the password of", atOnce, func(p *person) error {
 		if !p.resets(token, a.now()) {
 			return ErrReset // used concurrently
 		}
@@ -219,7 +225,7 @@ func (a *Accounts) SetPassword(ctx context.Context, token, password string, addr
 	if err != nil {
 		return Account{}, "", err
 	}
-	return p.Account, p.session(), nil
+	return a.described(p), p.session(), nil
 }
 
 // Resetting returns the account whose password a token can set, or ErrReset. It does not

@@ -88,20 +88,6 @@ func newest(ctx context.Context, store kv.Store, t *kv.Table, partitionLen int) 
 	return all, nil
 }
 
-// write writes one row durably.
-func write(ctx context.Context, store kv.Store, t *kv.Table, partition []byte, number uint64, record any) error {
-	raw, err := json.Marshal(record)
-	if err != nil {
-		return err
-	}
-	b := store.NewBatch()
-	b.Put(t, partition, number, append([]byte{formRecord}, raw...))
-	if err := store.Write(ctx, b); err != nil {
-		return err
-	}
-	return store.Sync(ctx)
-}
-
 // decodeRecord decodes a value into record. It rejects unknown fields: an older program must
 // not ignore a restriction that a newer one wrote.
 func decodeRecord(value []byte, record any) error {

@@ -64,6 +64,9 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 		if refused := s.accountsRefused(); refused != nil {
 			shown.Alert = "accounts and keys cannot be changed: " + refused.Error()
 		}
+		if unsaved := s.accounts.Unsaved(); unsaved != nil {
+			shown.Alert = unsaved.String()
+		}
 		all = append(all, shown)
 	}
 	return all, nil

@@ -102,6 +102,7 @@ type gauges struct {
 	behind, upstreamUsed, upstreamFaults, heard             *prometheus.Desc
 	ready, stopped, reached, rate, remaining                *prometheus.Desc
 	writable, accountsWritable                              *prometheus.Desc
+	unsaved, unreadable                                     *prometheus.Desc
 }
 
 func newServiceCollector(s *Service) *serviceCollector {
@@ -132,6 +133,9 @@ func newServiceCollector(s *Service) *serviceCollector {
 		remaining:        desc("catch_up_remaining_seconds", "Time until a network that is behind is at the head; 0 if not known, or at the head.", "network"),
 		writable:         desc("store_writable", "Whether the network's store accepts writes: 1, else 0.", "network"),
 		accountsWritable: desc("accounts_store_writable", "Whether the accounts' store accepts writes: 1, else 0."),
+
+		unsaved:    desc("accounts_unsaved", "Restrictions of keys, accounts and invitations that are in effect but not yet durable."),
+		unreadable: desc("accounts_unreadable", "Keys, accounts and invitations that are disabled because their rows cannot be read."),
 
 		heard:          desc("consensus_heard_timestamp_seconds", "When the consensus client last sent a block or a head; 0 since the start.", "network", "call"),
 		upstreamUsed:   desc("upstream_used", "Whether the node is or would be followed: 1, else 0.", "network", "upstream"),
@@ -167,6 +171,12 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		counter(g.refused, n, reason.String())
 	}
 	gauge(g.accountsWritable, truth(c.service.accountsRefused() == nil))
+	unsaved := 0
+	if u := c.service.accounts.Unsaved(); u != nil {
+		unsaved = u.Restrictions
+	}
+	gauge(g.unsaved, float64(unsaved))
+	gauge(g.unreadable, float64(len(c.service.accounts.Unreadable())))
 	current := c.service.current.Load()
 	for _, n := range c.service.networks {
 		status, err := n.Status(context.Background())

@@ -12,6 +12,7 @@ import (
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/kv"
+	"ashlar/retry"
 )
 
 // people is the open store of the accounts with its contents.
@@ -27,13 +28,17 @@ func (p *people) service() control.Service {
 	return control.Service{Keys: p.keys, Accounts: p.accounts, Usage: p.usage}
 }
 
-func openPeople(ctx context.Context, data store.Dir, c config.Accounts) (people, error) {
+// openPeople opens the accounts of a data directory. again tries to store restrictions that
+// the store refuses; nil: they are errors.
+func openPeople(ctx context.Context, data store.Dir, c config.Accounts, again *retry.Task) (people, error) {
 	opened, err := data.OpenAccounts(func(r kv.Reader) error { return account.Accept(ctx, r) })
 	if err != nil {
 		return people{}, err
 	}
 	p := people{store: opened, sessions: session.NewStore(opened, nil)}
-	if p.accounts, err = account.OpenAccounts(ctx, opened, c.Service()); err == nil {
+	accounts := c.Service()
+	accounts.Retry = again
+	if p.accounts, err = account.OpenAccounts(ctx, opened, accounts); err == nil {
 		p.keys, err = account.OpenKeyring(ctx, p.accounts)
 	}
 	if err == nil {
@@ -54,7 +59,7 @@ func OpenAccounts(ctx context.Context, dir string) (control.Service, io.Closer, 
 		return control.Service{}, nil, err
 	}
 	return control.Reach(ctx, dir, func(ctx context.Context) (control.Service, io.Closer, error) {
-		people, err := openPeople(ctx, data, config.Accounts{})
+		people, err := openPeople(ctx, data, config.Accounts{}, nil)
 		if err != nil {
 			return control.Service{}, nil, err
 		}

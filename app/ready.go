@@ -25,6 +25,9 @@ func (s *Service) ready(ctx context.Context, c config.Config) error {
 	if refused := s.accountsRefused(); refused != nil {
 		return fmt.Errorf("accounts: the store refuses writes: %w", refused)
 	}
+	if unsaved := s.accounts.Unsaved(); unsaved != nil && unsaved.Why != "" {
+		return fmt.Errorf("accounts: %d restrictions are in effect but not yet durable: %s", unsaved.Restrictions, unsaved.Why)
+	}
 	for _, n := range s.networks {
 		status, err := n.Status(ctx)
 		if err == nil {

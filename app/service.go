@@ -23,6 +23,7 @@ import (
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
+	"ashlar/retry"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -72,7 +73,7 @@ func (s *Service) open(ctx context.Context) error {
 		return err
 	}
 	s.metrics = newMetrics()
-	if s.people, err = openPeople(ctx, data, s.config.Accounts); err != nil {
+	if s.people, err = openPeople(ctx, data, s.config.Accounts, retry.New("store restrictions of accounts and keys, which are in effect", slog.Default())); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -168,6 +169,9 @@ func (s *Service) restoreSpent(ctx context.Context) error {
 		}
 	}
 	for i := range keys {
+		if keys[i].Unreadable != "" {
+			continue // it spends nothing
+		}
 		credits, err := s.usage.Today(ctx, keys[i].ID)
 		if err != nil {
 			return err
@@ -234,6 +238,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	group.Go(func() error { return s.server.Run(ctx) })
 	group.Go(func() error { return s.control.Run(ctx) })
 	group.Go(func() error { return s.sessions.Run(ctx) })
+	group.Go(func() error { return s.accounts.Run(ctx) })
 	if s.operator != nil {
 		group.Go(func() error { return s.operator.run(ctx) })
 	}
@@ -245,6 +250,9 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 		group.Go(func() error { return run(ctx) })
 	}
 	err := group.Wait()
+	if unsaved := s.accounts.Unsaved(); unsaved != nil {
+		slog.Error("restrictions of accounts and keys were not stored and end with this process", "names", unsaved.Names, "error", unsaved.Why)
+	}
 	stopCounting()
 	return errors.Join(err, <-counted)
 }
@@ -271,6 +279,11 @@ type Status struct {
 	Networks []family.Status `json:"networks"`
 	// AccountsRefused is why the accounts' store refuses writes; empty if it does not.
 	AccountsRefused string `json:"accountsRefused,omitempty"`
+	// AccountsUnsaved are restrictions that are in effect but not durable; nil: none.
+	AccountsUnsaved *account.Unsaved `json:"accountsUnsaved,omitempty"`
+	// AccountsUnreadable are the keys, accounts and invitations that are disabled because
+	// their rows cannot be read.
+	AccountsUnreadable []string `json:"accountsUnreadable,omitempty"`
 }
 
 func (s *Service) status(ctx context.Context) (any, error) {
@@ -278,6 +291,7 @@ func (s *Service) status(ctx context.Context) (any, error) {
 	if refused := s.accountsRefused(); refused != nil {
 		all.AccountsRefused = refused.Error()
 	}
+	all.AccountsUnsaved, all.AccountsUnreadable = s.accounts.Unsaved(), s.accounts.Unreadable()
 	for _, n := range s.networks {
 		one, err := n.Status(ctx)
 		if err != nil {

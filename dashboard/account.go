@@ -52,14 +52,19 @@ func (v *visit) changePassword() error {
 	if err := v.begin(session); err != nil {
 		return err
 	}
-	v.say("Your password has changed, and all other sessions have ended.")
+	now, err := v.dashboard.config.Accounts.Find(v.who.ID.String())
+	if err != nil {
+		return err
+	}
+	v.sayDone("Your password has changed, and all other sessions have ended.", now.Unsaved)
 	return v.redirect("/account")
 }
 
 // endSessions ends all other sessions of the account.
 func (v *visit) endSessions() error {
 	accounts := v.dashboard.config.Accounts
-	if _, err := accounts.EndSessions(v.r.Context(), v.who.ID.String()); err != nil {
+	ended, err := accounts.EndSessions(v.r.Context(), v.who.ID.String())
+	if err != nil {
 		return err
 	}
 	_, session, err := accounts.Begin(v.who.ID)
@@ -69,7 +74,7 @@ func (v *visit) endSessions() error {
 	if err := v.begin(session); err != nil {
 		return err
 	}
-	v.say("All other sessions have ended.")
+	v.sayDone("All other sessions have ended.", ended.Unsaved)
 	return v.redirect("/account")
 }
 

@@ -90,9 +90,10 @@ func (v *visit) invite() error {
 
 // withdraw revokes an invitation.
 func (v *visit) withdraw() error {
-	if _, err := v.dashboard.config.Accounts.Withdraw(v.r.Context(), v.r.PathValue("invitation")); err != nil {
+	withdrawn, err := v.dashboard.config.Accounts.Withdraw(v.r.Context(), v.r.PathValue("invitation"))
+	if err != nil {
 		return err
 	}
-	v.say("The invitation was withdrawn.")
+	v.sayDone("The invitation was withdrawn.", withdrawn.Unsaved)
 	return v.redirect("/invitations")
 }

@@ -104,13 +104,14 @@ func (v *visit) changeKey() error {
 	if f.value("expires") != endDay(&k) { // keeps the time of day, which the form does not show
 		edit.Expires = &expires
 	}
-	if _, err := v.own().Edit(v.r.Context(), k.ID.String(), edit); err != nil {
+	changed, err := v.own().Edit(v.r.Context(), k.ID.String(), edit)
+	if err != nil {
 		if err := f.refused(err); err != nil {
 			return err
 		}
 		return v.showKey(k, f, networks)
 	}
-	v.say("Saved.")
+	v.sayDone("Saved.", changed.Unsaved)
 	return v.redirect("/keys/" + k.ID.String())
 }
 

@@ -32,9 +32,10 @@ func (v *visit) revokeKey() error {
 	if err != nil {
 		return err
 	}
-	if _, err := v.own().Revoke(v.r.Context(), k.ID.String()); err != nil {
+	revoked, err := v.own().Revoke(v.r.Context(), k.ID.String())
+	if err != nil {
 		return err
 	}
-	v.say(keyName(&k) + " was revoked.")
+	v.sayDone(keyName(&k)+" was revoked.", revoked.Unsaved)
 	return v.redirect("/keys")
 }

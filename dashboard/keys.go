@@ -67,6 +67,10 @@ const soon = 7 * 24 * time.Hour
 // any other.
 func keyState(k *account.Key, now time.Time) string {
 	switch {
+	case k.Unreadable != "":
+		return "cannot be read, disabled"
+	case k.Unsaved && !k.Live():
+		return "revoked, not yet durable"
 	case !k.Live():
 		return "revoked " + date(k.Revoked)
 	case k.Ended(now):

@@ -81,10 +81,11 @@ func (v *visit) changePerson() error {
 		if a.ID == v.who.ID {
 			return refuse("You cannot disable your own account, because there may be no other operator to enable it.")
 		}
-		if _, err := accounts.Disable(ctx, id); err != nil {
+		disabled, err := accounts.Disable(ctx, id)
+		if err != nil {
 			return err
 		}
-		v.say("The account was disabled, and its keys are rejected.")
+		v.sayDone("The account was disabled, and its keys are rejected.", disabled.Unsaved)
 	case "enable":
 		if _, err := accounts.Enable(ctx, id); err != nil {
 			return err
@@ -109,29 +110,29 @@ func (v *visit) changePerson() error {
 		if !f.ok() {
 			return v.showPerson(personPage{Person: a, Form: f})
 		}
-		if err := v.saveLimits(a, role, limits); err != nil {
+		saved, err := v.saveLimits(a, role, limits)
+		if err != nil {
 			return err
 		}
-		v.say("Saved.")
+		v.sayDone("Saved.", saved.Unsaved)
 	default:
 		return errForm
 	}
 	return v.redirect("/people/" + id)
 }
 
-func (v *visit) saveLimits(a account.Account, role account.Role, limits account.Limits) error {
+// saveLimits changes the role and the limits of an account where they differ, and returns
+// the account.
+func (v *visit) saveLimits(a account.Account, role account.Role, limits account.Limits) (saved account.Account, err error) {
 	accounts, ctx := v.dashboard.config.Accounts, v.r.Context()
+	saved = a
 	if role != a.Role {
-		if _, err := accounts.SetRole(ctx, a.ID.String(), role); err != nil {
-			return err
-		}
+		saved, err = accounts.SetRole(ctx, a.ID.String(), role)
 	}
-	if limits != a.Limits {
-		if _, err := accounts.SetLimits(ctx, a.ID.String(), limits); err != nil {
-			return err
-		}
+	if err == nil && limits != a.Limits {
+		saved, err = accounts.SetLimits(ctx, a.ID.String(), limits)
 	}
-	return nil
+	return saved, err
 }
 
 // linkTo returns a page's full URL, to be sent to a user.

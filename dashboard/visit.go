@@ -98,6 +98,14 @@ func (v *visit) began() time.Time {
 // say sets the message that the next page shows.
 func (v *visit) say(text string) { v.sessions.Put(v.r.Context(), sessionSaid, text) }
 
+// sayDone sets the message about a change. A restriction that is not durable says so.
+func (v *visit) sayDone(text string, unsaved bool) {
+	if unsaved {
+		text += " This is in effect, but not yet durable: the service cannot write to its disk at the moment. It tries again until it can."
+	}
+	v.say(text)
+}
+
 // redirect sends the browser to another page.
 func (v *visit) redirect(to string) error {
 	http.Redirect(v.w, v.r, to, http.StatusSeeOther)

@@ -21,6 +21,9 @@ type Options struct {
 	// ReadOnly leaves the store as it is; every write returns an error. The store
 	// must exist.
 	ReadOnly bool
+	// Private keeps other users of the machine from reading the store. An engine whose
+	// stores are not files of this machine ignores it.
+	Private bool
 	// Accept, if set, is shown an existing store before anything in it changes. If it
 	// returns an error, Open changes nothing and returns that error. Accept is not
 	// called for a new store. It must not keep the reader.

@@ -4,6 +4,9 @@
 // A session is stored under the SHA-256 of its token, so a reader of the store cannot take
 // over a session. A crash can lose the last moments of a session: that it began, or that it
 // was used. A session that has ended never comes back.
+//
+// While the store refuses writes, sessions are held in memory: users must be able to sign
+// in and revoke their keys then, and signing out must work.
 package session
 
 import (
@@ -13,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -48,6 +52,7 @@ const (
 	// session extends it.
 	prolongTime = time.Minute
 	cleanTime   = 10 * time.Minute // between clean-ups of expired sessions
+	saveTime    = 10 * time.Second // between attempts to write held sessions
 )
 
 // Store stores sessions. It is safe for concurrent use.
@@ -55,7 +60,13 @@ type Store struct {
 	store kv.Store
 	now   func() time.Time
 	write sync.Mutex // held from reading the newest revision until the next is written
+
+	mu   sync.RWMutex
+	held map[hash]revision // guarded by mu; revisions that the store refused, newer than its own
 }
+
+// maxHeld bounds how many sessions are held in memory. Ends of sessions are always held.
+const maxHeld = 10_000
 
 var _ scs.CtxStore = (*Store)(nil)
 
@@ -65,7 +76,7 @@ func NewStore(store kv.Store, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &Store{store: store, now: now}
+	return &Store{store: store, now: now, held: make(map[hash]revision)}
 }
 
 // Find implements scs.Store.
@@ -109,7 +120,8 @@ func (s *Store) CommitCtx(ctx context.Context, token string, data []byte, expire
 	return s.put(ctx, p, &next)
 }
 
-// DeleteCtx implements scs.CtxStore. When it returns, the deletion is durable.
+// DeleteCtx implements scs.CtxStore. When it returns, the session has ended. The deletion
+// is durable, unless the store refuses writes.
 func (s *Store) DeleteCtx(ctx context.Context, token string) error {
 	p := partition(token)
 	s.write.Lock()
@@ -118,29 +130,73 @@ func (s *Store) DeleteCtx(ctx context.Context, token string) error {
 	if err != nil || newest == nil || newest.state == stateEnded {
 		return err
 	}
-	if err := s.put(ctx, p, &revision{state: stateEnded, expires: newest.expires, number: ended}); err != nil {
-		return err
-	}
-	if err := s.store.Sync(ctx); err != nil {
-		return fmt.Errorf("sessions: %w", err)
-	}
-	return nil
+	return s.put(ctx, p, &revision{state: stateEnded, expires: newest.expires, number: ended})
 }
 
 // Run deletes expired sessions periodically until ctx is done.
 func (s *Store) Run(ctx context.Context) error {
-	tick := time.NewTicker(cleanTime)
-	defer tick.Stop()
+	clean, save := time.NewTicker(cleanTime), time.NewTicker(saveTime)
+	defer clean.Stop()
+	defer save.Stop()
+	s.tidy(ctx)
 	for {
-		if _, err := s.Clean(ctx); err != nil && ctx.Err() == nil {
-			slog.Error("delete expired sessions", "error", err)
-		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-clean.C:
+			s.tidy(ctx)
+		case <-save.C:
+			s.save(ctx)
 		}
 	}
+}
+
+func (s *Store) tidy(ctx context.Context) {
+	if _, err := s.Clean(ctx); err != nil && ctx.Err() == nil {
+		slog.Error("delete expired sessions", "error", err)
+	}
+}
+
+// save writes held sessions until the store refuses one.
+func (s *Store) save(ctx context.Context) {
+	s.mu.RLock()
+	held := maps.Clone(s.held)
+	s.mu.RUnlock()
+	for p := range held {
+		if !s.saveOne(ctx, p) {
+			return
+		}
+	}
+}
+
+// saveOne writes a held session, and reports whether the store accepted it.
+func (s *Store) saveOne(ctx context.Context, p hash) bool {
+	s.write.Lock()
+	defer s.write.Unlock()
+	s.mu.RLock()
+	r, ok := s.held[p]
+	s.mu.RUnlock()
+	if !ok {
+		return true
+	}
+	if r.over(s.now()) && r.state == stateOpen {
+		s.release(p)
+		return true
+	}
+	return s.put(ctx, p[:], &r) == nil && !s.holds(p)
+}
+
+func (s *Store) holds(p hash) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	_, ok := s.held[p]
+	return ok
+}
+
+func (s *Store) release(p hash) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.held, p)
 }
 
 // Clean deletes sessions that have expired or ended, and returns how many.
@@ -215,6 +271,17 @@ func (r *revision) covers(next *revision) bool {
 
 // newest returns the newest revision of a session, or nil.
 func (s *Store) newest(ctx context.Context, p []byte) (*revision, error) {
+	s.mu.RLock()
+	r, ok := s.held[hash(p)]
+	s.mu.RUnlock()
+	if ok {
+		return &r, nil
+	}
+	return s.stored(ctx, p)
+}
+
+// stored returns the newest revision in the store, or nil.
+func (s *Store) stored(ctx context.Context, p []byte) (*revision, error) {
 	value, number, err := s.store.Newest(ctx, sessions, p, ended, nil)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
@@ -230,11 +297,35 @@ func (s *Store) newest(ctx context.Context, p []byte) (*revision, error) {
 	return r, nil
 }
 
+// put writes a revision, or holds it in memory if the store refuses writes. The end of a
+// session is durable when put returns. The write lock is held.
 func (s *Store) put(ctx context.Context, p []byte, r *revision) error {
+	err := s.writeRow(ctx, p, r)
+	if err == nil {
+		s.release(hash(p))
+		return nil
+	}
+	if !errors.Is(err, kv.ErrFull) && !errors.Is(err, kv.ErrFailed) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.held[hash(p)]; !ok && len(s.held) >= maxHeld && r.state == stateOpen {
+		return err
+	}
+	s.held[hash(p)] = *r
+	return nil
+}
+
+func (s *Store) writeRow(ctx context.Context, p []byte, r *revision) error {
 	value := binary.BigEndian.AppendUint64([]byte{r.state}, uint64(r.expires.Unix()))
 	b := s.store.NewBatch()
 	b.Put(sessions, p, r.number, append(value, r.data...))
-	if err := s.store.Write(ctx, b); err != nil {
+	err := s.store.Write(ctx, b)
+	if err == nil && r.state == stateEnded {
+		err = s.store.Sync(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("sessions: %w", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -207,4 +208,50 @@ func TestWithSCS(t *testing.T) {
 	if got, _ := get("/", cookies); got != "" {
 		t.Errorf("after the end it is still known: %q", got)
 	}
+}
+
+// refusing is a store that refuses writes while full is set.
+type refusing struct {
+	kv.Store
+	full bool
+}
+
+func (r *refusing) Write(ctx context.Context, b kv.Batch) error {
+	if r.full {
+		return kv.ErrFull
+	}
+	return r.Store.Write(ctx, b)
+}
+
+// While the store refuses writes, users sign in and out; what they did is stored later.
+func TestSessionsOnAFullDisk(t *testing.T) {
+	f := newFixture(t)
+	refuses := &refusing{Store: f.kv}
+	f.store = refuses
+	f.commit("before", "data", time.Hour)
+	found := func(token string, want bool) {
+		t.Helper()
+		if data, ok, err := f.Find(token); ok != want || err != nil || want && string(data) != "data" {
+			t.Errorf("%s: %q, %t, %v", token, data, ok, err)
+		}
+	}
+	refuses.full = true
+	f.commit("during", "data", time.Hour)
+	found("during", true)
+	if err := f.Delete("before"); err != nil {
+		t.Fatal(err)
+	}
+	found("before", false)
+	f.commit("before", "data", time.Hour) // does not revive it
+	f.save(t.Context())
+	found("during", true)
+	found("before", false)
+	refuses.full = false
+	f.save(t.Context())
+	if len(f.Store.held) > 0 {
+		t.Errorf("%d sessions are still held", len(f.Store.held))
+	}
+	f.reopen()
+	f.holds("during", "data")
+	f.holds("before", "")
 }

@@ -14,7 +14,7 @@ import (
 
 // Dir is a data directory. It has one store for the accounts and one for each network:
 //
-//	DIR/accounts/          accounts and API keys
+//	DIR/accounts/          accounts and API keys; only the service's user may read it
 //	DIR/networks/NAME/     the history of the network NAME
 //	DIR/control.sock       the socket of a running server, for commands
 type Dir string
@@ -108,7 +108,7 @@ func (d Dir) OpenAccounts(accept func(kv.Reader) error) (kv.Store, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
-	store, err := Open(d.accounts(), kv.Options{CacheBytes: 1 << 20, BufferBytes: 1 << 20, Logger: slog.Default(), Accept: accept})
+	store, err := Open(d.accounts(), kv.Options{CacheBytes: 1 << 20, BufferBytes: 1 << 20, Private: true, Logger: slog.Default(), Accept: accept})
 	if err != nil {
 		return nil, fmt.Errorf("accounts: %w", err)
 	}

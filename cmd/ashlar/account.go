@@ -23,18 +23,16 @@ func accountCommand() *cobra.Command {
 	c.AddCommand(p.createAccount(), p.listAccounts(), p.resetAccount(), p.setRole(), p.setLimits(), p.invite(), p.listInvitations(),
 		p.changing("disable --data DIR EMAIL|ID", "Disable an account and its keys at once",
 			func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
-				a, err := s.Accounts.Disable(ctx, who)
-				return a.ID, err
+				return changedAccount(s.Accounts.Disable(ctx, who))
 			}),
 		p.changing("enable --data DIR EMAIL|ID", "Enable a disabled account",
 			func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
-				a, err := s.Accounts.Enable(ctx, who)
-				return a.ID, err
+				return changedAccount(s.Accounts.Enable(ctx, who))
 			}),
 		p.changing("withdraw --data DIR ID", "End an invitation",
 			func(ctx context.Context, s control.Service, id string) (fmt.Stringer, error) {
 				i, err := s.Accounts.Withdraw(ctx, id)
-				return text(i.ID), err
+				return text(i.ID), unsaved(i.Unsaved, err)
 			}))
 	return c
 }
@@ -136,7 +134,7 @@ func (p *people) setRole() *cobra.Command {
 				if err == nil {
 					fmt.Println(a.ID)
 				}
-				return err
+				return unsaved(a.Unsaved, err)
 			})
 		},
 	}
@@ -146,8 +144,7 @@ func (p *people) setLimits() *cobra.Command {
 	var limits account.Limits
 	c := p.changing("limit --data DIR EMAIL|ID", "Replace the limits of an account; omitted ones get the server's defaults",
 		func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
-			a, err := s.Accounts.SetLimits(ctx, who, limits)
-			return a.ID, err
+			return changedAccount(s.Accounts.SetLimits(ctx, who, limits))
 		})
 	c.Flags().Uint32Var(&limits.PerSecond, "per-second", 0, "credits per second for all keys of the account together")
 	c.Flags().Uint64Var(&limits.PerDay, "per-day", 0, "credits per day for all keys of the account together")

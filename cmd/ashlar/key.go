@@ -28,6 +28,26 @@ func (p *people) do(c *cobra.Command, do func(context.Context, control.Service) 
 	return errors.Join(do(c.Context(), service), closer.Close())
 }
 
+// errUnsaved means that a restriction is in effect in the running server, but a crash would
+// undo it.
+var errUnsaved = errors.New("in effect, but not yet durable: the store refuses writes, and the server tries again until it accepts them; see ashlar status")
+
+// unsaved returns errUnsaved if a change is not durable.
+func unsaved(is bool, err error) error {
+	if err == nil && is {
+		return errUnsaved
+	}
+	return err
+}
+
+// changedKey is the outcome of a change of a key.
+func changedKey(k account.Key, err error) (fmt.Stringer, error) { return k.ID, unsaved(k.Unsaved, err) }
+
+// changedAccount is the outcome of a change of an account.
+func changedAccount(a account.Account, err error) (fmt.Stringer, error) {
+	return a.ID, unsaved(a.Unsaved, err)
+}
+
 // changing returns a command that changes the key or account named by its argument, and
 // prints its ID.
 func (p *people) changing(use, short string, do func(context.Context, control.Service, string) (fmt.Stringer, error)) *cobra.Command {
@@ -38,7 +58,7 @@ func (p *people) changing(use, short string, do func(context.Context, control.Se
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.do(c, func(ctx context.Context, s control.Service) error {
 				id, err := do(ctx, s, args[0])
-				if err == nil {
+				if err == nil || errors.Is(err, errUnsaved) {
 					fmt.Println(id)
 				}
 				return err
@@ -57,8 +77,7 @@ func keyCommand() *cobra.Command {
 	c.AddCommand(p.createKey(), p.listKeys(), p.restrictKey(), p.expireKey(), p.rotateKey(), p.keyPassword(), p.keyUsage(),
 		p.changing("revoke --data DIR ID|NAME", "Revoke a key at once and permanently",
 			func(ctx context.Context, s control.Service, key string) (fmt.Stringer, error) {
-				k, err := s.Keys.Revoke(ctx, key)
-				return k.ID, err
+				return changedKey(s.Keys.Revoke(ctx, key))
 			}))
 	return c
 }
@@ -126,8 +145,7 @@ func (p *people) expireKey() *cobra.Command {
 			if lifetime != 0 {
 				at = time.Now().Add(lifetime)
 			}
-			k, err := s.Keys.Expire(ctx, key, at)
-			return k.ID, err
+			return changedKey(s.Keys.Expire(ctx, key, at))
 		})
 	c.Flags().DurationVar(&lifetime, "in", 0, "time until then, such as 720h")
 	return c
@@ -174,7 +192,7 @@ func (p *people) keyPassword() *cobra.Command {
 				if err == nil {
 					fmt.Println(issued.Password)
 				}
-				return err
+				return unsaved(issued.Key.Unsaved, err)
 			})
 		},
 	}
@@ -188,8 +206,7 @@ func (p *people) restrictKey() *cobra.Command {
 	var addresses, contracts []string
 	c := p.changing("restrict --data DIR ID|NAME", "Replace the rules of a key; omitted rules do not restrict it",
 		func(ctx context.Context, s control.Service, key string) (fmt.Stringer, error) {
-			k, err := s.Keys.Restrict(ctx, key, rules)
-			return k.ID, err
+			return changedKey(s.Keys.Restrict(ctx, key, rules))
 		})
 	c.Aliases = []string{"limit"}
 	c.PreRunE = func(*cobra.Command, []string) error {

@@ -93,6 +93,12 @@ func statusCommand() *cobra.Command {
 			if status.AccountsRefused != "" {
 				fmt.Printf("accounts and keys cannot be changed: %s\n", status.AccountsRefused)
 			}
+			if status.AccountsUnsaved != nil {
+				fmt.Println(status.AccountsUnsaved)
+			}
+			for _, what := range status.AccountsUnreadable {
+				fmt.Printf("disabled because it cannot be read: %s\n", what)
+			}
 			for _, n := range status.Networks {
 				if n.UnknownFork != nil {
 					fmt.Printf("%s: %s\n", n.Name, n.UnknownFork.Warning(time.Now()))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"ashlar/internal/node"
 )
@@ -80,14 +81,20 @@ func TestOnSmallDisk(t *testing.T) {
 	serveOnFullDisk(t, n, disk)
 }
 
-// serveOnFullDisk fills the disk below a server: it goes on answering, refuses
-// to make keys, and says why. When there is space again it makes keys as before.
+// serveOnFullDisk fills the disk below a server: it goes on answering, refuses to make keys,
+// says why, and revokes keys all the same. When there is space again, it makes keys as
+// before, and the revocation is durable.
 func serveOnFullDisk(t *testing.T, n network, disk string) {
 	t.Helper()
 	p, client, err := n.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	leaked, err := n.command(t, "key", "create", "--name", "leaked")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, leaked)
+	}
+	leaked = strings.TrimSpace(leaked)
 	filler := filepath.Join(disk, "filler")
 	if err := fill(filler); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
@@ -99,8 +106,30 @@ func serveOnFullDisk(t *testing.T, n network, disk string) {
 	t.Logf("a new key: %v", err)
 	expectWords(t, err.Error(), "the disk is full", n.Data, "no space left")
 	checkHead(t, client)
+	thief := node.NewClient(strings.Replace(client.URL, keyOf(client), leaked, 1))
+	checkHead(t, thief)
+	out, err := n.command(t, "key", "revoke", "leaked")
+	if err == nil {
+		t.Error("a revocation on a full disk is reported as done")
+	}
+	expectWords(t, out, "in effect, but not yet durable")
+	checkRevoked(t, thief)
+	out, err = n.command(t, "status")
+	if err != nil {
+		t.Error(err)
+	}
+	expectWords(t, out, "not yet durable: restrictions of key ", "the disk is full")
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		out, err := n.command(t, "status")
+		if err == nil && !strings.Contains(out, "not yet durable") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the revocation is still not durable: %v\n%s", err, out)
+		}
 	}
 	if _, err := n.CreateKey(t.Context()); err != nil {
 		t.Errorf("a new key when there is space again: %v", err)
@@ -114,9 +143,26 @@ func serveOnFullDisk(t *testing.T, n network, disk string) {
 		t.Fatal(err)
 	}
 	checkHead(t, again)
+	checkRevoked(t, node.NewClient(strings.Replace(again.URL, keyOf(again), leaked, 1)))
 	checkHead(t, node.NewClient(strings.Replace(again.URL, keyOf(again), keyOf(client), 1))) // the earlier key
 	if err := p.Stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// command runs ashlar on the network's data directory, and returns what it prints.
+func (n network) command(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), n.Bin, append(args, "--data", n.Data)...).CombinedOutput()
+	return string(out), err
+}
+
+// checkRevoked expects that a client's key is refused.
+func checkRevoked(t *testing.T, c *node.Client) {
+	t.Helper()
+	var head string
+	if err := c.Call(context.Background(), &head, "eth_blockNumber"); err == nil || !strings.Contains(err.Error(), "invalid project id") {
+		t.Errorf("a revoked key: %v", err)
 	}
 }
 

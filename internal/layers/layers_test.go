@@ -35,7 +35,7 @@ func shared() []layer {
 		{"history", []string{"kv", "chain"}},
 		{"feed", []string{"jsonrpc", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
-		{"account", []string{"kv", "limit"}},
+		{"account", []string{"kv", "limit", "retry"}},
 		{"family", []string{"kv", "jsonrpc", "endpoint", "history", "feed"}},
 	}
 }

@@ -40,6 +40,7 @@ import (
 //   - BufferBytes is the size of a memtable, of which there are up to four
 //     (DefaultMemTableBytes, with BulkLoad DefaultBulkMemTableBytes);
 //   - BulkLoad turns the write-ahead log off;
+//   - Private gives the directory the mode 0700 and its files 0600, unless FS is set;
 //   - Apart is a table whose rows are in files of their own.
 type Options struct {
 	kv.Options
@@ -91,8 +92,12 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("kv/pebble: cache of %d and memtables of %d bytes, expected 0 or more and at most %d for a memtable",
 			o.CacheBytes, o.BufferBytes, maxMemTableBytes)
 	}
+	private := o.Private && o.FS == nil && !o.ReadOnly
 	if o.FS == nil {
 		o.FS = vfs.Default
+	}
+	if private {
+		o.FS = privateFS{o.FS}
 	}
 	if o.Reserve == 0 {
 		o.Reserve = DefaultReserve
@@ -106,6 +111,11 @@ func Open(o Options) (*Store, error) {
 	lock, err := lockDirectory(o.FS, o.Path)
 	if err != nil {
 		return nil, err
+	}
+	if private {
+		if err := makePrivate(o.Path); err != nil {
+			return nil, errors.Join(fmt.Errorf("kv/pebble: open %s: %w", o.Path, err), lock.Close())
+		}
 	}
 	if err := accept(o, lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Path, err), lock.Close())
