@@ -17,7 +17,10 @@
 //
 // The current state of all accounts, keys and invitations is held in memory; the store
 // holds every revision of them. A change is one row. It is durable before it is
-// acknowledged, and every later check sees it. One process has the store open.
+// acknowledged, and every later check sees it. A restriction, such as revoking a key, takes
+// effect even if the store refuses writes; it is Unsaved until [Accounts.Run] has stored it.
+// One process has the store open. A row that cannot be read disables only the key, account
+// or invitation that it belongs to ([Accounts.Unreadable]).
 //
 // Invalid input is reported as an [*Invalid], which names the form field. Signing in or
 // changing things too often is reported as a [*TooSoon]; changes are limited because

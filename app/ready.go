@@ -22,11 +22,8 @@ const (
 // ready returns why the service is not ready: the accounts cannot be changed, or a network
 // cannot be read or is not ready.
 func (s *Service) ready(ctx context.Context, c config.Config) error {
-	if refused := s.accountsRefused(); refused != nil {
-		return fmt.Errorf("accounts: the store refuses writes: %w", refused)
-	}
-	if unsaved := s.accounts.Unsaved(); unsaved != nil && unsaved.Why != "" {
-		return fmt.Errorf("accounts: %d restrictions are in effect but not yet durable: %s", unsaved.Restrictions, unsaved.Why)
+	if err := s.accountsProblem(); err != nil {
+		return fmt.Errorf("accounts: %w", err)
 	}
 	for _, n := range s.networks {
 		status, err := n.Status(ctx)
@@ -36,6 +33,21 @@ func (s *Service) ready(ctx context.Context, c config.Config) error {
 		if err != nil {
 			return fmt.Errorf("network %s: %w", n.Name, err)
 		}
+	}
+	return nil
+}
+
+// accountsProblem returns what keeps accounts and keys from being changed or stored, nil if
+// nothing does.
+func (s *Service) accountsProblem() error {
+	if s.people.store == nil {
+		return nil
+	}
+	if refused := s.accountsRefused(); refused != nil {
+		return fmt.Errorf("the store refuses writes: %w", refused)
+	}
+	if unsaved := s.accounts.Unsaved(); unsaved != nil && unsaved.Why != "" {
+		return errors.New(unsaved.String())
 	}
 	return nil
 }
