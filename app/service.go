@@ -147,7 +147,7 @@ func (s *Service) listen(ctx context.Context) (err error) {
 			return errors.Join(err, s.server.Close())
 		}
 	}
-	if s.control, err = control.Listen(s.config.Data, s.people.service(), s.status); err != nil {
+	if s.control, err = control.Listen(s.config.Data, s.people.service(), control.Process{Status: s.status, Checkpoint: s.checkpoint}); err != nil {
 		return errors.Join(err, s.closeListeners())
 	}
 	return s.metrics.registry.Register(newServiceCollector(s))

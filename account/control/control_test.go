@@ -53,7 +53,14 @@ type status struct {
 // serve runs a server in dir. stop stops it and waits for its end.
 func serve(t *testing.T, dir string, service Service) (stop func()) {
 	t.Helper()
-	s, err := Listen(dir, service, func(context.Context) (any, error) { return status{[]string{"demo"}}, nil })
+	return serveProcess(t, dir, service, Process{
+		Status: func(context.Context) (any, error) { return status{[]string{"demo"}}, nil },
+	})
+}
+
+func serveProcess(t *testing.T, dir string, service Service, process Process) (stop func()) {
+	t.Helper()
+	s, err := Listen(dir, service, process)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +267,7 @@ func TestFileInTheWayIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(dir, Service{}, nil); err == nil || !strings.Contains(err.Error(), "in the way") {
+	if _, err := Listen(dir, Service{}, Process{}); err == nil || !strings.Contains(err.Error(), "in the way") {
 		t.Errorf("error %v", err)
 	}
 	if kept, err := os.ReadFile(path); err != nil || string(kept) != "mine" {
@@ -274,7 +281,7 @@ func TestLongDataDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	service, _ := openService(t)
-	s, err := Listen(dir, service, nil)
+	s, err := Listen(dir, service, Process{})
 	if err != nil {
 		if !strings.Contains(err.Error(), "too long for a socket") {
 			t.Error(err)

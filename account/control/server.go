@@ -20,16 +20,24 @@ const (
 // Server serves the socket of a data directory.
 type Server struct {
 	service   Service
-	status    func(context.Context) (any, error)
+	process   Process
 	directory *directory
 	listener  net.Listener
 }
 
+// Process is what the process that has a data directory open does for clients besides
+// the operations of a Service.
+type Process struct {
+	// Status returns a value that is sent as JSON.
+	Status func(context.Context) (any, error)
+	// Checkpoint makes copies of the open stores. release removes them.
+	Checkpoint func(context.Context) (made []Checkpoint, release func() error, err error)
+}
+
 // Listen creates the socket in the data directory dir. The caller must have the store in
 // dir open, and keep it open until Run has returned. So two servers never listen in one
-// directory, and a socket found there was left by a dead process. Clients that ask for the
-// status receive the result of status as JSON.
-func Listen(dir string, service Service, status func(context.Context) (any, error)) (*Server, error) {
+// directory, and a socket found there was left by a dead process.
+func Listen(dir string, service Service, process Process) (*Server, error) {
 	d, err := openDirectory(dir)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -38,13 +46,13 @@ func Listen(dir string, service Service, status func(context.Context) (any, erro
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), d.Close())
 	}
-	return &Server{service: service, status: status, directory: d, listener: l}, nil
+	return &Server{service: service, process: process, directory: d, listener: l}, nil
 }
 
 // Run serves requests until ctx is done, then removes the socket. It must be called once.
 func (s *Server) Run(ctx context.Context) error {
 	server := &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.handler(ctx),
 		ReadTimeout:       ioTime,
 		ReadHeaderTimeout: ioTime,
 		WriteTimeout:      2 * ioTime,
@@ -70,12 +78,15 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) handler() http.Handler {
+// handler returns the handler of all operations. Copies of stores are removed at the latest
+// when ctx is done.
+func (s *Server) handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+checkpointPath, func(w http.ResponseWriter, r *http.Request) { s.serveCheckpoint(ctx, w, r) })
 	serveKeys(mux, s.service.Keys, s.service.Usage)
 	serveAccounts(mux, s.service.Accounts)
 	readStatus.serve(mux, func(ctx context.Context, _ nothing) (json.RawMessage, error) {
-		status, err := s.status(ctx)
+		status, err := s.process.Status(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,8 @@
 package store
 
 import (
+	"io"
+
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 )
@@ -34,3 +36,6 @@ func opener[S kv.Store](open func(string, kv.Options) (S, error)) engine {
 		return store, nil
 	}
 }
+
+// lockStore takes the exclusive right to the store in a directory without opening it.
+func lockStore(dir string) (io.Closer, error) { return pebble.Lock(dir) }

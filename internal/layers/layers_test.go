@@ -84,10 +84,11 @@ func layers() []layer {
 	return append(all,
 		layer{"dashboard", []string{"account"}},
 		layer{"gateway", []string{"jsonrpc", "limit", "account"}},
+		layer{"app/backup", nil},
 		layer{"app/store", []string{"kv", "gateway"}},
 		layer{"app/config", []string{"family", "gateway", "account", "feed", "jsonrpc"}},
 		layer{"app", []string{everything}},
-		layer{"app/command", []string{"app", "app/config", "app/store", "family", "gateway", "account", "history", "kv"}},
+		layer{"app/command", []string{"app", "app/backup", "app/config", "app/store", "family", "gateway", "account", "history", "kv"}},
 		layer{"cmd", []string{"account", "app", "app/command", "app/config", "family"}},
 		layer{"internal", []string{everything}}, // test tools
 		layer{"bench", []string{everything}},
@@ -129,6 +130,7 @@ func keepers() []keeper {
 		{"golang.org/x/crypto/argon2", []string{"account/password"}},
 		{"github.com/go-json-experiment/json", []string{"strictjson"}},
 		{"github.com/cenkalti/backoff", []string{"evm/ingest/upstream", "starknet/source/node", "retry"}},
+		{"github.com/minio/minio-go", []string{"app/backup"}},
 		{"github.com/golang-jwt/jwt", []string{"evm/source/engine", "internal/node"}},
 	}
 	for _, name := range families() { // app registers them, everything else asks the interface

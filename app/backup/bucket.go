@@ -1,0 +1,110 @@
+package backup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// bucket is a target in an S3 bucket.
+type bucket struct {
+	place  string // as given
+	client *minio.Client
+	name   string
+	prefix string // empty, or ends with a slash
+}
+
+// openBucket opens BUCKET/PREFIX. As with AWS's own tools, the environment names the server
+// (AWS_ENDPOINT_URL), the region (AWS_REGION) and the credentials, or a file with them
+// (AWS_SHARED_CREDENTIALS_FILE); on AWS, those of the machine are used otherwise.
+func openBucket(place, rest string) (*bucket, error) {
+	name, prefix, _ := strings.Cut(rest, "/")
+	if name == "" {
+		return nil, fmt.Errorf("target %q: missing bucket (want s3://BUCKET/PREFIX)", place)
+	}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		prefix += "/"
+	}
+	endpoint := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com")
+	server, err := url.Parse(endpoint)
+	if err != nil || server.Host == "" || server.Scheme != "http" && server.Scheme != "https" {
+		return nil, fmt.Errorf("AWS_ENDPOINT_URL %q: expected a URL such as https://s3.example.org", endpoint)
+	}
+	client, err := minio.New(server.Host, &minio.Options{
+		Creds: credentials.NewChainCredentials([]credentials.Provider{
+			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
+		}),
+		Secure: server.Scheme == "https",
+		Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("target %q: %w", place, err)
+	}
+	return &bucket{place: place, client: client, name: name, prefix: prefix}, nil
+}
+
+func (b *bucket) String() string { return b.place }
+
+// List implements Target.
+func (b *bucket) List(ctx context.Context, folder string, found func(name string, bytes int64)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the listing if it failed
+	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix + folder, Recursive: true}) {
+		if o.Err != nil {
+			return fmt.Errorf("list %s: %w", b.place, o.Err)
+		}
+		found(strings.TrimPrefix(o.Key, b.prefix), o.Size)
+	}
+	return ctx.Err()
+}
+
+// Put implements Target.
+func (b *bucket) Put(ctx context.Context, name string, content io.Reader, bytes int64) error {
+	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, content, bytes, minio.PutObjectOptions{ContentType: "application/octet-stream"})
+	if err != nil {
+		return fmt.Errorf("store %s in %s: %w", name, b.place, err)
+	}
+	return nil
+}
+
+// Get implements Target.
+func (b *bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	content, err := b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read %s in %s: %w", name, b.place, err)
+	}
+	return bucketObject{content, name, b.place}, nil
+}
+
+// Remove implements Target.
+func (b *bucket) Remove(ctx context.Context, name string) error {
+	if err := b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}); err != nil {
+		return fmt.Errorf("remove %s in %s: %w", name, b.place, err)
+	}
+	return nil
+}
+
+// bucketObject names the object in errors of reading it.
+type bucketObject struct {
+	io.ReadCloser
+	name, place string
+}
+
+func (o bucketObject) Read(p []byte) (int, error) {
+	n, err := o.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		if minio.ToErrorResponse(err).StatusCode == http.StatusNotFound {
+			err = fmt.Errorf("%w: %w", ErrNoBackup, err)
+		}
+		err = fmt.Errorf("read %s in %s: %w", o.name, o.place, err)
+	}
+	return n, err
+}

@@ -1,0 +1,92 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/internal/vectors"
+)
+
+// bucketServer starts an S3 server with one bucket, and sets the environment to use it.
+func bucketServer(t *testing.T) {
+	t.Helper()
+	bin := os.Getenv("ASHLAR_VERSITYGW")
+	if bin == "" {
+		bin, _ = exec.LookPath("versitygw")
+	}
+	if bin == "" {
+		vectors.Missing(t, "needs an S3 server: put versitygw on PATH or name it in ASHLAR_VERSITYGW (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0)")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	root, sidecar := t.TempDir(), t.TempDir()
+	if err := errors.Join(listener.Close(), os.Mkdir(filepath.Join(root, "backups"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	server := exec.CommandContext(t.Context(), bin, "--access", "key-id", "--secret", "key-secret", "--port", address, "--quiet", "--health", "/health",
+		"posix", "--sidecar", sidecar, root)
+	var log strings.Builder
+	server.Stdout, server.Stderr = &log, &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Wait() }) // the test's context has ended, which kills it
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if err := ask(t.Context(), "http://"+address+"/health"); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("the S3 server does not answer: %v\n%s", err, log.String())
+		}
+	}
+	t.Setenv("AWS_ENDPOINT_URL", "http://"+address)
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "key-id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "key-secret")
+}
+
+func ask(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %s", response.Status)
+	}
+	return errors.Join(err, response.Body.Close())
+}
+
+// TestBucket is TestFolder with a real S3 server, below a prefix and without one.
+func TestBucket(t *testing.T) {
+	bucketServer(t)
+	for _, place := range []string{"s3://backups/deep/prefix", "s3://backups"} {
+		target, err := OpenTarget(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testTarget(t, target)
+	}
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+	target, err := OpenTarget("s3://backups/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Names(t.Context(), target); err == nil || !strings.Contains(err.Error(), "s3://backups/x") || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("a wrong secret: %v, expected an error with the target and without the secret", err)
+	}
+}

@@ -1,0 +1,185 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// parallel is the number of files that are copied at once.
+const parallel = 4
+
+// Source is a directory to copy. Its files must not change, and subdirectories are left out.
+type Source struct {
+	Name string // of the store, see Store.Name
+	Dir  string
+}
+
+// Options are the options of Make.
+type Options struct {
+	Version string // recorded in the manifest
+	Rehash  bool   // read every file, even if its size and time are those of the last backup
+}
+
+// Made describes a backup that was made.
+type Made struct {
+	Name   string // of the backup
+	Bytes  int64  // of all its files
+	Stored int64  // of the contents that the target did not have
+}
+
+// Make copies directories to a target. A backup that fails halfway leaves contents that
+// the next one uses, and no manifest.
+func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progress) (Made, error) {
+	last, err := Load(ctx, t, "")
+	if err != nil && !errors.Is(err, ErrNoBackup) {
+		return Made{}, err
+	}
+	m := maker{target: t, progress: p, known: make(map[known]string), has: make(map[string]int64)}
+	if err == nil && !o.Rehash {
+		m.remember(last)
+	}
+	if err := t.List(ctx, objectsFolder, func(name string, bytes int64) { m.has[name] = bytes }); err != nil {
+		return Made{}, err
+	}
+	made := Manifest{Format: format, Made: time.Now().UTC().Truncate(time.Microsecond), Version: o.Version}
+	for _, source := range sources {
+		files, err := list(source)
+		if err != nil {
+			return Made{}, err
+		}
+		made.Stores = append(made.Stores, Store{source.Name, files})
+	}
+	p.begin(made.Bytes())
+	defer p.end()
+	for i, source := range sources {
+		if err := m.copy(ctx, source, made.Stores[i].Files); err != nil {
+			return Made{}, fmt.Errorf("back up %s: %w", source.Name, err)
+		}
+	}
+	name, err := made.save(ctx, t)
+	if err != nil {
+		return Made{}, err
+	}
+	return Made{Name: name, Bytes: made.Bytes(), Stored: p.moved.Load()}, m.checkStored(ctx, name, &made)
+}
+
+// list returns the files of a directory, without their hashes.
+func list(s Source) (files []File, err error) {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("back up %s: %w", s.Name, err)
+	}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil, fmt.Errorf("back up %s: %w", s.Name, err)
+		}
+		files = append(files, File{Name: entry.Name(), Bytes: info.Size(), Modified: info.ModTime().UnixNano()})
+	}
+	return files, nil
+}
+
+// known identifies a file whose hash is known from the last backup.
+type known struct {
+	store, file     string
+	bytes, modified int64
+}
+
+// maker copies files to a target.
+type maker struct {
+	target   Target
+	progress *Progress
+	known    map[known]string // hash
+	has      map[string]int64 // size by object
+}
+
+func (m *maker) remember(last *Manifest) {
+	for _, s := range last.Stores {
+		for _, f := range s.Files {
+			m.known[known{s.Name, f.Name, f.Bytes, f.Modified}] = f.SHA256
+		}
+	}
+}
+
+// copy stores the contents of a source's files, and sets their hashes.
+func (m *maker) copy(ctx context.Context, s Source, files []File) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i := range files {
+		f := &files[i]
+		group.Go(func() error {
+			m.progress.at(s.Name)
+			defer m.progress.done.Add(f.Bytes)
+			return m.store(ctx, filepath.Join(s.Dir, f.Name), known{s.Name, f.Name, f.Bytes, f.Modified}, &f.SHA256)
+		})
+	}
+	return group.Wait()
+}
+
+// store stores the content of a file if the target does not have it.
+func (m *maker) store(ctx context.Context, path string, k known, sum *string) error {
+	if hash, ok := m.known[k]; ok {
+		if bytes, ok := m.has[object(hash)]; ok && bytes == k.bytes {
+			*sum = hash
+			return ctx.Err()
+		}
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if n, err := io.Copy(hash, cancelable{ctx, file}); err != nil || n != k.bytes {
+		return errors.Join(err, checkSize(path, n, k.bytes))
+	}
+	*sum = hex.EncodeToString(hash.Sum(nil))
+	if bytes, ok := m.has[object(*sum)]; ok && bytes == k.bytes {
+		return nil
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if err := m.target.Put(ctx, object(*sum), file, k.bytes); err != nil {
+		return err
+	}
+	m.progress.moved.Add(k.bytes)
+	return nil
+}
+
+func checkSize(path string, got, want int64) error {
+	if got == want {
+		return nil
+	}
+	return fmt.Errorf("%s has %d bytes, and had %d when the backup began", path, got, want)
+}
+
+// checkStored removes a backup again if a content is missing, because another process
+// removed old backups meanwhile.
+func (m *maker) checkStored(ctx context.Context, name string, made *Manifest) error {
+	clear(m.has)
+	if err := m.target.List(ctx, objectsFolder, func(name string, bytes int64) { m.has[name] = bytes }); err != nil {
+		return err
+	}
+	for _, s := range made.Stores {
+		for _, f := range s.Files {
+			if bytes, ok := m.has[object(f.SHA256)]; !ok || bytes != f.Bytes {
+				err := fmt.Errorf("content %s of %s/%s is missing in %s: make one backup at a time; the backup is removed, try again", f.SHA256, s.Name, f.Name, m.target)
+				return errors.Join(err, m.target.Remove(ctx, backupsFolder+name+suffix))
+			}
+		}
+	}
+	return nil
+}

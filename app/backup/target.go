@@ -1,0 +1,36 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Target stores objects under slash-separated names.
+type Target interface {
+	// List calls found with the name and size of every object below a folder, in any order.
+	// The folder ends with a slash.
+	List(ctx context.Context, folder string, found func(name string, bytes int64)) error
+	// Put stores an object of the given size, durably, and whole or not at all.
+	Put(ctx context.Context, name string, content io.Reader, bytes int64) error
+	// Get opens an object. The error is an ErrNoBackup if it does not exist; it may come
+	// from the first read.
+	Get(ctx context.Context, name string) (io.ReadCloser, error)
+	// Remove removes an object.
+	Remove(ctx context.Context, name string) error
+	// String returns the place as the user named it.
+	String() string
+}
+
+// OpenTarget opens a folder, which is created by the first backup, or s3://BUCKET/PREFIX.
+func OpenTarget(place string) (Target, error) {
+	scheme, rest, ok := strings.Cut(place, "://")
+	switch {
+	case !ok:
+		return folder(place), nil
+	case scheme == "s3":
+		return openBucket(place, rest)
+	}
+	return nil, fmt.Errorf("unknown kind of target %q (want a folder, or s3://BUCKET/PREFIX)", place)
+}

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"ashlar/account/control"
+	"ashlar/app/store"
+	"ashlar/kv"
+)
+
+// checkpoint makes copies of all open stores.
+func (s *Service) checkpoint(ctx context.Context) (made []control.Checkpoint, release func() error, err error) {
+	open := map[string]kv.Store{store.AccountsName: s.people.store}
+	for _, n := range s.networks {
+		if n.store != nil {
+			open[store.NetworkStore(n.Name)] = n.store
+		}
+	}
+	return Checkpoint(ctx, open)
+}
+
+// Checkpoint makes copies of stores, by their names in backups.
+func Checkpoint(ctx context.Context, stores map[string]kv.Store) (made []control.Checkpoint, release func() error, err error) {
+	var releases []func() error
+	release = func() (err error) {
+		for _, r := range releases {
+			err = errors.Join(err, r())
+		}
+		return err
+	}
+	for name, s := range stores {
+		dir, done, err := checkpointOf(ctx, s)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("copy %s: %w", name, err), release())
+		}
+		releases = append(releases, done)
+		made = append(made, control.Checkpoint{Store: name, Dir: dir})
+	}
+	return made, release, nil
+}
+
+// checkpointOf makes a copy of one store. The directory's path is absolute.
+func checkpointOf(ctx context.Context, s kv.Store) (dir string, release func() error, err error) {
+	c, ok := s.(kv.Checkpointer)
+	if !ok {
+		return "", nil, errors.New("the store is not on this machine: use the backups of its database")
+	}
+	if dir, release, err = c.Checkpoint(ctx); err != nil {
+		return "", nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", nil, errors.Join(err, release())
+	}
+	return dir, release, nil
+}

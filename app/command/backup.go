@@ -1,0 +1,174 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"ashlar/account/control"
+	"ashlar/app"
+	"ashlar/app/backup"
+	"ashlar/app/store"
+	"ashlar/kv"
+)
+
+// Backup is ashlar backup.
+type Backup struct {
+	Data     string
+	To       string   // a folder, or s3://BUCKET/PREFIX
+	Networks []string // empty: all, and the accounts
+	Keep     int      // number of backups to keep; 0: all
+	Rehash   bool
+}
+
+// Run copies the accounts and networks of a data directory, which a server may have open,
+// and shows its progress on bar.
+func (b Backup) Run(ctx context.Context, bar *os.File) (err error) {
+	data := store.Dir(b.Data)
+	if err := data.CheckThere(); err != nil {
+		return err
+	}
+	target, err := backup.OpenTarget(b.To)
+	if err != nil {
+		return err
+	}
+	wanted, err := wantedStores(data, b.Networks)
+	if err != nil {
+		return err
+	}
+	ctx, copied, err := checkpoints(ctx, data, wanted)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, copied.release()) }()
+	done := new(backup.Progress)
+	shown := newProgress(bar, "backing up", func() (status, bool) { return copyStatus(done) })
+	made, err := backup.Make(ctx, target, copied.sources, backup.Options{Version: app.ClientVersion(), Rehash: b.Rehash}, done)
+	shown.end()
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+		return err
+	}
+	slog.Info("backed up", "backup", made.Name, "stores", len(copied.sources), "size", readableBytes(made.Bytes), "stored", readableBytes(made.Stored), "took", shown.took())
+	if b.Keep == 0 {
+		return nil
+	}
+	removed, err := backup.Prune(ctx, target, b.Keep)
+	if removed > 0 {
+		slog.Info("old backups removed", "removed", removed)
+	}
+	return err
+}
+
+// wantedStores lists the stores of the named networks, or all stores, by their names in
+// backups.
+func wantedStores(data store.Dir, networks []string) (wanted []string, err error) {
+	all := len(networks) == 0
+	if all {
+		if networks, err = data.Names(); err != nil {
+			return nil, err
+		}
+		if data.HasStore(store.AccountsName) {
+			wanted = append(wanted, store.AccountsName)
+		}
+	}
+	for _, network := range networks {
+		name := store.NetworkStore(network)
+		if err := store.CheckStoreName(name); err != nil {
+			return nil, err
+		}
+		if !data.HasStore(name) {
+			return nil, fmt.Errorf("network %s: not found in %s", network, data)
+		}
+		wanted = append(wanted, name)
+	}
+	if len(wanted) == 0 {
+		return nil, fmt.Errorf("%s has no accounts and no networks", data)
+	}
+	return wanted, nil
+}
+
+// copies are copies of stores that exist until they are released.
+type copies struct {
+	sources  []backup.Source
+	releases []func() error
+}
+
+func (c *copies) release() (err error) {
+	for _, r := range slices.Backward(c.releases) {
+		err = errors.Join(err, r())
+	}
+	return err
+}
+
+// checkpoints makes copies of stores: through the running server if there is one, and of
+// the others by opening them. The returned context ends when the copies do.
+func checkpoints(ctx context.Context, data store.Dir, wanted []string) (context.Context, *copies, error) {
+	c := new(copies)
+	ctx, err := c.make(ctx, data, wanted)
+	if err != nil {
+		return nil, nil, errors.Join(err, c.release())
+	}
+	slices.SortFunc(c.sources, func(a, b backup.Source) int { return slices.Index(wanted, a.Name) - slices.Index(wanted, b.Name) })
+	return ctx, c, nil
+}
+
+func (c *copies) make(ctx context.Context, data store.Dir, wanted []string) (context.Context, error) {
+	if client, err := control.Dial(ctx, string(data)); err == nil {
+		c.releases = append(c.releases, client.Close)
+		held, made, err := client.Checkpoint(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ctx = held
+		c.releases = append(c.releases, made.Close)
+		c.add(made.Made, wanted)
+	}
+	stores := make(map[string]kv.Store)
+	for _, name := range wanted {
+		if slices.ContainsFunc(c.sources, func(s backup.Source) bool { return s.Name == name }) {
+			continue
+		}
+		opened, err := data.OpenExisting(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		c.releases = append(c.releases, opened.Close)
+		stores[name] = opened
+	}
+	made, release, err := app.Checkpoint(ctx, stores)
+	if err != nil {
+		return nil, err
+	}
+	c.releases = append(c.releases, release)
+	c.add(made, wanted)
+	return ctx, nil
+}
+
+func (c *copies) add(made []control.Checkpoint, wanted []string) {
+	for _, m := range made {
+		if slices.Contains(wanted, m.Store) {
+			c.sources = append(c.sources, backup.Source{Name: m.Store, Dir: m.Dir})
+		}
+	}
+}
+
+// copyStatus returns the progress of a backup or a restore.
+func copyStatus(p *backup.Progress) (status, bool) {
+	name, done, total, since := p.Now()
+	if since.IsZero() || total == 0 {
+		return status{}, false
+	}
+	rate := int64(float64(done) / max(time.Since(since).Seconds(), 1e-3))
+	return status{
+		part: name, kind: "store", since: since, share: float64(done) / float64(total),
+		brief:  fmt.Sprintf("%s of %s  %s/s", readableBytes(done), readableBytes(total), readableBytes(rate)),
+		fields: []any{"bytes", done, "of", total, "bytes_per_second", rate},
+	}, true
+}

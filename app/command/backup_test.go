@@ -1,0 +1,203 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ashlar/account"
+	"ashlar/app"
+	"ashlar/app/backup"
+	"ashlar/app/config"
+	"ashlar/app/store"
+	"ashlar/kv"
+)
+
+// serving runs a server on a data directory until stop.
+func serving(t *testing.T, data string) (s *app.Service, stop func()) {
+	t.Helper()
+	c := config.Default()
+	c.Data, c.Listen = data, "127.0.0.1:0"
+	s, err := app.Open(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return s, func() {
+		cancel()
+		if err := errors.Join(<-ended, s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func keyNames(t *testing.T, data string) (names []string) {
+	t.Helper()
+	service, closer, err := app.OpenAccounts(t.Context(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := service.Keys.List(t.Context())
+	if err := errors.Join(err, closer.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		names = append(names, k.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func createKey(t *testing.T, keys *account.Keyring, name string) {
+	t.Helper()
+	if _, err := keys.Create(t.Context(), account.NewKey{Name: name}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBackupOfServer backs up a running server, which has one of two networks, and restores
+// it elsewhere: networks and keys are there, and sound.
+func TestBackupOfServer(t *testing.T) {
+	data, to, restored := smallNetwork(t), t.TempDir(), filepath.Join(t.TempDir(), "restored")
+	s, stop := serving(t, data)
+	demoOf(t, named(t, "starknet"), data, demoStarknet, 3) // not served
+	createKey(t, s.Keys(), "first")
+	if err := (Backup{Data: data, To: to}).Run(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	createKey(t, s.Keys(), "second")
+	if err := (Restore{From: to, Data: restored}).Run(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	if names := keyNames(t, restored); !slices.Equal(names, []string{"first"}) {
+		t.Errorf("keys %v after restoring, expected the first", names)
+	}
+	for _, network := range []string{"small", demoStarknet} {
+		if text, err := runVerify(t.Context(), Verify{Data: restored, Network: network}); err != nil || !strings.HasSuffix(text, ": sound\n") {
+			t.Errorf("verify %s: %q, %v", network, text, err)
+		}
+	}
+	if err := (Restore{From: to, Data: data, Replace: true}).Run(t.Context(), os.Stderr); !errors.Is(err, kv.ErrInUse) {
+		t.Errorf("restore below a running server: %v, expected ErrInUse", err)
+	}
+	stop()
+	if names := keyNames(t, data); !slices.Equal(names, []string{"first", "second"}) {
+		t.Errorf("keys %v after a refused restore, expected both", names)
+	}
+	if left, err := filepath.Glob(filepath.Join(data, "*", "checkpoint")); err != nil || left != nil {
+		t.Errorf("copies %v are left, %v", left, err)
+	}
+}
+
+// TestRestoreReplaces restores over stores that exist: only if asked to, only whole, and
+// other networks stay.
+func TestRestoreReplaces(t *testing.T) {
+	data, to := smallNetwork(t), t.TempDir()
+	if err := (Backup{Data: data, To: to}).Run(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	saved := files(t, data)
+	demoOf(t, named(t, "evm"), data, "other", 2)
+	if err := os.WriteFile(filepath.Join(data, "networks", "small", "000999.log"), []byte("damage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged := files(t, data)
+	restore := Restore{From: to, Data: data}
+	if err := restore.Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "networks/small") || !strings.Contains(err.Error(), "--replace") {
+		t.Errorf("restore over a network: %v, expected an error with its name", err)
+	}
+	restore.Replace = true
+	objects, err := filepath.Glob(filepath.Join(to, "objects", "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		whole, err := os.ReadFile(object)
+		if err != nil || len(whole) == 0 {
+			continue
+		}
+		if err := os.WriteFile(object, whole[:len(whole)-1], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := restore.Run(t.Context(), os.Stderr); !errors.Is(err, backup.ErrDamaged) {
+			t.Errorf("restore with a damaged content: %v, expected ErrDamaged", err)
+		}
+		if !maps.Equal(damaged, files(t, data)) {
+			t.Fatal("a restore that failed changed the network")
+		}
+		// What was read before is used, so that the next content is found to be damaged.
+		if err := errors.Join(os.WriteFile(object, whole, 0o600), os.RemoveAll(store.Dir(data).Staging())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := restore.Check(t.Context(), os.Stderr); err != nil {
+		t.Error(err)
+	}
+	if err := restore.Run(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	now := files(t, data)
+	for path := range saved {
+		if base := filepath.Base(path); base == "LOCK" || base == "owner.pid" {
+			delete(saved, path)
+		}
+	}
+	for path, text := range now {
+		if strings.HasSuffix(path, ".sst") && saved[path] != text {
+			t.Errorf("%s has other contents than before", path)
+		}
+	}
+	if _, ok := now[filepath.Join(data, "networks", "small", "000999.log")]; ok {
+		t.Error("the damage is still there")
+	}
+	if _, err := os.Stat(store.Dir(data).Staging()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the staging directory after a restore: %v, expected none", err)
+	}
+	for _, network := range []string{"small", "other"} {
+		if text, err := runVerify(t.Context(), Verify{Data: data, Network: network}); err != nil || !strings.HasSuffix(text, ": sound\n") {
+			t.Errorf("verify %s: %q, %v", network, text, err)
+		}
+	}
+}
+
+// TestBackupRefuses: what cannot be backed up or restored.
+func TestBackupRefuses(t *testing.T) {
+	data, to := smallNetwork(t), t.TempDir()
+	for what, b := range map[string]Backup{
+		"no such directory": {Data: filepath.Join(data, "missing"), To: to},
+		"not found":         {Data: data, To: to, Networks: []string{"other"}},
+		"unknown store":     {Data: data, To: to, Networks: []string{"../x"}},
+		"unknown kind":      {Data: data, To: "ftp://x"},
+		"no accounts":       {Data: t.TempDir(), To: to},
+	} {
+		if err := b.Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("got %v, expected %q", err, what)
+		}
+	}
+	if err := (Restore{From: to, Data: t.TempDir()}).Run(t.Context(), os.Stderr); !errors.Is(err, backup.ErrNoBackup) {
+		t.Errorf("restore from an empty folder: %v, expected ErrNoBackup", err)
+	}
+	opened, err := store.Dir(data).OpenNetwork("small", kv.Options{}) // as an import has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (Backup{Data: data, To: to}).Run(t.Context(), os.Stderr); !errors.Is(err, kv.ErrInUse) {
+		t.Errorf("backup of a network that is being imported: %v, expected ErrInUse", err)
+	}
+	if err := opened.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Backup{Data: data, To: to, Networks: []string{"small"}}).Run(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Restore{From: to, Data: t.TempDir(), Networks: []string{"other"}}).Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "has no networks/other") {
+		t.Errorf("restore of a network that the backup lacks: %v", err)
+	}
+}

@@ -1,0 +1,126 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"ashlar/app/backup"
+	"ashlar/app/store"
+)
+
+// Restore is ashlar restore.
+type Restore struct {
+	From     string
+	Backup   string // its name; empty: the newest
+	Data     string
+	Networks []string // empty: all, and the accounts
+	Replace  bool     // stores that exist
+}
+
+// Run writes the stores of a backup into a data directory. Nothing there changes before
+// the hash of every file has been checked.
+func (r Restore) Run(ctx context.Context, bar *os.File) (err error) {
+	data := store.Dir(r.Data)
+	if err := data.Check(); err != nil {
+		return err
+	}
+	target, manifest, err := r.load(ctx)
+	if err != nil {
+		return err
+	}
+	var names, existing []string
+	for _, s := range manifest.Stores {
+		if err := store.CheckStoreName(s.Name); err != nil {
+			return err
+		}
+		names = append(names, s.Name)
+		if data.HasStore(s.Name) {
+			existing = append(existing, s.Name)
+		}
+	}
+	if len(existing) > 0 && !r.Replace {
+		return fmt.Errorf("%s has %s already: expected a directory without, or --replace", data, strings.Join(existing, ", "))
+	}
+	unlock, err := data.Lock(names)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	done := new(backup.Progress)
+	shown := newProgress(bar, "restoring", func() (status, bool) { return copyStatus(done) })
+	err = backup.Fetch(ctx, target, manifest, data.Staging(), done)
+	shown.end()
+	if err == nil {
+		err = data.Replace(names)
+	}
+	if err == nil {
+		slog.Info("restored", "backup_of", manifest.Made, "stores", len(names), "size", readableBytes(manifest.Bytes()), "took", shown.took())
+	}
+	return err
+}
+
+func (r Restore) load(ctx context.Context) (backup.Target, *backup.Manifest, error) {
+	target, err := backup.OpenTarget(r.From)
+	if err != nil {
+		return nil, nil, err
+	}
+	manifest, err := backup.Load(ctx, target, r.Backup)
+	if err != nil || len(r.Networks) == 0 {
+		return target, manifest, err
+	}
+	var names []string
+	for _, network := range r.Networks {
+		names = append(names, store.NetworkStore(network))
+	}
+	manifest, err = manifest.Only(names)
+	return target, manifest, err
+}
+
+// Check reads all contents of a backup, compares their hashes, and changes nothing.
+func (r Restore) Check(ctx context.Context, bar *os.File) error {
+	target, manifest, err := r.load(ctx)
+	if err != nil {
+		return err
+	}
+	done := new(backup.Progress)
+	shown := newProgress(bar, "checking", func() (status, bool) { return copyStatus(done) })
+	err = backup.Check(ctx, target, manifest, done)
+	shown.end()
+	if err == nil {
+		slog.Info("backup is sound", "backup_of", manifest.Made, "size", readableBytes(manifest.Bytes()), "took", shown.took())
+	}
+	return err
+}
+
+// List writes a table of the backups, oldest first.
+func (r Restore) List(ctx context.Context, out io.Writer) error {
+	target, err := backup.OpenTarget(r.From)
+	if err != nil {
+		return err
+	}
+	names, err := backup.Names(ctx, target)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "MADE\tSIZE\tSTORES\tBACKUP")
+	for _, name := range names {
+		m, err := backup.Load(ctx, target, name)
+		if err != nil {
+			return err
+		}
+		var stores []string
+		for _, s := range m.Stores {
+			stores = append(stores, s.Name)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.Made.Format(time.DateTime), readableBytes(m.Bytes()), strings.Join(stores, " "), name)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ashlar/gateway"
+	"ashlar/kv"
+)
+
+// AccountsName is the name of the accounts' store in backups.
+const AccountsName = "accounts"
+
+const networkPrefix = "networks/"
+
+// NetworkStore returns the name of a network's store in backups.
+func NetworkStore(network string) string { return networkPrefix + network }
+
+// CheckStoreName returns an error if no store has this name in backups.
+func CheckStoreName(name string) error {
+	network, ok := strings.CutPrefix(name, networkPrefix)
+	if name == AccountsName || ok && gateway.CheckNetworkName(network) == nil {
+		return nil
+	}
+	return fmt.Errorf("unknown store %q (want %s or %sNAME)", name, AccountsName, networkPrefix)
+}
+
+// place returns the directory of a store by its name in backups.
+func (d Dir) place(name string) string { return filepath.Join(string(d), filepath.FromSlash(name)) }
+
+// Staging returns the directory in which a restore collects stores.
+func (d Dir) Staging() string { return filepath.Join(string(d), ".restore") }
+
+// HasStore reports whether a store exists, by its name in backups.
+func (d Dir) HasStore(name string) bool {
+	_, err := os.Lstat(d.place(name))
+	return err == nil
+}
+
+// Lock prevents other processes from opening the named stores, of which some may not exist.
+// Its error is a kv.ErrInUse if one of them is open.
+func (d Dir) Lock(names []string) (unlock func() error, err error) {
+	var held []io.Closer
+	unlock = func() (err error) {
+		for _, h := range held {
+			err = errors.Join(err, h.Close())
+		}
+		return err
+	}
+	for _, name := range names {
+		info, err := os.Lstat(d.place(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is a %s, expected a directory, which can be replaced", d.place(name), info.Mode().Type())
+		}
+		var lock io.Closer
+		if err == nil {
+			lock, err = lockStore(d.place(name))
+		}
+		if err != nil {
+			return nil, errors.Join(err, unlock())
+		}
+		held = append(held, lock)
+	}
+	return unlock, nil
+}
+
+// Replace moves stores from Staging to their places, and removes the stores that were
+// there. Each store is replaced by one rename, so all of them are whole whenever the
+// process is killed. The caller must hold Lock.
+func (d Dir) Replace(names []string) error {
+	if err := os.MkdirAll(d.networks(), 0o755); err != nil {
+		return err
+	}
+	staged := Dir(d.Staging())
+	for _, name := range names {
+		var err error
+		if d.HasStore(name) {
+			err = exchange(staged.place(name), d.place(name))
+		} else {
+			err = os.Rename(staged.place(name), d.place(name))
+		}
+		if err != nil {
+			return fmt.Errorf("replace %s: %w", d.place(name), err)
+		}
+	}
+	for _, dir := range []string{d.networks(), string(d)} {
+		if err := syncDir(dir); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(d.Staging())
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// OpenExisting opens a store by its name in backups, to copy it.
+func (d Dir) OpenExisting(name string) (kv.Store, error) {
+	if !d.HasStore(name) {
+		return nil, fmt.Errorf("not found in %s", d)
+	}
+	if network, ok := strings.CutPrefix(name, networkPrefix); ok {
+		return d.OpenNetwork(network, kv.Options{})
+	}
+	return d.OpenAccounts(nil)
+}
