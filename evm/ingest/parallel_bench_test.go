@@ -1,18 +1,14 @@
 package ingest_test
 
 import (
-	"context"
+	"runtime"
 	"testing"
+	"time"
 
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
 	"ashlar/evm/ingest/ingesttest"
-	"ashlar/evm/source/demo"
-	"ashlar/evm/source/demo/reference"
-
-	"github.com/ethereum/go-ethereum/core"
-	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // BenchmarkImport imports full blocks of Amsterdam into memory, with their access lists
@@ -21,15 +17,14 @@ import (
 //	go test ./evm/ingest -run '^$' -bench Import -benchtime 3x
 func BenchmarkImport(b *testing.B) {
 	const before, measured = 24, 100
-	genesis, blocks := denseChain(b, before, measured)
-	for name, list := range map[string]bool{"with lists": true, "without lists": false} {
-		b.Run(name, func(b *testing.B) {
-			source := blocks
-			if !list {
-				source = withoutLists(blocks)
-			}
+	chain := ingesttest.NewDense(b, 150, before, measured)
+	genesis := chain.Genesis
+	for _, lists := range []bool{true, false} {
+		b.Run(map[bool]string{true: "with lists", false: "without lists"}[lists], func(b *testing.B) {
+			var used time.Duration
 			for range b.N {
 				b.StopTimer()
+				source := chain.Decode(b, lists)
 				store := ingesttest.Store(b)
 				a, err := archive.Create(b.Context(), store, genesis)
 				if err != nil {
@@ -46,46 +41,17 @@ func BenchmarkImport(b *testing.B) {
 				if err := importer.Import(b.Context(), sourceOf(source[:before])); err != nil {
 					b.Fatal(err)
 				}
+				runtime.GC()
+				began := ingesttest.ProcessorTime(b)
 				b.StartTimer()
 				if err := importer.Import(b.Context(), sourceOf(source[before:])); err != nil {
 					b.Fatal(err)
 				}
+				used += ingesttest.ProcessorTime(b) - began
 			}
 			b.ReportMetric(float64(measured*b.N)/b.Elapsed().Seconds(), "blocks/s")
-			var transactions int
-			for _, block := range source[before:] {
-				transactions += len(block.Transactions())
-			}
-			b.ReportMetric(float64(transactions*b.N)/b.Elapsed().Seconds(), "transactions/s")
+			b.ReportMetric(float64(chain.Transactions*b.N)/b.Elapsed().Seconds(), "transactions/s")
+			b.ReportMetric(used.Seconds()*1e3/float64(measured*b.N), "cpu-ms/block")
 		})
 	}
-}
-
-// denseChain builds a chain with many accounts and full blocks, of Amsterdam after the
-// first.
-func denseChain(b *testing.B, before, measured int) (*core.Genesis, []*types.Block) {
-	b.Helper()
-	config := demo.Dense(150)
-	config.AmsterdamBlock = uint64(before)
-	network, err := demo.New(config)
-	if err != nil {
-		b.Fatal(err)
-	}
-	genesis, err := network.Genesis()
-	if err != nil {
-		b.Fatal(err)
-	}
-	builder, err := reference.New(network)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var blocks []*types.Block
-	err = builder.Build(context.Background(), before+measured, func(built reference.Block) error {
-		blocks = append(blocks, built.Block)
-		return nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return genesis, blocks
 }
