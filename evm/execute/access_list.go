@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 
@@ -30,9 +31,9 @@ func (e *Executor) verifyAccessList(block *types.Block) error {
 	return nil
 }
 
-// verifyAccesses compares the access list that execution made with the header. It
+// verifyAccesses compares the accesses that execution recorded with the header. It
 // returns the encoded list, nil before Amsterdam.
-func verifyAccesses(block *types.Block, made *bal.BlockAccessList) ([]byte, error) {
+func verifyAccesses(block *types.Block, made *bal.ConstructionBlockAccessList) ([]byte, error) {
 	want := block.Header().BlockAccessListHash
 	switch {
 	case made == nil && want == nil:
@@ -40,22 +41,84 @@ func verifyAccesses(block *types.Block, made *bal.BlockAccessList) ([]byte, erro
 	case made == nil:
 		return nil, mismatch(block, CheckAccessList, want, "none")
 	case want == nil: // which the check of the header has refused
-		return nil, mismatch(block, CheckAccessList, "none", made.Hash())
+		return nil, mismatch(block, CheckAccessList, "none", made.ToEncodingObj().Hash())
 	}
-	encoded, err := rlp.EncodeToBytes(made)
+	list := block.AccessList()
+	if list == nil || !sameAccesses(made, *list) {
+		list = made.ToEncodingObj()
+	}
+	encoded, err := rlp.EncodeToBytes(list)
 	if err != nil {
 		return nil, fmt.Errorf("encode the access list of block %d: %w", block.NumberU64(), err)
 	}
 	if got := crypto.Keccak256Hash(encoded); got != *want {
-		if list := block.AccessList(); list != nil {
-			return nil, mismatch(block, CheckAccessList, want, fmt.Sprintf("%s: %s", got, firstDifference(*list, *made)))
+		if theirs := block.AccessList(); theirs != nil {
+			return nil, mismatch(block, CheckAccessList, want, fmt.Sprintf("%s: %s", got, firstDifference(*theirs, *list)))
 		}
 		return nil, mismatch(block, CheckAccessList, want, got)
 	}
-	if err := made.Validate(block.GasLimit(), len(block.Transactions())); err != nil {
+	if block.AccessList() != nil {
+		return encoded, nil // VerifyBody has validated it
+	}
+	if err := list.Validate(block.GasLimit(), len(block.Transactions())); err != nil {
 		return nil, refused(block, CheckAccessList, err)
 	}
 	return encoded, nil
+}
+
+// sameAccesses says whether a valid list has the recorded accesses. It is quicker than
+// to sort and encode the records.
+func sameAccesses(made *bal.ConstructionBlockAccessList, list bal.BlockAccessList) bool {
+	if len(made.Accounts) != len(list) {
+		return false
+	}
+	for i := range list {
+		account, ok := made.Accounts[list[i].Address]
+		if !ok || !sameAccess(account, &list[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameAccess(made *bal.ConstructionAccountAccess, listed *bal.AccountAccess) bool {
+	if len(made.StorageReads) != len(listed.StorageReads) || len(made.StorageWrites) != len(listed.StorageChanges) ||
+		len(made.BalanceChanges) != len(listed.BalanceChanges) || len(made.NonceChanges) != len(listed.NonceChanges) ||
+		len(made.CodeChange) != len(listed.CodeChanges) {
+		return false
+	}
+	for _, slot := range listed.StorageReads {
+		if _, ok := made.StorageReads[slot.Bytes32()]; !ok {
+			return false
+		}
+	}
+	for _, change := range listed.StorageChanges {
+		writes := made.StorageWrites[change.Slot.Bytes32()]
+		if len(writes) != len(change.SlotChanges) {
+			return false
+		}
+		for _, write := range change.SlotChanges {
+			if value, ok := writes[write.BlockAccessIndex]; !ok || value != write.PostValue.Bytes32() {
+				return false
+			}
+		}
+	}
+	for _, change := range listed.BalanceChanges {
+		if balance, ok := made.BalanceChanges[change.BlockAccessIndex]; !ok || !balance.Eq(change.PostBalance) {
+			return false
+		}
+	}
+	for _, change := range listed.NonceChanges {
+		if nonce, ok := made.NonceChanges[change.BlockAccessIndex]; !ok || nonce != change.PostNonce {
+			return false
+		}
+	}
+	for _, change := range listed.CodeChanges {
+		if code, ok := made.CodeChange[change.BlockAccessIndex]; !ok || !bytes.Equal(code, change.NewCode) {
+			return false
+		}
+	}
+	return true
 }
 
 // firstDifference says where two sorted lists first differ.

@@ -105,7 +105,7 @@ func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attribut
 
 // encodeAccessList puts the hash of a block's access list into its header, and
 // returns the encoded list. Before Amsterdam there is neither.
-func encodeAccessList(header *types.Header, list *bal.BlockAccessList) ([]byte, error) {
+func encodeAccessList(header *types.Header, list *bal.ConstructionBlockAccessList) ([]byte, error) {
 	if list == nil {
 		return nil, nil
 	}

@@ -114,7 +114,7 @@ func TestKeysOfAccountsWithStorage(t *testing.T) {
 	}
 	after := newKept()
 	after.put(first)
-	executed, err := executor.Execute(t.Context(), Parent{Header: first.Block.Header(), State: after, Ancestors: after}, blocks[0])
+	executed, err := executor.Execute(t.Context(), Parent{Header: first.Block.Header(), State: after, Ancestors: after}, blocks[0], 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"runtime"
 	"sync/atomic"
 
 	"ashlar/evm"
@@ -30,6 +31,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/params"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -41,7 +43,8 @@ type Executor struct {
 	jumpDests vm.JumpDestCache
 	calls     *semaphore.Weighted // a place for each call that runs at the same moment
 	blobFees  *lru.Cache[blobFeeKey, *big.Int]
-	parallel  atomic.Uint64 // blocks
+	listed    atomic.Uint64 // blocks that ran from their access lists
+	parallel  atomic.Uint64 // those of them that ran in parallel
 }
 
 // New makes the executor of a chain.
@@ -65,9 +68,9 @@ func New(config *params.ChainConfig) (*Executor, error) {
 // Config is the chain's configuration. The caller must not change it.
 func (e *Executor) Config() *params.ChainConfig { return e.config }
 
-// ParallelBlocks is how many blocks have run in parallel, from the access lists that
-// they arrived with.
-func (e *Executor) ParallelBlocks() uint64 { return e.parallel.Load() }
+// ListedBlocks is how many blocks have run from the access lists that they arrived with,
+// and how many of them in parallel.
+func (e *Executor) ListedBlocks() (all, parallel uint64) { return e.listed.Load(), e.parallel.Load() }
 
 // Ancestors finds the blocks before the one that is executed.
 type Ancestors interface {
@@ -116,19 +119,16 @@ func (x *Executed) Codes(yield func(hash common.Hash, code []byte)) {
 
 // Execute runs a block whose body has passed [Executor.VerifyBody] on its parent, and
 // checks its header, uncles, gas, receipts, requests and access list. A block that
-// arrived with its access list runs in parallel. Execute returns [ErrFuture] or
-// [ErrUnknownFork] for a block that cannot be judged yet.
-func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Block) (*Executed, error) {
-	if err := e.knowsRules(block.Header()); err != nil {
-		return nil, err
-	}
-	if err := e.verifyHeader(ctx, parent, block); err != nil {
+// arrived with its access list runs on up to that many processors at once; any other
+// takes one. Execute returns [ErrFuture] or [ErrUnknownFork] for a block that cannot be
+// judged yet.
+func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Block, processors int) (*Executed, error) {
+	if err := e.verifyBefore(ctx, parent, block); err != nil {
 		return nil, err
 	}
 	if block.AccessList() != nil {
-		executed, err := e.executeParallel(ctx, parent, block)
+		executed, err := e.executeListed(ctx, parent, block, processors)
 		if err == nil {
-			e.parallel.Add(1)
 			return executed, nil
 		}
 		if ctx.Err() != nil {
@@ -138,6 +138,84 @@ func (e *Executor) Execute(ctx context.Context, parent Parent, block *types.Bloc
 		// tells which, with the error that a block without a list gets.
 	}
 	return e.executeInOrder(ctx, parent, block)
+}
+
+// verifyBefore makes the checks of a block that come before its execution.
+func (e *Executor) verifyBefore(ctx context.Context, parent Parent, block *types.Block) error {
+	if err := e.knowsRules(block.Header()); err != nil {
+		return err
+	}
+	return e.verifyHeader(ctx, parent, block)
+}
+
+// executeListed runs a block with its access list.
+func (e *Executor) executeListed(ctx context.Context, parent Parent, block *types.Block, processors int) (*Executed, error) {
+	p, err := e.beginListed(ctx, parent, block)
+	if err != nil {
+		return nil, err
+	}
+	x := &Executed{update: p.listed.update()}
+	return x, e.finishListed(ctx, p, x, processors)
+}
+
+// finishListed runs the transactions and completes the executed block.
+func (e *Executor) finishListed(ctx context.Context, p *listedRun, x *Executed, processors int) error {
+	ran, err := p.execute(ctx, processors)
+	if err != nil {
+		return err
+	}
+	if x.AccessList, err = e.verifyOutcome(p.block, ran); err != nil {
+		return err
+	}
+	e.listed.Add(1)
+	if processors > 1 {
+		e.parallel.Add(1)
+	}
+	x.Block, x.Senders, x.Receipts = p.block.WithAccessListUnsafe(nil), ran.senders, ran.receipts
+	return nil
+}
+
+// Process makes all checks of a block whose body has passed [Executor.VerifyBody], as
+// Execute and Root do. The state after a block that arrived with its access list is known
+// before it runs, so its root is computed meanwhile. Process is for blocks that come one
+// by one; it uses all processors.
+func (e *Executor) Process(ctx context.Context, parent Parent, block *types.Block) (*evm.Delta, error) {
+	processors := runtime.GOMAXPROCS(0)
+	if block.AccessList() == nil || processors == 1 {
+		executed, err := e.Execute(ctx, parent, block, 1)
+		if err != nil {
+			return nil, err
+		}
+		return e.Root(ctx, parent.State, parent.Header.Root, executed)
+	}
+	if err := e.verifyBefore(ctx, parent, block); err != nil {
+		return nil, err
+	}
+	delta, err := e.processListed(ctx, parent, block, processors)
+	if err == nil || ctx.Err() != nil {
+		return delta, errors.Join(err, ctx.Err())
+	}
+	executed, err := e.executeInOrder(ctx, parent, block) // as in Execute
+	if err != nil {
+		return nil, err
+	}
+	return e.Root(ctx, parent.State, parent.Header.Root, executed)
+}
+
+// processListed runs a block with its access list while it computes the state root.
+func (e *Executor) processListed(ctx context.Context, parent Parent, block *types.Block, processors int) (*evm.Delta, error) {
+	p, err := e.beginListed(ctx, parent, block)
+	if err != nil {
+		return nil, err
+	}
+	x := &Executed{update: p.listed.update()}
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error { return x.root(inner, parent.State, parent.Header.Root, block) })
+	group.Go(func() error { return e.finishListed(inner, p, x, processors) })
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return x.delta(), nil
 }
 
 // executeInOrder runs a block, one transaction after the other.
@@ -158,12 +236,6 @@ func (e *Executor) executeInOrder(ctx context.Context, parent Parent, block *typ
 		}
 		return nil, refused(block, CheckExecution, err)
 	}
-	return e.finishExecution(block, statedb, db, ran)
-}
-
-// finishExecution checks the outcome of a block and takes over what it changed.
-// statedb is the state after the block.
-func (e *Executor) finishExecution(block *types.Block, statedb *state.StateDB, db *stateDatabase, ran *outcome) (*Executed, error) {
 	list, err := e.verifyOutcome(block, ran)
 	if err != nil {
 		return nil, err

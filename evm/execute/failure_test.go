@@ -202,7 +202,7 @@ func (c *failingChain) add(t *testing.T, transactions ...*types.Transaction) {
 
 // run executes the last block as the pipeline does.
 func (c *failingChain) run(ctx context.Context) (*evm.Delta, error) {
-	executed, err := c.executor.Execute(ctx, c.parent, c.block)
+	executed, err := c.executor.Execute(ctx, c.parent, c.block, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (e *Executor) Touched(ctx context.Context, parent Parent, block *types.Bloc
 		return nil, err
 	}
 	defer e.calls.Release(1)
-	executed, err := e.Execute(ctx, parent, block)
+	executed, err := e.Execute(ctx, parent, block, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -3,10 +3,8 @@ package execute
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -15,22 +13,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// parallelRun runs a block that arrived with its access list (EIP-7928). The list
-// says what each transaction changes, so every transaction can start at once, on the
-// parent's state with the changes of the transactions before it laid over:
+// listedRun runs a block that arrived with its access list (EIP-7928). The list says what
+// each transaction changes, so every transaction can start at once, on the parent's state
+// with the changes of the transactions before it laid over, and the state after the block
+// is known before it runs.
 //
-//	list:        tx 1: balance of A = 7      tx 3: balance of A = 2
-//	tx 3 reads:  balance of A = 7
-//
-// Each transaction records what it accesses. If the merged records equal the list,
-// the list was right, and so was everything that was read from it.
-type parallelRun struct {
+// Each transaction records what it accesses. If the merged records equal the list, the
+// list was right, and so was everything that was read from it.
+type listedRun struct {
 	executor *Executor
 	parent   Parent
 	block    *types.Block
 	db       *stateDatabase
-	base     state.Reader // the parent's state; for concurrent use
-	list     *bal.Lookup
+	listed   *listedState
 
 	before *bal.ConstructionBlockAccessList // of the system calls before the transactions
 	ran    []parallelTransaction
@@ -42,53 +37,59 @@ type parallelTransaction struct {
 	gas *core.GasPool // with the gas of this transaction only
 }
 
-// executeParallel runs a block from its access list, which [Executor.VerifyBody] has
-// checked. An error does not yet speak against the block: the list may be wrong, and
+// beginListed reads what a block accesses. The block's list has passed
+// [Executor.VerifyBody].
+//
+// An error of a listedRun does not speak against the block: the list may be wrong, and
 // then what the transactions read from it was wrong as well.
-func (e *Executor) executeParallel(ctx context.Context, parent Parent, block *types.Block) (*Executed, error) {
+func (e *Executor) beginListed(ctx context.Context, parent Parent, block *types.Block) (*listedRun, error) {
 	db := newDatabase(ctx, parent, true)
-	db.newRoot = block.Root()
-	list, workers := block.AccessList(), runtime.GOMAXPROCS(0)
-	base, stop := state.NewBlockExecutionReader(&stateReader{db: db}, accessedSlots(list), workers)
-	defer stop()
-	p := &parallelRun{
-		executor: e, parent: parent, block: block, db: db, base: base, list: list.Lookup(),
-		ran: make([]parallelTransaction, len(block.Transactions())),
-	}
-	after, err := state.NewWithReader(parent.Header.Root, db, base)
+	listed, err := readListed(ctx, db, *block.AccessList())
 	if err != nil {
 		return nil, err
 	}
-	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return after.ApplyBlockAccessList(list) })
+	return &listedRun{executor: e, parent: parent, block: block, db: db, listed: listed}, nil
+}
+
+// execute runs the transactions on that many processors.
+func (p *listedRun) execute(ctx context.Context, processors int) (ran *outcome, err error) {
+	if processors > 1 {
+		ran, err = p.inParallel(ctx, processors)
+	} else {
+		ran, err = p.inOrder(ctx)
+	}
+	if failed := p.db.failure(); failed != nil {
+		return nil, fmt.Errorf("execute block %d: read what it needs: %w", p.block.NumberU64(), failed)
+	}
+	return ran, err
+}
+
+// inOrder runs one transaction after the other.
+func (p *listedRun) inOrder(ctx context.Context) (*outcome, error) {
+	statedb, err := p.stateBefore(0)
+	if err != nil {
+		return nil, err
+	}
+	return p.executor.run(ctx, p.parent, p.block, statedb, &p.db.readFailure)
+}
+
+// inParallel runs the transactions independently of each other.
+func (p *listedRun) inParallel(ctx context.Context, processors int) (*outcome, error) {
+	p.ran = make([]parallelTransaction, len(p.block.Transactions()))
 	var next atomic.Int64
-	for range workers {
+	group, inner := errgroup.WithContext(ctx)
+	for range min(processors, len(p.ran)+1) {
 		group.Go(func() error { return p.work(inner, &next) })
 	}
 	if err := group.Wait(); err != nil {
-		return nil, p.failure(err)
+		return nil, err
 	}
-	ran, err := p.gather(ctx)
-	if err != nil {
-		return nil, p.failure(err)
-	}
-	if failed := db.failure(); failed != nil {
-		return nil, p.failure(nil)
-	}
-	return e.finishExecution(block, after, db, ran)
-}
-
-// failure is the error of a run: that of reading the state, if any, else err.
-func (p *parallelRun) failure(err error) error {
-	if failed := p.db.failure(); failed != nil {
-		return fmt.Errorf("execute block %d: read what it needs: %w", p.block.NumberU64(), failed)
-	}
-	return err
+	return p.gather(ctx)
 }
 
 // work takes one step after the other until none is left. Step 0 are the system
 // calls before the transactions, step i is transaction i-1.
-func (p *parallelRun) work(ctx context.Context, next *atomic.Int64) error {
+func (p *listedRun) work(ctx context.Context, next *atomic.Int64) error {
 	m := p.executor.newMachine(ctx, p.parent, p.block.Header(), &p.db.readFailure)
 	defer m.evm.Release()
 	m.hash = p.block.Hash()
@@ -116,13 +117,13 @@ func (p *parallelRun) work(ctx context.Context, next *atomic.Int64) error {
 }
 
 // stateBefore is the state before a step, as the access list tells it.
-func (p *parallelRun) stateBefore(step int) (*state.StateDB, error) {
-	return state.NewWithReader(p.parent.Header.Root, p.db, state.NewReaderWithBlockLevelAccessList(p.base, p.list, step))
+func (p *listedRun) stateBefore(step int) (*state.StateDB, error) {
+	return state.NewWithReader(p.parent.Header.Root, p.db, p.listed.before(step))
 }
 
 // gather puts together what the steps did, in the order of the block, and does what
 // comes after its transactions.
-func (p *parallelRun) gather(ctx context.Context) (*outcome, error) {
+func (p *listedRun) gather(ctx context.Context) (*outcome, error) {
 	r := &blockRun{
 		machine: p.executor.newMachine(ctx, p.parent, p.block.Header(), &p.db.readFailure),
 		gas:     core.NewGasPool(p.block.GasLimit()),
@@ -152,21 +153,4 @@ func (p *parallelRun) gather(ctx context.Context) (*outcome, error) {
 	}
 	r.state = r.use(statedb)
 	return r.finish(p.block.Body())
-}
-
-// accessedSlots are the accounts of a list and the slots that are read or written of
-// each, to be prefetched.
-func accessedSlots(list *bal.BlockAccessList) map[common.Address][]common.Hash {
-	accessed := make(map[common.Address][]common.Hash, len(*list))
-	for _, account := range *list {
-		slots := make([]common.Hash, 0, len(account.StorageReads)+len(account.StorageChanges))
-		for _, slot := range account.StorageReads {
-			slots = append(slots, slot.Bytes32())
-		}
-		for _, changes := range account.StorageChanges {
-			slots = append(slots, changes.Slot.Bytes32())
-		}
-		accessed[account.Address] = slots
-	}
-	return accessed
 }

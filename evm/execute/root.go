@@ -8,6 +8,7 @@ import (
 	"ashlar/evm"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/ethereum/go-ethereum/trie"
@@ -18,22 +19,31 @@ import (
 // and makes the block's delta. parent is the state after the block's parent,
 // with its trie nodes. The block must not be used otherwise meanwhile.
 func (e *Executor) Root(ctx context.Context, parent evm.State, parentRoot common.Hash, x *Executed) (*evm.Delta, error) {
-	if !x.rooted {
-		failed := new(readFailure)
-		r := rooting{nodes: nodeDatabase{ctx, parent, failed}, parentRoot: parentRoot, merged: trienode.NewMergedNodeSet()}
-		root, err := r.apply(x)
-		if err == nil {
-			err = failed.failure()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("state root of block %d: %w", x.Block.NumberU64(), err)
-		}
-		if root != x.Block.Root() {
-			return nil, mismatch(x.Block, CheckStateRoot, x.Block.Root(), root)
-		}
-		x.update.Nodes, x.rooted = r.merged, true
+	if err := x.root(ctx, parent, parentRoot, x.Block); err != nil {
+		return nil, err
 	}
 	return x.delta(), nil
+}
+
+// root applies the changes to the state trie and checks the state root of the block.
+func (x *Executed) root(ctx context.Context, parent evm.State, parentRoot common.Hash, block *types.Block) error {
+	if x.rooted {
+		return nil
+	}
+	failed := new(readFailure)
+	r := rooting{nodes: nodeDatabase{ctx, parent, failed}, parentRoot: parentRoot, merged: trienode.NewMergedNodeSet()}
+	root, err := r.apply(x.update)
+	if err == nil {
+		err = failed.failure()
+	}
+	if err != nil {
+		return fmt.Errorf("state root of block %d: %w", block.NumberU64(), err)
+	}
+	if root != block.Root() {
+		return mismatch(block, CheckStateRoot, block.Root(), root)
+	}
+	x.update.Nodes, x.rooted = r.merged, true
+	return nil
 }
 
 // rooting applies the flat changes of one block to its parent's tries.
@@ -45,20 +55,20 @@ type rooting struct {
 
 // apply returns the new state root, and fills in the storage roots of the
 // accounts that changed.
-func (r *rooting) apply(x *Executed) (common.Hash, error) {
+func (r *rooting) apply(update *state.StateUpdate) (common.Hash, error) {
 	tr, err := trie.New(trie.StateTrieID(r.parentRoot), r.nodes)
 	if err != nil {
 		return common.Hash{}, err
 	}
 	var gone []common.Hash
-	for address, account := range x.update.Accounts {
+	for address, account := range update.Accounts {
 		if account == nil {
 			gone = append(gone, address)
 			continue
 		}
 		// Flat execution knows which accounts have no storage. Most have none and
 		// need not be looked up. The roots of the others are placeholders.
-		if slots := x.update.Storages[address]; len(slots) > 0 || account.Root != types.EmptyRootHash {
+		if slots := update.Storages[address]; len(slots) > 0 || account.Root != types.EmptyRootHash {
 			before, err := storageRoot(tr, address)
 			if err != nil {
 				return common.Hash{}, err

@@ -17,8 +17,8 @@ import (
 type outcome struct {
 	senders  []common.Address
 	receipts types.Receipts
-	requests [][]byte             // nil before Prague
-	list     *bal.BlockAccessList // nil before Amsterdam
+	requests [][]byte                         // nil before Prague
+	list     *bal.ConstructionBlockAccessList // nil before Amsterdam
 	gasUsed  uint64
 }
 
@@ -165,9 +165,5 @@ func (r *blockRun) finish(body *types.Body) (*outcome, error) {
 		return nil, err
 	}
 	r.list.Merge(list)
-	ran := &outcome{senders: r.senders, receipts: r.receipts, requests: requests, gasUsed: r.gas.Used()}
-	if r.list != nil {
-		ran.list = r.list.ToEncodingObj()
-	}
-	return ran, nil
+	return &outcome{senders: r.senders, receipts: r.receipts, requests: requests, list: r.list, gasUsed: r.gas.Used()}, nil
 }

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/consensus"
@@ -123,6 +126,41 @@ func (e *Executor) verifyMerge(parentDifficulty *big.Int, header *types.Header) 
 // of its execution and in any order: that the body and the access list are those that
 // the header names, and every signature. The transactions cache their senders.
 func (e *Executor) VerifyBody(block *types.Block) error {
+	if err := e.verifyContents(block); err != nil {
+		return err
+	}
+	signer := types.MakeSigner(e.config, block.Number(), block.Time())
+	for i, tx := range block.Transactions() {
+		if _, err := types.Sender(signer, tx); err != nil {
+			return refused(block, CheckSignature, fmt.Errorf("transaction %d [%x]: %w", i, tx.Hash(), err))
+		}
+	}
+	return nil
+}
+
+// VerifyBodyInParallel is VerifyBody on all processors, for a block that comes by itself.
+func (e *Executor) VerifyBodyInParallel(block *types.Block) error {
+	signer := types.MakeSigner(e.config, block.Number(), block.Time())
+	transactions := block.Transactions()
+	var next atomic.Int64
+	var recovering sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0)-1, len(transactions)/4) {
+		recovering.Go(func() {
+			// From the last on, because VerifyBody begins with the first. It finds the
+			// senders that are recovered here, and the errors.
+			for i := len(transactions) - int(next.Add(1)); i >= 0; i = len(transactions) - int(next.Add(1)) {
+				types.Sender(signer, transactions[i])
+			}
+		})
+	}
+	err := e.VerifyBody(block)
+	next.Store(int64(len(transactions))) // no more are needed
+	recovering.Wait()
+	return err
+}
+
+// verifyContents makes the checks of VerifyBody except for the signatures.
+func (e *Executor) verifyContents(block *types.Block) error {
 	if e.config.IsOsaka(block.Number(), block.Time()) && block.Size() > params.MaxBlockSize {
 		return mismatch(block, CheckSize, fmt.Sprintf("at most %d bytes", params.MaxBlockSize), block.Size())
 	}
@@ -138,16 +176,7 @@ func (e *Executor) VerifyBody(block *types.Block) error {
 	if err := verifyBlobs(block); err != nil {
 		return err
 	}
-	if err := e.verifyAccessList(block); err != nil {
-		return err
-	}
-	signer := types.MakeSigner(e.config, block.Number(), block.Time())
-	for i, tx := range block.Transactions() {
-		if _, err := types.Sender(signer, tx); err != nil {
-			return refused(block, CheckSignature, fmt.Errorf("transaction %d [%x]: %w", i, tx.Hash(), err))
-		}
-	}
-	return nil
+	return e.verifyAccessList(block)
 }
 
 func verifyWithdrawals(block *types.Block) error {

@@ -37,7 +37,7 @@ func (e *Executor) Witness(ctx context.Context, parent Parent, block *types.Bloc
 		headers:  map[uint64]*types.Header{parent.Header.Number.Uint64(): parent.Header},
 	}
 	parent.State, parent.Ancestors = record, recordedAncestors{parent.Ancestors, record}
-	executed, err := e.Execute(ctx, parent, block)
+	executed, err := e.Execute(ctx, parent, block, 1)
 	if err != nil {
 		return nil, err
 	}

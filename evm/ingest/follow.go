@@ -147,7 +147,7 @@ func (f *Follower) over(branch *tip.Branch) *archive.History {
 //   - [tip.ErrUnknownParent] if the parent is neither in the tip nor the last settled block,
 //   - [execute.ErrFuture] or [execute.ErrUnknownFork] for a block that cannot be judged yet.
 func (f *Follower) Add(ctx context.Context, block *types.Block) error {
-	if err := f.executor.VerifyBody(block); err != nil {
+	if err := f.executor.VerifyBodyInParallel(block); err != nil {
 		return err
 	}
 	f.writing.Lock()
@@ -165,11 +165,7 @@ func (f *Follower) Add(ctx context.Context, block *types.Block) error {
 	if err != nil {
 		return err
 	}
-	executed, err := f.executor.Execute(ctx, parent, block)
-	if err != nil {
-		return err
-	}
-	delta, err := f.executor.Root(ctx, parent.State, parent.Header.Root, executed)
+	delta, err := f.executor.Process(ctx, parent, block)
 	if err != nil {
 		return err
 	}

@@ -63,12 +63,18 @@ const (
 
 // Importer adds blocks to one archive. It runs one import at a time.
 type Importer struct {
+	// Processors, if set before Import, is the number of processors that run the
+	// transactions of a block with an access list. 0: those that the other stages leave
+	// free.
+	Processors int
+
 	archive  *archive.Archive
 	executor *execute.Executor
 	latest   *latest
 	recent   *ancestors
 	rooted   *rootedBlock
 	counts   counts
+	busy     atomic.Int32 // goroutines at work, other than the executing one
 	// settled, if not nil, is called with the last block after each group is settled.
 	settled func(ctx context.Context, last chain.Ref) error
 }
@@ -226,7 +232,9 @@ func notNext(head chain.Ref, block *types.Block) error {
 
 func (i *Importer) verify(in <-chan *step) {
 	for s := range in {
+		i.busy.Add(1)
 		s.verified <- i.executor.VerifyBody(s.block)
+		i.busy.Add(-1)
 	}
 }
 
@@ -265,7 +273,7 @@ func (i *Importer) executeOne(ctx context.Context, parent execute.Parent, s *ste
 		}
 	}
 	var err error
-	s.executed, err = i.executor.Execute(ctx, parent, s.block)
+	s.executed, err = i.executor.Execute(ctx, parent, s.block, i.processors())
 	if err != nil {
 		return err
 	}
@@ -274,11 +282,23 @@ func (i *Importer) executeOne(ctx context.Context, parent execute.Parent, s *ste
 	return nil
 }
 
+// processors is the number of processors for the execution of a block. Running its
+// transactions in parallel takes more processor time than running them in order, so it
+// only helps if processors would be idle otherwise.
+func (i *Importer) processors() int {
+	if i.Processors > 0 {
+		return i.Processors
+	}
+	return max(1, runtime.GOMAXPROCS(0)-int(i.busy.Load()))
+}
+
 // root checks the state roots.
 func (i *Importer) root(ctx context.Context, parent common.Hash, in <-chan *step, out chan<- *step) {
 	for s := range in {
 		if s.err == nil {
+			i.busy.Add(1)
 			s.delta, s.err = i.executor.Root(ctx, i.latest, parent, s.executed)
+			i.busy.Add(-1)
 		}
 		if s.err == nil {
 			i.latest.rooted(s.delta)
@@ -356,7 +376,10 @@ func (i *Importer) settleGroup(ctx context.Context, group []*evm.Delta) error {
 	if len(group) == 0 {
 		return nil
 	}
-	if err := i.archive.Append(ctx, group...); err != nil {
+	i.busy.Add(1)
+	err := i.archive.Append(ctx, group...)
+	i.busy.Add(-1)
+	if err != nil {
 		return err
 	}
 	last := group[len(group)-1].Block.NumberU64()

@@ -84,11 +84,12 @@ func (t *target) checkParallel(ctx context.Context, dir string, genesis *core.Ge
 	if err != nil {
 		return err
 	}
+	parallel.importer.Processors = 3
 	source := blocksInMemory(chain)
 	if err := parallel.importer.Import(ctx, &source); err != nil {
 		return fmt.Errorf("import with access lists: %w", err)
 	}
-	if got := parallel.executor.ParallelBlocks(); got != uint64(listed) {
+	if _, got := parallel.executor.ListedBlocks(); got != uint64(listed) {
 		return fmt.Errorf("%d blocks ran in parallel, want all %d with lists", got, listed)
 	}
 	return sameRows(ctx, parallel.store, t.store)
@@ -161,7 +162,7 @@ func (t *target) execute(ctx context.Context, block *types.Block) error {
 	_, err = t.executor.Execute(ctx, execute.Parent{
 		Header: header.Header, State: t.archive.StateAt(header.Number.Uint64()),
 		Ancestors: archive.Ancestors{History: &t.archive.History}, TotalDifficulty: header.TotalDifficulty,
-	}, block)
+	}, block, 3)
 	return err
 }
 
