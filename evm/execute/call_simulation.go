@@ -28,7 +28,8 @@ type simulation struct {
 	at          At
 	block       vm.BlockContext
 	rules       params.Rules
-	precompiles vm.PrecompiledContracts // nil: those of the rules
+	contracts   *contractSet            // nil until prepared, or if the call overrides state
+	precompiles vm.PrecompiledContracts // each ends with ctx
 	gasCap      uint64
 
 	db    *stateDatabase
@@ -50,6 +51,9 @@ func (s *simulation) do(options CallOptions, run func(*simulation) error) error 
 	err := s.prepare(options)
 	if err == nil {
 		err = run(s)
+	}
+	if s.contracts != nil {
+		s.contracts.release()
 	}
 	if s.state.memory.exceeded {
 		return &CallError{errCallMemory}
@@ -73,9 +77,12 @@ func (s *simulation) prepare(options CallOptions) error {
 		s.state.StateDB = statedb
 	}
 	if len(options.State) == 0 {
+		s.contracts = contractsFor(s.ctx, s.rules)
+		s.precompiles = s.contracts.contracts
 		return nil
 	}
 	s.precompiles = vm.ActivePrecompiledContracts(s.rules)
+	interruptible(s.ctx, s.precompiles)
 	return options.State.apply(s.state.StateDB, s.precompiles)
 }
 
@@ -191,9 +198,7 @@ func (s *simulation) machine(message *core.Message, seen vm.StateDB, hooks *trac
 	}
 	machine := vm.NewEVM(block, seen, s.executor.config, vm.Config{NoBaseFee: true, Tracer: hooks})
 	machine.SetJumpDestCache(s.executor.jumpDests)
-	if s.precompiles != nil {
-		machine.SetPrecompiles(s.precompiles)
-	}
+	machine.SetPrecompiles(s.precompiles)
 	s.state.memory.abort = machine.Cancel
 	return machine
 }

@@ -246,6 +246,7 @@ func (s *blockSimulation) block(parent, draft *types.Header, calls *BlockCalls) 
 	if err := calls.State.apply(s.state, precompiles); err != nil {
 		return nil, err
 	}
+	interruptible(s.ctx, precompiles)
 	surroundings := core.NewEVMBlockContext(header, s.chain, nil)
 	if calls.Block.BlobBaseFee != nil {
 		surroundings.BlobBaseFee = calls.Block.BlobBaseFee.ToBig()
