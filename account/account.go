@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"ashlar/account/password"
@@ -93,7 +94,8 @@ const (
 func foldEmail(text string) (string, error) {
 	email := strings.ToLower(strings.TrimSpace(text))
 	parsed, err := mail.ParseAddress(email)
-	if err != nil || parsed.Address != email || len(email) > maxEmail {
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) } // it could control a terminal
+	if err != nil || parsed.Address != email || len(email) > maxEmail || strings.ContainsFunc(email, unprintable) {
 		return "", invalid(FieldEmail, "invalid e-mail address %.100q (want one such as somebody@example.org)", text)
 	}
 	return email, nil

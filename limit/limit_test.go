@@ -112,8 +112,21 @@ func TestDay(t *testing.T) {
 	if _, ok := d.Spend(evening, 1, 100); ok {
 		t.Error("a clock that is set back brings the old day back")
 	}
+	if _, ok := d.Spend(evening.Add(time.Minute), 100, 100); !ok {
+		t.Error("refused on the day after the clock was set back")
+	}
 	if _, ok := d.Spend(evening, 1e6, 0); !ok {
 		t.Error("no quota limits")
+	}
+	year := evening.Add(365 * 24 * time.Hour) // the clock jumps ahead for a moment
+	if _, ok := d.Spend(year, 100, 100); !ok {
+		t.Error("refused after a jump of the clock")
+	}
+	if _, ok := d.Spend(evening, 1, 100); ok {
+		t.Error("the quota is there again after a jump of the clock")
+	}
+	if _, ok := d.Spend(evening.Add(time.Minute), 100, 100); !ok {
+		t.Error("refused on the days after a jump of the clock")
 	}
 	next := evening.Add(48 * time.Hour)
 	d.Add(next, 50)

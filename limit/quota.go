@@ -54,9 +54,13 @@ func (d *Day) Used(now time.Time) uint64 {
 	return d.used
 }
 
-// turn begins a new day. A clock that is set back does not begin the old one again.
+// turn begins a new day. A clock that is set back does not give the quota again: what was
+// spent counts for the day that the clock shows now. So a clock that was ahead for a while
+// does not keep a quota spent until the day that it showed.
 func (d *Day) turn(now time.Time) {
-	if day := now.Unix() / secondsOfDay; day > d.day {
-		d.day, d.used = day, 0
+	day := now.Unix() / secondsOfDay
+	if day > d.day {
+		d.used = 0
 	}
+	d.day = day
 }

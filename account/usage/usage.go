@@ -55,7 +55,7 @@ type Usage struct {
 	flushing sync.Mutex              // held while the store is written
 	mu       sync.RWMutex            // guards the fields below; all but flushed and last are changed only while flushing is held as well
 	pending  map[account.KeyID]calls // taken from the meters, not yet written
-	present  hour                    // to which new counts belong; never decreases
+	present  hour                    // to which new counts belong, see turn
 	flushed  uint64                  // Unix milliseconds of the last flush; unique per flush
 	open     map[hour]*openHour      // not yet summed
 	last     map[account.KeyID]time.Time
@@ -98,6 +98,7 @@ func Open(ctx context.Context, store kv.Store, config Config) (*Usage, error) {
 		}
 		u.keep(hour(binary.BigEndian.Uint32(row.Partition[2:])), row.Sort, counted)
 	}
+	u.turn(hourOf(config.Now()))
 	return u, nil
 }
 
@@ -170,7 +171,7 @@ func (u *Usage) Flush(ctx context.Context) error {
 	}
 	// After collect: counts up to now belong to the previous hour.
 	u.mu.Lock()
-	u.present = max(u.present, hourOf(u.config.Now()))
+	u.turn(hourOf(u.config.Now()))
 	u.mu.Unlock()
 	for h, o := range u.open {
 		if h < u.present {
@@ -180,6 +181,15 @@ func (u *Usage) Flush(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// turn makes now the hour to which new counts belong. A clock that is set back by less than
+// an hour leaves it as it is, so that an hour that is being summed gets no more counts. One
+// that was ahead by more does not keep new counts in the hour that it showed.
+func (u *Usage) turn(now hour) {
+	if now > u.present || now+1 < u.present {
+		u.present = now
+	}
 }
 
 // collect moves counts from the meters to pending.

@@ -197,6 +197,37 @@ func TestTodayReadsTheStore(t *testing.T) {
 	}
 }
 
+// A clock that was ahead for a while does not keep later counts out of today's, also after
+// the process has started again.
+func TestClockThatWasAhead(t *testing.T) {
+	f := newFixture(t)
+	today := func(want uint64) {
+		t.Helper()
+		if n, err := f.Today(t.Context(), a); err != nil || n != want {
+			t.Errorf("%d credits today, %v; expected %d", n, err, want)
+		}
+	}
+	f.count(a, "main", "call", 1)
+	f.flush()
+	f.pass(365 * 24 * time.Hour)
+	f.flush()
+	f.count(a, "main", "call", 1)
+	f.flush()
+	f.pass(-365 * 24 * time.Hour)
+	f.flush()
+	f.count(a, "main", "call", 3)
+	f.flush()
+	today(40)
+	f.crash()
+	today(40)
+	f.count(a, "main", "call", 1)
+	f.flush()
+	today(50)
+	if all := f.requests(Query{All: true})[""]; all != 5 { // not the one a year ahead
+		t.Errorf("%d requests around now, expected 5", all)
+	}
+}
+
 func TestOldUsageIsDropped(t *testing.T) {
 	f := newFixture(t)
 	f.count(a, "main", "call", 1)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -19,7 +18,7 @@ import (
 
 // printJSON prints a value as indented JSON.
 func printJSON(what any) error {
-	encoder := json.NewEncoder(os.Stdout)
+	encoder := json.NewEncoder(stdout())
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(what)
 }
@@ -29,7 +28,7 @@ func printList[T any](list []T) error { return printJSON(append([]T{}, list...))
 
 // newTable starts a table with headings.
 func newTable(headings string) *tabwriter.Writer {
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(stdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, headings)
 	return table
 }

@@ -77,13 +77,13 @@ func run(ctx context.Context) int {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "ashlar:", err)
+		fmt.Fprintln(stderr(), "ashlar:", err)
 		return exitUsage
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		fmt.Fprintln(os.Stderr, "ashlar: interrupted; acknowledged changes are kept")
 		return exitFailed
 	default:
-		fmt.Fprintln(os.Stderr, "ashlar:", err)
+		fmt.Fprintln(stderr(), "ashlar:", err)
 		return exitFailed
 	}
 }

@@ -91,29 +91,29 @@ func statusCommand() *cobra.Command {
 				return err
 			}
 			if status.AccountsRefused != "" {
-				fmt.Printf("accounts and keys cannot be changed: %s\n", status.AccountsRefused)
+				fmt.Fprintf(stdout(), "accounts and keys cannot be changed: %s\n", status.AccountsRefused)
 			}
 			if status.AccountsUnsaved != nil {
-				fmt.Println(status.AccountsUnsaved)
+				fmt.Fprintln(stdout(), status.AccountsUnsaved)
 			}
 			for _, what := range status.AccountsUnreadable {
-				fmt.Printf("disabled because it cannot be read: %s\n", what)
+				fmt.Fprintf(stdout(), "disabled because it cannot be read: %s\n", what)
 			}
 			for _, n := range status.Networks {
 				if n.UnknownFork != nil {
-					fmt.Printf("%s: %s\n", n.Name, n.UnknownFork.Warning(time.Now()))
+					fmt.Fprintf(stdout(), "%s: %s\n", n.Name, n.UnknownFork.Warning(time.Now()))
 				}
 				switch {
 				case n.NotReady != "":
-					fmt.Printf("%s is not ready: %s\n", n.Name, n.NotReady)
+					fmt.Fprintf(stdout(), "%s is not ready: %s\n", n.Name, n.NotReady)
 				case n.Source != nil && n.Source.Problem != "":
-					fmt.Printf("%s does not follow its source: %s\n", n.Name, n.Source.Problem)
+					fmt.Fprintf(stdout(), "%s does not follow its source: %s\n", n.Name, n.Source.Problem)
 				}
 				if c := n.CatchUp; c != nil {
-					fmt.Printf("%s is %d blocks behind; %.0f blocks/s, %v remaining\n", n.Name, n.Behind(), c.Rate, time.Duration(c.Remaining)*time.Second)
+					fmt.Fprintf(stdout(), "%s is %d blocks behind; %.0f blocks/s, %v remaining\n", n.Name, n.Behind(), c.Rate, time.Duration(c.Remaining)*time.Second)
 				}
 				if n.Consensus != nil {
-					fmt.Printf("%s is driven by a consensus client, last heard %s\n", n.Name, lastHeard(n.Consensus))
+					fmt.Fprintf(stdout(), "%s is driven by a consensus client, last heard %s\n", n.Name, lastHeard(n.Consensus))
 				}
 			}
 			return nil
