@@ -21,6 +21,7 @@ import (
 	"ashlar/app/store"
 	"ashlar/family"
 	"ashlar/gateway"
+	"ashlar/history/rows"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/retry"
@@ -79,8 +80,8 @@ func (s *Service) open(ctx context.Context) error {
 	for _, name := range names {
 		c, wanted := s.config.Networks[name]
 		n, err := OpenServed(ctx, data, name, c, kv.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
-		if errors.Is(err, family.ErrNoBlocks) && !wanted {
-			slog.Warn("network without blocks not served", "network", name, "error", family.ErrNoBlocks)
+		if (errors.Is(err, family.ErrNoBlocks) || errors.Is(err, rows.ErrRewinding)) && !wanted {
+			slog.Warn("network not served", "network", name, "error", err)
 			continue
 		}
 		if err != nil {

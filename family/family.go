@@ -40,13 +40,14 @@ type Family interface {
 	Name() string
 	// Stores says whether networks of the family have a store in the data directory.
 	// If not, a network exists as soon as the configuration names it, and Begin,
-	// Accept, Import and Verify are not called.
+	// Accept, Import, Verify and Rewind are not called.
 	Stores() bool
 
 	Configurer
 	Opener
 	Importer
 	Verifier
+	Rewinder
 	Presenter
 }
 

@@ -10,6 +10,7 @@ import (
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/family"
+	"ashlar/history/rows"
 	"ashlar/kv"
 )
 
@@ -27,8 +28,8 @@ func ReadStatus(ctx context.Context, dir string) (app.Status, error) {
 	}
 	for _, name := range names {
 		n, err := app.OpenNetwork(ctx, data, name, config.Network{}, kv.Options{})
-		if errors.Is(err, family.ErrNoBlocks) {
-			slog.Warn("network left out", "network", name, "error", family.ErrNoBlocks)
+		if errors.Is(err, family.ErrNoBlocks) || errors.Is(err, rows.ErrRewinding) {
+			slog.Warn("network left out", "network", name, "error", err)
 			continue
 		}
 		if err != nil {

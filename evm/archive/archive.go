@@ -1,9 +1,9 @@
 // Package archive stores the settled history of an EVM network: every block, receipt
 // and log, and every version of every account, slot, code and trie node.
 //
-// Rows are append-only and versioned by block number, so "as of block N" is the
-// newest version at or below N, at the same cost for the latest block and the
-// first. docs/format.md draws every row.
+// Rows are versioned by block number, so "as of block N" is the newest version at or
+// below N, at the same cost for the latest block and the first. Only [Rewind] removes
+// rows. docs/format.md draws them.
 //
 // One writer appends blocks with [Archive.Append]. Any number of readers read concurrently
 // and never wait for it. The data of block N never changes, so a request that reads only
@@ -151,7 +151,7 @@ func decodeGenesis(pointer []byte) (*core.Genesis, error) {
 // configurations may differ in future forks. An empty store, or one without blocks, is
 // accepted.
 func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
-	err := rows.CheckFormat(ctx, store, format)
+	err := rows.CheckComplete(ctx, store, format)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -188,7 +188,7 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 // OpenUnchecked is Open for checkers: it reads no row, so no row can prevent it from
 // opening. Such an archive does not know its settled block, and cannot be appended to.
 func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
-	if err := rows.CheckFormat(ctx, store, format); err != nil {
+	if err := rows.CheckComplete(ctx, store, format); err != nil {
 		return nil, err
 	}
 	encoded, err := store.Pointer(ctx, pointerGenesis)

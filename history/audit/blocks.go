@@ -48,7 +48,7 @@ func (a *Audit) enterBlocks(ctx context.Context, l *Ledger, newCheck func() Bloc
 	from, to := l.Span()
 	first := l.sift == nil
 	if first {
-		a.progress.begin("blocks", uint64(to-from))
+		a.progress.Begin("blocks", uint64(to-from))
 	}
 	var next, stop atomic.Int64 // moments
 	next.Store(int64(from))

@@ -32,8 +32,8 @@ func (p *Progress) Now() (name string, since time.Time, share float64, rows uint
 	return name, since, share, p.rows.Load()
 }
 
-// begin begins a stage of size total.
-func (p *Progress) begin(name string, total uint64) {
+// Begin begins a stage of size total.
+func (p *Progress) Begin(name string, total uint64) {
 	if p == nil {
 		return
 	}
@@ -49,14 +49,15 @@ func (p *Progress) add(done uint64) {
 	}
 }
 
-// at sets the completed part of the stage.
-func (p *Progress) at(done uint64) {
+// At sets the completed part of the stage.
+func (p *Progress) At(done uint64) {
 	if p != nil {
 		p.done.Store(done)
 	}
 }
 
-func (p *Progress) read(rows uint64) {
+// Read counts rows.
+func (p *Progress) Read(rows uint64) {
 	if p != nil {
 		p.rows.Add(rows)
 	}

@@ -12,7 +12,7 @@ const countedRows = 4096
 // Walk is Walk of the store with progress. Errors are returned as findings.
 func (a *Audit) Walk(ctx context.Context, t *kv.Table) func(yield func(kv.Row, error) bool) {
 	return func(yield func(kv.Row, error) bool) {
-		a.progress.begin(t.Name, a.walkEnd(t))
+		a.progress.Begin(t.Name, a.walkEnd(t))
 		last := kv.Row{}
 		count := uint64(0)
 		defer func() { a.count(count % countedRows) }()
@@ -23,7 +23,7 @@ func (a *Audit) Walk(ctx context.Context, t *kv.Table) func(yield func(kv.Row, e
 			}
 			if count++; count%countedRows == 0 {
 				a.count(countedRows)
-				a.progress.at(a.walkedTo(t, row))
+				a.progress.At(a.walkedTo(t, row))
 			}
 			last.Partition, last.Sort = append(last.Partition[:0], row.Partition...), row.Sort
 			if !yield(row, nil) {
@@ -67,7 +67,7 @@ func Leading(key []byte, bits int) (n uint64) {
 
 func (a *Audit) count(rows uint64) {
 	a.rows.Add(rows)
-	a.progress.read(rows)
+	a.progress.Read(rows)
 }
 
 // broken translates an error in the middle of a walk.

@@ -16,9 +16,11 @@ import (
 const (
 	pointerFormat  = "format"  // the family, and the version of docs/format.md that the rows follow
 	pointerSettled = "settled" // number and hash of the last settled block
+	pointerRewind  = "rewind"  // number and hash of the block that the last rewind goes back to
 )
 
-// Pointers returns the names of all pointers, for tools that go through a whole store.
+// Pointers returns the names of the pointers that every network with blocks has, for tools
+// that go through a whole store.
 func Pointers() []string { return []string{pointerFormat, pointerSettled} }
 
 // Format returns the format of the store's contents, or kv.ErrNotFound if it is empty.
@@ -28,6 +30,23 @@ func Format(ctx context.Context, store kv.Reader) (string, error) {
 		return "", fmt.Errorf("archive: %w", err)
 	}
 	return string(format), nil
+}
+
+// CheckComplete returns ErrRewinding if a rewind of the store is not complete, else what
+// [CheckFormat] returns.
+func CheckComplete(ctx context.Context, store kv.Reader, wanted string) error {
+	if err := CheckFormat(ctx, store, wanted); err != nil {
+		return err
+	}
+	_, removing, err := kv.Epoch(ctx, store)
+	if err != nil || !removing {
+		return err
+	}
+	to, err := RewindTarget(ctx, store)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: to complete it, run `ashlar rewind` with --to %d", ErrRewinding, to.Number)
 }
 
 // CheckFormat returns ErrFormat if the format of the store's contents is not wanted, and
@@ -52,18 +71,49 @@ func Settled(ctx context.Context, store kv.Reader) (ref chain.Ref, ok bool, err 
 	if err != nil {
 		return ref, false, fmt.Errorf("archive: settled: %w", err)
 	}
-	ref, err = decodeRef(pointer)
+	ref, err = decodeRef(pointerSettled, pointer)
 	return ref, err == nil, err
 }
 
-func decodeRef(pointer []byte) (ref chain.Ref, err error) {
+func decodeRef(name string, pointer []byte) (ref chain.Ref, err error) {
 	if len(pointer) != 8+common.HashLength {
-		return ref, fmt.Errorf("%w: the settled pointer has %d bytes", ErrCorrupt, len(pointer))
+		return ref, fmt.Errorf("%w: the %s pointer has %d bytes", ErrCorrupt, name, len(pointer))
 	}
 	return chain.Ref{Number: binary.BigEndian.Uint64(pointer), Hash: common.Hash(pointer[8:])}, nil
 }
 
+func appendRef(dst []byte, ref chain.Ref) []byte {
+	return append(binary.BigEndian.AppendUint64(dst, ref.Number), ref.Hash[:]...)
+}
+
 // SetSettled sets the last settled block. It must be in the same batch as the block's rows.
 func SetSettled(batch kv.Batch, ref chain.Ref) {
-	batch.SetPointer(pointerSettled, append(binary.BigEndian.AppendUint64(nil, ref.Number), ref.Hash[:]...))
+	batch.SetPointer(pointerSettled, appendRef(nil, ref))
+}
+
+// SetEpoch durably sets the store's epoch (see kv.EpochPointer), which must be old.
+func SetEpoch(ctx context.Context, store kv.Store, old, epoch uint64) error {
+	var before []byte
+	if old > 0 {
+		before = binary.BigEndian.AppendUint64(nil, old)
+	}
+	if err := store.CompareAndSet(ctx, kv.EpochPointer, before, binary.BigEndian.AppendUint64(nil, epoch)); err != nil {
+		return fmt.Errorf("archive: epoch %d: %w", epoch, err)
+	}
+	return nil
+}
+
+// RewindTarget returns the block that the last rewind goes back to.
+func RewindTarget(ctx context.Context, store kv.Reader) (chain.Ref, error) {
+	pointer, err := store.Pointer(ctx, pointerRewind)
+	if err != nil {
+		return chain.Ref{}, fmt.Errorf("archive: rewind: %w", err)
+	}
+	return decodeRef(pointerRewind, pointer)
+}
+
+// SetRewindTarget sets the block that a rewind goes back to. It must be durable before the
+// epoch becomes odd.
+func SetRewindTarget(batch kv.Batch, ref chain.Ref) {
+	batch.SetPointer(pointerRewind, appendRef(nil, ref))
 }

@@ -24,6 +24,9 @@ var (
 	ErrNotNext = errors.New("archive: block does not follow the last settled one")
 	// ErrFormat means that the archive was written by another version, or is of another family.
 	ErrFormat = errors.New("archive: unknown format")
+	// ErrRewinding means that the archive is being taken back to an earlier block, and must
+	// not be used before that is complete.
+	ErrRewinding = errors.New("archive: a rewind is not complete")
 )
 
 const (

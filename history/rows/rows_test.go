@@ -205,7 +205,7 @@ func FuzzSettledPointer(f *testing.F) {
 	f.Add(make([]byte, 40))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, pointer []byte) {
-		if _, err := decodeRef(pointer); (err == nil) != (len(pointer) == 40) || err != nil && !errors.Is(err, ErrCorrupt) {
+		if _, err := decodeRef(pointerSettled, pointer); (err == nil) != (len(pointer) == 40) || err != nil && !errors.Is(err, ErrCorrupt) {
 			t.Fatalf("%d bytes: %v", len(pointer), err)
 		}
 	})

@@ -191,3 +191,21 @@ func (t *Tip) removeStale(ctx context.Context, n *tree) error {
 	}
 	return nil
 }
+
+// Clear removes all blocks of the tip from a store on which no Tip is open. settled is the
+// archive's last block.
+func Clear(ctx context.Context, store kv.Store, settled chain.Ref) error {
+	t := &Tip{store: store}
+	n := &tree{settled: settled, head: newBranch(settled, nil)}
+	_, err := store.Pointer(ctx, pointerTip)
+	switch {
+	case err == nil:
+		err = t.save(ctx, store.NewBatch(), n)
+	case errors.Is(err, kv.ErrNotFound): // nothing followed a source yet
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("tip: %w", err)
+	}
+	return t.removeStale(ctx, n)
+}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -34,6 +35,11 @@ type Ashlar struct {
 func (a Ashlar) Import(ctx context.Context, genesis string, chain ...string) (*Process, error) {
 	args := []string{"import", "--data", a.Data, "--network", a.Network, "--genesis", genesis}
 	return start(ctx, a.Bin, append(args, chain...)...)
+}
+
+// Rewind starts to take the network back to a block.
+func (a Ashlar) Rewind(ctx context.Context, to uint64) (*Process, error) {
+	return start(ctx, a.Bin, "rewind", "--data", a.Data, "--network", a.Network, "--to", strconv.FormatUint(to, 10))
 }
 
 // Export writes the network's blocks as history files, era1 or ere.

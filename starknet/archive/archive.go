@@ -1,7 +1,7 @@
 // Package archive stores the settled history of a Starknet network: its blocks, transactions,
 // receipts and events, and the index of events.
 //
-// Rows are append-only; docs/format.md draws them. One writer appends blocks with
+// Rows are only removed by [Rewind]; docs/format.md draws them. One writer appends blocks with
 // [Archive.Append]; readers run concurrently and never wait for it. The first block of an archive
 // may have any number; a request for an earlier block fails with a [*BeforeFirst].
 package archive
@@ -70,7 +70,7 @@ func Accept(ctx context.Context, store kv.Reader, chainID string) error {
 			return err
 		}
 	}
-	err := rows.CheckFormat(ctx, store, Format)
+	err := rows.CheckComplete(ctx, store, Format)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -138,7 +138,7 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 // openSpan opens the archive in a store and reads its span from the pointers; nil if it has no
 // blocks.
 func openSpan(ctx context.Context, store kv.Store) (*Archive, *Span, error) {
-	if err := rows.CheckFormat(ctx, store, Format); err != nil {
+	if err := rows.CheckComplete(ctx, store, Format); err != nil {
 		return nil, nil, err
 	}
 	id, err := store.Pointer(ctx, pointerChain)
@@ -153,14 +153,23 @@ func openSpan(ctx context.Context, store kv.Store) (*Archive, *Span, error) {
 	if !ok || err != nil {
 		return a, nil, err
 	}
+	first, err := readFirst(ctx, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a, &Span{First: first, Last: last}, nil
+}
+
+// readFirst returns the number of the first block in a store that has blocks.
+func readFirst(ctx context.Context, store kv.Reader) (uint64, error) {
 	first, err := store.Pointer(ctx, pointerFirst)
 	if err != nil {
-		return nil, nil, fmt.Errorf("archive: first block: %w", err)
+		return 0, fmt.Errorf("archive: first block: %w", err)
 	}
 	if len(first) != 8 {
-		return nil, nil, fmt.Errorf("%w: the first pointer has %d bytes", rows.ErrCorrupt, len(first))
+		return 0, fmt.Errorf("%w: the first pointer has %d bytes", rows.ErrCorrupt, len(first))
 	}
-	return a, &Span{First: binary.BigEndian.Uint64(first), Last: last}, nil
+	return binary.BigEndian.Uint64(first), nil
 }
 
 // ChainID returns the chain ID as text, such as SN_MAIN.

@@ -49,6 +49,28 @@ func BuildCrossing() (*core.Genesis, []*types.Block, error) {
 	return chain.genesis, chain.blocks, nil
 }
 
+// Diverging has the first shared blocks of the chain of [Crossing], and as many blocks in
+// all. Its other blocks do more: they also create contracts with a code that no block of
+// Crossing has.
+func Diverging(t testing.TB, shared int) []*types.Block {
+	t.Helper()
+	c, err := newCrosser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, blocks, _ := core.GenerateChainWithGenesis(c.genesis, beacon.New(ethash.NewFaker()), CrossingBlocks, func(i int, b *core.BlockGen) {
+		c.fill(i, b)
+		if i >= shared {
+			c.send(b, 0, &StoreContract, 0, append(common.BigToHash(big.NewInt(9)).Bytes(), common.BigToHash(big.NewInt(8)).Bytes()...))
+			c.send(b, 1, nil, 0, program.New().ReturnViaCodeCopy(program.New().Push(1_000_000+i).Op(vm.STOP).Bytes()).Bytes())
+		}
+	})
+	if c.err != nil {
+		t.Fatal(c.err)
+	}
+	return blocks
+}
+
 type crossingChain struct {
 	genesis *core.Genesis
 	blocks  []*types.Block

@@ -1,0 +1,77 @@
+package archive
+
+import (
+	"context"
+
+	"ashlar/history/audit"
+	"ashlar/history/rewind"
+	"ashlar/history/rows"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Rewind removes every row of blocks after a settled one from a store that nobody else has
+// open, or completes a rewind that was interrupted.
+func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Progress) (rewind.Done, error) {
+	if err := rows.CheckFormat(ctx, store, format); err != nil {
+		return rewind.Done{}, err
+	}
+	history := newHistory(store)
+	return rewind.Run(ctx, store, rewind.Plan{
+		To: to,
+		Hash: func(ctx context.Context) (hash common.Hash, err error) {
+			header, err := history.Header(ctx, to)
+			if err == nil {
+				hash = header.Hash
+			}
+			return hash, err
+		},
+		Tables: Tables(),
+		Others: func(ctx context.Context) ([]rewind.Row, error) { return laterCodes(ctx, store, to, progress) },
+	}, progress)
+}
+
+// laterCodes returns the rows of codes that accounts have only after a block. Their sort
+// keys do not name a block.
+func laterCodes(ctx context.Context, store kv.Store, to uint64, progress *audit.Progress) (later []rewind.Row, err error) {
+	progress.Begin(codes.Name, 1<<16)
+	candidates := make(map[common.Hash]struct{})
+	err = walkAccounts(ctx, store, to+1, func(_ uint64, code common.Hash) bool {
+		candidates[code] = struct{}{}
+		return true
+	})
+	if err != nil || len(candidates) == 0 {
+		return nil, err
+	}
+	delete(candidates, types.EmptyCodeHash)
+	err = walkAccounts(ctx, store, 0, func(number uint64, code common.Hash) bool {
+		if number <= to {
+			delete(candidates, code)
+		}
+		return len(candidates) > 0
+	})
+	for hash := range candidates {
+		later = append(later, rewind.Row{Table: codes, Partition: hash[:], Sort: 0})
+	}
+	return later, err
+}
+
+// walkAccounts calls visit with the block and the code hash of each version of an account
+// from a block on, until visit returns false.
+func walkAccounts(ctx context.Context, store kv.Store, from uint64, visit func(number uint64, code common.Hash) bool) error {
+	for row, err := range store.Walk(ctx, accounts, from) {
+		if err != nil {
+			return err
+		}
+		account, err := decodeAccount(row.Value)
+		if err != nil {
+			return err
+		}
+		if account != nil && !visit(row.Sort, common.Hash(account.CodeHash)) {
+			return nil
+		}
+	}
+	return nil
+}
