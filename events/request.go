@@ -44,7 +44,7 @@ func (n Network) parse(params []byte) (*request, error) {
 	}
 	q := new(request)
 	for members.Next() {
-		if err := n.member(q, string(members.Name()), members.Value()); err != nil {
+		if err := n.member(q, members.Name(), members.Value()); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +65,7 @@ func filterOf(params []byte) (filter []byte, ok bool) {
 	}
 	members, _ := jsonrpc.Object(params)
 	for members.Next() {
-		if string(members.Name()) == "filter" {
+		if members.Name().Is("filter") {
 			filter = members.Value()
 		}
 	}
@@ -73,29 +73,29 @@ func filterOf(params []byte) (filter []byte, ok bool) {
 }
 
 // member decodes one member of a filter. Unknown members are ignored.
-func (n Network) member(q *request, name string, value []byte) (err error) {
-	switch name {
-	case "from_block":
+func (n Network) member(q *request, name jsonrpc.Name, value []byte) (err error) {
+	switch {
+	case name.Is("from_block"):
 		err = jsonrpc.Set(&q.from, value, n.parseBlock)
-	case "to_block":
+	case name.Is("to_block"):
 		err = jsonrpc.Set(&q.to, value, n.parseBlock)
-	case "address":
+	case name.Is("address"):
 		err = jsonrpc.SetOptional(&q.filter.Address, value, parsing(n.ParseAddress))
-	case "keys":
+	case name.Is("keys"):
 		err = jsonrpc.Set(&q.filter.Keys, value, n.parseKeys)
-	case "continuation_token":
+	case name.Is("continuation_token"):
 		err = jsonrpc.Set(&q.token, value, parseToken)
-	case "chunk_size":
+	case name.Is("chunk_size"):
 		err = jsonrpc.Set(&q.chunkSize, value, parseChunkSize)
 	}
-	return invalid(name, err)
+	if err != nil {
+		return invalid(string(name), err)
+	}
+	return nil
 }
 
 // invalid returns the error for a member that cannot be decoded.
 func invalid(name string, err error) error {
-	if err == nil {
-		return nil
-	}
 	if known := (*jsonrpc.Error)(nil); errors.As(err, &known) {
 		return known
 	}
@@ -122,10 +122,10 @@ func ParseBlock(raw []byte, parseHash func(text []byte) (Word, error)) (id Block
 	var number *uint64
 	var hash *Word
 	for members.Next() {
-		switch string(members.Name()) {
-		case "block_number":
+		switch name := members.Name(); {
+		case name.Is("block_number"):
 			err = jsonrpc.SetOptional(&number, members.Value(), parseInteger)
-		case "block_hash":
+		case name.Is("block_hash"):
 			err = jsonrpc.SetOptional(&hash, members.Value(), parsing(parseHash))
 		}
 		if err != nil {

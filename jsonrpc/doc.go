@@ -4,8 +4,9 @@
 //
 // Its guarantees:
 //   - A request is strict JSON in UTF-8 (RFC 8259), nested at most [MaxDepth] deep,
-//     with nothing after it. Members may come in any order. Unknown members are
-//     ignored, and of repeated ones the last counts, as in encoding/json and geth.
+//     with nothing after it. Members may come in any order, their names in any case.
+//     Unknown members are ignored, and of repeated ones the last counts, as in
+//     encoding/json and geth.
 //   - An id (a string, a number or null) is returned byte for byte. A request without
 //     an id is a notification: it runs, and nothing is answered.
 //   - Calls of a batch run one after the other, and are answered in their order.

@@ -95,14 +95,14 @@ func (c *call) parse(s *scanner, depth int) bool {
 			return false
 		}
 		raw := s.data[from:s.pos]
-		switch string(unquoted(name)) {
-		case "jsonrpc":
+		switch name := Name(unquoted(name)); {
+		case name.Is("jsonrpc"):
 			version = raw
-		case "method":
+		case name.Is("method"):
 			c.method = text(raw)
-		case "params":
+		case name.Is("params"):
 			c.params = raw
-		case "id":
+		case name.Is("id"):
 			c.id = raw
 		}
 		if more, ok := s.comma('}'); !more {

@@ -84,7 +84,7 @@ func SetOptional[T any](dst **T, raw []byte, parse func([]byte) (T, error)) erro
 //
 //	members, ok := jsonrpc.Object(raw)
 //	for members.Next() {
-//		switch string(members.Name()) { ... members.Value() ... }
+//		switch name := members.Name(); { case name.Is("fromBlock"): ... members.Value() ... }
 //	}
 //	if err := members.Err(); err != nil { ... }
 //
@@ -95,7 +95,7 @@ type Cursor struct {
 	end     byte
 	started bool
 	done    bool
-	name    []byte
+	name    Name
 	value   []byte
 }
 
@@ -157,7 +157,7 @@ func (c *Cursor) finish() bool {
 }
 
 // Name returns the current member's name, unescaped; nil in an array.
-func (c *Cursor) Name() []byte { return c.name }
+func (c *Cursor) Name() Name { return c.name }
 
 // Value returns the current element's raw JSON.
 func (c *Cursor) Value() []byte { return c.value }

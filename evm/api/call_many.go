@@ -83,11 +83,11 @@ func (a *arguments) bundleQuestion() (q bundleQuestion) {
 
 // parseContext decodes the state context.
 func (q *bundleQuestion) parseContext(raw []byte) error {
-	return parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "blockNumber":
+	return parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("blockNumber"):
 			return jsonrpc.Set(&q.block, value, parseBlock)
-		case "transactionIndex":
+		case name.Is("transactionIndex"):
 			if string(value) == "-1" {
 				q.index = nil
 				return nil
@@ -101,11 +101,11 @@ func (q *bundleQuestion) parseContext(raw []byte) error {
 // parseBundle decodes a bundle. Members of its block have the names of Erigon, or those
 // of other methods.
 func parseBundle(raw []byte) (b execute.Bundle, err error) {
-	err = parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "transactions":
+	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("transactions"):
 			return jsonrpc.Set(&b.Calls, value, parseList(parseMessage))
-		case "blockOverride":
+		case name.Is("blockOverride"):
 			return jsonrpc.Set(&b.Block, value, parseBundleBlock)
 		}
 		return nil
@@ -117,17 +117,17 @@ func parseBundleBlock(raw []byte) (o execute.BlockOverrides, err error) {
 	if o, err = parseBlockOverrides(raw); err != nil {
 		return o, err
 	}
-	err = parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "blockNumber":
+	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("blockNumber"):
 			return jsonrpc.Set(&o.Number, value, parseUint256)
-		case "coinbase":
+		case name.Is("coinbase"):
 			return jsonrpc.SetOptional(&o.FeeRecipient, value, parseAddress)
-		case "timestamp":
+		case name.Is("timestamp"):
 			return jsonrpc.SetOptional(&o.Time, value, parseUint64)
-		case "baseFee":
+		case name.Is("baseFee"):
 			return jsonrpc.Set(&o.BaseFeePerGas, value, parseUint256)
-		case "blockHash":
+		case name.Is("blockHash"):
 			if !jsonrpc.IsNull(value) {
 				return errNoOverride
 			}

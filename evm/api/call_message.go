@@ -19,7 +19,7 @@ var (
 
 // parseObject calls member for each member of an object, including null ones. The error
 // names the invalid member.
-func parseObject(raw []byte, member func(name, value []byte) error) error {
+func parseObject(raw []byte, member func(name jsonrpc.Name, value []byte) error) error {
 	members, ok := jsonrpc.Object(raw)
 	if !ok {
 		return errNonObject
@@ -56,37 +56,37 @@ func parseList[T any](parse func([]byte) (T, error)) func([]byte) ([]T, error) {
 func parseMessage(raw []byte) (*execute.Message, error) {
 	m := new(execute.Message)
 	var input *[]byte
-	err := parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "from":
+	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("from"):
 			return jsonrpc.Set(&m.From, value, parseAddress)
-		case "to":
+		case name.Is("to"):
 			return jsonrpc.SetOptional(&m.To, value, parseAddress)
-		case "gas":
+		case name.Is("gas"):
 			return jsonrpc.SetOptional(&m.Gas, value, parseUint64)
-		case "gasPrice":
+		case name.Is("gasPrice"):
 			return jsonrpc.Set(&m.GasPrice, value, parseUint256)
-		case "maxFeePerGas":
+		case name.Is("maxFeePerGas"):
 			return jsonrpc.Set(&m.MaxFeePerGas, value, parseUint256)
-		case "maxPriorityFeePerGas":
+		case name.Is("maxPriorityFeePerGas"):
 			return jsonrpc.Set(&m.MaxPriorityFeePerGas, value, parseUint256)
-		case "value":
+		case name.Is("value"):
 			return jsonrpc.Set(&m.Value, value, parseUint256)
-		case "nonce":
+		case name.Is("nonce"):
 			return jsonrpc.SetOptional(&m.Nonce, value, parseUint64)
-		case "data":
+		case name.Is("data"):
 			return jsonrpc.Set(&m.Data, value, parseBytes)
-		case "input":
+		case name.Is("input"):
 			return jsonrpc.SetOptional(&input, value, parseBytes)
-		case "chainId":
+		case name.Is("chainId"):
 			return jsonrpc.Set(&m.ChainID, value, parseUint256)
-		case "accessList":
+		case name.Is("accessList"):
 			return jsonrpc.Set((*[]types.AccessTuple)(&m.AccessList), value, parseList(parseAccessTuple))
-		case "maxFeePerBlobGas":
+		case name.Is("maxFeePerBlobGas"):
 			return jsonrpc.Set(&m.MaxFeePerBlobGas, value, parseUint256)
-		case "blobVersionedHashes":
+		case name.Is("blobVersionedHashes"):
 			return jsonrpc.Set(&m.BlobHashes, value, parseList(parseHash))
-		case "authorizationList":
+		case name.Is("authorizationList"):
 			return jsonrpc.Set(&m.Authorizations, value, parseList(parseAuthorization))
 		}
 		return nil
@@ -100,11 +100,11 @@ func parseMessage(raw []byte) (*execute.Message, error) {
 // parseAccessTuple decodes one entry of an access list.
 func parseAccessTuple(raw []byte) (tuple types.AccessTuple, err error) {
 	var address *common.Address
-	err = parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "address":
+	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("address"):
 			return jsonrpc.SetOptional(&address, value, parseAddress)
-		case "storageKeys":
+		case name.Is("storageKeys"):
 			return jsonrpc.Set(&tuple.StorageKeys, value, parseList(parseHash))
 		}
 		return nil
@@ -128,19 +128,19 @@ func parseAuthorization(raw []byte) (authorization types.SetCodeAuthorization, e
 		address        *common.Address
 		nonce, yParity *uint64
 	)
-	err = parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "chainId":
+	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("chainId"):
 			return jsonrpc.Set(&chainID, value, parseUint256)
-		case "address":
+		case name.Is("address"):
 			return jsonrpc.SetOptional(&address, value, parseAddress)
-		case "nonce":
+		case name.Is("nonce"):
 			return jsonrpc.SetOptional(&nonce, value, parseUint64)
-		case "yParity":
+		case name.Is("yParity"):
 			return jsonrpc.SetOptional(&yParity, value, parseUint8)
-		case "r":
+		case name.Is("r"):
 			return jsonrpc.Set(&r, value, parseUint256)
-		case "s":
+		case name.Is("s"):
 			return jsonrpc.Set(&s, value, parseUint256)
 		}
 		return nil

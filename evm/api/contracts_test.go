@@ -70,7 +70,7 @@ func TestContracts(t *testing.T) {
 		{"eth_call", `[{"from":` + b + `,"to":` + a + `},"latest"]`, true, []common.Address{first}},
 		{"eth_call", `[{"to":` + a + `,"to":` + b + `}]`, true, []common.Address{second}},
 		{"eth_call", `[{"to":null,"to":` + a + `}]`, true, []common.Address{first}},
-		{"eth_call", `[{"to":` + a + `,"TO":` + b + `}]`, true, []common.Address{first}},
+		{"eth_call", `[{"to":` + a + `,"TO":` + b + `}]`, true, []common.Address{second}},
 		{"eth_call", `[{"\u0074o":` + a + `}]`, true, []common.Address{first}},
 		{"eth_call", `[{"data":"0x"}]`, true, nil},
 		{"eth_call", `[{"to":` + a + `,"to":null}]`, true, nil},

@@ -137,6 +137,8 @@ func TestLogFilters(t *testing.T) {
 		`{` + from + `}`: madeBusy,
 		`{"fromBlock":"0X3","toBlock":"0x3","else":{}}`:                                                   madeBusy,
 		`{"blockHash":"` + s.blocks[madeBusyBlock].Hash().Hex() + `"}`:                                    madeBusy,
+		`{"blockhash":"` + s.blocks[madeBusyBlock].Hash().Hex() + `"}`:                                    madeBusy,
+		`{"FROMBLOCK":"0x3","toblock":"0x3","Address":` + other + `,"ADDRESS":` + address + `}`:           madeBusy,
 		`{"blockHash":"` + s.blocks[madeBusyBlock].Hash().Hex() + `","fromBlock":null,"toBlock":null}`:    madeBusy,
 		`{"blockHash":null,` + from + `}`:                                                                 madeBusy,
 		`{"fromBlock":"earliest","fromBlock":null}`:                                                       0,

@@ -16,7 +16,7 @@ var errNoOverride = errors.New("this block override is not supported for this me
 // parseStateOverrides decodes an object that maps addresses to changes of accounts.
 func parseStateOverrides(raw []byte) (execute.StateOverrides, error) {
 	overrides := make(execute.StateOverrides)
-	err := parseObject(raw, func(name, value []byte) error {
+	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		var address common.Address
 		if err := parseName(name, address[:], "common.Address"); err != nil {
 			return err
@@ -30,19 +30,19 @@ func parseStateOverrides(raw []byte) (execute.StateOverrides, error) {
 }
 
 func parseAccountOverride(raw []byte) (account execute.AccountOverride, err error) {
-	err = parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "nonce":
+	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("nonce"):
 			return jsonrpc.SetOptional(&account.Nonce, value, parseUint64)
-		case "code":
+		case name.Is("code"):
 			return jsonrpc.SetOptional(&account.Code, value, parseBytes)
-		case "balance":
+		case name.Is("balance"):
 			return jsonrpc.Set(&account.Balance, value, parseUint256)
-		case "state":
+		case name.Is("state"):
 			return jsonrpc.Set(&account.State, value, parseSlots)
-		case "stateDiff":
+		case name.Is("stateDiff"):
 			return jsonrpc.Set(&account.StateDiff, value, parseSlots)
-		case "movePrecompileToAddress":
+		case name.Is("movePrecompileToAddress"):
 			return jsonrpc.SetOptional(&account.MovePrecompileTo, value, parseAddress)
 		}
 		return nil
@@ -53,7 +53,7 @@ func parseAccountOverride(raw []byte) (account execute.AccountOverride, err erro
 // parseSlots decodes an object that maps slots to values. A null value is skipped.
 func parseSlots(raw []byte) (map[common.Hash]common.Hash, error) {
 	slots := make(map[common.Hash]common.Hash)
-	err := parseObject(raw, func(name, value []byte) error {
+	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		var key common.Hash
 		if err := parseName(name, key[:], "common.Hash"); err != nil {
 			return err
@@ -81,25 +81,25 @@ func parseName(name, dst []byte, kind string) error {
 
 // parseBlockOverrides decodes the changes to the block that a call sees.
 func parseBlockOverrides(raw []byte) (o execute.BlockOverrides, err error) {
-	err = parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "number":
+	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("number"):
 			return jsonrpc.Set(&o.Number, value, parseUint256)
-		case "difficulty":
+		case name.Is("difficulty"):
 			return jsonrpc.Set(&o.Difficulty, value, parseUint256)
-		case "time":
+		case name.Is("time"):
 			return jsonrpc.SetOptional(&o.Time, value, parseUint64)
-		case "gasLimit":
+		case name.Is("gasLimit"):
 			return jsonrpc.SetOptional(&o.GasLimit, value, parseUint64)
-		case "feeRecipient":
+		case name.Is("feeRecipient"):
 			return jsonrpc.SetOptional(&o.FeeRecipient, value, parseAddress)
-		case "prevRandao":
+		case name.Is("prevRandao"):
 			return jsonrpc.SetOptional(&o.PrevRandao, value, parseHash)
-		case "baseFeePerGas":
+		case name.Is("baseFeePerGas"):
 			return jsonrpc.Set(&o.BaseFeePerGas, value, parseUint256)
-		case "blobBaseFee":
+		case name.Is("blobBaseFee"):
 			return jsonrpc.Set(&o.BlobBaseFee, value, parseUint256)
-		case "beaconRoot", "withdrawals":
+		case name.Is("beaconRoot"), name.Is("withdrawals"):
 			if !jsonrpc.IsNull(value) {
 				return errNoOverride
 			}

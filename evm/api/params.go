@@ -162,12 +162,12 @@ func parseBlockObject(members jsonrpc.Cursor) (id query.BlockID, err error) {
 	var number *query.BlockID
 	for members.Next() && err == nil {
 		value := members.Value()
-		switch string(members.Name()) {
-		case "blockNumber":
+		switch name := members.Name(); {
+		case name.Is("blockNumber"):
 			err = jsonrpc.SetOptional(&number, value, parseBlockNumber)
-		case "blockHash":
+		case name.Is("blockHash"):
 			err = jsonrpc.SetOptional(&id.Hash, value, parseHash)
-		case "requireCanonical":
+		case name.Is("requireCanonical"):
 			err = jsonrpc.Set(&id.RequireCanonical, value, parseBool)
 		}
 	}

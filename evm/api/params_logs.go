@@ -80,16 +80,16 @@ func parseLogFilter(raw []byte) (f logFilter, err error) {
 	var from, to *query.BlockID
 	for members.Next() && err == nil {
 		value := members.Value()
-		switch string(members.Name()) {
-		case "fromBlock":
+		switch name := members.Name(); {
+		case name.Is("fromBlock"):
 			err = jsonrpc.SetOptional(&from, value, parseBlockNumber)
-		case "toBlock":
+		case name.Is("toBlock"):
 			err = jsonrpc.SetOptional(&to, value, parseBlockNumber)
-		case "blockHash":
+		case name.Is("blockHash"):
 			err = jsonrpc.SetOptional(&f.blockHash, value, parseHash)
-		case "address":
+		case name.Is("address"):
 			err = jsonrpc.Set(&f.addresses, value, parseFilterAddresses)
-		case "topics":
+		case name.Is("topics"):
 			err = jsonrpc.Set(&f.topics, value, parseFilterTopics)
 		}
 	}

@@ -74,15 +74,15 @@ type simulation struct {
 
 // parseSimulation decodes the payload of eth_simulateV1.
 func parseSimulation(raw []byte) (s simulation, err error) {
-	err = parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "blockStateCalls":
+	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("blockStateCalls"):
 			return jsonrpc.Set(&s.blocks, value, parseList(parseBlockCalls))
-		case "traceTransfers":
+		case name.Is("traceTransfers"):
 			return jsonrpc.Set(&s.options.Transfers, value, parseBool)
-		case "validation":
+		case name.Is("validation"):
 			return jsonrpc.Set(&s.options.Validate, value, parseBool)
-		case "returnFullTransactions":
+		case name.Is("returnFullTransactions"):
 			return jsonrpc.Set(&s.whole, value, parseBool)
 		}
 		return nil
@@ -114,16 +114,16 @@ func (s *simulation) check() error {
 // parseBlockCalls decodes a block of calls. As in geth, and unlike elsewhere, unknown
 // members of its overrides are errors.
 func parseBlockCalls(raw []byte) (b execute.BlockCalls, err error) {
-	err = parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "blockOverrides":
+	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("blockOverrides"):
 			if jsonrpc.IsNull(value) {
 				return nil
 			}
 			return parseSimulatedOverrides(value, &b)
-		case "stateOverrides":
+		case name.Is("stateOverrides"):
 			return jsonrpc.Set(&b.State, value, parseStateOverrides)
-		case "calls":
+		case name.Is("calls"):
 			return jsonrpc.Set(&b.Calls, value, parseList(parseMessage))
 		}
 		return nil
@@ -134,13 +134,14 @@ func parseBlockCalls(raw []byte) (b execute.BlockCalls, err error) {
 // parseSimulatedOverrides decodes the overrides of a simulated block.
 func parseSimulatedOverrides(raw []byte, b *execute.BlockCalls) error {
 	rest := []byte{'{'} // members that calls also accept
-	err := parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "beaconRoot":
+	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("beaconRoot"):
 			return jsonrpc.SetOptional(&b.BeaconRoot, value, parseHash)
-		case "withdrawals":
+		case name.Is("withdrawals"):
 			return jsonrpc.Set((*[]*types.Withdrawal)(&b.Withdrawals), value, parseList(parseWithdrawal))
-		case "number", "difficulty", "time", "gasLimit", "feeRecipient", "prevRandao", "baseFeePerGas", "blobBaseFee":
+		case name.Is("number"), name.Is("difficulty"), name.Is("time"), name.Is("gasLimit"), name.Is("feeRecipient"),
+			name.Is("prevRandao"), name.Is("baseFeePerGas"), name.Is("blobBaseFee"):
 			if len(rest) > 1 {
 				rest = append(rest, ',')
 			}
@@ -159,15 +160,15 @@ func parseSimulatedOverrides(raw []byte, b *execute.BlockCalls) error {
 
 func parseWithdrawal(raw []byte) (*types.Withdrawal, error) {
 	w := new(types.Withdrawal)
-	return w, parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "index":
+	return w, parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("index"):
 			return jsonrpc.Set(&w.Index, value, parseUint64)
-		case "validatorIndex":
+		case name.Is("validatorIndex"):
 			return jsonrpc.Set(&w.Validator, value, parseUint64)
-		case "address":
+		case name.Is("address"):
 			return jsonrpc.Set(&w.Address, value, parseAddress)
-		case "amount":
+		case name.Is("amount"):
 			return jsonrpc.Set(&w.Amount, value, parseUint64)
 		}
 		return nil

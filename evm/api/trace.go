@@ -224,13 +224,13 @@ func (a *API) traceQuestion(args *arguments) (question traceQuestion) {
 		return question
 	}
 	argument(args, 2, func(raw []byte) (any, error) {
-		return nil, parseObject(raw, func(name, value []byte) error {
-			switch string(name) {
-			case "stateOverrides":
+		return nil, parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+			switch {
+			case name.Is("stateOverrides"):
 				return jsonrpc.Set(&question.options.State, value, parseStateOverrides)
-			case "blockOverrides":
+			case name.Is("blockOverrides"):
 				return jsonrpc.Set(&question.options.Block, value, parseBlockOverrides)
-			case "txIndex":
+			case name.Is("txIndex"):
 				return jsonrpc.SetOptional(&question.txIndex, value, parseUint64)
 			}
 			return nil

@@ -27,21 +27,21 @@ type traceFilter struct {
 // restriction.
 func parseTraceFilter(raw []byte) (filter traceFilter, err error) {
 	filter.from, filter.to = query.BlockID{Tag: query.Earliest}, query.BlockID{Tag: query.Latest}
-	err = parseObject(raw, func(name, value []byte) error {
-		switch string(name) {
-		case "fromBlock":
+	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("fromBlock"):
 			return jsonrpc.Set(&filter.from, value, parseBlock)
-		case "toBlock":
+		case name.Is("toBlock"):
 			return jsonrpc.Set(&filter.to, value, parseBlock)
-		case "fromAddress":
+		case name.Is("fromAddress"):
 			return jsonrpc.Set(&filter.senders, value, parseList(parseAddress))
-		case "toAddress":
+		case name.Is("toAddress"):
 			return jsonrpc.Set(&filter.receivers, value, parseList(parseAddress))
-		case "after":
+		case name.Is("after"):
 			return jsonrpc.Set(&filter.after, value, parseCount)
-		case "count":
+		case name.Is("count"):
 			return jsonrpc.SetOptional(&filter.count, value, parseCount)
-		case "mode":
+		case name.Is("mode"):
 			return filter.setMode(value)
 		}
 		return nil

@@ -117,20 +117,25 @@ func withoutHash(message string) string {
 	return hashOfUnsigned.ReplaceAllLiteralString(message, "failed to apply transaction: ")
 }
 
-// first returns the first parameter of a request if it is an object.
-func (q question) first() object {
+// member returns a member of the first parameter, nil if there is none. Its name may be in any case.
+func (q question) member(name string) any {
 	params, _ := q.Params.([]any)
 	if len(params) == 0 {
 		return nil
 	}
 	first, _ := params[0].(object)
-	return first
+	for given, value := range first {
+		if strings.EqualFold(given, name) {
+			return value
+		}
+	}
+	return nil
 }
 
 // namesFees reports whether the call in a request sets a fee.
 func namesFees(q question) bool {
 	for _, fee := range []string{"gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas"} {
-		if q.first()[fee] != nil {
+		if q.member(fee) != nil {
 			return true
 		}
 	}
@@ -140,7 +145,7 @@ func namesFees(q question) bool {
 // fromLatestToNumber reports whether the filter in a request begins at the latest block and ends at
 // a block number.
 func fromLatestToNumber(q question) bool {
-	from, to := q.first()["fromBlock"], q.first()["toBlock"]
+	from, to := q.member("fromBlock"), q.member("toBlock")
 	number, _ := to.(string)
 	return (from == nil || from == "latest") && strings.HasPrefix(number, "0x")
 }

@@ -22,6 +22,28 @@ type question struct {
 	Params any
 }
 
+// recased changes the names of members in params, except those that are data, such as addresses.
+func recased(params any, change func(string) string) any {
+	switch params := params.(type) {
+	case []any:
+		changed := make([]any, len(params))
+		for i, one := range params {
+			changed[i] = recased(one, change)
+		}
+		return changed
+	case object:
+		changed := make(object)
+		for name, value := range params {
+			if !strings.HasPrefix(name, "0x") {
+				name = change(name)
+			}
+			changed[name] = recased(value, change)
+		}
+		return changed
+	}
+	return params
+}
+
 // generator generates parameters from a sample of a chain.
 type generator struct {
 	r *rand.Rand

@@ -1,6 +1,10 @@
 package differential
 
-import "github.com/ethereum/go-ethereum/common/hexutil"
+import (
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
 
 // kind is a method, or one use of it.
 type kind struct {
@@ -107,7 +111,8 @@ func (g *generator) feeHistory() []any {
 	return []any{pick(g, counts), g.blockNumber(), pick(g, percentiles)}
 }
 
-// questions returns each requests per unit of weight of all kinds, and invalid ones.
+// questions returns each requests per unit of weight of all kinds, invalid ones, and some
+// with the names of members in another case.
 func questions(g *generator, each int) []question {
 	var all []question
 	for _, k := range kinds() {
@@ -118,6 +123,11 @@ func questions(g *generator, each int) []question {
 	for _, k := range kinds() {
 		for range each {
 			all = append(all, question{k.method, g.spoil(k.params(g))})
+		}
+	}
+	for _, k := range kinds() {
+		for range max(1, k.weight*each/8) {
+			all = append(all, question{k.method, recased(k.params(g), pick(g, []func(string) string{strings.ToLower, strings.ToUpper}))})
 		}
 	}
 	return append(all, question{"eth_noSuchMethod", []any{}}, question{"nonsense", []any{}}, question{"", []any{}})

@@ -24,7 +24,7 @@ func argument(params []byte, name string) ([]byte, error) {
 	if members, isObject := jsonrpc.Object(params); isObject {
 		var value []byte
 		for members.Next() {
-			if string(members.Name()) == name {
+			if members.Name().Is(name) {
 				value = members.Value()
 			}
 		}
