@@ -106,7 +106,7 @@ func TestCalls(t *testing.T) {
 		{"unknown block", "eth_call", `[{"to":"SLOT"},"0x1"]`, `{"code":-32000,"message":"header not found"}`},
 		{"out of gas", "eth_call", `[{"to":"LOOP","gas":"0xffff"}]`, `{"code":-32000,"message":"out of gas"}`},
 		{"no funds", "eth_call", `[{"from":"RICH","to":"ECHO","value":"0xffffff"}]`,
-			`{"code":-32000,"message":"err: insufficient funds for gas * price + value: address 0x00000000000000000000000000000000000041C4 have 1000000 want 16777215 (supplied gas 300000000)"}`},
+			`{"code":-32000,"message":"err: insufficient funds for gas * price + value: address 0x00000000000000000000000000000000000041C4 have 1000000 want 16777215 (supplied gas 50000000)"}`},
 		{"no call", "eth_call", `[]`, `{"code":-32602,"message":"missing value for required argument 0"}`},
 		{"no object", "eth_call", `["0x"]`, `{"code":-32602,"message":"invalid argument 0: non-object value, want an object"}`},
 		{"a short address", "eth_call", `[{"to":"0x12"}]`, `{"code":-32602,"message":"invalid argument 0: to: hex string has length 2, want 40 for common.Address"}`},

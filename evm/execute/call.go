@@ -26,15 +26,9 @@ const (
 	// callGasFactor times the gas limit of its block is the most gas that a call gets.
 	callGasFactor = 10
 
-	// maxCallGas is the most gas that a call gets on a chain whose blocks have
-	// so high a limit, or none, that it would no longer bound the memory of a
-	// call; see callMemory.
-	maxCallGas = 2_000_000_000
-
-	// maxCallGasFrontier is that under the rules before EIP-150, whose frames
-	// may pass all their gas on. No block of their time had a limit that comes
-	// near; an override can take any call there.
-	maxCallGasFrontier = 50_000_000
+	// defaultCallGas is the gas of a call that names none, if it may have as much: geth's
+	// default. Contracts see it, and tracers show it.
+	defaultCallGas = 50_000_000
 )
 
 // At is the block that a call sees around it, and in whose state it runs.
@@ -56,7 +50,7 @@ type BlockHashes interface {
 type Message struct {
 	From                 common.Address
 	To                   *common.Address // nil: Data creates a contract
-	Gas                  *uint64         // nil: as much as a call may have
+	Gas                  *uint64         // nil: defaultCallGas
 	GasPrice             *uint256.Int
 	MaxFeePerGas         *uint256.Int
 	MaxPriorityFeePerGas *uint256.Int
@@ -135,11 +129,11 @@ func outcomeError(result *core.ExecutionResult) error {
 }
 
 // callGas is the most gas that a call at a block may have.
-func callGas(header *types.Header) uint64 {
+func (e *Executor) callGas(header *types.Header) uint64 {
 	if header.GasLimit > math.MaxUint64/callGasFactor {
-		return maxCallGas
+		return e.maxCallGas
 	}
-	return min(callGasFactor*header.GasLimit, maxCallGas)
+	return min(callGasFactor*header.GasLimit, e.maxCallGas)
 }
 
 // newCallPlaces bounds how many calls run at the same moment, which is what

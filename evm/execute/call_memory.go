@@ -12,19 +12,13 @@ import (
 
 // callMemory is the limit, in bytes, for the state that one call reads and writes.
 //
-// Gas alone bounds the memory that frames address: w words cost w²/512, and a call passes
-// on at most 63/64 of its gas. So all frames that are open at once hold at most
-// √(64·512·gas) words together: 105 MiB for 360 million gas (ten times a block of 36
-// million), 250 MiB for maxCallGas. Before EIP-150 all gas is passed on, 1,024 frames deep:
-// √(1024·512·gas), 160 MiB for maxCallGasFrontier.
+// It does not limit what frames address (see frameMemory), but the state that is kept to be
+// reverted or read again, which gas does not bound. 100 gas keep some 300 bytes (TSTORE),
+// which is a gibibyte for 360 million; 2,600 gas keep an account with up to 24 KiB of code.
+// 128 MiB hold the 171,000 cold slots that 360 million gas can read several times over, the
+// 138,000 cold accounts, and 5,200 contracts with code of the greatest length.
 //
-// Gas does not bound the state that is kept to be reverted or read again. 100 gas keep
-// some 300 bytes (TSTORE), which is a gibibyte for 360 million; 2,600 gas keep an account
-// with up to 24 KiB of code. This is what callMemory limits. 128 MiB hold the 171,000 cold
-// slots that 360 million gas can read several times over, the 138,000 cold accounts, and
-// 5,200 contracts with code of the greatest length.
-//
-// newCallPlaces limits how many calls run at once. Together they stay below (128 + 105) MiB
+// newCallPlaces limits how many calls run at once. Together they stay below (128 + 256) MiB
 // times that number, plus what the collector has not freed yet.
 const callMemory = 128 << 20
 
@@ -45,7 +39,7 @@ var errCallMemory = errors.New("execution aborted (memory limit of 128 MiB)")
 type memoryMeter struct {
 	read     int    // bytes, until the call ends
 	written  int    // bytes in this run, including reverted ones: maps and lists do not shrink
-	exceeded bool   // nothing more is kept
+	exceeded error  // the limit that is exceeded, nil for none; then nothing more is kept
 	abort    func() // ends the run
 }
 
@@ -62,13 +56,13 @@ func (m *memoryMeter) fetch(bytes int) bool {
 }
 
 func (m *memoryMeter) check() bool {
-	if !m.exceeded && m.read+m.written > callMemory {
-		m.exceeded = true
+	if m.exceeded == nil && m.read+m.written > callMemory {
+		m.exceeded = errCallMemory
 		if m.abort != nil {
 			m.abort()
 		}
 	}
-	return !m.exceeded
+	return m.exceeded == nil
 }
 
 // callState is go-ethereum's state with a memory limit, for one call. The EVM checks for

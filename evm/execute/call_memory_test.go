@@ -2,9 +2,11 @@ package execute
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -44,7 +46,7 @@ func TestCallMemory(t *testing.T) {
 			at.State = crowd{w}
 			s := e.newSimulation(t.Context(), at)
 			err := s.do(CallOptions{}, func(s *simulation) error {
-				msg, err := s.message(&Message{To: &contract})
+				msg, err := s.message(&Message{To: &contract, Gas: ptr[uint64](math.MaxUint64)})
 				if err != nil {
 					return err
 				}
@@ -59,6 +61,50 @@ func TestCallMemory(t *testing.T) {
 			}
 			if kept := heldBy(&s); kept > callMemory {
 				t.Errorf("it holds %d bytes, want %d at most", kept, callMemory)
+			}
+		})
+	}
+}
+
+// TestFrameMemory has calls address all the memory that their gas pays for.
+func TestFrameMemory(t *testing.T) {
+	const limit = "execution aborted (memory limit of 256 MiB)"
+	store := func(at uint64) []byte { return program.New().Push(1).Push(at).Op(vm.MSTORE).Bytes() }
+	deeper := func(size uint64) []byte { // each frame addresses so much and calls itself
+		return program.New().Append(store(size)).Call(nil, contract, 0, 0, 0, 0, 0).Bytes()
+	}
+	many := func(n int, to common.Address) []byte {
+		p := program.New()
+		for range n {
+			p.Call(nil, to, 0, 0, 0, 0, 0)
+		}
+		return p.Bytes()
+	}
+	callee := common.Address{19: 0xee}
+	tests := []struct {
+		name string
+		code []byte
+		gas  uint64
+		ends string
+	}{
+		{"one frame within the limit", store(255 << 20), math.MaxUint64, ""},
+		{"one frame over it", store(257 << 20), math.MaxUint64, limit},
+		{"one operation that addresses 64 GiB", store(64 << 30), math.MaxUint64, limit},
+		{"many frames over it", deeper(3 << 20), math.MaxUint64, limit},
+		{"the output of a call", program.New().Call(nil, common.Address{19: 4}, 0, 0, 0, 0, 300<<20).Bytes(), math.MaxUint64, limit},
+		{"frames that end, one after the other", many(20, callee), math.MaxUint64, ""},
+		{"less gas than needs the meter", store(257 << 20), 2_000_000_000, "out of gas"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld()
+			w.put(contract, 1, test.code)
+			w.put(callee, 1, store(20<<20))
+			at := w.at()
+			at.Header.GasLimit = math.MaxUint64
+			_, err := newCaller(t).Call(t.Context(), at, &Message{To: &contract, Gas: &test.gas}, CallOptions{Time: time.Minute})
+			if got := describe(err); got != test.ends {
+				t.Errorf("ended with %q, want %q", got, test.ends)
 			}
 		})
 	}

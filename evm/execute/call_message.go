@@ -21,14 +21,14 @@ var (
 )
 
 // message fills in what the sender left out, as far as a call needs it: no price
-// and all the gas there may be. Nobody has signed the call, so that its nonce,
+// and the default gas. Nobody has signed the call, so that its nonce,
 // whether its sender can sign at all, and the gas limit of a transaction do not matter.
 func (s *simulation) message(m *Message) (*core.Message, error) {
 	if err := s.check(m); err != nil {
 		return nil, &CallError{err}
 	}
 	msg := &core.Message{
-		From: m.From, To: m.To, Value: orZero(m.Value), GasLimit: s.gasCap, Data: m.Data,
+		From: m.From, To: m.To, Value: orZero(m.Value), GasLimit: min(defaultCallGas, s.gasCap), Data: m.Data,
 		AccessList: m.AccessList, BlobGasFeeCap: m.MaxFeePerBlobGas, BlobHashes: m.BlobHashes,
 		SetCodeAuthorizations: m.Authorizations,
 	}

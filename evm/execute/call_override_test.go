@@ -48,7 +48,7 @@ func TestStateOverrides(t *testing.T) {
 		{"balance", StateOverrides{sender: {Balance: uint256.NewInt(3)}}, Message{To: &contract}, words(10, 11, 12, 3), ""},
 		{"balance is spent", StateOverrides{sender: {Balance: uint256.NewInt(3)}}, Message{To: &contract, Value: uint256.NewInt(2)}, words(10, 11, 12, 1), ""},
 		{"balance is not enough", StateOverrides{sender: {Balance: new(uint256.Int)}}, Message{To: &contract, Value: uint256.NewInt(2)}, "",
-			"err: insufficient funds for gas * price + value: address 0x00000000000000000000000000000000005e4DE2 have 0 want 2 (supplied gas 360000000)"},
+			"err: insufficient funds for gas * price + value: address 0x00000000000000000000000000000000005e4DE2 have 0 want 2 (supplied gas 50000000)"},
 		{"stateDiff changes what it names", StateOverrides{contract: {StateDiff: slots(1, 99)}}, Message{To: &contract}, words(10, 99, 12, 1e9), ""},
 		{"stateDiff can clear", StateOverrides{contract: {StateDiff: slots(1, 0)}}, Message{To: &contract}, words(10, 0, 12, 1e9), ""},
 		{"state is everything", StateOverrides{contract: {State: slots(1, 99)}}, Message{To: &contract}, words(0, 99, 0, 1e9), ""},

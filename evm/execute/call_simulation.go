@@ -39,7 +39,7 @@ type simulation struct {
 
 func (e *Executor) newSimulation(ctx context.Context, at At) *simulation {
 	return &simulation{
-		ctx: ctx, executor: e, at: at, gasCap: callGas(at.Header),
+		ctx: ctx, executor: e, at: at, gasCap: e.callGas(at.Header),
 		db:    newDatabase(ctx, Parent{State: at.State}, true),
 		state: callState{warm: warmLists.Get().(*warmList)},
 	}
@@ -55,8 +55,8 @@ func (s *simulation) do(options CallOptions, run func(*simulation) error) error 
 	if s.contracts != nil {
 		s.contracts.release()
 	}
-	if s.state.memory.exceeded {
-		return &CallError{errCallMemory}
+	if exceeded := s.state.memory.exceeded; exceeded != nil {
+		return &CallError{exceeded}
 	}
 	if failed := s.db.failure(); failed != nil {
 		return fmt.Errorf("call at block %d: %w", s.at.Header.Number, failed)
@@ -118,9 +118,6 @@ func (s *simulation) surround(overrides *BlockOverrides) error {
 	if unknownRules(s.rules) {
 		return &CallError{ErrUnknownFork}
 	}
-	if !s.rules.IsEIP150 {
-		s.gasCap = min(s.gasCap, maxCallGasFrontier)
-	}
 	// A block that is moved by an override to rules that are not its own may
 	// lack what they demand.
 	if s.rules.IsLondon && s.block.BaseFee == nil {
@@ -177,8 +174,12 @@ func (s *simulation) run(message *core.Message, hooks *tracing.Hooks) (*core.Exe
 	defer machine.Release()
 	stop := context.AfterFunc(s.ctx, machine.Cancel)
 	defer stop()
-	result, err := core.ApplyMessage(machine, message, nil)
-	if s.ctx.Err() != nil || s.state.memory.exceeded || s.db.failure() != nil {
+	var result *core.ExecutionResult
+	err := s.guard(func() (err error) {
+		result, err = core.ApplyMessage(machine, message, nil)
+		return err
+	})
+	if s.ctx.Err() != nil || s.state.memory.exceeded != nil || s.db.failure() != nil {
 		return nil, errAborted
 	}
 	return result, err
@@ -195,6 +196,9 @@ func (s *simulation) machine(message *core.Message, seen vm.StateDB, hooks *trac
 	}
 	if message.BlobGasFeeCap != nil && message.BlobGasFeeCap.IsZero() && block.BlobBaseFee != nil {
 		block.BlobBaseFee = new(big.Int)
+	}
+	if message.GasLimit > boundedGas(s.rules) {
+		hooks = (&frameMeter{memory: &s.state.memory}).watch(hooks)
 	}
 	machine := vm.NewEVM(block, seen, s.executor.config, vm.Config{NoBaseFee: true, Tracer: hooks})
 	machine.SetJumpDestCache(s.executor.jumpDests)

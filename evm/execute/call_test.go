@@ -102,7 +102,7 @@ func TestCall(t *testing.T) {
 		{"less gas than a transaction costs", nil, Message{To: &contract, Gas: ptr[uint64](5000)}, "",
 			"err: intrinsic gas too low: have 5000, want 21000 (supplied gas 5000)"},
 		{"value that is not there", nil, Message{To: &contract, From: sender, Value: many}, "",
-			"err: insufficient funds for gas * price + value: address 0x00000000000000000000000000000000005e4DE2 have 1000000000 want " + many.Dec() + " (supplied gas 360000000)"},
+			"err: insufficient funds for gas * price + value: address 0x00000000000000000000000000000000005e4DE2 have 1000000000 want " + many.Dec() + " (supplied gas 50000000)"},
 		{"a price that cannot be paid", nil, Message{To: &contract, From: sender, GasPrice: uint256.NewInt(9), Gas: ptr[uint64](1e9)}, "",
 			"err: insufficient funds for gas * price + value: address 0x00000000000000000000000000000000005e4DE2 have 1000000000 want 3240000000 (supplied gas 360000000)"},
 		{"a price below the base fee", nil, Message{To: &contract, From: sender, GasPrice: uint256.NewInt(6), Gas: ptr[uint64](21000)}, "",
@@ -118,9 +118,9 @@ func TestCall(t *testing.T) {
 		{"authorizations that create", nil, Message{Authorizations: []types.SetCodeAuthorization{{}}}, "",
 			"EIP-7702 transaction cannot be used to create contract"},
 		{"a blob price without blobs", nil, Message{To: &contract, MaxFeePerBlobGas: uint256.NewInt(1)}, "", "maxFeePerBlobGas specified without blobVersionedHashes"},
-		{"no blobs", nil, Message{To: &contract, BlobHashes: []common.Hash{}}, "", "err: blob transaction missing blob hashes (supplied gas 360000000)"},
+		{"no blobs", nil, Message{To: &contract, BlobHashes: []common.Hash{}}, "", "err: blob transaction missing blob hashes (supplied gas 50000000)"},
 		{"no authorizations", nil, Message{To: &contract, Authorizations: []types.SetCodeAuthorization{}}, "",
-			"err: EIP-7702 transaction with empty auth list (sender 0x0000000000000000000000000000000000000000) (supplied gas 360000000)"},
+			"err: EIP-7702 transaction with empty auth list (sender 0x0000000000000000000000000000000000000000) (supplied gas 50000000)"},
 		{"no gas price is seen where none is offered", returning(vm.GASPRICE, vm.BASEFEE), Message{To: &contract}, word(0).Hex()[2:] + word(0).Hex()[2:], ""},
 		{"the price that is paid", returning(vm.GASPRICE, vm.BASEFEE), Message{To: &contract, From: sender, Gas: ptr[uint64](90000), MaxFeePerGas: uint256.NewInt(20), MaxPriorityFeePerGas: uint256.NewInt(2)},
 			word(9).Hex()[2:] + word(7).Hex()[2:], ""},
@@ -172,7 +172,7 @@ func TestCallSeesItsBlock(t *testing.T) {
 		{"gas limit", returning(vm.GASLIMIT), BlockOverrides{}, word(36_000_000)},
 		{"fee recipient", returning(vm.COINBASE), BlockOverrides{}, word(0xfee)},
 		{"randao", returning(vm.PREVRANDAO), BlockOverrides{}, word(0x4a4d)},
-		{"gas is ten times the block's", returning(vm.GAS), BlockOverrides{}, word(360_000_000 - 21000 - 2)},
+		{"default gas", returning(vm.GAS), BlockOverrides{}, word(50_000_000 - 21000 - 2)},
 		{"hash of the parent", hashOf(999), BlockOverrides{}, word(0xb10c0000 + 999)},
 		{"hash of an ancestor", hashOf(744), BlockOverrides{}, word(0xb10c0000 + 744)},
 		{"hash of one too old", hashOf(743), BlockOverrides{}, word(0)},
@@ -234,18 +234,24 @@ func TestCallBlockMovedToOtherRules(t *testing.T) {
 	}
 }
 
+// A call gets at most ten times its block's gas limit, or what the network allows.
 func TestCallGas(t *testing.T) {
-	tests := []struct{ limit, want uint64 }{
-		{5000, 50_000}, {36_000_000, 360_000_000}, {300_000_000, maxCallGas}, {math.MaxUint64, maxCallGas}, {0, 0},
+	const all = math.MaxUint64
+	tests := []struct{ limit, network, want uint64 }{
+		{5000, all, 50_000}, {36_000_000, all, 360_000_000}, {300_000_000, all, 3_000_000_000}, {all, all, all}, {0, all, 0},
+		{36_000_000, 50_000_000, 50_000_000}, {5000, 50_000_000, 50_000}, {all, 50_000_000, 50_000_000},
 	}
 	for _, test := range tests {
-		if got := callGas(&types.Header{GasLimit: test.limit}); got != test.want {
+		e := newCaller(t)
+		e.LimitCallGas(test.network)
+		if got := e.callGas(&types.Header{GasLimit: test.limit}); got != test.want {
 			t.Errorf("of a block of %d gas: %d, want %d", test.limit, got, test.want)
 		}
 	}
 }
 
-// Under the rules of Frontier a call gets less gas, wherever an override takes it there from.
+// The gas of a call is the same under the rules of Frontier, wherever an override takes it
+// there from. A call that names no gas gets geth's default.
 func TestCallGasFrontier(t *testing.T) {
 	config := osakaConfig()
 	config.EIP150Block = big.NewInt(10)
@@ -255,11 +261,13 @@ func TestCallGasFrontier(t *testing.T) {
 	}
 	w := newWorld()
 	w.put(contract, 0, returning(vm.GAS))
-	for number, want := range map[uint64]uint64{9: maxCallGasFrontier, 10: 360_000_000} {
+	for _, number := range []uint64{9, 10} {
 		options := CallOptions{Block: BlockOverrides{Number: uint256.NewInt(number)}}
-		output, err := e.Call(t.Context(), w.at(), &Message{To: &contract}, options)
-		if err != nil || common.BytesToHash(output) != word(want-21002) {
-			t.Errorf("at block %d: %x, %v, want %d", number, output, err, want-21002)
+		for gas, want := range map[*uint64]uint64{nil: 50_000_000, ptr[uint64](1e9): 360_000_000} {
+			output, err := e.Call(t.Context(), w.at(), &Message{To: &contract, Gas: gas}, options)
+			if err != nil || common.BytesToHash(output) != word(want-21002) {
+				t.Errorf("at block %d: %x, %v, want %d", number, output, err, want-21002)
+			}
 		}
 	}
 }

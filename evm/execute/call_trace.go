@@ -11,10 +11,6 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// defaultTraceGas is the gas of a traced call that names none: geth's default, which
-// tracers show in their results.
-const defaultTraceGas = 50_000_000
-
 // TraceCall runs a message call under a tracer. What became of the call, a revert
 // included, is for the tracer to say; an error means that the call was not run.
 func (e *Executor) TraceCall(ctx context.Context, at At, message *Message, options CallOptions, tracer Tracer) error {
@@ -71,17 +67,18 @@ func (s *simulation) trace(ctx context.Context, m *Message, tracer Tracer) error
 	if err != nil {
 		return err
 	}
-	if m.Gas == nil {
-		message.GasLimit = min(defaultTraceGas, s.gasCap)
-	}
 	machine := s.machine(message, &watchedCall{callState: &s.state, hooks: tracer.Hooks}, tracer.Hooks)
 	defer machine.Release()
 	defer stopWhenDone(ctx, tracer, machine)()
 	statedb := s.state.StateDB
 	statedb.SetTxContext(common.Hash{}, 0, 1)
 	pool := core.NewGasPool(message.GasLimit)
-	_, _, err = core.ApplyTransactionWithEVM(s.ctx, message, pool, statedb, s.block.BlockNumber, common.Hash{}, s.block.Time, unsigned(s.executor.config.ChainID, m, message), machine)
-	if s.state.memory.exceeded || s.db.failure() != nil {
+	tx := unsigned(s.executor.config.ChainID, m, message)
+	err = s.guard(func() error {
+		_, _, err := core.ApplyTransactionWithEVM(s.ctx, message, pool, statedb, s.block.BlockNumber, common.Hash{}, s.block.Time, tx, machine)
+		return err
+	})
+	if s.state.memory.exceeded != nil || s.db.failure() != nil {
 		return errAborted
 	}
 	if err != nil {
@@ -100,7 +97,7 @@ type watchedCall struct {
 // AddLog implements vm.StateDB.
 func (s *watchedCall) AddLog(log *types.Log) {
 	s.callState.AddLog(log)
-	if s.hooks.OnLog != nil && !s.memory.exceeded {
+	if s.hooks.OnLog != nil && s.memory.exceeded == nil {
 		s.hooks.OnLog(log)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"runtime"
 	"sync/atomic"
@@ -45,6 +46,8 @@ type Executor struct {
 	blobFees  *lru.Cache[blobFeeKey, *big.Int]
 	listed    atomic.Uint64 // blocks that ran from their access lists
 	parallel  atomic.Uint64 // those of them that ran in parallel
+
+	maxCallGas uint64
 }
 
 // New makes the executor of a chain.
@@ -61,9 +64,15 @@ func New(config *params.ChainConfig) (*Executor, error) {
 		engine:    beacon.New(proofOf),
 		jumpDests: core.NewJumpDestCache(),
 		calls:     newCallPlaces(),
-		blobFees:  lru.NewCache[blobFeeKey, *big.Int](cachedBlobFees),
+
+		maxCallGas: math.MaxUint64,
+		blobFees:   lru.NewCache[blobFeeKey, *big.Int](cachedBlobFees),
 	}, nil
 }
+
+// LimitCallGas lowers the most gas that a call gets, which is otherwise ten times the gas
+// limit of its block. It must not run at the same time as calls.
+func (e *Executor) LimitCallGas(gas uint64) { e.maxCallGas = gas }
 
 // Config is the chain's configuration. The caller must not change it.
 func (e *Executor) Config() *params.ChainConfig { return e.config }

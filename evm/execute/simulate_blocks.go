@@ -88,7 +88,7 @@ func (e *Executor) SimulateBlocks(ctx context.Context, parent Parent, blocks []B
 		}
 		defer e.calls.Release(1)
 		s := &blockSimulation{
-			ctx: ctx, executor: e, options: options, gas: simulationGas,
+			ctx: ctx, executor: e, options: options, gas: min(simulationGas, e.maxCallGas),
 			db: newDatabase(ctx, parent, false),
 		}
 		s.chain = &simulatedChain{chainReader: &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: &s.db.readFailure}}

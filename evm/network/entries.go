@@ -21,11 +21,12 @@ const (
 
 // Entries are the entries of an EVM network in the configuration.
 type Entries struct {
-	Source  family.Sources `yaml:"source"`  // nodes whose chain it follows
-	Genesis string         `yaml:"genesis"` // a file or a built-in network's name, to make the network with
-	Engine  Engine         `yaml:"engine"`  // where a consensus client drives it
-	Scripts bool           `yaml:"scripts"` // clients may trace by scripts of their own
-	Pool    string         `yaml:"pool"`    // which transactions wait here: all, sent or none; empty: all
+	Source  family.Sources `yaml:"source"`   // nodes whose chain it follows
+	Genesis string         `yaml:"genesis"`  // a file or a built-in network's name, to make the network with
+	Engine  Engine         `yaml:"engine"`   // where a consensus client drives it
+	Scripts bool           `yaml:"scripts"`  // clients may trace by scripts of their own
+	CallGas uint64         `yaml:"call_gas"` // the most gas that a call gets; 0: ten times its block's gas limit
+	Pool    string         `yaml:"pool"`     // which transactions wait here: all, sent or none; empty: all
 }
 
 // Engine is how a consensus client reaches a network that it drives.

@@ -69,6 +69,9 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries) (famil
 	if n.executor, err = execute.New(n.config); err != nil {
 		return nil, err
 	}
+	if n.entries.CallGas > 0 {
+		n.executor.LimitCallGas(n.entries.CallGas)
+	}
 	settled, _ := a.Settled()
 	if n.tip, err = tip.Open(ctx, store, archive.Tables(), settled); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func TestAgainstGeth(t *testing.T) {
 	if chain.Head() < 500 {
 		t.Fatalf("the chain has %d blocks, want at least 500", chain.Head())
 	}
-	geth := serveGeth(t, bin, genesis, file, chain)
+	geth := serveGeth(t, bin, genesis, file)
 	var ashlar *node.Client
 	if url := os.Getenv("ASHLAR_DIFFERENTIAL_URL"); url != "" {
 		ashlar = node.NewClient(url)
@@ -84,7 +84,7 @@ func findGeth(t *testing.T) string {
 	return bin
 }
 
-func serveGeth(t *testing.T, bin, genesis, file string, chain *sample.Chain) *node.Client {
+func serveGeth(t *testing.T, bin, genesis, file string) *node.Client {
 	t.Helper()
 	g := node.Geth{Bin: bin, Data: t.TempDir(), Scheme: node.HashScheme}
 	if err := g.Init(t.Context(), genesis); err != nil {
@@ -92,8 +92,7 @@ func serveGeth(t *testing.T, bin, genesis, file string, chain *sample.Chain) *no
 	}
 	p, err := g.Import(t.Context(), file)
 	awaitImport(t, p, err)
-	// The same cap as Ashlar's, so that code which looks at its gas sees the same.
-	p, client, err := g.Serve(t.Context(), 10*chain.Blocks[chain.Head()].GasLimit)
+	p, client, err := g.Serve(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +107,8 @@ func serveAshlar(t *testing.T, genesis, file string) *node.Client {
 		t.Fatal(err)
 	}
 	config := filepath.Join(t.TempDir(), "ashlar.yaml")
-	if err := os.WriteFile(config, []byte("networks: {test: {scripts: true}}\n"), 0o600); err != nil {
+	// The same cap as geth's, so that code which looks at its gas sees the same.
+	if err := os.WriteFile(config, []byte("networks: {test: {scripts: true, call_gas: 50000000}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: config}

@@ -22,7 +22,8 @@ type question struct {
 	Params any
 }
 
-// recased changes the names of members in params, except those that are data, such as addresses.
+// recased changes the names of members in params, except those that are data: addresses
+// and names of tracers.
 func recased(params any, change func(string) string) any {
 	switch params := params.(type) {
 	case []any:
@@ -34,7 +35,7 @@ func recased(params any, change func(string) string) any {
 	case object:
 		changed := make(object)
 		for name, value := range params {
-			if !strings.HasPrefix(name, "0x") {
+			if !strings.HasPrefix(name, "0x") && !strings.HasSuffix(name, "Tracer") {
 				name = change(name)
 			}
 			changed[name] = recased(value, change)
