@@ -8,7 +8,8 @@
 //   - The first page fixes the range of blocks for all pages. A token is valid while the
 //     block that it points into is part of the chain, and only for the filter that it
 //     was made for.
-//   - Nothing is pending, so a range that starts with the pending block is empty.
+//   - A range that names the pending block includes it if the network has one. Events of
+//     the pending block have neither the hash nor the number of a block.
 package events
 
 import (
@@ -37,6 +38,10 @@ type View interface {
 	Span() (first, last uint64)
 	// BlockHash returns the hash of a block of the span.
 	BlockHash(ctx context.Context, number uint64) (Word, error)
+	// WithPending returns the view with the pending block, whose number is the next after
+	// the span, or false if the network has none. The methods of the view accept its
+	// number, and its hash is another one whenever it changes.
+	WithPending(ctx context.Context) (View, bool, error)
 	// FindBlock returns the number of the block with a hash, or false.
 	FindBlock(ctx context.Context, hash Word) (number uint64, known bool, err error)
 	// AppendEvents appends the events of a page, separated by commas, and
@@ -84,7 +89,13 @@ func (n Network) Handler() jsonrpc.Handler {
 		if view == nil {
 			return out, NoBlocks()
 		}
-		return request.answer(ctx, view, out)
+		pending := false
+		if request.from.Kind == Pending || request.to.Kind == Pending {
+			if view, pending, err = view.WithPending(ctx); err != nil {
+				return out, err
+			}
+		}
+		return request.answer(ctx, view, pending, out)
 	}
 }
 
@@ -98,9 +109,9 @@ func (n Network) Emitter(params []byte) (*Word, error) {
 	return request.filter.Address, nil
 }
 
-// answer appends a page.
-func (q *request) answer(ctx context.Context, view View, out []byte) ([]byte, error) {
-	r, err := q.resolve(ctx, view)
+// answer appends a page of a view, with its pending block if pending is set.
+func (q *request) answer(ctx context.Context, view View, pending bool, out []byte) ([]byte, error) {
+	r, err := q.resolve(ctx, view, pending)
 	if err != nil {
 		return out, err
 	}

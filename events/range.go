@@ -26,12 +26,12 @@ const (
 	ByNumber
 	ByHash
 	Latest
-	Pending // the block above the latest, of which nothing is known yet
+	Pending // the block above the latest
 )
 
-// resolve finds the range of a page in a view. It may be empty: it ends before it
-// begins then.
-func (q *request) resolve(ctx context.Context, view View) (r paging.Range, err error) {
+// resolve finds the range of a page in a view, which includes the pending block only if
+// the filter names it. The range may be empty: it ends before it begins then.
+func (q *request) resolve(ctx context.Context, view View, pending bool) (r paging.Range, err error) {
 	r.Size = q.chunkSize
 	first, last := view.Span()
 	if r.Begin.Block, err = q.from.Resolve(ctx, view); err != nil {
@@ -40,11 +40,17 @@ func (q *request) resolve(ctx context.Context, view View) (r paging.Range, err e
 	if r.To, err = q.to.Resolve(ctx, view); err != nil {
 		return r, err
 	}
-	if q.from.Kind == NotGiven {
+	switch q.from.Kind {
+	case NotGiven:
 		r.Begin.Block = first
-	}
-	if q.from.Kind == Pending {
+	case Pending:
 		r.Begin.Block = last + 1
+	}
+	if pending {
+		last++
+		if q.to.Kind == Pending {
+			r.To = last
+		}
 	}
 	r.To = min(r.To, last)
 	if q.token != nil {
@@ -53,8 +59,8 @@ func (q *request) resolve(ctx context.Context, view View) (r paging.Range, err e
 	return r, err
 }
 
-// Resolve returns the number of a block; that of the latest where none is named.
-// The number may lie above it.
+// Resolve returns the number of a block; that of the latest where none is named, or the
+// pending one. The number may lie above it.
 func (b *BlockID) Resolve(ctx context.Context, view View) (uint64, error) {
 	first, last := view.Span()
 	switch b.Kind {

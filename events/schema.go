@@ -29,11 +29,12 @@ func (n Network) filterSchema() *schema.Schema {
 // pageSchema describes a page of events.
 func (n Network) pageSchema() *schema.Schema {
 	event := schema.Object(schema.Members{
-		"block_hash": n.Word, "block_number": schema.Unsigned, "transaction_hash": n.Word,
-		"from_address": n.Address, "keys": schema.Array(n.Word), "data": schema.Array(schema.String),
+		"transaction_hash": n.Word,
+		"from_address":     n.Address, "keys": schema.Array(n.Word), "data": schema.Array(schema.String),
 	}, schema.Members{
+		"block_hash": n.Word, "block_number": schema.Unsigned,
 		"transaction_index": schema.Unsigned, "event_index": schema.Unsigned,
-	}).Named("EmittedEvent", "An event with its place in the chain.")
+	}).Named("EmittedEvent", "An event with its place in the chain. A pending event has no hash and number of its block.")
 	return schema.Object(schema.Members{"events": schema.Array(event)}, schema.Members{"continuation_token": schema.String})
 }
 

@@ -88,7 +88,22 @@ type eventView struct {
 	*query.View
 }
 
-func (v *eventView) Span() (first, last uint64) { return 0, v.Head().Number }
+func (v *eventView) Span() (first, last uint64) {
+	last = v.Head().Number
+	if v.IsPending(last) {
+		last--
+	}
+	return 0, last
+}
+
+// WithPending implements [events.View].
+func (v *eventView) WithPending(ctx context.Context) (events.View, bool, error) {
+	view, number, err := v.Resolve(ctx, query.BlockID{Tag: query.Pending})
+	if err != nil {
+		return nil, false, err
+	}
+	return &eventView{api: v.api, View: view}, view.IsPending(number), nil
+}
 
 func (v *eventView) BlockHash(ctx context.Context, number uint64) (events.Word, error) {
 	hash, err := v.View.BlockHash(ctx, number)
@@ -127,20 +142,24 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 		if len(out) > begin {
 			out = append(out, ',')
 		}
-		out = appendEvent(out, log, hash)
+		out = appendEvent(out, log, v.IsPending(log.Block.Number), hash)
 		return room.Check(len(out))
 	})
 	return out, next, err
 }
 
 // appendEvent appends a log as an event record. If the data's length is not a multiple of
-// 32 bytes, the last word is shorter.
-func appendEvent(out []byte, log *query.Log, transaction common.Hash) []byte {
-	out = append(out, `{"block_hash":`...)
-	out = appendHex(out, log.Block.Hash[:])
-	out = append(out, `,"block_number":`...)
-	out = strconv.AppendUint(out, log.Block.Number, 10)
-	out = append(out, `,"data":`...)
+// 32 bytes, the last word is shorter. A pending event has no hash and number of its block.
+func appendEvent(out []byte, log *query.Log, pending bool, transaction common.Hash) []byte {
+	out = append(out, '{')
+	if !pending {
+		out = append(out, `"block_hash":`...)
+		out = appendHex(out, log.Block.Hash[:])
+		out = append(out, `,"block_number":`...)
+		out = strconv.AppendUint(out, log.Block.Number, 10)
+		out = append(out, ',')
+	}
+	out = append(out, `"data":`...)
 	out = appendWords(out, log.Data)
 	out = append(out, `,"from_address":`...)
 	out = appendHex(out, log.Address[:])

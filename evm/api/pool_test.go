@@ -157,6 +157,7 @@ func TestPending(t *testing.T) {
 	if o.ask(t, &logs, "eth_getLogs", map[string]any{"fromBlock": "0x0"}); len(logs) != 0 {
 		t.Errorf("%d logs up to the latest block, expected none", len(logs))
 	}
+	o.expectPendingEvents()
 	// Every method that takes a block takes this one.
 	for _, method := range []string{"eth_getBalance", "eth_getCode"} {
 		o.ask(t, new(hexutil.Bytes), method, o.sender, "pending")
@@ -178,6 +179,34 @@ func TestPending(t *testing.T) {
 	var empty hexutil.Uint64
 	if o.ask(t, &empty, "eth_getBlockTransactionCountByNumber", "pending"); empty != 0 {
 		t.Errorf("the pending block has %d transactions, expected none", empty)
+	}
+}
+
+// expectPendingEvents expects that rollup_getEvents includes the event of the pending block
+// exactly if the filter names that block.
+func (o *open) expectPendingEvents() {
+	o.t.Helper()
+	type page struct {
+		Events []map[string]json.RawMessage `json:"events"`
+		Token  *string                      `json:"continuation_token"`
+	}
+	for _, test := range []struct {
+		from, to any
+		want     int
+	}{
+		{"latest", "pending", 1}, {"pending", "pending", 1}, {"pending", "latest", 0}, {"latest", "latest", 0},
+		{"pending", nil, 0}, {nil, "pending", 1}, {nil, nil, 0}, {nil, map[string]any{"block_number": 1}, 0}, {map[string]any{"block_number": 1}, "pending", 1},
+	} {
+		var got page
+		o.ask(o.t, &got, "rollup_getEvents", map[string]any{"from_block": test.from, "to_block": test.to, "chunk_size": 10})
+		if len(got.Events) != test.want || got.Token != nil {
+			o.t.Errorf("%v to %v: %d events, token %v, want %d", test.from, test.to, len(got.Events), got.Token, test.want)
+		}
+		for _, event := range got.Events {
+			if len(event["transaction_hash"]) == 0 || event["block_hash"] != nil || event["block_number"] != nil {
+				o.t.Errorf("a pending event is %v", event)
+			}
+		}
 	}
 }
 

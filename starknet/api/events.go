@@ -35,6 +35,9 @@ func (v *eventView) Span() (first, last uint64) {
 	return span.First, span.Last.Number
 }
 
+// WithPending implements [events.View]. The network has no pending block.
+func (v *eventView) WithPending(context.Context) (events.View, bool, error) { return v, false, nil }
+
 func (v *eventView) BlockHash(ctx context.Context, number uint64) (events.Word, error) {
 	header, err := v.view.Header(ctx, number)
 	if err != nil {
