@@ -79,6 +79,9 @@ var (
 	ErrFull = errors.New("the disk is full")
 	// ErrCheckpoint is returned by Checkpoint while an earlier copy has not been released.
 	ErrCheckpoint = errors.New("the store is being copied already")
+	// ErrUnavailable is returned by any call for which too few nodes of a distributed store
+	// answer. It succeeds again when they do.
+	ErrUnavailable = errors.New("the store cannot be reached")
 	// ErrFailed is returned by every write after one has failed for good. Reads go on.
 	// The store must be opened again, by another process, to be written.
 	ErrFailed = errors.New("the store takes no writes until its process is started again")

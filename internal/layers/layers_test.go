@@ -117,8 +117,10 @@ type keeper struct {
 func keepers() []keeper {
 	all := []keeper{
 		{"github.com/cockroachdb/pebble", []string{"kv/pebble"}},
+		{"github.com/apache/cassandra-gocql-driver", []string{"kv/cassandra"}},
 		// Everything else takes a kv.Store, whichever engine it is.
 		{"ashlar/kv/pebble", []string{"kv/pebble", "app/store", "evm/ingest/ingesttest"}},
+		{"ashlar/kv/cassandra", []string{"kv/cassandra", "app/store", "app/config"}},
 		// The reference builder generates chains to test execute, so it must be independent of it.
 		{"github.com/ethereum/go-ethereum/core/state", []string{"evm/execute", "evm/source/demo/reference"}},
 		{"github.com/spf13/cobra", []string{"cmd"}},

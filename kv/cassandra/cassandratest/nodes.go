@@ -1,0 +1,288 @@
+// Package cassandratest starts real Cassandra nodes for tests. Cassandra's jars are in the
+// folder that the variable ASHLAR_CASSANDRA names; .ci/run gets them from Maven Central.
+package cassandratest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// hosts are the addresses of a running cluster, which tests use if the variable
+// ASHLAR_CASSANDRA_HOSTS has them, separated by commas.
+func hosts() []string {
+	if list := os.Getenv("ASHLAR_CASSANDRA_HOSTS"); list != "" {
+		return strings.Split(list, ",")
+	}
+	return nil
+}
+
+// Jars returns the folder with Cassandra's jars, or "" if there is none.
+func Jars() string { return os.Getenv("ASHLAR_CASSANDRA") }
+
+// Count is the number of nodes of a test cluster.
+const Count = 3
+
+// Cluster is a running cluster on this machine. Each node has an address of its own.
+type Cluster struct {
+	Hosts []string
+
+	dir   string
+	jars  string
+	nodes []*node
+}
+
+type node struct {
+	command *exec.Cmd
+	ended   chan struct{} // closed when the process has ended
+}
+
+// Main runs the tests of a package whose TestMain calls it, with a cluster that get
+// returns: it starts when the first test asks for it, and stops after the last. It returns
+// the exit code.
+func Main(m *testing.M, cluster *Lazy) int {
+	defer func() {
+		if err := cluster.stop(); err != nil {
+			log.Print(err)
+		}
+	}()
+	return m.Run()
+}
+
+// Lazy is a cluster that starts when it is first needed.
+type Lazy struct {
+	started *Cluster
+	err     error
+	tried   bool
+}
+
+// Get returns the cluster. A test is skipped without jars, or fails if every test is
+// required. It is for tests that do not run in parallel.
+func (l *Lazy) Get(t testing.TB) *Cluster {
+	t.Helper()
+	if running := hosts(); running != nil {
+		return &Cluster{Hosts: running}
+	}
+	if Jars() == "" {
+		if os.Getenv("ASHLAR_REQUIRE_ALL") != "" {
+			t.Fatal("ASHLAR_CASSANDRA is not set: no folder with Cassandra's jars")
+		}
+		t.Skip("ASHLAR_CASSANDRA is not set: no folder with Cassandra's jars")
+	}
+	if !l.tried {
+		l.tried = true
+		l.started, l.err = Start(Jars())
+	}
+	if l.err != nil {
+		t.Fatal(l.err)
+	}
+	return l.started
+}
+
+func (l *Lazy) stop() error {
+	if l.started == nil {
+		return nil
+	}
+	return l.started.Stop()
+}
+
+// startTimeout is for all nodes to answer. It is long because tests share processors.
+const startTimeout = 5 * time.Minute
+
+// Start starts a cluster and waits until all nodes answer.
+func Start(jars string) (*Cluster, error) {
+	dir, err := os.MkdirTemp("", "cassandra")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{dir: dir, jars: jars, nodes: make([]*node, Count)}
+	for i := range Count { // addresses that no other process is likely to have
+		c.Hosts = append(c.Hosts, fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()>>8%250, os.Getpid()%256, 1+i))
+	}
+	for i := range c.nodes {
+		if err := errors.Join(c.configure(i), c.start(i)); err != nil {
+			return nil, errors.Join(err, c.Stop())
+		}
+	}
+	for i := range c.nodes {
+		if err := c.Await(i); err != nil {
+			return nil, errors.Join(err, c.Stop())
+		}
+	}
+	return c, nil
+}
+
+func (c *Cluster) folder(i int) string { return filepath.Join(c.dir, fmt.Sprint("node", i)) }
+
+// configure writes the configuration of a node. The nodes of a new cluster need not fetch
+// anything from each other, so all of them start at once.
+func (c *Cluster) configure(i int) error {
+	dir := c.folder(i)
+	const tokens = 1 << 32 / Count << 32
+	config := fmt.Sprintf(`cluster_name: ashlar
+num_tokens: 1
+initial_token: %[3]d
+auto_bootstrap: false
+partitioner: org.apache.cassandra.dht.Murmur3Partitioner
+data_file_directories: [%[1]s/data]
+commitlog_directory: %[1]s/commitlog
+saved_caches_directory: %[1]s/saved
+hints_directory: %[1]s/hints
+cdc_raw_directory: %[1]s/cdc
+commitlog_sync: periodic
+commitlog_sync_period: 10000ms
+listen_address: %[2]s
+rpc_address: %[2]s
+native_transport_port: 9042
+storage_port: 7000
+endpoint_snitch: SimpleSnitch
+seed_provider: [{class_name: org.apache.cassandra.locator.SimpleSeedProvider, parameters: [{seeds: "%[4]s"}]}]
+memtable: {configurations: {trie: {class_name: TrieMemtable}, default: {inherits: trie}}}
+memtable_allocation_type: offheap_objects
+memtable_offheap_space: 128MiB
+memtable_heap_space: 128MiB
+sstable: {selected_format: bti}
+storage_compatibility_mode: NONE
+key_cache_size: 16MiB
+file_cache_size: 64MiB
+concurrent_reads: 16
+concurrent_writes: 16
+auto_snapshot: false
+`, dir, c.Hosts[i], int64(i)*tokens, c.Hosts[0])
+	const logging = `<configuration><appender name="S" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%-5level %date{ISO8601} %F:%L %msg%n</pattern></encoder></appender><root level="INFO"><appender-ref ref="S"/></root></configuration>`
+	return errors.Join(
+		os.MkdirAll(dir, 0o755),
+		os.WriteFile(filepath.Join(dir, "cassandra.yaml"), []byte(config), 0o644),
+		os.WriteFile(filepath.Join(dir, "logback.xml"), []byte(logging), 0o644),
+	)
+}
+
+// opened are the packages of the JDK that Cassandra uses and that are closed to programs.
+var opened = strings.Fields(`
+java.base/java.io java.base/java.lang java.base/java.lang.module java.base/java.lang.reflect java.base/java.math
+java.base/java.net java.base/java.nio java.base/java.nio.charset java.base/java.nio.file.spi java.base/java.util
+java.base/java.util.concurrent java.base/java.util.concurrent.atomic java.base/java.util.concurrent.locks
+java.base/jdk.internal.loader java.base/jdk.internal.math java.base/jdk.internal.misc java.base/jdk.internal.module
+java.base/jdk.internal.ref java.base/jdk.internal.reflect java.base/jdk.internal.util.jar java.base/jdk.internal.vm
+java.base/sun.nio.ch java.management.rmi/com.sun.jmx.remote.internal.rmi java.management/com.sun.jmx.mbeanserver
+java.rmi/sun.rmi.registry java.rmi/sun.rmi.server java.rmi/sun.rmi.transport java.rmi/sun.rmi.transport.tcp java.sql/java.sql
+jdk.attach/sun.tools.attach jdk.compiler/com.sun.tools.javac.file jdk.management.jfr/jdk.management.jfr
+jdk.management/com.sun.management.internal jdk.naming.dns/com.sun.jndi.dns`)
+
+// start starts the process of a node.
+func (c *Cluster) start(i int) error {
+	dir := c.folder(i)
+	agent, err := filepath.Glob(filepath.Join(c.jars, "jamm-*.jar"))
+	if err != nil || len(agent) == 0 {
+		return fmt.Errorf("no jamm jar in %s (want the jars of cassandra-all and its dependencies): %w", c.jars, err)
+	}
+	management, err := freePort()
+	if err != nil {
+		return err
+	}
+	args := []string{"-Xms512M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:MaxDirectMemorySize=384M", "-javaagent:" + agent[0]}
+	for _, name := range opened {
+		args = append(args, "--add-opens", name+"=ALL-UNNAMED", "--add-exports", name+"=ALL-UNNAMED")
+	}
+	args = append(args,
+		"-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true", "-Djava.security.manager=allow",
+		"-Dcassandra.storagedir="+dir, "-Dcassandra.logdir="+dir, "-Dcassandra.ring_delay_ms=2000", "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+		"-Dcassandra.jmx.local.port="+management, "-Dcassandra.config=file://"+dir+"/cassandra.yaml",
+		"-Dlogback.configurationFile="+dir+"/logback.xml", "-Dcassandra-foreground=yes",
+		"-cp", dir+":"+c.jars+"/*", "org.apache.cassandra.service.CassandraDaemon")
+	out, err := os.OpenFile(c.log(i), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	n := &node{command: exec.Command("java", args...), ended: make(chan struct{})}
+	n.command.Stdout, n.command.Stderr, n.command.Dir = out, out, dir
+	n.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := n.command.Start(); err != nil {
+		return err
+	}
+	go func() {
+		defer close(n.ended)
+		_ = n.command.Wait() // the log says how it ended
+	}()
+	c.nodes[i] = n
+	return nil
+}
+
+func (c *Cluster) log(i int) string { return filepath.Join(c.folder(i), "out.log") }
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}
+
+// Await waits until a node answers.
+func (c *Cluster) Await(i int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(c.Hosts[i], "9042"))
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-c.nodes[i].ended:
+			return fmt.Errorf("node %s has ended:\n%s", c.Hosts[i], c.lastLines(i))
+		case <-ctx.Done():
+			return fmt.Errorf("node %s does not answer after %v:\n%s", c.Hosts[i], startTimeout, c.lastLines(i))
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (c *Cluster) lastLines(i int) string {
+	log, err := os.ReadFile(c.log(i))
+	if err != nil {
+		return err.Error()
+	}
+	return string(log[max(0, len(log)-2000):])
+}
+
+// Kill ends a node at once.
+func (c *Cluster) Kill(i int) error {
+	n := c.nodes[i]
+	if err := n.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-n.ended
+	return nil
+}
+
+// Restart starts a node that was killed, and waits until it answers.
+func (c *Cluster) Restart(i int) error { return errors.Join(c.start(i), c.Await(i)) }
+
+// Pause stops a node without ending it: it keeps its connections and does not answer.
+func (c *Cluster) Pause(i int) error { return c.nodes[i].command.Process.Signal(syscall.SIGSTOP) }
+
+// Resume continues a node that was paused.
+func (c *Cluster) Resume(i int) error { return c.nodes[i].command.Process.Signal(syscall.SIGCONT) }
+
+// Stop ends all nodes and removes their data.
+func (c *Cluster) Stop() error {
+	var failed []error
+	for i, n := range c.nodes {
+		if n != nil {
+			failed = append(failed, c.Kill(i))
+		}
+	}
+	return errors.Join(append(failed, os.RemoveAll(c.dir))...)
+}

@@ -1,0 +1,228 @@
+// Package cassandra is the distributed engine of kv, on Apache Cassandra 5.
+//
+// A [Cluster] is the connection to one keyspace, which holds any number of stores. A row
+// table of kv is one table of the keyspace, shared by all stores. Rows are written first
+// and acknowledged by a quorum of replicas; pointers follow in one lightweight transaction.
+// docs/format.md draws the tables.
+//
+// A store that is opened to be written is leased: one process holds it, renews the lease,
+// and sends the lease's fencing token with every change of a pointer. The token grows with
+// each holder, so a process that lost the lease without noticing changes no pointer. A
+// store opened with [Options.Shared] has no lease, and any number of processes write rows
+// of their own in it.
+//
+// Partitions that grow are split by ranges of sort keys, see split.go. Callers do not
+// notice.
+//
+// Every statement is idempotent, goes to a replica, is tried again at other nodes, and is
+// sent to a second node if the first is slow. What fails because too few nodes answer
+// returns [kv.ErrUnavailable], and succeeds again when they do.
+package cassandra
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ashlar/kv"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+)
+
+// Config says where the cluster is and how it is used. Zero values mean the defaults.
+type Config struct {
+	Hosts      []string // addresses of some nodes; the driver finds the others
+	Port       int      // DefaultPort
+	Keyspace   string   // DefaultKeyspace; letters, digits and underscores
+	Datacenter string   // whose nodes are asked; empty: that of the first node that answers
+
+	User, Password string      // empty: no authentication
+	TLS            *tls.Config // nil: no encryption
+
+	// Replication is the number of replicas in the datacenter of a keyspace that Connect
+	// creates (DefaultReplication).
+	Replication int
+	// AcrossDatacenters makes a quorum one of the replicas of all datacenters. Otherwise it
+	// is one of those in Datacenter.
+	AcrossDatacenters bool
+
+	// Lease is the time after which a writer that does not renew its lease has lost it
+	// (DefaultLease).
+	Lease time.Duration
+	// SplitBytes is the approximate size at which a partition is split (DefaultSplitBytes).
+	SplitBytes int64
+
+	Logger *slog.Logger // nil: discard
+}
+
+const (
+	DefaultPort        = 9042
+	DefaultKeyspace    = "ashlar"
+	DefaultReplication = 3
+	DefaultLease       = 8 * time.Second
+	DefaultSplitBytes  = 64 << 20
+)
+
+const (
+	attemptTimeout   = 3 * time.Second        // for the answer of one node
+	speculateAfter   = 150 * time.Millisecond // a second node is asked if the first takes longer
+	speculations     = 2                      // further nodes asked
+	connectTimeout   = 5 * time.Second
+	reconnectEvery   = time.Second
+	agreementTimeout = 30 * time.Second // for all nodes to have the same schema
+)
+
+// withDefaults returns the configuration with its defaults, or what is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	c.Port = cmp.Or(c.Port, DefaultPort)
+	c.Keyspace = cmp.Or(c.Keyspace, DefaultKeyspace)
+	c.Replication = cmp.Or(c.Replication, DefaultReplication)
+	c.Lease = cmp.Or(c.Lease, DefaultLease)
+	c.SplitBytes = cmp.Or(c.SplitBytes, DefaultSplitBytes)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case len(c.Hosts) == 0:
+		return c, errors.New("kv/cassandra: no hosts (want the address of at least one node)")
+	case c.Replication < 1:
+		return c, fmt.Errorf("kv/cassandra: replication %d (want 1 or more)", c.Replication)
+	case c.Lease < time.Second:
+		return c, fmt.Errorf("kv/cassandra: lease of %v (want 1s or more)", c.Lease)
+	}
+	return c, CheckKeyspace(c.Keyspace)
+}
+
+// CheckKeyspace returns an error for a name that no keyspace can have without quotes.
+func CheckKeyspace(name string) error {
+	valid := len(name) > 0 && len(name) <= 48 && name[0] >= 'a' && name[0] <= 'z'
+	for _, c := range name {
+		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_')
+	}
+	if !valid {
+		return fmt.Errorf("invalid keyspace %q (want a letter, then lower-case letters, digits and underscores, 48 at most)", name)
+	}
+	return nil
+}
+
+// Cluster is a connection to a keyspace. Its methods may be called from many goroutines at
+// once. It must be closed after its stores.
+type Cluster struct {
+	config  Config
+	session *gocql.Session
+	log     *slog.Logger
+
+	quorum gocql.Consistency // for reads and writes
+	one    gocql.Consistency // for rows that are either found or asked for again
+	serial gocql.Consistency // for lightweight transactions
+
+	creating sync.Mutex // held while a table is created
+	mu       sync.Mutex
+	tables   map[string]*statements // guarded by mu; row tables of the keyspace, by name
+}
+
+// Connect connects to a keyspace. If it does not exist, or is empty, it is prepared for
+// stores, unless readOnly is set.
+func Connect(ctx context.Context, config Config, readOnly bool) (*Cluster, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{config: config, log: config.Logger, tables: map[string]*statements{}}
+	c.quorum, c.one, c.serial = gocql.LocalQuorum, gocql.LocalOne, gocql.LocalSerial
+	if config.AcrossDatacenters {
+		c.quorum, c.one, c.serial = gocql.Quorum, gocql.One, gocql.Serial
+	}
+	if err := c.prepareKeyspace(ctx, readOnly); err != nil {
+		return nil, fmt.Errorf("cassandra at %v: %w", config.Hosts, err)
+	}
+	if c.session, err = c.open(config.Keyspace); err != nil {
+		return nil, fmt.Errorf("cassandra at %v: %w", config.Hosts, translate(err))
+	}
+	if err := c.checkSchema(ctx, readOnly); err != nil {
+		c.session.Close()
+		return nil, fmt.Errorf("cassandra at %v: keyspace %s: %w", config.Hosts, config.Keyspace, err)
+	}
+	return c, nil
+}
+
+// open opens a session, with a keyspace or without one.
+func (c *Cluster) open(keyspace string) (*gocql.Session, error) {
+	o := gocql.NewCluster(c.config.Hosts...)
+	o.Port, o.Keyspace = c.config.Port, keyspace
+	o.Timeout, o.WriteTimeout, o.ConnectTimeout = attemptTimeout, attemptTimeout, connectTimeout
+	o.Consistency, o.SerialConsistency = c.quorum, c.serial
+	o.DefaultIdempotence = true
+	o.RetryPolicy = otherNodes{}
+	o.ReconnectInterval = reconnectEvery
+	o.ReconnectionPolicy = &gocql.ConstantReconnectionPolicy{MaxRetries: 1, Interval: reconnectEvery}
+	o.MaxWaitSchemaAgreement = agreementTimeout
+	o.Metadata.CacheMode = gocql.KeyspaceOnly
+	o.Logger = logger{c.log}
+	o.PageSize = 1000
+	local := gocql.RoundRobinHostPolicy()
+	if c.config.Datacenter != "" {
+		local = gocql.DCAwareRoundRobinPolicy(c.config.Datacenter)
+	}
+	o.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(local, gocql.ShuffleReplicas())
+	if c.config.User != "" {
+		o.Authenticator = gocql.PasswordAuthenticator{Username: c.config.User, Password: c.config.Password}
+	}
+	if c.config.TLS != nil {
+		o.SslOpts = &gocql.SslOptions{Config: c.config.TLS, EnableHostVerification: !c.config.TLS.InsecureSkipVerify}
+	}
+	return o.CreateSession()
+}
+
+// Close closes the connection.
+func (c *Cluster) Close() error {
+	c.session.Close()
+	return nil
+}
+
+// Keyspace returns the name of the keyspace.
+func (c *Cluster) Keyspace() string { return c.config.Keyspace }
+
+// otherNodes tries a statement at up to three nodes. Further attempts are made by retry.
+type otherNodes struct{}
+
+func (otherNodes) Attempt(q gocql.RetryableQuery) bool {
+	return q.Attempts() < 3 && q.Context().Err() == nil
+}
+
+func (otherNodes) GetRetryType(err error) gocql.RetryType {
+	if isTransient(err) {
+		return gocql.RetryNextHost
+	}
+	return gocql.Rethrow
+}
+
+// speculation asks further nodes if one is slow. The result of the first is taken.
+var speculation = &gocql.SimpleSpeculativeExecution{NumAttempts: speculations, TimeoutDelay: speculateAfter}
+
+// logger passes what the driver logs on. The driver logs each lost connection as an error;
+// that is no more than a warning here.
+type logger struct{ log *slog.Logger }
+
+func (l logger) Error(msg string, fields ...gocql.LogField)   { l.write(slog.LevelWarn, msg, fields) }
+func (l logger) Warning(msg string, fields ...gocql.LogField) { l.write(slog.LevelInfo, msg, fields) }
+func (l logger) Info(msg string, fields ...gocql.LogField)    { l.write(slog.LevelDebug, msg, fields) }
+func (l logger) Debug(msg string, fields ...gocql.LogField)   {}
+
+func (l logger) write(level slog.Level, msg string, fields []gocql.LogField) {
+	if !l.log.Enabled(context.Background(), level) {
+		return
+	}
+	args := make([]any, 0, 2*len(fields))
+	for _, f := range fields {
+		args = append(args, f.Name, f.Value.String())
+	}
+	l.log.Log(context.Background(), level, "cassandra: "+msg, args...)
+}
+
+var _ kv.Store = (*Store)(nil)

@@ -1,0 +1,173 @@
+package cassandra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"ashlar/kv"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+)
+
+// A lease is the right to write a store. It is in static columns of the store's partition
+// of pointers:
+//
+//	holder   who has it; Cassandra removes this column when it was not renewed in time
+//	token    how many leases there have been, 0 for a store that has no lease
+//	clock    the holder uses no timestamp of rows beyond this one before it renews
+//
+// The condition of every change of a pointer is the token. So time decides only who may
+// try: a process that was paused beyond its time and has not noticed has an old token.
+//
+// The clock makes timestamps grow from one holder to the next although their machines'
+// clocks differ. Otherwise a row could be hidden by an earlier removal of its partition.
+type lease struct {
+	holder  string
+	renewed atomic.Int64 // when the last successful renewal began, nanoseconds since began
+	began   time.Time
+	lost    atomic.Pointer[error] // why the store takes no more writes
+}
+
+// renewals in the time of a lease.
+const renewals = 4
+
+// acquire takes the lease of a store, or returns kv.ErrInUse.
+func (s *Store) acquire(ctx context.Context) error {
+	c := s.cluster
+	s.lease.holder = newHolder()
+	s.lease.began = time.Now()
+	read := c.session.Query("SELECT fence, holder, clock, bytes FROM "+tablePointers+" WHERE store = ? LIMIT 1", s.id).Consistency(c.serial)
+	var holder *string
+	var token, clock, bytes int64
+	if err := c.scan(ctx, read, &token, &holder, &clock, &bytes); err != nil {
+		return err
+	}
+	if holder != nil {
+		return fmt.Errorf("%w: %s writes to it", kv.ErrInUse, *holder)
+	}
+	s.token = token + 1
+	s.clock.atLeast(clock)
+	s.bytes.Store(bytes)
+	const take = "UPDATE " + tablePointers + " USING TTL ? SET holder = ? WHERE store = ? IF fence = ? AND holder = null"
+	const count = "UPDATE " + tablePointers + " SET fence = ?, clock = ? WHERE store = ?"
+	begun := s.lease.since()
+	applied, now, err := s.conditionally(ctx, readPatience, func(b *gocql.Batch) {
+		b.Query(take, c.leaseSeconds(), s.lease.holder, s.id, token)
+		b.Query(count, s.token, s.promise(), s.id)
+	})
+	if err != nil {
+		return err
+	}
+	if !applied && now["holder"] != s.lease.holder { // else an attempt without an answer succeeded
+		return fmt.Errorf("%w: %v writes to it", kv.ErrInUse, now["holder"])
+	}
+	s.lease.renewed.Store(begun)
+	return nil
+}
+
+// newHolder returns a name for one holder of a lease: where it runs, and a random part.
+func newHolder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("process %d on %s (%s)", os.Getpid(), host, gocql.MustRandomUUID().String()[:8])
+}
+
+func (c *Cluster) leaseSeconds() int { return int(c.config.Lease / time.Second) }
+
+func (l *lease) since() int64 { return int64(time.Since(l.began)) }
+
+// promise returns the timestamp that the store does not exceed before the next renewal.
+func (s *Store) promise() int64 { return s.clock.now() + s.cluster.config.Lease.Microseconds() }
+
+// conditionally runs a batch of statements on the store's pointers, one of which has a
+// condition. The batch must recognize its own earlier, successful attempt.
+func (s *Store) conditionally(ctx context.Context, patience time.Duration, add func(*gocql.Batch)) (applied bool, now map[string]any, err error) {
+	err = s.cluster.retry(ctx, patience, func(ctx context.Context) (err error) {
+		b := s.cluster.session.Batch(gocql.UnloggedBatch).RetryPolicy(nil)
+		add(b)
+		now = map[string]any{}
+		var rows *gocql.Iter
+		applied, rows, err = b.MapExecCASContext(ctx, now)
+		if rows != nil {
+			err = errors.Join(err, rows.Close())
+		}
+		return err
+	})
+	return applied, now, err
+}
+
+// renew renews the lease, or records that it is lost.
+func (s *Store) renew(ctx context.Context) error {
+	const keep = "UPDATE " + tablePointers + " USING TTL ? SET holder = ? WHERE store = ? IF fence = ?"
+	const count = "UPDATE " + tablePointers + " SET clock = ?, bytes = ? WHERE store = ?"
+	begun := s.lease.since()
+	promise, bytes := s.promise(), s.bytes.Load()
+	applied, now, err := s.conditionally(ctx, 0, func(b *gocql.Batch) {
+		b.Query(keep, s.cluster.leaseSeconds(), s.lease.holder, s.id, s.token)
+		b.Query(count, promise, bytes, s.id)
+	})
+	if err != nil {
+		return err
+	}
+	if !applied {
+		return s.loseLease(now)
+	}
+	s.lease.renewed.Store(begun)
+	return nil
+}
+
+// loseLease ends the writing for good.
+func (s *Store) loseLease(now map[string]any) error {
+	err := fmt.Errorf("another process has taken over (token %v, here %d): %w", now["fence"], s.token, kv.ErrFailed)
+	if s.lease.lost.CompareAndSwap(nil, &err) {
+		s.cluster.log.Error("lease lost; reads go on, writes are refused until the process is started again", "store", s.name, "err", err)
+		close(s.lostLease)
+	}
+	return *s.lease.lost.Load()
+}
+
+// keepLease renews the lease until ctx is done.
+func (s *Store) keepLease(ctx context.Context) {
+	tick := time.NewTicker(s.cluster.config.Lease / renewals)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.lostLease:
+			return
+		case <-tick.C:
+		}
+		if err := s.renew(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, kv.ErrFailed) {
+			s.cluster.log.Warn("lease not renewed", "store", s.name, "err", err)
+		}
+	}
+}
+
+// holdLease returns an error unless the lease is held: if it may have ended, it is renewed
+// first. A process that was paused stops here.
+func (s *Store) holdLease(ctx context.Context) error {
+	if s.shared {
+		return nil
+	}
+	if lost := s.lease.lost.Load(); lost != nil {
+		return *lost
+	}
+	if age := time.Duration(s.lease.since() - s.lease.renewed.Load()); age < s.cluster.config.Lease {
+		return nil
+	}
+	return s.renew(ctx)
+}
+
+// release gives the lease up, so that another process need not wait for its end.
+func (s *Store) release(ctx context.Context) error {
+	const end = "UPDATE " + tablePointers + " SET holder = null, clock = ?, bytes = ? WHERE store = ? IF fence = ? AND holder = ?"
+	_, _, err := s.cluster.compareAndSet(ctx, time.Second, end, s.clock.now(), s.bytes.Load(), s.id, s.token, s.lease.holder)
+	return err
+}

@@ -1,0 +1,248 @@
+package cassandra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ashlar/kv"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+)
+
+// found is a row as it was read.
+type found struct {
+	sort  uint64
+	value *[]byte // nil in the mark of a partition with several parts (split.go)
+	until *int64  // start of the next part, if there is one
+}
+
+// prepare checks a read, and returns the statements of its table.
+func (s *Store) prepare(ctx context.Context, t *kv.Table, partition []byte) (*statements, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkRow(t, partition); err != nil {
+		return nil, err
+	}
+	return s.cluster.table(t)
+}
+
+// query returns a read of one part of a partition.
+func (s *Store) query(st *statements, statement string, args ...any) *gocql.Query {
+	return s.cluster.session.Query(statement, args...).SetSpeculativeExecutionPolicy(speculation)
+}
+
+// rows reads rows, and calls take for each. What take keeps must be discarded when reset
+// is called, before another attempt. A table that was never created has no rows.
+func (s *Store) rows(ctx context.Context, st *statements, q *gocql.Query, reset func(), take func(found)) error {
+	err := s.cluster.retry(ctx, readPatience, func(ctx context.Context) error {
+		reset()
+		rows := q.IterContext(ctx)
+		for {
+			var sort int64
+			var f found
+			if !rows.Scan(&sort, &f.value, &f.until) {
+				return rows.Close()
+			}
+			f.sort = sortOf(sort)
+			take(f)
+		}
+	})
+	return s.orNoTable(ctx, st, err)
+}
+
+// orNoTable returns nil instead of the error of a read from a table that was never created.
+// A node that has not learned of the table yet does not make it absent.
+func (s *Store) orNoTable(ctx context.Context, st *statements, err error) error {
+	if !errors.Is(err, errNoTable) {
+		return err
+	}
+	exists, checkErr := s.cluster.recorded(ctx, st.name)
+	if checkErr != nil {
+		return checkErr
+	}
+	if exists {
+		return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// Get implements kv.Reader. A row that one replica has is the row, because rows do not
+// change. Only a quorum can say that there is none.
+func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
+	st, err := s.prepare(ctx, t, partition)
+	if err != nil {
+		return dst, err
+	}
+	partition = notNil(partition)
+	starts, complete := s.splits.known(t, partition)
+	if !t.Transient { // partitions of a transient table are removed, which one replica may have missed
+		value, err := s.getPart(ctx, st, s.cluster.one, partition, partOf(starts, sort), sort)
+		if !errors.Is(err, kv.ErrNotFound) {
+			return append(dst, value...), err
+		}
+	}
+	if complete || t.Transient {
+		value, err := s.getPart(ctx, st, s.cluster.quorum, partition, partOf(starts, sort), sort)
+		return append(dst, value...), err
+	}
+	row, err := s.newest(ctx, st, t, partition, sort)
+	if err == nil && row.sort != sort {
+		err = kv.ErrNotFound
+	}
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, *row.value...), nil
+}
+
+// getPart reads a row from one part of a partition.
+func (s *Store) getPart(ctx context.Context, st *statements, level gocql.Consistency, partition []byte, part int, sort uint64) (value []byte, err error) {
+	query := s.query(st, st.get, s.id, partition, part, sortColumn(sort)).Consistency(level)
+	var read *[]byte
+	err = s.cluster.scan(ctx, query, &read)
+	if err = s.orNoTable(ctx, st, err); err == nil && read == nil {
+		err = kv.ErrNotFound // no such table, or a mark
+	}
+	if err != nil {
+		return nil, err
+	}
+	return *read, nil
+}
+
+// Newest implements kv.Reader.
+func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
+	st, err := s.prepare(ctx, t, partition)
+	if err != nil {
+		return dst, 0, err
+	}
+	row, err := s.newest(ctx, st, t, notNil(partition), at)
+	if err != nil {
+		return dst, 0, err
+	}
+	return append(dst, *row.value...), row.sort, nil
+}
+
+// newest returns the row with the greatest sort key at or below at.
+func (s *Store) newest(ctx context.Context, st *statements, t *kv.Table, partition []byte, at uint64) (found, error) {
+	starts, certain := s.splits.known(t, partition)
+	for part := partOf(starts, at); ; {
+		rows, err := s.descendPart(ctx, st, partition, part, at, 1)
+		if err != nil {
+			return found{}, err
+		}
+		switch {
+		case len(rows) == 0 && part == 0:
+			return found{}, kv.ErrNotFound
+		case len(rows) == 0:
+			part, certain = part-1, true // no part after this one has an older row
+			continue
+		case certain || rows[0].until == nil || sortColumn(at) < *rows[0].until:
+			return rows[0].orMissing()
+		}
+		if starts, err = s.partsOf(ctx, t, partition); err != nil {
+			return found{}, err
+		}
+		certain = true
+		later := partOf(starts, at)
+		if later == part {
+			return rows[0].orMissing()
+		}
+		part = later
+	}
+}
+
+// orMissing returns the row, or kv.ErrNotFound for a mark, below which there is no row.
+func (f found) orMissing() (found, error) {
+	if f.value == nil {
+		return found{}, kv.ErrNotFound
+	}
+	return f, nil
+}
+
+// descendPart returns up to limit rows of one part, from at downwards.
+func (s *Store) descendPart(ctx context.Context, st *statements, partition []byte, part int, at uint64, limit int) (rows []found, err error) {
+	query := s.query(st, st.newest, s.id, partition, part, sortColumn(at), limit)
+	err = s.rows(ctx, st, query, func() { rows = rows[:0] }, func(f found) { rows = append(rows, f) })
+	return rows, err
+}
+
+// descendFirst is the number of rows that Descend reads first: a trie node and the
+// differences that lead to it.
+const descendFirst = 8
+
+// Descend implements kv.Reader.
+func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at uint64, found func(sort uint64, value []byte) (enough bool, err error)) error {
+	st, err := s.prepare(ctx, t, partition)
+	if err != nil {
+		return err
+	}
+	if t.Kind != kv.Versions {
+		return fmt.Errorf("kv/cassandra: Descend in table %q of kind %d (want one of Versions)", t.Name, t.Kind)
+	}
+	partition = notNil(partition)
+	starts, certain := s.splits.known(t, partition)
+	limit := descendFirst
+	for part := partOf(starts, at); part >= 0; {
+		rows, err := s.descendPart(ctx, st, partition, part, at, limit)
+		if err != nil {
+			return err
+		}
+		if !certain && len(rows) > 0 && rows[0].until != nil && sortColumn(at) >= *rows[0].until {
+			if starts, err = s.partsOf(ctx, t, partition); err != nil {
+				return err
+			}
+			certain = true
+			if later := partOf(starts, at); later != part {
+				part = later
+				continue
+			}
+		}
+		certain = true
+		for _, row := range rows {
+			if row.value == nil {
+				return nil
+			}
+			if enough, err := found(row.sort, *row.value); enough || err != nil {
+				return err
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		switch {
+		case len(rows) < limit:
+			part--
+		case rows[len(rows)-1].sort == 0:
+			return nil
+		default:
+			at = rows[len(rows)-1].sort - 1
+		}
+		limit = min(2*limit, maxPage)
+	}
+	return nil
+}
+
+// Pointer implements kv.Reader.
+func (s *Store) Pointer(ctx context.Context, name string) ([]byte, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkPointer(name); err != nil {
+		return nil, err
+	}
+	var value []byte
+	query := s.cluster.session.Query("SELECT value FROM "+tablePointers+" WHERE store = ? AND name = ?", s.id, name)
+	if err := s.cluster.scan(ctx, query.SetSpeculativeExecutionPolicy(speculation), &value); err != nil {
+		return nil, err
+	}
+	return notNil(value), nil
+}
+
+func checkPointer(name string) error {
+	if len(name) == 0 || len(name) > kv.MaxPartition {
+		return fmt.Errorf("kv/cassandra: pointer name of %d bytes (want 1 to %d)", len(name), kv.MaxPartition)
+	}
+	return nil
+}

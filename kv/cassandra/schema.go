@@ -1,0 +1,216 @@
+package cassandra
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ashlar/kv"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+)
+
+// schemaVersion is the version of the tables as docs/format.md draws them. It changes when
+// older programs would misread the keyspace.
+const schemaVersion = 1
+
+// Tables of the engine itself. All others hold rows and have the names of their kv.Table.
+const (
+	tableSchema   = "ashlar_schema"
+	tableStores   = "ashlar_stores"
+	tablePointers = "ashlar_pointers"
+	tableSplits   = "ashlar_splits"
+)
+
+// ownTables are the columns of these tables.
+var ownTables = map[string]string{
+	tableSchema:   "part text PRIMARY KEY, version int, holder text",
+	tableStores:   "part int, name text, id int, last int static, PRIMARY KEY (part, name)",
+	tablePointers: "store int, name text, value blob, writer uuid, fence bigint static, holder text static, clock bigint static, bytes bigint static, PRIMARY KEY (store, name)",
+	tableSplits:   "store int, tbl int, p blob, i int, start bigint, PRIMARY KEY (store, tbl, p, i)",
+}
+
+// prepareKeyspace creates the keyspace if it does not exist, and finds out the datacenter.
+func (c *Cluster) prepareKeyspace(ctx context.Context, readOnly bool) error {
+	session, err := c.open("")
+	if err != nil {
+		return translate(err)
+	}
+	defer session.Close()
+	if c.config.Datacenter == "" {
+		query := session.Query("SELECT data_center FROM system.local").Consistency(gocql.One)
+		if err := c.scan(ctx, query, &c.config.Datacenter); err != nil {
+			return err
+		}
+	}
+	var found string
+	query := session.Query("SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?", c.config.Keyspace)
+	if err := c.scan(ctx, query.Consistency(gocql.One), &found); !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	if readOnly {
+		return fmt.Errorf("keyspace %s: %w (a writer creates it)", c.config.Keyspace, kv.ErrNotFound)
+	}
+	create := fmt.Sprintf("CREATE KEYSPACE IF NOT EXISTS %s WITH replication = {'class': 'NetworkTopologyStrategy', '%s': %d}",
+		c.config.Keyspace, c.config.Datacenter, c.config.Replication)
+	if err := c.define(ctx, session, create); err != nil {
+		return fmt.Errorf("create keyspace %s: %w", c.config.Keyspace, err)
+	}
+	c.log.Info("keyspace created", "keyspace", c.config.Keyspace, "datacenter", c.config.Datacenter, "replication", c.config.Replication)
+	return nil
+}
+
+// define changes the schema and waits until all nodes have agreed on it.
+func (c *Cluster) define(ctx context.Context, session *gocql.Session, statement string) error {
+	return c.retry(ctx, agreementTimeout, func(ctx context.Context) error {
+		if err := session.Query(statement).ExecContext(ctx); err != nil {
+			return err
+		}
+		return session.AwaitSchemaAgreement(ctx)
+	})
+}
+
+// checkSchema refuses a keyspace that holds something else, or another version. It creates
+// the tables of an empty one.
+func (c *Cluster) checkSchema(ctx context.Context, readOnly bool) error {
+	names, err := c.tableNames(ctx)
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 && !slices.Contains(names, tableSchema) {
+		return fmt.Errorf("%w: it has a table %q and no table %s (want an empty keyspace, or one that ashlar made)", kv.ErrForeign, names[0], tableSchema)
+	}
+	version := 0
+	if len(names) > 0 {
+		query := c.session.Query("SELECT version FROM " + tableSchema + " WHERE part = 'ashlar'")
+		if err := c.scan(ctx, query, &version); err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return err
+		}
+	}
+	switch {
+	case version == schemaVersion:
+		return nil
+	case version != 0:
+		return fmt.Errorf("schema version %d (want %d): another version of ashlar made it", version, schemaVersion)
+	case readOnly:
+		return fmt.Errorf("%w (a writer prepares the keyspace)", kv.ErrNotFound)
+	}
+	return c.createTables(ctx) // of an empty keyspace, or of one whose preparation was stopped
+}
+
+func (c *Cluster) tableNames(ctx context.Context) (names []string, err error) {
+	err = c.retry(ctx, readPatience, func(ctx context.Context) error {
+		names = names[:0]
+		rows := c.session.Query("SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?", c.config.Keyspace).
+			Consistency(gocql.One).IterContext(ctx)
+		for name := ""; rows.Scan(&name); {
+			names = append(names, name)
+		}
+		return rows.Close()
+	})
+	return names, err
+}
+
+// createTables creates the engine's own tables. Several processes may do so at once: the
+// tables have fixed IDs, so all processes create the same ones.
+func (c *Cluster) createTables(ctx context.Context) error {
+	for _, name := range []string{tableSchema, tableStores, tablePointers, tableSplits} {
+		create := fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) WITH id = %s", name, ownTables[name], fixedID(c.config.Keyspace+"."+name))
+		if err := c.define(ctx, c.session, create); err != nil {
+			return fmt.Errorf("create table %s: %w", name, err)
+		}
+	}
+	return c.exec(ctx, readPatience, c.session.Query("INSERT INTO "+tableSchema+" (part, version) VALUES ('ashlar', ?)", schemaVersion))
+}
+
+// fixedID returns a UUID that depends on text alone.
+func fixedID(text string) gocql.UUID {
+	sum := sha256.Sum256([]byte(text))
+	id := gocql.UUID(sum[:16])
+	id[6], id[8] = id[6]&0x0f|0x50, id[8]&0x3f|0x80
+	return id
+}
+
+// table returns the statements of a row table, whether it exists or not.
+func (c *Cluster) table(t *kv.Table) (*statements, error) {
+	if err := checkTable(t); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := c.tables[t.Name]
+	if found == nil {
+		found = newStatements(t)
+		c.tables[t.Name] = found
+	}
+	return found, nil
+}
+
+// create creates a row table if it does not exist.
+func (c *Cluster) create(ctx context.Context, st *statements) error {
+	if st.exists.Load() {
+		return nil
+	}
+	c.creating.Lock()
+	defer c.creating.Unlock()
+	if exists, err := c.recorded(ctx, st.name); exists || err != nil {
+		st.exists.Store(exists)
+		return err
+	}
+	unlock, err := c.lockSchema(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.define(ctx, c.session, st.create)
+	if err == nil {
+		err = c.exec(ctx, readPatience, c.session.Query("INSERT INTO "+tableSchema+" (part, version) VALUES (?, ?)", "table "+st.name, schemaVersion))
+	}
+	st.exists.Store(err == nil)
+	if err = errors.Join(err, unlock()); err != nil {
+		return fmt.Errorf("create table %s: %w", st.name, err)
+	}
+	return nil
+}
+
+// recorded reports whether a row table has been created.
+func (c *Cluster) recorded(ctx context.Context, table string) (bool, error) {
+	var version int
+	err := c.scan(ctx, c.session.Query("SELECT version FROM "+tableSchema+" WHERE part = ?", "table "+table), &version)
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+const (
+	schemaLock      = time.Minute            // after which the lock of a stopped process is gone
+	schemaLockRetry = 200 * time.Millisecond // between two attempts to get it
+)
+
+// lockSchema keeps other processes from creating tables: Cassandra cannot merge two
+// definitions of a table that are made at once.
+func (c *Cluster) lockSchema(ctx context.Context) (unlock func() error, err error) {
+	me := gocql.MustRandomUUID().String()
+	lock := "INSERT INTO " + tableSchema + " (part, holder) VALUES ('creating', ?) IF NOT EXISTS USING TTL ?"
+	for {
+		applied, now, err := c.compareAndSet(ctx, readPatience, lock, me, int(schemaLock.Seconds()))
+		if err != nil {
+			return nil, err
+		}
+		if applied || now["holder"] == me {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(schemaLockRetry):
+		}
+	}
+	return func() error {
+		_, _, err := c.compareAndSet(context.WithoutCancel(ctx), readPatience, "DELETE FROM "+tableSchema+" WHERE part = 'creating' IF holder = ?", me)
+		return err
+	}, nil
+}

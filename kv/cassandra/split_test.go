@@ -1,0 +1,139 @@
+package cassandra_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"ashlar/kv"
+	"ashlar/kv/cassandra"
+)
+
+// TestSplit writes a partition of many parts and reads it by a store that knows the parts,
+// by one that was opened before them, and by a new one.
+func TestSplit(t *testing.T) {
+	const rows, step = 120, 10
+	c := connect(t, configure(t, "contract"))
+	name := newName(t)
+	writer := open(t, c, name, cassandra.Options{})
+	defer writer.Close()
+	reader := func() *cassandra.Store {
+		s, err := c.Open(t.Context(), name, kv.Options{ReadOnly: true}, cassandra.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	before := reader()
+	defer before.Close()
+	for _, table := range []*kv.Table{versions, list} {
+		for n := range uint64(rows) {
+			put(t, writer, table, "wide", (n+1)*step, fmt.Sprint("value ", n+1))
+			if n%7 == 0 { // what is written last is seen at once, whatever is known of the parts
+				checkNewest(t, before, table, (n+1)*step, n+1)
+			}
+		}
+		put(t, writer, table, "wide", 3*step+1, "between") // in an early part
+		checkRemoved(t, writer, before, table, rows, step)
+		parts, err := before.Parts(t.Context(), table, []byte("wide"))
+		if err != nil || parts < 3 {
+			t.Fatalf("%d parts, %v, expected several", parts, err)
+		}
+		for what, s := range map[string]*cassandra.Store{"writer": writer, "reader": before, "new reader": reader()} {
+			t.Run(fmt.Sprint(table.Name, " ", what), func(t *testing.T) { checkWide(t, s, table, rows, step) })
+		}
+	}
+}
+
+// checkRemoved removes the rows of the first parts, and puts them again.
+func checkRemoved(t *testing.T, writer, reader kv.Store, table *kv.Table, rows, step uint64) {
+	t.Helper()
+	b := writer.NewBatch()
+	b.DeleteRange(table, []byte("wide"), 0, (rows-1)*step)
+	if err := writer.Write(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []kv.Store{writer, reader} {
+		checkNewest(t, s, table, rows*step, rows)
+		if _, _, err := s.Newest(t.Context(), table, []byte("wide"), rows*step-1, nil); !errors.Is(err, kv.ErrNotFound) {
+			t.Errorf("Newest of removed rows: %v, expected ErrNotFound", err)
+		}
+		c := s.Scan(t.Context(), table, []byte("wide"), 0, ^uint64(0))
+		if !c.Next() || c.Sort() != rows*step || c.Next() || c.Close() != nil {
+			t.Errorf("Scan after a removal: at %d, %v, expected the last row alone", c.Sort(), c.Close())
+		}
+	}
+	for n := range rows - 1 {
+		b.Reset()
+		b.Put(table, []byte("wide"), (n+1)*step, []byte(fmt.Sprint("value ", n+1)))
+		if n+1 == 3 {
+			b.Put(table, []byte("wide"), 3*step+1, []byte("between"))
+		}
+		if err := writer.Write(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func checkNewest(t *testing.T, s kv.Reader, table *kv.Table, at, want uint64) {
+	t.Helper()
+	value, _, err := s.Newest(t.Context(), table, []byte("wide"), at, nil)
+	if err != nil || string(value) != fmt.Sprint("value ", want) {
+		t.Errorf("Newest at %d: %q, %v, expected value %d", at, value, err, want)
+	}
+}
+
+// checkWide reads everything that TestSplit has written.
+func checkWide(t *testing.T, s kv.Store, table *kv.Table, rows, step uint64) {
+	sorts := []uint64{3*step + 1}
+	for n := range rows {
+		sorts = append(sorts, (n+1)*step)
+		if n+1 != 3 {
+			checkNewest(t, s, table, (n+1)*step+step-1, n+1)
+		}
+		value, err := s.Get(t.Context(), table, []byte("wide"), (n+1)*step, nil)
+		if err != nil || string(value) != fmt.Sprint("value ", n+1) {
+			t.Errorf("Get %d: %q, %v", (n+1)*step, value, err)
+		}
+		if _, err := s.Get(t.Context(), table, []byte("wide"), (n+1)*step+5, nil); !errors.Is(err, kv.ErrNotFound) {
+			t.Errorf("Get of no row: %v", err)
+		}
+	}
+	if _, _, err := s.Newest(t.Context(), table, []byte("wide"), step-1, nil); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("Newest below the first row: %v", err)
+	}
+	slices.Sort(sorts)
+	for _, from := range []uint64{0, 5 * step, rows * step / 2, rows*step - 1} {
+		var got []uint64
+		cursor := s.Scan(t.Context(), table, []byte("wide"), from, ^uint64(0))
+		for cursor.Next() {
+			got = append(got, cursor.Sort())
+		}
+		first, _ := slices.BinarySearch(sorts, from)
+		if err := cursor.Close(); err != nil || !slices.Equal(got, sorts[first:]) {
+			t.Errorf("Scan from %d: %d rows, %v, expected %d", from, len(got), err, len(sorts)-first)
+		}
+	}
+	var walked []uint64
+	for row, err := range s.Walk(t.Context(), table, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		walked = append(walked, row.Sort)
+	}
+	if table.Kind == kv.Versions {
+		slices.Reverse(walked)
+		var got []uint64
+		err := s.Descend(t.Context(), table, []byte("wide"), ^uint64(0), func(sort uint64, _ []byte) (bool, error) {
+			got = append(got, sort)
+			return false, nil
+		})
+		if slices.Reverse(got); err != nil || !slices.Equal(got, sorts) {
+			t.Errorf("Descend: %d rows, %v, expected %d", len(got), err, len(sorts))
+		}
+	}
+	if !slices.Equal(walked, sorts) {
+		t.Errorf("Walk: %v, expected %v", walked, sorts)
+	}
+}

@@ -1,0 +1,156 @@
+package cassandra_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"ashlar/kv"
+	"ashlar/kv/cassandra"
+	"ashlar/kv/cassandra/cassandratest"
+	"ashlar/kv/kvtest"
+)
+
+var nodes cassandratest.Lazy
+
+func TestMain(m *testing.M) { os.Exit(cassandratest.Main(m, &nodes)) }
+
+// splitBytes is so small that the tests split partitions.
+const splitBytes = 640
+
+// configure returns the configuration of a keyspace of the test cluster.
+func configure(t testing.TB, keyspace string) cassandra.Config {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	return cassandra.Config{Hosts: nodes.Get(t).Hosts, Keyspace: keyspace, SplitBytes: splitBytes, Logger: log}
+}
+
+func connect(t testing.TB, config cassandra.Config) *cassandra.Cluster {
+	t.Helper()
+	c, err := cassandra.Connect(t.Context(), config, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func open(t testing.TB, c *cassandra.Cluster, name string, o cassandra.Options) *cassandra.Store {
+	t.Helper()
+	s, err := c.Open(t.Context(), name, kv.Options{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// newName returns a name that no store has.
+func newName(t testing.TB) string {
+	return strings.ReplaceAll(fmt.Sprint(t.Name(), " ", os.Getpid()), "/", " ")
+}
+
+func TestContract(t *testing.T) {
+	c := connect(t, configure(t, "contract"))
+	kvtest.Run(t, func(t *testing.T) kv.Store { return open(t, c, newName(t), cassandra.Options{}) })
+}
+
+func TestReopen(t *testing.T) {
+	c := connect(t, configure(t, "contract"))
+	kvtest.RunReopen(t, func(t *testing.T) func(t *testing.T) kv.Store {
+		name := newName(t)
+		return func(t *testing.T) kv.Store { return open(t, c, name, cassandra.Options{}) }
+	})
+}
+
+func TestOpen(t *testing.T) {
+	c := connect(t, configure(t, "contract"))
+	name := newName(t)
+	if _, err := c.Open(t.Context(), name, kv.Options{ReadOnly: true}, cassandra.Options{}); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("a store to be read that does not exist: %v, expected ErrNotFound", err)
+	}
+	s := open(t, c, name, cassandra.Options{})
+	put(t, s, versions, "p", 1, "one")
+	reader, err := c.Open(t.Context(), name, kv.Options{ReadOnly: true}, cassandra.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := reader.NewBatch()
+	b.Put(versions, []byte("p"), 2, nil)
+	if err := reader.Write(t.Context(), b); err == nil {
+		t.Error("a store that is open for reading takes a write")
+	}
+	refused := errors.New("refused")
+	accept := func(r kv.Reader) error {
+		if value, err := r.Get(t.Context(), versions, []byte("p"), 1, nil); string(value) != "one" {
+			t.Errorf("Accept sees %q, %v", value, err)
+		}
+		return refused
+	}
+	if _, err := c.Open(t.Context(), name, kv.Options{Accept: accept}, cassandra.Options{}); !errors.Is(err, refused) {
+		t.Errorf("a store that is not accepted: %v", err)
+	}
+	names, err := c.Names(t.Context())
+	if err != nil || !strings.Contains(strings.Join(names, ","), name) {
+		t.Errorf("names %q, %v, expected %s among them", names, err, name)
+	}
+	if err := errors.Join(reader.Close(), s.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := c.Remove(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, c, name, cassandra.Options{})
+	defer s.Close()
+	if _, err := s.Get(t.Context(), versions, []byte("p"), 1, nil); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("row of a store that was removed: %v, expected ErrNotFound", err)
+	}
+}
+
+// TestForeign tries keyspaces that hold something else.
+func TestForeign(t *testing.T) {
+	for i, test := range []struct {
+		change []string // KS stands for the keyspace
+		want   string
+	}{
+		{[]string{"CREATE TABLE IF NOT EXISTS KS.other (a int PRIMARY KEY)", "DROP TABLE IF EXISTS KS.ashlar_schema"}, kv.ErrForeign.Error()},
+		{[]string{"UPDATE KS.ashlar_schema SET version = 77 WHERE part = 'ashlar'"}, "schema version 77 (want 1)"},
+	} {
+		config := configure(t, fmt.Sprintf("foreign_%d_%d", os.Getpid(), i))
+		c := connect(t, config)
+		for _, change := range test.change {
+			if err := c.Define(t.Context(), strings.ReplaceAll(change, "KS", config.Keyspace)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := cassandra.Connect(t.Context(), config, false); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("after %q: %v, expected %s", test.change, err, test.want)
+		}
+		if err := c.Define(t.Context(), "DROP KEYSPACE IF EXISTS "+config.Keyspace); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := cassandra.Connect(t.Context(), configure(t, "nothing_here"), true); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("a keyspace to be read that does not exist: %v, expected ErrNotFound", err)
+	}
+}
+
+var (
+	versions = &kv.Table{ID: 0xfd, Name: "kvtest_versions", Kind: kv.Versions}
+	list     = &kv.Table{ID: 0xfe, Name: "kvtest_list", Kind: kv.List}
+)
+
+func put(t testing.TB, s kv.Store, table *kv.Table, partition string, sort uint64, value string) {
+	t.Helper()
+	b := s.NewBatch()
+	b.Put(table, []byte(partition), sort, []byte(value))
+	if err := s.Write(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
