@@ -26,7 +26,7 @@ const (
 
 // kinds returns all kinds.
 func kinds() []kind {
-	return slices.Concat(stateKinds(), blockKinds(), logKinds(), callKinds(), proofKinds())
+	return slices.Concat(stateKinds(), blockKinds(), logKinds(), callKinds(), proofKinds(), traceKinds())
 }
 
 func latest(*maker) string { return "latest" }

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/eth/tracers/logger"
+	"github.com/holiman/uint256"
 )
 
 // structLogger writes one JSON object per instruction, in the format of geth's default
@@ -169,9 +171,25 @@ func appendStack(out []byte, scope tracing.OpContext) []byte {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, '"'), stack[i].Hex()...), '"')
+		out = appendWord(out, &stack[i])
 	}
 	return append(out, ']')
+}
+
+// appendWord appends a word as a quantity.
+func appendWord(out []byte, word *uint256.Int) []byte {
+	out = append(out, `"0x`...)
+	top := 3
+	for top > 0 && word[top] == 0 {
+		top--
+	}
+	out = strconv.AppendUint(out, word[top], 16)
+	for top--; top >= 0; top-- {
+		var digits [8]byte
+		binary.BigEndian.PutUint64(digits[:], word[top])
+		out = hex.AppendEncode(out, digits[:])
+	}
+	return append(out, '"')
 }
 
 // appendMemory appends memory as words of 32 bytes.

@@ -166,6 +166,13 @@ func (c *Config) tracer(ctx context.Context, about *tracers.Context, out []byte,
 		l := newStructLogger(&c.logger, out, room, end)
 		return &tracer{hooks: l.hooks(), stop: l.stop, appendResult: l.appendResult}, nil
 	}
+	if c.name == callTracerName {
+		t, err := newCallTracer(c.options, len(out), room, end)
+		if err != nil {
+			return nil, err
+		}
+		return &tracer{hooks: t.hooks(), stop: t.stop, appendResult: t.appendResult}, nil
+	}
 	made, err := c.made(ctx, about)
 	if err != nil {
 		return nil, err
