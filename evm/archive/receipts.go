@@ -171,6 +171,14 @@ func (r *Receipts) LogCount() (uint64, error) {
 	return last.FirstLog + last.LogCount, nil
 }
 
+// LogsBefore is the number of logs in the receipts before receipt i, with i <= Len.
+func (r *Receipts) LogsBefore(i int) (uint64, error) {
+	if i == 0 {
+		return 0, nil
+	}
+	return r.logEnd(i - 1)
+}
+
 // OfLog returns the index of the receipt with the log at a position in the block, or Len if
 // the block has fewer logs. All receipts before from must end before that log. The search
 // starts there with doubling steps, because callers that look up one log after the other

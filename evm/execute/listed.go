@@ -140,6 +140,9 @@ func (a *listedAccount) at(step uint32) *types.StateAccount {
 	if code >= 0 {
 		account.CodeHash = a.codes[code].Bytes()
 	}
+	if isEmpty(account) {
+		return nil // it is gone (EIP-161)
+	}
 	return account
 }
 
@@ -230,11 +233,11 @@ func (l *listedState) update() *state.StateUpdate {
 	}
 	for address, a := range l.accounts {
 		after, slots := a.at(afterAll), a.changedSlots()
-		if len(slots) == 0 && sameButRoot(after, a.before) || a.before == nil && (after == nil || isEmpty(after)) {
+		if len(slots) == 0 && sameButRoot(after, a.before) || a.before == nil && after == nil {
 			continue
 		}
 		u.AccountsOrigin[address] = a.before
-		if isEmpty(after) {
+		if after == nil {
 			u.Accounts[a.hash] = nil
 			continue
 		}

@@ -10,7 +10,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/rlp"
 )
 
 // ErrGenesis means that a block has no parent to be replayed on.
@@ -20,7 +22,7 @@ var ErrGenesis = errors.New("genesis is not traceable")
 // watched. It is valid during the function given to [Executor.Replay] and belongs to
 // one goroutine.
 //
-//	r.Skip(3)       // runs transactions 0, 1 and 2 unwatched
+//	r.Skip(3)       // transactions 0, 1 and 2 are not watched
 //	r.Trace(tracer) // runs transaction 3 and calls the tracer's hooks
 type Replay struct {
 	run    *blockRun
@@ -28,6 +30,10 @@ type Replay struct {
 	block  *types.Block
 	db     *stateDatabase
 	next   int // index of the transaction that runs next
+
+	stored StoredBlock // nil: all transactions run
+	list   *bal.Lookup // of the block, once it has been read
+	logs   uint64      // of the transactions that have not run
 }
 
 // Tracer watches a transaction or a call.
@@ -45,6 +51,19 @@ type ReplayOptions struct {
 	// Senders are those of the block's transactions where they are known; nil: they are
 	// recovered from the signatures.
 	Senders []common.Address
+	// Stored is what an earlier execution of the block has left; nil: nothing. With an
+	// access list, transactions that are skipped need not run.
+	Stored StoredBlock
+}
+
+// StoredBlock is what the execution of a block has left.
+type StoredBlock interface {
+	// AccessList returns the RLP of the block's access list. It is only called for blocks
+	// that have one.
+	AccessList(ctx context.Context) ([]byte, error)
+	// LogsBefore returns the number of logs of the transactions before the one with that
+	// index, which may be the number of all transactions.
+	LogsBefore(ctx context.Context, index int) (uint64, error)
 }
 
 // knownSigner is a signer for transactions whose sender is known: that of the
@@ -84,6 +103,9 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 		defer run.evm.Release()
 		run.hash = block.Hash()
 		r := &Replay{run: run, parent: parent, block: block, db: db}
+		if block.Header().BlockAccessListHash != nil && !options.Roots {
+			r.stored = options.Stored
+		}
 		if options.Senders != nil {
 			run.signer = &knownSigner{Signer: run.signer, replay: r, senders: options.Senders}
 		}
@@ -101,14 +123,79 @@ func (r *Replay) Block() *types.Block { return r.block }
 // Next is the index of the transaction that runs next.
 func (r *Replay) Next() int { return r.next }
 
-// Skip runs the transactions before the one with that index without watching them.
+// Skip goes to the transaction with that index. The ones before it run without being
+// watched, or not at all if the stored access list tells the state that they leave.
 func (r *Replay) Skip(index int) error {
-	for ; r.next < min(index, len(r.block.Transactions())); r.next++ {
-		if err := r.run.apply(r.block.Transactions()[r.next]); err != nil {
+	index = min(index, len(r.block.Transactions()))
+	if r.stored != nil && index > r.next {
+		return r.jump(index)
+	}
+	for ; r.next < index; r.next++ {
+		if err := r.run.advance(r.run.state, r.run.gas, r.block.Transactions()[r.next], r.next); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// jump makes the state the one before the transaction with that index, as the block's
+// access list tells it.
+func (r *Replay) jump(index int) error {
+	ctx := r.run.ctx
+	if r.list == nil {
+		encoded, err := r.stored.AccessList(ctx)
+		if err != nil {
+			return err
+		}
+		list := new(bal.BlockAccessList)
+		if err := rlp.DecodeBytes(encoded, list); err != nil {
+			return fmt.Errorf("access list of block %d: %w", r.block.NumberU64(), err)
+		}
+		r.list = list.Lookup()
+	}
+	logs, err := r.stored.LogsBefore(ctx, index)
+	if err != nil {
+		return err
+	}
+	root := r.parent.Header.Root
+	base, err := r.db.Reader(root)
+	if err != nil {
+		return err
+	}
+	statedb, err := state.NewWithReader(root, r.db, presentReader{state.NewReaderWithBlockLevelAccessList(base, r.list, index+1)})
+	if err != nil {
+		return err
+	}
+	r.run.state, r.logs, r.next = r.run.use(statedb), logs, index
+	return nil
+}
+
+// presentReader is a state without empty accounts: a list has the changes of accounts
+// that are gone as well.
+type presentReader struct{ state.Reader }
+
+// Account implements state.Reader.
+func (r presentReader) Account(address common.Address) (*types.StateAccount, error) {
+	account, err := r.Reader.Account(address)
+	if account != nil && isEmpty(account) {
+		account = nil
+	}
+	return account, err
+}
+
+// numbered returns hooks that number the logs as in the block, although the transactions
+// with the first ones have not run.
+func (r *Replay) numbered(hooks *tracing.Hooks) *tracing.Hooks {
+	if r.logs == 0 || hooks.OnLog == nil {
+		return hooks
+	}
+	numbered := *hooks
+	numbered.OnLog = func(log *types.Log) {
+		moved := *log
+		moved.Index += uint(r.logs)
+		hooks.OnLog(&moved)
+	}
+	return &numbered
 }
 
 // Trace runs the next transaction under a tracer. When ctx, which must come from that of
@@ -119,10 +206,10 @@ func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 	if err != nil {
 		return fmt.Errorf("transaction %d [%x]: %w", r.next, tx.Hash(), err)
 	}
-	statedb := r.run.state.StateDB
+	statedb, hooks := r.run.state.StateDB, r.numbered(tracer.Hooks)
 	r.run.state.message = message
-	watched := &watchedState{StateDB: state.NewHookedState(statedb, tracer.Hooks), colliding: r.run.state}
-	machine := vm.NewEVM(r.run.evm.Context, watched, r.run.executor.config, vm.Config{Tracer: tracer.Hooks, NoBaseFee: true})
+	watched := &watchedState{StateDB: state.NewHookedState(statedb, hooks), colliding: r.run.state}
+	machine := vm.NewEVM(r.run.evm.Context, watched, r.run.executor.config, vm.Config{Tracer: hooks, NoBaseFee: true})
 	defer machine.Release()
 	machine.SetJumpDestCache(r.run.executor.jumpDests)
 	defer stopWhenDone(ctx, tracer, machine)()

@@ -83,6 +83,32 @@ type transaction struct {
 // transact runs the block's transaction at an index. After an error the state and
 // the gas pool are undefined until the caller restores them.
 func (m *machine) transact(seen *collidingState, gas *core.GasPool, tx *types.Transaction, index int) (*transaction, error) {
+	message, err := m.message(seen, tx, index)
+	if err != nil {
+		return nil, err
+	}
+	receipt, list, err := core.ApplyTransactionWithEVM(m.ctx, message, gas, seen.StateDB, m.header.Number, m.hash, m.header.Time, tx, m.evm)
+	if err != nil {
+		return nil, fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
+	}
+	return &transaction{sender: message.From, receipt: receipt, list: list}, nil
+}
+
+// advance runs the block's transaction at an index for its changes of the state alone.
+func (m *machine) advance(seen *collidingState, gas *core.GasPool, tx *types.Transaction, index int) error {
+	message, err := m.message(seen, tx, index)
+	if err != nil {
+		return err
+	}
+	if _, err := core.ApplyMessage(m.evm, message, gas); err != nil {
+		return fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
+	}
+	seen.Finalise(m.evm.GetRules())
+	return nil
+}
+
+// message prepares the state for the block's transaction at an index.
+func (m *machine) message(seen *collidingState, tx *types.Transaction, index int) (*core.Message, error) {
 	if err := m.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -92,11 +118,7 @@ func (m *machine) transact(seen *collidingState, gas *core.GasPool, tx *types.Tr
 	}
 	seen.message = message
 	seen.SetTxContext(tx.Hash(), index, uint32(index+1))
-	receipt, list, err := core.ApplyTransactionWithEVM(m.ctx, message, gas, seen.StateDB, m.header.Number, m.hash, m.header.Time, tx, m.evm)
-	if err != nil {
-		return nil, fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
-	}
-	return &transaction{sender: message.From, receipt: receipt, list: list}, nil
+	return message, nil
 }
 
 // after does what follows a block's transactions: withdrawals, the system calls that

@@ -32,7 +32,26 @@ func (v *View) Replay(ctx context.Context, number uint64, options execute.Replay
 	for i := range options.Senders {
 		options.Senders[i] = body.Sender(i)
 	}
+	options.Stored = storedBlock{v.history, number}
 	return v.replay(ctx, block, options, use)
+}
+
+// storedBlock is a block of a history. It implements [execute.StoredBlock].
+type storedBlock struct {
+	history *archive.History
+	number  uint64
+}
+
+func (s storedBlock) AccessList(ctx context.Context) ([]byte, error) {
+	return s.history.AccessList(ctx, s.number)
+}
+
+func (s storedBlock) LogsBefore(ctx context.Context, index int) (uint64, error) {
+	receipts, err := s.history.Receipts(ctx, s.number, nil)
+	if err != nil {
+		return 0, err
+	}
+	return receipts.LogsBefore(index)
 }
 
 // ReplayBlock is Replay for a block whose parent is in the view, while it need not be

@@ -1,0 +1,92 @@
+package execute_test
+
+import (
+	"context"
+	"testing"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/tracing"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/holiman/uint256"
+)
+
+// inventedBlock is a stored block whose access list has another value for a slot.
+type inventedBlock struct {
+	block *types.Block
+	reads int
+	value uint64 // of slot 1 of the store contract after transaction 2
+}
+
+func (b *inventedBlock) AccessList(context.Context) ([]byte, error) {
+	b.reads++
+	list := b.block.AccessList().Copy()
+	for _, account := range *list {
+		for _, slot := range account.StorageChanges {
+			if account.Address == ingesttest.StoreContract && slot.Slot.IsUint64() && slot.Slot.Uint64() == 1 {
+				slot.SlotChanges[0].PostValue = uint256.NewInt(b.value)
+			}
+		}
+	}
+	return rlp.EncodeToBytes(list)
+}
+
+func (b *inventedBlock) LogsBefore(context.Context, int) (uint64, error) { return 40, nil }
+
+// TestSkipRunsNothing skips transactions of a block with a stored access list that does
+// not say what they do. The next transaction logs the slot as the list has it: the ones
+// before did not run.
+func TestSkipRunsNothing(t *testing.T) {
+	genesis, blocks := ingesttest.Crossing(t)
+	block := blocks[ingesttest.CrossingFork]
+	f := ingesttest.NewFollowerOf(t, genesis, ingest.DefaultDepths())
+	for _, before := range blocks[:ingesttest.CrossingFork] {
+		if err := f.Add(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	history, number, err := f.Locate(t.Context(), block.ParentHash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := execute.Parent{Header: blocks[ingesttest.CrossingFork-1].Header(), State: history.StateAt(number), Ancestors: archive.Ancestors{History: history}}
+	stored := &inventedBlock{block: block, value: 777}
+	for _, test := range []struct {
+		stored execute.StoredBlock
+		value  uint64
+		index  uint
+	}{
+		{stored, 777, 40},
+		{nil, common.BytesToHash(block.Transactions()[2].Data()[32:]).Big().Uint64(), 3}, // logs of transfers come before it
+	} {
+		var logged []*types.Log
+		hooks := &tracing.Hooks{OnLog: func(l *types.Log) { logged = append(logged, l) }}
+		err = f.Executor.Replay(t.Context(), parent, block, execute.ReplayOptions{Stored: test.stored}, func(r *execute.Replay) error {
+			if err := r.Skip(3); err != nil {
+				return err
+			}
+			return r.Trace(t.Context(), execute.Tracer{Hooks: hooks, Stop: func(error) {}})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value uint64
+		var index uint
+		for _, l := range logged {
+			if l.Address == ingesttest.StoreContract {
+				value, index = common.BytesToHash(l.Data).Big().Uint64(), l.Index
+			}
+		}
+		if value != test.value || index != test.index {
+			t.Errorf("transaction 3 logs %d as log %d, want %d as log %d", value, index, test.value, test.index)
+		}
+	}
+	if stored.reads != 1 {
+		t.Errorf("the list was read %d times, want once", stored.reads)
+	}
+}
