@@ -25,6 +25,9 @@ type Config struct {
 	// Scripts allows tracers that clients write in JavaScript. The memory of a script is
 	// watched, but one instruction of it can take more than the machine has.
 	Scripts bool
+	// StrictClients gives the pending block a number and a logsBloom, which the
+	// specification sets to null and several clients require.
+	StrictClients bool
 	// Filters bounds the polled filters.
 	Filters feed.Limits
 	// Now is the clock for expiring filters; nil: time.Now.

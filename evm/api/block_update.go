@@ -37,7 +37,7 @@ func encodeHead(ctx context.Context, change query.Change) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := appendHeader([]byte{'{'}, header.Header, header.Hash, false)
+	out := appendHeader([]byte{'{'}, header.Header, header.Hash)
 	return append(out, '}'), nil
 }
 

@@ -184,7 +184,7 @@ func appendHeaderOf(out []byte, b *block) ([]byte, error) {
 	if b.pending {
 		return appendNull(out), nil
 	}
-	return append(appendHeader(append(out, '{'), b.Header.Header, b.Hash, false), '}'), nil
+	return append(appendHeader(append(out, '{'), b.Header.Header, b.Hash), '}'), nil
 }
 
 func appendTransactionCount(out []byte, b *block) ([]byte, error) {

@@ -87,7 +87,11 @@ func methodsOf(a *api.API) *jsonrpc.Methods {
 }
 
 func serveChain(chain *query.Chain) *service {
-	methods := methodsOf(api.New(chain, api.Config{ClientVersion: "Ashlar/test", Scripts: true})).Handlers()
+	return serveConfigured(chain, api.Config{ClientVersion: "Ashlar/test", Scripts: true})
+}
+
+func serveConfigured(chain *query.Chain, config api.Config) *service {
+	methods := methodsOf(api.New(chain, config)).Handlers()
 	return &service{
 		Server:  jsonrpc.NewServer(methods, jsonrpc.Config{Log: slog.New(slog.DiscardHandler)}),
 		methods: methods,

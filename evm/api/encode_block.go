@@ -15,7 +15,14 @@ func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, 
 		return out, err
 	}
 	out = append(out, '{')
-	out = appendHeader(out, b.Header.Header, b.Hash, b.pending)
+	switch {
+	case !b.pending:
+		out = appendHeader(out, b.Header.Header, b.Hash)
+	case b.api.config.StrictClients:
+		out = appendStrictPendingHeader(out, b.Header.Header)
+	default:
+		out = appendPendingHeader(out, b.Header.Header)
+	}
 	if b.TotalDifficulty != nil { // simulated blocks have none
 		out = append(out, `,"totalDifficulty":`...)
 		out = appendBig(out, b.TotalDifficulty)
@@ -45,20 +52,32 @@ func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, 
 }
 
 // appendHeader appends the members of a block that come from its header, without a leading
-// or trailing comma. A pending block has no number, hash, nonce and bloom.
-func appendHeader(out []byte, h *types.Header, hash common.Hash, pending bool) []byte {
+// or trailing comma.
+func appendHeader(out []byte, h *types.Header, hash common.Hash) []byte {
 	out = append(out, `"number":`...)
-	if pending {
-		out = append(out, `null,"hash":null,"nonce":null,"logsBloom":null`...)
-	} else {
-		out = appendBig(out, h.Number)
-		out = append(out, `,"hash":`...)
-		out = appendHex(out, hash[:])
-		out = append(out, `,"nonce":`...)
-		out = appendHex(out, h.Nonce[:])
-		out = append(out, `,"logsBloom":`...)
-		out = appendHex(out, h.Bloom[:])
-	}
+	out = appendBig(out, h.Number)
+	out = append(out, `,"hash":`...)
+	out = appendHex(out, hash[:])
+	out = append(out, `,"nonce":`...)
+	out = appendHex(out, h.Nonce[:])
+	out = append(out, `,"logsBloom":`...)
+	out = appendHex(out, h.Bloom[:])
+	return appendHeaderRest(out, h)
+}
+
+// appendPendingHeader is appendHeader for the pending block, which has no number, hash,
+// nonce and bloom.
+func appendPendingHeader(out []byte, h *types.Header) []byte {
+	out = append(out, `"number":null,"hash":null,"nonce":null,"logsBloom":null`...)
+	return appendHeaderRest(out, h)
+}
+
+// appendStrictPendingHeader is appendPendingHeader with the number and the bloom.
+func appendStrictPendingHeader(out []byte, h *types.Header) []byte {
+	out = append(out, `"number":`...)
+	out = appendBig(out, h.Number)
+	out = append(out, `,"hash":null,"nonce":null,"logsBloom":`...)
+	out = appendHex(out, h.Bloom[:])
 	return appendHeaderRest(out, h)
 }
 
@@ -143,7 +162,7 @@ func (b *block) appendUncleHashes(out []byte) ([]byte, error) {
 // appendUncle appends an uncle: a block of which only the header is known.
 func appendUncle(out []byte, uncle *types.Header) []byte {
 	out = append(out, '{')
-	out = appendHeader(out, uncle, uncle.Hash(), false)
+	out = appendHeader(out, uncle, uncle.Hash())
 	out = append(out, `,"size":`...)
 	out = appendQuantity(out, types.NewBlockWithHeader(uncle).Size())
 	return append(out, `,"uncles":[]}`...)

@@ -182,6 +182,18 @@ func TestPending(t *testing.T) {
 	}
 }
 
+// For strict clients, the pending block has a number and a bloom.
+func TestPendingBlockOfStrictClients(t *testing.T) {
+	o := serveOpen(t)
+	o.send(0)
+	o.service = serveConfigured(o.chain, api.Config{StrictClients: true})
+	block := o.members("eth_getBlockByNumber", "pending", false)
+	o.expectNull("the pending block", block, "hash", "nonce")
+	if number, bloom := string(block["number"]), string(block["logsBloom"]); number != `"0x2"` || len(bloom) != len(`"0x"`)+512 || strings.Trim(bloom[3:515], "0") == "" {
+		t.Errorf("the pending block has the number %s and the bloom %s", number, bloom)
+	}
+}
+
 // expectPendingEvents expects that rollup_getEvents includes the event of the pending block
 // exactly if the filter names that block.
 func (o *open) expectPendingEvents() {

@@ -19,14 +19,21 @@ const (
 	poolNone = "none" // none: the network takes no transactions
 )
 
+// Forms of the pending block.
+const (
+	pendingSpecified = "specification"  // number and logsBloom are null
+	pendingStrict    = "strict-clients" // both are filled, as several clients require
+)
+
 // Entries are the entries of an EVM network in the configuration.
 type Entries struct {
-	Source  family.Sources `yaml:"source"`   // nodes whose chain it follows
-	Genesis string         `yaml:"genesis"`  // a file or a built-in network's name, to make the network with
-	Engine  Engine         `yaml:"engine"`   // where a consensus client drives it
-	Scripts bool           `yaml:"scripts"`  // clients may trace by scripts of their own
-	CallGas uint64         `yaml:"call_gas"` // the most gas that a call gets; 0: ten times its block's gas limit
-	Pool    string         `yaml:"pool"`     // which transactions wait here: all, sent or none; empty: all
+	Source  family.Sources `yaml:"source"`        // nodes whose chain it follows
+	Genesis string         `yaml:"genesis"`       // a file or a built-in network's name, to make the network with
+	Engine  Engine         `yaml:"engine"`        // where a consensus client drives it
+	Scripts bool           `yaml:"scripts"`       // clients may trace by scripts of their own
+	CallGas uint64         `yaml:"call_gas"`      // the most gas that a call gets; 0: ten times its block's gas limit
+	Pending string         `yaml:"pending_block"` // form of the pending block; empty: that of the specification
+	Pool    string         `yaml:"pool"`          // which transactions wait here: all, sent or none; empty: all
 }
 
 // Engine is how a consensus client reaches a network that it drives.
@@ -44,6 +51,7 @@ func (e *Entries) Check() []family.Problem {
 		family.Problem{Entry: "source", Err: e.Source.Check(node.Schemes()...)},
 		family.Problem{Entry: "engine", Err: e.Engine.check()},
 		family.Problem{Entry: "pool", Err: e.checkPool()},
+		family.Problem{Entry: "pending_block", Err: e.checkPending()},
 	)
 }
 
@@ -62,6 +70,13 @@ func (e *Entries) checkPool() error {
 		return errors.New("pool is for networks with a source: expected one, or no pool")
 	case !slices.Contains([]string{"", poolAll, poolSent, poolNone}, e.Pool):
 		return fmt.Errorf("unknown pool %q (want %s, %s or %s)", e.Pool, poolAll, poolSent, poolNone)
+	}
+	return nil
+}
+
+func (e *Entries) checkPending() error {
+	if !slices.Contains([]string{"", pendingSpecified, pendingStrict}, e.Pending) {
+		return fmt.Errorf("unknown form %q (want %s or %s)", e.Pending, pendingSpecified, pendingStrict)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ type network struct {
 func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods, error) {
 	warnOfUnknownFork(s.Name, n.config)
 	n.catchUp = s.CatchUp
-	n.live = api.New(n.chain, api.Config{ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, Filters: s.Filters, Scripts: n.entries.Scripts})
+	n.live = api.New(n.chain, api.Config{ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, Filters: s.Filters, Scripts: n.entries.Scripts, StrictClients: n.entries.Pending == pendingStrict})
 	methods, err := n.live.Methods()
 	if err != nil {
 		return nil, err
