@@ -5,10 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"ashlar/account/control"
 	"ashlar/app/store"
 	"ashlar/kv"
+)
+
+// A backup waits for the copies of an earlier one that was killed to be removed.
+const (
+	checkpointWait  = 10 * time.Second
+	checkpointRetry = 100 * time.Millisecond
 )
 
 // checkpoint makes copies of all open stores.
@@ -19,7 +26,17 @@ func (s *Service) checkpoint(ctx context.Context) (made []control.Checkpoint, re
 			open[store.NetworkStore(n.Name)] = n.store
 		}
 	}
-	return Checkpoint(ctx, open)
+	for end := time.Now().Add(checkpointWait); ; {
+		made, release, err = Checkpoint(ctx, open)
+		if !errors.Is(err, kv.ErrCheckpoint) || time.Now().After(end) {
+			return made, release, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(checkpointRetry):
+		}
+	}
 }
 
 // Checkpoint makes copies of stores, by their names in backups.

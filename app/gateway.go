@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ashlar/app/config"
+	"ashlar/app/watch"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 )
@@ -36,8 +37,9 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 			Open: c.Sockets.Open, Each: c.Sockets.Each, InFlight: c.Sockets.InFlight, Streams: c.Sockets.Streams,
 			Queue: c.Sockets.Queue, QueueBytes: int(c.Sockets.QueueBytes), Idle: c.Sockets.Idle, Ping: c.Sockets.Ping,
 		},
-		Ready: func(ctx context.Context) error { return s.ready(ctx, c) },
-		Pages: gateway.Pages{Hosts: c.Dashboard.Hosts, Handler: s.dashboard},
+		Ready:   func(ctx context.Context) error { return s.ready(ctx, c) },
+		Watcher: s.watcher(&c),
+		Pages:   gateway.Pages{Hosts: c.Dashboard.Hosts, Handler: s.dashboard},
 	}
 	for _, n := range s.networks {
 		g.Networks = append(g.Networks, gateway.Network{
@@ -46,6 +48,18 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 		})
 	}
 	return g, nil
+}
+
+// watcher returns the watcher of requests, or nil if they are neither logged nor traced.
+func (s *Service) watcher(c *config.Config) gateway.Watcher {
+	var log, traces gateway.Watcher
+	if c.Log.Requests || c.Log.Slow > 0 {
+		log = watch.Log(slog.Default(), c.Log.Requests, c.Log.Slow)
+	}
+	if s.tracer != nil {
+		traces = s.tracer.Watch
+	}
+	return watch.Join(log, traces)
 }
 
 // listenConfig returns the public listener's configuration.
@@ -86,6 +100,7 @@ func (s *Service) Reload(c config.Config) error {
 		{"data", before.Data, now.Data}, {"listen", before.Listen, now.Listen}, {"operator", before.Operator, now.Operator},
 		{"cache", before.Cache, now.Cache}, {"drain", before.Drain, now.Drain}, {"tls", before.TLS, now.TLS},
 		{"filters", before.Filters, now.Filters},
+		{"traces", before.Traces, now.Traces},
 		{"accounts.usage_days", before.Accounts.UsageDays, now.Accounts.UsageDays},
 		{"limits.address_fails", before.Limits.AddressFails, now.Limits.AddressFails},
 		{"limits.connections", before.Limits.Connections, now.Limits.Connections},

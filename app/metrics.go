@@ -102,6 +102,7 @@ type gauges struct {
 	behind, upstreamUsed, upstreamFaults, heard             *prometheus.Desc
 	ready, stopped, reached, rate, remaining                *prometheus.Desc
 	writable, accountsWritable                              *prometheus.Desc
+	free, cacheReads, backlog, expiry                       *prometheus.Desc
 	unsaved, unreadable                                     *prometheus.Desc
 }
 
@@ -132,6 +133,10 @@ func newServiceCollector(s *Service) *serviceCollector {
 		rate:             desc("catch_up_blocks_per_second", "How fast a network that is behind imports blocks; 0 at the head.", "network"),
 		remaining:        desc("catch_up_remaining_seconds", "Time until a network that is behind is at the head; 0 if not known, or at the head.", "network"),
 		writable:         desc("store_writable", "Whether the network's store accepts writes: 1, else 0.", "network"),
+		free:             desc("store_free_bytes", "Free space on the disk of the network's store.", "network"),
+		cacheReads:       desc("store_cache_reads_total", "Reads of the store's cache, by whether the block was in it.", "network", "result"),
+		backlog:          desc("store_backlog_bytes", "Bytes that compactions have to rewrite before the store is in order.", "network"),
+		expiry:           desc("certificate_expiry_timestamp_seconds", "When the certificate of the public listener expires.", "name"),
 		accountsWritable: desc("accounts_store_writable", "Whether the accounts' store accepts writes: 1, else 0."),
 
 		unsaved:    desc("accounts_unsaved", "Restrictions of keys, accounts and invitations that are in effect but not yet durable."),
@@ -178,6 +183,9 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(g.unsaved, float64(unsaved))
 	gauge(g.unreadable, float64(len(c.service.accounts.Unreadable())))
 	current := c.service.current.Load()
+	for name, expires := range expiries(c.service.config.TLS.Files(c.service.config.Data)) {
+		gauge(g.expiry, float64(expires.Unix()), name)
+	}
 	for _, n := range c.service.networks {
 		status, err := n.Status(context.Background())
 		if err != nil {
@@ -193,6 +201,10 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 			gauge(g.writable, truth(stored.Refused == nil), n.Name)
 			gauge(g.disk, float64(stored.DiskBytes), n.Name)
 			gauge(g.memory, float64(stored.MemoryBytes), n.Name)
+			gauge(g.free, float64(stored.FreeBytes), n.Name)
+			gauge(g.backlog, float64(stored.Backlog), n.Name)
+			counter(g.cacheReads, uint64(stored.CacheHits), n.Name, "hit")
+			counter(g.cacheReads, uint64(stored.CacheMisses), n.Name, "miss")
 		}
 		gauge(g.ready, truth(notReady(&status, current.Networks[n.Name].Behind, time.Now()) == nil), n.Name)
 		c.collectSource(n.Name, status, gauge, counter)

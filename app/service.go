@@ -19,6 +19,7 @@ import (
 	"ashlar/account/control"
 	"ashlar/app/config"
 	"ashlar/app/store"
+	"ashlar/app/watch"
 	"ashlar/family"
 	"ashlar/gateway"
 	"ashlar/history/rows"
@@ -41,7 +42,8 @@ type Service struct {
 	control   *control.Server
 	public    net.Listener // given by the caller for the public server; else nil
 	server    *gateway.Server
-	operator  *operator // nil if not configured
+	operator  *operator     // nil if not configured
+	tracer    *watch.Tracer // nil if not configured
 }
 
 // Open opens the data directory and the listeners. public is an open public listener, or
@@ -123,6 +125,11 @@ func nothingToServe(data store.Dir) error {
 func (s *Service) listen(ctx context.Context) (err error) {
 	if s.dashboard, err = s.newDashboard(); err != nil {
 		return err
+	}
+	if t := s.config.Traces; t.Endpoint != "" {
+		if s.tracer, err = watch.NewTracer(ctx, t.Endpoint, t.Share, version()); err != nil {
+			return err
+		}
 	}
 	g, err := s.gatewayConfig(s.config)
 	if err != nil {
@@ -271,6 +278,9 @@ func (s *Service) Close() error {
 	}
 	if s.people.store != nil {
 		failed = append(failed, s.people.store.Close())
+	}
+	if s.tracer != nil {
+		failed = append(failed, s.tracer.Close())
 	}
 	return errors.Join(failed...)
 }

@@ -33,6 +33,9 @@ type exchange struct {
 	answered bool         // a call was admitted, and its result fit into memory
 	refusal  *refusal     // of the last call that was refused or whose result did not fit into memory
 
+	traceParent string   // header of the request, if there is a watcher
+	watched     *Watched // nil if there is no watcher
+
 	name atomic.Pointer[string] // the request's ID, created when first used
 }
 
@@ -75,9 +78,13 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // respond answers a request and appends the answer to out. A request that calls no method
 // costs as much as the cheapest method.
-func (e *exchange) respond(request, out []byte) []byte {
+func (e *exchange) respond(request, out []byte) (answer []byte) {
 	defer e.payBody()
 	mark := len(out)
+	if e.settings.watcher != nil {
+		ended := e.watch(request)
+		defer func() { ended(answer[mark:]) }()
+	}
 	out = e.network.server.Answer(e, request, out)
 	if e.called {
 		return out

@@ -133,7 +133,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnsupportedMediaType, "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8")
 		return
 	}
-	h.answer(w, r, newExchange(r.Context(), s, network, key, s.client(r)))
+	e := newExchange(r.Context(), s, network, key, s.client(r))
+	if s.watcher != nil {
+		e.traceParent = header(r, "Traceparent")
+	}
+	h.answer(w, r, e)
 }
 
 // header returns a header's first value. name must be canonical: net/http has canonicalized

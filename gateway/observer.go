@@ -35,6 +35,7 @@ func (c *counting) of(method string) usage.Series {
 func (c *counting) Called(ctx context.Context, method string, took time.Duration, code int) {
 	if e := exchangeOf(ctx); e != nil {
 		e.caller.usage.Called(c.of(method), took, code != 0)
+		e.watchCall(method, took, code)
 	}
 	if c.next != nil {
 		c.next.Called(ctx, method, took, code)

@@ -60,7 +60,10 @@ type Config struct {
 	// Ready returns an error if requests cannot be answered; nil: always ready. The error
 	// is logged, not shown to clients.
 	Ready func(context.Context) error
-	Log   *slog.Logger // nil: slog.Default()
+	// Watcher is called with every answered request; nil: none. It must not keep what it is
+	// given, and must be fast: the answer waits for it.
+	Watcher Watcher
+	Log     *slog.Logger // nil: slog.Default()
 }
 
 // Default rates in credits per second. They protect a server from clients that are unknown
@@ -115,6 +118,7 @@ type settings struct {
 	sockets     SocketLimits
 	see         string
 	ready       func(context.Context) error
+	watcher     Watcher
 	refusals    *refusals
 }
 
@@ -141,7 +145,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 			keys: l.Key, accounts: l.Account, days: &h.days, usage: config.Usage, byOwner: make(map[account.ID]*owner), byHolder: make(map[holder]*tenant),
 		},
 		addressRate: l.Address, clients: limit.NewAddresses(l.Address, maxAddresses),
-		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, refusals: &h.refusals,
+		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, watcher: config.Watcher, refusals: &h.refusals,
 	}
 	if config.Limits.Heavy == 0 {
 		s.callers.heavyOfAccount = heavyOfAccount()

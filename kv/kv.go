@@ -282,5 +282,11 @@ type Row struct {
 type Stats struct {
 	DiskBytes   int64
 	MemoryBytes int64 // caches and buffers
-	Refused     error // why writes are refused now; nil if they are accepted
+	FreeBytes   int64 // on the disk; 0 if not known
+	// CacheHits and CacheMisses are the reads of the cache since the store was opened.
+	CacheHits, CacheMisses int64
+	// Backlog is how many bytes the engine has to rewrite before the store is in order; it
+	// grows while writes are faster than that.
+	Backlog int64
+	Refused error // why writes are refused now; nil if they are accepted
 }

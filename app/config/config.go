@@ -31,6 +31,20 @@ type Config struct {
 	Accounts  Accounts           `yaml:"accounts"`
 	Dashboard Dashboard          `yaml:"dashboard"`
 	Credits   map[string]int     `yaml:"credits"` // by method, over the built-in table
+	Log       Log                `yaml:"log"`
+	Traces    Traces             `yaml:"traces"`
+}
+
+// Log says which requests are logged.
+type Log struct {
+	Requests bool          `yaml:"requests"` // all
+	Slow     time.Duration `yaml:"slow"`     // those that take as long, as warnings; 0: none
+}
+
+// Traces says where traces of requests are sent.
+type Traces struct {
+	Endpoint string  `yaml:"endpoint"` // URL of an OTLP collector; empty: nowhere
+	Share    float64 `yaml:"share"`    // of the requests
 }
 
 // TLS is how the public listener is encrypted: by files or by ACME, or not at all.
@@ -135,6 +149,7 @@ func Default() Config {
 		},
 		Accounts:  Accounts{Registration: account.RegistrationInvited, Keys: account.DefaultKeys, UsageDays: usage.DefaultKeep},
 		Dashboard: Dashboard{Hosts: []string{"localhost", "127.0.0.1", "[::1]"}},
+		Traces:    Traces{Share: 1},
 		Filters:   Filters{Each: feed.DefaultFilters, Unread: feed.DefaultFilterUnread, Memory: feed.DefaultFilterBytes},
 	}
 }

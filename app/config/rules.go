@@ -39,6 +39,9 @@ func (c *Config) rules(families family.Families) []rule {
 		{"$.sockets.idle", func() error { return between(s.Idle, time.Second, 30*24*time.Hour) }},
 		{"$.sockets.ping", func() error { return between(s.Ping, time.Second, time.Hour) }},
 		{"$.filters.unread", func() error { return between(c.Filters.Unread, time.Second, time.Hour) }},
+		{"$.log.slow", func() error { return between(c.Log.Slow, 0, gateway.MaxRequestTime) }},
+		{"$.traces.endpoint", func() error { return checkEndpoint(c.Traces.Endpoint) }},
+		{"$.traces.share", func() error { return checkShare(c.Traces.Share) }},
 		{"$.credits", func() error { return checkCredits(c.Credits) }},
 		{"$.accounts.registration", c.Accounts.Registration.Check},
 	}...)
@@ -123,6 +126,22 @@ func checkOrigin(origin string) error {
 		return nil
 	}
 	return fmt.Errorf("invalid origin %q (want one such as https://app.example.org, or *)", origin)
+}
+
+// checkEndpoint checks the URL of an OTLP collector; empty means none.
+func checkEndpoint(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if endpoint == "" || err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") {
+		return nil
+	}
+	return fmt.Errorf("invalid URL %q (want one such as http://127.0.0.1:4318/v1/traces)", endpoint)
+}
+
+func checkShare(share float64) error {
+	if share >= 0 && share <= 1 {
+		return nil
+	}
+	return fmt.Errorf("%v is out of range: expected from 0 to 1", share)
 }
 
 // checkDomain checks a name to get a certificate for.

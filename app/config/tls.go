@@ -22,6 +22,21 @@ func (t *TLS) check() error {
 	return nil
 }
 
+// Files returns the files with certificates. data is the data directory.
+func (t *TLS) Files(data string) []string {
+	if t.Certificate != "" {
+		return []string{t.Certificate}
+	}
+	if len(t.ACME.Domains) == 0 {
+		return nil
+	}
+	found, _ := filepath.Glob(filepath.Join(data, certificatesFolder, "certificates", "*", "*", "*.crt")) // fails for wrong patterns only
+	return found
+}
+
+// certificatesFolder is the folder in the data directory for certificates from ACME.
+const certificatesFolder = "certificates"
+
 // Open returns the TLS configuration of the public listener, or nil for no TLS. data is the
 // data directory.
 func (t *TLS) Open(ctx context.Context, data string) (*tls.Config, error) {
@@ -30,7 +45,7 @@ func (t *TLS) Open(ctx context.Context, data string) (*tls.Config, error) {
 		return certificate.FromFiles(t.Certificate, t.Key, slog.Default())
 	case len(t.ACME.Domains) > 0:
 		return certificate.FromACME(ctx, certificate.ACME{
-			Domains: t.ACME.Domains, Email: t.ACME.Email, Directory: t.ACME.Directory, Folder: filepath.Join(data, "certificates"),
+			Domains: t.ACME.Domains, Email: t.ACME.Email, Directory: t.ACME.Directory, Folder: filepath.Join(data, certificatesFolder),
 		}, slog.Default())
 	}
 	return nil, nil

@@ -102,6 +102,7 @@ func commands() *cobra.Command {
 	})
 	root.AddCommand(demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(), backupCommand(), restoreCommand(), configCommand(), versionCommand())
 	root.Args = cobra.NoArgs
+	logFlags(root)
 	usageErrors(root)
 	return root
 }

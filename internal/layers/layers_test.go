@@ -87,6 +87,7 @@ func layers() []layer {
 		layer{"app/backup", nil},
 		layer{"app/store", []string{"kv", "gateway"}},
 		layer{"app/config", []string{"family", "gateway", "account", "feed", "jsonrpc"}},
+		layer{"app/watch", []string{"gateway"}},
 		layer{"app", []string{everything}},
 		layer{"app/command", []string{"app", "app/backup", "app/config", "app/store", "family", "gateway", "account", "history", "kv"}},
 		layer{"cmd", []string{"account", "app", "app/command", "app/config", "family"}},
@@ -133,6 +134,7 @@ func keepers() []keeper {
 		{"github.com/go-json-experiment/json", []string{"strictjson"}},
 		{"github.com/cenkalti/backoff", []string{"evm/ingest/upstream", "starknet/source/node", "retry"}},
 		{"github.com/minio/minio-go", []string{"app/backup"}},
+		{"go.opentelemetry.io/otel", []string{"app/watch"}},
 		{"github.com/golang-jwt/jwt", []string{"evm/source/engine", "internal/node"}},
 	}
 	for _, name := range families() { // app registers them, everything else asks the interface

@@ -97,12 +97,18 @@ func (s *Store) Stats() kv.Stats {
 		s.stats.Store(&kv.Stats{
 			DiskBytes:   int64(m.DiskSpaceUsage()),
 			MemoryBytes: m.BlockCache.Size + m.FileCache.Size + int64(m.MemTable.Size+m.MemTable.ZombieSize),
+			CacheHits:   m.BlockCache.Hits,
+			CacheMisses: m.BlockCache.Misses,
+			Backlog:     int64(m.Compact.EstimatedDebt),
 		})
 		return nil
 	})
 	var now kv.Stats
 	if last := s.stats.Load(); last != nil {
 		now = *last
+	}
+	if usage, err := s.space.fs.GetDiskUsage(s.space.path); err == nil {
+		now.FreeBytes = int64(usage.AvailBytes)
 	}
 	now.Refused = s.writable()
 	return now

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// logFlags adds the flags for the log to all commands.
+func logFlags(root *cobra.Command) {
+	var format, level string
+	root.PersistentFlags().StringVar(&format, "log-format", "text", "format of log lines: text or json")
+	root.PersistentFlags().StringVar(&level, "log-level", "info", "least level of log lines: debug, info, warn or error")
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		handler, err := logHandler(format, level)
+		if err != nil {
+			return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
+		}
+		slog.SetDefault(slog.New(handler))
+		return nil
+	}
+}
+
+func logHandler(format, level string) (slog.Handler, error) {
+	var options slog.HandlerOptions
+	switch level {
+	case "debug":
+		options.Level = slog.LevelDebug
+	case "info":
+		options.Level = slog.LevelInfo
+	case "warn":
+		options.Level = slog.LevelWarn
+	case "error":
+		options.Level = slog.LevelError
+	default:
+		return nil, fmt.Errorf("unknown --log-level %q (want debug, info, warn or error)", level)
+	}
+	switch format {
+	case "text":
+		return slog.NewTextHandler(os.Stderr, &options), nil
+	case "json":
+		return slog.NewJSONHandler(os.Stderr, &options), nil
+	}
+	return nil, fmt.Errorf("unknown --log-format %q (want text or json)", format)
+}
