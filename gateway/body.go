@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -8,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
+
+	"ashlar/jsonrpc"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -31,7 +35,8 @@ const (
 
 // bodyReader reads the bodies of requests, plain or compressed.
 type bodyReader struct {
-	gzip sync.Pool // of *gzip.Reader
+	gzip    sync.Pool // of *gzip.Reader
+	buffers *jsonrpc.BufferPool
 }
 
 // read appends the body of r to buf. The limit applies to the bytes as sent and to the
@@ -52,28 +57,52 @@ func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, err
 		}
 		return readAll(r.Body, buf, e)
 	case strings.EqualFold(encoding, "gzip"):
-		return b.readGzip(r.Body, buf, e)
+		zipped := b.buffers.Get()
+		defer b.buffers.Put(zipped)
+		var err error
+		if *zipped, err = readAll(r.Body, *zipped, e); err != nil {
+			return buf, err
+		}
+		e.zipped = len(*zipped)
+		return b.unzip(*zipped, buf, e)
 	}
 	return buf, errEncoding
 }
 
-// readGzip decompresses a body. It stops at the limit of decompressed bytes, which prevents
-// decompression bombs; the compressed bytes have the same limit.
-func (b *bodyReader) readGzip(body io.Reader, buf []byte, e *exchange) ([]byte, error) {
-	in := &io.LimitedReader{R: body, N: int64(e.settings.bodyBytes) + 1}
+// unzip decompresses a body. A few bytes can become megabytes, so a long body is
+// decompressed in a slot of heavy calls, and not beyond the limit of decompressed bytes or
+// of calls in a batch.
+func (b *bodyReader) unzip(zipped, buf []byte, e *exchange) ([]byte, error) {
 	z, ok := b.gzip.Get().(*gzip.Reader)
 	if !ok {
 		z = new(gzip.Reader)
 	}
 	defer b.gzip.Put(z)
-	if err := z.Reset(in); err != nil {
+	if err := z.Reset(bytes.NewReader(zipped)); err != nil {
 		return buf, err
 	}
-	buf, err := readAll(z, buf, e)
-	if in.N == 0 {
-		return buf, errTooLarge
+	buf, err := readAll(io.LimitReader(z, jsonrpc.LongRequest), buf, e)
+	if err != nil || len(buf) < jsonrpc.LongRequest {
+		return buf, err
 	}
-	return buf, err
+	if e.network.server.Exceeds(buf) {
+		return wholeRunes(buf), nil // which is enough for the answer
+	}
+	if err := e.settings.heavy.Enter(e, &e.caller.heavy); err != nil {
+		return buf, busy(RefusedBusy)
+	}
+	defer e.settings.heavy.Leave(&e.caller.heavy)
+	return readAll(z, buf, e)
+}
+
+// wholeRunes returns text without a last character that may be incomplete.
+func wholeRunes(text []byte) []byte {
+	for n := len(text); n > 0 && len(text)-n < utf8.UTFMax; n-- {
+		if text[n-1] < utf8.RuneSelf {
+			return text[:n]
+		}
+	}
+	return text
 }
 
 // readAll appends all of r to buf, and charges the memory to the exchange. The error is
@@ -81,7 +110,7 @@ func (b *bodyReader) readGzip(body io.Reader, buf []byte, e *exchange) ([]byte, 
 func readAll(r io.Reader, buf []byte, e *exchange) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
-			if !e.lease.Hold(2 * cap(buf)) {
+			if !e.lease.Hold(e.zipped + 2*cap(buf)) {
 				return buf, errNoMemory
 			}
 			buf = slices.Grow(buf, max(cap(buf), minRead))

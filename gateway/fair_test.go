@@ -95,8 +95,8 @@ func TestBodiesCostCredits(t *testing.T) {
 	p := newPeople(t)
 	issued := p.key(account.NewKey{Owner: p.account("a@example.org", account.Limits{}), Rules: account.Rules{PerSecond: 10}})
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys, Usage: p.usage}, 0)
-	bomb := zipped(t, "["+strings.Repeat("0,", 1<<20)+"0]") // 2 MiB
-	if status, _, answer := s.with(issued.APIKey, bomb, "Content-Encoding", "gzip"); status != http.StatusOK || !strings.Contains(answer, "batch too large") {
+	bomb := zipped(t, `{"params":[`+strings.Repeat("0,", 1<<20)+"0]}") // 2 MiB
+	if status, _, answer := s.with(issued.APIKey, bomb, "Content-Encoding", "gzip"); status != http.StatusOK || !strings.Contains(answer, "invalid request") {
 		t.Errorf("a long body: %d %s", status, answer)
 	}
 	for name, headers := range map[string][]string{call("test_name"): nil, bomb: {"Content-Encoding", "gzip"}} {
@@ -115,8 +115,24 @@ func TestBodiesCostCredits(t *testing.T) {
 	}
 }
 
-// A long request is parsed in a slot of heavy calls.
+// longParameters is a call of a light method with parameters that are long to decode.
+func longParameters() string {
+	return `{"jsonrpc":"2.0","id":1,"method":"test_echo","params":["` + strings.Repeat("x", jsonrpc.LongRequest) + `"]}`
+}
+
+// A long request is decompressed, parsed and run in a slot of heavy calls, also if its
+// method is a light one.
 func TestLongRequestsWaitForASlot(t *testing.T) {
+	for name, c := range map[string]struct{ request, encoding string }{
+		"parsed":       {padded(jsonrpc.LongRequest + 1), ""},
+		"decompressed": {zipped(t, call("test_name")+strings.Repeat(" ", jsonrpc.LongRequest)), "gzip"},
+		"parameters":   {longParameters(), ""},
+	} {
+		t.Run(name, func(t *testing.T) { waitsForASlot(t, c.request, c.encoding) })
+	}
+}
+
+func waitsForASlot(t *testing.T, request, encoding string) {
 	begun, release := make(chan struct{}, 1), make(chan struct{})
 	n := held(begun, release)
 	heavy := *n.Methods.Find("test_held")
@@ -124,18 +140,47 @@ func TestLongRequestsWaitForASlot(t *testing.T) {
 	n.Methods = jsonrpctest.With(n.Methods, heavy)
 	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Keys: twoKeys{}, Limits: gateway.Limits{Heavy: 1}}, time.Minute)
 	statuses := make(chan int, 2)
-	ask := func(key, request string) {
-		response, _ := s.ask("POST", "/v3/"+key, request, "Content-Type", "application/json")
+	ask := func(key, request, encoding string) {
+		response, answer := s.ask("POST", "/v3/"+key, request, "Content-Type", "application/json", "Content-Encoding", encoding)
+		if !strings.Contains(answer, `"result":`) {
+			t.Errorf("answer %.200s", answer)
+		}
 		statuses <- response.StatusCode
 	}
-	go ask(goodKey, call("test_held"))
+	go ask(goodKey, call("test_held"), "")
 	<-begun
-	go ask(secondKey, padded(jsonrpc.LongRequest+1))
+	go ask(secondKey, request, encoding)
 	until(func() bool { return s.handler.Stats().HeavyWaiting == 1 })
 	close(release)
 	for range 2 {
 		if status := <-statuses; status != http.StatusOK {
 			t.Errorf("status %d", status)
+		}
+	}
+}
+
+// A compressed batch of more calls than allowed is decompressed no further than needed to
+// see that, and is answered like one that is not compressed.
+func TestLongBatchesAreNotDecompressed(t *testing.T) {
+	p := newPeople(t)
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys, Usage: p.usage}, time.Minute)
+	for _, element := range []string{"0", `"ä"`} {
+		plain, short := p.key(account.NewKey{}), p.key(account.NewKey{})
+		batch := "[" + strings.Repeat(element+",", 1_000_000) + element + "]"
+		_, _, want := s.with(plain.APIKey, batch)
+		response, got := s.ask("POST", "/v3/"+short.APIKey, zipped(t, batch), "Content-Type", "application/json", "Content-Encoding", "gzip")
+		if response.StatusCode != http.StatusOK || got != want {
+			t.Errorf("%s: %d, %s; uncompressed %s", element, response.StatusCode, got, want)
+		}
+		used := func(key account.KeyID) uint64 {
+			lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{key}, To: time.Now().Add(time.Hour)})
+			if err != nil || len(lines) != 1 {
+				t.Fatalf("%+v, %v", lines, err)
+			}
+			return lines[0].Credits
+		}
+		if whole, few := used(plain.Key.ID), used(short.Key.ID); few > 10 || whole < 200 {
+			t.Errorf("%s: %d credits, and %d uncompressed: expected 10 at most, for the beginning", element, few, whole)
 		}
 	}
 }

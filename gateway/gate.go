@@ -31,7 +31,7 @@ func (g *gate) before(methods *jsonrpc.Methods) jsonrpc.Handlers {
 
 func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	run, credits, series := method.Handler, g.credits(method), g.series(method.Name)
-	heavy := method.Cost.Weight == jsonrpc.HeavyWeight
+	alwaysHeavy := method.Cost.Weight == jsonrpc.HeavyWeight
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
 		e.called, e.series = true, series
@@ -47,7 +47,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 			return out, e.refuse(r)
 		}
 		pool, share := g.light, &e.caller.light
-		if heavy {
+		if alwaysHeavy || len(params) > jsonrpc.LongRequest { // decoding them keeps a processor as busy
 			pool, share = g.heavy, &e.caller.heavy
 		}
 		if err := pool.Enter(ctx, share); err != nil {

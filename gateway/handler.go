@@ -68,6 +68,7 @@ func New(config Config) (*Handler, error) {
 		memory:    limit.NewBudget(0), // Reload sets its size
 		buffers:   jsonrpc.BufferPool{MaxBytes: maxPooled, MaxLargeBytes: maxLargePooled},
 	}
+	h.bodies.buffers = &h.buffers
 	h.sockets = newSockets(h)
 	return h, h.Reload(config)
 }

@@ -34,8 +34,8 @@ type Config struct {
 }
 
 // LongRequest is the size in bytes above which Config.Parse is called. Parsing a request of
-// this size takes at most milliseconds.
-const LongRequest = 256 << 10
+// this size takes a fraction of a millisecond.
+const LongRequest = 64 << 10
 
 // Observer is notified of every completed call, for metrics. It must be safe for concurrent
 // use. method is the name of an existing method, or empty, so that a client cannot invent
@@ -117,6 +117,22 @@ func (s *Server) parseLong(ctx context.Context, m *message, request []byte) (fau
 		return s.fault(ctx, err, "parse long request failed")
 	}
 	return fault
+}
+
+// Exceeds reports whether the beginning of a request shows that it is a batch of more calls
+// than allowed. Answer needs no more of such a request.
+func (s *Server) Exceeds(beginning []byte) bool {
+	scan := scanner{data: beginning}
+	if scan.space() != '[' {
+		return false
+	}
+	m, ok := s.messages.Get().(*message)
+	if !ok {
+		m = new(message)
+	}
+	defer s.release(m)
+	m.calls, m.size = m.calls[:0], 0
+	return m.elements(&scan, s.config.BatchCalls) && m.size > s.config.BatchCalls
 }
 
 // release puts m back into the pool without references to its request.
