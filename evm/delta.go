@@ -18,6 +18,8 @@ type Delta struct {
 	Receipts types.Receipts   // with logs; blooms may be left out
 	// AccessList is the RLP of the block's access list (EIP-7928), nil before Amsterdam.
 	AccessList []byte
+	// Traces says who takes part in the block's traces; nil if they were not recorded.
+	Traces *Traces
 
 	// Accounts holds every account that changed, by keccak256 of its address;
 	// nil if the account was deleted. Its Root is final.

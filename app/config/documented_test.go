@@ -51,7 +51,7 @@ func entries(t *testing.T, at string, value reflect.Value) map[string]string {
 			name := strings.TrimPrefix(at+"."+value.Type().Field(i).Tag.Get("yaml"), ".")
 			maps.Copy(all, entries(t, name, value.Field(i)))
 		}
-	case value.Kind() == reflect.Slice && value.Len() == 0, value.Kind() == reflect.String && value.Len() == 0:
+	case value.Kind() == reflect.Slice && value.Len() == 0, value.Kind() == reflect.String && value.Len() == 0, value.Kind() == reflect.Pointer && value.IsNil():
 		all[at] = ""
 	case value.Kind() == reflect.Slice:
 		var quoted []string

@@ -100,6 +100,9 @@ func (a *Archive) put(batch kv.Putter, last *settled, delta *evm.Delta) (*settle
 	if err := EncodeBlock(batch, delta, next.totalDifficulty); err != nil {
 		return nil, err
 	}
+	if err := a.putTraces(batch, delta); err != nil {
+		return nil, err
+	}
 	return next, putState(batch, delta, &a.steps)
 }
 
@@ -107,6 +110,9 @@ func (a *Archive) put(batch kv.Putter, last *settled, delta *evm.Delta) (*settle
 // totalDifficulty is that of the chain including the block.
 func (h *History) Encode(ctx context.Context, to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
 	if err := EncodeBlock(to, delta, totalDifficulty); err != nil {
+		return err
+	}
+	if err := h.putTraces(to, delta); err != nil {
 		return err
 	}
 	return putState(to, delta, storedSteps{ctx, h.StateAt(delta.Block.NumberU64() - 1)})
@@ -142,7 +148,9 @@ func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error
 		hash := transaction.Hash()
 		rows.PutTransactionHash(to, txHashes, hash[:], Place{Number: number, Index: i})
 	}
-	blockPostings(delta.Receipts).Put(to, logPostings, number)
+	for term, row := range blockPostings(delta.Receipts).Rows() {
+		to.Put(logPostings, term[:], number, row)
+	}
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"sync/atomic"
 
 	"ashlar/chain"
@@ -27,8 +28,17 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// format is the version of docs/format.md that this package reads and writes.
-const format = "ashlar-evm-2"
+// The versions of docs/format.md that this package reads and writes.
+const (
+	format           = "ashlar-evm-2"
+	formatWithTraces = format + "+" + string(TraceIndex)
+)
+
+// Feature is an optional part of an archive. It is chosen when the archive is created.
+type Feature string
+
+// TraceIndex is the index of who takes part in which traces.
+const TraceIndex Feature = "traces"
 
 var (
 	// ErrCorrupt means that a stored row is not what was written.
@@ -39,6 +49,8 @@ var (
 	ErrNotNext = rows.ErrNotNext
 	// ErrFormat means that the archive was written by another version.
 	ErrFormat = rows.ErrFormat
+	// ErrNoTraces means that the archive has no trace index.
+	ErrNoTraces = errors.New("archive: no trace index")
 	// ErrOtherChain means that the archive holds another chain than expected.
 	ErrOtherChain = errors.New("archive: holds another chain")
 )
@@ -59,10 +71,10 @@ type settled struct {
 }
 
 // Create creates an archive of a chain in an empty store, or opens an existing one of the
-// same chain; if it holds another chain, the error is ErrOtherChain. A new archive has no
-// blocks: the genesis must be appended first. An archive that still has no blocks becomes
-// one of the given chain. The schedule of future forks is taken from genesis.
-func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archive, error) {
+// same chain; if it holds another chain, the error is ErrOtherChain. A new archive has the
+// features, and no blocks: the genesis must be appended first. An archive that still has no
+// blocks counts as new. The schedule of future forks is taken from genesis.
+func Create(ctx context.Context, store kv.Store, genesis *core.Genesis, features ...Feature) (*Archive, error) {
 	if err := Accept(ctx, store, genesis); err != nil {
 		return nil, err
 	}
@@ -76,22 +88,29 @@ func Create(ctx context.Context, store kv.Store, genesis *core.Genesis) (*Archiv
 		}
 		return Open(ctx, store)
 	}
-	if err := writeGenesis(ctx, store, genesis); err != nil {
+	if err := writeGenesis(ctx, store, genesis, slices.Contains(features, TraceIndex)); err != nil {
 		return nil, err
 	}
 	return Open(ctx, store)
 }
 
 // writeGenesis writes the format and the genesis pointer.
-func writeGenesis(ctx context.Context, store kv.Store, genesis *core.Genesis) error {
+func writeGenesis(ctx context.Context, store kv.Store, genesis *core.Genesis, traces bool) error {
 	encoded, err := encodeGenesis(genesis)
 	if err != nil {
 		return err
 	}
 	batch := store.NewBatch()
-	rows.SetFormat(batch, format)
+	rows.SetFormat(batch, formatOf(traces))
 	batch.SetPointer(pointerGenesis, encoded)
 	return store.Write(ctx, batch)
+}
+
+func formatOf(traces bool) string {
+	if traces {
+		return formatWithTraces
+	}
+	return format
 }
 
 // reschedule stores the configuration of a genesis, which may have other future forks:
@@ -118,7 +137,7 @@ func reschedule(ctx context.Context, store kv.Store, genesis *core.Genesis) erro
 	if err := a.genesis.Config.CheckCompatible(genesis.Config, head.Number, header.Time); err != nil {
 		return fmt.Errorf("%w: its blocks up to %d are under another schedule of forks: %w", ErrOtherChain, head.Number, err)
 	}
-	return writeGenesis(ctx, store, genesis)
+	return writeGenesis(ctx, store, genesis, a.traces)
 }
 
 // encodeGenesis returns the genesis pointer: its JSON without the accounts.
@@ -151,7 +170,7 @@ func decodeGenesis(pointer []byte) (*core.Genesis, error) {
 // configurations may differ in future forks. An empty store, or one without blocks, is
 // accepted.
 func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
-	err := rows.CheckComplete(ctx, store, format)
+	err := rows.CheckComplete(ctx, store, format, formatWithTraces)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -188,7 +207,11 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 // OpenUnchecked is Open for checkers: it reads no row, so no row can prevent it from
 // opening. Such an archive does not know its settled block, and cannot be appended to.
 func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
-	if err := rows.CheckComplete(ctx, store, format); err != nil {
+	if err := rows.CheckComplete(ctx, store, format, formatWithTraces); err != nil {
+		return nil, err
+	}
+	stored, err := rows.Format(ctx, store)
+	if err != nil {
 		return nil, err
 	}
 	encoded, err := store.Pointer(ctx, pointerGenesis)
@@ -199,7 +222,7 @@ func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Archive{History: newHistory(store), store: store, genesis: genesis}, nil
+	return &Archive{History: newHistory(store, stored == formatWithTraces), store: store, genesis: genesis}, nil
 }
 
 func (a *Archive) loadSettled(ctx context.Context) error {

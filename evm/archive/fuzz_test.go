@@ -225,7 +225,7 @@ func FuzzStateRow(f *testing.F) {
 }
 
 func checkStateRow(t *testing.T, row, path []byte, ofAccounts bool) {
-	history := newHistory(oneRow{value: row})
+	history := newHistory(oneRow{value: row}, false)
 	state := history.StateAt(1)
 	owner := common.Hash{1}
 	if ofAccounts {

@@ -31,6 +31,7 @@ const (
 type History struct {
 	rows    kv.Reader
 	store   kv.Reader // the settled rows
+	traces  bool      // there is a trace index
 	settled uint64    // the last block whose rows are in store, and whose header is in headers
 	headers *lru.Cache[uint64, *Header]
 	// numbers maps hashes of blocks whose headers were read to their numbers. Entries are
@@ -42,10 +43,11 @@ type History struct {
 }
 
 // newHistory returns the history of settled rows.
-func newHistory(rows kv.Reader) History {
+func newHistory(rows kv.Reader, traces bool) History {
 	return History{
 		rows:    rows,
 		store:   rows,
+		traces:  traces,
 		settled: math.MaxUint64,
 		headers: lru.NewCache[uint64, *Header](cachedHeaders),
 		numbers: lru.NewCache[common.Hash, uint64](cachedHeaders),
@@ -61,7 +63,7 @@ func (a *Archive) Rows() kv.Reader { return a.store }
 // branch of unsettled blocks encoded by [History.Encode].
 func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
 	return &History{
-		rows: rows, store: a.store, settled: settled,
+		rows: rows, store: a.store, traces: a.traces, settled: settled,
 		headers: a.headers, numbers: a.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: a.codes,
 	}
 }

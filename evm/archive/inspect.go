@@ -19,6 +19,7 @@ import (
 type TableSet struct {
 	Headers, Bodies, Receipts, AccessLists *kv.Table // the data of a block
 	BlockHashes, TxHashes, LogPostings     *kv.Table // derived from the data
+	TraceCounts, TracePostings             *kv.Table // the trace index
 	Accounts, Slots, Codes, TrieNodes      *kv.Table // the state
 }
 
@@ -27,6 +28,7 @@ func NamedTables() TableSet {
 	return TableSet{
 		Headers: headers, Bodies: bodies, Receipts: receipts, AccessLists: accessLists,
 		BlockHashes: blockHashes, TxHashes: txHashes, LogPostings: logPostings,
+		TraceCounts: traceCounts, TracePostings: tracePostings,
 		Accounts: accounts, Slots: slots, Codes: codes, TrieNodes: trieNodes,
 	}
 }
@@ -43,7 +45,7 @@ func (t TableSet) Derived() []*kv.Table { return []*kv.Table{t.BlockHashes, t.Tx
 // DescribeKey describes a row's key, except its block, for messages.
 func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 	switch {
-	case t == headers || t == bodies || t == receipts || t == accessLists:
+	case t == headers || t == bodies || t == receipts || t == accessLists || t == traceCounts:
 		want := rows.Chunk(sort)
 		if bytes.Equal(partition, want[:]) {
 			return fmt.Sprintf("block %d", sort)
@@ -65,6 +67,8 @@ func DescribeKey(t *kv.Table, partition []byte, sort uint64) string {
 		}
 	case t == logPostings && len(partition) == len(postings.Term{}):
 		return fmt.Sprintf("term %#x", partition)
+	case t == tracePostings && len(partition) == len(Participant{}):
+		return fmt.Sprintf("the address %#x as %s", partition[:common.AddressLength], Role(partition[common.AddressLength]))
 	}
 	return fmt.Sprintf("invalid key: partition %#x, sort key %d", partition, sort)
 }

@@ -15,10 +15,10 @@ import (
 // Rewind removes every row of blocks after a settled one from a store that nobody else has
 // open, or completes a rewind that was interrupted.
 func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Progress) (rewind.Done, error) {
-	if err := rows.CheckFormat(ctx, store, format); err != nil {
+	if err := rows.CheckFormat(ctx, store, format, formatWithTraces); err != nil {
 		return rewind.Done{}, err
 	}
-	history := newHistory(store)
+	history := newHistory(store, false) // for headers
 	return rewind.Run(ctx, store, rewind.Plan{
 		To: to,
 		Hash: func(ctx context.Context) (hash common.Hash, err error) {

@@ -10,22 +10,24 @@ import (
 // The tables of an EVM network. docs/format.md draws their keys and values;
 // identifiers are never reused.
 var (
-	headers     = &kv.Table{ID: 0x10, Name: "headers", Kind: kv.List, Expected: true}
-	bodies      = &kv.Table{ID: 0x11, Name: "bodies", Kind: kv.List, Expected: true}
-	receipts    = &kv.Table{ID: 0x12, Name: "receipts", Kind: kv.List, Expected: true}
-	blockHashes = &kv.Table{ID: 0x13, Name: "block_hashes", Kind: kv.List}
-	txHashes    = &kv.Table{ID: 0x14, Name: "transaction_hashes", Kind: kv.List, IndexBits: rows.IndexBits}
-	accessLists = &kv.Table{ID: 0x15, Name: "access_lists", Kind: kv.List, Expected: true}
-	accounts    = &kv.Table{ID: 0x20, Name: "accounts", Kind: kv.Versions}
-	slots       = &kv.Table{ID: 0x21, Name: "slots", Kind: kv.Versions}
-	codes       = &kv.Table{ID: 0x22, Name: "codes", Kind: kv.List, Expected: true}
-	trieNodes   = &kv.Table{ID: 0x23, Name: "trie_nodes", Kind: kv.Versions, Expected: true}
-	logPostings = &kv.Table{ID: 0x30, Name: "log_postings", Kind: kv.List}
+	headers       = &kv.Table{ID: 0x10, Name: "headers", Kind: kv.List, Expected: true}
+	bodies        = &kv.Table{ID: 0x11, Name: "bodies", Kind: kv.List, Expected: true}
+	receipts      = &kv.Table{ID: 0x12, Name: "receipts", Kind: kv.List, Expected: true}
+	blockHashes   = &kv.Table{ID: 0x13, Name: "block_hashes", Kind: kv.List}
+	txHashes      = &kv.Table{ID: 0x14, Name: "transaction_hashes", Kind: kv.List, IndexBits: rows.IndexBits}
+	accessLists   = &kv.Table{ID: 0x15, Name: "access_lists", Kind: kv.List, Expected: true}
+	traceCounts   = &kv.Table{ID: 0x16, Name: "trace_counts", Kind: kv.List, Expected: true}
+	accounts      = &kv.Table{ID: 0x20, Name: "accounts", Kind: kv.Versions}
+	slots         = &kv.Table{ID: 0x21, Name: "slots", Kind: kv.Versions}
+	codes         = &kv.Table{ID: 0x22, Name: "codes", Kind: kv.List, Expected: true}
+	trieNodes     = &kv.Table{ID: 0x23, Name: "trie_nodes", Kind: kv.Versions, Expected: true}
+	logPostings   = &kv.Table{ID: 0x30, Name: "log_postings", Kind: kv.List}
+	tracePostings = &kv.Table{ID: 0x31, Name: "trace_postings", Kind: kv.Versions}
 )
 
 // Tables lists every table of an EVM network, for maintenance.
 func Tables() []*kv.Table {
-	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, accessLists, accounts, slots, codes, trieNodes, logPostings}
+	return []*kv.Table{headers, bodies, receipts, blockHashes, txHashes, accessLists, traceCounts, accounts, slots, codes, trieNodes, logPostings, tracePostings}
 }
 
 // LargestTable returns the table that takes about half of the store's space.

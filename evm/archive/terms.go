@@ -16,8 +16,8 @@ func TopicTerm(position int, topic common.Hash) postings.Term {
 }
 
 // blockPostings returns the positions of the terms of a block's logs.
-func blockPostings(receipts types.Receipts) *postings.Block {
-	block := postings.NewBlock()
+func blockPostings(receipts types.Receipts) *postings.Block[postings.Term] {
+	block := postings.NewBlock[postings.Term]()
 	var position uint64
 	for _, receipt := range receipts {
 		for _, log := range receipt.Logs {

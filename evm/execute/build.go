@@ -62,6 +62,7 @@ func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attribut
 		return nil, nil, fmt.Errorf("build block %d: %w", header.Number, err)
 	}
 	defer r.evm.Release()
+	r.recorder = e.newTraceRecorder(r.evm)
 	body := &types.Body{Withdrawals: attributes.Withdrawals}
 	if body.Withdrawals == nil {
 		body.Withdrawals = types.Withdrawals{} // none, in a block of a time that has them
@@ -98,7 +99,7 @@ func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attribut
 		}
 	}
 	return &Executed{
-		Block: block, Senders: ran.senders, Receipts: ran.receipts, AccessList: list,
+		Block: block, Senders: ran.senders, Receipts: ran.receipts, AccessList: list, Traces: ran.traces,
 		update: db.update, rooted: true,
 	}, leftOut, nil
 }

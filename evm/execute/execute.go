@@ -48,10 +48,17 @@ type Executor struct {
 	parallel  atomic.Uint64 // those of them that ran in parallel
 
 	maxCallGas uint64
+	traces     bool // deltas have the traces of their blocks
 }
 
+// Option is an option of an executor.
+type Option func(*Executor)
+
+// RecordTraces, if on, records who takes part in the traces of executed blocks.
+func RecordTraces(on bool) Option { return func(e *Executor) { e.traces = on } }
+
 // New makes the executor of a chain.
-func New(config *params.ChainConfig) (*Executor, error) {
+func New(config *params.ChainConfig, options ...Option) (*Executor, error) {
 	if config == nil {
 		return nil, errors.New("execute: the genesis has no chain configuration")
 	}
@@ -59,7 +66,7 @@ func New(config *params.ChainConfig) (*Executor, error) {
 	if config.Clique != nil {
 		proofOf = clique.New(config.Clique, rawdb.NewMemoryDatabase())
 	}
-	return &Executor{
+	e := &Executor{
 		config:    config,
 		engine:    beacon.New(proofOf),
 		jumpDests: core.NewJumpDestCache(),
@@ -67,7 +74,11 @@ func New(config *params.ChainConfig) (*Executor, error) {
 
 		maxCallGas: math.MaxUint64,
 		blobFees:   lru.NewCache[blobFeeKey, *big.Int](cachedBlobFees),
-	}, nil
+	}
+	for _, option := range options {
+		option(e)
+	}
+	return e, nil
 }
 
 // LimitCallGas lowers the most gas that a call gets, which is otherwise ten times the gas
@@ -104,7 +115,8 @@ type Executed struct {
 	Block      *types.Block // without its access list
 	Senders    []common.Address
 	Receipts   types.Receipts
-	AccessList []byte // RLP; nil before Amsterdam
+	AccessList []byte      // RLP; nil before Amsterdam
+	Traces     *evm.Traces // nil if they are not recorded
 	update     *state.StateUpdate
 	rooted     bool // the state root has been computed and checked, and update has the trie nodes
 }
@@ -180,7 +192,7 @@ func (e *Executor) finishListed(ctx context.Context, p *listedRun, x *Executed, 
 	if processors > 1 {
 		e.parallel.Add(1)
 	}
-	x.Block, x.Senders, x.Receipts = p.block.WithAccessListUnsafe(nil), ran.senders, ran.receipts
+	x.Block, x.Senders, x.Receipts, x.Traces = p.block.WithAccessListUnsafe(nil), ran.senders, ran.receipts, ran.traces
 	return nil
 }
 
@@ -260,7 +272,7 @@ func (e *Executor) executeInOrder(ctx context.Context, parent Parent, block *typ
 		return nil, mismatch(block, CheckStateRoot, block.Root(), root)
 	}
 	return &Executed{
-		Block: block.WithAccessListUnsafe(nil), Senders: ran.senders, Receipts: ran.receipts, AccessList: list,
+		Block: block.WithAccessListUnsafe(nil), Senders: ran.senders, Receipts: ran.receipts, AccessList: list, Traces: ran.traces,
 		update: db.update, rooted: !db.flat,
 	}, nil
 }

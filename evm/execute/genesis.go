@@ -49,7 +49,7 @@ func Genesis(ctx context.Context, genesis *core.Genesis) (*evm.Delta, error) {
 	if block.Root() != root {
 		return nil, mismatch(block, CheckStateRoot, block.Root(), root)
 	}
-	x := &Executed{Block: block, update: db.update, rooted: true}
+	x := &Executed{Block: block, Traces: new(evm.Traces), update: db.update, rooted: true}
 	if block.Header().BlockAccessListHash != nil {
 		x.AccessList = rlp.EmptyList
 	}

@@ -92,7 +92,7 @@ func (p *listedRun) inParallel(ctx context.Context, processors int) (*outcome, e
 func (p *listedRun) work(ctx context.Context, next *atomic.Int64) error {
 	m := p.executor.newMachine(ctx, p.parent, p.block.Header(), &p.db.readFailure)
 	defer m.evm.Release()
-	m.hash = p.block.Hash()
+	m.hash, m.recorder = p.block.Hash(), p.executor.newTraceRecorder(m.evm)
 	for {
 		step := int(next.Add(1)) - 1
 		if step > len(p.ran) || ctx.Err() != nil {
@@ -128,6 +128,7 @@ func (p *listedRun) gather(ctx context.Context) (*outcome, error) {
 		machine: p.executor.newMachine(ctx, p.parent, p.block.Header(), &p.db.readFailure),
 		gas:     core.NewGasPool(p.block.GasLimit()),
 		list:    p.before,
+		traces:  p.executor.newTraces(),
 	}
 	defer r.evm.Release()
 	logs := uint(0)

@@ -154,6 +154,7 @@ func (x *Executed) delta() *evm.Delta {
 		Senders:    x.Senders,
 		Receipts:   x.Receipts,
 		AccessList: x.AccessList,
+		Traces:     x.Traces,
 		Accounts:   x.update.Accounts,
 		Slots:      x.update.Storages,
 		Codes:      make(map[common.Hash][]byte),

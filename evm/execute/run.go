@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"ashlar/evm"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/consensus/misc"
 	"github.com/ethereum/go-ethereum/core"
@@ -19,6 +21,7 @@ type outcome struct {
 	receipts types.Receipts
 	requests [][]byte                         // nil before Prague
 	list     *bal.ConstructionBlockAccessList // nil before Amsterdam
+	traces   *evm.Traces                      // nil if they are not recorded
 	gasUsed  uint64
 }
 
@@ -30,7 +33,7 @@ func (e *Executor) run(ctx context.Context, parent Parent, block *types.Block, s
 		return nil, err
 	}
 	defer r.evm.Release()
-	r.hash = block.Hash()
+	r.hash, r.recorder = block.Hash(), e.newTraceRecorder(r.evm)
 	for _, tx := range block.Transactions() {
 		if err := r.apply(tx); err != nil {
 			return nil, err
@@ -49,6 +52,7 @@ type machine struct {
 	header   *types.Header
 	hash     common.Hash // the block's, as its logs name it
 	signer   types.Signer
+	recorder *traceRecorder // of transactions; nil: they are not recorded
 }
 
 func (e *Executor) newMachine(ctx context.Context, parent Parent, header *types.Header, failed *readFailure) *machine {
@@ -78,6 +82,7 @@ type transaction struct {
 	sender  common.Address
 	receipt *types.Receipt
 	list    *bal.ConstructionBlockAccessList // nil before Amsterdam
+	traces  []evm.Trace                      // nil if they are not recorded
 }
 
 // transact runs the block's transaction at an index. After an error the state and
@@ -87,11 +92,13 @@ func (m *machine) transact(seen *collidingState, gas *core.GasPool, tx *types.Tr
 	if err != nil {
 		return nil, err
 	}
+	m.recorder.begin(m.evm)
 	receipt, list, err := core.ApplyTransactionWithEVM(m.ctx, message, gas, seen.StateDB, m.header.Number, m.hash, m.header.Time, tx, m.evm)
+	traces := m.recorder.end(m.evm)
 	if err != nil {
 		return nil, fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
 	}
-	return &transaction{sender: message.From, receipt: receipt, list: list}, nil
+	return &transaction{sender: message.From, receipt: receipt, list: list, traces: traces}, nil
 }
 
 // advance runs the block's transaction at an index for its changes of the state alone.
@@ -148,6 +155,7 @@ type blockRun struct {
 	senders  []common.Address
 	receipts types.Receipts
 	logs     []*types.Log
+	traces   *evm.Traces // nil if they are not recorded
 }
 
 // beginRun does what comes before a block's transactions.
@@ -156,7 +164,7 @@ func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.He
 		misc.ApplyDAOHardFork(statedb)
 	}
 	m := e.newMachine(ctx, parent, header, failed)
-	r := &blockRun{machine: m, state: m.use(statedb), gas: core.NewGasPool(header.GasLimit)}
+	r := &blockRun{machine: m, state: m.use(statedb), gas: core.NewGasPool(header.GasLimit), traces: e.newTraces()}
 	r.list = m.before()
 	return r, nil
 }
@@ -178,6 +186,9 @@ func (r *blockRun) add(ran *transaction) {
 	r.receipts = append(r.receipts, ran.receipt)
 	r.logs = append(r.logs, ran.receipt.Logs...)
 	r.list.Merge(ran.list)
+	if r.traces != nil {
+		r.traces.Add(ran.traces)
+	}
 }
 
 // finish does what comes after a block's transactions.
@@ -187,5 +198,6 @@ func (r *blockRun) finish(body *types.Body) (*outcome, error) {
 		return nil, err
 	}
 	r.list.Merge(list)
-	return &outcome{senders: r.senders, receipts: r.receipts, requests: requests, list: r.list, gasUsed: r.gas.Used()}, nil
+	r.executor.addRewards(r.traces, r.header, body.Uncles)
+	return &outcome{senders: r.senders, receipts: r.receipts, requests: requests, list: r.list, traces: r.traces, gasUsed: r.gas.Used()}, nil
 }

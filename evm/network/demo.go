@@ -78,7 +78,7 @@ func createDemo(ctx context.Context, p family.Place, shown *demo.Network) (*impo
 	if err != nil {
 		return nil, err
 	}
-	return create(ctx, p, kv.Options{}, first)
+	return create(ctx, p, kv.Options{}, first, nil)
 }
 
 // makePast builds the blocks of the network's past that are not there.

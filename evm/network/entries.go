@@ -34,6 +34,10 @@ type Entries struct {
 	CallGas uint64         `yaml:"call_gas"`      // the most gas that a call gets; 0: ten times its block's gas limit
 	Pending string         `yaml:"pending_block"` // form of the pending block; empty: that of the specification
 	Pool    string         `yaml:"pool"`          // which transactions wait here: all, sent or none; empty: all
+
+	// TraceIndex says whether the network has a trace index; nil: a new network has one, an
+	// existing one stays as it is.
+	TraceIndex *bool `yaml:"trace_index"`
 }
 
 // Engine is how a consensus client reaches a network that it drives.

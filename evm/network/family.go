@@ -41,7 +41,7 @@ func (Family) Begin(ctx context.Context, p family.Place, e family.Entries) error
 	if err != nil {
 		return err
 	}
-	i, err := create(ctx, p, kv.Options{}, first)
+	i, err := create(ctx, p, kv.Options{}, first, entries.TraceIndex)
 	if err != nil {
 		return err
 	}
@@ -58,6 +58,9 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries) (famil
 		return nil, err
 	}
 	n := &network{archive: a, entries: e.(*Entries)}
+	if err := checkTraceIndex(a, n.entries.TraceIndex); err != nil {
+		return nil, err
+	}
 	first, err := a.Header(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -66,7 +69,7 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries) (famil
 	if known, ok := genesis.Schedule(first.Hash); ok {
 		n.config = known
 	}
-	if n.executor, err = execute.New(n.config); err != nil {
+	if n.executor, err = execute.New(n.config, execute.RecordTraces(a.HasTraces())); err != nil {
 		return nil, err
 	}
 	if n.entries.CallGas > 0 {
@@ -105,23 +108,44 @@ func loadGenesis(nameOrPath string) (*core.Genesis, error) {
 }
 
 // create opens a network to bring blocks into it, or makes it with its genesis. An
-// existing network of another chain is refused and stays as it is.
-func create(ctx context.Context, p family.Place, o kv.Options, first *core.Genesis) (*imported, error) {
+// existing network of another chain is refused and stays as it is. traces says whether it
+// has a trace index; nil: a new one has, an existing one stays as it is.
+func create(ctx context.Context, p family.Place, o kv.Options, first *core.Genesis, traces *bool) (*imported, error) {
 	o.Accept = func(r kv.Reader) error { return archive.Accept(ctx, r, first) }
 	store, err := p.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	a, err := archive.Create(ctx, store, first)
+	var features []archive.Feature
+	if traces == nil || *traces {
+		features = append(features, archive.TraceIndex)
+	}
+	a, err := archive.Create(ctx, store, first, features...)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return newImport(ctx, a, store, first)
+	return newImport(ctx, a, store, first, traces)
+}
+
+// checkTraceIndex returns an error if a network has no trace index but should have one, or
+// the other way round. wanted may be nil.
+func checkTraceIndex(a *archive.Archive, wanted *bool) error {
+	switch {
+	case wanted == nil || *wanted == a.HasTraces():
+		return nil
+	case *wanted:
+		return errors.New("the network has no trace index, and it cannot be added: leave the setting out, or import the network again")
+	default:
+		return errors.New("the network has a trace index, and it cannot be removed: leave the setting out, or import the network again")
+	}
 }
 
 // newImport makes an import into an archive, and closes the store if that fails.
-func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *core.Genesis) (*imported, error) {
-	executor, err := execute.New(first.Config)
+func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *core.Genesis, traces *bool) (*imported, error) {
+	if err := checkTraceIndex(a, traces); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	executor, err := execute.New(first.Config, execute.RecordTraces(a.HasTraces()))
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

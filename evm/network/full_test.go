@@ -47,7 +47,7 @@ func TestFullDiskStopsFollowing(t *testing.T) {
 		return nil
 	})
 	opened := func(o kv.Options) (kv.Store, error) { return disk.Open(pebble.Options{Options: o, Path: "store"}) }
-	i, err := create(t.Context(), family.Place{Open: opened}, kv.Options{}, genesis)
+	i, err := create(t.Context(), family.Place{Open: opened}, kv.Options{}, genesis, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,19 +20,29 @@ import (
 // every lookup of a new slot reads some of them again.
 const importCache = 384 << 20
 
-// flagGenesis is the flag of ashlar import that names the genesis.
-const flagGenesis = "genesis"
+// The flags of ashlar import.
+const (
+	flagGenesis    = "genesis"     // names the genesis
+	flagTraceIndex = "trace-index" // yes or no
+)
 
 // Flags implements [family.Importer].
 func (Family) Flags() []family.Flag {
 	return []family.Flag{{
 		Name:  flagGenesis,
 		Usage: "genesis file, or one of " + strings.Join(genesis.Names(), ", ") + "; only needed for a new network",
+	}, {
+		Name:  flagTraceIndex,
+		Usage: "whether a new network gets an index of traces: yes or no (default yes)",
 	}}
 }
 
 // Import implements [family.Importer].
 func (Family) Import(ctx context.Context, p family.Place, flags map[string]string) (family.Import, error) {
+	traces, err := parseTraceIndex(flags[flagTraceIndex])
+	if err != nil {
+		return nil, err
+	}
 	o := kv.Options{BulkLoad: true, CacheBytes: importCache, Apart: archive.LargestTable()}
 	if named := flags[flagGenesis]; named != "" {
 		first, err := loadGenesis(named)
@@ -40,7 +50,7 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 			return nil, err
 		}
 		warnOfUnknownFork(p.Name, first.Config)
-		return importOrNil(create(ctx, p, o, first))
+		return importOrNil(create(ctx, p, o, first, traces))
 	}
 	if p.New {
 		return nil, errors.New("it is new, so its genesis must be given")
@@ -55,7 +65,19 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		return nil, errors.Join(err, store.Close())
 	}
 	warnOfUnknownFork(p.Name, a.Genesis().Config)
-	return importOrNil(newImport(ctx, a, store, a.Genesis()))
+	return importOrNil(newImport(ctx, a, store, a.Genesis(), traces))
+}
+
+// parseTraceIndex parses the flag of the trace index; nil if it is not given.
+func parseTraceIndex(flag string) (*bool, error) {
+	wanted := flag == "yes"
+	switch flag {
+	case "":
+		return nil, nil
+	case "yes", "no":
+		return &wanted, nil
+	}
+	return nil, fmt.Errorf("unknown --%s %q (want yes or no)", flagTraceIndex, flag)
 }
 
 func importOrNil(i *imported, err error) (family.Import, error) {

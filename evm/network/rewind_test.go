@@ -39,7 +39,7 @@ func (l *blockList) Next() (*types.Block, error) {
 func importBlocks(t *testing.T, store kv.Store, genesis *core.Genesis, blocks []*types.Block) {
 	t.Helper()
 	place := family.Place{Open: func(kv.Options) (kv.Store, error) { return keptOpen{store}, nil }}
-	i, err := create(t.Context(), place, kv.Options{}, genesis)
+	i, err := create(t.Context(), place, kv.Options{}, genesis, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func refused(t *testing.T, store kv.Store, genesis *core.Genesis) {
 	_, opening := Family{}.Open(t.Context(), store, &Entries{})
 	_, verifying := Family{}.Verify(t.Context(), store, family.Verification{To: audit.Head}, nil)
 	place := family.Place{Open: func(kv.Options) (kv.Store, error) { return keptOpen{store}, nil }}
-	_, importing := create(t.Context(), place, kv.Options{}, genesis)
+	_, importing := create(t.Context(), place, kv.Options{}, genesis, nil)
 	for what, err := range map[string]error{
 		"Accept": Family{}.Accept(t.Context(), store), "Open": opening, "Verify": verifying, "Import": importing,
 	} {

@@ -109,7 +109,7 @@ type foundBlock struct {
 }
 
 // scan returns how to read the view's postings.
-func (v *View) scan(ctx context.Context) postings.Scan {
+func (v *View) scan(ctx context.Context) postings.Scan[postings.Term] {
 	return func(term postings.Term, from, to uint64) postings.Postings { return v.Postings(ctx, term, from, to) }
 }
 

@@ -15,6 +15,10 @@
 //   - every node is referenced;
 //   - every code is stored, has its hash and belongs to some account.
 //
+// If the network has a trace index, it checks that each block's rows in it have the
+// checksum that was written with them. A missing or different row is found, and named by
+// executing its block again.
+//
 // The state is checked as of every block of the range at once ([Options.Full]), or as of a
 // sample of blocks.
 //
@@ -128,7 +132,10 @@ func (c *checker) run(ctx context.Context) error {
 	if err := c.CheckBlocks(ctx, c.newBlockCheck); err != nil {
 		return err
 	}
-	return c.checkState(ctx)
+	if err := c.checkState(ctx); err != nil {
+		return err
+	}
+	return c.checkTraces(ctx)
 }
 
 // header returns a header, or a finding as the error.

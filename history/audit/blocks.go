@@ -178,26 +178,36 @@ func (a *Audit) explainRow(ctx context.Context, check BlockCheck, d Difference) 
 		return err
 	}
 	table, row := wanted.table, wanted.row
-	got, err := a.Store.Get(ctx, table, row.Partition, row.Sort, nil)
-	missing := errors.Is(err, kv.ErrNotFound)
-	if err != nil && !missing {
-		return a.Unreadable(ctx, table, row.Partition, row.Sort, err)
-	}
-	var f *Finding
+	err := a.CheckRow(ctx, table, row, wanted.put)
+	f := (*Finding)(nil)
 	switch {
-	case !wanted.put:
-		f = a.Finding(table, row.Partition, row.Sort, "no such row", "a row with "+DescribeValue(got, 0))
-	case missing:
-		f = a.Finding(table, row.Partition, row.Sort, "a row with "+DescribeValue(row.Value, 0), "none")
-	default:
-		if err := a.sameValue(table, row, got); !errors.As(err, &f) {
-			return fmt.Errorf("row %s of %s changed while it was checked", a.DescribeKey(table, row.Partition, row.Sort), table.Name)
-		}
+	case err == nil:
+		return fmt.Errorf("row %s of %s changed while it was checked", a.DescribeKey(table, row.Partition, row.Sort), table.Name)
+	case !errors.As(err, &f):
+		return err
 	}
 	if name := check.NameOf(row.Partition); name != "" {
 		f.Key += ", which is " + name
 	}
 	return f
+}
+
+// CheckRow compares a stored row with the wanted one. If wanted is false, there must be no
+// row with the key.
+func (a *Audit) CheckRow(ctx context.Context, t *kv.Table, row kv.Row, wanted bool) error {
+	got, err := a.Store.Get(ctx, t, row.Partition, row.Sort, nil)
+	missing := errors.Is(err, kv.ErrNotFound)
+	switch {
+	case err != nil && !missing:
+		return a.Unreadable(ctx, t, row.Partition, row.Sort, err)
+	case missing && wanted:
+		return a.Finding(t, row.Partition, row.Sort, "a row with "+DescribeValue(row.Value, 0), "none")
+	case missing:
+		return nil
+	case !wanted:
+		return a.Finding(t, row.Partition, row.Sort, "no such row", "a row with "+DescribeValue(got, 0))
+	}
+	return a.sameValue(t, row, got)
 }
 
 // wantedRow extracts one row from those that a block puts.

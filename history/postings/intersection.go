@@ -7,7 +7,7 @@ import (
 )
 
 // Scan returns the blocks from <= b <= to in which a term occurs.
-type Scan func(term Term, from, to uint64) Postings
+type Scan[T any] func(term T, from, to uint64) Postings
 
 // group is a set of terms. It iterates over the blocks in which any of them occurs.
 type group interface {
@@ -32,7 +32,7 @@ type Intersection struct {
 
 // Intersect returns the intersection of sets of terms in the blocks from <= b <= to. There
 // must be at least one set, and no set may be empty.
-func Intersect(scan Scan, sets [][]Term, from, to uint64) (*Intersection, error) {
+func Intersect[T any](scan Scan[T], sets [][]T, from, to uint64) (*Intersection, error) {
 	x := &Intersection{groups: make([]group, 0, len(sets))}
 	first := make(map[group]uint64, len(sets))
 	for _, set := range sets {
@@ -176,9 +176,9 @@ const (
 // time, one term after the other, so it needs only one cursor and little memory. For each
 // term it remembers the next occurrence beyond the window, so a term costs nothing in
 // windows in which it does not occur.
-type union struct {
-	scan  Scan
-	terms []Term
+type union[T any] struct {
+	scan  Scan[T]
+	terms []T
 	next  []uint64 // for each term, a lower bound of its next block beyond the window
 	to    uint64
 
@@ -192,19 +192,19 @@ type union struct {
 
 const exhausted = math.MaxUint64 // in union.next: no further occurrence
 
-func newUnion(scan Scan, terms []Term, from, to uint64) *union {
-	u := &union{scan: scan, terms: terms, next: make([]uint64, len(terms)), to: to, start: from, end: from, width: firstWindow, most: maxEntries}
+func newUnion[T any](scan Scan[T], terms []T, from, to uint64) *union[T] {
+	u := &union[T]{scan: scan, terms: terms, next: make([]uint64, len(terms)), to: to, start: from, end: from, width: firstWindow, most: maxEntries}
 	for i := range u.next {
 		u.next[i] = from
 	}
 	return u
 }
 
-func (u *union) close() error { return nil } // load closes its cursors
+func (u *union[T]) close() error { return nil } // load closes its cursors
 
-func (u *union) block(entry int) uint64 { return u.start + u.entries[entry]>>32 }
+func (u *union[T]) block(entry int) uint64 { return u.start + u.entries[entry]>>32 }
 
-func (u *union) seek(block uint64) (uint64, bool, error) {
+func (u *union[T]) seek(block uint64) (uint64, bool, error) {
 	if block < u.end {
 		least := uint64(0)
 		if block > u.start {
@@ -236,7 +236,7 @@ func (u *union) seek(block uint64) (uint64, bool, error) {
 }
 
 // upcoming returns the earliest block at or after block at which the next window can begin.
-func (u *union) upcoming(block uint64) (uint64, bool) {
+func (u *union[T]) upcoming(block uint64) (uint64, bool) {
 	start := uint64(exhausted)
 	for _, next := range u.next {
 		start = min(start, max(next, block))
@@ -245,7 +245,7 @@ func (u *union) upcoming(block uint64) (uint64, bool) {
 }
 
 // load loads the window that begins at start.
-func (u *union) load(start uint64) error {
+func (u *union[T]) load(start uint64) error {
 	for {
 		u.start, u.at, u.entries = start, 0, u.entries[:0]
 		u.end = start + min(u.width, u.to-start+1)
@@ -267,7 +267,7 @@ func (u *union) load(start uint64) error {
 }
 
 // fill reads all terms of the window. It returns true if the window has too many entries.
-func (u *union) fill() (full bool, err error) {
+func (u *union[T]) fill() (full bool, err error) {
 	for i, term := range u.terms {
 		if u.next[i] >= u.end {
 			continue
@@ -289,7 +289,7 @@ func (u *union) fill() (full bool, err error) {
 
 // fillTerm adds a term's occurrences in the window. It returns a term's first block beyond
 // the window, or from and true if the window has too many entries.
-func (u *union) fillTerm(term Term, from uint64) (next uint64, full bool, err error) {
+func (u *union[T]) fillTerm(term T, from uint64) (next uint64, full bool, err error) {
 	rows := u.scan(term, from, u.to)
 	defer rows.Close()
 	next = exhausted
@@ -312,7 +312,7 @@ func (u *union) fillTerm(term Term, from uint64) (next uint64, full bool, err er
 	return next, full, rows.Close()
 }
 
-func (u *union) positions(dst []uint32) ([]uint32, error) {
+func (u *union[T]) positions(dst []uint32) ([]uint32, error) {
 	block := u.entries[u.at] >> 32
 	for _, entry := range u.entries[u.at:] {
 		if entry>>32 != block {

@@ -34,7 +34,7 @@ func newIndex(t *testing.T, random *rand.Rand) *index {
 	x := &index{store: store, table: &kv.Table{ID: 1, Name: "postings", Kind: kv.List}}
 	batch := store.NewBatch()
 	for number := range uint64(lastBlock + 1) {
-		block, terms := NewBlock(), make([][]Term, random.IntN(11))
+		block, terms := NewBlock[Term](), make([][]Term, random.IntN(11))
 		for position := range terms {
 			for kind := range byte(random.IntN(5)) {
 				term := randomTerm(random, kind)
@@ -42,7 +42,9 @@ func newIndex(t *testing.T, random *rand.Rand) *index {
 				block.Add(term, uint64(position))
 			}
 		}
-		block.Put(batch, x.table, number)
+		for term, row := range block.Rows() {
+			batch.Put(x.table, term[:], number, row)
+		}
 		x.blocks = append(x.blocks, terms)
 	}
 	if err := store.Write(t.Context(), batch); err != nil {
@@ -60,9 +62,9 @@ func randomTerm(random *rand.Rand, kind byte) Term {
 	return TermOf(kind, []byte{value})
 }
 
-func (x *index) scan(t *testing.T) Scan { return x.scanOf(t, x.store) }
+func (x *index) scan(t *testing.T) Scan[Term] { return x.scanOf(t, x.store) }
 
-func (x *index) scanOf(t *testing.T, rows kv.Reader) Scan {
+func (x *index) scanOf(t *testing.T, rows kv.Reader) Scan[Term] {
 	return func(term Term, from, to uint64) Postings {
 		return Postings{rows.Scan(t.Context(), x.table, term[:], from, to)}
 	}

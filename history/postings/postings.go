@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 
 	"ashlar/history/rows"
@@ -36,8 +37,8 @@ func TermOf(kind byte, value []byte) Term {
 
 // Block collects the positions of every term in a block, encoded as the value of a row: the
 // first position, then for each further one its distance from its predecessor minus one,
-// all as uvarints.
-type Block struct{ rows map[Term]*row }
+// all as uvarints. T is [Term], or what a family uses in its place.
+type Block[T comparable] struct{ rows map[T]*row }
 
 type row struct {
 	next  uint64 // the least position that may be added
@@ -45,11 +46,11 @@ type row struct {
 }
 
 // NewBlock makes an empty block.
-func NewBlock() *Block { return &Block{rows: make(map[Term]*row)} }
+func NewBlock[T comparable]() *Block[T] { return &Block[T]{rows: make(map[T]*row)} }
 
 // Add records that a term occurs at a position. The positions of a term must be added in
 // ascending order. Adding a term's last position again has no effect.
-func (b *Block) Add(term Term, position uint64) {
+func (b *Block[T]) Add(term T, position uint64) {
 	r := b.rows[term]
 	if r == nil {
 		r = new(row)
@@ -62,19 +63,15 @@ func (b *Block) Add(term Term, position uint64) {
 	r.next = position + 1
 }
 
-// Put puts the rows of the block under its number.
-func (b *Block) Put(to kv.Putter, table *kv.Table, number uint64) {
-	for term, row := range b.rows {
-		to.Put(table, term[:], number, row.value)
+// Rows yields the terms of the block, each with the value of its row, in any order.
+func (b *Block[T]) Rows() iter.Seq2[T, []byte] {
+	return func(yield func(T, []byte) bool) {
+		for term, row := range b.rows {
+			if !yield(term, row.value) {
+				return
+			}
+		}
 	}
-}
-
-// Row returns the value of a term's row, nil if the term does not occur.
-func (b *Block) Row(term Term) []byte {
-	if r := b.rows[term]; r != nil {
-		return r.value
-	}
-	return nil
 }
 
 // Postings iterates over the blocks in which a term occurs, in ascending order. It must be

@@ -13,12 +13,12 @@ import (
 func TestPositions(t *testing.T) {
 	term := TermOf(0, []byte("a"))
 	for _, want := range [][]uint32{{0}, {5}, {0, 1, 2, 3}, {0, 127, 128, 129, 1 << 20}, {1<<32 - 2}} {
-		block := NewBlock()
+		block := NewBlock[Term]()
 		for _, position := range want {
 			block.Add(term, uint64(position))
 			block.Add(term, uint64(position)) // a repetition, as with colliding terms
 		}
-		if got, err := DecodePositions(block.Row(term), nil); err != nil || !slices.Equal(got, want) {
+		if got, err := DecodePositions(block.rows[term].value, nil); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%v: got %v, %v", want, got, err)
 		}
 	}

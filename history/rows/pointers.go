@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"ashlar/chain"
 	"ashlar/kv"
@@ -34,8 +37,8 @@ func Format(ctx context.Context, store kv.Reader) (string, error) {
 
 // CheckComplete returns ErrRewinding if a rewind of the store is not complete, else what
 // [CheckFormat] returns.
-func CheckComplete(ctx context.Context, store kv.Reader, wanted string) error {
-	if err := CheckFormat(ctx, store, wanted); err != nil {
+func CheckComplete(ctx context.Context, store kv.Reader, wanted ...string) error {
+	if err := CheckFormat(ctx, store, wanted...); err != nil {
 		return err
 	}
 	_, removing, err := kv.Epoch(ctx, store)
@@ -49,14 +52,18 @@ func CheckComplete(ctx context.Context, store kv.Reader, wanted string) error {
 	return fmt.Errorf("%w: to complete it, run `ashlar rewind` with --to %d", ErrRewinding, to.Number)
 }
 
-// CheckFormat returns ErrFormat if the format of the store's contents is not wanted, and
-// kv.ErrNotFound if the store is empty.
-func CheckFormat(ctx context.Context, store kv.Reader, wanted string) error {
+// CheckFormat returns ErrFormat if the format of the store's contents is none of those
+// wanted, and kv.ErrNotFound if the store is empty.
+func CheckFormat(ctx context.Context, store kv.Reader, wanted ...string) error {
 	format, err := Format(ctx, store)
-	if err == nil && format != wanted {
-		err = fmt.Errorf("%w: the store has %q, this version reads %q", ErrFormat, format, wanted)
+	if err != nil || slices.Contains(wanted, format) {
+		return err
 	}
-	return err
+	quoted := make([]string, len(wanted))
+	for i, text := range wanted {
+		quoted[i] = strconv.Quote(text)
+	}
+	return fmt.Errorf("%w: the store has %q, this version reads %s", ErrFormat, format, strings.Join(quoted, " and "))
 }
 
 // SetFormat sets the format of the store's contents.

@@ -58,7 +58,7 @@ func family(name string) []layer {
 		{"archive", append(in("."), "kv", "chain", "history")},
 		{"export", in(".", "era", "archive")},
 		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history", "retry")},
-		{"verify", append(in(".", "archive"), "kv", "chain", "history")},
+		{"verify", append(in(".", "execute", "archive"), "kv", "chain", "history")},
 		{"pool", in(".")},
 		{"trace", in(".", "execute")},
 		{"query", append(in(".", "execute", "archive", "pool"), "kv", "chain", "history")},

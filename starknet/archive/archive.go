@@ -267,5 +267,7 @@ func PutBlock(to kv.Putter, block *starknet.Block) {
 	for i := range block.Transactions {
 		rows.PutTransactionHash(to, txHashes, block.Transactions[i].Hash[:], rows.Place{Number: block.Number, Index: i})
 	}
-	blockPostings(block).Put(to, eventPostings, block.Number)
+	for term, row := range blockPostings(block).Rows() {
+		to.Put(eventPostings, term[:], block.Number, row)
+	}
 }

@@ -35,8 +35,8 @@ func EventTerm(from, first starknet.Felt) postings.Term {
 func AnyTerm() postings.Term { return postings.TermOf(termAny, nil) }
 
 // blockPostings returns the postings of a block's events.
-func blockPostings(block *starknet.Block) *postings.Block {
-	found, any := postings.NewBlock(), AnyTerm()
+func blockPostings(block *starknet.Block) *postings.Block[postings.Term] {
+	found, any := postings.NewBlock[postings.Term](), AnyTerm()
 	var position uint64
 	for i := range block.Transactions {
 		for _, event := range block.Transactions[i].Receipt.Events {

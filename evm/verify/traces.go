@@ -1,0 +1,206 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"ashlar/evm"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/history/audit"
+	"ashlar/history/rows"
+	"ashlar/kv"
+)
+
+// traceGroups is the number of groups of blocks whose checksums are added up together.
+const traceGroups = 1 << 14
+
+// traceSums is what is left of the checksums of the trace index, by group of blocks, after
+// the rows that they cover have been subtracted: zero if all rows are right.
+type traceSums struct {
+	from  uint64 // first block
+	width uint64 // blocks in a group
+	sums  []uint64
+}
+
+func newTraceSums(from, to uint64) *traceSums {
+	blocks := to - from + 1
+	groups := min(blocks, traceGroups)
+	return &traceSums{from: from, width: (blocks + groups - 1) / groups, sums: make([]uint64, groups)}
+}
+
+// of returns the sum that a block belongs to, or nil if the block is not covered.
+func (s *traceSums) of(block uint64) *uint64 {
+	if group := (block - s.from) / s.width; block >= s.from && group < uint64(len(s.sums)) {
+		return &s.sums[group]
+	}
+	return nil
+}
+
+// wrong returns the blocks of the first group that has a rest.
+func (s *traceSums) wrong() (from, to uint64, found bool) {
+	group := slices.IndexFunc(s.sums, func(sum uint64) bool { return sum != 0 })
+	from = s.from + uint64(group)*s.width
+	return from, from + s.width - 1, group >= 0
+}
+
+// checkTraces checks the trace index by the checksums of its blocks. A block whose checksum
+// is wrong is executed again to find the wrong row.
+func (c *checker) checkTraces(ctx context.Context) error {
+	from, to := c.From, c.To
+	for {
+		sums := newTraceSums(from, to)
+		if err := c.sumTraces(ctx, sums); err != nil {
+			return err
+		}
+		var found bool
+		if from, to, found = sums.wrong(); !found {
+			return nil
+		}
+		to = min(to, c.To)
+		if sums.width == 1 {
+			return c.explainTraces(ctx, from)
+		}
+	}
+}
+
+// sumTraces adds up the checksums of blocks and subtracts what the rows add to them.
+func (c *checker) sumTraces(ctx context.Context, sums *traceSums) error {
+	for number := sums.from; number <= c.To && sums.of(number) != nil; number++ {
+		if c.archive.HasTraces() {
+			*sums.of(number) += archive.TraceSum(number, nil, nil) // the block has a row
+		}
+	}
+	err := c.eachTraceRow(ctx, c.tables.TraceCounts, sums, func(row kv.Row, sum *uint64) error {
+		if chunk := rows.Chunk(row.Sort); !bytes.Equal(row.Partition, chunk[:]) {
+			return c.Finding(c.tables.TraceCounts, row.Partition, row.Sort, "no such row", "a row with "+audit.DescribeValue(row.Value, 0))
+		}
+		_, rest, err := archive.ParseTraceCounts(row.Sort, row.Value)
+		if err != nil {
+			return c.Unreadable(ctx, c.tables.TraceCounts, row.Partition, row.Sort, err)
+		}
+		*sum += rest - archive.TraceSum(row.Sort, nil, nil)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.eachTraceRow(ctx, c.tables.TracePostings, sums, func(row kv.Row, sum *uint64) error {
+		*sum -= archive.TraceSum(row.Sort, row.Partition, row.Value)
+		return nil
+	})
+}
+
+// eachTraceRow calls visit with the rows of a table of the trace index, each with the sum of
+// its block.
+func (c *checker) eachTraceRow(ctx context.Context, t *kv.Table, sums *traceSums, visit func(row kv.Row, sum *uint64) error) error {
+	for row, err := range c.Walk(ctx, t) {
+		if err != nil {
+			return err
+		}
+		if row.Sort > c.Settled.Number {
+			return c.Finding(t, row.Partition, row.Sort, fmt.Sprintf("no row above block %d, the last settled block", c.Settled.Number), "one")
+		}
+		if !c.archive.HasTraces() {
+			return c.Finding(t, row.Partition, row.Sort, "no row, as there is no trace index", "one")
+		}
+		sum := sums.of(row.Sort)
+		if sum == nil || row.Sort > c.To {
+			continue
+		}
+		if err := visit(row, sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explainTraces returns the finding about the row for which the checksum of a block is
+// wrong.
+func (c *checker) explainTraces(ctx context.Context, number uint64) error {
+	expected := make(expectedTraces)
+	traces, err := c.traces(ctx, number)
+	if err == nil {
+		archive.PutTraces(expected, number, traces)
+		err = c.compareTraces(ctx, number, expected)
+	}
+	if err != nil {
+		return err
+	}
+	chunk := rows.Chunk(number)
+	return c.Finding(c.tables.TraceCounts, chunk[:], number, "rows that agree with their checksum", "rows that do not")
+}
+
+// compareTraces returns the finding about the first row of a block in the trace index that
+// is not as expected, if any.
+func (c *checker) compareTraces(ctx context.Context, number uint64, expected expectedTraces) error {
+	for _, key := range slices.Sorted(maps.Keys(expected)) {
+		row := kv.Row{Partition: []byte(key[1:]), Sort: number, Value: expected[key]}
+		t := c.tables.TraceCounts
+		if key[0] != t.ID {
+			t = c.tables.TracePostings
+		}
+		if err := c.CheckRow(ctx, t, row, true); err != nil {
+			return err
+		}
+	}
+	for row, err := range c.Walk(ctx, c.tables.TracePostings) {
+		if err != nil {
+			return err
+		}
+		if _, ok := expected[keyOf(c.tables.TracePostings, row.Partition)]; row.Sort == number && !ok {
+			return c.CheckRow(ctx, c.tables.TracePostings, row, false)
+		}
+	}
+	return nil
+}
+
+// traces executes a block for its traces.
+func (c *checker) traces(ctx context.Context, number uint64) (*evm.Traces, error) {
+	if number == 0 {
+		return new(evm.Traces), nil
+	}
+	executor, err := execute.New(c.archive.Genesis().Config, execute.RecordTraces(true))
+	if err != nil {
+		return nil, err
+	}
+	header, err := c.header(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	before, err := c.header(ctx, number-1)
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.archive.Body(ctx, number, nil)
+	if err != nil {
+		return nil, c.unreadableAt(ctx, c.tables.Bodies, number, err)
+	}
+	block, err := body.Block(header.Header)
+	if err != nil {
+		return nil, c.unreadableAt(ctx, c.tables.Bodies, number, err)
+	}
+	parent := execute.Parent{
+		Header: before.Header, State: c.archive.StateAt(number - 1),
+		Ancestors: archive.Ancestors{History: &c.archive.History}, TotalDifficulty: before.TotalDifficulty,
+	}
+	executed, err := executor.Execute(ctx, parent, block, 1)
+	if err != nil {
+		return nil, fmt.Errorf("the trace index of block %d is damaged, and executing the block again failed: %w", number, err)
+	}
+	return executed.Traces, nil
+}
+
+// expectedTraces are the rows that a block must have in the trace index, by table and
+// partition. It implements kv.Putter.
+type expectedTraces map[string][]byte
+
+func keyOf(t *kv.Table, partition []byte) string { return string(append([]byte{t.ID}, partition...)) }
+
+// Put implements kv.Putter.
+func (e expectedTraces) Put(t *kv.Table, partition []byte, _ uint64, value []byte) {
+	e[keyOf(t, partition)] = bytes.Clone(value)
+}
