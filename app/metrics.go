@@ -100,6 +100,7 @@ type gauges struct {
 	refused, dropped                                        *prometheus.Desc
 	head, headTime, lag, settled, disk, memory              *prometheus.Desc
 	behind, upstreamUsed, upstreamFaults, heard             *prometheus.Desc
+	agreeing, quorum, differs                               *prometheus.Desc
 	ready, stopped, reached, rate, remaining                *prometheus.Desc
 	writable, accountsWritable                              *prometheus.Desc
 	free, cacheReads, backlog, expiry                       *prometheus.Desc
@@ -144,6 +145,9 @@ func newServiceCollector(s *Service) *serviceCollector {
 
 		heard:          desc("consensus_heard_timestamp_seconds", "When the consensus client last sent a block or a head; 0 since the start.", "network", "call"),
 		upstreamUsed:   desc("upstream_used", "Whether the node is or would be followed: 1, else 0.", "network", "upstream"),
+		agreeing:       desc("upstreams_agreeing", "Upstream nodes that agree on the head; 0 if fewer do than must.", "network"),
+		quorum:         desc("upstreams_quorum", "Upstream nodes that must agree on a head.", "network"),
+		differs:        desc("upstream_differs", "Whether the node has another block than the nodes that agree: 1, else 0.", "network", "upstream"),
 		upstreamFaults: desc("upstream_faults_total", "What the node did wrong: it failed to answer, gave what is invalid, or left below the last final block.", "network", "upstream", "fault"),
 	}}
 }
@@ -229,7 +233,14 @@ func (c *serviceCollector) collectSource(network string, status family.Status, g
 		gauge(g.behind, float64(source.Behind), network)
 	}
 	gauge(g.reached, truth(source.Reached), network)
+	if agreement := source.Agreement; agreement != nil {
+		gauge(g.agreeing, float64(agreement.Nodes), network)
+		gauge(g.quorum, float64(agreement.Quorum), network)
+	}
 	for _, u := range source.Upstreams {
+		if source.Agreement != nil {
+			gauge(g.differs, truth(u.Differs != ""), network, u.Name)
+		}
 		gauge(g.upstreamUsed, truth(u.Used), network, u.Name)
 		counter(g.upstreamFaults, u.Failures, network, u.Name, "failed")
 		counter(g.upstreamFaults, u.Invalid, network, u.Name, "invalid")

@@ -80,6 +80,9 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 	if status.Refused != "" {
 		return errors.New("its store refuses writes: " + status.Refused)
 	}
+	if why := disagreement(status, now); why != "" {
+		return errors.New(why)
+	}
 	if behind := status.Behind(); behind > farBehind {
 		return fmt.Errorf("it is %d blocks behind the head, expected at most %d", behind, farBehind)
 	}
@@ -87,6 +90,19 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 		return fmt.Errorf("its newest block %d is %v old, and %s", status.Head, age, whyUnreached(status))
 	}
 	return nil
+}
+
+// disagreement says for how long too few upstream nodes agree on a head, if that is long.
+// Nodes often disagree for a moment, when a block is new.
+func disagreement(status *family.Status, now time.Time) string {
+	if status.Source == nil || status.Source.Agreement == nil || status.Source.Agreement.Since == 0 {
+		return ""
+	}
+	since := time.Unix(status.Source.Agreement.Since, 0)
+	if now.Sub(since) <= oldHead {
+		return ""
+	}
+	return fmt.Sprintf("its upstreams do not agree since %s: %s", since.UTC().Format(time.RFC3339), status.Source.Problem)
 }
 
 // sourceReached reports whether a source of newer blocks is reachable.

@@ -99,6 +99,16 @@ type SourceStatus struct {
 	Reached   bool             `json:"reached"`           // at least one node answers as it should
 	Behind    uint64           `json:"behind"`            // blocks from the head to Best
 	Upstreams []UpstreamStatus `json:"upstreams"`
+	// Agreement is nil if the nodes need not agree. Best is then their head, and Reached
+	// means that they agree.
+	Agreement *AgreementStatus `json:"agreement,omitempty"`
+}
+
+// AgreementStatus is whether as many nodes agree on a head as must.
+type AgreementStatus struct {
+	Quorum int   `json:"quorum"`          // nodes that must agree
+	Nodes  int   `json:"nodes"`           // nodes that agreed on the last head; 0: there is no agreement now
+	Since  int64 `json:"since,omitempty"` // since when there is no agreement, in Unix seconds; 0 if there is
 }
 
 // UpstreamStatus is the status of one node. Faults are counted since the start.
@@ -106,10 +116,11 @@ type UpstreamStatus struct {
 	Name     string `json:"name"`
 	Head     uint64 `json:"head"`
 	Used     bool   `json:"used"`
-	Why      string `json:"why,omitempty"` // why it is not used
-	Failures uint64 `json:"failures"`      // it did not answer
-	Invalid  uint64 `json:"invalid"`       // it sent what no honest node sends
-	TooDeep  uint64 `json:"tooDeep"`       // its branch leaves ours below a final block
+	Why      string `json:"why,omitempty"`     // why it is not used
+	Differs  string `json:"differs,omitempty"` // how it differs from the nodes that agree
+	Failures uint64 `json:"failures"`          // it did not answer
+	Invalid  uint64 `json:"invalid"`           // it sent what no honest node sends
+	TooDeep  uint64 `json:"tooDeep"`           // its branch leaves ours below a final block
 }
 
 // ConsensusStatus is how a network stands to the consensus client that drives it.

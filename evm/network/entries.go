@@ -28,6 +28,7 @@ const (
 // Entries are the entries of an EVM network in the configuration.
 type Entries struct {
 	Source  family.Sources `yaml:"source"`        // nodes whose chain it follows
+	Quorum  int            `yaml:"quorum"`        // how many of them must agree on a head, and on what is final
 	Genesis string         `yaml:"genesis"`       // a file or a built-in network's name, to make the network with
 	Engine  Engine         `yaml:"engine"`        // where a consensus client drives it
 	Scripts bool           `yaml:"scripts"`       // clients may trace by scripts of their own
@@ -47,12 +48,13 @@ type Engine struct {
 }
 
 // Entries implements [family.Configurer].
-func (Family) Entries() family.Entries { return new(Entries) }
+func (Family) Entries() family.Entries { return &Entries{Quorum: 1} }
 
 // Check implements [family.Entries].
 func (e *Entries) Check() []family.Problem {
 	return family.Problems(
 		family.Problem{Entry: "source", Err: e.Source.Check(node.Schemes()...)},
+		family.Problem{Entry: "quorum", Err: e.checkQuorum()},
 		family.Problem{Entry: "engine", Err: e.Engine.check()},
 		family.Problem{Entry: "pool", Err: e.checkPool()},
 		family.Problem{Entry: "pending_block", Err: e.checkPending()},
@@ -66,6 +68,17 @@ func (e *Entries) CheckFiles() []family.Problem {
 	}
 	_, _, err := genesis.Load(e.Genesis)
 	return family.Problems(family.Problem{Entry: "genesis", Err: err})
+}
+
+func (e *Entries) checkQuorum() error {
+	switch {
+	case e.Quorum == 1:
+	case e.Engine.Listen != "":
+		return errors.New("quorum is for networks that follow nodes: with an engine, the consensus client says what the head is")
+	case e.Quorum < 1 || e.Quorum > len(e.Source):
+		return fmt.Errorf("quorum %d of %d nodes (want 1 to the number of nodes in source)", e.Quorum, len(e.Source))
+	}
+	return nil
 }
 
 func (e *Entries) checkPool() error {

@@ -44,6 +44,7 @@ func (n *network) follow(ctx context.Context, s family.Service) error {
 	f.follower.Task = f.task("settle blocks")
 	config := upstream.Config{
 		Task:     f.task("follow the best head"),
+		Quorum:   n.entries.Quorum,
 		Follower: f.follower, ChainID: n.archive.Genesis().Config.ChainID.Uint64(),
 		Pace: upstream.DefaultPace(), Log: slog.With("network", s.Name),
 	}
@@ -158,9 +159,15 @@ func (f *following) status() *family.SourceStatus {
 	if stopped != nil {
 		status.Problem = stopped.Err.Error()
 	}
+	if a := now.Agreement; a != nil {
+		status.Agreement = &family.AgreementStatus{Quorum: a.Quorum, Nodes: a.Nodes}
+		if !a.Since.IsZero() {
+			status.Agreement.Since = a.Since.Unix()
+		}
+	}
 	for _, n := range now.Nodes {
 		status.Upstreams = append(status.Upstreams, family.UpstreamStatus{
-			Name: n.Name, Head: n.Head.Number, Used: n.Used && stopped == nil, Why: n.Why,
+			Name: n.Name, Head: n.Head.Number, Used: n.Used && stopped == nil, Why: n.Why, Differs: n.Differs,
 			Failures: n.Counts.Failures, Invalid: n.Counts.Invalid, TooDeep: n.Counts.TooDeep,
 		})
 	}

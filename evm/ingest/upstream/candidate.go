@@ -28,6 +28,7 @@ type candidate struct {
 	failed     *backoff.ExponentialBackOff // after failed imports of its blocks
 	invalid    *backoff.ExponentialBackOff // after invalid answers
 	why        string                      // why it is not used; empty if it is
+	differs    string                      // how it differs from the nodes that agree; empty if it does not
 	counts     Counts
 }
 
@@ -46,6 +47,9 @@ func (p *Pursuit) watch(ctx context.Context, c *candidate) {
 			return
 		}
 		wait := p.blame(c, err, false)
+		if p.config.Quorum > 1 {
+			p.wake() // one node less may be one too few
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

@@ -34,6 +34,10 @@ type choice struct {
 func (p *Pursuit) pursue(ctx context.Context) error {
 	for ctx.Err() == nil {
 		choices, next := p.choices(time.Now())
+		var faulty bool
+		if p.config.Quorum > 1 {
+			choices, faulty = p.agree(ctx, choices)
+		}
 		again, err := p.tryEach(ctx, choices)
 		if ctx.Err() != nil {
 			return nil
@@ -42,7 +46,7 @@ func (p *Pursuit) pursue(ctx context.Context) error {
 			return err
 		}
 		p.config.Task.Succeeded()
-		if !again {
+		if !again && !faulty {
 			p.idle(ctx, next)
 		}
 	}
@@ -135,7 +139,13 @@ func (p *Pursuit) follow(ctx context.Context, c choice) (arrived bool, err error
 	if err != nil {
 		return false, err
 	}
-	if !known {
+	switch {
+	case known:
+	case p.config.Quorum > 1:
+		if err := p.bringAgreed(ctx, c); err != nil {
+			return false, err
+		}
+	default:
 		p.begin(c.forkchoice.Head)
 		if arrived, err = p.bringIn(ctx, c); err != nil || !arrived {
 			return arrived, err

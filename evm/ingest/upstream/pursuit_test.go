@@ -237,7 +237,7 @@ func TestUnknownFork(t *testing.T) {
 	config := *genesis.Config
 	fork := before.Time() + 1
 	config.BogotaTime, genesis.Config = &fork, &config
-	f := &follower{ingesttest.NewFollowerOf(t, genesis, ingest.DefaultDepths()), t}
+	f := &follower{Follower: ingesttest.NewFollowerOf(t, genesis, ingest.DefaultDepths()), t: t}
 	n := newFakeNode("one", w)
 	n.head = before
 	p, stop := f.pursue(t, n)

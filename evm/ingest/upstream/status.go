@@ -14,9 +14,12 @@ type Status struct {
 	Problem string
 	// Best is the highest head of the nodes that answer as they should, or of all nodes
 	// if none does. 0 if none has told of one.
-	Best    uint64
-	Reached bool // at least one node answers as it should
-	Nodes   []NodeStatus
+	Best uint64
+	// Reached means that at least one node answers as it should. With a quorum, that as
+	// many agree; Best is then their head.
+	Reached   bool
+	Agreement *Agreement // nil without a quorum
+	Nodes     []NodeStatus
 }
 
 // Sync is the progress of a chain, in block numbers.
@@ -28,11 +31,13 @@ type Sync struct {
 
 // NodeStatus is the state of a node.
 type NodeStatus struct {
-	Name   string
-	Head   chain.Ref // last reported
-	Used   bool      // its blocks are used, or would be
-	Why    string    // why it is not used
-	Counts Counts
+	Name string
+	Head chain.Ref // last reported
+	Used bool      // its blocks are used, or would be
+	Why  string    // why it is not used
+	// Differs says how it differs from the nodes that agree; empty if it does not.
+	Differs string
+	Counts  Counts
 }
 
 // Behind is the number of missing blocks above which a sync is reported: one or two are
@@ -50,8 +55,14 @@ func (p *Pursuit) Status() Status {
 	}
 	now, used := time.Now(), false
 	for _, c := range p.nodes {
-		n := NodeStatus{Name: c.name, Head: c.forkchoice.Head, Used: c.reachable && !now.Before(c.until), Why: c.why, Counts: c.counts}
+		n := NodeStatus{Name: c.name, Head: c.forkchoice.Head, Used: c.reachable && !now.Before(c.until), Why: c.why, Differs: c.differs, Counts: c.counts}
 		used = used || n.Used
+		if n.Differs != "" {
+			n.Used = false
+			if n.Why == "" {
+				n.Why = n.Differs
+			}
+		}
 		switch sound := c.reachable && c.why == ""; {
 		case sound && !status.Reached:
 			status.Reached, status.Best = true, n.Head.Number
@@ -62,6 +73,10 @@ func (p *Pursuit) Status() Status {
 	}
 	if status.Problem == "" && !used {
 		status.Problem = "no upstream is usable"
+	}
+	if p.agreement.Quorum > 1 {
+		agreement := p.agreement
+		status.Agreement, status.Reached, status.Best = &agreement, agreement.Since.IsZero(), p.agreedHead
 	}
 	return status
 }

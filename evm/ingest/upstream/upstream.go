@@ -7,8 +7,9 @@
 // whatever head it claims.
 //
 // Two things cannot be checked and come from the nodes: which of several valid branches is
-// the chain, and which blocks are safe and finalized. A head on our own branch belongs to a
-// node that lags, and changes nothing.
+// the chain, and which blocks are safe and finalized. With [Config.Quorum], several nodes
+// must agree on them. A head on our own branch belongs to a node that lags, and changes
+// nothing.
 package upstream
 
 import (
@@ -110,6 +111,9 @@ type Config struct {
 	// ChainID and Genesis are required of each node.
 	ChainID uint64
 	Genesis common.Hash
+	// Quorum is the number of nodes that must agree on a block before it is followed, and
+	// on a final block before it settles. 0 and 1: the best node is followed.
+	Quorum int
 	// Waiting, if not nil, is called for transactions in the pools of nodes, concurrently,
 	// and possibly several times for the same one.
 	Waiting func(*types.Transaction)
@@ -131,6 +135,9 @@ type Pursuit struct {
 	mu      sync.Mutex // guards the fields below and the mutable fields of candidates
 	under   *pursued   // in progress; nil if none
 	problem string     // why the best head is not followed; else empty
+
+	agreement  Agreement // with a quorum
+	agreedHead uint64    // the last head on which a quorum agreed
 }
 
 // pursued is a head that is being approached.
@@ -142,6 +149,9 @@ type pursued struct {
 // New returns a pursuit. It does nothing until Run is called.
 func New(config Config) *Pursuit {
 	p := &Pursuit{config: config, follower: config.Follower, changed: make(chan struct{}, 1), arrived: make(chan struct{})}
+	if config.Quorum > 1 {
+		p.agreement = Agreement{Quorum: config.Quorum, Since: time.Now()}
+	}
 	pace := config.Pace
 	known := make(map[string]int)
 	for _, n := range config.Nodes {

@@ -45,12 +45,13 @@ func until(t *testing.T, what string, is func() bool) {
 // follower is a follower with helpers to wait for events.
 type follower struct {
 	*ingesttest.Follower
-	t *testing.T
+	t      *testing.T
+	quorum int
 }
 
 func newFollower(t *testing.T, depths ingest.Depths) *follower {
 	t.Helper()
-	return &follower{ingesttest.NewFollower(t, depths), t}
+	return &follower{Follower: ingesttest.NewFollower(t, depths), t: t}
 }
 
 // pursue follows nodes in the background, until the returned function is called.
@@ -82,8 +83,8 @@ func (f *follower) pursueUnsettled(t *testing.T, nodes ...upstream.Node) (p *ups
 func (f *follower) pursuit(t *testing.T, pace upstream.Pace, waiting func(*types.Transaction), nodes ...upstream.Node) *upstream.Pursuit {
 	t.Helper()
 	return upstream.New(upstream.Config{
-		Waiting: waiting,
-		Nodes:   nodes, Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
+		Waiting: waiting, Quorum: f.quorum,
+		Nodes: nodes, Follower: f.Follower.Follower, ChainID: ingesttest.Genesis(t).Config.ChainID.Uint64(), Genesis: f.Genesis.Hash(),
 		Pace: pace, Log: slog.New(slog.DiscardHandler),
 	})
 }

@@ -1,0 +1,234 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/evm/source/node"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Agreement is whether as many nodes agree on a head as must.
+type Agreement struct {
+	Quorum int       // nodes that must agree
+	Nodes  int       // nodes that agreed on the last head; 0 if there is no agreement now
+	Since  time.Time // since when there is no agreement; zero if there is
+}
+
+// vote is the hash that a node has at a number; zero if it has not that many blocks, or did
+// not answer.
+type vote struct {
+	choice
+	hash common.Hash
+}
+
+// agree returns the nodes that have the highest block on which a quorum of them agrees,
+// with this block as their head, and with the safe and finalized blocks of the quorum. It
+// returns none if there is no such block. again says that the state of a node has changed.
+//
+// A head is compared where the nodes' chains can be: at the number of each node's head, from
+// the highest that a quorum has downwards. A node can lie about its own chain only, so with
+// a quorum of two a single node cannot make anything visible.
+func (p *Pursuit) agree(ctx context.Context, choices []choice) (agreed []choice, again bool) {
+	if len(choices) < p.config.Quorum {
+		p.disagree(fmt.Sprintf("%d of %d nodes can be used, %d must agree", len(choices), len(p.nodes), p.config.Quorum))
+		return nil, false
+	}
+	var first string // what the nodes have where they should agree
+	for _, number := range heights(choices, p.config.Quorum) {
+		votes, faulty := p.votes(ctx, choices, number)
+		again = again || faulty
+		if ctx.Err() != nil {
+			return nil, false
+		}
+		head, ok := winner(votes, p.config.Quorum)
+		if ok {
+			agreed = elect(votes, chain.Ref{Number: number, Hash: head}, p.config.Quorum)
+			p.noteAgreement(votes, head, number, len(agreed))
+			return agreed, again
+		}
+		if first == "" {
+			first = describe(votes, number)
+		}
+	}
+	p.disagree(fmt.Sprintf("no agreement: %d nodes must have the same block, %s", p.config.Quorum, first))
+	return nil, again
+}
+
+// heights returns the numbers of the nodes' heads that a quorum of them has reached, in
+// descending order. choices are ordered by the number of the head, highest first.
+func heights(choices []choice, quorum int) (numbers []uint64) {
+	for _, c := range choices[quorum-1:] {
+		numbers = append(numbers, c.forkchoice.Head.Number)
+	}
+	return slices.Compact(numbers)
+}
+
+// votes asks all nodes which block they have at a number. Nodes that take much longer than
+// a quorum are not waited for.
+func (p *Pursuit) votes(ctx context.Context, choices []choice, number uint64) (votes []vote, faulty bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		i    int
+		hash common.Hash
+		err  error
+	}
+	answers := make(chan answer, len(choices))
+	votes = make([]vote, len(choices))
+	for i, c := range choices {
+		votes[i].choice = c
+		switch head := c.forkchoice.Head; {
+		case head.Number == number:
+			answers <- answer{i: i, hash: head.Hash}
+		case head.Number < number:
+			answers <- answer{i: i}
+		default:
+			go func() { // ends with the request, at the latest when ctx is canceled
+				hash, err := c.node.HashAt(ctx, number)
+				answers <- answer{i, hash, err}
+			}()
+		}
+	}
+	var late <-chan time.Time
+	for range choices {
+		select {
+		case a := <-answers:
+			if a.err != nil && ctx.Err() == nil {
+				p.blame(choices[a.i].candidate, answered(a.err), true)
+				faulty = true
+			} else if a.err == nil {
+				votes[a.i].hash = a.hash
+			}
+		case <-late:
+			return votes, faulty
+		}
+		if _, ok := winner(votes, p.config.Quorum); ok && late == nil {
+			late = time.After(p.config.Pace.Poll)
+		}
+	}
+	return votes, faulty
+}
+
+// winner returns the only block for which a quorum voted.
+func winner(votes []vote, quorum int) (hash common.Hash, ok bool) {
+	counts := make(map[common.Hash]int)
+	for _, v := range votes {
+		if v.hash != (common.Hash{}) {
+			counts[v.hash]++
+		}
+	}
+	winners := 0
+	for candidate, count := range counts {
+		if count >= quorum {
+			hash = candidate
+			winners++
+		}
+	}
+	return hash, winners == 1
+}
+
+// elect returns the nodes that voted for a head, with the claims of the quorum.
+func elect(votes []vote, head chain.Ref, quorum int) (agreed []choice) {
+	var safe, finalized []chain.Ref
+	for _, v := range votes {
+		if v.hash == head.Hash {
+			agreed = append(agreed, v.choice)
+			safe, finalized = append(safe, v.forkchoice.Safe), append(finalized, v.forkchoice.Finalized)
+		}
+	}
+	claims := node.Forkchoice{Head: head, Safe: claimed(safe, quorum), Finalized: claimed(finalized, quorum)}
+	for i := range agreed {
+		agreed[i].forkchoice = claims
+	}
+	return agreed
+}
+
+// claimed returns the highest block that a quorum claims to have passed: of all claims of
+// that number, the most frequent one.
+func claimed(claims []chain.Ref, quorum int) (most chain.Ref) {
+	slices.SortFunc(claims, func(a, b chain.Ref) int {
+		return cmp.Or(cmp.Compare(b.Number, a.Number), a.Hash.Cmp(b.Hash))
+	})
+	number, count := claims[quorum-1].Number, 0
+	for i, c := range claims {
+		if c.Number != number {
+			continue
+		}
+		same := 1
+		for i+same < len(claims) && claims[i+same] == c {
+			same++
+		}
+		if same > count {
+			most, count = c, same
+		}
+	}
+	return most
+}
+
+// describe says which block each node has at a number.
+func describe(votes []vote, number uint64) string {
+	var each []string
+	for _, v := range votes {
+		if v.hash != (common.Hash{}) {
+			each = append(each, fmt.Sprintf("%s at %s", v.hash.TerminalString(), v.name))
+		}
+	}
+	return fmt.Sprintf("but block %d is %s", number, strings.Join(each, ", "))
+}
+
+// noteAgreement records which nodes agree on a block, and which have another one.
+func (p *Pursuit) noteAgreement(votes []vote, head common.Hash, number uint64, nodes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.agreement.Since.IsZero() {
+		p.config.Log.Info("upstreams agree again", "nodes", nodes, "head", number, "after", time.Since(p.agreement.Since).Round(time.Millisecond))
+		p.problem = ""
+	}
+	p.agreement = Agreement{Quorum: p.config.Quorum, Nodes: nodes}
+	p.agreedHead = number
+	for _, v := range votes {
+		switch {
+		case v.hash == head:
+			v.candidate.differs = ""
+		case v.hash != (common.Hash{}):
+			if v.candidate.differs == "" {
+				v.log.Warn("upstream differs from the others", "number", number, "hash", v.hash, "agreed", head, "nodes", nodes)
+			}
+			v.candidate.differs = fmt.Sprintf("its block %d is %s, %d other nodes have %s", number, v.hash.TerminalString(), nodes, head.TerminalString())
+		}
+	}
+}
+
+// disagree records that there is no agreement, and why.
+func (p *Pursuit) disagree(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.agreement.Since.IsZero() {
+		p.config.Log.Warn("upstreams do not agree; the head stays", "because", why)
+		p.agreement.Since = time.Now()
+	}
+	p.agreement.Nodes, p.problem = 0, why
+}
+
+// bringAgreed imports the blocks up to a head on which a quorum agrees, from one of its
+// nodes. Every block is proven to be an ancestor of the head before it is executed, since
+// the nodes vouched for no other.
+func (p *Pursuit) bringAgreed(ctx context.Context, c choice) error {
+	s := &Supplier{p}
+	return s.supply(ctx, c.candidate, Target{
+		Hash: c.forkchoice.Head.Hash, Finalized: c.forkchoice.Finalized.Hash,
+		Shown: func(ctx context.Context, block chain.Ref) error {
+			if block.Number <= p.follower.Forkchoice().Head.Ref().Number {
+				return nil
+			}
+			return p.follower.SetHead(ctx, block.Hash, chain.Ref{}, chain.Ref{})
+		},
+	})
+}
