@@ -26,6 +26,7 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/retry"
+	"ashlar/worker"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -44,6 +45,7 @@ type Service struct {
 	server    *gateway.Server
 	operator  *operator     // nil if not configured
 	tracer    *watch.Tracer // nil if not configured
+	workers   *worker.Pool
 }
 
 // Open opens the data directory and the listeners. public is an open public listener, or
@@ -76,6 +78,9 @@ func (s *Service) open(ctx context.Context) error {
 		return err
 	}
 	s.metrics = newMetrics()
+	if s.workers, err = newWorkers(); err != nil {
+		return err
+	}
 	if s.people, err = openPeople(ctx, data, s.config.Accounts, retry.New("store restrictions of accounts and keys, which are in effect", slog.Default())); err != nil {
 		return err
 	}
@@ -91,7 +96,7 @@ func (s *Service) open(ctx context.Context) error {
 		}
 		s.networks = append(s.networks, n)
 		err = n.serve(ctx, family.Service{
-			Name: name, Data: s.config.Data, CatchUp: n.pace.Load, Filters: s.config.Filters.Feed(),
+			Name: name, Data: s.config.Data, CatchUp: n.pace.Load, Workers: s.workers, Filters: s.config.Filters.Feed(),
 			Version: family.Version{Release: version(), Commit: commit(), Client: ClientVersion()},
 			Observe: func(methods []string) jsonrpc.Observer { return s.metrics.observer(name, methods) },
 		})
@@ -275,6 +280,9 @@ func (s *Service) Close() error {
 	var failed []error
 	for _, n := range slices.Backward(s.networks) {
 		failed = append(failed, n.Close())
+	}
+	if s.workers != nil {
+		s.workers.Close()
 	}
 	if s.people.store != nil {
 		failed = append(failed, s.people.store.Close())

@@ -6,6 +6,7 @@ import (
 
 	"ashlar/feed"
 	"ashlar/jsonrpc"
+	"ashlar/worker"
 )
 
 // Service is what a network is told about the service that it answers in.
@@ -19,6 +20,8 @@ type Service struct {
 	Observe func(methods []string) jsonrpc.Observer
 	// CatchUp, if not nil, says how fast the network catches up; it returns nil at the head.
 	CatchUp func() *CatchUp
+	// Workers run what clients write; nil if there are none. All networks share them.
+	Workers *worker.Pool
 }
 
 // Version is the version of the service.

@@ -100,7 +100,7 @@ func commands() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w; see %s --help", errUsage, flagError(err), c.CommandPath())
 	})
-	root.AddCommand(demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(), backupCommand(), restoreCommand(), configCommand(), versionCommand())
+	root.AddCommand(demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(), backupCommand(), restoreCommand(), configCommand(), versionCommand(), workerCommand())
 	root.Args = cobra.NoArgs
 	logFlags(root)
 	usageErrors(root)

@@ -8,6 +8,7 @@ import (
 	"ashlar/evm/query"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
+	"ashlar/worker"
 )
 
 // Config configures an API.
@@ -22,9 +23,8 @@ type Config struct {
 	// Syncing, if not nil, returns the progress towards the head that the chain follows, or
 	// false if it has caught up.
 	Syncing func() (Sync, bool)
-	// Scripts allows tracers that clients write in JavaScript. The memory of a script is
-	// watched, but one instruction of it can take more than the machine has.
-	Scripts bool
+	// Workers run tracers in JavaScript; nil: there are none.
+	Workers *worker.Pool
 	// StrictClients gives the pending block a number and a logsBloom, which the
 	// specification sets to null and several clients require.
 	StrictClients bool

@@ -102,7 +102,7 @@ func TestCalls(t *testing.T) {
 			"accessList":[{"address":"SLOT","storageKeys":[` + key0 + `]}]}]`, `"0x11"`},
 		{"revert", "eth_call", `[{"to":"REVERT"}]`, `{"code":3,"message":"execution reverted: no","data":"` + revertPayload + `"}`},
 		{"a script", "debug_traceCall", `[{"to":"SLOT"},"latest",{"tracer":"{result: function() {}, fault: function() {}}"}]`,
-			`{"code":-32602,"message":"invalid argument 2: unknown tracer (want one of geth's names; scripts are off on this network)"}`},
+			`{"code":-32602,"message":"invalid argument 2: unknown tracer (want the name of a native tracer; JavaScript is off on this network)"}`},
 		{"unknown block", "eth_call", `[{"to":"SLOT"},"0x1"]`, `{"code":-32000,"message":"header not found"}`},
 		{"out of gas", "eth_call", `[{"to":"LOOP","gas":"0xffff"}]`, `{"code":-32000,"message":"out of gas"}`},
 		{"no funds", "eth_call", `[{"from":"RICH","to":"ECHO","value":"0xffffff"}]`,

@@ -2,9 +2,12 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -15,10 +18,12 @@ import (
 	"ashlar/evm/ingest"
 	"ashlar/evm/query"
 	"ashlar/evm/source/file"
+	"ashlar/evm/trace/script"
 	"ashlar/internal/vectors"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
+	"ashlar/worker"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/ethereum/go-ethereum/common"
@@ -86,8 +91,25 @@ func methodsOf(a *api.API) *jsonrpc.Methods {
 	return methods
 }
 
+// workers run tracers in JavaScript. They are the test binary, see TestMain.
+var workers *worker.Pool
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		if err := errors.Join(worker.Confine(), script.Serve(os.Stdin, os.Stdout)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	workers = worker.NewPool(2, "/proc/self/exe", "worker")
+	code := m.Run()
+	workers.Close()
+	os.Exit(code)
+}
+
 func serveChain(chain *query.Chain) *service {
-	return serveConfigured(chain, api.Config{ClientVersion: "Ashlar/test", Scripts: true})
+	return serveConfigured(chain, api.Config{ClientVersion: "Ashlar/test", Workers: workers})
 }
 
 func serveConfigured(chain *query.Chain, config api.Config) *service {

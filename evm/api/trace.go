@@ -9,6 +9,7 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
+	"ashlar/evm/trace/script"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 
@@ -78,7 +79,7 @@ var (
 
 // The errors of traces, in addition to those of every method.
 var (
-	errScriptsOff    = errors.New("unknown tracer (want one of geth's names; scripts are off on this network)")
+	errScriptsOff    = errors.New("unknown tracer (want the name of a native tracer; JavaScript is off on this network)")
 	errTraceTime     = &trace.Error{Err: trace.ErrTime}
 	errNoTransaction = &trace.Error{Err: errors.New("transaction not found")}
 )
@@ -87,7 +88,7 @@ var (
 func (a *API) traceConfig(args *arguments, n int) *trace.Config {
 	return argument(args, n, func(raw []byte) (*trace.Config, error) {
 		config, err := trace.ParseConfig(raw, a.chain.Executor().Config())
-		if err == nil && config.IsClientScript() && !a.config.Scripts {
+		if err == nil && config.IsScript() && a.config.Workers == nil {
 			return nil, errScriptsOff
 		}
 		return config, err
@@ -114,11 +115,13 @@ func (a *API) traceTransaction(ctx context.Context, params, out []byte) ([]byte,
 	}
 	number := b.Number.Uint64()
 	b.release()
+	input, err := view.Input(ctx, number)
+	if err != nil {
+		return out, err
+	}
 	room := jsonrpc.RoomFor(ctx, out)
-	err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
-		if err = r.Skip(index); err == nil {
-			out, err = config.AppendTransaction(ctx, r, out, room)
-		}
+	err = a.tracing(ctx, config, input, index, index+1, room, func(next nextTrace) (err error) {
+		out, err = next(out)
 		return err
 	})
 	return out, err
@@ -136,11 +139,11 @@ func (a *API) traceBlock(which blockArgument) jsonrpc.Handler {
 		if err != nil {
 			return out, err
 		}
-		err = view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
-			out, err = appendTraces(ctx, out, r, config)
-			return err
-		})
-		return out, err
+		input, err := view.Input(ctx, number)
+		if err != nil {
+			return out, err
+		}
+		return a.appendTraces(ctx, out, input, config)
 	}
 }
 
@@ -160,33 +163,67 @@ func (a *API) traceEncodedBlock(ctx context.Context, params, out []byte) ([]byte
 	if err != nil {
 		return out, err
 	}
-	err = view.ReplayBlock(ctx, block, execute.ReplayOptions{}, func(r *execute.Replay) (err error) {
-		out, err = appendTraces(ctx, out, r, config)
-		return err
-	})
+	input, err := view.InputOf(ctx, block)
 	if errors.Is(err, query.ErrUnknownHash) {
 		return out, &trace.Error{Err: fmt.Errorf("block %#x not found", block.ParentHash())}
 	}
-	return out, err
+	if err != nil {
+		return out, err
+	}
+	return a.appendTraces(ctx, out, input, config)
+}
+
+// nextTrace appends the trace of the next transaction to out.
+type nextTrace func(out []byte) ([]byte, error)
+
+// tracing traces transactions of a block, from first up to but without end: here, or in a
+// worker if the tracer is a script. use must get the trace of each of them.
+func (a *API) tracing(ctx context.Context, config *trace.Config, input query.Input, first, end int, room trace.Room, use func(nextTrace) error) error {
+	if config.IsScript() {
+		q := a.scriptQuestion(config, input)
+		q.First, q.End = first, end
+		return a.runScript(ctx, q, room, use)
+	}
+	return a.chain.Executor().Replay(ctx, input.Parent, input.Block, input.Options(), func(r *execute.Replay) error {
+		if err := r.Skip(first); err != nil {
+			return err
+		}
+		return use(func(out []byte) ([]byte, error) { return config.AppendTransaction(ctx, r, out, room) })
+	})
+}
+
+// scriptQuestion is a question about a block for a worker.
+func (a *API) scriptQuestion(config *trace.Config, input query.Input) *script.Question {
+	return &script.Question{
+		Config: config, Executor: a.chain.Executor(), Block: input.Block, Parent: input.Parent, Options: input.Options(),
+	}
+}
+
+func (a *API) runScript(ctx context.Context, q *script.Question, room trace.Room, use func(nextTrace) error) error {
+	return script.Run(ctx, a.config.Workers, jsonrpc.CallerFrom(ctx), q, room, func(t *script.Traces) error { return use(t.Append) })
 }
 
 // appendTraces appends an array with the trace of every transaction of a block:
 //
 //	[{"txHash":"0x...","result":...}, ...]
-func appendTraces(ctx context.Context, out []byte, r *execute.Replay, config *trace.Config) ([]byte, error) {
+func (a *API) appendTraces(ctx context.Context, out []byte, input query.Input, config *trace.Config) ([]byte, error) {
 	room := jsonrpc.RoomFor(ctx, out)
-	transactions := r.Block().Transactions()
-	return room.AppendArray(out, len(transactions), func(out []byte, i int) ([]byte, error) {
-		hash := transactions[i].Hash()
-		out = appendHex(append(out, `{"txHash":`...), hash[:])
-		traced, err := config.AppendTransaction(ctx, r, append(out, `,"result":`...), room)
-		// If a script fails for one transaction, that entry has the error, and the next
-		// transaction follows.
-		if failed := (*trace.Error)(nil); config.IsScript() && errors.As(err, &failed) {
-			traced, err = jsonrpc.AppendString(append(out, `,"error":`...), failed.Error()), r.Skip(i+1)
-		}
-		return append(traced, '}'), err
+	transactions := input.Block.Transactions()
+	err := a.tracing(ctx, config, input, 0, len(transactions), room, func(next nextTrace) (err error) {
+		out, err = room.AppendArray(out, len(transactions), func(out []byte, i int) ([]byte, error) {
+			hash := transactions[i].Hash()
+			out = appendHex(append(out, `{"txHash":`...), hash[:])
+			traced, err := next(append(out, `,"result":`...))
+			// If a script fails for one transaction, that entry has the error, and the next
+			// transaction follows.
+			if failed := (*script.Failed)(nil); errors.As(err, &failed) {
+				traced, err = jsonrpc.AppendString(append(out, `,"error":`...), failed.Error()), nil
+			}
+			return append(traced, '}'), err
+		})
+		return err
 	})
+	return out, err
 }
 
 // existing finds the block that id names, and the view that it is in. Unlike [API.at] it
@@ -253,13 +290,21 @@ func (a *API) traceCall(ctx context.Context, params, out []byte) ([]byte, error)
 	if err != nil {
 		return out, err
 	}
-	out, err = question.append(ctx, view, number, out)
+	out, err = a.appendTracedCall(ctx, &question, view, number, out)
 	return out, callError(ctx, err, out)
 }
 
-func (q *traceQuestion) append(ctx context.Context, view *query.View, number uint64, out []byte) ([]byte, error) {
+// appendTracedCall appends the trace of a call at a block, or before one of its transactions.
+func (a *API) appendTracedCall(ctx context.Context, q *traceQuestion, view *query.View, number uint64, out []byte) (_ []byte, err error) {
 	room := jsonrpc.RoomFor(ctx, out)
 	if q.txIndex == nil {
+		if q.config.IsScript() {
+			at, err := view.CallAt(ctx, number)
+			if err != nil {
+				return out, err
+			}
+			return a.appendScript(ctx, q, &script.Question{Config: q.config, Executor: a.chain.Executor(), At: at}, out, room)
+		}
 		return q.config.AppendCall(ctx, out, room, func(ctx context.Context, tracer execute.Tracer) error {
 			return view.TraceCall(ctx, number, q.message, q.options, tracer)
 		})
@@ -267,18 +312,35 @@ func (q *traceQuestion) append(ctx context.Context, view *query.View, number uin
 	if number == 0 {
 		return out, &trace.Error{Err: errors.New("no transaction in genesis")}
 	}
-	err := view.Replay(ctx, number, execute.ReplayOptions{}, func(r *execute.Replay) error {
-		block := r.Block()
-		err := checkIndex(*q.txIndex, uint64(len(block.Transactions())), block.Hash())
-		if err == nil {
-			err = r.Skip(int(*q.txIndex))
-		}
-		if err != nil {
+	input, err := view.Input(ctx, number)
+	if err != nil {
+		return out, err
+	}
+	if err := checkIndex(*q.txIndex, uint64(len(input.Block.Transactions())), input.Block.Hash()); err != nil {
+		return out, err
+	}
+	if q.config.IsScript() {
+		asked := a.scriptQuestion(q.config, input)
+		asked.First = int(*q.txIndex)
+		return a.appendScript(ctx, q, asked, out, room)
+	}
+	err = a.chain.Executor().Replay(ctx, input.Parent, input.Block, input.Options(), func(r *execute.Replay) error {
+		if err := r.Skip(int(*q.txIndex)); err != nil {
 			return err
 		}
 		out, err = q.config.AppendCall(ctx, out, room, func(ctx context.Context, tracer execute.Tracer) error {
 			return r.TraceCall(ctx, q.message, q.options, tracer)
 		})
+		return err
+	})
+	return out, err
+}
+
+// appendScript appends what a script made of a call.
+func (a *API) appendScript(ctx context.Context, q *traceQuestion, asked *script.Question, out []byte, room trace.Room) ([]byte, error) {
+	asked.Message, asked.CallOptions = q.message, q.options
+	err := a.runScript(ctx, asked, room, func(next nextTrace) (err error) {
+		out, err = next(out)
 		return err
 	})
 	return out, err

@@ -85,6 +85,9 @@ func New(config *params.ChainConfig, options ...Option) (*Executor, error) {
 // limit of its block. It must not run at the same time as calls.
 func (e *Executor) LimitCallGas(gas uint64) { e.maxCallGas = gas }
 
+// MaxCallGas is the most gas that a call gets, whatever its block.
+func (e *Executor) MaxCallGas() uint64 { return e.maxCallGas }
+
 // Config is the chain's configuration. The caller must not change it.
 func (e *Executor) Config() *params.ChainConfig { return e.config }
 

@@ -31,7 +31,7 @@ type Entries struct {
 	Quorum  int            `yaml:"quorum"`        // how many of them must agree on a head, and on what is final
 	Genesis string         `yaml:"genesis"`       // a file or a built-in network's name, to make the network with
 	Engine  Engine         `yaml:"engine"`        // where a consensus client drives it
-	Scripts bool           `yaml:"scripts"`       // clients may trace by scripts of their own
+	Scripts bool           `yaml:"scripts"`       // clients may trace with JavaScript
 	CallGas uint64         `yaml:"call_gas"`      // the most gas that a call gets; 0: ten times its block's gas limit
 	Pending string         `yaml:"pending_block"` // form of the pending block; empty: that of the specification
 	Pool    string         `yaml:"pool"`          // which transactions wait here: all, sent or none; empty: all
@@ -48,7 +48,7 @@ type Engine struct {
 }
 
 // Entries implements [family.Configurer].
-func (Family) Entries() family.Entries { return &Entries{Quorum: 1} }
+func (Family) Entries() family.Entries { return &Entries{Quorum: 1, Scripts: true} }
 
 // Check implements [family.Entries].
 func (e *Entries) Check() []family.Problem {

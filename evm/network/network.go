@@ -40,7 +40,11 @@ type network struct {
 func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods, error) {
 	warnOfUnknownFork(s.Name, n.config)
 	n.catchUp = s.CatchUp
-	n.live = api.New(n.chain, api.Config{ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, Filters: s.Filters, Scripts: n.entries.Scripts, StrictClients: n.entries.Pending == pendingStrict})
+	config := api.Config{ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, Filters: s.Filters, StrictClients: n.entries.Pending == pendingStrict}
+	if n.entries.Scripts {
+		config.Workers = s.Workers
+	}
+	n.live = api.New(n.chain, config)
 	methods, err := n.live.Methods()
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 // Call executes a message call at a block of the view, like [execute.Executor.Call].
 func (v *View) Call(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) ([]byte, error) {
-	at, err := v.callAt(ctx, number)
+	at, err := v.CallAt(ctx, number)
 	if err != nil {
 		return nil, err
 	}
@@ -20,7 +20,7 @@ func (v *View) Call(ctx context.Context, number uint64, message *execute.Message
 // EstimateGas returns the gas that a message needs at a block of the view, like
 // [execute.Executor.EstimateGas].
 func (v *View) EstimateGas(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) (uint64, error) {
-	at, err := v.callAt(ctx, number)
+	at, err := v.CallAt(ctx, number)
 	if err != nil {
 		return 0, err
 	}
@@ -30,14 +30,15 @@ func (v *View) EstimateGas(ctx context.Context, number uint64, message *execute.
 // AccessList returns the accounts and slots that a message accesses at a block of the view,
 // like [execute.Executor.AccessList].
 func (v *View) AccessList(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) (*execute.Accessed, error) {
-	at, err := v.callAt(ctx, number)
+	at, err := v.CallAt(ctx, number)
 	if err != nil {
 		return nil, err
 	}
 	return v.Executor().AccessList(ctx, at, message, options)
 }
 
-func (v *View) callAt(ctx context.Context, number uint64) (execute.At, error) {
+// CallAt returns the surroundings of a call at a block of the view.
+func (v *View) CallAt(ctx context.Context, number uint64) (execute.At, error) {
 	header, err := v.Header(ctx, number)
 	if err != nil {
 		return execute.At{}, err
@@ -57,7 +58,7 @@ func (v *View) BlockHash(ctx context.Context, number uint64) (common.Hash, error
 // CallBundles runs bundles of calls at a block of the view, like
 // [execute.Executor.CallBundles].
 func (v *View) CallBundles(ctx context.Context, number uint64, bundles []execute.Bundle, options execute.CallOptions, done func(bundle, call int, result execute.BundleResult) error) error {
-	at, err := v.callAt(ctx, number)
+	at, err := v.CallAt(ctx, number)
 	if err != nil {
 		return err
 	}

@@ -10,30 +10,43 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Replay runs the transactions of a block of the view again, as
-// [execute.Executor.Replay] does.
-func (v *View) Replay(ctx context.Context, number uint64, options execute.ReplayOptions, use func(*execute.Replay) error) error {
+// Input is a block with what it is executed on.
+type Input struct {
+	Block   *types.Block
+	Parent  execute.Parent
+	Senders []common.Address    // nil: they are recovered from the signatures
+	Stored  execute.StoredBlock // nil if the block is not stored
+}
+
+// Options are those of a replay of the block.
+func (i *Input) Options() execute.ReplayOptions {
+	return execute.ReplayOptions{Senders: i.Senders, Stored: i.Stored}
+}
+
+// Input returns a block of the view, which must not be the genesis block, to be executed
+// again.
+func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 	if number == 0 {
-		return execute.ErrGenesis
+		return Input{}, execute.ErrGenesis
 	}
 	header, err := v.Header(ctx, number)
 	if err != nil {
-		return err
+		return Input{}, err
 	}
 	body, err := v.Body(ctx, number, nil)
 	if err != nil {
-		return err
+		return Input{}, err
 	}
-	block, err := body.Block(header.Header)
-	if err != nil {
-		return err
+	input := Input{Senders: make([]common.Address, body.Len())}
+	for i := range input.Senders {
+		input.Senders[i] = body.Sender(i)
 	}
-	options.Senders = make([]common.Address, body.Len())
-	for i := range options.Senders {
-		options.Senders[i] = body.Sender(i)
+	if input.Block, err = body.Block(header.Header); err != nil {
+		return Input{}, err
 	}
-	options.Stored = storedBlock{v.history, number}
-	return v.replay(ctx, block, options, use)
+	input.Stored = storedBlock{v.history, number}
+	input.Parent, err = v.parent(ctx, number-1)
+	return input, err
 }
 
 // storedBlock is a block of a history. It implements [execute.StoredBlock].
@@ -54,34 +67,37 @@ func (s storedBlock) LogsBefore(ctx context.Context, index int) (uint64, error) 
 	return receipts.LogsBefore(index)
 }
 
-// ReplayBlock is Replay for a block whose parent is in the view, while it need not be
-// itself.
-func (v *View) ReplayBlock(ctx context.Context, block *types.Block, options execute.ReplayOptions, use func(*execute.Replay) error) error {
+// InputOf is Input for a block whose parent is in the view, while it need not be itself.
+func (v *View) InputOf(ctx context.Context, block *types.Block) (Input, error) {
 	if block.NumberU64() == 0 {
-		return execute.ErrGenesis
+		return Input{}, execute.ErrGenesis
 	}
-	parent, err := v.FindBlock(ctx, block.ParentHash())
+	number, err := v.FindBlock(ctx, block.ParentHash())
 	if err != nil {
-		return err
+		return Input{}, err
 	}
-	if parent+1 != block.NumberU64() {
-		return ErrUnknownHash
+	if number+1 != block.NumberU64() {
+		return Input{}, ErrUnknownHash
 	}
-	return v.replay(ctx, block, options, use)
+	parent, err := v.parent(ctx, number)
+	return Input{Block: block, Parent: parent}, err
 }
 
-func (v *View) replay(ctx context.Context, block *types.Block, options execute.ReplayOptions, use func(*execute.Replay) error) error {
-	parent, err := v.parent(ctx, block.NumberU64()-1)
+// Replay runs the transactions of a block of the view again, as
+// [execute.Executor.Replay] does.
+func (v *View) Replay(ctx context.Context, number uint64, options execute.ReplayOptions, use func(*execute.Replay) error) error {
+	input, err := v.Input(ctx, number)
 	if err != nil {
 		return err
 	}
-	return v.Executor().Replay(ctx, parent, block, options, use)
+	options.Senders, options.Stored = input.Senders, input.Stored
+	return v.Executor().Replay(ctx, input.Parent, input.Block, options, use)
 }
 
 // TraceCall runs a message call under a tracer at a block of the view, as
 // [execute.Executor.TraceCall] does.
 func (v *View) TraceCall(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions, tracer execute.Tracer) error {
-	at, err := v.callAt(ctx, number)
+	at, err := v.CallAt(ctx, number)
 	if err != nil {
 		return err
 	}
@@ -91,7 +107,7 @@ func (v *View) TraceCall(ctx context.Context, number uint64, message *execute.Me
 // TraceCalls runs message calls one after the other at a block of the view, as
 // [execute.Executor.TraceCalls] does.
 func (v *View) TraceCalls(ctx context.Context, number uint64, options execute.CallOptions, run func(call func(context.Context, *execute.Message, execute.Tracer) error) error) error {
-	at, err := v.callAt(ctx, number)
+	at, err := v.CallAt(ctx, number)
 	if err != nil {
 		return err
 	}

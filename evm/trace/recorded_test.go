@@ -125,6 +125,7 @@ func (c *recorded) traced(ctx context.Context, options string, room trace.Room) 
 	if err != nil {
 		return nil, err
 	}
+	config.AllowScripts()
 	err = c.replay(ctx, func(r *execute.Replay) (err error) {
 		out, err = config.AppendTransaction(ctx, r, nil, room)
 		return err

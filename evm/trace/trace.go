@@ -5,14 +5,14 @@
 //
 // Tracing is bounded: each run has a time limit, and what a tracer collects is held
 // against the room that its answer has while it is collected. A run ends when its
-// context is done.
+// context is done. Tracers in JavaScript run in processes of their own, see package script.
 package trace
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"ashlar/evm/execute"
@@ -47,17 +47,19 @@ func (e *Error) Unwrap() error { return e.Err }
 // Config is what a client asks of a trace. The zero value asks for the struct logger. It
 // may be used for many runs, but by one goroutine at a time.
 type Config struct {
+	raw     []byte
 	name    string // of a tracer, or its JavaScript; empty: the struct logger
 	options json.RawMessage
 	logger  logger.Config
 	time    time.Duration
 	chain   *params.ChainConfig
+	scripts bool // JavaScript may run
 }
 
 // ParseConfig decodes a trace configuration as geth does: names of members in any case,
 // unknown members ignored. Empty raw, or null, asks for the struct logger.
 func ParseConfig(raw []byte, chain *params.ChainConfig) (*Config, error) {
-	c := &Config{time: DefaultTime, chain: chain}
+	c := &Config{raw: slices.Clone(raw), time: DefaultTime, chain: chain}
 	if len(raw) == 0 {
 		return c, nil
 	}
@@ -72,9 +74,6 @@ func ParseConfig(raw []byte, chain *params.ChainConfig) (*Config, error) {
 		c.name = *asked.Tracer
 	}
 	c.options = asked.TracerConfig
-	if err := checkMux(c.name, c.options); err != nil {
-		return nil, err
-	}
 	if asked.Timeout != nil {
 		limit, err := time.ParseDuration(*asked.Timeout)
 		if err != nil {
@@ -106,14 +105,7 @@ func (c *Config) AppendCall(ctx context.Context, out []byte, room Room, call fun
 func (c *Config) run(ctx context.Context, about *tracers.Context, out []byte, room Room, run func(context.Context, execute.Tracer) error) ([]byte, error) {
 	result := out
 	err := within(ctx, c.time, func(ctx context.Context, end context.CancelCauseFunc) error {
-		if c.IsScript() {
-			stop, err := watchMemory(ctx, end)
-			if err != nil {
-				return err
-			}
-			defer stop()
-		}
-		t, err := c.tracer(ctx, about, out, room, end)
+		t, err := c.tracer(about, out, room, end)
 		if err != nil {
 			return &Error{err}
 		}
@@ -161,7 +153,7 @@ type tracer struct {
 
 // tracer makes what the configuration asks for. Its result goes behind out, if room
 // permits; else end is called while it runs.
-func (c *Config) tracer(ctx context.Context, about *tracers.Context, out []byte, room Room, end context.CancelCauseFunc) (*tracer, error) {
+func (c *Config) tracer(about *tracers.Context, out []byte, room Room, end context.CancelCauseFunc) (*tracer, error) {
 	if c.name == "" {
 		l := newStructLogger(&c.logger, out, room, end)
 		return &tracer{hooks: l.hooks(), stop: l.stop, appendResult: l.appendResult}, nil
@@ -173,7 +165,7 @@ func (c *Config) tracer(ctx context.Context, about *tracers.Context, out []byte,
 		}
 		return &tracer{hooks: t.hooks(), stop: t.stop, appendResult: t.appendResult}, nil
 	}
-	made, err := c.made(ctx, about)
+	made, err := c.made(about)
 	if err != nil {
 		return nil, err
 	}
@@ -190,39 +182,42 @@ func (c *Config) tracer(ctx context.Context, about *tracers.Context, out []byte,
 	}, nil
 }
 
-// made makes one of the library's tracers, or that of a client's script.
-func (c *Config) made(ctx context.Context, about *tracers.Context) (*tracers.Tracer, error) {
-	if c.IsClientScript() {
-		return c.newScript(ctx, about)
+// made makes one of the library's tracers.
+func (c *Config) made(about *tracers.Context) (*tracers.Tracer, error) {
+	if c.IsScript() && !c.scripts {
+		return nil, errors.New("a script must run in a worker")
 	}
 	return tracers.DefaultDirectory.New(c.name, about, c.options, c.chain)
 }
 
-// checkMux refuses scripts among the tracers that muxTracer combines: it would run them
-// without the bounds that other scripts have.
-func checkMux(name string, options json.RawMessage) error {
-	if name != "muxTracer" || len(options) == 0 {
-		return nil
+// IsScript says whether the tracer is JavaScript: the client's own, one of the library's, or
+// one of those that muxTracer combines. It must run in a worker, see package script.
+func (c *Config) IsScript() bool { return isScript(c.name, c.options) }
+
+func isScript(name string, options json.RawMessage) bool {
+	if name == "" {
+		return false
+	}
+	if name != "muxTracer" {
+		return tracers.DefaultDirectory.IsJS(name)
 	}
 	var combined map[string]json.RawMessage
 	if err := json.Unmarshal(options, &combined); err != nil {
-		return err
+		return false // the tracer refuses its options
 	}
 	for name, options := range combined {
-		if tracers.DefaultDirectory.IsJS(name) {
-			return fmt.Errorf("muxTracer: invalid tracer %.40q (want the name of a native tracer)", name)
-		}
-		if err := checkMux(name, options); err != nil {
-			return err
+		if isScript(name, options) {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
-// IsClientScript reports whether the tracer is a script of the client's own.
-func (c *Config) IsClientScript() bool { return c.IsScript() && !libraryScripts[c.name] }
+// AllowScripts lets the configuration run JavaScript in this process.
+func (c *Config) AllowScripts() { c.scripts = true }
 
-// IsScript says whether the tracer is JavaScript: the client's own, or one of the library's.
-func (c *Config) IsScript() bool {
-	return c.name != "" && tracers.DefaultDirectory.IsJS(c.name)
-}
+// Raw is the configuration as it was parsed.
+func (c *Config) Raw() []byte { return c.raw }
+
+// Time is how long a run may take.
+func (c *Config) Time() time.Duration { return c.time }

@@ -93,7 +93,7 @@ func driveAshlar(t *testing.T, genesis string) peer {
 		t.Fatal(err)
 	}
 	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "crossing", Config: filepath.Join(t.TempDir(), "ashlar.yaml")}
-	text := fmt.Sprintf("networks:\n  %s:\n    genesis: %s\n    engine: {listen: '127.0.0.1:0'}\n    scripts: true\n", a.Network, genesis)
+	text := fmt.Sprintf("networks:\n  %s:\n    genesis: %s\n    engine: {listen: '127.0.0.1:0'}\n", a.Network, genesis)
 	if err := os.WriteFile(a.Config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

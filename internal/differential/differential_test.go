@@ -108,7 +108,7 @@ func serveAshlar(t *testing.T, genesis, file string) *node.Client {
 	}
 	config := filepath.Join(t.TempDir(), "ashlar.yaml")
 	// The same cap as geth's, so that code which looks at its gas sees the same.
-	if err := os.WriteFile(config, []byte("networks: {test: {scripts: true, call_gas: 50000000}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("networks: {test: {call_gas: 50000000}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: config}

@@ -32,11 +32,12 @@ func shared() []layer {
 		{"endpoint", nil},
 		{"strictjson", nil},
 		{"retry", nil},
+		{"worker", []string{"limit"}},
 		{"history", []string{"kv", "chain"}},
 		{"feed", []string{"jsonrpc", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
 		{"account", []string{"kv", "limit", "retry"}},
-		{"family", []string{"kv", "jsonrpc", "endpoint", "history", "feed"}},
+		{"family", []string{"kv", "jsonrpc", "endpoint", "history", "feed", "worker"}},
 	}
 }
 
@@ -60,9 +61,9 @@ func family(name string) []layer {
 		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history", "retry")},
 		{"verify", append(in(".", "execute", "archive"), "kv", "chain", "history")},
 		{"pool", in(".")},
-		{"trace", in(".", "execute")},
+		{"trace", append(in(".", "execute"), "worker")},
 		{"query", append(in(".", "execute", "archive", "pool"), "kv", "chain", "history")},
-		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events")},
+		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events", "worker")},
 		{"network", append(in(".", "era", "source", "execute", "archive", "export", "ingest", "verify", "pool", "query", "api"),
 			"family", "kv", "jsonrpc", "chain", "history", "retry")},
 	}
@@ -131,6 +132,7 @@ func keepers() []keeper {
 		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},
 		{"github.com/alexedwards/scs", []string{"account/session", "dashboard"}},
 		{"golang.org/x/crypto/argon2", []string{"account/password"}},
+		{"github.com/elastic/go-seccomp-bpf", []string{"worker"}},
 		{"github.com/go-json-experiment/json", []string{"strictjson"}},
 		{"github.com/cenkalti/backoff", []string{"evm/ingest/upstream", "starknet/source/node", "retry"}},
 		{"github.com/minio/minio-go", []string{"app/backup"}},

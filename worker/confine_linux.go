@@ -1,0 +1,82 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/sys/unix"
+)
+
+// confine limits memory, files and system calls. The kernel enforces it from then on.
+func confine() error {
+	// If the machine is short of memory, a worker is the first to be ended.
+	err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+	if err != nil && !errors.Is(err, os.ErrPermission) && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("confine worker: %w", err)
+	}
+	used, err := addressSpace()
+	if err != nil {
+		return fmt.Errorf("confine worker: %w", err)
+	}
+	for resource, most := range map[int]uint64{
+		unix.RLIMIT_AS:     used + Memory,
+		unix.RLIMIT_NOFILE: 0, // no more than are open
+		unix.RLIMIT_FSIZE:  0,
+		unix.RLIMIT_CORE:   0,
+	} {
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("confine worker: limit resource %d to %d: %w", resource, most, err)
+		}
+	}
+	return filterCalls()
+}
+
+// addressSpace returns how many bytes of addresses the process has mapped. Go maps far
+// more than it uses, so a limit must be counted from there.
+func addressSpace() (uint64, error) {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, err
+	}
+	pages, _, _ := bytes.Cut(text, []byte(" "))
+	n, err := strconv.ParseUint(string(pages), 10, 64)
+	return n * uint64(os.Getpagesize()), err
+}
+
+// allowedCalls are what Go's runtime needs, and what moves bytes through open pipes. All
+// other system calls, such as those that open files, sockets and programs, fail.
+var allowedCalls = []string{
+	"read", "write", "readv", "writev", "pread64", "close", "fcntl", "lseek",
+	"mmap", "munmap", "mprotect", "mremap", "madvise", "brk",
+	"clone", "clone3", "exit", "exit_group", "futex", "set_robust_list", "rseq", "arch_prctl", "prctl", "membarrier", "restart_syscall",
+	"gettid", "getpid", "tgkill", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "rt_sigtimedwait",
+	"nanosleep", "clock_nanosleep", "clock_gettime", "gettimeofday", "timer_create", "timer_settime", "timer_delete", "setitimer",
+	"sched_yield", "sched_getaffinity", "getrandom", "poll", "ppoll",
+	"epoll_wait", "epoll_pwait", "epoll_ctl",
+}
+
+// filterCalls makes the kernel refuse system calls that a worker does not need.
+func filterCalls() error {
+	known, err := arch.GetInfo("")
+	if err != nil {
+		return fmt.Errorf("confine worker: %w", err)
+	}
+	names := slices.DeleteFunc(slices.Clone(allowedCalls), func(name string) bool {
+		_, ok := known.SyscallNames[name]
+		return !ok // not every architecture has all of them
+	})
+	filter := seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{
+		DefaultAction: seccomp.ActionErrno,
+		Syscalls:      []seccomp.SyscallGroup{{Action: seccomp.ActionAllow, Names: names}},
+	}}
+	if err := seccomp.LoadFilter(filter); err != nil {
+		return fmt.Errorf("confine worker: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package worker
+
+// confine does nothing: without Linux a worker is bounded by Go's runtime alone.
+func confine() error { return nil }

@@ -1,0 +1,145 @@
+// Package worker runs work that cannot be trusted in processes of their own, so that no
+// work can take the memory or the processors of the server, or end it. A worker is this
+// program again, started with a command that confines the process ([Confine]) and then
+// serves work from its standard input.
+//
+// A [Pool] starts workers when they are needed and keeps them for the next work. A worker
+// ends with the first work that fails or whose context ends, because nothing can interrupt
+// it for certain but the end of its process.
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+
+	"ashlar/limit"
+)
+
+// ErrClosed means that the pool was closed.
+var ErrClosed = errors.New("the workers were stopped")
+
+// maxWaiting bounds the work that waits for a worker. The callers' own limits are reached
+// before.
+const maxWaiting = 1000
+
+// Pool starts and keeps workers. It is safe for concurrent use.
+type Pool struct {
+	command []string
+	slots   *limit.Pool
+
+	mu     sync.Mutex
+	idle   []*process // guarded by mu
+	closed bool       // guarded by mu
+	shares map[string]*share
+}
+
+// share is what one caller has of the slots; guarded by the pool's mu.
+type share struct {
+	limit.Share
+	users int // Do calls that refer to it
+}
+
+// DefaultSize is the number of workers for this machine.
+func DefaultSize() int { return min(max(2, runtime.GOMAXPROCS(0)), 8) }
+
+// NewPool returns a pool of at most size workers, which command starts: a program and its
+// arguments. No worker is started yet. The pool must be closed.
+func NewPool(size int, command ...string) *Pool {
+	return &Pool{command: command, slots: limit.NewPool(size, maxWaiting), shares: make(map[string]*share)}
+}
+
+// Do gives a worker to use: what is written reaches its standard input, and what is read
+// comes from its standard output. caller is who the work is for; no caller has all workers
+// while another waits.
+//
+// If use returns an error, or ctx is done, the worker ends. If the worker ended by itself,
+// the error is an [*Ended].
+func (p *Pool) Do(ctx context.Context, caller string, use func(io.ReadWriter) error) error {
+	own := p.share(caller)
+	defer p.unshare(caller, own)
+	if err := p.slots.Enter(ctx, &own.Share); err != nil {
+		return err
+	}
+	defer p.slots.Leave(&own.Share)
+	w, err := p.take()
+	if err != nil {
+		return err
+	}
+	watch := context.AfterFunc(ctx, w.kill)
+	err = use(w)
+	if !watch() {
+		w.end()
+		return ctx.Err()
+	}
+	if err != nil {
+		return w.failed(err)
+	}
+	return p.give(w)
+}
+
+// Running is how many workers have work now.
+func (p *Pool) Running() int { return p.slots.Running() }
+
+// Close ends the idle workers, and lets the others end with their work.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.closed = nil, true
+	p.mu.Unlock()
+	for _, w := range idle {
+		w.end()
+	}
+}
+
+func (p *Pool) share(caller string) *share {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.shares[caller]
+	if s == nil {
+		s = new(share)
+		p.shares[caller] = s
+	}
+	s.users++
+	return s
+}
+
+func (p *Pool) unshare(caller string, s *share) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.users--; s.users == 0 {
+		delete(p.shares, caller)
+	}
+}
+
+// take returns an idle worker, or starts one.
+func (p *Pool) take() (*process, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, ErrClosed
+	}
+	if last := len(p.idle) - 1; last >= 0 {
+		w := p.idle[last]
+		p.idle = p.idle[:last]
+		p.mu.Unlock()
+		return w, nil
+	}
+	p.mu.Unlock()
+	return start(p.command)
+}
+
+// give takes back a worker whose work is done.
+func (p *Pool) give(w *process) error {
+	p.mu.Lock()
+	if !p.closed {
+		p.idle = append(p.idle, w)
+		p.mu.Unlock()
+		return nil
+	}
+	p.mu.Unlock()
+	w.end()
+	return nil
+}

@@ -1,0 +1,184 @@
+package worker_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"ashlar/worker"
+)
+
+// TestMain runs a worker if the test binary is started as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "worker" {
+		if err := serve(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// serve answers a line with what became of the order in it.
+func serve() error {
+	if err := worker.Confine(); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		err := obey(lines.Text())
+		if _, err := fmt.Println(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var kept [][]byte
+
+func obey(order string) error {
+	switch order {
+	case "allocate":
+		for {
+			kept = append(kept, make([]byte, 1<<20))
+		}
+	case "a large block":
+		kept = append(kept, make([]byte, 1<<30))
+	case "recurse":
+		recurse(0)
+	case "spin":
+		for {
+		}
+	case "crash":
+		panic("crash")
+	case "read":
+		_, err := os.ReadFile("/etc/passwd")
+		return err
+	case "write":
+		return os.WriteFile("written", nil, 0o600)
+	case "connect":
+		_, err := net.DialTimeout("tcp", "127.0.0.1:1", time.Second)
+		return err
+	case "run":
+		return exec.Command("/bin/true").Run()
+	case "kill":
+		return syscall.Kill(os.Getpid(), 0)
+	}
+	return nil
+}
+
+func recurse(n int) int { return recurse(n+1) + n }
+
+func newPool(t *testing.T, size int) *worker.Pool {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := worker.NewPool(size, program, "worker")
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// ask gives a worker an order and returns its answer.
+func ask(ctx context.Context, pool *worker.Pool, order string) (answer string, err error) {
+	err = pool.Do(ctx, "caller", func(w io.ReadWriter) error {
+		if _, err := fmt.Fprintln(w, order); err != nil {
+			return err
+		}
+		answer, err = bufio.NewReader(w).ReadString('\n')
+		return err
+	})
+	return strings.TrimSpace(answer), err
+}
+
+// TestEnds: a worker that takes too much ends alone, with the reason, and the next work
+// finds a new one.
+func TestEnds(t *testing.T) {
+	pool := newPool(t, 1)
+	for order, want := range map[string]error{
+		"allocate": worker.ErrMemory, "a large block": worker.ErrMemory, "recurse": worker.ErrStack, "crash": worker.ErrCrash,
+	} {
+		if _, err := ask(t.Context(), pool, order); !errors.Is(err, want) {
+			t.Errorf("%s: %v, expected %v", order, err, want)
+		}
+		if answer, err := ask(t.Context(), pool, "nothing"); answer != "<nil>" || err != nil {
+			t.Errorf("after %s: %q, %v", order, answer, err)
+		}
+	}
+}
+
+// TestConfined: a worker reaches no file, network, program or process.
+func TestConfined(t *testing.T) {
+	pool := newPool(t, 1)
+	for _, order := range []string{"read", "write", "connect", "run", "kill"} {
+		answer, err := ask(t.Context(), pool, order)
+		if err != nil || !strings.Contains(answer, "not permitted") {
+			t.Errorf("%s: %q, %v, expected a refusal", order, answer, err)
+		}
+	}
+}
+
+// TestContextEndsWork: work ends when its context does, whatever it does.
+func TestContextEndsWork(t *testing.T) {
+	pool := newPool(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := ask(ctx, pool, "spin"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, expected %v", err, context.DeadlineExceeded)
+	}
+	if answer, err := ask(t.Context(), pool, "nothing"); answer != "<nil>" || err != nil {
+		t.Errorf("afterwards: %q, %v", answer, err)
+	}
+}
+
+// TestCallersShare: a caller does not get all workers while another waits.
+func TestCallersShare(t *testing.T) {
+	pool := newPool(t, 2)
+	var group sync.WaitGroup
+	defer group.Wait()
+	end := make(chan struct{})
+	defer close(end)
+	began := make(chan struct{}, 4)
+	for range 4 {
+		group.Go(func() {
+			err := pool.Do(t.Context(), "busy", func(io.ReadWriter) error {
+				began <- struct{}{}
+				<-end
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-began
+	if err := pool.Do(t.Context(), "newcomer", func(io.ReadWriter) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if len(began) != 0 {
+		t.Errorf("%d more calls of one caller run, expected none", len(began))
+	}
+}
+
+// TestClosed: a closed pool starts no worker.
+func TestClosed(t *testing.T) {
+	pool := newPool(t, 1)
+	if _, err := ask(t.Context(), pool, "nothing"); err != nil {
+		t.Fatal(err)
+	}
+	pool.Close()
+	if _, err := ask(t.Context(), pool, "nothing"); !errors.Is(err, worker.ErrClosed) {
+		t.Errorf("%v, expected %v", err, worker.ErrClosed)
+	}
+}
