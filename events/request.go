@@ -26,6 +26,7 @@ type request struct {
 
 var (
 	errParams      = errors.New(`expected {"filter": {…}} or [{…}]`)
+	errNamedInList = errors.New(`expected {"filter": {…}} or [{…}], not [{"filter": {…}}]`)
 	errNonString   = errors.New("expected a string")
 	errNonArray    = errors.New("expected an array")
 	errMixedKeys   = errors.New("expected arrays of strings, or strings alone")
@@ -44,6 +45,9 @@ func (n Network) parse(params []byte) (*request, error) {
 	}
 	q := new(request)
 	for members.Next() {
+		if members.Name().Is("filter") {
+			return nil, invalid("params", errNamedInList)
+		}
 		if err := n.member(q, members.Name(), members.Value()); err != nil {
 			return nil, err
 		}

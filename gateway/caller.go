@@ -361,10 +361,7 @@ func (s *settings) spendDay(p *purse, now time.Time, credits int, message string
 	if ok {
 		return nil
 	}
-	const day = 24 * time.Hour
-	return tooFast(RefusedQuota, message, s.see, limit.Excess{
-		Current: float64(p.day.Used(now)) / day.Seconds(), Allowed: float64(p.perDay) / day.Seconds(), Wait: wait,
-	})
+	return overQuota(message, spentDay{See: s.see, Used: p.day.Used(now), Asked: credits, Allowed: p.perDay}, wait)
 }
 
 // giveBack returns the credits of a call that found no place in the queue to the daily

@@ -91,7 +91,7 @@ func (e *exchange) respond(request, out []byte) (answer []byte) {
 		return out
 	}
 	if r := e.spend(1); r != nil {
-		return jsonrpc.AppendError(out[:mark], nil, e.refuse(r))
+		return jsonrpc.AppendError(out[:mark], requestIDOf(request), e.refuse(r))
 	}
 	e.caller.usage.Spent(e.network.unknown, 1)
 	return out

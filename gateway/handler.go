@@ -93,7 +93,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	route, isRPC := parseRoute(r.URL.Path)
 	described, isDocument := openRPCNetwork(r.URL.Path)
-	if !isRPC && !isDocument && s.servePages(w, r) {
+	if !isRPC && !isDocument && !isStray(r) && s.servePages(w, r) {
 		return
 	}
 	if origin := r.Header["Origin"]; len(origin) > 0 && len(s.origins) > 0 {
@@ -113,17 +113,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.origins.preflight(w, r)
 		return
 	default:
-		refuseMethod(w, route)
+		refuseMethod(w, r, route)
 		return
 	}
 	network := s.networks.find(route.network, r.Host)
 	if network == nil {
-		refuse(w, http.StatusNotFound, "no such network: expected the host or the path of a network that is served here")
+		refuse(w, r, http.StatusNotFound, "no such network: expected the host or the path of a network that is served here")
 		return
 	}
 	key, refused := h.admit(s, r, route, network)
 	if refused != nil {
-		h.refuse(w, refused)
+		h.refuse(w, refused, readRequestID(w, r))
 		return
 	}
 	if route.socket {
@@ -131,7 +131,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !isJSON(header(r, "Content-Type")) {
-		refuse(w, http.StatusUnsupportedMediaType, "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8")
+		refuse(w, r, http.StatusUnsupportedMediaType, "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8")
 		return
 	}
 	e := newExchange(r.Context(), s, network, key, s.client(r))
@@ -139,6 +139,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.traceParent = header(r, "Traceparent")
 	}
 	h.answer(w, r, e)
+}
+
+// isStray reports whether a request for a path that is not JSON-RPC's was probably meant
+// for one: a JSON-RPC request or the handshake of a WebSocket. The pages take neither.
+func isStray(r *http.Request) bool {
+	return r.Method == http.MethodPost && isJSON(header(r, "Content-Type")) || isUpgrade(r.Header)
 }
 
 // header returns a header's first value. name must be canonical: net/http has canonicalized
@@ -150,21 +156,25 @@ func header(r *http.Request, name string) string {
 	return ""
 }
 
-// refuse counts a refusal and sends it.
-func (h *Handler) refuse(w http.ResponseWriter, r *refusal) {
+// refuse counts a refusal and sends it as the answer to a call with an id or none.
+func (h *Handler) refuse(w http.ResponseWriter, r *refusal, id []byte) {
 	h.refusals.count(r.reason)
-	r.write(w)
+	r.write(w, id)
 }
 
 // refuseMethod answers a request with the wrong HTTP method for its path.
-func refuseMethod(w http.ResponseWriter, route route) {
-	if route.socket {
+func refuseMethod(w http.ResponseWriter, r *http.Request, route route) {
+	switch {
+	case !route.socket && isUpgrade(r.Header):
+		refuse(w, r, http.StatusMethodNotAllowed, "method not allowed: expected POST with a JSON-RPC request as its body; WebSockets are served at /ws/v3/<key>")
+		return
+	case route.socket:
 		w.Header().Set("Allow", http.MethodGet)
-		refuse(w, http.StatusMethodNotAllowed, "method not allowed: expected GET with a WebSocket handshake")
+		refuse(w, r, http.StatusMethodNotAllowed, "method not allowed: expected GET with a WebSocket handshake")
 		return
 	}
 	w.Header().Set("Allow", allowedMethods)
-	refuse(w, http.StatusMethodNotAllowed, "method not allowed: expected POST with a JSON-RPC request as its body")
+	refuse(w, r, http.StatusMethodNotAllowed, "method not allowed: expected POST with a JSON-RPC request as its body")
 }
 
 // answer reads the body, answers it and writes the answer.
@@ -175,7 +185,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	defer h.buffers.PutLarge(body)
 	var err error
 	if *body, err = h.bodies.read(r, *body, e); err != nil {
-		h.refuseBody(w, e.settings, err)
+		h.refuseBody(w, e.settings, requestIDOf(*body), err)
 		return
 	}
 	out, reusable := h.answerBuffer(*body), true
@@ -189,7 +199,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 		w.Header().Set("X-Request-Id", *name)
 	}
 	if !e.holds(*out) {
-		h.refuse(w, busy(RefusedMemory))
+		h.refuse(w, busy(RefusedMemory), requestIDOf(*body))
 		return
 	}
 	status := http.StatusOK
@@ -252,21 +262,24 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out [
 
 // refuseBody answers a request whose body could not be read, and closes the connection,
 // because the rest of the body may still arrive.
-func (h *Handler) refuseBody(w http.ResponseWriter, s *settings, err error) {
+func (h *Handler) refuseBody(w http.ResponseWriter, s *settings, id []byte, err error) {
+	invalid := func(status int, message string) {
+		refuseError(w, status, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
+	}
 	w.Header().Set("Connection", "close")
 	var refused *refusal
 	switch {
 	case errors.As(err, &refused):
-		h.refuse(w, refused)
+		h.refuse(w, refused, id)
 	case errors.Is(err, errTooLarge):
 		h.refusals.count(RefusedSize)
-		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("request body too large: expected at most %d bytes", s.bodyBytes))
+		invalid(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body too large: expected at most %d bytes", s.bodyBytes))
 	case errors.Is(err, errNoMemory):
-		h.refuse(w, busy(RefusedMemory))
+		h.refuse(w, busy(RefusedMemory), id)
 	case errors.Is(err, errEncoding):
-		refuse(w, http.StatusUnsupportedMediaType, "invalid content encoding: expected gzip or none")
+		invalid(http.StatusUnsupportedMediaType, "invalid content encoding: expected gzip or none")
 	default:
-		refuse(w, http.StatusBadRequest, "the request's body could not be read: expected as many bytes as announced, in the encoding announced")
+		invalid(http.StatusBadRequest, "the request's body could not be read: expected as many bytes as announced, in the encoding announced")
 	}
 }
 
@@ -290,7 +303,7 @@ func (h *Handler) serveOther(w http.ResponseWriter, r *http.Request) {
 		}
 		plain(w, http.StatusOK, "ready\n")
 	default:
-		refuse(w, http.StatusNotFound, "no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>")
+		refuse(w, r, http.StatusNotFound, "no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>")
 	}
 }
 

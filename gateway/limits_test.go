@@ -45,6 +45,8 @@ type failure struct {
 			See     string  `json:"see"`
 			Current float64 `json:"current_rps"`
 			Allowed float64 `json:"allowed_rps"`
+			Used    uint64  `json:"used_credits"`
+			Quota   uint64  `json:"allowed_credits"`
 			Backoff float64 `json:"backoff_seconds"`
 		}
 	}

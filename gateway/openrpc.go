@@ -35,10 +35,10 @@ func (h *Handler) serveOpenRPC(w http.ResponseWriter, r *http.Request, network *
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, "method not allowed: expected GET")
+		refuse(w, r, http.StatusMethodNotAllowed, "method not allowed: expected GET")
 		return
 	case network == nil || network.openRPC == nil:
-		refuse(w, http.StatusNotFound, "no such network: expected /openrpc/<network>.json of a network that is served here")
+		refuse(w, r, http.StatusNotFound, "no such network: expected /openrpc/<network>.json of a network that is served here")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), openRPCTime)
@@ -46,7 +46,7 @@ func (h *Handler) serveOpenRPC(w http.ResponseWriter, r *http.Request, network *
 	document, err := network.openRPC(ctx)
 	if err != nil {
 		h.log.ErrorContext(ctx, "create OpenRPC document failed", "network", network.name, "error", err)
-		refuse(w, http.StatusServiceUnavailable, "the document could not be created: try again later")
+		refuse(w, r, http.StatusServiceUnavailable, "the document could not be created: try again later")
 		return
 	}
 	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", openRPCAge))

@@ -44,6 +44,20 @@ func TestPages(t *testing.T) {
 	if _, body := s.ask(http.MethodPost, "/one/v3/"+goodKey, `{"jsonrpc":"2.0","id":1,"method":"test_name"}`, "Host", "pages.test", "Content-Type", "application/json"); !strings.Contains(body, `"one"`) {
 		t.Errorf("JSON-RPC at the host of pages: %s", body)
 	}
+	// JSON-RPC and WebSockets at other paths are not answered with pages.
+	for _, path := range []string{"/", "/v3/" + goodKey + "/x"} {
+		const want = `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"no such path: expected /v3/<key>, /ws/v3/<key>, or one of them after /<network>"}}`
+		response, body := s.ask(http.MethodPost, path, call("test_name"), "Host", "pages.test", "Content-Type", "application/json")
+		if response.StatusCode != http.StatusNotFound || body != want {
+			t.Errorf("JSON-RPC at %s: %d %s", path, response.StatusCode, body)
+		}
+	}
+	handshake := []string{"Host", "pages.test", "Connection", "Upgrade", "Upgrade", "websocket"}
+	for path, want := range map[string]string{"/": "no such path", "/one/v3/" + goodKey: "/ws/v3/<key>"} {
+		if _, body := s.ask(http.MethodGet, path, "", handshake...); !strings.Contains(body, want) {
+			t.Errorf("a WebSocket at %s: %s, expected %q", path, body, want)
+		}
+	}
 }
 
 func TestPagesAreChecked(t *testing.T) {

@@ -49,10 +49,10 @@ type refusals [reasons]atomic.Uint64
 
 func (c *refusals) count(r Reason) { c[r].Add(1) }
 
-// write answers a whole request with the refusal.
-func (r *refusal) write(w http.ResponseWriter) {
+// write answers a whole request, a call with an id or none, with the refusal.
+func (r *refusal) write(w http.ResponseWriter, id []byte) {
 	r.setHeader(w.Header())
-	refuseError(w, r.status, r.err)
+	refuseError(w, r.status, id, r.err)
 }
 
 // setHeader sets Retry-After, and exposes it to pages in browsers.
@@ -84,10 +84,26 @@ type backoff struct {
 	Seconds float64 `json:"backoff_seconds"`
 }
 
+// spentDay is the error data of a quota. A rate would mislead: the credits of a day that are
+// spent in an hour are few per second.
+type spentDay struct {
+	See     string  `json:"see,omitempty"`
+	Used    uint64  `json:"used_credits"`
+	Asked   int     `json:"asked_credits"`
+	Allowed uint64  `json:"allowed_credits"`
+	Seconds float64 `json:"backoff_seconds"`
+}
+
 func tooFast(reason Reason, message, see string, e limit.Excess) *refusal {
 	return &refusal{status: http.StatusTooManyRequests, reason: reason, wait: e.Wait,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message,
 			Data: backoff{see, e.Current, e.Allowed, e.Wait.Seconds()}}}
+}
+
+func overQuota(message string, data spentDay, wait time.Duration) *refusal {
+	data.Seconds = wait.Seconds()
+	return &refusal{status: http.StatusTooManyRequests, reason: RefusedQuota, wait: wait,
+		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message, Data: data}}
 }
 
 // busyTime is the retry time of a busy server.

@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"ashlar/jsonrpc"
 
@@ -82,13 +84,37 @@ func reply(w http.ResponseWriter, status int, body []byte) error {
 	return err
 }
 
-// refuse answers an invalid HTTP request with a JSON-RPC error, the form in which clients
-// look for one.
-func refuse(w http.ResponseWriter, status int, message string) {
-	refuseError(w, status, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
+// refuse answers an invalid HTTP request, whose body is not read yet, with a JSON-RPC
+// error, the form in which clients look for one.
+func refuse(w http.ResponseWriter, r *http.Request, status int, message string) {
+	refuseError(w, status, readRequestID(w, r), &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
 }
 
-// refuseError is refuse with a given JSON-RPC error.
-func refuseError(w http.ResponseWriter, status int, err *jsonrpc.Error) {
-	_ = reply(w, status, jsonrpc.AppendError(nil, nil, err)) // an error means that the client has disconnected
+// refuseError answers a request with an error, for the call with an id or none.
+func refuseError(w http.ResponseWriter, status int, id []byte, err *jsonrpc.Error) {
+	_ = reply(w, status, jsonrpc.AppendError(nil, id, err)) // an error means that the client has disconnected
 }
+
+const (
+	// idBytes is how much of a refused request is searched for its id.
+	idBytes = 4 << 10
+	// idTime is how long the server waits for these bytes.
+	idTime = time.Second
+)
+
+// readRequestID reads the beginning of the body of a request that is refused, and returns
+// the id of the call in it, or nil. It does not read compressed bodies, nor ask a client
+// that waits for permission to send its body.
+func readRequestID(w http.ResponseWriter, r *http.Request) []byte {
+	if r.Method != http.MethodPost || r.ContentLength == 0 || header(r, "Content-Encoding") != "" || header(r, "Expect") != "" {
+		return nil
+	}
+	// If this fails, the server's own limit applies.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(idTime))
+	beginning := make([]byte, min(idBytes, uint64(r.ContentLength)))
+	n, _ := io.ReadFull(r.Body, beginning)
+	return jsonrpc.RequestID(beginning[:n])
+}
+
+// requestIDOf returns the id of the call in a body of which the beginning was read, or nil.
+func requestIDOf(body []byte) []byte { return jsonrpc.RequestID(body[:min(len(body), idBytes)]) }

@@ -145,6 +145,10 @@ func call(method string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":[]}`, method)
 }
 
-func refusal(message string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":%q}}`, message)
+// refusal is the answer to a request that is refused without an id.
+func refusal(message string) string { return refusalOf("null", message) }
+
+// refusalOf is the answer to a request with an id that is refused.
+func refusalOf(id, message string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":%q}}`, id, message)
 }

@@ -175,7 +175,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.running.RLock()
 	defer s.running.RUnlock()
 	if s.stopped {
-		s.handler.refuse(w, unavailable(RefusedBusy, "the server is stopping: try again later"))
+		s.handler.refuse(w, unavailable(RefusedBusy, "the server is stopping: try again later"), readRequestID(w, r))
 		return
 	}
 	s.handler.ServeHTTP(w, r)

@@ -15,16 +15,16 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 	settings := h.current.Load()
 	if !isUpgrade(r.Header) {
 		w.Header().Set("Upgrade", "websocket")
-		refuse(w, http.StatusUpgradeRequired, "upgrade required: expected a WebSocket handshake")
+		refuse(w, r, http.StatusUpgradeRequired, "upgrade required: expected a WebSocket handshake")
 		return
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !settings.origins.allowed(origin) {
-		h.refuse(w, forbidden("origin not allowed: this server does not serve pages of this origin"))
+		h.refuse(w, forbidden("origin not allowed: this server does not serve pages of this origin"), nil)
 		return
 	}
 	who := holderOf(key)
 	if refused := h.sockets.reserve(who, settings.sockets); refused != nil {
-		h.refuse(w, refused)
+		h.refuse(w, refused, nil)
 		return
 	}
 	defer h.sockets.release(who)

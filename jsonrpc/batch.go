@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"context"
+	"fmt"
 	"slices"
 )
 
@@ -12,7 +13,7 @@ func (s *Server) answerBatch(ctx context.Context, m *message, out []byte) []byte
 	case m.size == 0:
 		return AppendError(out, nil, &Error{Code: CodeInvalidRequest, Message: "empty batch"})
 	case m.size > len(m.calls):
-		return appendBatchTooLarge(out, m.calls)
+		return appendBatchTooLarge(out, m.calls, s.config.BatchCalls)
 	}
 	a := answers{out: append(out, '['), from: len(out), limit: s.config.BatchBytes}
 	for i := range m.calls {
@@ -28,7 +29,7 @@ func (s *Server) answerBatch(ctx context.Context, m *message, out []byte) []byte
 
 // appendBatchTooLarge appends an array with one error, as geth does. Clients look up
 // answers by id in an array, so the error carries the id of the first call that has one.
-func appendBatchTooLarge(out []byte, calls []call) []byte {
+func appendBatchTooLarge(out []byte, calls []call, limit int) []byte {
 	var id []byte
 	for i := range calls {
 		if calls[i].fault == "" && calls[i].id != nil {
@@ -36,7 +37,7 @@ func appendBatchTooLarge(out []byte, calls []call) []byte {
 			break
 		}
 	}
-	out = AppendError(append(out, '['), id, &Error{Code: CodeInvalidRequest, Message: "batch too large"})
+	out = AppendError(append(out, '['), id, &Error{Code: CodeInvalidRequest, Message: "batch too large", Data: fmt.Sprintf("expected at most %d calls", limit)})
 	return append(out, ']')
 }
 

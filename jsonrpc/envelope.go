@@ -117,7 +117,7 @@ func (c *call) check(version []byte) {
 	if IsNull(c.params) {
 		c.params = nil
 	}
-	if len(c.id) > 0 && c.id[0] != '"' && c.id[0] != '-' && !isDigit(c.id[0]) && !IsNull(c.id) {
+	if len(c.id) > 0 && !isID(c.id) {
 		c.id = nil // the id is not usable in an answer
 		c.fault = "expected id to be a string, a number or null"
 		return

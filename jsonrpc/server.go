@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 )
@@ -47,6 +49,7 @@ type Observer interface {
 // Server answers requests with a set of methods. It is safe for concurrent use.
 type Server struct {
 	methods  map[string]*target
+	names    []string // of the methods, sorted
 	config   Config
 	messages sync.Pool // of *message
 }
@@ -78,6 +81,7 @@ func NewServer(methods Handlers, config Config) *Server {
 	for name, run := range methods {
 		s.methods[name] = &target{name: name, run: run}
 	}
+	s.names = slices.Sorted(maps.Keys(methods))
 	return s
 }
 
@@ -187,7 +191,11 @@ func (s *Server) find(c *call) (*target, *Error) {
 	}
 	t := s.methods[string(c.method)]
 	if t == nil {
-		return nil, Errorf(CodeMethodNotFound, "the method %s does not exist/is not available", c.method)
+		fault := Errorf(CodeMethodNotFound, "the method %s does not exist/is not available", c.method)
+		if meant := suggest(s.names, string(c.method)); meant != "" {
+			fault.Data = "did you mean " + meant + "?"
+		}
+		return nil, fault
 	}
 	return t, nil
 }

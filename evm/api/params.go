@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"ashlar/evm/query"
@@ -48,7 +49,11 @@ func (a *arguments) fail(n int, err error) {
 		a.err = whole
 		return
 	}
-	a.err = jsonrpc.InvalidArgument(n, err.Error())
+	invalid := jsonrpc.InvalidArgument(n, err.Error())
+	if errors.Is(err, errBlockPrefix) {
+		invalid.Data = `expected a block number such as "0x1b4", or latest, earliest, pending, safe or finalized`
+	}
+	a.err = invalid
 }
 
 // argument decodes argument n, unless an earlier one failed.
@@ -97,6 +102,7 @@ var (
 	errLeadingZero  = errors.New("hex number with leading zero digits")
 	errOver64       = errors.New("hex number > 64 bits")
 	errOver256      = errors.New("hex number > 256 bits")
+	errBlockPrefix  = fmt.Errorf("%w", errPrefix) // of a block number, which may be meant as a tag
 	errBlockNumber  = errors.New("block number larger than int64")
 	errBlockBoth    = errors.New("cannot specify both BlockHash and BlockNumber, choose one or the other")
 	errBlockNeither = errors.New("must specify either BlockHash or BlockNumber")
@@ -123,6 +129,9 @@ func parseBlockNumber(raw []byte) (query.BlockID, error) {
 		return query.BlockID{Tag: tag}, nil
 	}
 	number, err := parseUint64Text(text)
+	if errors.Is(err, errPrefix) {
+		err = errBlockPrefix
+	}
 	if err == nil && number > math.MaxInt64 {
 		err = errBlockNumber
 	}
