@@ -58,12 +58,30 @@ func (r *Rules) AllowsNetwork(name string) bool {
 	return r == nil || len(r.Networks) == 0 || slices.Contains(r.Networks, name)
 }
 
-// AllowsMethod reports whether a method may be called.
+// AllowsMethod reports whether a method may be called, unless its network restricts it.
 func (r *Rules) AllowsMethod(name string) bool {
-	return r == nil || len(r.Methods) == 0 || slices.ContainsFunc(r.Methods, func(rule string) bool {
+	return r == nil || len(r.Methods) == 0 || MatchesMethod(r.Methods, name)
+}
+
+// ListsMethod reports whether the rules list a method, so that it may be called even if its
+// network restricts it.
+func (r *Rules) ListsMethod(name string) bool { return r != nil && MatchesMethod(r.Methods, name) }
+
+// MatchesMethod reports whether a list of names, and prefixes followed by *, has a method.
+func MatchesMethod(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(rule string) bool {
 		begin, open := strings.CutSuffix(rule, "*")
 		return rule == name || open && strings.HasPrefix(name, begin)
 	})
+}
+
+// CheckMethod returns an error if an entry of a list of methods is neither a name nor a
+// prefix followed by *.
+func CheckMethod(entry string) error {
+	if !ruledMethod.MatchString(entry) || entry == "" {
+		return fmt.Errorf("invalid method %q (want a name such as eth_call, or a prefix such as eth_*)", entry)
+	}
+	return nil
 }
 
 // AllowsOrigin reports whether a web page of an origin may use the key. Clients other than
@@ -126,8 +144,8 @@ func (r *Rules) check() error {
 	}
 	var problems []error
 	for _, method := range r.Methods {
-		if !ruledMethod.MatchString(method) || method == "" {
-			problems = append(problems, fmt.Errorf("invalid method %q (want a name such as eth_call, or a prefix such as eth_*)", method))
+		if err := CheckMethod(method); err != nil {
+			problems = append(problems, err)
 		}
 	}
 	for _, origin := range r.Origins {

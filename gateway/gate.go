@@ -18,6 +18,8 @@ type gate struct {
 	light, heavy *limit.Pool
 	credits      func(*jsonrpc.Method) int
 	series       func(method string) usage.Series // series to count credits under
+	network      string
+	restricted   []string // methods that only keys whose rules list them may call
 }
 
 // before wraps the handlers of methods so that each call passes the gate first.
@@ -32,9 +34,14 @@ func (g *gate) before(methods *jsonrpc.Methods) jsonrpc.Handlers {
 func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	run, credits, series := method.Handler, g.credits(method), g.series(method.Name)
 	alwaysHeavy := method.Cost.Weight == jsonrpc.HeavyWeight
+	restricted := account.MatchesMethod(g.restricted, method.Name)
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
 		e.called, e.series = true, series
+		if restricted && !e.key.Rules.ListsMethod(method.Name) {
+			return out, e.refuse(forbidden("method not allowed: " + g.network + " restricts " + method.Name +
+				" to keys whose rules list it: add it to the methods of the key's rules, or ask the holder of the key"))
+		}
 		if e.key.Rules != nil {
 			if r := ruled(ctx, e.key.Rules, method, params); r != nil {
 				return out, e.refuse(r)

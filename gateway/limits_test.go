@@ -151,8 +151,10 @@ func TestRulesOfKeys(t *testing.T) {
 	short := jsonrpctest.Method("test_short", echo.Handler)
 	short.Concerns = func(context.Context, []byte) (jsonrpc.Concern, error) { return jsonrpc.About("1"), nil }
 	alpha.Methods = jsonrpctest.With(jsonrpctest.With(jsonrpctest.With(alpha.Methods, echo), unjudged), short)
+	gamma := network("gamma")
+	gamma.Restricted = []string{"test_l*"}
 	keys := new(ruled)
-	s := start(t, gateway.Config{Networks: []gateway.Network{alpha, network("beta")}, Keys: keys}, 0)
+	s := start(t, gateway.Config{Networks: []gateway.Network{alpha, network("beta"), gamma}, Keys: keys}, 0)
 	for _, c := range []struct {
 		name, network, request string
 		rules                  account.Rules
@@ -165,6 +167,10 @@ func TestRulesOfKeys(t *testing.T) {
 		{"a method that is listed", "alpha", call("test_name"), account.Rules{Methods: []string{"test_n*"}}, "", ""},
 		{"another method", "alpha", call("test_large"), account.Rules{Methods: []string{"test_n*"}}, "",
 			"method not allowed: the key's rules do not list test_large"},
+		{"a restricted method", "gamma", call("test_large"), account.Rules{}, "",
+			"method not allowed: gamma restricts test_large to keys whose rules list it: add it to the methods of the key's rules, or ask the holder of the key"},
+		{"a restricted method that is listed", "gamma", call("test_large"), account.Rules{Methods: []string{"test_*"}}, "", ""},
+		{"a method beside a restricted one", "gamma", call("test_name"), account.Rules{}, "", ""},
 		{"an origin that is listed", "alpha", call("test_name"), account.Rules{Origins: []string{"https://a.test"}}, "https://a.test", ""},
 		{"another origin", "alpha", call("test_name"), account.Rules{Origins: []string{"https://a.test"}}, "https://b.test",
 			"origin not allowed: the key's rules do not list it"},

@@ -17,6 +17,9 @@ type Network struct {
 	Name    string   // as in paths: lower-case letters, digits and hyphens
 	Hosts   []string // host names, without ports, that serve this network without its name in the path
 	Methods *jsonrpc.Methods
+	// Restricted are methods, or prefixes followed by *, that a key may only call if its
+	// rules list them.
+	Restricted []string
 	// OpenRPC returns the document that describes the methods; nil if none is served.
 	OpenRPC func(context.Context) ([]byte, error)
 	// Observer is notified of the network's calls, instead of the one in Config.RPC; it may
@@ -72,6 +75,7 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 			return nil, fmt.Errorf("gateway: two networks are named %s", network.Name)
 		}
 		own, guard := rpc, g
+		guard.network, guard.restricted = network.Name, network.Restricted
 		if network.Observer != nil {
 			own.Observer = network.Observer
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"ashlar/account"
 	"ashlar/family"
 	"ashlar/gateway"
 
@@ -23,6 +24,9 @@ type Network struct {
 	Hosts  []string      `yaml:"hosts"`  // host names that the network is served at
 	Family string        `yaml:"family"` // empty: that of the stored network; for a new one the default family
 	Behind time.Duration `yaml:"behind"` // the service is not ready if the newest block is older; 0: any age is accepted
+	// Restricted are methods, or prefixes followed by *, that only keys may call whose rules
+	// list them.
+	Restricted []string `yaml:"restricted"`
 
 	// own holds the entries by family. If the configuration does not name the family, they
 	// are decoded for every family, because only the stored network says which one applies.
@@ -168,6 +172,7 @@ func (c *Config) networkRules(families family.Families) []rule {
 		list = append(list,
 			rule{path + ".family", func() error { _, err := families.Named(n.Family); return err }},
 			rule{path + ".hosts", func() error { return each(n.Hosts, gateway.CheckHost) }},
+			rule{path + ".restricted", func() error { return each(n.Restricted, account.CheckMethod) }},
 			rule{path + ".behind", func() error {
 				if n.Behind < 0 {
 					return fmt.Errorf("%v is negative: expected 0 or more", n.Behind)
