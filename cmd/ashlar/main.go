@@ -100,7 +100,10 @@ func commands() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: %w; see %s --help", errUsage, flagError(err), c.CommandPath())
 	})
-	root.AddCommand(demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(), backupCommand(), restoreCommand(), configCommand(), versionCommand(), workerCommand())
+	root.AddCommand(
+		demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(),
+		backupCommand(), restoreCommand(), configCommand(), versionCommand(), healthCommand(), manCommand(), workerCommand(),
+	)
 	root.Args = cobra.NoArgs
 	logFlags(root)
 	usageErrors(root)
@@ -130,15 +133,6 @@ func flagError(err error) error {
 		return err
 	}
 	return fmt.Errorf("--%s %q: expected %s", wrong.GetFlag().Name, wrong.GetValue(), expected)
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version, as --version does",
-		Args:  cobra.NoArgs,
-		Run:   func(*cobra.Command, []string) { fmt.Println(app.ClientVersion()) },
-	}
 }
 
 // usageErrors reports wrong arguments, and a command group without a command, as usage
