@@ -12,6 +12,7 @@ import (
 	"ashlar/account/session"
 	"ashlar/account/usage"
 	"ashlar/app/config"
+	"ashlar/app/store"
 	"ashlar/evm/archive"
 	"ashlar/history/tip"
 	"ashlar/kv"
@@ -56,7 +57,7 @@ func TestAccountsBesideARunningServer(t *testing.T) {
 	c.Data, c.Listen, c.Operator = data, "127.0.0.1:0", "127.0.0.1:0"
 	s, _, stop := running(t, c)
 
-	shell, closer, err := OpenAccounts(ctx, data)
+	shell, closer, err := OpenAccounts(ctx, store.Dir(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestAccountsBesideARunningServer(t *testing.T) {
 	expect("after a restart", rotated, 200)
 	expect("the rest of the account's day was spent before it", other, 429)
 	stop()
-	shell, closer, err = OpenAccounts(ctx, data) // nobody has it open now
+	shell, closer, err = OpenAccounts(ctx, store.Dir(data)) // nobody has it open now
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,11 @@ func liveMetrics(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"followed", "driven"} {
-		if err := demo.Create(t.Context(), Place(store.Dir(data), f, name), 0); err != nil {
+		place, err := Place(t.Context(), store.Dir(data), f, name)
+		if err == nil {
+			err = demo.Create(t.Context(), place, 0)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

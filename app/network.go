@@ -29,9 +29,14 @@ type Network struct {
 }
 
 // Place returns the place of a network of a family.
-func Place(data store.Dir, f family.Family, name string) family.Place {
+func Place(ctx context.Context, data store.Stores, f family.Family, name string) (family.Place, error) {
+	exists, err := data.Exists(ctx, name)
+	if err != nil {
+		return family.Place{}, err
+	}
+	dir, _ := data.(store.Dir)
 	return family.Place{
-		Name: name, Data: string(data), New: !data.Has(name),
+		Name: name, Data: string(dir), New: !exists,
 		Open: func(o kv.Options) (kv.Store, error) {
 			accept := o.Accept
 			o.Accept = func(r kv.Reader) error {
@@ -42,7 +47,7 @@ func Place(data store.Dir, f family.Family, name string) family.Place {
 			}
 			return data.OpenNetwork(name, o)
 		},
-	}
+	}, nil
 }
 
 // checkFamily rejects the store of a network of another family. It leaves unknown formats
@@ -60,7 +65,7 @@ func checkFamily(r kv.Reader, wanted family.Family) error {
 
 // OpenServed opens a network to serve it. The network need not exist if the configuration
 // says with which block it begins.
-func OpenServed(ctx context.Context, data store.Dir, name string, c config.Network, o kv.Options) (*Network, error) {
+func OpenServed(ctx context.Context, data store.Stores, name string, c config.Network, o kv.Options) (*Network, error) {
 	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, err
 	}
@@ -69,14 +74,17 @@ func OpenServed(ctx context.Context, data store.Dir, name string, c config.Netwo
 		return nil, fmt.Errorf("network %s: %w", name, err)
 	}
 	entries, err := c.Entries(f)
-	if err == nil && f.Stores() {
-		err = f.Begin(ctx, Place(data, f, name), entries)
+	if err == nil && f.Stores() && !o.ReadOnly {
+		var place family.Place
+		if place, err = Place(ctx, data, f, name); err == nil {
+			err = f.Begin(ctx, place, entries)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("network %s: %w", name, err)
 	}
 	if !f.Stores() {
-		n, err := f.Open(ctx, nil, entries)
+		n, err := f.Open(ctx, nil, entries, o.ReadOnly)
 		if err != nil {
 			return nil, fmt.Errorf("network %s: %w", name, err)
 		}
@@ -87,7 +95,7 @@ func OpenServed(ctx context.Context, data store.Dir, name string, c config.Netwo
 
 // OpenNetwork opens a network that has a store, with its unsettled blocks. It returns
 // family.ErrNoBlocks if the network has no blocks.
-func OpenNetwork(ctx context.Context, data store.Dir, name string, c config.Network, o kv.Options) (*Network, error) {
+func OpenNetwork(ctx context.Context, data store.Stores, name string, c config.Network, o kv.Options) (*Network, error) {
 	opened, f, err := OpenStore(ctx, data, name, o)
 	if err != nil {
 		return nil, err
@@ -98,7 +106,7 @@ func OpenNetwork(ctx context.Context, data store.Dir, name string, c config.Netw
 	} else {
 		var entries family.Entries
 		if entries, err = c.Entries(f); err == nil {
-			n.Network, err = f.Open(ctx, opened, entries)
+			n.Network, err = f.Open(ctx, opened, entries, o.ReadOnly)
 		}
 	}
 	if err != nil {
@@ -108,11 +116,13 @@ func OpenNetwork(ctx context.Context, data store.Dir, name string, c config.Netw
 }
 
 // OpenStore opens the store of an existing network, and returns its family.
-func OpenStore(ctx context.Context, data store.Dir, name string, o kv.Options) (kv.Store, family.Family, error) {
+func OpenStore(ctx context.Context, data store.Stores, name string, o kv.Options) (kv.Store, family.Family, error) {
 	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, nil, err
 	}
-	if !data.Has(name) {
+	if exists, err := data.Exists(ctx, name); err != nil {
+		return nil, nil, err
+	} else if !exists {
 		return nil, nil, fmt.Errorf("network %s: not found in %s; import it first", name, data)
 	}
 	found := Families().Default() // for an empty store

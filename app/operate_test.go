@@ -35,8 +35,12 @@ func makeNetwork(t *testing.T, data string) {
 	t.Helper()
 	f := Families().Default()
 	demo, err := f.Demo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := Place(t.Context(), store.Dir(data), f, demo.Name())
 	if err == nil {
-		err = demo.Create(t.Context(), Place(store.Dir(data), f, demo.Name()), 0)
+		err = demo.Create(t.Context(), place, 0)
 	}
 	if err != nil {
 		t.Fatal(err)

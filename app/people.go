@@ -30,7 +30,7 @@ func (p *people) service() control.Service {
 
 // openPeople opens the accounts of a data directory. again tries to store restrictions that
 // the store refuses; nil: they are errors.
-func openPeople(ctx context.Context, data store.Dir, c config.Accounts, again *retry.Task) (people, error) {
+func openPeople(ctx context.Context, data store.Stores, c config.Accounts, again *retry.Task) (people, error) {
 	opened, err := data.OpenAccounts(func(r kv.Reader) error { return account.Accept(ctx, r) })
 	if err != nil {
 		return people{}, err
@@ -51,18 +51,23 @@ func openPeople(ctx context.Context, data store.Dir, c config.Accounts, again *r
 }
 
 // OpenAccounts opens the accounts and API keys of a data directory, or connects to the
-// server that has them open. The directory must exist; it may be empty. The caller must
-// close the closer.
-func OpenAccounts(ctx context.Context, dir string) (control.Service, io.Closer, error) {
-	data := store.Dir(dir)
-	if err := data.CheckThere(); err != nil {
-		return control.Service{}, nil, err
-	}
-	return control.Reach(ctx, dir, func(ctx context.Context) (control.Service, io.Closer, error) {
+// server that has them open. The directory must exist; it may be empty. Those in a keyspace
+// are opened beside the servers that use them. The caller must close the closer, and the
+// stores after it.
+func OpenAccounts(ctx context.Context, data store.Stores) (control.Service, io.Closer, error) {
+	open := func(ctx context.Context) (control.Service, io.Closer, error) {
 		people, err := openPeople(ctx, data, config.Accounts{}, nil)
 		if err != nil {
 			return control.Service{}, nil, err
 		}
 		return people.service(), people.store, nil
-	}, func(err error) bool { return errors.Is(err, kv.ErrInUse) })
+	}
+	dir, ok := data.(store.Dir)
+	if !ok {
+		return open(ctx)
+	}
+	if err := dir.CheckThere(); err != nil {
+		return control.Service{}, nil, err
+	}
+	return control.Reach(ctx, string(dir), open, func(err error) bool { return errors.Is(err, kv.ErrInUse) })
 }

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -31,9 +32,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Service is an open data directory with its listeners.
+// Service is an open data directory, or keyspace, with its listeners.
 type Service struct {
 	config config.Config
+	stores store.Stores
 	people
 	networks  []*Network
 	metrics   *metrics
@@ -72,8 +74,12 @@ func (s *Service) Accounts() *account.Accounts { return s.accounts }
 func (s *Service) Keys() *account.Keyring { return s.keys }
 
 func (s *Service) open(ctx context.Context) error {
-	data := store.Dir(s.config.Data)
-	names, err := servedNames(&s.config, data)
+	data, err := OpenStores(ctx, &s.config, s.config.Role == config.Reader)
+	if err != nil {
+		return err
+	}
+	s.stores = data
+	names, err := servedNames(ctx, &s.config, data)
 	if err != nil {
 		return err
 	}
@@ -86,7 +92,9 @@ func (s *Service) open(ctx context.Context) error {
 	}
 	for _, name := range names {
 		c, wanted := s.config.Networks[name]
-		n, err := OpenServed(ctx, data, name, c, kv.Options{CacheBytes: int64(s.config.Cache) / int64(len(names))})
+		n, err := s.awaitLease(ctx, name, func() (*Network, error) {
+			return OpenServed(ctx, data, name, c, kv.Options{CacheBytes: int64(s.config.Cache) / int64(len(names)), ReadOnly: s.config.Role == config.Reader})
+		})
 		if (errors.Is(err, family.ErrNoBlocks) || errors.Is(err, rows.ErrRewinding)) && !wanted {
 			slog.Warn("network not served", "network", name, "error", err)
 			continue
@@ -111,18 +119,18 @@ func (s *Service) open(ctx context.Context) error {
 }
 
 // servedNames lists the networks to serve: those in the configuration, or all.
-func servedNames(c *config.Config, data store.Dir) ([]string, error) {
+func servedNames(ctx context.Context, c *config.Config, data store.Stores) ([]string, error) {
 	if len(c.Networks) > 0 {
 		return slices.Sorted(maps.Keys(c.Networks)), nil
 	}
-	names, err := data.Names()
+	names, err := data.List(ctx)
 	if err == nil && len(names) == 0 {
 		err = nothingToServe(data)
 	}
 	return names, err
 }
 
-func nothingToServe(data store.Dir) error {
+func nothingToServe(data store.Stores) error {
 	return fmt.Errorf("no networks in %s: import one with `ashlar import`, or try `ashlar demo`", data)
 }
 
@@ -160,10 +168,29 @@ func (s *Service) listen(ctx context.Context) (err error) {
 			return errors.Join(err, s.server.Close())
 		}
 	}
-	if s.control, err = control.Listen(s.config.Data, s.people.service(), control.Process{Status: s.status, Checkpoint: s.checkpoint}); err != nil {
+	if s.control, err = s.listenControl(); err != nil {
 		return errors.Join(err, s.closeListeners())
 	}
 	return s.metrics.registry.Register(newServiceCollector(s))
+}
+
+// listenControl opens the control socket, which is in the data directory. A server whose
+// stores are elsewhere need not have one.
+func (s *Service) listenControl() (*control.Server, error) {
+	if s.config.Data == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(s.config.Data, 0o755); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	return control.Listen(s.config.Data, s.people.service(), control.Process{Status: s.status, Checkpoint: s.checkpoint})
+}
+
+func (s *Service) runControl(ctx context.Context) error {
+	if s.control == nil {
+		return nil
+	}
+	return s.control.Run(ctx)
 }
 
 // restoreSpent passes the credits spent today before this start to the handler.
@@ -249,7 +276,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	group.Go(func() error { defer stop(); s.awaitStop(asked, running); return nil })
 	ctx = running
 	group.Go(func() error { return s.server.Run(ctx) })
-	group.Go(func() error { return s.control.Run(ctx) })
+	group.Go(func() error { return s.runControl(ctx) })
 	group.Go(func() error { return s.sessions.Run(ctx) })
 	group.Go(func() error { return s.accounts.Run(ctx) })
 	if s.operator != nil {
@@ -258,6 +285,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	for _, n := range s.networks {
 		group.Go(func() error { return n.Run(ctx) })
 		group.Go(func() error { return n.watchPace(ctx) })
+		group.Go(func() error { return n.watchLease(ctx) })
 	}
 	for _, run := range also {
 		group.Go(func() error { return run(ctx) })
@@ -272,7 +300,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 
 // Stop closes the listeners of a service that was not run.
 func (s *Service) Stop(ctx context.Context) error {
-	return errors.Join(s.closeListeners(), s.control.Run(ended(ctx)))
+	return errors.Join(s.closeListeners(), s.runControl(ended(ctx)))
 }
 
 // Close closes the data directory.
@@ -289,6 +317,9 @@ func (s *Service) Close() error {
 	}
 	if s.tracer != nil {
 		failed = append(failed, s.tracer.Close())
+	}
+	if s.stores != nil {
+		failed = append(failed, s.stores.Close())
 	}
 	return errors.Join(failed...)
 }

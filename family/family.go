@@ -101,8 +101,9 @@ type Opener interface {
 	Accept(ctx context.Context, r kv.Reader) error
 	// Open opens a network in its store, which is nil if the family has none. It
 	// returns ErrNoBlocks if there is nothing in it to serve. The caller closes the
-	// store, after the network.
-	Open(ctx context.Context, store kv.Store, e Entries) (Network, error)
+	// store, after the network. If reading is set, another process writes to the store:
+	// the network shows what that process writes, and brings in no blocks itself.
+	Open(ctx context.Context, store kv.Store, e Entries, reading bool) (Network, error)
 }
 
 // Network is an open network.

@@ -271,6 +271,14 @@ type Checkpointer interface {
 	Checkpoint(ctx context.Context) (dir string, release func() error, err error)
 }
 
+// Leased is implemented by stores of which one process at a time may write, of several that
+// can.
+type Leased interface {
+	// Lost returns a channel that is closed when another process has become the writer.
+	// Every write then returns ErrFailed.
+	Lost() <-chan struct{}
+}
+
 // Row is one stored row.
 type Row struct {
 	Partition []byte

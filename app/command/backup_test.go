@@ -40,7 +40,7 @@ func serving(t *testing.T, data string) (s *app.Service, stop func()) {
 
 func keyNames(t *testing.T, data string) (names []string) {
 	t.Helper()
-	service, closer, err := app.OpenAccounts(t.Context(), data)
+	service, closer, err := OpenAccounts(t.Context(), data, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,11 @@ func (d Demo) create(ctx context.Context, all []shown) error {
 		return err
 	}
 	for _, n := range all {
-		if err := n.Create(ctx, app.Place(data, n.family, n.Name()), d.Blocks); err != nil {
+		place, err := app.Place(ctx, data, n.family, n.Name())
+		if err == nil {
+			err = n.Create(ctx, place, d.Blocks)
+		}
+		if err != nil {
 			return fmt.Errorf("network %s: %w", n.Name(), err)
 		}
 	}

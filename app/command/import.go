@@ -29,6 +29,7 @@ const (
 // Import is ashlar import.
 type Import struct {
 	Data    string
+	Config  string // a configuration file that says where the stores are, instead of Data
 	Network string
 	Family  string            // family of a new network; empty: the default
 	Flags   map[string]string // flags of the family that were given
@@ -37,7 +38,7 @@ type Import struct {
 }
 
 // Run imports the blocks of the files into the network, and shows its progress on out.
-func (i Import) Run(ctx context.Context, out *os.File) error {
+func (i Import) Run(ctx context.Context, out *os.File) (err error) {
 	f, err := i.check()
 	if err != nil {
 		return err
@@ -46,11 +47,21 @@ func (i Import) Run(ctx context.Context, out *os.File) error {
 		debug.SetGCPercent(importCollector)
 		debug.SetMemoryLimit(importMemory)
 	}
-	data := store.Dir(i.Data)
-	if err := data.Check(); err != nil {
+	data, _, err := openStores(ctx, i.Data, i.Config, false)
+	if err != nil {
 		return err
 	}
-	under, err := f.Import(ctx, app.Place(data, f, i.Network), i.Flags)
+	defer func() { err = errors.Join(err, data.Close()) }()
+	if dir, ok := data.(store.Dir); ok {
+		if err := dir.Check(); err != nil {
+			return err
+		}
+	}
+	place, err := app.Place(ctx, data, f, i.Network)
+	if err != nil {
+		return err
+	}
+	under, err := f.Import(ctx, place, i.Flags)
 	if err != nil {
 		return fmt.Errorf("network %s: %w", i.Network, err)
 	}
@@ -69,10 +80,17 @@ func (i Import) Run(ctx context.Context, out *os.File) error {
 		slog.Info("import stopped", "network", i.Network, "kept", done.Kept, "took", bar.took())
 		return explain(err, done.Kept)
 	}
-	disk, err := data.Bytes(i.Network)
 	fields := append([]any{"network", i.Network, "blocks", done.Blocks, "transactions", done.Transactions, "skipped", done.Skipped, "head", done.Head}, done.More...)
-	slog.Info("imported", append(fields, "took", bar.took(), "disk", readableBytes(disk))...)
-	return err
+	fields = append(fields, "took", bar.took())
+	if dir, ok := data.(store.Dir); ok {
+		disk, err := dir.Bytes(i.Network)
+		if err != nil {
+			return err
+		}
+		fields = append(fields, "disk", readableBytes(disk))
+	}
+	slog.Info("imported", fields...)
+	return nil
 }
 
 // check returns the family, or an error if the arguments are invalid, before anything is

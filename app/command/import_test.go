@@ -52,7 +52,7 @@ func TestImportOfRealBlocks(t *testing.T) {
 			t.Errorf("%s into %s: %v, want %v", test.file, test.network, err, test.want)
 		}
 	}
-	status, err := ReadStatus(t.Context(), data)
+	status, err := ReadStatus(t.Context(), data, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestImportStopsAtTheFault(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "block_4.json") {
 			t.Errorf("%s: %v, want an error that names the file", name, err)
 		}
-		status, err := ReadStatus(t.Context(), data)
+		status, err := ReadStatus(t.Context(), data, "")
 		if err != nil || len(status.Networks) != 1 || status.Networks[0].Head != 3 {
 			t.Errorf("%s: holds %+v, %v, want up to block 3", name, status, err)
 		}

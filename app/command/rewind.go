@@ -21,6 +21,7 @@ import (
 // Rewind is ashlar rewind.
 type Rewind struct {
 	Data    string
+	Config  string // a configuration file that says where the stores are, instead of Data
 	Network string
 	To      uint64
 }
@@ -42,12 +43,20 @@ func (r Rewind) run(ctx context.Context, bar *os.File) (done rewind.Done, err er
 	if err := gateway.CheckNetworkName(r.Network); err != nil {
 		return done, err
 	}
-	data := store.Dir(r.Data)
-	if err := data.CheckThere(); err != nil {
+	data, _, err := openStores(ctx, r.Data, r.Config, false)
+	if err != nil {
 		return done, err
 	}
-	if !data.Has(r.Network) {
-		return done, fmt.Errorf("not found in %s; import it first", r.Data)
+	defer func() { err = errors.Join(err, data.Close()) }()
+	if dir, ok := data.(store.Dir); ok {
+		if err := dir.CheckThere(); err != nil {
+			return done, err
+		}
+	}
+	if exists, err := data.Exists(ctx, r.Network); err != nil {
+		return done, err
+	} else if !exists {
+		return done, fmt.Errorf("not found in %s; import it first", data)
 	}
 	f := app.Families().Default() // its error describes an unreadable format
 	accept := func(store kv.Reader) error {

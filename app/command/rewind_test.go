@@ -19,7 +19,7 @@ func TestRewind(t *testing.T) {
 		dir := t.TempDir()
 		demoOf(t, named(t, name), dir, "small", 8)
 		first := uint64(0)
-		if status, err := ReadStatus(t.Context(), dir); err != nil {
+		if status, err := ReadStatus(t.Context(), dir, ""); err != nil {
 			t.Fatal(err)
 		} else {
 			first = status.Networks[0].First
@@ -32,7 +32,7 @@ func TestRewind(t *testing.T) {
 			if !strings.HasPrefix(out.String(), "small: went back from block ") {
 				t.Errorf("it says %q", out.String())
 			}
-			status, err := ReadStatus(t.Context(), dir)
+			status, err := ReadStatus(t.Context(), dir, "")
 			if err != nil || status.Networks[0].Head != to || status.Networks[0].Settled != to {
 				t.Errorf("%s: %+v, %v after a rewind to block %d", name, status, err, to)
 			}

@@ -14,20 +14,27 @@ import (
 	"ashlar/kv"
 )
 
-// ReadStatus returns the status of a data directory. If a server has it open, the status
-// comes from that server.
-func ReadStatus(ctx context.Context, dir string) (app.Status, error) {
-	var all app.Status
-	if client, err := control.Dial(ctx, dir); err == nil {
-		return all, errors.Join(client.Status(ctx, &all), client.Close())
+// ReadStatus returns the status of a data directory, or of the stores that a configuration
+// file names. If a server has a directory open, the status comes from that server. Networks
+// in a keyspace are read from there, beside the processes that serve them.
+func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err error) {
+	data, c, err := openStores(ctx, dir, file, true)
+	if err != nil {
+		return all, err
 	}
-	data := store.Dir(dir)
-	names, err := data.Names()
+	defer func() { err = errors.Join(err, data.Close()) }()
+	_, inKeyspace := data.(*store.Keyspace)
+	if !inKeyspace {
+		if client, err := control.Dial(ctx, c.Data); err == nil {
+			return all, errors.Join(client.Status(ctx, &all), client.Close())
+		}
+	}
+	names, err := data.List(ctx)
 	if err != nil {
 		return all, err
 	}
 	for _, name := range names {
-		n, err := app.OpenNetwork(ctx, data, name, config.Network{}, kv.Options{})
+		n, err := app.OpenNetwork(ctx, data, name, config.Network{}, kv.Options{ReadOnly: inKeyspace})
 		if errors.Is(err, family.ErrNoBlocks) || errors.Is(err, rows.ErrRewinding) {
 			slog.Warn("network left out", "network", name, "error", err)
 			continue

@@ -28,6 +28,7 @@ const Head = audit.Head
 // Verify is ashlar verify.
 type Verify struct {
 	Data    string
+	Config  string // a configuration file that says where the stores are, instead of Data
 	Network string
 	family.Verification
 	JSON bool
@@ -54,19 +55,28 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 	if err := gateway.CheckNetworkName(v.Network); err != nil {
 		return nil, err
 	}
-	data := store.Dir(v.Data)
-	if err := data.CheckThere(); err != nil {
+	data, _, err := openStores(ctx, v.Data, v.Config, true)
+	if err != nil {
 		return nil, err
 	}
-	if !data.Has(v.Network) {
-		return nil, fmt.Errorf("not found in %s; import it first", v.Data)
+	defer func() { err = errors.Join(err, data.Close()) }()
+	dir, inDir := data.(store.Dir)
+	if inDir {
+		if err := dir.CheckThere(); err != nil {
+			return nil, err
+		}
+	}
+	if exists, err := data.Exists(ctx, v.Network); err != nil {
+		return nil, err
+	} else if !exists {
+		return nil, fmt.Errorf("not found in %s; import it first", data)
 	}
 	opened, err := data.OpenNetwork(v.Network, kv.Options{ReadOnly: true, CacheBytes: verifyCache})
 	switch {
-	case errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign):
+	case errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign) || err != nil && !inDir:
 		return nil, err
 	case err != nil:
-		return unopened{audit.Report{Finding: audit.UnreadableStore(data.Network(v.Network), err)}}, nil
+		return unopened{audit.Report{Finding: audit.UnreadableStore(dir.Network(v.Network), err)}}, nil
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	progress := new(audit.Progress)
@@ -102,6 +112,9 @@ func (v Verify) write(out io.Writer, found family.Verdict, took time.Duration) e
 	outcome := found.Outcome()
 	if !outcome.Sound {
 		dir := store.Dir(v.Data).Network(v.Network)
+		if v.Config != "" {
+			dir = "it"
+		}
 		_, err := fmt.Fprintf(out, "%s is not sound:\n\n%s\nRestore %s from a copy, or remove it and import the network again.\n", v.Network, outcome.Finding.Text(), dir)
 		return err
 	}

@@ -23,7 +23,11 @@ func demoOf(t *testing.T, f family.Family, dir, name string, blocks uint64) {
 	t.Helper()
 	demo, err := f.Demo()
 	if err == nil {
-		err = demo.Create(t.Context(), app.Place(store.Dir(dir), f, name), blocks)
+		place, placeErr := app.Place(t.Context(), store.Dir(dir), f, name)
+		if placeErr != nil {
+			t.Fatal(placeErr)
+		}
+		err = demo.Create(t.Context(), place, blocks)
 	}
 	if err != nil {
 		t.Fatal(err)

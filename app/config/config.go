@@ -7,6 +7,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/usage"
+	"ashlar/app/store"
 	"ashlar/feed"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
@@ -15,6 +16,8 @@ import (
 // Config is ashlar.yaml. docs/configuration.md tells what each entry means.
 type Config struct {
 	Data      string             `yaml:"data"`      // the data directory
+	Store     Store              `yaml:"store"`     // where the stores are, if not in the data directory
+	Role      Role               `yaml:"role"`      // in a cluster
 	Listen    string             `yaml:"listen"`    // address of the public listener
 	Operator  string             `yaml:"operator"`  // address of the operator's listener; empty: none
 	Cache     Bytes              `yaml:"cache"`     // for stored rows, shared by all networks
@@ -46,6 +49,21 @@ type Traces struct {
 	Endpoint string  `yaml:"endpoint"` // URL of an OTLP collector; empty: nowhere
 	Share    float64 `yaml:"share"`    // of the requests
 }
+
+// Store is where the stores are, if not in the data directory.
+type Store struct {
+	Cassandra store.Cassandra `yaml:"cassandra"`
+}
+
+// Role is what a process does in a cluster.
+type Role string
+
+// Roles.
+const (
+	Writer  Role = "writer"  // follows the networks and writes their blocks; also answers
+	Reader  Role = "reader"  // answers from what the writer has written
+	Standby Role = "standby" // waits for the writer to fail, and then is the writer
+)
 
 // TLS is how the public listener is encrypted: by files or by ACME, or not at all.
 type TLS struct {
@@ -131,6 +149,8 @@ type Dashboard struct {
 // Default is what holds where ashlar.yaml and the command line say nothing.
 func Default() Config {
 	return Config{
+		Store:    Store{Cassandra: store.DefaultCassandra()},
+		Role:     Writer,
 		Listen:   "127.0.0.1:8545",
 		Cache:    128 << 20,
 		LameDuck: 5 * time.Second,

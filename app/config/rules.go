@@ -19,6 +19,11 @@ func (c *Config) rules(families family.Families) []rule {
 	l, s := &c.Limits, &c.Sockets
 	list := append(c.networkRules(families), []rule{
 		{"$.listen", func() error { return checkAddress(c.Listen) }},
+		{"$.store.cassandra.hosts", c.Store.Cassandra.CheckHosts},
+		{"$.store.cassandra.keyspace", c.Store.Cassandra.CheckKeyspace},
+		{"$.store.cassandra.consistency", c.Store.Cassandra.CheckConsistency},
+		{"$.store.cassandra.tls", c.Store.Cassandra.TLS.CheckTLS},
+		{"$.role", c.checkRole},
 		{"$.operator", func() error {
 			if c.Operator == "" {
 				return nil
@@ -51,6 +56,8 @@ func (c *Config) rules(families family.Families) []rule {
 		unit       string
 	}{
 		{"$.cache", int64(c.Cache), 1 << 20, "bytes"},
+		{"$.store.cassandra.port", int64(c.Store.Cassandra.Port), 1, "or more"},
+		{"$.store.cassandra.replication", int64(c.Store.Cassandra.Replication), 1, "replicas"},
 		{"$.limits.body", int64(l.Body), 1024, "bytes"},
 		{"$.limits.batch_calls", int64(l.BatchCalls), 1, "calls"},
 		{"$.limits.batch_bytes", int64(l.BatchBytes), 1024, "bytes"},
@@ -75,6 +82,16 @@ func (c *Config) rules(families family.Families) []rule {
 		list = append(list, rule{number.path, func() error { return atLeast(number.got, number.least, number.unit) }})
 	}
 	return list
+}
+
+func (c *Config) checkRole() error {
+	switch {
+	case c.Role != Writer && c.Role != Reader && c.Role != Standby:
+		return fmt.Errorf("unknown role %q (want %s, %s or %s)", c.Role, Writer, Reader, Standby)
+	case c.Role != Writer && !c.Store.Cassandra.Used():
+		return fmt.Errorf("role %s without store.cassandra (want hosts there, or the role %s)", c.Role, Writer)
+	}
+	return nil
 }
 
 func atLeast(got, least int64, unit string) error {

@@ -20,6 +20,7 @@ func accountCommand() *cobra.Command {
 	}
 	p := new(people)
 	c.PersistentFlags().StringVar(&p.data, "data", "", "data directory")
+	c.PersistentFlags().StringVar(&p.config, "config", "", configUsage)
 	c.AddCommand(p.createAccount(), p.listAccounts(), p.resetAccount(), p.setRole(), p.setLimits(), p.invite(), p.listInvitations(),
 		p.changing("disable --data DIR EMAIL|ID", "Disable an account and its keys at once",
 			func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {

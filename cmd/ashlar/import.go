@@ -33,7 +33,7 @@ blocks before it stay.`,
   ashlar import --data data --network mainnet-l2 --family starknet --chain SN_MAIN blocks/`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
-			if err := need(c, "data", i.Data); err != nil {
+			if err := needStores(c, i.Data, i.Config); err != nil {
 				return err
 			}
 			if err := need(c, "network", i.Network); err != nil {
@@ -49,6 +49,7 @@ blocks before it stay.`,
 		},
 	}
 	c.Flags().StringVar(&i.Data, "data", "", "data directory; created if it does not exist")
+	c.Flags().StringVar(&i.Config, "config", "", configUsage)
 	c.Flags().StringVar(&i.Network, "network", "", "name of the network, as in URLs")
 	c.Flags().StringVar(&i.Family, "family", "", fmt.Sprintf("family of the network: %s (default %s)", app.Families(), app.Families().Default().Name()))
 	for _, flag := range command.ImportFlags() {

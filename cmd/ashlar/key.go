@@ -8,20 +8,20 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/control"
-	"ashlar/app"
+	"ashlar/app/command"
 
 	"github.com/spf13/cobra"
 )
 
 // people is the group of commands about the accounts of a data directory.
-type people struct{ data string }
+type people struct{ data, config string }
 
 // do runs a function with the accounts, also while a server is running.
 func (p *people) do(c *cobra.Command, do func(context.Context, control.Service) error) error {
-	if err := need(c, "data", p.data); err != nil {
+	if err := needStores(c, p.data, p.config); err != nil {
 		return err
 	}
-	service, closer, err := app.OpenAccounts(c.Context(), p.data)
+	service, closer, err := command.OpenAccounts(c.Context(), p.data, p.config)
 	if err != nil {
 		return err
 	}
@@ -74,6 +74,7 @@ func keyCommand() *cobra.Command {
 	}
 	p := new(people)
 	c.PersistentFlags().StringVar(&p.data, "data", "", "data directory")
+	c.PersistentFlags().StringVar(&p.config, "config", "", configUsage)
 	c.AddCommand(p.createKey(), p.listKeys(), p.restrictKey(), p.expireKey(), p.rotateKey(), p.keyPassword(), p.keyUsage(),
 		p.changing("revoke --data DIR ID|NAME", "Revoke a key at once and permanently",
 			func(ctx context.Context, s control.Service, key string) (fmt.Stringer, error) {

@@ -163,3 +163,14 @@ func need(c *cobra.Command, flag, value string) error {
 	}
 	return nil
 }
+
+// needStores returns a usage error if a command was not told where the stores are.
+func needStores(c *cobra.Command, data, config string) error {
+	if data == "" && config == "" {
+		return fmt.Errorf("%w: missing --data or --config; see %s --help", errUsage, c.CommandPath())
+	}
+	return nil
+}
+
+// configUsage describes --config of commands that only need to know where the stores are.
+const configUsage = "configuration file that says where the stores are, such as in a cluster"

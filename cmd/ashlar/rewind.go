@@ -26,7 +26,7 @@ Finding the rows takes longer the larger the archive is, since most are ordered 
   ashlar verify --data data --network sepolia`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := need(c, "data", r.Data); err != nil {
+			if err := needStores(c, r.Data, r.Config); err != nil {
 				return err
 			}
 			if err := need(c, "network", r.Network); err != nil {
@@ -39,6 +39,7 @@ Finding the rows takes longer the larger the archive is, since most are ordered 
 		},
 	}
 	c.Flags().StringVar(&r.Data, "data", "", "data directory")
+	c.Flags().StringVar(&r.Config, "config", "", configUsage)
 	c.Flags().StringVar(&r.Network, "network", "", "name of the network")
 	c.Flags().Uint64Var(&r.To, "to", 0, "the block to go back to, which stays")
 	return c

@@ -34,6 +34,9 @@ the configuration: hosts, limits and rules apply at once, other entries after a 
 					}
 				}
 				loaded.Data, loaded.Listen = cmp.Or(data, loaded.Data), cmp.Or(listen, loaded.Listen)
+				if loaded.Store.Cassandra.Used() {
+					return loaded, nil
+				}
 				return loaded, need(c, "data", loaded.Data)
 			}
 			signal.Reset(syscall.SIGHUP) // otherwise SIGHUP stops the command, see stopSignals
@@ -58,17 +61,17 @@ func lastHeard(c *family.ConsensusStatus) string {
 }
 
 func statusCommand() *cobra.Command {
-	var data string
+	var data, file string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status --data DIR [--json]",
 		Short: "Show what a data directory holds; also works while a server is running",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := need(c, "data", data); err != nil {
+			if err := needStores(c, data, file); err != nil {
 				return err
 			}
-			status, err := command.ReadStatus(c.Context(), data)
+			status, err := command.ReadStatus(c.Context(), data, file)
 			if err != nil {
 				return err
 			}
@@ -120,6 +123,7 @@ func statusCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&data, "data", "", "data directory")
+	c.Flags().StringVar(&file, "config", "", configUsage)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

@@ -34,7 +34,7 @@ usage.`,
   ashlar verify --data data --network sepolia --full --from 1000 --to 2000`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := need(c, "data", v.Data); err != nil {
+			if err := needStores(c, v.Data, v.Config); err != nil {
 				return err
 			}
 			if err := need(c, "network", v.Network); err != nil {
@@ -51,6 +51,7 @@ usage.`,
 		},
 	}
 	c.Flags().StringVar(&v.Data, "data", "", "data directory")
+	c.Flags().StringVar(&v.Config, "config", "", configUsage)
 	c.Flags().StringVar(&v.Network, "network", "", "name of the network")
 	c.Flags().Uint64Var(&v.From, "from", 0, "first block (default: the first stored block)")
 	c.Flags().Uint64Var(&v.To, "to", 0, "last block (default: the head)")

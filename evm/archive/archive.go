@@ -241,6 +241,22 @@ func (a *Archive) loadSettled(ctx context.Context) error {
 	return nil
 }
 
+// Refresh reads the settled block again, of a store to which another process writes.
+func (a *Archive) Refresh(ctx context.Context) (chain.Ref, error) {
+	ref, ok, err := rows.Settled(ctx, a.store)
+	if err != nil {
+		return ref, err
+	}
+	if now := a.settled.Load(); !ok || now != nil && now.Ref == ref {
+		return ref, nil
+	}
+	if err := a.loadSettled(ctx); err != nil {
+		return ref, err
+	}
+	ref, _ = a.Settled()
+	return ref, nil
+}
+
 // Genesis returns the chain's genesis without its accounts. The caller must not modify it.
 func (a *Archive) Genesis() *core.Genesis { return a.genesis }
 

@@ -52,7 +52,7 @@ func (Family) Begin(ctx context.Context, p family.Place, e family.Entries) error
 func (Family) Accept(ctx context.Context, r kv.Reader) error { return archive.Accept(ctx, r, nil) }
 
 // Open implements [family.Opener].
-func (Family) Open(ctx context.Context, store kv.Store, e family.Entries) (family.Network, error) {
+func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, reading bool) (family.Network, error) {
 	a, err := openSettled(ctx, store)
 	if err != nil {
 		return nil, err
@@ -75,8 +75,15 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries) (famil
 	if n.entries.CallGas > 0 {
 		n.executor.LimitCallGas(n.entries.CallGas)
 	}
-	settled, _ := a.Settled()
-	if n.tip, err = tip.Open(ctx, store, archive.Tables(), settled); err != nil {
+	if reading {
+		if n.watched, err = tip.Watch(ctx, store, archive.Tables(), a.Refresh); err == nil {
+			n.tip = n.watched.Tip
+		}
+	} else {
+		settled, _ := a.Settled()
+		n.tip, err = tip.Open(ctx, store, archive.Tables(), settled)
+	}
+	if err != nil {
 		return nil, err
 	}
 	n.chain = query.NewChain(a, n.tip, n.executor)

@@ -58,7 +58,7 @@ func TestFullDiskStopsFollowing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := Family{}.Open(t.Context(), store, &Entries{Source: family.Sources{node.SocketURL()}})
+	n, err := Family{}.Open(t.Context(), store, &Entries{Source: family.Sources{node.SocketURL()}}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

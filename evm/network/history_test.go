@@ -117,7 +117,7 @@ func TestSchedule(t *testing.T) {
 	if _, _, err := imports(t, store, changed(`"bpo2Time": 540`, `"bpo2Time": 540, "bogotaTime": 4000000000`), chain); err != nil {
 		t.Fatal(err)
 	}
-	n, err := Family{}.Open(t.Context(), store, new(Entries))
+	n, err := Family{}.Open(t.Context(), store, new(Entries), false)
 	if err != nil {
 		t.Fatal(err)
 	}

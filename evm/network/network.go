@@ -23,9 +23,11 @@ import (
 
 // network implements [family.Network].
 type network struct {
+	name     string
 	entries  *Entries
 	archive  *archive.Archive
 	tip      *tip.Tip
+	watched  *tip.Watched        // the tip, if another process writes it; else nil
 	config   *params.ChainConfig // with the forks of its schedule
 	executor *execute.Executor
 	chain    *query.Chain
@@ -35,6 +37,9 @@ type network struct {
 	following *following             // nil if the network has neither source nor engine
 	engine    *engine.Server         // the listener for the consensus client; nil if it is not driven
 }
+
+// watchEvery is the time between two looks at what another process has written.
+const watchEvery = 150 * time.Millisecond
 
 // Serve implements [family.Network].
 func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods, error) {
@@ -49,7 +54,8 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	if err != nil {
 		return nil, err
 	}
-	if len(n.entries.Source) == 0 && n.entries.Engine.Listen == "" {
+	n.name = s.Name
+	if n.watched != nil || len(n.entries.Source) == 0 && n.entries.Engine.Listen == "" {
 		return methods, nil
 	}
 	if err := n.follow(ctx, s); err != nil {
@@ -141,6 +147,9 @@ func (n *network) Run(ctx context.Context) error {
 	}
 	if n.engine != nil {
 		group.Go(func() error { return n.engine.Run(ctx) })
+	}
+	if n.watched != nil {
+		group.Go(func() error { return n.watched.Run(ctx, watchEvery, slog.With("network", n.name)) })
 	}
 	return group.Wait()
 }

@@ -37,7 +37,7 @@ func TestQuorum(t *testing.T) {
 	}
 	store := ingesttest.Store(t)
 	importBlocks(t, store, genesis, nil)
-	n, err := Family{}.Open(t.Context(), store, entries)
+	n, err := Family{}.Open(t.Context(), store, entries, false)
 	if err != nil {
 		t.Fatal(err)
 	}

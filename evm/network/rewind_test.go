@@ -222,7 +222,7 @@ func TestRewindCut(t *testing.T) {
 		}
 		mustRewind(t, store, to)
 		sameRows(t, fmt.Sprintf("cut off after %d writes", writes), store, fresh)
-		n, err := Family{}.Open(t.Context(), store, &Entries{})
+		n, err := Family{}.Open(t.Context(), store, &Entries{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestRewindCut(t *testing.T) {
 // refused checks that a network cannot be used.
 func refused(t *testing.T, store kv.Store, genesis *core.Genesis) {
 	t.Helper()
-	_, opening := Family{}.Open(t.Context(), store, &Entries{})
+	_, opening := Family{}.Open(t.Context(), store, &Entries{}, false)
 	_, verifying := Family{}.Verify(t.Context(), store, family.Verification{To: audit.Head}, nil)
 	place := family.Place{Open: func(kv.Options) (kv.Store, error) { return keptOpen{store}, nil }}
 	_, importing := create(t.Context(), place, kv.Options{}, genesis, nil)

@@ -124,45 +124,75 @@ func decodeRows(encoded []byte, tables *tables) ([]row, error) {
 	return rows, nil
 }
 
-// load reads the stored tree, except for blocks that do not descend from settled.
-func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
-	n := &tree{settled: settled, blocks: make(map[common.Hash]*Block)}
-	value, err := t.store.Pointer(ctx, pointerTip)
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		value = make([]byte, 3*refBytes)
-	case err != nil:
-		return nil, fmt.Errorf("tip: %w", err)
-	case len(value) < 3*refBytes || len(value)%refBytes != 0:
-		return nil, fmt.Errorf("%w: the pointer has %d bytes, expected a multiple of %d, at least %d", ErrCorrupt, len(value), refBytes, 3*refBytes)
+// pointed is the decoded value of the tip's pointer.
+type pointed struct {
+	head, safe, finalized chain.Ref
+	blocks                []chain.Ref // parents before their children
+}
+
+func decodePointer(value []byte) (p pointed, err error) {
+	if len(value) < 3*refBytes || len(value)%refBytes != 0 {
+		return p, fmt.Errorf("%w: the pointer has %d bytes, expected a multiple of %d, at least %d", ErrCorrupt, len(value), refBytes, 3*refBytes)
 	}
-	head, value := takeRef(value)
-	n.safe, value = takeRef(value)
-	n.finalized, value = takeRef(value)
-	var refs []chain.Ref
+	p.head, value = takeRef(value)
+	p.safe, value = takeRef(value)
+	p.finalized, value = takeRef(value)
 	for len(value) > 0 {
 		var ref chain.Ref
 		ref, value = takeRef(value)
-		refs = append(refs, ref)
+		p.blocks = append(p.blocks, ref)
 	}
-	// Parents must be added before their children.
-	slices.SortFunc(refs, func(a, b chain.Ref) int { return bytes.Compare(appendRef(nil, a), appendRef(nil, b)) })
-	for _, ref := range refs {
+	slices.SortFunc(p.blocks, func(a, b chain.Ref) int { return bytes.Compare(appendRef(nil, a), appendRef(nil, b)) })
+	return p, nil
+}
+
+// build builds a stored tree, without the blocks that do not descend from settled. It reads
+// those that are not known.
+func (t *Tip) build(ctx context.Context, p pointed, settled chain.Ref, known map[common.Hash]*Block) (*tree, error) {
+	n := &tree{settled: settled, blocks: make(map[common.Hash]*Block), safe: p.safe, finalized: p.finalized}
+	for _, ref := range p.blocks {
 		if ref.Number <= settled.Number {
 			continue
 		}
-		block, err := t.loadBlock(ctx, ref)
-		if err != nil {
-			return nil, err
+		block := known[ref.Hash]
+		if block == nil {
+			var err error
+			if block, err = t.loadBlock(ctx, ref); err != nil {
+				return nil, err
+			}
 		}
-		if _, ok := n.blocks[block.parent]; ok || block.parent == settled.Hash && ref.Number == settled.Number+1 {
+		_, follows := n.blocks[block.parent]
+		switch {
+		case !follows && (block.parent != settled.Hash || ref.Number != settled.Number+1):
+		case known[ref.Hash] != nil:
+			n.blocks[ref.Hash] = block // already merged with those below
+		default:
 			n.add(block)
 		}
 	}
-	if n.head, err = n.branch(head.Hash); errors.Is(err, ErrUnknownBlock) {
+	var err error
+	if n.head, err = n.branch(p.head.Hash); errors.Is(err, ErrUnknownBlock) {
 		n.head, err = n.branch(settled.Hash) // the head was settled or overtaken
 	}
-	if err == nil && len(n.blocks) < len(refs) {
+	return n, err
+}
+
+// load reads the stored tree, except for blocks that do not descend from settled, and
+// removes the others.
+func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
+	value, err := t.store.Pointer(ctx, pointerTip)
+	if errors.Is(err, kv.ErrNotFound) {
+		value, err = make([]byte, 3*refBytes), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tip: %w", err)
+	}
+	stored, err := decodePointer(value)
+	if err != nil {
+		return nil, err
+	}
+	n, err := t.build(ctx, stored, settled, nil)
+	if err == nil && len(n.blocks) < len(stored.blocks) {
 		err = t.save(ctx, t.store.NewBatch(), n)
 	}
 	if err != nil {

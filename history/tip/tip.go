@@ -285,12 +285,17 @@ func (t *Tip) publish(ctx context.Context, batch kv.Batch, next *tree) error {
 	if err := t.save(ctx, batch, next); err != nil {
 		return err
 	}
+	t.show(next)
+	return nil
+}
+
+// show makes a tree visible to readers.
+func (t *Tip) show(next *tree) {
 	before := t.tree.Swap(next)
 	if before.head.Ref() != next.head.Ref() || before.safe != next.safe || before.finalized != next.finalized {
 		moved := make(chan struct{})
 		close(*t.moved.Swap(&moved))
 	}
-	return nil
 }
 
 // save writes a batch and the pointer to a tree durably.

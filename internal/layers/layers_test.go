@@ -88,7 +88,7 @@ func layers() []layer {
 		layer{"app/backup", nil},
 		layer{"app/store", []string{"kv", "gateway"}},
 		layer{"docs", nil},
-		layer{"app/config", []string{"docs", "family", "gateway", "account", "feed", "jsonrpc"}},
+		layer{"app/config", []string{"docs", "app/store", "family", "gateway", "account", "feed", "jsonrpc"}},
 		layer{"app/watch", []string{"gateway"}},
 		layer{"app", []string{everything}},
 		layer{"app/command", []string{"app", "app/backup", "app/config", "app/store", "family", "gateway", "account", "history", "kv"}},
@@ -123,7 +123,7 @@ func keepers() []keeper {
 		{"github.com/apache/cassandra-gocql-driver", []string{"kv/cassandra"}},
 		// Everything else takes a kv.Store, whichever engine it is.
 		{"ashlar/kv/pebble", []string{"kv/pebble", "app/store", "evm/ingest/ingesttest"}},
-		{"ashlar/kv/cassandra", []string{"kv/cassandra", "app/store", "app/config"}},
+		{"ashlar/kv/cassandra", []string{"kv/cassandra", "app/store"}},
 		// The reference builder generates chains to test execute, so it must be independent of it.
 		{"github.com/ethereum/go-ethereum/core/state", []string{"evm/execute", "evm/source/demo/reference"}},
 		{"github.com/spf13/cobra", []string{"cmd"}},

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,23 +24,41 @@ func BuildAshlar(ctx context.Context, dir string) (string, error) {
 	return bin, nil
 }
 
-// Ashlar is the service's binary, with a data directory for one network.
+// Ashlar is the service's binary, with a data directory for one network, or a configuration
+// file that names another store.
 type Ashlar struct {
 	Bin     string
-	Data    string
+	Data    string // empty: Config says where the stores are
 	Network string
 	Config  string // configuration file for Serve; empty: none
 }
 
+// place returns the flag that says where the stores are.
+func (a Ashlar) place() []string {
+	if a.Data == "" {
+		return []string{"--config", a.Config}
+	}
+	return []string{"--data", a.Data}
+}
+
 // Import starts an import. genesis is a file or the name of a built-in network.
 func (a Ashlar) Import(ctx context.Context, genesis string, chain ...string) (*Process, error) {
-	args := []string{"import", "--data", a.Data, "--network", a.Network, "--genesis", genesis}
-	return start(ctx, a.Bin, append(args, chain...)...)
+	args := slices.Concat([]string{"import"}, a.place(), []string{"--network", a.Network, "--genesis", genesis}, chain)
+	return start(ctx, a.Bin, args...)
 }
 
 // Rewind starts to take the network back to a block.
 func (a Ashlar) Rewind(ctx context.Context, to uint64) (*Process, error) {
 	return start(ctx, a.Bin, "rewind", "--data", a.Data, "--network", a.Network, "--to", strconv.FormatUint(to, 10))
+}
+
+// Verify checks the network. It returns what the command prints.
+func (a Ashlar) Verify(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, a.Bin, slices.Concat([]string{"verify", "--network", a.Network}, a.place())...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("ashlar verify: %w\n%s", err, out)
+	}
+	return string(out), nil
 }
 
 // Export writes the network's blocks as history files, era1 or ere.
@@ -49,7 +68,7 @@ func (a Ashlar) Export(ctx context.Context, format, folder string) error {
 
 // CreateKey creates an API key.
 func (a Ashlar) CreateKey(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, a.Bin, "key", "create", "--data", a.Data).Output()
+	out, err := exec.CommandContext(ctx, a.Bin, slices.Concat([]string{"key", "create"}, a.place())...).Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return "", fmt.Errorf("ashlar key create: %w\n%s", err, exit.Stderr)
@@ -73,7 +92,10 @@ func (a Ashlar) Serve(ctx context.Context) (*Process, *Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	args := []string{"serve", "--data", a.Data, "--listen", addr}
+	args := []string{"serve", "--listen", addr}
+	if a.Data != "" {
+		args = append(args, "--data", a.Data)
+	}
 	if a.Config != "" {
 		args = append(args, "--config", a.Config)
 	}
@@ -129,7 +151,7 @@ func (a Ashlar) Demo(ctx context.Context) (*Process, string, error) {
 
 // Status returns the output of ashlar status --json.
 func (a Ashlar) Status(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, a.Bin, "status", "--data", a.Data, "--json").Output()
+	out, err := exec.CommandContext(ctx, a.Bin, slices.Concat([]string{"status", "--json"}, a.place())...).Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return "", fmt.Errorf("ashlar status: %w\n%s", err, exit.Stderr)

@@ -99,7 +99,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Lost returns a channel that is closed when another process has taken the lease.
+// Lost implements kv.Leased.
 func (s *Store) Lost() <-chan struct{} { return s.lostLease }
 
 // Sync implements kv.Store. A quorum of replicas has each row in its commit log when Write

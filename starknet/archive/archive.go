@@ -160,6 +160,24 @@ func openSpan(ctx context.Context, store kv.Store) (*Archive, *Span, error) {
 	return a, &Span{First: first, Last: last}, nil
 }
 
+// Refresh reads the span again, of a store to which another process writes, and returns its
+// last block.
+func (a *Archive) Refresh(ctx context.Context) (chain.Ref, error) {
+	last, ok, err := rows.Settled(ctx, a.store)
+	if !ok || err != nil {
+		return last, err
+	}
+	if now := a.span.Load(); now != nil && now.Last == last {
+		return last, nil
+	}
+	first, err := readFirst(ctx, a.store)
+	if err != nil {
+		return last, err
+	}
+	a.span.Store(&Span{First: first, Last: last})
+	return last, nil
+}
+
 // readFirst returns the number of the first block in a store that has blocks.
 func readFirst(ctx context.Context, store kv.Reader) (uint64, error) {
 	first, err := store.Pointer(ctx, pointerFirst)

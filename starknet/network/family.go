@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ashlar/family"
+	"ashlar/history/tip"
 	"ashlar/kv"
 	"ashlar/starknet/archive"
 	"ashlar/starknet/ingest"
@@ -104,17 +105,25 @@ func create(ctx context.Context, p family.Place, o kv.Options, id string) (*arch
 func (Family) Accept(ctx context.Context, r kv.Reader) error { return archive.Accept(ctx, r, "") }
 
 // Open implements [family.Opener].
-func (Family) Open(ctx context.Context, store kv.Store, e family.Entries) (family.Network, error) {
+func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, reading bool) (family.Network, error) {
 	entries := e.(*Entries)
 	a, err := archive.Open(ctx, store)
 	if err != nil {
 		return nil, err
 	}
-	if a.Span() == nil && len(entries.Source) == 0 {
+	if a.Span() == nil && (reading || len(entries.Source) == 0) {
 		return nil, family.ErrNoBlocks
 	}
 	if entries.Chain != "" && entries.Chain != a.ChainID() {
 		return nil, fmt.Errorf("its chain ID is %s, the configuration says %s", a.ChainID(), entries.Chain)
+	}
+	if reading {
+		watched, err := tip.Watch(ctx, store, archive.Tables(), a.Refresh)
+		if err != nil {
+			return nil, err
+		}
+		above := func() *tip.Tip { return watched.Tip }
+		return &network{entries: entries, archive: a, watched: watched, chain: query.NewChain(a, above)}, nil
 	}
 	follower, err := ingest.OpenFollower(ctx, store, a, ingest.DefaultDepth)
 	if err != nil {

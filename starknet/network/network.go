@@ -9,6 +9,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/family"
+	"ashlar/history/tip"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/starknet"
@@ -24,7 +25,8 @@ import (
 type network struct {
 	entries  *Entries
 	archive  *archive.Archive
-	follower *ingest.Follower
+	follower *ingest.Follower // nil if another process writes to the store
+	watched  *tip.Watched     // the unsettled blocks that another process writes; else nil
 	chain    *query.Chain
 
 	name    string
@@ -49,10 +51,14 @@ const (
 	longestRest = 15 * time.Minute
 )
 
+// watchEvery is the time between two looks at what another process has written.
+const watchEvery = 150 * time.Millisecond
+
 // Serve implements [family.Network].
 func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, error) {
-	if len(n.entries.Source) > 0 {
-		if err := n.follow(s.Name); err != nil {
+	n.name = s.Name
+	if n.watched == nil && len(n.entries.Source) > 0 {
+		if err := n.follow(); err != nil {
 			return nil, err
 		}
 	}
@@ -60,12 +66,11 @@ func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, 
 }
 
 // follow makes the network ready to follow its node. It does so while Run runs.
-func (n *network) follow(name string) (err error) {
-	n.name = name
+func (n *network) follow() (err error) {
 	id := starknet.FeltOfText(n.archive.ChainID())
 	n.hashes = blockhash.New(id)
 	n.source, err = node.New(node.Options{
-		URL: n.entries.Source[0], ChainID: id, Logger: slog.With("network", name),
+		URL: n.entries.Source[0], ChainID: id, Logger: slog.With("network", n.name),
 		Check: n.checkHash,
 	})
 	return err
@@ -122,6 +127,9 @@ func (n *network) checkHash(block *starknet.Block) error {
 // Run implements [family.Network]. If its node cannot be followed, stored blocks are
 // served all the same, and the node is tried again after a rest.
 func (n *network) Run(ctx context.Context) error {
+	if n.watched != nil {
+		return n.watched.Run(ctx, watchEvery, slog.With("network", n.name))
+	}
 	if n.source == nil {
 		return nil
 	}

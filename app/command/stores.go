@@ -1,0 +1,54 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+
+	"ashlar/account/control"
+	"ashlar/app"
+	"ashlar/app/config"
+	"ashlar/app/store"
+)
+
+// openStores opens the stores of a data directory, or those that a configuration file names;
+// data overrides its entry. The caller must close them. If reading is set, networks in a
+// keyspace are only read.
+func openStores(ctx context.Context, data, file string, reading bool) (store.Stores, config.Config, error) {
+	c := config.Default()
+	if file != "" {
+		var err error
+		if c, err = LoadConfig(file); err != nil {
+			return nil, c, err
+		}
+	}
+	c.Data = cmp.Or(data, c.Data)
+	stores, err := app.OpenStores(ctx, &c, reading)
+	return stores, c, err
+}
+
+// OpenAccounts opens the accounts and API keys of a data directory, or of the stores that a
+// configuration file names. The caller must close the closer.
+func OpenAccounts(ctx context.Context, data, file string) (control.Service, io.Closer, error) {
+	stores, _, err := openStores(ctx, data, file, false)
+	if err != nil {
+		return control.Service{}, nil, err
+	}
+	service, accounts, err := app.OpenAccounts(ctx, stores)
+	if err != nil {
+		return service, nil, errors.Join(err, stores.Close())
+	}
+	return service, closers{accounts, stores}, nil
+}
+
+// closers are closed in order.
+type closers []io.Closer
+
+func (all closers) Close() error {
+	var failed []error
+	for _, c := range all {
+		failed = append(failed, c.Close())
+	}
+	return errors.Join(failed...)
+}

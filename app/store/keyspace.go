@@ -1,0 +1,208 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"ashlar/gateway"
+	"ashlar/kv"
+	"ashlar/kv/cassandra"
+)
+
+// Cassandra says where a keyspace is. docs/configuration.md tells what each entry means.
+type Cassandra struct {
+	Hosts        []string     `yaml:"hosts"`
+	Port         int          `yaml:"port"`
+	Keyspace     string       `yaml:"keyspace"`
+	Datacenter   string       `yaml:"datacenter"`
+	Replication  int          `yaml:"replication"`
+	Consistency  string       `yaml:"consistency"`
+	User         string       `yaml:"user"`
+	PasswordFile string       `yaml:"password_file"`
+	TLS          CassandraTLS `yaml:"tls"`
+}
+
+// CassandraTLS is how connections to the nodes are encrypted.
+type CassandraTLS struct {
+	Enabled     bool   `yaml:"enabled"`
+	CA          string `yaml:"ca"`          // PEM file; empty: the system's authorities
+	Certificate string `yaml:"certificate"` // PEM file, for clients that must have one
+	Key         string `yaml:"key"`         // PEM file
+}
+
+// Consistencies.
+const (
+	LocalQuorum = "local_quorum"
+	Quorum      = "quorum"
+)
+
+// passwordVariable is the environment variable with the password if there is no file.
+const passwordVariable = "ASHLAR_CASSANDRA_PASSWORD"
+
+// DefaultCassandra is what holds where nothing is said.
+func DefaultCassandra() Cassandra {
+	return Cassandra{Port: cassandra.DefaultPort, Keyspace: cassandra.DefaultKeyspace, Replication: cassandra.DefaultReplication, Consistency: LocalQuorum}
+}
+
+// Used says whether the stores are in a keyspace at all.
+func (c *Cassandra) Used() bool { return len(c.Hosts) > 0 }
+
+// CheckHosts returns an error for hosts that are not addresses.
+func (c *Cassandra) CheckHosts() error {
+	for _, host := range c.Hosts {
+		if host == "" || strings.ContainsAny(host, "/ ") || strings.Count(host, ":") == 1 {
+			return fmt.Errorf("invalid host %q (want a name or an address, without a port)", host)
+		}
+	}
+	return nil
+}
+
+// CheckKeyspace returns an error for a keyspace that cannot be used.
+func (c *Cassandra) CheckKeyspace() error { return cassandra.CheckKeyspace(c.Keyspace) }
+
+// CheckConsistency returns an error for an unknown consistency.
+func (c *Cassandra) CheckConsistency() error {
+	if !slices.Contains([]string{LocalQuorum, Quorum}, c.Consistency) {
+		return fmt.Errorf("unknown consistency %q (want %s or %s)", c.Consistency, LocalQuorum, Quorum)
+	}
+	return nil
+}
+
+// CheckTLS returns an error for files that do not belong together.
+func (t *CassandraTLS) CheckTLS() error {
+	switch {
+	case (t.Certificate == "") != (t.Key == ""):
+		return errors.New("only one of certificate and key is set (want both or neither)")
+	case !t.Enabled && (t.CA != "" || t.Certificate != ""):
+		return errors.New("files are set but enabled is not (want enabled: true)")
+	}
+	return nil
+}
+
+// options returns the configuration of the engine.
+func (c *Cassandra) options() (cassandra.Config, error) {
+	o := cassandra.Config{
+		Hosts: c.Hosts, Port: c.Port, Keyspace: c.Keyspace, Datacenter: c.Datacenter, Replication: c.Replication,
+		AcrossDatacenters: c.Consistency == Quorum, User: c.User, Password: os.Getenv(passwordVariable), Logger: slog.Default(),
+	}
+	if c.PasswordFile != "" {
+		password, err := os.ReadFile(c.PasswordFile)
+		if err != nil {
+			return o, fmt.Errorf("password of Cassandra's user: %w", err)
+		}
+		o.Password = strings.TrimRight(string(password), "\r\n")
+	}
+	if c.User != "" && o.Password == "" {
+		return o, fmt.Errorf("no password for Cassandra's user %q (want store.cassandra.password_file, or the environment variable %s)", c.User, passwordVariable)
+	}
+	var err error
+	if c.TLS.Enabled {
+		o.TLS, err = c.TLS.open()
+	}
+	return o, err
+}
+
+func (t *CassandraTLS) open() (*tls.Config, error) {
+	config := new(tls.Config)
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("authority of Cassandra's certificates: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("authority of Cassandra's certificates: %s has no certificate (want PEM)", t.CA)
+		}
+	}
+	if t.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("certificate for Cassandra: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// Keyspace is a keyspace of a cluster with the stores of a service.
+type Keyspace struct {
+	ctx     context.Context
+	cluster *cassandra.Cluster
+	place   string
+	reading bool
+}
+
+// Connect connects to a keyspace. If reading is set, networks are only read, and neither
+// the keyspace nor a network's store is created. Accounts are written in any case. ctx is
+// for opening stores too.
+func Connect(ctx context.Context, c Cassandra, reading bool) (*Keyspace, error) {
+	o, err := c.options()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := cassandra.Connect(ctx, o, reading)
+	if err != nil {
+		return nil, err
+	}
+	place := fmt.Sprintf("keyspace %s of cassandra at %s", c.Keyspace, net.JoinHostPort(c.Hosts[0], fmt.Sprint(cmp.Or(c.Port, cassandra.DefaultPort))))
+	return &Keyspace{ctx: ctx, cluster: cluster, place: place, reading: reading}, nil
+}
+
+// String says which keyspace it is.
+func (k *Keyspace) String() string { return k.place }
+
+// Exists implements [Stores].
+func (k *Keyspace) Exists(ctx context.Context, network string) (bool, error) {
+	names, err := k.List(ctx)
+	return slices.Contains(names, network), err
+}
+
+// List implements [Stores].
+func (k *Keyspace) List(ctx context.Context) ([]string, error) {
+	stores, err := k.cluster.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, store := range stores {
+		if network, ok := strings.CutPrefix(store, networkPrefix); ok {
+			names = append(names, network)
+		}
+	}
+	return names, nil
+}
+
+// OpenAccounts implements [Stores]. All processes of a cluster write to it.
+func (k *Keyspace) OpenAccounts(accept func(kv.Reader) error) (kv.Store, error) {
+	store, err := k.cluster.Open(k.ctx, AccountsName, kv.Options{Accept: accept}, cassandra.Options{Shared: true})
+	if err != nil {
+		return nil, fmt.Errorf("accounts: %w", err)
+	}
+	return store, nil
+}
+
+// OpenNetwork implements [Stores]. The error is a kv.ErrInUse while another process writes
+// to the network.
+func (k *Keyspace) OpenNetwork(name string, o kv.Options) (kv.Store, error) {
+	if err := gateway.CheckNetworkName(name); err != nil {
+		return nil, err
+	}
+	o.ReadOnly = o.ReadOnly || k.reading
+	store, err := k.cluster.Open(k.ctx, NetworkStore(name), o, cassandra.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
+}
+
+// Close implements [Stores].
+func (k *Keyspace) Close() error { return k.cluster.Close() }

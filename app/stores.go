@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"ashlar/app/config"
+	"ashlar/app/store"
+	"ashlar/kv"
+)
+
+// OpenStores returns the stores that a configuration names: a data directory or a keyspace.
+// If reading is set, networks in a keyspace are only read. The caller must close them.
+func OpenStores(ctx context.Context, c *config.Config, reading bool) (store.Stores, error) {
+	if c.Store.Cassandra.Used() {
+		keyspace, err := store.Connect(ctx, c.Store.Cassandra, reading)
+		if err != nil {
+			return nil, err
+		}
+		return keyspace, nil
+	}
+	if c.Data == "" {
+		return nil, errors.New("neither data nor store.cassandra is set (want the place of the stores)")
+	}
+	return store.Dir(c.Data), nil
+}
+
+const (
+	leaseRetry = 500 * time.Millisecond // between two attempts to become the writer
+	// leaseWait is how long a writer waits for a lease. That of a writer that was killed
+	// ends before.
+	leaseWait = 20 * time.Second
+)
+
+// awaitLease opens a network, and waits while another process writes to it: a writer for
+// leaseWait, a standby until ctx is done.
+func (s *Service) awaitLease(ctx context.Context, name string, open func() (*Network, error)) (*Network, error) {
+	began := time.Now()
+	for logged := false; ; {
+		n, err := open()
+		if !errors.Is(err, kv.ErrInUse) || !s.config.Store.Cassandra.Used() {
+			return n, err
+		}
+		if s.config.Role != config.Standby && time.Since(began) > leaseWait {
+			return nil, fmt.Errorf("%w; a second process must have the role %s or %s", err, config.Standby, config.Reader)
+		}
+		if !logged {
+			logged = true
+			slog.Info("waiting for the lease", "network", name, "because", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(leaseRetry):
+		}
+	}
+}
+
+// errLeaseLost ends a writer: another process has taken over.
+var errLeaseLost = errors.New("the lease is lost: another process writes to it")
+
+// watchLease returns an error when the network's lease is lost.
+func (n *Network) watchLease(ctx context.Context) error {
+	leased, ok := n.store.(kv.Leased)
+	if !ok {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-leased.Lost():
+		return fmt.Errorf("network %s: %w", n.Name, errLeaseLost)
+	}
+}

@@ -1,0 +1,114 @@
+package tip
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// ErrRemoved means that the process that writes has removed blocks, which caches here may
+// still have. The store must be opened again.
+var ErrRemoved = errors.New("tip: blocks were removed by a rewind")
+
+// Watched is the tip of a store to which another process writes. It never writes, and its
+// methods that change a tip must not be called.
+type Watched struct {
+	*Tip
+	settled func(context.Context) (chain.Ref, error)
+	pointer []byte // that the tree was loaded from
+	epoch   uint64
+}
+
+// Watch loads the tip that another process keeps. settled reads the archive's settled block;
+// it is called whenever the tip may have changed, before the change can be seen.
+func Watch(ctx context.Context, store kv.Store, tables []*kv.Table, settled func(context.Context) (chain.Ref, error)) (*Watched, error) {
+	w := &Watched{Tip: &Tip{store: store, tables: newTables(tables)}, settled: settled}
+	moved := make(chan struct{})
+	w.moved.Store(&moved)
+	empty := &tree{head: newBranch(chain.Ref{}, nil), blocks: make(map[common.Hash]*Block)}
+	w.tree.Store(empty)
+	var err error
+	if w.epoch, _, err = kv.Epoch(ctx, store); err != nil {
+		return nil, fmt.Errorf("tip: %w", err)
+	}
+	// The writer may drop a block between two reads of one attempt.
+	for attempt := 0; ; attempt++ {
+		err := w.Refresh(ctx)
+		if err == nil || !errors.Is(err, ErrCorrupt) || attempt == 10 {
+			return w, err
+		}
+	}
+}
+
+// Refresh loads what has been written since the last time. If it fails, the tip stays as it
+// is, and a later call may succeed. It must not be called concurrently.
+func (w *Watched) Refresh(ctx context.Context) error {
+	epoch, _, err := kv.Epoch(ctx, w.store)
+	if err != nil {
+		return fmt.Errorf("tip: %w", err)
+	}
+	if epoch != w.epoch {
+		return ErrRemoved
+	}
+	// The pointer is read first: blocks that are settled in between are in the archive, and
+	// also in this pointer's list.
+	value, err := w.store.Pointer(ctx, pointerTip)
+	if errors.Is(err, kv.ErrNotFound) {
+		value, err = make([]byte, 3*refBytes), nil
+	}
+	if err != nil {
+		return fmt.Errorf("tip: %w", err)
+	}
+	settled, err := w.settled(ctx)
+	if err != nil {
+		return err
+	}
+	now := w.tree.Load()
+	if settled == now.settled && bytes.Equal(value, w.pointer) {
+		return nil
+	}
+	stored, err := decodePointer(value)
+	if err != nil {
+		return err
+	}
+	next, err := w.build(ctx, stored, settled, now.blocks)
+	if err != nil {
+		return err
+	}
+	w.pointer = value
+	w.show(next)
+	return nil
+}
+
+// Run refreshes the tip every so often until ctx is done. Errors are logged, and end it only
+// if the store must be opened again.
+func (w *Watched) Run(ctx context.Context, every time.Duration, log *slog.Logger) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := w.Refresh(ctx)
+		switch {
+		case errors.Is(err, ErrRemoved):
+			return err
+		case err == nil && failing:
+			log.Info("new blocks are read again")
+		case err != nil && !failing && ctx.Err() == nil && !errors.Is(err, ErrCorrupt): // a block may be dropped while it is read
+			log.Warn("new blocks cannot be read; trying again", "err", err)
+		}
+		failing = err != nil && !errors.Is(err, ErrCorrupt)
+	}
+}

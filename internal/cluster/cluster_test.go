@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"ashlar/evm/genesis"
+	"ashlar/internal/node"
+	"ashlar/internal/vectors"
+	"ashlar/kv/cassandra/cassandratest"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+var nodes cassandratest.Lazy
+
+func TestMain(m *testing.M) { os.Exit(cassandratest.Main(m, &nodes)) }
+
+const network = "test"
+
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "ashlar-cluster-")
+	if err != nil {
+		return "", err
+	}
+	return node.BuildAshlar(context.Background(), dir)
+})
+
+// process returns a process of a cluster: its role, and further lines of its configuration.
+func process(t *testing.T, keyspace, role string, more ...string) node.Ashlar {
+	t.Helper()
+	hosts := nodes.Get(t).Hosts
+	bin, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := append([]string{
+		fmt.Sprintf("store: {cassandra: {hosts: [%s], keyspace: %s, datacenter: datacenter1}}", strings.Join(hosts, ", "), keyspace),
+		"role: " + role, "lame_duck: 0s",
+	}, more...)
+	config := filepath.Join(t.TempDir(), role+".yaml")
+	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return node.Ashlar{Bin: bin, Network: network, Config: config}
+}
+
+// newKeyspace returns the name of a keyspace that does not exist.
+func newKeyspace(t *testing.T) string {
+	return fmt.Sprintf("%s_%d", strings.ToLower(t.Name()), os.Getpid())
+}
+
+// serve starts a process and waits until it answers.
+func serve(t *testing.T, a node.Ashlar) (*node.Process, *node.Client) {
+	t.Helper()
+	p, client, err := a.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return p, client
+}
+
+func importInto(t *testing.T, a node.Ashlar, genesis string, chain ...string) {
+	t.Helper()
+	p, err := a.Import(t.Context(), genesis, chain...)
+	if err == nil {
+		_, err = p.Wait()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestConformance replays the recorded conversations against a reader, and has the imported
+// chain verified.
+func TestConformance(t *testing.T) {
+	folder := vectors.Path(t, "execution-apis")
+	keyspace := newKeyspace(t)
+	writer := process(t, keyspace, "writer")
+	importInto(t, writer, filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
+	_, client := serve(t, process(t, keyspace, "reader"))
+	runTests(t, "ashlar/internal/conformance", "TestExecutionAPIs", "ASHLAR_CONFORMANCE_URL="+client.URL)
+	report, err := writer.Verify(t.Context())
+	if err != nil || !strings.Contains(report, "sound") {
+		t.Errorf("verify: %s, %v", report, err)
+	}
+}
+
+// TestDifferential compares a reader's answers with geth's.
+func TestDifferential(t *testing.T) {
+	folder := generate(t, 600)
+	keyspace := newKeyspace(t)
+	more := fmt.Sprintf("networks: {%s: {scripts: true, call_gas: 50000000}}", network)
+	importInto(t, process(t, keyspace, "writer", more), filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
+	_, client := serve(t, process(t, keyspace, "reader", more))
+	runTests(t, "ashlar/internal/differential", "TestAgainstGeth", "ASHLAR_DIFFERENTIAL_URL="+client.URL, "ASHLAR_DIFFERENTIAL_CHAIN="+folder)
+}
+
+// runTests runs tests of another package against a running server.
+func runTests(t *testing.T, pkg, run string, environment ...string) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "go", "test", pkg, "-count=1", "-run", "^"+run+"$")
+	c.Env = append(os.Environ(), environment...)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%s %s: %v\n%s", pkg, run, err, out)
+	}
+}
+
+// generate writes a chain.
+func generate(t *testing.T, blocks int) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "go", "run", "ashlar/bench/chaingen",
+		"-blocks", fmt.Sprint(blocks), "-txs", "25", "-seed", "3", "-out", folder).CombinedOutput()
+	if err != nil {
+		t.Fatalf("bench/chaingen: %v\n%s", err, out)
+	}
+	return folder
+}
+
+// readChain reads a generated chain, from the genesis block on.
+func readChain(t *testing.T, folder string) []*types.Block {
+	t.Helper()
+	first, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(filepath.Join(folder, "chain.rlp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	chain := []*types.Block{first.ToBlock()}
+	for stream := rlp.NewStream(file, 0); ; {
+		block := new(types.Block)
+		if err := stream.Decode(block); errors.Is(err, io.EOF) {
+			return chain
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		chain = append(chain, block)
+	}
+}
+
+// freeAddress returns an address at which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// head returns the newest block that a server shows.
+func head(t *testing.T, c *node.Client) (number uint64, hash string, err error) {
+	var block struct {
+		Number string
+		Hash   string
+	}
+	var raw json.RawMessage
+	if err := c.Call(t.Context(), &raw, "eth_getBlockByNumber", "latest", false); err != nil {
+		return 0, "", err
+	}
+	if err := json.Unmarshal(raw, &block); err != nil {
+		return 0, "", err
+	}
+	_, err = fmt.Sscanf(block.Number, "0x%x", &number)
+	return number, block.Hash, err
+}
+
+// chainID returns the chain ID of a generated chain.
+func chainID(t *testing.T, folder string) uint64 {
+	t.Helper()
+	first, _, err := genesis.Load(filepath.Join(folder, "genesis.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first.Config.ChainID.Uint64()
+}
