@@ -47,19 +47,35 @@ type service struct {
 func serve(t testing.TB, g *core.Genesis, source ingest.Source) *service {
 	t.Helper()
 	_, settled, executor := newChain(t, g)
-	importer, err := ingest.New(t.Context(), settled, executor, g)
+	importInto(t, settled, executor, g, source)
+	return serveChain(query.NewChain(settled, nil, executor))
+}
+
+// importInto imports a chain into an archive.
+func importInto(t testing.TB, a *archive.Archive, e *execute.Executor, g *core.Genesis, source ingest.Source) {
+	t.Helper()
+	importer, err := ingest.New(t.Context(), a, e, g)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := importer.Import(t.Context(), source); err != nil {
 		t.Fatal(err)
 	}
-	return serveChain(query.NewChain(settled, nil, executor))
 }
 
-// newChain makes an archive in memory.
+// newChain makes an archive in memory, with a trace index.
 func newChain(t testing.TB, g *core.Genesis) (kv.Store, *archive.Archive, *execute.Executor) {
 	t.Helper()
+	return newChainWith(t, g, true)
+}
+
+// newChainWith is newChain with or without a trace index.
+func newChainWith(t testing.TB, g *core.Genesis, traces bool) (kv.Store, *archive.Archive, *execute.Executor) {
+	t.Helper()
+	var features []archive.Feature
+	if traces {
+		features = append(features, archive.TraceIndex)
+	}
 	ctx := t.Context()
 	store, err := pebble.Open(pebble.Options{Path: "data", FS: vfs.NewMem()})
 	if err != nil {
@@ -70,11 +86,11 @@ func newChain(t testing.TB, g *core.Genesis) (kv.Store, *archive.Archive, *execu
 			t.Error(err)
 		}
 	})
-	settled, err := archive.Create(ctx, store, g)
+	settled, err := archive.Create(ctx, store, g, features...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	executor, err := execute.New(g.Config)
+	executor, err := execute.New(g.Config, execute.RecordTraces(traces))
 	if err != nil {
 		t.Fatal(err)
 	}

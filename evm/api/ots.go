@@ -9,6 +9,7 @@ import (
 	"ashlar/evm"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
+	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 
@@ -331,8 +332,8 @@ func firstBlock(ctx context.Context, view *query.View, address common.Address, h
 	return low, true, nil
 }
 
-// contractCreator answers ots_getContractCreator. It finds the block after which the
-// account has code, and traces its transactions. Contracts of the genesis have no creator.
+// contractCreator answers ots_getContractCreator: null for an account without code, and for
+// contracts of the genesis.
 func (a *API) contractCreator(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 1, 1)
 	address := args.address(0)
@@ -343,6 +344,38 @@ func (a *API) contractCreator(ctx context.Context, params, out []byte) ([]byte, 
 	if err != nil {
 		return out, err
 	}
+	account, err := view.State(view.Head().Number).Account(ctx, evm.HashAddress(address))
+	if err != nil || account == nil || bytes.Equal(account.CodeHash, types.EmptyCodeHash[:]) {
+		return appendNull(out), err
+	}
+	if view.HasTraces() {
+		return a.findCreator(ctx, view, address, out)
+	}
+	return a.scanForCreator(ctx, view, address, out)
+}
+
+// findCreator appends the creation of a contract that the trace index names.
+func (a *API) findCreator(ctx context.Context, view *query.View, address common.Address, out []byte) ([]byte, error) {
+	number, position, found, err := view.Creation(ctx, address)
+	if !found || err != nil {
+		return appendNull(out), err
+	}
+	list := frameList{out: out, room: jsonrpc.RoomFor(ctx, out)}
+	err = a.framesAt(ctx, view, query.BlockTraces{Number: number, Positions: []uint32{position}}, &list, func(frame *trace.Frame) error {
+		creator, _, err := frame.Who()
+		if err != nil {
+			return err
+		}
+		out = appendHex(append(out, `{"hash":`...), frame.TxHash[:])
+		out = append(appendHex(append(out, `,"creator":`...), creator[:]), '}')
+		return nil
+	})
+	return out, err
+}
+
+// scanForCreator appends the creation of a contract in a network without a trace index. It
+// finds the block after which the account first has code, and traces its transactions.
+func (a *API) scanForCreator(ctx context.Context, view *query.View, address common.Address, out []byte) ([]byte, error) {
 	number, found, err := firstBlock(ctx, view, address, func(account *types.StateAccount) bool {
 		return !bytes.Equal(account.CodeHash, types.EmptyCodeHash[:])
 	})

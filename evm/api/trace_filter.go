@@ -13,6 +13,10 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
+// maxFrames is the largest number of frames that trace_filter returns if the network has a
+// trace index.
+const maxFrames = 10_000
+
 // traceFilter is the parameters of trace_filter.
 type traceFilter struct {
 	from, to     query.BlockID // of the range, inclusive
@@ -73,7 +77,8 @@ func (f *traceFilter) matches(frame *trace.Frame) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	sent, received := slices.Contains(f.senders, from), slices.Contains(f.receivers, to)
+	sent := from != nil && slices.Contains(f.senders, *from)
+	received := to != nil && slices.Contains(f.receivers, *to)
 	if f.intersection {
 		return (sent || len(f.senders) == 0) && (received || len(f.receivers) == 0), nil
 	}
@@ -99,7 +104,7 @@ func (a *API) parityFilter(ctx context.Context, params, out []byte) ([]byte, err
 	if err != nil {
 		return out, err
 	}
-	_, last, err := view.Resolve(ctx, filter.to)
+	view, last, err := view.Resolve(ctx, filter.to)
 	if err != nil {
 		return out, err
 	}
@@ -107,9 +112,59 @@ func (a *API) parityFilter(ctx context.Context, params, out []byte) ([]byte, err
 		return out, jsonrpc.InvalidArgument(0, fmt.Sprintf("fromBlock %d is after toBlock %d", first, last))
 	}
 	frames := frameList{out: append(out, '['), room: jsonrpc.RoomFor(ctx, out)}
+	if view.HasTraces() {
+		err = a.findFrames(ctx, view, filter.indexed(first, last), &frames)
+	} else {
+		err = a.scanFrames(ctx, view, &filter, first, last, &frames)
+	}
+	if err != nil {
+		return out, err
+	}
+	return append(frames.out, ']'), nil
+}
+
+// indexed returns the filter of the trace index that selects the same frames in a range of
+// blocks.
+func (f *traceFilter) indexed(first, last uint64) *query.TraceFilter {
+	indexed := &query.TraceFilter{
+		From: first, To: last, Senders: f.senders, Receivers: f.receivers, Both: f.intersection,
+		Skip: f.after, Max: query.AllTraces,
+	}
+	if f.count != nil {
+		indexed.Max = *f.count
+	}
+	return indexed
+}
+
+// findFrames adds the frames that a filter selects by the trace index. Only transactions with
+// such frames are executed.
+func (a *API) findFrames(ctx context.Context, view *query.View, filter *query.TraceFilter, frames *frameList) error {
+	found, err := view.FindTraces(ctx, filter, maxFrames)
+	if tooMany := (*query.TooManyTraces)(nil); errors.As(err, &tooMany) {
+		return tooManyFrames(tooMany)
+	}
+	for i := 0; i < len(found) && err == nil; i++ {
+		err = a.framesAt(ctx, view, found[i], frames, frames.add)
+	}
+	return err
+}
+
+// tooManyFrames is the error if a filter matches more frames than the limit. Its data says
+// what to ask instead, in the words of eth_getLogs where a range fits.
+func tooManyFrames(e *query.TooManyTraces) *jsonrpc.Error {
+	answer := &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: e.Error(), Data: "Use count and after to get them in pages."}
+	if e.Fits {
+		answer.Data = fmt.Sprintf("Try with this block range [%#x, %#x].", e.From, e.To)
+	}
+	return answer
+}
+
+// scanFrames adds the frames that a filter selects in a network without a trace index: it
+// executes every block of the range.
+func (a *API) scanFrames(ctx context.Context, view *query.View, filter *traceFilter, first, last uint64, frames *frameList) (err error) {
 	skip := filter.after
 	for number := first; number <= last && err == nil; number++ {
-		err = a.eachFrame(ctx, view, number, &frames, func(frame *trace.Frame) error {
+		err = a.eachFrame(ctx, view, number, frames, func(frame *trace.Frame) error {
 			found, err := filter.matches(frame)
 			switch {
 			case !found || err != nil:
@@ -123,8 +178,8 @@ func (a *API) parityFilter(ctx context.Context, params, out []byte) ([]byte, err
 			return frames.add(frame)
 		})
 	}
-	if err != nil && !errors.Is(err, errEnough) {
-		return out, err
+	if errors.Is(err, errEnough) {
+		return nil
 	}
-	return append(frames.out, ']'), nil
+	return err
 }

@@ -40,10 +40,11 @@ func (a *API) parityMethods(p parameters) []jsonrpc.Method {
 			Cost: jsonrpc.Heavy(100), Concerns: jsonrpc.AnyContract, Handler: a.parityGet,
 		},
 		{
-			Name: "trace_filter", Summary: "Returns the frames in a range of blocks that are about some addresses.",
+			Name: "trace_filter", Summary: "Returns the frames in a range of blocks that are about some addresses. With a trace index they are found before any is executed, at most 10,000; use `after` and `count` for pages.",
 			Params: []jsonrpc.Param{required("Filter", "Which frames are returned.", traceFilterSchema, a.example((*sample).frames))},
-			Result: result("Frames", framesSchema), Errors: errs,
-			Cost: jsonrpc.Heavy(1000), Concerns: jsonrpc.AnyContract, Handler: a.parityFilter,
+			Result: result("Frames", framesSchema),
+			Errors: slices.Concat(errs, []*jsonrpc.Error{tooManyFrames(&query.TooManyTraces{Limit: maxFrames, From: 1, To: 0x2f, Fits: true})}),
+			Cost:   jsonrpc.Heavy(1000), Concerns: jsonrpc.AnyContract, Handler: a.parityFilter,
 		},
 		{
 			Name: "trace_call", Summary: "Runs a message and returns its trace.",

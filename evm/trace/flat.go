@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,31 +30,24 @@ type Frame struct {
 }
 
 // Who returns the addresses of a frame as trace_filter matches them: from calls, creates or
-// is destroyed; to is called, created or paid.
-func (f *Frame) Who() (from, to common.Address, err error) {
+// is destroyed; to is called, created or paid. A reward has no from, and a creation that
+// failed no to; they are nil.
+func (f *Frame) Who() (from, to *common.Address, err error) {
 	var action struct {
 		From, To, Address, RefundAddress, Author *common.Address
 	}
 	if err := json.Unmarshal(f.Action, &action); err != nil {
 		return from, to, err
 	}
-	first := func(all ...*common.Address) (found common.Address) {
-		for _, address := range all {
-			if address != nil {
-				return *address
-			}
-		}
-		return found
-	}
-	to = first(action.To, action.RefundAddress, action.Author)
+	to = cmp.Or(action.To, action.RefundAddress, action.Author)
 	if f.Type == "create" && len(f.Result) > 0 {
 		var result struct{ Address *common.Address }
 		if err := json.Unmarshal(f.Result, &result); err != nil {
 			return from, to, err
 		}
-		to = first(result.Address)
+		to = result.Address
 	}
-	return first(action.From, action.Address), to, nil
+	return cmp.Or(action.From, action.Address), to, nil
 }
 
 // parseFrames decodes the result of flatCallTracer. gas and used are those of the first

@@ -99,11 +99,11 @@ func NewFollower(t testing.TB, depths ingest.Depths) *Follower {
 func NewFollowerOf(t testing.TB, genesis *core.Genesis, depths ingest.Depths) *Follower {
 	t.Helper()
 	store := Store(t)
-	a, err := archive.Create(t.Context(), store, genesis)
+	a, err := archive.Create(t.Context(), store, genesis, archive.TraceIndex)
 	if err != nil {
 		t.Fatal(err)
 	}
-	executor, err := execute.New(genesis.Config)
+	executor, err := execute.New(genesis.Config, execute.RecordTraces(true))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
+	"ashlar/evm/trace"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// framesAt calls add with the frames of a block at positions that the trace index has named.
+// The memory of all frames of their transactions counts against the room of the list.
+func (a *API) framesAt(ctx context.Context, view *query.View, found query.BlockTraces, list *frameList, add func(*trace.Frame) error) error {
+	counts, err := view.TraceCounts(ctx, found.Number)
+	if err != nil {
+		return err
+	}
+	return view.Replay(ctx, found.Number, execute.ReplayOptions{}, func(r *execute.Replay) error {
+		block, positions, begin := r.Block(), found.Positions, 0
+		for index, end := range counts.Ends {
+			if len(positions) == 0 {
+				return nil
+			}
+			if int(positions[0]) >= end {
+				begin = end
+				continue
+			}
+			if err := r.Skip(index); err != nil {
+				return err
+			}
+			replayed, err := trace.Kinds{Trace: true}.Transaction(ctx, r, a.chain.Executor().Config(), len(list.out), list.room)
+			if err != nil {
+				return err
+			}
+			if len(replayed.Frames) != end-begin {
+				return fmt.Errorf("%w: block %d: the trace index has %d traces of transaction %d, which has %d", archive.ErrCorrupt, found.Number, end-begin, index, len(replayed.Frames))
+			}
+			for ; len(positions) > 0 && int(positions[0]) < end; positions = positions[1:] {
+				if err := add(&replayed.Frames[int(positions[0])-begin]); err != nil {
+					return err
+				}
+			}
+			begin = end
+		}
+		return a.rewardsAt(block, positions, begin, add)
+	})
+}
+
+// rewardsAt calls add with the frames of a block's rewards at positions. The first reward is
+// at begin.
+func (a *API) rewardsAt(block *types.Block, positions []uint32, begin int, add func(*trace.Frame) error) error {
+	rewards := a.chain.Executor().Rewards(block.Header(), block.Uncles())
+	for _, position := range positions {
+		i := int(position) - begin
+		if i >= len(rewards) {
+			return fmt.Errorf("%w: block %d: the trace index has a reward %d of %d", archive.ErrCorrupt, block.NumberU64(), i, len(rewards))
+		}
+		frame := trace.RewardFrame(block, &rewards[i])
+		if err := add(&frame); err != nil {
+			return err
+		}
+	}
+	return nil
+}
