@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"ashlar/family"
@@ -19,6 +20,8 @@ type metrics struct {
 	registry *prometheus.Registry
 	calls    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+
+	answered, failed atomic.Uint64 // calls of all networks
 }
 
 // callSeconds returns the histogram bounds for calls, from the time of a cached read to the
@@ -68,6 +71,10 @@ func (m *metrics) observer(network string, methods []string) jsonrpc.Observer {
 
 // Called implements jsonrpc.Observer.
 func (o *callObserver) Called(_ context.Context, method string, took time.Duration, code int) {
+	o.metrics.answered.Add(1)
+	if code != 0 {
+		o.metrics.failed.Add(1)
+	}
 	found, ok := o.byMethod[method]
 	if !ok {
 		o.metrics.calls.WithLabelValues(o.network, unknownMethod, codeLabel(code)).Inc()

@@ -123,7 +123,7 @@ func OpenStore(ctx context.Context, data store.Stores, name string, o kv.Options
 	if exists, err := data.Exists(ctx, name); err != nil {
 		return nil, nil, err
 	} else if !exists {
-		return nil, nil, fmt.Errorf("network %s: not found in %s; import it first", name, data)
+		return nil, nil, fmt.Errorf("network %s: %w", name, store.NotFound(ctx, data, name))
 	}
 	found := Families().Default() // for an empty store
 	o.Accept = func(r kv.Reader) error {

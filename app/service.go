@@ -334,10 +334,12 @@ type Status struct {
 	// AccountsUnreadable are the keys, accounts and invitations that are disabled because
 	// their rows cannot be read.
 	AccountsUnreadable []string `json:"accountsUnreadable,omitempty"`
+	// Process is the server's; nil if none is running.
+	Process *Process `json:"process,omitempty"`
 }
 
 func (s *Service) status(ctx context.Context) (any, error) {
-	var all Status
+	all := Status{Process: s.process()}
 	if refused := s.accountsRefused(); refused != nil {
 		all.AccountsRefused = refused.Error()
 	}

@@ -26,12 +26,3 @@ func TestRequestID(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkSuggest(b *testing.B) {
-	names := []string{"eth_getBlockByHash", "eth_getBlockByNumber", "eth_getTransactionByHash", "eth_getTransactionReceipt", "eth_call", "debug_traceTransaction"}
-	for b.Loop() {
-		if suggest(names, "eth_getTransactionRecipt") != "eth_getTransactionReceipt" {
-			b.Fatal("another suggestion")
-		}
-	}
-}

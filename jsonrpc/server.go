@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"ashlar/typo"
 )
 
 // Geth's limits; defaults for a Server whose Config leaves them at zero.
@@ -192,7 +194,7 @@ func (s *Server) find(c *call) (*target, *Error) {
 	t := s.methods[string(c.method)]
 	if t == nil {
 		fault := Errorf(CodeMethodNotFound, "the method %s does not exist/is not available", c.method)
-		if meant := suggest(s.names, string(c.method)); meant != "" {
+		if meant := typo.Meant(s.names, string(c.method)); meant != "" {
 			fault.Data = "did you mean " + meant + "?"
 		}
 		return nil, fault

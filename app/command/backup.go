@@ -36,7 +36,7 @@ func (b Backup) Run(ctx context.Context, bar *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	wanted, err := wantedStores(data, b.Networks)
+	wanted, err := wantedStores(ctx, data, b.Networks)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (b Backup) Run(ctx context.Context, bar *os.File) (err error) {
 
 // wantedStores lists the stores of the named networks, or all stores, by their names in
 // backups.
-func wantedStores(data store.Dir, networks []string) (wanted []string, err error) {
+func wantedStores(ctx context.Context, data store.Dir, networks []string) (wanted []string, err error) {
 	all := len(networks) == 0
 	if all {
 		if networks, err = data.Names(); err != nil {
@@ -84,7 +84,7 @@ func wantedStores(data store.Dir, networks []string) (wanted []string, err error
 			return nil, err
 		}
 		if !data.HasStore(name) {
-			return nil, fmt.Errorf("network %s: not found in %s", network, data)
+			return nil, fmt.Errorf("network %s: %w", network, store.NotFound(ctx, data, network))
 		}
 		wanted = append(wanted, name)
 	}

@@ -56,7 +56,7 @@ func (r Rewind) run(ctx context.Context, bar *os.File) (done rewind.Done, err er
 	if exists, err := data.Exists(ctx, r.Network); err != nil {
 		return done, err
 	} else if !exists {
-		return done, fmt.Errorf("not found in %s; import it first", data)
+		return done, store.NotFound(ctx, data, r.Network)
 	}
 	f := app.Families().Default() // its error describes an unreadable format
 	accept := func(store kv.Reader) error {

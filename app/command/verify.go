@@ -69,7 +69,7 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 	if exists, err := data.Exists(ctx, v.Network); err != nil {
 		return nil, err
 	} else if !exists {
-		return nil, fmt.Errorf("not found in %s; import it first", data)
+		return nil, store.NotFound(ctx, data, v.Network)
 	}
 	opened, err := data.OpenNetwork(v.Network, kv.Options{ReadOnly: true, CacheBytes: verifyCache})
 	switch {

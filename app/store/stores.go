@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ashlar/kv"
+	"ashlar/typo"
 )
 
 // Stores are the stores of one service: one for the accounts, and one for each network. They
@@ -27,6 +28,18 @@ var (
 	_ Stores = Dir("")
 	_ Stores = (*Keyspace)(nil)
 )
+
+// NotFound returns the error for a network that has no store.
+func NotFound(ctx context.Context, s Stores, network string) error {
+	names, err := s.List(ctx)
+	if err != nil {
+		return err
+	}
+	if meant := typo.Meant(names, network); meant != "" {
+		return fmt.Errorf("not found in %s; did you mean %s?", s, meant)
+	}
+	return fmt.Errorf("not found in %s; import it first", s)
+}
 
 // String returns the path of the directory.
 func (d Dir) String() string { return string(d) }

@@ -98,7 +98,7 @@ func commands() *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w: %w; see %s --help", errUsage, flagError(err), c.CommandPath())
+		return fmt.Errorf("%w: %w%s; see %s --help", errUsage, flagError(err), meantFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(
 		demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(),
@@ -141,13 +141,16 @@ func usageErrors(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
+				return fmt.Errorf("%w: %w%s; see %s --help", errUsage, err, meantCommand(c, args), c.CommandPath())
 			}
 			return nil
 		}
 	}
 	if c.HasSubCommands() && c.RunE == nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
+			if meant := meantCommand(c, args); meant != "" {
+				return fmt.Errorf("%w: unknown command %q for %q%s; see %s --help", errUsage, args[0], c.CommandPath(), meant, c.CommandPath())
+			}
 			return fmt.Errorf("%w: %s requires a command; see %s --help", errUsage, c.CommandPath(), c.CommandPath())
 		}
 	}

@@ -26,7 +26,8 @@ type layer struct {
 func shared() []layer {
 	return []layer{
 		{"kv", nil},
-		{"jsonrpc", nil},
+		{"typo", nil},
+		{"jsonrpc", []string{"typo"}},
 		{"limit", nil},
 		{"chain", nil},
 		{"endpoint", nil},
@@ -86,13 +87,13 @@ func layers() []layer {
 		layer{"dashboard", []string{"account"}},
 		layer{"gateway", []string{"jsonrpc", "limit", "account"}},
 		layer{"app/backup", nil},
-		layer{"app/store", []string{"kv", "gateway"}},
+		layer{"app/store", []string{"typo", "kv", "gateway"}},
 		layer{"docs", nil},
 		layer{"app/config", []string{"docs", "app/store", "family", "gateway", "account", "feed", "jsonrpc"}},
 		layer{"app/watch", []string{"gateway"}},
 		layer{"app", []string{everything}},
 		layer{"app/command", []string{"app", "app/backup", "app/config", "app/store", "family", "gateway", "account", "history", "kv"}},
-		layer{"cmd", []string{"account", "app", "app/command", "app/config", "family"}},
+		layer{"cmd", []string{"typo", "account", "app", "app/command", "app/config", "family"}},
 		layer{"internal", []string{everything}}, // test tools
 		layer{"bench", []string{everything}},
 	)

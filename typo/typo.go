@@ -1,18 +1,21 @@
-package jsonrpc
+// Package typo finds the word that somebody meant who wrote an unknown one.
+package typo
 
 import "strings"
 
 const (
-	// maxTypos is how many typing errors a name may have to be taken for a method's.
+	// maxTypos is how many typing errors a name may have to be taken for another.
 	maxTypos = 2
 	// maxSuggested is the length of the longest name that is compared.
 	maxSuggested = 64
 )
 
-// suggest returns the method that a client probably meant by an unknown name, or "": one
-// that differs in case or by a few typing errors, or that has the name after its prefix.
-// names is sorted.
-func suggest(names []string, unknown string) string {
+// Meant returns the name that was probably meant by an unknown one, or "": one that differs
+// in case or by a few typing errors, or that has the name after a prefix such as eth_.
+func Meant(names []string, unknown string) string {
+	if unknown == "" {
+		return ""
+	}
 	best, fewest := "", maxTypos+1
 	for _, name := range names {
 		_, short, _ := strings.Cut(name, "_")

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/app"
+)
+
+// TestMeant checks the suggestions for commands and flags with typing errors.
+func TestMeant(t *testing.T) {
+	for args, want := range map[string]string{
+		"improt":                   "did you mean import?",
+		"key craete":               "did you mean create?",
+		"serve --dta x":            "did you mean --data?",
+		"status --josn":            "did you mean --json?",
+		"config exmaple":           "did you mean example?",
+		"--log-fromat json status": "did you mean --log-format?",
+	} {
+		root := commands()
+		root.SetArgs(strings.Fields(args))
+		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ashlar %s: %v, expected %q", args, err, want)
+		}
+	}
+	root := commands()
+	root.SetArgs([]string{"abracadabra"})
+	if err := root.ExecuteContext(t.Context()); err == nil || strings.Contains(err.Error(), "did you mean") {
+		t.Errorf("a word like no command: %v, expected an error without a suggestion", err)
+	}
+}
+
+// TestProcessText checks the rates of ashlar status --watch.
+func TestProcessText(t *testing.T) {
+	last := &earlier{app.Status{Process: &app.Process{Calls: 100, Failed: 10}}, time.Now().Add(-10 * time.Second)}
+	now := &app.Process{Calls: 1100, Failed: 20, MemoryBytes: 3 << 20, FreeBytes: 5 << 30}
+	if got := processText(now, last); !strings.Contains(got, "3 MiB of memory, 5.0 GiB free") || !strings.Contains(got, "; 100.0 calls/s, 1.0 failed/s") {
+		t.Errorf("got %q", got)
+	}
+	if got := processText(&app.Process{Calls: 1}, last); strings.Contains(got, "calls/s") {
+		t.Errorf("after a restart of the server: %q, expected no rates", got)
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"ashlar/app"
+	"ashlar/app/command"
+	"ashlar/family"
+
+	"github.com/spf13/cobra"
+)
+
+// clearScreen moves to the top of a terminal and clears it.
+const clearScreen = "\x1b[H\x1b[2J"
+
+func statusCommand() *cobra.Command {
+	var data, file string
+	var asJSON, watch bool
+	var interval time.Duration
+	c := &cobra.Command{
+		Use:   "status --data DIR [--json | --watch [--interval 2s]]",
+		Short: "Show what a data directory holds; also works while a server is running",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := needStores(c, data, file); err != nil {
+				return err
+			}
+			if interval < 100*time.Millisecond {
+				return fmt.Errorf("%w: --interval %v: expected at least 100ms", errUsage, interval)
+			}
+			if watch {
+				return watchStatus(c.Context(), data, file, interval)
+			}
+			status, err := command.ReadStatus(c.Context(), data, file)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(status)
+			}
+			return printStatus(status, nil)
+		},
+	}
+	c.Flags().StringVar(&data, "data", "", "data directory")
+	c.Flags().StringVar(&file, "config", "", configUsage)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&watch, "watch", false, "show the status again and again until interrupted, with rates")
+	c.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two times with --watch")
+	c.MarkFlagsMutuallyExclusive("json", "watch")
+	return c
+}
+
+// earlier is a status with the time when it was read, from which rates are computed.
+type earlier struct {
+	app.Status
+	at time.Time
+}
+
+// watchStatus shows the status until ctx is done, which is not an error.
+func watchStatus(ctx context.Context, data, file string, interval time.Duration) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	var last *earlier
+	for {
+		now := time.Now()
+		status, err := command.ReadStatus(ctx, data, file)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stdout, "%s%s  every %v\n\n", clearScreen, now.UTC().Format(time.DateTime), interval)
+		if err := printStatus(status, last); err != nil {
+			return err
+		}
+		last = &earlier{status, now}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// printStatus prints a status; last is an earlier one, or nil.
+func printStatus(status app.Status, last *earlier) error {
+	table := newTable("NETWORK\tFAMILY\tCHAIN ID\tHEAD\tHEAD TIME\tAGE\tUPSTREAMS\tDISK")
+	for i := range status.Networks {
+		n := &status.Networks[i]
+		id := cmp.Or(n.Chain, strconv.FormatUint(n.ChainID, 10))
+		var of time.Time // zero for blocks without a time, such as mainnet's genesis
+		age := "-"
+		if n.HeadTime != 0 {
+			of = time.Unix(int64(n.HeadTime), 0)
+			age = time.Since(of).Round(time.Second).String()
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%.1f MiB\n", n.Name, n.Family, id, n.Head, moment(of), age, upstreams(n), float64(n.DiskBytes)/(1<<20))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if p := status.Process; p != nil {
+		fmt.Fprintln(stdout(), processText(p, last))
+	}
+	printProblems(status)
+	return nil
+}
+
+// upstreams returns how many of the nodes of a network are used, and how many have failed.
+func upstreams(n *family.Status) string {
+	if n.Source == nil {
+		return "-"
+	}
+	used := 0
+	for _, u := range n.Source.Upstreams {
+		if u.Used {
+			used++
+		}
+	}
+	return fmt.Sprintf("%d of %d", used, len(n.Source.Upstreams))
+}
+
+// processText describes the server's process, with the rates since an earlier status.
+func processText(p *app.Process, last *earlier) string {
+	text := fmt.Sprintf("server: %d calls, %d failed, %.0f MiB of memory, %.1f GiB free on the disk", p.Calls, p.Failed, float64(p.MemoryBytes)/(1<<20), float64(p.FreeBytes)/(1<<30))
+	if last == nil || last.Process == nil || p.Calls < last.Process.Calls {
+		return text
+	}
+	seconds := time.Since(last.at).Seconds()
+	return text + fmt.Sprintf("; %.1f calls/s, %.1f failed/s", float64(p.Calls-last.Process.Calls)/seconds, float64(p.Failed-last.Process.Failed)/seconds)
+}
+
+// printProblems prints what an operator should know besides the table.
+func printProblems(status app.Status) {
+	if status.AccountsRefused != "" {
+		fmt.Fprintf(stdout(), "accounts and keys cannot be changed: %s\n", status.AccountsRefused)
+	}
+	if status.AccountsUnsaved != nil {
+		fmt.Fprintln(stdout(), status.AccountsUnsaved)
+	}
+	for _, what := range status.AccountsUnreadable {
+		fmt.Fprintf(stdout(), "disabled because it cannot be read: %s\n", what)
+	}
+	for _, n := range status.Networks {
+		if n.UnknownFork != nil {
+			fmt.Fprintf(stdout(), "%s: %s\n", n.Name, n.UnknownFork.Warning(time.Now()))
+		}
+		switch {
+		case n.NotReady != "":
+			fmt.Fprintf(stdout(), "%s is not ready: %s\n", n.Name, n.NotReady)
+		case n.Source != nil && n.Source.Problem != "":
+			fmt.Fprintf(stdout(), "%s does not follow its source: %s\n", n.Name, n.Source.Problem)
+		}
+		if c := n.CatchUp; c != nil {
+			fmt.Fprintf(stdout(), "%s is %d blocks behind; %.0f blocks/s, %v remaining\n", n.Name, n.Behind(), c.Rate, time.Duration(c.Remaining)*time.Second)
+		}
+		if n.Consensus != nil {
+			fmt.Fprintf(stdout(), "%s is driven by a consensus client, last heard %s\n", n.Name, lastHeard(n.Consensus))
+		}
+	}
+}
+
+func lastHeard(c *family.ConsensusStatus) string {
+	last := max(c.Payload, c.Forkchoice)
+	if last == 0 {
+		return "never since the start"
+	}
+	return time.Unix(last, 0).UTC().Format(time.DateTime)
+}
