@@ -147,10 +147,13 @@ func (s *keyStore) described(k *revision) Key {
 // holds reports whether k is one of r's keys.
 func (r *Keyring) holds(k *revision) bool { return r.only == nil || k.Owner == *r.only }
 
-// find returns the key with the given ID or name.
+// find returns the key with the given ID or name, or the key itself.
 func (r *Keyring) find(idOrName string) (*revision, error) {
 	if idOrName == "" {
 		return nil, fmt.Errorf("%w: expected the ID or the name of a key", ErrNoKey)
+	}
+	if k := r.withSecret(idOrName); k != nil {
+		return k, nil
 	}
 	var id KeyID
 	byID := id.UnmarshalText([]byte(idOrName)) == nil
@@ -168,6 +171,9 @@ func (r *Keyring) find(idOrName string) (*revision, error) {
 	case len(named) == 1:
 		return named[0], nil
 	case len(named) == 0:
+		if _, secret := hashOf(idOrName); secret {
+			return nil, fmt.Errorf("%w: no key that is in use has this text, and no live key this name", ErrNoKey) // which may be a key's
+		}
 		return nil, fmt.Errorf("%w: no key has the ID and no live key has the name %q", ErrNoKey, idOrName)
 	}
 	ids := make([]string, len(named))
@@ -176,6 +182,20 @@ func (r *Keyring) find(idOrName string) (*revision, error) {
 	}
 	slices.Sort(ids)
 	return nil, fmt.Errorf("%w: %q; give one of the IDs %s", ErrAmbiguous, idOrName, strings.Join(ids, ", "))
+}
+
+// withSecret returns the key of which a text is the secret, nil if there is none. The key
+// may have ended.
+func (r *Keyring) withSecret(text string) *revision {
+	h, ok := hashOf(text)
+	if !ok {
+		return nil
+	}
+	all := r.keys.Load()
+	if k := all.bySecret[h].key; k != nil && r.holds(k) {
+		return k
+	}
+	return nil
 }
 
 // put stores a revision of a key and makes it visible to Check. r.write is held.

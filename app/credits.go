@@ -10,17 +10,13 @@ import (
 	"ashlar/jsonrpc"
 )
 
-// otherCredits is the configuration's name for all methods that cost [jsonrpc.UsualCredits]
-// by their descriptions.
-const otherCredits = "other"
-
 // credits returns the price of a method: from the configuration, or else from its
 // description.
 func credits(c *config.Config, method *jsonrpc.Method) int {
 	if set, ok := c.Credits[method.Name]; ok {
 		return set
 	}
-	if set, ok := c.Credits[otherCredits]; ok && method.Cost.Credits == jsonrpc.UsualCredits {
+	if set, ok := c.Credits[config.OtherCredits]; ok && method.Cost.Credits == jsonrpc.UsualCredits {
 		return set
 	}
 	return method.Cost.Credits
@@ -31,7 +27,7 @@ func credits(c *config.Config, method *jsonrpc.Method) int {
 func warnOfCredits(c *config.Config, networks []gateway.Network) {
 	for _, method := range slices.Sorted(maps.Keys(c.Credits)) {
 		served := func(n gateway.Network) bool { return n.Methods.Find(method) != nil }
-		if method != otherCredits && !slices.ContainsFunc(networks, served) {
+		if method != config.OtherCredits && !slices.ContainsFunc(networks, served) {
 			slog.Warn("credits are set for a method that no network serves", "method", method)
 		}
 	}

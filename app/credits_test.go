@@ -63,7 +63,7 @@ func find(families []*jsonrpc.Methods, name string) *jsonrpc.Method {
 // heavy calls; what does the same as another method costs the same.
 func TestCosts(t *testing.T) {
 	families := methodsOfFamilies(t)
-	set, others := &config.Config{Credits: map[string]int{"eth_call": 7, "eth_chainId": 0}}, &config.Config{Credits: map[string]int{otherCredits: 30}}
+	set, others := &config.Config{Credits: map[string]int{"eth_call": 7, "eth_chainId": 0}}, &config.Config{Credits: map[string]int{config.OtherCredits: 30}}
 	for method, want := range map[string]struct {
 		credits, others int
 		weight          jsonrpc.Weight
@@ -92,7 +92,7 @@ func TestCreditsOfUnservedMethodsAreTold(t *testing.T) {
 		handler := func(_ context.Context, _, out []byte) ([]byte, error) { return out, nil }
 		return gateway.Network{Methods: jsonrpctest.Methods(jsonrpc.Handlers{name: handler})}
 	}
-	c := config.Config{Credits: map[string]int{"eth_call": 7, "rollup_getEvents": 8, "eth_getlogs": 9, otherCredits: 1}}
+	c := config.Config{Credits: map[string]int{"eth_call": 7, "rollup_getEvents": 8, "eth_getlogs": 9, config.OtherCredits: 1}}
 	warnOfCredits(&c, []gateway.Network{serving("eth_call"), serving("rollup_getEvents")})
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "method=eth_getlogs") {
 		t.Errorf("logged: %s", text)

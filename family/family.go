@@ -16,6 +16,7 @@ import (
 
 	"ashlar/history/audit"
 	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/openrpc"
 	"ashlar/kv"
 )
 
@@ -63,8 +64,8 @@ type Configurer interface {
 // app/config can check: strings, bools, numbers, durations, structs and slices of
 // them, and types with an UnmarshalYAML method.
 type Entries interface {
-	// Check returns what is wrong with the entries themselves.
-	Check() []Problem
+	// Check returns what is wrong with the entries themselves, for a network of that name.
+	Check(network string) []Problem
 	// CheckFiles returns what is wrong with the files that the entries name. They
 	// are read again when the network is opened.
 	CheckFiles() []Problem
@@ -151,6 +152,19 @@ func (all Families) OfFormat(format string) (Family, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Methods returns the names of the methods of all families, with those of every network.
+func (all Families) Methods() ([]string, error) {
+	names := []string{openrpc.Discover}
+	for _, f := range all {
+		some, err := f.Methods()
+		if err != nil {
+			return nil, fmt.Errorf("methods of family %s: %w", f.Name(), err)
+		}
+		names = append(names, some...)
+	}
+	return names, nil
 }
 
 // String is the names of the families, as "a, b or c".

@@ -13,6 +13,8 @@ import (
 type Presenter interface {
 	// Presentation is what the dashboard says about a network.
 	Presentation() Presentation
+	// Methods returns the names of all methods that networks of the family can have.
+	Methods() ([]string, error)
 	// Demo returns the network of ashlar demo, or nil if the family has none.
 	Demo() (Demo, error)
 }

@@ -63,18 +63,24 @@ func (i Import) Run(ctx context.Context, out *os.File) (err error) {
 	}
 	under, err := f.Import(ctx, place, i.Flags)
 	if err != nil {
-		return fmt.Errorf("network %s: %w", i.Network, err)
+		return errors.Join(fmt.Errorf("network %s: %w", i.Network, err), i.undo(data, place.New))
 	}
 	bar := newImportProgress(out, under.Progress)
 	err = under.Run(ctx, i.Files, bar)
 	bar.end()
 	done := under.Progress()
+	if err == nil && done.Blocks == 0 && done.Skipped == 0 {
+		err = errNoBlocks
+	}
 	if err == nil && i.Compact && done.Blocks > 0 {
 		slog.Info("compacting")
 		err = under.Compact(ctx)
 	}
 	if closeErr := under.Close(); !errors.Is(err, kv.ErrFailed) { // else it repeats the error
 		err = errors.Join(err, closeErr)
+	}
+	if err != nil && done.Blocks == 0 && done.Skipped == 0 && place.New {
+		return errors.Join(fmt.Errorf("network %s was not created: %w", i.Network, err), i.undo(data, true))
 	}
 	if err != nil {
 		slog.Info("import stopped", "network", i.Network, "kept", done.Kept, "took", bar.took())
@@ -90,6 +96,18 @@ func (i Import) Run(ctx context.Context, out *os.File) (err error) {
 		fields = append(fields, "disk", readableBytes(disk))
 	}
 	slog.Info("imported", fields...)
+	return nil
+}
+
+// errNoBlocks means that the files are valid, and empty.
+var errNoBlocks = errors.New("the files have no blocks")
+
+// undo removes the store of a network that this import made and brought nothing into: it
+// would be served with its genesis alone, or refused as empty.
+func (i Import) undo(stores store.Stores, isNew bool) error {
+	if dir, ok := stores.(store.Dir); ok && isNew {
+		return dir.Remove(i.Network)
+	}
 	return nil
 }
 

@@ -180,11 +180,11 @@ func (c *Config) networkRules(families family.Families) []rule {
 				return nil
 			}})
 	}
-	return append(list, c.ownRules(families, family.Entries.Check)...)
+	return append(list, c.ownRules(families, func(name string, e family.Entries) []family.Problem { return e.Check(name) })...)
 }
 
 // ownRules returns the rules of the families' entries; check returns their problems.
-func (c *Config) ownRules(families family.Families, check func(family.Entries) []family.Problem) (list []rule) {
+func (c *Config) ownRules(families family.Families, check func(network string, e family.Entries) []family.Problem) (list []rule) {
 	for _, name := range slices.Sorted(maps.Keys(c.Networks)) {
 		f, err := families.Named(c.Networks[name].Family)
 		if err != nil {
@@ -194,7 +194,7 @@ func (c *Config) ownRules(families family.Families, check func(family.Entries) [
 		if err != nil {
 			continue
 		}
-		for _, problem := range check(e) {
+		for _, problem := range check(name, e) {
 			list = append(list, rule{strings.TrimSuffix("$.networks."+name+"."+problem.Entry, "."), func() error { return problem.Err }})
 		}
 	}
@@ -210,5 +210,5 @@ func (c *Config) fileRules(families family.Families) []rule {
 		_, err := c.TLS.Open(context.Background(), c.Data)
 		return err
 	}}}
-	return append(list, c.ownRules(families, family.Entries.CheckFiles)...)
+	return append(list, c.ownRules(families, func(_ string, e family.Entries) []family.Problem { return e.CheckFiles() })...)
 }

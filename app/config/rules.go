@@ -47,7 +47,7 @@ func (c *Config) rules(families family.Families) []rule {
 		{"$.log.slow", func() error { return between(c.Log.Slow, 0, gateway.MaxRequestTime) }},
 		{"$.traces.endpoint", func() error { return checkEndpoint(c.Traces.Endpoint) }},
 		{"$.traces.share", func() error { return checkShare(c.Traces.Share) }},
-		{"$.credits", func() error { return checkCredits(c.Credits) }},
+		{"$.credits", func() error { return checkCredits(c.Credits, families) }},
 		{"$.accounts.registration", c.Accounts.Registration.Check},
 	}...)
 	for _, number := range []struct {
@@ -181,11 +181,25 @@ func (c *Config) ParsedProxies() (all []netip.Prefix, err error) {
 	return all, nil
 }
 
-func checkCredits(credits map[string]int) error {
+// OtherCredits is the entry of credits for all methods that cost the usual number.
+const OtherCredits = "other"
+
+// checkCredits checks the prices of methods, and that there are such methods.
+func checkCredits(credits map[string]int, families family.Families) error {
+	if len(credits) == 0 {
+		return nil
+	}
+	known, err := families.Methods()
+	if err != nil {
+		return err
+	}
 	var problems []error
 	for _, method := range slices.Sorted(maps.Keys(credits)) {
 		if n := credits[method]; n < 0 || n > 1_000_000 {
 			problems = append(problems, fmt.Errorf("%s costs %d credits: expected from 0 to 1000000", method, n))
+		}
+		if method != OtherCredits && !slices.Contains(known, method) {
+			problems = append(problems, fmt.Errorf("unknown method %q (want one of docs/methods.md, or %s)", method, OtherCredits))
 		}
 	}
 	return errors.Join(problems...)

@@ -103,6 +103,30 @@ func (d Dir) Bytes(network string) (int64, error) {
 	return sum, err
 }
 
+// removed marks the directory of a network whose removal has begun. It is not a name of a
+// network.
+const removed = ".removed-"
+
+// Remove removes the store of a network, which must not be open. If it is interrupted, the
+// network is gone all the same, and the next Remove removes the rest.
+func (d Dir) Remove(network string) error {
+	if err := gateway.CheckNetworkName(network); err != nil {
+		return err
+	}
+	gone := filepath.Join(d.networks(), removed+network)
+	err := os.RemoveAll(gone) // the rest of an interrupted removal
+	if err == nil {
+		err = os.Rename(d.Network(network), gone)
+	}
+	if err == nil {
+		err = os.RemoveAll(gone)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // OpenAccounts opens or creates the store of the accounts.
 func (d Dir) OpenAccounts(accept func(kv.Reader) error) (kv.Store, error) {
 	if err := d.Check(); err != nil {

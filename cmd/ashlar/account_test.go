@@ -79,6 +79,9 @@ func TestAccountsFromTheShell(t *testing.T) {
 		`--days "x": expected a whole number`:                                                             "key usage --days x",
 		`--in "month": expected a time such as 90s, 30m or 720h`:                                          "key expire first --in month",
 		`--json "x": expected true or false`:                                                              "key list --json=x",
+		`unknown network "nosuchnet" (want one that was imported; there is none)`:                         "key restrict first --networks nosuchnet",
+		`no method is "eth_foo" (want one of docs/methods.md, or the beginning of one and *)`:             "key restrict first --methods eth_call,eth_foo",
+		`no method is "ethx_*" (want`:                                                                     "key restrict first --methods ethx_*",
 		`--addresses: invalid address "foo" (want one such as 192.0.2.7 or 192.0.2.0/24)`:                 "key restrict first --addresses foo",
 	} {
 		out := s.do(exitUsage, strings.Fields(args)...)
@@ -126,5 +129,10 @@ func TestKeysFromTheShell(t *testing.T) {
 	s.says(`^KEY  NETWORK  METHOD  REQUESTS .*\n$`, "key", "usage", "first", "--by", "key,network,method")
 	s.says(`^\[\]\n$`, "key", "usage", "--account", "a@example.org", "--json")
 	s.says(`^`+id+`\n$`, "key", "revoke", "first")
+	leaked := s.says(`^([0-9a-f]{32})\n$`, "key", "create", "--name", "leaked")
+	s.says(`^([0-9a-f]{16})\n$`, "key", "revoke", leaked)
+	if out := s.do(exitFailed, "key", "revoke", leaked); strings.Contains(out, leaked) || !strings.Contains(out, "no key that is in use has this text") {
+		t.Errorf("a key that is revoked already: %s", out)
+	}
 	s.says(`(?m)^`+id+` .*\d{2}:\d{2}:\d{2}$`, "key", "list")
 }

@@ -16,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"ashlar/app"
+	"ashlar/app/store"
 	"ashlar/evm/genesis"
+	"ashlar/kv"
 	"ashlar/kv/pebble"
 
 	"github.com/ethereum/go-ethereum/rlp"
@@ -235,7 +238,7 @@ func TestOtherFamily(t *testing.T) {
 	evm := func(more ...string) []string {
 		return append([]string{"import", "--data", d.path, "--network", "r", d.chain}, more...)
 	}
-	runCommand(t, starknet("r")...) // which makes the network, and fails: the file holds no Starknet block
+	makeStarknet(t, d.path, "r")
 	for _, test := range []struct {
 		args []string
 		want string
@@ -248,8 +251,69 @@ func TestOtherFamily(t *testing.T) {
 			t.Errorf("%v: exit code %d, expected %d and %q:\n%s", test.args, code, exitFailed, test.want, out)
 		}
 	}
+	empty, err := store.Dir(d.path).OpenNetwork("empty", kv.Options{})
+	if err == nil {
+		err = empty.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	if code, out := runCommand(t, d.status()...); code != exitDone || !strings.Contains(out, "import them again, for an EVM network with its genesis") {
 		t.Errorf("an empty network: exit code %d\n%s", code, out)
+	}
+}
+
+// makeStarknet makes a Starknet network of one block.
+func makeStarknet(t *testing.T, data, name string) {
+	t.Helper()
+	f, err := app.Families().Named("starknet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo, err := f.Demo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := app.Place(t.Context(), store.Dir(data), f, name)
+	if err == nil {
+		err = demo.Create(t.Context(), place, 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFailedFirstImport: an import that brings no block in leaves no network behind, and
+// does not touch one that was there.
+func TestFailedFirstImport(t *testing.T) {
+	d := newDataDirectory(t)
+	nothing, broken := filepath.Join(t.TempDir(), "empty.rlp"), filepath.Join(t.TempDir(), "broken.rlp")
+	for file, text := range map[string]string{nothing: "", broken: "no block"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--network", "b", "--genesis", d.genesis, nothing}, "network b was not created: "},
+		{[]string{"--network", "b", "--genesis", d.genesis, broken}, "network b was not created: "},
+		{[]string{"--network", "b", "--family", "starknet", broken}, "network b was not created: "},
+		{[]string{"--network", "b", d.chain}, "network b: it is new, so its genesis must be given"},
+		{[]string{"--network", "mainnet", "--genesis", "sepolia", d.chain}, "network mainnet: the network mainnet has the genesis of sepolia (want genesis mainnet, or another name for the network)"},
+		{[]string{"--network", "sepolia", "--family", "starknet", "--chain", "SN_MAIN", d.chain}, "the network sepolia has the chain SN_MAIN (want SN_SEPOLIA"},
+		{[]string{"--network", "a", nothing}, "empty.rlp: is empty"},
+		{[]string{"--network", "a", broken}, "broken.rlp"},
+	} {
+		code, out := runCommand(t, append([]string{"import", "--data", d.path}, test.args...)...)
+		if code != exitFailed || !strings.Contains(out, test.want) {
+			t.Errorf("%v: exit code %d, expected %d and %q:\n%s", test.args, code, exitFailed, test.want, out)
+		}
+		left, err := os.ReadDir(filepath.Join(d.path, "networks"))
+		if err != nil || len(left) != 1 || left[0].Name() != "a" {
+			t.Fatalf("%v leaves %v, %v", test.args, left, err)
+		}
 	}
 }
 
@@ -383,8 +447,8 @@ func TestBesideServer(t *testing.T) {
 // A fork of the schedule that this version does not know is named before it comes.
 func TestStatusOfUnknownFork(t *testing.T) {
 	d := dataDirectory{path: t.TempDir()}
-	genesis := filepath.Join(t.TempDir(), "genesis.json")
-	if err := os.WriteFile(genesis, []byte(`{
+	described := filepath.Join(t.TempDir(), "genesis.json")
+	if err := os.WriteFile(described, []byte(`{
   "config": {
     "chainId": 7,
     "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0, "eip158Block": 0, "byzantiumBlock": 0, "constantinopleBlock": 0,
@@ -395,9 +459,21 @@ func TestStatusOfUnknownFork(t *testing.T) {
 }`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	first, _, err := genesis.Load(described)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := rlp.EncodeToBytes(first.ToBlock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "chain.rlp")
+	if err := os.WriteFile(file, encoded, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	const warning = "the fork Bogota is scheduled for 2096-10-02T07:06:40Z, and this version does not know it"
-	// The file holds no block, but the network is made.
-	if code, out := runCommand(t, "import", "--data", d.path, "--network", "a", "--genesis", genesis, genesis); code != exitFailed || !strings.Contains(out, warning) {
+	// The file holds the genesis alone.
+	if code, out := runCommand(t, "import", "--data", d.path, "--network", "a", "--genesis", described, file); code != exitDone || !strings.Contains(out, warning) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	if code, out := runCommand(t, d.status()...); code != exitDone || !strings.Contains(out, "a: "+warning) {

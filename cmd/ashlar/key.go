@@ -76,7 +76,7 @@ func keyCommand() *cobra.Command {
 	c.PersistentFlags().StringVar(&p.data, "data", "", "data directory")
 	c.PersistentFlags().StringVar(&p.config, "config", "", configUsage)
 	c.AddCommand(p.createKey(), p.listKeys(), p.restrictKey(), p.expireKey(), p.rotateKey(), p.keyPassword(), p.keyUsage(),
-		p.changing("revoke --data DIR ID|NAME", "Revoke a key at once and permanently",
+		p.changing("revoke --data DIR ID|NAME|KEY", "Revoke a key at once and permanently; the key itself can be given, too",
 			func(ctx context.Context, s control.Service, key string) (fmt.Stringer, error) {
 				return changedKey(s.Keys.Revoke(ctx, key))
 			}))
@@ -207,6 +207,9 @@ func (p *people) restrictKey() *cobra.Command {
 	var addresses, contracts []string
 	c := p.changing("restrict --data DIR ID|NAME", "Replace the rules of a key; omitted rules do not restrict it",
 		func(ctx context.Context, s control.Service, key string) (fmt.Stringer, error) {
+			if err := command.CheckRules(ctx, p.data, p.config, rules); err != nil {
+				return nil, fmt.Errorf("%w: %w", errUsage, err)
+			}
 			return changedKey(s.Keys.Restrict(ctx, key, rules))
 		})
 	c.Aliases = []string{"limit"}

@@ -51,9 +51,10 @@ type Engine struct {
 func (Family) Entries() family.Entries { return &Entries{Quorum: 1, Scripts: true} }
 
 // Check implements [family.Entries].
-func (e *Entries) Check() []family.Problem {
+func (e *Entries) Check(network string) []family.Problem {
 	return family.Problems(
 		family.Problem{Entry: "source", Err: e.Source.Check(node.Schemes()...)},
+		family.Problem{Entry: "genesis", Err: checkGenesisName(network, e.Genesis)},
 		family.Problem{Entry: "quorum", Err: e.checkQuorum()},
 		family.Problem{Entry: "engine", Err: e.Engine.check()},
 		family.Problem{Entry: "pool", Err: e.checkPool()},
@@ -68,6 +69,16 @@ func (e *Entries) CheckFiles() []family.Problem {
 	}
 	_, _, err := genesis.Load(e.Genesis)
 	return family.Problems(family.Problem{Entry: "genesis", Err: err})
+}
+
+// checkGenesisName returns an error if a network is named like a public one, and has the
+// genesis of another.
+func checkGenesisName(network, genesisName string) error {
+	public := genesis.Names()
+	if network == genesisName || !slices.Contains(public, network) || !slices.Contains(public, genesisName) {
+		return nil
+	}
+	return fmt.Errorf("the network %s has the genesis of %s (want genesis %s, or another name for the network)", network, genesisName, network)
 }
 
 func (e *Entries) checkQuorum() error {

@@ -45,6 +45,9 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 	}
 	o := kv.Options{BulkLoad: true, CacheBytes: importCache, Apart: archive.LargestTable()}
 	if named := flags[flagGenesis]; named != "" {
+		if err := checkGenesisName(p.Name, named); err != nil {
+			return nil, err
+		}
 		first, err := loadGenesis(named)
 		if err != nil {
 			return nil, err

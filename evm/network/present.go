@@ -3,7 +3,12 @@ package network
 import (
 	"fmt"
 
+	"ashlar/evm/api"
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
 	"ashlar/family"
+
+	"github.com/ethereum/go-ethereum/params"
 )
 
 // Presentation implements [family.Presenter].
@@ -53,4 +58,17 @@ func ethersLines(url, password string) string {
 		family.WithPassword(password, `request.setHeader("Authorization", "%s");`),
 		`const provider = new JsonRpcProvider(request);`,
 		`console.log(await provider.getBlockNumber());`)
+}
+
+// Methods implements [family.Presenter].
+func (Family) Methods() ([]string, error) {
+	executor, err := execute.New(params.MergedTestChainConfig) // the names depend on no chain
+	if err != nil {
+		return nil, err
+	}
+	methods, err := api.New(query.NewChain(nil, nil, executor), api.Config{}).Methods()
+	if err != nil {
+		return nil, err
+	}
+	return methods.Names(), nil
 }

@@ -14,6 +14,9 @@ import (
 	"ashlar/jsonrpc/schema"
 )
 
+// Discover is the method that returns a network's document.
+const Discover = "rpc.discover"
+
 // version is that of the OpenRPC specification that documents follow.
 const version = "1.3.2"
 
@@ -44,7 +47,7 @@ func Describe(info Info, methods *jsonrpc.Methods) (*Document, *jsonrpc.Methods,
 	d := &Document{info: info}
 	var err error
 	d.methods, err = methods.With(jsonrpc.Method{
-		Name: "rpc.discover", Summary: "Returns the OpenRPC document of the network.",
+		Name: Discover, Summary: "Returns the OpenRPC document of the network.",
 		Result: jsonrpc.Result{Name: "OpenRPC document", Schema: &schema.Schema{Type: "object"}},
 		Cost:   jsonrpc.Light(20), Concerns: jsonrpc.NoContract,
 		Handler: func(ctx context.Context, params, out []byte) ([]byte, error) {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"ashlar/family"
@@ -38,8 +40,22 @@ type Entries struct {
 func (Family) Entries() family.Entries { return new(Entries) }
 
 // Check implements [family.Entries].
-func (e *Entries) Check() []family.Problem {
-	return family.Problems(family.Problem{Entry: "source", Err: e.checkSource()})
+func (e *Entries) Check(network string) []family.Problem {
+	return family.Problems(
+		family.Problem{Entry: "source", Err: e.checkSource()},
+		family.Problem{Entry: "chain", Err: checkChainName(network, e.Chain)},
+	)
+}
+
+// checkChainName returns an error if a network is named like a public one, and has the
+// chain of another. id may be empty.
+func checkChainName(network, id string) error {
+	public := map[string]string{"mainnet": "SN_MAIN", "sepolia": "SN_SEPOLIA"}
+	want, named := public[network]
+	if !named || id == want || !slices.Contains(slices.Collect(maps.Values(public)), id) {
+		return nil
+	}
+	return fmt.Errorf("the network %s has the chain %s (want %s, or another name for the network)", network, id, want)
 }
 
 func (e *Entries) checkSource() error {

@@ -28,6 +28,9 @@ func (Family) Flags() []family.Flag {
 
 // Import implements [family.Importer].
 func (Family) Import(ctx context.Context, p family.Place, flags map[string]string) (family.Import, error) {
+	if err := checkChainName(p.Name, flags[flagChain]); err != nil {
+		return nil, err
+	}
 	a, store, err := create(ctx, p, kv.Options{BulkLoad: true, CacheBytes: importCache}, flags[flagChain])
 	if err != nil {
 		return nil, err

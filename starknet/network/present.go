@@ -4,6 +4,9 @@ import (
 	"strconv"
 
 	"ashlar/family"
+	"ashlar/starknet/api"
+	"ashlar/starknet/archive"
+	"ashlar/starknet/query"
 )
 
 // Presentation implements [family.Presenter].
@@ -24,4 +27,13 @@ func snippets(url, password string) []family.Snippet {
 			`const provider = new RpcProvider({ nodeUrl: "`+url+`"`+family.WithPassword(password, `, headers: { Authorization: "%s" }`)+` });`,
 			`console.log(await provider.getBlockNumber());`)},
 	}
+}
+
+// Methods implements [family.Presenter].
+func (Family) Methods() ([]string, error) {
+	methods, err := api.New(query.NewChain(new(archive.Archive), nil)).Methods() // the names depend on no chain
+	if err != nil {
+		return nil, err
+	}
+	return methods.Names(), nil
 }
