@@ -58,7 +58,9 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 	p := a.parameters()
 	all := slices.Concat(
 		a.networkMethods(), a.capabilityMethods(), a.blockMethods(p), a.accessListMethods(), a.transactionMethods(p), a.rawMethods(p), a.stateMethods(p),
-		a.proofMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.callMethods(p), a.callManyMethods(), a.traceMethods(p), a.parityMethods(p), a.simulateMethods(p), a.rangeMethods(p), a.witnessMethods(p), a.otsMethods(p), a.searchMethods(p), a.poolMethods(), a.publisher.methods(),
+		a.proofMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.callMethods(p), a.callManyMethods(),
+		a.traceMethods(p), a.parityMethods(p), a.simulateMethods(p), a.rangeMethods(p), a.witnessMethods(p), a.otsMethods(p), a.searchMethods(p),
+		a.poolMethods(), a.syncMethods(), a.fillMethods(p), a.publisher.methods(),
 	)
 	all = append(all, modulesMethod(all))
 	for i := range all {

@@ -30,10 +30,7 @@ func (a *API) poolMethods() []jsonrpc.Method {
 			Name: "eth_sendRawTransaction", Summary: "Takes a signed transaction to be included, and returns its hash.",
 			Params: []jsonrpc.Param{required("Transaction", "The transaction's encoding.", dataSchema, a.example(func(s *sample) any { return s.raw }))},
 			Result: result("Transaction hash", hashSchema),
-			Errors: append(errorsOf(errTakesNone),
-				&jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "nonce too low"}, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "already known"},
-				&jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "replacement transaction underpriced"},
-				&jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "insufficient funds for gas * price + value"}),
+			Errors: append(errorsOf(errTakesNone), sendErrors()...),
 			// A transaction may have blobs. The cost is still light: most calls only wait
 			// for an upstream node, and the pool checks blob proofs one transaction at a
 			// time.
@@ -70,6 +67,16 @@ var errTakesNone = &jsonrpc.Error{
 	Message: "this network accepts no transactions: no upstream node is configured",
 }
 
+// sendErrors are the usual reasons why a transaction is not taken.
+func sendErrors() (all []*jsonrpc.Error) {
+	for _, message := range []string{
+		"nonce too low", "already known", "replacement transaction underpriced", "insufficient funds for gas * price + value",
+	} {
+		all = append(all, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: message})
+	}
+	return all
+}
+
 // sendRawTransaction answers eth_sendRawTransaction.
 func (a *API) sendRawTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 1, 1)
@@ -77,26 +84,34 @@ func (a *API) sendRawTransaction(ctx context.Context, params, out []byte) ([]byt
 	if args.err != nil {
 		return out, args.err
 	}
+	hash, err := a.submit(ctx, raw)
+	if err != nil {
+		return out, err
+	}
+	return appendHex(out, hash[:]), nil
+}
+
+// submit takes a transaction to be included, and returns its hash.
+func (a *API) submit(ctx context.Context, raw []byte) (hash common.Hash, err error) {
 	waiting := a.chain.Pool()
 	if waiting == nil {
-		return out, errTakesNone
+		return hash, errTakesNone
 	}
 	tx := new(types.Transaction)
 	if err := tx.UnmarshalBinary(raw); err != nil {
-		return out, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: err.Error()}
+		return hash, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: err.Error()}
 	}
 	if !tx.Protected() {
-		return out, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "only replay-protected (EIP-155) transactions allowed over RPC"}
+		return hash, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "only replay-protected (EIP-155) transactions allowed over RPC"}
 	}
 	if err := a.take(ctx, waiting, tx, raw); err != nil {
 		var known *jsonrpc.Error
 		if ctx.Err() != nil || errors.As(err, &known) {
-			return out, err
+			return hash, err
 		}
-		return out, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: err.Error()}
+		return hash, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: err.Error()}
 	}
-	hash := tx.Hash()
-	return appendHex(out, hash[:]), nil
+	return tx.Hash(), nil
 }
 
 // take adds a transaction to the pool and forwards it if configured.

@@ -23,17 +23,18 @@ type publisher struct {
 	blocks  *feed.Journal[*blockUpdate]        // for polled
 	pending *feed.Journal[*pendingTransaction] // for polled
 
-	mu                  sync.Mutex     // held while a block is published, so that no subscriber joins or leaves meanwhile
-	published           *query.View    // guarded by mu: everything up to its head is published; nil before the first block
-	publishing          bool           // guarded by mu: the blocks after published are being published
-	joining             []*joiner      // guarded by mu: wait until their head is published, in order of arrival
-	heads               subscribers    // guarded by mu: newHeads
-	logs                logSubscribers // guarded by mu
-	pendingHashes       subscribers    // guarded by mu: newPendingTransactions
-	pendingTransactions subscribers    // guarded by mu: newPendingTransactions, whole transactions
-	syncing             subscribers    // guarded by mu
-	behind              bool           // guarded by mu: the last state published to syncing
-	filters             int            // guarded by mu: polled filters, including any that expired since the last sweep
+	mu                  sync.Mutex                         // held while a block is published, so that no subscriber joins or leaves meanwhile
+	published           *query.View                        // guarded by mu: everything up to its head is published; nil before the first block
+	publishing          bool                               // guarded by mu: the blocks after published are being published
+	joining             []*joiner                          // guarded by mu: wait until their head is published, in order of arrival
+	heads               subscribers                        // guarded by mu: newHeads
+	logs                logSubscribers                     // guarded by mu
+	pendingHashes       subscribers                        // guarded by mu: newPendingTransactions
+	pendingTransactions subscribers                        // guarded by mu: newPendingTransactions, whole transactions
+	syncing             subscribers                        // guarded by mu
+	receipts            map[*feed.Subscriber]receiptFilter // guarded by mu
+	behind              bool                               // guarded by mu: the last state published to syncing
+	filters             int                                // guarded by mu: polled filters, including any that expired since the last sweep
 }
 
 // subscribers all get the same notifications.
@@ -60,6 +61,7 @@ func newPublisher(api *API, config Config) *publisher {
 		pending: feed.NewJournal[*pendingTransaction](limits.Bytes, limits.Unread, now),
 		heads:   make(subscribers), logs: newLogSubscribers(limits.Bytes),
 		pendingHashes: make(subscribers), pendingTransactions: make(subscribers), syncing: make(subscribers),
+		receipts: make(map[*feed.Subscriber]receiptFilter),
 	}
 }
 
@@ -143,6 +145,9 @@ func (p *publisher) dropAll() {
 	for one := range p.heads {
 		one.End()
 	}
+	for one := range p.receipts {
+		one.End()
+	}
 	p.logs.end()
 }
 
@@ -151,7 +156,7 @@ func (p *publisher) dropAll() {
 func (p *publisher) lastPublished() *query.View {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.heads)+p.logs.count+p.filters == 0 {
+	if len(p.heads)+len(p.receipts)+p.logs.count+p.filters == 0 {
 		return nil
 	}
 	return p.published
@@ -178,6 +183,9 @@ func (p *publisher) publishBlock(ctx context.Context, change query.Change) error
 			return err
 		}
 		p.heads.notify(head)
+	}
+	if len(p.receipts) > 0 && !change.Dropped {
+		return p.publishReceipts(ctx, change)
 	}
 	return nil
 }

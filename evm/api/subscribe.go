@@ -22,10 +22,10 @@ func (p *publisher) methods() []jsonrpc.Method {
 		{
 			Name: "eth_subscribe", Summary: "Subscribes the connection to what happens on the chain; messages follow as notifications.",
 			Params: []jsonrpc.Param{
-				required("Kind", "What the messages are about.", schema.Enum("newHeads", "logs", "newPendingTransactions", "syncing"), jsonrpc.Given("newHeads")),
+				required("Kind", "What the messages are about.", schema.Enum("newHeads", "logs", "newPendingTransactions", "syncing", "transactionReceipts"), jsonrpc.Given("newHeads")),
 				{
-					Name: "Options", Summary: "For logs a filter; for newPendingTransactions whether transactions are sent whole.",
-					Schema: schema.AnyOf(filterSchema, schema.Boolean),
+					Name: "Options", Summary: "For logs a filter; for newPendingTransactions whether transactions are sent whole; for transactionReceipts whose receipts.",
+					Schema: schema.AnyOf(filterSchema, schema.Boolean, receiptFilterSchema),
 				},
 			},
 			Result: result("Subscription identifier", idSchema), Errors: errorsOf(feed.Supported(context.Background())),
@@ -83,7 +83,7 @@ func subscribedContracts(_ context.Context, params []byte) (jsonrpc.Concern, err
 		return jsonrpc.Concern{}, unreadable(err)
 	}
 	switch kind {
-	case "newHeads", "newPendingTransactions", "syncing":
+	case "newHeads", "newPendingTransactions", "syncing", "transactionReceipts":
 		return jsonrpc.None(), nil
 	case "logs":
 		addresses, err := emittersAt(params, 1)
@@ -118,6 +118,8 @@ func (p *publisher) subscribeMethod(ctx context.Context, params, out []byte) ([]
 		if err = readArguments(params, 1, 1).err; err == nil {
 			id, err = p.subscribeSyncing(ctx)
 		}
+	case "transactionReceipts":
+		id, err = p.subscribeReceipts(ctx, params)
 	default:
 		err = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "no %q subscription in eth namespace", name)
 	}

@@ -81,6 +81,9 @@ func traces() []kind {
 		{"debug_traceBlockByNumber", 2, func(g *generator) []any { return []any{g.blockNumber(), g.traceConfig(nativeTracers())} }},
 		{"debug_traceBlockByHash", 2, func(g *generator) []any { return []any{g.blockHash(), g.traceConfig(nativeTracers())} }},
 		{"debug_traceCall", 6, (*generator).tracedCall},
+		{"eth_fillTransaction", 2, func(g *generator) []any {
+			return []any{g.call()}
+		}},
 		{"debug_intermediateRoots", 1, func(g *generator) []any { return []any{g.blockHash()} }},
 		{"debug_storageRangeAt", 2, (*generator).storageRange},
 		{"debug_accountRange", 2, func(g *generator) []any {

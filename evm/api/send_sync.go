@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// How long eth_sendRawTransactionSync waits, as in geth. The time of the request ends it in
+// any case.
+const (
+	defaultSyncTime = 20 * time.Second
+	maxSyncTime     = time.Minute
+)
+
+// codeNotIncluded is the code of EIP-7966 for a transaction that was taken, but not included
+// in time.
+const codeNotIncluded = 4
+
+// syncMethods describes the method that sends a transaction and waits for its receipt.
+func (a *API) syncMethods() []jsonrpc.Method {
+	return []jsonrpc.Method{{
+		Name: "eth_sendRawTransactionSync", Summary: "Takes a signed transaction to be included, waits for its block, and returns its receipt (EIP-7966).",
+		Params: []jsonrpc.Param{
+			required("Transaction", "The transaction's encoding.", dataSchema, a.example(func(s *sample) any { return s.raw })),
+			{Name: "Timeout", Summary: "How long to wait in milliseconds: 20,000 by default, and at most 60,000.", Schema: schema.AnyOf(schema.Unsigned, numberSchema)},
+		},
+		Result: result("Receipt", receiptSchema),
+		Errors: append(errorsOf(errTakesNone, errNotIncluded(defaultSyncTime, common.Hash{})), sendErrors()...),
+		Cost:   jsonrpc.Light(60), Concerns: jsonrpc.NoContract, Handler: a.sendRawTransactionSync,
+	}}
+}
+
+func errNotIncluded(after time.Duration, hash common.Hash) *jsonrpc.Error {
+	return &jsonrpc.Error{
+		Code: codeNotIncluded, Data: hexutil.Encode(hash[:]),
+		Message: fmt.Sprintf("The transaction was added to the transaction pool but wasn't processed in %v", after),
+	}
+}
+
+// sendRawTransactionSync answers eth_sendRawTransactionSync.
+func (a *API) sendRawTransactionSync(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 2, 1)
+	raw, wait := args.bytes(0), defaultSyncTime
+	if args.given(1) {
+		if asked := argument(&args, 1, parseCount); asked > 0 {
+			wait = maxSyncTime
+			if asked < uint64(maxSyncTime/time.Millisecond) {
+				wait = time.Duration(asked) * time.Millisecond
+			}
+		}
+	}
+	if args.err != nil {
+		return out, args.err
+	}
+	hash, err := a.submit(ctx, raw)
+	if err != nil {
+		return out, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	receipt, err := a.awaitReceipt(waiting, hash, out)
+	switch {
+	case err != nil && ctx.Err() == nil && waiting.Err() != nil, err == nil && receipt == nil && ctx.Err() == nil:
+		return out, errNotIncluded(wait, hash)
+	case err == nil && receipt == nil:
+		return out, ctx.Err()
+	case err != nil:
+		return out, err
+	}
+	return receipt, nil
+}
+
+// errFound ends the wait for a receipt.
+var errFound = errors.New("found")
+
+// awaitReceipt appends the receipt of a transaction to out once a block has it. It returns
+// nil if ctx is done before.
+func (a *API) awaitReceipt(ctx context.Context, hash common.Hash, out []byte) (receipt []byte, err error) {
+	err = a.chain.EachMove(ctx, func(ctx context.Context) error {
+		b, index, err := a.findTransaction(ctx, hash, a.blockWithReceipts)
+		if b == nil || err != nil {
+			return err
+		}
+		defer b.release()
+		if receipt, err = b.appendReceipt(out, index, hash[:]); err != nil {
+			return err
+		}
+		return errFound
+	})
+	if errors.Is(err, errFound) {
+		return receipt, nil
+	}
+	return nil, err
+}
