@@ -58,6 +58,8 @@ type Config struct {
 	Registration Registration    // empty: RegistrationInvited
 	Keys         int             // maximum live keys per account; 0: DefaultKeys
 	Password     password.Params // zero: password.DefaultParams()
+	// Shared says that other processes write to the store too; see [Keyring.Refresh].
+	Shared bool
 	// Retry lets restrictions take effect while the store refuses writes; [Accounts.Run]
 	// stores them later. nil: a restriction that cannot be stored is an error.
 	Retry *retry.Task
@@ -104,7 +106,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		config.Now = time.Now
 	}
 	a := &Accounts{
-		rows: newRows(store, config.Retry), now: config.Now, hasher: password.NewHasher(config.Password),
+		rows: newRows(store, config.Shared, config.Retry), now: config.Now, hasher: password.NewHasher(config.Password),
 		byAddress: limit.NewAddresses(limit.Rate{PerSecond: addressPerSecond, Burst: addressBurst}, maxCounted),
 		byGuesser: limit.NewTable[guesser](limit.Rate{PerSecond: guesserPerSecond, Burst: guesserBurst}, maxCounted),
 		byEmail:   limit.NewTable[string](limit.Rate{PerSecond: emailPerSecond, Burst: emailBurst}, maxCounted),
@@ -123,6 +125,8 @@ func (a *Accounts) Reload(config Config) {
 	a.policy.Store(&policy{cmp.Or(config.Registration, RegistrationInvited), cmp.Or(config.Keys, DefaultKeys)})
 }
 
+// readPeople reads all accounts, and makes those current that have a newer revision than in
+// memory.
 func (a *Accounts) readPeople(ctx context.Context) error {
 	rows, err := newest(ctx, a.rows.store, accountRevisions, len(ID{}))
 	if err != nil {
@@ -130,20 +134,29 @@ func (a *Accounts) readPeople(ctx context.Context) error {
 	}
 	for _, partition := range slices.Sorted(maps.Keys(rows)) {
 		id, row := ID([]byte(partition)), rows[partition]
+		if h, err := a.holder(id); err == nil && h.load().number >= row.number {
+			continue
+		}
 		p, err := decodeAccount(id, row.number, row.value)
-		if err == nil && a.emails[p.Email] != nil {
+		if err == nil && a.ofOther(p.Email, id) {
 			err = errors.New("another account has the e-mail address too")
 		}
 		if err != nil {
 			a.rows.disable(placeOf(id), "account "+id.String(), row.number, err)
 			p = unreadableAccount(id, row, err)
-			if a.emails[p.Email] != nil {
+			if a.ofOther(p.Email, id) {
 				p.Email = ""
 			}
 		}
 		a.keep(p)
 	}
 	return nil
+}
+
+// ofOther reports whether an e-mail address is that of another account than id.
+func (a *Accounts) ofOther(email string, id ID) bool {
+	p := a.withEmail(email)
+	return p != nil && p.ID != id
 }
 
 // keep makes p the current revision of its account in memory.

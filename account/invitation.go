@@ -77,24 +77,31 @@ func (a *Accounts) readInvitations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.invitations = make(map[hash]Invitation, len(rows))
+	all := make(map[hash]Invitation, len(rows))
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for partition, row := range rows {
 		token := hash([]byte(partition))
+		if at := (place{invitationRevisions, partition}); a.rows.isUnsaved(at) {
+			all[token] = a.invitations[token]
+			continue
+		}
 		i, err := decodeInvitation(token, row.number, row.value)
 		if err != nil {
 			a.rows.disable(place{invitationRevisions, partition}, "invitation "+invitationID(token), row.number, err)
 			continue
 		}
-		a.invitations[token] = i
+		all[token] = i
 	}
 	for id, h := range a.people {
 		if token := h.load().invitation; token != nil {
-			if i, ok := a.invitations[*token]; ok {
+			if i, ok := all[*token]; ok {
 				i.UsedBy = id
-				a.invitations[*token] = i
+				all[*token] = i
 			}
 		}
 	}
+	a.invitations = all
 	return nil
 }
 

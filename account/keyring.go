@@ -10,12 +10,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"ashlar/kv"
 )
 
 // Keyring gives access to the API keys of a store, or to those of one account
 // ([Keyring.Of]). All keys are also held in memory, where Check finds them: a change made
 // through a Keyring takes effect at once in this process, and in other processes when they
-// next open the store. A Keyring is safe for concurrent use.
+// next call Refresh or open the store. A Keyring is safe for concurrent use.
 type Keyring struct {
 	*keyStore
 	only *ID // account; nil: all keys
@@ -27,6 +29,7 @@ type keyStore struct {
 	now      func() time.Time
 	keys     atomic.Pointer[keys] // replaced as a whole; immutable
 	write    sync.Mutex           // held while keys is replaced
+	seen     []byte               // by Refresh, of the pointer
 }
 
 // keys indexes the current revisions of keys.
@@ -43,27 +46,65 @@ type allowed struct {
 
 // OpenKeyring reads the keys from the store of accounts.
 func OpenKeyring(ctx context.Context, accounts *Accounts) (*Keyring, error) {
-	rows, err := newest(ctx, accounts.rows.store, keyRevisions, len(hash{}))
+	r := &Keyring{keyStore: &keyStore{accounts: accounts, now: accounts.now}}
+	all, err := r.load(ctx, new(keys))
 	if err != nil {
 		return nil, err
 	}
-	all := keys{byFirst: make(map[hash]*revision, len(rows)), bySecret: make(map[hash]allowed, len(rows))}
+	r.keys.Store(all)
+	return r, nil
+}
+
+// load reads all keys. Those of before that have a newer revision stay.
+func (s *keyStore) load(ctx context.Context, before *keys) (*keys, error) {
+	ended := make(map[string]seconds) // when a key was revoked, by any of its revisions
+	rows, err := newestOf(ctx, s.accounts.rows.store, keyRevisions, len(hash{}), func(r kv.Row) {
+		if at := revoked(r.Value); at != 0 {
+			ended[string(r.Partition)] = at
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := &keys{byFirst: make(map[hash]*revision, len(rows)), bySecret: make(map[hash]allowed, len(rows))}
 	for partition, row := range rows {
 		first := hash([]byte(partition))
-		k, err := decodeKey(first, row.number, row.value)
-		if err == nil && !k.Owner.IsZero() {
-			k.owner, err = accounts.holder(k.Owner)
+		if known := before.byFirst[first]; known != nil && known.number >= row.number {
+			all.add(known.endedAt(ended[partition]))
+			continue
 		}
-		if err != nil {
-			if k = unreadableKey(first, row, err); k.Live() {
-				accounts.rows.disable(k.place(), "key "+k.ID.String(), row.number, err)
-			}
-		}
-		all.add(k)
+		all.add(s.decode(first, row).endedAt(ended[partition]))
 	}
-	r := &Keyring{keyStore: &keyStore{accounts: accounts, now: accounts.now}}
-	r.keys.Store(&all)
-	return r, nil
+	for first, known := range before.byFirst { // not stored yet
+		if all.byFirst[first] == nil {
+			all.add(known)
+		}
+	}
+	return all, nil
+}
+
+// decode decodes the newest row of a key.
+func (s *keyStore) decode(first hash, row row) *revision {
+	k, err := decodeKey(first, row.number, row.value)
+	if err == nil && !k.Owner.IsZero() {
+		k.owner, err = s.accounts.holder(k.Owner)
+	}
+	if err != nil {
+		if k = unreadableKey(first, row, err); k.Live() {
+			s.accounts.rows.disable(k.place(), "key "+k.ID.String(), row.number, err)
+		}
+	}
+	return k
+}
+
+// endedAt returns the revision of a key that another revision has revoked; 0: none has.
+func (k *revision) endedAt(revoked seconds) *revision {
+	if revoked == 0 || !k.Revoked.IsZero() {
+		return k
+	}
+	ended := *k
+	ended.Revoked = revoked.time()
+	return &ended
 }
 
 func (s *keys) add(k *revision) {

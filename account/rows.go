@@ -22,9 +22,10 @@ import (
 // alive. If the store refuses the restriction, rows keeps it and tries again until it is
 // durable.
 type rows struct {
-	store kv.Store
-	again *retry.Task   // nil: a refused restriction is an error, since nothing will try again
-	wake  chan struct{} // holds a value when unsaved has grown
+	store  kv.Store
+	shared bool          // other processes write to the store too
+	again  *retry.Task   // nil: a refused restriction is an error, since nothing will try again
+	wake   chan struct{} // holds a value when unsaved has grown
 
 	mu      sync.Mutex
 	unsaved map[place]unsavedRow // guarded by mu; the newest revision of each partition
@@ -55,8 +56,8 @@ const (
 	atOnce      order = true  // at once, even if it cannot be stored yet
 )
 
-func newRows(store kv.Store, again *retry.Task) *rows {
-	return &rows{store: store, again: again, wake: make(chan struct{}, 1), unsaved: make(map[place]unsavedRow), tried: make(map[place]uint64), unreadable: make(map[place]string)}
+func newRows(store kv.Store, shared bool, again *retry.Task) *rows {
+	return &rows{store: store, shared: shared, again: again, wake: make(chan struct{}, 1), unsaved: make(map[place]unsavedRow), tried: make(map[place]uint64), unreadable: make(map[place]string)}
 }
 
 // write writes one revision durably.
@@ -67,6 +68,7 @@ func (r *rows) write(ctx context.Context, at place, number uint64, record any) e
 	}
 	b := r.store.NewBatch()
 	b.Put(at.table, []byte(at.partition), number, append([]byte{formRecord}, raw...))
+	r.announce(b)
 	if err = r.store.Write(ctx, b); err == nil {
 		err = r.store.Sync(ctx)
 	}
@@ -105,7 +107,11 @@ func (r *rows) unreadableTexts() []string {
 func (r *rows) next(at place, current uint64) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return max(current, r.tried[at]) + 1
+	last := max(current, r.tried[at])
+	if r.shared {
+		return sharedNumber(last)
+	}
+	return last + 1
 }
 
 // put stores a revision that keep makes current in memory, in the given order.

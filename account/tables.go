@@ -73,6 +73,11 @@ type row struct {
 // newest reads the newest row of each partition of a table. All partitions must have
 // partitionLen bytes.
 func newest(ctx context.Context, store kv.Store, t *kv.Table, partitionLen int) (map[string]row, error) {
+	return newestOf(ctx, store, t, partitionLen, func(kv.Row) {})
+}
+
+// newestOf is newest, and calls each with every row.
+func newestOf(ctx context.Context, store kv.Store, t *kv.Table, partitionLen int, each func(kv.Row)) (map[string]row, error) {
 	all := make(map[string]row)
 	for r, err := range store.Walk(ctx, t, 0) {
 		if err != nil {
@@ -81,6 +86,7 @@ func newest(ctx context.Context, store kv.Store, t *kv.Table, partitionLen int) 
 		if len(r.Partition) != partitionLen {
 			return nil, fmt.Errorf("account: table %s: a partition of %d bytes, expected %d", t.Name, len(r.Partition), partitionLen)
 		}
+		each(r)
 		if found, ok := all[string(r.Partition)]; !ok || found.number <= r.Sort {
 			all[string(r.Partition)] = row{r.Sort, bytes.Clone(r.Value)}
 		}

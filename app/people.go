@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"time"
 
 	"ashlar/account"
 	"ashlar/account/control"
@@ -30,7 +32,9 @@ func (p *people) service() control.Service {
 
 // openPeople opens the accounts of a data directory. again tries to store restrictions that
 // the store refuses; nil: they are errors.
-func openPeople(ctx context.Context, data store.Stores, c config.Accounts, again *retry.Task) (people, error) {
+//
+// node is the name of a process that counts usage; empty for others.
+func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node string, again *retry.Task) (people, error) {
 	opened, err := data.OpenAccounts(func(r kv.Reader) error { return account.Accept(ctx, r) })
 	if err != nil {
 		return people{}, err
@@ -38,16 +42,53 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, again
 	p := people{store: opened, sessions: session.NewStore(opened, nil)}
 	accounts := c.Service()
 	accounts.Retry = again
+	_, accounts.Shared = data.(*store.Keyspace)
 	if p.accounts, err = account.OpenAccounts(ctx, opened, accounts); err == nil {
 		p.keys, err = account.OpenKeyring(ctx, p.accounts)
 	}
 	if err == nil {
-		p.usage, err = usage.Open(ctx, opened, usage.Config{Keep: c.UsageDays})
+		p.usage, err = openUsage(ctx, opened, c, node)
 	}
 	if err != nil {
 		return people{}, errors.Join(err, opened.Close())
 	}
 	return p, nil
+}
+
+// openUsage opens the usage of the keys.
+func openUsage(ctx context.Context, opened kv.Store, c config.Accounts, node string) (*usage.Usage, error) {
+	u := usage.Config{Keep: c.UsageDays}
+	if node != "" {
+		var err error
+		if u.Node, err = nodeNumber(ctx, opened, node); err != nil {
+			return nil, err
+		}
+	}
+	return usage.Open(ctx, opened, u)
+}
+
+// refreshEvery is the time between two looks at what other processes have changed.
+const refreshEvery = 300 * time.Millisecond
+
+// refresh applies what other processes change until ctx is done.
+func (p *people) refresh(ctx context.Context) error {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := p.keys.Refresh(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			slog.Warn("changes of accounts and keys cannot be read; trying again", "err", err)
+		} else if err == nil && failing {
+			slog.Info("changes of accounts and keys are read again")
+		}
+		failing = err != nil
+	}
 }
 
 // OpenAccounts opens the accounts and API keys of a data directory, or connects to the
@@ -56,7 +97,7 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, again
 // stores after it.
 func OpenAccounts(ctx context.Context, data store.Stores) (control.Service, io.Closer, error) {
 	open := func(ctx context.Context) (control.Service, io.Closer, error) {
-		people, err := openPeople(ctx, data, config.Accounts{}, nil)
+		people, err := openPeople(ctx, data, config.Accounts{}, "", nil)
 		if err != nil {
 			return control.Service{}, nil, err
 		}

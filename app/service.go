@@ -87,7 +87,13 @@ func (s *Service) open(ctx context.Context) error {
 	if s.workers, err = newWorkers(); err != nil {
 		return err
 	}
-	if s.people, err = openPeople(ctx, data, s.config.Accounts, retry.New("store restrictions of accounts and keys, which are in effect", slog.Default())); err != nil {
+	var node string
+	if _, shared := data.(*store.Keyspace); shared {
+		if node, err = nodeName(&s.config); err != nil {
+			return err
+		}
+	}
+	if s.people, err = openPeople(ctx, data, s.config.Accounts, node, retry.New("store restrictions of accounts and keys, which are in effect", slog.Default())); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -281,6 +287,9 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	group.Go(func() error { return s.accounts.Run(ctx) })
 	if s.operator != nil {
 		group.Go(func() error { return s.operator.run(ctx) })
+	}
+	if _, shared := s.stores.(*store.Keyspace); shared {
+		group.Go(func() error { return s.people.refresh(ctx) })
 	}
 	for _, n := range s.networks {
 		group.Go(func() error { return n.Run(ctx) })

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ashlar/evm/genesis"
 	"ashlar/internal/node"
@@ -91,10 +95,41 @@ func TestConformance(t *testing.T) {
 	writer := process(t, keyspace, "writer")
 	importInto(t, writer, filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
 	_, client := serve(t, process(t, keyspace, "reader"))
-	runTests(t, "ashlar/internal/conformance", "TestExecutionAPIs", "ASHLAR_CONFORMANCE_URL="+client.URL)
+	runTests(t, "ashlar/internal/conformance", "TestExecutionAPIs", nil, "ASHLAR_CONFORMANCE_URL="+client.URL)
+	checkKeys(t, writer, client.URL)
 	report, err := writer.Verify(t.Context())
 	if err != nil || !strings.Contains(report, "sound") {
 		t.Errorf("verify: %s, %v", report, err)
+	}
+}
+
+// checkKeys creates and revokes a key beside a running reader.
+func checkKeys(t *testing.T, shell node.Ashlar, url string) {
+	t.Helper()
+	key, err := shell.CreateKey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := node.NewClient(url[:strings.LastIndex(url, "/")+1] + key)
+	accepted := func() bool {
+		_, _, err := head(t, client)
+		return err == nil
+	}
+	within(t, "a new key is accepted", accepted)
+	id := sha256.Sum256([]byte(key))
+	if err := shell.RevokeKey(t.Context(), hex.EncodeToString(id[:8])); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "a revoked key is refused", func() bool { return !accepted() })
+}
+
+// within waits until a condition holds.
+func within(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for began := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
 	}
 }
 
@@ -105,13 +140,13 @@ func TestDifferential(t *testing.T) {
 	more := fmt.Sprintf("networks: {%s: {scripts: true, call_gas: 50000000}}", network)
 	importInto(t, process(t, keyspace, "writer", more), filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
 	_, client := serve(t, process(t, keyspace, "reader", more))
-	runTests(t, "ashlar/internal/differential", "TestAgainstGeth", "ASHLAR_DIFFERENTIAL_URL="+client.URL, "ASHLAR_DIFFERENTIAL_CHAIN="+folder)
+	runTests(t, "ashlar/internal/differential", "TestAgainstGeth", []string{"-args", "-each", "6"}, "ASHLAR_DIFFERENTIAL_URL="+client.URL, "ASHLAR_DIFFERENTIAL_CHAIN="+folder)
 }
 
 // runTests runs tests of another package against a running server.
-func runTests(t *testing.T, pkg, run string, environment ...string) {
+func runTests(t *testing.T, pkg, run string, arguments []string, environment ...string) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), "go", "test", pkg, "-count=1", "-run", "^"+run+"$")
+	c := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"test", pkg, "-count=1", "-run", "^" + run + "$"}, arguments)...)
 	c.Env = append(os.Environ(), environment...)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%s %s: %v\n%s", pkg, run, err, out)

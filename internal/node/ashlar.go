@@ -52,6 +52,11 @@ func (a Ashlar) Rewind(ctx context.Context, to uint64) (*Process, error) {
 	return start(ctx, a.Bin, "rewind", "--data", a.Data, "--network", a.Network, "--to", strconv.FormatUint(to, 10))
 }
 
+// RevokeKey revokes an API key by its ID or name.
+func (a Ashlar) RevokeKey(ctx context.Context, idOrName string) error {
+	return run(ctx, a.Bin, slices.Concat([]string{"key", "revoke"}, a.place(), []string{idOrName})...)
+}
+
 // Verify checks the network. It returns what the command prints.
 func (a Ashlar) Verify(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, a.Bin, slices.Concat([]string{"verify", "--network", a.Network}, a.place())...).CombinedOutput()

@@ -1,0 +1,93 @@
+package account
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"ashlar/kv"
+)
+
+// Several processes may write to one store of accounts ([Config.Shared]). Each holds all
+// accounts and keys in memory, so it must learn of the changes of the others:
+//
+//   - A change is written together with a new, random value of the pointer `changes`.
+//     [Keyring.Refresh] reads the pointer, and all rows if it has changed.
+//   - Numbers of revisions end with random bits, so that two processes that change the same
+//     thing at once write two rows. The one with the greater number holds.
+//   - A key that has been revoked by any of its revisions stays revoked.
+
+// pointerChanges changes with every change of a shared store.
+const pointerChanges = "changes"
+
+// randomBits end the numbers of revisions in a shared store.
+const randomBits = 20
+
+// sharedNumber returns the number of a revision after one that had number current.
+func sharedNumber(current uint64) uint64 {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // documented never to fail
+	return (current>>randomBits+1)<<randomBits | binary.BigEndian.Uint64(random[:])>>(64-randomBits)
+}
+
+// announce adds to a batch what tells other processes of its change.
+func (r *rows) announce(b kv.Batch) {
+	if r.shared {
+		b.SetPointer(pointerChanges, []byte(rand.Text()))
+	}
+}
+
+// changes returns the value of the pointer, nil if nothing was ever changed.
+func (r *rows) changes(ctx context.Context) ([]byte, error) {
+	value, err := r.store.Pointer(ctx, pointerChanges)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("account: read changes: %w", err)
+	}
+	return value, nil
+}
+
+// Refresh reads what other processes have changed in a shared store: accounts, invitations
+// and keys. It must not be called concurrently.
+func (r *Keyring) Refresh(ctx context.Context) error {
+	now, err := r.accounts.rows.changes(ctx)
+	if err != nil || bytes.Equal(now, r.seen) {
+		return err
+	}
+	if err := r.accounts.refresh(ctx); err != nil {
+		return err
+	}
+	r.write.Lock()
+	defer r.write.Unlock()
+	all, err := r.load(ctx, r.keys.Load())
+	if err != nil {
+		return err
+	}
+	r.keys.Store(all)
+	r.seen = now
+	return nil
+}
+
+func (a *Accounts) refresh(ctx context.Context) error {
+	a.write.Lock()
+	defer a.write.Unlock()
+	if err := a.readPeople(ctx); err != nil {
+		return err
+	}
+	return a.readInvitations(ctx)
+}
+
+// revoked returns when a row of a key says that it was revoked, 0 if it does not.
+func revoked(value []byte) seconds {
+	var record struct{ Revoked seconds }
+	if len(value) > 0 {
+		_ = json.Unmarshal(value[1:], &record) // an unreadable row is treated as such elsewhere
+	}
+	return record.Revoked
+}

@@ -1,0 +1,86 @@
+package account
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestShared has two processes share a store: each sees the other's changes after Refresh,
+// and of two changes at once none undoes a revocation.
+func TestShared(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	open := func() *Keyring {
+		r, err := OpenKeyring(t.Context(), openAccounts(t, store, Config{Shared: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	refresh := func(r *Keyring) {
+		t.Helper()
+		if err := r.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here, there := open(), open()
+	_, owner, err := here.accounts.Create(t.Context(), NewAccount{Email: "someone@example.org"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	issued, err := here.Of(owner.ID).Create(t.Context(), NewKey{Name: "first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := there.Check(issued.APIKey); ok {
+		t.Error("a key is known without Refresh")
+	}
+	refresh(there)
+	if k, ok := there.Check(issued.APIKey); !ok || k.Owner != owner.ID {
+		t.Errorf("a key that another process created: %+v, %t", k, ok)
+	}
+
+	if _, err := there.Revoke(t.Context(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	refresh(here)
+	if _, ok := here.Check(issued.APIKey); ok {
+		t.Error("a key that another process revoked is accepted")
+	}
+
+	// Both change the same key before they know of each other, again and again, because the
+	// order of the two revisions is random.
+	for range 8 {
+		text, key := create(t, here, "")
+		refresh(there)
+		if _, err := here.Revoke(t.Context(), key.ID.String()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := there.Restrict(t.Context(), key.ID.String(), Rules{Methods: []string{"eth_call"}}); err != nil {
+			t.Fatal(err)
+		}
+		refresh(here)
+		refresh(there)
+		for _, r := range []*Keyring{here, there, open()} {
+			if _, ok := r.Check(text); ok {
+				t.Error("a revoked key is accepted after a change at the same time")
+			}
+		}
+	}
+
+	if _, err := there.accounts.Disable(t.Context(), owner.Email); err != nil {
+		t.Fatal(err)
+	}
+	refresh(here)
+	if found, err := here.accounts.Find(owner.Email); err != nil || found.Enabled() {
+		t.Errorf("an account that another process disabled: %+v, %v", found, err)
+	}
+	_, invitation, err := there.accounts.Invite(t.Context(), NewInvitation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refresh(here)
+	if all, err := here.accounts.Invitations(t.Context()); err != nil || len(all) != 1 || all[0].ID != invitation.ID {
+		t.Errorf("invitations %+v, %v, expected the one of the other process", all, err)
+	}
+}
