@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"ashlar/app/watch"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
+	"ashlar/kv"
 )
 
 // gatewayConfig returns the gateway's configuration.
@@ -39,7 +41,9 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 		},
 		Ready:   func(ctx context.Context) error { return s.ready(ctx, c) },
 		Watcher: s.watcher(&c),
-		Pages:   gateway.Pages{Hosts: c.Dashboard.Hosts, Handler: s.dashboard},
+
+		Unavailable: func(err error) bool { return errors.Is(err, kv.ErrUnavailable) },
+		Pages:       gateway.Pages{Hosts: c.Dashboard.Hosts, Handler: s.dashboard},
 	}
 	for _, n := range s.networks {
 		g.Networks = append(g.Networks, gateway.Network{

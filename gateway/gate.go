@@ -20,6 +20,7 @@ type gate struct {
 	series       func(method string) usage.Series // series to count credits under
 	network      string
 	restricted   []string // methods that only keys whose rules list them may call
+	unavailable  func(error) bool
 }
 
 // before wraps the handlers of methods so that each call passes the gate first.
@@ -69,6 +70,10 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 		defer pool.Leave(share)
 		e.caller.usage.Spent(series, credits)
 		result, err := run(ctx, params, out)
+		if err != nil && g.unavailable != nil && g.unavailable(err) {
+			e.giveBack(credits)
+			return out, e.refuse(unavailable(RefusedBusy, "the store cannot be reached: try again later"))
+		}
 		if err == nil {
 			err = e.Hold(len(result))
 		}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"ashlar/gateway"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -291,6 +293,20 @@ func TestNotReadyIsLoggedNotShown(t *testing.T) {
 	log := s.log.String()
 	if lost, again := strings.Count(log, "the disk is full"), strings.Count(log, "ready again"); lost != 2 || again != 1 {
 		t.Errorf("%d times not ready and %d times again, expected 2 and 1, in the log %s", lost, again, log)
+	}
+}
+
+// A call that fails because the store cannot be reached is refused, and may be tried again.
+func TestUnavailable(t *testing.T) {
+	lost := errors.New("too few nodes answer")
+	fails := func(_ context.Context, _, out []byte) ([]byte, error) { return out, fmt.Errorf("read: %w", lost) }
+	s := start(t, gateway.Config{
+		Networks:    []gateway.Network{{Name: "alpha", Methods: jsonrpctest.Methods(jsonrpc.Handlers{"test_read": fails})}},
+		Unavailable: func(err error) bool { return errors.Is(err, lost) },
+	}, 0)
+	response, answer := s.ask("POST", "/alpha/v3/"+goodKey, `{"jsonrpc":"2.0","id":1,"method":"test_read"}`, "Content-Type", "application/json")
+	if response.StatusCode != 503 || response.Header.Get("Retry-After") == "" || !strings.Contains(answer, "the store cannot be reached") {
+		t.Errorf("%d %q, Retry-After %q, expected 503 with a time", response.StatusCode, answer, response.Header.Get("Retry-After"))
 	}
 }
 

@@ -60,6 +60,9 @@ type Config struct {
 	// Ready returns an error if requests cannot be answered; nil: always ready. The error
 	// is logged, not shown to clients.
 	Ready func(context.Context) error
+	// Unavailable says whether a method failed only because what it reads from cannot be
+	// reached for now; nil: never. Such calls are refused, and cost nothing.
+	Unavailable func(error) bool
 	// Watcher is called with every answered request; nil: none. It must not keep what it is
 	// given, and must be fast: the answer waits for it.
 	Watcher Watcher
@@ -156,7 +159,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		}
 	}
 	var err error
-	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, credits: config.Credits}, config.Usage)
+	s.networks, err = newNetworks(config.Networks, config.Hosts, config.RPC, gate{light: s.light, heavy: s.heavy, credits: config.Credits, unavailable: config.Unavailable}, config.Usage)
 	if err != nil {
 		return nil, err
 	}
