@@ -57,10 +57,7 @@ func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attribut
 	if err != nil {
 		return nil, nil, fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
 	}
-	r, err := e.beginRun(ctx, parent, header, statedb, &db.readFailure)
-	if err != nil {
-		return nil, nil, fmt.Errorf("build block %d: %w", header.Number, err)
-	}
+	r := e.beginRun(ctx, parent, header, statedb, &db.readFailure)
 	defer r.evm.Release()
 	r.recorder = e.newTraceRecorder(r.evm)
 	body := &types.Body{Withdrawals: attributes.Withdrawals}

@@ -37,6 +37,7 @@ func (r *Replay) CallBundles(ctx context.Context, bundles []Bundle, options Call
 	return options.limit(ctx, func(ctx context.Context) error {
 		s := r.run.executor.newSimulation(ctx, at)
 		defer s.state.warm.release()
+		r.begin()
 		s.db, s.base = r.db, r.run.state.StateDB
 		return s.do(options, func(s *simulation) error { return s.bundles(bundles, done) })
 	})

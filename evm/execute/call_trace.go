@@ -31,6 +31,7 @@ func (r *Replay) TraceCall(ctx context.Context, message *Message, options CallOp
 	return options.limit(ctx, func(ctx context.Context) error {
 		s := r.run.executor.newSimulation(ctx, at)
 		defer s.state.warm.release()
+		r.begin()
 		s.db, s.base = r.db, r.run.state.StateDB
 		return s.do(options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
 	})

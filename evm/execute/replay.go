@@ -29,7 +29,8 @@ type Replay struct {
 	parent Parent
 	block  *types.Block
 	db     *stateDatabase
-	next   int // index of the transaction that runs next
+	next   int  // index of the transaction that runs next
+	begun  bool // the block's own system calls have run, or been skipped
 
 	stored StoredBlock // nil: all transactions run
 	list   *bal.Lookup // of the block, once it has been read
@@ -79,8 +80,7 @@ func (s *knownSigner) Sender(*types.Transaction) (common.Address, error) {
 	return s.senders[s.replay.next], nil
 }
 
-// Replay prepares the state before the first transaction of a block, as the block's own
-// system calls leave it, and gives it to use. Errors of use are returned as they are,
+// Replay gives a block to use, before its first transaction. Errors of use are returned as they are,
 // but a failure to read what was needed takes their place.
 func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block, options ReplayOptions, use func(*Replay) error) error {
 	if block.NumberU64() == 0 {
@@ -98,19 +98,17 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 	if err != nil {
 		return fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
 	}
-	run, err := e.beginRun(ctx, parent, block.Header(), statedb, &db.readFailure)
-	if err == nil {
-		defer run.evm.Release()
-		run.hash = block.Hash()
-		r := &Replay{run: run, parent: parent, block: block, db: db}
-		if block.Header().BlockAccessListHash != nil && !options.Roots {
-			r.stored = options.Stored
-		}
-		if options.Senders != nil {
-			run.signer = &knownSigner{Signer: run.signer, replay: r, senders: options.Senders}
-		}
-		err = use(r)
+	run := e.newRun(ctx, parent, block.Header(), statedb, &db.readFailure)
+	defer run.evm.Release()
+	run.hash = block.Hash()
+	r := &Replay{run: run, parent: parent, block: block, db: db}
+	if block.Header().BlockAccessListHash != nil && !options.Roots {
+		r.stored = options.Stored
 	}
+	if options.Senders != nil {
+		run.signer = &knownSigner{Signer: run.signer, replay: r, senders: options.Senders}
+	}
+	err = use(r)
 	if failed := db.failure(); failed != nil && ctx.Err() == nil {
 		return fmt.Errorf("replay block %d: read what it needs: %w", block.NumberU64(), failed)
 	}
@@ -130,12 +128,20 @@ func (r *Replay) Skip(index int) error {
 	if r.stored != nil && index > r.next {
 		return r.jump(index)
 	}
+	r.begin()
 	for ; r.next < index; r.next++ {
 		if err := r.run.advance(r.run.state, r.run.gas, r.block.Transactions()[r.next], r.next); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// begin makes the block's own system calls, unless they have been made or skipped.
+func (r *Replay) begin() {
+	if !r.begun {
+		r.run.list, r.begun = r.run.before(), true
+	}
 }
 
 // jump makes the state the one before the transaction with that index, as the block's
@@ -166,7 +172,7 @@ func (r *Replay) jump(index int) error {
 	if err != nil {
 		return err
 	}
-	r.run.state, r.logs, r.next = r.run.use(statedb), logs, index
+	r.run.state, r.logs, r.next, r.begun = r.run.use(statedb), logs, index, true
 	return nil
 }
 
@@ -201,6 +207,7 @@ func (r *Replay) numbered(hooks *tracing.Hooks) *tracing.Hooks {
 // Trace runs the next transaction under a tracer. When ctx, which must come from that of
 // the replay, is done first, the tracer is stopped and its result says why.
 func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
+	r.begin()
 	tx := r.block.Transactions()[r.next]
 	message, err := core.TransactionToMessage(tx, r.run.signer, r.run.header.BaseFee)
 	if err != nil {
@@ -227,6 +234,7 @@ func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 // Root is the state root after the transactions that have run. The replay must have been
 // asked for roots.
 func (r *Replay) Root() common.Hash {
+	r.begin()
 	return r.run.state.IntermediateRoot(r.run.evm.GetRules())
 }
 

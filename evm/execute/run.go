@@ -28,10 +28,7 @@ type outcome struct {
 // run runs a block on the state of its parent. A failed read is reported to failed,
 // which takes precedence over the error and the outcome.
 func (e *Executor) run(ctx context.Context, parent Parent, block *types.Block, statedb *state.StateDB, failed *readFailure) (*outcome, error) {
-	r, err := e.beginRun(ctx, parent, block.Header(), statedb, failed)
-	if err != nil {
-		return nil, err
-	}
+	r := e.beginRun(ctx, parent, block.Header(), statedb, failed)
 	defer r.evm.Release()
 	r.hash, r.recorder = block.Hash(), e.newTraceRecorder(r.evm)
 	for _, tx := range block.Transactions() {
@@ -88,7 +85,7 @@ type transaction struct {
 // transact runs the block's transaction at an index. After an error the state and
 // the gas pool are undefined until the caller restores them.
 func (m *machine) transact(seen *collidingState, gas *core.GasPool, tx *types.Transaction, index int) (*transaction, error) {
-	message, err := m.message(seen, tx, index)
+	message, err := m.message(seen, tx, tx.Hash(), index)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +100,7 @@ func (m *machine) transact(seen *collidingState, gas *core.GasPool, tx *types.Tr
 
 // advance runs the block's transaction at an index for its changes of the state alone.
 func (m *machine) advance(seen *collidingState, gas *core.GasPool, tx *types.Transaction, index int) error {
-	message, err := m.message(seen, tx, index)
+	message, err := m.message(seen, tx, common.Hash{}, index) // the hash would only name its logs
 	if err != nil {
 		return err
 	}
@@ -114,8 +111,8 @@ func (m *machine) advance(seen *collidingState, gas *core.GasPool, tx *types.Tra
 	return nil
 }
 
-// message prepares the state for the block's transaction at an index.
-func (m *machine) message(seen *collidingState, tx *types.Transaction, index int) (*core.Message, error) {
+// message prepares the state for the block's transaction at an index. Its logs get the hash.
+func (m *machine) message(seen *collidingState, tx *types.Transaction, hash common.Hash, index int) (*core.Message, error) {
 	if err := m.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -124,7 +121,7 @@ func (m *machine) message(seen *collidingState, tx *types.Transaction, index int
 		return nil, fmt.Errorf("transaction %d [%x]: %w", index, tx.Hash(), err)
 	}
 	seen.message = message
-	seen.SetTxContext(tx.Hash(), index, uint32(index+1))
+	seen.SetTxContext(hash, index, uint32(index+1))
 	return message, nil
 }
 
@@ -159,14 +156,19 @@ type blockRun struct {
 }
 
 // beginRun does what comes before a block's transactions.
-func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.Header, statedb *state.StateDB, failed *readFailure) (*blockRun, error) {
+func (e *Executor) beginRun(ctx context.Context, parent Parent, header *types.Header, statedb *state.StateDB, failed *readFailure) *blockRun {
+	r := e.newRun(ctx, parent, header, statedb, failed)
+	r.list = r.before()
+	return r
+}
+
+// newRun makes a run that has yet to begin.
+func (e *Executor) newRun(ctx context.Context, parent Parent, header *types.Header, statedb *state.StateDB, failed *readFailure) *blockRun {
 	if e.config.DAOForkSupport && e.config.DAOForkBlock != nil && e.config.DAOForkBlock.Cmp(header.Number) == 0 {
 		misc.ApplyDAOHardFork(statedb)
 	}
 	m := e.newMachine(ctx, parent, header, failed)
-	r := &blockRun{machine: m, state: m.use(statedb), gas: core.NewGasPool(header.GasLimit), traces: e.newTraces()}
-	r.list = m.before()
-	return r, nil
+	return &blockRun{machine: m, state: m.use(statedb), gas: core.NewGasPool(header.GasLimit), traces: e.newTraces()}
 }
 
 // apply runs the next transaction. After an error the state and the gas pool are
