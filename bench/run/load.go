@@ -206,7 +206,7 @@ func serveConstant(ctx context.Context) (client *node.Client, stop func(), err e
 }
 
 // compare counts the answers of each peer that differ from the first peer's, except for
-// the totalDifficulty of blocks.
+// the totalDifficulty of blocks and the storage of failing steps.
 func compare(ctx context.Context, peers []*peer, file string) (map[string]int, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -225,7 +225,7 @@ func compare(ctx context.Context, peers []*peer, file string) (map[string]int, e
 			if err != nil {
 				return nil, fmt.Errorf("%s: decode the answer %.200q to %.300s: %w", p.Name, answer, line, err)
 			}
-			withoutTotalDifficulty(v)
+			withoutKnownDifferences(v)
 			if i == 0 {
 				first = v
 			} else if len(jsondiff.Values(first, v)) > 0 {
@@ -236,17 +236,23 @@ func compare(ctx context.Context, peers []*peer, file string) (map[string]int, e
 	return differs, nil
 }
 
-// withoutTotalDifficulty removes the member that geth no longer has from an answer or from
-// each answer of a batch.
-func withoutTotalDifficulty(answer any) {
+// withoutKnownDifferences removes from an answer, or from each answer of a batch, members
+// that depend on geth's version: the total difficulty of blocks, and the storage that
+// traces show at a step that failed.
+func withoutKnownDifferences(answer any) {
 	switch answer := answer.(type) {
 	case []any:
 		for _, one := range answer {
-			withoutTotalDifficulty(one)
+			withoutKnownDifferences(one)
 		}
 	case map[string]any:
-		if result, ok := answer["result"].(map[string]any); ok {
-			delete(result, "totalDifficulty")
+		result, _ := answer["result"].(map[string]any)
+		delete(result, "totalDifficulty")
+		steps, _ := result["structLogs"].([]any)
+		for _, step := range steps {
+			if step, ok := step.(map[string]any); ok && step["error"] != nil {
+				delete(step, "storage")
+			}
 		}
 	}
 }

@@ -13,33 +13,43 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// TestTracesFromAccessLists traces every transaction of Amsterdam by itself, on the state
-// that the stored access list tells, and expects what a trace of the encoded block gives,
-// which has no stored list and runs all transactions in order.
-func TestTracesFromAccessLists(t *testing.T) {
-	s, blocks := crossing(t)
-	for _, config := range []string{
+// TestTracesOfTransactions traces every transaction by itself, from the first on, from
+// the last on and in turns, and expects what a trace of the encoded block gives: that runs
+// all transactions in order. A trace of one takes the state before it from the stored
+// access list of a block of Amsterdam, and from earlier traces of any other block.
+func TestTracesOfTransactions(t *testing.T) {
+	configs := []string{
 		`{"tracer":"callTracer","tracerConfig":{"withLog":true}}`,
 		`{"tracer":"prestateTracer"}`,
 		`{"tracer":"prestateTracer","tracerConfig":{"diffMode":true}}`,
 		`{"tracer":"flatCallTracer"}`,
 		`{"tracer":"4byteTracer"}`,
-		`{"tracer":"{logs: [], step: function() {}, fault: function() {}, result: function(ctx, db) { return [ctx.gasUsed, ctx.output, db.getBalance(ctx.from), db.getNonce(ctx.from)] }}"}`,
 		`{"enableMemory":true,"enableReturnData":true}`,
+	}
+	for name, place := range map[string]func(i, n int) int{
+		"first to last": func(i, _ int) int { return i },
+		"last to first": func(i, n int) int { return n - 1 - i },
+		"in turns":      func(i, n int) int { return i * 5 % n },
 	} {
-		for _, block := range blocks[ingesttest.CrossingFork-1:] {
-			encoded, err := rlp.EncodeToBytes(block)
-			if err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) {
+			s, blocks := crossing(t)
+			for _, config := range configs {
+				for _, block := range blocks[1:8] {
+					encoded, err := rlp.EncodeToBytes(block)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var inOrder []struct{ Result json.RawMessage }
+					s.ask(t, &inOrder, "debug_traceBlock", hexutil.Bytes(encoded), json.RawMessage(config))
+					for n := range block.Transactions() {
+						i := place(n, len(inOrder))
+						var alone json.RawMessage
+						s.ask(t, &alone, "debug_traceTransaction", block.Transactions()[i].Hash(), json.RawMessage(config))
+						sameJSON(t, fmt.Sprintf("block %d, transaction %d, %s", block.NumberU64(), i, config), alone, inOrder[i].Result)
+					}
+				}
 			}
-			var inOrder []struct{ Result json.RawMessage }
-			s.ask(t, &inOrder, "debug_traceBlock", hexutil.Bytes(encoded), json.RawMessage(config))
-			for i, tx := range block.Transactions() {
-				var alone json.RawMessage
-				s.ask(t, &alone, "debug_traceTransaction", tx.Hash(), json.RawMessage(config))
-				sameJSON(t, fmt.Sprintf("block %d, transaction %d, %s", block.NumberU64(), i, config), alone, inOrder[i].Result)
-			}
-		}
+		})
 	}
 }
 

@@ -44,6 +44,7 @@ type Executor struct {
 	jumpDests vm.JumpDestCache
 	calls     *semaphore.Weighted // a place for each call that runs at the same moment
 	blobFees  *lru.Cache[blobFeeKey, *big.Int]
+	prefixes  *prefixCache
 	listed    atomic.Uint64 // blocks that ran from their access lists
 	parallel  atomic.Uint64 // those of them that ran in parallel
 
@@ -71,6 +72,7 @@ func New(config *params.ChainConfig, options ...Option) (*Executor, error) {
 		engine:    beacon.New(proofOf),
 		jumpDests: core.NewJumpDestCache(),
 		calls:     newCallPlaces(),
+		prefixes:  newPrefixCache(),
 
 		maxCallGas: math.MaxUint64,
 		blobFees:   lru.NewCache[blobFeeKey, *big.Int](cachedBlobFees),

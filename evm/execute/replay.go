@@ -32,7 +32,7 @@ type Replay struct {
 	next   int  // index of the transaction that runs next
 	begun  bool // the block's own system calls have run, or been skipped
 
-	stored StoredBlock // nil: all transactions run
+	stored StoredBlock // nil: all transactions run, in every replay
 	list   *bal.Lookup // of the block, once it has been read
 	logs   uint64      // of the transactions that have not run
 }
@@ -102,8 +102,8 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 	defer run.evm.Release()
 	run.hash = block.Hash()
 	r := &Replay{run: run, parent: parent, block: block, db: db}
-	if block.Header().BlockAccessListHash != nil && !options.Roots {
-		r.stored = options.Stored
+	if !options.Roots && !e.RootInline(block.Header()) {
+		r.stored = options.Stored // before Cancun, changes include whole storages
 	}
 	if options.Senders != nil {
 		run.signer = &knownSigner{Signer: run.signer, replay: r, senders: options.Senders}
@@ -122,34 +122,20 @@ func (r *Replay) Block() *types.Block { return r.block }
 func (r *Replay) Next() int { return r.next }
 
 // Skip goes to the transaction with that index. The ones before it run without being
-// watched, or not at all if the stored access list tells the state that they leave.
+// watched, or not at all if the state that they leave is known: from the stored access
+// list, or from another replay of the block.
 func (r *Replay) Skip(index int) error {
 	index = min(index, len(r.block.Transactions()))
-	if r.stored != nil && index > r.next {
-		return r.jump(index)
+	switch {
+	case index <= r.next:
+		return nil
+	case r.stored == nil:
+		return r.advance(index)
+	case r.block.Header().BlockAccessListHash == nil:
+		return r.skipCached(index)
 	}
-	r.begin()
-	for ; r.next < index; r.next++ {
-		if err := r.run.advance(r.run.state, r.run.gas, r.block.Transactions()[r.next], r.next); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// begin makes the block's own system calls, unless they have been made or skipped.
-func (r *Replay) begin() {
-	if !r.begun {
-		r.run.list, r.begun = r.run.before(), true
-	}
-}
-
-// jump makes the state the one before the transaction with that index, as the block's
-// access list tells it.
-func (r *Replay) jump(index int) error {
-	ctx := r.run.ctx
 	if r.list == nil {
-		encoded, err := r.stored.AccessList(ctx)
+		encoded, err := r.stored.AccessList(r.run.ctx)
 		if err != nil {
 			return err
 		}
@@ -159,16 +145,48 @@ func (r *Replay) jump(index int) error {
 		}
 		r.list = list.Lookup()
 	}
-	logs, err := r.stored.LogsBefore(ctx, index)
+	return r.jump(index, []*bal.Lookup{r.list})
+}
+
+// advance runs the transactions before the one with that index.
+func (r *Replay) advance(index int) error {
+	r.begin()
+	for ; r.next < index; r.next++ {
+		if err := r.advanceOne(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advanceOne runs the next transaction, which the caller then counts.
+func (r *Replay) advanceOne() error {
+	return r.run.advance(r.run.state, r.run.gas, r.block.Transactions()[r.next], r.next)
+}
+
+// begin makes the block's own system calls, unless they have been made or skipped.
+func (r *Replay) begin() {
+	if !r.begun {
+		r.run.list, r.begun = r.run.before(), true
+	}
+}
+
+// jump makes the state the one before the transaction with that index, as lists of
+// changes tell it, the oldest first.
+func (r *Replay) jump(index int, lists []*bal.Lookup) error {
+	logs, err := r.stored.LogsBefore(r.run.ctx, index)
 	if err != nil {
 		return err
 	}
 	root := r.parent.Header.Root
-	base, err := r.db.Reader(root)
+	reader, err := r.db.Reader(root)
 	if err != nil {
 		return err
 	}
-	statedb, err := state.NewWithReader(root, r.db, presentReader{state.NewReaderWithBlockLevelAccessList(base, r.list, index+1)})
+	for _, list := range lists {
+		reader = presentReader{state.NewReaderWithBlockLevelAccessList(reader, list, index+1)}
+	}
+	statedb, err := state.NewWithReader(root, r.db, reader)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,10 @@ package execute_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
+	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
@@ -88,5 +90,53 @@ func TestSkipRunsNothing(t *testing.T) {
 	}
 	if stored.reads != 1 {
 		t.Errorf("the list was read %d times, want once", stored.reads)
+	}
+}
+
+// countedState counts the accounts that are read.
+type countedState struct {
+	evm.State
+	accounts atomic.Int64
+}
+
+func (s *countedState) Account(ctx context.Context, address common.Hash) (*types.StateAccount, error) {
+	s.accounts.Add(1)
+	return s.State.Account(ctx, address)
+}
+
+// TestReplaysShareTheirStart skips transactions of a block before Amsterdam again and
+// again. Only those that no replay has run are run.
+func TestReplaysShareTheirStart(t *testing.T) {
+	genesis, blocks := ingesttest.Crossing(t)
+	block := blocks[1]
+	f := ingesttest.NewFollowerOf(t, genesis, ingest.DefaultDepths())
+	if err := f.Add(t.Context(), blocks[0]); err != nil {
+		t.Fatal(err)
+	}
+	history, number, err := f.Locate(t.Context(), block.ParentHash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := &countedState{State: history.StateAt(number)}
+	parent := execute.Parent{Header: blocks[0].Header(), State: counted, Ancestors: archive.Ancestors{History: history}}
+	skip := func(index int) (read int64) {
+		t.Helper()
+		before := counted.accounts.Load()
+		err := f.Executor.Replay(t.Context(), parent, block, execute.ReplayOptions{Stored: &inventedBlock{block: block}}, func(r *execute.Replay) error {
+			return r.Skip(index)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return counted.accounts.Load() - before
+	}
+	all := len(block.Transactions())
+	for _, step := range []struct {
+		index int
+		runs  bool
+	}{{2, true}, {2, false}, {1, false}, {3, true}, {4, true}, {5, true}, {6, true}, {7, true}, {8, true}, {9, true}, {10, true}, {10, false}, {all, true}, {all, false}, {0, false}} {
+		if read := skip(step.index); (read > 0) != step.runs {
+			t.Errorf("skipping %d transactions read %d accounts, runs expected: %t", step.index, read, step.runs)
+		}
 	}
 }
