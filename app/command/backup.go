@@ -66,6 +66,23 @@ func (b Backup) Run(ctx context.Context, bar *os.File) (err error) {
 	return err
 }
 
+// Repeat makes backups until ctx is done, with the given time between two. One that fails
+// is logged.
+func (b Backup) Repeat(ctx context.Context, every time.Duration, bar *os.File) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := b.Run(ctx, bar); err != nil && ctx.Err() == nil {
+			slog.Error("backup failed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
 // wantedStores lists the stores of the named networks, or all stores, by their names in
 // backups.
 func wantedStores(ctx context.Context, data store.Dir, networks []string) (wanted []string, err error) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/account"
 	"ashlar/app"
@@ -164,6 +165,30 @@ func TestRestoreReplaces(t *testing.T) {
 		if text, err := runVerify(t.Context(), Verify{Data: data, Network: network}); err != nil || !strings.HasSuffix(text, ": sound\n") {
 			t.Errorf("verify %s: %q, %v", network, text, err)
 		}
+	}
+}
+
+// TestBackupRepeats: a backup that fails does not end the repetition; the context does.
+func TestBackupRepeats(t *testing.T) {
+	data, to := smallNetwork(t), filepath.Join(t.TempDir(), "to")
+	if err := os.WriteFile(to, nil, 0o600); err != nil { // no folder
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Backup{Data: data, To: to}.Repeat(ctx, 20*time.Millisecond, os.Stderr) }()
+	time.Sleep(50 * time.Millisecond)
+	if err := os.Remove(to); err != nil {
+		t.Fatal(err)
+	}
+	for target, _ := backup.OpenTarget(to); ; time.Sleep(10 * time.Millisecond) {
+		if names, err := backup.Names(t.Context(), target); err == nil && len(names) >= 2 {
+			break
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("the repetition ended with %v, expected no error", err)
 	}
 }
 

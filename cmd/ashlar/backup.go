@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"ashlar/app/command"
 
@@ -11,8 +12,9 @@ import (
 
 func backupCommand() *cobra.Command {
 	var b command.Backup
+	var every time.Duration
 	c := &cobra.Command{
-		Use:   "backup --data DIR --to DIR|s3://BUCKET/PREFIX [--network NAME]... [--keep N]",
+		Use:   "backup --data DIR --to DIR|s3://BUCKET/PREFIX [--network NAME]... [--keep N] [--every 24h]",
 		Short: "Back up accounts and networks; also works while a server is running",
 		Long: `Copies the accounts and all networks, each as of one moment, to a folder or an S3
 bucket. Files that the target already has are not stored again. The server answers and
@@ -37,9 +39,16 @@ AWS_SHARED_CREDENTIALS_FILE, or from the machine on AWS.`,
 			if b.Keep < 0 {
 				return fmt.Errorf("%w: --keep %d: expected 0 or more", errUsage, b.Keep)
 			}
+			if every != 0 && every < time.Minute {
+				return fmt.Errorf("%w: --every %v: expected at least 1m", errUsage, every)
+			}
+			if every != 0 {
+				return b.Repeat(c.Context(), every, os.Stderr)
+			}
 			return b.Run(c.Context(), os.Stderr)
 		},
 	}
+	c.Flags().DurationVar(&every, "every", 0, "make a backup again and again with this time between two, until interrupted")
 	c.Flags().StringVar(&b.Data, "data", "", "data directory")
 	c.Flags().StringVar(&b.To, "to", "", "folder, or s3://BUCKET/PREFIX")
 	c.Flags().StringArrayVar(&b.Networks, "network", nil, "network to back up; may be repeated (default: all, and the accounts)")
