@@ -30,15 +30,14 @@ go run ./internal/licences >"$STAGE/licences.txt"
 cp LICENSE README.md CHANGELOG.md SECURITY.md "$STAGE"
 "$tool" version --sbom >"$out/ashlar-$version.cdx.json"
 cp "$STAGE/licences.txt" "$out/ashlar-$version-licences.txt"
-for ARCH in "${@:-amd64 arm64}"; do
-	for ARCH in $ARCH; do
-		export ARCH
-		deploy/build.sh "$STAGE/ashlar" "$ARCH"
-		chmod -R u=rwX,go=rX "$STAGE"
-		tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
-			--directory "$stage" --transform "s,^files,ashlar-$version," files | gzip -n -9 >"$out/ashlar-$version-linux-$ARCH.tar.gz"
-		"${ASHLAR_NFPM:-nfpm}" package --config deploy/nfpm.yaml --packager deb --target "$out/ashlar_${version}_$ARCH.deb"
-	done
+[ $# -gt 0 ] || set -- amd64 arm64
+for ARCH in "$@"; do
+	deploy/build.sh "$STAGE/ashlar" "$ARCH"
+	chmod -R u=rwX,go=rX "$STAGE"
+	tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+		--directory "$stage" --transform "s,^files,ashlar-$version," files | gzip -n -9 >"$out/ashlar-$version-linux-$ARCH.tar.gz"
+	sed -e "s,\${STAGE},$STAGE,; s,\${ARCH},$ARCH,; s,\${PACKAGE_VERSION},$PACKAGE_VERSION," deploy/nfpm.yaml >"$stage/nfpm.yaml"
+	"${ASHLAR_NFPM:-nfpm}" package --config "$stage/nfpm.yaml" --packager deb --target "$out/ashlar_${version}_$ARCH.deb"
 done
 cd "$out"
 sha256sum -- *.tar.gz *.deb *.json *.txt >SHA256SUMS
