@@ -58,6 +58,7 @@ type Account struct {
 	Created  time.Time `json:"created"`
 	Disabled time.Time `json:"disabled,omitzero"` // zero while the account is enabled
 	Password bool      `json:"password"`          // the account has a password
+	Verified time.Time `json:"verified,omitzero"` // when the user proved to receive mail at Email; zero: never
 	Resets   time.Time `json:"resets,omitzero"`   // when the token to set a password expires
 	Limits   Limits    `json:"limits,omitzero"`
 	Unsaved  bool      `json:"unsaved,omitempty"` // a restriction is in effect but not durable
@@ -72,11 +73,13 @@ func (a *Account) Enabled() bool { return a.Disabled.IsZero() && a.Unreadable ==
 // person is one revision of an account with its private fields. It is immutable once stored in a holder.
 type person struct {
 	Account
-	number     uint64 // revision: the sort key of its row
-	password   string // hashed by package password; empty: none
-	epoch      uint64 // sessions of any other epoch have ended
-	reset      *hash  // of the token that sets a password, valid until Resets
-	invitation *hash  // of the invitation's token used to register
+	number   uint64 // revision: the sort key of its row
+	password string // hashed by package password; empty: none
+	epoch    uint64 // sessions of any other epoch have ended
+	reset    *hash  // of the token that sets a password, valid until Resets
+	// resetMailed says that the token was sent to Email, which its use verifies.
+	resetMailed bool
+	invitation  *hash // of the invitation's token used to register
 }
 
 // holder points to the current revision of an account.

@@ -12,6 +12,7 @@ type accountRecord struct {
 	Email      string       `json:"email"`
 	Role       Role         `json:"role"`
 	Created    seconds      `json:"created"`
+	Verified   seconds      `json:"verified,omitzero"`
 	Disabled   seconds      `json:"disabled,omitzero"`
 	Password   string       `json:"password,omitempty"`
 	Epoch      uint64       `json:"epoch,omitempty"`
@@ -21,18 +22,19 @@ type accountRecord struct {
 }
 
 type resetRecord struct {
-	Hash  hash    `json:"hash"`
-	Until seconds `json:"until"`
+	Hash   hash    `json:"hash"`
+	Until  seconds `json:"until"`
+	Mailed bool    `json:"mailed,omitempty"`
 }
 
 // record returns the row to store for p.
 func (p *person) record() accountRecord {
 	r := accountRecord{
-		Email: p.Email, Role: p.Role, Created: toSeconds(p.Created), Disabled: toSeconds(p.Disabled),
+		Email: p.Email, Role: p.Role, Created: toSeconds(p.Created), Verified: toSeconds(p.Verified), Disabled: toSeconds(p.Disabled),
 		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits,
 	}
 	if p.reset != nil {
-		r.Reset = &resetRecord{*p.reset, toSeconds(p.Resets)}
+		r.Reset = &resetRecord{*p.reset, toSeconds(p.Resets), p.resetMailed}
 	}
 	return r
 }
@@ -58,11 +60,11 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 	}
 	p := &person{number: number, password: r.Password, epoch: r.Epoch, invitation: r.Invitation}
 	p.Account = Account{
-		ID: id, Email: r.Email, Role: r.Role, Created: r.Created.time(), Disabled: r.Disabled.time(),
+		ID: id, Email: r.Email, Role: r.Role, Created: r.Created.time(), Verified: r.Verified.time(), Disabled: r.Disabled.time(),
 		Password: r.Password != "", Limits: r.Limits,
 	}
 	if r.Reset != nil {
-		p.reset, p.Resets = &r.Reset.Hash, r.Reset.Until.time()
+		p.reset, p.Resets, p.resetMailed = &r.Reset.Hash, r.Reset.Until.time(), r.Reset.Mailed
 	}
 	return p, nil
 }

@@ -60,6 +60,8 @@ type Config struct {
 	Password     password.Params // zero: password.DefaultParams()
 	// Shared says that other processes write to the store too; see [Keyring.Refresh].
 	Shared bool
+	// Mailer sends letters that verify e-mail addresses; nil: they are not verified.
+	Mailer Mailer
 	// Retry lets restrictions take effect while the store refuses writes; [Accounts.Run]
 	// stores them later. nil: a restriction that cannot be stored is an error.
 	Retry *retry.Task
@@ -78,6 +80,9 @@ type Accounts struct {
 	byGuesser *limit.Table[guesser]
 	byEmail   *limit.Table[string]
 	byAccount *limit.Table[ID] // changes by the account's user
+	lettersBy *limit.Table[guesser]
+	lettersTo *limit.Table[string]
+	mailer    Mailer // nil: addresses are not verified
 
 	write sync.Mutex // held during a change, from reading the old state until the new one is durable
 
@@ -85,6 +90,7 @@ type Accounts struct {
 	people      map[ID]*holder      // never removed from
 	emails      map[string]*holder  // by e-mail address
 	invitations map[hash]Invitation // by the hash of their tokens
+	mailTokens  map[hash]mailTokenRecord
 }
 
 // policy is the part of a Config that can be reloaded.
@@ -111,13 +117,19 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		byGuesser: limit.NewTable[guesser](limit.Rate{PerSecond: guesserPerSecond, Burst: guesserBurst}, maxCounted),
 		byEmail:   limit.NewTable[string](limit.Rate{PerSecond: emailPerSecond, Burst: emailBurst}, maxCounted),
 		byAccount: limit.NewTable[ID](limit.Rate{PerSecond: changesPerSecond, Burst: changesBurst}, maxCounted),
-		people:    make(map[ID]*holder), emails: make(map[string]*holder),
+		lettersBy: limit.NewTable[guesser](limit.Rate{PerSecond: lettersPerSecond, Burst: lettersOfOne}, maxCounted),
+		lettersTo: limit.NewTable[string](limit.Rate{PerSecond: lettersPerEmail, Burst: lettersOfAllBurst}, maxCounted),
+		mailer:    config.Mailer,
+		people:    make(map[ID]*holder), emails: make(map[string]*holder), mailTokens: make(map[hash]mailTokenRecord),
 	}
 	a.Reload(config)
 	if err := a.readPeople(ctx); err != nil {
 		return nil, err
 	}
-	return a, a.readInvitations(ctx)
+	if err := a.readInvitations(ctx); err != nil {
+		return nil, err
+	}
+	return a, a.readMailTokens(ctx)
 }
 
 // Reload replaces Registration and Keys; other fields of config are ignored.
@@ -167,6 +179,9 @@ func (a *Accounts) keep(p *person) {
 	if h == nil {
 		h = new(holder)
 		a.people[p.ID] = h
+	}
+	if before := h.load(); before != nil && before.Email != p.Email {
+		delete(a.emails, before.Email)
 	}
 	h.state.Store(p)
 	if p.Email != "" { // the address of an unreadable account may be unknown

@@ -34,6 +34,8 @@ var (
 	ErrReset = errors.New("this link is not valid: it may have been used, or have expired")
 	// ErrClosed means that registration is closed, or needs an invitation.
 	ErrClosed = errors.New("registration is closed")
+	// ErrLetters means that too many letters are waiting to be sent.
+	ErrLetters = errors.New("too many e-mails are waiting to be sent: try again later")
 	// ErrTooMany means that an account has reached its maximum number of something.
 	ErrTooMany = errors.New("too many")
 	// ErrFormat means that a store was written by another version, or is not a store of accounts.

@@ -180,13 +180,19 @@ func (a *Accounts) Invitation(token string) (Invitation, error) {
 
 func (a *Accounts) invited(token string) (hash, Invitation, error) {
 	h, _ := hashOf(token)
+	i, err := a.invitationOf(h)
+	return h, i, err
+}
+
+// invitationOf returns the open invitation whose token has a hash, or ErrNoInvitation.
+func (a *Accounts) invitationOf(h hash) (Invitation, error) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	i, ok := a.invitations[h]
 	if !ok || !i.Open(a.now()) {
-		return h, Invitation{}, ErrNoInvitation
+		return Invitation{}, ErrNoInvitation
 	}
-	return h, i, nil
+	return i, nil
 }
 
 func (a *Accounts) invitationByID(id string) (hash, Invitation, bool) {

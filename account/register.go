@@ -36,48 +36,98 @@ type Registrant struct {
 	Email      string
 	Password   string
 	Invitation string     // token; empty: none
+	Token      string     // from a letter, see RequestRegistration; replaces Email and Invitation
 	Address    netip.Addr // of the client
 }
 
-// Register creates an account and begins a session of it. It consumes the invitation, if
-// one is given. A client that is allowed to register learns whether an e-mail address
-// already has an account.
+// Register creates an account and begins a session of it. It consumes the invitation and
+// the token, if they are given. Where addresses are verified, a token is needed. Elsewhere a
+// client that is allowed to register learns whether an e-mail address has an account.
 func (a *Accounts) Register(ctx context.Context, r Registrant) (Account, Session, error) {
 	if err := a.attempt(r.Address, ""); err != nil {
 		return Account{}, "", err
 	}
-	if err := a.mayRegister(r.Invitation); err != nil {
-		return Account{}, "", err
-	}
-	email, err := foldEmail(r.Email)
+	p, err := a.registrant(&r)
 	if err == nil {
-		err = checkPassword(email, r.Password)
+		err = checkPassword(p.Email, r.Password)
 	}
 	if err != nil {
 		return Account{}, "", err
 	}
-	p := &person{Account: Account{Email: email, Role: RoleUser}}
 	// Hash before taking the lock: it is slow.
 	if p.password, err = a.hasher.Hash(ctx, r.Password); err != nil {
 		return Account{}, "", err
 	}
 	a.write.Lock()
 	defer a.write.Unlock()
-	var token hash
-	if r.Invitation != "" {
-		var invitation Invitation
-		if token, invitation, err = a.invited(r.Invitation); err != nil {
+	if p.invitation != nil {
+		invitation, err := a.invitationOf(*p.invitation)
+		if err != nil {
 			return Account{}, "", err
 		}
-		if invitation.Email != "" && invitation.Email != email {
+		if invitation.Email != "" && invitation.Email != p.Email {
 			return Account{}, "", invalid(FieldEmail, "the invitation is for another e-mail address")
 		}
-		p.invitation, p.Role = &token, invitation.Role
+		p.Role = invitation.Role
 	}
-	if err := a.add(ctx, p); err != nil {
+	if r.Token == "" {
+		err = a.add(ctx, p)
+	} else {
+		err = a.addVerified(ctx, p, r.Token)
+	}
+	if err != nil {
 		return Account{}, "", err
 	}
 	return p.Account, p.session(), nil
+}
+
+// addVerified stores p as a new account and consumes its token. The write lock is held.
+func (a *Accounts) addVerified(ctx context.Context, p *person, token string) error {
+	h, _, err := a.mailToken(token)
+	if err != nil {
+		return err // used concurrently
+	}
+	if a.withEmail(p.Email) != nil {
+		return ErrNoLetter // another account took the address meanwhile
+	}
+	p.Verified = wholeSeconds(a.now())
+	if err := a.add(ctx, p); err != nil {
+		return err
+	}
+	a.forget(ctx, h)
+	return nil
+}
+
+// registrant returns the account that r describes, without a password, if it may register.
+func (a *Accounts) registrant(r *Registrant) (*person, error) {
+	p := &person{Account: Account{Role: RoleUser}}
+	if r.Token != "" || a.Mails() {
+		_, record, err := a.mailToken(r.Token)
+		if err != nil || !record.Account.IsZero() {
+			return nil, ErrNoLetter
+		}
+		p.Email, p.invitation = record.Email, record.Invitation
+		if p.invitation == nil { // the setting may have changed since
+			return p, a.mayRegister("")
+		}
+		if a.Registration() == RegistrationClosed {
+			return nil, ErrClosed
+		}
+		return p, nil
+	}
+	if err := a.mayRegister(r.Invitation); err != nil {
+		return nil, err
+	}
+	if r.Invitation != "" {
+		h, _, err := a.invited(r.Invitation)
+		if err != nil {
+			return nil, err
+		}
+		p.invitation = &h
+	}
+	var err error
+	p.Email, err = foldEmail(r.Email)
+	return p, err
 }
 
 // mayRegister returns why registration with an invitation token, which may be empty, is not allowed.

@@ -219,6 +219,9 @@ func (a *Accounts) SetPassword(ctx context.Context, token, password string, addr
 		if !p.Enabled() {
 			return ErrDisabled
 		}
+		if p.resetMailed {
+			p.Verified = wholeSeconds(a.now())
+		}
 		p.setPassword(hashed)
 		return nil
 	})
@@ -245,7 +248,7 @@ func (a *Accounts) Resetting(token string) (Account, error) {
 func (p *person) allowReset(until time.Time) string {
 	secret := newSecret()
 	h, _ := hashOf(secret)
-	p.reset, p.Resets = &h, wholeSeconds(until)
+	p.reset, p.Resets, p.resetMailed = &h, wholeSeconds(until), false
 	return p.ID.String() + secret
 }
 
@@ -260,5 +263,5 @@ func (p *person) resets(token string, now time.Time) bool {
 func (p *person) setPassword(hashed string) {
 	p.password = hashed
 	p.epoch++
-	p.reset, p.Resets = nil, time.Time{}
+	p.reset, p.Resets, p.resetMailed = nil, time.Time{}, false
 }

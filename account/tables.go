@@ -37,7 +37,9 @@ const (
 const formRecord = 0x01
 
 // Tables lists this package's tables, for maintenance.
-func Tables() []*kv.Table { return []*kv.Table{keyRevisions, accountRevisions, invitationRevisions} }
+func Tables() []*kv.Table {
+	return []*kv.Table{keyRevisions, accountRevisions, invitationRevisions, mailTokens}
+}
 
 // Accept returns ErrFormat if the store holds something other than this version's accounts.
 // It does not change the store; an empty one is accepted.

@@ -105,6 +105,7 @@ func (s *Service) Reload(c config.Config) error {
 		{"cache", before.Cache, now.Cache}, {"drain", before.Drain, now.Drain}, {"tls", before.TLS, now.TLS},
 		{"filters", before.Filters, now.Filters},
 		{"traces", before.Traces, now.Traces},
+		{"accounts.mail", before.Accounts.Mail, now.Accounts.Mail},
 		{"accounts.usage_days", before.Accounts.UsageDays, now.Accounts.UsageDays},
 		{"limits.address_fails", before.Limits.AddressFails, now.Limits.AddressFails},
 		{"limits.connections", before.Limits.Connections, now.Limits.Connections},

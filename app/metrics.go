@@ -111,7 +111,7 @@ type gauges struct {
 	ready, stopped, reached, rate, remaining                *prometheus.Desc
 	writable, accountsWritable                              *prometheus.Desc
 	free, cacheReads, backlog, expiry                       *prometheus.Desc
-	unsaved, unreadable                                     *prometheus.Desc
+	unsaved, unreadable, letters                            *prometheus.Desc
 }
 
 func newServiceCollector(s *Service) *serviceCollector {
@@ -148,6 +148,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		accountsWritable: desc("accounts_store_writable", "Whether the accounts' store accepts writes: 1, else 0."),
 
 		unsaved:    desc("accounts_unsaved", "Restrictions of keys, accounts and invitations that are in effect but not yet durable."),
+		letters:    desc("mails_total", "E-mails to users that were sent, or dropped.", "result"),
 		unreadable: desc("accounts_unreadable", "Keys, accounts and invitations that are disabled because their rows cannot be read."),
 
 		heard:          desc("consensus_heard_timestamp_seconds", "When the consensus client last sent a block or a head; 0 since the start.", "network", "call"),
@@ -192,6 +193,11 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		unsaved = u.Restrictions
 	}
 	gauge(g.unsaved, float64(unsaved))
+	if c.service.mail != nil {
+		sent, failed := c.service.mail.Counts()
+		counter(g.letters, sent, "sent")
+		counter(g.letters, failed, "dropped")
+	}
 	gauge(g.unreadable, float64(len(c.service.accounts.Unreadable())))
 	current := c.service.current.Load()
 	for name, expires := range expiries(c.service.config.TLS.Files(c.service.config.Data)) {

@@ -9,6 +9,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/control"
+	"ashlar/account/mail"
 	"ashlar/account/session"
 	"ashlar/account/usage"
 	"ashlar/app/config"
@@ -24,6 +25,7 @@ type people struct {
 	keys     *account.Keyring
 	sessions *session.Store
 	usage    *usage.Usage
+	mail     *mail.Sender // nil if no mail server is configured
 }
 
 func (p *people) service() control.Service {
@@ -43,6 +45,12 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 	accounts := c.Service()
 	accounts.Retry = again
 	_, accounts.Shared = data.(*store.Keyspace)
+	if p.mail, err = c.Mail.Open(); err != nil {
+		return people{}, errors.Join(err, opened.Close())
+	}
+	if p.mail != nil {
+		accounts.Mailer = p.mail
+	}
 	if p.accounts, err = account.OpenAccounts(ctx, opened, accounts); err == nil {
 		p.keys, err = account.OpenKeyring(ctx, p.accounts)
 	}

@@ -285,6 +285,9 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	group.Go(func() error { return s.runControl(ctx) })
 	group.Go(func() error { return s.sessions.Run(ctx) })
 	group.Go(func() error { return s.accounts.Run(ctx) })
+	if s.mail != nil {
+		group.Go(func() error { return s.mail.Run(ctx) })
+	}
 	if s.operator != nil {
 		group.Go(func() error { return s.operator.run(ctx) })
 	}
@@ -340,6 +343,8 @@ type Status struct {
 	AccountsRefused string `json:"accountsRefused,omitempty"`
 	// AccountsUnsaved are restrictions that are in effect but not durable; nil: none.
 	AccountsUnsaved *account.Unsaved `json:"accountsUnsaved,omitempty"`
+	// MailProblem is why e-mails cannot be sent; empty if they can.
+	MailProblem string `json:"mailProblem,omitempty"`
 	// AccountsUnreadable are the keys, accounts and invitations that are disabled because
 	// their rows cannot be read.
 	AccountsUnreadable []string `json:"accountsUnreadable,omitempty"`
@@ -351,6 +356,11 @@ func (s *Service) status(ctx context.Context) (any, error) {
 	all := Status{Process: s.process()}
 	if refused := s.accountsRefused(); refused != nil {
 		all.AccountsRefused = refused.Error()
+	}
+	if s.mail != nil {
+		if since, err := s.mail.Problem(); err != nil {
+			all.MailProblem = fmt.Sprintf("since %s: %v", since.UTC().Format(time.RFC3339), err)
+		}
 	}
 	all.AccountsUnsaved, all.AccountsUnreadable = s.accounts.Unsaved(), s.accounts.Unreadable()
 	for _, n := range s.networks {

@@ -12,6 +12,7 @@ import (
 // accountPage is the data of the template account.
 type accountPage struct {
 	Form   *form
+	Email  *form // to change the address; no fields where addresses are not verified
 	Role   string
 	Limits string
 	Began  time.Time // when the session began
@@ -24,11 +25,14 @@ func passwordForm() *form {
 	)
 }
 
-func (v *visit) account() error { return v.showAccount(passwordForm()) }
+func (v *visit) account() error { return v.showAccount(passwordForm(), emailForm()) }
 
-func (v *visit) showAccount(f *form) error {
-	p := accountPage{Form: f, Role: roleName(v.who.Role), Limits: accountLimits(v.who.Limits), Began: v.began()}
-	return v.show(statusOf(f), "account", "Account", p)
+func (v *visit) showAccount(f, email *form) error {
+	if !v.dashboard.config.Accounts.Mails() {
+		email = newForm()
+	}
+	p := accountPage{Form: f, Email: email, Role: roleName(v.who.Role), Limits: accountLimits(v.who.Limits), Began: v.began()}
+	return v.show(max(statusOf(f), statusOf(email)), "account", "Account", p)
 }
 
 // changePassword takes the form of account.
@@ -36,18 +40,18 @@ func (v *visit) changePassword() error {
 	f := passwordForm()
 	f.read(v.r)
 	if !f.ok() {
-		return v.showAccount(f)
+		return v.showAccount(f, emailForm())
 	}
 	session, err := v.dashboard.config.Accounts.ChangePassword(v.r.Context(), v.who.ID, f.value("present"), f.value("password"), client(v.r))
 	switch {
 	case errors.Is(err, account.ErrCredentials):
 		f.fail("present", "This is not your current password.")
-		return v.showAccount(f)
+		return v.showAccount(f, emailForm())
 	case err != nil:
 		if err := f.refused(err); err != nil {
 			return err
 		}
-		return v.showAccount(f)
+		return v.showAccount(f, emailForm())
 	}
 	if err := v.begin(session); err != nil {
 		return err

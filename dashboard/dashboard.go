@@ -98,6 +98,12 @@ func (d *Dashboard) register(mux *http.ServeMux) {
 		{"POST /signout", public, (*visit).signOut},
 		{"GET /signup", public, (*visit).signUp},
 		{"POST /signup", public, (*visit).signedUp},
+		{"GET /signup/confirm", public, (*visit).confirmation},
+		{"POST /signup/confirm", public, (*visit).confirmed},
+		{"GET /forgot", public, (*visit).forgot},
+		{"POST /forgot", public, (*visit).hasForgotten},
+		{"GET /account/confirm", public, (*visit).newAddress},
+		{"POST /account/confirm", public, (*visit).confirmAddress},
 		{"GET /reset", public, (*visit).reset},
 		{"POST /reset", public, (*visit).wasReset},
 
@@ -117,6 +123,7 @@ func (d *Dashboard) register(mux *http.ServeMux) {
 		{"POST /console", people, (*visit).send},
 		{"GET /account", people, (*visit).account},
 		{"POST /account/password", people, (*visit).changePassword},
+		{"POST /account/email", people, (*visit).changeEmail},
 		{"POST /account/sessions", people, (*visit).endSessions},
 
 		{"GET /service", operators, (*visit).service},

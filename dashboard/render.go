@@ -69,6 +69,7 @@ type frame struct {
 	Operator []link // for operators only
 	Said     string // message about the last action
 	SignUp   bool   // registration is open to the visitor
+	Mails    bool   // e-mail addresses are verified
 	Content  any    // data of the page's own template
 }
 

@@ -16,11 +16,16 @@ type signUpPage struct {
 
 const fieldInvitation = "invitation"
 
-func signUpForm() *form {
-	return newForm(
-		&field{Name: "email", Label: "E-mail address", Kind: "email", Complete: "username"},
-		passwordField("Password"),
-	)
+// signUpForm asks for an address and a password; where addresses are verified, for the
+// address only.
+func (v *visit) signUpForm() *form {
+	f := newForm(&field{Name: "email", Label: "E-mail address", Kind: "email", Complete: "username"})
+	if v.dashboard.config.Accounts.Mails() {
+		f.Field("email").Hint = "You will receive an e-mail with a link to continue."
+	} else {
+		f.fields = append(f.fields, passwordField("Password"))
+	}
+	return f
 }
 
 // signUp shows the form for a new account if registration is open or the visitor has an
@@ -40,12 +45,12 @@ func (v *visit) signUp() error {
 			p.Closed = sentence(err.Error())
 			break
 		}
-		p.Invited, p.Form = true, signUpForm()
+		p.Invited, p.Form = true, v.signUpForm()
 		p.Form.fill("email", invitation.Email)
 	case registration == account.RegistrationInvited:
-		p.Form = askInvitation(signUpForm())
+		p.Form = askInvitation(v.signUpForm())
 	default:
-		p.Form = signUpForm()
+		p.Form = v.signUpForm()
 	}
 	return v.show(200, "signup", "Create an account", p)
 }
@@ -63,7 +68,7 @@ func askInvitation(f *form) *form {
 // signedUp handles the form of signUp.
 func (v *visit) signedUp() error {
 	accounts, invitation := v.dashboard.config.Accounts, v.r.PostForm.Get(fieldInvitation)
-	p := signUpPage{Form: signUpForm()}
+	p := signUpPage{Form: v.signUpForm()}
 	if _, err := accounts.Invitation(invitation); err == nil {
 		p.Invited, p.Invitation = true, invitation
 	} else if accounts.Registration() == account.RegistrationInvited {
@@ -72,14 +77,13 @@ func (v *visit) signedUp() error {
 	f := p.Form
 	f.read(v.r)
 	if f.ok() {
-		_, session, err := accounts.Register(v.r.Context(), account.Registrant{
-			Email: f.value("email"), Password: f.value("password"), Invitation: invitation, Address: client(v.r),
-		})
-		if err == nil {
-			if err := v.begin(session); err != nil {
-				return err
+		who := account.Registrant{Email: f.value("email"), Password: f.value("password"), Invitation: invitation, Address: client(v.r)}
+		var err error
+		if accounts.Mails() {
+			if err = accounts.RequestRegistration(v.r.Context(), who); err == nil {
+				return v.mailed(mailedPage{Email: who.Email, To: "create your account"})
 			}
-			v.say("Welcome. Your account is ready.")
+		} else if err = v.register(who); err == nil {
 			return v.redirect("/")
 		}
 		if errors.Is(err, account.ErrClosed) || errors.Is(err, account.ErrNoInvitation) {
@@ -89,4 +93,17 @@ func (v *visit) signedUp() error {
 		}
 	}
 	return v.show(statusOf(f), "signup", "Create an account", p)
+}
+
+// register creates an account and signs its user in.
+func (v *visit) register(who account.Registrant) error {
+	_, session, err := v.dashboard.config.Accounts.Register(v.r.Context(), who)
+	if err != nil {
+		return err
+	}
+	if err := v.begin(session); err != nil {
+		return err
+	}
+	v.say("Welcome. Your account is ready.")
+	return nil
 }

@@ -117,6 +117,7 @@ func (v *visit) show(status int, name, title string, content any) error {
 	f := frame{
 		Title: title, Account: v.who, Content: content,
 		SignUp: v.dashboard.config.Accounts.Registration() == account.RegistrationOpen,
+		Mails:  v.dashboard.config.Accounts.Mails(),
 		Said:   v.sessions.PopString(v.r.Context(), sessionSaid),
 	}
 	if v.who != nil {
@@ -171,6 +172,9 @@ func (v *visit) failure(err error) failure {
 	case errors.As(err, &soon):
 		v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(soon.Wait.Seconds()))))
 		return failure{http.StatusTooManyRequests, "Too many " + soon.What, sentence(soon.Error())}
+	case errors.Is(err, account.ErrLetters):
+		v.w.Header().Set("Retry-After", "60")
+		return failure{http.StatusServiceUnavailable, "Busy", "Too many e-mails are waiting to be sent. Try again in a few minutes."}
 	case errors.Is(err, account.ErrBusy):
 		v.w.Header().Set("Retry-After", "1")
 		return failure{http.StatusServiceUnavailable, "Busy", "Too many people are signing in. Try again in a few seconds."}

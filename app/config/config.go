@@ -132,6 +132,7 @@ type Accounts struct {
 	Registration account.Registration `yaml:"registration"` // who may make an account
 	Keys         int                  `yaml:"keys"`         // of an account at once
 	UsageDays    int                  `yaml:"usage_days"`   // for which usage is kept
+	Mail         Mail                 `yaml:"mail"`
 }
 
 // Service returns the entries as the accounts take them.

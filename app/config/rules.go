@@ -49,6 +49,7 @@ func (c *Config) rules(families family.Families) []rule {
 		{"$.traces.share", func() error { return checkShare(c.Traces.Share) }},
 		{"$.credits", func() error { return checkCredits(c.Credits, families) }},
 		{"$.accounts.registration", c.Accounts.Registration.Check},
+		{"$.accounts.mail", c.Accounts.Mail.check},
 	}...)
 	for _, number := range []struct {
 		path       string

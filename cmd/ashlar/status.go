@@ -144,6 +144,9 @@ func printProblems(status app.Status) {
 	if status.AccountsUnsaved != nil {
 		fmt.Fprintln(stdout(), status.AccountsUnsaved)
 	}
+	if status.MailProblem != "" {
+		fmt.Fprintf(stdout(), "e-mails to users cannot be sent %s\n", status.MailProblem)
+	}
 	for _, what := range status.AccountsUnreadable {
 		fmt.Fprintf(stdout(), "disabled because it cannot be read: %s\n", what)
 	}

@@ -135,6 +135,8 @@ func keepers() []keeper {
 		{"github.com/alexedwards/scs", []string{"account/session", "dashboard"}},
 		{"golang.org/x/crypto/argon2", []string{"account/password"}},
 		{"github.com/elastic/go-seccomp-bpf", []string{"worker"}},
+		{"github.com/wneessen/go-mail", []string{"account/mail"}},
+		{"github.com/emersion/go-smtp", []string{"account/mail/mailtest"}},
 		{"github.com/go-json-experiment/json", []string{"strictjson"}},
 		{"github.com/cenkalti/backoff", []string{"evm/ingest/upstream", "starknet/source/node", "retry"}},
 		{"github.com/minio/minio-go", []string{"app/backup"}},
