@@ -5,6 +5,7 @@ import (
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/holiman/uint256"
 )
 
 // collidingState makes the creation of a contract fail at an address that has storage,
@@ -18,10 +19,38 @@ import (
 type collidingState struct {
 	*state.StateDB
 	message *core.Message // the current one; nil before the first
+
+	// recorder, if any, is told what the EVM does before and after calls.
+	recorder *traceRecorder
 }
 
-// GetNonce implements vm.StateDB.
+// Snapshot implements vm.StateDB.
+func (s *collidingState) Snapshot() int {
+	s.recorder.remove()
+	return s.StateDB.Snapshot()
+}
+
+// RevertToSnapshot implements vm.StateDB.
+func (s *collidingState) RevertToSnapshot(id int) {
+	s.recorder.set()
+	s.StateDB.RevertToSnapshot(id)
+}
+
+// AddressInAccessList implements vm.StateDB. The EVM asks it before CALL and the like.
+func (s *collidingState) AddressInAccessList(address common.Address) bool {
+	s.recorder.set()
+	return s.StateDB.AddressInAccessList(address)
+}
+
+// GetBalance implements vm.StateDB. The EVM asks it before CREATE2 and SELFDESTRUCT.
+func (s *collidingState) GetBalance(address common.Address) *uint256.Int {
+	s.recorder.set()
+	return s.StateDB.GetBalance(address)
+}
+
+// GetNonce implements vm.StateDB. The EVM asks it before CREATE.
 func (s *collidingState) GetNonce(address common.Address) uint64 {
+	s.recorder.set()
 	nonce := s.StateDB.GetNonce(address)
 	if nonce == 0 && s.hasStorageAlone(address) && !s.isSigned(address) {
 		return 1

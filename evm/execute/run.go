@@ -89,6 +89,7 @@ func (m *machine) transact(seen *collidingState, gas *core.GasPool, tx *types.Tr
 	if err != nil {
 		return nil, err
 	}
+	seen.recorder = m.recorder
 	m.recorder.begin(m.evm)
 	receipt, list, err := core.ApplyTransactionWithEVM(m.ctx, message, gas, seen.StateDB, m.header.Number, m.hash, m.header.Time, tx, m.evm)
 	traces := m.recorder.end(m.evm)
