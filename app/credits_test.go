@@ -42,7 +42,7 @@ func methodsOfFamilies(t *testing.T) []*jsonrpc.Methods {
 	if err != nil {
 		t.Fatal(err)
 	}
-	starknet, err := starknetapi.New(starknetquery.NewChain(stored, nil)).Methods()
+	starknet, err := starknetapi.New(starknetquery.NewChain(stored, nil), starknetapi.Usual()).Methods()
 	if err != nil {
 		t.Fatal(err)
 	}

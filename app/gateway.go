@@ -47,7 +47,7 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 	}
 	for _, n := range s.networks {
 		g.Networks = append(g.Networks, gateway.Network{
-			Name: n.Name, Hosts: c.Networks[n.Name].Hosts, Methods: n.methods, Restricted: c.Networks[n.Name].Restricted, OpenRPC: n.openRPC.JSON,
+			Name: n.Name, Hosts: c.Networks[n.Name].Hosts, Methods: n.methods, Versions: n.versions, Restricted: c.Networks[n.Name].Restricted, OpenRPC: n.openRPC.JSON,
 			Observer: s.metrics.observer(n.Name, n.methods.Names()),
 		})
 	}

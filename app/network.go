@@ -21,11 +21,12 @@ type Network struct {
 	family.Network
 	Name string
 
-	family  family.Family
-	store   kv.Store // nil if the family has none
-	methods *jsonrpc.Methods
-	openRPC *openrpc.Document
-	pace    atomic.Pointer[family.CatchUp] // nil if the network is at the head
+	family   family.Family
+	store    kv.Store // nil if the family has none
+	methods  *jsonrpc.Methods
+	versions map[string]*jsonrpc.Methods // other forms of the methods, if the family has any
+	openRPC  *openrpc.Document
+	pace     atomic.Pointer[family.CatchUp] // nil if the network is at the head
 }
 
 // Place returns the place of a network of a family.
@@ -152,7 +153,12 @@ func (n *Network) serve(ctx context.Context, s family.Service) error {
 		Title: n.Name, Version: s.Version.Release,
 		Description: "The methods of the network " + n.Name + ", served at /" + n.Name + "/v3/KEY over HTTP and at /" + n.Name + "/ws/v3/KEY by WebSocket.",
 	}
-	n.openRPC, n.methods, err = openrpc.Describe(info, methods)
+	if n.openRPC, n.methods, err = openrpc.Describe(info, methods); err != nil {
+		return err
+	}
+	if versioned, ok := n.Network.(family.Versioned); ok {
+		n.versions, err = versioned.Versions()
+	}
 	return err
 }
 

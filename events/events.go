@@ -26,7 +26,9 @@ type Word = [32]byte
 
 // Filter selects events.
 type Filter struct {
-	Address *Word // the emitter; nil for any
+	// Addresses are the emitters that match; none match any. There is one at most, unless
+	// the network has AddressLists.
+	Addresses []Word
 	// Keys lists, for each position, the keys that match; an empty list matches any.
 	// The list of the last position is not empty.
 	Keys [][]Word
@@ -56,6 +58,8 @@ type Network struct {
 	View func() (View, error)
 	// ParseAddress parses the text of an address, ParseWord that of a key or a hash.
 	ParseAddress, ParseWord func(text []byte) (Word, error)
+	// AddressLists accepts an array of addresses, as since 0.10 of the specification.
+	AddressLists bool
 	// Address and Word describe the values that these two parse.
 	Address, Word *schema.Schema
 }
@@ -99,14 +103,14 @@ func (n Network) Handler() jsonrpc.Handler {
 	}
 }
 
-// Emitter returns the address in the filter of a call, as ParseAddress returns it, or nil
-// if the filter has none.
-func (n Network) Emitter(params []byte) (*Word, error) {
+// Emitters returns the addresses in the filter of a call, as ParseAddress returns them.
+// There are none if the filter matches any.
+func (n Network) Emitters(params []byte) ([]Word, error) {
 	request, err := n.parse(params)
 	if err != nil {
 		return nil, err
 	}
-	return request.filter.Address, nil
+	return request.filter.Addresses, nil
 }
 
 // answer appends a page of a view, with its pending block if pending is set.

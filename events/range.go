@@ -113,15 +113,15 @@ func (q *request) fingerprint() paging.Fingerprint {
 		all = binary.BigEndian.AppendUint64(append(all, byte(id.Kind)), id.Number)
 		all = append(all, id.Hash[:]...)
 	}
-	if q.filter.Address != nil {
-		all = append(append(all, 1), q.filter.Address[:]...)
-	} else {
-		all = append(all, 0)
+	addresses := distinct(q.filter.Addresses)
+	if all = append(all, byte(min(len(addresses), 2))); len(addresses) > 1 {
+		all = binary.BigEndian.AppendUint32(all, uint32(len(addresses)))
+	}
+	for _, address := range addresses {
+		all = append(all, address[:]...)
 	}
 	for _, allowed := range q.filter.Keys {
-		allowed = slices.Clone(allowed)
-		slices.SortFunc(allowed, func(a, b Word) int { return slices.Compare(a[:], b[:]) })
-		allowed = slices.Compact(allowed)
+		allowed = distinct(allowed)
 		all = binary.BigEndian.AppendUint32(all, uint32(len(allowed)))
 		for _, key := range allowed {
 			all = append(all, key[:]...)
@@ -129,4 +129,11 @@ func (q *request) fingerprint() paging.Fingerprint {
 	}
 	hash := sha256.Sum256(all)
 	return paging.Fingerprint(hash[:len(paging.Fingerprint{})])
+}
+
+// distinct returns the words sorted and without duplicates.
+func distinct(words []Word) []Word {
+	words = slices.Clone(words)
+	slices.SortFunc(words, func(a, b Word) int { return slices.Compare(a[:], b[:]) })
+	return slices.Compact(words)
 }

@@ -13,7 +13,7 @@ import (
 const (
 	maxChunkSize = 1024 // events of a page
 	maxPositions = 16   // of keys
-	maxKeys      = 1024 // of all positions
+	maxKeys      = 1024 // of all positions; also addresses
 )
 
 // request is a decoded filter.
@@ -25,15 +25,16 @@ type request struct {
 }
 
 var (
-	errParams      = errors.New(`expected {"filter": {…}} or [{…}]`)
-	errNamedInList = errors.New(`expected {"filter": {…}} or [{…}], not [{"filter": {…}}]`)
-	errNonString   = errors.New("expected a string")
-	errNonArray    = errors.New("expected an array")
-	errMixedKeys   = errors.New("expected arrays of strings, or strings alone")
-	errNonInteger  = errors.New("expected an integer that is not negative")
-	errNonBlock    = errors.New(`expected "latest", "pending", {"block_number": …} or {"block_hash": …}`)
-	errBlockBoth   = errors.New("expected either block_number or block_hash")
-	errNoChunkSize = errors.New("missing")
+	errParams        = errors.New(`expected {"filter": {…}} or [{…}]`)
+	errNamedInList   = errors.New(`expected {"filter": {…}} or [{…}], not [{"filter": {…}}]`)
+	errNonString     = errors.New("expected a string")
+	errNonArray      = errors.New("expected an array")
+	errMixedKeys     = errors.New("expected arrays of strings, or strings alone")
+	errNonInteger    = errors.New("expected an integer that is not negative")
+	errNonBlock      = errors.New(`expected "latest", "pending", {"block_number": …} or {"block_hash": …}`)
+	errBlockBoth     = errors.New("expected either block_number or block_hash")
+	errManyAddresses = fmt.Errorf("expected at most %d addresses", maxKeys)
+	errNoChunkSize   = errors.New("missing")
 )
 
 // parse decodes the params of a call. Its errors are [*jsonrpc.Error] values.
@@ -84,7 +85,7 @@ func (n Network) member(q *request, name jsonrpc.Name, value []byte) (err error)
 	case name.Is("to_block"):
 		err = jsonrpc.Set(&q.to, value, n.parseBlock)
 	case name.Is("address"):
-		err = jsonrpc.SetOptional(&q.filter.Address, value, parsing(n.ParseAddress))
+		err = jsonrpc.Set(&q.filter.Addresses, value, n.parseAddresses)
 	case name.Is("keys"):
 		err = jsonrpc.Set(&q.filter.Keys, value, n.parseKeys)
 	case name.Is("continuation_token"):
@@ -195,6 +196,27 @@ func parseToken(raw []byte) (*paging.Token, error) {
 		return nil, errToken
 	}
 	return &token, nil
+}
+
+// parseAddresses decodes an address, or an array of them if the network takes one.
+func (n Network) parseAddresses(raw []byte) ([]Word, error) {
+	elements, isArray := jsonrpc.Array(raw)
+	if !isArray || !n.AddressLists {
+		address, err := parsing(n.ParseAddress)(raw)
+		return []Word{address}, err
+	}
+	var addresses []Word
+	for at := 0; elements.Next(); at++ {
+		if at == maxKeys {
+			return nil, errManyAddresses
+		}
+		address, err := parsing(n.ParseAddress)(elements.Value())
+		if err != nil {
+			return nil, fmt.Errorf("element %d: %w", at, err)
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses, nil
 }
 
 // parseKeys decodes the keys of each position. Plain strings are keys of the first.

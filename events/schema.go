@@ -20,9 +20,13 @@ func (n Network) filterSchema() *schema.Schema {
 	size := schema.Integer(1)
 	size.Maximum = &most
 	keys := schema.Array(schema.AnyOf(n.Word, schema.Array(n.Word), schema.Null))
+	address := n.Address
+	if n.AddressLists {
+		address = schema.AnyOf(n.Address, schema.Array(n.Address))
+	}
 	return schema.Object(
 		schema.Members{"chunk_size": size},
-		schema.Members{"from_block": block, "to_block": block, "address": n.Address, "keys": keys, "continuation_token": schema.String},
+		schema.Members{"from_block": block, "to_block": block, "address": address, "keys": keys, "continuation_token": schema.String},
 	).Named("EventFilter", "Which events are wanted: those of some blocks, of a contract, and with some keys; and how many in a page.")
 }
 

@@ -124,6 +124,14 @@ type Network interface {
 	Close() error
 }
 
+// Versioned is a [Network] that also answers in the forms of some versions of its
+// family's specification.
+type Versioned interface {
+	// Versions returns the methods of each version by its name in paths, such as v0_9. It
+	// is called after Serve.
+	Versions() (map[string]*jsonrpc.Methods, error)
+}
+
 // Families are the families that the service knows. The first is the default for new
 // networks.
 type Families []Family

@@ -121,13 +121,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, http.StatusNotFound, "no such network: expected the host or the path of a network that is served here")
 		return
 	}
+	if network = network.at(route.version); network == nil {
+		refuse(w, r, http.StatusNotFound, "no such version: expected a path without /rpc/..., or a version that the network has")
+		return
+	}
 	key, refused := h.admit(s, r, route, network)
 	if refused != nil {
 		h.refuse(w, refused, readRequestID(w, r))
 		return
 	}
 	if route.socket {
-		h.serveSocket(w, r, network, key, route.key)
+		h.serveSocket(w, r, network, key, route)
 		return
 	}
 	if !isJSON(header(r, "Content-Type")) {

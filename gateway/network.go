@@ -20,6 +20,9 @@ type Network struct {
 	// Restricted are methods, or prefixes followed by *, that a key may only call if its
 	// rules list them.
 	Restricted []string
+	// Versions are other forms of the methods, served below the path of the usual ones at
+	// /rpc/<version>.
+	Versions map[string]*jsonrpc.Methods
 	// OpenRPC returns the document that describes the methods; nil if none is served.
 	OpenRPC func(context.Context) ([]byte, error)
 	// Observer is notified of the network's calls, instead of the one in Config.RPC; it may
@@ -33,6 +36,17 @@ type served struct {
 	server  *jsonrpc.Server
 	openRPC func(context.Context) ([]byte, error) // its OpenRPC document; may be nil
 	unknown usage.Series                          // series of requests that call no method
+
+	versions map[string]*served // other forms of its methods
+}
+
+// at returns the network with its methods in a version, the usual one if it is empty. It
+// returns nil if there is no such network or version.
+func (s *served) at(version string) *served {
+	if s == nil || version == "" {
+		return s
+	}
+	return s.versions[version]
 }
 
 // networks finds the network of a request.
@@ -74,18 +88,11 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 		if n.byName[network.Name] != nil {
 			return nil, fmt.Errorf("gateway: two networks are named %s", network.Name)
 		}
-		own, guard := rpc, g
-		guard.network, guard.restricted = network.Name, network.Restricted
-		if network.Observer != nil {
-			own.Observer = network.Observer
+		serves := newServed(network, network.Methods, rpc, g, u)
+		serves.versions = make(map[string]*served, len(network.Versions))
+		for version, methods := range network.Versions {
+			serves.versions[version] = newServed(network, methods, rpc, g, u)
 		}
-		own.Parse = g.parse
-		guard.series = func(string) usage.Series { return 0 }
-		if u != nil {
-			counts := newCounting(own.Observer, u, network.Name, network.Methods)
-			guard.series, own.Observer = counts.of, counts
-		}
-		serves := &served{network.Name, jsonrpc.NewServer(guard.before(network.Methods), own), network.OpenRPC, guard.series("")}
 		n.byName[network.Name] = serves
 		for _, host := range network.Hosts {
 			if err := CheckHost(host); err != nil {
@@ -108,6 +115,21 @@ func newNetworks(list []Network, hosts []string, rpc jsonrpc.Config, g gate, u *
 		n.only = n.byName[list[0].Name]
 	}
 	return n, nil
+}
+
+// newServed serves some methods of a network.
+func newServed(network Network, methods *jsonrpc.Methods, rpc jsonrpc.Config, g gate, u *usage.Usage) *served {
+	g.network, g.restricted = network.Name, network.Restricted
+	if network.Observer != nil {
+		rpc.Observer = network.Observer
+	}
+	rpc.Parse = g.parse
+	g.series = func(string) usage.Series { return 0 }
+	if u != nil {
+		counts := newCounting(rpc.Observer, u, network.Name, methods)
+		g.series, rpc.Observer = counts.of, counts
+	}
+	return &served{name: network.Name, server: jsonrpc.NewServer(g.before(methods), rpc), openRPC: network.OpenRPC, unknown: g.series("")}
 }
 
 // isHost reports whether a host is in the normal form.

@@ -7,34 +7,40 @@ type route struct {
 	network string // empty: the host determines it
 	key     string // empty if missing
 	socket  bool   // a WebSocket is requested
+	version string // of the methods, such as v0_9; empty for the usual ones
 }
 
-// parseRoute parses /v3/<key> and /ws/v3/<key>, each optionally below /<network> and with a
-// final slash. ok is false for any other path.
+// parseRoute parses /v3/<key> and /ws/v3/<key>, each optionally below /<network>, with
+// /rpc/<version> after it, and with a final slash. ok is false for any other path.
 func parseRoute(path string) (r route, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/")
 	if !ok {
 		return route{}, false
 	}
-	if r.key, r.socket, ok = parseEndpoint(rest); ok {
+	if r, ok := parseEndpoint(rest); ok {
 		return r, true
 	}
-	if r.network, rest, ok = strings.Cut(rest, "/"); !ok || r.network == "" {
+	network, rest, ok := strings.Cut(rest, "/")
+	if !ok || network == "" {
 		return route{}, false
 	}
-	r.key, r.socket, ok = parseEndpoint(rest)
+	r, ok = parseEndpoint(rest)
+	r.network = network
 	return r, ok
 }
 
-// parseEndpoint parses the part after the network: v3/<key> or ws/v3/<key>.
-func parseEndpoint(path string) (key string, socket, ok bool) {
-	path, socket = strings.CutPrefix(path, "ws/")
+// parseEndpoint parses the part after the network: v3/<key> or ws/v3/<key>, and a version.
+func parseEndpoint(path string) (r route, ok bool) {
+	path, r.socket = strings.CutPrefix(path, "ws/")
 	if path, ok = strings.CutPrefix(path, "v3"); !ok {
-		return "", false, false
+		return route{}, false
 	}
-	if key, ok = strings.CutPrefix(path, "/"); !ok && path != "" {
-		return "", false, false
+	if r.key, ok = strings.CutPrefix(path, "/"); !ok && path != "" {
+		return route{}, false
 	}
-	key = strings.TrimSuffix(key, "/")
-	return key, socket, strings.IndexByte(key, '/') < 0
+	r.key = strings.TrimSuffix(r.key, "/")
+	if key, version, versioned := strings.Cut(r.key, "/rpc/"); versioned && version != "" {
+		r.key, r.version = key, version
+	}
+	return r, strings.IndexByte(r.key, '/') < 0 && strings.IndexByte(r.version, '/') < 0
 }

@@ -41,6 +41,7 @@ type socket struct {
 	handler *Handler
 	request *http.Request // the handshake
 	network string
+	version string // of the methods
 	key     string
 	conn    *websocket.Conn
 
@@ -79,9 +80,9 @@ func (w *stopwatch) over(now time.Time, most time.Duration) bool {
 	return began != 0 && now.Sub(time.Unix(0, began)) > most
 }
 
-func newSocket(h *Handler, r *http.Request, network, key string, who holder, conn *websocket.Conn) *socket {
+func newSocket(h *Handler, r *http.Request, network string, route route, who holder, conn *websocket.Conn) *socket {
 	limits := h.current.Load().sockets
-	s := &socket{handler: h, request: r, network: network, key: key, conn: conn}
+	s := &socket{handler: h, request: r, network: network, version: route.version, key: route.key, conn: conn}
 	s.ctx, s.cancel = context.WithCancel(s.base())
 	s.endless = context.WithoutCancel(s.base())
 	s.inFlight = make(chan struct{}, limits.InFlight)
@@ -226,7 +227,7 @@ func (s *socket) receive(message io.Reader, buf []byte, e *exchange) ([]byte, er
 // admit checks the connection's key again and returns a new exchange for a message, or nil
 // if the connection has ended or must end.
 func (s *socket) admit(settings *settings) *exchange {
-	network := settings.networks.byName[s.network]
+	network := settings.networks.byName[s.network].at(s.version)
 	if s.ending.Load() || network == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 // serveSocket upgrades a request to a WebSocket and serves it to its end. text is the text
 // of its key. A request that is refused gets an HTTP error with a status instead.
-func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *served, key *account.Key, text string) {
+func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *served, key *account.Key, route route) {
 	settings := h.current.Load()
 	if !isUpgrade(r.Header) {
 		w.Header().Set("Upgrade", "websocket")
@@ -38,7 +38,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 		return // the library has sent the error
 	}
 	conn.SetReadLimit(-1) // receive checks the current limit for each message
-	s := newSocket(h, r, network.name, text, who, conn)
+	s := newSocket(h, r, network.name, route, who, conn)
 	if !h.sockets.add(s) {
 		_ = conn.Close(closeGone, reasonStopping)
 		return

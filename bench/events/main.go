@@ -67,7 +67,7 @@ func run(ctx context.Context, data string, events int) (err error) {
 	if err != nil {
 		return err
 	}
-	methods, err := api.New(query.NewChain(a, func() *tip.Tip { return nil })).Methods()
+	methods, err := api.New(query.NewChain(a, func() *tip.Tip { return nil }), api.Usual()).Methods()
 	if err != nil {
 		return err
 	}

@@ -23,13 +23,17 @@ func (a *API) eventMethods() []jsonrpc.Method {
 		return map[string]any{"from_block": block, "to_block": block, "address": s.contract, "chunk_size": 10}
 	}))
 	method.Concerns = concerning(func(params []byte) ([]common.Address, error) {
-		emitter, err := network.Emitter(params)
-		if emitter == nil {
-			return nil, err
-		}
-		return []common.Address{common.BytesToAddress(emitter[:])}, err
+		emitters, err := network.Emitters(params)
+		return addressesOf(emitters), err
 	})
 	return []jsonrpc.Method{method}
+}
+
+func addressesOf(words []events.Word) (addresses []common.Address) {
+	for _, word := range words {
+		addresses = append(addresses, common.BytesToAddress(word[:]))
+	}
+	return addresses
 }
 
 // eventNetwork describes this network to package events.
@@ -122,10 +126,7 @@ func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r p
 	if len(filter.Keys) > maxLogPositions {
 		return out, nil, nil // no log has that many topics
 	}
-	wanted := &query.Filter{}
-	if filter.Address != nil {
-		wanted.Addresses = []common.Address{common.BytesToAddress(filter.Address[:])}
-	}
+	wanted := &query.Filter{Addresses: addressesOf(filter.Addresses)}
 	for _, allowed := range filter.Keys {
 		topics := make([]common.Hash, len(allowed))
 		for i, key := range allowed {

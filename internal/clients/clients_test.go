@@ -24,13 +24,15 @@ type library struct {
 	name    string
 	command []string // what runs the script, relative to the folder of the libraries unless it is a name
 	script  string
+
+	packages string // folder of Python packages that go before others; may be empty
 }
 
 func libraries() []library {
 	return []library{
-		{"ethers", []string{"node"}, "ethers.mjs"},
-		{"viem", []string{"node"}, "viem.mjs"},
-		{"web3.py", []string{filepath.Join("venv", "bin", "python")}, "web3client.py"},
+		{name: "ethers", command: []string{"node"}, script: "ethers.mjs"},
+		{name: "viem", command: []string{"node"}, script: "viem.mjs"},
+		{name: "web3.py", command: []string{filepath.Join("venv", "bin", "python")}, script: "web3client.py"},
 	}
 }
 
@@ -102,6 +104,9 @@ func run(t *testing.T, dir string, l library, answers any, args ...string) {
 		program = filepath.Join(dir, program)
 	}
 	command := exec.CommandContext(t.Context(), program, append([]string{script}, args...)...)
+	if l.packages != "" {
+		command.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(dir, l.packages))
+	}
 	var failure bytes.Buffer
 	command.Stderr = &failure
 	out, err := command.Output()

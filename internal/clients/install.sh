@@ -6,7 +6,7 @@ set -euo pipefail
 from=$(cd "$(dirname "$0")/scripts" && pwd)
 mkdir -p "$1"
 cd "$1"
-lists=(package.json requirements.txt starknet-requirements.txt)
+lists=(package.json requirements.txt starknet-requirements.txt starknet-versions.txt)
 if [ -e installed ] && cmp -s installed <(cd "$from" && cat "${lists[@]}"); then
 	exit 0
 fi
@@ -20,4 +20,8 @@ for python in venv:requirements.txt starknet-venv:starknet-requirements.txt; do
 	python3 -m venv "${python%%:*}"
 	"${python%%:*}/bin/pip" install --quiet -r "${python##*:}"
 done
+# Older versions of starknet.py share the other packages of the newest one.
+while read -r version; do
+	starknet-venv/bin/pip install --quiet --no-deps --target "starknet-py-$version" "starknet-py==$version"
+done <starknet-versions.txt
 cat "${lists[@]}" >installed

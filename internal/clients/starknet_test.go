@@ -17,8 +17,8 @@ import (
 // starknetLibraries returns the libraries for Starknet networks.
 func starknetLibraries() []library {
 	return []library{
-		{"starknet.js", []string{"node"}, "starknet.mjs"},
-		{"starknet.py", []string{filepath.Join("starknet-venv", "bin", "python")}, "starknetclient.py"},
+		{name: "starknet.js", command: []string{"node"}, script: "starknet.mjs"},
+		{name: "starknet.py", command: []string{filepath.Join("starknet-venv", "bin", "python")}, script: "starknetclient.py"},
 	}
 }
 
@@ -78,6 +78,34 @@ func TestLibrariesListEvents(t *testing.T) {
 				t.Errorf("receipts are of the blocks %v, want %v", got.Receipts, blocks)
 			}
 		})
+	}
+}
+
+// Each version of starknet.py reads blocks, events and receipts under the path of its version
+// of the specification, and warns of no other version.
+func TestVersionsOfStarknetPy(t *testing.T) {
+	dir := folder(t)
+	s := serve(t)
+	url := strings.Replace(s.url, "/v3/", "/demo-starknet/v3/", 1)
+	const chunk = 7
+	for release, path := range map[string]struct{ path, version string }{
+		"0.27.0": {"v0_8", "0.8.1"}, "0.28.1": {"v0_9", "0.9.0"}, "0.29.0": {"v0_10", "0.10.0"},
+	} {
+		t.Run(release, func(t *testing.T) {
+			l := library{name: "starknet.py " + release, command: []string{filepath.Join("starknet-venv", "bin", "python")}, script: "starknetversion.py", packages: "starknet-py-" + release}
+			var got struct {
+				Expected, Version string
+				Events, Block     int
+				Receipt, Follows  bool
+			}
+			run(t, dir, l, &got, url+"/rpc/"+path.path, synthetic.Selector(0).String(), fmt.Sprint(chunk))
+			if got.Expected != path.version || got.Version != path.version || got.Events != chunk || got.Block != 1 || !got.Receipt || !got.Follows {
+				t.Errorf("read %+v", got)
+			}
+		})
+	}
+	if err := node.NewClient(url+"/rpc/v0_7").Call(t.Context(), new(string), "starknet_specVersion"); err == nil || !strings.Contains(err.Error(), "no such version") {
+		t.Errorf("an unknown version: %v", err)
 	}
 }
 

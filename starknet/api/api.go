@@ -1,10 +1,8 @@
 // Package api answers the rollup_ and starknet_ methods about one Starknet
 // network.
 //
-// Answers follow version 0.9.0 of the Starknet specification, for the data that the
-// network stores: blocks, receipts and events. They also suit clients of adjacent
-// versions: the tag and the parent of the pending block are as up to 0.8, and the
-// indexes of events as since 0.10. Every method reads one view of the network.
+// Answers follow a [Version] of the Starknet specification, for the data that the network
+// stores: blocks, receipts and events. Every method reads one view of the network.
 package api
 
 import (
@@ -19,35 +17,32 @@ import (
 	"ashlar/starknet/query"
 )
 
-// specVersion is the version of the Starknet specification that answers follow.
-// starknet.js rejects earlier versions, and Torii all others.
-const specVersion = "0.9.0"
-
 // codeUnknownTransaction is the specification's code for an unknown transaction hash.
 const codeUnknownTransaction = 29
 
 // API answers questions about one network. It may be used from many goroutines at once.
 type API struct {
 	chain   *query.Chain
+	version Version
 	samples jsonrpc.Samples[sample]
 }
 
-// New makes the API of a chain.
-func New(chain *query.Chain) *API { return &API{chain: chain} }
+// New makes the API of a chain in a version.
+func New(chain *query.Chain, version Version) *API { return &API{chain: chain, version: version} }
 
 // Methods describes all methods of the API. Keys can be restricted to contracts of EVM
 // networks only, so for such keys every method that returns contracts' events concerns
 // any contract.
 func (a *API) Methods() (*jsonrpc.Methods, error) {
-	rollupEvents := a.events(false).Describe("rollup_getEvents", a.example((*sample).filter))
-	starknetEvents := a.events(true).Describe("starknet_getEvents", a.example((*sample).filter))
+	rollupEvents := a.events(Version{}).Describe("rollup_getEvents", a.example((*sample).filter))
+	starknetEvents := a.events(a.version).Describe("starknet_getEvents", a.example((*sample).filter))
 	rollupEvents.Concerns, starknetEvents.Concerns = jsonrpc.AnyContract, jsonrpc.AnyContract
 	all := []jsonrpc.Method{
 		rollupEvents, starknetEvents,
 		{
 			Name: "starknet_specVersion", Summary: "Returns the version of the Starknet specification that answers follow.", ByName: true,
 			Result: result("result", schema.String),
-			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: constant(jsonrpc.AppendString(nil, specVersion)),
+			Cost:   jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: constant(jsonrpc.AppendString(nil, a.version.spec)),
 		},
 		{
 			Name: "starknet_chainId", Summary: "Returns the chain's identifier.", ByName: true,

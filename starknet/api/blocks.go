@@ -62,13 +62,13 @@ func (a *API) getBlockWithTxHashes(ctx context.Context, params, out []byte) ([]b
 		return out, err
 	}
 	if id.Kind == events.Pending {
-		return appendPendingBlock(out, header), nil
+		return a.appendPendingBlock(out, header), nil
 	}
-	return appendBlock(ctx, view, header, out)
+	return a.appendBlock(ctx, view, header, out)
 }
 
 // appendBlock appends a block with the hashes of its transactions.
-func appendBlock(ctx context.Context, view *query.View, header *archive.Header, out []byte) ([]byte, error) {
+func (a *API) appendBlock(ctx context.Context, view *query.View, header *archive.Header, out []byte) ([]byte, error) {
 	all, err := view.Transactions(ctx, header.Number)
 	if err != nil {
 		return out, err
@@ -86,20 +86,39 @@ func appendBlock(ctx context.Context, view *query.View, header *archive.Header, 
 	out = appendFelt(out, header.NewRoot)
 	out = append(out, ',')
 	out = appendCommon(out, header)
+	if a.version.commitments {
+		out = appendCommitments(out, header)
+	}
 	out, err = room.AppendArray(append(out, `,"transactions":`...), all.Len(), func(out []byte, i int) ([]byte, error) {
 		return appendFelt(out, all.Hash(i)), nil
 	})
 	return append(out, '}'), err
 }
 
-// appendPendingBlock appends the block above the head, in which nothing is yet: with
-// its parent as up to 0.8, and with its number as since 0.9.
-func appendPendingBlock(out []byte, head *archive.Header) []byte {
-	out = append(out, `{"parent_hash":`...)
-	out = appendFelt(out, head.Hash)
-	out = append(out, `,"block_number":`...)
-	out = strconv.AppendUint(out, head.Number+1, 10)
-	out = append(out, ',')
+// appendCommitments appends the commitments and counts that blocks have since 0.10.
+func appendCommitments(out []byte, header *archive.Header) []byte {
+	c := &header.Commitments
+	out = appendFelt(append(out, `,"transaction_commitment":`...), c.Transactions)
+	out = appendFelt(append(out, `,"event_commitment":`...), c.Events)
+	out = appendFelt(append(out, `,"receipt_commitment":`...), c.Receipts)
+	out = appendFelt(append(out, `,"state_diff_commitment":`...), c.StateDiff)
+	out = strconv.AppendUint(append(out, `,"transaction_count":`...), header.TransactionCount, 10)
+	out = strconv.AppendUint(append(out, `,"event_count":`...), header.EventCount, 10)
+	return strconv.AppendUint(append(out, `,"state_diff_length":`...), c.StateDiffLength, 10)
+}
+
+// appendPendingBlock appends the block above the head, in which nothing is yet: with its
+// parent up to 0.8, and with its number since 0.9.
+func (a *API) appendPendingBlock(out []byte, head *archive.Header) []byte {
+	out = append(out, '{')
+	if a.version.pendingParent {
+		out = appendFelt(append(out, `"parent_hash":`...), head.Hash)
+		out = append(out, ',')
+	}
+	if a.version.pendingNumber {
+		out = strconv.AppendUint(append(out, `"block_number":`...), head.Number+1, 10)
+		out = append(out, ',')
+	}
 	out = appendCommon(out, head)
 	return append(out, `,"transactions":[]}`...)
 }

@@ -13,12 +13,11 @@ import (
 	"ashlar/starknet/query"
 )
 
-// events returns the network whose events can be queried. If indexed, events have their
-// indexes, which starknet_getEvents has since version 0.10 and some clients require.
-func (a *API) events(indexed bool) events.Network {
-	return events.Network{ParseAddress: parseWord, ParseWord: parseWord, Address: feltSchema, Word: feltSchema, View: func() (events.View, error) {
+// events returns the network whose events can be queried, in the form of a version.
+func (a *API) events(v Version) events.Network {
+	return events.Network{ParseAddress: parseWord, ParseWord: parseWord, Address: feltSchema, Word: feltSchema, AddressLists: v.addressLists, View: func() (events.View, error) {
 		if view := a.chain.View(); view != nil {
-			return &eventView{view, indexed}, nil
+			return &eventView{view, v.indexed}, nil
 		}
 		return nil, nil
 	}}
@@ -56,9 +55,8 @@ func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uin
 
 func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error) {
 	wanted := query.Filter{Keys: make([][]starknet.Felt, len(filter.Keys))}
-	if filter.Address != nil {
-		from := starknet.Felt(*filter.Address)
-		wanted.From = &from
+	for _, address := range filter.Addresses {
+		wanted.From = append(wanted.From, starknet.Felt(address))
 	}
 	for i, allowed := range filter.Keys {
 		for _, key := range allowed {

@@ -43,7 +43,7 @@ func newNetwork(t testing.TB, blocks ...*starknet.Block) *network {
 	if err := a.Append(t.Context(), blocks...); err != nil {
 		t.Fatal(err)
 	}
-	return &network{store: store, archive: a, methods: handlersOf(t, New(query.NewChain(a, noTip)))}
+	return &network{store: store, archive: a, methods: handlersOf(t, New(query.NewChain(a, noTip), Usual()))}
 }
 
 // handlersOf returns the handlers of an API's methods.
@@ -68,7 +68,7 @@ func newFollowed(t testing.TB, depth uint64, first *starknet.Block, others ...*s
 	if n.follower, err = ingest.OpenFollower(t.Context(), n.store, n.archive, depth); err != nil {
 		t.Fatal(err)
 	}
-	n.methods = handlersOf(t, New(query.NewChain(n.archive, n.follower.Tip)))
+	n.methods = handlersOf(t, New(query.NewChain(n.archive, n.follower.Tip), Usual()))
 	n.follow(t, others...)
 	return n
 }
@@ -108,8 +108,6 @@ type record struct {
 	Keys        []string `json:"keys"`
 	Transaction string   `json:"transaction_hash"`
 }
-
-func (r record) String() string { return fmt.Sprintf("%+v", struct{ record }{r}) }
 
 type page struct {
 	Events []record `json:"events"`

@@ -22,6 +22,8 @@ var (
 		"l1_da_mode": schema.Enum("BLOB", "CALLDATA"), "starknet_version": schema.String, "transactions": schema.Array(feltSchema),
 	}, schema.Members{
 		"status": statusSchema, "block_hash": feltSchema, "new_root": feltSchema,
+		"transaction_commitment": feltSchema, "event_commitment": feltSchema, "receipt_commitment": feltSchema, "state_diff_commitment": feltSchema,
+		"transaction_count": schema.Unsigned, "event_count": schema.Unsigned, "state_diff_length": schema.Unsigned,
 	}).Named("BlockWithTxHashes", "A block with the hashes of its transactions. The pending block has no status, hash and root.")
 
 	receiptSchema = schema.Object(schema.Members{

@@ -62,7 +62,20 @@ func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, 
 			return nil, err
 		}
 	}
-	return api.New(n.chain).Methods()
+	return api.New(n.chain, api.Usual()).Methods()
+}
+
+// Versions implements [family.Versioned].
+func (n *network) Versions() (map[string]*jsonrpc.Methods, error) {
+	versions := make(map[string]*jsonrpc.Methods)
+	for name, version := range api.Versions() {
+		methods, err := api.New(n.chain, version).Methods()
+		if err != nil {
+			return nil, err
+		}
+		versions[name] = methods
+	}
+	return versions, nil
 }
 
 // follow makes the network ready to follow its node. It does so while Run runs.

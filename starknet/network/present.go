@@ -31,7 +31,7 @@ func snippets(url, password string) []family.Snippet {
 
 // Methods implements [family.Presenter].
 func (Family) Methods() ([]string, error) {
-	methods, err := api.New(query.NewChain(new(archive.Archive), nil)).Methods() // the names depend on no chain
+	methods, err := api.New(query.NewChain(new(archive.Archive), nil), api.Usual()).Methods() // the names depend on no chain
 	if err != nil {
 		return nil, err
 	}

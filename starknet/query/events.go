@@ -12,7 +12,7 @@ import (
 
 // Filter selects events.
 type Filter struct {
-	From *starknet.Felt // contract; nil: any
+	From []starknet.Felt // accepted contracts; none: any
 	// Keys are the accepted keys at each position; an empty set accepts any. There are at
 	// most archive.IndexedKeys positions, and the last must not be empty.
 	Keys [][]starknet.Felt
@@ -54,7 +54,7 @@ func (v *View) EventPage(ctx context.Context, filter *Filter, r paging.Range, vi
 
 // sorted returns the filter with each set sorted and without duplicates.
 func (f *Filter) sorted() *Filter {
-	sorted := &Filter{From: f.From, Keys: make([][]starknet.Felt, len(f.Keys))}
+	sorted := &Filter{From: sortedSet(f.From), Keys: make([][]starknet.Felt, len(f.Keys))}
 	for i, allowed := range f.Keys {
 		sorted.Keys[i] = sortedSet(allowed)
 	}
@@ -71,9 +71,7 @@ func (f *Filter) terms() [][]postings.Term {
 			sets = append(sets, keyTerms(allowed, position))
 		}
 	}
-	if first := f.first(); first != nil {
-		sets = append(sets, first)
-	}
+	sets = append(sets, f.first()...)
 	if len(sets) == 0 {
 		return [][]postings.Term{{archive.AnyTerm()}}
 	}
@@ -82,23 +80,41 @@ func (f *Filter) terms() [][]postings.Term {
 	return sets
 }
 
-// first returns the terms for the contract and the first key, combined if possible; nil if the
-// filter has neither.
-func (f *Filter) first() (terms []postings.Term) {
+// maxCombined is how many terms of a contract and a first key are looked up. A filter with
+// more looks up contracts and keys on their own.
+const maxCombined = 1024
+
+// first returns the terms for the contracts and the first keys, combined if possible; none if
+// the filter has neither.
+func (f *Filter) first() (sets [][]postings.Term) {
 	var keys []starknet.Felt
 	if len(f.Keys) > 0 {
 		keys = f.Keys[0]
 	}
 	switch {
-	case f.From == nil && len(keys) == 0:
+	case len(f.From) == 0 && len(keys) == 0:
 		return nil
 	case len(keys) == 0:
-		return []postings.Term{archive.AddressTerm(*f.From)}
-	case f.From == nil:
-		return keyTerms(keys, 0)
+		return [][]postings.Term{addressTerms(f.From)}
+	case len(f.From) == 0:
+		return [][]postings.Term{keyTerms(keys, 0)}
+	case len(f.From) > 1 && len(f.From)*len(keys) > maxCombined:
+		return [][]postings.Term{addressTerms(f.From), keyTerms(keys, 0)}
 	}
-	for _, key := range keys {
-		terms = append(terms, archive.EventTerm(*f.From, key))
+	var combined []postings.Term
+	for _, from := range f.From {
+		for _, key := range keys {
+			combined = append(combined, archive.EventTerm(from, key))
+		}
+	}
+	return [][]postings.Term{combined}
+}
+
+// addressTerms returns the terms of the accepted contracts.
+func addressTerms(from []starknet.Felt) []postings.Term {
+	terms := make([]postings.Term, len(from))
+	for i, contract := range from {
+		terms[i] = archive.AddressTerm(contract)
 	}
 	return terms
 }
@@ -114,8 +130,13 @@ func keyTerms(allowed []starknet.Felt, position int) []postings.Term {
 
 // match reports whether an event matches: terms may collide. The filter must be sorted.
 func (f *Filter) match(event *archive.Event) (bool, error) {
-	if f.From != nil && event.From != *f.From || event.Keys.Left() < len(f.Keys) {
+	if event.Keys.Left() < len(f.Keys) {
 		return false, nil
+	}
+	if len(f.From) > 0 {
+		if _, ok := slices.BinarySearchFunc(f.From, event.From, starknet.Felt.Cmp); !ok {
+			return false, nil
+		}
 	}
 	keys := event.Keys // a copy: visit reads the event's own
 	var key starknet.Felt
