@@ -37,14 +37,18 @@ func (a *Accounts) readMailTokens(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	open := make(map[hash]mailTokenRecord, len(all))
 	for partition, row := range all {
 		var r mailTokenRecord
 		if err := decodeRecord(row.value, &r); err != nil {
 			slog.Error("a token that was sent by e-mail cannot be read, and is not valid", "error", err)
 			continue
 		}
-		a.mailTokens[hash([]byte(partition))] = r
+		open[hash([]byte(partition))] = r
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mailTokens = open
 	return nil
 }
 

@@ -80,7 +80,10 @@ func (a *Accounts) refresh(ctx context.Context) error {
 	if err := a.readPeople(ctx); err != nil {
 		return err
 	}
-	return a.readInvitations(ctx)
+	if err := a.readInvitations(ctx); err != nil {
+		return err
+	}
+	return a.readMailTokens(ctx)
 }
 
 // revoked returns when a row of a key says that it was revoked, 0 if it does not.
