@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,8 +35,12 @@ func (a *API) fillMethods(p parameters) []jsonrpc.Method {
 func (a *API) fillTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := readArguments(params, 1, 1)
 	message := argument(&args, 0, parseMessage)
+	same := argument(&args, 0, sameInput)
 	if args.err != nil {
 		return out, args.err
+	}
+	if !same {
+		return out, callError(ctx, refused(`both "data" and "input" are set and not equal. Please use "input" to pass transaction call data`), out)
 	}
 	view, err := a.chain.View()
 	if err != nil {
@@ -55,6 +60,21 @@ func (a *API) fillTransaction(ctx context.Context, params, out []byte) ([]byte, 
 	}
 	out = appendHex(append(out, `{"raw":`...), raw)
 	return append(append(append(out, `,"tx":`...), encoded...), '}'), nil
+}
+
+// sameInput reports whether data and input of a call object do not contradict each other.
+func sameInput(raw []byte) (bool, error) {
+	var data, input *[]byte
+	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
+		switch {
+		case name.Is("data"):
+			return jsonrpc.SetOptional(&data, value, parseBytes)
+		case name.Is("input"):
+			return jsonrpc.SetOptional(&input, value, parseBytes)
+		}
+		return nil
+	})
+	return data == nil || input == nil || bytes.Equal(*data, *input), err
 }
 
 // refused is an error for the client about a transaction that cannot be filled in.
@@ -95,10 +115,7 @@ func (a *API) fill(ctx context.Context, view *query.View, m *execute.Message) er
 		return refused(`authorizationList provided for contract creation, but "to" field is missing`)
 	case m.BlobHashes != nil && m.GasPrice == nil && m.MaxFeePerBlobGas == nil:
 		return refused("blob transactions are not valid before Cancun is active")
-	case m.ChainID != nil && m.ChainID.CmpBig(config.ChainID) != 0:
-		return refused("chainId does not match node's (have=%v, want=%v)", m.ChainID.Dec(), config.ChainID)
 	}
-	m.ChainID = uint256.MustFromBig(config.ChainID)
 	if m.Gas == nil {
 		estimated := *m
 		estimated.Nonce, estimated.ChainID = nil, nil
@@ -108,6 +125,10 @@ func (a *API) fill(ctx context.Context, view *query.View, m *execute.Message) er
 		}
 		m.Gas = &gas
 	}
+	if m.ChainID != nil && m.ChainID.CmpBig(config.ChainID) != 0 {
+		return refused("chainId does not match node's (have=%v, want=%v)", m.ChainID.Dec(), config.ChainID)
+	}
+	m.ChainID = uint256.MustFromBig(config.ChainID)
 	return nil
 }
 

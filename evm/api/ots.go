@@ -87,8 +87,9 @@ func (a *API) otsMethods(p parameters) []jsonrpc.Method {
 		},
 		{
 			Name: "erigon_getHeaderByNumber", Summary: "Returns the header of the block with a number or a tag.",
-			Params: []jsonrpc.Param{p.blockNumber}, Result: result("Header", schema.OrNull(headerSchema)), Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockNumber, appendHeaderOf),
+			Params: []jsonrpc.Param{number}, Result: result("Header", schema.OrNull(headerSchema)), Errors: namedBlockErrors,
+			// Otterscan finds out with [1] whether this is a node that it can use.
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).plainBlock, appendHeaderOf),
 		},
 		{
 			Name: "erigon_getHeaderByHash", Summary: "Returns the header of the block with a hash.",

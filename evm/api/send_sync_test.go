@@ -93,7 +93,8 @@ func TestFillTransaction(t *testing.T) {
 		"contract creation without any data provided": {"from": o.sender},
 		"both gasPrice and (maxFeePerGas":             {"to": logger, "gasPrice": "0x1", "maxFeePerGas": "0x1"},
 		"need at least 1 blob":                        {"to": logger, "blobVersionedHashes": []any{}},
-		"chainId does not match":                      {"to": logger, "chainId": "0x99"},
+		"chainId does not match":                      {"to": logger, "gas": "0x5208", "chainId": "0x99"},
+		`both \"data\" and \"input\"`:                 {"to": logger, "data": "0x12", "input": "0x34"},
 	} {
 		if answer := string(o.Answer(t.Context(), []byte(requestOf(t, "eth_fillTransaction", message)), nil)); !strings.Contains(answer, want) {
 			t.Errorf("%v: %s, expected %q", message, answer, want)

@@ -25,10 +25,14 @@ async function read(client) {
   } catch (error) {
     reverted = error.walk((e) => e.name === "ContractFunctionRevertedError" || e.name === "ExecutionRevertedError")?.name ?? String(error);
   }
+  const [simulated] = await client.simulateBlocks({
+    blocks: [{ calls: [{ to: token, abi, functionName: "balanceOf", args: [holder] }], stateOverrides: [{ address: holder, balance: 1n }] }], blockNumber,
+  });
   const newest = await client.getBlockNumber();
   return text({
     chain, hash: head.hash, transactions: head.transactions, balance, code, logs: logs.length,
     gasUsed: receipt.gasUsed, held, proof: proof.accountProof.length, reverted, follows: newest >= blockNumber,
+    simulated: simulated.calls[0].status === "success" && simulated.calls[0].result === held && simulated.number === blockNumber + 1n,
   });
 }
 
