@@ -60,7 +60,7 @@ func TestBlakeIsInterrupted(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			ended <- s.do(options, func(s *simulation) error {
-				msg, err := s.message(&Message{To: &blakeAddress, Data: input})
+				msg, err := s.message(&Message{To: &blakeAddress, Data: input, Gas: &s.gasCap})
 				if err == nil {
 					_, err = s.run(msg, nil)
 				}
