@@ -135,12 +135,12 @@ func within(t *testing.T, what string, holds func() bool) {
 
 // TestDifferential compares a reader's answers with geth's.
 func TestDifferential(t *testing.T) {
-	folder := generate(t, 600)
+	folder := generate(t, 500, 5)
 	keyspace := newKeyspace(t)
 	more := fmt.Sprintf("networks: {%s: {scripts: true, call_gas: 50000000}}", network)
 	importInto(t, process(t, keyspace, "writer", more), filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
 	_, client := serve(t, process(t, keyspace, "reader", more))
-	runTests(t, "ashlar/internal/differential", "TestAgainstGeth", []string{"-args", "-each", "6"}, "ASHLAR_DIFFERENTIAL_URL="+client.URL, "ASHLAR_DIFFERENTIAL_CHAIN="+folder)
+	runTests(t, "ashlar/internal/differential", "TestAgainstGeth", []string{"-args", "-each", "2"}, "ASHLAR_DIFFERENTIAL_URL="+client.URL, "ASHLAR_DIFFERENTIAL_CHAIN="+folder)
 }
 
 // runTests runs tests of another package against a running server.
@@ -154,11 +154,11 @@ func runTests(t *testing.T, pkg, run string, arguments []string, environment ...
 }
 
 // generate writes a chain.
-func generate(t *testing.T, blocks int) (folder string) {
+func generate(t *testing.T, blocks, transactions int) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	out, err := exec.CommandContext(t.Context(), "go", "run", "ashlar/bench/chaingen",
-		"-blocks", fmt.Sprint(blocks), "-txs", "25", "-seed", "3", "-out", folder).CombinedOutput()
+		"-blocks", fmt.Sprint(blocks), "-txs", fmt.Sprint(transactions), "-seed", "3", "-out", folder).CombinedOutput()
 	if err != nil {
 		t.Fatalf("bench/chaingen: %v\n%s", err, out)
 	}

@@ -48,7 +48,7 @@ const patience = 90 * time.Second
 // TestRoles follows a node by a writer, kills the writer, pauses the one that takes over,
 // and has a reader show every head.
 func TestRoles(t *testing.T) {
-	folder := generate(t, 120)
+	folder := generate(t, 120, 25)
 	u := &upstream{chain: readChain(t, folder)}
 	var err error
 	if u.Node, err = fakenode.New(fakenode.Options{ChainID: chainID(t, folder), Raw: true, Subscriptions: true}, u.chain[0]); err != nil {

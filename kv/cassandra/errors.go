@@ -34,7 +34,7 @@ func isTransient(err error) bool {
 		exists       *gocql.RequestErrAlreadyExists
 	)
 	switch {
-	case err == nil, errors.Is(err, kv.ErrFailed), errors.Is(err, kv.ErrClosed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+	case err == nil, errors.Is(err, kv.ErrFailed), errors.Is(err, kv.ErrClosed), errors.Is(err, kv.ErrConflict), errors.Is(err, errSwapped), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, gocql.ErrNotFound), errors.Is(err, gocql.ErrSessionClosed),
 		errors.As(err, &syntax), errors.As(err, &invalid), errors.As(err, &unauthorized),
 		errors.As(err, &credentials), errors.As(err, &config), errors.As(err, &exists):

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"ashlar/kv"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
 // Pause makes the store behave as that of a process that is paused: it does not renew its
@@ -26,4 +28,17 @@ func (s *Store) Parts(ctx context.Context, t *kv.Table, partition []byte) (int, 
 // Define changes the schema.
 func (c *Cluster) Define(ctx context.Context, statement string) error {
 	return c.define(ctx, c.session, statement)
+}
+
+// Late returns an attempt to set a pointer that a node makes only when it is called: like
+// one that was sent before, and given up.
+func (s *Store) Late(name, value string) func(context.Context) (applied bool, err error) {
+	chained := s.chained
+	return func(ctx context.Context) (bool, error) {
+		applied, _, err := s.conditionally(ctx, readPatience, func(b *gocql.Batch) {
+			b.Query("UPDATE "+tablePointers+" SET clock = ? WHERE store = ? IF fence = ? AND clock = ?", chained+1, s.id, s.token, chained)
+			b.Query(setPointer, []byte(value), gocql.MustRandomUUID(), s.id, name)
+		})
+		return applied, err
+	}
 }

@@ -18,7 +18,8 @@ import (
 //
 //	holder   who has it; Cassandra removes this column when it was not renewed in time
 //	token    how many leases there have been, 0 for a store that has no lease
-//	clock    the holder uses no timestamp of rows beyond this one before it renews
+//	clock    the holder uses no timestamp of rows beyond this one before it renews;
+//	         greater with each change
 //
 // The condition of every change of a pointer is the token. So time decides only who may
 // try: a process that was paused beyond its time and has not noticed has an old token.
@@ -55,9 +56,10 @@ func (s *Store) acquire(ctx context.Context) error {
 	const take = "UPDATE " + tablePointers + " USING TTL ? SET holder = ? WHERE store = ? IF fence = ? AND holder = null"
 	const count = "UPDATE " + tablePointers + " SET fence = ?, clock = ? WHERE store = ?"
 	begun := s.lease.since()
+	s.chained = s.promise()
 	applied, now, err := s.conditionally(ctx, readPatience, func(b *gocql.Batch) {
 		b.Query(take, c.leaseSeconds(), s.lease.holder, s.id, token)
-		b.Query(count, s.token, s.promise(), s.id)
+		b.Query(count, s.token, s.chained, s.id)
 	})
 	if err != nil {
 		return err
@@ -102,24 +104,55 @@ func (s *Store) conditionally(ctx context.Context, patience time.Duration, add f
 	return applied, now, err
 }
 
+// change changes pointers, and renews the lease with them. check, if not nil, is called
+// before each attempt; it may read pointers, and its error ends the change.
+//
+// Changes form a chain: each is conditional on the clock that the one before it has set, and
+// sets a greater one. So an attempt that was given up, and that a node makes after all when
+// it wakes up, cannot undo a later change. If an attempt is repeated because its answer was
+// lost, the clock says whether it was successful.
+func (s *Store) change(ctx context.Context, patience time.Duration, check func(context.Context) error, add func(*gocql.Batch)) error {
+	const keep = "UPDATE " + tablePointers + " USING TTL ? SET holder = ? WHERE store = ? IF fence = ? AND clock = ?"
+	const count = "UPDATE " + tablePointers + " SET clock = ?, bytes = ? WHERE store = ?"
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	begun := s.lease.since()
+	next := max(s.promise(), s.chained+1)
+	return s.cluster.retry(ctx, patience, func(ctx context.Context) error {
+		for {
+			if check != nil {
+				if err := check(ctx); err != nil {
+					return err
+				}
+			}
+			applied, now, err := s.conditionally(ctx, 0, func(b *gocql.Batch) {
+				b.Query(keep, s.cluster.leaseSeconds(), s.lease.holder, s.id, s.token, s.chained)
+				b.Query(count, next, s.bytes.Load(), s.id)
+				if add != nil {
+					add(b)
+				}
+			})
+			if err != nil {
+				return err
+			}
+			clock, _ := now["clock"].(int64)
+			switch fence, _ := now["fence"].(int64); {
+			case applied, fence == s.token && clock == next:
+				s.chained = next
+				s.lease.renewed.Store(begun)
+				return nil
+			case fence != s.token:
+				return s.loseLease(now)
+			}
+			s.chained = clock // an attempt of an earlier change, which was given up
+			next = max(next, clock+1)
+		}
+	})
+}
+
 // renew renews the lease, or records that it is lost.
 func (s *Store) renew(ctx context.Context) error {
-	const keep = "UPDATE " + tablePointers + " USING TTL ? SET holder = ? WHERE store = ? IF fence = ?"
-	const count = "UPDATE " + tablePointers + " SET clock = ?, bytes = ? WHERE store = ?"
-	begun := s.lease.since()
-	promise, bytes := s.promise(), s.bytes.Load()
-	applied, now, err := s.conditionally(ctx, 0, func(b *gocql.Batch) {
-		b.Query(keep, s.cluster.leaseSeconds(), s.lease.holder, s.id, s.token)
-		b.Query(count, promise, bytes, s.id)
-	})
-	if err != nil {
-		return err
-	}
-	if !applied {
-		return s.loseLease(now)
-	}
-	s.lease.renewed.Store(begun)
-	return nil
+	return s.change(ctx, s.cluster.config.Lease/2, nil, nil)
 }
 
 // loseLease ends the writing for good.

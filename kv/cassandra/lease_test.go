@@ -59,6 +59,35 @@ func TestLease(t *testing.T) {
 	}
 }
 
+// TestLateAttempt has a node make an attempt after the writer has given it up and gone on. It
+// must not undo what came after.
+func TestLateAttempt(t *testing.T) {
+	c := connect(t, configure(t, "contract"))
+	s := open(t, c, newName(t), cassandra.Options{})
+	defer s.Close()
+	set := func(old []byte, value string) {
+		t.Helper()
+		if err := s.CompareAndSet(t.Context(), "head", old, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(nil, "one")
+	late := s.Late("head", "late")
+	set([]byte("one"), "two")
+	if applied, err := late(t.Context()); applied || err != nil {
+		t.Errorf("a late attempt: applied %t, %v", applied, err)
+	}
+	set([]byte("two"), "three")
+	// One that nothing has followed yet is made, and the writer goes on from there.
+	if applied, err := s.Late("head", "late")(t.Context()); !applied || err != nil {
+		t.Errorf("an attempt in time: applied %t, %v", applied, err)
+	}
+	if err := s.CompareAndSet(t.Context(), "head", []byte("three"), []byte("four")); !errors.Is(err, kv.ErrConflict) {
+		t.Errorf("CompareAndSet of a value that is gone: %v, expected ErrConflict", err)
+	}
+	set([]byte("late"), "four")
+}
+
 // takeOver opens a store as soon as its lease has ended.
 func takeOver(t *testing.T, c *cassandra.Cluster, name string) *cassandra.Store {
 	t.Helper()

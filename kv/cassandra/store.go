@@ -33,6 +33,8 @@ type Store struct {
 	token     int64 // of the lease; 0 if the store is shared or read-only
 	lease     lease
 	lostLease chan struct{} // closed when the lease is lost
+	changing  sync.Mutex    // held while pointers of a leased store change
+	chained   int64         // guarded by changing; the clock that the last change has set
 	splits    splits
 	growing   sync.Mutex // held while a part is counted or begun
 

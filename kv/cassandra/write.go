@@ -193,28 +193,60 @@ func (s *Store) writeGroup(ctx context.Context, group []place, at int64) error {
 	})
 }
 
+// setPointer sets a pointer in a batch that has a condition.
+const setPointer = "UPDATE " + tablePointers + " SET value = ?, writer = ? WHERE store = ? AND name = ?"
+
 // writePointers sets pointers, all at once, if the lease is still held.
 func (s *Store) writePointers(ctx context.Context, pointers []pointer) error {
-	const condition = "UPDATE " + tablePointers + " SET clock = ? WHERE store = ? IF fence = ?"
-	const set = "UPDATE " + tablePointers + " SET value = ?, writer = ? WHERE store = ? AND name = ?"
 	last := map[string][]byte{}
 	for _, p := range pointers {
 		last[p.name] = p.value
 	}
 	by := gocql.MustRandomUUID()
-	applied, now, err := s.conditionally(ctx, patience(ctx), func(b *gocql.Batch) {
-		b.Query(condition, s.promise(), s.id, s.token)
+	add := func(b *gocql.Batch) {
 		for name, value := range last {
-			b.Query(set, value, by, s.id, name)
+			b.Query(setPointer, value, by, s.id, name)
 		}
+	}
+	if !s.shared {
+		return s.change(ctx, patience(ctx), nil, add)
+	}
+	const condition = "UPDATE " + tablePointers + " SET clock = ? WHERE store = ? IF fence = ?"
+	applied, now, err := s.conditionally(ctx, patience(ctx), func(b *gocql.Batch) {
+		b.Query(condition, s.clock.now(), s.id, s.token)
+		add(b)
 	})
-	if err != nil {
-		return err
+	if err == nil && !applied {
+		err = s.loseLease(now)
 	}
-	if !applied {
-		return s.loseLease(now)
+	return err
+}
+
+// errSwapped means that an earlier attempt of the same change was successful.
+var errSwapped = errors.New("already set")
+
+// swapPointer is CompareAndSet in a leased store, which no other process changes.
+func (s *Store) swapPointer(ctx context.Context, name string, old, value []byte) error {
+	by := gocql.MustRandomUUID()
+	check := func(ctx context.Context) error {
+		now, err := s.Pointer(ctx, name)
+		missing := errors.Is(err, kv.ErrNotFound)
+		if err != nil && !missing {
+			return err
+		}
+		if missing && old == nil || !missing && old != nil && bytes.Equal(now, old) {
+			return nil
+		}
+		if err := s.confirm(ctx, name, by); err != nil {
+			return err
+		}
+		return errSwapped
 	}
-	return nil
+	err := s.change(ctx, patience(ctx), check, func(b *gocql.Batch) { b.Query(setPointer, notNil(value), by, s.id, name) })
+	if errors.Is(err, errSwapped) {
+		return nil
+	}
+	return err
 }
 
 // CompareAndSet implements kv.Store.
@@ -227,6 +259,9 @@ func (s *Store) CompareAndSet(ctx context.Context, name string, old, value []byt
 	}
 	if s.readOnly {
 		return errReadOnly
+	}
+	if !s.shared {
+		return s.swapPointer(ctx, name, old, value)
 	}
 	set := "UPDATE " + tablePointers + " SET value = ?, writer = ? WHERE store = ? AND name = ? IF fence = ? AND value = "
 	by := gocql.MustRandomUUID()

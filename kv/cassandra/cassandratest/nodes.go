@@ -257,6 +257,9 @@ func (c *Cluster) lastLines(i int) string {
 	return string(log[max(0, len(log)-2000):])
 }
 
+// Started says whether the nodes are those of the test, which it may end.
+func (c *Cluster) Started() bool { return len(c.nodes) > 0 }
+
 // Kill ends a node at once.
 func (c *Cluster) Kill(i int) error {
 	n := c.nodes[i]
