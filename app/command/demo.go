@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"text/template"
 	"time"
 
@@ -197,7 +198,7 @@ func (d Demo) introduce(ctx context.Context, out io.Writer, s *app.Service, all 
 	}
 	base := "http://" + net.JoinHostPort(host, port)
 	url := base + "/v3/" + issued.APIKey
-	err = introduction.Execute(out, map[string]any{"URL": url, "Base": base, "Email": demoEmail, "Password": password, "Interval": d.Interval})
+	err = introduction.Execute(out, map[string]any{"URL": url, "WebSocket": strings.Replace(base, "http", "ws", 1) + "/ws/v3/" + issued.APIKey, "Base": base, "Email": demoEmail, "Password": password, "Interval": d.Interval})
 	for i, n := range all {
 		if i > 0 {
 			url = base + "/" + n.Name() + "/v3/" + issued.APIKey
@@ -213,9 +214,10 @@ func (d Demo) introduce(ctx context.Context, out io.Writer, s *app.Service, all 
 }
 
 var introduction = template.Must(template.New("").Parse(`
-Ashlar serves a demo network, with a new block every {{.Interval}}. Its URL, with a new API key:
+Ashlar serves a demo network, with a new block every {{.Interval}}. Its URLs, with a new API key:
 
   {{.URL}}
+  {{.WebSocket}}
 
 {{if .Password}}The dashboard, with an account that sees all of it and a new password for each start:
 

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/ethclient"
 )
 
 // introduced is a writer that hands on what it is given, once.
@@ -43,8 +46,8 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("the demo ended before it was introduced: %v", err)
 	}
 	lines := curlLine.FindAllStringSubmatch(text, -1)
-	if len(lines) != 5 {
-		t.Fatalf("%d curl lines, expected 5:\n%s", len(lines), text)
+	if len(lines) != 6 {
+		t.Fatalf("%d curl lines, expected 6:\n%s", len(lines), text)
 	}
 	for _, line := range lines {
 		answer := post(t, line[1], line[2], http.StatusOK)
@@ -52,11 +55,11 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s\nis answered %s %s", line[2], result, answer.Error)
 		}
 	}
-	if events := post(t, lines[4][1], lines[4][2], http.StatusOK).Result; strings.Count(string(events), "from_address") != 10 {
-		t.Errorf("%s\nis answered %s, want ten events", lines[4][2], events)
+	if events := post(t, lines[5][1], lines[5][2], http.StatusOK).Result; strings.Count(string(events), "from_address") != 10 {
+		t.Errorf("%s\nis answered %s, want ten events", lines[5][2], events)
 	}
 	url := lines[0][1]
-	for _, newest := range [][2]string{{url, "eth_blockNumber"}, {lines[4][1], "starknet_blockNumber"}} {
+	for _, newest := range [][2]string{{url, "eth_blockNumber"}, {lines[5][1], "starknet_blockNumber"}} {
 		head := func() string {
 			return string(post(t, newest[0], `{"jsonrpc":"2.0","id":1,"method":"`+newest[1]+`","params":[]}`, http.StatusOK).Result)
 		}
@@ -64,7 +67,8 @@ func TestDemo(t *testing.T) {
 			time.Sleep(time.Millisecond) // ends with the test's own deadline if no block ever comes
 		}
 	}
-	post(t, url[:len(url)-1], lines[0][2], http.StatusUnauthorized)
+	post(t, url[:len(url)-1], lines[1][2], http.StatusUnauthorized)
+	tryAccount(t, ctx, text, url, lines[0][2])
 
 	stop()
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
@@ -72,6 +76,47 @@ func TestDemo(t *testing.T) {
 	}
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+var (
+	privateKey   = regexp.MustCompile(`private key  0x([0-9a-f]{64})`)
+	webSocketURL = regexp.MustCompile(`ws://\S+`)
+)
+
+// tryAccount checks that the account in the introduction belongs to the private key, that
+// its signed transaction, which was sent, enters a block, and that the WebSocket answers.
+func tryAccount(t *testing.T, ctx context.Context, text, url, sent string) {
+	t.Helper()
+	found := privateKey.FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("no private key in\n%s", text)
+	}
+	key, err := crypto.HexToECDSA(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := ethclient.DialContext(ctx, webSocketURL.FindString(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	id, err := client.ChainID(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, "chain ID "+id.String()) {
+		t.Errorf("chain ID %s is not in\n%s", id, text)
+	}
+	sender := crypto.PubkeyToAddress(key.PublicKey)
+	for nonce := uint64(0); nonce == 0; {
+		if nonce, err = client.NonceAt(ctx, sender, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond) // ends with the test's own deadline if the transaction never enters a block
+	}
+	if answer := post(t, url, sent, http.StatusOK); !strings.Contains(string(answer.Error), "nonce too low") {
+		t.Errorf("the same transaction again: %s %s, want nonce too low", answer.Result, answer.Error)
 	}
 }
 

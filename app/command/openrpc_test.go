@@ -66,7 +66,7 @@ func TestOpenRPCExamples(t *testing.T) {
 		}
 	}()
 	lines := curlLine.FindAllStringSubmatch(<-out, -1)
-	for name, url := range map[string]string{"demo": lines[0][1], demoStarknet: lines[4][1]} {
+	for name, url := range map[string]string{"demo": lines[0][1], demoStarknet: lines[len(lines)-1][1]} {
 		host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
 		t.Run(name, func(t *testing.T) { callExamples(t, "http://"+host+"/openrpc/"+name+".json", url) })
 	}
@@ -80,10 +80,11 @@ func callExamples(t *testing.T, document, url string) {
 		t.Fatal(err)
 	}
 	schemas := compiler(t, text)
-	called := 0
+	called, aside := 0, 0
 	for i := range described.Methods {
 		m := &described.Methods[i]
-		if m.Stream || m.Name == "eth_sendRawTransaction" {
+		if m.Stream || strings.HasPrefix(m.Name, "eth_sendRawTransaction") {
+			aside++
 			continue
 		}
 		params := m.params(t)
@@ -122,8 +123,8 @@ func callExamples(t *testing.T, document, url string) {
 		}
 		called++
 	}
-	if called < len(described.Methods)-3 {
-		t.Errorf("%d of %d methods were called", called, len(described.Methods))
+	if aside > 5 || called < len(described.Methods)-aside {
+		t.Errorf("%d of %d methods were called, %d cannot be", called, len(described.Methods), aside)
 	}
 	discovered := post(t, url, request(t, "rpc.discover", []any{}), http.StatusOK).Result
 	if !bytes.Equal(discovered, text) {

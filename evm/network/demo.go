@@ -132,7 +132,20 @@ func (d demoNetwork) Introduce(out io.Writer, url string, blocks uint64) error {
 	})
 }
 
-var introduction = template.Must(template.New("").Parse(`Paste one of these. The newest block:
+var introduction = template.Must(template.New("").Parse(`For wallets and tools: chain ID {{.Examples.ChainID}}, and an account with ether. Its key is public, so never use it elsewhere:
+
+  address      {{.Examples.Visitor}}
+  private key  {{.Examples.VisitorKey}}
+
+Send ether from it, with Foundry's cast:
+
+  cast send --rpc-url {{.URL}} --private-key {{.Examples.VisitorKey}} --value 1ether {{.Examples.Sender}}
+
+The same with curl, signed already, as the account's first transaction:
+
+  curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["{{.Examples.FirstPayment}}"]}'
+
+Paste one of these. The newest block:
 
   curl -s {{.URL}} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",false]}'
 

@@ -1,8 +1,11 @@
 package demo
 
 import (
+	"math/big"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
@@ -15,6 +18,13 @@ type Examples struct {
 	Ledger      common.Address // sum() reads a hundred slots
 	Holder      common.Address // has a balance of Token and receives more
 	Sender      common.Address // the most active sender of transactions
+
+	// Visitor has ether from the genesis on, and sends nothing unless a user of the demo
+	// does. Everybody can make its key: it is worth nothing anywhere else.
+	Visitor      common.Address
+	VisitorKey   hexutil.Bytes
+	FirstPayment hexutil.Bytes // signed transaction with Visitor's first nonce: 1 ether to Sender
+	ChainID      uint64
 
 	HolderSlot    common.Hash // slot of Token that holds Holder's balance
 	TransferTopic common.Hash // first topic of every transfer, ERC-20 and ERC-721
@@ -35,6 +45,10 @@ func (n *Network) Examples() (Examples, error) {
 	if err != nil {
 		return Examples{}, err
 	}
+	payment, err := n.firstPayment()
+	if err != nil {
+		return Examples{}, err
+	}
 	return Examples{
 		Token:       n.tokens[0],
 		Collectible: n.collections[0],
@@ -48,5 +62,22 @@ func (n *Network) Examples() (Examples, error) {
 		SwapTopic:       crypto.Keccak256Hash([]byte("Swap(address,uint256,uint256,uint256,uint256,address)")),
 		BalanceOfHolder: balance,
 		LedgerSum:       sum,
+		Visitor:         n.visitor.address,
+		VisitorKey:      crypto.FromECDSA(n.visitor.key),
+		FirstPayment:    payment,
+		ChainID:         n.config.ChainID,
 	}, nil
+}
+
+// firstPayment signs the visitor's first transaction. Its fee is far above any base fee
+// of the network.
+func (n *Network) firstPayment() ([]byte, error) {
+	tx, err := types.SignNewTx(n.visitor.key, types.LatestSignerForChainID(new(big.Int).SetUint64(n.config.ChainID)), &types.DynamicFeeTx{
+		ChainID: new(big.Int).SetUint64(n.config.ChainID), GasTipCap: gwei(1), GasFeeCap: gwei(1000), Gas: 50_000,
+		To: &n.senders[0].address, Value: ether(1),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return tx.MarshalBinary()
 }

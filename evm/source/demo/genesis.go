@@ -35,6 +35,7 @@ func (n *Network) Genesis() (*core.Genesis, error) {
 		alloc[a.address] = types.Account{Balance: ether(10_000_000)}
 	}
 	fund(n.deployer)
+	fund(n.visitor)
 	for _, a := range n.senders {
 		fund(a)
 	}

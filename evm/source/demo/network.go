@@ -35,6 +35,7 @@ type Network struct {
 	deployer    account   // deploys the contracts, sends nothing after that
 	senders     []account // send nearly everything
 	authorities []account // delegate to the Delegate contract, and back
+	visitor     account   // funded for users of the demo; the traffic never uses it
 	holders     []common.Address
 	builders    []common.Address
 
@@ -80,6 +81,9 @@ func (n *Network) makeAccounts() error {
 		return err
 	}
 	if n.authorities, err = n.accounts("authority", authorityCount); err != nil {
+		return err
+	}
+	if n.visitor, err = n.account("visitor", 0); err != nil {
 		return err
 	}
 	for i := range n.config.Holders {
