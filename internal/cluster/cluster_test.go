@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"os"
 	"os/exec"
@@ -29,16 +30,25 @@ import (
 
 var nodes cassandratest.Lazy
 
-func TestMain(m *testing.M) { os.Exit(cassandratest.Main(m, &nodes)) }
+func TestMain(m *testing.M) {
+	code := cassandratest.Main(m, &nodes)
+	if err := os.RemoveAll(binFolder); err != nil {
+		log.Print(err)
+	}
+	os.Exit(code)
+}
+
+// binFolder has the binary, once it is built.
+var binFolder string
 
 const network = "test"
 
 var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "ashlar-cluster-")
-	if err != nil {
+	var err error
+	if binFolder, err = os.MkdirTemp("", "ashlar-cluster-"); err != nil {
 		return "", err
 	}
-	return node.BuildAshlar(context.Background(), dir)
+	return node.BuildAshlar(context.Background(), binFolder)
 })
 
 // process returns a process of a cluster: its role, and further lines of its configuration.
