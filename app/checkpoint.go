@@ -21,7 +21,7 @@ const (
 // checkpoint makes copies of all open stores.
 func (s *Service) checkpoint(ctx context.Context) (made []control.Checkpoint, release func() error, err error) {
 	open := map[string]kv.Store{store.AccountsName: s.people.store}
-	for _, n := range s.networks {
+	for _, n := range s.Networks() {
 		if n.store != nil {
 			open[store.NetworkStore(n.Name)] = n.store
 		}

@@ -45,7 +45,7 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 		Unavailable: func(err error) bool { return errors.Is(err, kv.ErrUnavailable) },
 		Pages:       gateway.Pages{Hosts: c.Dashboard.Hosts, Handler: s.dashboard},
 	}
-	for _, n := range s.networks {
+	for _, n := range s.Networks() {
 		g.Networks = append(g.Networks, gateway.Network{
 			Name: n.Name, Hosts: c.Networks[n.Name].Hosts, Methods: n.methods, Versions: n.versions, Restricted: c.Networks[n.Name].Restricted, OpenRPC: n.openRPC.JSON,
 			Observer: s.metrics.observer(n.Name, n.methods.Names()),
@@ -81,8 +81,10 @@ func listenConfig(ctx context.Context, c *config.Config) (l gateway.ListenConfig
 
 // Reload applies those changes of a configuration that do not need a restart.
 func (s *Service) Reload(c config.Config) error {
+	s.adding.Lock()
+	defer s.adding.Unlock()
 	for name := range c.Networks {
-		if !slices.ContainsFunc(s.networks, func(n *Network) bool { return n.Name == name }) {
+		if !slices.ContainsFunc(s.Networks(), func(n *Network) bool { return n.Name == name }) {
 			return fmt.Errorf("network %s is not served: adding a network requires a restart", name)
 		}
 	}

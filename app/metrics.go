@@ -203,7 +203,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	for name, expires := range expiries(c.service.config.TLS.Files(c.service.config.Data)) {
 		gauge(g.expiry, float64(expires.Unix()), name)
 	}
-	for _, n := range c.service.networks {
+	for _, n := range c.service.Networks() {
 		status, err := n.Status(context.Background())
 		if err != nil {
 			slog.Error("a network's metrics are left out", "network", n.Name, "error", err)

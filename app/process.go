@@ -16,7 +16,7 @@ type Process struct {
 // process returns the state of the process.
 func (s *Service) process() *Process {
 	p := &Process{Calls: s.metrics.answered.Load(), Failed: s.metrics.failed.Load(), MemoryBytes: residentBytes()}
-	for _, n := range s.networks {
+	for _, n := range s.Networks() {
 		if n.store == nil {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +38,10 @@ type Service struct {
 	config config.Config
 	stores store.Stores
 	people
-	networks  []*Network
+	serving   sync.Mutex
+	networks  []*Network    // guarded by serving; replaced, never changed, once the service is open
+	adding    sync.Mutex    // held while a network is added or the configuration reloaded
+	added     chan *Network // to be run
 	metrics   *metrics
 	current   atomic.Pointer[config.Config] // the current configuration
 	handler   *gateway.Handler
@@ -53,7 +57,7 @@ type Service struct {
 // Open opens the data directory and the listeners. public is an open public listener, or
 // nil. The service must be run or stopped, and then closed.
 func Open(ctx context.Context, c config.Config, public net.Listener) (*Service, error) {
-	s := &Service{config: c, public: public}
+	s := &Service{config: c, public: public, added: make(chan *Network)}
 	s.current.Store(&c)
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -62,7 +66,11 @@ func Open(ctx context.Context, c config.Config, public net.Listener) (*Service, 
 }
 
 // Networks returns the served networks.
-func (s *Service) Networks() []*Network { return s.networks }
+func (s *Service) Networks() []*Network {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	return s.networks
+}
 
 // Addr returns the address of the public listener.
 func (s *Service) Addr() net.Addr { return s.server.Addr() }
@@ -97,31 +105,43 @@ func (s *Service) open(ctx context.Context) error {
 		return err
 	}
 	for _, name := range names {
-		c, wanted := s.config.Networks[name]
-		n, err := s.awaitLease(ctx, name, func() (*Network, error) {
-			return OpenServed(ctx, data, name, c, kv.Options{CacheBytes: int64(s.config.Cache) / int64(len(names)), ReadOnly: s.config.Role == config.Reader})
-		})
+		_, wanted := s.config.Networks[name]
+		n, err := s.openNetwork(ctx, &s.config, name, len(names))
 		if (errors.Is(err, family.ErrNoBlocks) || errors.Is(err, rows.ErrRewinding)) && !wanted {
 			slog.Warn("network not served", "network", name, "error", err)
 			continue
 		}
+		if n != nil {
+			s.networks = append(s.networks, n) // which Close closes
+		}
 		if err != nil {
 			return err
-		}
-		s.networks = append(s.networks, n)
-		err = n.serve(ctx, family.Service{
-			Name: name, Data: s.config.Data, CatchUp: n.pace.Load, Workers: s.workers, Filters: s.config.Filters.Feed(),
-			Version: family.Version{Release: version(), Commit: commit(), Client: ClientVersion()},
-			Observe: func(methods []string) jsonrpc.Observer { return s.metrics.observer(name, methods) },
-		})
-		if err != nil {
-			return fmt.Errorf("network %s: %w", name, err)
 		}
 	}
 	if len(s.networks) == 0 {
 		return nothingToServe(data)
 	}
 	return s.listen(ctx)
+}
+
+// openNetwork opens one of so many networks and prepares it to answer. If only the latter
+// fails, it returns the network too.
+func (s *Service) openNetwork(ctx context.Context, c *config.Config, name string, of int) (*Network, error) {
+	n, err := s.awaitLease(ctx, name, func() (*Network, error) {
+		return OpenServed(ctx, s.stores, name, c.Networks[name], kv.Options{CacheBytes: int64(s.config.Cache) / int64(of), ReadOnly: s.config.Role == config.Reader})
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = n.serve(ctx, family.Service{
+		Name: name, Data: s.config.Data, CatchUp: n.pace.Load, Workers: s.workers, Filters: s.config.Filters.Feed(),
+		Version: family.Version{Release: version(), Commit: commit(), Client: ClientVersion()},
+		Observe: func(methods []string) jsonrpc.Observer { return s.metrics.observer(name, methods) },
+	})
+	if err != nil {
+		return n, fmt.Errorf("network %s: %w", name, err)
+	}
+	return n, nil
 }
 
 // servedNames lists the networks to serve: those in the configuration, or all.
@@ -189,7 +209,7 @@ func (s *Service) listenControl() (*control.Server, error) {
 	if err := os.MkdirAll(s.config.Data, 0o755); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	return control.Listen(s.config.Data, s.people.service(), control.Process{Status: s.status, Checkpoint: s.checkpoint})
+	return control.Listen(s.config.Data, s.people.service(), control.Process{Status: s.status, Checkpoint: s.checkpoint, AddNetwork: s.AddNetwork})
 }
 
 func (s *Service) runControl(ctx context.Context) error {
@@ -294,11 +314,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	if _, shared := s.stores.(*store.Keyspace); shared {
 		group.Go(func() error { return s.people.refresh(ctx) })
 	}
-	for _, n := range s.networks {
-		group.Go(func() error { return n.Run(ctx) })
-		group.Go(func() error { return n.watchPace(ctx) })
-		group.Go(func() error { return n.watchLease(ctx) })
-	}
+	group.Go(func() error { return s.runNetworks(ctx) })
 	for _, run := range also {
 		group.Go(func() error { return run(ctx) })
 	}
@@ -318,7 +334,7 @@ func (s *Service) Stop(ctx context.Context) error {
 // Close closes the data directory.
 func (s *Service) Close() error {
 	var failed []error
-	for _, n := range slices.Backward(s.networks) {
+	for _, n := range slices.Backward(s.Networks()) {
 		failed = append(failed, n.Close())
 	}
 	if s.workers != nil {
@@ -363,7 +379,7 @@ func (s *Service) status(ctx context.Context) (any, error) {
 		}
 	}
 	all.AccountsUnsaved, all.AccountsUnreadable = s.accounts.Unsaved(), s.accounts.Unreadable()
-	for _, n := range s.networks {
+	for _, n := range s.Networks() {
 		one, err := n.Status(ctx)
 		if err != nil {
 			return nil, err

@@ -32,6 +32,8 @@ type Process struct {
 	Status func(context.Context) (any, error)
 	// Checkpoint makes copies of the open stores. release removes them.
 	Checkpoint func(context.Context) (made []Checkpoint, release func() error, err error)
+	// AddNetwork begins to serve a stored network.
+	AddNetwork func(ctx context.Context, name string) error
 }
 
 // Listen creates the socket in the data directory dir. The caller must have the store in
@@ -85,6 +87,9 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	mux.HandleFunc("POST "+checkpointPath, func(w http.ResponseWriter, r *http.Request) { s.serveCheckpoint(ctx, w, r) })
 	serveKeys(mux, s.service.Keys, s.service.Usage)
 	serveAccounts(mux, s.service.Accounts)
+	addNetwork.serve(mux, func(ctx context.Context, in networkRequest) (nothing, error) {
+		return nothing{}, s.process.AddNetwork(ctx, in.Network)
+	})
 	readStatus.serve(mux, func(ctx context.Context, _ nothing) (json.RawMessage, error) {
 		status, err := s.process.Status(ctx)
 		if err != nil {

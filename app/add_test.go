@@ -1,0 +1,100 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"ashlar/account/control"
+	"ashlar/app/config"
+	"ashlar/app/store"
+)
+
+// makeStored makes a network of a few blocks next to others.
+func makeStored(t *testing.T, data, family, name string) {
+	t.Helper()
+	f, err := Families().Named(family)
+	if err != nil {
+		t.Fatal(err)
+	}
+	demo, err := f.Demo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := Place(t.Context(), store.Dir(data), f, name)
+	if err == nil {
+		err = demo.Create(t.Context(), place, 3)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAddNetwork makes networks in the data directory of a running service, and adds them
+// through the socket: they are served, and the first one still is.
+func TestAddNetwork(t *testing.T) {
+	s, key := served(t, nil)
+	data := s.config.Data
+	client, err := control.Dial(t.Context(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ask := func(network, method string) (int, string) {
+		t.Helper()
+		body := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":[]}`)
+		response, err := http.Post("http://"+s.Addr().String()+"/"+network+"/v3/"+key, "application/json", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(text)
+	}
+	for _, n := range []struct{ family, name, method string }{{"evm", "second", "eth_blockNumber"}, {"starknet", "third", "starknet_blockNumber"}} {
+		if code, _ := ask(n.name, n.method); code != http.StatusNotFound {
+			t.Errorf("%s before it is there: status %d", n.name, code)
+		}
+		makeStored(t, data, n.family, n.name)
+		if err := client.AddNetwork(t.Context(), n.name); err != nil {
+			t.Fatal(err)
+		}
+		if code, text := ask(n.name, n.method); code != http.StatusOK || !strings.Contains(text, `"result"`) {
+			t.Errorf("%s: status %d: %s", n.name, code, text)
+		}
+		if code, text := ask(s.Networks()[0].Name, "eth_blockNumber"); code != http.StatusOK || !strings.Contains(text, `"0x0"`) {
+			t.Errorf("the first network: status %d: %s", code, text)
+		}
+	}
+	var status Status
+	if err := client.Status(t.Context(), &status); err != nil || len(status.Networks) != 3 {
+		t.Errorf("status: %+v, %v", status, err)
+	}
+	for name, want := range map[string]string{"second": "is served already", "fourth": "import it first"} {
+		if err := client.AddNetwork(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("add %s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// TestAddNetworkToAList: a configuration that lists networks is not contradicted.
+func TestAddNetworkToAList(t *testing.T) {
+	var name string
+	s, _ := served(t, func(c *config.Config) {
+		names, err := store.Dir(c.Data).List(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		name = names[0]
+		c.Networks = map[string]config.Network{name: {}}
+	})
+	makeStored(t, s.config.Data, "evm", "second")
+	if err := s.AddNetwork(t.Context(), "second"); err == nil || !strings.Contains(err.Error(), "is not in the configuration") {
+		t.Errorf("add a network that is not listed: %v", err)
+	}
+}

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ashlar/account/control"
+	"ashlar/app"
+	"ashlar/app/store"
+	"ashlar/family"
+	"ashlar/gateway"
+	"ashlar/kv"
+)
+
+// StoredNetwork is a network in a data directory.
+type StoredNetwork struct {
+	Name   string
+	Served bool // by the running server
+	Bytes  int64
+}
+
+// ListNetworks lists the networks that are stored in a data directory, including those
+// that are empty or not served.
+func ListNetworks(ctx context.Context, data string) ([]StoredNetwork, error) {
+	dir := store.Dir(data)
+	names, err := dir.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var running app.Status
+	if client, err := control.Dial(ctx, data); err == nil {
+		if err := errors.Join(client.Status(ctx, &running), client.Close()); err != nil {
+			return nil, err
+		}
+	}
+	all := make([]StoredNetwork, len(names))
+	for i, name := range names {
+		all[i] = StoredNetwork{Name: name, Served: slices.ContainsFunc(running.Networks, func(n family.Status) bool { return n.Name == name })}
+		if all[i].Bytes, err = dir.Bytes(name); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// AddNetwork makes the running server of a data directory serve a network that is stored
+// there, too.
+func AddNetwork(ctx context.Context, data, name string) error {
+	client, err := control.Dial(ctx, data)
+	if err != nil {
+		return fmt.Errorf("no server is running: %w", err)
+	}
+	return errors.Join(client.AddNetwork(ctx, name), client.Close())
+}
+
+// RemoveNetwork removes a network that no process has open, with all that is stored of it.
+func RemoveNetwork(data, name string) error {
+	dir := store.Dir(data)
+	if err := gateway.CheckNetworkName(name); err != nil {
+		return err
+	}
+	if err := dir.CheckThere(); err != nil {
+		return err
+	}
+	if !dir.Has(name) {
+		return fmt.Errorf("network %s: not found in %s", name, data)
+	}
+	opened, err := dir.OpenNetwork(name, kv.Options{ReadOnly: true})
+	if errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign) {
+		return fmt.Errorf("network %s: %w", name, err)
+	}
+	if err == nil { // else it is damaged, and can be removed all the same
+		err = opened.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return dir.Remove(name)
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ashlar/app/store"
+	"ashlar/kv"
+)
+
+func TestNetworksFromTheShell(t *testing.T) {
+	d := newDataDirectory(t)
+	makeStarknet(t, d.path, "l2")
+	s := shell{t, d.path}
+	s.says(`^NETWORK  SERVED  DISK\na +no +\S+ MiB\nl2 +no +\S+ MiB\n$`, "network", "list")
+	if out := s.do(exitUsage, "network", "remove", "l2"); !strings.Contains(out, "give --yes to remove them") {
+		t.Errorf("remove without --yes: %s", out)
+	}
+	held, err := store.Dir(d.path).OpenNetwork("l2", kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := s.do(exitFailed, "network", "remove", "l2", "--yes"); !strings.Contains(out, "the store is in use") {
+		t.Errorf("remove an open network: %s", out)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The rest of an earlier removal that was interrupted goes, too.
+	if err := os.Mkdir(filepath.Join(d.path, "networks", ".removed-l2"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.do(exitDone, "network", "remove", "l2", "--yes")
+	if left, err := filepath.Glob(filepath.Join(d.path, "networks", "*")); err != nil || len(left) != 1 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+	for want, args := range map[string]string{
+		"network l2: not found": "network remove l2 --yes",
+		"invalid network name":  "network remove ../x --yes",
+		"no server is running":  "network add a",
+	} {
+		if out := s.do(exitFailed, strings.Fields(args)...); !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("%s does not say %q:\n%s", args, want, out)
+		}
+	}
+}
