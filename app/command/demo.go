@@ -24,6 +24,7 @@ import (
 type Demo struct {
 	Data     string // a directory to keep the demo in; empty: a temporary one
 	Listen   string
+	Operator string        // address for metrics and profiles; empty: none
 	Blocks   uint64        // created before serving
 	Interval time.Duration // interval of further blocks; must be positive
 }
@@ -108,6 +109,7 @@ func (d Demo) create(ctx context.Context, all []shown) error {
 func (d Demo) config(all []shown) config.Config {
 	c := config.Default()
 	c.LameDuck = 0 // nobody else sends its requests
+	c.Operator = d.Operator
 	c.Data, c.Listen, c.Networks = d.Data, d.Listen, make(map[string]config.Network)
 	if host, _, err := net.SplitHostPort(d.Listen); err == nil && isLoopback(host) {
 		c.Accounts.Registration = account.RegistrationOpen // for users of this machine

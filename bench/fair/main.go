@@ -4,6 +4,9 @@
 // one way after the other.
 //
 //	go run ./bench/fair -time 5s
+//	go run ./bench/fair -soak 1h
+//
+// With -soak it does everything at once, see soak.go.
 //
 // It prints a table for docs/reliability.md. All clients have addresses of the loopback
 // interface, where default rates do not hold: what is measured is how slots, queues, memory
@@ -38,8 +41,15 @@ const (
 
 func main() {
 	each := flag.Duration("time", 5*time.Second, "how long each row is measured, once without the hostile account and once with it")
+	soak := flag.Duration("soak", 0, "instead of measuring, do everything at once for this long, and fail if memory, goroutines or files of the service grow")
 	only := flag.String("only", "", "measure only ways whose names contain this")
 	flag.Parse()
+	if *soak > 0 {
+		if err := runSoak(context.Background(), *soak); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if err := run(context.Background(), *each, *only); err != nil {
 		log.Fatal(err)
 	}
@@ -231,4 +241,19 @@ func (c *client) post(ctx context.Context, key string, body io.Reader, headers .
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	return response.StatusCode, answer, err
+}
+
+// get returns the body of a page.
+func (c *client) get(ctx context.Context, path string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.host+path, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
 }

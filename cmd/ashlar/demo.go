@@ -26,6 +26,7 @@ func demoCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&d.Data, "data", "", "directory to keep the demo in (default a temporary one)")
 	c.Flags().StringVar(&d.Listen, "listen", config.Default().Listen, "address to listen on")
+	c.Flags().StringVar(&d.Operator, "operator", "", "address for metrics and profiles (default none)")
 	c.Flags().Uint64Var(&d.Blocks, "blocks", 300, "blocks to create before serving")
 	c.Flags().DurationVar(&d.Interval, "interval", 2*time.Second, "time between new blocks")
 	return c

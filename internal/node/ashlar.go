@@ -130,9 +130,9 @@ func SocketURL(url string) string {
 var demoURL = regexp.MustCompile(`http://[^ ]+/v3/[0-9a-f]+`)
 
 // Demo starts the demo in the data directory. It returns the URL that the demo prints once it
-// is ready.
-func (a Ashlar) Demo(ctx context.Context) (*Process, string, error) {
-	p, err := start(ctx, a.Bin, "demo", "--data", a.Data, "--listen", "127.0.0.1:0", "--blocks", "60")
+// is ready. flags are further flags of the command.
+func (a Ashlar) Demo(ctx context.Context, flags ...string) (*Process, string, error) {
+	p, err := start(ctx, a.Bin, append([]string{"demo", "--data", a.Data, "--listen", "127.0.0.1:0", "--blocks", "60"}, flags...)...)
 	if err != nil {
 		return nil, "", err
 	}
