@@ -44,7 +44,10 @@ func serve() error {
 	return nil
 }
 
-var kept [][]byte
+var (
+	kept  [][]byte
+	depth int
+)
 
 func obey(order string) error {
 	switch order {
@@ -55,9 +58,10 @@ func obey(order string) error {
 	case "a large block":
 		kept = append(kept, make([]byte, 1<<30))
 	case "recurse":
-		recurse(0)
+		depth = recurse(0)
 	case "spin":
 		for {
+			depth++
 		}
 	case "crash":
 		panic("crash")
@@ -77,7 +81,13 @@ func obey(order string) error {
 	return nil
 }
 
-func recurse(n int) int { return recurse(n+1) + n }
+// recurse calls itself until n is negative, which takes more stack than there is.
+func recurse(n int) int {
+	if n < 0 {
+		return 0
+	}
+	return recurse(n+1) + n
+}
 
 func newPool(t *testing.T, size int) *worker.Pool {
 	t.Helper()

@@ -50,7 +50,7 @@ func (a *arguments) fail(n int, err error) {
 		return
 	}
 	invalid := jsonrpc.InvalidArgument(n, err.Error())
-	if errors.Is(err, errBlockPrefix) {
+	if errors.Is(err, errBlockTag) {
 		invalid.Data = `expected a block number such as "0x1b4", or latest, earliest, pending, safe or finalized`
 	}
 	a.err = invalid
@@ -102,7 +102,7 @@ var (
 	errLeadingZero  = errors.New("hex number with leading zero digits")
 	errOver64       = errors.New("hex number > 64 bits")
 	errOver256      = errors.New("hex number > 256 bits")
-	errBlockPrefix  = fmt.Errorf("%w", errPrefix) // of a block number, which may be meant as a tag
+	errBlockTag     = fmt.Errorf("%w", errPrefix) // a word in place of a block
 	errBlockNumber  = errors.New("block number larger than int64")
 	errBlockBoth    = errors.New("cannot specify both BlockHash and BlockNumber, choose one or the other")
 	errBlockNeither = errors.New("must specify either BlockHash or BlockNumber")
@@ -129,14 +129,16 @@ func parseBlockNumber(raw []byte) (query.BlockID, error) {
 		return query.BlockID{Tag: tag}, nil
 	}
 	number, err := parseUint64Text(text)
-	if errors.Is(err, errPrefix) {
-		err = errBlockPrefix
+	if errors.Is(err, errPrefix) && len(text) > 0 && !isDigit(text[0]) {
+		err = errBlockTag
 	}
 	if err == nil && number > math.MaxInt64 {
 		err = errBlockNumber
 	}
 	return query.BlockID{Number: number}, err
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func blockTag(text []byte) query.Tag {
 	switch string(text) {

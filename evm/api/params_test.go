@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"ashlar/evm/query"
@@ -151,4 +152,21 @@ func FuzzQuantity(f *testing.F) {
 			t.Errorf("%q: %v, %v; go-ethereum: %v, %v", text, wide, err, big, wantErr)
 		}
 	})
+}
+
+// A word in place of a block is answered with the tags there are; digits without 0x are
+// answered as geth does.
+func TestMisspeltTag(t *testing.T) {
+	for text, explained := range map[string]bool{`"newest"`: true, `"Latest"`: true, `"2"`: false, `""`: false, `"0x"`: false} {
+		args := readArguments([]byte("["+text+"]"), 1, 1)
+		argument(&args, 0, parseBlockNumber)
+		var failure *jsonrpc.Error
+		if !errors.As(args.err, &failure) {
+			t.Errorf("%s: error %v", text, args.err)
+			continue
+		}
+		if data, _ := failure.Data.(string); strings.Contains(data, "safe or finalized") != explained {
+			t.Errorf("%s: data %q", text, data)
+		}
+	}
 }

@@ -124,7 +124,11 @@ func newChangeRecorder(run *blockRun) *changeRecorder {
 		state: run.state.StateDB, list: bal.NewConstructionBlockAccessList(),
 		accounts: make(map[common.Address]bool), slots: make(map[warmSlot]struct{}),
 	}
-	touch := func(address common.Address) { c.accounts[address] = c.accounts[address] }
+	touch := func(address common.Address) {
+		if _, ok := c.accounts[address]; !ok {
+			c.accounts[address] = false
+		}
+	}
 	run.evm.StateDB = &watchedState{colliding: run.state, StateDB: state.NewHookedState(run.state.StateDB, &tracing.Hooks{
 		OnBalanceChange: func(address common.Address, _, _ *big.Int, _ tracing.BalanceChangeReason) { touch(address) },
 		OnNonceChange:   func(address common.Address, _, _ uint64) { touch(address) },

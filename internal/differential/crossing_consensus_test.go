@@ -77,7 +77,6 @@ func driveGeth(t *testing.T, genesis string) peer {
 	if err := g.Init(t.Context(), genesis); err != nil {
 		t.Fatal(err)
 	}
-	// The same cap as Ashlar's, so that code which looks at its gas sees the same.
 	d, err := g.ServeEngine(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +92,8 @@ func driveAshlar(t *testing.T, genesis string) peer {
 		t.Fatal(err)
 	}
 	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "crossing", Config: filepath.Join(t.TempDir(), "ashlar.yaml")}
-	text := fmt.Sprintf("networks:\n  %s:\n    genesis: %s\n    engine: {listen: '127.0.0.1:0'}\n", a.Network, genesis)
+	// The same cap as geth's, so that code which looks at its gas sees the same.
+	text := fmt.Sprintf("networks:\n  %s:\n    genesis: %s\n    engine: {listen: '127.0.0.1:0'}\n    call_gas: 50000000\n", a.Network, genesis)
 	if err := os.WriteFile(a.Config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
