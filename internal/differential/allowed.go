@@ -79,7 +79,7 @@ func allowances() []allowed {
 		{"Limits of calls", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
 			calls := q.Method == "eth_call" || q.Method == "eth_estimateGas" || q.Method == "eth_createAccessList"
 			return calls && (ashlar.message() == "execution aborted (memory limit of 128 MiB)" || geth.message() == "execution aborted (timeout = 5s)" ||
-				ashlar.message() == "execution aborted (timeout = 5s)" && geth.message() == "request timed out")
+				ashlar.message() == "execution aborted (timeout = 5s)" && (geth.message() == "request timed out" || geth.message() == "context canceled"))
 		}},
 		{"Raw data of unknown blocks", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
 			if !strings.HasPrefix(q.Method, "debug_getRaw") || ashlar.code() != -32000 || ashlar.message() != "header for hash not found" {
