@@ -58,7 +58,8 @@ func newName(t testing.TB) string {
 
 func TestContract(t *testing.T) {
 	c := connect(t, configure(t, "contract"))
-	kvtest.Run(t, func(t *testing.T) kv.Store { return open(t, c, newName(t), cassandra.Options{}) })
+	const operations = 400 // some milliseconds each
+	kvtest.Run(t, operations, func(t *testing.T) kv.Store { return open(t, c, newName(t), cassandra.Options{}) })
 }
 
 func TestReopen(t *testing.T) {

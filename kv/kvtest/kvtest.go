@@ -27,9 +27,13 @@ var (
 
 func bothKinds() []*kv.Table { return []*kv.Table{versions, list} }
 
-// Run runs the suite. open returns an empty store, another one each time; the
-// suite closes it.
-func Run(t *testing.T, open func(t *testing.T) kv.Store) {
+// Operations is a usual number of random operations for [Run].
+const Operations = 3000
+
+// Run runs the suite. open returns an empty store, another one each time; the suite closes
+// it. operations is how many random operations are compared with a model; a store that
+// takes milliseconds for each can have fewer than [Operations].
+func Run(t *testing.T, operations int, open func(t *testing.T) kv.Store) {
 	tests := []struct {
 		name string
 		run  func(t *testing.T, s kv.Store)
@@ -66,7 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 		{"Epoch", testEpoch},
 		{"Walk", testWalk},
 		{"WalkFrom", testWalkFrom},
-		{"Model", testModel},
+		{"Model", func(t *testing.T, s kv.Store) { testModel(t, s, operations) }},
 		{"Canceled", testCanceled},
 		{"Closed", testClosed},
 		{"Stats", testStats},

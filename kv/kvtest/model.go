@@ -376,8 +376,8 @@ func testWalkFrom(t *testing.T, s kv.Store) {
 	}
 }
 
-func testModel(t *testing.T, s kv.Store) {
-	const seed, operations = 1, 3000
+func testModel(t *testing.T, s kv.Store, operations int) {
+	const seed = 1
 	c, m := newChooser(seed), newModel()
 	for i := range operations {
 		if c.IntN(4) == 0 {

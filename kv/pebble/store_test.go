@@ -34,13 +34,13 @@ func TestContract(t *testing.T) {
 	for name, o := range modes() {
 		t.Run(name, func(t *testing.T) {
 			t.Run("Disk", func(t *testing.T) {
-				kvtest.Run(t, func(t *testing.T) kv.Store {
+				kvtest.Run(t, kvtest.Operations, func(t *testing.T) kv.Store {
 					o.Path = t.TempDir()
 					return open(t, o)
 				})
 			})
 			t.Run("Memory", func(t *testing.T) {
-				kvtest.Run(t, func(t *testing.T) kv.Store {
+				kvtest.Run(t, kvtest.Operations, func(t *testing.T) kv.Store {
 					o.Path, o.FS = "store", vfs.NewMem()
 					return open(t, o)
 				})
