@@ -116,6 +116,19 @@ func OpenNetwork(ctx context.Context, data store.Stores, name string, c config.N
 	return n, nil
 }
 
+// FamilyOf returns the family of a network by its store. It is the default family, whose
+// errors describe the store, if the format is unknown or cannot be read; the error is
+// kv.ErrNotFound for an empty store.
+func FamilyOf(ctx context.Context, r kv.Reader) (family.Family, error) {
+	format, err := rows.Format(ctx, r)
+	if err == nil {
+		if f, ok := Families().OfFormat(format); ok {
+			return f, nil
+		}
+	}
+	return Families().Default(), err
+}
+
 // OpenStore opens the store of an existing network, and returns its family.
 func OpenStore(ctx context.Context, data store.Stores, name string, o kv.Options) (kv.Store, family.Family, error) {
 	if err := gateway.CheckNetworkName(name); err != nil {
@@ -126,14 +139,9 @@ func OpenStore(ctx context.Context, data store.Stores, name string, o kv.Options
 	} else if !exists {
 		return nil, nil, fmt.Errorf("network %s: %w", name, store.NotFound(ctx, data, name))
 	}
-	found := Families().Default() // for an empty store
+	var found family.Family
 	o.Accept = func(r kv.Reader) error {
-		format, err := rows.Format(ctx, r)
-		if err == nil {
-			if f, ok := Families().OfFormat(format); ok {
-				found = f
-			}
-		}
+		found, _ = FamilyOf(ctx, r) // the family gets the error too
 		return found.Accept(ctx, r)
 	}
 	opened, err := data.OpenNetwork(name, o)

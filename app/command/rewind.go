@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"ashlar/app"
-	"ashlar/app/store"
 	"ashlar/family"
-	"ashlar/gateway"
 	"ashlar/history/audit"
 	"ashlar/history/rewind"
-	"ashlar/history/rows"
 	"ashlar/kv"
 )
 
@@ -40,32 +37,16 @@ func (r Rewind) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 }
 
 func (r Rewind) run(ctx context.Context, bar *os.File) (done rewind.Done, err error) {
-	if err := gateway.CheckNetworkName(r.Network); err != nil {
-		return done, err
-	}
-	data, _, err := openStores(ctx, r.Data, r.Config, false)
+	data, err := openStoresOf(ctx, r.Network, r.Data, r.Config, false)
 	if err != nil {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	if dir, ok := data.(store.Dir); ok {
-		if err := dir.CheckThere(); err != nil {
-			return done, err
-		}
-	}
-	if exists, err := data.Exists(ctx, r.Network); err != nil {
-		return done, err
-	} else if !exists {
-		return done, store.NotFound(ctx, data, r.Network)
-	}
-	f := app.Families().Default() // its error describes an unreadable format
+	var f family.Family
 	accept := func(store kv.Reader) error {
-		format, err := rows.Format(ctx, store)
-		if errors.Is(err, kv.ErrNotFound) {
+		var err error
+		if f, err = app.FamilyOf(ctx, store); errors.Is(err, kv.ErrNotFound) {
 			return family.ErrNoBlocks
-		}
-		if of, ok := app.Families().OfFormat(format); ok {
-			f = of
 		}
 		return nil
 	}

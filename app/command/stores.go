@@ -10,6 +10,7 @@ import (
 	"ashlar/app"
 	"ashlar/app/config"
 	"ashlar/app/store"
+	"ashlar/gateway"
 )
 
 // openStores opens the stores of a data directory, or those that a configuration file names;
@@ -26,6 +27,33 @@ func openStores(ctx context.Context, data, file string, reading bool) (store.Sto
 	c.Data = cmp.Or(data, c.Data)
 	stores, err := app.OpenStores(ctx, &c, reading)
 	return stores, c, err
+}
+
+// openStoresOf is openStores for a command on one network, which must exist.
+func openStoresOf(ctx context.Context, network, data, file string, reading bool) (_ store.Stores, err error) {
+	if err := gateway.CheckNetworkName(network); err != nil {
+		return nil, err
+	}
+	stores, _, err := openStores(ctx, data, file, reading)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, stores.Close())
+		}
+	}()
+	if dir, ok := stores.(store.Dir); ok {
+		if err := dir.CheckThere(); err != nil {
+			return nil, err
+		}
+	}
+	if exists, err := stores.Exists(ctx, network); err != nil {
+		return nil, err
+	} else if !exists {
+		return nil, store.NotFound(ctx, stores, network)
+	}
+	return stores, nil
 }
 
 // OpenAccounts opens the accounts and API keys of a data directory, or of the stores that a

@@ -13,9 +13,7 @@ import (
 	"ashlar/app"
 	"ashlar/app/store"
 	"ashlar/family"
-	"ashlar/gateway"
 	"ashlar/history/audit"
-	"ashlar/history/rows"
 	"ashlar/kv"
 )
 
@@ -52,25 +50,12 @@ func (v Verify) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 }
 
 func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, err error) {
-	if err := gateway.CheckNetworkName(v.Network); err != nil {
-		return nil, err
-	}
-	data, _, err := openStores(ctx, v.Data, v.Config, true)
+	data, err := openStoresOf(ctx, v.Network, v.Data, v.Config, true)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
 	dir, inDir := data.(store.Dir)
-	if inDir {
-		if err := dir.CheckThere(); err != nil {
-			return nil, err
-		}
-	}
-	if exists, err := data.Exists(ctx, v.Network); err != nil {
-		return nil, err
-	} else if !exists {
-		return nil, store.NotFound(ctx, data, v.Network)
-	}
 	opened, err := data.OpenNetwork(v.Network, kv.Options{ReadOnly: true, CacheBytes: verifyCache})
 	switch {
 	case errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign) || err != nil && !inDir:
@@ -82,12 +67,7 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 	progress := new(audit.Progress)
 	shown := newProgress(bar, "verifying", func() (status, bool) { return verifyStatus(progress) })
 	defer shown.end()
-	f := app.Families().Default() // its error describes an unreadable format
-	if format, formatErr := rows.Format(ctx, opened); formatErr == nil {
-		if of, ok := app.Families().OfFormat(format); ok {
-			f = of
-		}
-	}
+	f, _ := app.FamilyOf(ctx, opened) // the family finds the error too
 	found, err = f.Verify(ctx, opened, v.Verification, progress)
 	if errors.Is(err, kv.ErrNotFound) {
 		err = family.ErrNoBlocks
