@@ -23,8 +23,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/url"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -56,34 +54,19 @@ func main() {
 }
 
 func run(ctx context.Context, each time.Duration, only string) error {
-	dir, err := os.MkdirTemp("", "ashlar-fair-")
+	demo, err := newDemo(ctx)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	bin, err := node.BuildAshlar(ctx, dir)
+	defer demo.remove()
+	if err := demo.start(ctx); err != nil {
+		return err
+	}
+	honest, err := demo.honest(ctx)
 	if err != nil {
 		return err
 	}
-	ashlar := node.Ashlar{Bin: bin, Data: dir + "/data"}
-	service, at, err := ashlar.Demo(ctx)
-	if err != nil {
-		return err
-	}
-	defer service.Kill()
-	u, err := url.Parse(at)
-	if err != nil {
-		return err
-	}
-	var honest []*client
-	for i := range honestAccounts {
-		keys, err := account(ctx, ashlar, fmt.Sprintf("honest%d@example.org", i), 1)
-		if err != nil {
-			return err
-		}
-		honest = append(honest, newClient(u.Host, keys, i+1))
-	}
-	keys, err := account(ctx, ashlar, "hostile@example.org", 2)
+	keys, err := account(ctx, demo.ashlar, "hostile@example.org", 2)
 	if err != nil {
 		return err
 	}
@@ -96,7 +79,7 @@ func run(ctx context.Context, each time.Duration, only string) error {
 		if w.neighbour {
 			address = 1
 		}
-		hostile := newClient(u.Host, keys, address)
+		hostile := newClient(demo.host, keys, address)
 		before := measure(ctx, honest, each)
 		attack, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
@@ -110,7 +93,7 @@ func run(ctx context.Context, each time.Duration, only string) error {
 		fmt.Printf("| %s | %s | %s | %d of %d | %d of %d |\n", w.name, before, during, during.failed, during.asked(), hostile.refused.Load(), hostile.asked.Load())
 		time.Sleep(2 * time.Second)
 	}
-	return service.Stop()
+	return demo.service.Stop()
 }
 
 // account creates an account with some keys.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,62 +37,50 @@ type held struct{ bytes, goroutines, files float64 }
 
 // runSoak runs a soak. The error says what has grown.
 func runSoak(ctx context.Context, length time.Duration) error {
-	dir, err := os.MkdirTemp("", "ashlar-soak-")
+	demo, err := newDemo(ctx)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	bin, err := node.BuildAshlar(ctx, dir)
-	if err != nil {
-		return err
-	}
+	defer demo.remove()
 	operator, err := freeAddress(ctx)
 	if err != nil {
 		return err
 	}
-	ashlar := node.Ashlar{Bin: bin, Data: filepath.Join(dir, "data")}
-	service, at, err := ashlar.Demo(ctx, "--operator", operator, "--interval", "500ms")
-	if err != nil {
+	if err := demo.start(ctx, "--operator", operator, "--interval", "500ms"); err != nil {
 		return err
 	}
-	defer service.Kill()
-	u, err := url.Parse(at)
-	if err != nil {
-		return err
-	}
-	before, err := sample(ctx, service.PID(), operator)
+	before, err := sample(ctx, demo.service.PID(), operator)
 	if err != nil {
 		return err
 	}
 	load, stop := context.WithTimeout(ctx, length)
 	defer stop()
-	group, err := startLoad(load, ashlar, u.Host)
+	group, err := startLoad(load, demo)
 	if err != nil {
 		return err
 	}
-	group.Go(func() error { return imports(load, bin, dir) })
-	taken, err := watch(load, service.PID(), operator, length/samples)
+	group.Go(func() error { return imports(load, demo.ashlar.Bin, demo.dir) })
+	taken, err := watch(load, demo.service.PID(), operator, length/samples)
 	stop()
 	if err := errors.Join(err, group.Wait()); err != nil {
 		return err
 	}
 	time.Sleep(pause)
-	after, err := sample(ctx, service.PID(), operator)
+	after, err := sample(ctx, demo.service.PID(), operator)
 	if err != nil {
 		return err
 	}
-	return errors.Join(compare(taken), returned(before, after), service.Stop())
+	return errors.Join(compare(taken), returned(before, after), demo.service.Stop())
 }
 
 // startLoad starts the honest clients and the hostile ones.
-func startLoad(ctx context.Context, ashlar node.Ashlar, host string) (*errgroup.Group, error) {
+func startLoad(ctx context.Context, demo *demo) (*errgroup.Group, error) {
 	group, ctx := errgroup.WithContext(ctx)
-	for i := range honestAccounts {
-		keys, err := account(ctx, ashlar, fmt.Sprintf("honest%d@example.org", i), 1)
-		if err != nil {
-			return nil, err
-		}
-		c := newClient(host, keys, i+1)
+	honest, err := demo.honest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range honest {
 		group.Go(func() error {
 			if o := c.ask(ctx); o.failed > o.asked()/100 {
 				return fmt.Errorf("%d of %d honest requests failed", o.failed, o.asked())
@@ -102,11 +89,11 @@ func startLoad(ctx context.Context, ashlar node.Ashlar, host string) (*errgroup.
 		})
 	}
 	for i, w := range ways() {
-		keys, err := account(ctx, ashlar, fmt.Sprintf("hostile%d@example.org", i), 2)
+		keys, err := account(ctx, demo.ashlar, fmt.Sprintf("hostile%d@example.org", i), 2)
 		if err != nil {
 			return nil, err
 		}
-		c := newClient(host, keys, honestAccounts+1+i)
+		c := newClient(demo.host, keys, honestAccounts+1+i)
 		group.Go(func() error {
 			for ctx.Err() == nil { // again when the service has closed its connections
 				_ = w.run(ctx, c)
