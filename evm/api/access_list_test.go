@@ -17,28 +17,6 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// specifiedAccess is an account of a list as execution-apis specifies it.
-type specifiedAccess struct {
-	Address        common.Address
-	StorageChanges []struct {
-		Key     common.Hash
-		Changes []struct {
-			Index hexutil.Uint64
-			Value common.Hash
-		}
-	}
-	StorageReads   []common.Hash
-	BalanceChanges []struct {
-		Index hexutil.Uint64
-		Value *hexutil.Big
-	}
-	NonceChanges []struct{ Index, Value hexutil.Uint64 }
-	CodeChanges  []struct {
-		Index hexutil.Uint64
-		Code  hexutil.Bytes
-	}
-}
-
 // crossing serves a chain that enters Amsterdam.
 func crossing(t *testing.T) (*service, []*types.Block) {
 	t.Helper()
@@ -49,7 +27,7 @@ func crossing(t *testing.T) (*service, []*types.Block) {
 func TestGetBlockAccessList(t *testing.T) {
 	s, blocks := crossing(t)
 	for _, block := range blocks[ingesttest.CrossingFork-1:] {
-		var got []specifiedAccess
+		var got []ingesttest.SpecifiedAccess
 		s.ask(t, &got, "eth_getBlockAccessList", block.Hash())
 		want := *block.AccessList()
 		if len(got) != len(want) {
@@ -72,7 +50,7 @@ func TestGetBlockAccessList(t *testing.T) {
 }
 
 // rebuild puts a served account into a list.
-func rebuild(list *bal.ConstructionBlockAccessList, a specifiedAccess) {
+func rebuild(list *bal.ConstructionBlockAccessList, a ingesttest.SpecifiedAccess) {
 	list.AccountRead(a.Address)
 	for _, slot := range a.StorageReads {
 		list.StorageRead(a.Address, slot)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"ashlar/evm/ingest/ingesttest"
+
 	"github.com/ethereum/go-ethereum/beacon/engine"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -42,28 +44,6 @@ func (c *consensus) addWrong(e envelope) {
 	}
 }
 
-// listed is an account in the answer of eth_getBlockAccessList.
-type listed struct {
-	Address        common.Address
-	StorageChanges []struct {
-		Key     common.Hash
-		Changes []struct {
-			Index hexutil.Uint64
-			Value common.Hash
-		}
-	}
-	StorageReads   []common.Hash
-	BalanceChanges []struct {
-		Index hexutil.Uint64
-		Value *hexutil.Big
-	}
-	NonceChanges []struct{ Index, Value hexutil.Uint64 }
-	CodeChanges  []struct {
-		Index hexutil.Uint64
-		Code  hexutil.Bytes
-	}
-}
-
 // checkAccessList compares the access list of a block, as Ashlar serves it, with the list
 // that geth built, and its last values with geth's state. geth serves no lists.
 func (c *consensus) checkAccessList(block engine.ExecutableData) {
@@ -84,7 +64,7 @@ func (c *consensus) checkAccessList(block engine.ExecutableData) {
 	if err := rlp.DecodeBytes(block.BlockAccessList, &built); err != nil {
 		c.t.Fatal(err)
 	}
-	list := result[[]listed](c, c.ashlar, "eth_getBlockAccessList", block.BlockHash)
+	list := result[[]ingesttest.SpecifiedAccess](c, c.ashlar, "eth_getBlockAccessList", block.BlockHash)
 	if len(list) != len(built) {
 		c.t.Fatalf("block %d: %d accounts, want %d", block.Number, len(list), len(built))
 	}
@@ -97,7 +77,7 @@ func (c *consensus) checkAccessList(block engine.ExecutableData) {
 }
 
 // checkState compares the last values of an account in an access list with geth's state.
-func (c *consensus) checkState(at string, account listed) {
+func (c *consensus) checkState(at string, account ingesttest.SpecifiedAccess) {
 	c.t.Helper()
 	who := account.Address
 	same := func(what string, got, want any) {
