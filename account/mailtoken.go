@@ -249,7 +249,7 @@ func (a *Accounts) Changing(token string) (owner Account, email string, err erro
 }
 
 // ConfirmChange consumes a token from RequestChange and changes the e-mail address of its
-// account. A letter tells the old address.
+// account. It notifies the old address if letters can be sent.
 func (a *Accounts) ConfirmChange(ctx context.Context, token string, by netip.Addr) (Account, error) {
 	if err := a.attempt(by, ""); err != nil {
 		return Account{}, err
@@ -273,9 +273,22 @@ func (a *Accounts) ConfirmChange(ctx context.Context, token string, by netip.Add
 		a.forget(ctx, h)
 		a.write.Unlock()
 	}
-	return changed, a.mailer.Queue(func(context.Context) (*Letter, error) {
-		return &Letter{Kind: LetterChanged, To: owner.Email, Email: email}, nil
+	a.notifyOld(owner.Email, email)
+	return changed, nil
+}
+
+// notifyOld sends a letter to the old address of an account. The change is durable, so it
+// does not fail if the letter cannot be queued.
+func (a *Accounts) notifyOld(old, email string) {
+	if a.mailer == nil {
+		return // the configuration has changed since the token was sent
+	}
+	err := a.mailer.Queue(func(context.Context) (*Letter, error) {
+		return &Letter{Kind: LetterChanged, To: old, Email: email}, nil
 	})
+	if err != nil {
+		slog.Error("the old e-mail address of an account is not notified of the change", "error", err)
+	}
 }
 
 // forget drops a token that was used. If the store refuses that, the token is useless all

@@ -294,6 +294,37 @@ func TestChangeOfAddress(t *testing.T) {
 	}
 }
 
+// fullOutbox is a Mailer with too many letters waiting.
+type fullOutbox struct{}
+
+func (fullOutbox) Queue(func(context.Context) (*Letter, error)) error { return ErrLetters }
+
+// A confirmed address is changed even if the old address cannot be notified.
+func TestChangeOfAddressWithoutNotice(t *testing.T) {
+	for name, mailer := range map[string]Mailer{"mail was turned off meanwhile": nil, "too many letters are waiting": fullOutbox{}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, Config{Registration: RegistrationOpen})
+			mine, _ := f.register(somebody, secret)
+			sent := new(outbox)
+			f.config.Mailer = sent
+			f.reopen()
+			const fresh = "new@example.org"
+			if err := f.accounts.RequestChange(t.Context(), mine.ID, secret, fresh, where(1)); err != nil {
+				t.Fatal(err)
+			}
+			l := sent.next(t)
+			f.config.Mailer = mailer
+			f.reopen()
+			if a, err := f.accounts.ConfirmChange(t.Context(), l.Token, where(2)); err != nil || a.Email != fresh {
+				t.Errorf("%+v, %v", a, err)
+			}
+			if _, err := f.accounts.Find(fresh); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // The store holds the hashes of tokens only, and no token after its use or its time.
 func TestMailTokensAtRest(t *testing.T) {
 	f, sent := newMailFixture(t, RegistrationOpen)
