@@ -71,6 +71,17 @@ func decodeInvitation(token hash, number uint64, value []byte) (i Invitation, er
 
 func invitationID(token hash) string { return hex.EncodeToString(token[:8]) }
 
+// accepts returns an error if the invitation is for another e-mail address.
+func (i *Invitation) accepts(email string) error {
+	if i.Email != "" && i.Email != email {
+		return invalid(FieldEmail, "the invitation is for another e-mail address")
+	}
+	return nil
+}
+
+// placeOfInvitation returns the place of an invitation's rows, by the hash of its token.
+func placeOfInvitation(token hash) place { return place{invitationRevisions, string(token[:])} }
+
 // readInvitations reads all invitations. It must be called after readPeople.
 func (a *Accounts) readInvitations(ctx context.Context) error {
 	rows, err := newest(ctx, a.rows.store, invitationRevisions, len(hash{}))
@@ -82,13 +93,13 @@ func (a *Accounts) readInvitations(ctx context.Context) error {
 	defer a.mu.Unlock()
 	for partition, row := range rows {
 		token := hash([]byte(partition))
-		if at := (place{invitationRevisions, partition}); a.rows.isUnsaved(at) {
+		if a.rows.isUnsaved(placeOfInvitation(token)) {
 			all[token] = a.invitations[token]
 			continue
 		}
 		i, err := decodeInvitation(token, row.number, row.value)
 		if err != nil {
-			a.rows.disable(place{invitationRevisions, partition}, "invitation "+invitationID(token), row.number, err)
+			a.rows.disable(placeOfInvitation(token), "invitation "+invitationID(token), row.number, err)
 			continue
 		}
 		all[token] = i
@@ -146,7 +157,7 @@ func (a *Accounts) Withdraw(ctx context.Context, id string) (Invitation, error) 
 		return Invitation{}, fmt.Errorf("%w: %s", ErrNoInvitation, id)
 	}
 	i.Withdrawn = wholeSeconds(a.now())
-	i.number = a.rows.next(place{invitationRevisions, string(h[:])}, i.number)
+	i.number = a.rows.next(placeOfInvitation(h), i.number)
 	if err := a.putInvitation(ctx, atOnce, h, i); err != nil {
 		return Invitation{}, fmt.Errorf("account: withdraw invitation %s: %w", id, err)
 	}
@@ -167,7 +178,7 @@ func (a *Accounts) Invitations(context.Context) ([]Invitation, error) {
 
 // describedInvitation returns what callers see of an invitation.
 func (a *Accounts) describedInvitation(h hash, i Invitation) Invitation {
-	i.Unsaved = a.rows.isUnsaved(place{invitationRevisions, string(h[:])})
+	i.Unsaved = a.rows.isUnsaved(placeOfInvitation(h))
 	return i
 }
 
@@ -211,7 +222,7 @@ func (a *Accounts) invitationByID(id string) (hash, Invitation, bool) {
 func (a *Accounts) putInvitation(ctx context.Context, o order, h hash, i Invitation) error {
 	record := invitationRecord{i.Email, i.Role, i.By, toSeconds(i.Created), toSeconds(i.Expires), toSeconds(i.Withdrawn)}
 	row := unsavedRow{i.number, record, "invitation " + i.ID}
-	return a.rows.put(ctx, o, place{invitationRevisions, string(h[:])}, row, func() {
+	return a.rows.put(ctx, o, placeOfInvitation(h), row, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.invitations[h] = i

@@ -143,8 +143,8 @@ func (a *Accounts) RequestRegistration(ctx context.Context, r Registrant) error 
 	record := mailTokenRecord{Email: email}
 	if r.Invitation != "" {
 		h, invitation, err := a.invited(r.Invitation)
-		if err == nil && invitation.Email != "" && invitation.Email != email {
-			err = invalid(FieldEmail, "the invitation is for another e-mail address")
+		if err == nil {
+			err = invitation.accepts(email)
 		}
 		if err != nil {
 			return err
@@ -166,11 +166,17 @@ func (a *Accounts) RequestRegistration(ctx context.Context, r Registrant) error 
 // Registering returns the e-mail address for which a token from RequestRegistration creates
 // an account, or ErrNoLetter. It does not consume the token.
 func (a *Accounts) Registering(token string) (email string, err error) {
+	r, err := a.registration(token)
+	return r.Email, err
+}
+
+// registration returns what a token from RequestRegistration is for, or ErrNoLetter.
+func (a *Accounts) registration(token string) (mailTokenRecord, error) {
 	_, r, err := a.mailToken(token)
 	if err != nil || !r.Account.IsZero() {
-		return "", ErrNoLetter
+		return mailTokenRecord{}, ErrNoLetter
 	}
-	return r.Email, nil
+	return r, nil
 }
 
 // RequestReset sends a letter with a token for SetPassword to an e-mail address, if it has

@@ -65,8 +65,8 @@ func (a *Accounts) Register(ctx context.Context, r Registrant) (Account, Session
 		if err != nil {
 			return Account{}, "", err
 		}
-		if invitation.Email != "" && invitation.Email != p.Email {
-			return Account{}, "", invalid(FieldEmail, "the invitation is for another e-mail address")
+		if err := invitation.accepts(p.Email); err != nil {
+			return Account{}, "", err
 		}
 		p.Role = invitation.Role
 	}
@@ -102,9 +102,9 @@ func (a *Accounts) addVerified(ctx context.Context, p *person, token string) err
 func (a *Accounts) registrant(r *Registrant) (*person, error) {
 	p := &person{Account: Account{Role: RoleUser}}
 	if r.Token != "" || a.Mails() {
-		_, record, err := a.mailToken(r.Token)
-		if err != nil || !record.Account.IsZero() {
-			return nil, ErrNoLetter
+		record, err := a.registration(r.Token)
+		if err != nil {
+			return nil, err
 		}
 		p.Email, p.invitation = record.Email, record.Invitation
 		if p.invitation == nil { // the setting may have changed since
