@@ -183,14 +183,11 @@ func (s *Store) saveOne(ctx context.Context, p hash) bool {
 		s.release(p)
 		return true
 	}
-	return s.put(ctx, p[:], &r) == nil && !s.holds(p)
-}
-
-func (s *Store) holds(p hash) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	_, ok := s.held[p]
-	return ok
+	if err := s.writeRow(ctx, p[:], &r); err != nil {
+		return false
+	}
+	s.release(p)
+	return true
 }
 
 func (s *Store) release(p hash) {
@@ -272,16 +269,11 @@ func (r *revision) covers(next *revision) bool {
 // newest returns the newest revision of a session, or nil.
 func (s *Store) newest(ctx context.Context, p []byte) (*revision, error) {
 	s.mu.RLock()
-	r, ok := s.held[hash(p)]
+	held, ok := s.held[hash(p)]
 	s.mu.RUnlock()
 	if ok {
-		return &r, nil
+		return &held, nil
 	}
-	return s.stored(ctx, p)
-}
-
-// stored returns the newest revision in the store, or nil.
-func (s *Store) stored(ctx context.Context, p []byte) (*revision, error) {
 	value, number, err := s.store.Newest(ctx, sessions, p, ended, nil)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
@@ -297,8 +289,8 @@ func (s *Store) stored(ctx context.Context, p []byte) (*revision, error) {
 	return r, nil
 }
 
-// put writes a revision, or holds it in memory if the store refuses writes. The end of a
-// session is durable when put returns. The write lock is held.
+// put writes a revision, or holds it in memory if the store refuses writes. The write lock
+// is held.
 func (s *Store) put(ctx context.Context, p []byte, r *revision) error {
 	err := s.writeRow(ctx, p, r)
 	if err == nil {
@@ -317,6 +309,7 @@ func (s *Store) put(ctx context.Context, p []byte, r *revision) error {
 	return nil
 }
 
+// writeRow writes a revision. The end of a session is durable when it returns.
 func (s *Store) writeRow(ctx context.Context, p []byte, r *revision) error {
 	value := binary.BigEndian.AppendUint64([]byte{r.state}, uint64(r.expires.Unix()))
 	b := s.store.NewBatch()
