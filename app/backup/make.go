@@ -47,7 +47,7 @@ func Make(ctx context.Context, t Target, sources []Source, o Options, p *Progres
 	if err == nil && !o.Rehash {
 		m.remember(last)
 	}
-	if err := t.List(ctx, objectsFolder, func(name string, bytes int64) { m.has[name] = bytes }); err != nil {
+	if err := m.list(ctx); err != nil {
 		return Made{}, err
 	}
 	made := Manifest{Format: format, Made: time.Now().UTC().Truncate(time.Microsecond), Version: o.Version}
@@ -113,6 +113,18 @@ func (m *maker) remember(last *Manifest) {
 	}
 }
 
+// list sets has to the contents that the target has now.
+func (m *maker) list(ctx context.Context) error {
+	clear(m.has)
+	return m.target.List(ctx, objectsFolder, func(name string, bytes int64) { m.has[name] = bytes })
+}
+
+// stored reports whether the target has a content, with the right size.
+func (m *maker) stored(sum string, bytes int64) bool {
+	got, ok := m.has[object(sum)]
+	return ok && got == bytes
+}
+
 // copy stores the contents of a source's files, and sets their hashes.
 func (m *maker) copy(ctx context.Context, s Source, files []File) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -130,11 +142,9 @@ func (m *maker) copy(ctx context.Context, s Source, files []File) error {
 
 // store stores the content of a file if the target does not have it.
 func (m *maker) store(ctx context.Context, path string, k known, sum *string) error {
-	if hash, ok := m.known[k]; ok {
-		if bytes, ok := m.has[object(hash)]; ok && bytes == k.bytes {
-			*sum = hash
-			return ctx.Err()
-		}
+	if hash, ok := m.known[k]; ok && m.stored(hash, k.bytes) {
+		*sum = hash
+		return ctx.Err()
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -142,11 +152,15 @@ func (m *maker) store(ctx context.Context, path string, k known, sum *string) er
 	}
 	defer file.Close()
 	hash := sha256.New()
-	if n, err := io.Copy(hash, cancelable{ctx, file}); err != nil || n != k.bytes {
-		return errors.Join(err, checkSize(path, n, k.bytes))
+	n, err := io.Copy(hash, cancelable{ctx, file})
+	if err != nil {
+		return err
+	}
+	if n != k.bytes {
+		return fmt.Errorf("%s has %d bytes, and had %d when the backup began", path, n, k.bytes)
 	}
 	*sum = hex.EncodeToString(hash.Sum(nil))
-	if bytes, ok := m.has[object(*sum)]; ok && bytes == k.bytes {
+	if m.stored(*sum, k.bytes) {
 		return nil
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
@@ -159,23 +173,15 @@ func (m *maker) store(ctx context.Context, path string, k known, sum *string) er
 	return nil
 }
 
-func checkSize(path string, got, want int64) error {
-	if got == want {
-		return nil
-	}
-	return fmt.Errorf("%s has %d bytes, and had %d when the backup began", path, got, want)
-}
-
 // checkStored removes a backup again if a content is missing, because another process
 // removed old backups meanwhile.
 func (m *maker) checkStored(ctx context.Context, name string, made *Manifest) error {
-	clear(m.has)
-	if err := m.target.List(ctx, objectsFolder, func(name string, bytes int64) { m.has[name] = bytes }); err != nil {
+	if err := m.list(ctx); err != nil {
 		return err
 	}
 	for _, s := range made.Stores {
 		for _, f := range s.Files {
-			if bytes, ok := m.has[object(f.SHA256)]; !ok || bytes != f.Bytes {
+			if !m.stored(f.SHA256, f.Bytes) {
 				err := fmt.Errorf("content %s of %s/%s is missing in %s: make one backup at a time; the backup is removed, try again", f.SHA256, s.Name, f.Name, m.target)
 				return errors.Join(err, m.target.Remove(ctx, backupsFolder+name+suffix))
 			}
