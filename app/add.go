@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"ashlar/app/store"
+
 	"golang.org/x/sync/errgroup"
 )
 
@@ -53,7 +55,7 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 	if exists, err := s.stores.Exists(ctx, name); err != nil {
 		return err
 	} else if !exists {
-		return fmt.Errorf("network %s: not found in %s; import it first", name, s.stores)
+		return fmt.Errorf("network %s: %w", name, store.NotFound(ctx, s.stores, name))
 	}
 	ctx = context.WithoutCancel(ctx) // the network outlives the request
 	n, err := s.openNetwork(ctx, &c, name, len(served)+1)

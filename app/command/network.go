@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"ashlar/account/control"
-	"ashlar/app"
 	"ashlar/app/store"
 	"ashlar/family"
 	"ashlar/gateway"
@@ -29,11 +28,9 @@ func ListNetworks(ctx context.Context, data string) ([]StoredNetwork, error) {
 	if err != nil {
 		return nil, err
 	}
-	var running app.Status
-	if client, err := control.Dial(ctx, data); err == nil {
-		if err := errors.Join(client.Status(ctx, &running), client.Close()); err != nil {
-			return nil, err
-		}
+	running, _, err := serverStatus(ctx, data)
+	if err != nil {
+		return nil, err
 	}
 	all := make([]StoredNetwork, len(names))
 	for i, name := range names {

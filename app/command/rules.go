@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"ashlar/account"
-	"ashlar/account/control"
 	"ashlar/app"
 )
 
@@ -53,14 +52,12 @@ func knownNetworks(ctx context.Context, data, file string) (names []string, err 
 	if names, err = stores.List(ctx); err != nil {
 		return nil, err
 	}
-	if client, err := control.Dial(ctx, c.Data); err == nil {
-		var served app.Status
-		if err := errors.Join(client.Status(ctx, &served), client.Close()); err != nil {
-			return nil, err
-		}
-		for _, n := range served.Networks {
-			names = append(names, n.Name)
-		}
+	running, _, err := serverStatus(ctx, c.Data)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range running.Networks {
+		names = append(names, n.Name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil

@@ -25,8 +25,8 @@ func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err erro
 	defer func() { err = errors.Join(err, data.Close()) }()
 	_, inKeyspace := data.(*store.Keyspace)
 	if !inKeyspace {
-		if client, err := control.Dial(ctx, c.Data); err == nil {
-			return all, errors.Join(client.Status(ctx, &all), client.Close())
+		if all, running, err := serverStatus(ctx, c.Data); running {
+			return all, err
 		}
 	}
 	names, err := data.List(ctx)
@@ -49,4 +49,15 @@ func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err erro
 		all.Networks = append(all.Networks, one)
 	}
 	return all, nil
+}
+
+// serverStatus returns the status of the server that has a data directory open, and whether
+// one is running.
+func serverStatus(ctx context.Context, data string) (all app.Status, running bool, err error) {
+	client, err := control.Dial(ctx, data)
+	if err != nil {
+		return all, false, nil // no server
+	}
+	err = errors.Join(client.Status(ctx, &all), client.Close())
+	return all, true, err
 }
