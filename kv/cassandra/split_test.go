@@ -1,6 +1,7 @@
 package cassandra_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,6 +73,37 @@ func checkRemoved(t *testing.T, writer, reader kv.Store, table *kv.Table, rows, 
 		}
 		if err := writer.Write(t.Context(), b); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestWalkStopped stops walks within a partition of several parts, when nothing more can be
+// read.
+func TestWalkStopped(t *testing.T) {
+	c := connect(t, configure(t, "contract"))
+	s := open(t, c, newName(t), cassandra.Options{})
+	defer s.Close()
+	const rows = 40
+	for _, table := range []*kv.Table{versions, list} {
+		for n := range uint64(rows) {
+			put(t, s, table, "wide", n, fmt.Sprint("value ", n))
+		}
+		for stop := 1; stop <= rows; stop += 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			walked := 0
+			for _, err := range s.Walk(ctx, table, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if walked++; walked == stop {
+					cancel()
+					break
+				}
+			}
+			cancel()
+			if walked != stop {
+				t.Errorf("%s: walked %d rows, expected to stop at %d", table.Name, walked, stop)
+			}
 		}
 	}
 }

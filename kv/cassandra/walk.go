@@ -24,16 +24,11 @@ func (s *Store) walk(ctx context.Context, t *kv.Table, from uint64, yield func(k
 		return err
 	}
 	w := walker{store: s, table: t, from: from, statements: st, yield: yield}
-	for !w.stopped {
-		more, err := w.page(ctx)
-		if err != nil {
-			return s.orNoTable(ctx, st, err)
-		}
-		if !more {
-			return w.leave(ctx)
-		}
+	err = w.run(ctx)
+	if w.stopped {
+		return nil // even if something failed afterwards: yield must not be called again
 	}
-	return nil
+	return s.orNoTable(ctx, st, err)
 }
 
 // walker reads a table page by page.
@@ -59,6 +54,19 @@ type walkRow struct {
 	sort  *int64 // nil in a part that has no rows
 	value *[]byte
 	until *int64
+}
+
+// run yields all rows, until it is stopped.
+func (w *walker) run(ctx context.Context) error {
+	for {
+		more, err := w.page(ctx)
+		if err != nil || w.stopped {
+			return err
+		}
+		if !more {
+			return w.leave(ctx)
+		}
+	}
 }
 
 // page reads one page, yields its rows, and says whether there are more pages.
@@ -132,7 +140,7 @@ func (w *walker) parts(ctx context.Context) error {
 	}
 	if w.table.Kind == kv.List {
 		c := w.store.Scan(ctx, w.table, w.partition, max(starts[0], w.from), ^uint64(0))
-		for ok := c.Next(); ok && !w.stopped; ok = c.Next() {
+		for !w.stopped && c.Next() {
 			w.stopped = !w.yield(kv.Row{Partition: w.partition, Sort: c.Sort(), Value: c.Value()}, nil)
 		}
 		return c.Close()
