@@ -185,9 +185,6 @@ func (c *Cluster) Close() error {
 	return nil
 }
 
-// Keyspace returns the name of the keyspace.
-func (c *Cluster) Keyspace() string { return c.config.Keyspace }
-
 // otherNodes tries a statement at up to three nodes. Further attempts are made by retry.
 type otherNodes struct{}
 

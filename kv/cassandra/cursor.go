@@ -98,7 +98,7 @@ func (c *cursor) land() bool {
 func (c *cursor) read() error {
 	s := c.store
 	part := partOf(c.starts, c.next)
-	query := s.query(c.statements, c.statements.ascend, s.id, c.partition, part, sortColumn(c.next), sortColumn(c.to), c.limit)
+	query := s.query(c.statements.ascend, s.id, c.partition, part, sortColumn(c.next), sortColumn(c.to), c.limit)
 	var rows []found
 	size := 0
 	err := s.rows(c.ctx, c.statements, query, func() { rows, size = nil, 0 }, func(f found) {

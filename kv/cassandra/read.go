@@ -25,11 +25,11 @@ func (s *Store) prepare(ctx context.Context, t *kv.Table, partition []byte) (*st
 	if err := checkRow(t, partition); err != nil {
 		return nil, err
 	}
-	return s.cluster.table(t)
+	return s.cluster.table(t), nil
 }
 
-// query returns a read of one part of a partition.
-func (s *Store) query(st *statements, statement string, args ...any) *gocql.Query {
+// query returns a read that a second node is asked for if the first is slow.
+func (s *Store) query(statement string, args ...any) *gocql.Query {
 	return s.cluster.session.Query(statement, args...).SetSpeculativeExecutionPolicy(speculation)
 }
 
@@ -99,7 +99,7 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 
 // getPart reads a row from one part of a partition.
 func (s *Store) getPart(ctx context.Context, st *statements, level gocql.Consistency, partition []byte, part int, sort uint64) (value []byte, err error) {
-	query := s.query(st, st.get, s.id, partition, part, sortColumn(sort)).Consistency(level)
+	query := s.query(st.get, s.id, partition, part, sortColumn(sort)).Consistency(level)
 	var read *[]byte
 	err = s.cluster.scan(ctx, query, &read)
 	if err = s.orNoTable(ctx, st, err); err == nil && read == nil {
@@ -163,7 +163,7 @@ func (f found) orMissing() (found, error) {
 
 // descendPart returns up to limit rows of one part, from at downwards.
 func (s *Store) descendPart(ctx context.Context, st *statements, partition []byte, part int, at uint64, limit int) (rows []found, err error) {
-	query := s.query(st, st.newest, s.id, partition, part, sortColumn(at), limit)
+	query := s.query(st.newest, s.id, partition, part, sortColumn(at), limit)
 	err = s.rows(ctx, st, query, func() { rows = rows[:0] }, func(f found) { rows = append(rows, f) })
 	return rows, err
 }
@@ -233,8 +233,8 @@ func (s *Store) Pointer(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	var value []byte
-	query := s.cluster.session.Query("SELECT value FROM "+tablePointers+" WHERE store = ? AND name = ?", s.id, name)
-	if err := s.cluster.scan(ctx, query.SetSpeculativeExecutionPolicy(speculation), &value); err != nil {
+	query := s.query("SELECT value FROM "+tablePointers+" WHERE store = ? AND name = ?", s.id, name)
+	if err := s.cluster.scan(ctx, query, &value); err != nil {
 		return nil, err
 	}
 	return notNil(value), nil

@@ -23,10 +23,7 @@ func (s *Store) remove(ctx context.Context, removals []removal) error {
 // removeRange removes rows of one partition from all of its parts that have some. The
 // parts remain: part 0 of a partition that has others always has a row, the mark (split.go).
 func (s *Store) removeRange(ctx context.Context, r removal, at int64) error {
-	st, err := s.cluster.table(r.table)
-	if err != nil {
-		return err
-	}
+	st := s.cluster.table(r.table)
 	starts, _ := s.splits.known(r.table, r.partition)
 	for part := partOf(starts, r.from); part <= partOf(starts, r.to); part++ {
 		if err := s.removeFromPart(ctx, st, r, part, at); err != nil {

@@ -134,11 +134,9 @@ func fixedID(text string) gocql.UUID {
 	return id
 }
 
-// table returns the statements of a row table, whether it exists or not.
-func (c *Cluster) table(t *kv.Table) (*statements, error) {
-	if err := checkTable(t); err != nil {
-		return nil, err
-	}
+// table returns the statements of a row table that checkTable accepts, whether it exists or
+// not.
+func (c *Cluster) table(t *kv.Table) *statements {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := c.tables[t.Name]
@@ -146,7 +144,7 @@ func (c *Cluster) table(t *kv.Table) (*statements, error) {
 		found = newStatements(t)
 		c.tables[t.Name] = found
 	}
-	return found, nil
+	return found
 }
 
 // create creates a row table if it does not exist.

@@ -107,8 +107,7 @@ func (s *Store) partsOf(ctx context.Context, t *kv.Table, partition []byte) ([]u
 	var starts []uint64
 	err := s.cluster.retry(ctx, readPatience, func(ctx context.Context) error {
 		starts = nil
-		rows := s.cluster.session.Query("SELECT start FROM "+tableSplits+" WHERE store = ? AND tbl = ? AND p = ?", s.id, int(t.ID), notNil(partition)).
-			SetSpeculativeExecutionPolicy(speculation).IterContext(ctx)
+		rows := s.query("SELECT start FROM "+tableSplits+" WHERE store = ? AND tbl = ? AND p = ?", s.id, int(t.ID), notNil(partition)).IterContext(ctx)
 		for start := int64(0); rows.Scan(&start); {
 			starts = append(starts, sortOf(start))
 		}
@@ -174,14 +173,11 @@ func (s *Store) growPart(ctx context.Context, r *row, weight int64) error {
 	s.growing.Lock()
 	defer s.growing.Unlock()
 	c := s.cluster
-	st, err := c.table(r.table)
-	if err != nil {
-		return err
-	}
+	st := c.table(r.table)
 	starts, _ := s.splits.known(r.table, r.partition)
 	part := partOf(starts, r.sort)
 	var newest, size int64
-	err = c.scan(ctx, c.session.Query(st.size, s.id, r.partition, part), &newest, &size)
+	err := c.scan(ctx, c.session.Query(st.size, s.id, r.partition, part), &newest, &size)
 	empty := errors.Is(err, kv.ErrNotFound)
 	if err != nil && !empty {
 		return err

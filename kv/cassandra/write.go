@@ -126,11 +126,7 @@ func (s *Store) createTables(ctx context.Context, rows []row) error {
 			continue
 		}
 		last = rows[i].table
-		st, err := s.cluster.table(last)
-		if err == nil {
-			err = s.cluster.create(ctx, st)
-		}
-		if err != nil {
+		if err := s.cluster.create(ctx, s.cluster.table(last)); err != nil {
 			return err
 		}
 	}
@@ -173,10 +169,7 @@ func groups(places []place) iter.Seq[[]place] {
 
 // writeGroup writes rows of one partition.
 func (s *Store) writeGroup(ctx context.Context, group []place, at int64) error {
-	st, err := s.cluster.table(group[0].table)
-	if err != nil {
-		return err
-	}
+	st := s.cluster.table(group[0].table)
 	values := func(p place) []any { return []any{s.id, p.partition, p.part, sortColumn(p.sort), p.value} }
 	return s.cluster.retry(ctx, patience(ctx), func(ctx context.Context) error {
 		if err := s.holdLease(ctx); err != nil {
