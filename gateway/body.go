@@ -95,11 +95,14 @@ func (b *bodyReader) unzip(zipped, buf []byte, e *exchange) ([]byte, error) {
 	return readAll(z, buf, e)
 }
 
-// wholeRunes returns text without a last character that may be incomplete.
+// wholeRunes returns the beginning of a text without a last character that was cut off.
 func wholeRunes(text []byte) []byte {
-	for n := len(text); n > 0 && len(text)-n < utf8.UTFMax; n-- {
-		if text[n-1] < utf8.RuneSelf {
-			return text[:n]
+	for n := len(text) - 1; n >= 0 && len(text)-n < utf8.UTFMax; n-- {
+		if utf8.RuneStart(text[n]) {
+			if !utf8.FullRune(text[n:]) {
+				return text[:n]
+			}
+			break
 		}
 	}
 	return text

@@ -164,9 +164,10 @@ func waitsForASlot(t *testing.T, request, encoding string) {
 func TestLongBatchesAreNotDecompressed(t *testing.T) {
 	p := newPeople(t)
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys, Usage: p.usage}, time.Minute)
-	for _, element := range []string{"0", `"ä"`} {
+	inside := `"` + strings.Repeat("я", 10) + `"` // the beginning ends inside of a character
+	for _, element := range []string{"0", `"ä"`, inside} {
 		plain, short := p.key(account.NewKey{}), p.key(account.NewKey{})
-		batch := "[" + strings.Repeat(element+",", 1_000_000) + element + "]"
+		batch := "[" + strings.Repeat(element+",", 4_000_000/len(element+",")) + element + "]"
 		_, _, want := s.with(plain.APIKey, batch)
 		response, got := s.ask("POST", "/v3/"+short.APIKey, zipped(t, batch), "Content-Type", "application/json", "Content-Encoding", "gzip")
 		if response.StatusCode != http.StatusOK || got != want {
