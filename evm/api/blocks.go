@@ -98,6 +98,19 @@ func (a *API) find(ctx context.Context, id query.BlockID) (*block, error) {
 	return a.block(ctx, view, number)
 }
 
+// findWithReceipts reads the block that id names with its receipts, or nil if it does not
+// exist or is pending: the pending block has no receipts yet.
+func (a *API) findWithReceipts(ctx context.Context, id query.BlockID) (*block, error) {
+	view, number, err := a.at(ctx, id)
+	if unknown(err) || err == nil && view.IsPending(number) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.blockWithReceipts(ctx, view, number)
+}
+
 // getBlock answers eth_getBlockByHash and eth_getBlockByNumber.
 func (a *API) getBlock(argument blockArgument) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
@@ -125,16 +138,12 @@ func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte,
 	if args.err != nil {
 		return out, args.err
 	}
-	view, number, err := a.at(ctx, id)
-	if unknown(err) || err == nil && view.IsPending(number) { // the pending block has no receipts yet
+	b, err := a.findWithReceipts(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	if b == nil {
 		return appendNull(out), nil
-	}
-	if err != nil {
-		return out, err
-	}
-	b, err := a.blockWithReceipts(ctx, view, number)
-	if err != nil {
-		return out, err
 	}
 	defer b.release()
 	hashes, err := a.hashes.of(b.Hash, &b.body)

@@ -177,18 +177,6 @@ func (a *API) blockDetails(which blockArgument) jsonrpc.Handler {
 	}
 }
 
-// findWithReceipts finds a block with its receipts; nil where there is none.
-func (a *API) findWithReceipts(ctx context.Context, id query.BlockID) (*block, error) {
-	view, number, err := a.at(ctx, id)
-	if unknown(err) || err == nil && view.IsPending(number) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return a.blockWithReceipts(ctx, view, number)
-}
-
 // fees is what the senders of the block's transactions paid for gas.
 func (b *block) fees() (*big.Int, error) {
 	total := new(big.Int)
