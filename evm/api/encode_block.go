@@ -23,12 +23,7 @@ func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, 
 	default:
 		out = appendPendingHeader(out, b.Header.Header)
 	}
-	if b.TotalDifficulty != nil { // simulated blocks have none
-		out = append(out, `,"totalDifficulty":`...)
-		out = appendBig(out, b.TotalDifficulty)
-	}
-	out = append(out, `,"size":`...)
-	out = appendQuantity(out, b.Size)
+	out = b.appendSize(out)
 	out, err = room.AppendArray(append(out, `,"transactions":`...), b.body.Len(), func(out []byte, i int) ([]byte, error) {
 		if whole {
 			return b.appendTransaction(out, i, hashes.hash(i))
@@ -38,7 +33,25 @@ func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, 
 	if err != nil {
 		return out, err
 	}
-	if out, err = b.appendUncleHashes(append(out, `,"uncles":`...)); err != nil {
+	out, err = b.appendUnclesAndWithdrawals(out)
+	return append(out, '}'), err
+}
+
+// appendSize appends the total difficulty and the size, each with a comma before it.
+func (b *block) appendSize(out []byte) []byte {
+	if b.TotalDifficulty != nil { // simulated blocks have none
+		out = append(out, `,"totalDifficulty":`...)
+		out = appendBig(out, b.TotalDifficulty)
+	}
+	out = append(out, `,"size":`...)
+	return appendQuantity(out, b.Size)
+}
+
+// appendUnclesAndWithdrawals appends the uncles and any withdrawals, each with a comma
+// before it.
+func (b *block) appendUnclesAndWithdrawals(out []byte) ([]byte, error) {
+	out, err := b.appendUncleHashes(append(out, `,"uncles":`...))
+	if err != nil {
 		return out, err
 	}
 	withdrawals, err := b.body.Withdrawals()
@@ -48,7 +61,7 @@ func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, 
 	if withdrawals != nil {
 		out = jsonrpc.AppendArray(append(out, `,"withdrawals":`...), withdrawals, appendWithdrawal)
 	}
-	return append(out, '}'), nil
+	return out, nil
 }
 
 // appendHeader appends the members of a block that come from its header, without a leading

@@ -3,8 +3,8 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"math/big"
+	"strconv"
 
 	"ashlar/evm"
 	"ashlar/evm/execute"
@@ -206,23 +206,8 @@ func (b *block) appendSlim(out []byte) ([]byte, error) {
 	out = appendHex(append(out, `,"hash":`...), b.Hash[:])
 	out = appendHex(append(out, `,"nonce":`...), b.Nonce[:])
 	out = appendHeaderRest(append(out, `,"logsBloom":null`...), b.Header.Header)
-	if b.TotalDifficulty != nil {
-		out = appendBig(append(out, `,"totalDifficulty":`...), b.TotalDifficulty)
-	}
-	out = appendQuantity(append(out, `,"size":`...), b.Size)
-	out, err := b.appendUncleHashes(append(out, `,"uncles":`...))
-	if err != nil {
-		return out, err
-	}
-	withdrawals, err := b.body.Withdrawals()
-	if err != nil {
-		return out, err
-	}
-	if withdrawals != nil {
-		out = jsonrpc.AppendArray(append(out, `,"withdrawals":`...), withdrawals, appendWithdrawal)
-	}
-	count, err := json.Marshal(b.body.Len())
-	return append(append(out, `,"transactionCount":`...), count...), err
+	out, err := b.appendUnclesAndWithdrawals(b.appendSize(out))
+	return strconv.AppendInt(append(out, `,"transactionCount":`...), int64(b.body.Len()), 10), err
 }
 
 // blockTransactions answers ots_getBlockTransactions.

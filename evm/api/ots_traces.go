@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math/big"
+	"strconv"
 	"strings"
 
 	"ashlar/evm/execute"
@@ -112,11 +113,7 @@ func appendOtsCalls(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, erro
 	list := polledList{out: append(out, '['), room: room}
 	err := root.each(0, func(f *otsFrame, depth int) error {
 		entry := jsonrpc.AppendString(append(list.next(), `{"type":`...), f.Type)
-		level, err := json.Marshal(depth)
-		if err != nil {
-			return err
-		}
-		entry = append(append(entry, `,"depth":`...), level...)
+		entry = strconv.AppendInt(append(entry, `,"depth":`...), int64(depth), 10)
 		entry = appendHex(append(entry, `,"from":`...), f.From[:])
 		entry = appendHex(append(entry, `,"to":`...), f.To[:])
 		entry = append(entry, `,"value":`...)
