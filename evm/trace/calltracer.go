@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math/big"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
@@ -29,9 +28,9 @@ type callTracer struct {
 		OnlyTopCall bool `json:"onlyTopCall"`
 		WithLog     bool `json:"withLog"`
 	}
+	allowance
+	stopper
 	length int // of the answer, so far and as it will be
-	room   Room
-	end    context.CancelCauseFunc
 
 	gasLimit uint64
 	frames   []callFrame // in the order in which they began; the first is the transaction's
@@ -39,9 +38,6 @@ type callTracer struct {
 	logs     []callLog   // of all frames
 	data     []byte      // inputs, outputs and the data of logs
 	depth    int         // of the frame that runs, also of one that is not collected
-	ended    bool        // the room is exhausted
-	stopped  atomic.Bool // set by another goroutine
-	reason   atomic.Pointer[error]
 }
 
 // callFrame is a call. A frame is 0 where there is none: the first is nobody's child.
@@ -72,7 +68,7 @@ type callLog struct {
 type span struct{ from, to int }
 
 func newCallTracer(options json.RawMessage, length int, room Room, end context.CancelCauseFunc) (*callTracer, error) {
-	t := &callTracer{length: length, room: room, end: end}
+	t := &callTracer{length: length, allowance: allowance{room: room, end: end}}
 	if len(options) == 0 {
 		return t, nil
 	}
@@ -92,24 +88,14 @@ func (t *callTracer) hooks() *tracing.Hooks {
 	return hooks
 }
 
-// stop ends the trace with reason as its error. It is safe for concurrent use.
-func (t *callTracer) stop(reason error) {
-	t.reason.Store(&reason)
-	t.stopped.Store(true)
-}
-
 // collects says whether there is room for that many bytes more.
 func (t *callTracer) collects(bytes int) bool {
-	if t.ended || t.stopped.Load() {
+	if t.ended || t.stopped() != nil {
 		return false
 	}
 	t.length += bytes
-	if err := t.room.Check(t.length); err != nil {
-		t.ended = true
-		t.end(err)
-		return false
-	}
-	return true
+	t.check(t.length)
+	return !t.ended
 }
 
 // keep copies data and returns where it is.
@@ -187,8 +173,8 @@ func (t *callTracer) onLog(log *types.Log) {
 
 // appendResult appends the calls.
 func (t *callTracer) appendResult(out []byte) ([]byte, error) {
-	if reason := t.reason.Load(); reason != nil {
-		return out, *reason
+	if err := t.stopped(); err != nil {
+		return out, err
 	}
 	if len(t.frames) == 0 || len(t.open) > 0 {
 		return out, errors.New("incorrect number of top-level calls")

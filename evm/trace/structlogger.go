@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/tracing"
@@ -26,9 +25,9 @@ import (
 //	{"structLogs":[{"pc":0,"op":"PUSH1","gas":79000,"gasCost":3,"depth":1,"stack":[]}, ...],
 //	 "gas":21000,"failed":false,"returnValue":"0x"}
 type structLogger struct {
+	allowance
+	stopper
 	config *logger.Config
-	room   Room
-	end    context.CancelCauseFunc
 
 	out     []byte // the answer so far
 	size    int    // of its objects, in bytes
@@ -37,15 +36,12 @@ type structLogger struct {
 	output  []byte
 	err     error
 	gas     uint64
-	skip    bool        // during a system call
-	ended   bool        // the room is exhausted
-	stopped atomic.Bool // set by another goroutine
-	reason  atomic.Pointer[error]
+	skip    bool // during a system call
 }
 
 func newStructLogger(config *logger.Config, out []byte, room Room, end context.CancelCauseFunc) *structLogger {
 	return &structLogger{
-		config: config, room: room, end: end, out: append(out, `{"structLogs":[`...),
+		allowance: allowance{room: room, end: end}, config: config, out: append(out, `{"structLogs":[`...),
 		storage: make(map[common.Address]map[common.Hash]common.Hash),
 	}
 }
@@ -59,12 +55,6 @@ func (l *structLogger) hooks() *tracing.Hooks {
 		OnSystemCallStartV2: func(*tracing.VMContext) { l.skip = true },
 		OnSystemCallEnd:     func() { l.skip = false },
 	}
-}
-
-// stop ends the trace with reason as its error. It is safe for concurrent use.
-func (l *structLogger) stop(reason error) {
-	l.reason.Store(&reason)
-	l.stopped.Store(true)
 }
 
 func (l *structLogger) onTxEnd(receipt *types.Receipt, err error) {
@@ -84,7 +74,7 @@ func (l *structLogger) onExit(depth int, output []byte, _ uint64, err error, _ b
 
 func (l *structLogger) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope tracing.OpContext, returned []byte, depth int, err error) {
 	full := l.config.Limit != 0 && l.size > l.config.Limit
-	if l.skip || l.ended || full || l.stopped.Load() {
+	if l.skip || l.ended || full || l.stopped() != nil {
 		return
 	}
 	op := vm.OpCode(opcode)
@@ -121,10 +111,7 @@ func (l *structLogger) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope 
 	}
 	l.out = append(out, '}')
 	l.size += len(l.out) - begin
-	if err := l.room.Check(len(l.out)); err != nil {
-		l.ended = true
-		l.end(err)
-	}
+	l.check(len(l.out))
 }
 
 // touch records the slot that SLOAD or SSTORE accesses and returns all slots seen in the
@@ -151,8 +138,8 @@ func (l *structLogger) touch(op vm.OpCode, scope tracing.OpContext) map[common.H
 
 // appendResult completes the answer. out is the slice passed to newStructLogger.
 func (l *structLogger) appendResult(out []byte) ([]byte, error) {
-	if reason := l.reason.Load(); reason != nil {
-		return out, *reason
+	if err := l.stopped(); err != nil {
+		return out, err
 	}
 	// The data returned by a failed run matters only as the reason of a revert.
 	if l.err != nil && !errors.Is(l.err, vm.ErrExecutionReverted) {

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"ashlar/evm/execute"
@@ -149,6 +150,20 @@ type tracer struct {
 	hooks        *tracing.Hooks
 	stop         func(reason error)
 	appendResult func(out []byte) ([]byte, error)
+}
+
+// stopper is what stops a tracer from another goroutine.
+type stopper struct{ reason atomic.Pointer[error] }
+
+// stop ends the trace with reason as its error. It is safe for concurrent use.
+func (s *stopper) stop(reason error) { s.reason.Store(&reason) }
+
+// stopped returns the reason to stop, or nil.
+func (s *stopper) stopped() error {
+	if reason := s.reason.Load(); reason != nil {
+		return *reason
+	}
+	return nil
 }
 
 // tracer makes what the configuration asks for. Its result goes behind out, if room

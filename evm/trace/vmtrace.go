@@ -22,12 +22,10 @@ import (
 // The effect of an instruction is known when the next one of its frame begins, or when the
 // frame ends. Until then it is the frame's open instruction.
 type vmTracer struct {
-	room   Room
-	end    context.CancelCauseFunc
+	allowance
 	env    *tracing.VMContext
 	out    []byte
 	frames []vmFrame
-	ended  bool // the room is exhausted
 }
 
 // vmFrame is an unfinished frame.
@@ -49,7 +47,7 @@ type vmOp struct {
 }
 
 func newVMTracer(room Room, end context.CancelCauseFunc) *vmTracer {
-	return &vmTracer{room: room, end: end}
+	return &vmTracer{allowance: allowance{room: room, end: end}}
 }
 
 func (t *vmTracer) hooks() *tracing.Hooks {
@@ -72,7 +70,7 @@ func (t *vmTracer) onEnter(_ int, kind byte, _, to common.Address, input []byte,
 			code = t.env.StateDB.GetCode(to)
 		}
 		t.out = append(appendBytes(append(t.out, `{"code":`...), code), `,"ops":[`...)
-		t.check()
+		t.check(len(t.out))
 	}
 	t.frames = append(t.frames, frame)
 }
@@ -116,7 +114,7 @@ func (t *vmTracer) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope trac
 	t.out = strconv.AppendUint(append(t.out, `,"cost":`...), cost, 10)
 	frame.open, frame.op = true, vmOp{code: vm.OpCode(opcode), gas: gas, cost: cost, failed: err != nil}
 	frame.op.read(scope.StackData())
-	t.check()
+	t.check(len(t.out))
 }
 
 // close writes the effect of the frame's open instruction, with the remaining gas, stack
@@ -221,11 +219,4 @@ func (o *vmOp) pushes() int {
 		return 0
 	}
 	return 1
-}
-
-func (t *vmTracer) check() {
-	if err := t.room.Check(len(t.out)); err != nil {
-		t.ended = true
-		t.end(err)
-	}
 }
