@@ -40,11 +40,11 @@ type callTracer struct {
 	depth    int         // of the frame that runs, also of one that is not collected
 }
 
-// callFrame is a call. A frame is 0 where there is none: the first is nobody's child.
+// callFrame is a call. It refers to others by their index in frames, with 0 for none: the
+// first frame is not a child of another.
 type callFrame struct {
 	kind              vm.OpCode
 	from, to          common.Address
-	noTo              bool // a creation that failed
 	gas, gasUsed      uint64
 	value             *big.Int
 	input, output     span // of data
@@ -141,8 +141,7 @@ func (t *callTracer) onExit(depth int, output []byte, gasUsed uint64, err error,
 		frame.output = t.keep(output)
 		return
 	}
-	frame.failure, frame.reverted = err.Error(), reverted
-	frame.noTo = frame.kind == vm.CREATE || frame.kind == vm.CREATE2
+	frame.failure, frame.reverted = err.Error(), true
 	if !errors.Is(err, vm.ErrExecutionReverted) || len(output) == 0 {
 		return
 	}
@@ -188,7 +187,7 @@ func (t *callTracer) appendFrame(out []byte, at int, undone bool) []byte {
 	out = appendBytes(append(out, `{"from":`...), f.from[:])
 	out = appendUint(append(out, `,"gas":`...), f.gas)
 	out = appendUint(append(out, `,"gasUsed":`...), f.gasUsed)
-	if !f.noTo {
+	if creates := f.kind == vm.CREATE || f.kind == vm.CREATE2; !creates || !f.reverted {
 		out = appendBytes(append(out, `,"to":`...), f.to[:])
 	}
 	out = appendBytes(append(out, `,"input":`...), t.data[f.input.from:f.input.to])
