@@ -92,7 +92,7 @@ func (l *structLogger) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope 
 		out = appendText(append(out, `,"error":`...), err.Error())
 	}
 	if !l.config.DisableStack {
-		out = appendStack(append(out, `,"stack":`...), scope)
+		out = appendWords(append(out, `,"stack":`...), scope.StackData())
 	}
 	if l.config.EnableReturnData && len(returned) > 0 {
 		out = appendBytes(append(out, `,"returnData":`...), returned)
@@ -151,14 +151,14 @@ func (l *structLogger) appendResult(out []byte) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-func appendStack(out []byte, scope tracing.OpContext) []byte {
+// appendWords appends words as an array of quantities.
+func appendWords(out []byte, words []uint256.Int) []byte {
 	out = append(out, '[')
-	stack := scope.StackData()
-	for i := range stack {
+	for i := range words {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = appendWord(out, &stack[i])
+		out = appendWord(out, &words[i])
 	}
 	return append(out, ']')
 }

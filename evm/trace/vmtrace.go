@@ -130,18 +130,13 @@ func (t *vmTracer) close(frame *vmFrame, left uint64, scope tracing.OpContext) {
 		return
 	}
 	t.out = strconv.AppendUint(append(t.out, `,"ex":{"used":`...), left, 10)
-	t.out = append(t.out, `,"push":[`...)
+	var pushed []uint256.Int
 	if scope != nil {
 		stack := scope.StackData()
-		stack = stack[max(0, len(stack)-op.pushes()):]
-		for i := range stack {
-			if i > 0 {
-				t.out = append(t.out, ',')
-			}
-			t.out = append(append(append(t.out, '"'), stack[i].Hex()...), '"')
-		}
+		pushed = stack[max(0, len(stack)-op.pushes()):]
 	}
-	t.out = append(t.out, `],"mem":`...)
+	t.out = appendWords(append(t.out, `,"push":`...), pushed)
+	t.out = append(t.out, `,"mem":`...)
 	if written := op.written(scope); written != nil {
 		t.out = strconv.AppendUint(append(t.out, `{"off":`...), op.off, 10)
 		t.out = append(appendBytes(append(t.out, `,"data":`...), written), '}')
@@ -150,8 +145,8 @@ func (t *vmTracer) close(frame *vmFrame, left uint64, scope tracing.OpContext) {
 	}
 	t.out = append(t.out, `,"store":`...)
 	if op.code == vm.SSTORE {
-		t.out = append(append(append(t.out, `{"key":"`...), op.key.Hex()...), `","val":"`...)
-		t.out = append(append(t.out, op.value.Hex()...), `"}`...)
+		t.out = appendWord(append(t.out, `{"key":`...), &op.key)
+		t.out = append(appendWord(append(t.out, `,"val":`...), &op.value), '}')
 	} else {
 		t.out = append(t.out, "null"...)
 	}
