@@ -3,11 +3,11 @@ package script
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"ashlar/evm/execute"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/rlp"
 )
@@ -65,14 +65,11 @@ func (q *Question) encode() (text []byte, err error) {
 // decode one without.
 func withLists(m *execute.Message) *execute.Message {
 	copied := *m
-	copied.AccessList = append(types.AccessList(nil), m.AccessList...)
+	copied.AccessList = slices.Clone(m.AccessList)
 	for i := range copied.AccessList {
 		if copied.AccessList[i].StorageKeys == nil {
 			copied.AccessList[i].StorageKeys = []common.Hash{}
 		}
-	}
-	if m.AccessList != nil && len(m.AccessList) == 0 {
-		copied.AccessList = types.AccessList{}
 	}
 	return &copied
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// remote reads what the server has. It implements evm.State, execute.Ancestors and
+// remote reads what the server has. It implements evm.State, execute.Ancestors,
 // execute.BlockHashes and execute.StoredBlock.
 type remote struct {
 	server *server

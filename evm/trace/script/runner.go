@@ -131,21 +131,17 @@ func (t *Traces) await() (kind, int, error) {
 		if t.contents, err = t.receive(t.contents[:0], length); err != nil {
 			return k, length, err
 		}
+		t.over = k == doneMessage || k == callMessage || k == errorMessage
 		switch k {
-		case failedMessage:
+		case failedMessage, doneMessage:
 			return k, length, nil
 		case endedMessage:
 			return k, length, &trace.Error{Err: errors.New(string(t.contents))}
-		}
-		switch t.over = true; k {
-		case doneMessage:
-			return k, length, nil
 		case callMessage:
 			return k, length, &execute.CallError{Err: errors.New(string(t.contents))}
 		case errorMessage:
 			return k, length, errors.New(string(t.contents))
 		}
-		t.over = false
 		reply, err := t.read(k, t.contents)
 		if err == nil {
 			err = t.send(replyMessage, reply)

@@ -13,7 +13,6 @@ import (
 	"ashlar/evm/trace"
 
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/params"
 )
 
 // grace is how much longer than its limit a trace may take before the worker ends: scripts
@@ -138,7 +137,6 @@ func (s *server) executor(j *job) (*execute.Executor, error) {
 	if e := s.executors[string(j.Chain)]; e != nil {
 		return e, nil
 	}
-	var config *params.ChainConfig
 	config, err := j.chainConfig()
 	if err != nil {
 		return nil, err
