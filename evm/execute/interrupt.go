@@ -122,13 +122,16 @@ func blakeMix(a, b, c, d, x, y uint64) (uint64, uint64, uint64, uint64) {
 }
 
 // interruptible replaces the contracts that a call could run for too long by ones that end
-// with ctx.
-func interruptible(ctx context.Context, contracts vm.PrecompiledContracts) {
+// with ctx, and returns the only one: BLAKE2F, or nil before Istanbul.
+func interruptible(ctx context.Context, contracts vm.PrecompiledContracts) *interruptibleBlake {
 	for address, contract := range contracts {
 		if contract.Name() == "BLAKE2F" {
-			contracts[address] = &interruptibleBlake{contract, ctx}
+			blake := &interruptibleBlake{contract, ctx}
+			contracts[address] = blake
+			return blake
 		}
 	}
+	return nil
 }
 
 // contractSet are the precompiled contracts of a call, kept for the next one.
@@ -146,12 +149,7 @@ func contractsFor(ctx context.Context, rules params.Rules) *contractSet {
 	set, ok := contractSets.Get().(*contractSet)
 	if !ok || set.rules != rules {
 		set = &contractSet{rules: rules, contracts: vm.ActivePrecompiledContracts(rules)}
-		interruptible(ctx, set.contracts)
-		for _, contract := range set.contracts {
-			if blake, ok := contract.(*interruptibleBlake); ok {
-				set.blake = blake
-			}
-		}
+		set.blake = interruptible(ctx, set.contracts)
 	}
 	if set.blake != nil {
 		set.blake.ctx = ctx
