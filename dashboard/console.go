@@ -26,6 +26,7 @@ type consolePage struct {
 type consoleAnswer struct {
 	Status int
 	Mood   string // CSS class of the status badge
+	Fault  string // JSON-RPC errors in the answer; empty if there are none
 	Took   string
 	Size   int64
 	Text   string // indented, unless larger than maxIndented
@@ -184,9 +185,12 @@ func (v *visit) callingKey(chosen string) (*account.Key, error) {
 }
 
 func describeAnswer(a Answer, took time.Duration) *consoleAnswer {
-	c := &consoleAnswer{Status: a.Status, Mood: "good", Took: duration(took), Size: int64(len(a.Body))}
-	if a.Status != http.StatusOK || bytes.Contains(a.Body, []byte(`"error":`)) {
+	c := &consoleAnswer{Status: a.Status, Fault: faultOf(a.Body), Took: duration(took), Size: int64(len(a.Body))}
+	switch {
+	case a.Status != http.StatusOK:
 		c.Mood = "bad"
+	case c.Fault == "": // else the status is neither good nor bad: the error is in the answer
+		c.Mood = "good"
 	}
 	if a.Retry > 0 {
 		c.Retry = duration(a.Retry)
@@ -209,6 +213,36 @@ func describeAnswer(a Answer, took time.Duration) *consoleAnswer {
 	}
 	c.Text = string(shown)
 	return c
+}
+
+// faultOf describes the JSON-RPC errors in an answer, empty if there are none. It does not
+// look into answers larger than maxIndented, which are no errors.
+func faultOf(body []byte) string {
+	type answer struct{ Error *struct{ Code int } }
+	if len(body) > maxIndented {
+		return ""
+	}
+	var one answer
+	if json.Unmarshal(body, &one) == nil {
+		if one.Error == nil {
+			return ""
+		}
+		return fmt.Sprintf("error %d", one.Error.Code)
+	}
+	var batch []answer
+	if json.Unmarshal(body, &batch) != nil {
+		return ""
+	}
+	failed := 0
+	for _, a := range batch {
+		if a.Error != nil {
+			failed++
+		}
+	}
+	if failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s failed", failed, amount(uint64(len(batch)), "call"))
 }
 
 // duration formats a waiting time.

@@ -43,6 +43,15 @@ func TestConsole(t *testing.T) {
 	s.answer = Answer{Status: 429, Body: []byte(`{"error":{"message":"<script>"}}`), Retry: 1500 * time.Millisecond}
 	p := b.post("/console", url.Values{"request": {request}})
 	p.says(t, 200, "HTTP 429", "may be tried again after 1.5 s", "&lt;script&gt;")
+	// An error within an answer does not make the HTTP status look like one.
+	for body, want := range map[string]string{
+		`{"id":1,"error":{"code":-32602,"message":"missing"}}`: `<span class="badge ">HTTP 200</span> <span class="badge bad">error -32602</span>`,
+		`[{"id":1,"result":1},{"id":2,"error":{"code":3}}]`:    `<span class="badge ">HTTP 200</span> <span class="badge bad">1 of 2 calls failed</span>`,
+		`{"id":1,"result":{"error":{"code":3}}}`:               `<span class="badge good">HTTP 200</span> `,
+	} {
+		s.answer = Answer{Status: 200, Body: []byte(body)}
+		b.post("/console", url.Values{"request": {request}}).says(t, 200, want)
+	}
 	s.answer = Answer{Status: 200, Body: []byte(strings.Repeat("é", maxShown))}
 	b.post("/console", url.Values{"request": {request}}).says(t, 200, "The first 256.0 KiB are shown.")
 	s.answer = Answer{Status: 200}

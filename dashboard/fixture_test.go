@@ -39,6 +39,7 @@ type service struct {
 	called   []Call // by the console
 	answer   Answer // to those calls
 	lines    []usage.Line
+	single   bool  // serve one network
 	broken   error // error of reading the networks, or nil
 	close    func()
 }
@@ -60,6 +61,9 @@ func (s *service) served(context.Context) ([]Network, error) {
 			}
 			return all
 		}
+	}
+	if s.single {
+		all = all[:1]
 	}
 	return all, s.broken
 }
@@ -96,7 +100,7 @@ func serve(t *testing.T, registration account.Registration) *service {
 	d, err := New(Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Networks: s.served,
 		Limits: func() []LimitGroup {
-			return []LimitGroup{{"Of one request", []Limit{{"limits.body", "bytes of a body", "5 MiB", ""}}}}
+			return []LimitGroup{{"Of one request", []Limit{{"limits.account_daily", "credits per day", "3,000", ""}}}}
 		},
 		Call: func(_ context.Context, c Call, read func(Answer)) {
 			s.called = append(s.called, c)

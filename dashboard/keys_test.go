@@ -127,7 +127,7 @@ func TestChangeRotateAndRevokeAKey(t *testing.T) {
 		t.Error("the question alone revokes the key")
 	}
 	b.post(path+"/revoke", nil).leads(t, "/keys")
-	b.get("/keys").says(t, 200, "after was revoked.", "1 expired or revoked")
+	b.get("/keys").says(t, 200, "after was revoked.", "1 expired or revoked", "You have no active key.")
 	if _, ok := s.keys.Check(third); ok {
 		t.Error("a revoked key is accepted")
 	}

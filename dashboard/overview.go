@@ -10,11 +10,11 @@ import (
 
 // overviewPage is the data of the template overview.
 type overviewPage struct {
-	Days         int
-	Keys         int // usable ones
-	NetworkCount int
-	Sum          figures
-	Pictures     []picture
+	Days     int
+	Keys     int    // usable ones
+	Networks string // their number
+	Sum      figures
+	Pictures []picture
 }
 
 // figures are the totals above the charts.
@@ -46,7 +46,7 @@ func (v *visit) overview() error {
 	if err != nil {
 		return err
 	}
-	p := overviewPage{Days: overviewDays, NetworkCount: len(networks), Sum: figuresOf(lines, now), Pictures: overviewPictures(lines, first)}
+	p := overviewPage{Days: overviewDays, Networks: amount(uint64(len(networks)), "network"), Sum: figuresOf(lines, now), Pictures: overviewPictures(lines, first)}
 	for _, k := range keys {
 		if !k.Ended(now) {
 			p.Keys++
@@ -75,7 +75,7 @@ func overviewPictures(lines []usage.Line, first time.Time) []picture {
 	return []picture{
 		b.bars("calls", "Calls a day, by network", requestsOf),
 		b.bars("failed", "Failed calls a day, by network", errorsOf),
-		b.lines("time", "Average latency, by network"),
+		b.lines("time", "Mean latency, by network"),
 	}
 }
 

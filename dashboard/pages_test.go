@@ -47,7 +47,7 @@ func TestPages(t *testing.T) {
 		{operator, "/people", "somebody@example.org"},
 		{operator, "/people/" + other.ID.String(), "Make a link"},
 		{operator, "/invitations", "Invite a user"},
-		{operator, "/limits", "limits.body"},
+		{operator, "/limits", "limits.<wbr>account_<wbr>daily"},
 	} {
 		p := c.who.get(c.path)
 		p.says(t, 200, c.want, `<html lang="en">`, `class="skip"`, `<main id="content"`, "</html>")

@@ -28,7 +28,7 @@ type pages struct{ byName map[string]*template.Template }
 
 func newPages(a assets) (*pages, error) {
 	base, err := template.New("").Funcs(template.FuncMap{
-		"asset": a.url, "count": countAny, "date": date, "moment": moment, "ago": ago, "bytes": inBytes,
+		"asset": a.url, "count": countAny, "date": date, "moment": moment, "ago": ago, "bytes": inBytes, "breakable": breakable,
 	}).ParseFS(templateFiles, layoutFile, partsPattern)
 	if err != nil {
 		return nil, err
@@ -146,6 +146,12 @@ func ago(t time.Time) string {
 		return fmt.Sprintf("%d days ago", int(past.Hours()/24))
 	}
 	return fmt.Sprintf("%d years ago", int(past.Hours()/24/365))
+}
+
+// breakable allows lines to break after the dots and underscores of a name, so that they need
+// not break within a word.
+func breakable(name string) template.HTML {
+	return template.HTML(strings.NewReplacer(".", ".<wbr>", "_", "_<wbr>").Replace(template.HTMLEscapeString(name)))
 }
 
 // inBytes formats a number of bytes with a unit.

@@ -53,7 +53,7 @@ func (v *visit) usage() error {
 		sum.Add(one.Counts)
 	}
 	p.Caption = fmt.Sprintf("%s, %s in %d days. Days are those of UTC.", amount(sum.Requests, "call"), amount(sum.Credits, "credit"), u.days)
-	p.Pictures = []picture{u.outcomes(), spread(u.used, u.first, u.days, func(usage.Line) string { return "mean" }).lines("time", "Average latency")}
+	p.Pictures = []picture{u.outcomes(), spread(u.used, u.first, u.days, func(usage.Line) string { return "mean" }).lines("time", "Mean latency")}
 	p.Tables = []usageTable{
 		{"By key", "Key", tallies(u.used, func(one usage.Line) string { return u.name(one.Key) })},
 		{"By method", "Method", tallies(u.used, methodName)},
@@ -112,6 +112,10 @@ func (v *visit) usageOf(keys []account.Key, from, to time.Time) ([]usage.Line, e
 	return v.dashboard.config.Usage.Read(v.r.Context(), q)
 }
 
+// unknownMethod selects calls of unknown methods, which have no name; an empty value selects
+// all.
+const unknownMethod = "-"
+
 // methodName returns the name to show for a call; calls of unknown methods have none.
 func methodName(u usage.Line) string { return cmp.Or(u.Method, "no such method") }
 
@@ -127,7 +131,7 @@ func readPeriod(query url.Values) period {
 func periods() []int { return []int{7, 30, 90} }
 
 func (p *period) holds(u usage.Line) bool {
-	return (p.key == "" || p.key == u.Key.String()) && (p.network == "" || p.network == u.Network) && (p.method == "" || p.method == u.Method)
+	return (p.key == "" || p.key == u.Key.String()) && (p.network == "" || p.network == u.Network) && (p.method == "" || p.method == cmp.Or(u.Method, unknownMethod))
 }
 
 func (u *usedBy) name(k account.KeyID) string { return cmp.Or(u.names[k], "Key "+k.String()) }
@@ -147,7 +151,7 @@ func (u *usedBy) form() *form {
 	}{
 		{key, func(one usage.Line) choice { return choice{one.Key.String(), u.name(one.Key)} }},
 		{network, func(one usage.Line) choice { return choice{one.Network, one.Network} }},
-		{method, func(one usage.Line) choice { return choice{one.Method, methodName(one)} }},
+		{method, func(one usage.Line) choice { return choice{cmp.Or(one.Method, unknownMethod), methodName(one)} }},
 	} {
 		var there []choice
 		for _, one := range u.all {

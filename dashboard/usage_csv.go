@@ -19,7 +19,7 @@ func (v *visit) usageCSV() error {
 	header.Set("Content-Type", "text/csv; charset=utf-8")
 	header.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="ashlar-usage-%s.csv"`, u.first.Format(time.DateOnly)))
 	out := csv.NewWriter(v.w)
-	_ = out.Write([]string{"day", "key", "key_name", "network", "method", "calls", "failed", "credits", "milliseconds", "within_milliseconds_95"}) // errors are sticky until Flush
+	_ = out.Write([]string{"day", "key", "key_name", "network", "method", "calls", "failed", "credits", "milliseconds", "p95_milliseconds"}) // errors are sticky until Flush
 	for _, one := range u.used {
 		_ = out.Write([]string{
 			one.Time.Format(time.DateOnly), one.Key.String(), harmless(u.name(one.Key)), one.Network, harmless(one.Method),

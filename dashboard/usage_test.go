@@ -33,6 +33,18 @@ func TestUsage(t *testing.T) {
 	}
 	b.get("/usage?days=100000&method=nothing").says(t, 200, "0 calls", "in 30 days", "No calls in this period.")
 
+	// Calls of unknown methods are one choice among the methods, not the one of all methods.
+	all := b.get("/usage")
+	if strings.Count(all.body, `<option value="" selected>`) != 3 || !strings.Contains(all.body, `<option value="" selected>all methods</option>`) {
+		t.Errorf("the method filter does not show all methods:\n%s", all.body)
+	}
+	b.get("/usage?method=-").says(t, 200, "3 calls, 3 credits in 30 days", `<option value="-" selected>no such method</option>`)
+	b.get("/").says(t, 200, "mean; p95 ", "on 2 networks")
+	all.says(t, 200, ">p95</th>")
+	s.single = true
+	b.get("/").says(t, 200, "on 1 network<")
+	s.single = false
+
 	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
 	operator.get("/service").says(t, 200, "1,512", "of_others", "eth_call")
 

@@ -57,6 +57,7 @@ const (
 	top, bottom   = 14.0, 182.0 // of the plot
 	baseline      = 206.0       // of the labels below the plot
 	labelRoom     = 75.0        // minimum distance between two of them
+	right         = width - 22  // of the plot, so that half of the last label fits
 	seriesColours = 6
 )
 
@@ -126,7 +127,7 @@ func (c Chart) draw(most float64, content func(*drawing)) template.HTML {
 		if value == 0 {
 			class = "axis"
 		}
-		fmt.Fprintf(d, `<line class="%s" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, class, left, width, y, y)
+		fmt.Fprintf(d, `<line class="%s" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, class, left, right, y, y)
 		fmt.Fprintf(d, `<text class="label" x="%g" y="%.1f" text-anchor="end" dominant-baseline="middle">%s</text>`, left-8, y, c.Unit.Short(value))
 	}
 	content(d)
@@ -159,27 +160,26 @@ func (c Chart) summary() string {
 func (d *drawing) y(value float64) float64 { return bottom - (bottom-top)*value/d.most }
 
 // slot returns the width of a position.
-func (d *drawing) slot() float64 { return (width - left) / float64(max(1, len(d.chart.Labels))) }
+func (d *drawing) slot() float64 { return (right - left) / float64(max(1, len(d.chart.Labels))) }
 
 // x returns the x coordinate at which a position begins.
 func (d *drawing) x(i int) float64 { return left + float64(i)*d.slot() }
 
-// labels draws the labels below the plot: the first, the last, and as many in between as
-// fit.
+// labels draws the labels below the plot: the last, and as many before it as fit, at even
+// distances. Every third one is not minor.
 func (d *drawing) labels() {
 	n := len(d.chart.Labels)
-	every := (n + 6) / 7
+	every := max(1, int(math.Ceil(labelRoom/d.slot())))
 	for i, label := range d.chart.Labels {
-		class, anchor, x := "label minor", "middle", d.x(i)+d.slot()/2
-		switch {
-		case i == 0:
-			class, anchor, x = "label", "start", left
-		case i == n-1:
-			class, anchor, x = "label", "end", width
-		case i%every != 0 || float64(n-1-i)*d.slot() < labelRoom:
+		back := n - 1 - i
+		if back%every != 0 {
 			continue
 		}
-		fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%g" text-anchor="%s">%s</text>`, class, x, baseline, anchor, template.HTMLEscapeString(label))
+		class := "label"
+		if back/every%3 != 0 {
+			class = "label minor"
+		}
+		fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%g" text-anchor="middle">%s</text>`, class, d.x(i)+d.slot()/2, baseline, template.HTMLEscapeString(label))
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -82,6 +84,34 @@ func TestPicturesOfOddNumbers(t *testing.T) {
 			}
 			if n := strings.Count(svg, `class="grid"`) + strings.Count(svg, `class="axis"`); n < 2 || n > 6 {
 				t.Errorf("%s: %d lines in the grid", name, n)
+			}
+		}
+	}
+}
+
+var drawnLabel = regexp.MustCompile(`<text class="label[^"]*" x="[0-9.]+" y="206" text-anchor="middle">([0-9]+)</text>`)
+
+// The labels of an axis are the same distance apart, and the last position has one.
+func TestAxisIsEven(t *testing.T) {
+	for _, n := range []int{1, 2, 7, 14, 24, 30, 60, 90} {
+		c := Chart{ID: "even", Labels: make([]string, n)}
+		for i := range c.Labels {
+			c.Labels[i] = strconv.Itoa(i)
+		}
+		var at []int
+		for _, found := range drawnLabel.FindAllStringSubmatch(string(c.Bars()), -1) {
+			i, err := strconv.Atoi(found[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			at = append(at, i)
+		}
+		if len(at) == 0 || at[len(at)-1] != n-1 {
+			t.Errorf("of %d positions, %v have labels, expected the last one to have one", n, at)
+		}
+		for i := 2; i < len(at); i++ {
+			if at[i]-at[i-1] != at[1]-at[0] {
+				t.Errorf("of %d positions, %v have labels, expected even distances", n, at)
 			}
 		}
 	}
