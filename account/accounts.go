@@ -83,6 +83,7 @@ type Accounts struct {
 	lettersBy *limit.Table[guesser]
 	lettersTo *limit.Table[string]
 	mailer    Mailer // nil: addresses are not verified
+	first     first
 
 	write sync.Mutex // held during a change, from reading the old state until the new one is durable
 

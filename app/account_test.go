@@ -57,9 +57,12 @@ func TestAccountsBesideARunningServer(t *testing.T) {
 	c.Data, c.Listen, c.Operator = data, "127.0.0.1:0", "127.0.0.1:0"
 	s, _, stop := running(t, c)
 
-	shell, closer, err := OpenAccounts(ctx, store.Dir(data))
+	shell, closer, err := OpenAccounts(ctx, store.Dir(data), &config.Config{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if url, err := shell.Dashboard(ctx); err != nil || url != "http://localhost:"+port(s) {
+		t.Errorf("the dashboard is at %q, %v", url, err)
 	}
 	_, made, err := shell.Accounts.Create(ctx, account.NewAccount{Email: "somebody@example.org", Limits: account.Limits{PerDay: 4}})
 	if err != nil {
@@ -109,7 +112,7 @@ func TestAccountsBesideARunningServer(t *testing.T) {
 	expect("after a restart", rotated, 200)
 	expect("the rest of the account's day was spent before it", other, 429)
 	stop()
-	shell, closer, err = OpenAccounts(ctx, store.Dir(data)) // nobody has it open now
+	shell, closer, err = OpenAccounts(ctx, store.Dir(data), &config.Config{}) // nobody has it open now
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,15 +101,17 @@ func (p *people) refresh(ctx context.Context) error {
 
 // OpenAccounts opens the accounts and API keys of a data directory, or connects to the
 // server that has them open. The directory must exist; it may be empty. Those in a keyspace
-// are opened beside the servers that use them. The caller must close the closer, and the
-// stores after it.
-func OpenAccounts(ctx context.Context, data store.Stores) (control.Service, io.Closer, error) {
+// are opened beside the servers that use them. c is the configuration of a server that is
+// not running. The caller must close the closer, and the stores after it.
+func OpenAccounts(ctx context.Context, data store.Stores, c *config.Config) (control.Service, io.Closer, error) {
 	open := func(ctx context.Context) (control.Service, io.Closer, error) {
 		people, err := openPeople(ctx, data, config.Accounts{}, "", nil)
 		if err != nil {
 			return control.Service{}, nil, err
 		}
-		return people.service(), people.store, nil
+		service := people.service()
+		service.Dashboard = func(context.Context) (string, error) { return DashboardURL(c, ""), nil }
+		return service, people.store, nil
 	}
 	dir, ok := data.(store.Dir)
 	if !ok {

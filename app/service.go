@@ -209,7 +209,9 @@ func (s *Service) listenControl() (*control.Server, error) {
 	if err := os.MkdirAll(s.config.Data, 0o755); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	return control.Listen(s.config.Data, s.people.service(), control.Process{Status: s.status, Checkpoint: s.checkpoint, AddNetwork: s.AddNetwork})
+	service := s.people.service()
+	service.Dashboard = func(context.Context) (string, error) { return s.dashboardURL(), nil }
+	return control.Listen(s.config.Data, service, control.Process{Status: s.status, Checkpoint: s.checkpoint, AddNetwork: s.AddNetwork})
 }
 
 func (s *Service) runControl(ctx context.Context) error {
@@ -314,6 +316,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	if _, shared := s.stores.(*store.Keyspace); shared {
 		group.Go(func() error { return s.people.refresh(ctx) })
 	}
+	s.offerFirst()
 	group.Go(func() error { return s.runNetworks(ctx) })
 	for _, run := range also {
 		group.Go(func() error { return run(ctx) })

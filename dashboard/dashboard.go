@@ -104,6 +104,8 @@ func (d *Dashboard) register(mux *http.ServeMux) {
 		{"POST /forgot", public, (*visit).hasForgotten},
 		{"GET /account/confirm", public, (*visit).newAddress},
 		{"POST /account/confirm", public, (*visit).confirmAddress},
+		{"GET /setup", public, (*visit).setUp},
+		{"POST /setup", public, (*visit).wasSetUp},
 		{"GET /reset", public, (*visit).reset},
 		{"POST /reset", public, (*visit).wasReset},
 

@@ -5,6 +5,7 @@ type homePage struct {
 	Networks []Network
 	Sample   string
 	Answer   string // of the sample; empty if nothing is served
+	First    bool   // there is no operator yet
 }
 
 // first serves /: the home page, or the overview of a signed-in user.
@@ -16,7 +17,7 @@ func (v *visit) first() error {
 	if err != nil {
 		return err
 	}
-	p := homePage{Networks: networks, Sample: "No network is served yet."}
+	p := homePage{Networks: networks, Sample: "No network is served yet.", First: v.dashboard.config.Accounts.AwaitsFirst()}
 	if len(networks) > 0 {
 		n := &networks[0]
 		p.Sample = n.Snippets(endpoint(v.r, n, keyPlace), "")[0].Text

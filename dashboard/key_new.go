@@ -2,13 +2,17 @@ package dashboard
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"ashlar/account"
 )
 
 // newKeyPage is the data of the template key-new.
-type newKeyPage struct{ Form *form }
+type newKeyPage struct {
+	Form     *form
+	Unfolded bool // show the fields that are not needed for a key
+}
 
 // issuedPage is the data of the template key-issued, the only page that shows a key.
 type issuedPage struct {
@@ -31,12 +35,19 @@ func newKeyForm(networks []Network) *form {
 	return f
 }
 
+// folded reports whether a field besides the name has been filled in or has a problem.
+func (f *form) folded() bool {
+	return slices.ContainsFunc(f.fields, func(one *field) bool {
+		return one.Name != "name" && (one.Problem != "" || one.Value != "" || len(one.Values) > 0)
+	})
+}
+
 func (v *visit) newKey() error {
 	networks, err := v.dashboard.config.Networks(v.r.Context())
 	if err != nil {
 		return err
 	}
-	return v.show(200, "key-new", "Create a key", newKeyPage{newKeyForm(networks)})
+	return v.show(200, "key-new", "Create a key", newKeyPage{Form: newKeyForm(networks)})
 }
 
 // createKey handles the form of newKey.
@@ -61,7 +72,7 @@ func (v *visit) createKey() error {
 			}
 		}
 	}
-	return v.show(statusOf(f), "key-new", "Create a key", newKeyPage{f})
+	return v.show(statusOf(f), "key-new", "Create a key", newKeyPage{Form: f, Unfolded: f.folded()})
 }
 
 func (v *visit) showIssued(p issuedPage) error {

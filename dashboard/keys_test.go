@@ -82,6 +82,9 @@ func TestKeyFormsComeBack(t *testing.T) {
 		t.Run(c.field, func(t *testing.T) {
 			p := b.post("/keys/new", url.Values{c.field: {c.typed}})
 			p.says(t, 422, c.want, c.typed)
+			if unfolded := strings.Contains(p.body, `<details class="fold" open>`); unfolded != (c.field != "name") {
+				t.Errorf("the field is shown: %t", unfolded)
+			}
 		})
 	}
 	if keys, err := s.keys.Of(a.ID).List(t.Context()); err != nil || len(keys) != 0 {

@@ -217,3 +217,34 @@ func TestRegistrationClosed(t *testing.T) {
 	s.browser().get("/signup").says(t, 200, "Registration is closed")
 	s.browser().post("/signup", url.Values{"email": {"b@example.org"}, "password": {goodPassword}}).says(t, 422, "Registration is closed")
 }
+
+// The home page of a server without an operator says where the link is that creates one,
+// and does not show it. The link works once.
+func TestFirstOperator(t *testing.T) {
+	s := serve(t, account.RegistrationClosed)
+	if p := s.browser().get("/"); strings.Contains(p.body, "no operator yet") {
+		t.Error("without a link, the home page says where it is")
+	}
+	token, _, _ := s.accounts.AllowFirst()
+	b := s.browser()
+	home := b.get("/")
+	home.says(t, 200, "This server has no operator yet", "journalctl")
+	if strings.Contains(home.body, token) || strings.Contains(home.body, "/setup") {
+		t.Error("the home page shows the link")
+	}
+	b.get("/setup").says(t, 200, "This link is not valid")
+	b.get("/setup?token="+token[1:]+"0").says(t, 200, "This link is not valid")
+	b.get("/setup?token="+token).says(t, 200, "Create the first operator", token)
+	typed := url.Values{"token": {token}, "email": {"a@example.org"}, "password": {"short"}}
+	b.post("/setup", typed).says(t, 422, `id="password-error"`, `value="a@example.org"`)
+	typed.Set("password", goodPassword)
+	b.post("/setup", typed, "Sec-Fetch-Site", "cross-site").says(t, 403)
+	b.post("/setup", typed).leads(t, "/")
+	b.get("/people").says(t, 200, "a@example.org")
+	typed.Set("email", "b@example.org")
+	again := s.browser()
+	again.post("/setup", typed).says(t, 422, "This link is not valid")
+	if p := again.get("/"); strings.Contains(p.body, "no operator yet") {
+		t.Error("the home page still asks for an operator")
+	}
+}

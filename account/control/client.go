@@ -49,8 +49,13 @@ func (c *Client) Close() error {
 
 // Service returns the operations performed by the server.
 func (c *Client) Service() Service {
-	return Service{keysClient{c}, accountsClient{c}, usageClient{c}}
+	return Service{keysClient{c}, accountsClient{c}, usageClient{c}, func(ctx context.Context) (string, error) {
+		return readDashboard.ask(ctx, c, nothing{})
+	}}
 }
+
+// readDashboard reads the URL of the server's dashboard.
+var readDashboard = operation[nothing, string]{"/dashboard"}
 
 // readStatus reads the server's status.
 var readStatus = operation[nothing, json.RawMessage]{"/status"}

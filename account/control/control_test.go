@@ -43,7 +43,7 @@ func openService(t *testing.T) (Service, *account.Keyring) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Service{keys, accounts, used}, keys
+	return Service{keys, accounts, used, func(context.Context) (string, error) { return "https://dash.example.org", nil }}, keys
 }
 
 type status struct {
@@ -313,7 +313,7 @@ func TestReach(t *testing.T) {
 			return service, io.NopCloser(nil), nil
 		}
 	}
-	if got, _, err := Reach(ctx, dir, opener(nil), locked); err != nil || got != service {
+	if got, _, err := Reach(ctx, dir, opener(nil), locked); err != nil || got.Accounts != service.Accounts {
 		t.Errorf("a store that is not in use: %v, %v", got, err)
 	}
 	if _, _, err := Reach(ctx, dir, opener(errBroken), locked); !errors.Is(err, errBroken) {

@@ -23,6 +23,9 @@ type Service struct {
 	Keys     Keys
 	Accounts Accounts
 	Usage    Usage
+	// Dashboard returns the URL of the dashboard for links, without a final slash; empty if
+	// there is none.
+	Dashboard func(context.Context) (string, error)
 }
 
 // Keys are the operations on keys. An [account.Keyring] performs them directly.

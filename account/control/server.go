@@ -90,6 +90,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	addNetwork.serve(mux, func(ctx context.Context, in networkRequest) (nothing, error) {
 		return nothing{}, s.process.AddNetwork(ctx, in.Network)
 	})
+	readDashboard.serve(mux, func(ctx context.Context, _ nothing) (string, error) { return s.service.Dashboard(ctx) })
 	readStatus.serve(mux, func(ctx context.Context, _ nothing) (json.RawMessage, error) {
 		status, err := s.process.Status(ctx)
 		if err != nil {

@@ -59,11 +59,11 @@ func openStoresOf(ctx context.Context, network, data, file string, reading bool)
 // OpenAccounts opens the accounts and API keys of a data directory, or of the stores that a
 // configuration file names. The caller must close the closer.
 func OpenAccounts(ctx context.Context, data, file string) (control.Service, io.Closer, error) {
-	stores, _, err := openStores(ctx, data, file, false)
+	stores, c, err := openStores(ctx, data, file, false)
 	if err != nil {
 		return control.Service{}, nil, err
 	}
-	service, accounts, err := app.OpenAccounts(ctx, stores)
+	service, accounts, err := app.OpenAccounts(ctx, stores, &c)
 	if err != nil {
 		return service, nil, errors.Join(err, stores.Close())
 	}

@@ -47,23 +47,34 @@ func (p *people) createAccount() *cobra.Command {
 	var n account.NewAccount
 	c := &cobra.Command{
 		Use:   "create --data DIR EMAIL [--role operator]",
-		Short: "Create an account, and print a token to set its password",
+		Short: "Create an account, and print a token and a link to set its password",
 		Long: `Creates an account without a password, and prints a token to set one in the
-dashboard, once and within a day. The token is shown only once.`,
+dashboard, once and within a day; on standard error, it prints a link with the token
+too. The token is shown only once.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			n.Email = args[0]
 			return p.do(c, func(ctx context.Context, s control.Service) error {
 				token, _, err := s.Accounts.Create(ctx, n)
-				if err == nil {
-					fmt.Println(token)
+				if err != nil {
+					return err
 				}
-				return err
+				fmt.Println(token)
+				return printLink(ctx, s, "/reset?token="+token)
 			})
 		},
 	}
 	c.Flags().StringVar((*string)(&n.Role), "role", string(account.RoleUser), "user or operator")
 	return c
+}
+
+// printLink prints a link to a page of the dashboard, if there is one, on standard error.
+func printLink(ctx context.Context, s control.Service, page string) error {
+	base, err := s.Dashboard(ctx)
+	if err == nil && base != "" {
+		fmt.Fprintln(os.Stderr, "link:", base+page)
+	}
+	return err
 }
 
 func (p *people) listAccounts() *cobra.Command {
@@ -118,7 +129,7 @@ until then the old password works.`,
 				}
 				fmt.Println(token)
 				fmt.Fprintln(os.Stderr, "valid until", until.UTC().Format(time.DateTime), "UTC")
-				return nil
+				return printLink(ctx, s, "/reset?token="+token)
 			})
 		},
 	}
@@ -172,7 +183,7 @@ with EMAIL, only for that address.`,
 				}
 				fmt.Println(token)
 				fmt.Fprintln(os.Stderr, "invitation", i.ID, "is valid until", i.Expires.UTC().Format(time.DateTime), "UTC")
-				return nil
+				return printLink(ctx, s, "/signup?invitation="+token)
 			})
 		},
 	}

@@ -37,7 +37,7 @@ func (s shell) says(pattern string, args ...string) string {
 
 func TestAccountsFromTheShell(t *testing.T) {
 	s := shell{t, t.TempDir()}
-	s.says(`^([0-9a-f]{48})\n$`, "account", "create", "Boss@example.org", "--role", "operator")
+	s.says(`^([0-9a-f]{48})\nlink: http://localhost:8545/reset\?token=[0-9a-f]{48}\n$`, "account", "create", "Boss@example.org", "--role", "operator")
 	id := s.says(`(?m)^([0-9a-f]{16})  boss@example.org +operator .* - +- +- +-$`, "account", "list")
 	s.says(`^([0-9a-f]{48})\nvalid until \d{4}-`, "account", "reset", "boss@example.org")
 	for _, c := range []struct{ args, list string }{
