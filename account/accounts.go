@@ -261,8 +261,8 @@ func (a *Accounts) holder(id ID) (*holder, error) {
 	return nil, fmt.Errorf("%w: none has the ID %s", ErrNoAccount, id)
 }
 
-// keysOf returns how many live keys an account may have.
-func (a *Accounts) keysOf(account *Account) int {
+// MaxKeys returns how many live keys an account may have.
+func (a *Accounts) MaxKeys(account *Account) int {
 	if account.Limits.Keys > 0 {
 		return int(account.Limits.Keys)
 	}

@@ -97,7 +97,7 @@ func (r *Keyring) ownerFor(id ID) (*holder, error) {
 			live++
 		}
 	}
-	if most := r.accounts.keysOf(&owner.Account); live >= most {
+	if most := r.accounts.MaxKeys(&owner.Account); live >= most {
 		return nil, fmt.Errorf("%w: the account has %d keys, and may have %d at once: revoke one first", ErrTooMany, live, most)
 	}
 	return h, nil

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"ashlar/account"
+	"ashlar/app/config"
 	"ashlar/dashboard"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
@@ -16,7 +18,8 @@ import (
 func (s *Service) newDashboard() (*dashboard.Dashboard, error) {
 	return dashboard.New(dashboard.Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: s.sessions, Usage: s.usage, Networks: s.shownNetworks,
-		Limits: func() []dashboard.LimitGroup { return shownLimits(s.current.Load(), s.handler.Stats()) },
+		Allowance: func(k *account.Key) account.Allowance { return s.handler.Allowance(k) },
+		Limits:    func() []dashboard.LimitGroup { return shownLimits(s.current.Load(), s.handler.Stats()) },
 		Call: func(ctx context.Context, c dashboard.Call, read func(dashboard.Answer)) {
 			s.handler.Do(ctx, gateway.Call(c), func(r gateway.Reply) { read(dashboard.Answer(r)) })
 		},
@@ -35,7 +38,7 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 		presented := n.family.Presentation()
 		shown := dashboard.Network{
 			Name: n.Name, Family: status.Family, Chain: cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10)),
-			Hosts: c.HostsOf(n.Name), Methods: triedMethods(n.methods),
+			Hosts: c.HostsOf(n.Name), Methods: triedMethods(c, n.methods),
 			First: status.First, Head: status.Head, HeadHash: status.HeadHash, HeadTime: time.Unix(int64(status.HeadTime), 0),
 			Settled: status.Settled, Disk: status.DiskBytes,
 			History: presented.History, HeadResult: presented.HeadResult(status.Head),
@@ -74,11 +77,11 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 
 // triedMethods returns the methods for the console: those that do not need a persistent
 // connection.
-func triedMethods(methods *jsonrpc.Methods) []dashboard.Method {
+func triedMethods(c *config.Config, methods *jsonrpc.Methods) []dashboard.Method {
 	var tried []dashboard.Method
 	for m := range methods.All() {
 		if !m.Stream {
-			tried = append(tried, dashboard.Method{Name: m.Name, Summary: m.Summary, Params: m.ExampleParams})
+			tried = append(tried, dashboard.Method{Name: m.Name, Summary: m.Summary, Credits: credits(c, m), Params: m.ExampleParams})
 		}
 	}
 	return tried

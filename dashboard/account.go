@@ -14,8 +14,10 @@ type accountPage struct {
 	Form   *form
 	Email  *form // to change the address; no fields where addresses are not verified
 	Role   string
-	Limits string
 	Began  time.Time // when the session began
+	Keys   string    // how many there are, and may be
+	Prices []price
+	allowance
 }
 
 func passwordForm() *form {
@@ -31,7 +33,23 @@ func (v *visit) showAccount(f, email *form) error {
 	if !v.dashboard.config.Accounts.Mails() {
 		email = newForm()
 	}
-	p := accountPage{Form: f, Email: email, Role: roleName(v.who.Role), Limits: accountLimits(v.who.Limits), Began: v.began()}
+	networks, err := v.dashboard.config.Networks(v.r.Context())
+	if err != nil {
+		return err
+	}
+	keys, err := v.own().List(v.r.Context())
+	if err != nil {
+		return err
+	}
+	spent, err := v.spentToday(v.who.ID, keys)
+	if err != nil {
+		return err
+	}
+	p := accountPage{Form: f, Email: email, Role: roleName(v.who.Role), Began: v.began(), Prices: prices(networks)}
+	p.Keys = fmt.Sprintf("%d of at most %d", usable(keys, time.Now()), v.dashboard.config.Accounts.MaxKeys(v.who))
+	if p.allowance, err = v.togetherAllowance(spent); err != nil {
+		return err
+	}
 	return v.show(max(statusOf(f), statusOf(email)), "account", "Account", p)
 }
 

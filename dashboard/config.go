@@ -49,6 +49,7 @@ type Snippet struct{ Tool, Text string }
 type Method struct {
 	Name    string
 	Summary string // what it does, in one sentence
+	Credits int    // what a call costs
 	// Params returns example parameters as JSON that fit the network's present data.
 	Params func(context.Context) (json.RawMessage, error)
 }
@@ -86,6 +87,8 @@ type Config struct {
 	Usage    Usage
 	Networks func(context.Context) ([]Network, error)
 	Limits   func() []LimitGroup
-	Call     Caller
-	Log      *slog.Logger // nil: slog.Default()
+	// Allowance returns the limits of credits that apply to a key.
+	Allowance func(*account.Key) account.Allowance
+	Call      Caller
+	Log       *slog.Logger // nil: slog.Default()
 }

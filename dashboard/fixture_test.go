@@ -39,8 +39,9 @@ type service struct {
 	called   []Call // by the console
 	answer   Answer // to those calls
 	lines    []usage.Line
-	single   bool  // serve one network
-	broken   error // error of reading the networks, or nil
+	used     float64 // credits of each key today, for its limits
+	single   bool    // serve one network
+	broken   error   // error of reading the networks, or nil
 	close    func()
 }
 
@@ -78,6 +79,19 @@ func (s *service) Read(_ context.Context, q usage.Query) (found []usage.Line, er
 	return found, nil
 }
 
+// allowed returns the limits of a key, whose rules may lower them.
+func (s *service) allowed(k *account.Key) account.Allowance {
+	second, today := account.Bound{Source: account.KeyDefault, Credits: 100}, account.Bound{Source: account.KeyDefault, Credits: 3000, Used: s.used}
+	if r := k.Rules; r != nil && r.PerSecond > 0 {
+		second = account.Bound{Source: account.KeyRule, Credits: float64(r.PerSecond)}
+	}
+	if of := k.Account(); of != nil && of.Limits.PerSecond > 0 {
+		return account.Allowance{PerSecond: []account.Bound{{Source: account.AccountLimit, Credits: float64(of.Limits.PerSecond)}}}
+	}
+	all := account.Bound{Source: account.AccountDefault, Credits: 5000, Used: s.used}
+	return account.Allowance{PerSecond: []account.Bound{second}, PerDay: []account.Bound{today, all}}
+}
+
 // LastUsed implements Usage.
 func (s *service) LastUsed(context.Context, account.KeyID) (time.Time, error) {
 	return time.Time{}, nil
@@ -102,6 +116,7 @@ func serve(t *testing.T, registration account.Registration) *service {
 		Limits: func() []LimitGroup {
 			return []LimitGroup{{"Of one request", []Limit{{"limits.account_daily", "credits per day", "3,000", ""}}}}
 		},
+		Allowance: func(k *account.Key) account.Allowance { return s.allowed(k) },
 		Call: func(_ context.Context, c Call, read func(Answer)) {
 			s.called = append(s.called, c)
 			read(s.answer)
@@ -252,7 +267,11 @@ func (p page) text() string {
 
 // tried returns a console method with its example parameters.
 func tried(name, params string) Method {
-	return Method{Name: name, Summary: "Returns what " + name + " returns.", Params: func(context.Context) (json.RawMessage, error) {
+	credits := 1
+	if params != `[]` {
+		credits = 20
+	}
+	return Method{Name: name, Credits: credits, Summary: "Returns what " + name + " returns.", Params: func(context.Context) (json.RawMessage, error) {
 		return json.RawMessage(params), nil
 	}}
 }

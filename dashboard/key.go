@@ -15,9 +15,10 @@ type keyPage struct {
 	State    string
 	Used     time.Time
 	Overlaps bool // the old key still works
-	Place    string
-	Form     *form
-	Uses     []use
+	allowance
+	Place string
+	Form  *form
+	Uses  []use
 }
 
 // named returns the key named in the path if it belongs to the visitor's account.
@@ -63,6 +64,13 @@ func (v *visit) showKey(k account.Key, f *form, networks []Network) error {
 	p := keyPage{
 		Key: k, Name: keyName(&k), Live: !k.Ended(now), State: keyState(&k, now), Used: used,
 		Overlaps: now.Before(k.Overlap), Place: keyPlace, Form: f,
+	}
+	spent, err := v.spentToday(k.Owner, []account.Key{k})
+	if err != nil {
+		return err
+	}
+	if p.Live {
+		p.allowance = newAllowance(v.dashboard.config.Allowance(&k), spent[k.ID], now)
 	}
 	password := ""
 	if k.Guarded {

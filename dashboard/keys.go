@@ -9,15 +9,30 @@ import (
 )
 
 // keysPage is the data of the template keys.
-type keysPage struct{ Live, Ended []keyLine }
+type keysPage struct {
+	Live, Ended []keyLine
+	Together    allowance // of all keys
+	Costs       string
+}
 
 // keyLine is a key in a list.
 type keyLine struct {
-	Key    account.Key
-	Name   string
-	State  string // why it cannot be used, or will expire soon; else empty
-	Limits string
-	Used   time.Time
+	Key   account.Key
+	Name  string
+	State string // why it cannot be used, or will expire soon; else empty
+	Rules string // what it is restricted to; empty if it is not
+	Used  time.Time
+	allowance
+}
+
+// usable returns how many keys have not ended.
+func usable(keys []account.Key, now time.Time) (n int) {
+	for _, k := range keys {
+		if !k.Ended(now) {
+			n++
+		}
+	}
+	return n
 }
 
 // own returns the keys of the visitor's account.
@@ -28,11 +43,22 @@ func (v *visit) keys() error {
 	if err != nil {
 		return err
 	}
-	lines, err := v.keyLines(keys)
+	spent, err := v.spentToday(v.who.ID, keys)
 	if err != nil {
 		return err
 	}
-	var p keysPage
+	lines, err := v.keyLines(keys, spent)
+	if err != nil {
+		return err
+	}
+	networks, err := v.dashboard.config.Networks(v.r.Context())
+	if err != nil {
+		return err
+	}
+	p := keysPage{Costs: costRange(networks)}
+	if p.Together, err = v.togetherAllowance(spent); err != nil {
+		return err
+	}
 	for _, line := range lines {
 		if line.Key.Ended(time.Now()) {
 			p.Ended = append(p.Ended, line)
@@ -43,17 +69,19 @@ func (v *visit) keys() error {
 	return v.show(200, "keys", "Keys", p)
 }
 
-// keyLines describes keys, newest first.
-func (v *visit) keyLines(keys []account.Key) (all []keyLine, err error) {
+// keyLines describes keys, newest first. spent is the credits spent today.
+func (v *visit) keyLines(keys []account.Key, spent map[account.KeyID]uint64) (all []keyLine, err error) {
+	now := time.Now()
 	for _, k := range slices.Backward(keys) {
 		used, err := v.dashboard.config.Usage.LastUsed(v.r.Context(), k.ID)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, keyLine{
-			Key: k, Name: keyName(&k), State: keyState(&k, time.Now()), Limits: rulesInWords(k.Rules),
-			Used: used,
-		})
+		line := keyLine{Key: k, Name: keyName(&k), State: keyState(&k, now), Rules: rulesInWords(k.Rules), Used: used}
+		if k.Unreadable == "" {
+			line.allowance = newAllowance(v.dashboard.config.Allowance(&k), spent[k.ID], now)
+		}
+		all = append(all, line)
 	}
 	return all, nil
 }

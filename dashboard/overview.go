@@ -1,9 +1,12 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
+	"ashlar/account"
 	"ashlar/account/usage"
 	"ashlar/dashboard/chart"
 )
@@ -14,8 +17,20 @@ type overviewPage struct {
 	Keys     int    // usable ones
 	Networks string // their number
 	Sum      figures
+	Limits   []limitLine
+	More     int // keys that Limits does not list
+	Costs    string
 	Pictures []picture
 }
+
+// limitLine is the limits of a key, or of all keys together.
+type limitLine struct {
+	Name, Path string
+	allowance
+}
+
+// shownLimits is how many keys the overview lists with their limits.
+const shownLimits = 5
 
 // figures are the totals above the charts.
 type figures struct {
@@ -47,12 +62,35 @@ func (v *visit) overview() error {
 		return err
 	}
 	p := overviewPage{Days: overviewDays, Networks: amount(uint64(len(networks)), "network"), Sum: figuresOf(lines, now), Pictures: overviewPictures(lines, first)}
-	for _, k := range keys {
-		if !k.Ended(now) {
-			p.Keys++
-		}
+	p.Keys, p.Costs = usable(keys, now), costRange(networks)
+	if p.Limits, err = v.limitLines(keys, now); err != nil {
+		return err
+	}
+	if p.More = p.Keys - (len(p.Limits) - 1); p.More < 0 {
+		p.More = 0
 	}
 	return v.show(200, "overview", "Overview", p)
+}
+
+// limitLines returns the limits of all keys together, and of those keys that are nearest to
+// theirs.
+func (v *visit) limitLines(keys []account.Key, now time.Time) ([]limitLine, error) {
+	spent, err := v.spentToday(v.who.ID, keys)
+	if err != nil {
+		return nil, err
+	}
+	together, err := v.togetherAllowance(spent)
+	if err != nil {
+		return nil, err
+	}
+	var each []limitLine
+	for _, k := range keys {
+		if !k.Ended(now) && k.Unreadable == "" {
+			each = append(each, limitLine{keyName(&k), "/keys/" + k.ID.String(), newAllowance(v.dashboard.config.Allowance(&k), spent[k.ID], now)})
+		}
+	}
+	slices.SortStableFunc(each, func(a, b limitLine) int { return cmp.Compare(b.Today.Share, a.Today.Share) })
+	return append([]limitLine{{"All keys together", "/account", together}}, each[:min(len(each), shownLimits)]...), nil
 }
 
 func figuresOf(lines []usage.Line, now time.Time) figures {

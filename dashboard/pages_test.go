@@ -36,7 +36,7 @@ func TestPages(t *testing.T) {
 		{user, "/console", "eth_getBlockByNumber"},
 		{user, "/console?network=starknet", "starknet_blockNumber"},
 		{user, "/account", "somebody@example.org"},
-		{operator, "/keys", "mainnet; 7/s"},
+		{operator, "/keys", "; 7 a second"},
 		{operator, "/keys/" + id, "a key"},
 		{operator, "/keys/" + id + "/rotate", "Keep the old key valid for"},
 		{operator, "/keys/" + id + "/revoke", "Revoke the key"},

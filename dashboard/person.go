@@ -58,7 +58,11 @@ func (v *visit) showPerson(p personPage) error {
 	if err != nil {
 		return err
 	}
-	if p.Keys, err = v.keyLines(keys); err != nil {
+	spent, err := v.spentToday(p.Person.ID, keys)
+	if err != nil {
+		return err
+	}
+	if p.Keys, err = v.keyLines(keys, spent); err != nil {
 		return err
 	}
 	return v.show(statusOf(p.Form), "person", p.Person.Email, &p) // the template calls methods of pointers

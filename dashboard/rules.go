@@ -129,10 +129,11 @@ func readNumber(f *form, name string, bits int) uint64 {
 	return n
 }
 
-// rulesInWords summarizes a key's rules for lists.
+// rulesInWords summarizes a key's rules for lists, without its limits of credits. It is empty
+// for a key that may be used for everything.
 func rulesInWords(rules *account.Rules) string {
 	if rules == nil {
-		return "none"
+		return ""
 	}
 	var parts []string
 	for _, list := range []struct {
@@ -151,12 +152,6 @@ func rulesInWords(rules *account.Rules) string {
 	}
 	if len(rules.Networks) > 0 {
 		parts = slices.Insert(parts, 0, strings.Join(rules.Networks, ", "))
-	}
-	if rules.PerSecond > 0 {
-		parts = append(parts, count(rules.PerSecond)+"/s")
-	}
-	if rules.PerDay > 0 {
-		parts = append(parts, count(rules.PerDay)+"/day")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -82,6 +82,9 @@ func (m *Meter) Owe(now time.Time, credits int) {
 	}
 }
 
+// Recent is how many credits were asked for in the second before now, including refused ones.
+func (m *Meter) Recent(now time.Time) float64 { return m.count(now, 0) }
+
 // count adds credits to what was asked for lately and returns that, by the second.
 func (m *Meter) count(now time.Time, credits float64) float64 {
 	m.mu.Lock()

@@ -52,10 +52,11 @@ func serveWithMail(t *testing.T) (url string, server *mailtest.Server) {
 	}
 	pages, err := dashboard.New(dashboard.Config{
 		Accounts: accounts, Keys: keys, Sessions: session.NewStore(store, nil), Usage: used,
-		Networks: func(context.Context) ([]dashboard.Network, error) { return nil, nil },
-		Limits:   func() []dashboard.LimitGroup { return nil },
-		Call:     func(context.Context, dashboard.Call, func(dashboard.Answer)) {},
-		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Networks:  func(context.Context) ([]dashboard.Network, error) { return nil, nil },
+		Limits:    func() []dashboard.LimitGroup { return nil },
+		Allowance: func(*account.Key) account.Allowance { return account.Allowance{} },
+		Call:      func(context.Context, dashboard.Call, func(dashboard.Answer)) {},
+		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

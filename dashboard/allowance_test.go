@@ -1,0 +1,59 @@
+package dashboard
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/account"
+	"ashlar/account/usage"
+)
+
+// The overview, the keys and the account show the limit that applies, who set it, its use and
+// when it resets, and what calls cost.
+func TestLimitsAreShown(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	key, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "k", Rules: account.Rules{PerSecond: 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.used = 1160
+	s.lines = []usage.Line{{Time: time.Now(), Key: key.Key.ID, Network: "mainnet", Counts: usage.Counts{Requests: 7, Credits: 7}}}
+	of := "<strong>1,160</strong> of 3,000 credits today"
+	for path, wants := range map[string][]string{
+		"/":                            {of, `width="38.7"`, "set by the service for each key; resets at 00:00 UTC, in ", "of 5,000 credits", "A call costs from 1 to 20 credits"},
+		"/keys":                        {of, `width="38.7"`, "resets at 00:00 UTC, in ", "; 30 a second", "of 5,000 credits", "A call costs from 1 to 20 credits"},
+		"/keys/" + key.Key.ID.String(): {of, "of 30 credits in the last second", "set in the key’s rules", "Also: 1,160 of 5,000 credits today, set by the service for all keys of an account together."},
+		"/account":                     {"<strong>1,160</strong> of 5,000 credits today", "set by the service for all keys of an account together", `id="costs"`, `<code>eth_<wbr>getBlockByNumber</code>`},
+	} {
+		p := b.get(path)
+		p.says(t, 200, wants...)
+		if strings.Contains(p.body, "style=") {
+			t.Errorf("%s: a style that the page's policy forbids", path)
+		}
+	}
+}
+
+func TestGauges(t *testing.T) {
+	noon := time.Date(2026, 5, 1, 12, 29, 30, 0, time.UTC)
+	bound := func(used, most float64) account.Allowance {
+		return account.Allowance{PerDay: []account.Bound{{Source: account.KeyRule, Credits: most, Used: used}}}
+	}
+	for _, c := range []struct {
+		allowance account.Allowance
+		want      gauge
+	}{
+		{account.Allowance{}, gauge{Used: "42"}},
+		{bound(0, 10), gauge{"0", "10", 0, "", "set in the key’s rules", "resets at 00:00 UTC, in 11 h 30 min"}},
+		{bound(8, 10), gauge{"8", "10", 80, "warn", "set in the key’s rules", "resets at 00:00 UTC, in 11 h 30 min"}},
+		{bound(12, 10), gauge{"12", "10", 100, "bad", "set in the key’s rules", "resets at 00:00 UTC, in 11 h 30 min"}},
+	} {
+		if got := newAllowance(c.allowance, 42, noon); got.Today != c.want || got.Rate.Most != "" {
+			t.Errorf("%+v: %+v, expected %+v", c.allowance, got.Today, c.want)
+		}
+	}
+	if got := untilMidnight(noon.Add(11*time.Hour + 10*time.Minute)); got != "20 min" {
+		t.Errorf("until midnight: %s", got)
+	}
+}
