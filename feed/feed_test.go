@@ -183,6 +183,8 @@ func (n *notifier) Start(stream jsonrpc.Stream) (string, error) {
 	return fmt.Sprint("0x", len(n.streams)), nil
 }
 
+func (n *notifier) StartSteps(jsonrpc.Step) (string, error) { return "", errors.ErrUnsupported }
+
 func (n *notifier) Stop(string) bool { return false }
 
 // sent records messages, in parts as they come.

@@ -30,6 +30,7 @@ type exchange struct {
 	crowded bool        // an answer did not fit into memory; all further calls are refused
 
 	series   usage.Series // usage series of the last call
+	credits  int          // price of the last call
 	called   bool         // a call named an existing method
 	answered bool         // a call was admitted, and its result fit into memory
 	refusal  *refusal     // of the last call that was refused or whose result did not fit into memory

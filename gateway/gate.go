@@ -38,7 +38,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 	restricted := account.MatchesMethod(g.restricted, method.Name)
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		e := exchangeOf(ctx)
-		e.called, e.series = true, series
+		e.called, e.series, e.credits = true, series, credits
 		if restricted && !e.key.Rules.ListsMethod(method.Name) {
 			return out, e.refuse(forbidden("method not allowed: " + g.network + " restricts " + method.Name +
 				" to keys whose rules list it: add it to the methods of the key's rules, or ask the holder of the key"))
@@ -54,34 +54,41 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 		if r := e.spend(credits); r != nil {
 			return out, e.refuse(r)
 		}
-		pool, share := g.light, &e.caller.light
-		if alwaysHeavy || len(params) > jsonrpc.LongRequest { // decoding them keeps a processor as busy
-			pool, share = g.heavy, &e.caller.heavy
-		}
-		if err := pool.Enter(ctx, share); err != nil {
-			if errors.Is(err, limit.ErrBusy) {
-				e.giveBack(credits)
-				return out, e.refuse(busy(RefusedBusy))
-			}
-			// A client that gives up still pays, or filling the queue would be free.
-			e.caller.usage.Spent(series, credits)
-			return out, err
-		}
-		defer pool.Leave(share)
-		e.caller.usage.Spent(series, credits)
-		result, err := run(ctx, params, out)
-		if err != nil && g.unavailable != nil && g.unavailable(err) {
-			e.giveBack(credits)
-			return out, e.refuse(unavailable(RefusedBusy, "the store cannot be reached: try again later"))
-		}
-		if err == nil {
-			err = e.Hold(len(result))
-		}
-		if !e.crowded {
-			e.answered = true
-		}
-		return result, err
+		heavy := alwaysHeavy || len(params) > jsonrpc.LongRequest // decoding them keeps a processor as busy
+		return g.run(ctx, e, heavy, out, func() ([]byte, error) { return run(ctx, params, out) })
 	}
+}
+
+// run waits for a slot and makes an answer, which follows out. The exchange has spent the
+// credits for it.
+func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, make func() ([]byte, error)) ([]byte, error) {
+	pool, share := g.light, &e.caller.light
+	if heavy {
+		pool, share = g.heavy, &e.caller.heavy
+	}
+	if err := pool.Enter(ctx, share); err != nil {
+		if errors.Is(err, limit.ErrBusy) {
+			e.giveBack(e.credits)
+			return out, e.refuse(busy(RefusedBusy))
+		}
+		// A client that gives up still pays, or filling the queue would be free.
+		e.caller.usage.Spent(e.series, e.credits)
+		return out, err
+	}
+	defer pool.Leave(share)
+	e.caller.usage.Spent(e.series, e.credits)
+	result, err := make()
+	if err != nil && g.unavailable != nil && g.unavailable(err) {
+		e.giveBack(e.credits)
+		return out, e.refuse(unavailable(RefusedBusy, "the store cannot be reached: try again later"))
+	}
+	if err == nil {
+		err = e.Hold(len(result))
+	}
+	if !e.crowded {
+		e.answered = true
+	}
+	return result, err
 }
 
 // ruled returns the rule of the key that refuses a call, or nil. If the rules list

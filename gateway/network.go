@@ -36,6 +36,7 @@ type served struct {
 	server  *jsonrpc.Server
 	openRPC func(context.Context) ([]byte, error) // its OpenRPC document; may be nil
 	unknown usage.Series                          // series of requests that call no method
+	gate    *gate
 
 	versions map[string]*served // other forms of its methods
 }
@@ -129,7 +130,7 @@ func newServed(network Network, methods *jsonrpc.Methods, rpc jsonrpc.Config, g 
 		counts := newCounting(rpc.Observer, u, network.Name, methods)
 		g.series, rpc.Observer = counts.of, counts
 	}
-	return &served{name: network.Name, server: jsonrpc.NewServer(g.before(methods), rpc), openRPC: network.OpenRPC, unknown: g.series("")}
+	return &served{name: network.Name, server: jsonrpc.NewServer(g.before(methods), rpc), openRPC: network.OpenRPC, unknown: g.series(""), gate: &g}
 }
 
 // isHost reports whether a host is in the normal form.

@@ -52,6 +52,7 @@ type socket struct {
 	endless context.Context
 
 	inFlight chan struct{} // one element per unanswered message
+	stepping chan struct{} // has an element while a stream makes and sends a message
 	out      outbox
 	streams  streams
 	paying   atomic.Pointer[payer] // payer for messages of streams; set before the first
@@ -86,6 +87,7 @@ func newSocket(h *Handler, r *http.Request, network string, route route, who hol
 	s.ctx, s.cancel = context.WithCancel(s.base())
 	s.endless = context.WithoutCancel(s.base())
 	s.inFlight = make(chan struct{}, limits.InFlight)
+	s.stepping = make(chan struct{}, 1)
 	holding := h.days.holding(who)
 	s.streams.max, s.streams.memory, s.streams.holding = limits.Streams, h.memory, holding
 	s.out = outbox{

@@ -32,6 +32,11 @@ type Notifier interface {
 	// A method that has started a stream must succeed. If the connection has too many
 	// streams, the error is an [*Error].
 	Start(stream Stream) (id string, err error)
+	// StartSteps starts a stream whose messages each take as much work as the call that
+	// starts it. They cost the same credits and have the same limits: each is made in a
+	// slot for heavy calls, within the time of a request. The next one is begun when the
+	// client was sent the one before.
+	StartSteps(step Step) (id string, err error)
 	// Stop ends a stream of this connection and returns whether there was one.
 	Stop(id string) bool
 }
@@ -71,6 +76,14 @@ func NewID() string {
 	}
 	return "0x" + digits
 }
+
+// Step appends the next message of a stream, a whole JSON-RPC notification, to out. If it
+// appends nothing, nothing is sent. It returns io.EOF when there are no more messages;
+// the stream then stays until it is stopped. After any other error the connection ends.
+//
+// A step is repeated if its message did not fit into memory, so it must advance only with
+// the next call.
+type Step func(ctx context.Context, id string, out []byte) ([]byte, error)
 
 type notifierKey struct{}
 

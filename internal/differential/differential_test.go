@@ -62,6 +62,7 @@ func TestAgainstGeth(t *testing.T) {
 	all := questions(&generator{rand.New(rand.NewPCG(*seed, 0)), chain}, *each)
 	report(t, all, ask(t, all, geth, ashlar))
 	compareParity(t, chain, geth, ashlar)
+	compareChainTraces(t, chain, geth, ashlar)
 }
 
 // generateChain writes the chain of the demo's block builder.
