@@ -57,6 +57,11 @@ func (a Ashlar) RevokeKey(ctx context.Context, idOrName string) error {
 	return run(ctx, a.Bin, slices.Concat([]string{"key", "revoke"}, a.place(), []string{idOrName})...)
 }
 
+// RestrictKey sets rules of an API key, in the flags of ashlar key restrict.
+func (a Ashlar) RestrictKey(ctx context.Context, key string, rules ...string) error {
+	return run(ctx, a.Bin, slices.Concat([]string{"key", "restrict"}, a.place(), rules, []string{key})...)
+}
+
 // Verify checks the network. It returns what the command prints.
 func (a Ashlar) Verify(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, a.Bin, slices.Concat([]string{"verify", "--network", a.Network}, a.place())...).CombinedOutput()

@@ -92,8 +92,14 @@ func (p *Process) Kill() {
 
 // Stop sends SIGINT, at which Ashlar does not wait for load balancers, and returns how the
 // process ended. After a minute it kills the process and returns an error.
-func (p *Process) Stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+func (p *Process) Stop() error { return p.end(syscall.SIGINT) }
+
+// Drain sends SIGTERM, after which Ashlar still answers for its lame_duck. Otherwise it is
+// like Stop.
+func (p *Process) Drain() error { return p.end(syscall.SIGTERM) }
+
+func (p *Process) end(signal syscall.Signal) error {
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
@@ -101,7 +107,7 @@ func (p *Process) Stop() error {
 		return p.err
 	case <-time.After(time.Minute):
 		p.Kill()
-		return fmt.Errorf("%s did not end within a minute of SIGINT", p.cmd.Path)
+		return fmt.Errorf("%s did not end within a minute of %s", p.cmd.Path, signal)
 	}
 }
 
