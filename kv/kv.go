@@ -246,6 +246,14 @@ type Store interface {
 	// find these rows. A failure is yielded last, as the error.
 	Walk(ctx context.Context, t *Table, from uint64) iter.Seq2[Row, error]
 
+	// WalkAfter is Walk from the partition that follows another in the engine's order. The
+	// table must have rows of that partition; nil stands for the beginning. So a walk that
+	// was interrupted can go on after the last partition that was complete.
+	WalkAfter(ctx context.Context, t *Table, after []byte, from uint64) iter.Seq2[Row, error]
+
+	// Pointers returns all pointers by name. For maintenance.
+	Pointers(ctx context.Context) (map[string][]byte, error)
+
 	// Compact rewrites what is stored into its smallest form. It may take
 	// minutes; reads and writes go on meanwhile.
 	Compact(ctx context.Context) error
@@ -284,6 +292,8 @@ type Row struct {
 	Partition []byte
 	Sort      uint64
 	Value     []byte
+	// Walked is the estimated share of the table that a walk has behind it, from 0 to 1.
+	Walked float64
 }
 
 // Stats is what a store uses.

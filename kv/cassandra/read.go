@@ -240,6 +240,25 @@ func (s *Store) Pointer(ctx context.Context, name string) ([]byte, error) {
 	return notNil(value), nil
 }
 
+// Pointers implements kv.Store.
+func (s *Store) Pointers(ctx context.Context) (all map[string][]byte, err error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	err = s.cluster.retry(ctx, readPatience, func(ctx context.Context) error {
+		all = map[string][]byte{}
+		rows := s.query("SELECT name, value FROM "+tablePointers+" WHERE store = ?", s.id).IterContext(ctx)
+		var name *string
+		for value := []byte(nil); rows.Scan(&name, &value); value = nil {
+			if name != nil { // nil: only the static columns
+				all[*name] = notNil(value)
+			}
+		}
+		return rows.Close()
+	})
+	return all, err
+}
+
 func checkPointer(name string) error {
 	if len(name) == 0 || len(name) > kv.MaxPartition {
 		return fmt.Errorf("kv/cassandra: pointer name of %d bytes (want 1 to %d)", len(name), kv.MaxPartition)

@@ -32,7 +32,8 @@ type statements struct {
 	get         string // store, p, i, s
 	newest      string // store, p, i, greatest s, limit
 	ascend      string // store, p, i, least s, greatest s, limit
-	walk        string
+	walk        string // least token, greatest token
+	token       string // store, p, i
 	size        string // store, p, i
 	setSize     string // bytes, store, p, i
 	setUntil    string // until, store, p, i
@@ -48,7 +49,10 @@ func newStatements(t *kv.Table) *statements {
 		// Partitions are dropped soon. What a lost tombstone brings back is dropped again.
 		grace = " AND gc_grace_seconds = 86400"
 	}
-	const part = " WHERE store = ? AND p = ? AND i = ?"
+	const (
+		part  = " WHERE store = ? AND p = ? AND i = ?"
+		token = "token(store, p, i)"
+	)
 	return &statements{
 		name: t.Name,
 		create: fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (store int, p blob, i int, s bigint, v blob, until bigint static, bytes bigint static, PRIMARY KEY ((store, p, i), s))"+
@@ -61,7 +65,8 @@ func newStatements(t *kv.Table) *statements {
 		get:         "SELECT v FROM " + t.Name + part + " AND s = ?",
 		newest:      "SELECT s, v, until FROM " + t.Name + part + " AND s <= ?" + descending + " LIMIT ?",
 		ascend:      "SELECT s, v, until FROM " + t.Name + part + " AND s >= ? AND s <= ?" + ascending + " LIMIT ?",
-		walk:        "SELECT store, p, i, s, v, until FROM " + t.Name,
+		walk:        "SELECT store, p, i, s, v, until, " + token + " FROM " + t.Name + " WHERE " + token + " >= ? AND " + token + " <= ?",
+		token:       "SELECT " + token + " FROM " + t.Name + part + " LIMIT 1",
 		size:        "SELECT s, bytes FROM " + t.Name + part + descending + " LIMIT 1",
 		setSize:     "UPDATE " + t.Name + " SET bytes = ?" + part,
 		setUntil:    "UPDATE " + t.Name + " SET until = ?" + part,

@@ -70,6 +70,8 @@ func Run(t *testing.T, operations int, open func(t *testing.T) kv.Store) {
 		{"Epoch", testEpoch},
 		{"Walk", testWalk},
 		{"WalkFrom", testWalkFrom},
+		{"WalkAfter", testWalkAfter},
+		{"AllPointers", testAllPointers},
 		{"Model", func(t *testing.T, s kv.Store) { testModel(t, s, operations) }},
 		{"Canceled", testCanceled},
 		{"Closed", testClosed},

@@ -376,6 +376,61 @@ func testWalkFrom(t *testing.T, s kv.Store) {
 	}
 }
 
+// testWalkAfter interrupts walks after each partition, and goes on from there.
+func testWalkAfter(t *testing.T, s kv.Store) {
+	for _, table := range bothKinds() {
+		b := s.NewBatch()
+		for i := range 60 {
+			partition := fmt.Appendf(nil, "%04x", i*i)[:4*min(i, 1)] // the first is empty
+			for sort := range uint64(50) {                           // more rows than a small page
+				b.Put(table, partition, sort, []byte("v"))
+			}
+		}
+		b.Put(last, []byte("p"), 9, []byte("v"))
+		write(t, s, b)
+		whole := walk(t, s, table)
+		for i, r := range whole {
+			if i+1 < len(whole) && whole[i+1].partition == r.partition {
+				continue
+			}
+			rest, share := whole[i+1:], 0.0
+			for got, err := range s.WalkAfter(context.Background(), table, []byte(r.partition), 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(rest) == 0 || rest[0].partition != string(got.Partition) || rest[0].sort != got.Sort {
+					t.Fatalf("WalkAfter of %s after %q: row %q %d, expected %d other rows", table.Name, r.partition, got.Partition, got.Sort, len(rest))
+				}
+				if got.Walked < share || got.Walked > 1 {
+					t.Fatalf("WalkAfter of %s: a share of %v after %v", table.Name, got.Walked, share)
+				}
+				rest, share = rest[1:], got.Walked
+			}
+			if len(rest) > 0 {
+				t.Errorf("WalkAfter of %s after %q: %d rows are missing", table.Name, r.partition, len(rest))
+			}
+		}
+	}
+}
+
+func testAllPointers(t *testing.T, s kv.Store) {
+	check := func(want map[string][]byte) {
+		t.Helper()
+		got, err := s.Pointers(context.Background())
+		if err != nil || !maps.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("Pointers: %q, %v, expected %q", got, err, want)
+		}
+	}
+	check(nil)
+	b := s.NewBatch()
+	b.SetPointer("head", []byte("1"))
+	b.SetPointer("empty", nil)
+	b.SetPointer("another", []byte("name"))
+	b.Put(list, []byte("p"), 1, []byte("a row"))
+	write(t, s, b)
+	check(map[string][]byte{"head": []byte("1"), "empty": {}, "another": []byte("name")})
+}
+
 func testModel(t *testing.T, s kv.Store, operations int) {
 	const seed = 1
 	c, m := newChooser(seed), newModel()

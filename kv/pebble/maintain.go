@@ -1,9 +1,12 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"ashlar/kv"
 )
@@ -11,18 +14,26 @@ import (
 // checkEvery is the number of rows between two looks at the context.
 const checkEvery = 1024
 
+// estimateEvery is the number of rows between two estimates of a walk's progress.
+const estimateEvery = 1 << 15
+
 // Walk implements kv.Store. Rows come partition by partition, in the order of
 // the partitions' bytes; within one they ascend in List tables and descend in
 // Versions tables.
 func (s *Store) Walk(ctx context.Context, t *kv.Table, from uint64) iter.Seq2[kv.Row, error] {
+	return s.WalkAfter(ctx, t, nil, from)
+}
+
+// WalkAfter implements kv.Store.
+func (s *Store) WalkAfter(ctx context.Context, t *kv.Table, after []byte, from uint64) iter.Seq2[kv.Row, error] {
 	return func(yield func(kv.Row, error) bool) {
-		if err := s.walk(ctx, t, from, yield); err != nil {
+		if err := s.walk(ctx, t, after, from, yield); err != nil {
 			yield(kv.Row{}, err)
 		}
 	}
 }
 
-func (s *Store) walk(ctx context.Context, t *kv.Table, from uint64, yield func(kv.Row, error) bool) (err error) {
+func (s *Store) walk(ctx context.Context, t *kv.Table, after []byte, from uint64, yield func(kv.Row, error) bool) (err error) {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -39,12 +50,22 @@ func (s *Store) walk(ctx context.Context, t *kv.Table, from uint64, yield func(k
 			err = fmt.Errorf("kv/pebble: walk %s: %w", t.Name, cerr)
 		}
 	}()
-	n := 0
-	for ok := it.SeekGE([]byte{t.ID, prefixEnd}); ok && it.Key()[0] == t.ID; ok = it.Next() {
-		if n++; n%checkEvery == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
+	first := []byte{t.ID, prefixEnd}
+	if after != nil {
+		first = immediateSuccessor(nil, appendPrefix(nil, t.ID, after))
+	}
+	share := s.shares(t)
+	walked, n := 0.0, 0
+	for ok := it.SeekGE(first); ok && it.Key()[0] == t.ID; ok = it.Next() {
 		key := it.Key()
+		if n++; n%checkEvery == 0 {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		if n%estimateEvery == 0 {
+			walked = max(walked, share(key))
+		}
 		sort := sortOf(t.Kind, key)
 		if sort < from {
 			continue
@@ -53,12 +74,63 @@ func (s *Store) walk(ctx context.Context, t *kv.Table, from uint64, yield func(k
 		if err != nil {
 			return fmt.Errorf("kv/pebble: walk %s: %w", t.Name, err)
 		}
-		if !yield(kv.Row{Partition: partitionOf(key), Sort: sort, Value: value}, nil) {
+		if !yield(kv.Row{Partition: partitionOf(key), Sort: sort, Value: value, Walked: walked}, nil) {
 			stopped = true
 			return nil
 		}
 	}
 	return nil
+}
+
+// shares returns a function that estimates the share of a table before a key, by the sizes
+// of files. Rows in memory do not count.
+func (s *Store) shares(t *kv.Table) func(key []byte) float64 {
+	first := []byte{t.ID, prefixEnd}
+	all := sync.OnceValue(func() float64 {
+		size, err := s.db.EstimateDiskUsage(first, lastPrefix(t.ID))
+		if err != nil {
+			return 0
+		}
+		return float64(size)
+	})
+	return func(key []byte) float64 {
+		size, err := s.db.EstimateDiskUsage(first, key)
+		if err != nil || all() == 0 {
+			return 0
+		}
+		return min(1, float64(size)/all())
+	}
+}
+
+// lastPrefix returns the greatest prefix that a table can have.
+func lastPrefix(table byte) []byte {
+	last := appendPrefix(nil, table, make([]byte, kv.MaxPartition))
+	for i := range last[1 : len(last)-1] {
+		last[1+i] = 0xff
+	}
+	return last
+}
+
+// Pointers implements kv.Store.
+func (s *Store) Pointers(ctx context.Context) (_ map[string][]byte, err error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	it, _, err := s.pool.open(pointers)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	all := map[string][]byte{}
+	for ok := it.SeekGE([]byte{pointerTable}); ok && it.Key()[0] == pointerTable; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, fmt.Errorf("kv/pebble: read pointers: %w", err)
+		}
+		key := it.Key()
+		all[string(key[1:len(key)-1])] = bytes.Clone(value)
+	}
+	return all, nil
 }
 
 // Compact implements kv.Store.
@@ -79,11 +151,7 @@ func (s *Store) compact(ctx context.Context) error {
 	if err := s.db.Flush(); err != nil {
 		return err
 	}
-	last := appendPrefix(nil, 0xff, make([]byte, kv.MaxPartition))
-	for i := range last[1 : len(last)-1] {
-		last[1+i] = 0xff
-	}
-	return s.db.Compact(ctx, []byte{pointerTable, prefixEnd}, immediateSuccessor(nil, last), true)
+	return s.db.Compact(ctx, []byte{pointerTable, prefixEnd}, immediateSuccessor(nil, lastPrefix(0xff)), true)
 }
 
 // Stats implements kv.Store.
