@@ -38,8 +38,6 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/history/audit"
 	"ashlar/kv"
-
-	"github.com/ethereum/go-ethereum/common"
 )
 
 // Options select what to check.
@@ -93,7 +91,7 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 		return nil, err
 	}
 	c := &checker{archive: a, tables: archive.NamedTables()}
-	family := audit.Family{Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey, Place: c.place}
+	family := audit.Family{Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey}
 	const genesis = 0
 	if c.Audit, err = audit.New(ctx, store, family, genesis, options.From, options.To, progress); err != nil {
 		return nil, err
@@ -103,18 +101,6 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 		c.moments.sample = sample(c.From, c.To)
 	}
 	return c, nil
-}
-
-// place returns the position of a row in a table ordered by hashes or by node paths.
-func (c *checker) place(t *kv.Table, partition []byte) uint64 {
-	if t != c.tables.TrieNodes {
-		return audit.Leading(partition, 8)
-	}
-	owner, path, err := archive.ParseNodeKey(partition)
-	if err != nil || owner == (common.Hash{}) { // the account trie is first
-		return audit.Leading(path, 4) / 2
-	}
-	return 1<<15 + audit.Leading(owner[:], 8)/2
 }
 
 // sample returns blocks of a range: the first, the last, and a random one from each of equal

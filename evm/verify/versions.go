@@ -87,7 +87,7 @@ func (b *versionBatch) add(v version) (fits bool) {
 // a fork of l, which is joined in the end. If there are findings, eachVersion returns the
 // one about the lowest block.
 func (c *checker) eachVersion(ctx context.Context, t *kv.Table, l *audit.Ledger, check func(ctx context.Context, l *audit.Ledger, v version) error) error {
-	batches := make(chan *versionBatch, audit.Workers())
+	batches := make(chan *versionBatch, c.Workers())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer close(batches)
@@ -118,7 +118,7 @@ func (c *checker) eachVersion(ctx context.Context, t *kv.Table, l *audit.Ledger,
 	})
 	var joining sync.Mutex
 	lowest := new(audit.LowestFinding)
-	for range audit.Workers() {
+	for range c.Workers() {
 		own := l.Fork()
 		group.Go(func() error {
 			for batch := range batches {

@@ -41,9 +41,6 @@ type Family struct {
 	Derived []*kv.Table // tables whose rows follow from Own
 	// DescribeKey describes a row without its block, for error messages.
 	DescribeKey func(t *kv.Table, partition []byte, sort uint64) string
-	// Place returns the position of a partition in a Derived table in key order, from 0 to
-	// 1<<16. Nil: see [Leading].
-	Place func(t *kv.Table, partition []byte) uint64
 }
 
 // hasOwn reports whether blocks are read from a table.
@@ -109,5 +106,14 @@ func UnreadablePointers(ctx context.Context, pointers string, err error) (Report
 	return Report{Finding: f}, nil
 }
 
+// remoteReads is how many rows are read at once from a store on other machines, which take
+// longer to answer than to compute.
+const remoteReads = 32
+
 // Workers is the number of goroutines to use for parallel work.
-func Workers() int { return runtime.GOMAXPROCS(0) }
+func (a *Audit) Workers() int {
+	if _, remote := a.Store.(kv.Leased); remote {
+		return remoteReads
+	}
+	return runtime.GOMAXPROCS(0)
+}

@@ -56,7 +56,7 @@ func (a *Audit) enterBlocks(ctx context.Context, l *Ledger, newCheck func() Bloc
 	var mu sync.Mutex
 	var wrong *Finding // guarded by mu; the one about the lowest block
 	group, ctx := errgroup.WithContext(ctx)
-	for range Workers() {
+	for range a.Workers() {
 		check, own := newCheck(), l.Fork()
 		rows := &expectedRows{audit: a, ctx: ctx, ledger: own}
 		group.Go(func() error {

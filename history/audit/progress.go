@@ -49,10 +49,10 @@ func (p *Progress) add(done uint64) {
 	}
 }
 
-// At sets the completed part of the stage.
-func (p *Progress) At(done uint64) {
+// Walked sets the completed part of the stage, which reads a table, to a share of it.
+func (p *Progress) Walked(share float64) {
 	if p != nil {
-		p.done.Store(done)
+		p.done.Store(uint64(share * float64(p.total.Load())))
 	}
 }
 

@@ -9,12 +9,15 @@ import (
 // countedRows is how many rows a walk counts before it updates the progress.
 const countedRows = 4096
 
-// Walk is Walk of the store with progress. Errors are returned as findings.
+// Walk is Walk of the store with progress. Errors are returned as findings. In a store that
+// other processes write, rows above the settled block are left out: they belong to a write
+// that is not complete, or that was never completed and will be repeated.
 func (a *Audit) Walk(ctx context.Context, t *kv.Table) func(yield func(kv.Row, error) bool) {
 	return func(yield func(kv.Row, error) bool) {
-		a.progress.Begin(t.Name, a.walkEnd(t))
+		a.progress.Begin(t.Name, 1<<16)
 		last := kv.Row{}
 		count := uint64(0)
+		_, written := a.Store.(kv.Leased)
 		defer func() { a.count(count % countedRows) }()
 		for row, err := range a.Store.Walk(ctx, t, 0) {
 			if err != nil {
@@ -23,46 +26,17 @@ func (a *Audit) Walk(ctx context.Context, t *kv.Table) func(yield func(kv.Row, e
 			}
 			if count++; count%countedRows == 0 {
 				a.count(countedRows)
-				a.progress.At(a.walkedTo(t, row))
+				a.progress.Walked(row.Walked)
 			}
 			last.Partition, last.Sort = append(last.Partition[:0], row.Partition...), row.Sort
+			if written && t.BlockOf(row.Sort) > a.Settled.Number {
+				continue
+			}
 			if !yield(row, nil) {
 				return
 			}
 		}
 	}
-}
-
-// walkEnd and walkedTo return the size of a table and the position of a row in it, as a
-// measure of progress: block numbers, or the first two bytes of hashes. They assume that
-// rows are ordered by key.
-
-func (a *Audit) walkEnd(t *kv.Table) uint64 {
-	if a.hasOwn(t) {
-		return a.Settled.Number - a.First + 1
-	}
-	return 1 << 16
-}
-
-func (a *Audit) walkedTo(t *kv.Table, row kv.Row) uint64 {
-	switch {
-	case a.hasOwn(t):
-		return max(t.BlockOf(row.Sort), a.First) - a.First
-	case a.Place != nil:
-		return a.Place(t, row.Partition)
-	}
-	return Leading(row.Partition, 8)
-}
-
-// Leading returns the first 16 bits of a key that has the given number of bits per byte.
-func Leading(key []byte, bits int) (n uint64) {
-	for i := range 16 / bits {
-		n <<= bits
-		if i < len(key) {
-			n |= uint64(key[i])
-		}
-	}
-	return n
 }
 
 func (a *Audit) count(rows uint64) {

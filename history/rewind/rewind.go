@@ -199,7 +199,7 @@ func (r *run) removeFrom(ctx context.Context, table *kv.Table) error {
 				return err
 			}
 			partition = append(partition[:0], row.Partition...)
-			r.progress.At(audit.Leading(partition, 8))
+			r.progress.Walked(row.Walked)
 		}
 		if len(sorts) < fewRows {
 			sorts = append(sorts, row.Sort)
