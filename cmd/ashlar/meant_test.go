@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ashlar/app"
@@ -31,14 +32,16 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// TestProcessText checks the rates of ashlar status --watch.
+// TestProcessText checks the rates of ashlar status --watch, in a time that stands still.
 func TestProcessText(t *testing.T) {
-	last := &earlier{app.Status{Process: &app.Process{Calls: 100, Failed: 10}}, time.Now().Add(-10 * time.Second)}
-	now := &app.Process{Calls: 1100, Failed: 20, MemoryBytes: 3 << 20, FreeBytes: 5 << 30}
-	if got := processText(now, last); !strings.Contains(got, "3 MiB of memory, 5.0 GiB free") || !strings.Contains(got, "; 100.0 calls/s, 1.0 failed/s") {
-		t.Errorf("got %q", got)
-	}
-	if got := processText(&app.Process{Calls: 1}, last); strings.Contains(got, "calls/s") {
-		t.Errorf("after a restart of the server: %q, expected no rates", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		last := &earlier{app.Status{Process: &app.Process{Calls: 100, Failed: 10}}, time.Now().Add(-10 * time.Second)}
+		now := &app.Process{Calls: 1100, Failed: 20, MemoryBytes: 3 << 20, FreeBytes: 5 << 30}
+		if got := processText(now, last); !strings.Contains(got, "3 MiB of memory, 5.0 GiB free") || !strings.Contains(got, "; 100.0 calls/s, 1.0 failed/s") {
+			t.Errorf("got %q", got)
+		}
+		if got := processText(&app.Process{Calls: 1}, last); strings.Contains(got, "calls/s") {
+			t.Errorf("after a restart of the server: %q, expected no rates", got)
+		}
+	})
 }
