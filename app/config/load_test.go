@@ -52,8 +52,8 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"unknown entry", "data: x\nlissten: y\n", []string{"ashlar.yaml", "[2:1]", `unknown field "lissten"`}},
-		{"unknown nested entry", "limits:\n  bodies: 1\n", []string{"[2:3]", `unknown field "bodies"`}},
+		{"unknown entry", "data: x\nlissten: y\n", []string{"ashlar.yaml:2: lissten: unknown entry; did you mean listen?"}},
+		{"unknown nested entry", "limits:\n  bodies: 1\n", []string{"ashlar.yaml:2: limits.bodies: unknown entry; `ashlar config example` prints all entries"}},
 		{"wrong kind", "limits:\n  batch_calls: many\n", []string{"ashlar.yaml:2: limits.batch_calls", `"many"`, "expected a whole number"}},
 		{"no size", "data: x\ncache: much\n", []string{"ashlar.yaml:2: cache", `"much"`, "64MiB"}},
 		{"a negative size", "limits: {body: -5}\n", []string{"ashlar.yaml:1: limits.body", `"-5"`, "64MiB"}},
@@ -91,7 +91,7 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 			"ashlar.yaml:4: networks.a.engine: unknown entry of a network of family starknet (family: evm has it)", "ashlar.yaml:5: networks.a.pool",
 			"ashlar.yaml:7: listen", "ashlar.yaml:6: networks.b.chain: unknown entry of a network of family evm (family: starknet has it)", "networks.b.first"}},
 		{"entry of no family", "networks:\n  a: {sources: x}\n", []string{"ashlar.yaml:2: networks.a.sources: unknown entry of a network of family evm"}},
-		{"unknown entry below an entry of a family", "networks:\n  a: {engine: {lissten: x}}\n", []string{"ashlar.yaml", "[2:16]", `unknown field "lissten"`}},
+		{"unknown entry below an entry of a family", "networks:\n  a: {engine: {lissten: x}}\n", []string{"ashlar.yaml:2: networks.a.engine.lissten: unknown entry; did you mean listen?"}},
 		{"value of a family's entry", "networks:\n  a: {family: starknet, first: x}\n", []string{"ashlar.yaml:2: networks.a.first", `"x"`, "expected a whole number, 0 or more"}},
 		{"several families' problems", "networks:\n  a: {pool: all}\n  b: {engine: {jwt: a}}\nlisten: foo\n", []string{"ashlar.yaml:2: networks.a.pool", "ashlar.yaml:3: networks.b.engine", "ashlar.yaml:4: listen"}},
 		{"unknown family", "networks:\n  a:\n    family: plasma\n", []string{"ashlar.yaml:3: networks.a.family", `unknown family "plasma" (want evm or starknet)`}},

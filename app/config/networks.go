@@ -137,12 +137,18 @@ func readEntries(path, network string, node *ast.MappingNode, e family.Entries, 
 	var problems []error
 	known := reflect.TypeOf(e).Elem()
 	for _, entry := range node.Values {
-		if key := keyOf(entry); memberType(known, key) == nil {
-			problems = append(problems, fmt.Errorf("%s:%d: networks.%s.%s: unknown entry of a network of family %s%s",
-				path, entry.Key.GetToken().Position.Line, network, key, f.Name(), familyWith(key, families)))
+		key := keyOf(entry)
+		if of := memberType(known, key); of != nil {
+			problems = append(problems, checkValues(path, "networks."+network+"."+key, entry.Value, of))
+			continue
 		}
+		hint := familyWith(key, families)
+		if hint == "" {
+			hint = meant(known, key)
+		}
+		problems = append(problems, fmt.Errorf("%s:%d: networks.%s.%s: unknown entry of a network of family %s%s",
+			path, entry.Key.GetToken().Position.Line, network, key, f.Name(), hint))
 	}
-	problems = append(problems, checkValues(path, "networks."+network, node, known))
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}

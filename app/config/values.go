@@ -8,20 +8,25 @@ import (
 	"strings"
 	"time"
 
+	"ashlar/typo"
+
 	"github.com/goccy/go-yaml/ast"
 )
 
-// checkValues reports numbers, times and sizes in a wrong format. The decoder would round
-// numbers, and its errors name Go types. entry is the path of node, which is decoded into
-// type want.
+// checkValues reports unknown entries, and numbers, times and sizes in a wrong format. The
+// decoder would round numbers, and its errors name Go types. entry is the path of node, which
+// is decoded into type want.
 func checkValues(path, entry string, node ast.Node, want reflect.Type) error {
 	var problems []error
 	switch n := node.(type) {
 	case *ast.MappingNode:
 		for _, value := range n.Values {
-			key := value.Key.String()
+			key := keyOf(value)
+			inside := strings.TrimPrefix(entry+"."+key, ".")
 			if of := memberType(want, key); of != nil {
-				problems = append(problems, checkValues(path, strings.TrimPrefix(entry+"."+key, "."), value.Value, of))
+				problems = append(problems, checkValues(path, inside, value.Value, of))
+			} else if want.Kind() == reflect.Struct {
+				problems = append(problems, fmt.Errorf("%s:%d: %s: unknown entry%s", path, value.Key.GetToken().Position.Line, inside, meant(want, key)))
 			}
 		}
 	case *ast.SequenceNode:
@@ -40,6 +45,21 @@ func checkValues(path, entry string, node ast.Node, want reflect.Type) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// meant returns a hint which entry of a struct an unknown one was probably meant to be, and
+// where all are listed.
+func meant(of reflect.Type, unknown string) string {
+	var names []string
+	for i := range of.NumField() {
+		if name := of.Field(i).Tag.Get("yaml"); name != "" {
+			names = append(names, name)
+		}
+	}
+	if name := typo.Meant(names, unknown); name != "" {
+		return fmt.Sprintf("; did you mean %s?", name)
+	}
+	return "; `ashlar config example` prints all entries"
 }
 
 // memberType returns the type of an entry in a type, or nil.

@@ -89,7 +89,7 @@ func layers() []layer {
 		layer{"app/backup", nil},
 		layer{"app/store", []string{"typo", "kv", "gateway"}},
 		layer{"docs", nil},
-		layer{"app/config", []string{"docs", "app/store", "family", "gateway", "account", "feed", "jsonrpc"}},
+		layer{"app/config", []string{"docs", "typo", "app/store", "family", "gateway", "account", "feed", "jsonrpc"}},
 		layer{"app/watch", []string{"gateway"}},
 		layer{"app", []string{everything}},
 		layer{"app/command", []string{"app", "app/backup", "app/config", "app/store", "family", "gateway", "account", "history", "kv"}},
