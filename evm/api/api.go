@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
@@ -23,6 +24,8 @@ type Config struct {
 	// Syncing, if not nil, returns the progress towards the head that the chain follows, or
 	// false if it has caught up.
 	Syncing func() (Sync, bool)
+	// BadBlocks, if not nil, returns the last invalid blocks that were received.
+	BadBlocks func() []*execute.CheckError
 	// Workers run tracers in JavaScript; nil: there are none.
 	Workers *worker.Pool
 	// StrictClients gives the pending block a number and a logsBloom, which the
@@ -57,7 +60,7 @@ func New(chain *query.Chain, config Config) *API {
 func (a *API) Methods() (*jsonrpc.Methods, error) {
 	p := a.parameters()
 	all := slices.Concat(
-		a.networkMethods(), a.capabilityMethods(), a.blockMethods(p), a.accessListMethods(), a.transactionMethods(p), a.rawMethods(p), a.stateMethods(p),
+		a.networkMethods(), a.capabilityMethods(), a.blockMethods(p), a.accessListMethods(), a.transactionMethods(p), a.rawMethods(p), a.badBlockMethods(), a.stateMethods(p),
 		a.proofMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.callMethods(p), a.callManyMethods(),
 		a.traceMethods(p), a.traceChainMethods(p), a.parityMethods(p), a.simulateMethods(p), a.rangeMethods(p), a.witnessMethods(p), a.otsMethods(p), a.searchMethods(p),
 		a.poolMethods(), a.syncMethods(), a.fillMethods(p), a.publisher.methods(),

@@ -12,6 +12,7 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -208,7 +209,7 @@ func (a *API) simulate(ctx context.Context, params, out []byte) ([]byte, error) 
 
 // appendSimulated appends a block with the results of its calls.
 func (a *API) appendSimulated(out []byte, simulated *execute.SimulatedBlock, whole bool, room jsonrpc.Room) ([]byte, error) {
-	b, err := a.newBlock(simulated.Block, simulated)
+	b, err := a.newBlock(simulated.Block, simulated.Senders)
 	if err != nil {
 		return out, err
 	}
@@ -223,8 +224,8 @@ func (a *API) appendSimulated(out []byte, simulated *execute.SimulatedBlock, who
 	return append(out, '}'), err
 }
 
-// newBlock prepares a simulated block for encoding.
-func (a *API) newBlock(made *types.Block, simulated *execute.SimulatedBlock) (*block, error) {
+// newBlock prepares a block that is not on the chain for encoding.
+func (a *API) newBlock(made *types.Block, senders []common.Address) (*block, error) {
 	header := made.Header()
 	encoded, err := rlp.EncodeToBytes(header)
 	if err != nil {
@@ -238,7 +239,7 @@ func (a *API) newBlock(made *types.Block, simulated *execute.SimulatedBlock) (*b
 		b.fee.SetFromBig(header.BaseFee)
 		b.baseFee = &b.fee
 	}
-	if b.body, err = archive.NewBody(made, simulated.Senders); err != nil {
+	if b.body, err = archive.NewBody(made, senders); err != nil {
 		b.release()
 		return nil, err
 	}

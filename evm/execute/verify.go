@@ -41,6 +41,7 @@ const (
 type CheckError struct {
 	Number        uint64
 	Hash          common.Hash
+	Block         *types.Block
 	Check         string
 	Expected, Got string
 	Err           error
@@ -69,11 +70,11 @@ func unready(header *types.Header, why error) error {
 }
 
 func refused(block *types.Block, check string, err error) error {
-	return &CheckError{Number: block.NumberU64(), Hash: block.Hash(), Check: check, Err: err}
+	return &CheckError{Number: block.NumberU64(), Hash: block.Hash(), Block: block, Check: check, Err: err}
 }
 
 func mismatch(block *types.Block, check string, expected, got any) error {
-	return &CheckError{Number: block.NumberU64(), Hash: block.Hash(), Check: check, Expected: fmt.Sprint(expected), Got: fmt.Sprint(got)}
+	return &CheckError{Number: block.NumberU64(), Hash: block.Hash(), Block: block, Check: check, Expected: fmt.Sprint(expected), Got: fmt.Sprint(got)}
 }
 
 // verifyHeader checks the header by the rules of its time, and its uncles.

@@ -62,6 +62,7 @@ type Follower struct {
 	Task *retry.Task
 
 	writing sync.Mutex // held while the tip or the archive changes
+	bad     badBlocks
 }
 
 // NewFollower makes the follower of a chain whose archive has the genesis.
@@ -146,7 +147,8 @@ func (f *Follower) over(branch *tip.Branch) *archive.History {
 //   - a [*execute.CheckError] for an invalid block,
 //   - [tip.ErrUnknownParent] if the parent is neither in the tip nor the last settled block,
 //   - [execute.ErrFuture] or [execute.ErrUnknownFork] for a block that cannot be judged yet.
-func (f *Follower) Add(ctx context.Context, block *types.Block) error {
+func (f *Follower) Add(ctx context.Context, block *types.Block) (err error) {
+	defer func() { f.bad.record(err) }()
 	if err := f.executor.VerifyBodyInParallel(block); err != nil {
 		return err
 	}
@@ -232,7 +234,9 @@ func (f *Follower) Import(ctx context.Context, source Source) error {
 		return err
 	}
 	importer.settled = f.tip.Overtaken
-	return importer.Import(ctx, source)
+	err = importer.Import(ctx, source)
+	f.bad.record(err)
+	return err
 }
 
 // Depths are those that the follower was made with.

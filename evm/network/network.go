@@ -45,7 +45,10 @@ const watchEvery = 150 * time.Millisecond
 func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods, error) {
 	warnOfUnknownFork(s.Name, n.config)
 	n.catchUp = s.CatchUp
-	config := api.Config{ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, Filters: s.Filters, StrictClients: n.entries.Pending == pendingStrict}
+	config := api.Config{
+		ClientVersion: s.Version.Client, Forward: n.forward, Syncing: n.syncing, BadBlocks: n.badBlocks, Filters: s.Filters,
+		StrictClients: n.entries.Pending == pendingStrict,
+	}
 	if n.entries.Scripts {
 		config.Workers = s.Workers
 	}
@@ -80,6 +83,14 @@ func (n *network) syncing() (api.Sync, bool) {
 		}
 	}
 	return sync, syncing
+}
+
+// badBlocks are the last invalid blocks that the network received.
+func (n *network) badBlocks() []*execute.CheckError {
+	if n.following == nil {
+		return nil
+	}
+	return n.following.follower.BadBlocks()
 }
 
 // forward sends a transaction to the nodes that are followed. The blocks of a network

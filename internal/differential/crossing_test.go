@@ -41,6 +41,7 @@ func TestCrossing(t *testing.T) {
 		}
 		e := c.build(transactions)
 		c.addWrong(e)
+		c.addBad(e)
 		c.add(e)
 		c.compareHead()
 	}

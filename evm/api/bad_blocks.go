@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+
+	"ashlar/evm/execute"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// badBlockMethods describes the method that returns invalid blocks.
+func (a *API) badBlockMethods() []jsonrpc.Method {
+	bad := schema.Object(schema.Members{"hash": hashSchema, "block": schema.Object(nil, nil), "rlp": dataSchema, "reason": schema.String}, nil).
+		Named("BadBlock", "An invalid block, and why it is invalid.")
+	return []jsonrpc.Method{{
+		Name: "debug_getBadBlocks", Summary: "Returns the last invalid blocks that the server received from its consensus client or its upstream nodes.",
+		Result: result("Blocks", schema.Array(bad)),
+		Cost:   jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.getBadBlocks,
+	}}
+}
+
+// getBadBlocks answers debug_getBadBlocks.
+func (a *API) getBadBlocks(ctx context.Context, params, out []byte) ([]byte, error) {
+	if args := readArguments(params, 0, 0); args.err != nil {
+		return out, args.err
+	}
+	var bad []*execute.CheckError
+	if a.config.BadBlocks != nil {
+		bad = a.config.BadBlocks()
+	}
+	room := jsonrpc.RoomFor(ctx, out)
+	return room.AppendArray(out, len(bad), func(out []byte, i int) ([]byte, error) { return a.appendBadBlock(out, bad[i], room) })
+}
+
+// appendBadBlock appends an invalid block in geth's form, with the reason in addition.
+func (a *API) appendBadBlock(out []byte, bad *execute.CheckError, room jsonrpc.Room) ([]byte, error) {
+	encoded, err := rlp.EncodeToBytes(bad.Block)
+	if err != nil {
+		return out, err
+	}
+	b, err := a.newBlock(bad.Block, a.claimedSenders(bad.Block))
+	if err != nil {
+		return out, err
+	}
+	defer b.release()
+	out = appendHash(append(out, `{"hash":`...), bad.Hash)
+	if out, err = b.appendBlock(append(out, `,"block":`...), true, room); err != nil {
+		return out, err
+	}
+	out = appendHex(append(out, `,"rlp":`...), encoded)
+	return append(jsonrpc.AppendString(append(out, `,"reason":`...), bad.Error()), '}'), nil
+}
+
+// claimedSenders returns the senders of a block's transactions, zero for invalid signatures.
+func (a *API) claimedSenders(block *types.Block) []common.Address {
+	signer := types.MakeSigner(a.chain.Executor().Config(), block.Number(), block.Time())
+	senders := make([]common.Address, len(block.Transactions()))
+	for i, tx := range block.Transactions() {
+		senders[i], _ = types.Sender(signer, tx)
+	}
+	return senders
+}
