@@ -11,7 +11,6 @@ import (
 	"ashlar/app/config"
 	"ashlar/dashboard"
 	"ashlar/gateway"
-	"ashlar/jsonrpc"
 )
 
 // newDashboard makes the dashboard.
@@ -38,7 +37,7 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 		presented := n.family.Presentation()
 		shown := dashboard.Network{
 			Name: n.Name, Family: status.Family, Chain: cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10)),
-			Hosts: c.HostsOf(n.Name), Methods: triedMethods(c, n.methods),
+			Hosts: c.HostsOf(n.Name), Methods: describedMethods(c, n),
 			First: status.First, Head: status.Head, HeadHash: status.HeadHash, HeadTime: time.Unix(int64(status.HeadTime), 0),
 			Settled: status.Settled, Disk: status.DiskBytes,
 			History: presented.History, HeadResult: presented.HeadResult(status.Head),
@@ -75,14 +74,11 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 	return all, nil
 }
 
-// triedMethods returns the methods for the console: those that do not need a persistent
-// connection.
-func triedMethods(c *config.Config, methods *jsonrpc.Methods) []dashboard.Method {
-	var tried []dashboard.Method
-	for m := range methods.All() {
-		if !m.Stream {
-			tried = append(tried, dashboard.Method{Name: m.Name, Summary: m.Summary, Credits: credits(c, m), Params: m.ExampleParams})
-		}
+// describedMethods returns the methods of a network, with their prices.
+func describedMethods(c *config.Config, n *Network) []dashboard.Method {
+	all := make([]dashboard.Method, 0, n.methods.Len())
+	for m := range n.methods.All() {
+		all = append(all, dashboard.Method{Method: m, Credits: credits(c, m), Restricted: account.MatchesMethod(c.Networks[n.Name].Restricted, m.Name)})
 	}
-	return tried
+	return all
 }

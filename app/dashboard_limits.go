@@ -19,7 +19,7 @@ func shownLimits(c *config.Config, now gateway.Stats) []dashboard.LimitGroup {
 	count := func(n int) string { return chart.Grouped(float64(n)) }
 	refused := func(r gateway.Reason) string { return fmt.Sprintf("%d refused", now.Refused[r]) }
 	return []dashboard.LimitGroup{
-		{Title: "Per client", Limits: []dashboard.Limit{
+		{Title: "Per client", Public: true, Limits: []dashboard.Limit{
 			{Entry: "limits.address_rate", Meaning: "credits per second for all requests from one address", Most: orUnlimited(l.AddressRate)},
 			{Entry: "limits.key_rate", Meaning: "credits per second for a key; an account’s own rules can only lower it", Most: orUnlimited(l.KeyRate), Now: refused(gateway.RefusedRate)},
 			{Entry: "limits.key_daily", Meaning: "credits per day for a key; an account’s own rules can only lower it", Most: orUnlimited(l.KeyDaily), Now: refused(gateway.RefusedQuota)},
@@ -28,7 +28,7 @@ func shownLimits(c *config.Config, now gateway.Stats) []dashboard.LimitGroup {
 			{Entry: "limits.address_fails", Meaning: "requests per second without a valid key from one address", Most: orUnlimited(l.AddressFails), Now: refused(gateway.RefusedAddress)},
 			{Entry: "accounts.keys", Meaning: "keys of an account at once", Most: count(c.Accounts.Keys)},
 		}},
-		{Title: "Per request", Limits: []dashboard.Limit{
+		{Title: "Per request", Public: true, Limits: []dashboard.Limit{
 			{Entry: "limits.body", Meaning: "size of its body", Most: inBytes(l.Body), Now: refused(gateway.RefusedSize)},
 			{Entry: "limits.batch_calls", Meaning: "calls in a batch", Most: count(l.BatchCalls)},
 			{Entry: "limits.batch_bytes", Meaning: "size of the answer to a batch", Most: inBytes(l.BatchBytes)},

@@ -45,6 +45,34 @@ func methodTable(methods *jsonrpc.Methods) string {
 	return b.String()
 }
 
+// errorTable returns the rows of docs/methods.md for the errors.
+func errorTable() string {
+	var b strings.Builder
+	b.WriteString("| Code | Message | Meaning | What to do |\n|---|---|---|---|\n")
+	all := jsonrpc.Explanations()
+	for i, e := range all {
+		message := "any"
+		if e.Message != "" {
+			message = "`" + e.Message + "`"
+		} else if i > 0 && all[i-1].Code == e.Code {
+			message = "any other"
+		}
+		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", e.Code, message, e.Meaning, e.Remedy)
+	}
+	return b.String()
+}
+
+// replaceBetween replaces the part of docs/methods.md from begin up to end.
+func replaceBetween(t *testing.T, text, begin, part, end string) string {
+	t.Helper()
+	before, rest, _ := strings.Cut(text, begin)
+	_, after, ok := strings.Cut(rest, end)
+	if !ok {
+		t.Fatalf("docs/methods.md has no tables between %q and %q", begin, end)
+	}
+	return before + part + end + after
+}
+
 // TestMethodsAreDocumented: docs/methods.md has the tables that the descriptions of the
 // methods make. With -update it is given them.
 func TestMethodsAreDocumented(t *testing.T) {
@@ -58,12 +86,9 @@ func TestMethodsAreDocumented(t *testing.T) {
 		want += "\n### " + family + " networks\n\n" + methodTable(methods)
 	}
 	text := document(t, "methods.md")
-	before, rest, _ := strings.Cut(text, begin)
-	_, after, ok := strings.Cut(rest, end)
-	if !ok {
-		t.Fatalf("docs/methods.md has no tables between %q and %q", begin, end)
-	}
-	want = before + want + "\n" + end + after
+	want = replaceBetween(t, text, begin, want+"\n", end)
+	const errorsBegin, errorsEnd = "<!-- errors begin -->\n", "<!-- errors end -->"
+	want = replaceBetween(t, want, errorsBegin, errorsBegin+"\n"+errorTable()+"\n", errorsEnd)
 	if *update {
 		if err := os.WriteFile(filepath.Join("..", "docs", "methods.md"), []byte(want), 0o644); err != nil {
 			t.Fatal(err)

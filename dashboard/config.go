@@ -2,13 +2,13 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/netip"
 	"time"
 
 	"ashlar/account"
 	"ashlar/account/usage"
+	"ashlar/jsonrpc"
 
 	"github.com/alexedwards/scs/v2"
 )
@@ -19,7 +19,7 @@ type Network struct {
 	Family  string   // name of the network's family
 	Chain   string   // chain ID, as it is usually written
 	Hosts   []string // host names that serve only this network, without its name in the path
-	Methods []Method // callable over HTTP, sorted by name
+	Methods []Method // sorted by name
 
 	First     uint64 // the first stored block
 	Head      uint64
@@ -45,13 +45,11 @@ type Network struct {
 // Snippet is an example call for one tool.
 type Snippet struct{ Tool, Text string }
 
-// Method is a method that the console offers.
+// Method is a method that the console offers and the documentation describes.
 type Method struct {
-	Name    string
-	Summary string // what it does, in one sentence
-	Credits int    // what a call costs
-	// Params returns example parameters as JSON that fit the network's present data.
-	Params func(context.Context) (json.RawMessage, error)
+	*jsonrpc.Method
+	Credits    int  // price of a call on this server
+	Restricted bool // only keys may call it whose rules list it
 }
 
 // Caller answers a JSON-RPC request under the limits of a key, as if it had come over HTTP.

@@ -84,6 +84,9 @@ func (v *visit) consolePage(network, key, method string) (p *consolePage, chosen
 	}
 	if chosen != nil {
 		for _, m := range chosen.Methods {
+			if m.Stream {
+				continue
+			}
 			byMethod.Choices = append(byMethod.Choices, choice{m.Name, m.Name})
 		}
 	}
@@ -134,7 +137,7 @@ const preferredMethod = "eth_getBlockByNumber"
 
 // exampleRequest returns a request that calls a method with its example parameters.
 func (v *visit) exampleRequest(method *Method) string {
-	params, err := method.Params(v.r.Context())
+	params, err := method.ExampleParams(v.r.Context())
 	if err != nil { // no data for an example, as on a network without blocks
 		params = json.RawMessage("[]")
 	}

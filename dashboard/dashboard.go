@@ -109,6 +109,12 @@ func (d *Dashboard) register(mux *http.ServeMux) {
 		{"GET /reset", public, (*visit).reset},
 		{"POST /reset", public, (*visit).wasReset},
 
+		{"GET /docs", public, (*visit).docs},
+		{"GET /docs/methods/{method}", public, (*visit).docsMethod},
+		{"GET /docs/requests", public, (*visit).docsRequests},
+		{"GET /docs/errors", public, (*visit).docsErrors},
+		{"GET /docs/limits", public, (*visit).docsLimits},
+
 		{"GET /keys", people, (*visit).keys},
 		{"GET /keys/new", people, (*visit).newKey},
 		{"POST /keys/new", people, (*visit).createKey},

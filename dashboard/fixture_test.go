@@ -2,7 +2,7 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"html"
 	"io"
 	"log/slog"
@@ -23,6 +23,8 @@ import (
 	"ashlar/account/usage"
 	evm "ashlar/evm/network"
 	"ashlar/family"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
 	"ashlar/kv/pebble"
 	starknet "ashlar/starknet/network"
 
@@ -50,8 +52,8 @@ var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func (s *service) served(context.Context) ([]Network, error) {
 	all := []Network{
-		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []Method{tried("eth_blockNumber", `[]`), tried("eth_getBlockByNumber", `["0x12d687",false]`)}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
-		{Name: "starknet", Family: "starknet", Chain: "SN_MAIN", Methods: []Method{tried("starknet_blockNumber", `[]`)}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer", Warning: "the fork X is scheduled"},
+		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []Method{tried("eth_blockNumber"), tried("eth_getBlockByNumber", "0x12d687", false)}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
+		{Name: "starknet", Family: "starknet", Chain: "SN_MAIN", Methods: []Method{tried("starknet_blockNumber")}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer", Warning: "the fork X is scheduled"},
 	}
 	for i, f := range []family.Family{evm.Family{}, starknet.Family{}} {
 		presented := f.Presentation()
@@ -114,7 +116,10 @@ func serve(t *testing.T, registration account.Registration) *service {
 	d, err := New(Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Networks: s.served,
 		Limits: func() []LimitGroup {
-			return []LimitGroup{{"Of one request", []Limit{{"limits.account_daily", "credits per day", "3,000", ""}}}}
+			return []LimitGroup{
+				{Title: "Of one client", Public: true, Limits: []Limit{{Entry: "limits.account_daily", Meaning: "credits per day", Most: "3,000", Now: "12 running"}}},
+				{Title: "Of all", Limits: []Limit{{Entry: "limits.memory", Meaning: "only for operators", Most: "1 GiB"}}},
+			}
 		},
 		Allowance: func(k *account.Key) account.Allowance { return s.allowed(k) },
 		Call: func(_ context.Context, c Call, read func(Answer)) {
@@ -265,13 +270,15 @@ func (p page) text() string {
 	return strings.Join(strings.Fields(tags.ReplaceAllString(p.body, " ")), " ")
 }
 
-// tried returns a console method with its example parameters.
-func tried(name, params string) Method {
+// tried returns a method whose parameters have examples.
+func tried(name string, examples ...any) Method {
+	m := &jsonrpc.Method{Name: name, Summary: "Returns what " + name + " returns.", Result: jsonrpc.Result{Name: "Outcome", Schema: schema.String}}
+	for i, example := range examples {
+		m.Params = append(m.Params, jsonrpc.Param{Name: fmt.Sprintf("Param %d", i), Summary: "What is wanted.", Required: true, Schema: schema.Any, Example: jsonrpc.Given(example)})
+	}
 	credits := 1
-	if params != `[]` {
+	if len(examples) > 0 {
 		credits = 20
 	}
-	return Method{Name: name, Credits: credits, Summary: "Returns what " + name + " returns.", Params: func(context.Context) (json.RawMessage, error) {
-		return json.RawMessage(params), nil
-	}}
+	return Method{Method: m, Credits: credits}
 }

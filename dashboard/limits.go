@@ -6,6 +6,7 @@ type limitsPage struct{ Groups []LimitGroup }
 // LimitGroup is a group of related limits of the service.
 type LimitGroup struct {
 	Title  string
+	Public bool // they concern clients, so the documentation lists them
 	Limits []Limit
 }
 

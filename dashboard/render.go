@@ -28,7 +28,7 @@ type pages struct{ byName map[string]*template.Template }
 
 func newPages(a assets) (*pages, error) {
 	base, err := template.New("").Funcs(template.FuncMap{
-		"asset": a.url, "count": countAny, "date": date, "moment": moment, "ago": ago, "bytes": inBytes, "breakable": breakable,
+		"asset": a.url, "count": countAny, "date": date, "moment": moment, "ago": ago, "bytes": inBytes, "code": marked, "sentenceCase": capital, "typeTable": newTypeTable, "breakable": breakable,
 	}).ParseFS(templateFiles, layoutFile, partsPattern)
 	if err != nil {
 		return nil, err
@@ -67,6 +67,7 @@ type frame struct {
 	Account  *account.Account // the signed-in account, or nil
 	Links    []link
 	Operator []link // for operators only
+	Docs     []link // the pages of the documentation
 	Said     string // message about the last action
 	SignUp   bool   // registration is open to the visitor
 	Mails    bool   // e-mail addresses are verified
@@ -112,6 +113,27 @@ func countAny(n any) (string, error) {
 		return count(n), nil
 	}
 	return "", fmt.Errorf("cannot format %T (want an integer)", n)
+}
+
+// marked renders a text whose parts between backquotes are code.
+func marked(text string) template.HTML {
+	var b strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		part = template.HTMLEscapeString(part)
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String())
+}
+
+// capital begins a text with a capital letter.
+func capital(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 func date(t time.Time) string {

@@ -120,9 +120,12 @@ func (v *visit) show(status int, name, title string, content any) error {
 		Mails:  v.dashboard.config.Accounts.Mails(),
 		Said:   v.sessions.PopString(v.r.Context(), sessionSaid),
 	}
+	if strings.HasPrefix(v.r.URL.Path, "/docs") {
+		f.Docs = v.exactLinks(link{"/docs", "Methods", false}, link{"/docs/requests", "Requests", false}, link{"/docs/errors", "Errors", false}, link{"/docs/limits", "Credits and limits", false})
+	}
 	if v.who != nil {
 		f.Links = v.links(link{"/", "Overview", false}, link{"/keys", "Keys", false}, link{"/usage", "Usage", false},
-			link{"/networks", "Networks", false}, link{"/console", "Console", false}, link{"/account", "Account", false})
+			link{"/networks", "Networks", false}, link{"/console", "Console", false}, link{"/docs", "Documentation", false}, link{"/account", "Account", false})
 		if v.who.Role == account.RoleOperator {
 			f.Operator = v.links(link{"/service", "Whole service", false}, link{"/people", "Accounts", false}, link{"/invitations", "Invitations", false}, link{"/limits", "Limits", false})
 		}
@@ -134,6 +137,14 @@ func (v *visit) show(status int, name, title string, content any) error {
 func (v *visit) links(all ...link) []link {
 	for i, one := range all {
 		all[i].Here = v.r.URL.Path == one.Path || one.Path != "/" && strings.HasPrefix(v.r.URL.Path, one.Path+"/")
+	}
+	return all
+}
+
+// exactLinks marks the entry of the current page, but no list that contains it.
+func (v *visit) exactLinks(all ...link) []link {
+	for i, one := range all {
+		all[i].Here = v.r.URL.Path == one.Path
 	}
 	return all
 }

@@ -18,6 +18,7 @@ const (
 	CodeLimitExceeded  = -32005 // result cap, time, rate
 	CodeReverted       = 3      // the EVM executed REVERT
 	CodePruned         = 4444   // history that is not stored
+	CodeClientLimit    = -38026 // a call asks for more than one may, as in geth
 )
 
 // Error is an error as sent to a client. Data is omitted if nil; otherwise it must encode

@@ -46,6 +46,21 @@ if (request) {
   });
 }
 
+// A search on a page that shows everything hides what does not match while typing.
+for (const form of document.querySelectorAll("form[data-filter]")) {
+  const rows = [...document.querySelectorAll(form.dataset.filter)];
+  const field = form.querySelector("input"), found = document.getElementById("found");
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/);
+    let shown = 0;
+    for (const row of rows) {
+      row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+      if (!row.hidden) shown++;
+    }
+    found.textContent = field.value ? shown + " found." : "";
+  });
+}
+
 // A form that is under way is not sent twice.
 for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", (event) => {

@@ -56,7 +56,7 @@ var (
 var errEmptyBundles = &trace.Error{Err: errors.New("empty bundles")}
 
 func errTooManyCalls(count int) error {
-	return jsonrpc.Errorf(codeClientLimit, "too many calls: %d > %d", count, maxBundledCalls)
+	return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many calls: %d > %d", count, maxBundledCalls)
 }
 
 // bundleQuestion is what eth_callMany is asked.

@@ -335,5 +335,5 @@ func errNotBefore(from, to uint64) error {
 }
 
 func errTooManyBlocks(count uint64) error {
-	return jsonrpc.Errorf(codeClientLimit, "too many blocks: %d > %d", count, maxModifiedBlocks)
+	return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many blocks: %d > %d", count, maxModifiedBlocks)
 }

@@ -97,7 +97,7 @@ func (s *simulation) check() error {
 	for i := range s.blocks {
 		calls := len(s.blocks[i].Calls)
 		if calls > maxSimulatedCallsPerBlock {
-			return jsonrpc.Errorf(codeClientLimit, "too many calls in block: %d > %d", calls, maxSimulatedCallsPerBlock)
+			return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many calls in block: %d > %d", calls, maxSimulatedCallsPerBlock)
 		}
 		total += calls
 	}
@@ -107,7 +107,7 @@ func (s *simulation) check() error {
 	case len(s.blocks) > execute.MaxSimulatedBlocks:
 		return execute.ErrSimulatedBlocks
 	case total > maxSimulatedCalls:
-		return jsonrpc.Errorf(codeClientLimit, "too many calls: %d > %d", total, maxSimulatedCalls)
+		return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many calls: %d > %d", total, maxSimulatedCalls)
 	}
 	return nil
 }
@@ -287,7 +287,7 @@ func simulationError(err error) *jsonrpc.Error {
 		code int
 	}{
 		{execute.ErrSimulatedNumber, -38020}, {execute.ErrSimulatedTime, -38021}, {execute.ErrSimulatedGas, -38015},
-		{execute.ErrSimulatedBlocks, codeClientLimit}, {execute.ErrSimulatedWork, jsonrpc.CodeInvalidParams},
+		{execute.ErrSimulatedBlocks, jsonrpc.CodeClientLimit}, {execute.ErrSimulatedWork, jsonrpc.CodeInvalidParams},
 		{core.ErrNonceTooHigh, -38011}, {core.ErrNonceTooLow, -38010}, {core.ErrSenderNoEOA, -38024},
 		{core.ErrFeeCapVeryHigh, jsonrpc.CodeInvalidParams}, {core.ErrTipVeryHigh, jsonrpc.CodeInvalidParams}, {core.ErrTipAboveFeeCap, jsonrpc.CodeInvalidParams},
 		{core.ErrFeeCapTooLow, -38012}, {core.ErrInsufficientFunds, -38014}, {core.ErrInsufficientFundsForTransfer, -38014},

@@ -186,9 +186,6 @@ func (a *API) getStorageAt(ctx context.Context, params, out []byte) ([]byte, err
 // maxStorageValues is the maximum number of slots of eth_getStorageValues, as in geth.
 const maxStorageValues = 1024
 
-// codeClientLimit is geth's code for a request over a limit.
-const codeClientLimit = -38026
-
 // accountSlots are the requested slots of one account.
 type accountSlots struct {
 	address common.Address
@@ -274,7 +271,7 @@ func checkSlotCount(wanted []accountSlots) error {
 var errNoSlots = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "empty request"}
 
 func errTooManySlots() error {
-	return jsonrpc.Errorf(codeClientLimit, "too many slots (max %d)", maxStorageValues)
+	return jsonrpc.Errorf(jsonrpc.CodeClientLimit, "too many slots (max %d)", maxStorageValues)
 }
 
 // parseHashes decodes an array of at most limit hashes.

@@ -63,6 +63,7 @@ func TestEveryPage(t *testing.T) {
 
 // lookAt displays a page in all ways.
 func (b *tab) lookAt(one shot, folder string) {
+	source := axe(b.T)
 	for _, l := range looks() {
 		b.do(chromedp.EmulateViewport(l.width, 900))
 		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -73,6 +74,9 @@ func (b *tab) lookAt(one shot, folder string) {
 		one.open(b)
 		if problems := run(b, chromedp.Evaluate[[]string](faults)); len(problems) > 0 {
 			b.Errorf("%s, %s: %q", one.name, l.name, problems)
+		}
+		if l.width != 320 { // as wide as 375 for axe
+			b.judge(source, one.name+", "+l.name)
 		}
 		if folder == "" {
 			continue
@@ -183,6 +187,13 @@ func strangersPages() []shot {
 			b.there(".notice.bad")
 		}},
 		{"sign-up", at("/signup")},
+		{"docs", at("/docs")},
+		{"docs-found", at("/docs?q=block")},
+		{"docs-method", at("/docs/methods/eth_getLogs")},
+		{"docs-method-starknet", at("/docs/methods/starknet_getBlockWithTxHashes")},
+		{"docs-requests", at("/docs/requests")},
+		{"docs-errors", at("/docs/errors")},
+		{"docs-limits", at("/docs/limits")},
 		{"reset", at("/reset")},
 		{"reset-over", at("/reset?token=0")},
 	}

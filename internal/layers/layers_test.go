@@ -84,7 +84,7 @@ func layers() []layer {
 		all = append(all, family(name)...)
 	}
 	return append(all,
-		layer{"dashboard", []string{"account"}},
+		layer{"dashboard", []string{"account", "jsonrpc"}},
 		layer{"gateway", []string{"jsonrpc", "limit", "account"}},
 		layer{"app/backup", nil},
 		layer{"app/store", []string{"typo", "kv", "gateway"}},

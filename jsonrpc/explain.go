@@ -1,0 +1,66 @@
+package jsonrpc
+
+import "strings"
+
+// Explanation describes a kind of error to people. The documentation lists all of them, and
+// the console explains an answer with one.
+type Explanation struct {
+	Name    string // identifies it in links, such as "rate"
+	Code    int
+	Message string // a part of every message of this kind; empty: any other message with the code
+	Meaning string
+	Remedy  string
+}
+
+// Explanations returns the kinds of errors that any method can answer, or that several
+// methods share. Among those with the same code, the one without a Message comes last.
+func Explanations() []Explanation {
+	return []Explanation{
+		{"parse", CodeParse, "parse error", "The body is empty or is not JSON in UTF-8.", "`data` says what was expected, and where. Look for a missing quote, bracket or comma there."},
+		{"empty-batch", CodeInvalidRequest, "empty batch", "The request is an array without calls.", "Put at least one call into a batch."},
+		{"batch", CodeInvalidRequest, "batch too large", "The batch has more calls than the server accepts.", "`data` says how many are allowed. Split the batch."},
+		{"name", CodeInvalidRequest, "method name too long", "The name is longer than that of any method.", "Check the member `method`."},
+		{"no-key", CodeInvalidRequest, "project id required in the url", "The URL has no key.", "Put your key after `/v3/` in the URL."},
+		{"key", CodeInvalidRequest, "invalid project id", "The key is not valid: it is misspelled, was revoked or replaced, or has expired, or its account is disabled.", "Compare the URL with the key that you were shown. If it is lost, create or rotate a key in the dashboard."},
+		{"password", CodeInvalidRequest, "invalid project secret", "The key has a password, which the request did not send.", "Send the password with HTTP's Basic authentication, with any user name."},
+		{"network", CodeInvalidRequest, "no such network", "The URL names no network of this server.", "Begin the path with the name of a network, as in `/NETWORK/v3/KEY`."},
+		{"body", CodeInvalidRequest, "request body too large", "The body is longer than the server accepts, as sent or decompressed.", "Split a batch, or send less data."},
+		{"request", CodeInvalidRequest, "", "The body is JSON, but not a request.", "`data` says what was expected. A request is an object with `jsonrpc`, `id`, `method` and `params`."},
+		{"subscription", CodeMethodNotFound, "notifications not supported", "Subscriptions need a connection that stays open.", "Use the WebSocket URL, which begins with `ws` and has `/ws/v3/`."},
+		{"kind", CodeMethodNotFound, "subscription in eth namespace", "There is no such kind of subscription.", "Use one of those that `eth_subscribe` describes."},
+		{"method", CodeMethodNotFound, "", "The network has no method with this name.", "`data` names a method with a similar name, if there is one. Names are case-sensitive."},
+		{"params", CodeInvalidParams, "", "A parameter is missing, or its value is not valid. Arguments are counted from 0.", "Compare the parameters with the description of the method."},
+		{"internal", CodeInternal, "", "The server could not answer because of a fault of its own, which its log describes.", "Try again. If it happens again, tell the operator of the server."},
+		{"no-block", CodeServer, "header not found", "The block does not exist, or does not exist yet.", "Compare its number with that of `latest`."},
+		{"no-hash", CodeServer, "header for hash not found", "No block with this hash is stored. It may belong to another chain, or to a branch that the chain left.", "Check the hash and the network."},
+		{"unsafe", CodeServer, "block not found", "Nothing says which block is safe or finalized, as on a chain from files.", "Name the block by its number, or by `latest`."},
+		{"filter", CodeServer, "filter not found", "The filter was removed, was not polled for too long, or belongs to another key.", "Create another filter."},
+		{"gas", CodeServer, "out of gas", "The call needs more gas than it has, or than calls on this server may use.", "Give it more gas, or do less in one call."},
+		{"aborted", CodeServer, "execution aborted", "The call ran for longer than calls on this server may.", "Do less in one call."},
+		{"trace-index", CodeServer, "has no trace index", "The network was created without an index that the method needs.", "Use a network that has it."},
+		{"failed", CodeServer, "", "The call failed. The message says why.", "See the description of the method."},
+		{"resource", CodeNotFound, "", "The block does not have what was asked for.", "`data` says why."},
+		{"timeout", CodeTimeout, "request timed out", "The time of the request was over before this call was answered.", "Ask for less at once: fewer blocks, or fewer calls in a batch."},
+		{"forbidden", CodeForbidden, "", "A rule of the key or of the server forbids the call. The message names it.", "Change the rules of the key in the dashboard, or use another key."},
+		{"size", CodeTooLarge, "", "The answer to the call, or the answers to the batch, are larger than the server sends.", "Ask for less at once: fewer blocks, or fewer calls in a batch."},
+		{"rate", CodeLimitExceeded, "rate", "The key or its account used more credits in the last seconds than its limit allows.", "Wait as many seconds as `backoff_seconds` and `Retry-After` say, and send fewer calls a second. Libraries retry by themselves if they are set up to."},
+		{"quota", CodeLimitExceeded, "quota", "The key or its account has used up its credits of the day.", "Wait until 00:00 UTC, or ask the operator for a higher limit."},
+		{"busy", CodeLimitExceeded, "server is", "The server has too much to do, or is about to stop.", "Try again after as many seconds as `Retry-After` says."},
+		{"results", CodeLimitExceeded, "query returned more than", "The filter matches more than one answer may hold.", "Ask for fewer blocks. `data` suggests a range that fits."},
+		{"query-time", CodeLimitExceeded, "query timeout", "The search took longer than one may.", "Ask for fewer blocks, or for fewer addresses or topics."},
+		{"limit", CodeLimitExceeded, "", "A limit was reached. The message names it.", "Ask for less at once, or end what you no longer need."},
+		{"call-limit", CodeClientLimit, "", "One call asks for more than a call may: slots, calls or blocks. The message says how many.", "Split the call."},
+		{"reverted", CodeReverted, "", "The contract reverted the call. `data` holds what it returned, often with a reason, which the message shows.", "Check the arguments, the sender and the block. A revert is an answer of the contract, not a fault of the server."},
+		{"pruned", CodePruned, "", "The network does not store history that the call needs.", "Ask for a later block, or use a network with full history."},
+	}
+}
+
+// Explain returns the explanation of an error, and false if there is none.
+func Explain(code int, message string) (Explanation, bool) {
+	for _, e := range Explanations() {
+		if e.Code == code && strings.Contains(message, e.Message) {
+			return e, true
+		}
+	}
+	return Explanation{}, false
+}

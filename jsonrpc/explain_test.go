@@ -1,0 +1,46 @@
+package jsonrpc
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestExplain(t *testing.T) {
+	for _, c := range []struct {
+		code    int
+		message string
+		want    string
+	}{
+		{-32005, "daily quota of the account exceeded", "quota"},
+		{-32005, "request rate exceeded", "rate"},
+		{-32005, "the server is busy: try again later", "busy"},
+		{-32005, "too many filters: expected at most 100", "limit"},
+		{-32002, "request timed out", "timeout"},
+		{-32002, "method not allowed: …", "forbidden"},
+		{-32000, "finalized block not found", "unsafe"},
+		{-32000, "header for hash not found", "no-hash"},
+		{-32600, "invalid request", "request"},
+		{3, "execution reverted: no", "reverted"},
+	} {
+		if e, ok := Explain(c.code, c.message); !ok || e.Name != c.want {
+			t.Errorf("%d %q is explained as %q, expected %q", c.code, c.message, e.Name, c.want)
+		}
+	}
+	if e, ok := Explain(7, "x"); ok {
+		t.Errorf("an unknown code is explained as %q", e.Name)
+	}
+}
+
+// Every explanation can be reached: an earlier one does not stand for it.
+func TestExplanationsAreReached(t *testing.T) {
+	var names []string
+	for _, e := range Explanations() {
+		if slices.Contains(names, e.Name) {
+			t.Errorf("%s occurs twice", e.Name)
+		}
+		names = append(names, e.Name)
+		if found, _ := Explain(e.Code, e.Message); found.Name != e.Name {
+			t.Errorf("%d %q is explained as %q, expected %q", e.Code, e.Message, found.Name, e.Name)
+		}
+	}
+}
