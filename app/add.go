@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
+	"ashlar/app/config"
 	"ashlar/app/store"
 
 	"golang.org/x/sync/errgroup"
@@ -22,45 +24,44 @@ const addWait = 5 * time.Second
 // runNetworks runs the networks, and those that are added meanwhile, until ctx is done.
 func (s *Service) runNetworks(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	run := func(n *Network) {
-		group.Go(func() error { return n.Run(ctx) })
-		group.Go(func() error { return n.watchPace(ctx) })
-		group.Go(func() error { return n.watchLease(ctx) })
-	}
 	for _, n := range s.Networks() {
-		run(n)
+		group.Go(func() error { return n.run(ctx) })
 	}
+	close(s.begun)
 	for {
 		select {
 		case n := <-s.added:
-			run(n)
+			group.Go(func() error { return n.run(ctx) })
 		case <-ctx.Done():
 			return group.Wait()
 		}
 	}
 }
 
-// AddNetwork begins to serve a stored network, while the others are served. The service
-// must be running.
+// AddNetwork begins to serve a network, while the others are served. Its entries of the
+// configuration are read again. The service must be running.
 func (s *Service) AddNetwork(ctx context.Context, name string) error {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	c, served := *s.current.Load(), s.Networks()
-	if slices.ContainsFunc(served, func(n *Network) bool { return n.Name == name }) {
+	if s.network(name) != nil {
 		return fmt.Errorf("network %s is served already", name)
 	}
-	if _, named := c.Networks[name]; len(c.Networks) > 0 && !named {
-		return fmt.Errorf("network %s is not in the configuration, which lists the networks to serve: add it there, and restart the server", name)
-	}
-	if exists, err := s.stores.Exists(ctx, name); err != nil {
+	c, err := s.configOf(name)
+	if err != nil {
 		return err
-	} else if !exists {
-		return fmt.Errorf("network %s: %w", name, store.NotFound(ctx, s.stores, name))
+	}
+	if _, listed := c.Networks[name]; !listed {
+		if exists, err := s.stores.Exists(ctx, name); err != nil {
+			return err
+		} else if !exists {
+			return fmt.Errorf("network %s: %w", name, store.NotFound(ctx, s.stores, name))
+		}
 	}
 	ctx = context.WithoutCancel(ctx) // the network outlives the request
+	served := s.Networks()
 	n, err := s.openNetwork(ctx, &c, name, len(served)+1)
 	if err == nil {
-		err = s.present(n)
+		err = s.serveOnly(c, append(slices.Clone(served), n))
 	}
 	if err != nil {
 		if n != nil {
@@ -68,6 +69,7 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 		}
 		return err
 	}
+	s.config.Networks = withEntries(s.config.Networks, name, c.Networks) // for Reload: they are in effect
 	slog.Info("network added", "network", name)
 	select {
 	case s.added <- n:
@@ -77,18 +79,50 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 	}
 }
 
-// present makes an open network visible to clients.
-func (s *Service) present(n *Network) error {
+// configOf returns the current configuration with the entries that the file has now for one
+// network. It returns an error if the file lists networks, and not this one.
+func (s *Service) configOf(name string) (config.Config, error) {
+	c := *s.current.Load()
+	fresh := c
+	if s.Load != nil {
+		var err error
+		if fresh, err = s.Load(); err != nil {
+			return c, fmt.Errorf("read the configuration again: %w", err)
+		}
+	}
+	if _, listed := fresh.Networks[name]; !listed && len(fresh.Networks) > 0 {
+		return c, fmt.Errorf("network %s is not in the configuration, which lists the networks to serve: add it there first", name)
+	}
+	c.Networks = withEntries(c.Networks, name, fresh.Networks)
+	return c, nil
+}
+
+// withEntries returns networks with the entries of one network replaced by those in from.
+func withEntries(networks map[string]config.Network, name string, from map[string]config.Network) map[string]config.Network {
+	all := make(map[string]config.Network, len(networks)+1)
+	maps.Copy(all, networks)
+	delete(all, name)
+	if entries, listed := from[name]; listed {
+		all[name] = entries
+	}
+	return all
+}
+
+// serveOnly makes these open networks visible to clients, and no others. s.adding must be
+// held.
+func (s *Service) serveOnly(c config.Config, networks []*Network) error {
 	before := s.Networks()
-	s.setNetworks(append(slices.Clone(before), n))
-	g, err := s.gatewayConfig(*s.current.Load())
+	s.setNetworks(networks)
+	g, err := s.gatewayConfig(c)
 	if err == nil {
 		err = s.handler.Reload(g)
 	}
 	if err != nil {
 		s.setNetworks(before)
+		return err
 	}
-	return err
+	s.current.Store(&c)
+	return nil
 }
 
 func (s *Service) setNetworks(all []*Network) {

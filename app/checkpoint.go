@@ -10,6 +10,7 @@ import (
 	"ashlar/account/control"
 	"ashlar/app/store"
 	"ashlar/kv"
+	"ashlar/limit"
 )
 
 // A backup waits for the copies of an earlier one that was killed to be removed.
@@ -18,14 +19,31 @@ const (
 	checkpointRetry = 100 * time.Millisecond
 )
 
-// checkpoint makes copies of all open stores.
+// checkpoint makes copies of all open stores. The networks stay open until they are
+// released.
 func (s *Service) checkpoint(ctx context.Context) (made []control.Checkpoint, release func() error, err error) {
-	open := map[string]kv.Store{store.AccountsName: s.people.store}
+	open, used := map[string]kv.Store{store.AccountsName: s.people.store}, []*limit.Users{}
 	for _, n := range s.Networks() {
-		if n.store != nil {
+		if n.store != nil && n.users.Enter() {
 			open[store.NetworkStore(n.Name)] = n.store
+			used = append(used, &n.users)
 		}
 	}
+	leave := func() {
+		for _, u := range used {
+			u.Leave()
+		}
+	}
+	made, remove, err := checkpointOnce(ctx, open)
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return made, func() error { defer leave(); return remove() }, nil
+}
+
+// checkpointOnce makes copies of stores once those of an earlier backup are removed.
+func checkpointOnce(ctx context.Context, open map[string]kv.Store) (made []control.Checkpoint, release func() error, err error) {
 	for end := time.Now().Add(checkpointWait); ; {
 		made, release, err = Checkpoint(ctx, open)
 		if !errors.Is(err, kv.ErrCheckpoint) || time.Now().After(end) {

@@ -29,7 +29,7 @@ func (s *Service) newDashboard() (*dashboard.Dashboard, error) {
 // shownNetworks returns the networks for the dashboard.
 func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error) {
 	all, c := make([]dashboard.Network, 0, len(s.Networks())), s.current.Load()
-	for _, n := range s.Networks() {
+	for n := range s.asked() {
 		status, err := n.Status(ctx)
 		if err != nil {
 			return nil, err

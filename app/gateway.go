@@ -3,10 +3,8 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"reflect"
-	"slices"
 
 	"ashlar/app/config"
 	"ashlar/app/watch"
@@ -48,7 +46,7 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 	for _, n := range s.Networks() {
 		g.Networks = append(g.Networks, gateway.Network{
 			Name: n.Name, Hosts: c.Networks[n.Name].Hosts, Methods: n.methods, Versions: n.versions, Restricted: c.Networks[n.Name].Restricted, OpenRPC: n.openRPC.JSON,
-			Observer: s.metrics.observer(n.Name, n.methods.Names()),
+			Observer: s.metrics.observer(n.Name, n.methods.Names()), Users: &n.users,
 		})
 	}
 	return g, nil
@@ -83,11 +81,6 @@ func listenConfig(ctx context.Context, c *config.Config) (l gateway.ListenConfig
 func (s *Service) Reload(c config.Config) error {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	for name := range c.Networks {
-		if !slices.ContainsFunc(s.Networks(), func(n *Network) bool { return n.Name == name }) {
-			return fmt.Errorf("network %s is not served: adding a network requires a restart", name)
-		}
-	}
 	g, err := s.gatewayConfig(c)
 	if err != nil {
 		return err
@@ -116,6 +109,11 @@ func (s *Service) Reload(c config.Config) error {
 	} {
 		if !reflect.DeepEqual(kept.before, kept.now) {
 			slog.Warn("a changed configuration entry requires a restart", "entry", kept.entry)
+		}
+	}
+	for name := range c.Networks {
+		if s.network(name) == nil {
+			slog.Warn("a network of the configuration is not served: add it with `ashlar network add`, or restart the server", "network", name)
 		}
 	}
 	slog.Info("configuration reloaded")

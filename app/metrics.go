@@ -69,6 +69,13 @@ func (m *metrics) observer(network string, methods []string) jsonrpc.Observer {
 	return o
 }
 
+// forget removes the calls of a network that is no longer served.
+func (m *metrics) forget(network string) {
+	of := prometheus.Labels{"network": network}
+	m.calls.DeletePartialMatch(of)
+	m.seconds.DeletePartialMatch(of)
+}
+
 // Called implements jsonrpc.Observer.
 func (o *callObserver) Called(_ context.Context, method string, took time.Duration, code int) {
 	o.metrics.answered.Add(1)
@@ -203,7 +210,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	for name, expires := range expiries(c.service.config.TLS.Files(c.service.config.Data)) {
 		gauge(g.expiry, float64(expires.Unix()), name)
 	}
-	for _, n := range c.service.Networks() {
+	for n := range c.service.asked() {
 		status, err := n.Status(context.Background())
 		if err != nil {
 			slog.Error("a network's metrics are left out", "network", n.Name, "error", err)

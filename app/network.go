@@ -14,6 +14,9 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/openrpc"
 	"ashlar/kv"
+	"ashlar/limit"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Network is an open network with its store. It must be closed.
@@ -27,6 +30,10 @@ type Network struct {
 	versions map[string]*jsonrpc.Methods // other forms of the methods, if the family has any
 	openRPC  *openrpc.Document
 	pace     atomic.Pointer[family.CatchUp] // nil if the network is at the head
+
+	users limit.Users   // those who ask it; it is closed after the last
+	leave chan struct{} // closed when the network is to stop running
+	ended chan struct{} // closed when it runs no more
 }
 
 // Place returns the place of a network of a family.
@@ -149,6 +156,26 @@ func OpenStore(ctx context.Context, data store.Stores, name string, o kv.Options
 		return nil, nil, fmt.Errorf("network %s: %w", name, err)
 	}
 	return opened, found, nil
+}
+
+// run runs the network until ctx is done or leave is closed.
+func (n *Network) run(ctx context.Context) error {
+	defer close(n.ended)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return n.Run(ctx) })
+	group.Go(func() error { return n.watchPace(ctx) })
+	group.Go(func() error { return n.watchLease(ctx) })
+	group.Go(func() error {
+		defer cancel()
+		select {
+		case <-n.leave:
+		case <-ctx.Done():
+		}
+		return nil
+	})
+	return group.Wait()
 }
 
 // serve prepares the network to answer, and collects its methods.

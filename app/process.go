@@ -16,7 +16,7 @@ type Process struct {
 // process returns the state of the process.
 func (s *Service) process() *Process {
 	p := &Process{Calls: s.metrics.answered.Load(), Failed: s.metrics.failed.Load(), MemoryBytes: residentBytes()}
-	for _, n := range s.Networks() {
+	for n := range s.asked() {
 		if n.store == nil {
 			continue
 		}

@@ -25,7 +25,7 @@ func (s *Service) ready(ctx context.Context, c config.Config) error {
 	if err := s.accountsProblem(); err != nil {
 		return fmt.Errorf("accounts: %w", err)
 	}
-	for _, n := range s.Networks() {
+	for n := range s.asked() {
 		status, err := n.Status(ctx)
 		if err == nil {
 			err = notReady(&status, c.Networks[n.Name].Behind, time.Now())

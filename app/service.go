@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"net"
@@ -35,13 +36,20 @@ import (
 
 // Service is an open data directory, or keyspace, with its listeners.
 type Service struct {
+	// Load reads the configuration again; nil if there is no file. It is set before Run.
+	Load func() (config.Config, error)
+	// Pinned are networks that the caller of Run works on itself, so they are not taken out
+	// of service. It is set before Run.
+	Pinned []string
+
 	config config.Config
 	stores store.Stores
 	people
 	serving   sync.Mutex
 	networks  []*Network    // guarded by serving; replaced, never changed, once the service is open
-	adding    sync.Mutex    // held while a network is added or the configuration reloaded
+	adding    sync.Mutex    // held while a network is added or hidden, or the configuration reloaded
 	added     chan *Network // to be run
+	begun     chan struct{} // closed when the networks run that are served from the start
 	metrics   *metrics
 	current   atomic.Pointer[config.Config] // the current configuration
 	handler   *gateway.Handler
@@ -57,7 +65,7 @@ type Service struct {
 // Open opens the data directory and the listeners. public is an open public listener, or
 // nil. The service must be run or stopped, and then closed.
 func Open(ctx context.Context, c config.Config, public net.Listener) (*Service, error) {
-	s := &Service{config: c, public: public, added: make(chan *Network)}
+	s := &Service{config: c, public: public, added: make(chan *Network), begun: make(chan struct{})}
 	s.current.Store(&c)
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -70,6 +78,32 @@ func (s *Service) Networks() []*Network {
 	s.serving.Lock()
 	defer s.serving.Unlock()
 	return s.networks
+}
+
+// network returns a served network, nil if it is not served.
+func (s *Service) network(name string) *Network {
+	for _, n := range s.Networks() {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// asked returns the served networks, each of which stays open while it is asked.
+func (s *Service) asked() iter.Seq[*Network] {
+	return func(yield func(*Network) bool) {
+		for _, n := range s.Networks() {
+			if !n.users.Enter() {
+				continue // it is being closed
+			}
+			more := yield(n)
+			n.users.Leave()
+			if !more {
+				return
+			}
+		}
+	}
 }
 
 // Addr returns the address of the public listener.
@@ -133,6 +167,7 @@ func (s *Service) openNetwork(ctx context.Context, c *config.Config, name string
 	if err != nil {
 		return nil, err
 	}
+	n.leave, n.ended = make(chan struct{}), make(chan struct{})
 	err = n.serve(ctx, family.Service{
 		Name: name, Data: s.config.Data, CatchUp: n.pace.Load, Workers: s.workers, Filters: s.config.Filters.Feed(),
 		Version: family.Version{Release: version(), Commit: commit(), Client: ClientVersion()},
@@ -211,7 +246,7 @@ func (s *Service) listenControl() (*control.Server, error) {
 	}
 	service := s.people.service()
 	service.Dashboard = func(context.Context) (string, error) { return s.dashboardURL(), nil }
-	return control.Listen(s.config.Data, service, control.Process{Status: s.status, Checkpoint: s.checkpoint, AddNetwork: s.AddNetwork})
+	return control.Listen(s.config.Data, service, control.Process{Status: s.status, Checkpoint: s.checkpoint, AddNetwork: s.AddNetwork, LendNetwork: s.LendNetwork})
 }
 
 func (s *Service) runControl(ctx context.Context) error {
@@ -382,7 +417,7 @@ func (s *Service) status(ctx context.Context) (any, error) {
 		}
 	}
 	all.AccountsUnsaved, all.AccountsUnreadable = s.accounts.Unsaved(), s.accounts.Unreadable()
-	for _, n := range s.Networks() {
+	for n := range s.asked() {
 		one, err := n.Status(ctx)
 		if err != nil {
 			return nil, err

@@ -82,6 +82,10 @@ func exchangeOf(ctx context.Context) *exchange {
 // costs as much as the cheapest method.
 func (e *exchange) respond(request, out []byte) (answer []byte) {
 	defer e.payBody()
+	if !e.network.users.Enter() {
+		return jsonrpc.AppendError(out, requestIDOf(request), e.refuse(unserved()))
+	}
+	defer e.network.users.Leave()
 	mark := len(out)
 	if e.settings.watcher != nil {
 		ended := e.watch(request)

@@ -10,6 +10,7 @@ import (
 
 	"ashlar/account/usage"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 )
 
 // Network is a network that the gateway serves.
@@ -28,6 +29,10 @@ type Network struct {
 	// Observer is notified of the network's calls, instead of the one in Config.RPC; it may
 	// be nil.
 	Observer jsonrpc.Observer
+	// Users counts what uses the network: requests while its methods run, and subscriptions.
+	// To close a network, Reload a configuration without it, and then close Users. Nil: not
+	// counted.
+	Users *limit.Users
 }
 
 // served is a network with its server.
@@ -37,6 +42,7 @@ type served struct {
 	openRPC func(context.Context) ([]byte, error) // its OpenRPC document; may be nil
 	unknown usage.Series                          // series of requests that call no method
 	gate    *gate
+	users   *limit.Users
 
 	versions map[string]*served // other forms of its methods
 }
@@ -130,7 +136,11 @@ func newServed(network Network, methods *jsonrpc.Methods, rpc jsonrpc.Config, g 
 		counts := newCounting(rpc.Observer, u, network.Name, methods)
 		g.series, rpc.Observer = counts.of, counts
 	}
-	return &served{name: network.Name, server: jsonrpc.NewServer(g.before(methods), rpc), openRPC: network.OpenRPC, unknown: g.series(""), gate: &g}
+	users := network.Users
+	if users == nil {
+		users = new(limit.Users)
+	}
+	return &served{name: network.Name, server: jsonrpc.NewServer(g.before(methods), rpc), openRPC: network.OpenRPC, unknown: g.series(""), users: users, gate: &g}
 }
 
 // isHost reports whether a host is in the normal form.

@@ -37,10 +37,11 @@ func (h *Handler) serveOpenRPC(w http.ResponseWriter, r *http.Request, network *
 		w.Header().Set("Allow", "GET, HEAD")
 		refuse(w, r, http.StatusMethodNotAllowed, "method not allowed: expected GET")
 		return
-	case network == nil || network.openRPC == nil:
+	case network == nil || network.openRPC == nil || !network.users.Enter():
 		refuse(w, r, http.StatusNotFound, "no such network: expected /openrpc/<network>.json of a network that is served here")
 		return
 	}
+	defer network.users.Leave()
 	ctx, cancel := context.WithTimeout(r.Context(), openRPCTime)
 	defer cancel()
 	document, err := network.openRPC(ctx)

@@ -120,6 +120,12 @@ func tooManySockets(most int) *refusal {
 	return r
 }
 
+// unserved is the refusal for a network that is taken out of service while requests for it
+// arrive.
+func unserved() *refusal {
+	return unavailable(RefusedBusy, "the network is being taken out of service")
+}
+
 func unavailable(reason Reason, message string) *refusal {
 	return &refusal{status: http.StatusServiceUnavailable, reason: reason, wait: busyTime,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message,

@@ -27,6 +27,7 @@ const (
 	closeInvalid = websocket.StatusProtocolError
 
 	reasonStopping = "the server is shutting down"
+	reasonUnserved = "the network is no longer served"
 	reasonIdle     = "idle"
 	reasonRevoked  = "invalid project id"
 	reasonRules    = "the rules of the key have changed: connect again"
@@ -57,6 +58,7 @@ type socket struct {
 	streams  streams
 	paying   atomic.Pointer[payer] // payer for messages of streams; set before the first
 	running  sync.WaitGroup        // all goroutines except the reader
+	leaving  atomic.Bool           // drain was called because the network is no longer served
 	ending   atomic.Bool           // end was called; no further answers
 
 	used    atomic.Int64 // when a message was last received or sent, in Unix nanoseconds
@@ -337,7 +339,7 @@ func (s *socket) end(code websocket.StatusCode, reason string) {
 }
 
 // drain waits for messages in flight until ctx is done, then ends the connection.
-func (s *socket) drain(ctx context.Context) {
+func (s *socket) drain(ctx context.Context, reason string) {
 	for range cap(s.inFlight) {
 		select {
 		case s.inFlight <- struct{}{}:
@@ -345,7 +347,7 @@ func (s *socket) drain(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	s.end(closeGone, reasonStopping)
+	s.end(closeGone, reason)
 }
 
 // ping sends a ping, and ends the connection if the client does not answer.

@@ -137,8 +137,9 @@ func (c *sockets) run(ctx context.Context) {
 	}
 }
 
-// sweep ends connections whose key has ended or no longer allows them, that are idle, or
-// that take too long over a message. It pings connections that have been silent.
+// sweep ends connections whose key has ended or no longer allows them, whose network is no
+// longer served, that are idle, or that take too long over a message. It pings connections
+// that have been silent.
 func (c *sockets) sweep(now time.Time) {
 	settings := c.handler.current.Load()
 	limits := settings.sockets
@@ -150,7 +151,11 @@ func (c *sockets) sweep(now time.Time) {
 			s.running.Go(func() { _ = s.conn.CloseNow() }) // readers and writers get the error
 		} else if s.ending.Load() {
 			continue
-		} else if key, reason := s.check(settings, settings.networks.byName[s.network]); reason != "" {
+		} else if network := settings.networks.byName[s.network].at(s.version); network == nil {
+			if s.leaving.CompareAndSwap(false, true) {
+				s.running.Go(func() { s.drain(s.base(), reasonUnserved) })
+			}
+		} else if key, reason := s.check(settings, network); reason != "" {
 			s.end(closeKey, reason)
 		} else if s.renewPayer(settings, key); now.Sub(time.Unix(0, s.used.Load())) >= limits.Idle {
 			s.end(closeGone, reasonIdle)
@@ -170,7 +175,7 @@ func (c *sockets) drain(ctx context.Context) error {
 		close(c.none)
 	}
 	for s := range c.open {
-		s.running.Go(func() { s.drain(ctx) })
+		s.running.Go(func() { s.drain(ctx, reasonStopping) })
 	}
 	c.mu.Unlock()
 	select {

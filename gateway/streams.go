@@ -94,14 +94,20 @@ type notifier struct {
 func (n *notifier) Start(stream jsonrpc.Stream) (string, error) {
 	socket, series, paying := n.socket, n.exchange.series, n.exchange.payer
 	socket.paying.Store(&paying)
+	users := n.exchange.network.users
+	if !users.Enter() {
+		return "", unserved().err
+	}
 	id, ctx, err := n.add(socket.ctx, n.exchange.key.Rules)
 	if err != nil {
+		users.Leave()
 		return "", err
 	}
 	send := func(parts ...[]byte) error { return socket.send(series, parts) }
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.waiting = append(n.waiting, func() {
+		defer users.Leave()
 		defer n.Stop(id)
 		socket.refused(stream(ctx, id, send))
 	})

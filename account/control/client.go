@@ -60,19 +60,6 @@ var readDashboard = operation[nothing, string]{"/dashboard"}
 // readStatus reads the server's status.
 var readStatus = operation[nothing, json.RawMessage]{"/status"}
 
-// addNetwork begins to serve a network.
-var addNetwork = operation[networkRequest, nothing]{"/networks/add"}
-
-type networkRequest struct {
-	Network string `json:"network"`
-}
-
-// AddNetwork makes the server serve a stored network, too.
-func (c *Client) AddNetwork(ctx context.Context, name string) error {
-	_, err := addNetwork.ask(ctx, c, networkRequest{name})
-	return err
-}
-
 // Status decodes the server's status into out.
 func (c *Client) Status(ctx context.Context, out any) error {
 	raw, err := readStatus.ask(ctx, c, nothing{})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"ashlar/account"
@@ -19,11 +20,9 @@ type nothing struct{}
 // serve registers do as the handler of an operation.
 func (o operation[In, Out]) serve(mux *http.ServeMux, do func(context.Context, In) (Out, error)) {
 	mux.HandleFunc("POST "+o.path, func(w http.ResponseWriter, r *http.Request) {
-		var in In
-		body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-		body.DisallowUnknownFields()
-		if err := body.Decode(&in); err != nil {
-			write(w, nil, fmt.Errorf("the request's body: %w", err))
+		in, err := readBody[In](w, r)
+		if err != nil {
+			write(w, nil, err)
 			return
 		}
 		out, err := do(r.Context(), in)
@@ -35,6 +34,21 @@ func (o operation[In, Out]) serve(mux *http.ServeMux, do func(context.Context, I
 func (o operation[In, Out]) ask(ctx context.Context, c *Client, in In) (out Out, err error) {
 	err = c.ask(ctx, o.path, in, &out)
 	return out, err
+}
+
+// readBody decodes a request's body, and reads it to its end: then the server notices when
+// the client closes the connection.
+func readBody[In any](w http.ResponseWriter, r *http.Request) (in In, err error) {
+	body := http.MaxBytesReader(w, r.Body, maxBody)
+	decoder := json.NewDecoder(body)
+	decoder.DisallowUnknownFields()
+	if err = decoder.Decode(&in); err == nil {
+		_, err = io.Copy(io.Discard, body)
+	}
+	if err != nil {
+		return in, fmt.Errorf("the request's body: %w", err)
+	}
+	return in, nil
 }
 
 func write(w http.ResponseWriter, out any, err error) {
@@ -58,7 +72,7 @@ func kinds() map[string]error {
 	return map[string]error{
 		"no key": account.ErrNoKey, "ambiguous": account.ErrAmbiguous, "no account": account.ErrNoAccount,
 		"no invitation": account.ErrNoInvitation, "disabled": account.ErrDisabled, "too many": account.ErrTooMany,
-		"unreadable": account.ErrUnreadable,
+		"unreadable": account.ErrUnreadable, "not served": ErrNotServed,
 	}
 }
 

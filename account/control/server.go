@@ -34,6 +34,10 @@ type Process struct {
 	Checkpoint func(context.Context) (made []Checkpoint, release func() error, err error)
 	// AddNetwork begins to serve a stored network.
 	AddNetwork func(ctx context.Context, name string) error
+	// LendNetwork takes a network out of service and closes it. It returns ErrNotServed if
+	// the network is not served. release serves the network again, unless its context is
+	// done.
+	LendNetwork func(ctx context.Context, name string) (b Borrowed, release func(context.Context) error, err error)
 }
 
 // Listen creates the socket in the data directory dir. The caller must have the store in
@@ -80,17 +84,22 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// handler returns the handler of all operations. Copies of stores are removed at the latest
-// when ctx is done.
+// handler returns the handler of all operations. Loans end at the latest when ctx is done.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+checkpointPath, func(w http.ResponseWriter, r *http.Request) { s.serveCheckpoint(ctx, w, r) })
+	makeCheckpoint.serve(ctx, mux, func(ctx context.Context, _ nothing) ([]Checkpoint, func(context.Context) error, error) {
+		made, release, err := s.process.Checkpoint(ctx)
+		return made, func(context.Context) error { return release() }, err
+	})
 	serveKeys(mux, s.service.Keys, s.service.Usage)
 	serveAccounts(mux, s.service.Accounts)
 	addNetwork.serve(mux, func(ctx context.Context, in networkRequest) (nothing, error) {
 		return nothing{}, s.process.AddNetwork(ctx, in.Network)
 	})
 	readDashboard.serve(mux, func(ctx context.Context, _ nothing) (string, error) { return s.service.Dashboard(ctx) })
+	borrowNetwork.serve(ctx, mux, func(ctx context.Context, in networkRequest) (Borrowed, func(context.Context) error, error) {
+		return s.process.LendNetwork(ctx, in.Network)
+	})
 	readStatus.serve(mux, func(ctx context.Context, _ nothing) (json.RawMessage, error) {
 		status, err := s.process.Status(ctx)
 		if err != nil {

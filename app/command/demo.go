@@ -135,6 +135,7 @@ func (d Demo) start(ctx context.Context, s *app.Service, all []shown) (runs []fu
 			if err != nil {
 				return nil, fmt.Errorf("network %s: %w", n.Name, err)
 			}
+			s.Pinned = append(s.Pinned, n.Name)
 			runs = append(runs, func(ctx context.Context) error {
 				if err := run(ctx); err != nil {
 					return fmt.Errorf("network %s: %w", n.Name, err)

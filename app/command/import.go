@@ -35,6 +35,7 @@ type Import struct {
 	Flags   map[string]string // flags of the family that were given
 	Files   []string
 	Compact bool
+	Pause   bool // a running server stops serving the network meanwhile
 }
 
 // Run imports the blocks of the files into the network, and shows its progress on out.
@@ -47,11 +48,16 @@ func (i Import) Run(ctx context.Context, out *os.File) (err error) {
 		debug.SetGCPercent(importCollector)
 		debug.SetMemoryLimit(importMemory)
 	}
-	data, _, err := openStores(ctx, i.Data, i.Config, false)
+	data, c, err := openStores(ctx, i.Data, i.Config, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
+	return duringPause(ctx, c, i.Network, i.Pause, func() error { return i.run(ctx, data, f, out) })
+}
+
+// run imports the blocks into a network of the family f.
+func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out *os.File) error {
 	if dir, ok := data.(store.Dir); ok {
 		if err := dir.Check(); err != nil {
 			return err

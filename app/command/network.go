@@ -52,27 +52,34 @@ func AddNetwork(ctx context.Context, data, name string) error {
 	return errors.Join(client.AddNetwork(ctx, name), client.Close())
 }
 
-// RemoveNetwork removes a network that no process has open, with all that is stored of it.
-func RemoveNetwork(data, name string) error {
+// RemoveNetwork removes a network with all that is stored of it. A running server that
+// serves it first takes it out of service; no other process may have it open. listed means
+// that the server's configuration still lists the network.
+func RemoveNetwork(ctx context.Context, data, name string) (listed bool, err error) {
 	dir := store.Dir(data)
 	if err := gateway.CheckNetworkName(name); err != nil {
-		return err
+		return false, err
 	}
 	if err := dir.CheckThere(); err != nil {
-		return err
+		return false, err
 	}
 	if !dir.Has(name) {
-		return fmt.Errorf("network %s: not found in %s", name, data)
+		return false, fmt.Errorf("network %s: not found in %s", name, data)
 	}
+	p, err := pause(ctx, data, name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
 	opened, err := dir.OpenNetwork(name, kv.Options{ReadOnly: true})
 	if errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign) {
-		return fmt.Errorf("network %s: %w", name, err)
+		return false, fmt.Errorf("network %s: %w", name, err)
 	}
 	if err == nil { // else it is damaged, and can be removed all the same
 		err = opened.Close()
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
-	return dir.Remove(name)
+	return p.Listed, dir.Remove(name)
 }

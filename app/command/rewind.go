@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ashlar/app"
+	"ashlar/app/store"
 	"ashlar/family"
 	"ashlar/history/audit"
 	"ashlar/history/rewind"
@@ -21,6 +22,7 @@ type Rewind struct {
 	Config  string // a configuration file that says where the stores are, instead of Data
 	Network string
 	To      uint64
+	Pause   bool // a running server stops serving the network meanwhile
 }
 
 // Run takes the network back to block To, shows the progress on bar, and writes what it did
@@ -37,11 +39,19 @@ func (r Rewind) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 }
 
 func (r Rewind) run(ctx context.Context, bar *os.File) (done rewind.Done, err error) {
-	data, err := openStoresOf(ctx, r.Network, r.Data, r.Config, false)
+	data, c, err := openStoresOf(ctx, r.Network, r.Data, r.Config, false)
 	if err != nil {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
+	err = duringPause(ctx, c, r.Network, r.Pause, func() error {
+		done, err = r.rewind(ctx, data, bar)
+		return err
+	})
+	return done, err
+}
+
+func (r Rewind) rewind(ctx context.Context, data store.Stores, bar *os.File) (done rewind.Done, err error) {
 	var f family.Family
 	accept := func(store kv.Reader) error {
 		var err error

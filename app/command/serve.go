@@ -25,6 +25,7 @@ func Serve(ctx context.Context, load func() (config.Config, error), again <-chan
 	if err != nil {
 		return err
 	}
+	s.Load = load
 	err = s.Run(ctx, func(ctx context.Context) error {
 		for {
 			select {

@@ -30,13 +30,13 @@ func openStores(ctx context.Context, data, file string, reading bool) (store.Sto
 }
 
 // openStoresOf is openStores for a command on one network, which must exist.
-func openStoresOf(ctx context.Context, network, data, file string, reading bool) (_ store.Stores, err error) {
+func openStoresOf(ctx context.Context, network, data, file string, reading bool) (_ store.Stores, c config.Config, err error) {
 	if err := gateway.CheckNetworkName(network); err != nil {
-		return nil, err
+		return nil, c, err
 	}
-	stores, _, err := openStores(ctx, data, file, reading)
+	stores, c, err := openStores(ctx, data, file, reading)
 	if err != nil {
-		return nil, err
+		return nil, c, err
 	}
 	defer func() {
 		if err != nil {
@@ -45,15 +45,15 @@ func openStoresOf(ctx context.Context, network, data, file string, reading bool)
 	}()
 	if dir, ok := stores.(store.Dir); ok {
 		if err := dir.CheckThere(); err != nil {
-			return nil, err
+			return nil, c, err
 		}
 	}
 	if exists, err := stores.Exists(ctx, network); err != nil {
-		return nil, err
+		return nil, c, err
 	} else if !exists {
-		return nil, store.NotFound(ctx, stores, network)
+		return nil, c, store.NotFound(ctx, stores, network)
 	}
-	return stores, nil
+	return stores, c, nil
 }
 
 // OpenAccounts opens the accounts and API keys of a data directory, or of the stores that a

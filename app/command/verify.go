@@ -50,7 +50,7 @@ func (v Verify) Run(ctx context.Context, out io.Writer, bar *os.File) error {
 }
 
 func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, err error) {
-	data, err := openStoresOf(ctx, v.Network, v.Data, v.Config, true)
+	data, _, err := openStoresOf(ctx, v.Network, v.Data, v.Config, true)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (n Network) With(f family.Family, e family.Entries) Network {
 func (c *Config) NetworksAtStart() map[string]Network {
 	all := maps.Clone(c.Networks)
 	for name, network := range all {
-		network.Hosts, network.Behind = nil, 0
+		network.Hosts, network.Behind, network.Restricted = nil, 0, nil
 		all[name] = network
 	}
 	return all

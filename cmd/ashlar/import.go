@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// pauseUsage describes a flag of commands that write to a network.
+const pauseUsage = "if a running server serves the network, take it out of service meanwhile"
+
 func importCommand() *cobra.Command {
 	var i command.Import
 	c := &cobra.Command{
@@ -55,6 +58,7 @@ blocks before it stay.`,
 	for _, flag := range command.ImportFlags() {
 		c.Flags().String(flag.Name, "", flag.Usage)
 	}
+	c.Flags().BoolVar(&i.Pause, "pause", false, pauseUsage)
 	c.Flags().BoolVar(&i.Compact, "compact", true, "compact the store at the end")
 	return c
 }

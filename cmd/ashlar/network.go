@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"ashlar/app/command"
 
@@ -52,7 +53,8 @@ func addNetwork(data *string) *cobra.Command {
 		Long: `Makes the running server serve another network of its data directory, while it goes on
 serving the others. Importing a new network needs no pause of the server either.
 
-A server whose configuration lists networks serves no others.`,
+The network's entries are read from the configuration file again; its other entries stay
+as they are. If the file lists networks, it must list this one.`,
 		Example: `  ashlar import --data data --network devnet --genesis genesis.json chain.rlp
   ashlar network add --data data devnet`,
 		Args: cobra.ExactArgs(1),
@@ -69,8 +71,11 @@ func removeNetwork(data *string) *cobra.Command {
 	var sure bool
 	c := &cobra.Command{
 		Use:   "remove --data DIR NAME --yes",
-		Short: "Remove a network that is not served, with all its blocks",
-		Args:  cobra.ExactArgs(1),
+		Short: "Remove a network with all its blocks",
+		Long: `Removes a network with all its blocks. A running server first takes it out of service:
+new requests for it are answered as for an unknown network, those in progress are
+finished, and its WebSockets are closed. Other networks are not affected.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := need(c, "data", *data); err != nil {
 				return err
@@ -78,7 +83,11 @@ func removeNetwork(data *string) *cobra.Command {
 			if !sure {
 				return fmt.Errorf("%w: all blocks of the network %s would be lost: give --yes to remove them", errUsage, args[0])
 			}
-			return command.RemoveNetwork(*data, args[0])
+			listed, err := command.RemoveNetwork(c.Context(), *data, args[0])
+			if listed {
+				fmt.Fprintf(os.Stderr, "The server's configuration still lists %s: remove it there before the next start.\n", args[0])
+			}
+			return err
 		},
 	}
 	c.Flags().BoolVar(&sure, "yes", false, "really remove it")

@@ -18,8 +18,9 @@ func rewindCommand() *cobra.Command {
 removed, settled or not. It is meant for a network that has settled blocks of a wrong
 chain. Afterwards blocks can be imported, or a source followed, from there on.
 
-No server may have the network open. A rewind can be stopped at any time, even by
-kill -9; until the same command has completed it, the network is not served.
+No server may have the network open; with --pause a running server takes it out of
+service until the rewind is done. A rewind can be stopped at any time, even by kill -9;
+until the same command has completed it, the network is not served.
 
 Finding the rows takes longer the larger the archive is, since most are ordered by hash.`,
 		Example: `  ashlar rewind --data data --network sepolia --to 7500000
@@ -41,6 +42,7 @@ Finding the rows takes longer the larger the archive is, since most are ordered 
 	c.Flags().StringVar(&r.Data, "data", "", "data directory")
 	c.Flags().StringVar(&r.Config, "config", "", configUsage)
 	c.Flags().StringVar(&r.Network, "network", "", "name of the network")
+	c.Flags().BoolVar(&r.Pause, "pause", false, pauseUsage)
 	c.Flags().Uint64Var(&r.To, "to", 0, "the block to go back to, which stays")
 	return c
 }

@@ -1,0 +1,39 @@
+package control
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrNotServed means that the server does not serve a network that a command asks for.
+var ErrNotServed = errors.New("not served")
+
+type networkRequest struct {
+	Network string `json:"network"`
+}
+
+// addNetwork begins to serve a network.
+var addNetwork = operation[networkRequest, nothing]{"/networks/add"}
+
+// AddNetwork makes the server serve a stored network, too.
+func (c *Client) AddNetwork(ctx context.Context, name string) error {
+	_, err := addNetwork.ask(ctx, c, networkRequest{name})
+	return err
+}
+
+// borrowNetwork takes a network out of service.
+var borrowNetwork = loan[networkRequest, Borrowed]{"/networks/borrow"}
+
+// Borrowed describes a network that was taken out of service.
+type Borrowed struct {
+	// Listed means that the server's configuration lists the network.
+	Listed bool `json:"listed"`
+}
+
+// BorrowNetwork makes the server take a network out of service and close it, once the
+// requests under way are answered. When the loan is closed, the server serves the network
+// again if it is still stored. It returns ErrNotServed if the server does not serve it.
+func (c *Client) BorrowNetwork(ctx context.Context, name string) (Borrowed, *Loan, error) {
+	_, b, l, err := borrowNetwork.ask(ctx, c, networkRequest{name})
+	return b, l, err
+}

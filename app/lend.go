@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"ashlar/account/control"
+)
+
+// LendNetwork takes a network out of service and closes it, so that a command can work on
+// its store: new requests for it are answered as for an unknown network, those under way
+// are awaited, and its WebSockets are closed. If ctx is done before that, the network is
+// served on. release serves it again if it is still stored.
+//
+// Every request has a time limit, so the wait is bounded, unless a backup copies the
+// network: then it lasts until the backup is done.
+func (s *Service) LendNetwork(ctx context.Context, name string) (b control.Borrowed, release func(context.Context) error, err error) {
+	if slices.Contains(s.Pinned, name) {
+		return b, nil, fmt.Errorf("network %s: it is the demo's, which ends with the demo", name)
+	}
+	select {
+	case <-s.begun:
+	case <-ctx.Done():
+		return b, nil, ctx.Err()
+	}
+	n, err := s.hide(name)
+	if err != nil {
+		return b, nil, err
+	}
+	slog.Info("taking a network out of service", "network", name)
+	if err := n.users.Close(ctx); err != nil {
+		return b, nil, errors.Join(err, s.show(n))
+	}
+	close(n.leave)
+	<-n.ended
+	s.metrics.forget(name)
+	release = func(ctx context.Context) error { return s.takeBack(ctx, name) }
+	if err := n.Close(); err != nil {
+		return b, nil, errors.Join(fmt.Errorf("network %s: %w", name, err), release(context.WithoutCancel(ctx)))
+	}
+	slog.Info("network out of service", "network", name)
+	_, b.Listed = s.current.Load().Networks[name]
+	return b, release, nil
+}
+
+// hide makes a served network invisible to clients.
+func (s *Service) hide(name string) (*Network, error) {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	n := s.network(name)
+	if n == nil {
+		return nil, fmt.Errorf("network %s: %w", name, control.ErrNotServed)
+	}
+	return n, s.serveOnly(*s.current.Load(), slices.DeleteFunc(slices.Clone(s.Networks()), func(other *Network) bool { return other == n }))
+}
+
+// show makes a hidden network visible to clients again.
+func (s *Service) show(n *Network) error {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	return s.serveOnly(*s.current.Load(), append(slices.Clone(s.Networks()), n))
+}
+
+// takeBack serves a network that was lent, unless it is gone, served already, or the
+// service is stopping.
+func (s *Service) takeBack(ctx context.Context, name string) error {
+	if ctx.Err() != nil || s.network(name) != nil {
+		return nil
+	}
+	if exists, err := s.stores.Exists(ctx, name); err != nil || !exists {
+		return err
+	}
+	return s.AddNetwork(ctx, name)
+}

@@ -1,0 +1,189 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ashlar/account/control"
+	"ashlar/app/config"
+	"ashlar/app/store"
+	"ashlar/kv"
+
+	"github.com/coder/websocket"
+)
+
+// subscribed opens a WebSocket of a network with a subscription.
+func subscribed(t *testing.T, s *Service, network, key string) *websocket.Conn {
+	t.Helper()
+	c, _, err := websocket.Dial(t.Context(), "ws://"+s.Addr().String()+"/"+network+"/ws/v3/"+key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.CloseNow() })
+	askSocket(t, c, `{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}`)
+	return c
+}
+
+// askSocket sends a request over a WebSocket and reads its answer, which must not be an error.
+func askSocket(t *testing.T, c *websocket.Conn, request string) {
+	t.Helper()
+	if err := c.Write(t.Context(), websocket.MessageText, []byte(request)); err != nil {
+		t.Fatal(err)
+	}
+	if _, answer, err := c.Read(t.Context()); err != nil || !strings.Contains(string(answer), `"result"`) {
+		t.Fatalf("%s, %v", answer, err)
+	}
+}
+
+// TestLendNetwork takes one of two networks out of service while it is asked: its requests
+// are answered or refused, none fails otherwise, its WebSockets are closed, its store is
+// free, and the other network is not disturbed. Given back, it is served again.
+func TestLendNetwork(t *testing.T) {
+	s, key := served(t, nil)
+	data := s.config.Data
+	makeStored(t, data, "evm", "second")
+	if err := s.AddNetwork(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	other, own := subscribed(t, s, "demo", key), subscribed(t, s, "second", key)
+	asking, stop := context.WithCancel(t.Context())
+	var askers sync.WaitGroup
+	for range 4 {
+		askers.Go(func() {
+			for asking.Err() == nil {
+				for network, fine := range map[string][]int{"demo": {200}, "second": {200, 404, 503}} {
+					response, err := http.Post("http://"+s.Addr().String()+"/"+network+"/v3/"+key, "application/json", strings.NewReader(blockNumber))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					response.Body.Close()
+					if !strings.Contains(fmt.Sprint(fine), fmt.Sprint(response.StatusCode)) {
+						t.Errorf("network %s: status %d", network, response.StatusCode)
+					}
+				}
+			}
+		})
+	}
+	client, err := control.Dial(t.Context(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	b, loan, err := client.BorrowNetwork(t.Context(), "second")
+	if err != nil || b.Listed {
+		t.Fatalf("borrow: %+v, %v", b, err)
+	}
+	if _, _, err := own.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusGoingAway || !strings.Contains(err.Error(), "no longer served") {
+		t.Errorf("its WebSocket: %v", err)
+	}
+	opened, err := store.Dir(data).OpenNetwork("second", kv.Options{})
+	if err != nil {
+		t.Fatalf("its store is not free: %v", err)
+	}
+	if _, _, err := client.BorrowNetwork(t.Context(), "second"); !errors.Is(err, control.ErrNotServed) {
+		t.Errorf("borrow it twice: %v", err)
+	}
+	if _, text := get(t, "http://"+s.operator.listener.Addr().String()+"/metrics"); strings.Contains(text, `network="second"`) {
+		t.Error("it is in the metrics")
+	}
+	if err := opened.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := loan.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return s.network("second") != nil })
+	stop()
+	askers.Wait()
+	post(t, "http://"+s.Addr().String()+"/second/v3/"+key, blockNumber, http.StatusOK)
+	askSocket(t, other, blockNumber)
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it never happened")
+		}
+	}
+}
+
+// TestLendNetworkGivenUp: a command that ends while a network is being taken out of service
+// changes nothing.
+func TestLendNetworkGivenUp(t *testing.T) {
+	s, key := served(t, nil)
+	n := s.network("demo")
+	if !n.users.Enter() { // as a long request
+		t.Fatal("not in use")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	lent := make(chan error)
+	go func() { _, _, err := s.LendNetwork(ctx, "demo"); lent <- err }()
+	eventually(t, func() bool { return s.network("demo") == nil })
+	cancel()
+	if err := <-lent; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	n.users.Leave()
+	post(t, "http://"+s.Addr().String()+"/v3/"+key, blockNumber, http.StatusOK)
+}
+
+// TestAddNetworkReadsTheConfigurationAgain: a network is served with its entries in the file
+// as they are now.
+func TestAddNetworkReadsTheConfigurationAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ashlar.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("networks: {demo: {}}\n")
+	data := t.TempDir()
+	makeNetwork(t, data)
+	load := func() (config.Config, error) {
+		c, err := config.Load(file, Families())
+		c.Data, c.Listen = data, "127.0.0.1:0"
+		return c, err
+	}
+	c, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, key, stop := runningWith(t, c, func(s *Service) { s.Load = load })
+	defer stop()
+	makeStored(t, data, "evm", "second")
+	if err := s.AddNetwork(t.Context(), "second"); err == nil || !strings.Contains(err.Error(), "is not in the configuration") {
+		t.Errorf("it is not listed: %v", err)
+	}
+	write("networks: {demo: {}, second: {hosts: [second.test]}}\nlimits: {heavy_calls: 1}\n")
+	if err := s.AddNetwork(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.current.Load(); c.Limits.HeavyCalls != 0 {
+		t.Error("other entries were applied, too")
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Addr().String()+"/v3/"+key, strings.NewReader(blockNumber))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = "second.test"
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("at its host: status %d", response.StatusCode)
+	}
+}
