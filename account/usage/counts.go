@@ -30,10 +30,48 @@ func bucketOf(took time.Duration) int {
 // Counts are the statistics of a set of calls.
 type Counts struct {
 	Requests uint64          `json:"requests"`
-	Errors   uint64          `json:"errors"` // requests answered with an error, including rejected ones
+	Errors   uint64          `json:"errors"` // requests answered with an error, including refused ones
 	Credits  uint64          `json:"credits"`
 	Time     time.Duration   `json:"time"`    // total
+	Bytes    uint64          `json:"bytes"`   // of results and of messages of subscriptions, before compression
 	Latency  [Buckets]uint64 `json:"latency"` // number of requests by bucket
+
+	// Refused and Codes split Errors; usage counted by earlier versions has neither. They are
+	// nil if they are empty.
+	Refused map[Cause]uint64 `json:"refused,omitempty"`
+	Codes   map[int]uint64   `json:"codes,omitempty"` // errors by code, of requests that were not refused
+}
+
+// maxCodes is how many error codes are counted separately; the rest are counted as code 0.
+const maxCodes = 64
+
+func (c *Counts) refuse(cause Cause, n uint64) {
+	if n == 0 {
+		return
+	}
+	if c.Refused == nil {
+		c.Refused = make(map[Cause]uint64, 1)
+	}
+	c.Refused[cause] += n
+}
+
+func (c *Counts) fail(code int, n uint64) {
+	if n == 0 {
+		return
+	}
+	if c.Codes == nil {
+		c.Codes = make(map[int]uint64, 1)
+	}
+	if _, known := c.Codes[code]; !known {
+		separate := len(c.Codes)
+		if _, others := c.Codes[0]; others {
+			separate--
+		}
+		if separate >= maxCodes {
+			code = 0
+		}
+	}
+	c.Codes[code] += n
 }
 
 // Add adds more to c.
@@ -42,9 +80,21 @@ func (c *Counts) Add(more Counts) {
 	c.Errors += more.Errors
 	c.Credits += more.Credits
 	c.Time += more.Time
+	c.Bytes += more.Bytes
 	for i, n := range more.Latency {
 		c.Latency[i] += n
 	}
+	for cause, n := range more.Refused {
+		c.refuse(cause, n)
+	}
+	for code, n := range more.Codes {
+		c.fail(code, n)
+	}
+}
+
+// zero reports whether nothing is counted.
+func (c *Counts) zero() bool {
+	return c.Requests == 0 && c.Errors == 0 && c.Credits == 0 && c.Time == 0 && c.Bytes == 0
 }
 
 // Mean returns the average latency, 0 without requests.

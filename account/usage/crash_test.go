@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -115,7 +116,7 @@ func TestManyAtOnce(t *testing.T) {
 			key := account.KeyID{byte(i % 2)}
 			key[7] = 1
 			for n := range each {
-				f.Meter(key).Called(f.Series("main", fmt.Sprint(n%7)), time.Duration(n)*time.Microsecond, false)
+				f.Meter(key).Called(f.Series("main", fmt.Sprint(n%7)), time.Duration(n)*time.Microsecond, 0)
 			}
 		})
 	}
@@ -189,7 +190,7 @@ func TestPowerCuts(t *testing.T) {
 		if len(all) == 0 && len(one) == 0 {
 			return 0
 		}
-		if len(all) != 1 || len(one) != 1 || all[0].Counts != one[0].Counts {
+		if len(all) != 1 || len(one) != 1 || !reflect.DeepEqual(all[0].Counts, one[0].Counts) {
 			t.Fatalf("of all keys %+v, of the only one %+v", all, one)
 		}
 		return all[0].Requests
@@ -197,7 +198,7 @@ func TestPowerCuts(t *testing.T) {
 	u, store := open(disk)
 	flushed := uint64(0)
 	for n := range 150 {
-		u.Meter(a).Called(u.Series("main", "call"), time.Millisecond, false)
+		u.Meter(a).Called(u.Series("main", "call"), time.Millisecond, 0)
 		now = now.Add(time.Duration(random.IntN(40)) * time.Minute)
 		var during *pebbletest.Disk
 		at, kept := disk.Operations()+1+random.Int64N(12), random.IntN(101)

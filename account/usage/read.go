@@ -21,6 +21,7 @@ const (
 	ByNetwork
 	ByMethod
 	ByKey
+	ByMinute // of the last hour, and of this process only
 )
 
 // Query selects usage.
@@ -34,7 +35,7 @@ type Query struct {
 
 // Line is the sum of one group. Fields not grouped by are zero.
 type Line struct {
-	Time    time.Time     `json:"start,omitzero"` // start of the hour or day, UTC; shadows Counts.Time, the duration of calls
+	Time    time.Time     `json:"start,omitzero"` // start of the minute, hour or day, UTC; shadows Counts.Time, the duration of calls
 	Key     account.KeyID `json:"key,omitzero"`
 	Network string        `json:"network,omitempty"`
 	Method  string        `json:"method,omitempty"` // also empty for unknown methods
@@ -43,18 +44,18 @@ type Line struct {
 
 // place identifies a group.
 type place struct {
-	hour hour
+	time int64 // Unix seconds; 0 if not grouped by time
 	key  account.KeyID
 	series
 }
 
-// at returns the group that counts belong to.
-func (q *Query) at(h hour, key account.KeyID, s series) (p place) {
+// at returns the group that counts belong to; start is that of their hour or minute.
+func (q *Query) at(start int64, key account.KeyID, s series) (p place) {
 	switch {
-	case q.By&ByHour != 0:
-		p.hour = h
+	case q.By&(ByHour|ByMinute) != 0:
+		p.time = start
 	case q.By&ByDay != 0:
-		p.hour = h / 24 * 24
+		p.time = start / secondsOfDay * secondsOfDay
 	}
 	if q.By&ByNetwork != 0 {
 		p.network = s.network
@@ -81,13 +82,20 @@ func (u *Usage) Read(ctx context.Context, q Query) ([]Line, error) {
 	}
 	u.collectNow()
 	sums := make(map[place]*Counts)
-	add := func(h hour, key account.KeyID, s series, n Counts) {
-		p := q.at(h, key, s)
+	addAt := func(start int64, key account.KeyID, s series, n Counts) {
+		p := q.at(start, key, s)
 		if sums[p] == nil {
 			sums[p] = new(Counts)
 		}
 		sums[p].Add(n)
 	}
+	if q.By&ByMinute != 0 {
+		if err := u.readMinutes(&q, addAt); err != nil {
+			return nil, err
+		}
+		return lines(&q, sums), nil
+	}
+	add := func(h hour, key account.KeyID, s series, n Counts) { addAt(int64(h)*3600, key, s, n) }
 	// Hours may be summed while Read runs. Counts that are in memory now are taken from
 	// there, and the rows in which they are stored later are skipped.
 	seen := u.remembered(q.All, keys, from, to, add)
@@ -182,8 +190,8 @@ func lines(q *Query, sums map[place]*Counts) []Line {
 	var all []Line
 	for p, n := range sums {
 		l := Line{Key: p.key, Network: p.network, Method: p.method, Counts: *n}
-		if q.By&(ByHour|ByDay) != 0 {
-			l.Time = p.hour.time()
+		if q.By&(ByMinute|ByHour|ByDay) != 0 {
+			l.Time = time.Unix(p.time, 0).UTC()
 		}
 		all = append(all, l)
 	}

@@ -33,7 +33,9 @@ var (
 func Tables() []*kv.Table { return []*kv.Table{flushes, hours} }
 
 const (
-	formUsage = 0x01
+	formUsage = 0x02
+	// formPlain is the form of older rows, without bytes, refusals and codes.
+	formPlain = 0x01
 
 	// periodHours is how many hours share a partition, which is dropped as a whole.
 	periodHours = 32 * 24
@@ -95,8 +97,17 @@ func appendCalls(out []byte, c calls) []byte {
 		out = binary.AppendUvarint(out, n.Errors)
 		out = binary.AppendUvarint(out, n.Credits)
 		out = binary.AppendUvarint(out, uint64(n.Time.Microseconds()))
+		out = binary.AppendUvarint(out, n.Bytes)
 		for _, count := range n.Latency {
 			out = binary.AppendUvarint(out, count)
+		}
+		out = binary.AppendUvarint(out, uint64(len(n.Refused)))
+		for _, cause := range slices.Sorted(maps.Keys(n.Refused)) {
+			out = binary.AppendUvarint(binary.AppendUvarint(out, uint64(cause)), n.Refused[cause])
+		}
+		out = binary.AppendUvarint(out, uint64(len(n.Codes)))
+		for _, code := range slices.Sorted(maps.Keys(n.Codes)) {
+			out = binary.AppendUvarint(binary.AppendVarint(out, int64(code)), n.Codes[code])
 		}
 	}
 	return out
@@ -104,14 +115,25 @@ func appendCalls(out []byte, c calls) []byte {
 
 // reader decodes a value. It keeps the first error.
 type reader struct {
-	rest []byte
-	err  error
+	rest  []byte
+	plain bool // the row has formPlain
+	err   error
 }
 
 var errShort = errors.New("unexpected end of the row")
 
 func (r *reader) uvarint() uint64 {
 	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.fail(errShort)
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *reader) varint() int64 {
+	n, size := binary.Varint(r.rest)
 	if size <= 0 {
 		r.fail(errShort)
 		return 0
@@ -136,8 +158,16 @@ func (r *reader) fail(err error) {
 
 // begin checks the form of a value.
 func (r *reader) begin() {
-	if form := r.bytes(1); r.err == nil && form[0] != formUsage {
-		r.fail(fmt.Errorf("form %#x, expected %#x", form[0], formUsage))
+	form := r.bytes(1)
+	if r.err != nil {
+		return
+	}
+	switch form[0] {
+	case formUsage:
+	case formPlain:
+		r.plain = true
+	default:
+		r.fail(fmt.Errorf("form %#x, expected %#x or %#x", form[0], formUsage, formPlain))
 	}
 }
 
@@ -160,13 +190,35 @@ func (r *reader) calls(add func(series, Counts)) {
 			r.fail(fmt.Errorf("total call time of %d µs is out of range", micros))
 		}
 		c.Time = time.Duration(micros) * time.Microsecond
+		if !r.plain {
+			c.Bytes = r.uvarint()
+		}
 		for i := range c.Latency {
 			c.Latency[i] = r.uvarint()
 			c.Requests += c.Latency[i]
 		}
+		if !r.plain {
+			r.failures(&c)
+		}
 		if r.err == nil {
 			add(s, c)
 		}
+	}
+}
+
+// failures decodes refusals and codes.
+func (r *reader) failures(c *Counts) {
+	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
+		cause, count := r.uvarint(), r.uvarint()
+		if cause > math.MaxUint8 {
+			r.fail(fmt.Errorf("cause %d of a refusal is out of range", cause))
+			return
+		}
+		c.refuse(Cause(cause), count)
+	}
+	for n := r.uvarint(); n > 0 && r.err == nil; n-- {
+		code, count := r.varint(), r.uvarint()
+		c.fail(int(code), count)
 	}
 }
 

@@ -1,11 +1,11 @@
 // Package usage counts what API keys are used for: calls, errors, credits and latencies by
 // key, network, method and hour.
 //
-// Counting a call takes a few atomic additions and does not block ([Meter]). Counts are
+// Counting a call takes a few atomic additions ([Meter]). Counts are
 // flushed to the store every few seconds and on exit; a crash loses the counts since the
 // last flush. After an hour has passed, its flushes are summed in one row per key, which is
 // kept for a number of days. In memory are the counters of each key and method used since
-// the start, and the sums of hours that are still open.
+// the start, the sums of hours that are still open, and those of the minutes of the last hour.
 package usage
 
 import (
@@ -53,12 +53,13 @@ type Usage struct {
 	meters   map[account.KeyID]*Meter // guarded by metering
 
 	flushing sync.Mutex              // held while the store is written
-	mu       sync.RWMutex            // guards the fields below; all but flushed and last are changed only while flushing is held as well
+	mu       sync.RWMutex            // guards the fields below; all but flushed, last and minutes are changed only while flushing is held as well
 	pending  map[account.KeyID]calls // taken from the meters, not yet written
 	present  hour                    // to which new counts belong, see turn
 	flushed  uint64                  // Unix milliseconds of the last flush; unique per flush
 	open     map[hour]*openHour      // not yet summed
 	last     map[account.KeyID]time.Time
+	minutes  minutes
 }
 
 // openHour holds the flushed counts of an hour.
@@ -80,8 +81,9 @@ func Open(ctx context.Context, store kv.Store, config Config) (*Usage, error) {
 	u := &Usage{
 		store: store, config: config, byName: make(map[series]Series), meters: make(map[account.KeyID]*Meter),
 		pending: make(map[account.KeyID]calls), present: hourOf(config.Now()),
-		open: make(map[hour]*openHour), last: make(map[account.KeyID]time.Time),
+		open: make(map[hour]*openHour), last: make(map[account.KeyID]time.Time), minutes: newMinutes(),
 	}
+	var recent []flushed
 	for row, err := range store.Walk(ctx, flushes, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("usage: %w", err)
@@ -97,7 +99,11 @@ func Open(ctx context.Context, store kv.Store, config Config) (*Usage, error) {
 			return nil, fmt.Errorf("usage: table %s: row %d: %w", flushes.Name, row.Sort, err)
 		}
 		u.keep(hour(binary.BigEndian.Uint32(row.Partition[2:])), row.Sort, counted)
+		if at := minute(row.Sort / 60_000); at >= minuteOf(config.Now())-keptMinutes {
+			recent = append(recent, flushed{at, counted})
+		}
 	}
+	u.minutes.restore(recent)
 	u.turn(hourOf(config.Now()))
 	return u, nil
 }
@@ -199,6 +205,8 @@ func (u *Usage) collect() {
 	u.metering.Unlock()
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	now := minuteOf(u.config.Now())
+	u.minutes.turn(now)
 	for id, m := range meters {
 		taken := make(calls)
 		for s, n := range m.take() {
@@ -206,6 +214,7 @@ func (u *Usage) collect() {
 		}
 		if len(taken) > 0 {
 			addTo(u.pending, id, taken)
+			u.minutes.add(now, id, taken)
 		}
 	}
 }

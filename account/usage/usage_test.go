@@ -69,7 +69,7 @@ func (f *fixture) count(key account.KeyID, network, method string, calls int) {
 	s := f.Series(network, method)
 	m := f.Meter(key)
 	for i := range calls {
-		m.Called(s, time.Millisecond, i == 0)
+		m.Called(s, time.Millisecond, map[bool]int{true: -32000}[i == 0])
 		m.Spent(s, 10)
 	}
 }
@@ -272,6 +272,117 @@ func TestRunFlushesAtItsEnd(t *testing.T) {
 	}
 }
 
+// Rows of the earlier form are read; they have neither bytes, refusals nor codes.
+func TestEarlierRows(t *testing.T) {
+	row := []byte{formPlain, 9, 1, 1, 'n', 1, 'm', 2, 7, 11, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	var got Counts
+	last, err := decodeHour(row, func(s series, n Counts) { got = n })
+	want := Counts{Requests: 3, Errors: 2, Credits: 7, Time: 11 * time.Microsecond, Latency: [Buckets]uint64{3}}
+	if err != nil || last.Unix() != 9 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v at %v, %v; expected %+v", got, last, err, want)
+	}
+	if _, err := decodeHour([]byte{3, 0, 0}, func(series, Counts) {}); err == nil {
+		t.Error("a row of a later form is read")
+	}
+}
+
+// Failures are counted by cause or by code, through flushes, sums and a start.
+func TestFailuresAreSplit(t *testing.T) {
+	f := newFixture(t)
+	s, m := f.Series("main", "call"), f.Meter(a)
+	want := Counts{Requests: 5, Errors: 4, Bytes: 30, Refused: map[Cause]uint64{Rate: 2}, Codes: map[int]uint64{3: 1, -32000: 1}}
+	for range 2 {
+		m.Refused(s, 0, Rate)
+	}
+	m.Called(s, 0, 3)
+	m.Called(s, 0, 0)
+	m.Sent(s, 10)
+	f.flush()
+	m.Sent(s, 20)
+	m.Called(s, 0, -32000)
+	for _, step := range []func(){func() {}, f.flush, f.crash, func() { f.pass(time.Hour); f.flush() }, f.crash} {
+		step()
+		got, err := f.Read(t.Context(), Query{Keys: []account.KeyID{a}, To: f.at.Load().Add(time.Hour)})
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		got[0].Latency = [Buckets]uint64{}
+		if !reflect.DeepEqual(got[0].Counts, want) {
+			t.Errorf("%+v, expected %+v", got[0].Counts, want)
+		}
+	}
+	var many Counts
+	for code := range maxCodes + 10 {
+		many.fail(1+code, 1)
+	}
+	if len(many.Codes) != maxCodes+1 || many.Codes[0] != 10 {
+		t.Errorf("%d codes and %d others, expected %d and 10", len(many.Codes), many.Codes[0], maxCodes+1)
+	}
+	for _, c := range append(Causes(), 200) {
+		text, _ := c.MarshalText()
+		var back Cause
+		if err := back.UnmarshalText(text); err != nil || back != c {
+			t.Errorf("cause %d is %s, which is read as %d, %v", c, text, back, err)
+		}
+	}
+}
+
+// The last hour can be read by minute, also after a start, within a bound of memory.
+func TestMinutes(t *testing.T) {
+	f := newFixture(t)
+	f.set(time.Date(2026, 5, 1, 22, 30, 10, 0, time.UTC))
+	byMinute := func() map[string]uint64 {
+		t.Helper()
+		found, err := f.Read(t.Context(), Query{Keys: []account.KeyID{a}, From: f.at.Load().Add(-time.Hour), To: *f.at.Load(), By: ByMinute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := make(map[string]uint64)
+		for _, l := range found {
+			n[l.Time.Format("15:04")] += l.Requests
+		}
+		return n
+	}
+	is := func(when string, want map[string]uint64) {
+		t.Helper()
+		if got := byMinute(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, expected %v", when, got, want)
+		}
+	}
+	f.count(a, "main", "call", 1)
+	f.count(b, "main", "call", 9)
+	is("not flushed", map[string]uint64{"22:30": 1})
+	f.flush()
+	f.pass(30 * time.Second)
+	f.count(a, "main", "logs", 2)
+	f.flush()
+	f.pass(time.Minute)
+	f.count(a, "main", "call", 4)
+	f.flush()
+	is("two minutes", map[string]uint64{"22:30": 3, "22:31": 4})
+	f.crash()
+	is("after a start", map[string]uint64{"22:30": 3, "22:31": 4})
+	f.pass(-30 * time.Second) // the clock is set back a little
+	f.count(a, "main", "call", 1)
+	is("the clock is set back", map[string]uint64{"22:30": 3, "22:31": 5})
+	f.pass(59 * time.Minute)
+	f.count(a, "main", "call", 6)
+	f.flush()
+	is("an hour later", map[string]uint64{"22:30": 3, "22:31": 5, "23:30": 6})
+	f.pass(2 * time.Minute)
+	is("more than an hour later", map[string]uint64{"23:30": 6})
+
+	f.Usage.minutes.most = 10 * (minuteRowBytes + 60)
+	for range 100 {
+		f.pass(time.Minute)
+		f.count(a, "main", "call", 1)
+		f.flush()
+	}
+	if n := len(byMinute()); n < 5 || n > 15 || f.Usage.minutes.bytes > f.Usage.minutes.most {
+		t.Errorf("%d minutes in %d bytes, expected about 10 in at most %d", n, f.Usage.minutes.bytes, f.Usage.minutes.most)
+	}
+}
+
 func TestQuantiles(t *testing.T) {
 	var c Counts
 	if c.Mean() != 0 || c.Quantile(0.5) != 0 {
@@ -301,7 +412,7 @@ func TestQuantiles(t *testing.T) {
 
 // FuzzRows searches for rows that make the decoders panic, or whose encoding differs.
 func FuzzRows(f *testing.F) {
-	c := calls{series{"main", "eth_call"}: {Requests: 3, Errors: 1, Credits: 20, Time: time.Second, Latency: [Buckets]uint64{1, 2}}}
+	c := calls{series{"main", "eth_call"}: {Requests: 3, Errors: 1, Credits: 20, Time: time.Second, Bytes: 9, Latency: [Buckets]uint64{1, 2}, Refused: map[Cause]uint64{Quota: 1}, Codes: map[int]uint64{-32000: 2, 3: 1}}}
 	f.Add(appendHour(nil, time.Unix(1_700_000_000, 0), c))
 	f.Add(appendFlush(nil, map[account.KeyID]calls{{1}: c, {2}: {}}))
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f})
@@ -330,7 +441,7 @@ func BenchmarkCalled(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			m.Called(s, 200*time.Microsecond, false)
+			m.Called(s, 200*time.Microsecond, 0)
 			m.Spent(s, 10)
 		}
 	})
