@@ -99,7 +99,8 @@ func TestAccountsBesideARunningServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines, err := shell.Usage.Read(ctx, usage.Query{Keys: []account.KeyID{issued.Key.ID}, To: time.Now().Add(time.Hour), By: usage.ByNetwork | usage.ByMethod})
-	if err != nil || len(lines) != 1 || lines[0].Requests != 3 || lines[0].Method != "eth_blockNumber" || lines[0].Credits != 3 || lines[0].Counts.Time <= 0 {
+	if err != nil || len(lines) != 2 || lines[0].Method != "" || lines[0].Refused[usage.Password] != 1 || // once without the password
+		lines[1].Requests != 3 || lines[1].Method != "eth_blockNumber" || lines[1].Credits != 3 || lines[1].Counts.Time <= 0 {
 		t.Errorf("usage %+v, %v", lines, err)
 	}
 	_, metrics := get(t, "http://"+s.operator.listener.Addr().String()+"/metrics")

@@ -77,7 +77,8 @@ func (m *metrics) forget(network string) {
 }
 
 // Called implements jsonrpc.Observer.
-func (o *callObserver) Called(_ context.Context, method string, took time.Duration, code int) {
+func (o *callObserver) Called(_ context.Context, c jsonrpc.Completed) {
+	method, code := c.Method, c.Code()
 	o.metrics.answered.Add(1)
 	if code != 0 {
 		o.metrics.failed.Add(1)
@@ -87,7 +88,7 @@ func (o *callObserver) Called(_ context.Context, method string, took time.Durati
 		o.metrics.calls.WithLabelValues(o.network, unknownMethod, codeLabel(code)).Inc()
 		return
 	}
-	found.seconds.Observe(took.Seconds())
+	found.seconds.Observe(c.Took.Seconds())
 	if code == 0 {
 		found.ok.Inc()
 		return

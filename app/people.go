@@ -9,6 +9,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/control"
+	"ashlar/account/failures"
 	"ashlar/account/mail"
 	"ashlar/account/session"
 	"ashlar/account/usage"
@@ -25,6 +26,7 @@ type people struct {
 	keys     *account.Keyring
 	sessions *session.Store
 	usage    *usage.Usage
+	failures *failures.Log
 	mail     *mail.Sender // nil if no mail server is configured
 }
 
@@ -41,7 +43,7 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 	if err != nil {
 		return people{}, err
 	}
-	p := people{store: opened, sessions: session.NewStore(opened, nil)}
+	p := people{store: opened, sessions: session.NewStore(opened, nil), failures: failures.New()}
 	accounts := c.Service()
 	accounts.Retry = again
 	_, accounts.Shared = data.(*store.Keyspace)

@@ -445,4 +445,4 @@ func TestUsageIsCounted(t *testing.T) {
 // tally is an Observer that counts.
 type tally struct{ n atomic.Int64 }
 
-func (o *tally) Called(context.Context, string, time.Duration, int) { o.n.Add(1) }
+func (o *tally) Called(context.Context, jsonrpc.Completed) { o.n.Add(1) }

@@ -36,16 +36,19 @@ func (h *Handler) Do(ctx context.Context, c Call, read func(Reply)) {
 		read(refused)
 		return
 	}
-	e := newExchange(ctx, s, network, c.Key, c.Client)
+	e := newExchange(ctx, s, network, c.Key, c.Client, "")
 	defer e.lease.Release()
 	defer e.stop()
 	if refused := e.receive(len(c.Request)); refused != nil {
+		e.countRefused(refused)
 		read(h.refused(refused))
 		return
 	}
 	out := e.respond(c.Request, nil)
 	if !e.holds(out) {
-		read(h.refused(busy(RefusedMemory)))
+		refused := busy(RefusedMemory)
+		e.countRefused(refused)
+		read(h.refused(refused))
 		return
 	}
 	reply := Reply{Status: http.StatusOK, Body: out}
@@ -62,12 +65,14 @@ func (h *Handler) refuses(s *settings, c Call, network *served) (Reply, bool) {
 	case network == nil:
 		return failed(http.StatusNotFound, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "no such network"}), true
 	case len(c.Request) > s.bodyBytes:
-		h.refusals.count(RefusedSize)
-		return failed(http.StatusRequestEntityTooLarge, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "request body too large: expected at most %d bytes", s.bodyBytes)), true
+		refused := h.bodyRefusal(s, errTooLarge)
+		s.countRefused(c.Key, network, "", refused)
+		return failed(refused.status, refused.err), true
 	}
 	if c.Key.Rules != nil {
 		asks := &http.Request{RemoteAddr: netip.AddrPortFrom(c.Client, 0).String()} // all that rules check
 		if refused := s.allowed(c.Key.Rules, asks, network); refused != nil {
+			s.countRefused(c.Key, network, "", refused)
 			return h.refused(refused), true
 		}
 	}

@@ -32,8 +32,12 @@ type exchange struct {
 	series   usage.Series // usage series of the last call
 	credits  int          // price of the last call
 	called   bool         // a call named an existing method
+	observed bool         // a call was counted, maybe of an unknown method
 	answered bool         // a call was admitted, and its result fit into memory
 	refusal  *refusal     // of the last call that was refused or whose result did not fit into memory
+
+	refusedCall usage.Cause // of the current call; 0 if it was not refused
+	origin      string      // of the web page that sent the request, or empty
 
 	traceParent string   // header of the request, if there is a watcher
 	watched     *Watched // nil if there is no watcher
@@ -43,8 +47,8 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-func newExchange(parent context.Context, s *settings, network *served, key *account.Key, client netip.Addr) *exchange {
-	e := &exchange{payer: s.payer(key, client), network: network, key: key}
+func newExchange(parent context.Context, s *settings, network *served, key *account.Key, client netip.Addr, origin string) *exchange {
+	e := &exchange{payer: s.payer(key, client), network: network, key: key, origin: origin}
 	e.lease.Budget, e.lease.Caller = s.memory, e.caller.holding
 	e.begin(parent)
 	return e
@@ -96,7 +100,13 @@ func (e *exchange) respond(request, out []byte) (answer []byte) {
 		return out
 	}
 	if r := e.spend(1); r != nil {
+		if !e.observed {
+			e.countRefused(r)
+		}
 		return jsonrpc.AppendError(out[:mark], requestIDOf(request), e.refuse(r))
+	}
+	if !e.observed {
+		e.countUnread(out[mark:])
 	}
 	e.caller.usage.Spent(e.network.unknown, 1)
 	return out
@@ -161,7 +171,7 @@ func (e *exchange) holds(answer []byte) bool {
 // refuse records that a call was refused.
 func (e *exchange) refuse(r *refusal) *jsonrpc.Error {
 	e.settings.refusals.count(r.reason)
-	e.refusal = r
+	e.refusal, e.refusedCall = r, r.cause
 	return r.err
 }
 

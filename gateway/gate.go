@@ -40,7 +40,7 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 		e := exchangeOf(ctx)
 		e.called, e.series, e.credits = true, series, credits
 		if restricted && !e.key.Rules.ListsMethod(method.Name) {
-			return out, e.refuse(forbidden("method not allowed: " + g.network + " restricts " + method.Name +
+			return out, e.refuse(forbidden(usage.Method, "method not allowed: "+g.network+" restricts "+method.Name+
 				" to keys whose rules list it: add it to the methods of the key's rules, or ask the holder of the key"))
 		}
 		if e.key.Rules != nil {
@@ -83,6 +83,7 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 		return out, e.refuse(unavailable(RefusedBusy, "the store cannot be reached: try again later"))
 	}
 	if err == nil {
+		e.caller.usage.Sent(e.series, len(result)-len(out))
 		err = e.Hold(len(result))
 	}
 	if !e.crowded {
@@ -95,7 +96,7 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 // contracts, a call is refused unless it is known to concern no other contract.
 func ruled(ctx context.Context, rules *account.Rules, method *jsonrpc.Method, params []byte) *refusal {
 	if !rules.AllowsMethod(method.Name) {
-		return forbidden("method not allowed: the key's rules do not list " + method.Name)
+		return forbidden(usage.Method, "method not allowed: the key's rules do not list "+method.Name)
 	}
 	if len(rules.Contracts) == 0 {
 		return nil
@@ -103,15 +104,15 @@ func ruled(ctx context.Context, rules *account.Rules, method *jsonrpc.Method, pa
 	concern, err := method.Concerns(ctx, params)
 	switch {
 	case err != nil:
-		return forbidden("contract not allowed: the key's rules list contracts, and " + err.Error())
+		return forbidden(usage.Contract, "contract not allowed: the key's rules list contracts, and "+err.Error())
 	case concern.IsNone():
 		return nil
 	case len(concern.Contracts()) == 0:
-		return forbidden("contract not allowed: the key's rules list contracts, and this call names none")
+		return forbidden(usage.Contract, "contract not allowed: the key's rules list contracts, and this call names none")
 	}
 	for _, contract := range concern.Contracts() {
 		if !allowsContract(rules, contract) {
-			return forbidden("contract not allowed: the key's rules do not list 0x" + hex.EncodeToString([]byte(contract)))
+			return forbidden(usage.Contract, "contract not allowed: the key's rules do not list 0x"+hex.EncodeToString([]byte(contract)))
 		}
 	}
 	return nil
@@ -136,13 +137,19 @@ func (h *Handler) admit(s *settings, r *http.Request, route route, network *serv
 		return nil, h.unknown(s, r, "invalid project id")
 	}
 	if key.Guarded && !proves(key, r) {
-		return nil, h.unknown(s, r, "invalid project secret: expected the key's password by Basic authentication")
+		refused := h.unknown(s, r, "invalid project secret: expected the key's password by Basic authentication")
+		refused.cause = usage.Password
+		s.countRefused(key, network, originOf(r), refused)
+		return nil, refused
 	}
 	if conn := connOf(r); conn != nil {
 		conn.keep()
 	}
 	if key.Rules != nil {
-		return key, s.allowed(key.Rules, r, network)
+		if refused := s.allowed(key.Rules, r, network); refused != nil {
+			s.countRefused(key, network, originOf(r), refused)
+			return nil, refused
+		}
 	}
 	return key, nil
 }
@@ -168,11 +175,11 @@ func proves(key *account.Key, r *http.Request) bool {
 func (s *settings) allowed(rules *account.Rules, r *http.Request, network *served) *refusal {
 	switch {
 	case !rules.AllowsNetwork(network.name):
-		return forbidden("network not allowed: the key's rules do not list " + network.name)
+		return forbidden(usage.Network, "network not allowed: the key's rules do not list "+network.name)
 	case !rules.AllowsOrigin(r.Header.Get("Origin")):
-		return forbidden("origin not allowed: the key's rules do not list it")
+		return forbidden(usage.Origin, "origin not allowed: the key's rules do not list it")
 	case len(rules.Addresses) > 0 && !rules.AllowsAddress(s.client(r)):
-		return forbidden("address not allowed: the key's rules do not list the client's address")
+		return forbidden(usage.Address, "address not allowed: the key's rules do not list the client's address")
 	}
 	return nil
 }

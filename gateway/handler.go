@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/usage"
 	"ashlar/jsonrpc"
 	"ashlar/limit"
 )
@@ -135,10 +136,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !isJSON(header(r, "Content-Type")) {
-		refuse(w, r, http.StatusUnsupportedMediaType, "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8")
+		refused := invalid(http.StatusUnsupportedMediaType, "invalid content type: expected application/json, application/json-rpc or application/jsonrequest, in UTF-8")
+		s.countRefused(key, network, originOf(r), refused)
+		refused.write(w, readRequestID(w, r))
 		return
 	}
-	e := newExchange(r.Context(), s, network, key, s.client(r))
+	e := newExchange(r.Context(), s, network, key, s.client(r), originOf(r))
 	if s.watcher != nil {
 		e.traceParent = header(r, "Traceparent")
 	}
@@ -189,7 +192,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	defer h.buffers.PutLarge(body)
 	var err error
 	if *body, err = h.bodies.read(r, *body, e); err != nil {
-		h.refuseBody(w, e.settings, requestIDOf(*body), err)
+		h.refuseBody(w, e, requestIDOf(*body), err)
 		return
 	}
 	out, reusable := h.answerBuffer(*body), true
@@ -203,7 +206,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 		w.Header().Set("X-Request-Id", *name)
 	}
 	if !e.holds(*out) {
-		h.refuse(w, busy(RefusedMemory), requestIDOf(*body))
+		refused := busy(RefusedMemory)
+		e.countRefused(refused)
+		h.refuse(w, refused, requestIDOf(*body))
 		return
 	}
 	status := http.StatusOK
@@ -266,25 +271,32 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, status int, out [
 
 // refuseBody answers a request whose body could not be read, and closes the connection,
 // because the rest of the body may still arrive.
-func (h *Handler) refuseBody(w http.ResponseWriter, s *settings, id []byte, err error) {
-	invalid := func(status int, message string) {
-		refuseError(w, status, id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: message})
-	}
+func (h *Handler) refuseBody(w http.ResponseWriter, e *exchange, id []byte, err error) {
 	w.Header().Set("Connection", "close")
-	var refused *refusal
+	refused := h.bodyRefusal(e.settings, err)
+	e.countRefused(refused)
+	refused.write(w, id)
+}
+
+// bodyRefusal returns the refusal of a request whose body could not be read, and counts its
+// reason.
+func (h *Handler) bodyRefusal(s *settings, err error) (refused *refusal) {
 	switch {
 	case errors.As(err, &refused):
-		h.refuse(w, refused, id)
+		h.refusals.count(refused.reason)
 	case errors.Is(err, errTooLarge):
 		h.refusals.count(RefusedSize)
-		invalid(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body too large: expected at most %d bytes", s.bodyBytes))
+		refused = invalid(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body too large: expected at most %d bytes", s.bodyBytes))
+		refused.cause = usage.Size
 	case errors.Is(err, errNoMemory):
-		h.refuse(w, busy(RefusedMemory), id)
+		h.refusals.count(RefusedMemory)
+		refused = busy(RefusedMemory)
 	case errors.Is(err, errEncoding):
-		invalid(http.StatusUnsupportedMediaType, "invalid content encoding: expected gzip or none")
+		refused = invalid(http.StatusUnsupportedMediaType, "invalid content encoding: expected gzip or none")
 	default:
-		invalid(http.StatusBadRequest, "the request's body could not be read: expected as many bytes as announced, in the encoding announced")
+		refused = invalid(http.StatusBadRequest, "the request's body could not be read: expected as many bytes as announced, in the encoding announced")
 	}
+	return refused
 }
 
 // Paths of health checks, at every host.

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"time"
 
 	"ashlar/account/usage"
 	"ashlar/jsonrpc"
@@ -32,12 +31,19 @@ func (c *counting) of(method string) usage.Series {
 }
 
 // Called implements jsonrpc.Observer.
-func (c *counting) Called(ctx context.Context, method string, took time.Duration, code int) {
+func (c *counting) Called(ctx context.Context, done jsonrpc.Completed) {
 	if e := exchangeOf(ctx); e != nil {
-		e.caller.usage.Called(c.of(method), took, code != 0)
-		e.watchCall(method, took, code)
+		e.observed = true
+		cause := e.refusedCall
+		e.refusedCall = 0
+		if done.Fault == nil {
+			e.caller.usage.Called(c.of(done.Method), done.Took, 0)
+		} else {
+			e.countFailure(c.of(done.Method), &done, cause)
+		}
+		e.watchCall(done.Method, done.Took, done.Code())
 	}
 	if c.next != nil {
-		c.next.Called(ctx, method, took, code)
+		c.next.Called(ctx, done)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ashlar/account/usage"
 	"ashlar/jsonrpc"
 	"ashlar/limit"
 )
@@ -15,6 +16,7 @@ import (
 type refusal struct {
 	status int // HTTP status
 	reason Reason
+	cause  usage.Cause   // for the key's owner; 0 if no key is known
 	wait   time.Duration // when to retry; 0: never
 	err    *jsonrpc.Error
 }
@@ -71,8 +73,8 @@ func noKey(message string) *refusal {
 }
 
 // forbidden returns the refusal by a rule; the message names the rule.
-func forbidden(rule string) *refusal {
-	return &refusal{status: http.StatusForbidden, reason: RefusedRule,
+func forbidden(cause usage.Cause, rule string) *refusal {
+	return &refusal{status: http.StatusForbidden, reason: RefusedRule, cause: cause,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeForbidden, Message: rule}}
 }
 
@@ -95,14 +97,14 @@ type spentDay struct {
 }
 
 func tooFast(reason Reason, message, see string, e limit.Excess) *refusal {
-	return &refusal{status: http.StatusTooManyRequests, reason: reason, wait: e.Wait,
+	return &refusal{status: http.StatusTooManyRequests, reason: reason, cause: usage.Rate, wait: e.Wait,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message,
 			Data: backoff{see, e.Current, e.Allowed, e.Wait.Seconds()}}}
 }
 
 func overQuota(message string, data spentDay, wait time.Duration) *refusal {
 	data.Seconds = wait.Seconds()
-	return &refusal{status: http.StatusTooManyRequests, reason: RefusedQuota, wait: wait,
+	return &refusal{status: http.StatusTooManyRequests, reason: RefusedQuota, cause: usage.Quota, wait: wait,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message, Data: data}}
 }
 
@@ -116,7 +118,7 @@ func busy(reason Reason) *refusal {
 // tooManySockets is the refusal for a holder with too many WebSockets.
 func tooManySockets(most int) *refusal {
 	r := unavailable(RefusedSocket, fmt.Sprintf("too many WebSockets: expected at most %d at once of one account, or of a key without one", most))
-	r.status = http.StatusTooManyRequests
+	r.status, r.cause = http.StatusTooManyRequests, usage.Sockets
 	return r
 }
 
@@ -127,7 +129,7 @@ func unserved() *refusal {
 }
 
 func unavailable(reason Reason, message string) *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, reason: reason, wait: busyTime,
+	return &refusal{status: http.StatusServiceUnavailable, reason: reason, cause: usage.Busy, wait: busyTime,
 		err: &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: message,
 			Data: map[string]float64{"backoff_seconds": busyTime.Seconds()}}}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/failures"
 	"ashlar/account/usage"
 	"ashlar/jsonrpc"
 	"ashlar/limit"
@@ -55,6 +56,8 @@ type Config struct {
 	Sockets SocketLimits
 	// Usage counts the calls of each key; nil: not counted.
 	Usage *usage.Usage
+	// Failures keeps the last failed requests of each key; nil: not kept.
+	Failures *failures.Log
 	// Credits returns the price of a method; nil: the price in its description.
 	Credits func(*jsonrpc.Method) int
 	// Ready returns an error if requests cannot be answered; nil: always ready. The error
@@ -123,6 +126,7 @@ type settings struct {
 	ready       func(context.Context) error
 	watcher     Watcher
 	refusals    *refusals
+	failures    *failures.Log
 }
 
 func newSettings(config Config, h *Handler) (*settings, error) {
@@ -148,7 +152,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 			keys: l.Key, accounts: l.Account, days: &h.days, usage: config.Usage, byOwner: make(map[account.ID]*owner), byHolder: make(map[holder]*tenant),
 		},
 		addressRate: l.Address, clients: limit.NewAddresses(l.Address, maxAddresses),
-		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, watcher: config.Watcher, refusals: &h.refusals,
+		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, watcher: config.Watcher, refusals: &h.refusals, failures: config.Failures,
 	}
 	if config.Limits.Heavy == 0 {
 		s.callers.heavyOfAccount = heavyOfAccount()

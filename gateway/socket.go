@@ -199,14 +199,14 @@ func (s *socket) skip(message io.Reader, most int) error {
 	defer s.receiving.stop()
 	n, err := io.Copy(io.Discard, io.LimitReader(message, int64(most)+1))
 	if n > int64(most) {
-		return s.tooLarge(most)
+		s.handler.refusals.count(RefusedSize)
+		return tooLarge(most)
 	}
 	return err
 }
 
-// tooLarge counts a message over the limit and returns the error for the client.
-func (s *socket) tooLarge(most int) error {
-	s.handler.refusals.count(RefusedSize)
+// tooLarge returns the error for the client about a message over the limit.
+func tooLarge(most int) error {
 	return fmt.Errorf("%w: expected at most %d bytes", errTooLarge, most)
 }
 
@@ -217,13 +217,11 @@ func (s *socket) receive(message io.Reader, buf []byte, e *exchange) ([]byte, er
 	defer s.receiving.stop()
 	buf, err := readAll(message, buf, e)
 	var refused *refusal
-	switch {
-	case errors.As(err, &refused):
-		s.handler.refusals.count(refused.reason)
-	case errors.Is(err, errTooLarge):
-		err = s.tooLarge(e.settings.bodyBytes)
-	case errors.Is(err, errNoMemory):
-		s.handler.refusals.count(RefusedMemory)
+	if errors.As(err, &refused) || errors.Is(err, errTooLarge) || errors.Is(err, errNoMemory) {
+		e.countRefused(s.handler.bodyRefusal(e.settings, err))
+	}
+	if errors.Is(err, errTooLarge) {
+		err = tooLarge(e.settings.bodyBytes)
 	}
 	return buf, err
 }
@@ -240,7 +238,7 @@ func (s *socket) admit(settings *settings) *exchange {
 		s.end(closeKey, reason)
 		return nil
 	}
-	return newExchange(s.ctx, settings, network, key, settings.client(s.request))
+	return newExchange(s.ctx, settings, network, key, settings.client(s.request), originOf(s.request))
 }
 
 // check returns the connection's key. reason is not empty if the key is no longer admitted,
@@ -253,6 +251,7 @@ func (s *socket) check(settings *settings, network *served) (key *account.Key, r
 	if key.Rules != nil && network != nil {
 		if r := settings.allowed(key.Rules, s.request, network); r != nil {
 			s.handler.refusals.count(r.reason)
+			settings.countRefused(key, network, originOf(s.request), r)
 			return nil, r.err.Message
 		}
 	}
@@ -279,8 +278,10 @@ func (s *socket) answer(e *exchange, request *[]byte) {
 	if len(*out) == 0 { // only notifications
 		done()
 	} else if !e.holds(*out) {
+		refused := busy(RefusedMemory)
+		e.countRefused(refused)
 		done()
-		s.handler.refusals.count(RefusedMemory)
+		s.handler.refusals.count(refused.reason)
 		s.end(closeBusy, reasonMemory)
 	} else if first, err = s.out.put(outgoing{parts: [][]byte{*out}, done: done}); err != nil {
 		done()

@@ -135,13 +135,16 @@ func (s *socket) send(series usage.Series, parts [][]byte) error {
 	who, credits := s.paying.Load(), 1+bodyCredits(size)
 	if r := who.spendOnMessage(credits); r != nil {
 		s.handler.refusals.count(r.reason)
+		who.caller.usage.Refused(series, 0, r.cause)
 		s.end(closeBusy, r.err.Message)
 		return errClosed
 	}
 	who.caller.usage.Spent(series, credits)
+	who.caller.usage.Sent(series, size)
 	m.held = int64(size + messageBytes)
 	if !s.out.memory.Take(s.out.holding, m.held) {
 		s.handler.refusals.count(RefusedMemory)
+		who.caller.usage.Refused(series, 0, usage.Busy)
 		s.end(closeBusy, reasonMemory)
 		return errClosed
 	}

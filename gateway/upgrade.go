@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ashlar/account"
+	"ashlar/account/usage"
 
 	"github.com/coder/websocket"
 )
@@ -19,12 +20,12 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 		return
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !settings.origins.allowed(origin) {
-		h.refuse(w, forbidden("origin not allowed: this server does not serve pages of this origin"), nil)
+		h.refuseKnown(w, settings, r, network, key, forbidden(usage.Origin, "origin not allowed: this server does not serve pages of this origin"))
 		return
 	}
 	who := holderOf(key)
 	if refused := h.sockets.reserve(who, settings.sockets); refused != nil {
-		h.refuse(w, refused, nil)
+		h.refuseKnown(w, settings, r, network, key, refused)
 		return
 	}
 	defer h.sockets.release(who)
@@ -44,6 +45,12 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 		return
 	}
 	s.serve()
+}
+
+// refuseKnown refuses a WebSocket, and counts that for its key.
+func (h *Handler) refuseKnown(w http.ResponseWriter, s *settings, r *http.Request, network *served, key *account.Key, refused *refusal) {
+	s.countRefused(key, network, originOf(r), refused)
+	h.refuse(w, refused, nil)
 }
 
 // isUpgrade reports whether a request is for a WebSocket.

@@ -42,10 +42,27 @@ type Config struct {
 const LongRequest = 64 << 10
 
 // Observer is notified of every completed call, for metrics. It must be safe for concurrent
-// use. method is the name of an existing method, or empty, so that a client cannot invent
-// metric labels. code is the error's code, 0 for success.
+// use.
 type Observer interface {
-	Called(ctx context.Context, method string, took time.Duration, code int)
+	Called(ctx context.Context, c Completed)
+}
+
+// Completed describes a completed call.
+type Completed struct {
+	// Method is the name of an existing method, or empty, so that a client cannot invent
+	// metric labels.
+	Method string
+	Params []byte // as sent; valid only until Called returns
+	Took   time.Duration
+	Fault  *Error // the error that was sent; nil for success
+}
+
+// Code returns the error's code, 0 for success.
+func (c *Completed) Code() int {
+	if c.Fault == nil {
+		return 0
+	}
+	return c.Fault.Code
 }
 
 // Server answers requests with a set of methods. It is safe for concurrent use.
@@ -167,7 +184,7 @@ func (s *Server) answerCall(ctx context.Context, c *call, out []byte) []byte {
 		out, fault = s.appendFault(out[:mark], c.id, fault)
 	}
 	if s.config.Observer != nil {
-		s.observe(ctx, t, time.Since(began), fault)
+		s.observe(ctx, t, Completed{Params: c.params, Took: time.Since(began), Fault: fault})
 	}
 	if c.notification() {
 		return out[:mark]
@@ -242,15 +259,11 @@ func (s *Server) fault(ctx context.Context, err error, message string, attribute
 	return errInternal()
 }
 
-func (s *Server) observe(ctx context.Context, t *target, took time.Duration, fault *Error) {
-	name, code := "", 0
+func (s *Server) observe(ctx context.Context, t *target, c Completed) {
 	if t != nil {
-		name = t.name
+		c.Method = t.name
 	}
-	if fault != nil {
-		code = fault.Code
-	}
-	s.config.Observer.Called(ctx, name, took, code)
+	s.config.Observer.Called(ctx, c)
 }
 
 func errInternal() *Error { return &Error{Code: CodeInternal, Message: "internal error"} }

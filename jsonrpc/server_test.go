@@ -134,20 +134,20 @@ type calls struct {
 	seen []string
 }
 
-func (c *calls) Called(_ context.Context, method string, took time.Duration, code int) {
+func (c *calls) Called(_ context.Context, done jsonrpc.Completed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seen = append(c.seen, fmt.Sprintf("%q %d %t", method, code, took > 0))
+	c.seen = append(c.seen, fmt.Sprintf("%q %d %t %s", done.Method, done.Code(), done.Took > 0, done.Params))
 }
 
 func TestObserver(t *testing.T) {
 	var observer calls
 	server := jsonrpc.NewServer(testMethods(), jsonrpc.Config{Observer: &observer, Log: slog.New(slog.DiscardHandler)})
 	for _, method := range []string{"test_nothing", "test_revert", "test_panic", "made_up"} {
-		server.Answer(context.Background(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q}`, method), nil)
+		server.Answer(context.Background(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":%q,"params":[7]}`, method), nil)
 	}
 	got := strings.Join(observer.seen, ", ")
-	if want := `"test_nothing" 0 true, "test_revert" 3 true, "test_panic" -32603 true, "" -32601 true`; got != want {
+	if want := `"test_nothing" 0 true [7], "test_revert" 3 true [7], "test_panic" -32603 true [7], "" -32601 true [7]`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
