@@ -26,6 +26,7 @@ type exchange struct {
 
 	lease   limit.Lease // memory of the request and its answer; released by the creator of the exchange
 	asked   int         // bytes of the request read so far
+	claimed int         // bytes of the reused buffers for the request and its answer
 	zipped  int         // bytes of its body before decompression; 0 if it is not compressed
 	crowded bool        // an answer did not fit into memory; all further calls are refused
 

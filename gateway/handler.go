@@ -21,6 +21,8 @@ const (
 	// maxLargePooled is how many bytes of larger buffers are kept for long answers.
 	maxPooled      = 1 << 20
 	maxLargePooled = 32 << 20
+	// smallBuffer is the largest buffer, in bytes, that is not counted.
+	smallBuffer = 4 << 10
 	// longRequest is the size in bytes from which a request is expected to have a long
 	// answer: most requests of that size are batches.
 	longRequest = 4 << 10
@@ -188,14 +190,14 @@ func refuseMethod(w http.ResponseWriter, r *http.Request, route route) {
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	defer e.lease.Release()
 	defer e.stop()
-	body := h.bodyBuffer(r)
+	body := h.claim(h.bodyBuffer(r), e)
 	defer h.buffers.PutLarge(body)
 	var err error
 	if *body, err = h.bodies.read(r, *body, e); err != nil {
 		h.refuseBody(w, e, requestIDOf(*body), err)
 		return
 	}
-	out, reusable := h.answerBuffer(*body), true
+	out, reusable := h.claim(h.answerBuffer(*body), e), true
 	defer func() {
 		if reusable {
 			h.putAnswer(*body, out)
@@ -234,6 +236,21 @@ func (h *Handler) answerBuffer(request []byte) *[]byte {
 		return h.buffers.GetLarge()
 	}
 	return h.buffers.Get()
+}
+
+// claim counts the memory of a reused buffer, because a short request may get one that a
+// long one left behind, and wait with it. If there is no memory for it, claim returns a
+// small buffer instead.
+func (h *Handler) claim(buf *[]byte, e *exchange) *[]byte {
+	if cap(*buf) <= smallBuffer {
+		return buf
+	}
+	if e.lease.Hold(e.claimed + cap(*buf)) {
+		e.claimed += cap(*buf)
+		return buf
+	}
+	h.buffers.PutLarge(buf)
+	return new([]byte)
 }
 
 // putAnswer releases a buffer that answerBuffer returned for the request.

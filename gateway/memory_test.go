@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -121,5 +122,40 @@ func TestWhoDoesNotReadLeavesMemory(t *testing.T) {
 	})
 	if status, _, answer := s.with(secondKey, call("test_huge")); status != 200 {
 		t.Errorf("another key: %d %.200s", status, answer)
+	}
+}
+
+// Buffers are reused, and a short request may get one that a long request left behind. What
+// waiting requests hold in such buffers is counted, too.
+func TestMemoryOfReusedBuffers(t *testing.T) {
+	begun, release := make(chan struct{}, 64), make(chan struct{})
+	s := start(t, gateway.Config{Networks: []gateway.Network{held(begun, release)}, Limits: gateway.Limits{Memory: 64 * mebibyte}}, 0)
+	inUse := func() int64 {
+		for range 3 { // buffers that nothing uses are freed
+			runtime.GC()
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	c := s.dial(nil)
+	before := inUse()
+	long := strings.Repeat(" ", 400<<10) + call("test_echo")
+	for range 60 {
+		if response, _ := s.post(long); response.StatusCode != 200 {
+			t.Fatalf("status %d", response.StatusCode)
+		}
+		c.send(call("test_held"))
+		<-begun
+	}
+	if took, counted := inUse()-before, s.handler.Stats().HeldBytes; took > counted+4*mebibyte {
+		t.Errorf("60 waiting requests take %d bytes, and %d are counted", took, counted)
+	}
+	close(release)
+	for range 60 {
+		c.receive()
+	}
+	if holds := s.handler.Stats().HeldBytes; holds != 0 {
+		t.Errorf("%d bytes are still held", holds)
 	}
 }

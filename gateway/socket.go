@@ -171,7 +171,7 @@ func (s *socket) read() error {
 			}
 			continue
 		}
-		request := s.handler.buffers.Get()
+		request := s.handler.claim(s.handler.buffers.Get(), e)
 		if *request, err = s.receive(message, *request, e); err != nil {
 			s.drop(e, request)
 			return err
@@ -265,7 +265,7 @@ func (s *socket) check(settings *settings, network *served) (key *account.Key, r
 func (s *socket) answer(e *exchange, request *[]byte) {
 	n := &notifier{streams: &s.streams, socket: s, exchange: e}
 	e.parent = jsonrpc.WithNotifier(e.parent, n)
-	out := s.handler.answerBuffer(*request)
+	out := s.handler.claim(s.handler.answerBuffer(*request), e)
 	*out = e.respond(*request, *out)
 	e.stop()
 	done := func() {
