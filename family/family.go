@@ -100,6 +100,8 @@ type Opener interface {
 	// Accept refuses a store of the family that this version cannot read. It is asked
 	// before anything in the store changes. An empty store is accepted.
 	Accept(ctx context.Context, r kv.Reader) error
+	// Tables lists the tables of the family's stores, for maintenance.
+	Tables() []*kv.Table
 	// Open opens a network in its store, which is nil if the family has none. It
 	// returns ErrNoBlocks if there is nothing in it to serve. The caller closes the
 	// store, after the network. If reading is set, another process writes to the store:

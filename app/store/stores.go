@@ -20,6 +20,18 @@ type Stores interface {
 	OpenAccounts(accept func(kv.Reader) error) (kv.Store, error)
 	// OpenNetwork opens or creates the store of a network.
 	OpenNetwork(name string, o kv.Options) (kv.Store, error)
+
+	// ListStores lists the stores of the service by their names in backups.
+	ListStores(ctx context.Context) ([]string, error)
+	// OpenToCopy opens a store to be read, by its name in backups. Nothing writes to it
+	// meanwhile, except to the accounts in a keyspace.
+	OpenToCopy(ctx context.Context, name string) (kv.Store, error)
+	// OpenCopy opens or makes the store in which a copy is collected. It is not served until
+	// Publish gives it the name of a store that does not exist. Discard removes it.
+	OpenCopy(ctx context.Context, name string) (kv.Store, error)
+	Publish(ctx context.Context, name string) error
+	Discard(ctx context.Context, name string) error
+
 	// Close closes what the stores share. They must have been closed before.
 	Close() error
 }
@@ -27,6 +39,12 @@ type Stores interface {
 var (
 	_ Stores = Dir("")
 	_ Stores = (*Keyspace)(nil)
+)
+
+// copyCache and copyBuffer are for stores that are read or written once, sequentially.
+const (
+	copyCache  = 64 << 20
+	copyBuffer = 64 << 20
 )
 
 // NotFound returns the error for a network that has no store.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
@@ -50,6 +51,9 @@ func (Family) Begin(ctx context.Context, p family.Place, e family.Entries) error
 
 // Accept implements [family.Opener].
 func (Family) Accept(ctx context.Context, r kv.Reader) error { return archive.Accept(ctx, r, nil) }
+
+// Tables implements [family.Opener].
+func (Family) Tables() []*kv.Table { return slices.Concat(archive.Tables(), tip.Tables()) }
 
 // Open implements [family.Opener].
 func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, reading bool) (family.Network, error) {

@@ -97,19 +97,29 @@ func importInto(t *testing.T, a node.Ashlar, genesis string, chain ...string) {
 	}
 }
 
-// TestConformance replays the recorded conversations against a reader, and has the imported
-// chain verified.
+// TestConformance copies a data directory to a keyspace, replays the recorded conversations
+// against a reader that serves the copy without a writer, and copies it back.
 func TestConformance(t *testing.T) {
 	folder := vectors.Path(t, "execution-apis")
-	keyspace := newKeyspace(t)
-	writer := process(t, keyspace, "writer")
-	importInto(t, writer, filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
-	_, client := serve(t, process(t, keyspace, "reader"))
+	first, second := local(t), local(t)
+	importInto(t, first, filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
+	key, err := first.CreateKey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := process(t, newKeyspace(t), "reader")
+	copyKilled(t, first, reader) // the role does not matter
+	_, client := serve(t, reader)
+	if _, _, err := head(t, node.NewClient(client.URL[:strings.LastIndex(client.URL, "/")+1]+key)); err != nil {
+		t.Errorf("with a key that was copied: %v", err)
+	}
 	runTests(t, "ashlar/internal/conformance", "TestExecutionAPIs", nil, "ASHLAR_CONFORMANCE_URL="+client.URL)
-	checkKeys(t, writer, client.URL)
-	report, err := writer.Verify(t.Context())
-	if err != nil || !strings.Contains(report, "sound") {
-		t.Errorf("verify: %s, %v", report, err)
+	checkKeys(t, reader, client.URL)
+	copyKilled(t, reader, second)
+	for _, copied := range []node.Ashlar{reader, second} {
+		if report, err := copied.Verify(t.Context()); err != nil || !strings.Contains(report, "sound") {
+			t.Errorf("verify: %s, %v", report, err)
+		}
 	}
 }
 

@@ -52,6 +52,11 @@ func (a Ashlar) Rewind(ctx context.Context, to uint64) (*Process, error) {
 	return start(ctx, a.Bin, "rewind", "--data", a.Data, "--network", a.Network, "--to", strconv.FormatUint(to, 10))
 }
 
+// Copy starts to copy all networks and the accounts to another place.
+func (a Ashlar) Copy(ctx context.Context, to Ashlar) (*Process, error) {
+	return start(ctx, a.Bin, "copy", "--from", a.place()[1], "--to", to.place()[1])
+}
+
 // RevokeKey revokes an API key by its ID or name.
 func (a Ashlar) RevokeKey(ctx context.Context, idOrName string) error {
 	return run(ctx, a.Bin, slices.Concat([]string{"key", "revoke"}, a.place(), []string{idOrName})...)

@@ -62,6 +62,30 @@ func (c *Cluster) newID(ctx context.Context, name string) (int, error) {
 	}
 }
 
+// Rename gives a store another name, which no store must have. It must not be open. If that
+// is interrupted, the store may have both names until Rename is called again.
+func (c *Cluster) Rename(ctx context.Context, from, to string) error {
+	id, err := c.id(ctx, from)
+	if err != nil {
+		return fmt.Errorf("kv/cassandra: rename store %s: %w", from, err)
+	}
+	const (
+		add    = "INSERT INTO " + tableStores + " (part, name, id) VALUES (0, ?, ?) IF NOT EXISTS"
+		remove = "DELETE FROM " + tableStores + " WHERE part = 0 AND name = ? IF id = ?"
+	)
+	applied, now, err := c.compareAndSet(ctx, readPatience, add, to, id)
+	if err == nil && !applied && now["id"] != id {
+		err = kv.ErrConflict
+	}
+	if err == nil {
+		_, _, err = c.compareAndSet(ctx, readPatience, remove, from, id)
+	}
+	if err != nil {
+		return fmt.Errorf("kv/cassandra: rename store %s to %s: %w", from, to, err)
+	}
+	return nil
+}
+
 // Remove removes a store with all its rows. It must not be open. It reads the whole of
 // each table.
 func (c *Cluster) Remove(ctx context.Context, name string) error {

@@ -66,38 +66,41 @@ func Complete(ctx context.Context, original, store kv.Store) (bool, error) {
 	return err == nil && found != nil && found.Complete && found.Origin == origin(pointers), err
 }
 
-// Run copies from into to, or completes a copy that was interrupted. No other process may
-// write to either.
-func Run(ctx context.Context, from, to kv.Store, o Options) error {
+// Run copies from into to, or completes a copy that was interrupted. It returns the number of
+// rows of the copy. No other process may write to either.
+func Run(ctx context.Context, from, to kv.Store, o Options) (rows uint64, err error) {
 	pointers, err := from.Pointers(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	now, err := read(ctx, to)
-	if err != nil {
-		return err
+	if err == nil && now == nil {
+		now, err = begin(ctx, to, origin(pointers))
 	}
-	if now == nil {
-		now = &state{Origin: origin(pointers), Tables: map[string]*table{}}
+	if err != nil {
+		return 0, err
 	}
 	if now.Origin != origin(pointers) {
-		return ErrChanged
+		return 0, ErrChanged
 	}
 	c := &copier{Options: o, from: from, to: to, state: now}
 	if err := c.copyTables(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	if err := c.verify(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	after, err := from.Pointers(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if now.Origin != origin(after) {
-		return ErrChanged
+		return 0, ErrChanged
 	}
-	return c.complete(ctx, pointers)
+	for _, t := range now.Tables {
+		rows += t.Rows
+	}
+	return rows, c.complete(ctx, pointers)
 }
 
 // origin identifies the contents of a store by its pointers, which change with its rows.
@@ -115,16 +118,20 @@ func origin(pointers map[string][]byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// read returns the state in a copy, nil if it has none. A store that holds something else is
-// refused.
+// begin returns the state of a new copy. A store that holds something else is refused.
+func begin(ctx context.Context, to kv.Store, origin string) (*state, error) {
+	others, err := to.Pointers(ctx)
+	if err == nil && len(others) > 0 {
+		err = errors.New("it holds something else than a copy (want an empty store)")
+	}
+	return &state{Origin: origin, Tables: map[string]*table{}}, err
+}
+
+// read returns the state in a copy, nil if it has none.
 func read(ctx context.Context, store kv.Store) (*state, error) {
 	value, err := store.Pointer(ctx, Pointer)
 	if errors.Is(err, kv.ErrNotFound) {
-		others, err := store.Pointers(ctx)
-		if err == nil && len(others) > 0 {
-			err = errors.New("it holds something else than a copy (want an empty store)")
-		}
-		return nil, err
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err

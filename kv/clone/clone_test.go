@@ -88,7 +88,7 @@ func contents(t *testing.T, s kv.Store) map[string]string {
 func TestRun(t *testing.T) {
 	from, to := original(t), open(t)
 	progress := new(Progress)
-	if err := Run(t.Context(), from, to, Options{Tables: tables(), Progress: progress}); err != nil {
+	if _, err := Run(t.Context(), from, to, Options{Tables: tables(), Progress: progress}); err != nil {
 		t.Fatal(err)
 	}
 	if !maps.Equal(contents(t, from), contents(t, to)) {
@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 	}
 	// A copy can be copied, and what it is a copy of is not part of it.
 	third := open(t)
-	if err := Run(t.Context(), to, third, Options{Tables: tables()}); err != nil {
+	if _, err := Run(t.Context(), to, third, Options{Tables: tables()}); err != nil {
 		t.Fatal(err)
 	}
 	if complete, err := Complete(t.Context(), from, third); !complete || err != nil {
@@ -126,7 +126,7 @@ func set(t *testing.T, s kv.Store, pointer, value string) {
 func TestKeep(t *testing.T) {
 	from, to := original(t), open(t)
 	keep := func(table *kv.Table, sort uint64) bool { return table == versions && sort < 3 }
-	if err := Run(t.Context(), from, to, Options{Tables: tables(), Keep: keep}); err != nil {
+	if _, err := Run(t.Context(), from, to, Options{Tables: tables(), Keep: keep}); err != nil {
 		t.Fatal(err)
 	}
 	want := contents(t, from)
@@ -195,7 +195,7 @@ func TestResume(t *testing.T) {
 	for fail := 1; ; fail++ {
 		to := &spy{Store: open(t), fail: fail, t: t, last: map[string]uint64{}}
 		source := &spy{Store: from}
-		err := Run(t.Context(), source, to, Options{Tables: tables(), Progress: new(Progress)})
+		_, err := Run(t.Context(), source, to, Options{Tables: tables(), Progress: new(Progress)})
 		if err == nil {
 			if fail < 4 {
 				t.Errorf("%d writes in all, expected one for each table at least", fail-1)
@@ -214,7 +214,7 @@ func TestResume(t *testing.T) {
 		}
 		to.last = map[string]uint64{}
 		again := &spy{Store: from}
-		if err := Run(t.Context(), again, to, Options{Tables: tables()}); err != nil {
+		if _, err := Run(t.Context(), again, to, Options{Tables: tables()}); err != nil {
 			t.Fatalf("after %d writes: %v", fail-1, err)
 		}
 		if got := contents(t, to); !maps.Equal(got, want) {
@@ -241,7 +241,7 @@ func TestLargePartition(t *testing.T) {
 	}
 	set(t, from, "head", "1")
 	to := &spy{Store: open(t), t: t, last: map[string]uint64{}}
-	if err := Run(t.Context(), from, to, Options{Tables: tables()}); err != nil {
+	if _, err := Run(t.Context(), from, to, Options{Tables: tables()}); err != nil {
 		t.Fatal(err)
 	}
 	if !maps.Equal(contents(t, from), contents(t, to)) {
@@ -252,7 +252,7 @@ func TestLargePartition(t *testing.T) {
 func TestRefused(t *testing.T) {
 	from, to := original(t), open(t)
 	broken := &spy{Store: to, fail: 4, t: t, last: map[string]uint64{}}
-	if err := Run(t.Context(), from, broken, Options{Tables: tables()}); !errors.Is(err, errSpy) {
+	if _, err := Run(t.Context(), from, broken, Options{Tables: tables()}); !errors.Is(err, errSpy) {
 		t.Fatal(err)
 	}
 	b := to.NewBatch()
@@ -260,15 +260,15 @@ func TestRefused(t *testing.T) {
 	if err := to.Write(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	if err := Run(t.Context(), from, to, Options{Tables: tables()}); !errors.Is(err, ErrDiffers) {
+	if _, err := Run(t.Context(), from, to, Options{Tables: tables()}); !errors.Is(err, ErrDiffers) {
 		t.Errorf("with another row: %v, expected ErrDiffers", err)
 	}
 	set(t, from, "head", "13")
-	if err := Run(t.Context(), from, to, Options{Tables: tables()}); !errors.Is(err, ErrChanged) {
+	if _, err := Run(t.Context(), from, to, Options{Tables: tables()}); !errors.Is(err, ErrChanged) {
 		t.Errorf("after a change of the original: %v, expected ErrChanged", err)
 	}
 	foreign := original(t)
-	if err := Run(t.Context(), from, foreign, Options{Tables: tables()}); err == nil {
+	if _, err := Run(t.Context(), from, foreign, Options{Tables: tables()}); err == nil {
 		t.Error("a store with other contents is overwritten")
 	}
 }

@@ -120,6 +120,9 @@ func create(ctx context.Context, p family.Place, o kv.Options, id string) (*arch
 // Accept implements [family.Opener].
 func (Family) Accept(ctx context.Context, r kv.Reader) error { return archive.Accept(ctx, r, "") }
 
+// Tables implements [family.Opener].
+func (Family) Tables() []*kv.Table { return slices.Concat(archive.Tables(), tip.Tables()) }
+
 // Open implements [family.Opener].
 func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, reading bool) (family.Network, error) {
 	entries := e.(*Entries)

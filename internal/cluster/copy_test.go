@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"ashlar/internal/node"
+)
+
+// local returns a process with a data directory.
+func local(t *testing.T) node.Ashlar {
+	t.Helper()
+	bin, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node.Ashlar{Bin: bin, Network: network, Data: t.TempDir()}
+}
+
+// copyKilled copies, and kills the copy three times. In between nothing can be served.
+func copyKilled(t *testing.T, from, to node.Ashlar) {
+	t.Helper()
+	for kill := range 3 {
+		p, err := from.Copy(t.Context(), to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-p.Done():
+			if _, err := p.Wait(); err != nil {
+				t.Fatalf("%v:\n%s", err, p.Output())
+			}
+			t.Logf("the copy was complete after it was killed %d times", kill)
+			return
+		case <-time.After(time.Second + rand.N(2*time.Second)):
+		}
+		p.Kill()
+		if _, err := to.Verify(t.Context()); err == nil {
+			t.Error("half a copy can be verified as a network")
+		}
+	}
+	copyWhole(t, from, to)
+}
+
+func copyWhole(t *testing.T, from, to node.Ashlar) {
+	t.Helper()
+	p, err := from.Copy(t.Context(), to)
+	if err == nil {
+		_, err = p.Wait()
+	}
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, p.Output())
+	}
+}
