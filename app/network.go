@@ -136,7 +136,8 @@ func FamilyOf(ctx context.Context, r kv.Reader) (family.Family, error) {
 	return Families().Default(), err
 }
 
-// OpenStore opens the store of an existing network, and returns its family.
+// OpenStore opens the store of an existing network, and returns its family. The error is
+// family.ErrNoBlocks if there is nothing in the network's place.
 func OpenStore(ctx context.Context, data store.Stores, name string, o kv.Options) (kv.Store, family.Family, error) {
 	if err := gateway.CheckNetworkName(name); err != nil {
 		return nil, nil, err
@@ -147,11 +148,15 @@ func OpenStore(ctx context.Context, data store.Stores, name string, o kv.Options
 		return nil, nil, fmt.Errorf("network %s: %w", name, store.NotFound(ctx, data, name))
 	}
 	var found family.Family
+	o.Existing = true
 	o.Accept = func(r kv.Reader) error {
 		found, _ = FamilyOf(ctx, r) // the family gets the error too
 		return found.Accept(ctx, r)
 	}
 	opened, err := data.OpenNetwork(name, o)
+	if errors.Is(err, kv.ErrNotFound) && found == nil {
+		err = family.ErrNoBlocks
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("network %s: %w", name, err)
 	}

@@ -26,6 +26,8 @@ import (
 	"ashlar/account"
 	"ashlar/app/config"
 	"ashlar/app/store"
+	"ashlar/family"
+	"ashlar/kv"
 
 	"github.com/coder/websocket"
 )
@@ -60,6 +62,28 @@ func served(t *testing.T, change func(*config.Config)) (s *Service, key string) 
 	s, key, stop := running(t, c)
 	t.Cleanup(stop)
 	return s, key
+}
+
+// TestEmptyNetwork serves a data directory with an empty directory in a network's place,
+// such as one that a disk is not mounted on. The other network is served.
+func TestEmptyNetwork(t *testing.T) {
+	var empty string
+	s, key := served(t, func(c *config.Config) {
+		empty = store.Dir(c.Data).Network("empty")
+		if err := os.Mkdir(empty, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if networks := s.Networks(); len(networks) != 1 || networks[0].Name != "demo" {
+		t.Errorf("serves %d networks, expected demo alone", len(networks))
+	}
+	post(t, "http://"+s.server.Addr().String()+"/v3/"+key, blockNumber, 200)
+	if files, err := os.ReadDir(empty); err != nil || len(files) > 0 {
+		t.Errorf("%v %v in the empty directory, expected nothing", files, err)
+	}
+	if _, err := OpenNetwork(t.Context(), store.Dir(s.config.Data), "empty", config.Network{}, kv.Options{}); !errors.Is(err, family.ErrNoBlocks) {
+		t.Errorf("opened it: %v, expected ErrNoBlocks", err)
+	}
 }
 
 // running runs a service until stop is called.

@@ -61,7 +61,8 @@ type Table struct {
 func (t *Table) BlockOf(sort uint64) uint64 { return sort >> t.IndexBits }
 
 var (
-	// ErrNotFound is returned by Get, Newest and Pointer if there is no such row.
+	// ErrNotFound is returned by Get, Newest and Pointer if there is no such row, and
+	// when a store is opened that must exist and does not.
 	ErrNotFound = errors.New("kv: not found")
 	// ErrConflict is returned by CompareAndSet when the pointer has another value than expected.
 	ErrConflict = errors.New("kv: pointer has changed")

@@ -18,8 +18,10 @@ type Options struct {
 	// Apart, if set, is a table with about half of what is written. An engine may
 	// keep it apart from the others, so that both are compacted side by side.
 	Apart *Table
-	// ReadOnly leaves the store as it is; every write returns an error. The store
-	// must exist.
+	// Existing makes Open return ErrNotFound, and change nothing, if there is no store.
+	Existing bool
+	// ReadOnly leaves the store as it is; every write returns an error. It includes
+	// Existing.
 	ReadOnly bool
 	// Private keeps other users of the machine from reading the store. An engine whose
 	// stores are not files of this machine ignores it.

@@ -195,7 +195,12 @@ func TestBackupRepeats(t *testing.T) {
 // TestBackupRefuses: what cannot be backed up or restored.
 func TestBackupRefuses(t *testing.T) {
 	data, to := smallNetwork(t), t.TempDir()
+	unmounted := smallNetwork(t)
+	if err := os.Mkdir(store.Dir(unmounted).Network("other"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for what, b := range map[string]Backup{
+		"has no store":      {Data: unmounted, To: to},
 		"no such directory": {Data: filepath.Join(data, "missing"), To: to},
 		"not found":         {Data: data, To: to, Networks: []string{"other"}},
 		"unknown store":     {Data: data, To: to, Networks: []string{"../x"}},

@@ -56,11 +56,14 @@ func (r Rewind) rewind(ctx context.Context, data store.Stores, bar *os.File) (do
 	accept := func(store kv.Reader) error {
 		var err error
 		if f, err = app.FamilyOf(ctx, store); errors.Is(err, kv.ErrNotFound) {
-			return family.ErrNoBlocks
+			return err
 		}
 		return nil
 	}
-	opened, err := data.OpenNetwork(r.Network, kv.Options{CacheBytes: verifyCache, Accept: accept})
+	opened, err := data.OpenNetwork(r.Network, kv.Options{CacheBytes: verifyCache, Existing: true, Accept: accept})
+	if errors.Is(err, kv.ErrNotFound) {
+		err = family.ErrNoBlocks
+	}
 	if err != nil {
 		return done, err
 	}

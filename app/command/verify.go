@@ -58,6 +58,8 @@ func (v Verify) check(ctx context.Context, bar *os.File) (found family.Verdict, 
 	dir, inDir := data.(store.Dir)
 	opened, err := data.OpenNetwork(v.Network, kv.Options{ReadOnly: true, CacheBytes: verifyCache})
 	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return nil, family.ErrNoBlocks
 	case errors.Is(err, kv.ErrInUse) || errors.Is(err, kv.ErrForeign) || err != nil && !inDir:
 		return nil, err
 	case err != nil:

@@ -113,7 +113,11 @@ func (d Dir) OpenExisting(name string) (kv.Store, error) {
 		return nil, fmt.Errorf("not found in %s", d)
 	}
 	if network, ok := strings.CutPrefix(name, networkPrefix); ok {
-		return d.OpenNetwork(network, kv.Options{})
+		opened, err := d.OpenNetwork(network, kv.Options{Existing: true})
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil, fmt.Errorf("%s has no store; is its disk mounted?", d.Network(network))
+		}
+		return opened, err
 	}
 	return d.OpenAccounts(nil)
 }

@@ -42,9 +42,8 @@ type Store struct {
 	stopped sync.WaitGroup
 }
 
-// Open opens a store, or makes one unless it is to be read only. Of [kv.Options],
-// ReadOnly and Accept apply. It returns kv.ErrInUse if another process holds the lease,
-// and kv.ErrNotFound if a store that is to be read does not exist.
+// Open opens a store, or makes one. Of [kv.Options], Existing, ReadOnly and Accept apply. It
+// returns kv.ErrInUse if another process holds the lease.
 func (c *Cluster) Open(ctx context.Context, name string, o kv.Options, own Options) (*Store, error) {
 	s, err := c.openStore(ctx, name, o, own)
 	if err != nil {
@@ -58,7 +57,7 @@ func (c *Cluster) openStore(ctx context.Context, name string, o kv.Options, own 
 	s.splits.init()
 	id, err := c.id(ctx, name)
 	exists := err == nil
-	if errors.Is(err, kv.ErrNotFound) && !o.ReadOnly {
+	if errors.Is(err, kv.ErrNotFound) && !o.ReadOnly && !o.Existing {
 		id, err = c.newID(ctx, name)
 	}
 	if err != nil {

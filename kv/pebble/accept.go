@@ -2,9 +2,24 @@ package pebble
 
 import (
 	"errors"
+	"io/fs"
+
+	"ashlar/kv"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 )
+
+// checkExists returns kv.ErrNotFound if the store must exist and does not.
+func checkExists(o Options) error {
+	if !o.Existing && !o.ReadOnly {
+		return nil
+	}
+	found, err := lsm.Peek(o.Path, o.FS)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !found.Exists {
+		return kv.ErrNotFound
+	}
+	return err
+}
 
 // accept calls o.Accept with the store in the directory, if there is one. The store is
 // opened for that without changing a file, and closed again.
@@ -13,11 +28,8 @@ func accept(o Options, lock *directoryLock) error {
 		return nil
 	}
 	found, err := lsm.Peek(o.Path, o.FS)
-	if err != nil {
+	if err != nil || !found.Exists {
 		return err
-	}
-	if !found.Exists {
-		return nil
 	}
 	g := newGuard(o.Logger)
 	config := configure(o, g)

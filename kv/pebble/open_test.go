@@ -184,6 +184,21 @@ func TestAccept(t *testing.T) {
 	}
 }
 
+// TestExisting opens empty and missing directories, in which a store must exist.
+func TestExisting(t *testing.T) {
+	for _, o := range []pebble.Options{{Options: kv.Options{Existing: true}}, {Options: kv.Options{ReadOnly: true}}} {
+		dir := t.TempDir()
+		for _, o.Path = range []string{dir, filepath.Join(dir, "missing")} {
+			if _, err := pebble.Open(o); !errors.Is(err, kv.ErrNotFound) || !strings.Contains(err.Error(), o.Path) {
+				t.Errorf("%+v: %v, expected kv.ErrNotFound with the directory's name", o, err)
+			}
+		}
+		if after := contents(t, dir); after != "" {
+			t.Errorf("%+v: the directory has now\n%s", o, after)
+		}
+	}
+}
+
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)  {}

@@ -108,6 +108,9 @@ func Open(o Options) (*Store, error) {
 	if err := checkDirectory(o.FS, o.Path); err != nil {
 		return nil, err
 	}
+	if err := checkExists(o); err != nil {
+		return nil, fmt.Errorf("kv/pebble: open %s: %w", o.Path, err)
+	}
 	lock, err := lockDirectory(o.FS, o.Path)
 	if err != nil {
 		return nil, err
