@@ -125,6 +125,7 @@ func keepers() []keeper {
 		// Everything else takes a kv.Store, whichever engine it is.
 		{"ashlar/kv/pebble", []string{"kv/pebble", "app/store", "evm/ingest/ingesttest"}},
 		{"ashlar/kv/cassandra", []string{"kv/cassandra", "app/store"}},
+		{"ashlar/kv/rowcache", []string{"kv/rowcache", "app/store"}},
 		// The reference builder generates chains to test execute, so it must be independent of it.
 		{"github.com/ethereum/go-ethereum/core/state", []string{"evm/execute", "evm/source/demo/reference"}},
 		{"github.com/spf13/cobra", []string{"cmd"}},

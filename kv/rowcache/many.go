@@ -1,0 +1,136 @@
+package rowcache
+
+import (
+	"context"
+
+	"ashlar/kv"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// GetMany implements kv.Reader.
+func (s *Store) GetMany(ctx context.Context, t *kv.Table, keys []kv.Key, found func(i int, value []byte) error) error {
+	missing := make([]kv.Key, 0, len(keys))
+	places := make([]int, 0, len(keys))
+	for i, k := range keys {
+		p, ok := s.look(ctx, t, k.Partition, k.Sort)
+		if !ok {
+			missing, places = append(missing, k), append(places, i)
+			continue
+		}
+		s.hits.Add(1)
+		if j := p.find(k.Sort); j < len(p.rows) && p.rows[j].sort == k.Sort {
+			if err := found(i, p.rows[j].value); err != nil {
+				return err
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return ctx.Err()
+	}
+	m := s.begin()
+	s.misses.Add(int64(len(missing)))
+	return s.Store.GetMany(ctx, t, missing, func(j int, value []byte) error {
+		value = append([]byte{}, value...)
+		k := missing[j]
+		s.keep(m, t, k.Partition, span{from: k.Sort, to: k.Sort, rows: []row{{k.Sort, value}}})
+		return found(places[j], value)
+	})
+}
+
+// NewestMany implements kv.Reader.
+func (s *Store) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, found func(i int, sort uint64, value []byte) error) error {
+	missing := make([]kv.Key, 0, len(keys))
+	places := make([]int, 0, len(keys))
+	for i, k := range keys {
+		known, exists, ok := s.newest(ctx, t, k.Partition, k.Sort)
+		if !ok {
+			missing, places = append(missing, k), append(places, i)
+			continue
+		}
+		s.hits.Add(1)
+		if exists {
+			if err := found(i, known.sort, known.value); err != nil {
+				return err
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return ctx.Err()
+	}
+	m := s.begin()
+	s.misses.Add(int64(len(missing)))
+	seen := make([]bool, len(missing))
+	err := s.Store.NewestMany(ctx, t, missing, func(j int, sort uint64, value []byte) error {
+		seen[j] = true
+		value = append([]byte{}, value...)
+		s.keepNewest(m, t, missing[j].Partition, missing[j].Sort, sort, value, true)
+		return found(places[j], sort, value)
+	})
+	if err != nil {
+		return err
+	}
+	for j, k := range missing {
+		if !seen[j] {
+			s.keepNewest(m, t, k.Partition, k.Sort, 0, nil, false)
+		}
+	}
+	return nil
+}
+
+const (
+	prefetchAtOnce = 256      // reads under way: as many as the rows of 64 blocks with logs
+	prefetchRows   = 1024     // of a range
+	prefetchBytes  = 64 << 10 // of a range
+)
+
+// Prefetch implements kv.Prefetcher.
+func (s *Store) Prefetch(ctx context.Context, wants []kv.Want) {
+	var missing []*kv.Want
+	for i := range wants {
+		if w := &wants[i]; !s.has(ctx, w) {
+			missing = append(missing, w)
+		}
+	}
+	if len(missing) < 2 {
+		return // nothing to make side by side
+	}
+	var group errgroup.Group
+	group.SetLimit(prefetchAtOnce)
+	for _, w := range missing {
+		group.Go(func() error { s.fetch(ctx, w); return nil })
+	}
+	_ = group.Wait() // a read that fails is made again
+}
+
+// has reports whether the rows of w, or the first of them, are known.
+func (s *Store) has(ctx context.Context, w *kv.Want) bool {
+	if w.Newest > 0 {
+		_, _, ok := s.newest(ctx, w.Table, w.Partition, w.To)
+		return ok
+	}
+	_, ok := s.look(ctx, w.Table, w.Partition, w.From)
+	return ok
+}
+
+// fetch reads the rows of w. What it reads is kept.
+func (s *Store) fetch(ctx context.Context, w *kv.Want) {
+	switch {
+	case w.Newest == 1:
+		_, _, _ = s.Newest(ctx, w.Table, w.Partition, w.To, nil)
+	case w.Newest > 1:
+		n := 0
+		_ = s.Descend(ctx, w.Table, w.Partition, w.To, func(uint64, []byte) (bool, error) {
+			n++
+			return n == w.Newest, nil
+		})
+	case w.From == w.To:
+		_, _ = s.Get(ctx, w.Table, w.Partition, w.From, nil)
+	default:
+		rows, size := s.Scan(ctx, w.Table, w.Partition, w.From, w.To), 0
+		for n := 0; n < prefetchRows && size < prefetchBytes && rows.Next(); n++ {
+			size += len(rows.Value())
+		}
+		_ = rows.Close()
+	}
+}
