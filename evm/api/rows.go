@@ -58,6 +58,7 @@ type blockReader func(ctx context.Context, view *query.View, number uint64) (*bl
 
 // block reads the header and the body of a block.
 func (a *API) block(ctx context.Context, view *query.View, number uint64) (*block, error) {
+	view.ReadAhead(ctx, number, false)
 	header, err := view.Header(ctx, number)
 	if err != nil {
 		return nil, err
@@ -79,6 +80,7 @@ func (a *API) block(ctx context.Context, view *query.View, number uint64) (*bloc
 
 // blockWithReceipts reads the header, the body and the receipts of a block.
 func (a *API) blockWithReceipts(ctx context.Context, view *query.View, number uint64) (*block, error) {
+	view.ReadAhead(ctx, number, true)
 	b, err := a.block(ctx, view, number)
 	if err != nil {
 		return nil, err

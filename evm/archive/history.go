@@ -30,9 +30,10 @@ const (
 // top of it. It is safe for concurrent use.
 type History struct {
 	rows    kv.Reader
-	store   kv.Reader // the settled rows
-	traces  bool      // there is a trace index
-	settled uint64    // the last block whose rows are in store, and whose header is in headers
+	store   kv.Reader     // the settled rows
+	ahead   kv.Prefetcher // of rows; nil if reads take no round trips
+	traces  bool          // there is a trace index
+	settled uint64        // the last block whose rows are in store, and whose header is in headers
 	headers *lru.Cache[uint64, *Header]
 	// numbers maps hashes of blocks whose headers were read to their numbers. Entries are
 	// hints: this history may have another block at that number, or none.
@@ -44,9 +45,11 @@ type History struct {
 
 // newHistory returns the history of settled rows.
 func newHistory(rows kv.Reader, traces bool) History {
+	ahead, _ := rows.(kv.Prefetcher)
 	return History{
 		rows:    rows,
 		store:   rows,
+		ahead:   ahead,
 		traces:  traces,
 		settled: math.MaxUint64,
 		headers: lru.NewCache[uint64, *Header](cachedHeaders),
@@ -62,8 +65,12 @@ func (a *Archive) Rows() kv.Reader { return a.store }
 // Over returns the history in rows: the archive's blocks up to settled, and above them a
 // branch of unsettled blocks encoded by [History.Encode].
 func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
+	ahead := a.ahead
+	if ahead != nil {
+		ahead, _ = rows.(kv.Prefetcher)
+	}
 	return &History{
-		rows: rows, store: a.store, traces: a.traces, settled: settled,
+		rows: rows, store: a.store, ahead: ahead, traces: a.traces, settled: settled,
 		headers: a.headers, numbers: a.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: a.codes,
 	}
 }
@@ -167,6 +174,12 @@ func (h *History) HoldReceipts(ctx context.Context, number uint64) (all Receipts
 func (h *History) FindBlock(ctx context.Context, hash common.Hash) (uint64, error) {
 	number, known := uint64(0), false
 	check := func(candidate uint64) (bool, error) {
+		if h.Ahead() { // most who look for a block want all of it
+			wants := h.Wants()
+			wants.Header(candidate)
+			wants.Body(candidate)
+			wants.Read(ctx)
+		}
 		header, err := h.Header(ctx, candidate)
 		if err != nil {
 			return false, err

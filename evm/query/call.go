@@ -10,30 +10,39 @@ import (
 
 // Call executes a message call at a block of the view, like [execute.Executor.Call].
 func (v *View) Call(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) ([]byte, error) {
+	record, done := v.watch(ctx, number, message)
+	defer done()
 	at, err := v.CallAt(ctx, number)
 	if err != nil {
 		return nil, err
 	}
+	at.State = record(at.State)
 	return v.Executor().Call(ctx, at, message, options)
 }
 
 // EstimateGas returns the gas that a message needs at a block of the view, like
 // [execute.Executor.EstimateGas].
 func (v *View) EstimateGas(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) (uint64, error) {
+	record, done := v.watch(ctx, number, message)
+	defer done()
 	at, err := v.CallAt(ctx, number)
 	if err != nil {
 		return 0, err
 	}
+	at.State = record(at.State)
 	return v.Executor().EstimateGas(ctx, at, message, options)
 }
 
 // AccessList returns the accounts and slots that a message accesses at a block of the view,
 // like [execute.Executor.AccessList].
 func (v *View) AccessList(ctx context.Context, number uint64, message *execute.Message, options execute.CallOptions) (*execute.Accessed, error) {
+	record, done := v.watch(ctx, number, message)
+	defer done()
 	at, err := v.CallAt(ctx, number)
 	if err != nil {
 		return nil, err
 	}
+	at.State = record(at.State)
 	return v.Executor().AccessList(ctx, at, message, options)
 }
 

@@ -151,6 +151,7 @@ func count(from candidates, filter *Filter, limit int) (found foundLogs, err err
 // criteria. Without sets, it returns all logs, as counted in receipts.
 func (v *View) candidates(ctx context.Context, wanted *criteria, from, to uint64, receipts *archive.ReceiptsReader) (candidates, error) {
 	if terms := wanted.terms(); len(terms) > 0 {
+		v.readTermsAhead(ctx, terms, from, to)
 		return postings.Intersect(v.scan(ctx), terms, from, to)
 	}
 	return &allLogs{receipts: receipts, to: to}, nil
@@ -231,11 +232,13 @@ type loader struct {
 	log      Log
 	logs     blockLogs     // of the current block; empty before the first
 	body     *archive.Body // of the current block; nil until needed
+	ahead    func([]foundBlock)
 }
 
 // loader returns a loader for logs in blocks up to last.
 func (v *View) loader(ctx context.Context, last uint64) *loader {
 	l := &loader{receipts: v.history.ReadReceipts(ctx, last), bodies: v.history.ReadBodies(ctx, last), stamps: v.history.ReadStamps(ctx, last)}
+	l.ahead = func(blocks []foundBlock) { v.readLogsAhead(ctx, blocks) }
 	l.log.body = func() (_ *archive.Body, err error) {
 		if l.body == nil {
 			l.body, err = l.bodies.Body(l.log.Block.Number)
@@ -249,7 +252,10 @@ func (v *View) loader(ctx context.Context, last uint64) *loader {
 // because of colliding terms.
 func (l *loader) load(wanted *criteria, found foundLogs, visit func(*Log) error) error {
 	begin := 0
-	for _, block := range found.blocks {
+	for i, block := range found.blocks {
+		if i%aheadBlocks == 0 {
+			l.ahead(found.blocks[i:min(i+aheadBlocks, len(found.blocks))])
+		}
 		l.log.InBlock = block.end - begin
 		for _, position := range found.positions[begin:block.end] {
 			log, err := l.at(block.number, uint64(position))

@@ -14,6 +14,9 @@ func (v *View) LogPage(ctx context.Context, filter *Filter, r paging.Range, visi
 	logs := v.loader(ctx, r.To)
 	defer logs.close()
 	from, err := v.candidates(ctx, wanted, r.Begin.Block, r.To, logs.receipts)
+	if err == nil && v.history.Ahead() {
+		from = &aheadCandidates{candidates: from, read: logs.ahead, most: r.Size}
+	}
 	if err == nil {
 		next, err = paging.Walk(from, r, func(at paging.Place, onPage bool) (bool, error) {
 			log, err := logs.at(at.Block, at.Position)

@@ -29,14 +29,18 @@ type SlotProof struct {
 
 // Prove returns a proof of an account and some slots in the state after a block of the view.
 func (v *View) Prove(ctx context.Context, number uint64, address common.Address, slots []common.Hash) (*Proof, error) {
+	key := evm.HashAddress(address)
+	v.readProofAhead(ctx, number, key, slots)
 	header, err := v.Header(ctx, number)
 	if err != nil {
 		return nil, err
 	}
 	proof := &Proof{Slots: make([]SlotProof, len(slots))}
-	key := evm.HashAddress(address)
 	state := v.State(number)
-	accounts := trieWalk{state: state, root: header.Root}
+	readBelow := func(ctx context.Context, owner, key common.Hash, depth int) {
+		v.readLevelsAhead(ctx, number, owner, key, depth)
+	}
+	accounts := trieWalk{state: state, root: header.Root, ahead: readBelow}
 	value, err := accounts.to(ctx, key)
 	if err != nil {
 		return nil, err
@@ -49,7 +53,7 @@ func (v *View) Prove(ctx context.Context, number uint64, address common.Address,
 	if err := rlp.DecodeBytes(value, proof.Account); err != nil {
 		return nil, fmt.Errorf("%w: account %x in the state trie of block %d: %v", archive.ErrCorrupt, key, number, err)
 	}
-	storage := trieWalk{state: state, owner: key, root: proof.Account.Root}
+	storage := trieWalk{state: state, owner: key, root: proof.Account.Root, ahead: readBelow}
 	return proof, proveSlots(ctx, &storage, slots, proof.Slots)
 }
 
@@ -89,6 +93,9 @@ type trieWalk struct {
 	state evm.State
 	owner common.Hash // as in [evm.State]
 	root  common.Hash
+	// ahead reads the nodes on a path from a depth on; nil: they are read one by one.
+	ahead func(ctx context.Context, owner, key common.Hash, depth int)
+	below bool // ahead was called for the path
 
 	path  [evm.KeyNibbles]byte // the last key, one nibble per byte
 	nodes []walkedNode
@@ -106,6 +113,7 @@ func (w *trieWalk) to(ctx context.Context, key common.Hash) (value []byte, err e
 		return nil, nil
 	}
 	w.turn(key)
+	w.below = false
 	if len(w.nodes) == 0 {
 		if err := w.read(ctx, 0, w.root[:]); err != nil {
 			return nil, err
@@ -119,6 +127,10 @@ func (w *trieWalk) to(ctx context.Context, key common.Hash) (value []byte, err e
 		}
 		if found.hash == nil {
 			return found.value, nil
+		}
+		if found.depth >= proofLevels && !w.below && w.ahead != nil {
+			w.ahead(ctx, w.owner, key, found.depth)
+			w.below = true
 		}
 		if err := w.read(ctx, found.depth, found.hash); err != nil {
 			return nil, err

@@ -29,6 +29,7 @@ func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 	if number == 0 {
 		return Input{}, execute.ErrGenesis
 	}
+	v.readInputAhead(ctx, number)
 	header, err := v.Header(ctx, number)
 	if err != nil {
 		return Input{}, err

@@ -38,6 +38,7 @@ type Chain struct {
 	now      atomic.Pointer[headView]
 	pending  pending
 	tips     *tipsCache
+	learned  *learned
 }
 
 // headView caches the view of the latest forkchoice.
@@ -53,6 +54,7 @@ func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
 		archive: a, tip: t, executor: e,
 		pending: pending{making: semaphore.NewWeighted(1)},
 		tips:    lru.NewCache[common.Hash, []gasTip](cachedTips),
+		learned: newLearned(),
 	}
 }
 

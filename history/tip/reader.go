@@ -215,6 +215,30 @@ func (r *reader) Scan(ctx context.Context, t *kv.Table, partition []byte, from, 
 	return &cursor{below: below, over: rows}
 }
 
+// Prefetch implements [kv.Prefetcher], for the rows below the branch.
+func (r *reader) Prefetch(ctx context.Context, wants []kv.Want) {
+	below, ok := r.below.(kv.Prefetcher)
+	if !ok {
+		return
+	}
+	var room [maxKey]byte
+	settled := make([]kv.Want, 0, len(wants))
+	for _, w := range wants {
+		last := r.settledSort(w.Table)
+		if w.Newest == 0 && w.From > last {
+			continue
+		}
+		if w.Newest == 1 && w.To > last {
+			if row, found := r.newest(w.Table, lookUp(room[:], w.Table, w.Partition), w.To); found && row.sort > last {
+				continue
+			}
+		}
+		w.To = min(w.To, last)
+		settled = append(settled, w)
+	}
+	below.Prefetch(ctx, settled)
+}
+
 // Pointer implements [kv.Reader].
 func (r *reader) Pointer(ctx context.Context, name string) ([]byte, error) {
 	return r.below.Pointer(ctx, name)

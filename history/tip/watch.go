@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -83,9 +84,30 @@ func (w *Watched) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if follower, ok := w.store.(kv.Follower); ok && settled != now.settled {
+		follower.Follow(settled.Number, now.rowsTo(settled))
+	}
 	w.pointer = value
 	w.show(next)
 	return nil
+}
+
+// rowsTo yields the rows of the blocks after the settled one up to a block; nil if the tree
+// does not have them.
+func (n *tree) rowsTo(ref chain.Ref) iter.Seq2[*kv.Table, kv.Row] {
+	branch, err := n.branch(ref.Hash)
+	if err != nil {
+		return nil
+	}
+	return func(yield func(*kv.Table, kv.Row) bool) {
+		for _, block := range branch.blocks {
+			for _, row := range block.layer.rows {
+				if !yield(block.tables[row.key[0]], kv.Row{Partition: row.key[1:], Sort: row.sort, Value: row.value}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Run refreshes the tip every so often until ctx is done. Errors are logged, and end it only

@@ -1,0 +1,203 @@
+package query
+
+import (
+	"context"
+
+	"ashlar/evm"
+	"ashlar/evm/archive"
+	"ashlar/history/postings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types/bal"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// What this file does matters where a read takes a round trip. There it reads what a query
+// is going to need side by side; elsewhere it does nothing.
+
+const (
+	aheadBlocks = 64   // of a page of logs, read at once
+	aheadTerms  = 256  // of a filter
+	aheadListed = 1024 // accounts and slots of a block's access list
+)
+
+// ReadAhead reads the header and the body of a block, and its receipts if they are wanted.
+func (v *View) ReadAhead(ctx context.Context, number uint64, receipts bool) {
+	if !v.history.Ahead() || number > v.head.Number {
+		return
+	}
+	wants := v.history.Wants()
+	wants.Header(number)
+	wants.Body(number)
+	if receipts {
+		wants.Receipts(number)
+	}
+	wants.Read(ctx)
+}
+
+// readTermsAhead reads where the terms of a filter occur.
+func (v *View) readTermsAhead(ctx context.Context, sets [][]postings.Term, from, to uint64) {
+	if !v.history.Ahead() {
+		return
+	}
+	wants, n := v.history.Wants(), 0
+	for _, set := range sets {
+		for _, term := range set {
+			if n++; n <= aheadTerms {
+				wants.Postings(term, from, min(to, v.head.Number))
+			}
+		}
+	}
+	wants.Read(ctx)
+}
+
+// readLogsAhead reads what the logs of some blocks are made of.
+func (v *View) readLogsAhead(ctx context.Context, blocks []foundBlock) {
+	if !v.history.Ahead() {
+		return
+	}
+	wants := v.history.Wants()
+	for _, block := range blocks {
+		wants.Header(block.number)
+		wants.Receipts(block.number)
+		wants.Body(block.number)
+	}
+	wants.Read(ctx)
+}
+
+// readInputAhead reads a block with its parent's header, and what it accesses according to
+// its access list, if it has one.
+func (v *View) readInputAhead(ctx context.Context, number uint64) {
+	if !v.history.Ahead() || number > v.head.Number {
+		return
+	}
+	wants := v.history.Wants()
+	wants.Header(number - 1)
+	wants.Header(number)
+	wants.Body(number)
+	wants.AccessList(number)
+	wants.Read(ctx)
+	encoded, err := v.history.AccessList(ctx, number)
+	var list bal.BlockAccessList
+	if err != nil || rlp.DecodeBytes(encoded, &list) != nil {
+		return // before Amsterdam; an error recurs where the list is needed
+	}
+	wants, n := v.history.Wants(), 0
+	for i := range list {
+		account := evm.HashAddress(list[i].Address)
+		wants.Account(number-1, account)
+		n++
+		for j := range list[i].StorageChanges {
+			wants.Slot(number-1, account, evm.HashSlot(list[i].StorageChanges[j].Slot.Bytes32()))
+			n++
+		}
+		for j := range list[i].StorageReads {
+			wants.Slot(number-1, account, evm.HashSlot(list[i].StorageReads[j].Bytes32()))
+			n++
+		}
+		if n > aheadListed {
+			break
+		}
+	}
+	wants.Read(ctx)
+}
+
+const (
+	// proofLevels is how many levels of a trie a proof reads at once, from the root down:
+	// those of 16^9 accounts, and nearly all that occur.
+	proofLevels = 9
+	// proofSlots bounds the slots that are read with them.
+	proofSlots = 64
+)
+
+// readProofAhead reads the levels of the trie of accounts on the path to an account, and
+// those of its storage trie on the paths to slots.
+func (v *View) readProofAhead(ctx context.Context, number uint64, account common.Hash, slots []common.Hash) {
+	if !v.history.Ahead() {
+		return
+	}
+	wants := v.history.Wants()
+	wants.Header(number)
+	wants.Account(number, account)
+	wantPath(wants, number, common.Hash{}, account, 0, proofLevels)
+	for _, slot := range slots[:min(len(slots), proofSlots)] {
+		key := evm.HashSlot(slot)
+		wants.Slot(number, account, key)
+		wantPath(wants, number, account, key, 0, proofLevels)
+	}
+	wants.Read(ctx)
+}
+
+// readLevelsAhead reads all levels of a trie that are below a depth.
+func (v *View) readLevelsAhead(ctx context.Context, number uint64, owner, key common.Hash, depth int) {
+	if !v.history.Ahead() {
+		return
+	}
+	wants := v.history.Wants()
+	wantPath(wants, number, owner, key, depth, evm.KeyNibbles)
+	wants.Read(ctx)
+}
+
+// wantPath adds the nodes of a trie on the path to a key from one depth to below another.
+// The path may skip some of these depths.
+func wantPath(wants *archive.Wants, number uint64, owner, key common.Hash, from, below int) {
+	var path [evm.KeyNibbles]byte
+	evm.AppendNibbles(path[:0], key[:])
+	for depth := from; depth < below; depth++ {
+		wants.Node(number, owner, path[:depth])
+	}
+}
+
+// aheadCandidates finds the blocks with candidates of a page before they are asked for, and
+// reads what their logs are made of.
+type aheadCandidates struct {
+	candidates
+	read  func([]foundBlock)
+	most  int // candidates that are found ahead
+	found foundLogs
+	begin int // of the positions of found.blocks[0]
+	end   bool
+}
+
+// Next implements [paging.Candidates].
+func (a *aheadCandidates) Next(block uint64, dst []uint32) (uint64, []uint32, bool, error) {
+	for {
+		for len(a.found.blocks) > 0 {
+			b := a.found.blocks[0]
+			positions := a.found.positions[a.begin:b.end]
+			a.found.blocks, a.begin = a.found.blocks[1:], b.end
+			if b.number >= block {
+				return b.number, append(dst, positions...), true, nil
+			}
+		}
+		if a.end {
+			return 0, dst, false, nil
+		}
+		if err := a.fill(block); err != nil {
+			return 0, dst, false, err
+		}
+	}
+}
+
+// fill finds the next blocks.
+func (a *aheadCandidates) fill(block uint64) (err error) {
+	a.found, a.begin = foundLogs{positions: a.found.positions[:0]}, 0
+	for len(a.found.blocks) < aheadBlocks && len(a.found.positions) <= a.most {
+		at, positions, ok, err := a.candidates.Next(block, a.found.positions)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			a.end = true
+			break
+		}
+		a.found.positions = positions
+		a.found.blocks = append(a.found.blocks, foundBlock{at, len(positions)})
+		if block = at + 1; block == 0 {
+			a.end = true
+			break
+		}
+	}
+	a.read(a.found.blocks)
+	return nil
+}
