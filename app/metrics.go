@@ -118,7 +118,7 @@ type gauges struct {
 	agreeing, quorum, differs                               *prometheus.Desc
 	ready, stopped, reached, rate, remaining                *prometheus.Desc
 	writable, accountsWritable                              *prometheus.Desc
-	free, cacheReads, backlog, expiry                       *prometheus.Desc
+	free, cacheReads, storeReads, backlog, expiry           *prometheus.Desc
 	unsaved, unreadable, letters                            *prometheus.Desc
 }
 
@@ -150,6 +150,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		remaining:        desc("catch_up_remaining_seconds", "Time until a network that is behind is at the head; 0 if not known, or at the head.", "network"),
 		writable:         desc("store_writable", "Whether the network's store accepts writes: 1, else 0.", "network"),
 		free:             desc("store_free_bytes", "Free space on the disk of the network's store.", "network"),
+		storeReads:       desc("store_reads_total", "Statements that have read rows from Cassandra.", "network"),
 		cacheReads:       desc("store_cache_reads_total", "Reads of the store's cache, by whether the block was in it.", "network", "result"),
 		backlog:          desc("store_backlog_bytes", "Bytes that compactions have to rewrite before the store is in order.", "network"),
 		expiry:           desc("certificate_expiry_timestamp_seconds", "When the certificate of the public listener expires.", "name"),
@@ -228,6 +229,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 			gauge(g.memory, float64(stored.MemoryBytes), n.Name)
 			gauge(g.free, float64(stored.FreeBytes), n.Name)
 			gauge(g.backlog, float64(stored.Backlog), n.Name)
+			counter(g.storeReads, uint64(stored.Reads), n.Name)
 			counter(g.cacheReads, uint64(stored.CacheHits), n.Name, "hit")
 			counter(g.cacheReads, uint64(stored.CacheMisses), n.Name, "miss")
 		}

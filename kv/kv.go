@@ -304,6 +304,8 @@ type Stats struct {
 	FreeBytes   int64 // on the disk; 0 if not known
 	// CacheHits and CacheMisses are the reads of the cache since the store was opened.
 	CacheHits, CacheMisses int64
+	// Reads are the statements that have read rows and pointers of a distributed store.
+	Reads int64
 	// Backlog is how many bytes the engine has to rewrite before the store is in order; it
 	// grows while writes are faster than that.
 	Backlog int64

@@ -8,6 +8,7 @@ import (
 	"ashlar/kv"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
+	"golang.org/x/sync/errgroup"
 )
 
 // found is a row as it was read.
@@ -30,6 +31,7 @@ func (s *Store) prepare(ctx context.Context, t *kv.Table, partition []byte) (*st
 
 // query returns a read that a second node is asked for if the first is slow.
 func (s *Store) query(statement string, args ...any) *gocql.Query {
+	s.reads.Add(1)
 	return s.cluster.session.Query(statement, args...).SetSpeculativeExecutionPolicy(speculation)
 }
 
@@ -87,14 +89,27 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 		value, err := s.getPart(ctx, st, s.cluster.quorum, partition, partOf(starts, sort), sort)
 		return append(dst, value...), err
 	}
-	row, err := s.newest(ctx, st, t, partition, sort)
-	if err == nil && row.sort != sort {
-		err = kv.ErrNotFound
+	value, err := s.getAnywhere(ctx, st, t, partition, partOf(starts, sort), sort)
+	return append(dst, value...), err
+}
+
+// getAnywhere reads a row that is in a part, if the parts are as they are known. It looks up
+// whether they are at the same time.
+func (s *Store) getAnywhere(ctx context.Context, st *statements, t *kv.Table, partition []byte, part int, sort uint64) (value []byte, err error) {
+	var now []uint64
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		now, err = s.partsOf(ctx, t, partition)
+		return err
+	})
+	value, err = s.getPart(ctx, st, s.cluster.quorum, partition, part, sort)
+	if failed := group.Wait(); failed != nil {
+		return nil, failed
 	}
-	if err != nil {
-		return dst, err
+	if actual := partOf(now, sort); actual != part && errors.Is(err, kv.ErrNotFound) {
+		return s.getPart(ctx, st, s.cluster.quorum, partition, actual, sort)
 	}
-	return append(dst, *row.value...), nil
+	return value, err
 }
 
 // getPart reads a row from one part of a partition.

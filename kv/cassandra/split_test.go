@@ -77,6 +77,59 @@ func checkRemoved(t *testing.T, writer, reader kv.Store, table *kv.Table, rows, 
 	}
 }
 
+// TestStatements counts the statements of look-ups, each of which waits for the one before:
+// one if the parts of the partition are known, three if they are not.
+func TestStatements(t *testing.T) {
+	c := connect(t, configure(t, "contract"))
+	name := newName(t)
+	writer := open(t, c, name, cassandra.Options{})
+	defer writer.Close()
+	const rows = 60
+	for _, table := range []*kv.Table{versions, list} {
+		for n := range uint64(rows) {
+			put(t, writer, table, "wide", n, fmt.Sprint("value ", n))
+		}
+		put(t, writer, table, "narrow", 7, "value")
+		reader := func() *cassandra.Store {
+			s, err := c.Open(t.Context(), name, kv.Options{ReadOnly: true}, cassandra.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
+		}
+		check := func(what string, s *cassandra.Store, want int64, read func(kv.Reader) error) {
+			t.Helper()
+			before := s.Stats().Reads
+			err := read(s)
+			if got := s.Stats().Reads - before; got != want || err != nil {
+				t.Errorf("%s: %s: %d statements, %v, expected %d", table.Name, what, got, err, want)
+			}
+		}
+		newest := func(partition string, at uint64) func(kv.Reader) error {
+			return func(s kv.Reader) error {
+				_, _, err := s.Newest(t.Context(), table, []byte(partition), at, nil)
+				return err
+			}
+		}
+		get := func(partition string, sort uint64) func(kv.Reader) error {
+			return func(s kv.Reader) error {
+				_, err := s.Get(t.Context(), table, []byte(partition), sort, nil)
+				return err
+			}
+		}
+		s := reader()
+		check("newest of one part", s, 1, newest("narrow", 9))
+		check("newest, parts not known", s, 3, newest("wide", rows-1))
+		check("newest, parts known", s, 1, newest("wide", rows-2))
+		check("row, parts known", s, 1, get("wide", rows/2))
+		s = reader()
+		check("row of one part", s, 1, get("narrow", 7))
+		check("row, parts not known", s, 4, get("wide", rows-1)) // two of them side by side
+		check("row, parts known", s, 1, get("wide", rows-2))
+	}
+}
+
 // TestWalkStopped stops walks within a partition of several parts, when nothing more can be
 // read.
 func TestWalkStopped(t *testing.T) {

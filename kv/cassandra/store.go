@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"ashlar/kv"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
 // Options are those that only this engine has.
@@ -29,6 +31,7 @@ type Store struct {
 	closed atomic.Bool
 	clock  clock
 	bytes  atomic.Int64 // of all rows that were ever written
+	reads  atomic.Int64 // statements that have read
 
 	token     int64 // of the lease; 0 if the store is shared or read-only
 	lease     lease
@@ -100,6 +103,21 @@ func (s *Store) begin(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Identity names the store among those of all keyspaces there ever were, as of its last
+// rewind. What is kept elsewhere of its rows is not valid for a store with another name.
+func (s *Store) Identity(ctx context.Context) (string, error) {
+	var keyspace gocql.UUID
+	query := s.query("SELECT id FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?", s.cluster.config.Keyspace, tableSchema)
+	if err := s.cluster.scan(ctx, query.Consistency(s.cluster.one), &keyspace); err != nil {
+		return "", fmt.Errorf("kv/cassandra: identity of the keyspace: %w", err)
+	}
+	epoch, _, err := kv.Epoch(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s/%d/%d", keyspace, s.id, epoch), nil
+}
+
 // Lost implements kv.Leased.
 func (s *Store) Lost() <-chan struct{} { return s.lostLease }
 
@@ -116,7 +134,7 @@ func (s *Store) Stats() kv.Stats {
 	if s.closed.Load() {
 		return kv.Stats{}
 	}
-	stats := kv.Stats{DiskBytes: s.bytes.Load()}
+	stats := kv.Stats{DiskBytes: s.bytes.Load(), Reads: s.reads.Load()}
 	if lost := s.lease.lost.Load(); lost != nil {
 		stats.Refused = *lost
 	}

@@ -114,12 +114,20 @@ func Start(jars string) (*Cluster, error) {
 		}
 	}
 	for i := range c.nodes {
-		if err := c.Await(i); err != nil {
+		err := c.Await(i)
+		// A node ends if the first one does not answer it in time, on a busy machine.
+		for again := 0; errors.Is(err, errEnded) && again < 3; again++ {
+			err = c.Restart(i)
+		}
+		if err != nil {
 			return nil, errors.Join(err, c.Stop())
 		}
 	}
 	return c, nil
 }
+
+// errEnded means that a node has ended by itself.
+var errEnded = errors.New("the node has ended")
 
 func (c *Cluster) folder(i int) string { return filepath.Join(c.dir, fmt.Sprint("node", i)) }
 
@@ -241,7 +249,7 @@ func (c *Cluster) Await(i int) error {
 		}
 		select {
 		case <-c.nodes[i].ended:
-			return fmt.Errorf("node %s has ended:\n%s", c.Hosts[i], c.lastLines(i))
+			return fmt.Errorf("node %s: %w:\n%s", c.Hosts[i], errEnded, c.lastLines(i))
 		case <-ctx.Done():
 			return fmt.Errorf("node %s does not answer after %v:\n%s", c.Hosts[i], startTimeout, c.lastLines(i))
 		case <-time.After(200 * time.Millisecond):
