@@ -121,6 +121,9 @@ func (s *Service) open(ctx context.Context) error {
 		return err
 	}
 	s.stores = data
+	if k, ok := data.(*store.Keyspace); ok && s.config.Role == config.Reader {
+		k.KeepRows(store.RowCache{Dir: s.config.Store.Cache.Dir, Bytes: int64(s.config.Store.Cache.Size)})
+	}
 	names, err := servedNames(ctx, &s.config, data)
 	if err != nil {
 		return err
@@ -353,6 +356,9 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	}
 	s.offerFirst()
 	group.Go(func() error { return s.runNetworks(ctx) })
+	if s.discovers() {
+		group.Go(func() error { return s.discover(ctx) })
+	}
 	for _, run := range also {
 		group.Go(func() error { return run(ctx) })
 	}

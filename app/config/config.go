@@ -53,6 +53,13 @@ type Traces struct {
 // Store is where the stores are, if not in the data directory.
 type Store struct {
 	Cassandra store.Cassandra `yaml:"cassandra"`
+	Cache     RowCache        `yaml:"cache"`
+}
+
+// RowCache is where a reader of a cluster keeps rows besides its memory.
+type RowCache struct {
+	Dir  string `yaml:"dir"`  // empty: nowhere
+	Size Bytes  `yaml:"size"` // of each network
 }
 
 // Role is what a process does in a cluster.
@@ -150,7 +157,7 @@ type Dashboard struct {
 // Default is what holds where ashlar.yaml and the command line say nothing.
 func Default() Config {
 	return Config{
-		Store:    Store{Cassandra: store.DefaultCassandra()},
+		Store:    Store{Cassandra: store.DefaultCassandra(), Cache: RowCache{Size: 10 << 30}},
 		Role:     Writer,
 		Listen:   "127.0.0.1:8545",
 		Cache:    128 << 20,

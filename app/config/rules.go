@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"ashlar/app/store"
 	"ashlar/family"
 	"ashlar/gateway"
 )
@@ -57,6 +58,7 @@ func (c *Config) rules(families family.Families) []rule {
 		unit       string
 	}{
 		{"$.cache", int64(c.Cache), 1 << 20, "bytes"},
+		{"$.store.cache.size", int64(c.Store.Cache.Size), store.LeastRowCache, "bytes"},
 		{"$.store.cassandra.port", int64(c.Store.Cassandra.Port), 1, "or more"},
 		{"$.store.cassandra.replication", int64(c.Store.Cassandra.Replication), 1, "replicas"},
 		{"$.limits.body", int64(l.Body), 1024, "bytes"},

@@ -10,12 +10,14 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"ashlar/gateway"
 	"ashlar/kv"
 	"ashlar/kv/cassandra"
+	"ashlar/kv/rowcache"
 )
 
 // Cassandra says where a keyspace is. docs/configuration.md tells what each entry means.
@@ -139,7 +141,22 @@ type Keyspace struct {
 	cluster *cassandra.Cluster
 	place   string
 	reading bool
+	keep    bool // rows of networks that are read
+	kept    RowCache
 }
+
+// RowCache says what a reader keeps of each network's rows.
+type RowCache struct {
+	Dir   string // for the networks' directories; empty: rows are kept in memory only
+	Bytes int64  // of each network on disk
+}
+
+// LeastRowCache is the least space of a network's rows on disk.
+const LeastRowCache = rowcache.LeastDiskBytes
+
+// KeepRows makes the networks that are opened to be read from now on keep rows, in
+// [kv.Options.CacheBytes] of memory and on disk.
+func (k *Keyspace) KeepRows(c RowCache) { k.keep, k.kept = true, c }
 
 // Connect connects to a keyspace. If reading is set, networks are only read, and neither
 // the keyspace nor a network's store is created. Accounts are written in any case. ctx is
@@ -201,7 +218,27 @@ func (k *Keyspace) OpenNetwork(name string, o kv.Options) (kv.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k.keep && o.ReadOnly {
+		return k.cached(name, store, o)
+	}
 	return store, nil
+}
+
+// cached returns a store with a cache of its rows.
+func (k *Keyspace) cached(name string, s *cassandra.Store, o kv.Options) (kv.Store, error) {
+	options := rowcache.Options{Bytes: o.CacheBytes}
+	if k.kept.Dir != "" {
+		identity, err := s.Identity(k.ctx)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		options.Disk = rowcache.DiskOptions{Dir: filepath.Join(k.kept.Dir, name), Bytes: k.kept.Bytes, Open: Open, Store: identity, Logger: slog.Default()}
+	}
+	cached, err := rowcache.New(k.ctx, s, options)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return cached, nil
 }
 
 // Close implements [Stores].
