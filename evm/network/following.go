@@ -42,38 +42,13 @@ func (f *following) task(name string) *retry.Task {
 func (n *network) follow(ctx context.Context, s family.Service) error {
 	f := &following{name: s.Name, follower: n.follower(ingest.DefaultDepths())}
 	f.follower.Task = f.task("settle blocks")
-	config := upstream.Config{
-		Task:     f.task("follow the best head"),
-		Quorum:   n.entries.Quorum,
-		Follower: f.follower, ChainID: n.archive.Genesis().Config.ChainID.Uint64(),
-		Pace: upstream.DefaultPace(), Log: slog.With("network", s.Name),
-	}
-	first, err := n.archive.Header(ctx, 0)
-	if err != nil {
+	config := upstream.Config{Task: f.task("follow the best head"), Quorum: n.entries.Quorum, Follower: f.follower}
+	var err error
+	if f.clients, err = n.connect(ctx, s, &config); err != nil {
 		return err
 	}
-	config.Genesis = first.Hash
-	for _, address := range n.entries.Source {
-		client, err := node.New(address)
-		if err != nil {
-			return fmt.Errorf("source: %w", err)
-		}
-		f.clients, config.Nodes = append(f.clients, client), append(config.Nodes, client)
-	}
 	if n.entries.Pool != poolNone && len(n.entries.Source) > 0 {
-		waiting := pool.New(n.executor.Config(), pool.DefaultLimits())
-		n.chain.SetPool(waiting)
-		pooling := retry.New("adapt the pool to the head", slog.With("network", s.Name))
-		f.runPool = func(ctx context.Context) error {
-			return pooling.Keep(ctx, func(ctx context.Context) error { return n.chain.RunPool(ctx, pooling.Succeeded) })
-		}
-		if n.entries.Pool != poolSent {
-			config.Waiting = func(tx *types.Transaction) {
-				// A transaction that is refused here was accepted by a node with other
-				// limits, or is included by now.
-				_ = waiting.Add(context.Background(), tx)
-			}
-		}
+		f.runPool = n.newPool(s, &config)
 	}
 	switch rules := n.executor.Config(); {
 	case n.entries.Engine.Listen == "":
@@ -85,6 +60,43 @@ func (n *network) follow(ctx context.Context, s family.Service) error {
 	}
 	n.following = f
 	return nil
+}
+
+// connect adds the network's nodes to a configuration. They are contacted when it is used.
+func (n *network) connect(ctx context.Context, s family.Service, config *upstream.Config) (clients []*node.Client, err error) {
+	config.ChainID = n.archive.Genesis().Config.ChainID.Uint64()
+	config.Pace, config.Log = upstream.DefaultPace(), slog.With("network", s.Name)
+	first, err := n.archive.Header(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	config.Genesis = first.Hash
+	for _, address := range n.entries.Source {
+		client, err := node.New(address)
+		if err != nil {
+			return nil, fmt.Errorf("source: %w", err)
+		}
+		clients, config.Nodes = append(clients, client), append(config.Nodes, client)
+	}
+	return clients, nil
+}
+
+// newPool gives the network a pool, which also gets the transactions that wait at the nodes
+// of a configuration. It returns the function that adapts the pool to every new head.
+func (n *network) newPool(s family.Service, config *upstream.Config) (run func(context.Context) error) {
+	waiting := pool.New(n.executor.Config(), pool.DefaultLimits())
+	n.chain.SetPool(waiting)
+	if n.entries.Pool != poolSent {
+		config.Waiting = func(tx *types.Transaction) {
+			// A transaction that is refused here was accepted by a node with other
+			// limits, or is included by now.
+			_ = waiting.Add(context.Background(), tx)
+		}
+	}
+	pooling := retry.New("adapt the pool to the head", slog.With("network", s.Name))
+	return func(ctx context.Context) error {
+		return pooling.Keep(ctx, func(ctx context.Context) error { return n.chain.RunPool(ctx, pooling.Succeeded) })
+	}
 }
 
 // run follows until ctx is done. An error of our own, such as a full disk, stops following
@@ -120,7 +132,11 @@ func (f *following) stopped() *retry.Stop {
 // forward sends a transaction to the nodes. If a node refuses it, the client gets the
 // node's error.
 func (f *following) forward(ctx context.Context, raw []byte) error {
-	err := f.pursuit.Send(ctx, raw)
+	return send(ctx, f.pursuit, raw)
+}
+
+func send(ctx context.Context, to *upstream.Pursuit, raw []byte) error {
+	err := to.Send(ctx, raw)
 	var refused *node.RefusedError
 	if errors.As(err, &refused) {
 		return &jsonrpc.Error{Code: refused.Code, Message: refused.Message}

@@ -34,6 +34,7 @@ type network struct {
 	live     *api.API // answers calls; nil until the network is served
 
 	catchUp   func() *family.CatchUp // how fast the network catches up; may be nil
+	passing   *passing               // nil if no transactions are passed to nodes while another process follows
 	following *following             // nil if the network has neither source nor engine
 	engine    *engine.Server         // the listener for the consensus client; nil if it is not driven
 }
@@ -58,7 +59,13 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 		return nil, err
 	}
 	n.name = s.Name
-	if n.watched != nil || len(n.entries.Source) == 0 && n.entries.Engine.Listen == "" {
+	if n.watched != nil {
+		if len(n.entries.Source) > 0 && n.entries.Pool != poolNone {
+			err = n.pass(ctx, s)
+		}
+		return methods, err
+	}
+	if len(n.entries.Source) == 0 && n.entries.Engine.Listen == "" {
 		return methods, nil
 	}
 	if err := n.follow(ctx, s); err != nil {
@@ -96,10 +103,13 @@ func (n *network) badBlocks() []*execute.CheckError {
 // forward sends a transaction to the nodes that are followed. The blocks of a network
 // without them are made from its pool.
 func (n *network) forward(ctx context.Context, raw []byte) error {
-	if n.following == nil {
-		return nil
+	switch {
+	case n.passing != nil:
+		return send(ctx, n.passing.supplier.Pursuit, raw)
+	case n.following != nil:
+		return n.following.forward(ctx, raw)
 	}
-	return n.following.forward(ctx, raw)
+	return nil
 }
 
 // Status implements [family.Network].
@@ -158,6 +168,9 @@ func (n *network) Run(ctx context.Context) error {
 	}
 	if n.engine != nil {
 		group.Go(func() error { return n.engine.Run(ctx) })
+	}
+	if n.passing != nil {
+		group.Go(func() error { return n.passing.run(ctx) })
 	}
 	if n.watched != nil {
 		group.Go(func() error { return n.watched.Run(ctx, watchEvery, slog.With("network", n.name)) })
