@@ -25,12 +25,21 @@ type stateDatabase struct {
 	ctx     context.Context
 	state   evm.State
 	flat    bool
+	keys    keyRecorder        // told what is read or changed; may be nil
 	newRoot common.Hash        // the root that a flat account trie returns
 	update  *state.StateUpdate // the argument of Commit
 }
 
+// keyRecorder is a state that records the addresses and slots that a block uses, which
+// [evm.State] has the hashes of only.
+type keyRecorder interface {
+	recordAddress(address common.Address)
+	recordSlot(slot common.Hash)
+}
+
 func newDatabase(ctx context.Context, parent Parent, flat bool) *stateDatabase {
-	return &stateDatabase{ctx: ctx, state: parent.State, flat: flat}
+	keys, _ := parent.State.(keyRecorder)
+	return &stateDatabase{ctx: ctx, state: parent.State, flat: flat, keys: keys}
 }
 
 func (d *stateDatabase) nodes() nodeDatabase { return nodeDatabase{d.ctx, d.state, &d.readFailure} }
@@ -66,7 +75,11 @@ func (d *stateDatabase) OpenStorageTrie(stateRoot common.Hash, address common.Ad
 	if d.flat {
 		return &flatTrie{root: root, storage: true}, nil
 	}
-	return trie.NewStateTrie(trie.StorageTrieID(stateRoot, evm.HashAddress(address), root), d.nodes())
+	storage, err := trie.NewStateTrie(trie.StorageTrieID(stateRoot, evm.HashAddress(address), root), d.nodes())
+	if err == nil && d.keys != nil {
+		return recordedTrie{storage, d.keys}, nil
+	}
+	return storage, err
 }
 
 // Iteratee implements state.Database.
@@ -94,6 +107,9 @@ func (r *stateReader) hash(address common.Address) common.Hash {
 }
 
 func (r *stateReader) Account(address common.Address) (*types.StateAccount, error) {
+	if r.db.keys != nil {
+		r.db.keys.recordAddress(address)
+	}
 	account, err := r.db.state.Account(r.db.ctx, r.hash(address))
 	if err != nil {
 		r.db.fail(err)
@@ -102,6 +118,9 @@ func (r *stateReader) Account(address common.Address) (*types.StateAccount, erro
 }
 
 func (r *stateReader) Storage(address common.Address, slot common.Hash) (common.Hash, error) {
+	if r.db.keys != nil {
+		r.db.keys.recordSlot(slot)
+	}
 	value, err := r.db.state.Slot(r.db.ctx, r.hash(address), evm.HashSlot(slot))
 	if err != nil {
 		r.db.fail(err)

@@ -10,6 +10,7 @@ import (
 	"ashlar/evm"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/trie"
 )
@@ -17,8 +18,20 @@ import (
 // Witness is all that a block needs to be executed without a state.
 type Witness struct {
 	Headers []*types.Header // of the ancestors that are needed, oldest first; the last is the parent
-	Codes   [][]byte        // sorted
+	Codes   [][]byte        // that were read, sorted
 	Nodes   [][]byte        // of the account trie and of storage tries, sorted
+
+	// Execution does not need the rest.
+
+	Created [][]byte // codes that the block created, sorted
+	Keys    [][]byte // addresses, then slots of any account, that were read or changed; both sorted
+}
+
+// AllCodes are the codes that were read and those that were created, sorted.
+func (w *Witness) AllCodes() [][]byte {
+	all := slices.Concat(w.Codes, w.Created)
+	slices.SortFunc(all, bytes.Compare)
+	return slices.CompactFunc(all, bytes.Equal)
 }
 
 // Witness executes a block and returns its witness.
@@ -30,11 +43,11 @@ func (e *Executor) Witness(ctx context.Context, parent Parent, block *types.Bloc
 		return nil, err
 	}
 	defer e.calls.Release(1)
-	state := parent.State
 	record := &recorder{
-		State: state, codes: make(map[string]bool), nodes: make(map[string]bool),
+		State: parent.State, codes: make(map[string]bool), nodes: make(map[string]bool),
 		accounts: make(map[common.Hash]map[common.Hash]bool),
 		headers:  map[uint64]*types.Header{parent.Header.Number.Uint64(): parent.Header},
+		created:  make(map[string]bool), addresses: make(map[string]bool), slots: make(map[string]bool),
 	}
 	parent.State, parent.Ancestors = record, recordedAncestors{parent.Ancestors, record}
 	executed, err := e.Execute(ctx, parent, block, 1)
@@ -44,6 +57,7 @@ func (e *Executor) Witness(ctx context.Context, parent Parent, block *types.Bloc
 	if _, err := e.Root(ctx, record, parent.Header.Root, executed); err != nil {
 		return nil, err
 	}
+	executed.Codes(func(_ common.Hash, code []byte) { record.created[string(code)] = true })
 	if err := record.proveReads(ctx, parent.Header.Root); err != nil {
 		return nil, err
 	}
@@ -60,6 +74,34 @@ type recorder struct {
 	nodes    map[string]bool                      // guarded by mu
 	accounts map[common.Hash]map[common.Hash]bool // guarded by mu: with their slots
 	headers  map[uint64]*types.Header             // guarded by mu
+
+	// A witness runs its block in order, in one goroutine, which is the only one to use these.
+	created, addresses, slots map[string]bool
+}
+
+// recordAddress implements [keyRecorder].
+func (r *recorder) recordAddress(address common.Address) { r.addresses[string(address[:])] = true }
+
+// recordSlot implements [keyRecorder].
+func (r *recorder) recordSlot(slot common.Hash) { r.slots[string(slot[:])] = true }
+
+// recordedTrie is a storage trie that records the slots that change. A contract that is
+// created again in the block that destroyed it changes slots without reading them.
+type recordedTrie struct {
+	state.Trie
+	keys keyRecorder
+}
+
+// UpdateStorage implements state.Trie.
+func (t recordedTrie) UpdateStorage(address common.Address, slot, value []byte) error {
+	t.keys.recordSlot(common.BytesToHash(slot))
+	return t.Trie.UpdateStorage(address, slot, value)
+}
+
+// DeleteStorage implements state.Trie.
+func (t recordedTrie) DeleteStorage(address common.Address, slot []byte) error {
+	t.keys.recordSlot(common.BytesToHash(slot))
+	return t.Trie.DeleteStorage(address, slot)
 }
 
 // Account implements [evm.State].
@@ -148,7 +190,7 @@ func (r *recorder) witness() *Witness {
 		slices.SortFunc(all, bytes.Compare)
 		return all
 	}
-	w := &Witness{Codes: sorted(r.codes), Nodes: sorted(r.nodes)}
+	w := &Witness{Codes: sorted(r.codes), Nodes: sorted(r.nodes), Created: sorted(r.created), Keys: append(sorted(r.addresses), sorted(r.slots)...)}
 	for _, number := range slices.Sorted(maps.Keys(r.headers)) {
 		w.Headers = append(w.Headers, r.headers[number])
 	}

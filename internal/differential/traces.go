@@ -84,6 +84,7 @@ func traces() []kind {
 		{"eth_fillTransaction", 2, func(g *generator) []any {
 			return []any{g.call()}
 		}},
+		{"debug_executionWitness", 2, func(g *generator) []any { return []any{g.blockHash()} }},
 		{"debug_intermediateRoots", 1, func(g *generator) []any { return []any{g.blockHash()} }},
 		{"debug_storageRangeAt", 2, (*generator).storageRange},
 		{"debug_accountRange", 2, func(g *generator) []any {
