@@ -226,7 +226,7 @@ func TestResetByLetter(t *testing.T) {
 	}
 }
 
-// An address changes once the new one is confirmed; the old one is told and is free again.
+// An address changes once the new one is confirmed; the old one is notified, and is free again.
 func TestChangeOfAddress(t *testing.T) {
 	f, sent := newMailFixture(t, RegistrationOpen)
 	ctx := t.Context()

@@ -133,7 +133,7 @@ func TestRestoreReplaces(t *testing.T) {
 		if !maps.Equal(damaged, files(t, data)) {
 			t.Fatal("a restore that failed changed the network")
 		}
-		// What was read before is used, so that the next content is found to be damaged.
+		// The next attempt would reuse the objects that this one read, and not read the damaged one.
 		if err := errors.Join(os.WriteFile(object, whole, 0o600), os.RemoveAll(store.Dir(data).Staging())); err != nil {
 			t.Fatal(err)
 		}

@@ -50,12 +50,12 @@ const (
 // passwordVariable is the environment variable with the password if there is no file.
 const passwordVariable = "ASHLAR_CASSANDRA_PASSWORD"
 
-// DefaultCassandra is what holds where nothing is said.
+// DefaultCassandra returns the defaults.
 func DefaultCassandra() Cassandra {
 	return Cassandra{Port: cassandra.DefaultPort, Keyspace: cassandra.DefaultKeyspace, Replication: cassandra.DefaultReplication, Consistency: LocalQuorum}
 }
 
-// Used says whether the stores are in a keyspace at all.
+// Used reports whether the stores are in a keyspace.
 func (c *Cassandra) Used() bool { return len(c.Hosts) > 0 }
 
 // CheckHosts returns an error for hosts that are not addresses.
