@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strconv"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"ashlar/account"
 	"ashlar/app/config"
 	"ashlar/dashboard"
+	"ashlar/family"
 	"ashlar/gateway"
 )
 
@@ -41,11 +43,11 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 			First: status.First, Head: status.Head, HeadHash: status.HeadHash, HeadTime: time.Unix(int64(status.HeadTime), 0),
 			Settled: status.Settled, Disk: status.DiskBytes,
 			History: presented.History, HeadResult: presented.HeadResult(status.Head),
-			Snippets: func(url, password string) (all []dashboard.Snippet) {
-				for _, s := range presented.Snippets(url, password) {
-					all = append(all, dashboard.Snippet(s))
-				}
-				return all
+			Snippets: func(url, password string) []dashboard.Snippet {
+				return shownSnippets(presented.Snippets(url, password))
+			},
+			Programs: func(url, password, method string, params json.RawMessage) []dashboard.Snippet {
+				return shownSnippets(presented.Programs(url, password, method, params))
 			},
 		}
 		if fork := status.UnknownFork; fork != nil {
@@ -72,6 +74,14 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 		all = append(all, shown)
 	}
 	return all, nil
+}
+
+func shownSnippets(all []family.Snippet) []dashboard.Snippet {
+	shown := make([]dashboard.Snippet, len(all))
+	for i, s := range all {
+		shown[i] = dashboard.Snippet(s)
+	}
+	return shown
 }
 
 // describedMethods returns the methods of a network, with their prices.

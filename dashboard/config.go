@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -40,6 +41,9 @@ type Network struct {
 	// Snippets returns example calls that ask for the newest block; the first one uses
 	// curl. The password is empty if none is needed.
 	Snippets func(url, password string) []Snippet
+	// Programs returns programs that call a method with params, which are valid JSON, and
+	// print the answer.
+	Programs func(url, password, method string, params json.RawMessage) []Snippet
 }
 
 // Snippet is an example call for one tool.

@@ -6,20 +6,28 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"ashlar/account"
+	"ashlar/jsonrpc"
 )
 
 // consolePage is the data of the template console.
 type consolePage struct {
-	Choice  *form // of the network, the key and the method
-	Form    *form // of the request
-	Network string
-	Key     string
-	Method  string
-	Answer  *consoleAnswer // nil before a request is sent
+	Choice   *form       // of the network, the key and the method
+	Params   *paramsForm // nil if no network is served
+	Form     *form       // of the request
+	Network  string
+	Key      string
+	Method   string
+	Summary  string         // what the method does
+	Note     string         // why the example is answered with an error; empty if it is not
+	Snippets []Snippet      // programs that send the request
+	Answer   *consoleAnswer // nil before a request is sent
+	History  []pastRequest
 }
 
 // consoleAnswer is the answer that a client would get.
@@ -29,9 +37,11 @@ type consoleAnswer struct {
 	Fault  string // JSON-RPC errors in the answer; empty if there are none
 	Took   string
 	Size   int64
-	Text   string // indented, unless larger than maxIndented
-	Cut    int64  // number of bytes shown if the answer was cut, else 0
-	Retry  string // time until a rejected request may succeed; empty if not rejected, or not known
+	Help   *jsonrpc.Explanation // of the error; nil if there is none
+	First  []string             // methods that were called first, for values of the request
+	Text   string               // indented, unless larger than maxIndented
+	Cut    int64                // number of bytes shown if the answer was cut, else 0
+	Retry  string               // time until a rejected request may succeed; empty if not rejected, or not known
 }
 
 const (
@@ -47,14 +57,31 @@ const ownSession = "session"
 
 func (v *visit) console() error {
 	query := v.r.URL.Query()
+	past, repeats := v.pastRequest(query.Get("again"))
+	if repeats {
+		query.Set("network", past.Network)
+		query.Set("method", past.Method)
+	}
 	p, network, err := v.consolePage(query.Get("network"), query.Get("key"), query.Get("method"))
 	if err != nil {
 		return err
 	}
-	if method := network.method(p.Method); method != nil {
+	switch method := network.method(p.Method); {
+	case repeats:
+		p.Form.fill("request", past.Request)
+	case method != nil:
 		p.Form.fill("request", v.exampleRequest(method))
 	}
-	return v.show(200, "console", "Console", p)
+	return v.showConsole(p, network)
+}
+
+// showConsole shows the console with programs that send its request.
+func (v *visit) showConsole(p *consolePage, network *Network) error {
+	if network != nil {
+		p.Snippets = v.callSnippets(network, p.Key, p.Form.value("request"))
+	}
+	p.History = v.history()
+	return v.show(statusOf(p.Form), "console", "Console", p)
 }
 
 // consolePage fills the choices. A choice that does not exist is replaced by the first one.
@@ -93,14 +120,16 @@ func (v *visit) consolePage(network, key, method string) (p *consolePage, chosen
 	byNetwork.settle("")
 	byKey.settle("")
 	byMethod.settle(preferredMethod)
-	if method := chosen.method(byMethod.Value); method != nil {
-		byMethod.Hint = method.Summary
-	}
-	request := &field{Name: "request", Label: "Request", Kind: kindText, Rows: 12, Hint: "One call, or a batch of them. Ctrl-Enter sends it."}
-	return &consolePage{
+	request := &field{Name: "request", Label: "Request", Kind: kindText, Rows: 14, Hint: "One call, or a batch of them. Ctrl-Enter sends it."}
+	p = &consolePage{
 		Choice: newForm(byNetwork, byKey, byMethod), Form: newForm(request),
 		Network: byNetwork.Value, Key: byKey.Value, Method: byMethod.Value,
-	}, chosen, nil
+	}
+	if method := chosen.method(p.Method); method != nil {
+		p.Summary, p.Note = method.Summary, method.ExampleFails
+		p.Params = newParamsForm(v.r.Context(), chosen, method.Method)
+	}
+	return p, chosen, nil
 }
 
 // method returns the method with a name, or nil if the network does not have it.
@@ -141,12 +170,17 @@ func (v *visit) exampleRequest(method *Method) string {
 	if err != nil { // no data for an example, as on a network without blocks
 		params = json.RawMessage("[]")
 	}
+	return requestText(method.Name, params)
+}
+
+// requestText returns a request, indented.
+func requestText(method string, params json.RawMessage) string {
 	request, err := json.MarshalIndent(struct {
 		Version string          `json:"jsonrpc"`
 		ID      int             `json:"id"`
 		Method  string          `json:"method"`
 		Params  json.RawMessage `json:"params"`
-	}{"2.0", 1, method.Name, params}, "", "  ")
+	}{"2.0", 1, method, params}, "", "  ")
 	if err != nil {
 		return ""
 	}
@@ -161,21 +195,70 @@ func (v *visit) send() error {
 	if err != nil {
 		return err
 	}
-	p.Form.read(v.r)
+	if typed.Get("do") == "params" && p.Params != nil {
+		v.fillRequest(p)
+	} else {
+		p.Form.read(v.r)
+	}
 	if network == nil {
 		p.Form.Problem = "No network is served."
 	}
 	if !p.Form.ok() {
-		return v.show(statusOf(p.Form), "console", "Console", p)
+		return v.showConsole(p, network)
 	}
 	key, err := v.callingKey(p.Key)
 	if err != nil {
 		return err
 	}
+	request, first := v.resolve(p, network, key)
 	began := time.Now()
-	call := Call{network.Name, key, client(v.r), []byte(p.Form.value("request"))}
+	call := Call{network.Name, key, client(v.r), []byte(request)}
 	v.dashboard.config.Call(v.r.Context(), call, func(a Answer) { p.Answer = describeAnswer(a, time.Since(began)) })
-	return v.show(200, "console", "Console", p)
+	p.Answer.First = first
+	p.Form.fill("request", request)
+	v.remember(pastRequest{network.Name, p.Method, request, p.Answer.Fault, time.Now().Unix()})
+	return v.showConsole(p, network)
+}
+
+// fillRequest writes the request that the form of the parameters describes. A problem with a
+// parameter is one with the request too.
+func (v *visit) fillRequest(p *consolePage) {
+	p.Params.form.read(v.r)
+	params := p.Params.params()
+	if wrong := p.Params.form.Wrong(); len(wrong) > 0 {
+		p.Form.Problem = "Correct the parameter " + wrong[0].Label + "."
+	}
+	p.Form.fill("request", requestText(p.Method, params))
+}
+
+// maxFirst is the maximum size in bytes of a request in which results of other methods are
+// filled in.
+const maxFirst = 64 << 10
+
+// resolve fills in values that only another method can provide, such as the identifier of a
+// filter: it calls that method with its example, and names it in first.
+func (v *visit) resolve(p *consolePage, network *Network, key *account.Key) (request string, first []string) {
+	request = p.Form.value("request")
+	method := network.method(p.Method)
+	if method == nil || len(request) > maxFirst {
+		return request, nil
+	}
+	for _, param := range method.Params {
+		place := strconv.Quote(jsonrpc.ResultOf(param.From))
+		source := network.method(param.From)
+		if source == nil || source.Stream || !strings.Contains(request, place) {
+			continue
+		}
+		call := Call{network.Name, key, client(v.r), []byte(v.exampleRequest(source))}
+		v.dashboard.config.Call(v.r.Context(), call, func(a Answer) {
+			var answer struct{ Result json.RawMessage }
+			if json.Unmarshal(a.Body, &answer) == nil && len(answer.Result) > 0 {
+				request = strings.ReplaceAll(request, place, string(answer.Result))
+				first = append(first, source.Name)
+			}
+		})
+	}
+	return request, first
 }
 
 // callingKey returns the key to use for a request.
@@ -188,7 +271,7 @@ func (v *visit) callingKey(chosen string) (*account.Key, error) {
 }
 
 func describeAnswer(a Answer, took time.Duration) *consoleAnswer {
-	c := &consoleAnswer{Status: a.Status, Fault: faultOf(a.Body), Took: duration(took), Size: int64(len(a.Body))}
+	c := &consoleAnswer{Status: a.Status, Fault: faultOf(a.Body), Help: explainAnswer(a.Body), Took: duration(took), Size: int64(len(a.Body))}
 	switch {
 	case a.Status != http.StatusOK:
 		c.Mood = "bad"
@@ -216,6 +299,23 @@ func describeAnswer(a Answer, took time.Duration) *consoleAnswer {
 	}
 	c.Text = string(shown)
 	return c
+}
+
+// explainAnswer explains the error of a single answer; nil if it has none that is known.
+func explainAnswer(body []byte) *jsonrpc.Explanation {
+	var answer struct {
+		Error *struct {
+			Code    int
+			Message string
+		}
+	}
+	if len(body) > maxIndented || json.Unmarshal(body, &answer) != nil || answer.Error == nil {
+		return nil
+	}
+	if e, ok := jsonrpc.Explain(answer.Error.Code, answer.Error.Message); ok {
+		return &e
+	}
+	return nil
 }
 
 // faultOf describes the JSON-RPC errors in an answer, empty if there are none. It does not

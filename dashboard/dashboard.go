@@ -129,6 +129,7 @@ func (d *Dashboard) register(mux *http.ServeMux) {
 		{"GET /networks", people, (*visit).networks},
 		{"GET /console", people, (*visit).console},
 		{"POST /console", people, (*visit).send},
+		{"GET /console/live", people, (*visit).live},
 		{"GET /account", people, (*visit).account},
 		{"POST /account/password", people, (*visit).changePassword},
 		{"POST /account/email", people, (*visit).changeEmail},

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"html"
 	"io"
@@ -38,8 +39,9 @@ type service struct {
 	handler  http.Handler
 	accounts *account.Accounts
 	keys     *account.Keyring
-	called   []Call // by the console
-	answer   Answer // to those calls
+	called   []Call   // by the console
+	answer   Answer   // to those calls
+	more     []Method // of mainnet
 	lines    []usage.Line
 	used     float64 // credits of each key today, for its limits
 	single   bool    // serve one network
@@ -58,6 +60,12 @@ func (s *service) served(context.Context) ([]Network, error) {
 	for i, f := range []family.Family{evm.Family{}, starknet.Family{}} {
 		presented := f.Presentation()
 		all[i].History, all[i].HeadResult = presented.History, presented.HeadResult(all[i].Head)
+		all[i].Programs = func(url, password, method string, params json.RawMessage) (all []Snippet) {
+			for _, s := range presented.Programs(url, password, method, params) {
+				all = append(all, Snippet(s))
+			}
+			return all
+		}
 		all[i].Snippets = func(url, password string) (all []Snippet) {
 			for _, s := range presented.Snippets(url, password) {
 				all = append(all, Snippet(s))
@@ -68,6 +76,7 @@ func (s *service) served(context.Context) ([]Network, error) {
 	if s.single {
 		all = all[:1]
 	}
+	all[0].Methods = append(all[0].Methods, s.more...)
 	return all, s.broken
 }
 

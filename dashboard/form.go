@@ -30,9 +30,12 @@ type field struct {
 	Unmarked bool // do not mark the field as optional
 	Rows     int  // of a textarea
 	Choices  []choice
-	Value    string
-	Values   []string // of checks
-	Problem  string
+	// Suggestions are values to pick from; others can be typed too.
+	Suggestions []string
+	Type        string // of the value, shown beside the label; may be empty
+	Value       string
+	Values      []string // of checks
+	Problem     string
 }
 
 // choice is one option of a field.

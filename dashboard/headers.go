@@ -4,7 +4,7 @@ import "net/http"
 
 // policy makes browsers load nothing from other sites, run no inline script or style, and
 // show no page in a frame.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // setHeaders sets the headers that every answer has.
 func setHeaders(h http.Header) {

@@ -3,6 +3,7 @@ package family
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -27,6 +28,8 @@ type Presentation struct {
 	// for curl. The password is empty if none is needed. A URL needs no quoting, and a
 	// password is hexadecimal.
 	Snippets func(url, password string) []Snippet
+	// Programs call a method with params, which are valid JSON, and print the answer.
+	Programs func(url, password, method string, params json.RawMessage) []Snippet
 	// HeadResult is the result, as JSON, of the call that the first snippet makes.
 	HeadResult func(head uint64) string
 }

@@ -25,6 +25,9 @@ type Method struct {
 	Handler  Handler
 	Cost     Cost
 	Concerns Concerns
+	// ExampleFails is why a call with the example is answered with an error; empty if it is
+	// answered with a result.
+	ExampleFails string
 	// Stream says that the method needs a persistent connection.
 	Stream bool
 }
@@ -192,7 +195,7 @@ func (m *Method) Example(ctx context.Context) ([]Argument, error) {
 	arguments := []Argument{}
 	for _, p := range m.Params {
 		if p.From != "" {
-			arguments = append(arguments, Argument{p.Name, "the result of " + p.From})
+			arguments = append(arguments, Argument{p.Name, ResultOf(p.From)})
 			continue
 		}
 		if p.Example == nil {
@@ -206,6 +209,9 @@ func (m *Method) Example(ctx context.Context) ([]Argument, error) {
 	}
 	return arguments, nil
 }
+
+// ResultOf returns the text that stands for the result of a method in an example.
+func ResultOf(method string) string { return "the result of " + method }
 
 // ExampleParams returns the example as the params of a request: an object for a method
 // that takes its parameters by name, else an array.

@@ -61,6 +61,42 @@ for (const form of document.querySelectorAll("form[data-filter]")) {
   });
 }
 
+// Live subscriptions: one WebSocket, whose newest messages are shown first.
+const live = document.getElementById("live");
+if (live) {
+  const state = document.getElementById("live-state"), messages = document.getElementById("live-messages");
+  const [start, stop] = live.querySelectorAll("button");
+  let socket, shown = [];
+  const show = (text) => {
+    shown = [text, ...shown].slice(0, 50);
+    messages.textContent = shown.join("\n\n");
+  };
+  const ended = (text) => { state.textContent = text; start.disabled = false; stop.disabled = true; };
+  live.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (socket) socket.close();
+    const key = live.elements["live-key"].value.trim();
+    const opened = socket = new WebSocket(location.origin.replace(/^http/, "ws") + live.dataset.socket + encodeURIComponent(key));
+    start.disabled = true; stop.disabled = false; state.textContent = "connecting"; shown = [];
+    opened.addEventListener("open", () => { state.textContent = "connected"; opened.send(live.elements["live-request"].value); });
+    opened.addEventListener("message", (event) => {
+      try { show(JSON.stringify(JSON.parse(event.data), null, 2)); } catch { show(event.data); }
+    });
+    opened.addEventListener("close", (event) => {
+      if (opened !== socket) return;
+      ended(event.code === 1006 ? "refused: check the key and its rules" : "closed" + (event.reason ? ": " + event.reason : ""));
+    });
+  });
+  stop.addEventListener("click", () => socket.close());
+  addEventListener("pagehide", () => { if (socket) socket.close(); });
+}
+
+// Programs are those for the request as it was shown.
+const programs = document.getElementById("programs");
+if (request && programs) {
+  request.addEventListener("input", () => { programs.closest("section").hidden = request.value !== request.defaultValue; });
+}
+
 // A form that is under way is not sent twice.
 for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", (event) => {

@@ -28,9 +28,10 @@ func (a *API) poolMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{
 		{
 			Name: "eth_sendRawTransaction", Summary: "Takes a signed transaction to be included, and returns its hash.",
-			Params: []jsonrpc.Param{required("Transaction", "The transaction's encoding.", dataSchema, a.example(func(s *sample) any { return s.raw }))},
-			Result: result("Transaction hash", hashSchema),
-			Errors: append(errorsOf(errTakesNone), sendErrors()...),
+			ExampleFails: includedExample,
+			Params:       []jsonrpc.Param{required("Transaction", "The transaction's encoding.", dataSchema, a.example(func(s *sample) any { return s.raw }))},
+			Result:       result("Transaction hash", hashSchema),
+			Errors:       append(errorsOf(errTakesNone), sendErrors()...),
 			// A transaction may have blobs. The cost is still light: most calls only wait
 			// for an upstream node, and the pool checks blob proofs one transaction at a
 			// time.
@@ -66,6 +67,9 @@ var errTakesNone = &jsonrpc.Error{
 	Code:    jsonrpc.CodeServer,
 	Message: "this network accepts no transactions: no upstream node is configured",
 }
+
+// includedExample is why examples of sending are answered with an error.
+const includedExample = "The example is a transaction that a block has already, so it is refused. Replace it with one that you have signed."
 
 // sendErrors are the usual reasons why a transaction is not taken.
 func sendErrors() (all []*jsonrpc.Error) {

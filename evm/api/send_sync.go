@@ -28,6 +28,7 @@ const codeNotIncluded = 4
 func (a *API) syncMethods() []jsonrpc.Method {
 	return []jsonrpc.Method{{
 		Name: "eth_sendRawTransactionSync", Summary: "Takes a signed transaction to be included, waits for its block, and returns its receipt (EIP-7966).",
+		ExampleFails: includedExample,
 		Params: []jsonrpc.Param{
 			required("Transaction", "The transaction's encoding.", dataSchema, a.example(func(s *sample) any { return s.raw })),
 			{Name: "Timeout", Summary: "How long to wait in milliseconds: 20,000 by default, and at most 60,000.", Schema: schema.AnyOf(schema.Unsigned, numberSchema)},

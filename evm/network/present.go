@@ -16,6 +16,7 @@ func (Family) Presentation() family.Presentation {
 	return family.Presentation{
 		History:    ", with the state and the proofs of each",
 		Snippets:   snippets,
+		Programs:   programs,
 		HeadResult: func(head uint64) string { return fmt.Sprintf(`"%#x"`, head) },
 	}
 }

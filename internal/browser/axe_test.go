@@ -25,14 +25,24 @@ func axe(t *testing.T) string {
 	return string(source)
 }
 
-// runAxe returns what axe finds on the current page.
-const runAxe = `axe.run().then((found) => found.violations.map((one) => one.id + ": " + one.nodes.map((node) => node.html).join(" ; ")))`
+// judged returns the options of axe for a way to display pages: only the colors of a dark
+// page differ from those of a light one, and everything but the colors on a narrow one.
+func judged(l look) string {
+	switch {
+	case l.width < 1280:
+		return `{rules: {"color-contrast": {enabled: false}}}`
+	case l.scheme == "dark":
+		return `{runOnly: ["color-contrast", "link-in-text-block"]}`
+	}
+	return `{}`
+}
 
 // judge fails the test if axe finds a fault on the current page.
-func (b *tab) judge(source, name string) {
+func (b *tab) judge(source, name string, l look) {
 	b.Helper()
 	run(b, chromedp.Evaluate[bool](source+"; true"))
-	if found := run(b, chromedp.Evaluate[[]string](runAxe, chromedp.EvalAwaitPromise)); len(found) > 0 {
-		b.Errorf("%s: axe finds\n%s", name, strings.Join(found, "\n"))
+	script := `axe.run(` + judged(l) + `).then((found) => found.violations.map((one) => one.id + ": " + one.nodes.map((node) => node.html).join(" ; ")))`
+	if found := run(b, chromedp.Evaluate[[]string](script, chromedp.EvalAwaitPromise)); len(found) > 0 {
+		b.Errorf("%s, %s: axe finds\n%s", name, l.name, strings.Join(found, "\n"))
 	}
 }

@@ -105,8 +105,8 @@ func (b *tab) tryConsole() {
 	b.Helper()
 	b.follow(".side nav a[href='/console']")
 	b.choose("#key", "First steps")
-	b.sees("textarea", "eth_getBlockByNumber")
-	b.follow("main form.card button.primary")
+	b.sees("#request", "eth_getBlockByNumber")
+	b.follow("form[aria-labelledby=by-request] button.primary")
 	b.sees("#answer .badge", "HTTP 200")
 	b.sees("#answer pre", `"parentHash": "0x`)
 }

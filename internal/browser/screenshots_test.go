@@ -76,7 +76,7 @@ func (b *tab) lookAt(one shot, folder string) {
 			b.Errorf("%s, %s: %q", one.name, l.name, problems)
 		}
 		if l.width != 320 { // as wide as 375 for axe
-			b.judge(source, one.name+", "+l.name)
+			b.judge(source, one.name, l)
 		}
 		if folder == "" {
 			continue
@@ -146,7 +146,7 @@ func (b *tab) makeLong() {
 	b.there("#api-key")
 	b.open("/console?network=demo&method=eth_blockNumber")
 	b.choose("#key", longName())
-	b.follow("main form.card button.primary")
+	b.follow("form[aria-labelledby=by-request] button.primary")
 	b.there("#answer")
 }
 
@@ -227,9 +227,16 @@ func operatorsPages() []shot {
 		{"networks", at("/networks")},
 		{"console", func(b *tab) {
 			b.open("/console")
-			b.follow("main form.card button.primary")
+			b.follow("form[aria-labelledby=by-request] button.primary")
 			b.there("#answer")
 		}},
+		{"console-form", at("/console?network=demo&method=eth_call")},
+		{"console-error", func(b *tab) {
+			b.open("/console?network=demo&method=eth_sendRawTransaction")
+			b.follow("form[aria-labelledby=by-request] button.primary")
+			b.sees("#answer", "All errors")
+		}},
+		{"console-live", func(b *tab) { b.live() }},
 		{"account", at("/account")},
 		{"service", at("/service")},
 		{"people", at("/people")},
@@ -265,7 +272,7 @@ func (b *tab) use() {
 		"/console?network=demo&method=eth_estimateGas", "/console?network=demo-starknet&method=rollup_getEvents",
 	} {
 		b.open(path)
-		b.follow("main form.card button.primary")
+		b.follow("form[aria-labelledby=by-parameters] button.primary")
 		b.there("#answer")
 	}
 }

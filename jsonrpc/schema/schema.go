@@ -5,6 +5,7 @@ package schema
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 )
 
@@ -80,6 +81,12 @@ func (s *Schema) Named(name, description string) *Schema {
 	named := *s
 	named.Name, named.Title, named.Description = name, name, description
 	return &named
+}
+
+// Matches reports whether a string matches the schema's pattern. It is not fast.
+func (s *Schema) Matches(text string) bool {
+	matched, err := regexp.MatchString(s.Pattern, text)
+	return err == nil && matched
 }
 
 // definition is a schema that is written whole.

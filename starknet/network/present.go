@@ -1,6 +1,7 @@
 package network
 
 import (
+	"encoding/json"
 	"strconv"
 
 	"ashlar/family"
@@ -14,7 +15,22 @@ func (Family) Presentation() family.Presentation {
 	return family.Presentation{
 		History:    ", with its receipts and events",
 		Snippets:   snippets,
+		Programs:   programs,
 		HeadResult: func(head uint64) string { return strconv.FormatUint(head, 10) },
+	}
+}
+
+// programs returns programs that call a method with params.
+func programs(url, password, method string, params json.RawMessage) []family.Snippet {
+	return []family.Snippet{
+		{Tool: "JavaScript", Text: family.Lines(
+			`const response = await fetch("`+url+`", {`,
+			`  method: "POST",`,
+			`  headers: { "Content-Type": "application/json"`+family.WithPassword(password, `, Authorization: "%s"`)+` },`,
+			`  body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: `+strconv.Quote(method)+`, params: `+string(params)+` }),`,
+			`});`,
+			`console.log(JSON.stringify(await response.json(), null, 2));`)},
+		{Tool: "Go", Text: family.GoProgram(url, password, method, params)},
 	}
 }
 
