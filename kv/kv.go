@@ -280,6 +280,12 @@ type Checkpointer interface {
 	Checkpoint(ctx context.Context) (dir string, release func() error, err error)
 }
 
+// Piecewise is implemented by stores that do not apply a batch at once: a crash during a
+// Write can leave some of its rows, without its pointers.
+type Piecewise interface {
+	Piecewise()
+}
+
 // Leased is implemented by stores of which one process at a time may write, of several that
 // can.
 type Leased interface {

@@ -8,6 +8,7 @@ import (
 	"ashlar/chain"
 	"ashlar/evm"
 	"ashlar/history/rows"
+	"ashlar/history/settling"
 	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -37,6 +38,14 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 		last = next
 	}
 	rows.SetSettled(batch, last.Ref)
+	refs := make([]chain.Ref, len(deltas))
+	for i, delta := range deltas {
+		refs[i] = delta.Ref()
+	}
+	if err := settling.Begin(ctx, a.store, Tables(), refs); err != nil {
+		a.steps.forget()
+		return fmt.Errorf("archive: %w", err)
+	}
 	if err := a.store.Write(ctx, batch); err != nil {
 		a.steps.forget()
 		return fmt.Errorf("archive: append up to block %s: %w", last.Ref, err)
@@ -59,14 +68,19 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
 	}
 	a.steps.forget()
 	batch, ref := a.store.NewBatch(), last.Ref
+	refs := make([]chain.Ref, 0, len(blocks))
 	for _, block := range blocks {
 		if block.Ref().Number != ref.Number+1 || block.Parent() != ref.Hash {
 			return notNext(block.Ref(), block.Parent(), ref)
 		}
 		ref = block.Ref()
+		refs = append(refs, ref)
 		block.PutRows(batch)
 	}
 	rows.SetSettled(batch, ref)
+	if err := settling.Begin(ctx, a.store, Tables(), refs); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
 	if err := a.store.Write(ctx, batch); err != nil {
 		return fmt.Errorf("archive: append up to block %s: %w", ref, err)
 	}

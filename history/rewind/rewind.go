@@ -21,6 +21,7 @@ import (
 	"ashlar/chain"
 	"ashlar/history/audit"
 	"ashlar/history/rows"
+	"ashlar/history/settling"
 	"ashlar/history/tip"
 	"ashlar/kv"
 
@@ -150,6 +151,9 @@ func (r *run) remove(ctx context.Context) error {
 		return err
 	}
 	rows.SetSettled(r.batch, r.done.To)
+	if _, ok := r.store.(kv.Piecewise); ok {
+		settling.Forget(r.batch)
+	}
 	return r.flushDurably(ctx)
 }
 

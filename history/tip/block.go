@@ -61,6 +61,17 @@ func (b *Block) PutRows(to kv.Putter) {
 	}
 }
 
+// eachRow calls visit with all rows of the block until it returns false, and says whether it
+// did not.
+func (b *Block) eachRow(visit func(*kv.Table, kv.Row) bool) bool {
+	for _, row := range b.layer.rows {
+		if !visit(b.tables[row.key[0]], kv.Row{Partition: row.key[1:], Sort: row.sort, Value: row.value}) {
+			return false
+		}
+	}
+	return true
+}
+
 // merge sets merged, for a block whose number is a multiple of mergeEvery.
 func (b *Block) merge(known map[common.Hash]*Block) {
 	rows := make([]row, 0, 2*len(b.layer.rows))

@@ -72,6 +72,26 @@ func (b *Block) put(batch kv.Batch) {
 	}
 }
 
+// EachRow calls each with the rows that a stored block has. It returns ErrUnknownBlock if
+// the block is not stored.
+func EachRow(ctx context.Context, store kv.Store, tables []*kv.Table, ref chain.Ref, each func(*kv.Table, kv.Row)) error {
+	cursor := store.Scan(ctx, unsettled, ref.Hash[:], 0, 0)
+	exists := cursor.Next()
+	if err := cursor.Close(); err != nil {
+		return fmt.Errorf("tip: %w", err)
+	}
+	if !exists {
+		return fmt.Errorf("%w: %s", ErrUnknownBlock, ref)
+	}
+	t := &Tip{store: store, tables: newTables(tables)}
+	block, err := t.loadBlock(ctx, ref)
+	if err != nil {
+		return err
+	}
+	block.eachRow(func(t *kv.Table, r kv.Row) bool { each(t, r); return true })
+	return nil
+}
+
 // loadBlock reads a block.
 func (t *Tip) loadBlock(ctx context.Context, ref chain.Ref) (*Block, error) {
 	var whole []byte

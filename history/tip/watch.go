@@ -101,10 +101,8 @@ func (n *tree) rowsTo(ref chain.Ref) iter.Seq2[*kv.Table, kv.Row] {
 	}
 	return func(yield func(*kv.Table, kv.Row) bool) {
 		for _, block := range branch.blocks {
-			for _, row := range block.layer.rows {
-				if !yield(block.tables[row.key[0]], kv.Row{Partition: row.key[1:], Sort: row.sort, Value: row.value}) {
-					return
-				}
+			if !block.eachRow(yield) {
+				return
 			}
 		}
 	}

@@ -55,6 +55,9 @@ func (s *Store) Write(ctx context.Context, kb kv.Batch) error {
 	return nil
 }
 
+// Piecewise implements kv.Piecewise.
+func (s *Store) Piecewise() {}
+
 // patience is how long a write is tried again.
 func patience(ctx context.Context) time.Duration {
 	if _, ok := ctx.Deadline(); ok {

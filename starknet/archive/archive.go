@@ -15,6 +15,7 @@ import (
 
 	"ashlar/chain"
 	"ashlar/history/rows"
+	"ashlar/history/settling"
 	"ashlar/kv"
 	"ashlar/starknet"
 
@@ -237,8 +238,10 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...rows.Encoded) err
 	}
 	batch := a.store.NewBatch()
 	span := a.span.Load()
+	refs := make([]chain.Ref, 0, len(blocks))
 	for _, block := range blocks {
 		ref := block.Ref()
+		refs = append(refs, ref)
 		if span == nil {
 			span = &Span{First: ref.Number}
 			batch.SetPointer(pointerFirst, binary.BigEndian.AppendUint64(nil, span.First))
@@ -249,6 +252,9 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...rows.Encoded) err
 		span = &Span{First: span.First, Last: ref}
 	}
 	rows.SetSettled(batch, span.Last)
+	if err := settling.Begin(ctx, a.store, Tables(), refs); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
 	if err := a.store.Write(ctx, batch); err != nil {
 		return fmt.Errorf("archive: append up to block %s: %w", span.Last, err)
 	}

@@ -1,0 +1,103 @@
+package ingest_test
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/history/settling"
+	"ashlar/kv/kvtest"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+const sharedBlocks = 6
+
+// newPiecewise returns a target whose store writes pointers after rows.
+func newPiecewise(t *testing.T) (*followed, *kvtest.Piecewise) {
+	genesis, _ := ingesttest.Crossing(t)
+	f := &followed{target: newTargetOf(t, genesis), depths: ingest.Depths{Unfinalized: 4, Most: 100}}
+	store := &kvtest.Piecewise{Store: f.store}
+	f.store = store
+	f.restart()
+	return f, store
+}
+
+// stateRows are the rows of a target but codes, which do not belong to one block.
+func (g *target) stateRows() map[string]string {
+	rows := g.rows()
+	maps.DeleteFunc(rows, func(key, _ string) bool { return strings.HasPrefix(key, "codes/") })
+	return rows
+}
+
+// TestCrashBeforeReorganization leaves rows of blocks whose place others take: a crash comes
+// between their rows and the pointer, and then another branch is the head. The archive is
+// row by row that of the other branch.
+func TestCrashBeforeReorganization(t *testing.T) {
+	_, left := ingesttest.Crossing(t)
+	right := ingesttest.Diverging(t, sharedBlocks)
+	f, store := newPiecewise(t)
+	f.follow(left[:sharedBlocks+4]...)
+	f.settle(sharedBlocks)
+
+	var lost []archive.Encoded
+	for _, block := range f.tip.Unsettled(sharedBlocks + 3) {
+		lost = append(lost, block)
+	}
+	store.Crash = true
+	if err := f.archive.AppendEncoded(t.Context(), lost...); !errors.Is(err, kvtest.ErrCrash) {
+		t.Fatal(err)
+	}
+	store.Crash = false
+	f.restart()
+	f.follow(right[sharedBlocks:]...)
+	f.settle(uint64(len(right) - 4))
+	last := right[len(right)-1]
+	if err := f.follower.SetHead(t.Context(), last.Hash(), ref(last), ref(last)); err != nil {
+		t.Fatal(err)
+	}
+	f.settle(last.NumberU64())
+	checkRows(t, f.target, right)
+}
+
+// TestCrashOfImport interrupts an import. The same blocks can be written again; others are
+// refused.
+func TestCrashOfImport(t *testing.T) {
+	_, left := ingesttest.Crossing(t)
+	right := ingesttest.Diverging(t, sharedBlocks)
+	f, store := newPiecewise(t)
+	f.mustImport(left[:sharedBlocks])
+	store.Crash = true
+	if err := f.importer.Import(t.Context(), sourceOf(left[sharedBlocks:sharedBlocks+3])); !errors.Is(err, kvtest.ErrCrash) {
+		t.Fatal(err)
+	}
+	store.Crash = false
+	f.restart()
+	if err := f.importer.Import(t.Context(), sourceOf(right[sharedBlocks:])); !errors.Is(err, settling.ErrLeft) {
+		t.Errorf("other blocks: %v, expected ErrLeft", err)
+	}
+	f.restart()
+	f.mustImport(left[sharedBlocks:])
+	checkRows(t, f.target, left)
+}
+
+// checkRows compares a target's rows with those of imported blocks.
+func checkRows(t *testing.T, g *target, blocks []*types.Block) {
+	t.Helper()
+	imported := newTargetOf(t, g.genesis)
+	imported.mustImport(blocks)
+	got, want := g.stateRows(), imported.stateRows()
+	for key, value := range want {
+		if got[key] != value {
+			t.Errorf("row %q: %x, expected %x", key, got[key], value)
+		}
+		delete(got, key)
+	}
+	for key := range got {
+		t.Errorf("row %q is left over", key)
+	}
+}
