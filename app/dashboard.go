@@ -24,7 +24,8 @@ func (s *Service) newDashboard() (*dashboard.Dashboard, error) {
 		Call: func(ctx context.Context, c dashboard.Call, read func(dashboard.Answer)) {
 			s.handler.Do(ctx, gateway.Call(c), func(r gateway.Reply) { read(dashboard.Answer(r)) })
 		},
-		Log: slog.Default(),
+		Status: func() bool { return s.current.Load().Dashboard.Status },
+		Log:    slog.Default(),
 	})
 }
 

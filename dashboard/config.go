@@ -92,5 +92,6 @@ type Config struct {
 	// Allowance returns the limits of credits that apply to a key.
 	Allowance func(*account.Key) account.Allowance
 	Call      Caller
+	Status    func() bool  // the status page is public
 	Log       *slog.Logger // nil: slog.Default()
 }

@@ -23,6 +23,7 @@ type Dashboard struct {
 	// sent over TLS only.
 	plain, secure *scs.SessionManager
 	handler       http.Handler
+	statuses      statusCache
 }
 
 // New returns a dashboard, or an error that names a missing field of config.
@@ -109,6 +110,7 @@ func (d *Dashboard) register(mux *http.ServeMux) {
 		{"GET /reset", public, (*visit).reset},
 		{"POST /reset", public, (*visit).wasReset},
 
+		{"GET /status", public, (*visit).status},
 		{"GET /docs", public, (*visit).docs},
 		{"GET /docs/methods/{method}", public, (*visit).docsMethod},
 		{"GET /docs/requests", public, (*visit).docsRequests},

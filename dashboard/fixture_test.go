@@ -42,6 +42,7 @@ type service struct {
 	called   []Call   // by the console
 	answer   Answer   // to those calls
 	more     []Method // of mainnet
+	public   bool     // the status page
 	lines    []usage.Line
 	used     float64 // credits of each key today, for its limits
 	single   bool    // serve one network
@@ -124,6 +125,7 @@ func serve(t *testing.T, registration account.Registration) *service {
 	}
 	d, err := New(Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Networks: s.served,
+		Status: func() bool { return s.public },
 		Limits: func() []LimitGroup {
 			return []LimitGroup{
 				{Title: "Of one client", Public: true, Limits: []Limit{{Entry: "limits.account_daily", Meaning: "credits per day", Most: "3,000", Now: "12 running"}}},

@@ -70,6 +70,7 @@ type frame struct {
 	Docs     []link // the pages of the documentation
 	Said     string // message about the last action
 	SignUp   bool   // registration is open to the visitor
+	Status   bool   // the status page exists
 	Mails    bool   // e-mail addresses are verified
 	Content  any    // data of the page's own template
 }

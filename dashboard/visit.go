@@ -117,6 +117,7 @@ func (v *visit) show(status int, name, title string, content any) error {
 	f := frame{
 		Title: title, Account: v.who, Content: content,
 		SignUp: v.dashboard.config.Accounts.Registration() == account.RegistrationOpen,
+		Status: v.dashboard.config.Status(),
 		Mails:  v.dashboard.config.Accounts.Mails(),
 		Said:   v.sessions.PopString(v.r.Context(), sessionSaid),
 	}

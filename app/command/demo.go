@@ -110,6 +110,7 @@ func (d Demo) config(all []shown) config.Config {
 	c := config.Default()
 	c.LameDuck = 0 // nobody else sends its requests
 	c.Operator = d.Operator
+	c.Dashboard.Status = true
 	c.Data, c.Listen, c.Networks = d.Data, d.Listen, make(map[string]config.Network)
 	if host, _, err := net.SplitHostPort(d.Listen); err == nil && isLoopback(host) {
 		c.Accounts.Registration = account.RegistrationOpen // for users of this machine

@@ -152,6 +152,8 @@ type Dashboard struct {
 	// Hosts are those at which every path of the public listener that is not JSON-RPC's
 	// is the dashboard's; "*" for all, empty: there is no dashboard.
 	Hosts []string `yaml:"hosts"`
+	// Status says that everybody can see the status page.
+	Status bool `yaml:"status"`
 }
 
 // Default is what holds where ashlar.yaml and the command line say nothing.

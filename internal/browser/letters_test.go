@@ -53,6 +53,7 @@ func serveWithMail(t *testing.T) (url string, server *mailtest.Server) {
 	pages, err := dashboard.New(dashboard.Config{
 		Accounts: accounts, Keys: keys, Sessions: session.NewStore(store, nil), Usage: used,
 		Networks:  func(context.Context) ([]dashboard.Network, error) { return nil, nil },
+		Status:    func() bool { return true },
 		Limits:    func() []dashboard.LimitGroup { return nil },
 		Allowance: func(*account.Key) account.Allowance { return account.Allowance{} },
 		Call:      func(context.Context, dashboard.Call, func(dashboard.Answer)) {},

@@ -194,6 +194,7 @@ func strangersPages() []shot {
 		{"docs-requests", at("/docs/requests")},
 		{"docs-errors", at("/docs/errors")},
 		{"docs-limits", at("/docs/limits")},
+		{"status", at("/status")},
 		{"reset", at("/reset")},
 		{"reset-over", at("/reset?token=0")},
 	}
