@@ -1,10 +1,9 @@
 package limit
 
 import (
+	"math"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // Rate is how much may be spent. Its zero value is no limit.
@@ -25,33 +24,45 @@ type Excess struct {
 
 // Meter counts credits against a Rate.
 type Meter struct {
-	rate    Rate
-	limiter *rate.Limiter
+	rate Rate
 
 	mu     sync.Mutex
-	second int64   // guarded by mu: the Unix second that asked counts
-	asked  float64 // guarded by mu: credits in that second
-	before float64 // guarded by mu: credits in the second before
+	tokens float64   // guarded by mu: credits that could be spent at that time; negative: owed
+	at     time.Time // guarded by mu
+	share  float64   // guarded by mu: of the rate, which this process may spend
+	total  counters  // guarded by mu
+	second int64     // guarded by mu: the Unix second that asked counts
+	asked  float64   // guarded by mu: credits in that second
+	before float64   // guarded by mu: credits in the second before
 }
 
+// counters are credits since the process began to count.
+type counters struct{ asked, spent float64 }
+
 // NewMeter returns a meter whose burst is there to be spent.
-func NewMeter(r Rate) *Meter {
-	return &Meter{rate: r, limiter: rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst)}
-}
+func NewMeter(r Rate) *Meter { return &Meter{rate: r, tokens: float64(r.Burst), share: 1} }
 
 // Next returns a meter of another rate, which begins with what is left of m's burst and
 // not with a full one.
 func (m *Meter) Next(now time.Time, r Rate) *Meter {
 	next := NewMeter(r)
-	if !m.rate.Unlimited() && !r.Unlimited() {
-		spent := m.rate.Burst - int(m.limiter.TokensAt(now))
-		next.limiter.AllowN(now, min(spent, r.Burst))
+	if m.rate.Unlimited() || r.Unlimited() {
+		return next
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refill(now)
+	spent := m.share*float64(m.rate.Burst) - math.Floor(m.tokens)
+	next.share, next.at = m.share, now
+	next.tokens = m.share * max(0, float64(r.Burst)-spent/m.share)
 	return next
 }
 
 // Rate is what the meter counts against.
 func (m *Meter) Rate() Rate { return m.rate }
+
+// rounding forgives what is lost to the precision of numbers.
+const rounding = 1e-6
 
 // Spend takes credits, or says by how much they are too many, and takes none. More
 // than the burst are taken like the burst, or they could never be had.
@@ -59,15 +70,43 @@ func (m *Meter) Spend(now time.Time, credits int) (Excess, bool) {
 	if m.rate.Unlimited() {
 		return Excess{}, true
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	current := m.count(now, float64(credits))
-	credits = min(credits, m.rate.Burst)
-	if m.limiter.AllowN(now, credits) {
-		return Excess{}, true
+	m.refill(now)
+	taken := min(float64(credits), float64(m.rate.Burst))
+	need := min(taken, m.share*float64(m.rate.Burst)) // more is never there, see Group
+	if m.tokens+rounding < need {
+		return Excess{Current: current, Allowed: m.rate.PerSecond, Wait: m.wait(need - m.tokens)}, false
 	}
-	r := m.limiter.ReserveN(now, credits)
-	wait := r.DelayFrom(now)
-	r.CancelAt(now)
-	return Excess{Current: current, Allowed: m.rate.PerSecond, Wait: wait}, false
+	m.take(taken)
+	return Excess{}, true
+}
+
+// wait returns how long it takes until there are more credits. A small share grows with what
+// is asked for.
+func (m *Meter) wait(more float64) time.Duration {
+	seconds := more / m.rate.PerSecond
+	if m.share < 1 {
+		seconds = min(seconds/m.share, seconds+roundTime.Seconds())
+	}
+	return time.Duration(math.Round(seconds * 1e9))
+}
+
+// refill adds the credits since the last call. A clock that is set back adds none.
+func (m *Meter) refill(now time.Time) {
+	if passed := now.Sub(m.at); passed > 0 {
+		full := m.share * float64(m.rate.Burst)
+		if m.tokens < full {
+			m.tokens = min(full, m.tokens+m.share*m.rate.PerSecond*passed.Seconds())
+		}
+		m.at = now
+	}
+}
+
+func (m *Meter) take(credits float64) {
+	m.tokens -= credits
+	m.total.spent += credits
 }
 
 // Owe takes credits, even more than there are: later calls wait until they have been paid
@@ -76,19 +115,47 @@ func (m *Meter) Owe(now time.Time, credits int) {
 	if m.rate.Unlimited() || m.rate.Burst <= 0 {
 		return
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.count(now, float64(credits))
-	for ; credits > 0; credits -= m.rate.Burst { // no more than the burst can be reserved at a time
-		m.limiter.ReserveN(now, min(credits, m.rate.Burst))
-	}
+	m.refill(now)
+	m.take(float64(credits))
+}
+
+// counted returns the counters, and the credits that could be spent now.
+func (m *Meter) counted(now time.Time) (total counters, tokens float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refill(now)
+	return m.total, m.tokens
+}
+
+// divided returns the share of the rate that this process may spend.
+func (m *Meter) divided() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.share
+}
+
+// divide sets the share of the rate that this process may spend, and the credits that it can
+// spend now.
+func (m *Meter) divide(now time.Time, share, tokens float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.share, m.tokens, m.at = share, tokens, now
 }
 
 // Recent is how many credits were asked for in the second before now, including refused ones.
-func (m *Meter) Recent(now time.Time) float64 { return m.count(now, 0) }
-
-// count adds credits to what was asked for lately and returns that, by the second.
-func (m *Meter) count(now time.Time, credits float64) float64 {
+func (m *Meter) Recent(now time.Time) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.count(now, 0)
+}
+
+// count adds credits to what was asked for lately and returns that, by the second. m.mu must
+// be held.
+func (m *Meter) count(now time.Time, credits float64) float64 {
+	m.total.asked += credits
 	switch second := now.Unix(); {
 	case second == m.second:
 	case second == m.second+1:

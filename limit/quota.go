@@ -7,9 +7,15 @@ import (
 
 // Day counts what is spent in one day, UTC. The zero value has spent nothing.
 type Day struct {
-	mu   sync.Mutex
-	day  int64  // guarded by mu: days since 1970
-	used uint64 // guarded by mu: credits
+	mu     sync.Mutex
+	day    int64  // guarded by mu: days since 1970
+	used   uint64 // guarded by mu: credits that this process has spent
+	others uint64 // guarded by mu: credits that other processes have spent, as far as is known
+
+	divided bool     // guarded by mu: other processes may spend of the same quota
+	share   float64  // guarded by mu: of what was left when it was divided, for this process
+	spent   uint64   // guarded by mu: since then
+	total   counters // guarded by mu
 }
 
 const secondsOfDay = 24 * 60 * 60
@@ -21,12 +27,32 @@ func (d *Day) Spend(now time.Time, credits int, quota uint64) (wait time.Duratio
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn(now)
-	if quota > 0 && d.used+uint64(credits) > quota {
+	d.total.asked += float64(credits)
+	if quota > 0 && d.exceeds(uint64(credits), quota) {
 		next := time.Unix((d.day+1)*secondsOfDay, 0)
 		return next.Sub(now), false
 	}
-	d.used += uint64(credits)
+	d.take(uint64(credits))
 	return 0, true
+}
+
+// exceeds reports whether credits are too many for the quota, or for this process's part of
+// it. One request is allowed however small that part is.
+func (d *Day) exceeds(credits, quota uint64) bool {
+	if d.used+d.others+credits > quota {
+		return true
+	}
+	if !d.divided || d.spent == 0 {
+		return false
+	}
+	left := quota - min(quota, d.used-d.spent+d.others) // when it was divided
+	return float64(d.spent+credits) > d.share*float64(left)
+}
+
+func (d *Day) take(credits uint64) {
+	d.used += credits
+	d.spent += credits
+	d.total.spent += float64(credits)
 }
 
 // Return gives credits back that were taken at about now.
@@ -35,6 +61,7 @@ func (d *Day) Return(now time.Time, credits int) {
 	defer d.mu.Unlock()
 	d.turn(now)
 	d.used -= min(d.used, uint64(credits))
+	d.spent -= min(d.spent, uint64(credits))
 }
 
 // Add counts credits whatever the quota is: those that were spent before this Day was
@@ -43,7 +70,24 @@ func (d *Day) Add(now time.Time, credits int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn(now)
-	d.used += uint64(credits)
+	d.take(uint64(credits))
+}
+
+// counted returns the counters, and what this process has spent in the day of now.
+func (d *Day) counted(now time.Time) (total counters, used uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.turn(now)
+	return d.total, d.used
+}
+
+// divide sets what other processes have spent in the day of now, and the share of the rest
+// that this process may spend.
+func (d *Day) divide(now time.Time, others uint64, share float64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.turn(now)
+	d.others, d.share, d.spent, d.divided = others, share, 0, true
 }
 
 // Used is what was spent in the day of now.
@@ -51,7 +95,7 @@ func (d *Day) Used(now time.Time) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn(now)
-	return d.used
+	return d.used + d.others
 }
 
 // turn begins a new day. A clock that is set back does not give the quota again: what was
@@ -60,7 +104,7 @@ func (d *Day) Used(now time.Time) uint64 {
 func (d *Day) turn(now time.Time) {
 	day := now.Unix() / secondsOfDay
 	if day > d.day {
-		d.used = 0
+		d.used, d.others, d.spent = 0, 0, 0
 	}
 	d.day = day
 }
