@@ -20,7 +20,7 @@ func (s *Service) gatewayConfig(c config.Config) (gateway.Config, error) {
 		return gateway.Config{}, err
 	}
 	g := gateway.Config{
-		Hosts: c.Hosts, Keys: s.keys, Usage: s.usage, Failures: s.failures, Origins: c.Origins, Proxies: proxies, Credits: func(m *jsonrpc.Method) int { return credits(&c, m) }, Log: slog.Default(),
+		Hosts: c.Hosts, Keys: s.keys, Usage: s.usage, Failures: s.failures, Group: s.group, Origins: c.Origins, Proxies: proxies, Credits: func(m *jsonrpc.Method) int { return credits(&c, m) }, Log: slog.Default(),
 		RPC: jsonrpc.Config{
 			BatchCalls: c.Limits.BatchCalls, BatchBytes: int(c.Limits.BatchBytes), AnswerBytes: int(c.Limits.AnswerBytes), Log: slog.Default(),
 		},

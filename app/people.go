@@ -16,6 +16,7 @@ import (
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/kv"
+	"ashlar/limit"
 	"ashlar/retry"
 )
 
@@ -28,6 +29,7 @@ type people struct {
 	usage    *usage.Usage
 	failures *failures.Log
 	mail     *mail.Sender // nil if no mail server is configured
+	group    *limit.Group // nil if no other process uses the accounts
 }
 
 func (p *people) service() control.Service {
@@ -58,6 +60,10 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 	}
 	if err == nil {
 		p.usage, err = openUsage(ctx, opened, c, node)
+	}
+	if board, ok := opened.(limit.Board); ok && err == nil && node != "" {
+		p.group = limit.NewGroup(board)
+		err = p.group.Round(ctx)
 	}
 	if err != nil {
 		return people{}, errors.Join(err, opened.Close())

@@ -216,8 +216,10 @@ func (s *Service) listen(ctx context.Context) (err error) {
 		return err
 	}
 	warnOfCredits(&s.config, g.Networks)
-	if err := s.restoreSpent(ctx); err != nil {
-		return err
+	if s.group == nil { // the group knows what was spent today
+		if err := s.restoreSpent(ctx); err != nil {
+			return err
+		}
 	}
 	at, err := listenConfig(ctx, &s.config)
 	if err != nil {
@@ -353,6 +355,7 @@ func (s *Service) Run(ctx context.Context, also ...func(context.Context) error) 
 	}
 	if _, shared := s.stores.(*store.Keyspace); shared {
 		group.Go(func() error { return s.people.refresh(ctx) })
+		group.Go(func() error { return s.group.Run(ctx) })
 	}
 	s.offerFirst()
 	group.Go(func() error { return s.runNetworks(ctx) })

@@ -74,6 +74,7 @@ type callers struct {
 	accounts KeyLimits
 	most     int   // credits of the most expensive method: the minimum burst of every rate
 	days     *days // kept when limits change
+	group    *limit.Group
 	usage    *usage.Usage
 
 	heavyOfAccount int // maximum heavy calls of one account at once; 0: no separate limit
@@ -136,6 +137,7 @@ func (c *callers) of(key *account.Key) *caller {
 	if before, ok := c.byKey.Load(key.ID); ok {
 		who.meter = before.(*caller).meter.Next(time.Now(), who.meter.Rate())
 	}
+	c.group.Join("key "+key.ID.String(), who.meter, who.day)
 	if of := key.Account(); of != nil {
 		who.owner = c.ownerOf(of)
 	}
@@ -177,6 +179,7 @@ func (c *callers) ownerOf(of *account.Account) *owner {
 	if found == nil || found.limits != of.Limits {
 		standard := of.Limits.PerSecond == 0 && c.accounts.Rate.PerSecond == DefaultAccountRate
 		found = &owner{c.purse(c.accounts.with(of.Limits), standard, day(&c.days.accounts, of.ID)), of.Limits}
+		c.group.Join("account "+of.ID.String(), found.meter, found.day)
 		c.byOwner[of.ID] = found
 	}
 	return found

@@ -58,6 +58,9 @@ type Config struct {
 	Usage *usage.Usage
 	// Failures keeps the last failed requests of each key; nil: not kept.
 	Failures *failures.Log
+	// Group divides the limits of keys and accounts among the processes of a cluster; nil:
+	// there are no others.
+	Group *limit.Group
 	// Credits returns the price of a method; nil: the price in its description.
 	Credits func(*jsonrpc.Method) int
 	// Ready returns an error if requests cannot be answered; nil: always ready. The error
@@ -149,7 +152,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 		requestTime: l.RequestTime, bodyBytes: l.BodyBytes,
 		memory: h.memory, memoryBytes: l.Memory, light: limit.NewPool(l.Light, l.Waiting), heavy: limit.NewPool(l.Heavy, l.Waiting),
 		callers: callers{
-			keys: l.Key, accounts: l.Account, days: &h.days, usage: config.Usage, byOwner: make(map[account.ID]*owner), byHolder: make(map[holder]*tenant),
+			keys: l.Key, accounts: l.Account, days: &h.days, group: config.Group, usage: config.Usage, byOwner: make(map[account.ID]*owner), byHolder: make(map[holder]*tenant),
 		},
 		addressRate: l.Address, clients: limit.NewAddresses(l.Address, maxAddresses),
 		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, watcher: config.Watcher, refusals: &h.refusals, failures: config.Failures,

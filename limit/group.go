@@ -53,6 +53,8 @@ const (
 	roundTime = 250 * time.Millisecond
 	// roundLimit bounds a round: while the store does not answer, the shares stay.
 	roundLimit = 2 * time.Second
+	// longRound is a time between two rounds after which a process resumes.
+	longRound = time.Second
 	// peerTimeout is the time after which a process that posts nothing has no share.
 	peerTimeout = 2 * time.Second
 	// inUse is how long a subject is posted after its last request, so that no other process
@@ -81,15 +83,17 @@ type member struct {
 	seen   counters // at the last round
 	demand float64  // credits asked for per second
 	bucket float64  // what all processes together may spend now
+	level  float64  // bucket, when the board was read last
 	used   time.Time
 }
 
 // peer is what is known of another process.
 type peer struct {
-	seq    uint64
-	at     time.Time // when seq changed
-	spent  map[string]entry
-	demand map[string]float64
+	seq     uint64
+	at      time.Time // when seq changed
+	spent   map[string]entry
+	demand  map[string]float64
+	resumes time.Time // until then its posts say where it goes on
 }
 
 // NewGroup returns the group of the processes that share a board.
@@ -166,6 +170,9 @@ func (g *Group) Round(ctx context.Context) error {
 	if readErr != nil {
 		return errors.Join(err, readErr)
 	}
+	if !g.last.IsZero() && now.Sub(g.last) > longRound {
+		g.resume(now)
+	}
 	fresh := g.read(posts, now)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -196,6 +203,19 @@ func (g *Group) observe(now time.Time) {
 	g.observed = now
 }
 
+// resume forgets what was counted while the board could not be reached, or this process was
+// paused. Each process has kept its share then, so there is nothing to make up for.
+func (g *Group) resume(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.members {
+		m.bucket = m.level
+	}
+	for _, p := range g.peers {
+		p.resumes = now.Add(longRound)
+	}
+}
+
 // counted returns what was counted for a subject in all.
 func (m *member) counted(now time.Time) counters {
 	total, _ := m.meter.counted(now)
@@ -219,6 +239,7 @@ func (g *Group) divide(m *member, now time.Time, fresh []*peer) {
 		}
 	}
 	m.bucket = min(m.bucket, float64(m.meter.rate.Burst)) // what all have spent is subtracted
+	m.level = m.bucket
 	if !m.meter.rate.Unlimited() {
 		m.meter.divide(now, share, share*m.bucket-(m.counted(now).spent-m.seen.spent))
 	}
@@ -297,7 +318,7 @@ func (g *Group) read(posts map[string][]byte, now time.Time) (fresh []*peer) {
 			continue
 		}
 		if decoded.seq != p.seq {
-			g.advance(p, decoded)
+			g.advance(p, decoded, now)
 			p.seq, p.at = decoded.seq, now
 		}
 		if now.Sub(p.at) <= peerTimeout {
@@ -326,10 +347,10 @@ func (p *peer) learn(day post) {
 
 // advance subtracts from the buckets what a process has spent since its last post. What all
 // have spent before the first round here is in the level of their buckets.
-func (g *Group) advance(p *peer, now post) {
-	first := g.last.IsZero()
+func (g *Group) advance(p *peer, posted post, now time.Time) {
+	first := g.last.IsZero() || now.Before(p.resumes)
 	p.demand = map[string]float64{}
-	for subject, e := range now.entries {
+	for subject, e := range posted.entries {
 		p.demand[subject] = e.demand
 		before, known := p.spent[subject]
 		if m := g.members[subject]; m != nil {

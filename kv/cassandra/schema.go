@@ -15,7 +15,7 @@ import (
 
 // schemaVersion is the version of the tables as docs/format.md draws them. It changes when
 // older programs would misread the keyspace.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // Tables of the engine itself. All others hold rows and have the names of their kv.Table.
 const (
@@ -23,6 +23,7 @@ const (
 	tableStores   = "ashlar_stores"
 	tablePointers = "ashlar_pointers"
 	tableSplits   = "ashlar_splits"
+	tablePosts    = "ashlar_posts"
 )
 
 // ownTables are the columns of these tables.
@@ -31,6 +32,7 @@ var ownTables = map[string]string{
 	tableStores:   "part int, name text, id int, last int static, PRIMARY KEY (part, name)",
 	tablePointers: "store int, name text, value blob, writer uuid, fence bigint static, holder text static, clock bigint static, bytes bigint static, PRIMARY KEY (store, name)",
 	tableSplits:   "store int, tbl int, p blob, i int, start bigint, PRIMARY KEY (store, tbl, p, i)",
+	tablePosts:    "store int, name text, value blob, PRIMARY KEY (store, name)",
 }
 
 // prepareKeyspace creates the keyspace if it does not exist, and finds out the datacenter.
@@ -93,12 +95,14 @@ func (c *Cluster) checkSchema(ctx context.Context, readOnly bool) error {
 	switch {
 	case version == schemaVersion:
 		return nil
-	case version != 0:
-		return fmt.Errorf("schema version %d (want %d): another version of ashlar made it", version, schemaVersion)
+	case version > schemaVersion:
+		return fmt.Errorf("schema version %d (want %d): a newer version of ashlar made it", version, schemaVersion)
+	case version != 0 && readOnly:
+		return fmt.Errorf("schema version %d (want %d): start a writer of this version first, which brings it up to date", version, schemaVersion)
 	case readOnly:
 		return fmt.Errorf("%w (a writer prepares the keyspace)", kv.ErrNotFound)
 	}
-	return c.createTables(ctx) // of an empty keyspace, or of one whose preparation was stopped
+	return c.createTables(ctx) // of an empty or older keyspace, or of one whose preparation was stopped
 }
 
 func (c *Cluster) tableNames(ctx context.Context) (names []string, err error) {
@@ -117,7 +121,7 @@ func (c *Cluster) tableNames(ctx context.Context) (names []string, err error) {
 // createTables creates the engine's own tables. Several processes may do so at once: the
 // tables have fixed IDs, so all processes create the same ones.
 func (c *Cluster) createTables(ctx context.Context) error {
-	for _, name := range []string{tableSchema, tableStores, tablePointers, tableSplits} {
+	for _, name := range []string{tableSchema, tableStores, tablePointers, tableSplits, tablePosts} {
 		create := fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) WITH id = %s", name, ownTables[name], fixedID(c.config.Keyspace+"."+name))
 		if err := c.define(ctx, c.session, create); err != nil {
 			return fmt.Errorf("create table %s: %w", name, err)

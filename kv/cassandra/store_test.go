@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/kv"
 	"ashlar/kv/cassandra"
@@ -121,7 +122,7 @@ func TestForeign(t *testing.T) {
 		want   string
 	}{
 		{[]string{"CREATE TABLE IF NOT EXISTS KS.other (a int PRIMARY KEY)", "DROP TABLE IF EXISTS KS.ashlar_schema"}, kv.ErrForeign.Error()},
-		{[]string{"UPDATE KS.ashlar_schema SET version = 77 WHERE part = 'ashlar'"}, "schema version 77 (want 1)"},
+		{[]string{"UPDATE KS.ashlar_schema SET version = 77 WHERE part = 'ashlar'"}, "schema version 77 (want 2)"},
 	} {
 		config := configure(t, fmt.Sprintf("foreign_%d_%d", os.Getpid(), i))
 		c := connect(t, config)
@@ -139,6 +140,32 @@ func TestForeign(t *testing.T) {
 	}
 	if _, err := cassandra.Connect(t.Context(), configure(t, "nothing_here"), true); !errors.Is(err, kv.ErrNotFound) {
 		t.Errorf("a keyspace to be read that does not exist: %v, expected ErrNotFound", err)
+	}
+}
+
+// TestOldSchema opens a keyspace of the version before.
+func TestOldSchema(t *testing.T) {
+	config := configure(t, fmt.Sprintf("old_%d", os.Getpid()))
+	c := connect(t, config)
+	for _, change := range []string{"DROP TABLE KS.ashlar_posts", "UPDATE KS.ashlar_schema SET version = 1 WHERE part = 'ashlar'"} {
+		if err := c.Define(t.Context(), strings.ReplaceAll(change, "KS", config.Keyspace)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "schema version 1 (want 2): start a writer of this version first"
+	if _, err := cassandra.Connect(t.Context(), config, true); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a reader of an old keyspace: %v, expected %s", err, want)
+	}
+	s := open(t, connect(t, config), newName(t), cassandra.Options{Shared: true})
+	defer s.Close()
+	if err := s.Post(t.Context(), "name", []byte("value"), time.Minute); err != nil {
+		t.Error(err)
+	}
+	if posts, err := s.Posts(t.Context()); err != nil || string(posts["name"]) != "value" || len(posts) != 1 {
+		t.Errorf("posts %q, %v", posts, err)
+	}
+	if err := c.Define(t.Context(), "DROP KEYSPACE IF EXISTS "+config.Keyspace); err != nil {
+		t.Error(err)
 	}
 }
 
