@@ -33,6 +33,7 @@ func (s *Service) runNetworks(ctx context.Context) error {
 		case n := <-s.added:
 			group.Go(func() error { return n.run(ctx) })
 		case <-ctx.Done():
+			close(s.stopping)
 			return group.Wait()
 		}
 	}
@@ -43,6 +44,11 @@ func (s *Service) runNetworks(ctx context.Context) error {
 func (s *Service) AddNetwork(ctx context.Context, name string) error {
 	s.adding.Lock()
 	defer s.adding.Unlock()
+	select {
+	case <-s.stopping:
+		return errStopping
+	default:
+	}
 	if s.network(name) != nil {
 		return fmt.Errorf("network %s is served already", name)
 	}
@@ -74,9 +80,10 @@ func (s *Service) AddNetwork(ctx context.Context, name string) error {
 	select {
 	case s.added <- n:
 		return nil
+	case <-s.stopping: // the network is closed with the service
 	case <-time.After(addWait):
-		return errStopping // the network is closed with the service
 	}
+	return errStopping
 }
 
 // configOf returns the current configuration with the entries that the file has now for one

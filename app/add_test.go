@@ -98,3 +98,26 @@ func TestAddNetworkToAList(t *testing.T) {
 		t.Errorf("add a network that is not listed: %v", err)
 	}
 }
+
+// TestAddNetworkWhileStopping: once the networks run no more, none is added, and nobody waits
+// for one.
+func TestAddNetworkWhileStopping(t *testing.T) {
+	data := t.TempDir()
+	makeNetwork(t, data)
+	c := config.Default()
+	c.Data, c.Listen = data, "127.0.0.1:0"
+	s, err := Open(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	makeStored(t, data, "evm", "second")
+	if err := s.runNetworks(ended(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if err := s.AddNetwork(t.Context(), "second"); !errors.Is(err, errStopping) || s.network("second") != nil {
+		t.Errorf("added: %v", err)
+	}
+	if err := errors.Join(s.Stop(t.Context()), s.Close()); err != nil {
+		t.Error(err)
+	}
+}

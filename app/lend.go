@@ -73,5 +73,9 @@ func (s *Service) takeBack(ctx context.Context, name string) error {
 	if exists, err := s.stores.Exists(ctx, name); err != nil || !exists {
 		return err
 	}
-	return s.AddNetwork(ctx, name)
+	err := s.AddNetwork(ctx, name)
+	if errors.Is(err, errStopping) {
+		return nil
+	}
+	return err
 }

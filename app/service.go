@@ -50,6 +50,7 @@ type Service struct {
 	adding    sync.Mutex    // held while a network is added or hidden, or the configuration reloaded
 	added     chan *Network // to be run
 	begun     chan struct{} // closed when the networks run that are served from the start
+	stopping  chan struct{} // closed when no further networks run
 	metrics   *metrics
 	current   atomic.Pointer[config.Config] // the current configuration
 	handler   *gateway.Handler
@@ -65,7 +66,7 @@ type Service struct {
 // Open opens the data directory and the listeners. public is an open public listener, or
 // nil. The service must be run or stopped, and then closed.
 func Open(ctx context.Context, c config.Config, public net.Listener) (*Service, error) {
-	s := &Service{config: c, public: public, added: make(chan *Network), begun: make(chan struct{})}
+	s := &Service{config: c, public: public, added: make(chan *Network), begun: make(chan struct{}), stopping: make(chan struct{})}
 	s.current.Store(&c)
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
