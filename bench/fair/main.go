@@ -39,7 +39,7 @@ const (
 
 func main() {
 	each := flag.Duration("time", 5*time.Second, "how long each row is measured, once without the hostile account and once with it")
-	soak := flag.Duration("soak", 0, "instead of measuring, do everything at once for this long, and fail if memory, goroutines or files of the service grow")
+	soak := flag.Duration("soak", 0, "instead of measuring, do everything at once for this long, and fail if live memory, goroutines or files of the service grow")
 	only := flag.String("only", "", "measure only ways whose names contain this")
 	flag.Parse()
 	if *soak > 0 {
@@ -209,7 +209,12 @@ func newClient(host string, keys []string, address int) *client {
 
 // post returns the status and the body of the answer to a request.
 func (c *client) post(ctx context.Context, key string, body io.Reader, headers ...string) (int, []byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.host+"/v3/"+key, body)
+	return c.postTo(ctx, "", key, body, headers...)
+}
+
+// postTo is post for the network with a path, such as /devnet; an empty one is the host's.
+func (c *client) postTo(ctx context.Context, network, key string, body io.Reader, headers ...string) (int, []byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.host+network+"/v3/"+key, body)
 	if err != nil {
 		return 0, nil, err
 	}
