@@ -70,7 +70,7 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := d.create(ctx, all); err != nil {
+	if err := d.create(ctx, out, all); err != nil {
 		return err
 	}
 	s, err := app.Open(ctx, d.config(all), listener)
@@ -88,14 +88,17 @@ func (d Demo) Run(ctx context.Context, out io.Writer) (err error) {
 	return s.Run(ctx, runs...)
 }
 
-// create creates the missing networks with their initial blocks.
-func (d Demo) create(ctx context.Context, all []shown) error {
+// create creates the missing networks with their initial blocks, and writes which to out.
+func (d Demo) create(ctx context.Context, out io.Writer, all []shown) error {
 	data := store.Dir(d.Data)
 	if err := data.Check(); err != nil {
 		return err
 	}
 	for _, n := range all {
 		place, err := app.Place(ctx, data, n.family, n.Name())
+		if err == nil && place.New {
+			_, err = fmt.Fprintf(out, "Creating the network %s with %d blocks ...\n", n.Name(), d.Blocks)
+		}
 		if err == nil {
 			err = n.Create(ctx, place, d.Blocks)
 		}
