@@ -242,3 +242,37 @@ func TestRealAnswerIsImported(t *testing.T) {
 		t.Errorf("%d events, token %q, want 3 events", len(events), token)
 	}
 }
+
+// TestStarknetQuorum: of three nodes two must agree. One with another branch is named, and
+// when two of them differ the head stays and the reason is known.
+func TestStarknetQuorum(t *testing.T) {
+	made := synthetic.New(synthetic.Default())
+	past := unruled(made, 20)
+	fork := made.Fork(7)
+	blocks, branch := append(past[:20:20], unruled(made, 20)...), append(past[:20:20], unruled(fork, 25)...)
+	nodes, urls := make([]*nodetest.Node, 3), make([]string, 3)
+	for i := range nodes {
+		nodes[i] = nodetest.New(t, 8+i, blocks)
+		nodes[i].ChainID = starknet.FeltOfText("SN_MINE")
+		urls[i] = nodes[i].URL
+	}
+	nodes[0].Set(branch)
+	f := follow(t, t.TempDir(), fmt.Sprintf("    family: starknet\n    chain: SN_MINE\n    source: [%s]\n    quorum: 2\n", strings.Join(urls, ", ")))
+	defer f.stop()
+	source := f.await(blocks[39].Hash).Source
+	if a := source.Agreement; a == nil || a.Quorum != 2 || a.Nodes != 2 || a.Since != 0 || source.Behind != 0 || !source.Reached {
+		t.Errorf("the nodes stand as %+v, %+v", source, source.Agreement)
+	}
+	if u := source.Upstreams; len(u) != 3 || u[0].Differs == "" || u[0].Used || u[1].Differs != "" || !u[1].Used {
+		t.Errorf("the nodes stand as %+v", u)
+	}
+	nodes[1].Set(blocks[:10])
+	nodes[2].Set(branch)
+	f.await(branch[44].Hash)
+	nodes[1].Set(nil)
+	nodes[2].Set(nil)
+	eventually(t, func() bool {
+		status, err := f.s.networks[0].Status(t.Context())
+		return err == nil && status.Source.Agreement.Since != 0 && status.HeadHash == branch[44].Hash.String()
+	})
+}

@@ -31,18 +31,20 @@ func (Family) Stores() bool { return true }
 
 // Entries are the entries of a Starknet network in the configuration.
 type Entries struct {
-	Source family.Sources `yaml:"source"` // the node that it follows
+	Source family.Sources `yaml:"source"` // the nodes that it follows
+	Quorum int            `yaml:"quorum"` // how many of them must agree on a head
 	Chain  string         `yaml:"chain"`  // ID of the chain, such as SN_MAIN; empty: see chainID
 	First  uint64         `yaml:"first"`  // the block with which a new network begins
 }
 
 // Entries implements [family.Configurer].
-func (Family) Entries() family.Entries { return new(Entries) }
+func (Family) Entries() family.Entries { return &Entries{Quorum: 1} }
 
 // Check implements [family.Entries].
 func (e *Entries) Check(network string) []family.Problem {
 	return family.Problems(
 		family.Problem{Entry: "source", Err: e.checkSource()},
+		family.Problem{Entry: "quorum", Err: e.checkQuorum()},
 		family.Problem{Entry: "chain", Err: checkChainName(network, e.Chain)},
 	)
 }
@@ -59,10 +61,17 @@ func checkChainName(network, id string) error {
 }
 
 func (e *Entries) checkSource() error {
-	if len(e.Source) > 1 {
-		return fmt.Errorf("%d nodes: expected one, a Starknet network follows no more", len(e.Source))
+	if len(e.Source) > 1 && e.Quorum == 1 {
+		return fmt.Errorf("%d nodes (want one, or a quorum of at least 2 that must agree)", len(e.Source))
 	}
 	return e.Source.Check("http", "https")
+}
+
+func (e *Entries) checkQuorum() error {
+	if e.Quorum < 1 || e.Quorum > max(1, len(e.Source)) {
+		return fmt.Errorf("quorum %d of %d nodes (want 1 to the number of nodes in source)", e.Quorum, len(e.Source))
+	}
+	return nil
 }
 
 // CheckFiles implements [family.Entries].

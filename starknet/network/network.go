@@ -30,8 +30,8 @@ type network struct {
 	chain    *query.Chain
 
 	name    string
-	source  *node.Node           // the node that is followed; nil for none
-	stopped atomic.Pointer[stop] // why the node is not followed for now; nil while it is
+	source  source               // the nodes that are followed; nil for none
+	stopped atomic.Pointer[stop] // why they are not followed for now; nil while they are
 
 	hashes    *blockhash.Checker // of its blocks
 	unchecked atomic.Uint64      // blocks whose hash cannot be recomputed
@@ -78,14 +78,11 @@ func (n *network) Versions() (map[string]*jsonrpc.Methods, error) {
 	return versions, nil
 }
 
-// follow makes the network ready to follow its node. It does so while Run runs.
+// follow makes the network ready to follow its nodes. It does so while Run runs.
 func (n *network) follow() (err error) {
 	id := starknet.FeltOfText(n.archive.ChainID())
 	n.hashes = blockhash.New(id)
-	n.source, err = node.New(node.Options{
-		URL: n.entries.Source[0], ChainID: id, Logger: slog.With("network", n.name),
-		Check: n.checkHash,
-	})
+	n.source, err = newSource(n.entries, node.Options{ChainID: id, Logger: slog.With("network", n.name), Check: n.checkHash})
 	return err
 }
 
@@ -108,23 +105,6 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 		}
 	}
 	return status, nil
-}
-
-// sourceStatus is how the network stands to its node while its newest block is head.
-func (n *network) sourceStatus(head uint64) *family.SourceStatus {
-	now := n.source.Status()
-	status := &family.SourceStatus{Problem: now.Problem, Best: now.Head, Behind: now.Head - min(now.Head, head)}
-	upstream := family.UpstreamStatus{Name: now.Name, Head: now.Head, Failures: now.Failures, Invalid: now.Invalid}
-	if stopped := n.stopped.Load(); stopped != nil {
-		status.Problem = stopped.err.Error()
-		if errors.Is(stopped.err, ingest.ErrTooDeep) {
-			upstream.TooDeep = 1
-		}
-	}
-	upstream.Used, upstream.Why = status.Problem == "", status.Problem
-	status.Reached = now.Head > 0 && now.Problem == ""
-	status.Upstreams = []family.UpstreamStatus{upstream}
-	return status
 }
 
 // checkHash checks the hash of a block of the node. It logs the first block whose hash
@@ -192,7 +172,7 @@ func (f followed) Append(ctx context.Context, block *starknet.Block) error {
 // Held returns the lowest and the highest block.
 func (f followed) Held(ctx context.Context) (first, head chain.Ref, ok bool, err error) {
 	first, head, ok, err = f.Follower.Held(ctx)
-	if err == nil && ok && f.network.source.Status().Head == head.Number {
+	if err == nil && ok && f.network.source.head() == head.Number {
 		f.network.resumed()
 	}
 	return first, head, ok, err

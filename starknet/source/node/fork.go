@@ -16,7 +16,7 @@ func (n *Node) retreat(ctx context.Context, top uint64, to Chain) error {
 	if err != nil {
 		return err
 	}
-	s := forkSearch{n, to}
+	s := forkSearch{n.hash, to}
 	fork, err := s.run(ctx, first.Number, min(top, head.Number))
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (n *Node) retreat(ctx context.Context, top uint64, to Chain) error {
 
 // forkSearch searches for the highest block that a node and a chain have in common.
 type forkSearch struct {
-	node  *Node
+	hash  func(ctx context.Context, number uint64) (common.Hash, error) // of the node's block
 	chain Chain
 }
 
@@ -78,7 +78,7 @@ func (s *forkSearch) compare(ctx context.Context, number uint64) (ours chain.Ref
 		return ours, false, err
 	}
 	var theirs common.Hash
-	theirs, err = s.node.hash(ctx, number)
+	theirs, err = s.hash(ctx, number)
 	if errors.Is(err, ErrNotFound) {
 		return ours, false, nil // the node's chain has become shorter
 	}

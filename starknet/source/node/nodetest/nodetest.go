@@ -113,6 +113,13 @@ func (n *Node) answer(q Question) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","result":%s,"id":%s}`, text, q.ID)
 }
 
+// Answer returns the correct response to a request.
+func (n *Node) Answer(q Question) []byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.answer(q)
+}
+
 // Set replaces the chain.
 func (n *Node) Set(blocks []*starknet.Block) {
 	n.mu.Lock()

@@ -1,0 +1,395 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/starknet"
+
+	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	voteTime   = 15 * time.Second // for a node to say which block it has
+	memberRest = 5                // polls in which a node that failed is not asked
+)
+
+// Group follows several nodes of one chain. A head is followed only if a quorum of the nodes
+// has the block, and every block is proven to be an ancestor of such a head before it is
+// appended. So with a quorum of two, no single node can make anything visible.
+type Group struct {
+	members []*member
+	quorum  int
+	options Options // of the first node, without its URL
+
+	mu        sync.Mutex
+	agreement Agreement // guarded by mu
+}
+
+// member is a node of a group. Only Follow's goroutine uses its fields without a lock.
+type member struct {
+	*Node
+	checked bool      // it is on the expected chain
+	asked   time.Time // not asked before
+	differs string    // guarded by Group.mu: what it has where the others agree
+}
+
+// Agreement is whether as many nodes of a group agree as must.
+type Agreement struct {
+	Head    uint64    // last block on which they agreed
+	Nodes   int       // that agreed on it; 0 if there is no agreement now
+	Since   time.Time // since when there is no agreement; zero if there is
+	Problem string    // why there is none
+}
+
+// errNoQuorum means that no block has the votes of a quorum of the nodes.
+var errNoQuorum = errors.New("the nodes do not agree")
+
+// NewGroup returns a group of nodes that differ in their URLs. quorum is at least 1, and at
+// most the number of nodes. It does not connect yet.
+func NewGroup(urls []string, quorum int, options Options) (*Group, error) {
+	g := &Group{quorum: quorum}
+	for _, url := range urls {
+		options.URL = url
+		n, err := New(options)
+		if err != nil {
+			return nil, err
+		}
+		g.members = append(g.members, &member{Node: n})
+	}
+	g.options = g.members[0].options
+	if g.options.Logger = options.Logger; g.options.Logger == nil {
+		g.options.Logger = slog.Default()
+	}
+	return g, nil
+}
+
+// Follow copies the chain on which a quorum of the nodes agrees to another, until ctx is done
+// or an error of that chain occurs. An empty chain begins with the block number first.
+func (g *Group) Follow(ctx context.Context, first uint64, to Chain) error {
+	for _, m := range g.members {
+		defer m.options.HTTP.CloseIdleConnections()
+	}
+	for {
+		moved, err := g.approach(ctx, first, to)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errNoQuorum):
+			g.disagree(err)
+			err = sleep(ctx, g.options.Poll)
+		case err == nil && !moved:
+			err = sleep(ctx, g.options.Poll)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// approach moves the chain some blocks towards the highest block that a quorum has, or back
+// to a common block. It returns whether the chain moved.
+func (g *Group) approach(ctx context.Context, first uint64, to Chain) (moved bool, err error) {
+	heads := g.ask(ctx, func(ctx context.Context, m *member) (chain.Ref, error) { return m.Head(ctx) })
+	target, agreed, err := g.head(ctx, heads)
+	if err != nil {
+		return false, err
+	}
+	g.agree(target.Number, len(agreed))
+	lowest, head, ok, err := to.Held(ctx)
+	if err != nil {
+		return false, err
+	}
+	next, last := first, (*chain.Ref)(nil)
+	if ok {
+		next, last = head.Number+1, &head
+	}
+	switch {
+	case target.Number >= next:
+		// A few blocks at a time: they are in memory until they are proven.
+		if until := next + uint64(g.options.Parallel) - 1; until < target.Number {
+			target.Number = until
+			if target.Hash, agreed, err = g.at(ctx, until); err != nil {
+				return false, err
+			}
+		}
+		err := g.bring(ctx, agreed, next, target, to, last)
+		if errors.Is(err, errForked) {
+			err = g.retreat(ctx, head.Number, to)
+		}
+		return err == nil, err
+	case !ok || target.Number < lowest.Number:
+		return false, nil
+	}
+	hash, err := to.Hash(ctx, target.Number)
+	if err != nil || hash == target.Hash {
+		return false, err
+	}
+	return true, g.retreat(ctx, target.Number, to)
+}
+
+// head returns the highest block that a quorum of nodes with these heads has, and these
+// nodes. Chains are compared at the number of each head that a quorum has reached.
+func (g *Group) head(ctx context.Context, heads map[*member]chain.Ref) (chain.Ref, []*member, error) {
+	var numbers []uint64
+	for _, ref := range heads {
+		numbers = append(numbers, ref.Number)
+	}
+	slices.Sort(numbers)
+	slices.Reverse(numbers)
+	if len(numbers) < g.quorum {
+		return chain.Ref{}, nil, fmt.Errorf("%w: %d of %d answer, %d must agree", errNoQuorum, len(numbers), len(g.members), g.quorum)
+	}
+	var why error
+	for _, number := range slices.Compact(numbers[g.quorum-1:]) {
+		hash, agreed, err := g.at(ctx, number)
+		if err == nil {
+			return chain.Ref{Number: number, Hash: hash}, agreed, nil
+		}
+		if why == nil {
+			why = err
+		}
+	}
+	return chain.Ref{}, nil, why
+}
+
+// at returns the block that a quorum of the nodes has at a number, and these nodes. The
+// error is errNoQuorum if there is none.
+func (g *Group) at(ctx context.Context, number uint64) (hash common.Hash, agreed []*member, err error) {
+	votes := g.ask(ctx, func(ctx context.Context, m *member) (chain.Ref, error) {
+		hash, err := m.hash(ctx, number)
+		if errors.Is(err, ErrNotFound) {
+			return chain.Ref{}, nil // it is behind, which is no fault
+		}
+		return chain.Ref{Number: number, Hash: hash}, err
+	})
+	counts := make(map[common.Hash]int)
+	for _, vote := range votes {
+		counts[vote.Hash]++
+	}
+	delete(counts, common.Hash{})
+	winners := 0
+	for candidate, count := range counts {
+		if count >= g.quorum {
+			hash = candidate
+			winners++
+		}
+	}
+	if winners != 1 {
+		return common.Hash{}, nil, fmt.Errorf("%w: %d must have the same block, but block %d is %s", errNoQuorum, g.quorum, number, describe(g.members, votes))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, m := range g.members {
+		switch vote := votes[m].Hash; {
+		case vote == hash:
+			m.differs = ""
+			agreed = append(agreed, m)
+		case vote != common.Hash{}:
+			if m.differs == "" {
+				m.options.Logger.Warn("the node differs from the others", "number", number, "hash", vote, "agreed", hash)
+			}
+			m.differs = fmt.Sprintf("its block %d is %s, the others have %s", number, vote.TerminalString(), hash.TerminalString())
+		}
+	}
+	return hash, agreed, nil
+}
+
+// describe says which block each node has.
+func describe(members []*member, votes map[*member]chain.Ref) string {
+	var each []string
+	for _, m := range members {
+		if vote := votes[m]; vote.Hash != (common.Hash{}) {
+			each = append(each, fmt.Sprintf("%s at %s", vote.Hash.TerminalString(), m.Status().Name))
+		}
+	}
+	if len(each) == 0 {
+		return "at none of them"
+	}
+	return strings.Join(each, ", ")
+}
+
+// ask asks all nodes the same. A node that fails is not asked for a while. Once a quorum has
+// answered, the others are waited for no longer than the time between two polls.
+func (g *Group) ask(ctx context.Context, question func(context.Context, *member) (chain.Ref, error)) map[*member]chain.Ref {
+	ctx, cancel := context.WithTimeout(ctx, voteTime)
+	defer cancel()
+	type answer struct {
+		*member
+		ref chain.Ref
+		err error
+	}
+	answers, asked := make(chan answer, len(g.members)), 0
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	for _, m := range g.members {
+		if time.Now().Before(m.asked) {
+			continue
+		}
+		asked++
+		asking.Go(func() {
+			if !m.checked {
+				if err := m.checkChainID(ctx); err != nil {
+					answers <- answer{m, chain.Ref{}, err}
+					return
+				}
+				m.checked = true
+			}
+			ref, err := question(ctx, m)
+			answers <- answer{m, ref, err}
+		})
+	}
+	votes := make(map[*member]chain.Ref)
+	missing := make(map[*member]bool)
+	for _, m := range g.members {
+		missing[m] = true
+	}
+	var late <-chan time.Time
+	for range asked {
+		select {
+		case a := <-answers:
+			missing[a.member] = false
+			if a.err == nil {
+				votes[a.member] = a.ref
+			} else if !errors.Is(a.err, ErrNotFound) {
+				a.asked = time.Now().Add(memberRest * g.options.Poll)
+			}
+		case <-late:
+			for m, is := range missing {
+				if is {
+					m.asked = time.Now().Add(memberRest * g.options.Poll)
+				}
+			}
+			return votes
+		}
+		if len(votes) >= g.quorum && late == nil {
+			late = time.After(g.options.Poll)
+		}
+	}
+	return votes
+}
+
+// bring appends the blocks from a number to target, which these nodes have. They are proven
+// to be its ancestors first. It tries one node after the other.
+func (g *Group) bring(ctx context.Context, agreed []*member, from uint64, target chain.Ref, to Chain, head *chain.Ref) error {
+	err := errNoQuorum
+	for _, m := range agreed {
+		var blocks []*starknet.Block
+		if blocks, err = m.proven(ctx, from, target); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			m.record.failed(err, errors.Is(err, errContradiction))
+			m.options.Logger.Warn("a node that agrees does not send its blocks", "from", from, "to", target.Number, "error", err)
+			m.asked = time.Now().Add(memberRest * g.options.Poll)
+			err = fmt.Errorf("%w: %w", errNoQuorum, err)
+			continue
+		}
+		if head != nil && common.Hash(blocks[0].Parent) != head.Hash {
+			return errForked
+		}
+		for _, block := range blocks {
+			if err := to.Append(ctx, block); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return err
+}
+
+// proven fetches the blocks from a number to target, and checks that they are its ancestors.
+func (m *member) proven(ctx context.Context, from uint64, target chain.Ref) ([]*starknet.Block, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.options.Timeout)
+	defer cancel()
+	blocks := make([]*starknet.Block, target.Number-from+1)
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range blocks {
+		group.Go(func() (err error) {
+			blocks[i], err = m.Block(ctx, from+uint64(i))
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	want := target.Hash
+	for _, block := range slices.Backward(blocks) {
+		if common.Hash(block.Hash) != want {
+			return nil, fmt.Errorf("%w: its block %d is %s, expected %s, an ancestor of the agreed block %s", errContradiction, block.Number, block.Hash, want, target)
+		}
+		want = common.Hash(block.Parent)
+	}
+	return blocks, nil
+}
+
+// retreat reverts the blocks above the highest one that a quorum has, too.
+func (g *Group) retreat(ctx context.Context, top uint64, to Chain) error {
+	first, head, _, err := to.Held(ctx)
+	if err != nil {
+		return err
+	}
+	hash := func(ctx context.Context, number uint64) (common.Hash, error) {
+		hash, _, err := g.at(ctx, number)
+		return hash, err
+	}
+	s := forkSearch{hash, to}
+	fork, err := s.run(ctx, first.Number, min(top, head.Number))
+	if err != nil {
+		return err
+	}
+	if fork == head { // the nodes' chain has changed meanwhile
+		return fmt.Errorf("%w: about the parent of the block after %s", errNoQuorum, head)
+	}
+	g.options.Logger.Info("the nodes' chain was reorganized", "fork", fork.Number, "hash", fork.Hash, "head", head.Number, "depth", head.Number-fork.Number)
+	return to.Revert(ctx, fork)
+}
+
+// agree records that nodes agree on a block.
+func (g *Group) agree(number uint64, nodes int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if since := g.agreement.Since; !since.IsZero() {
+		g.options.Logger.Info("the nodes agree again", "nodes", nodes, "head", number, "after", time.Since(since).Round(time.Millisecond))
+	}
+	g.agreement = Agreement{Head: number, Nodes: nodes}
+}
+
+// disagree records that there is no agreement, and why.
+func (g *Group) disagree(why error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.agreement.Since.IsZero() {
+		g.options.Logger.Warn("the nodes do not agree; the head stays", "because", why)
+		g.agreement.Since = time.Now()
+	}
+	g.agreement.Nodes, g.agreement.Problem = 0, why.Error()
+}
+
+// GroupStatus is the status of a group.
+type GroupStatus struct {
+	Agreement
+	Nodes   []Status
+	Differs []string // of each node, what it has where the others agree; empty if it agrees
+}
+
+// Status returns the current status.
+func (g *Group) Status() GroupStatus {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := GroupStatus{Agreement: g.agreement}
+	for _, m := range g.members {
+		s.Nodes = append(s.Nodes, m.Node.Status())
+		s.Differs = append(s.Differs, m.differs)
+	}
+	return s
+}

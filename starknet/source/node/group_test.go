@@ -1,0 +1,119 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ashlar/starknet"
+	"ashlar/starknet/source/node/nodetest"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+func newGroup(t *testing.T, quorum int, fakes ...*nodetest.Node) *Group {
+	t.Helper()
+	var urls []string
+	for _, fake := range fakes {
+		urls = append(urls, fake.URL)
+	}
+	g, err := NewGroup(urls, quorum, optionsFor(fakes[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// copyTo follows a group until it has the last of the wanted blocks, and compares the chains.
+func copyTo(t *testing.T, g *Group, held, want []*starknet.Block) *keptChain {
+	t.Helper()
+	kept := &keptChain{t: t, until: common.Hash(want[len(want)-1].Hash), blocks: slices.Clone(held)}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := g.Follow(ctx, want[0].Number, kept); !errors.Is(err, errArrived) {
+		t.Fatalf("Follow returned %v before it was complete: %+v", err, g.Status())
+	}
+	if !slices.EqualFunc(kept.blocks, want, func(a, b *starknet.Block) bool { return a.Hash == b.Hash }) {
+		t.Fatalf("%d blocks are held, expected others, %d of them", len(kept.blocks), len(want))
+	}
+	return kept
+}
+
+// Two of three nodes decide, whatever the third one has: nothing, another branch, a longer
+// chain, or no answers. A node that is behind does not hold the head back.
+func TestGroup(t *testing.T) {
+	main := makeChain(nil, 5, 40, 1)
+	branch := append(slices.Clone(main[:20]), makeChain(main[19], 0, 30, 2)...)
+	for name, third := range map[string][]*starknet.Block{
+		"empty": nil, "another branch": branch, "longer": append(slices.Clone(main), makeChain(main[39], 0, 9, 3)...), "behind": main[:7],
+	} {
+		t.Run(name, func(t *testing.T) {
+			for place := range 3 {
+				fakes := []*nodetest.Node{nodetest.New(t, 10, main), nodetest.New(t, 9, main), nodetest.New(t, 8, main)}
+				fakes[place].Set(third)
+				g := newGroup(t, 2, fakes...)
+				copyTo(t, g, nil, main)
+				copyTo(t, g, branch, main) // they were reorganized
+				status := g.Status()
+				if status.Nodes == nil || status.Agreement.Nodes < 2 || status.Head != main[39].Number || !status.Since.IsZero() {
+					t.Errorf("the status is %+v", status)
+				}
+				if differs := status.Differs[place]; (differs != "") != (name == "another branch") {
+					t.Errorf("the third node: %q", differs)
+				}
+			}
+		})
+	}
+	t.Run("silent", func(t *testing.T) {
+		silent := nodetest.New(t, 10, main)
+		end := make(chan struct{})
+		defer close(end)
+		silent.Mischief = func(_ http.ResponseWriter, _ nodetest.Question, _ []byte) bool { <-end; return true }
+		copyTo(t, newGroup(t, 2, silent, nodetest.New(t, 10, main), nodetest.New(t, 10, main)), nil, main)
+	})
+}
+
+// Without a quorum the head stays, the reason is known, and it moves on with one.
+func TestGroupDisagrees(t *testing.T) {
+	main, other := makeChain(nil, 0, 12, 1), makeChain(nil, 0, 12, 2)
+	fakes := []*nodetest.Node{nodetest.New(t, 10, main), nodetest.New(t, 10, other), nodetest.New(t, 10, nil)}
+	g := newGroup(t, 2, fakes...)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	kept := &keptChain{t: t}
+	if err := g.Follow(ctx, 0, kept); !errors.Is(err, context.DeadlineExceeded) || len(kept.blocks) > 0 {
+		t.Fatalf("%v, and %d blocks without a quorum", err, len(kept.blocks))
+	}
+	if s := g.Status(); s.Agreement.Nodes != 0 || s.Since.IsZero() || !strings.Contains(s.Problem, "2 must have the same block, but block 11 is") {
+		t.Errorf("the status is %+v", s)
+	}
+	fakes[2].Set(main)
+	copyTo(t, g, nil, main)
+}
+
+// A node that agrees on the head and then serves blocks of another branch is found out before
+// any of them is appended, and another node supplies them.
+func TestGroupProvesBlocks(t *testing.T) {
+	main, other := makeChain(nil, 0, 12, 1), makeChain(nil, 0, 12, 2)
+	liar := nodetest.New(t, 10, main)
+	var lies atomic.Int64
+	shadow := nodetest.New(t, 10, other)
+	liar.Mischief = func(w http.ResponseWriter, q nodetest.Question, _ []byte) bool {
+		if q.Method != "starknet_getBlockWithReceipts" || q.Number > 2 {
+			return false
+		}
+		lies.Add(1)
+		w.Write(shadow.Answer(q))
+		return true
+	}
+	g := newGroup(t, 2, liar, nodetest.New(t, 10, main))
+	copyTo(t, g, nil, main)
+	if s := g.Status(); lies.Load() == 0 || s.Nodes[0].Invalid == 0 {
+		t.Errorf("%d lies: %+v", lies.Load(), s.Nodes[0])
+	}
+}
