@@ -120,6 +120,7 @@ type gauges struct {
 	writable, accountsWritable                              *prometheus.Desc
 	free, cacheReads, storeReads, backlog, expiry           *prometheus.Desc
 	unsaved, unreadable, letters                            *prometheus.Desc
+	workers, workersStarted, workersEnded, workersMemory    *prometheus.Desc
 }
 
 func newServiceCollector(s *Service) *serviceCollector {
@@ -159,6 +160,11 @@ func newServiceCollector(s *Service) *serviceCollector {
 		unsaved:    desc("accounts_unsaved", "Restrictions of keys, accounts and invitations that are in effect but not yet durable."),
 		letters:    desc("mails_total", "E-mails to users that were sent, or dropped.", "result"),
 		unreadable: desc("accounts_unreadable", "Keys, accounts and invitations that are disabled because their rows cannot be read."),
+
+		workers:        desc("workers", "Processes for scripts of clients.", "state"),
+		workersStarted: desc("workers_started_total", "Processes for scripts of clients that were started."),
+		workersEnded:   desc("workers_ended_total", "Processes for scripts of clients that ended in the middle of their work.", "reason"),
+		workersMemory:  desc("workers_memory_bytes", "Memory that the processes for scripts of clients take."),
 
 		heard:          desc("consensus_heard_timestamp_seconds", "When the consensus client last sent a block or a head; 0 since the start.", "network", "call"),
 		upstreamUsed:   desc("upstream_used", "Whether the node is or would be followed: 1, else 0.", "network", "upstream"),
@@ -208,6 +214,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		counter(g.letters, failed, "dropped")
 	}
 	gauge(g.unreadable, float64(len(c.service.accounts.Unreadable())))
+	c.collectWorkers(gauge, counter)
 	current := c.service.current.Load()
 	for name, expires := range expiries(c.service.config.TLS.Files(c.service.config.Data)) {
 		gauge(g.expiry, float64(expires.Unix()), name)
@@ -235,6 +242,18 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		gauge(g.ready, truth(notReady(&status, current.Networks[n.Name].Behind, time.Now()) == nil), n.Name)
 		c.collectSource(n.Name, status, gauge, counter)
+	}
+}
+
+// collectWorkers collects the state of the processes for scripts.
+func (c *serviceCollector) collectWorkers(gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
+	g, now := &c.gauges, c.service.workers.Stats()
+	gauge(g.workers, float64(now.Busy), "busy")
+	gauge(g.workers, float64(now.Idle), "idle")
+	gauge(g.workersMemory, float64(now.Memory))
+	counter(g.workersStarted, now.Started)
+	for reason, n := range now.Ended {
+		counter(g.workersEnded, n, string(reason))
 	}
 }
 

@@ -19,11 +19,16 @@ const (
 	oldHead = 2 * time.Minute
 )
 
-// ready returns why the service is not ready: the accounts cannot be changed, or a network
-// cannot be read or is not ready.
+// ready returns why the service is not ready: the accounts cannot be changed, processes for
+// scripts cannot be started, or a network cannot be read or is not ready.
 func (s *Service) ready(ctx context.Context, c config.Config) error {
 	if err := s.accountsProblem(); err != nil {
 		return fmt.Errorf("accounts: %w", err)
+	}
+	if s.workers != nil {
+		if err := s.workers.Problem(); err != nil {
+			return fmt.Errorf("processes for clients' scripts: %w", err)
+		}
 	}
 	for n := range s.asked() {
 		status, err := n.Status(ctx)

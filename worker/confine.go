@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -25,5 +26,11 @@ func Confine() error {
 	debug.SetMemoryLimit(Memory * 3 / 4) // collect garbage before the limit of the system is reached
 	// The runtime opens what it needs for timers with the first one.
 	time.NewTimer(time.Hour).Stop()
-	return confine()
+	if err := confine(); err != nil {
+		return fmt.Errorf("%s: %w", confineFailed, err)
+	}
+	return nil
 }
+
+// confineFailed begins what a worker says that could not be confined.
+const confineFailed = "confine worker"

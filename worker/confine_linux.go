@@ -18,11 +18,11 @@ func confine() error {
 	// If the machine is short of memory, a worker is the first to be ended.
 	err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	if err != nil && !errors.Is(err, os.ErrPermission) && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("confine worker: %w", err)
+		return err
 	}
 	used, err := addressSpace()
 	if err != nil {
-		return fmt.Errorf("confine worker: %w", err)
+		return err
 	}
 	for resource, most := range map[int]uint64{
 		unix.RLIMIT_AS:     used + Memory,
@@ -31,7 +31,7 @@ func confine() error {
 		unix.RLIMIT_CORE:   0,
 	} {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-			return fmt.Errorf("confine worker: limit resource %d to %d: %w", resource, most, err)
+			return fmt.Errorf("limit resource %d to %d: %w", resource, most, err)
 		}
 	}
 	return filterCalls()
@@ -65,7 +65,7 @@ var allowedCalls = []string{
 func filterCalls() error {
 	known, err := arch.GetInfo("")
 	if err != nil {
-		return fmt.Errorf("confine worker: %w", err)
+		return err
 	}
 	names := slices.DeleteFunc(slices.Clone(allowedCalls), func(name string) bool {
 		_, ok := known.SyscallNames[name]
@@ -76,7 +76,7 @@ func filterCalls() error {
 		Syscalls:      []seccomp.SyscallGroup{{Action: seccomp.ActionAllow, Names: names}},
 	}}
 	if err := seccomp.LoadFilter(filter); err != nil {
-		return fmt.Errorf("confine worker: %w", err)
+		return err
 	}
 	return nil
 }

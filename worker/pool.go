@@ -14,6 +14,7 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"time"
 
 	"ashlar/limit"
 )
@@ -30,10 +31,14 @@ type Pool struct {
 	command []string
 	slots   *limit.Pool
 
-	mu     sync.Mutex
-	idle   []*process // guarded by mu
-	closed bool       // guarded by mu
-	shares map[string]*share
+	mu      sync.Mutex
+	idle    []*process            // guarded by mu
+	alive   map[*process]struct{} // guarded by mu
+	started uint64                // guarded by mu
+	ended   map[Reason]uint64     // guarded by mu
+	failed  failedStart           // guarded by mu
+	closed  bool                  // guarded by mu
+	shares  map[string]*share     // guarded by mu
 }
 
 // share is what one caller has of the slots; guarded by the pool's mu.
@@ -48,7 +53,10 @@ func DefaultSize() int { return min(max(2, runtime.GOMAXPROCS(0)), 8) }
 // NewPool returns a pool of at most size workers, which command starts: a program and its
 // arguments. No worker is started yet. The pool must be closed.
 func NewPool(size int, command ...string) *Pool {
-	return &Pool{command: command, slots: limit.NewPool(size, maxWaiting), shares: make(map[string]*share)}
+	return &Pool{
+		command: command, slots: limit.NewPool(size, maxWaiting), alive: make(map[*process]struct{}),
+		ended: make(map[Reason]uint64), shares: make(map[string]*share),
+	}
 }
 
 // Do gives a worker to use: what is written reaches its standard input, and what is read
@@ -71,13 +79,14 @@ func (p *Pool) Do(ctx context.Context, caller string, use func(io.ReadWriter) er
 	watch := context.AfterFunc(ctx, w.kill)
 	err = use(w)
 	if !watch() {
-		w.end()
+		p.end(w, EndCanceled)
 		return ctx.Err()
 	}
 	if err != nil {
-		return w.failed(err)
+		return p.fail(w, err)
 	}
-	return p.give(w)
+	p.give(w)
+	return nil
 }
 
 // Running is how many workers have work now.
@@ -90,7 +99,7 @@ func (p *Pool) Close() {
 	p.idle, p.closed = nil, true
 	p.mu.Unlock()
 	for _, w := range idle {
-		w.end()
+		p.end(w, "")
 	}
 }
 
@@ -128,18 +137,56 @@ func (p *Pool) take() (*process, error) {
 		return w, nil
 	}
 	p.mu.Unlock()
-	return start(p.command)
+	return p.start()
+}
+
+// start starts a worker.
+func (p *Pool) start() (*process, error) {
+	w, err := start(p.command)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.failed = failedStart{err, time.Now()}
+		return nil, err
+	}
+	p.started++
+	p.alive[w] = struct{}{}
+	return w, nil
+}
+
+// end ends a worker, and counts it under a reason, if there is one.
+func (p *Pool) end(w *process, why Reason) {
+	w.end()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.alive, w)
+	if why != "" {
+		p.ended[why]++
+	}
+}
+
+// fail ends a worker after the error err of its work. It returns why the worker ended, if it
+// did so by itself, else err.
+func (p *Pool) fail(w *process, err error) error {
+	err = w.failed(err)
+	p.end(w, reasonOf(err))
+	if errors.Is(err, ErrConfined) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.failed = failedStart{err, time.Now()}
+	}
+	return err
 }
 
 // give takes back a worker whose work is done.
-func (p *Pool) give(w *process) error {
+func (p *Pool) give(w *process) {
 	p.mu.Lock()
+	p.failed = failedStart{}
 	if !p.closed {
 		p.idle = append(p.idle, w)
 		p.mu.Unlock()
-		return nil
+		return
 	}
 	p.mu.Unlock()
-	w.end()
-	return nil
+	p.end(w, "")
 }

@@ -15,11 +15,13 @@ var (
 	ErrMemory = errors.New("memory limit")
 	ErrStack  = errors.New("stack limit")
 	ErrCrash  = errors.New("the process crashed")
+	// ErrConfined means that the worker could not be confined, so it did no work.
+	ErrConfined = errors.New("the process cannot be confined")
 )
 
 // Ended means that a worker ended by itself in the middle of its work.
 type Ended struct {
-	Reason error  // ErrMemory, ErrStack or ErrCrash
+	Reason error  // ErrMemory, ErrStack, ErrCrash or ErrConfined
 	Detail string // the exit status and the first line of what the worker said, for logs
 }
 
@@ -62,10 +64,10 @@ func (w *process) kill() {
 	_ = w.command.Process.Kill() // fails only if the process has ended
 }
 
-// end kills the process and waits until it is gone.
+// end kills the process and waits until it is gone. It may be called again.
 func (w *process) end() {
 	w.kill()
-	_ = w.command.Wait() // always reports the kill
+	_ = w.command.Wait() // always reports the kill, or that it was waited for
 }
 
 // failed ends the process after the error err of its work, and returns why the worker
@@ -79,6 +81,8 @@ func (w *process) failed(err error) error {
 	first, _, _ := strings.Cut(text, "\n")
 	ended := &Ended{Reason: ErrCrash, Detail: fmt.Sprintf("%v: %s", w.command.ProcessState, first)}
 	switch {
+	case strings.Contains(first, confineFailed):
+		ended.Reason = ErrConfined
 	case strings.Contains(text, "stack overflow"), strings.Contains(text, "stack exceeds"):
 		ended.Reason = ErrStack
 	case strings.Contains(text, "memory"), strings.Contains(text, "cannot map pages"):

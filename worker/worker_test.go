@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,6 +34,9 @@ func TestMain(m *testing.M) {
 
 // serve answers a line with what became of the order in it.
 func serve() error {
+	if len(os.Args) > 2 && os.Args[2] == "unconfined" {
+		return errors.New("confine worker: not permitted")
+	}
 	if err := worker.Confine(); err != nil {
 		return err
 	}
@@ -190,5 +195,58 @@ func TestClosed(t *testing.T) {
 	pool.Close()
 	if _, err := ask(t.Context(), pool, "nothing"); !errors.Is(err, worker.ErrClosed) {
 		t.Errorf("%v, expected %v", err, worker.ErrClosed)
+	}
+}
+
+// TestStats counts workers, and why they ended.
+func TestStats(t *testing.T) {
+	pool := newPool(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	for _, order := range []string{"nothing", "allocate", "recurse", "crash"} {
+		_, _ = ask(t.Context(), pool, order)
+	}
+	_, _ = ask(ctx, pool, "spin")
+	if err := pool.Do(t.Context(), "caller", func(io.ReadWriter) error { return errors.New("no use") }); err == nil {
+		t.Error("failed work succeeded")
+	}
+	if got := pool.Stats(); got.Busy != 0 || got.Idle != 0 || got.Memory != 0 {
+		t.Errorf("without work: %+v", got)
+	}
+	busy := worker.Stats{}
+	err := pool.Do(t.Context(), "caller", func(io.ReadWriter) error {
+		busy = pool.Stats()
+		return nil
+	})
+	if err != nil || busy.Busy != 1 || runtime.GOOS == "linux" && busy.Memory < 1<<20 {
+		t.Errorf("during work: %+v, %v", busy, err)
+	}
+	want := map[worker.Reason]uint64{
+		worker.EndCanceled: 1, worker.EndFailed: 1, worker.EndMemory: 1, worker.EndStack: 1, worker.EndCrash: 1, worker.EndConfine: 0,
+	}
+	if got := pool.Stats(); got.Idle != 1 || got.Started != 6 || !maps.Equal(got.Ended, want) {
+		t.Errorf("afterwards: %+v, expected %v", got, want)
+	}
+}
+
+// TestProblem: a pool says when its workers do not start, or cannot be confined.
+func TestProblem(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, command := range map[string][]string{"is not there": {"/nonexistent"}, "cannot be confined": {program, "worker", "unconfined"}} {
+		pool := worker.NewPool(1, command...)
+		t.Cleanup(pool.Close)
+		if err := pool.Problem(); err != nil {
+			t.Errorf("%s: %v before any work", name, err)
+		}
+		_, err := ask(t.Context(), pool, "nothing")
+		if problem := pool.Problem(); err == nil || problem == nil || !errors.Is(err, problem) {
+			t.Errorf("%s: %v, and the problem is %v", name, err, problem)
+		}
+	}
+	if err := newPool(t, 1).Problem(); err != nil {
+		t.Error(err)
 	}
 }
