@@ -13,7 +13,11 @@ type Importer interface {
 }
 
 // Flag is a flag of ashlar import whose value is a text.
-type Flag struct{ Name, Usage string }
+type Flag struct {
+	Name, Usage string
+	// Alone says that with this flag an import needs no files.
+	Alone bool
+}
 
 // Import is an import that is under way. Only Progress may be called at the same time
 // as another method.
@@ -42,6 +46,7 @@ type Progress struct {
 	Head, Blocks, Transactions uint64
 	Skipped                    uint64 // blocks that were there already
 	Kept                       uint64 // the last block that stays whatever happens
+	Begun                      bool   // something is stored with which a later import continues
 	Rates                      []Rate
 	More                       []any // further fields of the log line at the end, as slog takes them
 }

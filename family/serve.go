@@ -33,16 +33,18 @@ type Version struct {
 
 // Status is what a network holds.
 type Status struct {
-	Name      string `json:"name"`
-	Family    string `json:"family"`
-	ChainID   uint64 `json:"chainId,omitempty"` // if the family's chain IDs are numbers
-	Chain     string `json:"chain,omitempty"`   // if they are texts
-	First     uint64 `json:"first"`             // the first block that is stored
-	Head      uint64 `json:"head"`
-	HeadHash  string `json:"headHash"`
-	HeadTime  uint64 `json:"headTime"` // Unix seconds
-	Settled   uint64 `json:"settled"`  // no reorganization can remove this block
-	DiskBytes int64  `json:"diskBytes"`
+	Name    string `json:"name"`
+	Family  string `json:"family"`
+	ChainID uint64 `json:"chainId,omitempty"` // if the family's chain IDs are numbers
+	Chain   string `json:"chain,omitempty"`   // if they are texts
+	First   uint64 `json:"first"`             // the first block that is stored
+	// FirstState is the first block with state, where that is not First.
+	FirstState uint64 `json:"firstState,omitempty"`
+	Head       uint64 `json:"head"`
+	HeadHash   string `json:"headHash"`
+	HeadTime   uint64 `json:"headTime"` // Unix seconds
+	Settled    uint64 `json:"settled"`  // no reorganization can remove this block
+	DiskBytes  int64  `json:"diskBytes"`
 
 	UnknownFork *UnknownFork `json:"unknownFork,omitempty"` // the first fork of the chain's schedule that this version does not know
 

@@ -85,7 +85,7 @@ func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out
 	if closeErr := under.Close(); !errors.Is(err, kv.ErrFailed) { // else it repeats the error
 		err = errors.Join(err, closeErr)
 	}
-	if err != nil && done.Blocks == 0 && done.Skipped == 0 && place.New {
+	if err != nil && done.Blocks == 0 && done.Skipped == 0 && !done.Begun && place.New {
 		return errors.Join(fmt.Errorf("network %s was not created: %w", i.Network, err), i.undo(data, true))
 	}
 	if err != nil {
@@ -135,12 +135,24 @@ func (i Import) check() (family.Family, error) {
 			return nil, fmt.Errorf("--%s is not for networks of family %s; see --family", name, f.Name())
 		}
 	}
-	for _, path := range i.Files {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("chain file: %w", err)
-		}
+	if err := i.checkFiles(f); err != nil {
+		return nil, err
 	}
 	return f, nil
+}
+
+// checkFiles checks that there is something to import.
+func (i Import) checkFiles(f family.Family) error {
+	alone := slices.ContainsFunc(f.Flags(), func(flag family.Flag) bool { return flag.Alone && i.Flags[flag.Name] != "" })
+	if len(i.Files) == 0 && !alone {
+		return errors.New("no files were given (want at least one to import)")
+	}
+	for _, path := range i.Files {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("chain file: %w", err)
+		}
+	}
+	return nil
 }
 
 func hasFlag(f family.Family, name string) bool {

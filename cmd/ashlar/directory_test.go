@@ -132,7 +132,7 @@ func TestRefusedDirectory(t *testing.T) {
 		{"network of a newer format",
 			func(t *testing.T, d dataDirectory) { setFormat(t, d.network(), "ashlar-evm-3") },
 			dataDirectory.network, networkCommands,
-			[]string{"network a", `"ashlar-evm-3"`, `this version reads "ashlar-evm-2" and "ashlar-evm-2+traces"`}},
+			[]string{"network a", `"ashlar-evm-4"`, `this version reads "ashlar-evm-3" and "ashlar-evm-3+traces"`}},
 		{"network in a newer format of the engine",
 			func(t *testing.T, d dataDirectory) {
 				marker := filepath.Join(d.network(), "marker.format-version.000011.")

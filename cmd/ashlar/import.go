@@ -16,12 +16,18 @@ const pauseUsage = "if a running server serves the network, take it out of servi
 func importCommand() *cobra.Command {
 	var i command.Import
 	c := &cobra.Command{
-		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--family starknet] FILE...",
+		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--state geth:DIR] [--family starknet] FILE...",
 		Short: "Import blocks from files into a network",
 		Long: `Executes and verifies the blocks of chain exports (RLP, also gzipped) and of history
 files (era1, ERE), in the given order, and keeps every version of the state. A folder
 stands for the history files in it, in the order of their blocks. If there is a
 checksums.txt beside a history file, the file must be listed there.
+
+With --state, a new network begins with the state of another node instead of the
+genesis: that of the newest block for which the data directory of a stopped geth has one.
+The tries are built anew, and the state root is compared with the header. The network
+then answers questions about the state and proofs from that block on. FILEs continue
+from there. geth's directory is only read.
 
 With --family starknet, imports blocks with their receipts and events from files, or
 folders of files, with the answers of a feeder gateway. Links and hashes are checked.
@@ -33,8 +39,8 @@ blocks before it stay.`,
 		Example: `  ashlar import --data data --network sepolia --genesis sepolia sepolia-00000-643a00f7.era1
   ashlar import --data data --network mainnet --genesis mainnet history/
   ashlar import --data data --network devnet --genesis genesis.json chain.rlp.gz
+  ashlar import --data data --network mainnet --genesis mainnet --state geth:/var/lib/geth
   ashlar import --data data --network mainnet-l2 --family starknet --chain SN_MAIN blocks/`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
 			if err := needStores(c, i.Data, i.Config); err != nil {
 				return err

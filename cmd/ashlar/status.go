@@ -151,6 +151,9 @@ func printProblems(status app.Status) {
 		fmt.Fprintf(stdout(), "disabled because it cannot be read: %s\n", what)
 	}
 	for _, n := range status.Networks {
+		if n.FirstState > 0 {
+			fmt.Fprintf(stdout(), "%s has blocks from %d on, and the state from %d on\n", n.Name, n.First, n.FirstState)
+		}
 		if n.UnknownFork != nil {
 			fmt.Fprintf(stdout(), "%s: %s\n", n.Name, n.UnknownFork.Warning(time.Now()))
 		}

@@ -120,9 +120,17 @@ type history struct {
 	OldestBlock hexutil.Uint64 `json:"oldestBlock"`
 }
 
-// capabilities answers eth_capabilities: the archive has all history of every block.
+// capabilities answers eth_capabilities. An archive that began with the genesis has all
+// history of every block.
 func (a *API) capabilities(ctx context.Context, params, out []byte) ([]byte, error) {
-	head, err := a.head(ctx, params)
+	if args := readArguments(params, 0, 0); args.err != nil {
+		return out, args.err
+	}
+	view, err := a.chain.View()
+	if err != nil {
+		return out, err
+	}
+	head, err := view.Header(ctx, view.Head().Number)
 	if err != nil {
 		return out, err
 	}
@@ -130,6 +138,8 @@ func (a *API) capabilities(ctx context.Context, params, out []byte) ([]byte, err
 		Number *hexutil.Big `json:"number"`
 		Hash   common.Hash  `json:"hash"`
 	}
+	extent := view.Extent()
+	blocks, states := history{OldestBlock: hexutil.Uint64(extent.Blocks)}, history{OldestBlock: hexutil.Uint64(extent.State)}
 	return appendJSON(out, struct {
 		Head     ref     `json:"head"`
 		State    history `json:"state"`
@@ -138,7 +148,10 @@ func (a *API) capabilities(ctx context.Context, params, out []byte) ([]byte, err
 		Receipts history `json:"receipts"`
 		Blocks   history `json:"blocks"`
 		Proofs   history `json:"stateproofs"`
-	}{Head: ref{(*hexutil.Big)(head.Number), head.Hash}})
+	}{
+		Head:  ref{(*hexutil.Big)(head.Number), head.Hash},
+		State: states, Tx: blocks, Logs: blocks, Receipts: blocks, Blocks: blocks, Proofs: states,
+	})
 }
 
 // appendJSON appends a value encoded by encoding/json.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"ashlar/evm"
+	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
@@ -33,6 +34,9 @@ func translate(err error) error {
 	}
 	if errors.Is(err, query.ErrBeyondHead) || errors.Is(err, query.ErrPercentile) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: err.Error()}
+	}
+	if pruned := (*archive.Pruned)(nil); errors.As(err, &pruned) {
+		return jsonrpc.Errorf(jsonrpc.CodePruned, "pruned history unavailable: %v", pruned)
 	}
 	if errors.Is(err, evm.ErrMissing) {
 		return &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}

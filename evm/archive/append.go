@@ -187,7 +187,7 @@ func putState(to kv.Putter, delta *evm.Delta, stored nodeSteps) (err error) {
 	for _, node := range delta.Nodes {
 		var changed bool
 		key = appendNodeKey(key[:0], node.Owner, node.Path)
-		if value, changed, err = appendNode(value[:0], key, node, stored); err != nil {
+		if value, changed, err = appendNode(value[:0], key, number, node, stored); err != nil {
 			return fmt.Errorf("archive: encode block %s: %w", delta.Ref(), err)
 		}
 		if changed {

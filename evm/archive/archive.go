@@ -30,7 +30,7 @@ import (
 
 // The versions of docs/format.md that this package reads and writes.
 const (
-	format           = "ashlar-evm-2"
+	format           = "ashlar-evm-3"
 	formatWithTraces = format + "+" + string(TraceIndex)
 )
 
@@ -51,6 +51,8 @@ var (
 	ErrFormat = rows.ErrFormat
 	// ErrNoTraces means that the archive has no trace index.
 	ErrNoTraces = errors.New("archive: no trace index")
+	// ErrStarting means that the state with which the archive begins is not complete.
+	ErrStarting = errors.New("archive: its first state is not complete")
 	// ErrOtherChain means that the archive holds another chain than expected.
 	ErrOtherChain = errors.New("archive: holds another chain")
 )
@@ -166,7 +168,8 @@ func decodeGenesis(pointer []byte) (*core.Genesis, error) {
 }
 
 // Accept checks a store without changing it. It returns ErrFormat if Open cannot read the
-// store, and ErrOtherChain if a genesis is given and the store holds another chain. The
+// store. If a genesis is given, it returns ErrOtherChain if the store holds another chain, and
+// ErrStarting if [Begin] must continue first. The
 // configurations may differ in future forks. An empty store, or one without blocks, is
 // accepted.
 func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
@@ -177,6 +180,14 @@ func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
 	if err != nil || genesis == nil {
 		return err
 	}
+	if err := checkStarted(ctx, store); err != nil {
+		return err
+	}
+	return acceptGenesis(ctx, store, genesis)
+}
+
+// acceptGenesis returns ErrOtherChain if a store has blocks of another genesis.
+func acceptGenesis(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
 	partition := rows.Chunk(0)
 	row, err := store.Get(ctx, headers, partition[:], 0, nil)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -222,12 +233,16 @@ func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Archive{History: newHistory(store, stored == formatWithTraces), store: store, genesis: genesis}, nil
+	a := &Archive{History: newHistory(store, stored == formatWithTraces), store: store, genesis: genesis}
+	return a, a.loadExtent(ctx)
 }
 
 func (a *Archive) loadSettled(ctx context.Context) error {
 	ref, ok, err := rows.Settled(ctx, a.store)
 	if !ok || err != nil {
+		return err
+	}
+	if err := a.loadExtent(ctx); err != nil {
 		return err
 	}
 	header, err := a.Header(ctx, ref.Number)
@@ -239,6 +254,14 @@ func (a *Archive) loadSettled(ctx context.Context) error {
 	}
 	a.settled.Store(&settled{Ref: ref, totalDifficulty: header.TotalDifficulty})
 	return nil
+}
+
+func (a *Archive) loadExtent(ctx context.Context) error {
+	extent, err := readExtent(ctx, a.store)
+	if err == nil {
+		a.extent.Store(&extent)
+	}
+	return err
 }
 
 // Refresh reads the settled block again, of a store to which another process writes.

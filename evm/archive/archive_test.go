@@ -166,7 +166,7 @@ func TestValueChangeWritesNoLeaf(t *testing.T) {
 		for _, node := range delta.Nodes {
 			if _, leaf := leafKey(node.Blob); leaf {
 				changed++
-				_, write, err := appendNode(nil, nil, node, stepsOf(0))
+				_, write, err := appendNode(nil, nil, 0, node, stepsOf(0))
 				if err != nil {
 					t.Fatal(err)
 				}

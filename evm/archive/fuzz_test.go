@@ -212,7 +212,7 @@ func FuzzStateRow(f *testing.F) {
 	g := newGrower(f, 1)
 	for range 6 {
 		for _, node := range g.block().Nodes {
-			if row, changed, err := appendNode(nil, nil, node, stepsOf(0)); changed && err == nil {
+			if row, changed, err := appendNode(nil, nil, 0, node, stepsOf(0)); changed && err == nil {
 				f.Add(row, []byte(node.Path), node.Owner == common.Hash{})
 			}
 		}

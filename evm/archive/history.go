@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"ashlar/history/postings"
 	"ashlar/history/rows"
@@ -33,7 +34,8 @@ type History struct {
 	store   kv.Reader     // the settled rows
 	ahead   kv.Prefetcher // of rows; nil if reads take no round trips
 	traces  bool          // there is a trace index
-	settled uint64        // the last block whose rows are in store, and whose header is in headers
+	extent  *atomic.Pointer[Extent]
+	settled uint64 // the last block whose rows are in store, and whose header is in headers
 	headers *lru.Cache[uint64, *Header]
 	// numbers maps hashes of blocks whose headers were read to their numbers. Entries are
 	// hints: this history may have another block at that number, or none.
@@ -46,7 +48,10 @@ type History struct {
 // newHistory returns the history of settled rows.
 func newHistory(rows kv.Reader, traces bool) History {
 	ahead, _ := rows.(kv.Prefetcher)
+	extent := new(atomic.Pointer[Extent])
+	extent.Store(new(Extent))
 	return History{
+		extent:  extent,
 		rows:    rows,
 		store:   rows,
 		ahead:   ahead,
@@ -70,7 +75,7 @@ func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
 		ahead, _ = rows.(kv.Prefetcher)
 	}
 	return &History{
-		rows: rows, store: a.store, ahead: ahead, traces: a.traces, settled: settled,
+		rows: rows, store: a.store, ahead: ahead, traces: a.traces, extent: a.extent, settled: settled,
 		headers: a.headers, numbers: a.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: a.codes,
 	}
 }
@@ -84,7 +89,8 @@ func (h *History) ofBlock(number uint64) kv.Reader {
 	return h.store
 }
 
-// Header returns the header of a block, or ErrNotFound. The caller must not modify it.
+// Header returns the header of a block, or ErrNotFound, or a [*Pruned], as all methods that
+// read a block. The caller must not modify it.
 func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	known := h.headerCache(number)
 	if header, ok := known.Get(number); ok {
@@ -92,7 +98,7 @@ func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	}
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), headers, number, nil)
 	if err != nil {
-		return nil, err
+		return nil, h.orPruned(number, err)
 	}
 	header, err := decodeHeader(row)
 	if err != nil {
@@ -116,7 +122,7 @@ func (h *History) headerCache(number uint64) *lru.Cache[uint64, *Header] {
 func (h *History) Body(ctx context.Context, number uint64, buffer []byte) (*Body, error) {
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), bodies, number, buffer)
 	if err != nil {
-		return nil, err
+		return nil, h.orPruned(number, err)
 	}
 	body, err := decodeBody(row[len(buffer):])
 	if err != nil {
@@ -130,7 +136,7 @@ func (h *History) Body(ctx context.Context, number uint64, buffer []byte) (*Body
 func (h *History) Receipts(ctx context.Context, number uint64, buffer []byte) (*Receipts, error) {
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), receipts, number, buffer)
 	if err != nil {
-		return nil, err
+		return nil, h.orPruned(number, err)
 	}
 	receipts, err := decodeReceipts(row[len(buffer):])
 	if err != nil {
@@ -142,7 +148,8 @@ func (h *History) Receipts(ctx context.Context, number uint64, buffer []byte) (*
 // AccessList returns the RLP of a block's access list (EIP-7928), or ErrNotFound for a
 // block before Amsterdam.
 func (h *History) AccessList(ctx context.Context, number uint64) ([]byte, error) {
-	return rows.OfBlock(ctx, h.ofBlock(number), accessLists, number, nil)
+	row, err := rows.OfBlock(ctx, h.ofBlock(number), accessLists, number, nil)
+	return row, h.orPruned(number, err)
 }
 
 // HoldBody returns the body of a block without copying it, or ErrNotFound. The body is
@@ -150,7 +157,7 @@ func (h *History) AccessList(ctx context.Context, number uint64) ([]byte, error)
 func (h *History) HoldBody(ctx context.Context, number uint64) (body Body, held io.Closer, err error) {
 	cursor, err := rows.Hold(ctx, h.ofBlock(number), bodies, number)
 	if err != nil {
-		return body, nil, err
+		return body, nil, h.orPruned(number, err)
 	}
 	if body, err = decodeBody(cursor.Value()); err != nil {
 		return body, nil, errors.Join(err, cursor.Close())
@@ -162,7 +169,7 @@ func (h *History) HoldBody(ctx context.Context, number uint64) (body Body, held 
 func (h *History) HoldReceipts(ctx context.Context, number uint64) (all Receipts, held io.Closer, err error) {
 	cursor, err := rows.Hold(ctx, h.ofBlock(number), receipts, number)
 	if err != nil {
-		return all, nil, err
+		return all, nil, h.orPruned(number, err)
 	}
 	if all, err = decodeReceipts(cursor.Value()); err != nil {
 		return all, nil, errors.Join(err, cursor.Close())

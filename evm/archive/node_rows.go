@@ -41,7 +41,7 @@ const (
 
 // appendNode appends the value of a node's row, and reports whether the row must be
 // written: not for an unchanged node, nor for a leaf with an unchanged key.
-func appendNode(dst, key []byte, node evm.Node, stored nodeSteps) (value []byte, changed bool, err error) {
+func appendNode(dst, key []byte, block uint64, node evm.Node, stored nodeSteps) (value []byte, changed bool, err error) {
 	if len(node.Blob) == 0 {
 		return dst, true, nil
 	}
@@ -54,7 +54,7 @@ func appendNode(dst, key []byte, node evm.Node, stored nodeSteps) (value []byte,
 		}
 		return append(append(dst, nodeLeaf), rest...), true, nil
 	}
-	value, steps, err := appendBranch(dst, key, node, stored)
+	value, steps, err := appendBranch(dst, key, block, node, stored)
 	if err != nil {
 		return dst, false, err
 	}
@@ -64,11 +64,11 @@ func appendNode(dst, key []byte, node evm.Node, stored nodeSteps) (value []byte,
 
 // appendBranch appends the row of a branch or an extension, and returns the number of rows
 // from it down to a whole one.
-func appendBranch(dst, key []byte, node evm.Node, stored nodeSteps) (value []byte, steps int, err error) {
+func appendBranch(dst, key []byte, block uint64, node evm.Node, stored nodeSteps) (value []byte, steps int, err error) {
 	after, isBranch := splitBranch(node.Blob)
 	before, wasBranch := splitBranch(node.Prev)
 	if isBranch && wasBranch {
-		if steps, err = stored.steps(key); err != nil {
+		if steps, err = stored.steps(key, block); err != nil {
 			return dst, 0, err
 		}
 		if steps < maxSteps {

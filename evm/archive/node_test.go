@@ -34,8 +34,8 @@ func branchOf(t testing.TB, children ...byte) []byte {
 // stepsOf answers for every node alike.
 type stepsOf int
 
-func (s stepsOf) steps([]byte) (int, error) { return int(s), nil }
-func (s stepsOf) wrote([]byte, int)         {}
+func (s stepsOf) steps([]byte, uint64) (int, error) { return int(s), nil }
+func (s stepsOf) wrote([]byte, int)                 {}
 
 // TestNodeRow: which rows a change of a node writes.
 func TestNodeRow(t *testing.T) {
@@ -73,7 +73,7 @@ func TestNodeRow(t *testing.T) {
 		{name: "a leaf in a branch's place", blob: leaf("\x20\x12", "a"), prev: full, value: "\x01\x20\x12"},
 		{name: "a node that is gone", prev: full, value: ""},
 	} {
-		value, write, err := appendNode(nil, nil, evm.Node{Blob: test.blob, Prev: test.prev}, stepsOf(test.steps))
+		value, write, err := appendNode(nil, nil, 0, evm.Node{Blob: test.blob, Prev: test.prev}, stepsOf(test.steps))
 		if err != nil || write == test.unwritten || string(value) != test.value {
 			t.Errorf("%s: %x, %v, %v, want %x, %v", test.name, value, write, err, test.value, !test.unwritten)
 		}
@@ -255,7 +255,7 @@ func TestRememberedSteps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := stored.steps(row.Partition)
+		want, err := stored.steps(row.Partition, state.number+1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func TestRememberedSteps(t *testing.T) {
 			continue
 		}
 		seen[want] = true
-		if got, err := r.steps(row.Partition); err != nil || got != want {
+		if got, err := r.steps(row.Partition, state.number+1); err != nil || got != want {
 			t.Errorf("%x: %d steps, %v, want %d", row.Partition, got, err, want)
 		}
 	}
@@ -279,7 +279,7 @@ func TestRememberedSteps(t *testing.T) {
 		r.wrote(fmt.Append(nil, i), i%5)
 	}
 	for range 2 { // the second generation forgets the first
-		if got, err := r.steps([]byte("123")); err != nil || got != 3 {
+		if got, err := r.steps([]byte("123"), state.number+1); err != nil || got != 3 {
 			t.Errorf("remembered: %d steps, %v, want 3", got, err)
 		}
 		r.begin(t.Context(), state)

@@ -18,6 +18,13 @@ func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Prog
 	if err := rows.CheckFormat(ctx, store, format, formatWithTraces); err != nil {
 		return rewind.Done{}, err
 	}
+	extent, err := readExtent(ctx, store)
+	if err != nil {
+		return rewind.Done{}, err
+	}
+	if to < extent.State {
+		return rewind.Done{}, &Pruned{Number: to, State: true, First: extent.State}
+	}
 	history := newHistory(store, false) // for headers
 	return rewind.Run(ctx, store, rewind.Plan{
 		To: to,

@@ -22,12 +22,16 @@ type State struct {
 
 var _ evm.State = State{}
 
-// StateAt returns the state after a block, which must exist.
+// StateAt returns the state after a block, which must exist. If it is older than the first
+// state, reading it returns a [*Pruned].
 func (h *History) StateAt(number uint64) State { return State{h, number} }
 
 // newest appends the newest value of a row at or below the state's block, or returns false
 // if there is none.
 func (s State) newest(ctx context.Context, table *kv.Table, partition, dst []byte) ([]byte, bool, error) {
+	if err := s.history.CheckState(s.number); err != nil {
+		return dst, false, err
+	}
 	value, _, err := s.history.rows.Newest(ctx, table, partition, s.number, dst)
 	if errors.Is(err, kv.ErrNotFound) {
 		return dst, false, nil
@@ -87,6 +91,9 @@ func (s State) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
 
 // Node implements [evm.State]. The node's hash is checked.
 func (s State) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	if err := s.history.CheckState(s.number); err != nil {
+		return nil, err
+	}
 	room := stateRooms.Get().(*stateRoom)
 	defer stateRooms.Put(room)
 	key := appendNodeKey(room.key[:0], owner, string(path))

@@ -33,11 +33,15 @@ func Tables() []*kv.Table {
 // LargestTable returns the table that takes about half of the store's space.
 func LargestTable() *kv.Table { return trieNodes }
 
-// pointerGenesis names the JSON of the genesis without its accounts. The other pointers are
-// common to all families.
-const pointerGenesis = "genesis"
+// The pointers of an EVM network that are not common to all families.
+const (
+	pointerGenesis = "genesis" // JSON of the genesis without its accounts
+	pointerFirst   = "first"   // where the history begins: [Extent]
+	pointerStart   = "start"   // what a network starts from, and how far that is: [Start]
+)
 
-// Pointers lists every pointer of an EVM network, for code that inspects the whole store.
+// Pointers lists the pointers that every EVM network has, for code that inspects the whole
+// store.
 func Pointers() []string { return append(rows.Pointers(), pointerGenesis) }
 
 // slotKey returns the partition of a storage slot.

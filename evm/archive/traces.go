@@ -170,6 +170,9 @@ func (h *History) putTraces(to kv.Putter, delta *evm.Delta) error {
 // TraceCounts returns how many traces a block has, or ErrNotFound.
 func (h *History) TraceCounts(ctx context.Context, number uint64) (*TraceCounts, error) {
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), traceCounts, number, nil)
+	if errors.Is(err, ErrNotFound) {
+		err = errors.Join(h.CheckTraces(number), err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -10,9 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"ashlar/evm"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/consensus"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/trie"
 )
@@ -212,6 +215,46 @@ func verifyBlobs(block *types.Block) error {
 		return mismatch(block, CheckBlobs, fmt.Sprintf("%d blob gas", want), got)
 	}
 	return nil
+}
+
+// VerifyReceipts compares the receipts of a block, which must have their blooms, with its
+// header, for a block that is not executed.
+func (e *Executor) VerifyReceipts(block *types.Block, receipts types.Receipts) error {
+	header := block.Header()
+	if got := types.DeriveSha(receipts, trie.NewStackTrie(nil)); got != header.ReceiptHash {
+		return mismatch(block, CheckReceiptsRoot, header.ReceiptHash, got)
+	}
+	if got := types.MergeBloom(receipts); got != header.Bloom {
+		return mismatch(block, CheckBloom, hex.EncodeToString(header.Bloom[:]), hex.EncodeToString(got[:]))
+	}
+	return nil
+}
+
+// Recorded makes the delta of a block from what was recorded about it, without its state.
+// Everything is checked against the header. accessList is nil before Amsterdam.
+func (e *Executor) Recorded(block *types.Block, receipts types.Receipts, accessList []byte) (*evm.Delta, error) {
+	if err := e.VerifyBody(block); err != nil {
+		return nil, err
+	}
+	if err := e.VerifyReceipts(block, receipts); err != nil {
+		return nil, err
+	}
+	switch want := block.Header().BlockAccessListHash; {
+	case want == nil:
+		accessList = nil
+	case crypto.Keccak256Hash(accessList) != *want:
+		return nil, mismatch(block, CheckAccessList, want, crypto.Keccak256Hash(accessList))
+	}
+	delta := &evm.Delta{Block: block, Receipts: receipts, AccessList: accessList}
+	signer := types.MakeSigner(e.config, block.Number(), block.Time())
+	for _, transaction := range block.Transactions() {
+		sender, err := types.Sender(signer, transaction) // cached by VerifyBody
+		if err != nil {
+			return nil, refused(block, CheckSignature, err)
+		}
+		delta.Senders = append(delta.Senders, sender)
+	}
+	return delta, nil
 }
 
 // verifyOutcome compares the outcome of a block with its header, except for the state

@@ -56,6 +56,8 @@ func New(ctx context.Context, a *archive.Archive, o Options) (*Exporter, error) 
 	switch {
 	case o.From > last && o.To != nil:
 		return nil, fmt.Errorf("%w: found %d to %d, want the first before the last", ErrRange, o.From, last)
+	case a.CheckRange(o.From, last) != nil:
+		return nil, fmt.Errorf("%w: %w", ErrRange, a.CheckRange(o.From, last))
 	case o.From > head.Number, last > head.Number:
 		return nil, fmt.Errorf("%w: found %d to %d, want blocks up to %d, the last settled one", ErrRange, o.From, max(o.From, last), head.Number)
 	}

@@ -24,6 +24,7 @@ const importCache = 384 << 20
 const (
 	flagGenesis    = "genesis"     // names the genesis
 	flagTraceIndex = "trace-index" // yes or no
+	flagState      = "state"       // names another node's state
 )
 
 // Flags implements [family.Importer].
@@ -34,6 +35,9 @@ func (Family) Flags() []family.Flag {
 	}, {
 		Name:  flagTraceIndex,
 		Usage: "whether a new network gets an index of traces: yes or no (default yes)",
+	}, {
+		Name: flagState, Alone: true,
+		Usage: "state that a new network begins with, instead of the genesis: geth:DIR, where DIR is the --datadir of a stopped geth",
 	}}
 }
 
@@ -53,7 +57,13 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 			return nil, err
 		}
 		warnOfUnknownFork(p.Name, first.Config)
+		if from := flags[flagState]; from != "" {
+			return begin(ctx, p, o, first, traces, from)
+		}
 		return importOrNil(create(ctx, p, o, first, traces))
+	}
+	if flags[flagState] != "" {
+		return nil, fmt.Errorf("--%s needs the --%s of the network", flagState, flagGenesis)
 	}
 	if p.New {
 		return nil, errors.New("it is new, so its genesis must be given")

@@ -128,6 +128,11 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 		return status, err
 	}
 	settled, _ := n.archive.Settled()
+	extent := view.Extent()
+	status.First = extent.Blocks
+	if extent.State > extent.Blocks {
+		status.FirstState = extent.State
+	}
 	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
 	status.Settled = settled.Number
 	status.UnknownFork = unknownFork(n.config)

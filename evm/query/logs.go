@@ -82,6 +82,9 @@ func (v *View) Logs(ctx context.Context, filter *Filter, limit int, visit func(*
 	if filter.To > v.head.Number {
 		return ErrUnknownBlock
 	}
+	if err := v.history.CheckRange(filter.From, filter.To); err != nil {
+		return err
+	}
 	wanted := filter.criteria()
 	logs := v.loader(ctx, filter.To)
 	defer logs.close()

@@ -79,6 +79,9 @@ func (v *View) FindTraces(ctx context.Context, filter *TraceFilter, limit int) (
 	if filter.To > v.head.Number {
 		return nil, ErrUnknownBlock
 	}
+	if err := v.history.CheckTraces(filter.From); err != nil {
+		return nil, err
+	}
 	from, err := v.tracesOf(ctx, filter)
 	if err != nil {
 		return nil, err
@@ -269,12 +272,16 @@ func (v *View) transactionsWith(ctx context.Context, block uint64, positions []u
 }
 
 // Creation returns the last trace in the view that creates a contract at an address for good.
-// ok is false if there is none.
+// ok is false if there is none. If it may be in a block before the trace index, Creation
+// returns a [*archive.Pruned].
 func (v *View) Creation(ctx context.Context, address common.Address) (number uint64, position uint32, ok bool, err error) {
 	who := archive.ParticipantOf(address, archive.RoleCreated)
 	number, positions, ok, err := v.history.LastTraces(ctx, who, v.head.Number, nil)
-	if !ok || err != nil {
+	if err != nil {
 		return 0, 0, false, err
+	}
+	if !ok {
+		return 0, 0, false, v.history.CheckTraces(v.history.Extent().State)
 	}
 	return number, positions[len(positions)-1], true, nil
 }

@@ -169,7 +169,11 @@ func (v *View) HoldReceipts(ctx context.Context, number uint64) (receipts archiv
 	return v.history.HoldReceipts(ctx, number)
 }
 
+// Extent returns where the history of the view begins.
+func (v *View) Extent() archive.Extent { return v.history.Extent() }
+
 // State returns the state after a block of the view, which must not be above the head.
+// Reading it returns a [*archive.Pruned] if the block is older than the first one with state.
 func (v *View) State(number uint64) evm.State { return v.history.StateAt(number) }
 
 // Postings returns the occurrences of a log term in the blocks from to to of the view.
@@ -223,7 +227,7 @@ func (v *View) Resolve(ctx context.Context, id BlockID) (*View, uint64, error) {
 		}
 		return v, v.head.Number, nil
 	case Earliest:
-		return v, 0, nil
+		return v, v.history.Extent().Blocks, nil
 	case Safe:
 		return v.forkchoice(v.safe, ErrNoSafe)
 	case Finalized:
@@ -235,7 +239,7 @@ func (v *View) Resolve(ctx context.Context, id BlockID) (*View, uint64, error) {
 	if id.Number > v.head.Number {
 		return nil, 0, fmt.Errorf("%w: block %#x lies above the head %#x", ErrUnknownBlock, id.Number, v.head.Number)
 	}
-	return v, id.Number, nil
+	return v, id.Number, v.history.CheckBlock(id.Number)
 }
 
 func (v *View) forkchoice(ref chain.Ref, missing error) (*View, uint64, error) {

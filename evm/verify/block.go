@@ -90,8 +90,11 @@ func (c *blockCheck) checkHeader(ctx context.Context, header *archive.Header) (*
 		}
 	}
 	difficulty := new(big.Int).Set(header.Difficulty)
-	if c.number == 0 {
+	switch c.number {
+	case 0:
 		return difficulty, c.checkGenesis(header)
+	case c.First: // its parent is not stored
+		return header.TotalDifficulty, nil
 	}
 	parent, err := c.header(ctx, c.number-1)
 	if err != nil {

@@ -19,6 +19,10 @@
 // checksum that was written with them. A missing or different row is found, and named by
 // executing its block again.
 //
+// An archive can begin with a later block than the genesis, and its states with a later one
+// still. What cannot be checked then: that its first block descends from the genesis, and
+// the total difficulty of that block.
+//
 // The state is checked as of every block of the range at once ([Options.Full]), or as of a
 // sample of blocks.
 //
@@ -42,7 +46,7 @@ import (
 
 // Options select what to check.
 type Options struct {
-	From, To uint64 // blocks; a To above the last settled block is an [audit.ErrRange], unless it is [audit.Head]
+	From, To uint64 // blocks; a From of 0 stands for the first; a To above the last settled block is an [audit.ErrRange], unless it is [audit.Head]
 	Full     bool   // check the state as of every block, not of a sample
 }
 
@@ -91,14 +95,19 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 		return nil, err
 	}
 	c := &checker{archive: a, tables: archive.NamedTables()}
-	family := audit.Family{Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey}
-	const genesis = 0
-	if c.Audit, err = audit.New(ctx, store, family, genesis, options.From, options.To, progress); err != nil {
+	family := audit.Family{Genesis: true, Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey}
+	extent := a.Extent()
+	if options.From == 0 {
+		options.From = extent.Blocks
+	}
+	if c.Audit, err = audit.New(ctx, store, family, extent.Blocks, options.From, options.To, progress); err != nil {
 		return nil, err
 	}
-	c.moments = moments{first: c.From, count: int(c.To - c.From + 1)}
-	if !options.Full && c.moments.count > sampledStates {
-		c.moments.sample = sample(c.From, c.To)
+	if first := max(c.From, extent.State); first <= c.To {
+		c.moments = moments{first: first, count: int(c.To - first + 1)}
+		if !options.Full && c.moments.count > sampledStates {
+			c.moments.sample = sample(first, c.To)
+		}
 	}
 	return c, nil
 }

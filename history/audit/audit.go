@@ -39,6 +39,8 @@ type Report struct {
 type Family struct {
 	Own     []*kv.Table // tables from which blocks are read, partitioned by rows.Chunk
 	Derived []*kv.Table // tables whose rows follow from Own
+	// Genesis says that block 0 is stored even if the archive begins with a later block.
+	Genesis bool
 	// DescribeKey describes a row without its block, for error messages.
 	DescribeKey func(t *kv.Table, partition []byte, sort uint64) string
 }
@@ -52,7 +54,8 @@ type Audit struct {
 	Store    kv.Store
 	First    uint64    // first block in the archive
 	Settled  chain.Ref // last block in the archive
-	From, To uint64    // the blocks to check
+	From, To uint64    // the blocks to check; block 0 comes in addition if apart is true
+	apart    bool      // block 0 is stored, and before the range that begins with First
 	progress *Progress
 
 	blocks, transactions, rows atomic.Uint64 // checked so far
@@ -76,7 +79,35 @@ func New(ctx context.Context, store kv.Store, family Family, first, from, to uin
 	if from < first || from > to || to > last.Number {
 		return nil, fmt.Errorf("%w: blocks %d to %d of an archive that has blocks %d to %d", ErrRange, from, to, first, last.Number)
 	}
-	return &Audit{Family: family, Store: store, First: first, Settled: last, From: from, To: to, progress: progress}, nil
+	apart := family.Genesis && from == first && first > 0
+	return &Audit{Family: family, Store: store, First: first, Settled: last, From: from, To: to, apart: apart, progress: progress}, nil
+}
+
+// The moments of the ledger of blocks are the blocks of the range, in order. Block 0
+// follows them if it is apart from them.
+
+func (a *Audit) moments() int {
+	n := int(a.To - a.From + 1)
+	if a.apart {
+		n++
+	}
+	return n
+}
+
+// blockAt returns the block of a moment.
+func (a *Audit) blockAt(moment int) uint64 {
+	if a.apart && moment == a.moments()-1 {
+		return 0
+	}
+	return a.From + uint64(moment)
+}
+
+// momentOf returns the moment of a block, or false if the block is not checked.
+func (a *Audit) momentOf(block uint64) (moment int, checked bool) {
+	if a.apart && block == 0 {
+		return a.moments() - 1, true
+	}
+	return int(block - a.From), block >= a.From && block <= a.To
 }
 
 // Report returns the report of an audit that ended with err, which may be nil. If err is not

@@ -30,7 +30,7 @@ type BlockCheck interface {
 // CheckBlocks checks every block of the range, and that the tables have exactly the rows
 // that these blocks must have. It calls newCheck for each goroutine.
 func (a *Audit) CheckBlocks(ctx context.Context, newCheck func() BlockCheck) error {
-	differences, err := Compare(NewLedger(int(a.To-a.From+1)), func(l *Ledger) error {
+	differences, err := Compare(NewLedger(a.moments()), func(l *Ledger) error {
 		if err := a.enterBlocks(ctx, l, newCheck); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ type expectedRows struct {
 // check checks the block of a moment.
 func (r *expectedRows) check(check BlockCheck, moment int) (transactions int, err error) {
 	r.moment, r.failed = moment, nil
-	transactions, err = check.Check(r.ctx, r.audit.From+uint64(moment), r)
+	transactions, err = check.Check(r.ctx, r.audit.blockAt(moment), r)
 	if err == nil {
 		err = r.failed
 	}
@@ -148,10 +148,11 @@ func (a *Audit) enterRows(ctx context.Context, l *Ledger) error {
 			switch {
 			case block > a.Settled.Number:
 				return a.Finding(t, row.Partition, row.Sort, fmt.Sprintf("no row above block %d, the last settled block", a.Settled.Number), "one")
-			case block < a.First:
+			case block < a.First && !(a.Genesis && block == 0):
 				return a.Finding(t, row.Partition, row.Sort, fmt.Sprintf("no row below block %d, the first block of the archive", a.First), "one")
-			case block >= a.From && block <= a.To:
-				l.Enter(Found, rowSubject(nil, t, row), row.Value, int(block-a.From))
+			}
+			if moment, checked := a.momentOf(block); checked {
+				l.Enter(Found, rowSubject(nil, t, row), row.Value, moment)
 			}
 		}
 	}
@@ -174,7 +175,7 @@ func (a *Audit) explainRow(ctx context.Context, check BlockCheck, d Difference) 
 			wanted.table = t
 		}
 	}
-	if _, err := check.Check(ctx, a.From+uint64(d.Moment), wanted); err != nil {
+	if _, err := check.Check(ctx, a.blockAt(d.Moment), wanted); err != nil {
 		return err
 	}
 	table, row := wanted.table, wanted.row

@@ -246,6 +246,6 @@ func (c *consensus) compareGenerated() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	all := questions(&generator{rand.New(rand.NewPCG(*seed, 0)), sampled}, crossingEach)
+	all := questions(&generator{r: rand.New(rand.NewPCG(*seed, 0)), c: sampled}, crossingEach)
 	report(c.t, all, ask(c.t, all, c.geth.public, c.ashlar.public))
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestAgainstGeth(t *testing.T) {
 	bin := findGeth(t)
 	folder := os.Getenv("ASHLAR_DIFFERENTIAL_CHAIN")
 	if folder == "" {
-		folder = generateChain(t)
+		folder = generateChain(t, 600, 25)
 	}
 	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
 	chain, err := sample.Read(genesis, file)
@@ -59,18 +60,18 @@ func TestAgainstGeth(t *testing.T) {
 	if err := chain.Learn(t.Context(), geth); err != nil {
 		t.Fatal(err)
 	}
-	all := questions(&generator{rand.New(rand.NewPCG(*seed, 0)), chain}, *each)
+	all := questions(&generator{r: rand.New(rand.NewPCG(*seed, 0)), c: chain}, *each)
 	report(t, all, ask(t, all, geth, ashlar))
 	compareParity(t, chain, geth, ashlar)
 	compareChainTraces(t, chain, geth, ashlar)
 }
 
 // generateChain writes the chain of the demo's block builder.
-func generateChain(t *testing.T) string {
+func generateChain(t *testing.T, blocks, transactions int) string {
 	t.Helper()
 	dir := t.TempDir()
 	out, err := exec.CommandContext(t.Context(), "go", "run", "ashlar/bench/chaingen",
-		"-blocks", "600", "-txs", "25", "-seed", "3", "-out", dir).CombinedOutput()
+		"-blocks", strconv.Itoa(blocks), "-txs", strconv.Itoa(transactions), "-seed", "3", "-out", dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("bench/chaingen: %v\n%s", err, out)
 	}
@@ -108,12 +109,7 @@ func serveAshlar(t *testing.T, genesis, file string) *node.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := filepath.Join(t.TempDir(), "ashlar.yaml")
-	// The same cap as geth's, so that code which looks at its gas sees the same.
-	if err := os.WriteFile(config, []byte("networks: {test: {call_gas: 50000000}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: config}
+	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: callGasConfig(t)}
 	p, err := a.Import(t.Context(), genesis, file)
 	awaitImport(t, p, err)
 	p, client, err := a.Serve(t.Context())

@@ -49,6 +49,8 @@ func recased(params any, change func(string) string) any {
 type generator struct {
 	r *rand.Rand
 	c *sample.Chain
+	// first is the first block in questions; 0 if any can be asked about.
+	first uint64
 }
 
 func pick[T any](g *generator, from []T) T { return from[g.r.IntN(len(from))] }
@@ -63,15 +65,15 @@ func (g *generator) number() uint64 {
 	head := g.c.Head()
 	switch g.r.IntN(12) {
 	case 0:
-		return 0
+		return g.first
 	case 1:
-		return 1
+		return g.first + 1
 	case 2:
 		return head
 	case 3:
 		return head - 1
 	default:
-		return g.r.Uint64N(head + 1)
+		return g.first + g.r.Uint64N(head-g.first+1)
 	}
 }
 
@@ -81,7 +83,7 @@ func (g *generator) blockNumber() any {
 	case 0, 1, 2:
 		return "latest"
 	case 3, 4:
-		return "earliest"
+		return g.earliest()
 	case 5:
 		return "safe"
 	case 6:
@@ -93,6 +95,14 @@ func (g *generator) blockNumber() any {
 	default:
 		return quantity(g.number())
 	}
+}
+
+// earliest returns the first block in questions.
+func (g *generator) earliest() string {
+	if g.first > 0 {
+		return quantity(g.first)
+	}
+	return "earliest"
 }
 
 // block returns a block parameter in any form.
@@ -128,7 +138,13 @@ func (g *generator) blockHash() common.Hash {
 	return g.c.Blocks[g.number()].Hash
 }
 
-func (g *generator) tx() sample.Tx { return pick(g, g.c.Txs) }
+func (g *generator) tx() sample.Tx {
+	for {
+		if tx := pick(g, g.c.Txs); tx.Block >= g.first {
+			return tx
+		}
+	}
+}
 
 // txHash returns the hash of a transaction, sometimes of one that does not exist.
 func (g *generator) txHash() common.Hash {

@@ -18,7 +18,7 @@ func (g *generator) filter() object {
 	case 3:
 		f["fromBlock"], f["toBlock"] = g.blockNumber(), g.blockNumber()
 	case 4:
-		f["fromBlock"], f["toBlock"] = "earliest", "latest"
+		f["fromBlock"], f["toBlock"] = g.earliest(), "latest"
 	case 5:
 		n := quantity(g.number())
 		f["fromBlock"], f["toBlock"] = n, n

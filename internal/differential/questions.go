@@ -106,7 +106,10 @@ func (g *generator) storageValues() object {
 }
 
 func (g *generator) feeHistory() []any {
-	counts := []any{"0x0", "0x1", "0x5", "0x14", 7, "0x401", quantity(g.r.Uint64N(100))}
+	counts := []any{"0x0", "0x1", "0x5", "0x14", 7, quantity(g.r.Uint64N(100))}
+	if g.first == 0 {
+		counts = append(counts, "0x401")
+	}
 	percentiles := []any{nil, []any{}, []any{50}, []any{0, 25, 50, 75, 100}, []any{10.5, 99.9}, []any{1, 1}, []any{50, 10}, []any{-1}, []any{101}}
 	return []any{pick(g, counts), g.blockNumber(), pick(g, percentiles)}
 }

@@ -47,6 +47,12 @@ func (a Ashlar) Import(ctx context.Context, genesis string, chain ...string) (*P
 	return start(ctx, a.Bin, args...)
 }
 
+// ImportFromGeth starts an import that begins with the state in the data directory of a
+// stopped geth.
+func (a Ashlar) ImportFromGeth(ctx context.Context, genesis, data string, chain ...string) (*Process, error) {
+	return a.Import(ctx, genesis, append([]string{"--state", "geth:" + data}, chain...)...)
+}
+
 // Rewind starts to take the network back to a block.
 func (a Ashlar) Rewind(ctx context.Context, to uint64) (*Process, error) {
 	return start(ctx, a.Bin, "rewind", "--data", a.Data, "--network", a.Network, "--to", strconv.FormatUint(to, 10))

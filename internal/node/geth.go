@@ -40,11 +40,15 @@ type Geth struct {
 	Bin    string
 	Data   string
 	Scheme Scheme
+	Full   bool // a full node instead of an archive node
 }
 
 func (g Geth) common() []string {
-	args := []string{"--datadir", g.Data, "--state.scheme", string(g.Scheme), "--gcmode", "archive",
-		"--history.transactions", "0", "--history.logs", "0"}
+	args := []string{"--datadir", g.Data, "--state.scheme", string(g.Scheme)}
+	if g.Full {
+		return args
+	}
+	args = append(args, "--gcmode", "archive", "--history.transactions", "0", "--history.logs", "0")
 	if g.Scheme == PathScheme {
 		args = append(args, "--history.state", "0")
 	}

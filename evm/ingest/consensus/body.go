@@ -26,7 +26,7 @@ func (c *Chain) Body(ctx context.Context, hash common.Hash) (*engine.Body, error
 // BodyAt implements [engine.Chain].
 func (c *Chain) BodyAt(ctx context.Context, number uint64) (*engine.Body, error) {
 	history, head := c.follower.Head()
-	if number > head {
+	if number > head || history.CheckBlock(number) != nil {
 		return nil, nil
 	}
 	return readBody(ctx, history, number)

@@ -1,0 +1,264 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"ashlar/chain"
+	"ashlar/evm"
+	"ashlar/history/rows"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// startBatchBytes is the size of a batch of a [Start].
+const startBatchBytes = 4 << 20
+
+// Start makes an archive that begins with the state of a block instead of the genesis. The
+// whole state is written as versions of that block: every account, slot and trie node.
+//
+// A start is complete or not used at all: the store has no settled block before
+// [Start.Finish], so nothing opens it. A start that was interrupted continues after the
+// last account for which [Start.Done] was called; the rows after it are written again.
+//
+// It belongs to one goroutine.
+type Start struct {
+	// BatchBytes is about how much is written at once. Tests change it.
+	BatchBytes int
+
+	store   kv.Store
+	batch   kv.Batch
+	genesis *core.Genesis
+	at      chain.Ref
+	done    common.Hash // last account that is complete; zero: none
+	value   []byte      // scratch
+	key     []byte      // scratch
+}
+
+// Begin begins an archive with the state of block at, in a store without blocks, or
+// continues. An interrupted start from another block is refused.
+func Begin(ctx context.Context, store kv.Store, genesis *core.Genesis, at chain.Ref, features ...Feature) (*Start, error) {
+	if err := AcceptStart(ctx, store, genesis, &at); err != nil {
+		return nil, err
+	}
+	s := &Start{BatchBytes: startBatchBytes, store: store, batch: store.NewBatch(), genesis: genesis, at: at}
+	before, done, under, err := readStart(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if under && before == at {
+		s.done = done
+		return s, nil
+	}
+	if err := writeGenesis(ctx, store, genesis, slices.Contains(features, TraceIndex)); err != nil {
+		return nil, err
+	}
+	s.setStart()
+	return s, s.flush(ctx, 0)
+}
+
+// AcceptStart checks whether a store can begin with the state of a block, without changing
+// it. at may be nil if the block is not known yet.
+func AcceptStart(ctx context.Context, store kv.Reader, genesis *core.Genesis, at *chain.Ref) error {
+	err := rows.CheckComplete(ctx, store, format, formatWithTraces)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if settled, ok, err := rows.Settled(ctx, store); err != nil {
+		return err
+	} else if ok {
+		return fmt.Errorf("archive: it has blocks up to %s already (want a new network to begin with a state)", settled)
+	}
+	before, _, under, err := readStart(ctx, store)
+	if err != nil || !under {
+		return err
+	}
+	if before.Hash == (common.Hash{}) {
+		return fmt.Errorf("%w: it came from a damaged source (remove the network, and begin again from another source)", ErrStarting)
+	}
+	if at != nil && before != *at {
+		return fmt.Errorf("%w: it is that of block %s, not of %s (continue with that state, or remove the network)", ErrStarting, before, *at)
+	}
+	stored, err := store.Pointer(ctx, pointerGenesis)
+	if err != nil {
+		return fmt.Errorf("archive: genesis: %w", err)
+	}
+	wanted, err := encodeGenesis(genesis)
+	if err == nil && !bytes.Equal(stored, wanted) {
+		err = fmt.Errorf("%w: its first state was begun with another genesis", ErrOtherChain)
+	}
+	return err
+}
+
+// checkStarted returns ErrStarting if a store has a start that was not finished.
+func checkStarted(ctx context.Context, store kv.Reader) error {
+	if _, ok, err := rows.Settled(ctx, store); ok || err != nil {
+		return err
+	}
+	at, _, under, err := readStart(ctx, store)
+	if err == nil && under {
+		err = fmt.Errorf("%w: run the import from the state of block %d again, or remove the network", ErrStarting, at.Number)
+	}
+	return err
+}
+
+// readStart decodes the start pointer: the block and the last complete account.
+func readStart(ctx context.Context, store kv.Reader) (at chain.Ref, done common.Hash, under bool, err error) {
+	value, err := store.Pointer(ctx, pointerStart)
+	if errors.Is(err, kv.ErrNotFound) {
+		return at, done, false, nil
+	}
+	if err == nil && len(value) != 8+2*common.HashLength {
+		err = fmt.Errorf("%w: the start pointer has %d bytes", ErrCorrupt, len(value))
+	}
+	if err != nil {
+		return at, done, false, err
+	}
+	at = chain.Ref{Number: binary.BigEndian.Uint64(value), Hash: common.Hash(value[8:])}
+	return at, common.Hash(value[8+common.HashLength:]), true, nil
+}
+
+func (s *Start) setStart() {
+	value := append(binary.BigEndian.AppendUint64(nil, s.at.Number), s.at.Hash[:]...)
+	s.batch.SetPointer(pointerStart, append(value, s.done[:]...))
+}
+
+// LastDone returns the last account that is complete, zero if none is. Accounts are
+// written in ascending order.
+func (s *Start) LastDone() common.Hash { return s.done }
+
+// PutAccount writes an account.
+func (s *Start) PutAccount(address common.Hash, account *types.StateAccount) {
+	s.value = appendAccount(s.value[:0], account)
+	s.batch.Put(accounts, address[:], s.at.Number, s.value)
+}
+
+// PutSlot writes a slot of an account. value is its word without leading zeros.
+func (s *Start) PutSlot(address, slot common.Hash, value []byte) {
+	s.key = appendSlotKey(s.key[:0], address, slot)
+	s.batch.Put(slots, s.key, s.at.Number, value)
+}
+
+// PutCode writes a contract code.
+func (s *Start) PutCode(hash common.Hash, code []byte) { s.batch.Put(codes, hash[:], 0, code) }
+
+// HasCode reports whether a code was written in an earlier batch.
+func (s *Start) HasCode(ctx context.Context, hash common.Hash) (bool, error) {
+	_, err := s.store.Get(ctx, codes, hash[:], 0, nil)
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// PutNode writes a trie node.
+func (s *Start) PutNode(owner common.Hash, path, blob []byte) error {
+	s.key = appendNodeKey(s.key[:0], owner, string(path))
+	value, _, err := appendNode(s.value[:0], s.key, s.at.Number, evm.Node{Blob: blob}, wholeSteps{})
+	if err != nil {
+		return err
+	}
+	s.value = value
+	s.batch.Put(trieNodes, s.key, s.at.Number, s.value)
+	return nil
+}
+
+// wholeSteps is for nodes without earlier versions: they are stored whole.
+type wholeSteps struct{}
+
+func (wholeSteps) steps([]byte, uint64) (int, error) { return maxSteps, nil }
+func (wholeSteps) wrote([]byte, int)                 {}
+
+// Done records that an account is complete: its slots, its trie and its code.
+func (s *Start) Done(ctx context.Context, address common.Hash) error {
+	s.done = address
+	return s.Flush(ctx)
+}
+
+// Flush writes what was put if there is enough of it. It must be called now and then.
+func (s *Start) Flush(ctx context.Context) error { return s.flush(ctx, s.BatchBytes) }
+
+func (s *Start) flush(ctx context.Context, least int) error {
+	if s.batch.Bytes() < least {
+		return nil
+	}
+	s.setStart()
+	if err := s.store.Write(ctx, s.batch); err != nil {
+		return fmt.Errorf("archive: write the state of block %s: %w", s.at, err)
+	}
+	s.batch.Reset()
+	return nil
+}
+
+// Fail records that what was written is not the state of the block, so that nothing
+// continues with it.
+func (s *Start) Fail(ctx context.Context) error {
+	s.batch.Reset()
+	s.at.Hash = common.Hash{}
+	if err := s.flush(ctx, 0); err != nil {
+		return err
+	}
+	return s.store.Sync(ctx)
+}
+
+// PutBlock writes the rows of a block: the genesis, or one of those up to the first with
+// state. totalDifficulty is that of the chain including the block.
+func (s *Start) PutBlock(delta *evm.Delta, totalDifficulty *big.Int) error {
+	return EncodeBlock(s.batch, delta, totalDifficulty)
+}
+
+// Finish completes the start, of which everything is written but the first block with
+// state, and opens the archive. The blocks from first on must have been put, and the
+// genesis.
+func (s *Start) Finish(ctx context.Context, first uint64, delta *evm.Delta, totalDifficulty *big.Int) (*Archive, error) {
+	if delta.Ref() != s.at {
+		return nil, fmt.Errorf("archive: the start is at block %s, not %s", s.at, delta.Ref())
+	}
+	if err := s.PutBlock(delta, totalDifficulty); err != nil {
+		return nil, err
+	}
+	if err := s.flush(ctx, 0); err != nil {
+		return nil, err
+	}
+	if err := s.store.Sync(ctx); err != nil {
+		return nil, err
+	}
+	setExtent(s.batch, Extent{Blocks: first, State: s.at.Number})
+	rows.SetSettled(s.batch, s.at)
+	if err := s.flush(ctx, 0); err != nil {
+		return nil, err
+	}
+	if err := s.store.Sync(ctx); err != nil {
+		return nil, err
+	}
+	return Open(ctx, s.store)
+}
+
+// FirstState returns the first block with state of a complete archive that did not begin
+// with the genesis, or false.
+func FirstState(ctx context.Context, store kv.Reader) (chain.Ref, bool, error) {
+	if _, ok, err := rows.Settled(ctx, store); !ok || err != nil {
+		return chain.Ref{}, false, err
+	}
+	extent, err := readExtent(ctx, store)
+	if err != nil || extent.State == 0 {
+		return chain.Ref{}, false, err
+	}
+	history := newHistory(store, false)
+	header, err := history.Header(ctx, extent.State)
+	if err != nil {
+		return chain.Ref{}, false, err
+	}
+	return chain.Ref{Number: extent.State, Hash: header.Hash}, true, nil
+}
