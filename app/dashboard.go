@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"time"
@@ -57,6 +58,7 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 		if source := status.Source; source != nil {
 			shown.Follows, shown.Behind, shown.Problem = true, source.Behind, source.Problem
 		}
+		shown.Upstreams, shown.Consensus, shown.Store = shownUpstreams(status.Source), shownConsensus(status.Consensus), n.shownStore()
 		if status.Consensus != nil {
 			shown.Follows, shown.Behind = true, status.Behind()
 		}
@@ -75,6 +77,38 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 		all = append(all, shown)
 	}
 	return all, nil
+}
+
+func shownUpstreams(source *family.SourceStatus) (all []dashboard.Upstream) {
+	if source == nil {
+		return nil
+	}
+	for _, u := range source.Upstreams {
+		all = append(all, dashboard.Upstream{
+			Name: u.Name, Head: u.Head, Used: u.Used, Why: cmp.Or(u.Why, u.Differs), Latency: time.Duration(u.Latency) * time.Microsecond,
+			Failures: u.Failures, Invalid: u.Invalid + u.TooDeep,
+		})
+	}
+	return all
+}
+
+// shownConsensus names a consensus client and says when it last named a head.
+func shownConsensus(c *family.ConsensusStatus) string {
+	if c == nil {
+		return ""
+	}
+	if c.Forkchoice == 0 {
+		return "no consensus client has named a head since the start"
+	}
+	return fmt.Sprintf("%s, last heard at %s", cmp.Or(c.Client, "unknown"), time.Unix(c.Forkchoice, 0).UTC().Format(time.RFC3339))
+}
+
+func (n *Network) shownStore() dashboard.Store {
+	if n.store == nil {
+		return dashboard.Store{}
+	}
+	s := n.store.Stats()
+	return dashboard.Store{Memory: s.MemoryBytes, Free: s.FreeBytes, Backlog: s.Backlog, CacheHits: s.CacheHits, CacheMisses: s.CacheMisses}
 }
 
 func shownSnippets(all []family.Snippet) []dashboard.Snippet {

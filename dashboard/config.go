@@ -36,6 +36,10 @@ type Network struct {
 	Alert     string        // what else is wrong, for operators; may be empty
 	Warning   string        // what an operator must do, such as install a later version; may be empty
 
+	Upstreams []Upstream // the nodes that the network follows; for operators
+	Consensus string     // the consensus client that drives the network, and when it last did; may be empty
+	Store     Store      // for operators
+
 	History    string // appended to "every block from N on", such as ", with its receipts"
 	HeadResult string // the result of the first snippet's call, as JSON
 	// Snippets returns example calls that ask for the newest block; the first one uses
@@ -44,6 +48,23 @@ type Network struct {
 	// Programs returns programs that call a method with params, which are valid JSON, and
 	// print the answer.
 	Programs func(url, password, method string, params json.RawMessage) []Snippet
+}
+
+// Upstream is a node that a network follows. Its faults are counted since the start.
+type Upstream struct {
+	Name     string
+	Head     uint64
+	Used     bool
+	Why      string        // why it is not used, or how it differs from the others; may be empty
+	Latency  time.Duration // 0 if not measured
+	Failures uint64        // times that it did not answer
+	Invalid  uint64        // answers that no honest node gives
+}
+
+// Store is what a network's store uses.
+type Store struct {
+	Memory, Free, Backlog  int64 // bytes; 0 if not known
+	CacheHits, CacheMisses int64
 }
 
 // Snippet is an example call for one tool.

@@ -34,20 +34,22 @@ import (
 
 // service is a dashboard served for a test.
 type service struct {
-	t        *testing.T
-	url      string
-	handler  http.Handler
-	accounts *account.Accounts
-	keys     *account.Keyring
-	called   []Call   // by the console
-	answer   Answer   // to those calls
-	more     []Method // of mainnet
-	public   bool     // the status page
-	lines    []usage.Line
-	used     float64 // credits of each key today, for its limits
-	single   bool    // serve one network
-	broken   error   // error of reading the networks, or nil
-	close    func()
+	t         *testing.T
+	url       string
+	handler   http.Handler
+	accounts  *account.Accounts
+	keys      *account.Keyring
+	called    []Call     // by the console
+	answer    Answer     // to those calls
+	more      []Method   // of mainnet
+	public    bool       // the status page
+	upstreams []Upstream // of mainnet
+	stored    Store      // of mainnet
+	lines     []usage.Line
+	used      float64 // credits of each key today, for its limits
+	single    bool    // serve one network
+	broken    error   // error of reading the networks, or nil
+	close     func()
 }
 
 // made is the time of the test networks' blocks.
@@ -77,6 +79,7 @@ func (s *service) served(context.Context) ([]Network, error) {
 	if s.single {
 		all = all[:1]
 	}
+	all[0].Upstreams, all[0].Store = s.upstreams, s.stored
 	all[0].Methods = append(all[0].Methods, s.more...)
 	return all, s.broken
 }

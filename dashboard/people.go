@@ -1,22 +1,36 @@
 package dashboard
 
 import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/usage"
 )
 
 // peoplePage is the data of the template people.
 type peoplePage struct {
 	People       []personLine
 	Registration string
+	Query        string
+	Found        int    // that match the query
+	From, To     int    // positions of those on this page, from 1
+	Before, Next string // links to the neighbouring pages; empty if there are none
 }
 
 type personLine struct {
 	Account account.Account
 	Keys    int // usable ones
 	Limits  string
+	Calls   uint64 // of today
+	Credits uint64 // of today
 }
+
+// peoplePerPage is the number of accounts on a page.
+const peoplePerPage = 50
 
 func (v *visit) people() error {
 	config := &v.dashboard.config
@@ -28,17 +42,63 @@ func (v *visit) people() error {
 	if err != nil {
 		return err
 	}
-	live, now := make(map[account.ID]int), time.Now()
+	query := v.r.URL.Query()
+	p := peoplePage{Registration: registrationName(config.Accounts.Registration()), Query: strings.TrimSpace(query.Get("q"))}
+	accounts = slices.DeleteFunc(accounts, func(a account.Account) bool { return !matchesAccount(&a, p.Query) })
+	p.page(len(accounts), query.Get("page"))
+	byOwner := make(map[account.ID][]account.Key)
 	for _, k := range keys {
-		if !k.Ended(now) {
-			live[k.Owner]++
-		}
+		byOwner[k.Owner] = append(byOwner[k.Owner], k)
 	}
-	p := peoplePage{Registration: registrationName(config.Accounts.Registration())}
-	for _, a := range accounts {
-		p.People = append(p.People, personLine{a, live[a.ID], accountLimits(a.Limits)})
+	now := time.Now()
+	for _, a := range accounts[max(0, p.From-1):p.To] {
+		line := personLine{Account: a, Limits: accountLimits(a.Limits), Keys: usable(byOwner[a.ID], now)}
+		ids := []account.KeyID{account.KeyID(a.ID)} // calls of its sessions
+		for _, k := range byOwner[a.ID] {
+			ids = append(ids, k.ID)
+		}
+		lines, err := config.Usage.Read(v.r.Context(), usage.Query{Keys: ids, From: day(now), To: now})
+		if err != nil {
+			return err
+		}
+		for _, l := range lines {
+			line.Calls, line.Credits = line.Calls+l.Requests, line.Credits+l.Credits
+		}
+		p.People = append(p.People, line)
 	}
 	return v.show(200, "people", "Accounts", p)
+}
+
+// matchesAccount reports whether an account's address, role or ID contains every word of a
+// search; "disabled" finds those that are.
+func matchesAccount(a *account.Account, query string) bool {
+	text := a.Email + " " + string(a.Role) + " " + a.ID.String()
+	if !a.Enabled() {
+		text += " disabled"
+	}
+	for word := range strings.FieldsSeq(strings.ToLower(query)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// page selects a page of so many accounts.
+func (p *peoplePage) page(found int, asked string) {
+	last := max(1, (found+peoplePerPage-1)/peoplePerPage)
+	n, _ := strconv.Atoi(asked) // the first page for what is not a number
+	n = min(max(n, 1), last)
+	p.Found, p.From, p.To = found, min(found, (n-1)*peoplePerPage+1), min(found, n*peoplePerPage)
+	link := func(n int) string {
+		return "/people?" + url.Values{"q": {p.Query}, "page": {strconv.Itoa(n)}}.Encode()
+	}
+	if n > 1 {
+		p.Before = link(n - 1)
+	}
+	if n < last {
+		p.Next = link(n + 1)
+	}
 }
 
 func registrationName(r account.Registration) string {

@@ -1,10 +1,12 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/account"
 )
@@ -48,4 +50,40 @@ func TestOperatorsLookAfterAccounts(t *testing.T) {
 	operator.post(path, url.Values{"do": {"nonsense"}}).says(t, 400)
 	operator.get("/people/0000000000000000").says(t, 404)
 	operator.get("/people/a@example.org").says(t, 404)
+}
+
+// Operators find accounts by a search and in pages.
+func TestFindAccounts(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
+	for i := range peoplePerPage + 5 {
+		if _, _, err := s.accounts.Create(t.Context(), account.NewAccount{Email: fmt.Sprintf("user%02d@example.net", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := operator.get("/people")
+	first.says(t, 200, "1 to 50 of 56", "page=2")
+	if n := strings.Count(first.body, `href="/people/`); n != peoplePerPage {
+		t.Errorf("%d accounts on a page", n)
+	}
+	operator.get("/people?page=2").says(t, 200, "51 to 56 of 56", "Previous")
+	operator.get("/people?page=nonsense&q=USER07").says(t, 200, "user07@example.net", "1 to 1 of 1")
+	operator.get("/people?q=nobody").says(t, 200, "No account matches.")
+	if _, err := s.accounts.Disable(t.Context(), "user03@example.net"); err != nil {
+		t.Fatal(err)
+	}
+	operator.get("/people?q=disabled+example.net").says(t, 200, "user03@example.net", "1 to 1 of 1")
+}
+
+// Operators see the nodes and the store of a network, others do not.
+func TestOperatorsNetworks(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
+	user, _ := s.newUser("user@example.org", account.RoleUser)
+	s.upstreams = []Upstream{{Name: "node.internal", Head: 1234560, Used: true, Latency: 12 * time.Millisecond}, {Name: "other.internal", Head: 1234567, Why: "connection refused", Failures: 41}}
+	s.stored = Store{Memory: 1 << 20, Free: 2 << 30, CacheHits: 3, CacheMisses: 1}
+	operator.get("/networks").says(t, 200, "node.internal", "12 ms", ">7<", "connection refused", ">41<", "1.0 MiB in memory; 75.0 % of reads", "2.0 GiB free")
+	if p := user.get("/networks"); strings.Contains(p.body, "internal") || strings.Contains(p.body, "free") {
+		t.Error("a user sees what is for operators")
+	}
 }

@@ -99,7 +99,10 @@ func statusOfNetwork(n *Network, lines []usage.Line, first time.Time) networkSta
 			all.Add(l.Counts)
 		}
 	}
-	s.Today, s.Share = days[statusDays-1], share(all.Errors, all.Requests)
+	s.Today, s.Share = days[statusDays-1], "–"
+	if all.Requests > 0 {
+		s.Share = share(all.Errors, all.Requests)
+	}
 	for i := range days {
 		s.Strip = append(s.Strip, statusOfDay(i, first.AddDate(0, 0, i), &days[i]))
 	}

@@ -121,11 +121,12 @@ type UpstreamStatus struct {
 	Name     string `json:"name"`
 	Head     uint64 `json:"head"`
 	Used     bool   `json:"used"`
-	Why      string `json:"why,omitempty"`     // why it is not used
-	Differs  string `json:"differs,omitempty"` // how it differs from the nodes that agree
-	Failures uint64 `json:"failures"`          // it did not answer
-	Invalid  uint64 `json:"invalid"`           // it sent what no honest node sends
-	TooDeep  uint64 `json:"tooDeep"`           // its branch leaves ours below a final block
+	Why      string `json:"why,omitempty"`                 // why it is not used
+	Differs  string `json:"differs,omitempty"`             // how it differs from the nodes that agree
+	Latency  int64  `json:"latencyMicroseconds,omitempty"` // of its last answer about its head; 0 if not measured
+	Failures uint64 `json:"failures"`                      // it did not answer
+	Invalid  uint64 `json:"invalid"`                       // it sent what no honest node sends
+	TooDeep  uint64 `json:"tooDeep"`                       // its branch leaves ours below a final block
 }
 
 // ConsensusStatus is how a network stands to the consensus client that drives it.

@@ -184,7 +184,7 @@ func (f *following) status() *family.SourceStatus {
 	for _, n := range now.Nodes {
 		status.Upstreams = append(status.Upstreams, family.UpstreamStatus{
 			Name: n.Name, Head: n.Head.Number, Used: n.Used && stopped == nil, Why: n.Why, Differs: n.Differs,
-			Failures: n.Counts.Failures, Invalid: n.Counts.Invalid, TooDeep: n.Counts.TooDeep,
+			Latency: n.Latency.Microseconds(), Failures: n.Counts.Failures, Invalid: n.Counts.Invalid, TooDeep: n.Counts.TooDeep,
 		})
 	}
 	return status

@@ -30,6 +30,7 @@ type candidate struct {
 	why        string                      // why it is not used; empty if it is
 	differs    string                      // how it differs from the nodes that agree; empty if it does not
 	counts     Counts
+	latency    time.Duration // of the last question for its head; 0 before the first answer
 }
 
 // Counts are totals of a node's faults since the start.
@@ -121,8 +122,12 @@ func (p *Pursuit) poll(ctx context.Context, c *candidate, announced, silent <-ch
 }
 
 func (p *Pursuit) ask(ctx context.Context, c *candidate) error {
+	began := time.Now()
 	forkchoice, err := c.node.Forkchoice(ctx)
 	if err == nil {
+		p.mu.Lock()
+		c.latency = time.Since(began)
+		p.mu.Unlock()
 		p.update(c, func(s *node.Forkchoice) { *s = forkchoice })
 	}
 	return err

@@ -38,6 +38,7 @@ type NodeStatus struct {
 	// Differs says how it differs from the nodes that agree; empty if it does not.
 	Differs string
 	Counts  Counts
+	Latency time.Duration // of its last answer about its head; 0 before the first
 }
 
 // Behind is the number of missing blocks above which a sync is reported: one or two are
@@ -55,7 +56,7 @@ func (p *Pursuit) Status() Status {
 	}
 	now, used := time.Now(), false
 	for _, c := range p.nodes {
-		n := NodeStatus{Name: c.name, Head: c.forkchoice.Head, Used: c.reachable && !now.Before(c.until), Why: c.why, Differs: c.differs, Counts: c.counts}
+		n := NodeStatus{Name: c.name, Head: c.forkchoice.Head, Used: c.reachable && !now.Before(c.until), Why: c.why, Differs: c.differs, Counts: c.counts, Latency: c.latency}
 		used = used || n.Used
 		if n.Differs != "" {
 			n.Used = false
