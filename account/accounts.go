@@ -113,7 +113,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		config.Now = time.Now
 	}
 	a := &Accounts{
-		rows: newRows(store, config.Shared, config.Retry), now: config.Now, hasher: password.NewHasher(config.Password),
+		rows: newRows(store, config.Now, config.Shared, config.Retry), now: config.Now, hasher: password.NewHasher(config.Password),
 		byAddress: limit.NewAddresses(limit.Rate{PerSecond: addressPerSecond, Burst: addressBurst}, maxCounted),
 		byGuesser: limit.NewTable[guesser](limit.Rate{PerSecond: guesserPerSecond, Burst: guesserBurst}, maxCounted),
 		byEmail:   limit.NewTable[string](limit.Rate{PerSecond: emailPerSecond, Burst: emailBurst}, maxCounted),
@@ -130,7 +130,10 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 	if err := a.readInvitations(ctx); err != nil {
 		return nil, err
 	}
-	return a, a.readMailTokens(ctx)
+	if err := a.readMailTokens(ctx); err != nil {
+		return nil, err
+	}
+	return a, a.dropOldAudit(ctx)
 }
 
 // Reload replaces Registration and Keys; other fields of config are ignored.
@@ -279,11 +282,11 @@ func (a *Accounts) newID() (id ID) {
 	}
 }
 
-// put stores a revision of an account and makes it current in memory. The write lock is
+// put stores a revision of an account, with what it did and makes it current in memory. The write lock is
 // held.
-func (a *Accounts) put(ctx context.Context, o order, p *person) error {
+func (a *Accounts) put(ctx context.Context, o order, p *person, did string) error {
 	p.Account.Password = p.password != ""
-	row := unsavedRow{p.number, p.record(), "account " + p.ID.String()}
+	row := unsavedRow{number: p.number, record: p.record(), what: "account " + p.ID.String(), did: did, of: p.ID}
 	return a.rows.put(ctx, o, placeOf(p.ID), row, func() { a.keep(p) })
 }
 
@@ -315,7 +318,7 @@ func (a *Accounts) change(ctx context.Context, idOrEmail, doing string, o order,
 		return nil, err
 	}
 	p.number = a.rows.next(placeOf(p.ID), p.number)
-	if err := a.put(ctx, o, &p); err != nil {
+	if err := a.put(ctx, o, &p, doing); err != nil {
 		return nil, fmt.Errorf("account: %s account %s: %w", doing, p.ID, err)
 	}
 	return &p, nil

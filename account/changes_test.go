@@ -146,7 +146,7 @@ func TestRuleLengths(t *testing.T) {
 	}
 	old := *k
 	old.number, old.Rules = old.number+1, &long
-	if err := f.keys.put(t.Context(), onceDurable, &old); err != nil {
+	if err := f.keys.put(t.Context(), onceDurable, &old, "create"); err != nil {
 		t.Fatal(err)
 	}
 	if !f.accepts(issued.APIKey) {

@@ -139,7 +139,7 @@ func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, i
 	i = Invitation{ID: invitationID(h), Email: n.Email, Role: n.Role, By: n.By, Created: created, Expires: wholeSeconds(created.Add(n.Valid))}
 	a.write.Lock()
 	defer a.write.Unlock()
-	if err := a.putInvitation(ctx, onceDurable, h, i); err != nil {
+	if err := a.putInvitation(ctx, onceDurable, h, i, "create"); err != nil {
 		return "", Invitation{}, fmt.Errorf("account: invite: %w", err)
 	}
 	return token, i, nil
@@ -158,7 +158,7 @@ func (a *Accounts) Withdraw(ctx context.Context, id string) (Invitation, error) 
 	}
 	i.Withdrawn = wholeSeconds(a.now())
 	i.number = a.rows.next(placeOfInvitation(h), i.number)
-	if err := a.putInvitation(ctx, atOnce, h, i); err != nil {
+	if err := a.putInvitation(ctx, atOnce, h, i, "withdraw"); err != nil {
 		return Invitation{}, fmt.Errorf("account: withdraw invitation %s: %w", id, err)
 	}
 	return a.describedInvitation(h, i), nil
@@ -219,9 +219,9 @@ func (a *Accounts) invitationByID(id string) (hash, Invitation, bool) {
 
 // putInvitation stores a revision of an invitation and makes it current in memory. The
 // write lock is held.
-func (a *Accounts) putInvitation(ctx context.Context, o order, h hash, i Invitation) error {
+func (a *Accounts) putInvitation(ctx context.Context, o order, h hash, i Invitation, did string) error {
 	record := invitationRecord{i.Email, i.Role, i.By, toSeconds(i.Created), toSeconds(i.Expires), toSeconds(i.Withdrawn)}
-	row := unsavedRow{i.number, record, "invitation " + i.ID}
+	row := unsavedRow{number: i.number, record: record, what: "invitation " + i.ID, did: did}
 	return a.rows.put(ctx, o, placeOfInvitation(h), row, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()

@@ -52,7 +52,7 @@ func (r *Keyring) Create(ctx context.Context, n NewKey) (Issued, error) {
 	if n.Guarded {
 		issued.Password = k.guard()
 	}
-	if err := r.put(ctx, onceDurable, k); err != nil {
+	if err := r.put(ctx, onceDurable, k, "create"); err != nil {
 		return Issued{}, fmt.Errorf("account: create a key: %w", err)
 	}
 	issued.Key = k.Key
@@ -276,7 +276,7 @@ func (r *Keyring) change(ctx context.Context, idOrName, doing string, o order, e
 		return Key{}, err
 	}
 	k.number = r.accounts.rows.next(k.place(), k.number)
-	if err := r.put(ctx, o, &k); err != nil {
+	if err := r.put(ctx, o, &k, doing); err != nil {
 		return Key{}, fmt.Errorf("account: %s key %s: %w", doing, k.ID, err)
 	}
 	return r.described(&k), nil

@@ -240,9 +240,9 @@ func (r *Keyring) withSecret(text string) *revision {
 }
 
 // put stores a revision of a key and makes it visible to Check. r.write is held.
-func (r *Keyring) put(ctx context.Context, o order, k *revision) error {
+func (r *Keyring) put(ctx context.Context, o order, k *revision, did string) error {
 	k.describe()
-	row := unsavedRow{k.number, k.record(), "key " + k.ID.String()}
+	row := unsavedRow{number: k.number, record: k.record(), what: "key " + k.ID.String(), did: did, of: k.Owner}
 	return r.accounts.rows.put(ctx, o, k.place(), row, func() {
 		before := r.keys.Load()
 		all := keys{maps.Clone(before.byFirst), maps.Clone(before.bySecret)}

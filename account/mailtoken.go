@@ -65,7 +65,7 @@ func (a *Accounts) addMailToken(ctx context.Context, r mailTokenRecord, valid ti
 	token := newSecret()
 	h, _ := hashOf(token)
 	r.Until = toSeconds(a.now().Add(valid))
-	if err := a.rows.write(ctx, place{mailTokens, string(h[:])}, 0, r); err != nil {
+	if err := a.rows.write(ctx, place{mailTokens, string(h[:])}, 0, r, nil); err != nil {
 		return "", fmt.Errorf("account: store a token: %w", err)
 	}
 	a.mu.Lock()

@@ -178,7 +178,7 @@ func (a *Accounts) add(ctx context.Context, p *person) error {
 		p.ID = a.newID()
 	}
 	p.Created = wholeSeconds(a.now())
-	if err := a.put(ctx, onceDurable, p); err != nil {
+	if err := a.put(ctx, onceDurable, p, "create"); err != nil {
 		return fmt.Errorf("account: create an account: %w", err)
 	}
 	if p.invitation != nil {

@@ -23,6 +23,7 @@ import (
 // durable.
 type rows struct {
 	store  kv.Store
+	now    func() time.Time
 	shared bool          // other processes write to the store too
 	again  *retry.Task   // nil: a refused restriction is an error, since nothing will try again
 	wake   chan struct{} // holds a value when unsaved has grown
@@ -46,6 +47,15 @@ type unsavedRow struct {
 	number uint64
 	record any
 	what   string // names it in the log, such as "key 0102030405060708"
+	did    string // what the change does, for the audit log, such as "revoke"
+	of     ID     // the account that is changed or owns the key; zero: none
+	audit  *audited
+}
+
+// audited is an entry of the audit log, to be written with a row.
+type audited struct {
+	at     time.Time
+	record auditRecord
 }
 
 // order says when a change takes effect.
@@ -56,12 +66,12 @@ const (
 	atOnce      order = true  // at once, even if it cannot be stored yet
 )
 
-func newRows(store kv.Store, shared bool, again *retry.Task) *rows {
-	return &rows{store: store, shared: shared, again: again, wake: make(chan struct{}, 1), unsaved: make(map[place]unsavedRow), tried: make(map[place]uint64), unreadable: make(map[place]string)}
+func newRows(store kv.Store, now func() time.Time, shared bool, again *retry.Task) *rows {
+	return &rows{store: store, now: now, shared: shared, again: again, wake: make(chan struct{}, 1), unsaved: make(map[place]unsavedRow), tried: make(map[place]uint64), unreadable: make(map[place]string)}
 }
 
 // write writes one revision durably.
-func (r *rows) write(ctx context.Context, at place, number uint64, record any) error {
+func (r *rows) write(ctx context.Context, at place, number uint64, record any, audit *audited) error {
 	raw, err := json.Marshal(record)
 	if err != nil {
 		return err
@@ -69,6 +79,11 @@ func (r *rows) write(ctx context.Context, at place, number uint64, record any) e
 	b := r.store.NewBatch()
 	b.Put(at.table, []byte(at.partition), number, append([]byte{formRecord}, raw...))
 	r.announce(b)
+	if audit != nil {
+		if err := putAudit(b, audit.at, audit.record); err != nil {
+			return err
+		}
+	}
 	if err = r.store.Write(ctx, b); err == nil {
 		err = r.store.Sync(ctx)
 	}
@@ -116,8 +131,10 @@ func (r *rows) next(at place, current uint64) uint64 {
 
 // put stores a revision that keep makes current in memory, in the given order.
 func (r *rows) put(ctx context.Context, o order, at place, row unsavedRow, keep func()) error {
+	by := actorOf(ctx)
+	row.audit = &audited{r.now(), auditRecord{By: by.Account, Address: by.Address, Via: by.Via, Did: row.did, What: row.what, Of: row.of, Revision: row.number}}
 	if o == onceDurable {
-		err := r.write(ctx, at, row.number, row.record)
+		err := r.write(ctx, at, row.number, row.record, row.audit)
 		if err == nil {
 			keep()
 		}
@@ -125,7 +142,7 @@ func (r *rows) put(ctx context.Context, o order, at place, row unsavedRow, keep 
 	}
 	keep()
 	// A client that disconnects does not interrupt a restriction.
-	err := r.write(context.WithoutCancel(ctx), at, row.number, row.record)
+	err := r.write(context.WithoutCancel(ctx), at, row.number, row.record, row.audit)
 	if err == nil || r.again == nil {
 		return err
 	}
@@ -167,7 +184,7 @@ func (r *rows) save(ctx context.Context) error {
 	all := maps.Clone(r.unsaved)
 	r.mu.Unlock()
 	for at, row := range all {
-		if err := r.write(ctx, at, row.number, row.record); err != nil {
+		if err := r.write(ctx, at, row.number, row.record, row.audit); err != nil {
 			return err
 		}
 	}

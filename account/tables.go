@@ -38,7 +38,7 @@ const formRecord = 0x01
 
 // Tables lists this package's tables, for maintenance.
 func Tables() []*kv.Table {
-	return []*kv.Table{keyRevisions, accountRevisions, invitationRevisions, mailTokens}
+	return []*kv.Table{keyRevisions, accountRevisions, invitationRevisions, mailTokens, auditDays}
 }
 
 // Accept returns ErrFormat if the store holds something other than this version's accounts.

@@ -141,6 +141,7 @@ func (d *Dashboard) register(mux *http.ServeMux) {
 		{"GET /people", operators, (*visit).people},
 		{"GET /people/{person}", operators, (*visit).person},
 		{"POST /people/{person}", operators, (*visit).changePerson},
+		{"GET /audit", operators, (*visit).audit},
 		{"GET /invitations", operators, (*visit).invitations},
 		{"POST /invitations", operators, (*visit).invite},
 		{"POST /invitations/{invitation}/withdraw", operators, (*visit).withdraw},

@@ -28,7 +28,7 @@ type pages struct{ byName map[string]*template.Template }
 
 func newPages(a assets) (*pages, error) {
 	base, err := template.New("").Funcs(template.FuncMap{
-		"asset": a.url, "count": countAny, "date": date, "moment": moment, "ago": ago, "bytes": inBytes, "code": marked, "sentenceCase": capital, "typeTable": newTypeTable, "breakable": breakable,
+		"asset": a.url, "count": countAny, "date": date, "moment": moment, "exact": exact, "ago": ago, "bytes": inBytes, "code": marked, "sentenceCase": capital, "typeTable": newTypeTable, "breakable": breakable,
 	}).ParseFS(templateFiles, layoutFile, partsPattern)
 	if err != nil {
 		return nil, err
@@ -150,6 +150,9 @@ func moment(t time.Time) string {
 	}
 	return t.UTC().Format("2 Jan 2006, 15:04 UTC")
 }
+
+// exact formats a time to the second.
+func exact(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") }
 
 // ago formats roughly how long ago t was.
 func ago(t time.Time) string {

@@ -53,6 +53,11 @@ func (v *visit) admit(who access) error {
 			return err
 		}
 	}
+	by := account.Actor{Address: client(v.r), Via: "dashboard"}
+	if v.who != nil {
+		by.Account = v.who.ID
+	}
+	v.r = v.r.WithContext(account.WithActor(v.r.Context(), by))
 	switch {
 	case who >= people && v.who == nil:
 		return errSignIn
@@ -128,7 +133,7 @@ func (v *visit) show(status int, name, title string, content any) error {
 		f.Links = v.links(link{"/", "Overview", false}, link{"/keys", "Keys", false}, link{"/usage", "Usage", false},
 			link{"/networks", "Networks", false}, link{"/console", "Console", false}, link{"/docs", "Documentation", false}, link{"/account", "Account", false})
 		if v.who.Role == account.RoleOperator {
-			f.Operator = v.links(link{"/service", "Whole service", false}, link{"/people", "Accounts", false}, link{"/invitations", "Invitations", false}, link{"/limits", "Limits", false})
+			f.Operator = v.links(link{"/service", "Whole service", false}, link{"/people", "Accounts", false}, link{"/invitations", "Invitations", false}, link{"/limits", "Limits", false}, link{"/audit", "Audit log", false})
 		}
 	}
 	return v.dashboard.pages.render(v.w, status, name, f)

@@ -262,6 +262,7 @@ func operatorsPages() []shot {
 			b.there("#invitation-link")
 		}},
 		{"limits", at("/limits")},
+		{"audit", at("/audit")},
 		{"not-found", at("/nothing")},
 	}
 }
