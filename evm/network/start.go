@@ -47,7 +47,7 @@ func begin(ctx context.Context, p family.Place, o kv.Options, genesis *core.Gene
 		return nil, errors.Join(fmt.Errorf("%s: its genesis is %#x, expected %#x", dir, source.Genesis(), want), source.Close())
 	}
 	if source.Head().Number.Sign() == 0 {
-		return nil, errors.Join(fmt.Errorf("%s: it has only the state of the genesis (leave out --%s)", dir, flagState), source.Close())
+		return nil, errors.Join(fmt.Errorf("%s: it has no state but that of the genesis, its head is block %d (want a geth that was stopped by SIGINT or SIGTERM)", dir, source.Last()), source.Close())
 	}
 	at := s.at()
 	complete := false

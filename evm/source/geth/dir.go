@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/rawdb"
@@ -61,6 +62,9 @@ func open(dir string) (*Dir, error) {
 		return nil, fmt.Errorf("%w (want the directory of geth's --datadir)", err)
 	}
 	rows, err := openRows(data)
+	if errors.Is(err, syscall.EAGAIN) { // its lock is held
+		return nil, errors.New("geth is running (stop it first)")
+	}
 	if err != nil {
 		return nil, err
 	}
