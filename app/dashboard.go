@@ -19,7 +19,7 @@ import (
 // newDashboard makes the dashboard.
 func (s *Service) newDashboard() (*dashboard.Dashboard, error) {
 	return dashboard.New(dashboard.Config{
-		Accounts: s.accounts, Keys: s.keys, Sessions: s.sessions, Usage: s.usage, Networks: s.shownNetworks,
+		Accounts: s.accounts, Keys: s.keys, Sessions: s.sessions, Usage: s.usage, Failures: s.failures, Networks: s.shownNetworks,
 		Allowance: func(k *account.Key) account.Allowance { return s.handler.Allowance(k) },
 		Limits:    func() []dashboard.LimitGroup { return shownLimits(s.current.Load(), s.handler.Stats()) },
 		Call: func(ctx context.Context, c dashboard.Call, read func(dashboard.Answer)) {

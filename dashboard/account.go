@@ -11,12 +11,12 @@ import (
 
 // accountPage is the data of the template account.
 type accountPage struct {
-	Form   *form
-	Email  *form // to change the address; no fields where addresses are not verified
-	Role   string
-	Began  time.Time // when the session began
-	Keys   string    // how many there are, and may be
-	Prices []price
+	Form  *form
+	Email *form // to change the address; no fields where addresses are not verified
+	Role  string
+	Began time.Time // when the session began
+	Keys  string    // how many there are, and may be
+	Costs string
 	allowance
 }
 
@@ -45,7 +45,7 @@ func (v *visit) showAccount(f, email *form) error {
 	if err != nil {
 		return err
 	}
-	p := accountPage{Form: f, Email: email, Role: roleName(v.who.Role), Began: v.began(), Prices: prices(networks)}
+	p := accountPage{Form: f, Email: email, Role: roleName(v.who.Role), Began: v.began(), Costs: costRange(networks)}
 	p.Keys = fmt.Sprintf("%d of at most %d", usable(keys, time.Now()), v.dashboard.config.Accounts.MaxKeys(v.who))
 	if p.allowance, err = v.togetherAllowance(spent); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/failures"
 	"ashlar/account/usage"
 	"ashlar/jsonrpc"
 
@@ -102,12 +103,20 @@ type Usage interface {
 	LastUsed(context.Context, account.KeyID) (time.Time, error)
 }
 
+// Failures keeps the last failed requests of each key; [failures.Log] implements it.
+type Failures interface {
+	Last(account.KeyID) []failures.Failure
+	KeepParams(key account.KeyID, keep bool)
+	ParamsUntil(account.KeyID) time.Time
+}
+
 // Config configures a dashboard. All fields except Log are required.
 type Config struct {
 	Accounts *account.Accounts
 	Keys     *account.Keyring
 	Sessions scs.CtxStore
 	Usage    Usage
+	Failures Failures
 	Networks func(context.Context) ([]Network, error)
 	Limits   func() []LimitGroup
 	// Allowance returns the limits of credits that apply to a key.

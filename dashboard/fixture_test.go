@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/failures"
 	"ashlar/account/password"
 	"ashlar/account/session"
 	"ashlar/account/usage"
@@ -46,8 +47,9 @@ type service struct {
 	upstreams []Upstream // of mainnet
 	stored    Store      // of mainnet
 	lines     []usage.Line
+	failed    *failures.Log
+	lastUsed  time.Time
 	used      float64 // credits of each key today, for its limits
-	single    bool    // serve one network
 	broken    error   // error of reading the networks, or nil
 	close     func()
 }
@@ -75,9 +77,6 @@ func (s *service) served(context.Context) ([]Network, error) {
 			}
 			return all
 		}
-	}
-	if s.single {
-		all = all[:1]
 	}
 	all[0].Upstreams, all[0].Store = s.upstreams, s.stored
 	all[0].Methods = append(all[0].Methods, s.more...)
@@ -109,7 +108,10 @@ func (s *service) allowed(k *account.Key) account.Allowance {
 
 // LastUsed implements Usage.
 func (s *service) LastUsed(context.Context, account.KeyID) (time.Time, error) {
-	return time.Time{}, nil
+	if s.lastUsed.IsZero() && len(s.lines) > 0 {
+		return made, nil
+	}
+	return s.lastUsed, nil
 }
 
 func serve(t *testing.T, registration account.Registration) *service {
@@ -118,7 +120,7 @@ func serve(t *testing.T, registration account.Registration) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &service{t: t, answer: Answer{Status: 200, Body: []byte(`{"jsonrpc":"2.0","id":1,"result":"0x1"}`)}}
+	s := &service{t: t, failed: failures.New(), answer: Answer{Status: 200, Body: []byte(`{"jsonrpc":"2.0","id":1,"result":"0x1"}`)}}
 	quick := password.Params{MemoryKiB: 8, Passes: 1, Lanes: 1}
 	if s.accounts, err = account.OpenAccounts(t.Context(), store, account.Config{Registration: registration, Password: quick}); err != nil {
 		t.Fatal(err)
@@ -127,7 +129,7 @@ func serve(t *testing.T, registration account.Registration) *service {
 		t.Fatal(err)
 	}
 	d, err := New(Config{
-		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Networks: s.served,
+		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Failures: s.failed, Networks: s.served,
 		Status: func() bool { return s.public },
 		Limits: func() []LimitGroup {
 			return []LimitGroup{

@@ -8,18 +8,21 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/usage"
-	"ashlar/dashboard/chart"
 )
 
 // overviewPage is the data of the template overview.
 type overviewPage struct {
-	Days     int
-	Keys     int    // usable ones
-	Networks string // their number
-	Sum      figures
+	Keys     int  // usable ones
+	New      bool // no call was ever made
+	Live     live
 	Limits   []limitLine
-	More     int // keys that Limits does not list
+	More     int    // keys that Limits does not list
+	Resets   string // time until the use of daily limits is zero again
 	Costs    string
+	Tabs     []tab
+	Span     span
+	Sum      tally
+	Failing  failing
 	Pictures []picture
 }
 
@@ -32,19 +35,6 @@ type limitLine struct {
 // shownLimits is how many keys the overview lists with their limits.
 const shownLimits = 5
 
-// figures are the totals above the charts.
-type figures struct {
-	Calls  uint64
-	Today  uint64
-	Failed uint64
-	Share  string // of failed calls, in per cent
-	Mean   string // mean time of a call
-	Most   string // 95th percentile of the time of a call
-}
-
-// overviewDays is the number of days that the overview shows, including today.
-const overviewDays = 14
-
 // overview is the first page of a signed-in user.
 func (v *visit) overview() error {
 	networks, err := v.dashboard.config.Networks(v.r.Context())
@@ -56,20 +46,54 @@ func (v *visit) overview() error {
 		return err
 	}
 	now := time.Now()
-	first := day(now).AddDate(0, 0, 1-overviewDays)
-	lines, err := v.usageOf(keys, first, now)
-	if err != nil {
+	p := overviewPage{Keys: usable(keys, now), Costs: costRange(networks), Resets: untilMidnight(now), Span: readSpan(v.r.URL.Query(), spanDay)}
+	p.Tabs = v.tabs(p.Span)
+	if p.New, err = v.isNew(keys); err != nil {
 		return err
 	}
-	p := overviewPage{Days: overviewDays, Networks: amount(uint64(len(networks)), "network"), Sum: figuresOf(lines, now), Pictures: overviewPictures(lines, first)}
-	p.Keys, p.Costs = usable(keys, now), costRange(networks)
 	if p.Limits, err = v.limitLines(keys, now); err != nil {
 		return err
 	}
-	if p.More = p.Keys - (len(p.Limits) - 1); p.More < 0 {
-		p.More = 0
+	p.More = max(0, p.Keys-(len(p.Limits)-1))
+	if p.New {
+		return v.show(200, "overview", "Overview", &p)
 	}
-	return v.show(200, "overview", "Overview", p)
+	ids := keyIDs(v.who.ID, keys)
+	if p.Live, err = v.readLive(usage.Query{Keys: ids}); err != nil {
+		return err
+	}
+	t := newTimeline(p.Span, now)
+	lines, err := v.dashboard.config.Usage.Read(v.r.Context(), usage.Query{Keys: ids, From: t.from, To: now, By: t.by | usage.ByKey | usage.ByNetwork})
+	if err != nil {
+		return err
+	}
+	for _, l := range lines {
+		p.Sum.Add(l.Counts)
+	}
+	p.Failing = newFailing(t, lines, onlyKey(lines))
+	p.Pictures = []picture{t.outcomes(lines), t.latency(lines)}
+	return v.show(200, "overview", "Overview", &p) // the template calls methods of pointers
+}
+
+// isNew reports whether no call was made yet.
+func (v *visit) isNew(keys []account.Key) (bool, error) {
+	for _, id := range keyIDs(v.who.ID, keys) {
+		used, err := v.dashboard.config.Usage.LastUsed(v.r.Context(), id)
+		if err != nil || !used.IsZero() {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// keyIDs returns the IDs of keys, and that of the session of their owner, which stands for a
+// key.
+func keyIDs(owner account.ID, keys []account.Key) []account.KeyID {
+	ids := []account.KeyID{account.KeyID(owner)}
+	for _, k := range keys {
+		ids = append(ids, k.ID)
+	}
+	return ids
 }
 
 // limitLines returns the limits of all keys together, and of those keys that are nearest to
@@ -91,40 +115,6 @@ func (v *visit) limitLines(keys []account.Key, now time.Time) ([]limitLine, erro
 	}
 	slices.SortStableFunc(each, func(a, b limitLine) int { return cmp.Compare(b.Today.Share, a.Today.Share) })
 	return append([]limitLine{{"All keys together", "/account", together}}, each[:min(len(each), shownLimits)]...), nil
-}
-
-func figuresOf(lines []usage.Line, now time.Time) figures {
-	var all tally
-	var f figures
-	for _, l := range lines {
-		all.Add(l.Counts)
-		if l.Time.Equal(day(now)) {
-			f.Today += l.Requests
-		}
-	}
-	f.Calls, f.Failed, f.Share = all.Requests, all.Errors, share(all.Errors, all.Requests)
-	f.Mean, f.Most = all.Mean(), all.Most()
-	return f
-}
-
-// overviewPictures draws the usage of overviewDays days.
-func overviewPictures(lines []usage.Line, first time.Time) []picture {
-	b := spread(lines, first, overviewDays, func(l usage.Line) string { return l.Network })
-	return []picture{
-		b.bars("calls", "Calls a day, by network", requestsOf),
-		b.bars("failed", "Failed calls a day, by network", errorsOf),
-		b.lines("time", "Mean latency, by network"),
-	}
-}
-
-func (b *byDay) bars(id, title string, value func(*tally) float64) picture {
-	c := b.chart(id, title, chart.Count, value)
-	return picture{c, c.Bars(), "Day"}
-}
-
-func (b *byDay) lines(id, title string) picture {
-	c := b.chart(id, title, chart.Milliseconds, meanOf)
-	return picture{c, c.Lines(), "Day"}
 }
 
 // share formats a part of a whole in per cent.

@@ -92,6 +92,17 @@ func (p *pages) render(w http.ResponseWriter, status int, name string, f frame) 
 	return nil
 }
 
+// renderPart writes a part of a page.
+func (p *pages) renderPart(w http.ResponseWriter, name, part string, data any) error {
+	var out bytes.Buffer
+	if err := p.byName[name].ExecuteTemplate(&out, part, data); err != nil {
+		return fmt.Errorf("page %s: %w", name, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = out.WriteTo(w) // an error means that the client has disconnected
+	return nil
+}
+
 // count formats a number with commas between the thousands.
 func count[N uint64 | uint32 | int](n N) string { return chart.Grouped(float64(n)) }
 

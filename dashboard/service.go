@@ -8,8 +8,11 @@ import (
 
 // servicePage is the data of the template service.
 type servicePage struct {
-	Days     int
-	Sum      figures
+	Live     live
+	Tabs     []tab
+	Span     span
+	Sum      tally
+	Failing  failing
 	Pictures []picture
 	Table    usageTable
 }
@@ -18,16 +21,24 @@ type servicePage struct {
 const shownMethods = 15
 
 // service shows operators the usage of all accounts together.
-func (v *visit) service() error {
+func (v *visit) service() (err error) {
 	now := time.Now()
-	first := day(now).AddDate(0, 0, 1-overviewDays)
-	lines, err := v.dashboard.config.Usage.Read(v.r.Context(), usage.Query{All: true, From: first, To: now, By: usage.ByDay | usage.ByNetwork | usage.ByMethod})
+	p := servicePage{Span: readSpan(v.r.URL.Query(), spanDay)}
+	p.Tabs = v.tabs(p.Span)
+	if p.Live, err = v.readLive(usage.Query{All: true}); err != nil {
+		return err
+	}
+	t := newTimeline(p.Span, now)
+	lines, err := v.dashboard.config.Usage.Read(v.r.Context(), usage.Query{All: true, From: t.from, To: now, By: t.by | usage.ByNetwork | usage.ByMethod})
 	if err != nil {
 		return err
 	}
+	for _, l := range lines {
+		p.Sum.Add(l.Counts)
+	}
+	p.Pictures = []picture{t.outcomes(lines), t.byNetwork(lines), t.latency(lines)}
+	p.Failing = newFailing(t, lines, "")
 	methods := tallies(lines, methodName)
-	return v.show(200, "service", "Whole service", servicePage{
-		Days: overviewDays, Sum: figuresOf(lines, now), Pictures: overviewPictures(lines, first),
-		Table: usageTable{"Most used methods", "Method", methods[:min(len(methods), shownMethods)]},
-	})
+	p.Table = usageTable{"Most used methods", "Method", methods[:min(len(methods), shownMethods)]}
+	return v.show(200, "service", "Whole service", &p) // the template calls methods of pointers
 }

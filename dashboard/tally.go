@@ -13,21 +13,40 @@ import (
 
 // tally is a sum of usage.
 type tally struct {
-	Name string
+	Name   string
+	Path   string // of what it is about; may be empty
+	Failed string // path of its failed requests; may be empty
 	usage.Counts
 }
 
 // Mean formats the mean time of a call.
 func (t *tally) Mean() string { return t.took(t.Counts.Mean()) }
 
-// Most formats the 95th percentile of the time of a call.
-func (t *tally) Most() string { return t.took(t.Quantile(.95)) }
+// P50, P95 and P99 format percentiles of the time of a call.
+func (t *tally) P50() string { return t.took(t.Quantile(.50)) }
+func (t *tally) P95() string { return t.took(t.Quantile(.95)) }
+func (t *tally) P99() string { return t.took(t.Quantile(.99)) }
+
+// Share formats how many calls failed, in per cent.
+func (t *tally) Share() string { return share(t.Errors, t.Requests) }
+
+// Size formats the bytes of results.
+func (t *tally) Size() string { return chart.Bytes.Exact(float64(t.Bytes)) }
 
 func (t *tally) took(d time.Duration) string {
 	if t.Requests == 0 {
 		return chart.Milliseconds.Exact(math.NaN())
 	}
 	return chart.Milliseconds.Exact(milliseconds(d))
+}
+
+// refused returns how many calls were refused; the others that failed have an error of their
+// own.
+func (t *tally) refused() (n uint64) {
+	for _, count := range t.Refused {
+		n += count
+	}
+	return n
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -45,84 +64,6 @@ func tallies(all []usage.Line, name func(usage.Line) string) []*tally {
 	return slices.SortedFunc(maps.Values(byName), func(a, b *tally) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Name, b.Name))
 	})
-}
-
-// picture is a chart with its SVG.
-type picture struct {
-	Chart chart.Chart
-	SVG   any    // template.HTML
-	Axis  string // what the positions are, such as days
-}
-
-// byDay is usage of consecutive days, split into series.
-type byDay struct {
-	first  time.Time
-	days   int
-	names  []string
-	sums   [][]tally // by series and day
-	labels []string
-}
-
-// maxSeries is the most series in a chart; smaller ones are combined.
-const (
-	maxSeries = 5
-	others    = "others"
-)
-
-// spread sums usage into days from first on and into series by name.
-func spread(all []usage.Line, first time.Time, days int, name func(usage.Line) string) *byDay {
-	b := &byDay{first: first, days: days}
-	place := make(map[string]int)
-	for _, t := range tallies(all, name) {
-		if len(b.names) == maxSeries {
-			b.names = append(b.names, others)
-			break
-		}
-		place[t.Name] = len(b.names)
-		b.names = append(b.names, t.Name)
-	}
-	b.sums = make([][]tally, len(b.names))
-	for i := range b.sums {
-		b.sums[i] = make([]tally, days)
-	}
-	for _, u := range all {
-		day := int(u.Time.Sub(first).Hours() / 24)
-		series, ok := place[name(u)]
-		if !ok {
-			series = maxSeries
-		}
-		if day >= 0 && day < days {
-			b.sums[series][day].Add(u.Counts)
-		}
-	}
-	for day := range days {
-		b.labels = append(b.labels, first.AddDate(0, 0, day).Format("2 Jan"))
-	}
-	return b
-}
-
-// chart builds a chart with one value per series and day.
-func (b *byDay) chart(id, title string, unit chart.Unit, value func(*tally) float64) chart.Chart {
-	c := chart.Chart{ID: id, Title: title, Unit: unit, Labels: b.labels}
-	for i, name := range b.names {
-		s := chart.Series{Name: name}
-		for day := range b.days {
-			s.Values = append(s.Values, value(&b.sums[i][day]))
-		}
-		c.Series = append(c.Series, s)
-	}
-	return c
-}
-
-func requestsOf(t *tally) float64 { return float64(t.Requests) }
-func errorsOf(t *tally) float64   { return float64(t.Errors) }
-
-// meanOf returns the mean time of a call, or NaN if there were none.
-func meanOf(t *tally) float64 {
-	if t.Requests == 0 {
-		return math.NaN()
-	}
-	return milliseconds(t.Counts.Mean())
 }
 
 // day returns the start of a day in UTC.

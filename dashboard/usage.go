@@ -2,10 +2,9 @@ package dashboard
 
 import (
 	"cmp"
-	"fmt"
+	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"ashlar/account"
@@ -15,10 +14,14 @@ import (
 
 // usagePage is the data of the template usage.
 type usagePage struct {
-	Caption  string
+	Sum      tally
+	Span     span
+	Tabs     []tab
 	CSV      string // its URL
 	Form     *form
-	Pictures []picture
+	Pictures []picture // over the whole width
+	Pairs    []picture // beside each other
+	Failing  failing
 	Tables   []usageTable
 }
 
@@ -29,17 +32,18 @@ type usageTable struct {
 
 // period is a query for usage. It never selects the account: that is the visitor's.
 type period struct {
-	days                 int
+	span
 	key, network, method string // empty for all
 }
 
 // usedBy is the usage of a period with the data needed to show it.
 type usedBy struct {
 	period
-	first time.Time
+	time  *timeline
 	used  []usage.Line // selected by key, network and method
 	all   []usage.Line // all usage of the period, for the choices
 	names map[account.KeyID]string
+	keys  map[string]bool // IDs of keys that have a page
 }
 
 func (v *visit) usage() error {
@@ -47,51 +51,70 @@ func (v *visit) usage() error {
 	if err != nil {
 		return err
 	}
-	p := usagePage{Form: u.form(), CSV: "/usage.csv?" + v.r.URL.Query().Encode()}
-	var sum tally
+	p := usagePage{Form: u.form(), Span: u.span, Tabs: v.tabs(u.span), CSV: "/usage.csv?" + v.r.URL.Query().Encode()}
 	for _, one := range u.used {
-		sum.Add(one.Counts)
+		p.Sum.Add(one.Counts)
 	}
-	p.Caption = fmt.Sprintf("%s, %s in %d days. Days are those of UTC.", amount(sum.Requests, "call"), amount(sum.Credits, "credit"), u.days)
-	p.Pictures = []picture{u.outcomes(), spread(u.used, u.first, u.days, func(usage.Line) string { return "mean" }).lines("time", "Mean latency")}
-	p.Tables = []usageTable{
-		{"By key", "Key", tallies(u.used, func(one usage.Line) string { return u.name(one.Key) })},
-		{"By method", "Method", tallies(u.used, methodName)},
-		{"By network", "Network", tallies(u.used, func(one usage.Line) string { return one.Network })},
+	p.Pictures = []picture{u.time.outcomes(u.used), u.time.latency(u.used)}
+	p.Pairs = []picture{
+		u.time.one("credits", "Credits per "+u.Each, "credits", chart.Count, u.used, func(t *tally) uint64 { return t.Counts.Credits }),
+		u.time.one("bytes", "Results per "+u.Each, "bytes", chart.Bytes, u.used, func(t *tally) uint64 { return t.Bytes }),
 	}
-	return v.show(200, "usage", "Usage", p)
+	p.Failing = newFailing(u.time, u.used, u.pageOf(onlyKey(u.used)))
+	p.Tables = u.tables(v.r.URL.Query())
+	return v.show(200, "usage", "Usage", &p) // the template calls methods of pointers
 }
 
-// outcomes charts successful and failed calls.
-func (u *usedBy) outcomes() picture {
-	answered, failed := make([]float64, u.days), make([]float64, u.days)
-	b := spread(u.used, u.first, u.days, func(usage.Line) string { return "" })
-	for i := range b.sums {
-		for at := range u.days {
-			t := &b.sums[i][at]
-			answered[at], failed[at] = float64(t.Requests-min(t.Requests, t.Errors)), errorsOf(t)
+// tables returns the usage by key, method and network. Their rows link to the details.
+func (u *usedBy) tables(query url.Values) []usageTable {
+	only := func(name, value string) string {
+		selected := maps.Clone(query)
+		selected.Set(name, value)
+		return "/usage?" + selected.Encode()
+	}
+	keys := tallies(u.used, func(one usage.Line) string { return one.Key.String() })
+	for _, t := range keys {
+		id := t.Name
+		t.Name = u.name(t.Name)
+		if u.pageOf(id) != "" {
+			t.Path, t.Failed = "/keys/"+id, "/keys/"+id+"/failures"
 		}
 	}
-	c := chart.Chart{ID: "calls", Title: "Calls a day", Labels: b.labels, Series: []chart.Series{
-		{Name: "answered", Values: answered}, {Name: "failed", Kind: chart.Bad, Values: failed},
-	}}
-	return picture{c, c.Bars(), "Day"}
+	methods := tallies(u.used, func(one usage.Line) string { return one.Method })
+	for _, t := range methods {
+		t.Path = only("method", cmp.Or(t.Name, unknownMethod))
+		t.Name = cmp.Or(t.Name, noMethod)
+	}
+	networks := tallies(u.used, func(one usage.Line) string { return one.Network })
+	for _, t := range networks {
+		t.Path = only("network", t.Name)
+	}
+	return []usageTable{{"By key", "Key", keys}, {"By method", "Method", methods}, {"By network", "Network", networks}}
+}
+
+// pageOf returns the ID of a key that has a page, or nothing.
+func (u *usedBy) pageOf(id string) string {
+	if u.keys[id] {
+		return id
+	}
+	return ""
 }
 
 // used reads the usage that the query asks for.
 func (v *visit) used() (*usedBy, error) {
 	query := v.r.URL.Query()
-	u := &usedBy{period: readPeriod(query), names: map[account.KeyID]string{account.KeyID(v.who.ID): "Console"}}
+	u := &usedBy{period: readPeriod(query), names: map[account.KeyID]string{account.KeyID(v.who.ID): "Console"}, keys: make(map[string]bool)}
 	now := time.Now()
-	u.first = day(now).AddDate(0, 0, 1-u.days)
+	u.time = newTimeline(u.span, now)
 	keys, err := v.own().List(v.r.Context())
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range keys {
-		u.names[k.ID] = keyName(&k)
+		u.names[k.ID], u.keys[k.ID.String()] = keyName(&k), true
 	}
-	if u.all, err = v.usageOf(keys, u.first, now); err != nil {
+	q := usage.Query{Keys: keyIDs(v.who.ID, keys), From: u.time.from, To: now, By: u.by | usage.ByNetwork | usage.ByMethod | usage.ByKey}
+	if u.all, err = v.dashboard.config.Usage.Read(v.r.Context(), q); err != nil {
 		return nil, err
 	}
 	for _, one := range u.all {
@@ -102,46 +125,32 @@ func (v *visit) used() (*usedBy, error) {
 	return u, nil
 }
 
-// usageOf reads the usage of keys, and of sessions without a key.
-func (v *visit) usageOf(keys []account.Key, from, to time.Time) ([]usage.Line, error) {
-	q := usage.Query{From: from, To: to, By: usage.ByDay | usage.ByNetwork | usage.ByMethod | usage.ByKey}
-	q.Keys = append(q.Keys, account.KeyID(v.who.ID))
-	for _, k := range keys {
-		q.Keys = append(q.Keys, k.ID)
-	}
-	return v.dashboard.config.Usage.Read(v.r.Context(), q)
-}
-
 // unknownMethod selects calls of unknown methods, which have no name; an empty value selects
 // all.
 const unknownMethod = "-"
 
 // methodName returns the name to show for a call; calls of unknown methods have none.
-func methodName(u usage.Line) string { return cmp.Or(u.Method, "no such method") }
+func methodName(u usage.Line) string { return cmp.Or(u.Method, noMethod) }
+
+const noMethod = "no such method"
 
 func readPeriod(query url.Values) period {
-	p := period{30, query.Get("key"), query.Get("network"), query.Get("method")}
-	if n, err := strconv.Atoi(query.Get("days")); err == nil && slices.Contains(periods(), n) {
-		p.days = n
-	}
-	return p
+	return period{readSpan(query, spanMonth), query.Get("key"), query.Get("network"), query.Get("method")}
 }
-
-// periods lists the numbers of days to choose from.
-func periods() []int { return []int{7, 30, 90} }
 
 func (p *period) holds(u usage.Line) bool {
 	return (p.key == "" || p.key == u.Key.String()) && (p.network == "" || p.network == u.Network) && (p.method == "" || p.method == cmp.Or(u.Method, unknownMethod))
 }
 
-func (u *usedBy) name(k account.KeyID) string { return cmp.Or(u.names[k], "Key "+k.String()) }
+// name returns the name of a key by its ID.
+func (u *usedBy) name(id string) string {
+	var k account.KeyID
+	_ = k.UnmarshalText([]byte(id)) // else it has no name
+	return cmp.Or(u.names[k], "Key "+id)
+}
 
 // form offers the keys, networks and methods with usage in the period.
 func (u *usedBy) form() *form {
-	span := &field{Name: "days", Label: "Time", Kind: kindSelect, Value: strconv.Itoa(u.days)}
-	for _, n := range periods() {
-		span.Choices = append(span.Choices, choice{strconv.Itoa(n), fmt.Sprintf("%d days", n)})
-	}
 	key := &field{Name: "key", Label: "Key", Kind: kindSelect, Value: u.key, Choices: []choice{{"", "all keys"}}}
 	network := &field{Name: "network", Label: "Network", Kind: kindSelect, Value: u.network, Choices: []choice{{"", "all networks"}}}
 	method := &field{Name: "method", Label: "Method", Kind: kindSelect, Value: u.method, Choices: []choice{{"", "all methods"}}}
@@ -149,7 +158,7 @@ func (u *usedBy) form() *form {
 		field *field
 		value func(usage.Line) choice
 	}{
-		{key, func(one usage.Line) choice { return choice{one.Key.String(), u.name(one.Key)} }},
+		{key, func(one usage.Line) choice { return choice{one.Key.String(), u.name(one.Key.String())} }},
 		{network, func(one usage.Line) choice { return choice{one.Network, one.Network} }},
 		{method, func(one usage.Line) choice { return choice{cmp.Or(one.Method, unknownMethod), methodName(one)} }},
 	} {
@@ -163,5 +172,5 @@ func (u *usedBy) form() *form {
 		of.field.Choices = append(of.field.Choices, there...)
 		of.field.settle("")
 	}
-	return newForm(span, key, network, method)
+	return newForm(key, network, method)
 }

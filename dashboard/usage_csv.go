@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// usageCSV serves the usage page's numbers as CSV, one row per day, key, network and
-// method.
+// usageCSV serves the usage page's numbers as CSV, one row per day, hour or minute, and key,
+// network and method.
 func (v *visit) usageCSV() error {
 	u, err := v.used()
 	if err != nil {
@@ -17,13 +17,18 @@ func (v *visit) usageCSV() error {
 	}
 	header := v.w.Header()
 	header.Set("Content-Type", "text/csv; charset=utf-8")
-	header.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="ashlar-usage-%s.csv"`, u.first.Format(time.DateOnly)))
+	header.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="ashlar-usage-%s.csv"`, u.time.from.Format(time.DateOnly)))
+	layout := time.DateOnly
+	if u.Each != "day" {
+		layout = time.RFC3339
+	}
 	out := csv.NewWriter(v.w)
-	_ = out.Write([]string{"day", "key", "key_name", "network", "method", "calls", "failed", "credits", "milliseconds", "p95_milliseconds"}) // errors are sticky until Flush
+	_ = out.Write([]string{"start", "key", "key_name", "network", "method", "calls", "failed", "refused", "credits", "bytes", "milliseconds", "p95_milliseconds"}) // errors are sticky until Flush
 	for _, one := range u.used {
 		_ = out.Write([]string{
-			one.Time.Format(time.DateOnly), one.Key.String(), harmless(u.name(one.Key)), one.Network, harmless(one.Method),
-			strconv.FormatUint(one.Requests, 10), strconv.FormatUint(one.Errors, 10), strconv.FormatUint(one.Credits, 10),
+			one.Time.Format(layout), one.Key.String(), harmless(u.name(one.Key.String())), one.Network, harmless(one.Method),
+			strconv.FormatUint(one.Requests, 10), strconv.FormatUint(one.Errors, 10), strconv.FormatUint((&tally{Counts: one.Counts}).refused(), 10),
+			strconv.FormatUint(one.Credits, 10), strconv.FormatUint(one.Bytes, 10),
 			strconv.FormatInt(one.Counts.Time.Milliseconds(), 10), strconv.FormatFloat(milliseconds(one.Quantile(.95)), 'f', 3, 64),
 		})
 	}

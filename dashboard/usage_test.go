@@ -2,6 +2,8 @@ package dashboard
 
 import (
 	"encoding/csv"
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -24,29 +26,25 @@ func TestUsage(t *testing.T) {
 		{Time: today, Key: account.KeyID(a.ID), Network: "mainnet", Method: "", Counts: usage.Counts{Requests: 3, Errors: 1, Credits: 3, Time: 3 * time.Millisecond}},
 		{Time: today, Key: account.KeyID{7}, Network: "mainnet", Method: "of_others", Counts: usage.Counts{Requests: 9}},
 	}
-	b.get("/").says(t, 200, "1,503", "503 today", "0.7 %", "2 ms", "Calls a day, by network", "mainnet", "starknet")
-	b.get("/usage").says(t, 200, "1,503 calls, 20,503 credits in 30 days", "=evil", "Console", "eth_call", "starknet_blockNumber", "no such method")
-	only := b.get("/usage?network=mainnet&days=7&key=" + key.Key.ID.String())
-	only.says(t, 200, "1,000 calls, 20,000 credits in 7 days", `value="mainnet" selected`, `value="7" selected`)
-	if !strings.Contains(only.body, `/usage.csv?days=7&amp;key=`) {
+	b.get("/?time=7").says(t, 200, "11 of 1,503 calls failed", "Calls per day", "p99", "A call costs")
+	b.get("/usage").says(t, 200, "1,503 calls, 0.7 % failed; 20,503 credits;", "=evil", "Console", "eth_call", "starknet_<wbr>blockNumber", "no such method")
+	only := b.get("/usage?network=mainnet&time=7&key=" + key.Key.ID.String())
+	only.says(t, 200, "1,000 calls, 1.0 % failed; 20,000 credits", `value="mainnet" selected`, `aria-current="page">7 days</a>`, `/usage?key=`+key.Key.ID.String()+`&amp;method=eth_call`)
+	if !strings.Contains(only.body, `/usage.csv?key=`) {
 		t.Error("the CSV is not of what is shown")
 	}
-	b.get("/usage?days=100000&method=nothing").says(t, 200, "0 calls", "in 30 days", "No calls in this period.")
+	b.get("/usage?time=100000&method=nothing").says(t, 200, "No calls in the last 30 days.")
 
 	// Calls of unknown methods are one choice among the methods, not the one of all methods.
 	all := b.get("/usage")
 	if strings.Count(all.body, `<option value="" selected>`) != 3 || !strings.Contains(all.body, `<option value="" selected>all methods</option>`) {
 		t.Errorf("the method filter does not show all methods:\n%s", all.body)
 	}
-	b.get("/usage?method=-").says(t, 200, "3 calls, 3 credits in 30 days", `<option value="-" selected>no such method</option>`)
-	b.get("/").says(t, 200, "mean; p95 ", "on 2 networks")
+	b.get("/usage?method=-").says(t, 200, "3 calls, 33.3 % failed; 3 credits", `<option value="-" selected>no such method</option>`)
 	all.says(t, 200, ">p95</th>")
-	s.single = true
-	b.get("/").says(t, 200, "on 1 network<")
-	s.single = false
 
 	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
-	operator.get("/service").says(t, 200, "1,512", "of_others", "eth_call")
+	operator.get("/service?time=7").says(t, 200, "1,512", "of_<wbr>others", "eth_<wbr>call")
 
 	file := b.get("/usage.csv?network=mainnet")
 	if kind, name := file.header.Get("Content-Type"), file.header.Get("Content-Disposition"); !strings.HasPrefix(kind, "text/csv") || !strings.HasPrefix(name, `attachment; filename="ashlar-usage-`) {
@@ -56,25 +54,49 @@ func TestUsage(t *testing.T) {
 	if err != nil || len(rows) != 3 {
 		t.Fatalf("%v in %s", err, file.body)
 	}
-	if got := strings.Join(rows[1][2:], ","); got != "'=evil,mainnet,eth_call,1000,10,20000,2000,3000.000" {
+	if got := strings.Join(rows[1][2:], ","); got != "'=evil,mainnet,eth_call,1000,10,0,20000,0,2000,3000.000" {
 		t.Errorf("a row is %s", got)
 	}
 }
 
 // If there are many networks or methods, the largest have a series each and the others
 // share one.
-func TestSpreadPutsLittleTogether(t *testing.T) {
-	first := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+func TestStackPutsLittleTogether(t *testing.T) {
+	now := time.Date(2026, 5, 8, 13, 0, 0, 0, time.UTC)
+	line := newTimeline(readSpan(nil, "7"), now)
+	first := time.Date(2026, 5, 2, 0, 0, 0, 0, time.UTC)
 	var all []usage.Line
 	for i := range 8 {
 		all = append(all, usage.Line{Time: first.AddDate(0, 0, i%2), Network: string(rune('a' + i)), Counts: usage.Counts{Requests: uint64(10 * (i + 1))}})
 	}
-	all = append(all, usage.Line{Time: first.AddDate(0, 0, 9), Network: "a", Counts: usage.Counts{Requests: 1}}) // after the last day
-	b := spread(all, first, 2, func(u usage.Line) string { return u.Network })
-	if got := strings.Join(b.names, " "); got != "h g f e d others" {
-		t.Errorf("series %s", got)
+	all = append(all, usage.Line{Time: first.AddDate(0, 0, -1), Network: "a", Counts: usage.Counts{Requests: 1}}) // before the first day
+	c := line.byNetwork(all).Chart
+	var names []string
+	for _, s := range c.Series {
+		names = append(names, s.Name)
 	}
-	if others := b.sums[maxSeries]; others[0].Requests != 10+30 || others[1].Requests != 20 {
+	if got := strings.Join(names, " "); got != "h g f e d others" || c.Labels[0] != "2 May" || c.Labels[6] != "8 May" {
+		t.Errorf("series %s, from %s to %s", got, c.Labels[0], c.Labels[6])
+	}
+	if others := c.Series[maxSeries].Values; others[0] != 10+30 || others[1] != 20 {
 		t.Errorf("others %+v", others)
+	}
+}
+
+// Each span has its number of steps, the last of which is the current one.
+func TestSpans(t *testing.T) {
+	now := time.Date(2026, 5, 8, 13, 45, 30, 0, time.UTC)
+	for value, want := range map[string]string{
+		"hour": "60 minutes from 12:46 to 13:45", "day": "24 hours from 14:00 to 13:00",
+		"7": "7 days from 2 May to 8 May", "30": "30 days from 9 Apr to 8 May", "90": "90 days from 8 Feb to 8 May",
+		"nonsense": "24 hours from 14:00 to 13:00",
+	} {
+		line := newTimeline(readSpan(url.Values{"time": {value}}, spanDay), now)
+		if got := fmt.Sprintf("%d %ss from %s to %s", line.steps, line.Each, line.labels[0], line.labels[line.steps-1]); got != want {
+			t.Errorf("%s: %s, expected %s", value, got, want)
+		}
+		if step, ok := line.at(now); !ok || step != line.steps-1 {
+			t.Errorf("%s: now is in step %d, %v", value, step, ok)
+		}
 	}
 }

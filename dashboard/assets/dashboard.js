@@ -97,6 +97,61 @@ if (request && programs) {
   request.addEventListener("input", () => { programs.closest("section").hidden = request.value !== request.defaultValue; });
 }
 
+// Charts say the numbers of a position to a mouse, a finger and the arrow keys. The titles
+// would show the same numbers a second time.
+for (const plot of document.querySelectorAll(".plot")) {
+  const bars = [...plot.querySelectorAll(".bar")];
+  if (!bars.length) continue;
+  const texts = bars.map((bar) => { const title = bar.querySelector("title"); title.remove(); return title.textContent; });
+  const tip = document.createElement("div");
+  tip.className = "tip";
+  tip.hidden = true;
+  plot.append(tip);
+  plot.tabIndex = 0;
+  plot.setAttribute("role", "group");
+  plot.setAttribute("aria-label", plot.querySelector("svg > title").textContent + ": arrow keys move through the numbers");
+  let at = -1;
+  const show = (i) => {
+    if (i === at) return;
+    if (at >= 0) bars[at].classList.remove("on");
+    at = i;
+    tip.hidden = i < 0;
+    if (i < 0) return;
+    bars[i].classList.add("on");
+    tip.textContent = texts[i];
+    const all = plot.getBoundingClientRect(), bar = bars[i].getBoundingClientRect();
+    const right = bar.right - all.left + 6, left = bar.left - all.left - tip.offsetWidth - 6;
+    tip.style.left = Math.max(0, right + tip.offsetWidth <= all.width ? right : left) + "px";
+  };
+  const find = (event) => show(bars.findIndex((bar) => { const box = bar.getBoundingClientRect(); return event.clientX >= box.left && event.clientX < box.right; }));
+  plot.addEventListener("pointerdown", find);
+  plot.addEventListener("pointermove", find);
+  plot.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") show(-1); });
+  plot.addEventListener("blur", () => show(-1));
+  plot.addEventListener("keydown", (event) => {
+    const last = bars.length - 1;
+    const to = { ArrowLeft: at < 0 ? last : Math.max(0, at - 1), ArrowRight: Math.min(last, at + 1), Home: 0, End: last, Escape: -1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    show(to);
+    document.getElementById("said").textContent = to < 0 ? "" : texts[to].replaceAll("\n", ", ");
+  });
+}
+
+// Live numbers are read again every 5 seconds, for half an hour, while the page is visible.
+const numbers = document.querySelector("[data-live]");
+let reads = 360;
+const timer = numbers && setInterval(async () => {
+  if (document.hidden) return;
+  if (!reads--) return clearInterval(timer);
+  try {
+    const answer = await fetch(numbers.dataset.live, { redirect: "error" });
+    if (answer.ok) numbers.innerHTML = await answer.text();
+  } catch {
+    clearInterval(timer); // the session has ended
+  }
+}, 5000);
+
 // A form that is under way is not sent twice.
 for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", (event) => {

@@ -19,6 +19,7 @@ import (
 // Chart holds one or more series of numbers over the same positions.
 type Chart struct {
 	ID     string // unique in the page
+	Narrow bool   // it stands beside another one
 	Title  string
 	Unit   Unit
 	Labels []string // one per position, from left to right
@@ -35,10 +36,11 @@ type Series struct {
 // Kind says what a series shows, which decides its colour.
 type Kind int
 
-// The kinds: one of several similar series, or something bad.
+// The kinds: one of several similar series, or something bad, or less so.
 const (
 	Plain Kind = iota
 	Bad
+	Warn
 )
 
 // Unit says how numbers are formatted.
@@ -48,23 +50,29 @@ type Unit int
 const (
 	Count        Unit = iota // 1,234 in tables, 1.2k on the axis
 	Milliseconds             // 0.25 ms, 1.2 s
+	Bytes                    // 512 B, 1.2 MiB
 )
 
 // Dimensions, in units of the SVG's view box.
 const (
-	width, height = 640.0, 216.0
+	fullWidth     = 640.0
+	narrowWidth   = 440.0
+	height        = 216.0
 	left          = 56.0        // of the plot; the labels of the axis are left of it
 	top, bottom   = 14.0, 182.0 // of the plot
 	baseline      = 206.0       // of the labels below the plot
 	labelRoom     = 75.0        // minimum distance between two of them
-	right         = width - 22  // of the plot, so that half of the last label fits
+	margin        = 22.0        // right of the plot, so that half of the last label fits
 	seriesColours = 6
 )
 
 // Class returns the CSS class of a series, for charts and legends.
 func (c Chart) Class(series int) string {
-	if c.Series[series].Kind == Bad {
+	switch c.Series[series].Kind {
+	case Bad:
 		return "bad"
+	case Warn:
+		return "warn"
 	}
 	return "series" + strconv.Itoa(series%seriesColours+1)
 }
@@ -101,25 +109,34 @@ func (c Chart) Rows() []Row {
 
 // at returns the value at a position, or NaN for a gap.
 func (s Series) at(i int) float64 {
-	if i < len(s.Values) && !math.IsInf(s.Values[i], 0) {
+	if i >= 0 && i < len(s.Values) && !math.IsInf(s.Values[i], 0) {
 		return s.Values[i]
 	}
 	return math.NaN()
 }
 
+// width returns the width of the chart.
+func (c Chart) width() float64 {
+	if c.Narrow {
+		return narrowWidth
+	}
+	return fullWidth
+}
+
 // drawing is a chart in progress.
 type drawing struct {
 	strings.Builder
+	right float64 // of the plot
 	chart Chart
 	most  float64 // the value at the top of the plot
 }
 
 // draw draws the frame and calls content to draw the plot.
 func (c Chart) draw(most float64, content func(*drawing)) template.HTML {
-	step := roundStep(most)
-	d := &drawing{chart: c, most: math.Max(step, math.Ceil(most/step)*step)}
+	step := c.Unit.step(most)
+	d := &drawing{right: c.width() - margin, chart: c, most: math.Max(step, math.Ceil(most/step)*step)}
 	id := template.HTMLEscapeString(c.ID)
-	fmt.Fprintf(d, `<svg class="chart" viewBox="0 0 %g %g" role="img" aria-labelledby="%s-title %s-text">`, width, height, id, id)
+	fmt.Fprintf(d, `<svg class="chart" viewBox="0 0 %g %g" role="img" aria-labelledby="%s-title %s-text">`, c.width(), height, id, id)
 	fmt.Fprintf(d, `<title id="%s-title">%s</title><desc id="%s-text">%s</desc>`, id, template.HTMLEscapeString(c.Title), id, template.HTMLEscapeString(c.summary()))
 	for value := 0.0; value <= d.most+step/2; value += step {
 		y := d.y(value)
@@ -127,7 +144,7 @@ func (c Chart) draw(most float64, content func(*drawing)) template.HTML {
 		if value == 0 {
 			class = "axis"
 		}
-		fmt.Fprintf(d, `<line class="%s" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, class, left, right, y, y)
+		fmt.Fprintf(d, `<line class="%s" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, class, left, d.right, y, y)
 		fmt.Fprintf(d, `<text class="label" x="%g" y="%.1f" text-anchor="end" dominant-baseline="middle">%s</text>`, left-8, y, c.Unit.Short(value))
 	}
 	content(d)
@@ -160,7 +177,7 @@ func (c Chart) summary() string {
 func (d *drawing) y(value float64) float64 { return bottom - (bottom-top)*value/d.most }
 
 // slot returns the width of a position.
-func (d *drawing) slot() float64 { return (right - left) / float64(max(1, len(d.chart.Labels))) }
+func (d *drawing) slot() float64 { return (d.right - left) / float64(max(1, len(d.chart.Labels))) }
 
 // x returns the x coordinate at which a position begins.
 func (d *drawing) x(i int) float64 { return left + float64(i)*d.slot() }
@@ -181,6 +198,15 @@ func (d *drawing) labels() {
 		}
 		fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%g" text-anchor="middle">%s</text>`, class, d.x(i)+d.slot()/2, baseline, template.HTMLEscapeString(label))
 	}
+}
+
+// step returns a round distance between grid lines.
+func (u Unit) step(most float64) float64 {
+	if u != Bytes || most < 1024 || math.IsInf(most, 0) {
+		return roundStep(most)
+	}
+	unit := math.Pow(1024, math.Floor(math.Log(most)/math.Log(1024)))
+	return unit * roundStep(most/unit)
 }
 
 // roundStep returns a round distance between grid lines that gives two to four of them.

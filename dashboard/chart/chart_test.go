@@ -72,6 +72,7 @@ func TestPicturesOfOddNumbers(t *testing.T) {
 		"tiny":       {Labels: days(2), Unit: Milliseconds, Series: []Series{{Values: []float64{1e-9, 0}}}},
 		"vast":       {Labels: days(2), Series: []Series{{Values: []float64{1e18, 1}}}},
 		"many":       {Labels: days(400), Series: make([]Series, 9)},
+		"bytes":      {Labels: days(2), Unit: Bytes, Narrow: true, Series: []Series{{Values: []float64{3 << 30, 1}}}},
 		"everything": {Labels: days(30), Series: []Series{{Values: make([]float64, 30)}}},
 	} {
 		c.ID = "odd"
@@ -126,6 +127,7 @@ func TestNumbers(t *testing.T) {
 	}{
 		{Count, 0, "0", "0"}, {Count, 950, "950", "950"}, {Count, 1500, "1.5k", "1,500"}, {Count, 1234567, "1.23M", "1,234,567"},
 		{Count, math.NaN(), "NaN", "–"},
+		{Bytes, 0, "0 B", "0 B"}, {Bytes, 512, "512 B", "512 B"}, {Bytes, 1536, "1.5 KiB", "1.5 KiB"}, {Bytes, 300 << 20, "300 MiB", "300 MiB"}, {Bytes, math.NaN(), "NaN B", "–"},
 		{Milliseconds, .025, "0.025 ms", "0.025 ms"}, {Milliseconds, .25, "0.25 ms", "0.25 ms"}, {Milliseconds, 2.345, "2.35 ms", "2.35 ms"}, {Milliseconds, 12.4, "12 ms", "12 ms"}, {Milliseconds, 1500, "1.5 s", "1.5 s"},
 	} {
 		if short := c.unit.Short(c.value); short != c.short {

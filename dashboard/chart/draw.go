@@ -17,7 +17,7 @@ func (c Chart) Bars() template.HTML {
 		}
 		most = math.Max(most, sum)
 	}
-	if c.Unit == Count {
+	if c.Unit != Milliseconds {
 		most = math.Max(most, 4) // no fractions on the axis
 	}
 	return c.draw(most, func(d *drawing) {
@@ -89,7 +89,10 @@ func (d *drawing) line(n int) {
 		x, y := d.x(i)+d.slot()/2, d.y(drawn(value))
 		fmt.Fprintf(&path, "%c%.1f %.1f", command, x, y)
 		command = 'L'
-		fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"/>`, class, x, y) // a value between two gaps has no line
+		s := d.chart.Series[n]
+		if alone := math.IsNaN(s.at(i-1)) && math.IsNaN(s.at(i+1)); alone { // it has no line
+			fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="3.5"/>`, class, x, y)
+		}
 	}
 	if path.Len() > 0 {
 		fmt.Fprintf(d, `<path class="line %s" d="%s"/>`, class, path.String())

@@ -11,6 +11,9 @@ func (u Unit) Short(v float64) string {
 	if u == Milliseconds && v > 0 {
 		return u.Exact(v)
 	}
+	if u == Bytes {
+		return inBytes(v)
+	}
 	for _, scale := range []struct {
 		size float64
 		name string
@@ -27,6 +30,8 @@ func (u Unit) Exact(v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return "–"
+	case u == Bytes:
+		return inBytes(v)
 	case u == Milliseconds && v >= 1000:
 		return trimmed(v/1000, 2) + " s"
 	case u == Milliseconds && v >= 10:
@@ -37,6 +42,19 @@ func (u Unit) Exact(v float64) string {
 		return trimmed(v, 3) + " ms"
 	}
 	return Grouped(v)
+}
+
+// inBytes formats a number of bytes.
+func inBytes(v float64) string {
+	units := []string{" B", " KiB", " MiB", " GiB", " TiB", " PiB"}
+	for v >= 1024 && len(units) > 1 {
+		v, units = v/1024, units[1:]
+	}
+	decimals := 1
+	if v >= 100 || units[0] == " B" {
+		decimals = 0
+	}
+	return trimmed(v, decimals) + units[0]
 }
 
 // Grouped formats a number with commas between the thousands.

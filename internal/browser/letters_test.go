@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/failures"
 	"ashlar/account/mail"
 	"ashlar/account/mail/mailtest"
 	"ashlar/account/password"
@@ -51,7 +52,7 @@ func serveWithMail(t *testing.T) (url string, server *mailtest.Server) {
 		t.Fatal(err)
 	}
 	pages, err := dashboard.New(dashboard.Config{
-		Accounts: accounts, Keys: keys, Sessions: session.NewStore(store, nil), Usage: used,
+		Accounts: accounts, Keys: keys, Sessions: session.NewStore(store, nil), Usage: used, Failures: failures.New(),
 		Networks:  func(context.Context) ([]dashboard.Network, error) { return nil, nil },
 		Status:    func() bool { return true },
 		Limits:    func() []dashboard.LimitGroup { return nil },

@@ -1,0 +1,69 @@
+package dashboard
+
+import (
+	"time"
+
+	"ashlar/account"
+	"ashlar/account/failures"
+	"ashlar/jsonrpc"
+)
+
+// failuresPage is the data of the template failures.
+type failuresPage struct {
+	Key    account.Key
+	Name   string
+	Most   int
+	Params time.Time // until when parameters are kept; zero if they are not
+	Lines  []failedLine
+}
+
+// failedLine is a failed request.
+type failedLine struct {
+	failures.Failure
+	Clock   string
+	Refused string // cause of the refusal; empty if it was not refused
+	Took    string // empty if no call ran
+	Path    string // where the error is explained
+}
+
+// failures shows the last failed requests of a key.
+func (v *visit) failures() error {
+	k, err := v.named()
+	if err != nil {
+		return err
+	}
+	log := v.dashboard.config.Failures
+	p := failuresPage{Key: k, Name: keyName(&k), Most: failures.PerKey, Params: log.ParamsUntil(k.ID)}
+	for _, f := range log.Last(k.ID) {
+		line := failedLine{Failure: f, Clock: f.Time.UTC().Format("2 Jan, 15:04:05"), Path: "/docs/errors"}
+		if f.Took > 0 {
+			line.Took = duration(f.Took)
+		}
+		if f.Cause != 0 {
+			line.Refused, line.Path = f.Cause.String(), remedyOf(f.Cause, k.ID.String()).Path
+		} else if e, ok := jsonrpc.Explain(f.Code, f.Message); ok {
+			line.Path = "/docs/errors#" + e.Name
+		}
+		p.Lines = append(p.Lines, line)
+	}
+	return v.show(200, "failures", "Failed requests", p)
+}
+
+// keepParams handles the form of failures.
+func (v *visit) keepParams() error {
+	k, err := v.named()
+	if err != nil {
+		return err
+	}
+	switch v.r.PostForm.Get("params") {
+	case "keep":
+		v.dashboard.config.Failures.KeepParams(k.ID, true)
+		v.say("Parameters of failed requests are kept for an hour.")
+	case "forget":
+		v.dashboard.config.Failures.KeepParams(k.ID, false)
+		v.say("Parameters are no longer kept, and those that were are deleted.")
+	default:
+		return errForm
+	}
+	return v.redirect("/keys/" + k.ID.String() + "/failures")
+}
