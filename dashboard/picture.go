@@ -44,7 +44,7 @@ func (t *timeline) outcomes(used []usage.Line) picture {
 
 // latency charts percentiles of the time of a call.
 func (t *timeline) latency(used []usage.Line) picture {
-	c := chart.Chart{ID: "latency", Title: "Latency", Unit: chart.Milliseconds, Labels: t.labels}
+	c := chart.Chart{ID: "latency", Title: "Latency, logarithmic", Unit: chart.Milliseconds, Labels: t.labels}
 	sums := t.sums(used)
 	for _, p := range []struct {
 		name string

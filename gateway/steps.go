@@ -117,6 +117,7 @@ func (s *steps) pay(ctx context.Context, e *exchange) error {
 			return nil
 		case refused.reason != RefusedRate:
 			s.socket.handler.refusals.count(refused.reason)
+			e.countRefused(refused)
 			s.socket.end(closeBusy, refused.err.Message)
 			return errClosed
 		}

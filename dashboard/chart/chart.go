@@ -129,19 +129,45 @@ type drawing struct {
 	right float64 // of the plot
 	chart Chart
 	most  float64 // the value at the top of the plot
+	least float64 // the value at its bottom on a logarithmic scale; 0 on a linear one
 }
 
 // draw draws the frame and calls content to draw the plot.
 func (c Chart) draw(most float64, content func(*drawing)) template.HTML {
 	step := c.Unit.step(most)
 	d := &drawing{right: c.width() - margin, chart: c, most: math.Max(step, math.Ceil(most/step)*step)}
+	var grid []float64
+	for value := 0.0; value <= d.most+step/2; value += step {
+		grid = append(grid, value)
+	}
+	return d.frame(grid, content)
+}
+
+// drawDecades is draw on a logarithmic scale, with a grid line at each power of ten from least
+// or below to most or above, or at some of them if they are many.
+func (c Chart) drawDecades(least, most float64, content func(*drawing)) template.HTML {
+	low, high := math.Floor(math.Log10(least)), math.Ceil(math.Log10(most))
+	high = math.Max(high, low+1)
+	every := math.Ceil((high - low) / 5)
+	high = low + math.Ceil((high-low)/every)*every
+	d := &drawing{right: c.width() - margin, chart: c, least: math.Pow(10, low), most: math.Pow(10, high)}
+	var grid []float64
+	for power := low; power <= high; power += every {
+		grid = append(grid, math.Pow(10, power))
+	}
+	return d.frame(grid, content)
+}
+
+// frame draws the grid, the labels and, with content, the plot.
+func (d *drawing) frame(grid []float64, content func(*drawing)) template.HTML {
+	c := d.chart
 	id := template.HTMLEscapeString(c.ID)
 	fmt.Fprintf(d, `<svg class="chart" viewBox="0 0 %g %g" role="img" aria-labelledby="%s-title %s-text">`, c.width(), height, id, id)
 	fmt.Fprintf(d, `<title id="%s-title">%s</title><desc id="%s-text">%s</desc>`, id, template.HTMLEscapeString(c.Title), id, template.HTMLEscapeString(c.summary()))
-	for value := 0.0; value <= d.most+step/2; value += step {
+	for i, value := range grid {
 		y := d.y(value)
 		class := "grid"
-		if value == 0 {
+		if i == 0 {
 			class = "axis"
 		}
 		fmt.Fprintf(d, `<line class="%s" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, class, left, d.right, y, y)
@@ -174,7 +200,12 @@ func (c Chart) summary() string {
 }
 
 // y returns the y coordinate of a value.
-func (d *drawing) y(value float64) float64 { return bottom - (bottom-top)*value/d.most }
+func (d *drawing) y(value float64) float64 {
+	if d.least > 0 {
+		return bottom - (bottom-top)*math.Log10(math.Max(value, d.least)/d.least)/math.Log10(d.most/d.least)
+	}
+	return bottom - (bottom-top)*value/d.most
+}
 
 // slot returns the width of a position.
 func (d *drawing) slot() float64 { return (d.right - left) / float64(max(1, len(d.chart.Labels))) }
@@ -186,7 +217,7 @@ func (d *drawing) x(i int) float64 { return left + float64(i)*d.slot() }
 // distances. Every third one is not minor.
 func (d *drawing) labels() {
 	n := len(d.chart.Labels)
-	every := max(1, int(math.Ceil(labelRoom/d.slot())))
+	every := roundDistance(labelRoom / d.slot())
 	for i, label := range d.chart.Labels {
 		back := n - 1 - i
 		if back%every != 0 {
@@ -200,8 +231,22 @@ func (d *drawing) labels() {
 	}
 }
 
+// roundDistance returns how many positions are between two labels: at least so many, and a
+// number that suits minutes, hours and days.
+func roundDistance(least float64) int {
+	for _, n := range []int{1, 2, 3, 4, 5, 7, 10, 14, 15, 20, 30, 60} {
+		if float64(n) >= least {
+			return n
+		}
+	}
+	return int(math.Ceil(least))
+}
+
 // step returns a round distance between grid lines.
 func (u Unit) step(most float64) float64 {
+	if u == Count {
+		return math.Ceil(roundStep(most)) // no fractions
+	}
 	if u != Bytes || most < 1024 || math.IsInf(most, 0) {
 		return roundStep(most)
 	}

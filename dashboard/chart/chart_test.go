@@ -118,6 +118,21 @@ func TestAxisIsEven(t *testing.T) {
 	}
 }
 
+// Times are drawn on a logarithmic scale, so that small and large ones can be read.
+func TestTimesAreLogarithmic(t *testing.T) {
+	c := Chart{ID: "latency", Unit: Milliseconds, Labels: days(2), Series: []Series{{Values: []float64{.5, .5}}, {Values: []float64{50, 500}}}}
+	text := strings.Join(wellFormed(t, string(c.Lines())), "|")
+	for _, want := range []string{"|0.1 ms|", "|1 ms|", "|10 ms|", "|100 ms|", "|1 s|"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+	d := &drawing{least: .1, most: 1000}
+	if low, middle, high := d.y(.1), d.y(10), d.y(1000); low != bottom || middle != (top+bottom)/2 || high != top || d.y(0) != bottom {
+		t.Errorf("0.1, 10 and 1000 are drawn at %v, %v, %v", low, middle, high)
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for _, c := range []struct {
 		unit  Unit

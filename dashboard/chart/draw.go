@@ -57,15 +57,18 @@ func (d *drawing) tooltip(i int) string {
 	return strings.Join(parts, "\n")
 }
 
-// Lines draws each series as a line, interrupted at gaps.
+// Lines draws each series as a line, interrupted at gaps. Times are drawn on a logarithmic
+// scale, on which percentiles that are far apart can be read beside each other.
 func (c Chart) Lines() template.HTML {
-	most := 0.0
+	most, least := 0.0, math.Inf(1)
 	for _, s := range c.Series {
 		for i := range c.Labels {
-			most = math.Max(most, drawn(s.at(i)))
+			if value := drawn(s.at(i)); value > 0 {
+				most, least = math.Max(most, value), math.Min(least, value)
+			}
 		}
 	}
-	return c.draw(most, func(d *drawing) {
+	content := func(d *drawing) {
 		for n := range c.Series {
 			d.line(n)
 		}
@@ -73,8 +76,15 @@ func (c Chart) Lines() template.HTML {
 			fmt.Fprintf(d, `<g class="bar"><title>%s</title><rect class="hover" x="%.1f" y="%g" width="%.1f" height="%g"/></g>`,
 				template.HTMLEscapeString(d.tooltip(i)), d.x(i), top, d.slot(), bottom-top)
 		}
-	})
+	}
+	if c.Unit == Milliseconds && most > 0 {
+		return c.drawDecades(math.Max(least, leastTime), most, content)
+	}
+	return c.draw(most, content)
 }
+
+// leastTime is the shortest time, in milliseconds, that is told from shorter ones.
+const leastTime = .01
 
 func (d *drawing) line(n int) {
 	class := d.chart.Class(n)
