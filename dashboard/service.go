@@ -38,6 +38,11 @@ func (v *visit) service() (err error) {
 	}
 	p.Pictures = []picture{t.outcomes(lines), t.byNetwork(lines), t.latency(lines)}
 	p.Failing = newFailing(t, lines, "")
+	for i := range p.Failing.Causes {
+		if line := &p.Failing.Causes[i]; line.Path == "/keys" { // those of others
+			line.Path = ""
+		}
+	}
 	methods := tallies(lines, methodName)
 	p.Table = usageTable{"Most used methods", "Method", methods[:min(len(methods), shownMethods)]}
 	return v.show(200, "service", "Whole service", &p) // the template calls methods of pointers

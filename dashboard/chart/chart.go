@@ -234,7 +234,7 @@ func (d *drawing) labels() {
 // roundDistance returns how many positions are between two labels: at least so many, and a
 // number that suits minutes, hours and days.
 func roundDistance(least float64) int {
-	for _, n := range []int{1, 2, 3, 4, 5, 7, 10, 14, 15, 20, 30, 60} {
+	for _, n := range []int{1, 2, 3, 4, 6, 7, 10, 14, 15, 20, 30, 60} {
 		if float64(n) >= least {
 			return n
 		}
