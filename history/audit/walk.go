@@ -9,15 +9,15 @@ import (
 // countedRows is how many rows a walk counts before it updates the progress.
 const countedRows = 4096
 
-// Walk is Walk of the store with progress. Errors are returned as findings. In a store that
-// other processes write, rows above the settled block are left out: they belong to a write
-// that is not complete, or that was never completed and will be repeated.
+// Walk is Walk of the store with progress. Errors are returned as findings. In a store that is
+// written piecewise, rows above the settled block are left out: they belong to a write that
+// is not complete, or that a crash has cut off.
 func (a *Audit) Walk(ctx context.Context, t *kv.Table) func(yield func(kv.Row, error) bool) {
 	return func(yield func(kv.Row, error) bool) {
 		a.progress.Begin(t.Name, 1<<16)
 		last := kv.Row{}
 		count := uint64(0)
-		_, written := a.Store.(kv.Leased)
+		_, piecewise := a.Store.(kv.Piecewise)
 		defer func() { a.count(count % countedRows) }()
 		for row, err := range a.Store.Walk(ctx, t, 0) {
 			if err != nil {
@@ -29,7 +29,7 @@ func (a *Audit) Walk(ctx context.Context, t *kv.Table) func(yield func(kv.Row, e
 				a.progress.Walked(row.Walked)
 			}
 			last.Partition, last.Sort = append(last.Partition[:0], row.Partition...), row.Sort
-			if written && t.BlockOf(row.Sort) > a.Settled.Number {
+			if piecewise && t.BlockOf(row.Sort) > a.Settled.Number {
 				continue
 			}
 			if !yield(row, nil) {
