@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,6 +59,8 @@ type Config struct {
 	SplitBytes int64
 
 	Logger *slog.Logger // nil: discard
+
+	observer gocql.QueryObserver // for tests; nil: none
 }
 
 const (
@@ -165,6 +168,7 @@ func (c *Cluster) open(keyspace string) (*gocql.Session, error) {
 	o.Metadata.CacheMode = gocql.KeyspaceOnly
 	o.Logger = logger{c.log}
 	o.PageSize = 1000
+	o.QueryObserver = c.config.observer
 	local := gocql.RoundRobinHostPolicy()
 	if c.config.Datacenter != "" {
 		local = gocql.DCAwareRoundRobinPolicy(c.config.Datacenter)
@@ -176,7 +180,11 @@ func (c *Cluster) open(keyspace string) (*gocql.Session, error) {
 	if c.config.TLS != nil {
 		o.SslOpts = &gocql.SslOptions{Config: c.config.TLS, EnableHostVerification: !c.config.TLS.InsecureSkipVerify}
 	}
-	return o.CreateSession()
+	session, err := o.CreateSession()
+	if err != nil && strings.Contains(err.Error(), "password are incorrect") { // the driver has no type for it
+		return nil, fmt.Errorf("user %q or its password is %w", c.config.User, errRefused)
+	}
+	return session, err
 }
 
 // Close closes the connection.

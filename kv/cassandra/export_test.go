@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"context"
+	"errors"
 
 	"ashlar/kv"
 
@@ -41,4 +42,14 @@ func (s *Store) Late(name, value string) func(context.Context) (applied bool, er
 		})
 		return applied, err
 	}
+}
+
+// Observe has f called after each attempt of a statement at a node.
+func (c *Config) Observe(f func(host string, timedOut bool)) { c.observer = observer(f) }
+
+type observer func(host string, timedOut bool)
+
+// ObserveQuery implements gocql.QueryObserver.
+func (o observer) ObserveQuery(_ context.Context, q gocql.ObservedQuery) {
+	o(q.Host.ConnectAddress().String(), errors.Is(q.Err, gocql.ErrTimeoutNoResponse))
 }

@@ -26,8 +26,20 @@ func hosts() []string {
 	return nil
 }
 
-// Jars returns the folder with Cassandra's jars, or "" if there is none.
-func Jars() string { return os.Getenv("ASHLAR_CASSANDRA") }
+// Jars returns the folder with Cassandra's jars. Without one the test is skipped, or fails if
+// every test is required.
+func Jars(t testing.TB) string {
+	t.Helper()
+	jars := os.Getenv("ASHLAR_CASSANDRA")
+	if jars == "" {
+		const missing = "ASHLAR_CASSANDRA is not set: no folder with Cassandra's jars"
+		if os.Getenv("ASHLAR_REQUIRE_ALL") != "" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	return jars
+}
 
 // Count is the number of nodes of a test cluster.
 const Count = 3
@@ -38,6 +50,7 @@ type Cluster struct {
 
 	dir   string
 	jars  string
+	more  []string // lines of the nodes' configuration
 	nodes []*node
 }
 
@@ -72,15 +85,10 @@ func (l *Lazy) Get(t testing.TB) *Cluster {
 	if running := hosts(); running != nil {
 		return &Cluster{Hosts: running}
 	}
-	if Jars() == "" {
-		if os.Getenv("ASHLAR_REQUIRE_ALL") != "" {
-			t.Fatal("ASHLAR_CASSANDRA is not set: no folder with Cassandra's jars")
-		}
-		t.Skip("ASHLAR_CASSANDRA is not set: no folder with Cassandra's jars")
-	}
+	jars := Jars(t)
 	if !l.tried {
 		l.tried = true
-		l.started, l.err = Start(Jars())
+		l.started, l.err = Start(jars)
 	}
 	if l.err != nil {
 		t.Fatal(l.err)
@@ -99,14 +107,22 @@ func (l *Lazy) stop() error {
 const startTimeout = 5 * time.Minute
 
 // Start starts a cluster and waits until all nodes answer.
-func Start(jars string) (*Cluster, error) {
+func Start(jars string) (*Cluster, error) { return start(jars, Count, 0) }
+
+// StartOne starts a cluster of one node, beside that of Start, with further lines in its
+// configuration.
+func StartOne(jars string, more ...string) (*Cluster, error) { return start(jars, 1, Count, more...) }
+
+// start starts a cluster with so many nodes. first tells their addresses from those of
+// another cluster of the process.
+func start(jars string, count, first int, more ...string) (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "cassandra")
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, jars: jars, nodes: make([]*node, Count)}
-	for i := range Count { // addresses that no other process is likely to have
-		c.Hosts = append(c.Hosts, fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()>>8%250, os.Getpid()%256, 1+i))
+	c := &Cluster{dir: dir, jars: jars, more: more, nodes: make([]*node, count)}
+	for i := range count { // addresses that no other process is likely to have
+		c.Hosts = append(c.Hosts, fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()>>8%250, os.Getpid()%256, 1+first+i))
 	}
 	for i := range c.nodes {
 		if err := errors.Join(c.configure(i), c.start(i)); err != nil {
@@ -165,7 +181,7 @@ file_cache_size: 64MiB
 concurrent_reads: 16
 concurrent_writes: 16
 auto_snapshot: false
-`, dir, c.Hosts[i], int64(i)*tokens, c.Hosts[0])
+`, dir, c.Hosts[i], int64(i)*tokens, c.Hosts[0]) + strings.Join(c.more, "\n") + "\n"
 	const logging = `<configuration><appender name="S" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%-5level %date{ISO8601} %F:%L %msg%n</pattern></encoder></appender><root level="INFO"><appender-ref ref="S"/></root></configuration>`
 	return errors.Join(
 		os.MkdirAll(dir, 0o755),
@@ -203,7 +219,7 @@ func (c *Cluster) start(i int) error {
 	}
 	args = append(args,
 		"-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true", "-Djava.security.manager=allow",
-		"-Dcassandra.storagedir="+dir, "-Dcassandra.logdir="+dir, "-Dcassandra.ring_delay_ms=2000", "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+		"-Dcassandra.storagedir="+dir, "-Dcassandra.logdir="+dir, "-Dcassandra.ring_delay_ms=2000", "-Dcassandra.skip_wait_for_gossip_to_settle=0", "-Dcassandra.superuser_setup_delay_ms=0",
 		"-Dcassandra.jmx.local.port="+management, "-Dcassandra.config=file://"+dir+"/cassandra.yaml",
 		"-Dlogback.configurationFile="+dir+"/logback.xml", "-Dcassandra-foreground=yes",
 		"-cp", dir+":"+c.jars+"/*", "org.apache.cassandra.service.CassandraDaemon")
@@ -272,6 +288,16 @@ func (c *Cluster) Started() bool { return len(c.nodes) > 0 }
 func (c *Cluster) Kill(i int) error {
 	n := c.nodes[i]
 	if err := n.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-n.ended
+	return nil
+}
+
+// Terminate asks a node to end, and waits until it has.
+func (c *Cluster) Terminate(i int) error {
+	n := c.nodes[i]
+	if err := n.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	<-n.ended
