@@ -79,7 +79,8 @@ type person struct {
 	reset    *hash  // of the token that sets a password, valid until Resets
 	// resetMailed says that the token was sent to Email, which its use verifies.
 	resetMailed bool
-	invitation  *hash // of the invitation's token used to register
+	tokens      []tokenRecord // immutable; expired ones may be among them
+	invitation  *hash         // of the invitation's token used to register
 }
 
 // holder points to the current revision of an account.

@@ -9,16 +9,17 @@ import (
 
 // accountRecord is the JSON of a row of accountRevisions.
 type accountRecord struct {
-	Email      string       `json:"email"`
-	Role       Role         `json:"role"`
-	Created    seconds      `json:"created"`
-	Verified   seconds      `json:"verified,omitzero"`
-	Disabled   seconds      `json:"disabled,omitzero"`
-	Password   string       `json:"password,omitempty"`
-	Epoch      uint64       `json:"epoch,omitempty"`
-	Reset      *resetRecord `json:"reset,omitempty"`
-	Invitation *hash        `json:"invitation,omitempty"`
-	Limits     Limits       `json:"limits,omitzero"`
+	Email      string        `json:"email"`
+	Role       Role          `json:"role"`
+	Created    seconds       `json:"created"`
+	Verified   seconds       `json:"verified,omitzero"`
+	Disabled   seconds       `json:"disabled,omitzero"`
+	Password   string        `json:"password,omitempty"`
+	Epoch      uint64        `json:"epoch,omitempty"`
+	Reset      *resetRecord  `json:"reset,omitempty"`
+	Invitation *hash         `json:"invitation,omitempty"`
+	Limits     Limits        `json:"limits,omitzero"`
+	Tokens     []tokenRecord `json:"tokens,omitempty"`
 }
 
 type resetRecord struct {
@@ -31,7 +32,7 @@ type resetRecord struct {
 func (p *person) record() accountRecord {
 	r := accountRecord{
 		Email: p.Email, Role: p.Role, Created: toSeconds(p.Created), Verified: toSeconds(p.Verified), Disabled: toSeconds(p.Disabled),
-		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits,
+		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits, Tokens: p.tokens,
 	}
 	if p.reset != nil {
 		r.Reset = &resetRecord{*p.reset, toSeconds(p.Resets), p.resetMailed}
@@ -58,7 +59,7 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &person{number: number, password: r.Password, epoch: r.Epoch, invitation: r.Invitation}
+	p := &person{number: number, password: r.Password, epoch: r.Epoch, invitation: r.Invitation, tokens: r.Tokens}
 	p.Account = Account{
 		ID: id, Email: r.Email, Role: r.Role, Created: r.Created.time(), Verified: r.Verified.time(), Disabled: r.Disabled.time(),
 		Password: r.Password != "", Limits: r.Limits,

@@ -27,6 +27,8 @@ var (
 	ErrCredentials = errors.New("the e-mail address or the password is wrong")
 	// ErrDisabled means that an operator has disabled the account.
 	ErrDisabled = errors.New("this account is disabled: contact the operator of this service")
+	// ErrToken means that a token for the API is not valid.
+	ErrToken = errors.New("this token is not valid: it may have been revoked, or have expired (want Authorization: Bearer and a token of the dashboard)")
 	// ErrSession means that a session has ended.
 	ErrSession = errors.New("this session has ended: sign in again")
 	// ErrReset means that a token to set a password is unknown, was used or has

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/account"
 	"ashlar/app/config"
@@ -97,6 +98,33 @@ func TestDashboardIsWired(t *testing.T) {
 	} {
 		response, err = browser.Get(base + path)
 		see(response, err, want)
+	}
+}
+
+// Scripts reach the API for keys through the gateway, which takes other JSON for JSON-RPC.
+func TestAPIIsWired(t *testing.T) {
+	s, _ := served(t, nil)
+	_, made, err := s.accounts.Create(t.Context(), account.NewAccount{Email: "a@example.org"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, err := s.accounts.CreateToken(t.Context(), made.ID, "CI", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.server.Addr().String()+"/api/v1/keys", strings.NewReader(`{"name":"first"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if keys, err := s.keys.Of(made.ID).List(t.Context()); response.StatusCode != http.StatusCreated || err != nil || len(keys) != 1 {
+		t.Errorf("%s, keys %+v, %v", response.Status, keys, err)
 	}
 }
 

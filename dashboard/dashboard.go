@@ -45,6 +45,7 @@ func New(config Config) (*Dashboard, error) {
 	mux := http.NewServeMux()
 	files.register(mux)
 	d.register(mux)
+	d.registerAPI(mux)
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(d.page(public, func(*visit) error { return errCrossSite }))
 	d.handler = protection.Handler(mux)
@@ -138,6 +139,9 @@ func (d *Dashboard) register(mux *http.ServeMux) {
 		{"GET /account", people, (*visit).account},
 		{"POST /account/password", people, (*visit).changePassword},
 		{"POST /account/email", people, (*visit).changeEmail},
+		{"GET /account/tokens", people, (*visit).tokens},
+		{"POST /account/tokens", people, (*visit).createToken},
+		{"POST /account/tokens/{token}/revoke", people, (*visit).revokeToken},
 		{"POST /account/sessions", people, (*visit).endSessions},
 
 		{"GET /service", operators, (*visit).service},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -151,8 +152,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // isStray reports whether a request for a path that is not JSON-RPC's was probably meant
-// for one: a JSON-RPC request or the handshake of a WebSocket. The pages take neither.
+// for one: a JSON-RPC request or the handshake of a WebSocket. The pages take neither, except
+// those below pagesAPI.
 func isStray(r *http.Request) bool {
+	if strings.HasPrefix(r.URL.Path, pagesAPI) {
+		return false
+	}
 	return r.Method == http.MethodPost && isJSON(header(r, "Content-Type")) || isUpgrade(r.Header)
 }
 

@@ -21,6 +21,9 @@ type Pages struct {
 	Handler http.Handler
 }
 
+// pagesAPI begins the paths at which the pages take JSON.
+const pagesAPI = "/api/"
+
 // AnyHost in Pages.Hosts means every host.
 const AnyHost = "*"
 

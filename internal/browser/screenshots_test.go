@@ -239,6 +239,12 @@ func operatorsPages() []shot {
 		}},
 		{"console-live", func(b *tab) { b.live() }},
 		{"account", at("/account")},
+		{"tokens", func(b *tab) {
+			b.open("/account/tokens")
+			b.enter("#name", "CI")
+			b.follow("main form button.primary")
+			b.there("#token, .notice.bad")
+		}},
 		{"service", at("/service")},
 		{"people", at("/people")},
 		{"person", func(b *tab) {

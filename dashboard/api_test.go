@@ -1,0 +1,127 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"ashlar/account"
+)
+
+// ask sends a request to the API.
+func (b *browser) ask(method, path, token, body string) page {
+	b.s.t.Helper()
+	request, err := http.NewRequest(method, b.s.url+path, strings.NewReader(body))
+	if err != nil {
+		b.s.t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	return b.do(request)
+}
+
+var tokenShown = regexp.MustCompile(`<pre id="token">(ashlar_[0-9a-f]{48})</pre>`)
+
+// A script with a token does with the account's keys what its user can, and nothing with
+// those of others.
+func TestAPI(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	_, other := s.newUser("b@example.org", account.RoleOperator)
+	theirs, err := s.keys.Of(other.ID).Create(t.Context(), account.NewKey{Name: "theirs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := b.post("/account/tokens", url.Values{"name": {"CI"}, "expires": {"7"}})
+	found := tokenShown.FindStringSubmatch(shown.body)
+	if found == nil {
+		t.Fatalf("no token in %s", shown.text())
+	}
+	token := found[1]
+	if strings.Contains(b.get("/account/tokens").body, token) {
+		t.Error("the token is shown again")
+	}
+	script := s.browser() // without cookies
+	made := script.ask("POST", "/api/v1/keys", token, `{"name":"wallet","rules":{"perDay":5}}`)
+	made.says(t, 201, `"apiKey":"`, `"perDay":5`)
+	var issued account.Issued
+	if err := json.Unmarshal([]byte(made.body), &issued); err != nil {
+		t.Fatal(err)
+	}
+	path := "/api/v1/keys/" + issued.Key.ID.String()
+	if k, ok := s.keys.Check(issued.APIKey); !ok || k.Owner != a.ID {
+		t.Errorf("the key %+v", k)
+	}
+	script.ask("GET", "/api/v1/keys", token, "").says(t, 200, `"wallet"`)
+	script.ask("PATCH", path, token, `{"name":"other"}`).says(t, 200, `"name":"other"`, `"perDay":5`)
+	script.ask("GET", path, token, "").says(t, 200, `"name":"other"`)
+	script.ask("POST", path+"/rotate", token, `{"overlapSeconds":60}`).says(t, 200, `"apiKey":"`, `"overlap":"`)
+	script.ask("DELETE", path, token, "").says(t, 200, `"revoked":"`)
+	for _, c := range []struct {
+		method, path, token, body string
+		status                    int
+		want                      string
+	}{
+		{"GET", "/api/v1/keys", "", "", 401, "this token is not valid"},
+		{"GET", "/api/v1/keys", token[:len(token)-1] + "x", "", 401, "this token is not valid"},
+		{"GET", "/api/v1/keys/" + theirs.Key.ID.String(), token, "", 404, "no such key"},
+		{"DELETE", "/api/v1/keys/" + theirs.Key.ID.String(), token, "", 404, "no such key"},
+		{"GET", "/api/v1/keys/other", token, "", 404, "no such key"},
+		{"POST", "/api/v1/keys", token, `{"nmae":"x"}`, 400, "the body is not valid"},
+		{"POST", "/api/v1/keys", token, `{"owner":"` + other.ID.String() + `"}`, 201, `"owner":"` + a.ID.String()},
+		{"POST", "/api/v1/keys", token, `{"name":"` + strings.Repeat("n", 101) + `"}`, 422, `"field":"name"`},
+		{"POST", path + "/rotate", token, `{"overlapSeconds":-1}`, 422, "overlapSeconds"},
+	} {
+		if p := script.ask(c.method, c.path, c.token, c.body); p.status != c.status || !strings.Contains(p.body, c.want) {
+			t.Errorf("%s %s %s: %d %s, expected %d %s", c.method, c.path, c.body, p.status, p.body, c.status, c.want)
+		}
+	}
+	if p := b.ask("GET", "/api/v1/keys", "", ""); p.status != 401 {
+		t.Errorf("with the cookie of a session: %d", p.status)
+	}
+	tokens, err := s.accounts.Tokens(a.ID)
+	if err != nil || len(tokens) != 1 {
+		t.Fatalf("tokens %+v, %v", tokens, err)
+	}
+	entries, err := s.accounts.Audit(t.Context(), account.AuditQuery{Limit: 100, Account: a.ID})
+	if err != nil || !slices.ContainsFunc(entries, func(e account.AuditEntry) bool { return e.By.Via == "token" && e.Did == "revoke" }) {
+		t.Errorf("the audit log does not show what the token did: %+v, %v", entries, err)
+	}
+	b.post("/account/tokens/"+tokens[0].ID+"/revoke", nil).leads(t, "/account/tokens")
+	script.ask("GET", "/api/v1/keys", token, "").says(t, 401)
+}
+
+// The OpenAPI document describes the operations that there are, and needs no token.
+func TestAPIIsDescribed(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	var document struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(s.browser().get("/api/openapi.json").body), &document); err != nil {
+		t.Fatal(err)
+	}
+	var described, served []string
+	for path, operations := range document.Paths {
+		for method := range operations {
+			if method != "parameters" {
+				described = append(described, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	for pattern := range apiRoutes() {
+		served = append(served, pattern)
+	}
+	slices.Sort(described)
+	slices.Sort(served)
+	if !slices.Equal(described, served) {
+		t.Errorf("described %q, served %q", described, served)
+	}
+}
