@@ -1,8 +1,12 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +22,8 @@ import (
 	starknetnetwork "ashlar/starknet/network"
 	"ashlar/starknet/source/node/nodetest"
 	"ashlar/starknet/source/synthetic"
+
+	"github.com/coder/websocket"
 )
 
 // followed is a service whose configuration names one network, of a node.
@@ -274,5 +280,63 @@ func TestStarknetQuorum(t *testing.T) {
 	eventually(t, func() bool {
 		status, err := f.s.networks[0].Status(t.Context())
 		return err == nil && status.Source.Agreement.Since != 0 && status.HeadHash == branch[44].Hash.String()
+	})
+}
+
+// TestStarknetVersions: the path of a version works below the name of the network and at its
+// own host, over HTTP and WebSockets; and the node says what is accepted on layer 1.
+func TestStarknetVersions(t *testing.T) {
+	blocks := unruled(synthetic.New(synthetic.Default()), 12)
+	node := nodetest.New(t, 10, blocks)
+	node.ChainID = starknet.FeltOfText("SN_MINE")
+	node.AcceptOnL1(7)
+	f := follow(t, t.TempDir(), fmt.Sprintf("    family: starknet\n    hosts: [sn.test]\n    chain: SN_MINE\n    source: %s\n", node.URL))
+	defer f.stop()
+	f.await(blocks[11].Hash)
+	address := f.s.server.Addr().String()
+	key := f.url[strings.LastIndex(f.url, "/")+1:]
+	dial := &websocket.DialOptions{HTTPClient: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}}}
+	ask := func(socket bool, base, version, method, params string) string {
+		t.Helper()
+		request := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
+		if !socket {
+			response, err := dial.HTTPClient.Post("http://"+base+"/v3/"+key+"/rpc/"+version, "application/json", strings.NewReader(request))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(response.Body)
+			if err := errors.Join(err, response.Body.Close()); err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		c, _, err := websocket.Dial(t.Context(), "ws://"+base+"/ws/v3/"+key+"/rpc/"+version, dial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.CloseNow()
+		if err := c.Write(t.Context(), websocket.MessageText, []byte(request)); err != nil {
+			t.Fatal(err)
+		}
+		_, text, err := c.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for version, want := range map[string]string{"v0_8": `"0.8.1"`, "v0_9": `"0.9.0"`, "v0_10": `"0.10.0"`} {
+		for _, base := range []string{address, address + "/mine", "sn.test", "sn.test/mine"} {
+			for _, socket := range []bool{false, true} {
+				if got := ask(socket, base, version, "starknet_specVersion", "[]"); !strings.Contains(got, `"result":`+want) {
+					t.Errorf("%s at %s, WebSocket %t: %s", version, base, socket, got)
+				}
+			}
+		}
+	}
+	eventually(t, func() bool {
+		got := ask(true, "sn.test", "v0_9", "starknet_getBlockWithTxHashes", `["l1_accepted"]`)
+		return strings.Contains(got, `"block_number":7,`) && strings.Contains(got, `"status":"ACCEPTED_ON_L1"`)
 	})
 }

@@ -52,6 +52,14 @@ type View interface {
 	AppendEvents(ctx context.Context, filter *Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error)
 }
 
+// L1View is a View of a network whose blocks are accepted on layer 1 some time after they
+// were made.
+type L1View interface {
+	// L1Accepted returns the number of the latest block of the span that is known to be
+	// accepted, or false if it is not known of any.
+	L1Accepted() (number uint64, known bool)
+}
+
 // Network is a network whose events can be queried.
 type Network struct {
 	// View returns the current view, or nil if the network has no blocks.
@@ -60,6 +68,8 @@ type Network struct {
 	ParseAddress, ParseWord func(text []byte) (Word, error)
 	// AddressLists accepts an array of addresses, as since 0.10 of the specification.
 	AddressLists bool
+	// L1Tag accepts the block tag l1_accepted, as since 0.9 of the specification.
+	L1Tag bool
 	// Address and Word describe the values that these two parse.
 	Address, Word *schema.Schema
 }

@@ -26,7 +26,8 @@ const (
 	ByNumber
 	ByHash
 	Latest
-	Pending // the block above the latest
+	Pending    // the block above the latest
+	L1Accepted // the latest that is known to be accepted on layer 1
 )
 
 // resolve finds the range of a page in a view, which includes the pending block only if
@@ -75,6 +76,16 @@ func (b *BlockID) Resolve(ctx context.Context, view View) (uint64, error) {
 			err = UnknownBlock("")
 		}
 		return number, err
+	case L1Accepted:
+		layered, ok := view.(L1View)
+		if !ok {
+			return 0, UnknownBlock("")
+		}
+		number, known := layered.L1Accepted()
+		if !known || number < first {
+			return 0, UnknownBlock("no block here is known to be accepted on L1")
+		}
+		return number, nil
 	}
 	return last, nil
 }
@@ -83,7 +94,7 @@ func (b *BlockID) Resolve(ctx context.Context, view View) (uint64, error) {
 // what it was when the token was made, and its end to what it was then.
 func (q *request) resume(ctx context.Context, view View, r *paging.Range) error {
 	token := q.token
-	moving := q.from.Kind == Latest || q.from.Kind == Pending // it may have moved on since
+	moving := q.from.Kind == Latest || q.from.Kind == Pending || q.from.Kind == L1Accepted // it may have moved on since
 	if token.Filter != q.fingerprint() || token.Next.Block < r.Begin.Block && !moving {
 		return errToken
 	}

@@ -107,16 +107,23 @@ func invalid(name string, err error) error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %s: %s", name, err)
 }
 
-func (n Network) parseBlock(raw []byte) (BlockID, error) { return ParseBlock(raw, n.ParseWord) }
+func (n Network) parseBlock(raw []byte) (BlockID, error) {
+	return ParseBlock(raw, n.ParseWord, n.L1Tag)
+}
 
-// ParseBlock reads a block parameter, and the hash in it with parseHash.
-func ParseBlock(raw []byte, parseHash func(text []byte) (Word, error)) (id BlockID, err error) {
+// ParseBlock reads a block parameter, and the hash in it with parseHash. l1Tag accepts the
+// tag l1_accepted.
+func ParseBlock(raw []byte, parseHash func(text []byte) (Word, error), l1Tag bool) (id BlockID, err error) {
 	if tag, ok := jsonrpc.String(raw); ok {
 		switch string(tag) {
 		case "latest":
 			return BlockID{Kind: Latest}, nil
 		case "pending", "pre_confirmed": // the second since 0.9 of the specification
 			return BlockID{Kind: Pending}, nil
+		case "l1_accepted":
+			if l1Tag {
+				return BlockID{Kind: L1Accepted}, nil
+			}
 		}
 		return id, errNonBlock
 	}

@@ -5,10 +5,15 @@ import (
 	"ashlar/jsonrpc/schema"
 )
 
-// BlockSchema describes a block parameter whose hash is described by hash.
-func BlockSchema(hash *schema.Schema) *schema.Schema {
+// BlockSchema describes a block parameter whose hash is described by hash. l1Tag adds the
+// tag l1_accepted.
+func BlockSchema(hash *schema.Schema, l1Tag bool) *schema.Schema {
+	tags := []string{"latest", "pending", "pre_confirmed"}
+	if l1Tag {
+		tags = append(tags, "l1_accepted")
+	}
 	return schema.AnyOf(
-		schema.Enum("latest", "pending", "pre_confirmed"),
+		schema.Enum(tags...),
 		schema.Object(schema.Members{"block_number": schema.Unsigned}, nil),
 		schema.Object(schema.Members{"block_hash": hash}, nil),
 	).Named("BlockId", "A block by its number, its hash or its tag.")
@@ -16,7 +21,7 @@ func BlockSchema(hash *schema.Schema) *schema.Schema {
 
 // filterSchema describes the filter of a call.
 func (n Network) filterSchema() *schema.Schema {
-	block, most := BlockSchema(n.Word), maxChunkSize
+	block, most := BlockSchema(n.Word, n.L1Tag), maxChunkSize
 	size := schema.Integer(1)
 	size.Maximum = &most
 	keys := schema.Array(schema.AnyOf(n.Word, schema.Array(n.Word), schema.Null))

@@ -45,7 +45,7 @@ func (a *API) getBlockWithTxHashes(ctx context.Context, params, out []byte) ([]b
 	if err != nil {
 		return out, err
 	}
-	id, err := events.ParseBlock(raw, parseWord)
+	id, err := events.ParseBlock(raw, parseWord, a.version.l1Tag)
 	if err != nil {
 		return out, invalid("block_id", err)
 	}
@@ -75,7 +75,7 @@ func (a *API) appendBlock(ctx context.Context, view *query.View, header *archive
 	}
 	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, `{"status":"`...)
-	out = append(out, statusText(header.Status)...)
+	out = append(out, statusText(view.Status(header))...)
 	out = append(out, `","block_hash":`...)
 	out = appendFelt(out, header.Hash)
 	out = append(out, `,"parent_hash":`...)

@@ -15,7 +15,7 @@ import (
 
 // events returns the network whose events can be queried, in the form of a version.
 func (a *API) events(v Version) events.Network {
-	return events.Network{ParseAddress: parseWord, ParseWord: parseWord, Address: feltSchema, Word: feltSchema, AddressLists: v.addressLists, View: func() (events.View, error) {
+	return events.Network{ParseAddress: parseWord, ParseWord: parseWord, Address: feltSchema, Word: feltSchema, AddressLists: v.addressLists, L1Tag: v.l1Tag, View: func() (events.View, error) {
 		if view := a.chain.View(); view != nil {
 			return &eventView{view, v.indexed}, nil
 		}
@@ -33,6 +33,9 @@ func (v *eventView) Span() (first, last uint64) {
 	span := v.view.Span()
 	return span.First, span.Last.Number
 }
+
+// L1Accepted implements [events.L1View].
+func (v *eventView) L1Accepted() (number uint64, known bool) { return v.view.L1Accepted() }
 
 // WithPending implements [events.View]. The network has no pending block.
 func (v *eventView) WithPending(context.Context) (events.View, bool, error) { return v, false, nil }

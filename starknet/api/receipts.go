@@ -44,7 +44,7 @@ func appendReceipt(ctx context.Context, view *query.View, receipt *query.Receipt
 	out = appendFelt(out, receipt.Hash)
 	out = append(out, `,"actual_fee":`...)
 	out = appendFee(out, &receipt.Transaction)
-	out = appendOutcome(out, receipt)
+	out = appendOutcome(out, receipt, view.Status(receipt.Block))
 	out = append(out, `,"block_hash":`...)
 	out = appendFelt(out, receipt.Block.Hash)
 	out = append(out, `,"block_number":`...)
@@ -68,7 +68,7 @@ func appendReceipt(ctx context.Context, view *query.View, receipt *query.Receipt
 }
 
 // appendOutcome appends how the transaction ended and what came of it.
-func appendOutcome(out []byte, receipt *query.Receipt) []byte {
+func appendOutcome(out []byte, receipt *query.Receipt, status starknet.Status) []byte {
 	if receipt.Receipt.Reverted {
 		out = append(out, `,"execution_status":"REVERTED","revert_reason":`...)
 		out = jsonrpc.AppendString(out, receipt.Receipt.RevertReason)
@@ -76,7 +76,7 @@ func appendOutcome(out []byte, receipt *query.Receipt) []byte {
 		out = append(out, `,"execution_status":"SUCCEEDED"`...)
 	}
 	out = append(out, `,"finality_status":"`...)
-	out = append(out, statusText(receipt.Block.Status)...)
+	out = append(out, statusText(status)...)
 	out = append(out, '"')
 	switch receipt.Kind {
 	case starknet.Deploy, starknet.DeployAccount:

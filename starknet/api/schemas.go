@@ -10,7 +10,7 @@ import (
 var (
 	feltSchema        = schema.Text("Felt", "A field element in hexadecimal, without leading zeros in answers.", "0x[0-9a-fA-F]{1,64}")
 	messageHashSchema = schema.Text("MessageHash", "The 32 bytes of the hash of a message from L1.", "0x[0-9a-f]{64}")
-	blockSchema       = events.BlockSchema(feltSchema)
+	blockSchema       = events.BlockSchema(feltSchema, true)
 	statusSchema      = schema.Enum("ACCEPTED_ON_L2", "ACCEPTED_ON_L1", "REJECTED")
 
 	priceSchema = schema.Object(schema.Members{"price_in_fri": feltSchema, "price_in_wei": feltSchema}, nil).

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -131,5 +132,68 @@ func (n *network) listed(t *testing.T, filter string) (all []record) {
 			return all
 		}
 		asked = strings.TrimSuffix(filter, "}") + `,"continuation_token":"` + *p.Token + `"}`
+	}
+}
+
+// TestL1Accepted: since 0.9, the latest block that is accepted on layer 1 has a tag. Blocks up to
+// it, and their receipts, say so.
+func TestL1Accepted(t *testing.T) {
+	blocks := next(made(7, 0), 20)
+	n := newNetwork(t, blocks...)
+	first, last := blocks[0].Number, blocks[19].Number
+	type block struct {
+		Number uint64 `json:"block_number"`
+		Status string
+	}
+	for version, v := range Versions() {
+		wrong, unknown := -32602, -32602
+		if version != "v0_8" {
+			wrong, unknown = 0, 24
+		}
+		chain, in := query.NewChain(n.archive, noTip), *n
+		in.methods = handlersOf(t, New(chain, v))
+		for _, method := range []string{"starknet_getBlockWithTxHashes", "starknet_getEvents"} {
+			params := map[string]string{"starknet_getBlockWithTxHashes": `["l1_accepted"]`, "starknet_getEvents": `[{"to_block":"l1_accepted","chunk_size":1000}]`}[method]
+			if _, err := in.ask(t, method, params); code(err) != unknown {
+				t.Errorf("%s %s without such a block: %v, want code %d", version, method, err, unknown)
+			}
+		}
+		for _, c := range []struct{ set, want uint64 }{{first + 4, first + 4}, {first + 2, first + 4}, {last + 100, last}} {
+			chain.SetL1Accepted(c.set)
+			out, err := in.ask(t, "starknet_getBlockWithTxHashes", `["l1_accepted"]`)
+			if code(err) != wrong {
+				t.Errorf("%s: %v, want code %d", version, err, wrong)
+			}
+			if err != nil {
+				continue
+			}
+			var got block
+			if err := json.Unmarshal(out, &got); err != nil || got != (block{c.want, "ACCEPTED_ON_L1"}) {
+				t.Errorf("%s: %+v, %v, want block %d", version, got, err, c.want)
+			}
+		}
+	}
+	chain := query.NewChain(n.archive, noTip)
+	chain.SetL1Accepted(first + 4)
+	n.methods = handlersOf(t, New(chain, Usual()))
+	events := 0
+	for i, b := range blocks {
+		want := "ACCEPTED_ON_L2"
+		if i <= 4 {
+			want = "ACCEPTED_ON_L1"
+			events += b.EventCount()
+		}
+		out, err := n.ask(t, "starknet_getTransactionReceipt", fmt.Sprintf("[%q]", b.Transactions[0].Hash))
+		if err != nil || !strings.Contains(string(out), `"finality_status":"`+want+`"`) {
+			t.Errorf("block %d: %s, %v, want %s", b.Number, out, err, want)
+		}
+	}
+	var page struct{ Events []json.RawMessage }
+	out, err := n.ask(t, "starknet_getEvents", `[{"to_block":"l1_accepted","chunk_size":1000}]`)
+	if err == nil {
+		err = json.Unmarshal(out, &page)
+	}
+	if err != nil || len(page.Events) != events {
+		t.Errorf("%d events up to that block, %v, want %d", len(page.Events), err, events)
 	}
 }

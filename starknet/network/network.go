@@ -19,6 +19,8 @@ import (
 	"ashlar/starknet/ingest"
 	"ashlar/starknet/query"
 	"ashlar/starknet/source/node"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // network implements [family.Network].
@@ -31,6 +33,7 @@ type network struct {
 
 	name    string
 	source  source               // the nodes that are followed; nil for none
+	layer1  source               // the same, also if another process follows them
 	stopped atomic.Pointer[stop] // why they are not followed for now; nil while they are
 
 	hashes    *blockhash.Checker // of its blocks
@@ -55,12 +58,15 @@ const (
 const watchEvery = 150 * time.Millisecond
 
 // Serve implements [family.Network].
-func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, error) {
+func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods, error) {
 	n.name = s.Name
-	if n.watched == nil && len(n.entries.Source) > 0 {
-		if err := n.follow(); err != nil {
+	if len(n.entries.Source) > 0 {
+		if err := n.connect(); err != nil {
 			return nil, err
 		}
+	}
+	if err := n.recallL1(ctx); err != nil {
+		return nil, err
 	}
 	return api.New(n.chain, api.Usual()).Methods()
 }
@@ -78,11 +84,15 @@ func (n *network) Versions() (map[string]*jsonrpc.Methods, error) {
 	return versions, nil
 }
 
-// follow makes the network ready to follow its nodes. It does so while Run runs.
-func (n *network) follow() (err error) {
+// connect makes the network ready to follow its nodes, unless another process does, and to
+// ask them what is accepted on layer 1. It does so while Run runs.
+func (n *network) connect() (err error) {
 	id := starknet.FeltOfText(n.archive.ChainID())
 	n.hashes = blockhash.New(id)
-	n.source, err = newSource(n.entries, node.Options{ChainID: id, Logger: slog.With("network", n.name), Check: n.checkHash})
+	n.layer1, err = newSource(n.entries, node.Options{ChainID: id, Logger: slog.With("network", n.name), Check: n.checkHash})
+	if n.watched == nil && err == nil {
+		n.source = n.layer1
+	}
 	return err
 }
 
@@ -120,12 +130,21 @@ func (n *network) checkHash(block *starknet.Block) error {
 // Run implements [family.Network]. If its node cannot be followed, stored blocks are
 // served all the same, and the node is tried again after a rest.
 func (n *network) Run(ctx context.Context) error {
-	if n.watched != nil {
-		return n.watched.Run(ctx, watchEvery, slog.With("network", n.name))
+	group, ctx := errgroup.WithContext(ctx)
+	if n.layer1 != nil {
+		group.Go(func() error { n.watchL1(ctx); return nil })
 	}
-	if n.source == nil {
-		return nil
+	switch {
+	case n.watched != nil:
+		group.Go(func() error { return n.watched.Run(ctx, watchEvery, slog.With("network", n.name)) })
+	case n.source != nil:
+		group.Go(func() error { return n.follow(ctx) })
 	}
+	return group.Wait()
+}
+
+// follow follows the network's nodes until ctx is done.
+func (n *network) follow(ctx context.Context) error {
 	for rest := firstRest; ; {
 		err := n.source.Follow(ctx, n.entries.First, followed{n.follower, n})
 		if ctx.Err() != nil {

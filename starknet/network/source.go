@@ -12,6 +12,8 @@ import (
 // source is what a network follows: a node, or several that must agree.
 type source interface {
 	Follow(ctx context.Context, first uint64, to node.Chain) error
+	// L1Accepted fetches the number of the latest block that is accepted on layer 1.
+	L1Accepted(ctx context.Context) (uint64, error)
 	// head returns the number of the last known head.
 	head() uint64
 	// status says how the nodes are. Behind is left to the caller.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"ashlar/history/rows"
 	"ashlar/history/tip"
@@ -23,6 +24,8 @@ var (
 type Chain struct {
 	archive *archive.Archive
 	tip     func() *tip.Tip
+
+	l1 atomic.Uint64 // number of the latest block accepted on layer 1, plus one; 0: not known
 }
 
 // NewChain returns the chain in an archive, with the unsettled blocks of a tip above it. tip is
@@ -32,6 +35,16 @@ func NewChain(a *archive.Archive, tip func() *tip.Tip) *Chain { return &Chain{ar
 // ID returns the chain's ID as text, such as SN_MAIN.
 func (c *Chain) ID() string { return c.archive.ChainID() }
 
+// SetL1Accepted records that the block with a number, and all below it, are accepted on layer
+// 1. The block need not be here yet. An earlier, higher number stays.
+func (c *Chain) SetL1Accepted(number uint64) {
+	for before := c.l1.Load(); number+1 > before; before = c.l1.Load() {
+		if c.l1.CompareAndSwap(before, number+1) {
+			return
+		}
+	}
+}
+
 // View returns a view of the current head, nil if there are no blocks.
 func (c *Chain) View() *View {
 	span := c.archive.Span()
@@ -40,19 +53,41 @@ func (c *Chain) View() *View {
 	}
 	above := c.tip()
 	if above == nil {
-		return &View{c.archive.Settled(span)}
+		return &View{c.archive.Settled(span), c.l1.Load()}
 	}
 	branch := above.Forkchoice().Head
 	whole := archive.Span{First: span.First, Last: branch.Ref()}
-	return &View{c.archive.Over(branch.Over(c.archive.Rows()), whole, branch.Settled().Number)}
+	return &View{c.archive.Over(branch.Over(c.archive.Rows()), whole, branch.Settled().Number), c.l1.Load()}
 }
 
 // View is a view of the chain as of one head. It is cheap to create, holds no resources, and is
 // safe for concurrent use.
-type View struct{ blocks *archive.Reader }
+type View struct {
+	blocks *archive.Reader
+	l1     uint64 // as Chain.l1
+}
 
 // Span returns the first and last block.
 func (v *View) Span() archive.Span { return v.blocks.Span() }
+
+// L1Accepted returns the number of the latest block that is known to be accepted on layer 1,
+// or false if it is not known of any.
+func (v *View) L1Accepted() (number uint64, known bool) {
+	span := v.blocks.Span()
+	if v.l1 <= span.First {
+		return 0, false
+	}
+	return min(v.l1-1, span.Last.Number), true
+}
+
+// Status returns the status of a block: the stored one, unless it was accepted on layer 1
+// since.
+func (v *View) Status(header *archive.Header) starknet.Status {
+	if header.Number < v.l1 && header.Status == starknet.AcceptedOnL2 {
+		return starknet.AcceptedOnL1
+	}
+	return header.Status
+}
 
 // Header returns the header of a block. It returns ErrUnknownBlock above the head, and an
 // [*archive.BeforeFirst] below the first block. The caller must not modify the header.

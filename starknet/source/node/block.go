@@ -49,6 +49,22 @@ func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
 	return head, err
 }
 
+// L1Accepted fetches the number of the latest block that is accepted on layer 1. It returns
+// ErrNotFound if the node knows of none, and asks once: nodes of versions before 0.9 do not
+// know the tag.
+func (n *Node) L1Accepted(ctx context.Context) (number uint64, err error) {
+	err = n.call(ctx, "starknet_getBlockWithTxHashes", []any{"l1_accepted"}, func(in *wire.Reader) error {
+		return in.Object(func(name string) (err error) {
+			if name == "block_number" {
+				number, err = in.Uint64()
+				return err
+			}
+			return in.Skip()
+		}, "block_number")
+	})
+	return number, notFound(err, codeBlockNotFound)
+}
+
 // Block fetches a block with its receipts and events, and checks it.
 func (n *Node) Block(ctx context.Context, number uint64) (block *starknet.Block, err error) {
 	err = n.retry(ctx, func() error {

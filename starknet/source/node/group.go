@@ -354,6 +354,31 @@ func (g *Group) retreat(ctx context.Context, top uint64, to Chain) error {
 	return to.Revert(ctx, fork)
 }
 
+// L1Accepted fetches the number of the latest block that a quorum of the nodes knows to be
+// accepted on layer 1.
+func (g *Group) L1Accepted(ctx context.Context) (number uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, voteTime)
+	defer cancel()
+	numbers := make([]uint64, len(g.members))
+	failed := make([]error, len(g.members))
+	var asking sync.WaitGroup
+	for i, m := range g.members {
+		asking.Go(func() { numbers[i], failed[i] = m.Node.L1Accepted(ctx) })
+	}
+	asking.Wait()
+	var known []uint64
+	for i, number := range numbers {
+		if failed[i] == nil {
+			known = append(known, number)
+		}
+	}
+	if len(known) < g.quorum {
+		return 0, fmt.Errorf("%w: %w", errNoQuorum, errors.Join(failed...))
+	}
+	slices.Sort(known)
+	return known[len(known)-g.quorum], nil
+}
+
 // agree records that nodes agree on a block.
 func (g *Group) agree(number uint64, nodes int) {
 	g.mu.Lock()

@@ -117,3 +117,19 @@ func TestGroupProvesBlocks(t *testing.T) {
 		t.Errorf("%d lies: %+v", lies.Load(), s.Nodes[0])
 	}
 }
+
+// What is accepted on layer 1 is what a quorum of the nodes says at least.
+func TestGroupL1Accepted(t *testing.T) {
+	main := makeChain(nil, 0, 12, 1)
+	fakes := []*nodetest.Node{nodetest.New(t, 10, main), nodetest.New(t, 9, main), nodetest.New(t, 8, main)}
+	fakes[0].AcceptOnL1(9)
+	fakes[1].AcceptOnL1(4)
+	for quorum, want := range map[int]uint64{1: 9, 2: 4} {
+		if number, err := newGroup(t, quorum, fakes...).L1Accepted(t.Context()); err != nil || number != want {
+			t.Errorf("quorum %d: block %d, %v, want %d", quorum, number, err, want)
+		}
+	}
+	if _, err := newGroup(t, 3, fakes...).L1Accepted(t.Context()); !errors.Is(err, errNoQuorum) {
+		t.Errorf("one of three does not know: %v", err)
+	}
+}

@@ -27,6 +27,7 @@ type Node struct {
 
 	mu       sync.Mutex // guards the fields below
 	blocks   []*starknet.Block
+	l1       uint64 // latest block accepted on layer 1
 	asked    []Question
 	underWay int
 	most     int
@@ -36,6 +37,7 @@ type Node struct {
 type Question struct {
 	Method string
 	Number uint64 // requested block
+	Tag    string // instead of the number
 	Nth    int    // position among all requests, from 1
 	ID     json.RawMessage
 }
@@ -55,15 +57,22 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		ID     json.RawMessage
 		Method string
-		Params []map[string]uint64
+		Params []json.RawMessage
 	}
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	q := Question{Method: request.Method, ID: request.ID}
-	if len(request.Params) == 1 {
-		q.Number = request.Params[0]["block_number"]
+	var id struct {
+		Number uint64 `json:"block_number"`
+	}
+	if len(request.Params) == 1 && json.Unmarshal(request.Params[0], &q.Tag) != nil {
+		if err := json.Unmarshal(request.Params[0], &id); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		q.Number = id.Number
 	}
 	n.mu.Lock()
 	n.underWay++
@@ -98,6 +107,12 @@ func (n *Node) answer(q Question) []byte {
 		last := n.blocks[len(n.blocks)-1]
 		result = map[string]any{"block_hash": last.Hash.String(), "block_number": last.Number}
 	case "starknet_getBlockWithReceipts", "starknet_getBlockWithTxHashes":
+		if q.Tag == "l1_accepted" {
+			if n.spec < 9 {
+				return fail(-32602, "Invalid Params")
+			}
+			q.Number = n.l1
+		}
 		at := slices.IndexFunc(n.blocks, func(b *starknet.Block) bool { return b.Number == q.Number })
 		if at < 0 {
 			return fail(24, "Block not found")
@@ -125,6 +140,13 @@ func (n *Node) Set(blocks []*starknet.Block) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.blocks = blocks
+}
+
+// AcceptOnL1 makes the node say that a block and those below it are accepted on layer 1.
+func (n *Node) AcceptOnL1(number uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.l1 = number
 }
 
 // Questions returns the number of requests for a method.
