@@ -111,16 +111,16 @@ type serviceCollector struct {
 }
 
 type gauges struct {
-	sockets, running, waiting, held, addresses, connections *prometheus.Desc
-	refused, dropped                                        *prometheus.Desc
-	head, headTime, lag, settled, disk, memory              *prometheus.Desc
-	behind, upstreamUsed, upstreamFaults, heard             *prometheus.Desc
-	agreeing, quorum, differs                               *prometheus.Desc
-	ready, stopped, reached, rate, remaining                *prometheus.Desc
-	writable, accountsWritable                              *prometheus.Desc
-	free, cacheReads, storeReads, backlog, expiry           *prometheus.Desc
-	unsaved, unreadable, letters                            *prometheus.Desc
-	workers, workersStarted, workersEnded, workersMemory    *prometheus.Desc
+	sockets, running, waiting, held, addresses, connections   *prometheus.Desc
+	refused, dropped                                          *prometheus.Desc
+	head, headTime, lag, settled, disk, memory                *prometheus.Desc
+	behind, upstreamUsed, upstreamFaults, heard               *prometheus.Desc
+	agreeing, quorum, differs                                 *prometheus.Desc
+	ready, stopped, reached, rate, remaining                  *prometheus.Desc
+	writable, accountsWritable                                *prometheus.Desc
+	free, cacheReads, storeReads, roundTrips, backlog, expiry *prometheus.Desc
+	unsaved, unreadable, letters                              *prometheus.Desc
+	workers, workersStarted, workersEnded, workersMemory      *prometheus.Desc
 }
 
 func newServiceCollector(s *Service) *serviceCollector {
@@ -152,6 +152,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 		writable:         desc("store_writable", "Whether the network's store accepts writes: 1, else 0.", "network"),
 		free:             desc("store_free_bytes", "Free space on the disk of the network's store.", "network"),
 		storeReads:       desc("store_reads_total", "Statements that have read rows from Cassandra.", "network"),
+		roundTrips:       desc("store_round_trips_total", "Waits for such statements; those made side by side are one.", "network"),
 		cacheReads:       desc("store_cache_reads_total", "Reads of the store's cache, by whether the block was in it.", "network", "result"),
 		backlog:          desc("store_backlog_bytes", "Bytes that compactions have to rewrite before the store is in order.", "network"),
 		expiry:           desc("certificate_expiry_timestamp_seconds", "When the certificate of the public listener expires.", "name"),
@@ -237,6 +238,7 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 			gauge(g.free, float64(stored.FreeBytes), n.Name)
 			gauge(g.backlog, float64(stored.Backlog), n.Name)
 			counter(g.storeReads, uint64(stored.Reads), n.Name)
+			counter(g.roundTrips, uint64(stored.RoundTrips), n.Name)
 			counter(g.cacheReads, uint64(stored.CacheHits), n.Name, "hit")
 			counter(g.cacheReads, uint64(stored.CacheMisses), n.Name, "miss")
 		}

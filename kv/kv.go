@@ -312,6 +312,9 @@ type Stats struct {
 	CacheHits, CacheMisses int64
 	// Reads are the statements that have read rows and pointers of a distributed store.
 	Reads int64
+	// RoundTrips counts how often a caller waited for such statements, with those that were
+	// made side by side as one.
+	RoundTrips int64
 	// Backlog is how many bytes the engine has to rewrite before the store is in order; it
 	// grows while writes are faster than that.
 	Backlog int64

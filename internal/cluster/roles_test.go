@@ -11,6 +11,7 @@ import (
 	"ashlar/internal/fakenode"
 	"ashlar/internal/node"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
@@ -72,6 +73,8 @@ func TestRoles(t *testing.T) {
 	}
 	t.Logf("the reader showed each of 20 heads at most %v after the writer", late)
 
+	checkPassed(t, process(t, keyspace, "reader", follow), u, 41)
+
 	// A standby waits, and takes over.
 	standing := standby(t, keyspace, follow)
 	first.Kill()
@@ -112,6 +115,31 @@ func TestRoles(t *testing.T) {
 	if err != nil || !strings.Contains(report, "sound") {
 		t.Errorf("verify: %s, %v", report, err)
 	}
+}
+
+// checkPassed sends the first transaction of a block to a reader, which passes it to the
+// node, and shows it as pending.
+func checkPassed(t *testing.T, a node.Ashlar, u *upstream, number int) {
+	t.Helper()
+	p, reader := serve(t, a)
+	defer p.Kill()
+	tx := u.chain[number].Transactions()[0]
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hash string
+	within(t, "a reader takes a transaction", func() bool {
+		return reader.Call(t.Context(), &hash, "eth_sendRawTransaction", hexutil.Encode(raw)) == nil
+	})
+	if waiting := u.Waiting(); len(waiting) != 1 || waiting[0].Hash() != tx.Hash() || hash != tx.Hash().Hex() {
+		t.Errorf("the node has %d transactions, the answer is %s, expected %s", len(waiting), hash, tx.Hash())
+	}
+	within(t, "the transaction is pending", func() bool {
+		var pending struct{ Hash, BlockHash *string }
+		err := reader.Call(t.Context(), &pending, "eth_getTransactionByHash", tx.Hash())
+		return err == nil && pending.Hash != nil && *pending.Hash == hash && pending.BlockHash == nil
+	})
 }
 
 // standby starts a process that waits for the lease.

@@ -81,7 +81,6 @@ func (c *cursor) find() bool {
 		if c.known, ok = c.store.look(c.ctx, c.table, c.partition, c.next); !ok {
 			return false
 		}
-		c.store.hits.Add(1)
 	}
 	if i := p.find(c.next); i < len(p.rows) {
 		if p.rows[i].sort > c.to {
@@ -112,8 +111,8 @@ func (c *cursor) after(sort uint64) {
 // step moves to a row that the store has.
 func (c *cursor) step() {
 	if c.reading == nil {
-		c.at = c.store.begin()
-		c.store.misses.Add(1)
+		c.at = c.store.begin(c.ctx)
+		c.store.missed(1)
 		c.reading = c.store.Store.Scan(c.ctx, c.table, c.partition, c.next, c.to)
 		c.read = span{from: c.next}
 	}

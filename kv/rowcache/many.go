@@ -18,7 +18,6 @@ func (s *Store) GetMany(ctx context.Context, t *kv.Table, keys []kv.Key, found f
 			missing, places = append(missing, k), append(places, i)
 			continue
 		}
-		s.hits.Add(1)
 		if j := p.find(k.Sort); j < len(p.rows) && p.rows[j].sort == k.Sort {
 			if err := found(i, p.rows[j].value); err != nil {
 				return err
@@ -28,8 +27,8 @@ func (s *Store) GetMany(ctx context.Context, t *kv.Table, keys []kv.Key, found f
 	if len(missing) == 0 {
 		return ctx.Err()
 	}
-	m := s.begin()
-	s.misses.Add(int64(len(missing)))
+	m := s.begin(ctx)
+	s.missed(len(missing))
 	return s.Store.GetMany(ctx, t, missing, func(j int, value []byte) error {
 		value = append([]byte{}, value...)
 		k := missing[j]
@@ -48,7 +47,6 @@ func (s *Store) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, foun
 			missing, places = append(missing, k), append(places, i)
 			continue
 		}
-		s.hits.Add(1)
 		if exists {
 			if err := found(i, known.sort, known.value); err != nil {
 				return err
@@ -58,8 +56,8 @@ func (s *Store) NewestMany(ctx context.Context, t *kv.Table, keys []kv.Key, foun
 	if len(missing) == 0 {
 		return ctx.Err()
 	}
-	m := s.begin()
-	s.misses.Add(int64(len(missing)))
+	m := s.begin(ctx)
+	s.missed(len(missing))
 	seen := make([]bool, len(missing))
 	err := s.Store.NewestMany(ctx, t, missing, func(j int, sort uint64, value []byte) error {
 		seen[j] = true
@@ -95,6 +93,8 @@ func (s *Store) Prefetch(ctx context.Context, wants []kv.Want) {
 	if len(missing) < 2 {
 		return // nothing to make side by side
 	}
+	s.waits.Add(int64(1 - len(missing)))
+	ctx = context.WithValue(ctx, aheadKey{}, true)
 	var group errgroup.Group
 	group.SetLimit(prefetchAtOnce)
 	for _, w := range missing {
@@ -105,12 +105,12 @@ func (s *Store) Prefetch(ctx context.Context, wants []kv.Want) {
 
 // has reports whether the rows of w, or the first of them, are known.
 func (s *Store) has(ctx context.Context, w *kv.Want) bool {
+	at := w.From
 	if w.Newest > 0 {
-		_, _, ok := s.newest(ctx, w.Table, w.Partition, w.To)
-		return ok
+		at = w.To
 	}
-	_, ok := s.look(ctx, w.Table, w.Partition, w.From)
-	return ok
+	p, ok := s.find(ctx, w.Table, w.Partition, at, false)
+	return ok && (w.Newest == 0 || p.from == 0 || len(p.upTo(at)) > 0)
 }
 
 // fetch reads the rows of w. What it reads is kept.

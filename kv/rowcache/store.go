@@ -40,6 +40,7 @@ type Store struct {
 	limit        int64
 	disk         *disk // may be nil
 	hits, misses atomic.Int64
+	waits        atomic.Int64 // for reads of the store
 
 	// One lock: what it protects takes less than a microsecond, and a read of the store
 	// takes a thousand.
@@ -104,13 +105,18 @@ type mark struct {
 	known      bool
 	settled    uint64
 	generation uint64
+	ahead      bool // the read is Prefetch's
 }
 
+// aheadKey marks the context of a read that Prefetch makes.
+type aheadKey struct{}
+
 // begin returns the moment of a read that begins now.
-func (s *Store) begin() mark {
+func (s *Store) begin(ctx context.Context) mark {
+	ahead := ctx.Value(aheadKey{}) != nil
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return mark{s.known, s.settled, s.generation}
+	return mark{s.known, s.settled, s.generation, ahead}
 }
 
 // last is the greatest sort key that a row of a settled block can have.
@@ -129,16 +135,25 @@ func (s *Store) end(t *kv.Table, p *span) uint64 {
 	return p.to
 }
 
-// look returns the span that has a sort key. Its rows must not be changed.
+// look returns the span that has a sort key, for a read. Its rows must not be changed.
 func (s *Store) look(ctx context.Context, t *kv.Table, partition []byte, sort uint64) (span, bool) {
+	p, ok := s.find(ctx, t, partition, sort, true)
+	if ok && !p.ahead {
+		s.hits.Add(1)
+	}
+	return p, ok
+}
+
+// find is look for a read, or only to know what is known.
+func (s *Store) find(ctx context.Context, t *kv.Table, partition []byte, sort uint64, reading bool) (span, bool) {
 	if t.Transient {
 		return span{}, false
 	}
-	p, ok := s.lookInMemory(t, partition, sort)
+	p, ok := s.findInMemory(t, partition, sort, reading)
 	if ok || s.disk == nil {
 		return p, ok
 	}
-	m := s.begin()
+	m := s.begin(ctx)
 	if !m.known || sort > last(t, m.settled) {
 		return span{}, false
 	}
@@ -150,7 +165,7 @@ func (s *Store) look(ctx context.Context, t *kv.Table, partition []byte, sort ui
 	return p, ok
 }
 
-func (s *Store) lookInMemory(t *kv.Table, partition []byte, sort uint64) (span, bool) {
+func (s *Store) findInMemory(t *kv.Table, partition []byte, sort uint64, reading bool) (span, bool) {
 	var room [keyRoom]byte
 	k := key(room[:0], t, partition, sort)
 	s.mu.Lock()
@@ -164,7 +179,9 @@ func (s *Store) lookInMemory(t *kv.Table, partition []byte, sort uint64) (span, 
 		p := &e.spans[i]
 		if end := s.end(t, p); p.from <= sort && sort <= end {
 			s.recent.MoveToFront(element)
-			return *p, true
+			found := *p
+			p.ahead = p.ahead && !reading
+			return found, true
 		}
 	}
 	return span{}, false
@@ -193,6 +210,7 @@ func (s *Store) keep(m mark, t *kv.Table, partition []byte, p span) {
 	if m.settled != s.settled || m.generation != s.generation {
 		p.growing = 0 // rows of later blocks may be missing
 	}
+	p.ahead = m.ahead
 	s.insert(string(key(nil, t, partition, p.from)), t, p)
 }
 
@@ -293,24 +311,29 @@ func (s *Store) add(t *kv.Table, r kv.Row) {
 // Stats implements kv.Store. It counts the reads that the cache has answered.
 func (s *Store) Stats() kv.Stats {
 	stats := s.Store.Stats()
-	stats.CacheHits, stats.CacheMisses = s.hits.Load(), s.misses.Load()
+	stats.CacheHits, stats.CacheMisses, stats.RoundTrips = max(s.hits.Load(), 0), s.misses.Load(), s.waits.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats.MemoryBytes += s.bytes
 	return stats
 }
 
+// missed counts reads that are made at once.
+func (s *Store) missed(reads int) {
+	s.misses.Add(int64(reads))
+	s.waits.Add(1)
+}
+
 // Get implements kv.Reader.
 func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
 	if p, ok := s.look(ctx, t, partition, sort); ok {
-		s.hits.Add(1)
 		if i := p.find(sort); i < len(p.rows) && p.rows[i].sort == sort {
 			return append(dst, p.rows[i].value...), ctx.Err()
 		}
 		return dst, kv.ErrNotFound
 	}
-	m := s.begin()
-	s.misses.Add(1)
+	m := s.begin(ctx)
+	s.missed(1)
 	value, err := s.Store.Get(ctx, t, partition, sort, nil)
 	if err != nil {
 		return dst, err
@@ -322,14 +345,13 @@ func (s *Store) Get(ctx context.Context, t *kv.Table, partition []byte, sort uin
 // Newest implements kv.Reader.
 func (s *Store) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
 	if known, found, ok := s.newest(ctx, t, partition, at); ok {
-		s.hits.Add(1)
 		if !found {
 			return dst, 0, kv.ErrNotFound
 		}
 		return append(dst, known.value...), known.sort, ctx.Err()
 	}
-	m := s.begin()
-	s.misses.Add(1)
+	m := s.begin(ctx)
+	s.missed(1)
 	value, sort, err := s.Store.Newest(ctx, t, partition, at, nil)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return dst, 0, err
@@ -376,7 +398,6 @@ func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at u
 		if !ok {
 			break
 		}
-		s.hits.Add(1)
 		rows := p.upTo(at)
 		for i := len(rows) - 1; i >= 0; i-- {
 			if enough, err := found(rows[i].sort, rows[i].value); enough || err != nil {
@@ -391,8 +412,8 @@ func (s *Store) Descend(ctx context.Context, t *kv.Table, partition []byte, at u
 		}
 		at = p.from - 1
 	}
-	m := s.begin()
-	s.misses.Add(1)
+	m := s.begin(ctx)
+	s.missed(1)
 	read, ended := span{to: at}, true
 	err := s.Store.Descend(ctx, t, partition, at, func(sort uint64, value []byte) (bool, error) {
 		value = append([]byte{}, value...)

@@ -284,6 +284,9 @@ func (c *Cluster) lastLines(i int) string {
 // Started says whether the nodes are those of the test, which it may end.
 func (c *Cluster) Started() bool { return len(c.nodes) > 0 }
 
+// PID returns the process ID of a node.
+func (c *Cluster) PID(i int) int { return c.nodes[i].command.Process.Pid }
+
 // Kill ends a node at once.
 func (c *Cluster) Kill(i int) error {
 	n := c.nodes[i]
