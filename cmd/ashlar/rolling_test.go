@@ -43,7 +43,7 @@ func newInstance(t *testing.T, data string) *instance {
 		t.Fatal(err)
 	}
 	i := &instance{t: t, config: filepath.Join(t.TempDir(), "ashlar.yaml"), url: "http://" + address}
-	write(t, i.config, fmt.Sprintf("data: %s\nlisten: %s\nlame_duck: 2s\n", data, address))
+	write(t, i.config, fmt.Sprintf("data: %s\nlisten: %s\n", data, address))
 	target, err := url.Parse(i.url)
 	if err != nil {
 		t.Fatal(err)
