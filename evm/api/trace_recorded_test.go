@@ -154,6 +154,8 @@ func besuOwn(name string, d jsondiff.Difference) string {
 		return "it shows what a jump did that failed"
 	case last == "message", last == "error":
 		return "wording"
+	case strings.Contains(d.Path, "vmTrace") && last == "op" && absent:
+		return "it does not name instructions, as Erigon and reth do and clients require"
 	case strings.Contains(d.Path, "vmTrace") && last == "cost":
 		return "costs of instructions lack what an account's creation costs"
 	case strings.Contains(d.Path, "vmTrace") && strings.HasSuffix(d.Path, "ops"):

@@ -16,8 +16,8 @@ import (
 // instruction. Frames opened by an instruction are nested in it:
 //
 //	{"code":"0x6001...","ops":[
-//	  {"pc":0,"cost":3,"sub":null,"ex":{"used":78997,"push":["0x1"],"mem":null,"store":null}},
-//	  {"pc":9,"cost":700,"sub":{"code":"0x...","ops":[...]},"ex":{...}}]}
+//	  {"pc":0,"op":"PUSH1","cost":3,"sub":null,"ex":{"used":78997,"push":["0x1"],"mem":null,"store":null}},
+//	  {"pc":9,"op":"CALL","cost":700,"sub":{"code":"0x...","ops":[...]},"ex":{...}}]}
 //
 // The effect of an instruction is known when the next one of its frame begins, or when the
 // frame ends. Until then it is the frame's open instruction.
@@ -111,6 +111,7 @@ func (t *vmTracer) onOpcode(pc uint64, opcode byte, gas, cost uint64, scope trac
 	}
 	frame.ops++
 	t.out = strconv.AppendUint(append(t.out, `{"pc":`...), pc, 10)
+	t.out = append(append(append(t.out, `,"op":"`...), vm.OpCode(opcode).String()...), '"')
 	t.out = strconv.AppendUint(append(t.out, `,"cost":`...), cost, 10)
 	frame.open, frame.op = true, vmOp{code: vm.OpCode(opcode), gas: gas, cost: cost, failed: err != nil}
 	frame.op.read(scope.StackData())

@@ -4,19 +4,21 @@
 #   internal/clients/install.sh DIR
 set -euo pipefail
 from=$(cd "$(dirname "$0")/scripts" && pwd)
-mkdir -p "$1"
+mkdir -p "$1/ponder"
 cd "$1"
-lists=(package.json requirements.txt starknet-requirements.txt starknet-versions.txt)
+lists=(package.json requirements.txt starknet-requirements.txt starknet-versions.txt tracing-requirements.txt ponder/package.json)
 if [ -e installed ] && cmp -s installed <(cd "$from" && cat "${lists[@]}"); then
 	exit 0
 fi
 rm -f installed
 for list in "${lists[@]}"; do
-	cp "$from/$list" .
+	cp "$from/$list" "$list"
 done
 npm install --no-audit --no-fund --silent
-# Two folders: web3.py and starknet.py exclude each other's dependencies.
-for python in venv:requirements.txt starknet-venv:starknet-requirements.txt; do
+(cd ponder && npm install --no-audit --no-fund --silent)
+# A folder each: web3.py, starknet.py and ethereum-etl exclude each other's dependencies. The
+# wheel of cryo is for Python 3.11.
+for python in venv:requirements.txt starknet-venv:starknet-requirements.txt tracing-venv:tracing-requirements.txt; do
 	python3 -m venv "${python%%:*}"
 	"${python%%:*}/bin/pip" install --quiet -r "${python##*:}"
 done

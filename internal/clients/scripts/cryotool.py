@@ -1,0 +1,9 @@
+# cryotool.py URL DATASET FOLDER: has cryo write a data set of blocks 20 to 30 as CSV.
+import sys
+
+import cryo
+
+url, dataset, folder = sys.argv[1:]
+done = cryo.freeze(dataset, blocks=["20:31"], rpc=url, output_dir=folder, file_format="csv", verbose=False, no_report=True)
+if done["n_completed"] != 1 or done["n_errored"] != 0:
+    sys.exit(f"cryo: {done}")

@@ -1,0 +1,3 @@
+import { onchainTable } from "ponder";
+
+export const call = onchainTable("call", (t) => ({ id: t.text().primaryKey() }));
