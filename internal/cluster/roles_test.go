@@ -73,7 +73,7 @@ func TestRoles(t *testing.T) {
 	}
 	t.Logf("the reader showed each of 20 heads at most %v after the writer", late)
 
-	checkPassed(t, process(t, keyspace, "reader", follow), u, 41)
+	checkPassed(t, process(t, keyspace, "reader", fmt.Sprintf("networks: {%s: {source: %q}}", network, u.SocketURL())), u, 41)
 
 	// A standby waits, and takes over.
 	standing := standby(t, keyspace, follow)

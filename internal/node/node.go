@@ -111,13 +111,14 @@ func (p *Process) end(signal syscall.Signal) error {
 	}
 }
 
-// awaitReady returns when the endpoint answers eth_chainId, or with an error if the process ends
-// or does not answer in time.
+// awaitReady returns when the endpoint answers eth_chainId, if only that it has no such method, or
+// with an error if the process ends or does not answer in time.
 func (p *Process) awaitReady(ctx context.Context, c *Client) error {
 	for {
 		var id string
 		err := c.Call(ctx, &id, "eth_chainId")
-		if err == nil {
+		var refused *Error
+		if err == nil || errors.As(err, &refused) && refused.Code == methodNotFound {
 			return nil
 		}
 		select {
@@ -129,6 +130,9 @@ func (p *Process) awaitReady(ctx context.Context, c *Client) error {
 		}
 	}
 }
+
+// methodNotFound is JSON-RPC's code for an unknown method.
+const methodNotFound = -32601
 
 // freeAddress returns a loopback address that was free a moment ago.
 func freeAddress() (string, error) {
