@@ -37,6 +37,7 @@ func LargestTable() *kv.Table { return trieNodes }
 const (
 	pointerGenesis = "genesis" // JSON of the genesis without its accounts
 	pointerFirst   = "first"   // where the history begins: [Extent]
+	pointerOlder   = "older"   // the lowest block that an [Older] adds
 	pointerStart   = "start"   // what a network starts from, and how far that is: [Start]
 )
 

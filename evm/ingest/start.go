@@ -19,8 +19,8 @@ import (
 )
 
 // startBlocks is how many blocks before the first one with state are stored: those whose
-// hashes BLOCKHASH returns.
-const startBlocks = 256
+// hashes BLOCKHASH returns. Tests change it.
+var startBlocks uint64 = 256
 
 // ErrOtherState means that a state is not the one that a header names.
 var ErrOtherState = errors.New("the state is damaged or of another block")

@@ -147,14 +147,15 @@ func (b *blocksFrom) Next() (*types.Block, error) {
 }
 
 // wholeChain returns an archive with all blocks of the demo network.
-func wholeChain(t *testing.T, genesis *core.Genesis) *archive.Archive {
+func wholeChain(t *testing.T, genesis *core.Genesis) (*archive.Archive, *pebble.Store) {
 	t.Helper()
-	a, err := archive.Create(t.Context(), ingesttest.Store(t), genesis)
+	store := ingesttest.Store(t)
+	a, err := archive.Create(t.Context(), store, genesis)
 	if err != nil {
 		t.Fatal(err)
 	}
 	continueWith(t, a, genesis, ingesttest.Chain(t))
-	return a
+	return a, store
 }
 
 func continueWith(t *testing.T, a *archive.Archive, genesis *core.Genesis, blocks blocksFrom) {
@@ -176,13 +177,15 @@ func continueWith(t *testing.T, a *archive.Archive, genesis *core.Genesis, block
 type starter struct {
 	t       *testing.T
 	genesis *core.Genesis
+	whole   *pebble.Store // the archive with all blocks
 	source  *stateOf
 	total   *big.Int
 }
 
 func newStarter(t *testing.T) *starter {
 	s := &starter{t: t, genesis: ingesttest.Genesis(t)}
-	whole := wholeChain(t, s.genesis)
+	var whole *archive.Archive
+	whole, s.whole = wholeChain(t, s.genesis)
 	header, err := whole.Header(t.Context(), startNumber)
 	if err != nil {
 		t.Fatal(err)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 
 	"ashlar/evm/archive"
+	"ashlar/evm/execute"
 	"ashlar/evm/genesis"
 	"ashlar/evm/ingest"
 	"ashlar/evm/source/file"
@@ -118,6 +120,9 @@ func (i *imported) Run(ctx context.Context, paths []string, show family.Show) er
 	if err := file.CheckGaps(files, head.Number); err != nil {
 		return err
 	}
+	if err := i.importOlder(ctx, files, show); err != nil {
+		return err
+	}
 	for _, f := range files {
 		if err := i.importFile(ctx, f.Path, show); err != nil {
 			return err
@@ -125,6 +130,39 @@ func (i *imported) Run(ctx context.Context, paths []string, show family.Show) er
 		show.Done(f.Path)
 	}
 	return nil
+}
+
+// importOlder adds the blocks of history files that are before the network's first block,
+// the newest file first: each is verified by the block after it.
+func (i *imported) importOlder(ctx context.Context, files []file.Listed, show family.Show) error {
+	for _, f := range slices.Backward(files) {
+		first := i.archive.Extent().Blocks
+		if first == 0 || !f.History || f.Blocks.First >= first || f.Blocks.Last == 0 {
+			continue
+		}
+		if err := i.addOlder(ctx, f.Path, show); err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+func (i *imported) addOlder(ctx context.Context, path string, show family.Show) error {
+	f, err := file.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	show.Begin(path, f.Progress)
+	blocks, err := f.Recorded()
+	if err != nil {
+		return err
+	}
+	executor, err := execute.New(i.archive.Genesis().Config)
+	if err != nil {
+		return err
+	}
+	return ingest.AddOlder(ctx, i.archive, executor, blocks)
 }
 
 func (i *imported) importFile(ctx context.Context, path string, show family.Show) error {

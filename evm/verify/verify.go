@@ -97,6 +97,9 @@ func newChecker(ctx context.Context, store kv.Store, options Options, progress *
 	c := &checker{archive: a, tables: archive.NamedTables()}
 	family := audit.Family{Genesis: true, Own: c.tables.Own(), Derived: c.tables.Derived(), DescribeKey: archive.DescribeKey}
 	extent := a.Extent()
+	if family.Unfinished, err = a.OlderUnder(ctx); err != nil {
+		return nil, err
+	}
 	if options.From == 0 {
 		options.From = extent.Blocks
 	}

@@ -41,6 +41,9 @@ type Family struct {
 	Derived []*kv.Table // tables whose rows follow from Own
 	// Genesis says that block 0 is stored even if the archive begins with a later block.
 	Genesis bool
+	// Unfinished is a block before the archive's first one: rows from there to the first
+	// block are left by an interrupted addition, and nothing reads them. 0: there are none.
+	Unfinished uint64
 	// DescribeKey describes a row without its block, for error messages.
 	DescribeKey func(t *kv.Table, partition []byte, sort uint64) string
 }

@@ -51,11 +51,13 @@ func TestStartFromGeth(t *testing.T) {
 		name string
 		geth node.Geth
 		head uint64
+		// older is the format of the files that older blocks come from; empty: none do.
+		older string
 	}{
-		{"path full", node.Geth{Scheme: node.PathScheme, Full: true}, 500},
-		{"path archive", node.Geth{Scheme: node.PathScheme}, 600},
-		{"hash full", node.Geth{Scheme: node.HashScheme, Full: true}, 400},
-		{"hash archive", node.Geth{Scheme: node.HashScheme}, 300},
+		{"path full", node.Geth{Scheme: node.PathScheme, Full: true}, 500, ""},
+		{"path archive", node.Geth{Scheme: node.PathScheme}, 600, ""},
+		{"hash full", node.Geth{Scheme: node.HashScheme, Full: true}, 400, ""},
+		{"hash archive", node.Geth{Scheme: node.HashScheme}, 300, "ere"},
 	} {
 		t.Run(from.name, func(t *testing.T) {
 			before, after := splitChain(t, file, from.head)
@@ -77,8 +79,18 @@ func TestStartFromGeth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer p.Kill()
 			compareFrom(t, chain, whole, part, from.head)
+			p.Kill()
+			if from.older == "" {
+				return
+			}
+			older := t.TempDir()
+			if err := from.geth.ExportHistory(t.Context(), from.older, older, 0, from.head); err != nil {
+				t.Fatal(err)
+			}
+			p, err = a.Import(t.Context(), genesis, older)
+			awaitImport(t, p, err)
+			compareOlder(t, chain, whole, a)
 		})
 	}
 }
@@ -124,6 +136,23 @@ func compareFrom(t *testing.T, chain *sample.Chain, whole, part *node.Client, fi
 		t.Error("no question was refused as pruned")
 	}
 	t.Logf("%d of %d questions about any block were refused as pruned", pruned, len(anything))
+}
+
+// compareOlder asks about any block of the chain, but not about its state.
+func compareOlder(t *testing.T, chain *sample.Chain, whole *node.Client, a node.Ashlar) {
+	t.Helper()
+	if out, err := a.Verify(t.Context()); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	p, part, err := a.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	ofBlocks := regexp.MustCompile("^eth_get(Block|Header|Logs|Uncle|Transaction(By|Receipt)|RawTransaction)|^eth_feeHistory|^debug_getRaw")
+	all := questions(&generator{r: rand.New(rand.NewPCG(*seed, 9)), c: chain}, startEach)
+	all = slices.DeleteFunc(all, func(q question) bool { return !ofBlocks.MatchString(q.Method) })
+	report(t, all, ask(t, all, whole, part))
 }
 
 // splitChain splits a chain file after a block.
