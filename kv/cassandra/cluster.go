@@ -166,7 +166,7 @@ func (c *Cluster) open(keyspace string) (*gocql.Session, error) {
 	o.ReconnectionPolicy = &gocql.ConstantReconnectionPolicy{MaxRetries: 1, Interval: reconnectEvery}
 	o.MaxWaitSchemaAgreement = agreementTimeout
 	o.Metadata.CacheMode = gocql.KeyspaceOnly
-	o.Logger = logger{c.log}
+	o.Logger = &logger{log: c.log}
 	o.PageSize = 1000
 	o.QueryObserver = c.config.observer
 	local := gocql.RoundRobinHostPolicy()
@@ -209,25 +209,5 @@ func (otherNodes) GetRetryType(err error) gocql.RetryType {
 
 // speculation asks further nodes if one is slow. The result of the first is taken.
 var speculation = &gocql.SimpleSpeculativeExecution{NumAttempts: speculations, TimeoutDelay: speculateAfter}
-
-// logger passes what the driver logs on. The driver logs each lost connection as an error;
-// that is no more than a warning here.
-type logger struct{ log *slog.Logger }
-
-func (l logger) Error(msg string, fields ...gocql.LogField)   { l.write(slog.LevelWarn, msg, fields) }
-func (l logger) Warning(msg string, fields ...gocql.LogField) { l.write(slog.LevelInfo, msg, fields) }
-func (l logger) Info(msg string, fields ...gocql.LogField)    { l.write(slog.LevelDebug, msg, fields) }
-func (l logger) Debug(msg string, fields ...gocql.LogField)   {}
-
-func (l logger) write(level slog.Level, msg string, fields []gocql.LogField) {
-	if !l.log.Enabled(context.Background(), level) {
-		return
-	}
-	args := make([]any, 0, 2*len(fields))
-	for _, f := range fields {
-		args = append(args, f.Name, f.Value.String())
-	}
-	l.log.Log(context.Background(), level, "cassandra: "+msg, args...)
-}
 
 var _ kv.Store = (*Store)(nil)
