@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"ashlar/account"
@@ -28,8 +29,9 @@ type people struct {
 	sessions *session.Store
 	usage    *usage.Usage
 	failures *failures.Log
-	mail     *mail.Sender // nil if no mail server is configured
-	group    *limit.Group // nil if no other process uses the accounts
+	mail     *mail.Sender           // nil if no mail server is configured
+	group    *limit.Group           // nil if no other process uses the accounts
+	unread   *atomic.Pointer[error] // why changes of other processes cannot be read; nil: they can
 }
 
 func (p *people) service() control.Service {
@@ -45,7 +47,7 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 	if err != nil {
 		return people{}, err
 	}
-	p := people{store: opened, sessions: session.NewStore(opened, nil), failures: failures.New()}
+	p := people{store: opened, sessions: session.NewStore(opened, nil), failures: failures.New(), unread: new(atomic.Pointer[error])}
 	accounts := c.Service()
 	accounts.Retry = again
 	_, accounts.Shared = data.(*store.Keyspace)
@@ -103,7 +105,11 @@ func (p *people) refresh(ctx context.Context) error {
 		} else if err == nil && failing {
 			slog.Info("changes of accounts and keys are read again")
 		}
-		failing = err != nil
+		if failing = err != nil; failing {
+			p.unread.Store(&err)
+		} else {
+			p.unread.Store(nil)
+		}
 	}
 }
 

@@ -42,14 +42,18 @@ func (s *Service) ready(ctx context.Context, c config.Config) error {
 	return nil
 }
 
-// accountsProblem returns what keeps accounts and keys from being changed or stored, nil if
-// nothing does.
+// accountsProblem returns what keeps accounts and keys from being changed, stored, or read
+// from a store that other processes change, too; nil if nothing does. In a cluster it also
+// tells whether the store can be reached.
 func (s *Service) accountsProblem() error {
 	if s.people.store == nil {
 		return nil
 	}
 	if refused := s.accountsRefused(); refused != nil {
 		return fmt.Errorf("the store refuses writes: %w", refused)
+	}
+	if why := s.people.unread.Load(); why != nil {
+		return fmt.Errorf("changes of other processes cannot be read: %w", *why)
 	}
 	if unsaved := s.accounts.Unsaved(); unsaved != nil && unsaved.Why != "" {
 		return errors.New(unsaved.String())
