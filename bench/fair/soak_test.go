@@ -15,7 +15,7 @@ func TestCompare(t *testing.T) {
 		"warming up": {func(i int) held { h := steady(i); h.live += float64(min(i, 5)) * (8 << 20); return h }, false},
 		"free heap":  {func(i int) held { h := steady(i); h.resident += float64(i) * (32 << 20); return h }, false},
 		"heap":       {func(i int) held { h := steady(i); h.live += float64(i) * (2 << 20); return h }, true},
-		"native":     {func(i int) held { h := steady(i); h.native += float64(i) * (5 << 20); return h }, true},
+		"native":     {func(i int) held { h := steady(i); h.native += float64(i) * (10 << 20); return h }, true},
 		"goroutines": {func(i int) held { h := steady(i); h.goroutines += float64(i) * 6; return h }, true},
 		"files":      {func(i int) held { h := steady(i); h.files += float64(i) * 6; return h }, true},
 	} {
