@@ -139,6 +139,7 @@ func longName() string { return strings.Repeat("W", 100) }
 func (b *tab) makeLong() {
 	b.Helper()
 	b.open("/keys/new")
+	b.unfold()
 	b.enter("#name", longName())
 	b.enter("#methods", "eth_"+strings.Repeat("x", 96)) // the maximum length of a method
 	b.enter("#origins", "https://"+strings.Repeat("o", 100)+".example.org")
@@ -148,6 +149,11 @@ func (b *tab) makeLong() {
 	b.choose("#key", longName())
 	b.follow("form[aria-labelledby=by-request] button.primary")
 	b.there("#answer")
+}
+
+// unfold opens what is folded away on the page.
+func (b *tab) unfold() {
+	run(b, chromedp.Evaluate[bool]("document.querySelectorAll('main details').forEach((one) => { one.open = true; }) === undefined"))
 }
 
 // namedPages returns the pages that show a user's long names.
@@ -211,6 +217,7 @@ func operatorsPages() []shot {
 		{"key-new", at("/keys/new")},
 		{"key-new-wrong", func(b *tab) {
 			b.open("/keys/new")
+			b.unfold()
 			b.enter("#contracts", "0x12")
 			b.enter("#origins", "example.org")
 			b.follow("main form button.primary")
