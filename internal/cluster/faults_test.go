@@ -1,0 +1,322 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ashlar/app/store"
+	"ashlar/evm/archive"
+	"ashlar/internal/fakenode"
+	"ashlar/internal/node"
+	"ashlar/kv"
+	"ashlar/kv/cassandra/cassandratest"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+var faultTime = flag.Duration("faults", 0, "how long nodes are taken away one at a time; 0: not at all")
+
+// blockTime is the time between two blocks of the chain that is followed.
+const blockTime = 500 * time.Millisecond
+
+// TestFaults takes Cassandra's nodes away, one at a time, while a writer follows a chain and
+// clients ask a reader. No read fails, every answer is that of a server with a data
+// directory, the head does not go back, and nothing is lost. At the end it takes two nodes
+// away: the reader refuses what it cannot read, and goes on when they are back.
+func TestFaults(t *testing.T) {
+	if *faultTime == 0 {
+		t.Skip("needs the flag -faults with a duration")
+	}
+	cluster := nodes.Get(t)
+	if !cluster.Started() {
+		t.Skip("the nodes are not the test's own")
+	}
+	blocks := int(*faultTime/blockTime) + 400 // nodes are started until the end
+	folder := generate(t, blocks, 5)
+	f := &faulty{t: t, cluster: cluster, upstream: upstream{chain: readChain(t, folder)}}
+	reference := local(t)
+	importInto(t, reference, filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
+	_, f.reference = serve(t, reference)
+	var err error
+	if f.Node, err = fakenode.New(fakenode.Options{ChainID: chainID(t, folder), Raw: true, Subscriptions: true}, f.chain[0]); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	f.show(20)
+	keyspace := newKeyspace(t)
+	serve(t, process(t, keyspace, "writer", fmt.Sprintf("networks: {%s: {genesis: %s, source: %q, pool: none}}", network, filepath.Join(folder, "genesis.json"), f.SocketURL())))
+	// Without a cache worth the name, so that answers come from Cassandra.
+	f.process, f.reader = serve(t, process(t, keyspace, "reader", "cache: 1MiB"))
+	await(t, f.reader, f.chain[20], patience)
+	f.head.Store(20)
+	f.probe = openProbe(t, keyspace)
+
+	ctx, stop := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	working.Go(func() { f.grow(ctx) })
+	working.Go(func() { f.watch(ctx) })
+	for range 4 {
+		working.Go(func() { f.ask(ctx) })
+	}
+	f.breakNodes(*faultTime)
+	stop()
+	working.Wait()
+	last := f.chain[f.shown.Load()]
+	await(t, f.reader, last, patience)
+	t.Logf("%v: %d kills, %d pauses, %d restarts; %d answers compared, %d heads seen up to block %d", *faultTime,
+		f.kills, f.pauses, f.restarts, f.answers.Load(), f.heads, last.NumberU64())
+	f.loseTwo()
+	report, err := process(t, keyspace, "reader").Verify(t.Context())
+	if err != nil || !strings.Contains(report, "sound") {
+		t.Errorf("verify: %s, %v", report, err)
+	}
+	for number := range last.NumberU64() + 1 {
+		f.compare("eth_getBlockByNumber", fmt.Sprintf("0x%x", number), true)
+	}
+}
+
+// faulty is a cluster whose nodes are taken away.
+type faulty struct {
+	t       *testing.T
+	cluster *cassandratest.Cluster
+	upstream
+	reference, reader *node.Client
+	process           *node.Process // the reader's
+	probe             kv.Store
+
+	shown   atomic.Int64 // the upstream node's head
+	head    atomic.Int64 // the reader's
+	answers atomic.Int64
+	heads   int
+
+	kills, pauses, restarts int
+}
+
+// openProbe opens a store of the test's own.
+func openProbe(t *testing.T, name string) kv.Store {
+	t.Helper()
+	config := store.DefaultCassandra()
+	config.Hosts, config.Keyspace = nodes.Get(t).Hosts, name
+	keyspace, err := store.Connect(t.Context(), config, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe, err := keyspace.OpenCopy(t.Context(), "networks/probe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = probe.Close()
+		_ = keyspace.Close()
+	})
+	return probe
+}
+
+// grow makes the chain that is followed longer.
+func (f *faulty) grow(ctx context.Context) {
+	for number := 21; number < len(f.chain); number++ {
+		f.show(number)
+		f.shown.Store(int64(number))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(blockTime):
+		}
+	}
+}
+
+// watch checks that the reader's head does not go back.
+func (f *faulty) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		number, hash, err := head(f.t, f.reader)
+		switch before := f.head.Load(); {
+		case err != nil:
+			f.t.Errorf("head: %v", err)
+		case int64(number) < before:
+			f.t.Errorf("the head went back from %d to %d", before, number)
+		case hash != f.chain[number].Hash().Hex():
+			f.t.Errorf("head %d is %s, expected %s", number, hash, f.chain[number].Hash())
+		case int64(number) > before:
+			f.heads++
+			f.head.Store(int64(number))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// ask asks the reader questions and compares the answers.
+func (f *faulty) ask(ctx context.Context) {
+	for ctx.Err() == nil {
+		number := 1 + rand.IntN(int(f.head.Load()))
+		block := f.chain[number]
+		at, tx := fmt.Sprintf("0x%x", number), transactionOf(block)
+		if tx == nil {
+			continue
+		}
+		switch rand.IntN(7) {
+		case 0:
+			f.compare("eth_getBlockByNumber", at, true)
+		case 1:
+			f.compare("eth_getBlockReceipts", at)
+		case 2:
+			f.compare("eth_getLogs", map[string]any{"fromBlock": fmt.Sprintf("0x%x", max(1, number-5)), "toBlock": at})
+		case 3:
+			f.compare("eth_getTransactionByHash", tx.Hash())
+		case 4:
+			f.compare("eth_getTransactionReceipt", tx.Hash())
+		case 5:
+			f.compare("eth_getBalance", tx.To(), at)
+		case 6:
+			f.compare("eth_getProof", tx.To(), []string{}, at)
+		}
+	}
+}
+
+// transactionOf returns a transaction of a block that has a recipient, nil if there is none.
+func transactionOf(block *types.Block) *types.Transaction {
+	all := block.Transactions()
+	for _, i := range rand.Perm(len(all)) {
+		if all[i].To() != nil {
+			return all[i]
+		}
+	}
+	return nil
+}
+
+// compare compares an answer of the reader with that of the reference.
+func (f *faulty) compare(method string, params ...any) {
+	var got, want json.RawMessage
+	if err := f.reader.Call(f.t.Context(), &got, method, params...); err != nil {
+		f.t.Errorf("%s %v: %v", method, params, err)
+		return
+	}
+	if err := f.reference.Call(f.t.Context(), &want, method, params...); err != nil {
+		f.t.Errorf("reference: %s %v: %v", method, params, err)
+		return
+	}
+	if !bytes.Equal(got, want) {
+		f.t.Errorf("%s %v: %.300s, expected %.300s", method, params, got, want)
+	}
+	f.answers.Add(1)
+}
+
+// breakNodes takes one node after the other away.
+func (f *faulty) breakNodes(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		i := rand.IntN(cassandratest.Count)
+		var err error
+		switch rand.IntN(3) {
+		case 0:
+			f.kills++
+			err = f.cluster.Kill(i)
+			time.Sleep(rand.N(5 * time.Second))
+			err = firstOf(err, f.cluster.Restart(i))
+		case 1:
+			f.pauses++
+			err = f.cluster.Pause(i)
+			time.Sleep(time.Second + rand.N(10*time.Second))
+			err = firstOf(err, f.cluster.Resume(i))
+		case 2:
+			f.restarts++
+			err = firstOf(f.cluster.Terminate(i), f.cluster.Restart(i))
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		f.awaitAll()
+	}
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitAll waits until all nodes take part: all replicas must acknowledge a removal.
+func (f *faulty) awaitAll() {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 5*time.Minute)
+	defer cancel()
+	b := f.probe.NewBatch()
+	b.Delete(archive.NamedTables().Headers, []byte("probe"), 1)
+	for {
+		attempt, done := context.WithTimeout(ctx, 10*time.Second)
+		err := f.probe.Write(attempt, b)
+		done()
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			f.t.Fatalf("not all nodes are back: %v", err)
+		}
+	}
+}
+
+// loseTwo takes two nodes away, and gives them back.
+func (f *faulty) loseTwo() {
+	f.t.Helper()
+	if err := firstOf(f.cluster.Pause(1), f.cluster.Pause(2)); err != nil {
+		f.t.Fatal(err)
+	}
+	question := func() (status int, retryAfter string) {
+		// Each question is about another account, so that no answer is in the cache.
+		body, err := node.Request(1, "eth_getBalance", fmt.Sprintf("0x%040x", rand.Uint64()), "latest")
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		return f.http(f.reader.URL, body)
+	}
+	ready := f.reader.URL[:strings.Index(f.reader.URL[len("http://"):], "/")+len("http://")] + "/readyz"
+	within(f.t, "a question is refused with 503 and Retry-After", func() bool {
+		status, retryAfter := question()
+		return status == http.StatusServiceUnavailable && retryAfter != ""
+	})
+	within(f.t, "the reader is not ready", func() bool {
+		status, _ := f.http(ready, nil)
+		return status == http.StatusServiceUnavailable
+	})
+	within(f.t, "the log says why", func() bool { return strings.Contains(f.process.Output(), kv.ErrUnavailable.Error()) })
+	if err := firstOf(f.cluster.Resume(1), f.cluster.Resume(2)); err != nil {
+		f.t.Fatal(err)
+	}
+	within(f.t, "a question is answered again", func() bool { status, _ := question(); return status == http.StatusOK })
+	within(f.t, "the reader is ready again", func() bool { status, _ := f.http(ready, nil); return status == http.StatusOK })
+	f.awaitAll()
+}
+
+// http sends a request, and returns the status and the header Retry-After.
+func (f *faulty) http(url string, body []byte) (status int, retryAfter string) {
+	f.t.Helper()
+	method := http.MethodGet
+	if body != nil {
+		method = http.MethodPost
+	}
+	request, err := http.NewRequestWithContext(f.t.Context(), method, url, bytes.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, response.Header.Get("Retry-After")
+}
