@@ -11,8 +11,10 @@ import (
 // Close waits for users, and admits none.
 func TestUsers(t *testing.T) {
 	var u Users
-	if !u.Enter() || !u.Enter() {
-		t.Fatal("an open thing admits no users")
+	for range 2 {
+		if !u.Enter() {
+			t.Fatal("no user is admitted before Close")
+		}
 	}
 	u.Leave()
 	canceled, cancel := context.WithCancel(t.Context())
@@ -21,7 +23,7 @@ func TestUsers(t *testing.T) {
 		t.Errorf("close with a user: %v", err)
 	}
 	if !u.Enter() {
-		t.Error("no users are admitted after closing was given up")
+		t.Error("no user is admitted after Close was interrupted")
 	}
 	closed := make(chan error)
 	go func() { closed <- u.Close(t.Context()) }()
@@ -31,7 +33,7 @@ func TestUsers(t *testing.T) {
 		t.Error(err)
 	}
 	if u.Enter() {
-		t.Error("a closed thing admits a user")
+		t.Error("a user is admitted after Close")
 	}
 	if err := new(Users).Close(t.Context()); err != nil {
 		t.Errorf("close without users: %v", err)

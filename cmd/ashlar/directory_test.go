@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -12,9 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"ashlar/app"
 	"ashlar/app/store"
@@ -377,72 +374,6 @@ func files(t *testing.T, dir string) map[string]string {
 }
 
 func names(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }
-
-// TestDirectoryInUse: while a process has a store open, others are told which it is.
-func TestDirectoryInUse(t *testing.T) {
-	d := newDataDirectory(t)
-	for _, test := range []struct {
-		dir    string
-		told   [][]string
-		others [][]string // which work all the same
-	}{
-		{d.network(), networkCommands(d), [][]string{d.key("create"), d.key("list")}},
-		{d.accounts(), [][]string{d.serve(), d.key("list")}, [][]string{d.status(), d.goingOn()}},
-	} {
-		store, err := pebble.Open(pebble.Options{Path: test.dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, args := range test.told {
-			code, out := runCommand(t, args...)
-			if holder := fmt.Sprintf("%s is held by process %d", test.dir, os.Getpid()); code != exitFailed || !strings.Contains(out, holder) {
-				t.Errorf("%v: exit code %d, expected %d and %q:\n%s", args, code, exitFailed, holder, out)
-			}
-		}
-		for _, args := range test.others {
-			if code, out := runCommand(t, args...); code != exitDone {
-				t.Errorf("%v: exit code %d, expected %d\n%s", args, code, exitDone, out)
-			}
-		}
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// TestBesideServer: a server names itself to who would write, and works for the others.
-func TestBesideServer(t *testing.T) {
-	d := newDataDirectory(t)
-	server, out := ashlarCommand(t.Context(), d.serve()...)
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for exists := false; !exists; { // ends with the test's own deadline if it never listens
-		_, err := os.Stat(filepath.Join(d.path, "control.sock"))
-		exists = err == nil
-		time.Sleep(10 * time.Millisecond)
-	}
-	if err := server.Process.Signal(syscall.SIGHUP); err != nil { // which does not stop it
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{d.importing(d.genesis), d.goingOn(), d.serve(), d.verify()} {
-		code, said := runCommand(t, args...)
-		if holder := fmt.Sprint("is held by process ", server.Process.Pid); code != exitFailed || !strings.Contains(said, holder) {
-			t.Errorf("%v: exit code %d, expected %d and %q:\n%s", args, code, exitFailed, holder, said)
-		}
-	}
-	for _, args := range [][]string{d.status(), d.key("create"), d.key("list")} {
-		if code, said := runCommand(t, args...); code != exitDone {
-			t.Errorf("%v: exit code %d, expected %d\n%s", args, code, exitDone, said)
-		}
-	}
-	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Wait(); err != nil {
-		t.Errorf("the server ended with %v\n%s", err, out)
-	}
-}
 
 // A fork of the schedule that this version does not know is named before it comes.
 func TestStatusOfUnknownFork(t *testing.T) {
