@@ -94,7 +94,7 @@ func TestDashboardIsWired(t *testing.T) {
 	response, err = browser.PostForm(base+"/console", url.Values{"network": {"demo"}, "request": {blockNumber}})
 	see(response, err, "HTTP 200", "&#34;result&#34;: &#34;0x0&#34;")
 	for path, want := range map[string]string{
-		"/usage": "1 call, 1 credit in 30 days", "/service": "eth_blockNumber", "/limits": "12.5", "/networks": "http://demo.example.org:", "/people": "a@example.org",
+		"/usage": "1 call, 0 % failed; 1 credit;", "/service": "eth_<wbr>blockNumber", "/limits": "12.5", "/networks": "http://demo.example.org:", "/people": "a@example.org",
 	} {
 		response, err = browser.Get(base + path)
 		see(response, err, want)
