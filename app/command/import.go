@@ -141,11 +141,15 @@ func (i Import) check() (family.Family, error) {
 	return f, nil
 }
 
+// ErrNoFiles means that an import has no files, nor a flag such as --state with which it
+// needs none.
+var ErrNoFiles = errors.New("no files were given (want at least one to import)")
+
 // checkFiles checks that there is something to import.
 func (i Import) checkFiles(f family.Family) error {
 	alone := slices.ContainsFunc(f.Flags(), func(flag family.Flag) bool { return flag.Alone && i.Flags[flag.Name] != "" })
 	if len(i.Files) == 0 && !alone {
-		return errors.New("no files were given (want at least one to import)")
+		return ErrNoFiles
 	}
 	for _, path := range i.Files {
 		if _, err := os.Stat(path); err != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ashlar/app"
 	"ashlar/app/store"
@@ -41,10 +42,13 @@ func ashlarCommand(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffe
 	return c, &out
 }
 
-// runCommand runs the program as a process, and returns its exit code and output.
+// runCommand runs the program as a process, and returns its exit code and output. A command
+// that does not end, such as a server that should have been refused, is killed.
 func runCommand(t *testing.T, args ...string) (int, string) {
 	t.Helper()
-	c, out := ashlarCommand(t.Context(), args...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, out := ashlarCommand(ctx, args...)
 	if err := c.Run(); err != nil && c.ProcessState == nil {
 		t.Fatal(err)
 	}
@@ -127,7 +131,7 @@ func TestRefusedDirectory(t *testing.T) {
 		words    []string
 	}{
 		{"network of a newer format",
-			func(t *testing.T, d dataDirectory) { setFormat(t, d.network(), "ashlar-evm-3") },
+			func(t *testing.T, d dataDirectory) { setFormat(t, d.network(), "ashlar-evm-4") },
 			dataDirectory.network, networkCommands,
 			[]string{"network a", `"ashlar-evm-4"`, `this version reads "ashlar-evm-3" and "ashlar-evm-3+traces"`}},
 		{"network in a newer format of the engine",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -54,7 +55,11 @@ blocks before it stay.`,
 					i.Flags[flag.Name] = value
 				}
 			}
-			return i.Run(c.Context(), os.Stderr)
+			err := i.Run(c.Context(), os.Stderr)
+			if errors.Is(err, command.ErrNoFiles) {
+				return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
+			}
+			return err
 		},
 	}
 	c.Flags().StringVar(&i.Data, "data", "", "data directory; created if it does not exist")
