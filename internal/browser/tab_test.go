@@ -59,8 +59,9 @@ func chromium(t *testing.T) string {
 // tab is a page in a new browser without cookies.
 type tab struct {
 	*testing.T
-	ctx  context.Context
-	base string
+	ctx     context.Context
+	base    string
+	scripts bool // whether pages run theirs
 }
 
 func openTab(t *testing.T, base string, scripts bool) *tab {
@@ -73,15 +74,21 @@ func openTab(t *testing.T, base string, scripts bool) *tab {
 	t.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(ctx)
 	t.Cleanup(closeTab)
-	b := &tab{t, ctx, base}
+	b := &tab{t, ctx, base, scripts}
 	b.do(chromedp.EmulateViewport(1280, 900))
 	if err := chromedp.Listen(ctx, b.complain); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts}); err != nil {
-		t.Fatal(err)
-	}
+	b.allowScripts(scripts)
 	return b
+}
+
+// allowScripts says whether the page and those opened later may run scripts.
+func (b *tab) allowScripts(allowed bool) {
+	b.Helper()
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !allowed}); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // complain fails the test for problems that the browser reports, such as violations of the content
