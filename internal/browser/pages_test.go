@@ -138,8 +138,9 @@ func serveBusy(t *testing.T, since time.Duration) (url string, key account.KeyID
 				PerDay:    []account.Bound{{Source: account.KeyDefault, Credits: 3000, Used: math.Round(3000 * share)}, {Source: account.AccountDefault, Credits: 10_000, Used: 4160}},
 			}
 		},
-		Call: func(context.Context, dashboard.Call, func(dashboard.Answer)) {},
-		Log:  slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Call:   func(context.Context, dashboard.Call, func(dashboard.Answer)) {},
+		Status: func() bool { return false },
+		Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
