@@ -296,6 +296,8 @@ func (a *API) modified(ctx context.Context, args *arguments, start query.BlockID
 		return out, &trace.Error{Err: errors.New("block 0 has no parent")}
 	case end == nil:
 		from--
+	case end.Hash == nil && end.Number <= from:
+		return out, errNotBefore(from, end.Number) // even if that block is older than the stored ones
 	default:
 		other := view
 		if other, to, err = view.Resolve(ctx, *end); unknown(err) || err == nil && other != view && to > from {
