@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,9 +158,9 @@ func TestStepsAreLimited(t *testing.T) {
 
 // Steps are tried again while the server is busy, for some time.
 func TestStepsFindThePlaceTaken(t *testing.T) {
-	tries := 0
+	var tries atomic.Int64
 	crowded := func(ctx context.Context, _ string, out []byte) ([]byte, error) {
-		if tries++; tries == 1 {
+		if tries.Add(1) == 1 {
 			return out, jsonrpc.RoomFor(ctx, out).Check(1 << 30)
 		}
 		return append(out, '1'), nil
@@ -169,7 +170,7 @@ func TestStepsFindThePlaceTaken(t *testing.T) {
 	}, 0)
 	c := s.dial(nil)
 	c.subscribed()
-	if got := c.receive(); got != "1" || tries < 2 {
-		t.Errorf("got %s after %d tries", got, tries)
+	if got := c.receive(); got != "1" || tries.Load() < 2 {
+		t.Errorf("got %s after %d tries", got, tries.Load())
 	}
 }
