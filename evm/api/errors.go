@@ -26,7 +26,7 @@ func translate(err error) error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: traced.Error()}
 	}
 	for _, kind := range []error{
-		execute.ErrGenesis, query.ErrUnknownBlock, query.ErrUnknownHash, query.ErrNotCanonical, query.ErrNoFinalized, query.ErrNoSafe,
+		execute.ErrGenesis, query.ErrUnknownBlock, query.ErrUnknownHash, query.ErrNotCanonical, query.ErrNoFinalized, query.ErrNoSafe, execute.ErrUnknownFork,
 	} {
 		if errors.Is(err, kind) {
 			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: kind.Error()}
