@@ -36,11 +36,7 @@ func TestGuide(t *testing.T) {
 		journey{service, proxy, roots, "first@example.org"}.run(t)
 	})
 	t.Run("Caddy", func(t *testing.T) {
-		bin, proxy := program(t, "caddy", "ASHLAR_CADDY"), freeAddress(t)
-		_, port, _ := strings.Cut(proxy, ":")
-		site := "{\nadmin off\nauto_https disable_redirects\nhttps_port " + port + "\ndefault_bind 127.0.0.1\n}\n" + replace(t, guide(t, "## Caddy"), paths...)
-		file := write(t, filepath.Join(t.TempDir(), "Caddyfile"), site)
-		run(t, bin, "run", "--config", file, "--adapter", "caddyfile")
+		proxy := caddy(t, replace(t, guide(t, "## Caddy"), paths...))
 		journey{service, proxy, roots, "second@example.org"}.run(t)
 	})
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// chain is the network of the tests: its name, and what eth_chainId answers.
+// The network of the tests: its name, and the result of eth_chainId.
 const (
 	network = "sample"
 	chainID = `"0xc72dd9d5e883e"`
@@ -146,6 +146,16 @@ func run(t *testing.T, bin string, args ...string) {
 			t.Logf("%s:\n%s", filepath.Base(bin), output.String())
 		}
 	})
+}
+
+// caddy runs Caddy with a site, and returns its address.
+func caddy(t *testing.T, site string) string {
+	t.Helper()
+	bin, address := program(t, "caddy", "ASHLAR_CADDY"), freeAddress(t)
+	_, port, _ := strings.Cut(address, ":")
+	global := "{\nadmin off\nauto_https disable_redirects\nhttps_port " + port + "\ndefault_bind 127.0.0.1\n}\n"
+	run(t, bin, "run", "--config", write(t, filepath.Join(t.TempDir(), "Caddyfile"), global+site), "--adapter", "caddyfile")
+	return address
 }
 
 // imported imports the network into a data directory, and returns the service for it.

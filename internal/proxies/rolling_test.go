@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,7 +16,6 @@ import (
 // TestRollingRestart restarts two servers behind the guide's load balancer, one after the
 // other, under load. No request fails. The load balancer sends no request twice.
 func TestRollingRestart(t *testing.T) {
-	bin := program(t, "caddy", "ASHLAR_CADDY")
 	cert, certKey, roots := certificate(t)
 	first := imported(t)
 	key, err := first.CreateKey(t.Context())
@@ -30,12 +28,8 @@ func TestRollingRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	servers := []*server{start(t, first), start(t, second)}
-	proxy := freeAddress(t)
-	_, port, _ := strings.Cut(proxy, ":")
-	site := "{\nadmin off\nauto_https disable_redirects\nhttps_port " + port + "\ndefault_bind 127.0.0.1\n}\n" +
-		replace(t, guide(t, "## A load balancer"), "/etc/ssl/example.org.pem", cert, "/etc/ssl/example.org.key", certKey,
-			"10.0.0.1:8545", servers[0].address, "10.0.0.2:8545", servers[1].address)
-	run(t, bin, "run", "--config", write(t, filepath.Join(t.TempDir(), "Caddyfile"), site), "--adapter", "caddyfile")
+	proxy := caddy(t, replace(t, guide(t, "## A load balancer"), "/etc/ssl/example.org.pem", cert, "/etc/ssl/example.org.key", certKey,
+		"10.0.0.1:8545", servers[0].address, "10.0.0.2:8545", servers[1].address))
 
 	endpoint := "https://" + network + ".example.org/v3/" + key
 	await(t, func() error {
