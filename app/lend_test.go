@@ -104,7 +104,14 @@ func TestLendNetwork(t *testing.T) {
 	eventually(t, func() bool { return s.network("second") != nil })
 	stop()
 	askers.Wait()
-	post(t, "http://"+s.Addr().String()+"/second/v3/"+key, blockNumber, http.StatusOK)
+	eventually(t, func() bool { // the gateway learns of it last
+		response, err := http.Post("http://"+s.Addr().String()+"/second/v3/"+key, "application/json", strings.NewReader(blockNumber))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
 	askSocket(t, other, blockNumber)
 }
 
