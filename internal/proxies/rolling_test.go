@@ -69,6 +69,11 @@ func TestRollingRestart(t *testing.T) {
 	stop()
 	clients.Wait()
 	t.Logf("%d requests answered", answered.Load())
+	for i, s := range servers {
+		if err := s.process.Stop(); err != nil {
+			t.Errorf("server %d after its restart: %v", i, err)
+		}
+	}
 }
 
 // server is a server behind the load balancer.
