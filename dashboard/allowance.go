@@ -106,11 +106,7 @@ func untilMidnight(now time.Time) string {
 // account, whose ID stands for a key.
 func (v *visit) spentToday(owner account.ID, keys []account.Key) (map[account.KeyID]uint64, error) {
 	now := time.Now()
-	q := usage.Query{From: day(now), To: now, By: usage.ByKey, Keys: []account.KeyID{account.KeyID(owner)}}
-	for _, k := range keys {
-		q.Keys = append(q.Keys, k.ID)
-	}
-	lines, err := v.dashboard.config.Usage.Read(v.r.Context(), q)
+	lines, err := v.dashboard.config.Usage.Read(v.r.Context(), usage.Query{From: day(now), To: now, By: usage.ByKey, Keys: keyIDs(owner, keys)})
 	if err != nil {
 		return nil, err
 	}

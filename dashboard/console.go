@@ -147,12 +147,9 @@ func (n *Network) method(name string) *Method {
 // settle replaces a value that is not among the choices by the preferred one, or else by
 // the first.
 func (f *field) settle(preferred string) {
-	has := func(value string) bool {
-		return slices.ContainsFunc(f.Choices, func(c choice) bool { return c.Value == value })
-	}
 	switch {
-	case has(f.Value):
-	case has(preferred):
+	case f.offers(f.Value):
+	case f.offers(preferred):
 		f.Value = preferred
 	case len(f.Choices) > 0:
 		f.Value = f.Choices[0].Value

@@ -77,7 +77,7 @@ func familyTitle(family string) string {
 	if len(family) <= 3 {
 		return strings.ToUpper(family) + " networks"
 	}
-	return strings.ToUpper(family[:1]) + family[1:] + " networks"
+	return capital(family) + " networks"
 }
 
 // matches reports whether a method's name or summary contains every word of a search.

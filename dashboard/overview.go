@@ -48,7 +48,8 @@ func (v *visit) overview() error {
 	now := time.Now()
 	p := overviewPage{Keys: usable(keys, now), Costs: costRange(networks), Resets: untilMidnight(now), Span: readSpan(v.r.URL.Query(), spanDay)}
 	p.Tabs = v.tabs(p.Span)
-	if p.New, err = v.isNew(keys); err != nil {
+	ids := keyIDs(v.who.ID, keys)
+	if p.New, err = v.isNew(ids); err != nil {
 		return err
 	}
 	if p.Limits, err = v.limitLines(keys, now); err != nil {
@@ -58,7 +59,6 @@ func (v *visit) overview() error {
 	if p.New {
 		return v.show(200, "overview", "Overview", &p)
 	}
-	ids := keyIDs(v.who.ID, keys)
 	if p.Live, err = v.readLive(usage.Query{Keys: ids}); err != nil {
 		return err
 	}
@@ -75,9 +75,9 @@ func (v *visit) overview() error {
 	return v.show(200, "overview", "Overview", &p) // the template calls methods of pointers
 }
 
-// isNew reports whether no call was made yet.
-func (v *visit) isNew(keys []account.Key) (bool, error) {
-	for _, id := range keyIDs(v.who.ID, keys) {
+// isNew reports whether no call was made yet with any of some keys.
+func (v *visit) isNew(ids []account.KeyID) (bool, error) {
+	for _, id := range ids {
 		used, err := v.dashboard.config.Usage.LastUsed(v.r.Context(), id)
 		if err != nil || !used.IsZero() {
 			return false, err

@@ -53,11 +53,7 @@ func (v *visit) people() error {
 	now := time.Now()
 	for _, a := range accounts[max(0, p.From-1):p.To] {
 		line := personLine{Account: a, Limits: accountLimits(a.Limits), Keys: usable(byOwner[a.ID], now)}
-		ids := []account.KeyID{account.KeyID(a.ID)} // calls of its sessions
-		for _, k := range byOwner[a.ID] {
-			ids = append(ids, k.ID)
-		}
-		lines, err := config.Usage.Read(v.r.Context(), usage.Query{Keys: ids, From: day(now), To: now})
+		lines, err := config.Usage.Read(v.r.Context(), usage.Query{Keys: keyIDs(a.ID, byOwner[a.ID]), From: day(now), To: now})
 		if err != nil {
 			return err
 		}

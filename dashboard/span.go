@@ -3,7 +3,6 @@ package dashboard
 import (
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"ashlar/account/usage"
@@ -65,7 +64,7 @@ func (v *visit) tabs(chosen span) (all []tab) {
 	query := v.r.URL.Query()
 	for _, s := range spans() {
 		query.Set("time", s.Value)
-		all = append(all, tab{strings.ToUpper(s.Text[:1]) + s.Text[1:], v.r.URL.Path + "?" + query.Encode(), s.Value == chosen.Value})
+		all = append(all, tab{capital(s.Text), v.r.URL.Path + "?" + query.Encode(), s.Value == chosen.Value})
 	}
 	return all
 }
