@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -82,7 +81,7 @@ type reader struct {
 
 // start starts reader number i.
 func (p *place) start(ctx context.Context, o options, i int) (*reader, error) {
-	address, err := freeAddress()
+	address, err := node.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +123,6 @@ func (p *place) start(ctx context.Context, o options, i int) (*reader, error) {
 			return nil, fmt.Errorf("reader %d does not answer: %w", i, err)
 		}
 	}
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // result is what one number of readers has done.

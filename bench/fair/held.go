@@ -85,16 +85,12 @@ func (s *served) sample(ctx context.Context) (h held, err error) {
 	if h.goroutines, err = s.goroutines(ctx); err != nil {
 		return h, err
 	}
-	var total, pages int64
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.service.PID()))
-	if err == nil {
-		_, err = fmt.Sscan(string(statm), &total, &pages)
-	}
+	resident, err := s.service.ResidentBytes()
 	if err != nil {
 		return h, err
 	}
 	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.service.PID()))
-	h.live, h.resident, h.files = numbers["HeapAlloc"], float64(pages*int64(os.Getpagesize())), float64(len(files))
+	h.live, h.resident, h.files = numbers["HeapAlloc"], float64(resident), float64(len(files))
 	h.native = h.resident - (numbers["HeapSys"] - numbers["HeapReleased"])
 	return h, err
 }

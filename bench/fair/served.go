@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"ashlar/internal/fakenode"
+	"ashlar/internal/node"
 )
 
 // served is a service of a network that follows a node.
@@ -44,7 +45,7 @@ func serve(ctx context.Context) (_ *served, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if s.operator, err = freeAddress(ctx); err != nil {
+	if s.operator, err = node.FreeAddress(); err != nil {
 		return nil, err
 	}
 	if s.upstream, err = fakenode.New(fakenode.Options{ChainID: s.chain.genesis.Config.ChainID.Uint64(), Raw: true, Subscriptions: true}, s.chain.blocks[0]); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -149,13 +148,4 @@ func (all clients) load(ctx context.Context, length time.Duration) error {
 		})
 	}
 	return group.Wait()
-}
-
-// freeAddress returns an address on this machine that nothing listens on.
-func freeAddress(ctx context.Context) (string, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

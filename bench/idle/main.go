@@ -18,8 +18,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"ashlar/internal/node"
@@ -56,7 +54,7 @@ func measure(ctx context.Context, data, network string, connections int, wait ti
 		return err
 	}
 	defer service.Kill()
-	before, err := residentBytes(service.PID())
+	before, err := service.ResidentBytes()
 	if err != nil {
 		return err
 	}
@@ -76,7 +74,7 @@ func measure(ctx context.Context, data, network string, connections int, wait ti
 	fmt.Printf("%d connections opened in %v\n", len(open), time.Since(begun).Round(time.Millisecond))
 	for _, after := range []time.Duration{time.Second, wait} {
 		time.Sleep(after)
-		now, err := residentBytes(service.PID())
+		now, err := service.ResidentBytes()
 		if err != nil {
 			return err
 		}
@@ -109,18 +107,4 @@ func handshake(ctx context.Context, at *url.URL, group int) (net.Conn, error) {
 		return nil, fmt.Errorf("open a WebSocket: status %s", response.Status)
 	}
 	return conn, nil
-}
-
-// residentBytes returns the resident memory of a process. It works on Linux only.
-func residentBytes(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("unexpected contents %[2]q of /proc/%[1]d/statm (want two numbers or more)", pid, text)
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize()), err
 }

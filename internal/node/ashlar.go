@@ -109,7 +109,7 @@ func (a Ashlar) Serve(ctx context.Context) (*Process, *Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	addr, err := freeAddress()
+	addr, err := FreeAddress()
 	if err != nil {
 		return nil, nil, err
 	}

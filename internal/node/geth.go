@@ -100,7 +100,7 @@ type DrivenGeth struct {
 // ServeEngine starts geth without peers, to be driven over the Engine API. gasCap is the gas
 // limit of calls, 0 for geth's default.
 func (g Geth) ServeEngine(ctx context.Context, gasCap uint64) (d DrivenGeth, err error) {
-	address, err := freeAddress()
+	address, err := FreeAddress()
 	if err != nil {
 		return d, err
 	}
@@ -125,7 +125,7 @@ func gasCapArgs(gasCap uint64) []string {
 func (g Geth) listen(ctx context.Context, more ...string) (p *Process, c *Client, socket string, err error) {
 	var addresses, ports [2]string // of HTTP and WebSocket, and of the Engine API
 	for i := range addresses {
-		if addresses[i], err = freeAddress(); err != nil {
+		if addresses[i], err = FreeAddress(); err != nil {
 			return nil, nil, "", err
 		}
 		_, ports[i], _ = net.SplitHostPort(addresses[i])

@@ -65,6 +65,20 @@ func (p *Process) await() {
 // PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
+// ResidentBytes returns the resident memory of the process. It works on Linux only.
+func (p *Process) ResidentBytes() (int64, error) {
+	path := fmt.Sprintf("/proc/%d/statm", p.PID())
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	var total, resident int64 // pages
+	if _, err := fmt.Sscan(string(text), &total, &resident); err != nil {
+		return 0, fmt.Errorf("unexpected contents %q of %s (want two numbers or more): %w", text, path, err)
+	}
+	return resident * int64(os.Getpagesize()), nil
+}
+
 // Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
@@ -134,8 +148,8 @@ func (p *Process) awaitReady(ctx context.Context, c *Client) error {
 // methodNotFound is JSON-RPC's code for an unknown method.
 const methodNotFound = -32601
 
-// freeAddress returns a loopback address that was free a moment ago.
-func freeAddress() (string, error) {
+// FreeAddress returns a loopback address that was free a moment ago.
+func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
