@@ -41,7 +41,11 @@ func (p *Pursuit) agree(ctx context.Context, choices []choice) (agreed []choice,
 		return nil, false
 	}
 	var first string // what the nodes have where they should agree
-	for _, number := range heights(choices, p.config.Quorum) {
+	heads := make([]uint64, len(choices))
+	for i, c := range choices {
+		heads[i] = c.forkchoice.Head.Number
+	}
+	for _, number := range chain.Heights(heads, p.config.Quorum) {
 		votes, faulty := p.votes(ctx, choices, number)
 		again = again || faulty
 		if ctx.Err() != nil {
@@ -59,15 +63,6 @@ func (p *Pursuit) agree(ctx context.Context, choices []choice) (agreed []choice,
 	}
 	p.disagree(fmt.Sprintf("no agreement: %d nodes must have the same block, %s", p.config.Quorum, first))
 	return nil, again
-}
-
-// heights returns the numbers of the nodes' heads that a quorum of them has reached, in
-// descending order. choices are ordered by the number of the head, highest first.
-func heights(choices []choice, quorum int) (numbers []uint64) {
-	for _, c := range choices[quorum-1:] {
-		numbers = append(numbers, c.forkchoice.Head.Number)
-	}
-	return slices.Compact(numbers)
 }
 
 // votes asks all nodes which block they have at a number. Nodes that take much longer than
@@ -118,20 +113,11 @@ func (p *Pursuit) votes(ctx context.Context, choices []choice, number uint64) (v
 
 // winner returns the only block for which a quorum voted.
 func winner(votes []vote, quorum int) (hash common.Hash, ok bool) {
-	counts := make(map[common.Hash]int)
-	for _, v := range votes {
-		if v.hash != (common.Hash{}) {
-			counts[v.hash]++
-		}
+	hashes := make([]common.Hash, len(votes))
+	for i, v := range votes {
+		hashes[i] = v.hash
 	}
-	winners := 0
-	for candidate, count := range counts {
-		if count >= quorum {
-			hash = candidate
-			winners++
-		}
-	}
-	return hash, winners == 1
+	return chain.Elected(hashes, quorum)
 }
 
 // elect returns the nodes that voted for a head, with the claims of the quorum.

@@ -143,13 +143,11 @@ func (g *Group) head(ctx context.Context, heads map[*member]chain.Ref) (chain.Re
 	for _, ref := range heads {
 		numbers = append(numbers, ref.Number)
 	}
-	slices.Sort(numbers)
-	slices.Reverse(numbers)
 	if len(numbers) < g.quorum {
 		return chain.Ref{}, nil, fmt.Errorf("%w: %d of %d answer, %d must agree", errNoQuorum, len(numbers), len(g.members), g.quorum)
 	}
 	var why error
-	for _, number := range slices.Compact(numbers[g.quorum-1:]) {
+	for _, number := range chain.Heights(numbers, g.quorum) {
 		hash, agreed, err := g.at(ctx, number)
 		if err == nil {
 			return chain.Ref{Number: number, Hash: hash}, agreed, nil
@@ -171,19 +169,12 @@ func (g *Group) at(ctx context.Context, number uint64) (hash common.Hash, agreed
 		}
 		return chain.Ref{Number: number, Hash: hash}, err
 	})
-	counts := make(map[common.Hash]int)
+	var hashes []common.Hash
 	for _, vote := range votes {
-		counts[vote.Hash]++
+		hashes = append(hashes, vote.Hash)
 	}
-	delete(counts, common.Hash{})
-	winners := 0
-	for candidate, count := range counts {
-		if count >= g.quorum {
-			hash = candidate
-			winners++
-		}
-	}
-	if winners != 1 {
+	hash, ok := chain.Elected(hashes, g.quorum)
+	if !ok {
 		return common.Hash{}, nil, fmt.Errorf("%w: %d must have the same block, but block %d is %s", errNoQuorum, g.quorum, number, describe(g.members, votes))
 	}
 	g.mu.Lock()
