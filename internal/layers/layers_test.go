@@ -33,6 +33,7 @@ func shared() []layer {
 		{"endpoint", nil},
 		{"strictjson", nil},
 		{"retry", nil},
+		{"upstream", []string{"limit", "chain", "endpoint"}},
 		{"worker", []string{"limit"}},
 		{"history", []string{"kv", "chain"}},
 		{"feed", []string{"jsonrpc", "limit"}},
@@ -66,7 +67,7 @@ func family(name string) []layer {
 		{"query", append(in(".", "execute", "archive", "pool"), "kv", "chain", "history")},
 		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events", "worker")},
 		{"network", append(in(".", "era", "source", "execute", "archive", "export", "ingest", "verify", "pool", "query", "api"),
-			"family", "kv", "jsonrpc", "chain", "history", "retry")},
+			"family", "kv", "jsonrpc", "chain", "history", "retry", "upstream")},
 	}
 	for i := range layers {
 		layers[i].folder = path.Join(name, layers[i].folder)

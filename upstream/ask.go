@@ -1,0 +1,328 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// errUnfit wraps an error of a Check that is not a lie.
+var errUnfit = errors.New("the answer cannot be used")
+
+// Unfit returns an error for [Call.Check]: another node may have a better answer.
+func Unfit(why string) error { return fmt.Errorf("%w: %s", errUnfit, why) }
+
+// Ask asks the nodes until one answers.
+func (p *Pool) Ask(ctx context.Context, c Call) (Answer, error) {
+	if c.Once {
+		return p.ask(ctx, &c)
+	}
+	return p.share(ctx, &c)
+}
+
+// flight is a call that is under way for one or more callers.
+type flight struct {
+	done    chan struct{} // closed when answer and err are set
+	answer  Answer
+	err     error
+	cancel  context.CancelFunc
+	waiting int // guarded by Pool.mu: callers
+}
+
+// share makes a call, or waits for the answer to an identical one that is under way. The
+// call is canceled when nobody waits for it anymore.
+func (p *Pool) share(ctx context.Context, c *Call) (Answer, error) {
+	key := c.Method + "\x00" + string(c.Params) + "\x00" + strconv.FormatUint(c.Needs, 16)
+	p.mu.Lock()
+	if p.open.Err() != nil {
+		p.mu.Unlock()
+		return Answer{}, fmt.Errorf("%w: the server is stopping", ErrUnavailable)
+	}
+	f := p.flights[key]
+	if f == nil {
+		f = &flight{done: make(chan struct{})}
+		var flying context.Context
+		flying, f.cancel = context.WithCancel(p.open) // one caller must not end it for the others
+		p.flights[key] = f
+		p.calls.Go(func() {
+			defer f.cancel()
+			f.answer, f.err = p.ask(flying, c)
+			p.land(key, f)
+			close(f.done)
+		})
+	}
+	f.waiting++
+	p.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.answer, f.err
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f.waiting--; f.waiting == 0 && p.flights[key] == f {
+		delete(p.flights, key)
+		f.cancel()
+	}
+	return Answer{}, ctx.Err()
+}
+
+// land removes a call from those under way, so that the next identical one is sent.
+func (p *Pool) land(key string, f *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.flights[key] == f {
+		delete(p.flights, key)
+	}
+}
+
+// attempt is the outcome of one call to one node.
+type attempt struct {
+	node   *node
+	result json.RawMessage
+	err    error
+}
+
+// ask asks one node after the other until one answers. A node that is late gets a rival.
+func (p *Pool) ask(ctx context.Context, c *Call) (Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	attempts := make(chan attempt, len(p.nodes))
+	var tried []*node
+	running := 0
+	start := func(n *node) {
+		tried = append(tried, n)
+		running++
+		p.calls.Go(func() {
+			ctx, cancel := context.WithTimeoutCause(ctx, p.config.Time, errSlow)
+			defer cancel()
+			result, err := n.ask(ctx, c)
+			attempts <- attempt{n, result, err}
+		})
+	}
+	first, err := p.await(ctx, c)
+	if err != nil {
+		return Answer{}, err
+	}
+	start(first)
+	late := p.timer(c, first)
+	defer late.Stop()
+	var worst error // of the failed attempts, the one that says most
+	for {
+		select {
+		case a := <-attempts:
+			running--
+			if !retryable(c, a.err) {
+				return Answer{Result: a.result, Node: a.node.name}, a.err
+			}
+			worst = moreTelling(worst, fmt.Errorf("%s: %w", a.node.name, a.err))
+			if n, err := p.pick(c, tried); err == nil {
+				start(n)
+			} else if running == 0 {
+				return Answer{}, worst
+			}
+		case <-late.C:
+			if n, err := p.pick(c, tried); err == nil && running == 1 {
+				start(n)
+			}
+		case <-ctx.Done():
+			return Answer{}, ctx.Err()
+		}
+	}
+}
+
+// timer returns a timer that fires when an answer of a node is late. It does not fire for
+// calls that must not be repeated.
+func (p *Pool) timer(c *Call, n *node) *time.Timer {
+	t := time.NewTimer(n.late(c.Method))
+	if c.Once {
+		t.Stop()
+	}
+	return t
+}
+
+// retryable reports whether another node can give a better answer than an error.
+func retryable(c *Call, err error) bool {
+	if err == nil {
+		return false
+	}
+	why, _ := faultOf(c.Method, err)
+	return why != answered && (!c.Once || why != failed)
+}
+
+// moreTelling returns the error that says more about a call: one that a node sent, rather
+// than the lack of an answer.
+func moreTelling(a, b error) error {
+	var node *NodeError
+	if a == nil || !errors.As(a, &node) && errors.As(b, &node) {
+		return b
+	}
+	return a
+}
+
+// await returns a node for a call. While there is none, it waits for a change.
+func (p *Pool) await(ctx context.Context, c *Call) (*node, error) {
+	var patience <-chan time.Time
+	for {
+		changed := p.Changed()
+		n, err := p.pick(c, nil)
+		if err == nil || errors.Is(err, ErrUnsupported) {
+			return n, err
+		}
+		if patience == nil {
+			timer := time.NewTimer(p.config.Wait)
+			defer timer.Stop()
+			patience = timer.C
+		}
+		select {
+		case <-changed:
+		case <-time.After(p.config.Poll): // credits come back without a change
+		case <-patience:
+			return nil, err
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w (%w)", ctx.Err(), err)
+		}
+	}
+}
+
+// AskAll asks several questions at once, in batches where nodes take them. Each answer has
+// its own error.
+func (p *Pool) AskAll(ctx context.Context, calls []Call) []Answer {
+	answers := make([]Answer, len(calls))
+	var group errgroup.Group
+	group.SetLimit(batchesAtOnce)
+	for first := 0; first < len(calls); first += p.config.Batch {
+		last := min(len(calls), first+p.config.Batch)
+		group.Go(func() error {
+			p.askBatch(ctx, calls[first:last], answers[first:last])
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in the answers
+	return answers
+}
+
+const (
+	batchesAtOnce = 4
+	singlesAtOnce = 8
+)
+
+// askBatch asks one node several questions in one request. Those that it does not answer are
+// asked one by one.
+func (p *Pool) askBatch(ctx context.Context, calls []Call, answers []Answer) {
+	all := make([]*Call, len(calls))
+	most := calls[0]
+	for i := range calls {
+		all[i] = &calls[i]
+		most.Needs = max(most.Needs, calls[i].Needs)
+	}
+	n, err := p.await(ctx, &most)
+	for i := range answers {
+		answers[i].Err = cmp.Or(err, errUnfit)
+	}
+	if err != nil {
+		return
+	}
+	if len(calls) > 1 && n.takesBatches(calls) {
+		n.askBatch(ctx, p.config.Time, all, answers)
+	}
+	var group errgroup.Group
+	group.SetLimit(singlesAtOnce)
+	for i := range calls {
+		if retryable(all[i], answers[i].Err) && ctx.Err() == nil {
+			group.Go(func() error {
+				answer, err := p.Ask(ctx, calls[i])
+				answers[i] = Answer{answer.Result, answer.Node, err}
+				return nil
+			})
+		}
+	}
+	_ = group.Wait()
+}
+
+// takesBatches reports whether the node takes batches, and takes the units of calls. Those of
+// one of them have been taken.
+func (n *node) takesBatches(calls []Call) bool {
+	units := 0
+	for i := range calls {
+		units += n.unitsOf(calls[i].Method)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.noBatch && n.take(time.Now(), units-n.unitsOf(calls[0].Method))
+}
+
+// askBatch asks several questions in one request.
+func (n *node) askBatch(ctx context.Context, most time.Duration, calls []*Call, answers []Answer) {
+	ctx, cancel := context.WithTimeoutCause(ctx, most, errSlow)
+	defer cancel()
+	began := time.Now()
+	got, err := n.to.batch(ctx, calls)
+	took := time.Since(began)
+	if errors.Is(err, errNoBatch) {
+		n.mu.Lock()
+		n.noBatch = true
+		n.mu.Unlock()
+	}
+	for i, c := range calls {
+		if err != nil {
+			answers[i].Err = errors.Join(errUnfit, err)
+			continue
+		}
+		answers[i] = got[i]
+		answers[i].Node = n.name
+		if answers[i].Err == nil && c.Check != nil {
+			answers[i].Err = c.Check(answers[i].Result)
+		}
+		n.done(ctx, c, took, answers[i].Err)
+	}
+	if err != nil && !errors.Is(err, errNoBatch) {
+		n.done(ctx, calls[0], took, err)
+	}
+}
+
+// Broadcast makes a call at several nodes at once, such as sending a transaction, and
+// returns the first answer that is not an error; if there is none, the error that says most.
+func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) {
+	first, err := p.await(ctx, &c)
+	if err != nil {
+		return Answer{}, err
+	}
+	chosen := []*node{first}
+	for len(chosen) < most {
+		n, err := p.pick(&c, chosen)
+		if err != nil {
+			break
+		}
+		chosen = append(chosen, n)
+	}
+	// The others go on if the first has answered, even if the caller leaves.
+	attempts := make(chan attempt, len(chosen))
+	for _, n := range chosen {
+		p.calls.Go(func() {
+			ctx, cancel := context.WithTimeoutCause(p.open, p.config.Time, errSlow)
+			defer cancel()
+			result, err := n.ask(ctx, &c)
+			attempts <- attempt{n, result, err}
+		})
+	}
+	var worst error
+	for range chosen {
+		select {
+		case a := <-attempts:
+			if a.err == nil {
+				return Answer{Result: a.result, Node: a.node.name}, nil
+			}
+			worst = moreTelling(worst, fmt.Errorf("%s: %w", a.node.name, a.err))
+		case <-ctx.Done():
+			return Answer{}, ctx.Err()
+		}
+	}
+	return Answer{}, worst
+}

@@ -1,0 +1,142 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrLie is wrapped by errors of [Call.Check] about an answer that no honest node of the
+	// chain gives. The node is set aside.
+	ErrLie = errors.New("the node's answer is false")
+	// ErrUnavailable means that no node can answer now.
+	ErrUnavailable = errors.New("no upstream can answer")
+	// ErrUnsupported means that no node has the method.
+	ErrUnsupported = errors.New("no upstream has the method")
+)
+
+// NodeError is the error object of a node's answer.
+type NodeError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+func (e *NodeError) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
+
+// fault is what a failed request says about the node.
+type fault uint8
+
+const (
+	answered    fault = iota // the node gave an error deliberately; others would give the same
+	failed                   // it failed
+	throttled                // it wants fewer requests
+	unsupported              // it does not have the method
+	pruned                   // it does not have the block, or the state of it
+)
+
+// patterns of messages, in lower case, by what they mean. Nodes and providers have no common
+// codes. The first match counts.
+var patterns = []struct {
+	fault fault
+	texts []string
+}{
+	{answered, []string{"execution aborted", "out of gas", "gas required exceeds", "insufficient funds", "nonce too", "already known", "underpriced"}},
+	{pruned, []string{
+		"missing trie node", "pruned", "historical state", "state is not available", "state not available", "state unavailable",
+		"history unavailable", "header not found", "header for hash not found", "block not found", "unknown block", "could not find block",
+		"distance to target block exceeds", "archive", "no state available", "is not currently canonical",
+	}},
+	{unsupported, []string{
+		"method not found", "does not exist/is not available", "method not supported", "unsupported method", "method is not available",
+		"method not available", "not whitelisted", "method is not whitelisted", "not implemented", "method not allowed",
+	}},
+	{throttled, []string{
+		"rate limit", "too many requests", "request limit", "daily request count", "capacity", "compute units", "credits", "quota", "throttle",
+		"requests per second",
+	}},
+	{failed, []string{"internal error", "timeout", "timed out", "temporar", "unavailable", "overloaded", "connection", "panic", "try again"}},
+}
+
+// classify says what an error object means. method is the method of the call.
+func classify(method string, e *NodeError) fault {
+	text := strings.ToLower(e.Message)
+	switch {
+	case e.Code == codeReverted || strings.HasPrefix(text, "execution reverted"):
+		return answered
+	case e.Code == codeMethodNotFound:
+		return unsupported
+	case e.Code == codePruned:
+		return pruned
+	case e.Code == http.StatusTooManyRequests:
+		return throttled
+	case method == "eth_getLogs" && IsTooMuch(e):
+		return answered
+	}
+	for _, p := range patterns {
+		for _, part := range p.texts {
+			if strings.Contains(text, part) {
+				return p.fault
+			}
+		}
+	}
+	if e.Code == codeInternal {
+		return failed
+	}
+	return answered
+}
+
+const (
+	codeReverted       = 3
+	codePruned         = 4444
+	codeMethodNotFound = -32601
+	codeInternal       = -32603
+	codeLimitExceeded  = -32005
+)
+
+// tooMuch are parts of messages with which nodes refuse eth_getLogs because of the range of
+// blocks or the number of logs.
+var tooMuch = []string{
+	"block range", "blocks range", "range too", "range is too", "range exceeds", "range limit", "max range", "range of blocks", "too many blocks",
+	"query returned more than", "more than 10000", "too many results", "response size", "too large", "too many logs", "log response size",
+	"query timeout", "exceeds the range", "exceed maximum", "exceeds max", "narrow", "smaller range", "logs matched", "result set",
+}
+
+// IsTooMuch reports whether a node refuses eth_getLogs because it asks for too much at once.
+func IsTooMuch(e *NodeError) bool {
+	text := strings.ToLower(e.Message)
+	for _, part := range tooMuch {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return e.Code == codeLimitExceeded && !strings.Contains(text, "rate") && !strings.Contains(text, "requests") && !strings.Contains(text, "limit exceeded")
+}
+
+// httpError is an HTTP status without a JSON-RPC answer.
+type httpError struct {
+	status int
+	after  time.Duration // which the node asked to wait; 0: unknown
+}
+
+func (e *httpError) Error() string { return fmt.Sprintf("HTTP status %d", e.status) }
+
+// faultOf says what a failed request means.
+func faultOf(method string, err error) (fault, time.Duration) {
+	var node *NodeError
+	if errors.Is(err, errUnfit) {
+		return failed, 0
+	}
+	if errors.As(err, &node) {
+		return classify(method, node), 0
+	}
+	var status *httpError
+	if errors.As(err, &status) && status.status == http.StatusTooManyRequests {
+		return throttled, status.after
+	}
+	return failed, 0
+}

@@ -1,0 +1,184 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"ashlar/chain"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// Head is what a node says about its chain.
+type Head struct {
+	chain.Ref
+	Parent          common.Hash
+	Time            uint64    // Unix seconds
+	Safe, Finalized chain.Ref // zero if the node does not provide them
+}
+
+const (
+	finalEvery    = 5                // polls, between questions about what is safe and final
+	identifyEvery = 60               // polls, between questions about the chain ID: another node may be behind the URL
+	pollTime      = 5 * time.Second  // for an answer about the head
+	longPause     = 30 * time.Second // between polls of a node that does not answer
+	settleTime    = 3 * time.Second  // in which a node that is earlier in the list may say what the chain is
+)
+
+// watch polls a node until ctx is done.
+func (p *Pool) watch(ctx context.Context, n *node) {
+	pause, wasUsable := p.config.Poll, false
+	for poll := 0; ; poll++ {
+		err := p.poll(ctx, n, poll)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			pause = p.config.Poll
+		} else {
+			pause = min(2*pause, max(longPause, p.config.Poll))
+			poll = -1 // begin with its identity
+		}
+		if s := n.status(p.ChainID(), time.Now()); s.Usable != wasUsable {
+			if wasUsable = s.Usable; wasUsable {
+				n.log.Info("the node is used", "head", s.Head.Number)
+			} else {
+				n.log.Warn("the node is not used", "because", s.Why)
+			}
+		}
+		p.notify()
+		timer := time.NewTimer(pause + rand.N(pause/4+1))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// poll asks a node about its head, and now and then about its identity.
+func (p *Pool) poll(ctx context.Context, n *node, poll int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, min(p.config.Time, pollTime), errSlow)
+	defer cancel()
+	units := n.unitsOf("eth_getBlockByNumber")
+	if !n.take(time.Now(), units) {
+		return nil // what is left is for clients
+	}
+	began := time.Now()
+	err := n.poll(ctx, poll)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		n.why = err.Error()
+		if _, throttle := faultOf("", err); throttle > 0 {
+			n.resting = began.Add(min(throttle, longBreak))
+		}
+		n.count.failures++
+		n.failures++
+		return err
+	}
+	n.failures, n.latency = 0, time.Since(began)
+	p.choose(n.chainID, n)
+	return nil
+}
+
+// choose makes the chain of a node that of the pool, if that is not known. A node that is
+// earlier in the list is waited for a little. n.mu is held.
+func (p *Pool) choose(chainID uint64, n *node) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.chainID == 0 && (n == p.nodes[0] || time.Since(p.started) > settleTime) {
+		p.chainID = chainID
+	}
+}
+
+func (n *node) poll(ctx context.Context, poll int) error {
+	if poll%identifyEvery == 0 {
+		if err := n.identify(ctx); err != nil {
+			return err
+		}
+	}
+	head, err := n.block(ctx, "latest")
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	head.Safe, head.Finalized = n.head.Safe, n.head.Finalized
+	n.mu.Unlock()
+	if poll%finalEvery == 0 {
+		// A chain without finality has no such blocks, and nodes say that in many ways.
+		if safe, err := n.block(ctx, "safe"); err == nil {
+			head.Safe = safe.Ref
+		}
+		if final, err := n.block(ctx, "finalized"); err == nil {
+			head.Finalized = final.Ref
+		}
+	}
+	n.mu.Lock()
+	n.head = head
+	n.mu.Unlock()
+	if poll%identifyEvery == 0 {
+		n.probeHashes(ctx, head)
+	}
+	return nil
+}
+
+// identify asks for the chain ID.
+func (n *node) identify(ctx context.Context) error {
+	answer, err := n.to.call(ctx, "eth_chainId", nil)
+	if err != nil {
+		return fmt.Errorf("eth_chainId: %w", err)
+	}
+	var id hexutil.Uint64
+	if err := json.Unmarshal(answer, &id); err != nil || id == 0 {
+		return fmt.Errorf("eth_chainId: invalid answer %.40s", answer)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.known, n.chainID, n.noBatch = true, uint64(id), false
+	return nil
+}
+
+// probeHashes finds out whether the node takes a block hash for a state, as in EIP-1898.
+func (n *node) probeHashes(ctx context.Context, head Head) {
+	params := fmt.Appendf(nil, `["0x0000000000000000000000000000000000000000",{"blockHash":"%#x"}]`, head.Hash)
+	_, err := n.to.call(ctx, "eth_getBalance", params)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.byHash = err == nil
+}
+
+// block asks for the number and hash of the block with a tag.
+func (n *node) block(ctx context.Context, tag string) (h Head, err error) {
+	answer, err := n.to.call(ctx, "eth_getBlockByNumber", fmt.Appendf(nil, `[%q,false]`, tag))
+	if err != nil {
+		return h, fmt.Errorf("eth_getBlockByNumber of %s: %w", tag, err)
+	}
+	h, err = decodeHead(answer)
+	if err != nil {
+		return h, fmt.Errorf("eth_getBlockByNumber of %s: %w", tag, err)
+	}
+	return h, nil
+}
+
+func decodeHead(answer json.RawMessage) (Head, error) {
+	var block *struct {
+		Number *hexutil.Uint64 `json:"number"`
+		Hash   *common.Hash    `json:"hash"`
+		Parent *common.Hash    `json:"parentHash"`
+		Time   hexutil.Uint64  `json:"timestamp"`
+	}
+	if err := json.Unmarshal(answer, &block); err != nil {
+		return Head{}, err
+	}
+	if block == nil || block.Number == nil || block.Hash == nil || block.Parent == nil {
+		return Head{}, errors.New("the block has no number, hash or parent")
+	}
+	return Head{Ref: chain.Ref{Number: uint64(*block.Number), Hash: *block.Hash}, Parent: *block.Parent, Time: uint64(block.Time)}, nil
+}

@@ -1,0 +1,338 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"ashlar/endpoint"
+	"ashlar/limit"
+)
+
+const (
+	breakAfter  = 5                // failures in a row, after which a node or one of its methods is left alone
+	firstBreak  = time.Second      // for which a method is left alone first
+	longBreak   = time.Minute      // and at most
+	forgetAfter = 10 * time.Minute // after which the pool tries again what a node could not do
+	asideTime   = 10 * time.Minute // for which a node that lied is set aside
+	maxMethods  = 256              // methods of which figures are kept
+	lateAtFirst = time.Second      // after which an answer is late, until it is known what is usual
+)
+
+// node is one node of a pool. Its fields without a comment do not change.
+type node struct {
+	name   string // scheme and host, and a number if several nodes share them
+	config Node
+	units  map[string]int
+	to     *transport
+	rate   *limit.Meter
+	day    limit.Day
+	log    *slog.Logger
+
+	mu       sync.Mutex
+	known    bool                                   // guarded by mu: the chain ID is known
+	chainID  uint64                                 // guarded by mu
+	head     Head                                   // guarded by mu: the last that it named
+	byHash   bool                                   // guarded by mu: it takes block hashes for states
+	methods  map[string]*methodRecord               // guarded by mu
+	depth    map[History]depth                      // guarded by mu: of the history that it lacks
+	running  int                                    // guarded by mu: calls
+	failures int                                    // guarded by mu: in a row, of any method
+	resting  time.Time                              // guarded by mu: until then it wants no calls
+	aside    time.Time                              // guarded by mu: until then it is set aside
+	why      string                                 // guarded by mu: the last failure, or the lie
+	noBatch  bool                                   // guarded by mu: it takes no batches
+	latency  time.Duration                          // guarded by mu: of the last answer about its head
+	count    struct{ calls, failures, lies uint64 } // guarded by mu
+}
+
+// methodRecord is what is known about a method at a node.
+type methodRecord struct {
+	latencies
+	average  time.Duration // of late
+	errors   float64       // share of failures of late
+	failures int           // in a row
+	broken   time.Time     // left alone until then
+	lacking  time.Time     // the node does not have it, as far as is known until then
+}
+
+// depth is the least number of blocks below the head at which a node lacked history.
+type depth struct {
+	blocks uint64
+	until  time.Time // forgotten then
+}
+
+func newNode(config Node, name string, most int64, log *slog.Logger) (*node, error) {
+	to, err := newTransport(&config, most)
+	if err != nil {
+		return nil, err
+	}
+	units, err := config.units()
+	if err != nil {
+		return nil, err
+	}
+	return &node{
+		name: name, config: config, units: units, to: to, log: log.With("upstream", name),
+		rate:    limit.NewMeter(limit.Rate{PerSecond: config.Rate, Burst: config.burst()}),
+		methods: make(map[string]*methodRecord), depth: make(map[History]depth),
+	}, nil
+}
+
+// names returns a name for each node that can be shown: it has no key.
+func names(nodes []Node) ([]string, error) {
+	all, seen := make([]string, len(nodes)), make(map[string]int)
+	for i := range nodes {
+		u, err := endpoint.Parse(nodes[i].URL, "http", "https")
+		if err != nil {
+			return nil, fmt.Errorf("number %d of %d: %w", i+1, len(nodes), err)
+		}
+		all[i] = u.Scheme + "://" + u.Host
+		if seen[all[i]]++; seen[all[i]] > 1 {
+			all[i] += " " + strconv.Itoa(seen[all[i]])
+		}
+	}
+	return all, nil
+}
+
+// unitsOf returns the units of a call.
+func (n *node) unitsOf(method string) int {
+	if units, ok := n.units[method]; ok {
+		return units
+	}
+	return 1
+}
+
+// take takes the units of calls from the node's budgets, if they are there.
+func (n *node) take(now time.Time, units int) bool {
+	if _, ok := n.rate.Spend(now, units); !ok {
+		return false
+	}
+	_, ok := n.day.Spend(now, units, n.config.Daily)
+	return ok
+}
+
+// record returns the record of a method. mu is held.
+func (n *node) record(method string) *methodRecord {
+	r := n.methods[method]
+	if r == nil {
+		if len(n.methods) >= maxMethods {
+			clear(n.methods)
+		}
+		r = new(methodRecord)
+		n.methods[method] = r
+	}
+	return r
+}
+
+// unable returns why the node cannot be asked, or "". It does not consider its credits.
+func (n *node) unable(c *Call, chainID uint64, now time.Time) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case !n.known:
+		return "it has not answered yet"
+	case n.chainID != chainID:
+		return fmt.Sprintf("it is on chain %d, expected %d", n.chainID, chainID)
+	case now.Before(n.aside):
+		return "it is set aside: " + n.why
+	case n.failures >= breakAfter:
+		return "it fails: " + n.why
+	case now.Before(n.resting):
+		return "it wants fewer calls"
+	case n.head.Number < c.Needs:
+		return fmt.Sprintf("its head is %d, expected %d or later", n.head.Number, c.Needs)
+	}
+	if r := n.methods[c.Method]; r != nil {
+		if now.Before(r.lacking) {
+			return lacksMethod
+		}
+		if now.Before(r.broken) {
+			return "it fails at " + c.Method
+		}
+	}
+	if d, ok := n.depth[c.History]; ok && c.History != NoHistory && now.Before(d.until) && n.head.Number-min(c.About, n.head.Number) >= d.blocks {
+		return fmt.Sprintf("it lacks history %d blocks below the head", d.blocks)
+	}
+	return ""
+}
+
+const lacksMethod = "it does not have the method"
+
+// cost estimates how long the node takes to answer, for comparison with others.
+func (n *node) cost(method string) float64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	average, errors := n.latency, 0.0
+	if r := n.methods[method]; r != nil && r.average > 0 {
+		average, errors = r.average, r.errors
+	}
+	return float64(max(average, time.Millisecond)) * float64(n.running+1) * (1 + 20*errors)
+}
+
+// late returns after which time nearly all answers to a method have come.
+func (n *node) late(method string) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r := n.methods[method]; r != nil {
+		if length, ok := r.quantile(0.95); ok {
+			return length
+		}
+	}
+	return lateAtFirst
+}
+
+// errSlow means that a node did not answer in time.
+var errSlow = errors.New("no answer in time")
+
+// ask makes one call and records how it went.
+func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
+	n.mu.Lock()
+	n.running++
+	params := c.Params
+	if c.Numbered != nil && !n.byHash {
+		params = c.Numbered
+	}
+	n.mu.Unlock()
+	began := time.Now()
+	result, err := n.to.call(ctx, c.Method, params)
+	n.mu.Lock()
+	n.running--
+	n.mu.Unlock()
+	if err == nil && c.Check != nil {
+		err = c.Check(result)
+	}
+	n.done(ctx, c, time.Since(began), err)
+	return result, err
+}
+
+// done records how a call went.
+func (n *node) done(ctx context.Context, c *Call, took time.Duration, err error) {
+	if errors.Is(err, ErrLie) {
+		n.setAside(c.Method, err)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.count.calls++
+	r, now := n.record(c.Method), time.Now()
+	if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow) {
+		r.add(took) // another node was faster; it would have taken longer still
+		r.average = ewma(r.average, took)
+		return
+	}
+	var why fault
+	var rest time.Duration
+	if err != nil {
+		why, rest = faultOf(c.Method, err)
+	}
+	switch why {
+	case answered, pruned:
+		n.failures, r.failures = 0, 0
+		r.add(took)
+		r.average, r.errors = ewma(r.average, took), r.errors*0.9
+		if why == pruned && c.History != NoHistory {
+			n.lack(c, now)
+		}
+	case unsupported:
+		n.failures = 0
+		r.lacking = now.Add(forgetAfter)
+	case throttled:
+		n.failures = 0
+		n.resting = now.Add(min(max(rest, firstBreak), longBreak))
+	case failed:
+		n.fail(r, now, err)
+	}
+}
+
+// fail records a failure. mu is held.
+func (n *node) fail(r *methodRecord, now time.Time, err error) {
+	n.count.failures++
+	n.why = err.Error()
+	r.errors = r.errors*0.9 + 0.1
+	var deliberate *NodeError
+	if errors.As(err, &deliberate) || errors.Is(err, errUnfit) {
+		n.failures = 0 // it answers; a client's call must not make it count as down
+		return
+	}
+	if r.failures++; r.failures >= breakAfter {
+		r.broken = now.Add(min(firstBreak<<min(r.failures-breakAfter, 10), longBreak))
+	}
+	if n.failures++; n.failures == breakAfter {
+		n.log.Warn("the node fails: it is left alone until it answers again", "error", err)
+	}
+}
+
+// lack records that the node lacks the history that a call is about. mu is held.
+func (n *node) lack(c *Call, now time.Time) {
+	below := n.head.Number - min(c.About, n.head.Number)
+	if below == 0 {
+		return // it is the head, which it only has not got yet
+	}
+	if d, ok := n.depth[c.History]; ok && now.Before(d.until) && d.blocks <= below {
+		return
+	}
+	n.depth[c.History] = depth{below, now.Add(forgetAfter)}
+}
+
+// setAside leaves the node alone because it lied.
+func (n *node) setAside(method string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.count.lies++
+	n.why = err.Error()
+	n.aside = time.Now().Add(asideTime)
+	n.log.Error("the node sent a false answer: it is set aside", "method", method, "error", err, "for", asideTime)
+}
+
+// ewma adds a value to an average, in which older values count less and less.
+func ewma(average, value time.Duration) time.Duration {
+	if average == 0 {
+		return value
+	}
+	return average - average/8 + value/8
+}
+
+// Status is how a node has behaved.
+type Status struct {
+	Name     string
+	Head     Head
+	Usable   bool
+	Why      string        // why it is not usable
+	Latency  time.Duration // of its last answer about its head
+	Calls    uint64
+	Failures uint64 // requests without an answer
+	Lies     uint64 // answers that no honest node gives
+	Today    uint64 // units of today
+	// Methods are those that were asked for lately, with whether the node has them.
+	Methods map[string]bool
+	// Depth is how many blocks below its head it lacks history; those that are missing are
+	// not known.
+	Depth map[History]uint64
+}
+
+func (n *node) status(chainID uint64, now time.Time) Status {
+	why := n.unable(new(Call), chainID, now)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := Status{
+		Name: n.name, Head: n.head, Usable: why == "", Why: why, Latency: n.latency, Calls: n.count.calls, Failures: n.count.failures,
+		Lies: n.count.lies, Today: n.day.Used(now), Methods: make(map[string]bool), Depth: make(map[History]uint64),
+	}
+	if why == "it has not answered yet" && n.why != "" {
+		s.Why = n.why
+	}
+	for method, r := range n.methods {
+		s.Methods[method] = !now.Before(r.lacking)
+	}
+	for history, d := range n.depth {
+		if now.Before(d.until) {
+			s.Depth[history] = d.blocks
+		}
+	}
+	return s
+}

@@ -1,0 +1,168 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"ashlar/endpoint"
+)
+
+// transport sends requests to one node.
+type transport struct {
+	url     string
+	headers http.Header
+	http    *http.Client
+	most    int64 // bytes of an answer
+}
+
+// idleConnections is how many connections to a node are kept.
+const idleConnections = 64
+
+func newTransport(n *Node, most int64) (*transport, error) {
+	key, err := n.key()
+	if err != nil {
+		return nil, err
+	}
+	headers, err := n.headers(key)
+	if err != nil {
+		return nil, err
+	}
+	headers.Set("Content-Type", "application/json")
+	to := http.DefaultTransport.(*http.Transport).Clone()
+	to.MaxIdleConnsPerHost = idleConnections
+	client := &http.Client{
+		Transport: to,
+		// A redirect would take the headers, and with them the key, elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return &transport{url: strings.ReplaceAll(n.URL, keyPlace, key), headers: headers, http: client, most: most}, nil
+}
+
+// request is a call as it is sent.
+type request struct {
+	Version string          `json:"jsonrpc"`
+	ID      int             `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+}
+
+// response is an answer as it arrives.
+type response struct {
+	ID     json.RawMessage `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *NodeError      `json:"error"`
+}
+
+// outcome returns the result of a response, or its error.
+func (r *response) outcome() (json.RawMessage, error) {
+	switch {
+	case r.Error != nil:
+		return nil, r.Error
+	case r.Result == nil:
+		return nil, errors.New("the answer has neither result nor error")
+	}
+	return r.Result, nil
+}
+
+func newRequest(id int, method string, params json.RawMessage) request {
+	if len(params) == 0 {
+		params = json.RawMessage("[]")
+	}
+	return request{Version: "2.0", ID: id, Method: method, Params: params}
+}
+
+// call makes one call.
+func (t *transport) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	body, err := t.post(ctx, newRequest(1, method, params))
+	if err != nil {
+		return nil, err
+	}
+	var r response
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return r.outcome()
+}
+
+// batch makes calls in one request. The error is that of the request as a whole.
+func (t *transport) batch(ctx context.Context, calls []*Call) ([]Answer, error) {
+	requests := make([]request, len(calls))
+	for i, c := range calls {
+		requests[i] = newRequest(i, c.Method, c.Params)
+	}
+	body, err := t.post(ctx, requests)
+	if err != nil {
+		return nil, err
+	}
+	var responses []response
+	if err := json.Unmarshal(body, &responses); err != nil {
+		var whole response
+		if json.Unmarshal(body, &whole) == nil && whole.Error != nil {
+			return nil, fmt.Errorf("%w: %w", errNoBatch, whole.Error)
+		}
+		return nil, fmt.Errorf("read the answers to a batch: %w", err)
+	}
+	answers := make([]Answer, len(calls))
+	for i := range answers {
+		answers[i].Err = errors.New("the batch of answers has none to this call")
+	}
+	for i := range responses {
+		if id, err := strconv.Atoi(string(responses[i].ID)); err == nil && 0 <= id && id < len(answers) {
+			answers[id].Result, answers[id].Err = responses[i].outcome()
+		}
+	}
+	return answers, nil
+}
+
+// errNoBatch means that a node refused a batch as a whole.
+var errNoBatch = errors.New("the node refused a batch")
+
+// post sends a body and returns that of the answer.
+func (t *transport) post(ctx context.Context, what any) ([]byte, error) {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(text))
+	if err != nil {
+		return nil, endpoint.WithoutURL(err)
+	}
+	r.Header = t.headers
+	answer, err := t.http.Do(r)
+	if err != nil {
+		return nil, endpoint.WithoutURL(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, t.most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the answer: %w", endpoint.WithoutURL(err))
+	case int64(len(body)) > t.most:
+		return nil, fmt.Errorf("the answer is larger than %d bytes", t.most)
+	case answer.StatusCode/100 != 2:
+		// Some nodes send JSON-RPC errors with an HTTP error status.
+		var r response
+		if answer.StatusCode != http.StatusTooManyRequests && json.Unmarshal(body, &r) == nil && r.Error != nil && r.Error.Message != "" {
+			return nil, r.Error
+		}
+		return nil, &httpError{answer.StatusCode, retryAfter(answer.Header.Get("Retry-After"))}
+	}
+	return body, nil
+}
+
+// retryAfter reads the header Retry-After, in seconds; 0: it has none.
+func retryAfter(value string) time.Duration {
+	seconds, err := strconv.ParseUint(value, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
