@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"context"
 	"net/netip"
-	"runtime"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // until waits until a condition holds.
 func until(holds func() bool) {
 	for !holds() {
-		runtime.Gosched()
+		time.Sleep(time.Millisecond)
 	}
 }
 

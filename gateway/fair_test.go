@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ashlar/account"
@@ -93,7 +94,7 @@ func TestCallerIsTheAccount(t *testing.T) {
 // client in debt is refused before the rest of its body is read.
 func TestBodiesCostCredits(t *testing.T) {
 	p := newPeople(t)
-	issued := p.key(account.NewKey{Owner: p.account("a@example.org", account.Limits{}), Rules: account.Rules{PerSecond: 10}})
+	issued := p.key(account.NewKey{Owner: p.account("a@example.org", account.Limits{}), Rules: account.Rules{PerSecond: 1}})
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: p.keys, Usage: p.usage}, 0)
 	bomb := zipped(t, `{"params":[`+strings.Repeat("0,", 1<<20)+"0]}") // 2 MiB
 	if status, _, answer := s.with(issued.APIKey, bomb, "Content-Encoding", "gzip"); status != http.StatusOK || !strings.Contains(answer, "invalid request") {
@@ -101,8 +102,8 @@ func TestBodiesCostCredits(t *testing.T) {
 	}
 	for name, headers := range map[string][]string{call("test_name"): nil, bomb: {"Content-Encoding", "gzip"}} {
 		status, _, answer := s.with(issued.APIKey, name, headers...)
-		// 256 credits for the bytes and one for each request, less 20 saved up, at 10 a second.
-		if f := decodeFailure(t, answer); status != http.StatusTooManyRequests || f.Error.Data.Backoff < 20 || f.Error.Data.Backoff > 24 {
+		// 256 credits for the bytes and one for each request, less 2 saved up, at 1 a second.
+		if f := decodeFailure(t, answer); status != http.StatusTooManyRequests || f.Error.Data.Backoff < 150 || f.Error.Data.Backoff > 256 {
 			t.Errorf("in debt: %d %s", status, answer)
 		}
 	}
@@ -208,6 +209,10 @@ func from(t *testing.T, h http.Handler, address, target, body string, headers ..
 // The default rates apply to remote clients, but not to local clients and proxies; the
 // default rate of keys does not apply to the operator's.
 func TestDefaultRates(t *testing.T) {
+	synctest.Test(t, testDefaultRates) // no time passes between calls
+}
+
+func testDefaultRates(t *testing.T) {
 	p := newPeople(t)
 	handler, err := gateway.New(gateway.Config{
 		Networks: []gateway.Network{network("alpha")}, Keys: p.keys, Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ashlar/account"
@@ -74,6 +75,10 @@ func TestPagesAreChecked(t *testing.T) {
 
 // Calls from inside the process have the same limits as requests over HTTP.
 func TestCallFromInside(t *testing.T) {
+	synctest.Test(t, testCallFromInside) // no time passes between calls
+}
+
+func testCallFromInside(t *testing.T) {
 	handler, err := gateway.New(gateway.Config{
 		Networks: []gateway.Network{network("one"), network("two")}, Keys: oneKey{}, Limits: gateway.Limits{BodyBytes: 1000},
 	})

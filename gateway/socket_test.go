@@ -188,11 +188,13 @@ func TestSocketsOfOneAreBounded(t *testing.T) {
 	s.dialWith(other, nil)
 	refused(other, 503, busyAnswer)
 	first.conn.CloseNow()
-	for s.handler.Stats().Sockets > 4 {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(10 * time.Millisecond) // its place is released later
-	s.dialWith(greedy, nil)
+	until(func() bool { // the server has seen the end of the connection, and released its place
+		conn, _, err := websocket.Dial(t.Context(), s.url+"/ws/v3/"+greedy, nil)
+		if err == nil {
+			t.Cleanup(func() { conn.CloseNow() })
+		}
+		return err == nil
+	})
 }
 
 // held returns a network whose test_held signals its start and waits until released.

@@ -146,8 +146,8 @@ func TestStepsAreLimited(t *testing.T) {
 	issued := p.key(account.NewKey{Owner: p.account("a@example.org", account.Limits{}), Rules: account.Rules{PerSecond: 20}})
 	s := start(t, gateway.Config{Networks: []gateway.Network{stepping(forever)}, Keys: p.keys, Usage: p.usage}, 0)
 	client := s.dialWith(issued.APIKey, nil)
-	client.subscribed()
 	begun := time.Now()
+	client.subscribed()
 	for range 10 { // a burst of 40 credits, less 5 of the call, then 4 messages in a second
 		client.receive()
 	}

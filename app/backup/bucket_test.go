@@ -43,7 +43,7 @@ func bucketServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Wait() }) // the test's context has ended, which kills it
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if err := ask(t.Context(), "http://"+address+"/health"); err == nil {
 			break
 		} else if time.Now().After(deadline) {
