@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -29,8 +30,18 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	var err error
+	if compiled, err = os.MkdirTemp("", "ashlar-worker-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(compiled)
+	os.Exit(code)
 }
+
+// compiled is a folder for programs that tests compile.
+var compiled string
 
 // serve answers a line with what became of the order in it.
 func serve() error {
@@ -94,13 +105,32 @@ func recurse(n int) int {
 	return recurse(n+1) + n
 }
 
-func newPool(t *testing.T, size int) *worker.Pool {
+// program returns the path of a program that runs a worker: this one, unless it has the race
+// detector, which maps more addresses than a worker may.
+func program(t *testing.T) string {
 	t.Helper()
-	program, err := os.Executable()
+	path, err := os.Executable()
+	if raced {
+		path, err = withoutRace()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := worker.NewPool(size, program, "worker")
+	return path
+}
+
+// withoutRace compiles this test without the race detector.
+var withoutRace = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(compiled, "worker.test")
+	if out, err := exec.Command("go", "test", "-c", "-race=false", "-o", path, "ashlar/worker").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+func newPool(t *testing.T, size int) *worker.Pool {
+	t.Helper()
+	pool := worker.NewPool(size, program(t), "worker")
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -235,11 +265,7 @@ func TestStats(t *testing.T) {
 
 // TestProblem: a pool says when its workers do not start, or cannot be confined.
 func TestProblem(t *testing.T) {
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, command := range map[string][]string{"is not there": {"/nonexistent"}, "cannot be confined": {program, "worker", "unconfined"}} {
+	for name, command := range map[string][]string{"is not there": {"/nonexistent"}, "cannot be confined": {program(t), "worker", "unconfined"}} {
 		pool := worker.NewPool(1, command...)
 		t.Cleanup(pool.Close)
 		if err := pool.Problem(); err != nil {
