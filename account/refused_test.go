@@ -123,7 +123,7 @@ func (f *fixture) checks(text string) bool {
 // await waits until something is so.
 func (f *fixture) await(so func() bool) {
 	f.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			f.Fatal("waited in vain")
 		}

@@ -33,7 +33,7 @@ func newGroup(t *testing.T, quorum int, fakes ...*nodetest.Node) *Group {
 func copyTo(t *testing.T, g *Group, held, want []*starknet.Block) *keptChain {
 	t.Helper()
 	kept := &keptChain{t: t, until: common.Hash(want[len(want)-1].Hash), blocks: slices.Clone(held)}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := g.Follow(ctx, want[0].Number, kept); !errors.Is(err, errArrived) {
 		t.Fatalf("Follow returned %v before it was complete: %+v", err, g.Status())
@@ -91,7 +91,7 @@ func TestGroupDisagrees(t *testing.T) {
 	known := func(s GroupStatus) bool {
 		return s.Agreement.Nodes == 0 && !s.Since.IsZero() && strings.Contains(s.Problem, "2 must have the same block, but block 11 is")
 	}
-	for end := time.Now().Add(20 * time.Second); !known(g.Status()) && time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); !known(g.Status()) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	if s := g.Status(); !known(s) {
