@@ -159,6 +159,7 @@ func step(operations, tried int64) int64 {
 // TestPowerCut cuts the power at every operation of an import. None, some or all of the unsynced data
 // is lost.
 func TestPowerCut(t *testing.T) {
+	t.Parallel()
 	c := demoChain(t)
 	want, operations := undisturbed(t, c)
 	every := step(operations, 30)
@@ -197,6 +198,7 @@ func TestPowerCut(t *testing.T) {
 // TestFailingDisk fails disk operations: one, or all from one on. Then the process is killed, or the
 // power is cut.
 func TestFailingDisk(t *testing.T) {
+	t.Parallel()
 	c := demoChain(t)
 	want, operations := undisturbed(t, c)
 	for _, test := range []struct {

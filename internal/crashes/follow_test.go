@@ -109,6 +109,7 @@ func askBlock(t *testing.T, client *node.Client, block any) (answer newest, err 
 // manual repair, everything shown before is there. At the end of the chain the store is compared with
 // that of an undisturbed import.
 func TestKillFollower(t *testing.T) {
+	t.Parallel()
 	export := generateExport(t)
 	bin := build(t)
 	undisturbed := newNetwork(t, bin)

@@ -25,6 +25,7 @@ const noMount = "cannot mount a disk"
 
 // TestFullDisk runs TestOnSmallDisk in kernel namespaces in which it may mount a disk.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	export := generateExport(t)
 	inside := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOnSmallDisk$", "-test.v")
 	inside.Env = append(os.Environ(), smallDisk+"="+strings.Join(append([]string{t.TempDir(), build(t), export.genesis}, export.files...), string(os.PathListSeparator)))

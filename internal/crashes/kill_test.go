@@ -33,6 +33,7 @@ const (
 //
 // The chain consists of many files: at the end of each, the import reports what is durable.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	export := generateExport(t)
 	bin := build(t)
 	undisturbed := newNetwork(t, bin)

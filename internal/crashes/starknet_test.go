@@ -27,6 +27,7 @@ import (
 // while the node's chain grows and is reorganized. After each kill the store has a chain that the node
 // had, with all its events. A service that is not killed reaches the node's head.
 func TestKillWhileFollowing(t *testing.T) {
+	t.Parallel()
 	bin := build(t)
 	random := rand.New(rand.NewPCG(killSeed, 5))
 	chain := newStarknetChain(300)
@@ -44,9 +45,13 @@ func TestKillWhileFollowing(t *testing.T) {
 	}
 	advanced, last := 0, uint64(0)
 	for range wanted {
+		asked := served.Questions("starknet_blockHashAndNumber")
 		p, err := n.ServeBy(t.Context(), config)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if random.IntN(4) > 0 { // most are killed while they follow
+			awaitQuestion(p, served, asked)
 		}
 		if !killAfter(p, time.Duration(random.Int64N(int64(600*time.Millisecond)))) {
 			t.Fatalf("the service exited by itself: %s", p.Output())
@@ -73,6 +78,17 @@ func TestKillWhileFollowing(t *testing.T) {
 	}
 	if head := checkStarknet(t, n, chain.known); head != chain.blocks[len(chain.blocks)-1].Number {
 		t.Errorf("the head is %d, want %d", head, chain.blocks[len(chain.blocks)-1].Number)
+	}
+}
+
+// awaitQuestion waits until the service asks the node for its head once more, or exits.
+func awaitQuestion(p *node.Process, served *nodetest.Node, asked int) {
+	for served.Questions("starknet_blockHashAndNumber") == asked {
+		select {
+		case <-p.Done():
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 
