@@ -69,7 +69,7 @@ func (m *metrics) observer(network string, methods []string) jsonrpc.Observer {
 	return o
 }
 
-// forget removes the calls of a network that is no longer served.
+// forget removes the series of a network that is no longer served.
 func (m *metrics) forget(network string) {
 	of := prometheus.Labels{"network": network}
 	m.calls.DeletePartialMatch(of)

@@ -27,7 +27,7 @@ type gauge struct {
 	Most   string
 	Share  float64 // used, in per cent of the limit, at most 100
 	Mood   string  // CSS class
-	Source string  // who has set the limit
+	Source string  // where the limit is set
 	Resets string  // when the use is zero again; empty if it is not counted by day
 }
 

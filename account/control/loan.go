@@ -66,8 +66,8 @@ func (l *Loan) Close() error {
 	return l.body.Close()
 }
 
-// ask performs an operation through the server. The returned context is canceled when the
-// server stops. There is no time limit.
+// ask performs an operation through the server, without a time limit. The returned context
+// is canceled when the server stops.
 func (o loan[In, Out]) ask(ctx context.Context, c *Client, in In) (_ context.Context, out Out, l *Loan, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer func() {

@@ -20,9 +20,10 @@ type held struct {
 	files      float64
 }
 
-// What the median of the last third may exceed that of the second by: a share, and a number
-// in any case. Memory outside of the heap is a difference of two counts of pages: without
-// growth, single samples were between 28 and 93 MiB.
+// allowedGrowth is the share by which the median of the last third may exceed that of the
+// second; each quantity may grow by a number besides. Memory outside of the heap is a
+// difference of two counts of pages: without growth, single samples were between 28 and 93
+// MiB.
 const allowedGrowth = 0.05
 
 var quantities = []struct {

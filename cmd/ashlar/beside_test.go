@@ -12,13 +12,13 @@ import (
 	"ashlar/kv/pebble"
 )
 
-// TestDirectoryInUse: while a process has a store open, others are told which it is.
+// TestDirectoryInUse checks that commands name the process that has a store open.
 func TestDirectoryInUse(t *testing.T) {
 	d := newDataDirectory(t)
 	for _, test := range []struct {
-		dir    string
-		told   [][]string
-		others [][]string // which work all the same
+		dir     string
+		refused [][]string // commands that need the store
+		others  [][]string // commands that do not
 	}{
 		{d.network(), networkCommands(d), [][]string{d.key("create"), d.key("list")}},
 		{d.accounts(), [][]string{d.serve(), d.key("list")}, [][]string{d.status(), d.goingOn()}},
@@ -27,7 +27,7 @@ func TestDirectoryInUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, args := range test.told {
+		for _, args := range test.refused {
 			code, out := runCommand(t, args...)
 			if holder := fmt.Sprintf("%s is held by process %d", test.dir, os.Getpid()); code != exitFailed || !strings.Contains(out, holder) {
 				t.Errorf("%v: exit code %d, expected %d and %q:\n%s", args, code, exitFailed, holder, out)

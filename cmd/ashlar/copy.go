@@ -19,7 +19,7 @@ directory, or a configuration file that says where the stores are; its role does
 matter. With --network only that network is copied, without accounts.
 
 No server may have the data directories open, and no process may write to the networks
-of a keyspace; readers need not stop. What is copied must not exist at the new place.
+of a keyspace; readers need not stop. The new place must not yet have what is copied.
 
 Every row is read back and checked. A copy is served only when it is complete. If the
 command is stopped, even by kill -9, the same command goes on where it was.`,

@@ -83,7 +83,8 @@ func (c Chart) Lines() template.HTML {
 	return c.draw(most, content)
 }
 
-// leastTime is the shortest time, in milliseconds, that is told from shorter ones.
+// leastTime is the lowest start of an axis of times, in milliseconds. Shorter times are drawn
+// there.
 const leastTime = .01
 
 func (d *drawing) line(n int) {
