@@ -42,14 +42,6 @@ type member struct {
 	differs string    // guarded by Group.mu: what it has where the others agree
 }
 
-// Agreement is whether as many nodes of a group agree as must.
-type Agreement struct {
-	Head    uint64    // last block on which they agreed
-	Nodes   int       // that agreed on it; 0 if there is no agreement now
-	Since   time.Time // since when there is no agreement; zero if there is
-	Problem string    // why there is none
-}
-
 // errNoQuorum means that no block has the votes of a quorum of the nodes.
 var errNoQuorum = errors.New("the nodes do not agree")
 
@@ -368,44 +360,4 @@ func (g *Group) L1Accepted(ctx context.Context) (number uint64, err error) {
 	}
 	slices.Sort(known)
 	return known[len(known)-g.quorum], nil
-}
-
-// agree records that nodes agree on a block.
-func (g *Group) agree(number uint64, nodes int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if since := g.agreement.Since; !since.IsZero() {
-		g.options.Logger.Info("the nodes agree again", "nodes", nodes, "head", number, "after", time.Since(since).Round(time.Millisecond))
-	}
-	g.agreement = Agreement{Head: number, Nodes: nodes}
-}
-
-// disagree records that there is no agreement, and why.
-func (g *Group) disagree(why error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.agreement.Since.IsZero() {
-		g.options.Logger.Warn("the nodes do not agree; the head stays", "because", why)
-		g.agreement.Since = time.Now()
-	}
-	g.agreement.Nodes, g.agreement.Problem = 0, why.Error()
-}
-
-// GroupStatus is the status of a group.
-type GroupStatus struct {
-	Agreement
-	Nodes   []Status
-	Differs []string // of each node, what it has where the others agree; empty if it agrees
-}
-
-// Status returns the current status.
-func (g *Group) Status() GroupStatus {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	s := GroupStatus{Agreement: g.agreement}
-	for _, m := range g.members {
-		s.Nodes = append(s.Nodes, m.Node.Status())
-		s.Differs = append(s.Differs, m.differs)
-	}
-	return s
 }
