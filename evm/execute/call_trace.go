@@ -33,6 +33,7 @@ func (r *Replay) TraceCall(ctx context.Context, message *Message, options CallOp
 		defer s.state.warm.release()
 		r.begin()
 		s.db, s.base = r.db, r.run.state.StateDB
+		tracer.Hooks = r.numbered(tracer.Hooks)
 		return s.do(options, func(s *simulation) error { return s.trace(ctx, message, tracer) })
 	})
 }

@@ -58,6 +58,13 @@ func TestSkipRunsNothing(t *testing.T) {
 	}
 	parent := execute.Parent{Header: blocks[ingesttest.CrossingFork-1].Header(), State: history.StateAt(number), Ancestors: archive.Ancestors{History: history}}
 	stored := &inventedBlock{block: block, value: 777}
+	runs := map[string]func(r *execute.Replay, tracer execute.Tracer) error{
+		"transaction 3": func(r *execute.Replay, tracer execute.Tracer) error { return r.Trace(t.Context(), tracer) },
+		"a call in its place": func(r *execute.Replay, tracer execute.Tracer) error {
+			tx := block.Transactions()[3]
+			return r.TraceCall(t.Context(), &execute.Message{To: tx.To(), Data: tx.Data()}, execute.CallOptions{}, tracer)
+		},
+	}
 	for _, test := range []struct {
 		stored execute.StoredBlock
 		value  uint64
@@ -66,30 +73,32 @@ func TestSkipRunsNothing(t *testing.T) {
 		{stored, 777, 40},
 		{nil, common.BytesToHash(block.Transactions()[2].Data()[32:]).Big().Uint64(), 3}, // logs of transfers come before it
 	} {
-		var logged []*types.Log
-		hooks := &tracing.Hooks{OnLog: func(l *types.Log) { logged = append(logged, l) }}
-		err = f.Executor.Replay(t.Context(), parent, block, execute.ReplayOptions{Stored: test.stored}, func(r *execute.Replay) error {
-			if err := r.Skip(3); err != nil {
-				return err
+		for what, run := range runs {
+			var logged []*types.Log
+			hooks := &tracing.Hooks{OnLog: func(l *types.Log) { logged = append(logged, l) }}
+			err = f.Executor.Replay(t.Context(), parent, block, execute.ReplayOptions{Stored: test.stored}, func(r *execute.Replay) error {
+				if err := r.Skip(3); err != nil {
+					return err
+				}
+				return run(r, execute.Tracer{Hooks: hooks, Stop: func(error) {}})
+			})
+			if err != nil {
+				t.Fatal(err)
 			}
-			return r.Trace(t.Context(), execute.Tracer{Hooks: hooks, Stop: func(error) {}})
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var value uint64
-		var index uint
-		for _, l := range logged {
-			if l.Address == ingesttest.StoreContract {
-				value, index = common.BytesToHash(l.Data).Big().Uint64(), l.Index
+			var value uint64
+			var index uint
+			for _, l := range logged {
+				if l.Address == ingesttest.StoreContract {
+					value, index = common.BytesToHash(l.Data).Big().Uint64(), l.Index
+				}
 			}
-		}
-		if value != test.value || index != test.index {
-			t.Errorf("transaction 3 logs %d as log %d, want %d as log %d", value, index, test.value, test.index)
+			if value != test.value || index != test.index {
+				t.Errorf("%s logs %d as log %d, want %d as log %d", what, value, index, test.value, test.index)
+			}
 		}
 	}
-	if stored.reads != 1 {
-		t.Errorf("the list was read %d times, want once", stored.reads)
+	if stored.reads != len(runs) {
+		t.Errorf("the list was read %d times, want %d", stored.reads, len(runs))
 	}
 }
 

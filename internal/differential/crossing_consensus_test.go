@@ -47,7 +47,7 @@ type consensus struct {
 	amsterdam    uint64 // its time
 	traffic      *traffic
 	blocks       []engine.ExecutableData // from block 1 on
-	tries        uint64                  // number of payloads begun
+	tries        uint64                  // number of payloads begun, above the seed
 }
 
 // newConsensus starts geth and Ashlar on a new chain.
@@ -57,7 +57,7 @@ func newConsensus(t *testing.T) *consensus {
 	amsterdam := genesis.Timestamp + crossingBlock*slotSeconds
 	genesis.Config.AmsterdamTime = &amsterdam
 	genesis.GasLimit = crossingGasLimit
-	c := &consensus{t: t, amsterdam: amsterdam, traffic: newTraffic(t, genesis.Config, genesis.Alloc)}
+	c := &consensus{t: t, amsterdam: amsterdam, traffic: newTraffic(t, genesis.Config, genesis.Alloc), tries: *seed << 16}
 	c.genesis = genesis.ToBlock().Header()
 	text, err := json.Marshal(genesis)
 	if err != nil {

@@ -32,7 +32,9 @@ const (
 // while the chain crosses from Osaka into Amsterdam, and compares what both answer before,
 // at and after the fork.
 func TestCrossing(t *testing.T) {
+	t.Logf("seed %d", *seed) // and the number of payloads that geth began, which depends on the machine
 	c := newConsensus(t)
+	defer func() { t.Logf("geth began %d payloads", c.tries-*seed<<16) }()
 	theirs, ours := subscribeLogs(t, c.geth), subscribeLogs(t, c.ashlar)
 	for number := uint64(1); number <= crossingHead; number++ {
 		transactions := 0

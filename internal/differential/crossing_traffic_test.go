@@ -63,7 +63,7 @@ func newTraffic(t *testing.T, chain *params.ChainConfig, alloc types.GenesisAllo
 	t.Helper()
 	tr := &traffic{t: t, signer: types.LatestSigner(chain)}
 	for i := range len(tr.kinds()) + 1 { // and the authority
-		key, err := crypto.ToECDSA(crypto.Keccak256(fmt.Append(nil, "crossing ", i)))
+		key, err := crypto.ToECDSA(crypto.Keccak256(fmt.Append(nil, "crossing ", *seed, " ", i)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	seed = flag.Uint64("seed", 1, "seed of the questions")
+	seed = flag.Uint64("seed", 1, "seed of the questions, and of the accounts and blocks of TestCrossing")
 	each = flag.Int("each", 60, "questions a kind and unit of weight; 60 make about 8,000")
 )
 
