@@ -6,24 +6,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strconv"
 	"time"
 
 	"ashlar/account"
 	"ashlar/app/config"
 	"ashlar/dashboard"
+	"ashlar/dashboard/site"
 	"ashlar/family"
 	"ashlar/gateway"
 )
 
 // newDashboard makes the dashboard.
-func (s *Service) newDashboard() (*dashboard.Dashboard, error) {
-	return dashboard.New(dashboard.Config{
+func (s *Service) newDashboard() (http.Handler, error) {
+	return dashboard.New(site.Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: s.sessions, Usage: s.usage, Failures: s.failures, Networks: s.shownNetworks,
 		Allowance: func(k *account.Key) account.Allowance { return s.handler.Allowance(k) },
-		Limits:    func() []dashboard.LimitGroup { return shownLimits(s.current.Load(), s.handler.Stats()) },
-		Call: func(ctx context.Context, c dashboard.Call, read func(dashboard.Answer)) {
-			s.handler.Do(ctx, gateway.Call(c), func(r gateway.Reply) { read(dashboard.Answer(r)) })
+		Limits:    func() []site.LimitGroup { return shownLimits(s.current.Load(), s.handler.Stats()) },
+		Call: func(ctx context.Context, c site.Call, read func(site.Answer)) {
+			s.handler.Do(ctx, gateway.Call(c), func(r gateway.Reply) { read(site.Answer(r)) })
 		},
 		Status: func() bool { return s.current.Load().Dashboard.Status },
 		Log:    slog.Default(),
@@ -31,24 +33,24 @@ func (s *Service) newDashboard() (*dashboard.Dashboard, error) {
 }
 
 // shownNetworks returns the networks for the dashboard.
-func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error) {
-	all, c := make([]dashboard.Network, 0, len(s.Networks())), s.current.Load()
+func (s *Service) shownNetworks(ctx context.Context) ([]site.Network, error) {
+	all, c := make([]site.Network, 0, len(s.Networks())), s.current.Load()
 	for n := range s.asked() {
 		status, err := n.Status(ctx)
 		if err != nil {
 			return nil, err
 		}
 		presented := n.family.Presentation()
-		shown := dashboard.Network{
+		shown := site.Network{
 			Name: n.Name, Family: status.Family, Chain: cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10)),
 			Hosts: c.HostsOf(n.Name), Methods: describedMethods(c, n),
 			First: status.First, Head: status.Head, HeadHash: status.HeadHash, HeadTime: time.Unix(int64(status.HeadTime), 0),
 			Settled: status.Settled, Disk: status.DiskBytes,
 			History: presented.History, HeadResult: presented.HeadResult(status.Head),
-			Snippets: func(url, password string) []dashboard.Snippet {
+			Snippets: func(url, password string) []site.Snippet {
 				return shownSnippets(presented.Snippets(url, password))
 			},
-			Programs: func(url, password, method string, params json.RawMessage) []dashboard.Snippet {
+			Programs: func(url, password, method string, params json.RawMessage) []site.Snippet {
 				return shownSnippets(presented.Programs(url, password, method, params))
 			},
 		}
@@ -79,12 +81,12 @@ func (s *Service) shownNetworks(ctx context.Context) ([]dashboard.Network, error
 	return all, nil
 }
 
-func shownUpstreams(source *family.SourceStatus) (all []dashboard.Upstream) {
+func shownUpstreams(source *family.SourceStatus) (all []site.Upstream) {
 	if source == nil {
 		return nil
 	}
 	for _, u := range source.Upstreams {
-		all = append(all, dashboard.Upstream{
+		all = append(all, site.Upstream{
 			Name: u.Name, Head: u.Head, Used: u.Used, Why: cmp.Or(u.Why, u.Differs), Latency: time.Duration(u.Latency) * time.Microsecond,
 			Failures: u.Failures, Invalid: u.Invalid + u.TooDeep,
 		})
@@ -103,27 +105,27 @@ func shownConsensus(c *family.ConsensusStatus) string {
 	return fmt.Sprintf("%s, last heard at %s", cmp.Or(c.Client, "unknown"), time.Unix(c.Forkchoice, 0).UTC().Format(time.RFC3339))
 }
 
-func (n *Network) shownStore() dashboard.Store {
+func (n *Network) shownStore() site.Store {
 	if n.store == nil {
-		return dashboard.Store{}
+		return site.Store{}
 	}
 	s := n.store.Stats()
-	return dashboard.Store{Memory: s.MemoryBytes, Free: s.FreeBytes, Backlog: s.Backlog, CacheHits: s.CacheHits, CacheMisses: s.CacheMisses}
+	return site.Store{Memory: s.MemoryBytes, Free: s.FreeBytes, Backlog: s.Backlog, CacheHits: s.CacheHits, CacheMisses: s.CacheMisses}
 }
 
-func shownSnippets(all []family.Snippet) []dashboard.Snippet {
-	shown := make([]dashboard.Snippet, len(all))
+func shownSnippets(all []family.Snippet) []site.Snippet {
+	shown := make([]site.Snippet, len(all))
 	for i, s := range all {
-		shown[i] = dashboard.Snippet(s)
+		shown[i] = site.Snippet(s)
 	}
 	return shown
 }
 
 // describedMethods returns the methods of a network, with their prices.
-func describedMethods(c *config.Config, n *Network) []dashboard.Method {
-	all := make([]dashboard.Method, 0, n.methods.Len())
+func describedMethods(c *config.Config, n *Network) []site.Method {
+	all := make([]site.Method, 0, n.methods.Len())
 	for m := range n.methods.All() {
-		all = append(all, dashboard.Method{Method: m, Credits: credits(c, m), Restricted: account.MatchesMethod(c.Networks[n.Name].Restricted, m.Name)})
+		all = append(all, site.Method{Method: m, Credits: credits(c, m), Restricted: account.MatchesMethod(c.Networks[n.Name].Restricted, m.Name)})
 	}
 	return all
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"ashlar/account"
+	"ashlar/dashboard/keys"
+	"ashlar/dashboard/site"
 )
 
 // ask sends a request to the API.
@@ -116,8 +118,10 @@ func TestAPIIsDescribed(t *testing.T) {
 			}
 		}
 	}
-	for pattern := range apiRoutes() {
-		served = append(served, pattern)
+	for pattern := range keys.API(&site.Config{}) {
+		if !strings.HasSuffix(pattern, "/api/openapi.json") {
+			served = append(served, pattern)
+		}
 	}
 	slices.Sort(described)
 	slices.Sort(served)

@@ -23,7 +23,7 @@ func TestAudit(t *testing.T) {
 	}
 	operator.get("/audit?account=nobody@example.org").says(t, 200, "No such account")
 	operator.get("/audit?before=1").says(t, 200, "No changes.")
-	for range auditPerPage / 2 {
+	for range 50 / 2 {
 		operator.post("/people/"+a.ID.String(), url.Values{"do": {"disable"}})
 		operator.post("/people/"+a.ID.String(), url.Values{"do": {"enable"}})
 	}

@@ -1,39 +1,17 @@
 package dashboard
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
 
 	"ashlar/account"
+	"ashlar/dashboard/site"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 )
-
-// What is typed becomes JSON as the schema wants it.
-func TestTypedValues(t *testing.T) {
-	number := schema.Text("Number", "", "0x[0-9a-f]+")
-	block := schema.AnyOf(number, schema.Enum("latest"), schema.Object(nil, schema.Members{"blockHash": schema.String}))
-	for _, c := range []struct {
-		s           *schema.Schema
-		typed, want string
-	}{
-		{number, "0x10", `"0x10"`}, {number, "16", `"0x10"`}, {number, " ", ""}, {number, "sixteen", `"sixteen"`},
-		{block, "latest", `"latest"`}, {block, "16", `"0x10"`}, {block, `{"blockHash":"0x1"}`, `{"blockHash":"0x1"}`},
-		{schema.Unsigned, "16", `16`}, {schema.Unsigned, "0x10", "?"}, {schema.Boolean, "true", `true`}, {schema.Boolean, "yes", "?"},
-		{schema.OrNull(schema.String), "null", `null`}, {schema.String, "null", `"null"`}, {schema.String, `say "x"`, `"say \"x\""`},
-		{schema.Array(number), `["0x1"]`, `["0x1"]`}, {schema.Array(number), `["0x1"`, "?"}, {schema.Any, "16", `16`},
-	} {
-		f := &field{Value: c.typed}
-		got := string(f.json(c.s))
-		if f.Problem != "" {
-			got = "?"
-		}
-		if got != c.want {
-			t.Errorf("%q as %s is %q, expected %q", c.typed, typeName(c.s), got, c.want)
-		}
-	}
-}
 
 // The form of a method makes the request, and comes back with its problems.
 func TestConsoleForm(t *testing.T) {
@@ -43,7 +21,9 @@ func TestConsoleForm(t *testing.T) {
 	page.says(t, 200, `name="p0" type="text" value="0x12d687"`, "any value", "web3.py", "YOUR-KEY")
 	form := url.Values{"network": {"mainnet"}, "method": {"eth_getBlockByNumber"}, "do": {"params"}, "p0": {"0x1"}, "p1": {"true"}}
 	b.post("/console", form).says(t, 200, "HTTP 200", "/console?again=0")
-	if got, want := compact(string(s.called[0].Request)), `{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["0x1",true]}`; got != want {
+	var sent bytes.Buffer
+	_ = json.Compact(&sent, s.called[0].Request)
+	if got, want := sent.String(), `{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["0x1",true]}`; got != want {
 		t.Errorf("sent %s, expected %s", got, want)
 	}
 	b.get("/console?again=0").says(t, 200, "&#34;0x1&#34;,\n    true")
@@ -65,15 +45,15 @@ func TestConsoleForm(t *testing.T) {
 func TestConsoleHistory(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
 	b, _ := s.newUser("a@example.org", account.RoleUser)
-	for i := range 2 * maxHistory {
+	for i := range 2 * 10 {
 		b.post("/console", url.Values{"network": {"mainnet"}, "method": {"eth_blockNumber"}, "request": {strings.Repeat(" ", i) + `{"method":"` + strings.Repeat("m", i+1) + `"}`}}).says(t, 200)
 	}
-	b.post("/console", url.Values{"network": {"mainnet"}, "method": {"eth_blockNumber"}, "request": {`{"method":"` + strings.Repeat("x", maxRemembered) + `"}`}}).says(t, 200)
+	b.post("/console", url.Values{"network": {"mainnet"}, "method": {"eth_blockNumber"}, "request": {`{"method":"` + strings.Repeat("x", 2<<10) + `"}`}}).says(t, 200)
 	page := b.get("/console")
-	if n := strings.Count(page.body, "/console?again="); n != maxHistory {
-		t.Errorf("%d requests are remembered, expected %d", n, maxHistory)
+	if n := strings.Count(page.body, "/console?again="); n != 10 {
+		t.Errorf("%d requests are remembered, expected %d", n, 10)
 	}
-	b.get("/console?again=0").says(t, 200, strings.Repeat("m", 2*maxHistory))
+	b.get("/console?again=0").says(t, 200, strings.Repeat("m", 2*10))
 	b.get("/console?again=99").says(t, 200, "eth_blockNumber")
 	other, _ := s.newUser("b@example.org", account.RoleUser)
 	if strings.Contains(other.get("/console").body, "again=") {
@@ -88,7 +68,7 @@ func TestConsoleCallsFirst(t *testing.T) {
 	made := tried("eth_newFilter")
 	polled := tried("eth_getFilterLogs")
 	polled.Params = []jsonrpc.Param{{Name: "Filter", Schema: schema.String, Required: true, From: "eth_newFilter"}}
-	s.more = []Method{made, polled}
+	s.more = []site.Method{made, polled}
 	s.answer.Body = []byte(`{"jsonrpc":"2.0","id":1,"result":"0xf1"}`)
 	page := b.get("/console?network=mainnet&method=eth_getFilterLogs")
 	page.says(t, 200, "the result of eth_newFilter")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/dashboard/site"
 )
 
 // The console sends the typed request with a key or with the session, and shows the answer.
@@ -30,7 +31,7 @@ func TestConsole(t *testing.T) {
 		want      account.KeyID
 	}{
 		{"a key", key.Key.ID.String(), key.Key.ID},
-		{"the session", ownSession, account.KeyID(a.ID)},
+		{"the session", "session", account.KeyID(a.ID)},
 		{"another account's key", theirs.Key.ID.String(), account.KeyID(a.ID)},
 		{"nonsense", "nonsense", account.KeyID(a.ID)},
 	} {
@@ -40,7 +41,7 @@ func TestConsole(t *testing.T) {
 			t.Errorf("%s: called %+v with key %s", c.name, call, call.Key.ID)
 		}
 	}
-	s.answer = Answer{Status: 429, Body: []byte(`{"error":{"message":"<script>"}}`), Retry: 1500 * time.Millisecond}
+	s.answer = site.Answer{Status: 429, Body: []byte(`{"error":{"message":"<script>"}}`), Retry: 1500 * time.Millisecond}
 	p := b.post("/console", url.Values{"request": {request}})
 	p.says(t, 200, "HTTP 429", "may be tried again after 1.5 s", "&lt;script&gt;")
 	// An error within an answer does not make the HTTP status look like one.
@@ -49,12 +50,12 @@ func TestConsole(t *testing.T) {
 		`[{"id":1,"result":1},{"id":2,"error":{"code":3}}]`:    `<span class="badge ">HTTP 200</span> <span class="badge bad">1 of 2 calls failed</span>`,
 		`{"id":1,"result":{"error":{"code":3}}}`:               `<span class="badge good">HTTP 200</span> `,
 	} {
-		s.answer = Answer{Status: 200, Body: []byte(body)}
+		s.answer = site.Answer{Status: 200, Body: []byte(body)}
 		b.post("/console", url.Values{"request": {request}}).says(t, 200, want)
 	}
-	s.answer = Answer{Status: 200, Body: []byte(strings.Repeat("é", maxShown))}
+	s.answer = site.Answer{Status: 200, Body: []byte(strings.Repeat("é", 256<<10))}
 	b.post("/console", url.Values{"request": {request}}).says(t, 200, "The first 256.0 KiB are shown.")
-	s.answer = Answer{Status: 200}
+	s.answer = site.Answer{Status: 200}
 	b.post("/console", url.Values{"request": {request}}).says(t, 200, "the request was a notification")
 	b.post("/console", url.Values{"request": {" "}}).says(t, 422, `id="request-error"`)
 }

@@ -14,7 +14,8 @@
 //     problem beside its field.
 //   - A page shows the current state. Pages with private data are not cached.
 //
-// Each page has its own file and a template of the same name. Package chart draws the
-// charts. Package account manages accounts and keys; [Config] supplies the networks and
-// the [Caller] for the console's requests.
+// Package site has what all pages share; the other packages have the pages, by their subject.
+// Each page has its own file, and a template in site/templates. Package chart draws the charts.
+// Package account manages accounts and keys; [site.Config] supplies the networks and the
+// [site.Caller] for the console's requests.
 package dashboard

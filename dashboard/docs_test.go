@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ashlar/account"
+	"ashlar/dashboard/site"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 )
@@ -52,14 +53,14 @@ func TestTypeNames(t *testing.T) {
 		`array of "latest", "safe"`:    schema.Array(tags),
 		"array of object of any value": schema.Array(schema.Map(schema.Any)),
 	} {
-		if got := typeName(s); got != want {
+		if got := site.TypeName(s); got != want {
 			t.Errorf("%q, expected %q", got, want)
 		}
 	}
 	inner := schema.Object(schema.Members{"z": address}, schema.Members{"a": schema.Boolean})
 	outer := schema.Object(nil, schema.Members{"list": schema.Array(inner), "choice": schema.AnyOf(inner, schema.Null)})
 	var lines []string
-	for _, l := range typeLines("value", "", true, outer) {
+	for _, l := range site.TypeLines("value", "", true, outer) {
 		lines = append(lines, strings.Repeat(" ", l.Depth)+l.Name)
 	}
 	if got := strings.Join(lines, "|"); got != "value| choice|  z|  a| list|  z|  a" {

@@ -9,6 +9,7 @@ import (
 	"ashlar/account"
 	"ashlar/account/failures"
 	"ashlar/account/usage"
+	"ashlar/dashboard/keys"
 )
 
 // Failures are charted by cause beside the other errors by code, and each leads to its remedy.
@@ -30,15 +31,15 @@ func TestFailuresAreExplained(t *testing.T) {
 	p := b.get("/usage?time=day")
 	p.says(t, 200, "Refused, by cause", "Call errors, by code", `href="/docs/errors#reverted"`, `href="/docs/errors#params"`, "other codes", `href="/keys/`+id+`/failures">14<`)
 	for field, remedy := range map[string]string{
-		"limits": "raise the limit", fieldOrigins: "Add the origin", fieldAddresses: "Add the address", fieldNetworks: "Add the network",
-		fieldMethods: "Add the method", fieldContracts: "Add the contract",
+		"limits": "raise the limit", keys.FieldOrigins: "Add the origin", keys.FieldAddresses: "Add the address", keys.FieldNetworks: "Add the network",
+		keys.FieldMethods: "Add the method", keys.FieldContracts: "Add the contract",
 	} {
 		if !strings.Contains(p.body, `<a href="/keys/`+id+`#`+field+`">`) || !strings.Contains(p.body, remedy) {
 			t.Errorf("%q does not lead to the field %s of the key", remedy, field)
 		}
 	}
 	keyPage := b.get("/keys/" + id)
-	for _, field := range []string{"limits", fieldOrigins, fieldAddresses, fieldNetworks, fieldMethods, fieldContracts} {
+	for _, field := range []string{"limits", keys.FieldOrigins, keys.FieldAddresses, keys.FieldNetworks, keys.FieldMethods, keys.FieldContracts} {
 		keyPage.says(t, 200, `id="`+field+`"`)
 	}
 	b.get("/").says(t, 200, "14 of 100 calls failed", "What to do")
@@ -110,7 +111,4 @@ func TestLiveNumbers(t *testing.T) {
 		t.Error("the live numbers are a whole page")
 	}
 	b.get("/?time=hour").says(t, 200, `data-live="/live"`, "60 in 5 minutes", "Calls per minute")
-	if got := perSecond(1, 300) + " " + perSecond(0, 300) + " " + perSecond(900, 300) + " " + perSecond(600_000, 300); got != "< 0.1 0 3.0 2,000" {
-		t.Errorf("rates %s", got)
-	}
 }

@@ -23,6 +23,7 @@ import (
 	"ashlar/account/password"
 	"ashlar/account/session"
 	"ashlar/account/usage"
+	"ashlar/dashboard/site"
 	evm "ashlar/evm/network"
 	"ashlar/family"
 	"ashlar/jsonrpc"
@@ -40,12 +41,12 @@ type service struct {
 	handler   http.Handler
 	accounts  *account.Accounts
 	keys      *account.Keyring
-	called    []Call     // by the console
-	answer    Answer     // to those calls
-	more      []Method   // of mainnet
-	public    bool       // the status page
-	upstreams []Upstream // of mainnet
-	stored    Store      // of mainnet
+	called    []site.Call     // by the console
+	answer    site.Answer     // to those calls
+	more      []site.Method   // of mainnet
+	public    bool            // the status page
+	upstreams []site.Upstream // of mainnet
+	stored    site.Store      // of mainnet
 	lines     []usage.Line
 	failed    *failures.Log
 	lastUsed  time.Time
@@ -57,23 +58,23 @@ type service struct {
 // made is the time of the test networks' blocks.
 var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func (s *service) served(context.Context) ([]Network, error) {
-	all := []Network{
-		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []Method{tried("eth_blockNumber"), tried("eth_getBlockByNumber", "0x12d687", false)}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
-		{Name: "starknet", Family: "starknet", Chain: "SN_MAIN", Methods: []Method{tried("starknet_blockNumber")}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer", Warning: "the fork X is scheduled"},
+func (s *service) served(context.Context) ([]site.Network, error) {
+	all := []site.Network{
+		{Name: "mainnet", Family: "evm", Chain: "1", Methods: []site.Method{tried("eth_blockNumber"), tried("eth_getBlockByNumber", "0x12d687", false)}, Head: 1234567, HeadTime: made, Settled: 1234500, Disk: 5 << 30, Follows: true},
+		{Name: "starknet", Family: "starknet", Chain: "SN_MAIN", Methods: []site.Method{tried("starknet_blockNumber")}, Head: 42, HeadTime: made, Hosts: []string{"starknet.test"}, Problem: "the node does not answer", Warning: "the fork X is scheduled"},
 	}
 	for i, f := range []family.Family{evm.Family{}, starknet.Family{}} {
 		presented := f.Presentation()
 		all[i].History, all[i].HeadResult = presented.History, presented.HeadResult(all[i].Head)
-		all[i].Programs = func(url, password, method string, params json.RawMessage) (all []Snippet) {
+		all[i].Programs = func(url, password, method string, params json.RawMessage) (all []site.Snippet) {
 			for _, s := range presented.Programs(url, password, method, params) {
-				all = append(all, Snippet(s))
+				all = append(all, site.Snippet(s))
 			}
 			return all
 		}
-		all[i].Snippets = func(url, password string) (all []Snippet) {
+		all[i].Snippets = func(url, password string) (all []site.Snippet) {
 			for _, s := range presented.Snippets(url, password) {
-				all = append(all, Snippet(s))
+				all = append(all, site.Snippet(s))
 			}
 			return all
 		}
@@ -120,7 +121,7 @@ func serve(t *testing.T, registration account.Registration) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &service{t: t, failed: failures.New(), answer: Answer{Status: 200, Body: []byte(`{"jsonrpc":"2.0","id":1,"result":"0x1"}`)}}
+	s := &service{t: t, failed: failures.New(), answer: site.Answer{Status: 200, Body: []byte(`{"jsonrpc":"2.0","id":1,"result":"0x1"}`)}}
 	quick := password.Params{MemoryKiB: 8, Passes: 1, Lanes: 1}
 	if s.accounts, err = account.OpenAccounts(t.Context(), store, account.Config{Registration: registration, Password: quick}); err != nil {
 		t.Fatal(err)
@@ -128,17 +129,17 @@ func serve(t *testing.T, registration account.Registration) *service {
 	if s.keys, err = account.OpenKeyring(t.Context(), s.accounts); err != nil {
 		t.Fatal(err)
 	}
-	d, err := New(Config{
+	d, err := New(site.Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Failures: s.failed, Networks: s.served,
 		Status: func() bool { return s.public },
-		Limits: func() []LimitGroup {
-			return []LimitGroup{
-				{Title: "Of one client", Public: true, Limits: []Limit{{Entry: "limits.account_daily", Meaning: "credits per day", Most: "3,000", Now: "12 running"}}},
-				{Title: "Of all", Limits: []Limit{{Entry: "limits.memory", Meaning: "only for operators", Most: "1 GiB"}}},
+		Limits: func() []site.LimitGroup {
+			return []site.LimitGroup{
+				{Title: "Of one client", Public: true, Limits: []site.Limit{{Entry: "limits.account_daily", Meaning: "credits per day", Most: "3,000", Now: "12 running"}}},
+				{Title: "Of all", Limits: []site.Limit{{Entry: "limits.memory", Meaning: "only for operators", Most: "1 GiB"}}},
 			}
 		},
 		Allowance: func(k *account.Key) account.Allowance { return s.allowed(k) },
-		Call: func(_ context.Context, c Call, read func(Answer)) {
+		Call: func(_ context.Context, c site.Call, read func(site.Answer)) {
 			s.called = append(s.called, c)
 			read(s.answer)
 		},
@@ -287,7 +288,7 @@ func (p page) text() string {
 }
 
 // tried returns a method whose parameters have examples.
-func tried(name string, examples ...any) Method {
+func tried(name string, examples ...any) site.Method {
 	m := &jsonrpc.Method{Name: name, Summary: "Returns what " + name + " returns.", Result: jsonrpc.Result{Name: "Outcome", Schema: schema.String}}
 	for i, example := range examples {
 		m.Params = append(m.Params, jsonrpc.Param{Name: fmt.Sprintf("Param %d", i), Summary: "What is wanted.", Required: true, Schema: schema.Any, Example: jsonrpc.Given(example)})
@@ -296,5 +297,5 @@ func tried(name string, examples ...any) Method {
 	if len(examples) > 0 {
 		credits = 20
 	}
-	return Method{Method: m, Credits: credits}
+	return site.Method{Method: m, Credits: credits}
 }

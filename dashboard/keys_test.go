@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/dashboard/site"
 )
 
 var (
@@ -56,7 +57,7 @@ func TestCreateKey(t *testing.T) {
 		t.Errorf("rules %+v, expected %+v", k.Rules, want)
 	}
 	page := b.get("/keys/" + k.ID.String())
-	page.says(t, 200, `value="Wallet"`, "eth_call\nstarknet_*", contract, "192.0.2.7\n2001:db8::/32", `value="2100-01-01"`, `value="starknet" checked`, keyPlace)
+	page.says(t, 200, `value="Wallet"`, "eth_call\nstarknet_*", contract, "192.0.2.7\n2001:db8::/32", `value="2100-01-01"`, `value="starknet" checked`, site.KeyPlace)
 	for _, secret := range []string{shown[1], password[1]} {
 		if strings.Contains(page.body, secret) {
 			t.Error("a secret is shown again")
@@ -225,33 +226,6 @@ func TestAsManyKeysAsThereMayBe(t *testing.T) {
 	}
 	b.post("/keys/new", url.Values{"name": {"one"}}).says(t, 200, "Your new key")
 	b.post("/keys/new", url.Values{"name": {"two"}}).says(t, 422, "may have 1 at once", `value="two"`)
-}
-
-func TestEndpoints(t *testing.T) {
-	for _, c := range []struct{ request, network, want string }{
-		{"http://127.0.0.1:8545/", "demo", "http://127.0.0.1:8545/demo/v3/K"},
-		{"https://dash.example.org/", "demo", "https://dash.example.org/demo/v3/K"},
-		{"https://dash.example.org/", "main", "https://main.example.org/v3/K"},
-		{"http://[::1]:8545/", "demo", "http://[::1]:8545/demo/v3/K"},
-		{"http://[::1]:8545/", "main", "http://main.example.org:8545/v3/K"},
-		{"http://OTHER.example.org:81/", "main", "http://other.example.org:81/v3/K"},
-	} {
-		r, err := http.NewRequest(http.MethodGet, c.request, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := Network{Name: c.network}
-		if c.network == "main" {
-			n.Hosts = []string{"main.example.org", "other.example.org"}
-		}
-		got := endpoint(r, &n, "K")
-		if socket := socketEndpoint(got); socket != strings.Replace(strings.Replace(c.want, "http", "ws", 1), "/v3/", "/ws/v3/", 1) {
-			t.Errorf("%s is %s by WebSocket", got, socket)
-		}
-		if got != c.want {
-			t.Errorf("%s at %s is %s, expected %s", c.network, c.request, got, c.want)
-		}
-	}
 }
 
 // Changes stay in the store for ever, so too many or too long ones are rejected.

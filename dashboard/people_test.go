@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/dashboard/site"
 )
 
 func TestOperatorsLookAfterAccounts(t *testing.T) {
@@ -56,14 +57,14 @@ func TestOperatorsLookAfterAccounts(t *testing.T) {
 func TestFindAccounts(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
 	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
-	for i := range peoplePerPage + 5 {
+	for i := range 55 {
 		if _, _, err := s.accounts.Create(t.Context(), account.NewAccount{Email: fmt.Sprintf("user%02d@example.net", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	first := operator.get("/people")
 	first.says(t, 200, "1 to 50 of 56", "page=2")
-	if n := strings.Count(first.body, `href="/people/`); n != peoplePerPage {
+	if n := strings.Count(first.body, `href="/people/`); n != 50 {
 		t.Errorf("%d accounts on a page", n)
 	}
 	operator.get("/people?page=2").says(t, 200, "51 to 56 of 56", "Previous")
@@ -80,8 +81,8 @@ func TestOperatorsNetworks(t *testing.T) {
 	s := serve(t, account.RegistrationOpen)
 	operator, _ := s.newUser("operator@example.org", account.RoleOperator)
 	user, _ := s.newUser("user@example.org", account.RoleUser)
-	s.upstreams = []Upstream{{Name: "node.internal", Head: 1234560, Used: true, Latency: 12 * time.Millisecond}, {Name: "other.internal", Head: 1234567, Why: "connection refused", Failures: 41}}
-	s.stored = Store{Memory: 1 << 20, Free: 2 << 30, CacheHits: 3, CacheMisses: 1}
+	s.upstreams = []site.Upstream{{Name: "node.internal", Head: 1234560, Used: true, Latency: 12 * time.Millisecond}, {Name: "other.internal", Head: 1234567, Why: "connection refused", Failures: 41}}
+	s.stored = site.Store{Memory: 1 << 20, Free: 2 << 30, CacheHits: 3, CacheMisses: 1}
 	operator.get("/networks").says(t, 200, "node.internal", "12 ms", ">7<", "connection refused", ">41<", "1.0 MiB in memory; 75.0 % of reads", "2.0 GiB free")
 	if p := user.get("/networks"); strings.Contains(p.body, "internal") || strings.Contains(p.body, "free") {
 		t.Error("a user sees what is for operators")

@@ -93,33 +93,7 @@ func TestCookieOverTLS(t *testing.T) {
 	}
 }
 
-// FuzzLocal looks for texts that redirect a browser to another host.
-func FuzzLocal(f *testing.F) {
-	for _, to := range []string{"/keys", "//evil.test", `/\evil.test`, "/%2f/evil.test", "https:evil.test", "/.//evil.test", "/\t/evil.test", "/?next=//evil.test#@evil.test"} {
-		f.Add(to)
-	}
-	base := &url.URL{Scheme: "https", Host: "dash.test", Path: "/signin"}
-	f.Fuzz(func(t *testing.T, to string) {
-		led := local(to)
-		// Browsers drop tabs and line ends, and treat a backslash as a slash.
-		seen := strings.NewReplacer("\t", "", "\n", "", "\r", "", `\`, "/").Replace(led)
-		u, err := base.Parse(seen)
-		if err != nil || u.Host != base.Host || u.Scheme != base.Scheme || strings.HasPrefix(seen, "//") {
-			t.Errorf("%q leads to %q, %v", to, led, err)
-		}
-	})
-}
-
 func TestNoOpenRedirects(t *testing.T) {
-	for to, want := range map[string]string{
-		"": "/", "/keys": "/keys", "/usage?days=7&key=a": "/usage?days=7&key=a",
-		"https://evil.test/": "/", "//evil.test": "/", `/\evil.test`: "/", `\\evil.test`: "/", "keys": "/", "javascript:alert(1)": "/",
-		"/\n/evil.test": "/", "/\t/evil.test": "/", "http:/keys": "/", "/" + strings.Repeat("a", 1001): "/",
-	} {
-		if got := local(to); got != want {
-			t.Errorf("%q leads to %q, expected %q", to, got, want)
-		}
-	}
 	s := serve(t, account.RegistrationOpen)
 	s.newUser("a@example.org", account.RoleUser)
 	s.browser().post("/signin", url.Values{"email": {"a@example.org"}, "password": {goodPassword}, "next": {"//evil.test"}}).leads(t, "/")

@@ -7,17 +7,18 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/usage"
+	"ashlar/dashboard/site"
 )
 
 // The status page needs no account, exists only if it is enabled, and shows shares, not
 // numbers of calls.
 func TestStatus(t *testing.T) {
 	s := serve(t, account.RegistrationClosed)
-	today := day(time.Now())
+	today := site.Day(time.Now())
 	s.lines = []usage.Line{
 		{Time: today, Network: "mainnet", Counts: usage.Counts{Requests: 98765, Errors: 1, Time: 98765 * time.Millisecond}},
 		{Time: today.AddDate(0, 0, -1), Network: "mainnet", Counts: usage.Counts{Requests: 100, Errors: 30}},
-		{Time: today.AddDate(0, 0, -statusDays), Network: "mainnet", Counts: usage.Counts{Requests: 1e9, Errors: 1e9}},
+		{Time: today.AddDate(0, 0, -90), Network: "mainnet", Counts: usage.Counts{Requests: 1e9, Errors: 1e9}},
 		{Time: today, Network: "starknet", Counts: usage.Counts{Requests: 100, Errors: 7}},
 	}
 	b := s.browser()

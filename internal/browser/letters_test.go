@@ -17,6 +17,7 @@ import (
 	"ashlar/account/session"
 	"ashlar/account/usage"
 	"ashlar/dashboard"
+	"ashlar/dashboard/site"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -51,13 +52,13 @@ func serveWithMail(t *testing.T) (url string, server *mailtest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := dashboard.New(dashboard.Config{
+	pages, err := dashboard.New(site.Config{
 		Accounts: accounts, Keys: keys, Sessions: session.NewStore(store, nil), Usage: used, Failures: failures.New(),
-		Networks:  func(context.Context) ([]dashboard.Network, error) { return nil, nil },
+		Networks:  func(context.Context) ([]site.Network, error) { return nil, nil },
 		Status:    func() bool { return true },
-		Limits:    func() []dashboard.LimitGroup { return nil },
+		Limits:    func() []site.LimitGroup { return nil },
 		Allowance: func(*account.Key) account.Allowance { return account.Allowance{} },
-		Call:      func(context.Context, dashboard.Call, func(dashboard.Answer)) {},
+		Call:      func(context.Context, site.Call, func(site.Answer)) {},
 		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {

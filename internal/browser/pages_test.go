@@ -17,6 +17,7 @@ import (
 	"ashlar/account/session"
 	"ashlar/account/usage"
 	"ashlar/dashboard"
+	"ashlar/dashboard/site"
 	"ashlar/jsonrpc"
 	"ashlar/kv/pebble"
 
@@ -31,7 +32,7 @@ type busy struct {
 	since time.Duration // how long ago the first call was
 }
 
-// Read implements dashboard.Usage.
+// Read implements site.Usage.
 func (b *busy) Read(_ context.Context, q usage.Query) (lines []usage.Line, err error) {
 	step := 24 * time.Hour
 	switch {
@@ -79,7 +80,7 @@ func counts(at time.Time, step time.Duration, key, method int) usage.Counts {
 	return c
 }
 
-// LastUsed implements dashboard.Usage.
+// LastUsed implements site.Usage.
 func (b *busy) LastUsed(context.Context, account.KeyID) (time.Time, error) {
 	if b.since == 0 {
 		return time.Time{}, nil
@@ -127,10 +128,10 @@ func serveBusy(t *testing.T, since time.Duration) (url string, key account.KeyID
 		failed.Add(key, failures.Failure{Network: "mainnet", Code: -32002, Message: "origin not allowed: the key's rules do not list it", Cause: usage.Origin, Origin: "https://staging.example.org"}, nil)
 		failed.Add(key, failures.Failure{Network: "sepolia", Method: "eth_getLogs", Code: -32005, Message: "daily quota exceeded", Cause: usage.Quota, Took: 40 * time.Microsecond}, nil)
 	}
-	pages, err := dashboard.New(dashboard.Config{
+	pages, err := dashboard.New(site.Config{
 		Accounts: accounts, Keys: keys, Sessions: session.NewStore(store, nil), Usage: used, Failures: failed,
-		Networks: func(context.Context) ([]dashboard.Network, error) { return busyNetworks(), nil },
-		Limits:   func() []dashboard.LimitGroup { return nil },
+		Networks: func(context.Context) ([]site.Network, error) { return busyNetworks(), nil },
+		Limits:   func() []site.LimitGroup { return nil },
 		Allowance: func(k *account.Key) account.Allowance {
 			share := float64(k.ID[0]) / 256
 			return account.Allowance{
@@ -138,7 +139,7 @@ func serveBusy(t *testing.T, since time.Duration) (url string, key account.KeyID
 				PerDay:    []account.Bound{{Source: account.KeyDefault, Credits: 3000, Used: math.Round(3000 * share)}, {Source: account.AccountDefault, Credits: 10_000, Used: 4160}},
 			}
 		},
-		Call:   func(context.Context, dashboard.Call, func(dashboard.Answer)) {},
+		Call:   func(context.Context, site.Call, func(site.Answer)) {},
 		Status: func() bool { return false },
 		Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
@@ -150,21 +151,21 @@ func serveBusy(t *testing.T, since time.Duration) (url string, key account.KeyID
 	return server.URL, key
 }
 
-func busyNetworks() (all []dashboard.Network) {
+func busyNetworks() (all []site.Network) {
 	for _, name := range []string{"mainnet", "sepolia"} {
-		all = append(all, dashboard.Network{
+		all = append(all, site.Network{
 			Name: name, Family: "evm", Chain: "1", Head: 21_000_000, HeadTime: time.Now(), HeadResult: `"0x1406f40"`,
-			Methods: []dashboard.Method{priced("eth_blockNumber", 1), priced("eth_call", 20), priced("eth_getLogs", 50)},
-			Snippets: func(url, _ string) []dashboard.Snippet {
-				return []dashboard.Snippet{{Tool: "curl", Text: "curl " + url}}
+			Methods: []site.Method{priced("eth_blockNumber", 1), priced("eth_call", 20), priced("eth_getLogs", 50)},
+			Snippets: func(url, _ string) []site.Snippet {
+				return []site.Snippet{{Tool: "curl", Text: "curl " + url}}
 			},
 		})
 	}
 	return all
 }
 
-func priced(name string, credits int) dashboard.Method {
-	return dashboard.Method{Method: &jsonrpc.Method{Name: name}, Credits: credits}
+func priced(name string, credits int) site.Method {
+	return site.Method{Method: &jsonrpc.Method{Name: name}, Credits: credits}
 }
 
 // The pages about limits, usage and failures fit every screen, with much usage, with a single

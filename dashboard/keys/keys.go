@@ -1,0 +1,138 @@
+// Package keys serves the pages and the API that manage the keys of an account, and describes
+// what keys may spend.
+package keys
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"ashlar/account"
+	"ashlar/dashboard/site"
+)
+
+// Pages lists the pages of this package.
+func Pages() []site.Page {
+	return []site.Page{
+		site.ForUsers("GET /keys", list),
+		site.ForUsers("GET /keys/new", showNew),
+		site.ForUsers("POST /keys/new", create),
+		site.ForUsers("GET /keys/{key}", show),
+		site.ForUsers("POST /keys/{key}", change),
+		site.ForUsers("GET /keys/{key}/rotate", showRotation),
+		site.ForUsers("POST /keys/{key}/rotate", rotate),
+		site.ForUsers("GET /keys/{key}/revoke", showRevocation),
+		site.ForUsers("POST /keys/{key}/revoke", revoke),
+	}
+}
+
+// keysPage is the data of the template keys.
+type keysPage struct {
+	Live, Ended []Line
+	Together    Allowance // of all keys
+	Costs       string
+}
+
+// Line is a key in a list.
+type Line struct {
+	Key   account.Key
+	Name  string
+	State string // why it cannot be used, or will expire soon; else empty
+	Rules string // what it is restricted to; empty if it is not
+	Used  time.Time
+	Allowance
+}
+
+// Usable returns how many keys have not ended.
+func Usable(keys []account.Key, now time.Time) (n int) {
+	for _, k := range keys {
+		if !k.Ended(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// Own returns the keys of the visitor's account.
+func Own(v *site.Visit) *account.Keyring { return v.Config.Keys.Of(v.Who.ID) }
+
+func list(v *site.Visit) error {
+	keys, err := Own(v).List(v.R.Context())
+	if err != nil {
+		return err
+	}
+	spent, err := SpentToday(v, v.Who.ID, keys)
+	if err != nil {
+		return err
+	}
+	lines, err := Lines(v, keys, spent)
+	if err != nil {
+		return err
+	}
+	networks, err := v.Config.Networks(v.R.Context())
+	if err != nil {
+		return err
+	}
+	p := keysPage{Costs: site.CostRange(networks)}
+	if p.Together, err = TogetherAllowance(v, spent); err != nil {
+		return err
+	}
+	for _, line := range lines {
+		if line.Key.Ended(time.Now()) {
+			p.Ended = append(p.Ended, line)
+		} else {
+			p.Live = append(p.Live, line)
+		}
+	}
+	return v.Show(200, "keys", "Keys", p)
+}
+
+// Lines describes keys, newest first. spent is the credits spent today.
+func Lines(v *site.Visit, keys []account.Key, spent map[account.KeyID]uint64) (all []Line, err error) {
+	now := time.Now()
+	for _, k := range slices.Backward(keys) {
+		used, err := v.Config.Usage.LastUsed(v.R.Context(), k.ID)
+		if err != nil {
+			return nil, err
+		}
+		line := Line{Key: k, Name: Name(&k), State: state(&k, now), Rules: rulesInWords(k.Rules), Used: used}
+		if k.Unreadable == "" {
+			line.Allowance = NewAllowance(v.Config.Allowance(&k), spent[k.ID], now)
+		}
+		all = append(all, line)
+	}
+	return all, nil
+}
+
+func Name(k *account.Key) string { return cmp.Or(k.Name, "Key "+k.ID.String()) }
+
+// soon is how long before its expiry a key is marked.
+const soon = 7 * 24 * time.Hour
+
+// state describes a key that is revoked, expired or about to expire; empty for
+// any other.
+func state(k *account.Key, now time.Time) string {
+	switch {
+	case k.Unreadable != "":
+		return "cannot be read, disabled"
+	case k.Unsaved && !k.Live():
+		return "revoked, not yet durable"
+	case !k.Live():
+		return "revoked " + site.Date(k.Revoked)
+	case k.Ended(now):
+		return "expired " + site.Date(k.Expires)
+	case !k.Expires.IsZero() && k.Expires.Sub(now) < soon:
+		return "expires " + site.Date(k.Expires)
+	}
+	return ""
+}
+
+// IDs returns the IDs of keys, and that of the session of their owner, which stands for a
+// key.
+func IDs(owner account.ID, keys []account.Key) []account.KeyID {
+	ids := []account.KeyID{account.KeyID(owner)}
+	for _, k := range keys {
+		ids = append(ids, k.ID)
+	}
+	return ids
+}

@@ -1,0 +1,83 @@
+// Package networks serves the pages about the networks and the limits of the service.
+package networks
+
+import (
+	"ashlar/account"
+	"ashlar/dashboard/site"
+)
+
+// Pages lists the pages of this package.
+func Pages() []site.Page {
+	return []site.Page{
+		site.ForUsers("GET /networks", show),
+		site.ForOperators("GET /limits", showLimits),
+	}
+}
+
+// networksPage is the data of the template networks.
+type networksPage struct{ Networks []networkCard }
+
+// networkCard is a network with its state.
+type networkCard struct {
+	site.Network
+	State string
+	Mood  string // CSS class of the badge
+	URL   string
+	Cache string // share of reads that the cache answered; empty if there were none
+	Lines []upstreamLine
+}
+
+// upstreamLine is a node in a list.
+type upstreamLine struct {
+	site.Upstream
+	Lag     string // blocks behind the highest head of the nodes
+	Latency string
+}
+
+func show(v *site.Visit) error {
+	networks, err := v.Config.Networks(v.R.Context())
+	if err != nil {
+		return err
+	}
+	var p networksPage
+	for _, n := range networks {
+		card := networkCard{Network: n, URL: site.Endpoint(v.R, &n, site.KeyPlace)}
+		card.State, card.Mood = n.State()
+		if v.Who.Role != account.RoleOperator {
+			card.Alert, card.Consensus, card.Store = "", "", site.Store{} // addresses of nodes, and what the machine has
+		} else {
+			card.Lines, card.Cache = upstreamLines(n.Upstreams), cacheShare(n.Store)
+		}
+		if n.Problem != "" && v.Who.Role != account.RoleOperator {
+			card.Problem = "operators can see the reason" // it may contain addresses of nodes
+		}
+		p.Networks = append(p.Networks, card)
+	}
+	return v.Show(200, "networks", "Networks", p)
+}
+
+func upstreamLines(all []site.Upstream) (lines []upstreamLine) {
+	var best uint64
+	for _, u := range all {
+		best = max(best, u.Head)
+	}
+	for _, u := range all {
+		line := upstreamLine{Upstream: u, Lag: site.Count(best - u.Head), Latency: "–"}
+		if u.Head == 0 {
+			line.Lag = "–"
+		}
+		if u.Latency > 0 {
+			line.Latency = site.Duration(u.Latency)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// cacheShare formats the share of reads that the cache has answered.
+func cacheShare(s site.Store) string {
+	if s.CacheHits+s.CacheMisses <= 0 {
+		return ""
+	}
+	return site.Share(uint64(s.CacheHits), uint64(s.CacheHits+s.CacheMisses))
+}

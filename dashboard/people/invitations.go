@@ -1,0 +1,101 @@
+package people
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"ashlar/account"
+	"ashlar/dashboard/signin"
+	"ashlar/dashboard/site"
+)
+
+// invitationsPage is the data of the template invitations.
+type invitationsPage struct {
+	Form        *site.Form
+	Link        string // of the invitation just created; else empty
+	Invitations []invitationLine
+}
+
+type invitationLine struct {
+	account.Invitation
+	For   string
+	State string
+	Mood  string // CSS class of the badge
+	Open  bool
+}
+
+func invitationForm() *site.Form {
+	f := site.NewForm(
+		&site.Field{Name: "email", Label: "For", Kind: "email", Optional: true, Complete: "off", Hint: "Only this e-mail address can use the invitation."},
+		&site.Field{Name: "role", Label: "Role", Kind: site.KindSelect, Choices: roleChoices()},
+		&site.Field{Name: "expires", Label: "Valid for", Kind: site.KindSelect, Choices: []site.Choice{{Value: "1", Label: "a day"}, {Value: "7", Label: "a week"}, {Value: "30", Label: "30 days"}, {Value: "90", Label: "90 days"}}},
+	)
+	f.Fill("role", string(account.RoleUser))
+	f.Fill("expires", "7")
+	return f
+}
+
+func listInvitations(v *site.Visit) error {
+	return showInvitations(v, invitationsPage{Form: invitationForm()})
+}
+
+func showInvitations(v *site.Visit, p invitationsPage) error {
+	all, err := v.Config.Accounts.Invitations(v.R.Context())
+	if err != nil {
+		return err
+	}
+	for _, i := range all {
+		line := invitationLine{Invitation: i, For: cmp.Or(i.Email, "anybody"), Open: i.Open(time.Now())}
+		line.State, line.Mood = invitationState(v, &i)
+		p.Invitations = append(p.Invitations, line)
+	}
+	return v.Show(site.StatusOf(p.Form), "invitations", "Invitations", p)
+}
+
+func invitationState(v *site.Visit, i *account.Invitation) (text, mood string) {
+	switch {
+	case !i.UsedBy.IsZero():
+		if a, err := v.Config.Accounts.Find(i.UsedBy.String()); err == nil {
+			return "used by " + a.Email, ""
+		}
+		return "used", ""
+	case !i.Withdrawn.IsZero():
+		return "withdrawn", ""
+	case !i.Open(time.Now()):
+		return "expired", ""
+	}
+	return "open", "good"
+}
+
+// invite handles the form of invitations. The link contains a token, so only this answer
+// shows it.
+func invite(v *site.Visit) error {
+	p := invitationsPage{Form: invitationForm()}
+	p.Form.Read(v.R)
+	days, err := strconv.Atoi(p.Form.Value("expires"))
+	if err != nil || !p.Form.OK() {
+		return showInvitations(v, p)
+	}
+	token, _, err := v.Config.Accounts.Invite(v.R.Context(), account.NewInvitation{
+		Email: p.Form.Value("email"), Role: account.Role(p.Form.Value("role")), By: v.Who.ID, Valid: time.Duration(days) * 24 * time.Hour,
+	})
+	if err != nil {
+		if err := p.Form.Refused(err); err != nil {
+			return err
+		}
+		return showInvitations(v, p)
+	}
+	p.Form, p.Link = invitationForm(), v.LinkTo("/signup", signin.FieldInvitation, token)
+	return showInvitations(v, p)
+}
+
+// withdraw revokes an invitation.
+func withdraw(v *site.Visit) error {
+	withdrawn, err := v.Config.Accounts.Withdraw(v.R.Context(), v.R.PathValue("invitation"))
+	if err != nil {
+		return err
+	}
+	v.SayDone("The invitation was withdrawn.", withdrawn.Unsaved)
+	return v.Redirect("/invitations")
+}

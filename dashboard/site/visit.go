@@ -1,0 +1,235 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"ashlar/account"
+
+	"github.com/alexedwards/scs/v2"
+)
+
+// Keys of a session.
+const (
+	sessionAccount = "account" // an account.Session
+	sessionBegan   = "began"   // Unix seconds
+	sessionSaid    = "said"    // message that the next page shows
+)
+
+// Visit is one request for a page.
+type Visit struct {
+	Config   *Config
+	Sessions *scs.SessionManager
+	W        http.ResponseWriter
+	R        *http.Request
+	Who      *account.Account // the signed-in account, or nil
+
+	log   *slog.Logger
+	pages *pages
+}
+
+// errSignIn means that a page requires a session.
+var errSignIn = errors.New("sign in first")
+
+// ErrForm means that a form could not be read.
+var ErrForm = errors.New("the form could not be read: it may be too large")
+
+// errEncoding means that a form is not URL-encoded.
+var errEncoding = errors.New("the form is in another encoding than application/x-www-form-urlencoded")
+
+// admit identifies the visitor, and returns an error if the visitor may not see the page.
+func (v *Visit) admit(who access) error {
+	if session := v.Sessions.GetString(v.R.Context(), sessionAccount); session != "" {
+		switch known, err := v.Config.Accounts.Resume(account.Session(session)); {
+		case err == nil:
+			v.Who = &known
+		case errors.Is(err, account.ErrSession):
+			v.Sessions.Remove(v.R.Context(), sessionAccount)
+		default:
+			return err
+		}
+	}
+	by := account.Actor{Address: Client(v.R), Via: "dashboard"}
+	if v.Who != nil {
+		by.Account = v.Who.ID
+	}
+	v.R = v.R.WithContext(account.WithActor(v.R.Context(), by))
+	switch {
+	case who >= people && v.Who == nil:
+		return errSignIn
+	case who == operators && v.Who.Role != account.RoleOperator:
+		return errForbidden
+	}
+	if strings.HasPrefix(v.R.Pattern, http.MethodPost+" ") { // other pages read no form
+		return v.readForm()
+	}
+	return nil
+}
+
+// readForm reads the form. Any other encoding is rejected, because it would be read as a
+// form with every field empty.
+func (v *Visit) readForm() error {
+	encoding, _, err := mime.ParseMediaType(v.R.Header.Get("Content-Type"))
+	if err != nil || encoding != "application/x-www-form-urlencoded" {
+		return errEncoding
+	}
+	if err := v.R.ParseForm(); err != nil {
+		return fmt.Errorf("%w: %w", ErrForm, err)
+	}
+	return nil
+}
+
+// Begin signs a visitor in. The session gets a new token, so that an old one that leaked is
+// useless.
+func (v *Visit) Begin(session account.Session) error {
+	ctx := v.R.Context()
+	if err := v.Sessions.RenewToken(ctx); err != nil {
+		return err
+	}
+	v.Sessions.Put(ctx, sessionAccount, string(session))
+	v.Sessions.Put(ctx, sessionBegan, time.Now().Unix())
+	return nil
+}
+
+// Began returns when the session began.
+func (v *Visit) Began() time.Time {
+	return time.Unix(v.Sessions.GetInt64(v.R.Context(), sessionBegan), 0)
+}
+
+// Say sets the message that the next page shows.
+func (v *Visit) Say(text string) { v.Sessions.Put(v.R.Context(), sessionSaid, text) }
+
+// SayDone sets the message about a change. A restriction that is not durable says so.
+func (v *Visit) SayDone(text string, unsaved bool) {
+	if unsaved {
+		text += " This is in effect, but not yet durable: the service cannot write to its disk at the moment. It tries again until it can."
+	}
+	v.Say(text)
+}
+
+// Redirect sends the browser to another page.
+func (v *Visit) Redirect(to string) error {
+	http.Redirect(v.W, v.R, to, http.StatusSeeOther)
+	return nil
+}
+
+// Show renders a page.
+func (v *Visit) Show(status int, name, title string, content any) error {
+	f := frame{
+		Title: title, Account: v.Who, Content: content,
+		SignUp: v.Config.Accounts.Registration() == account.RegistrationOpen,
+		Status: v.Config.Status(),
+		Mails:  v.Config.Accounts.Mails(),
+		Said:   v.Sessions.PopString(v.R.Context(), sessionSaid),
+	}
+	if strings.HasPrefix(v.R.URL.Path, "/docs") {
+		f.Docs = v.exactLinks(link{"/docs", "Methods", false}, link{"/docs/requests", "Requests", false}, link{"/docs/errors", "Errors", false}, link{"/docs/limits", "Credits and limits", false})
+	}
+	if v.Who != nil {
+		f.Links = v.links(link{"/", "Overview", false}, link{"/keys", "Keys", false}, link{"/usage", "Usage", false},
+			link{"/networks", "Networks", false}, link{"/console", "Console", false}, link{"/docs", "Documentation", false}, link{"/account", "Account", false})
+		if v.Who.Role == account.RoleOperator {
+			f.Operator = v.links(link{"/service", "Whole service", false}, link{"/people", "Accounts", false}, link{"/invitations", "Invitations", false}, link{"/limits", "Limits", false}, link{"/audit", "Audit log", false})
+		}
+	}
+	return v.pages.render(v.W, status, name, f)
+}
+
+// ShowPart renders a part of a page.
+func (v *Visit) ShowPart(name, part string, content any) error {
+	return v.pages.renderPart(v.W, name, part, content)
+}
+
+// links marks the entry of the current page.
+func (v *Visit) links(all ...link) []link {
+	for i, one := range all {
+		all[i].Here = v.R.URL.Path == one.Path || one.Path != "/" && strings.HasPrefix(v.R.URL.Path, one.Path+"/")
+	}
+	return all
+}
+
+// exactLinks marks the entry of the current page, but no list that contains it.
+func (v *Visit) exactLinks(all ...link) []link {
+	for i, one := range all {
+		all[i].Here = v.R.URL.Path == one.Path
+	}
+	return all
+}
+
+// failure is the content of an error page.
+type failure struct {
+	Status    int
+	What, Why string
+}
+
+// fail answers with an error page. An error that the visitor did not cause is logged, and
+// its text is not shown.
+func (v *Visit) fail(err error) {
+	if v.R.Context().Err() != nil {
+		return // the client has disconnected
+	}
+	if errors.Is(err, errSignIn) {
+		to := "/signin"
+		if v.R.Method == http.MethodGet {
+			to += "?next=" + url.QueryEscape(v.R.URL.RequestURI())
+		}
+		_ = v.Redirect(to) // cannot fail
+		return
+	}
+	f := v.failure(err)
+	if err := v.Show(f.Status, "error", f.What, f); err != nil {
+		v.log.ErrorContext(v.R.Context(), "render page failed", "error", err)
+		http.Error(v.W, "the page could not be rendered", http.StatusInternalServerError)
+	}
+}
+
+func (v *Visit) failure(err error) failure {
+	var soon *account.TooSoon
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &soon):
+		v.W.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(soon.Wait.Seconds()))))
+		return failure{http.StatusTooManyRequests, "Too many " + soon.What, Sentence(soon.Error())}
+	case errors.Is(err, account.ErrLetters):
+		v.W.Header().Set("Retry-After", "60")
+		return failure{http.StatusServiceUnavailable, "Busy", "Too many e-mails are waiting to be sent. Try again in a few minutes."}
+	case errors.Is(err, account.ErrBusy):
+		v.W.Header().Set("Retry-After", "1")
+		return failure{http.StatusServiceUnavailable, "Busy", "Too many people are signing in. Try again in a few seconds."}
+	case errors.Is(err, ErrNoPage), errors.Is(err, account.ErrNoKey), errors.Is(err, account.ErrNoAccount), errors.Is(err, account.ErrNoInvitation):
+		return failure{http.StatusNotFound, "Page not found", "It may have moved, or you may not have access to it."}
+	case errors.Is(err, errForbidden):
+		return failure{http.StatusForbidden, "This page is for operators", "Your account is not an operator’s."}
+	case errors.Is(err, errCrossSite):
+		return failure{http.StatusForbidden, "Request from another site", "Nothing was changed. Only forms of this dashboard are accepted."}
+	case errors.As(err, &large):
+		return failure{http.StatusRequestEntityTooLarge, "Request too large", "It is larger than any form of this dashboard."}
+	case errors.Is(err, errEncoding):
+		return failure{http.StatusUnsupportedMediaType, "Unreadable request", "Forms must be sent as application/x-www-form-urlencoded. Nothing was changed."}
+	case errors.Is(err, ErrForm):
+		return failure{http.StatusBadRequest, "Unreadable request", "It is not a form of this dashboard."}
+	}
+	v.log.ErrorContext(v.R.Context(), "a page failed", "page", v.R.Pattern, "error", err)
+	return failure{http.StatusInternalServerError, "Internal error", "The error was logged. Try again in a moment."}
+}
+
+// StatusOf returns the status of a page with a form.
+func StatusOf(f *Form) int {
+	if f.OK() {
+		return http.StatusOK
+	}
+	return http.StatusUnprocessableEntity
+}
+
+// LinkTo returns a page's full URL, to be sent to a user.
+func (v *Visit) LinkTo(path, name, value string) string {
+	return fmt.Sprintf("%s://%s%s?%s=%s", Scheme(v.R), v.R.Host, path, name, url.QueryEscape(value))
+}
