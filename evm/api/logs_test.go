@@ -101,6 +101,7 @@ func TestLogFilterErrors(t *testing.T) {
 		{`{"blockHash":` + topic + `}`, -32000, `unknown block`},
 		{`{"blockHash":"0x12"}`, -32602, `invalid argument 0: hex string has length 2, want 64 for common.Hash`},
 		{`{"blockHash":` + topic + `,"toBlock":"latest"}`, -32602, `invalid argument 0: cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other`},
+		{`{"topics":[null,null,null,null,null],"address":"","fromBlock":"0x1","blockHash":` + topic + `}`, -32602, `invalid argument 0: cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other`},
 		{`{"fromBlock":"0x1","blockHash":` + topic + `}`, -32602, `invalid argument 0: cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other`},
 		{`{"address":5}`, -32602, `invalid argument 0: invalid addresses in query`},
 		{`{"address":"0x12"}`, -32602, `invalid argument 0: invalid address: hex string has length 2, want 40 for common.Address`},

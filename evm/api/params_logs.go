@@ -71,13 +71,15 @@ var (
 	errFilterMany    = errors.New("exceed max topics")
 )
 
-// parseLogFilter decodes a filter object. As in geth, unknown members are ignored.
+// parseLogFilter decodes a filter object. As in geth, unknown members are ignored, and of
+// several errors the one about blocks is returned, else the one about addresses.
 func parseLogFilter(raw []byte) (f logFilter, err error) {
 	members, ok := jsonrpc.Object(raw)
 	if !ok {
 		return f, errFilterObject
 	}
 	var from, to *query.BlockID
+	var errAddresses, errTopics error
 	for members.Next() && err == nil {
 		value := members.Value()
 		switch name := members.Name(); {
@@ -88,16 +90,21 @@ func parseLogFilter(raw []byte) (f logFilter, err error) {
 		case name.Is("blockHash"):
 			err = jsonrpc.SetOptional(&f.blockHash, value, parseHash)
 		case name.Is("address"):
-			err = jsonrpc.Set(&f.addresses, value, parseFilterAddresses)
+			errAddresses = jsonrpc.Set(&f.addresses, value, parseFilterAddresses)
 		case name.Is("topics"):
-			err = jsonrpc.Set(&f.topics, value, parseFilterTopics)
+			errTopics = jsonrpc.Set(&f.topics, value, parseFilterTopics)
 		}
 	}
-	if err == nil && f.blockHash != nil && (from != nil || to != nil) {
-		err = errFilterBoth
+	switch {
+	case err != nil:
+		return f, err
+	case f.blockHash != nil && (from != nil || to != nil):
+		return f, errFilterBoth
+	case errAddresses != nil:
+		return f, errAddresses
 	}
 	f.from, f.to = orLatest(from), orLatest(to)
-	return f, err
+	return f, errTopics
 }
 
 // orLatest returns the given block, or the latest.
