@@ -61,6 +61,10 @@ func allowances() []allowed {
 		{"Starts of ranges", func(q question, _, _ answer, _ jsondiff.Difference) bool {
 			return (q.Method == "debug_storageRangeAt" || q.Method == "debug_accountRange") && hasUnevenStart(q)
 		}},
+		{"Ranges of unknown blocks", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
+			return q.Method == "debug_storageRangeAt" && d.Path == ".error.message" && unknownRange.MatchString(geth.message()) &&
+				strings.HasPrefix(ashlar.message(), "header ") && strings.HasSuffix(ashlar.message(), "not found")
+		}},
 		{"Suggested tips", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
 			return (q.Method == "eth_gasPrice" || q.Method == "eth_maxPriorityFeePerGas") && geth.err == nil && ashlar.err == nil
 		}},
@@ -127,6 +131,9 @@ func hasUnevenStart(q question) bool {
 
 // unknownRaw matches geth's error for an unknown hash, which prints the bytes in decimal.
 var unknownRaw = regexp.MustCompile(`^(header|block) #\[[0-9 ]+\] not found$`)
+
+// unknownRange matches geth's error for an unknown block, which prints the fields of its argument.
+var unknownRange = regexp.MustCompile(`^block \{.*\} not found$`)
 
 var hashOfUnsigned = regexp.MustCompile(`^failed to apply transaction: 0x[0-9a-f]{64} err: `)
 
