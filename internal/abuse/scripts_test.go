@@ -31,9 +31,9 @@ func TestScripts(t *testing.T) {
 	}
 	defer service.Kill()
 	client := node.NewClient(at)
-	trace := func(ctx context.Context, script string) (result json.RawMessage, err error) {
+	trace := func(ctx context.Context, script, timeout string) (result json.RawMessage, err error) {
 		call := map[string]string{"to": "0x0000000000000000000000000000000000000004", "data": "0x01"}
-		return result, client.Call(ctx, &result, "debug_traceCall", call, "latest", map[string]string{"tracer": script, "timeout": "300ms"})
+		return result, client.Call(ctx, &result, "debug_traceCall", call, "latest", map[string]string{"tracer": script, "timeout": timeout})
 	}
 	script := func(result string) string { return `{fault: function() {}, result: function() { ` + result + ` }}` }
 	endless := script(`for (;;) {}`)
@@ -52,7 +52,11 @@ func TestScripts(t *testing.T) {
 		"opens a connection": {script(`return fetch("http://127.0.0.1")`), "fetch is not defined"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, err := trace(t.Context(), c.script)
+			timeout := "20s"
+			if c.want == "execution timeout" {
+				timeout = "300ms"
+			}
+			result, err := trace(t.Context(), c.script, timeout)
 			var refused *node.Error
 			if !errors.As(err, &refused) || !strings.Contains(refused.Message, c.want) {
 				t.Errorf("%s, %v, expected an error with %q", result, err, c.want)
@@ -64,11 +68,11 @@ func TestScripts(t *testing.T) {
 		leaving.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			_, _ = trace(ctx, endless) // the client leaves
+			_, _ = trace(ctx, endless, "300ms") // the client leaves
 		})
 	}
 	leaving.Wait()
-	if result, err := trace(t.Context(), harmlessScript); err != nil {
+	if result, err := trace(t.Context(), harmlessScript, "20s"); err != nil {
 		t.Errorf("a script after all: %s, %v", result, err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; {

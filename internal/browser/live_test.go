@@ -35,7 +35,7 @@ func TestLiveSubscriptions(t *testing.T) {
 // waitFor waits until the text of an element contains want.
 func (b *tab) waitFor(selector, want string) {
 	b.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(b.text(selector), want); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(b.text(selector), want); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.Fatalf("%s contains %q, expected %q", selector, b.text(selector), want)
 		}

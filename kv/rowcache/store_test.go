@@ -288,7 +288,9 @@ func TestDiskSpace(t *testing.T) {
 			t.Fatal(err)
 		}
 		cached.Follow(number, yield([]written{{named, kv.Row{Partition: []byte("p"), Sort: number, Value: value}}}))
-		time.Sleep(time.Millisecond) // so that the queue is not full
+		for cached.Queued() > 0 { // a full queue would drop rows
+			time.Sleep(time.Millisecond)
+		}
 	}
 	if err := cached.Close(); err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ const rest = `, fault: function() {}}`
 func TestScript(t *testing.T) {
 	b := newBench(t)
 	got, err := b.trace(t.Context(), `{ops: [], step: function(log, db) { this.ops.push(log.op.toString()); this.slot = db.getState(log.contract.getAddress(), toWord("0x9"))[31] },
-		result: function(ctx) { return {ops: this.ops, slot: this.slot, to: toHex(ctx.to)} }`+rest, "5s")
+		result: function(ctx) { return {ops: this.ops, slot: this.slot, to: toHex(ctx.to)} }`+rest, "1m")
 	want := `{"ops":["PUSH1","SLOAD","POP","PUSH1","BLOCKHASH","POP","STOP"],"slot":7,"to":"0x0100000000000000000000000000000000000000"}`
 	if err != nil || got != want {
 		t.Errorf("%s, %v\nexpected %s", got, err, want)
@@ -149,14 +149,14 @@ func TestFailuresKeepWorkers(t *testing.T) {
 		`{result: function() { null.x }` + rest:                        "TypeError",
 		`{setup: function() { throw 1 }, result: function() {}` + rest: "1",
 	} {
-		_, err := b.trace(t.Context(), code, "5s")
+		_, err := b.trace(t.Context(), code, "1m")
 		var failed *trace.Error
 		if !errors.As(err, &failed) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected an error with %q", code, err, want)
 		}
 	}
 	if b.state.err = errors.New("disk"); true {
-		if _, err := b.trace(t.Context(), `{result: function() {}`+rest, "5s"); !errors.Is(err, b.state.err) {
+		if _, err := b.trace(t.Context(), `{result: function() {}`+rest, "1m"); !errors.Is(err, b.state.err) {
 			t.Errorf("failed reads: %v, expected %v", err, b.state.err)
 		}
 	}
@@ -197,11 +197,11 @@ func TestScriptsAreBounded(t *testing.T) {
 		"nesting":    {`{result: function() { return JSON.parse(Array(1 << 24).join("[")) }` + rest, "limit"},
 		"source":     {`{result: function() { return eval(Array(1 << 22).join("(")) }` + rest, "limit"},
 	} {
-		if _, err := b.trace(t.Context(), test.code, "20s"); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := b.trace(t.Context(), test.code, "10m"); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, expected %q", name, err, test.want)
 		}
 	}
-	if got, err := b.trace(t.Context(), `{result: function() { return 1 }`+rest, "5s"); got != "1" || err != nil {
+	if got, err := b.trace(t.Context(), `{result: function() { return 1 }`+rest, "1m"); got != "1" || err != nil {
 		t.Errorf("afterwards: %s, %v", got, err)
 	}
 }
