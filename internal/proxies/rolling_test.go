@@ -2,6 +2,8 @@ package proxies
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -64,7 +66,12 @@ func TestRollingRestart(t *testing.T) {
 			t.Errorf("no request was answered while server %d stopped", i)
 		}
 		s.serve(t)
-		time.Sleep(3 * time.Second) // the load balancer sees that it is ready again
+		await(t, func() error { // until the load balancer has seen that it is ready again
+			if n := s.calls(t); n == 0 {
+				return fmt.Errorf("server %d gets no requests after its restart", i)
+			}
+			return nil
+		})
 	}
 	stop()
 	clients.Wait()
@@ -88,6 +95,20 @@ func start(t *testing.T, service node.Ashlar) *server {
 	s := &server{service: service, address: freeAddress(t)}
 	s.serve(t)
 	return s
+}
+
+// calls returns how many calls the server has answered since its start.
+func (s *server) calls(t *testing.T) uint64 {
+	t.Helper()
+	text, err := s.service.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status struct{ Process struct{ Calls uint64 } }
+	if err := json.Unmarshal([]byte(text), &status); err != nil {
+		t.Fatal(err)
+	}
+	return status.Process.Calls
 }
 
 func (s *server) serve(t *testing.T) {
