@@ -21,6 +21,7 @@ var (
 
 // TestDamage applies single damages to each table. Each is found, with the damaged table and row.
 func TestDamage(t *testing.T) {
+	t.Logf("seed %d", *seed)
 	for _, chain := range testChains() {
 		whole := damage.Read(t, imported(t, chain), archive.Tables())
 		random := rand.New(rand.NewPCG(*seed, 0))

@@ -32,6 +32,7 @@ const (
 // while the chain crosses from Osaka into Amsterdam, and compares what both answer before,
 // at and after the fork.
 func TestCrossing(t *testing.T) {
+	t.Parallel()
 	t.Logf("seed %d", *seed) // and the number of payloads that geth began, which depends on the machine
 	c := newConsensus(t)
 	defer func() { t.Logf("geth began %d payloads", c.tries-*seed<<16) }()

@@ -37,6 +37,7 @@ const (
 // names another server to put in Ashlar's place, which is how the test itself is
 // checked; it must hold the chain in the folder that ASHLAR_DIFFERENTIAL_CHAIN names.
 func TestAgainstGeth(t *testing.T) {
+	t.Parallel()
 	bin := findGeth(t)
 	folder := os.Getenv("ASHLAR_DIFFERENTIAL_CHAIN")
 	if folder == "" {

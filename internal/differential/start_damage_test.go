@@ -16,6 +16,7 @@ import (
 // TestStartFromDamagedGeth: a start from a directory of geth whose files are damaged, missing
 // or of another chain either fails with a message, or what it makes is sound.
 func TestStartFromDamagedGeth(t *testing.T) {
+	t.Parallel()
 	s := newDamagedStart(t)
 	for _, c := range []struct {
 		file   string // the largest with this pattern is damaged
@@ -78,7 +79,9 @@ func TestStartFromDamagedGeth(t *testing.T) {
 
 // TestStartFromGethKilled kills starts at random moments and runs them again.
 func TestStartFromGethKilled(t *testing.T) {
+	t.Parallel()
 	s := newDamagedStart(t)
+	t.Logf("seed %d", *seed)
 	random := rand.New(rand.NewPCG(*seed, 7))
 	a := node.Ashlar{Bin: s.bin, Data: t.TempDir(), Network: "test"}
 	for range 4 {

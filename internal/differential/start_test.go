@@ -32,6 +32,7 @@ const startEach = 4
 // after it. Every answer about these blocks must be that of an Ashlar that has executed the
 // whole chain, and questions about older blocks get that answer or are refused as pruned.
 func TestStartFromGeth(t *testing.T) {
+	t.Parallel()
 	geth := findGeth(t)
 	folder := generateChain(t, 700, 8)
 	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")

@@ -34,6 +34,7 @@ const (
 // that is stored once and not covered by a hash. If the hash covers the whole block, the damaged
 // table and row are named, otherwise the block.
 func TestDamage(t *testing.T) {
+	t.Logf("seed %d", *seed)
 	for _, version := range []string{sealedPoseidon, realPedersen, unsealed} {
 		t.Run(version, func(t *testing.T) {
 			whole := damage.Read(t, chainOf(t, version), archive.Tables())
