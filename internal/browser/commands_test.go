@@ -21,6 +21,7 @@ func withID(page *html.Node, id string) string {
 // The commands on the pages for tokens and in the documentation work as they are, with a
 // token and a key.
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	c := s.signedIn(t)
 	key := withID(c.post("/keys/new", url.Values{"name": {"commands"}}), "api-key")

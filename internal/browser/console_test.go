@@ -148,6 +148,7 @@ func consoleNotes(page *html.Node) string {
 // Every example that the console offers is answered with a result, whether it is sent as a
 // form or as a request. Only the examples that say otherwise get an error.
 func TestEveryConsoleExample(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	c := s.signedIn(t)
 	noted := 0
@@ -187,6 +188,7 @@ func TestEveryConsoleExample(t *testing.T) {
 
 // The programs that the console shows for a request can be run as they are, with a key.
 func TestConsolePrograms(t *testing.T) {
+	t.Parallel()
 	folder := os.Getenv("ASHLAR_CLIENTS")
 	if folder == "" {
 		vectors.Missing(t, "needs client libraries: run internal/clients/install.sh DIR and set ASHLAR_CLIENTS to DIR")

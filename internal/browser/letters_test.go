@@ -85,6 +85,7 @@ func serveWithMail(t *testing.T) (url string, server *mailtest.Server) {
 // A new user signs up by a letter, forgets the password, sets another one, and changes the
 // address. The pages are the same for addresses without an account.
 func TestLetters(t *testing.T) {
+	t.Parallel()
 	chromium(t)
 	url, server := serveWithMail(t)
 	b := openTab(t, url, false)

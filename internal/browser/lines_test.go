@@ -30,6 +30,7 @@ var answered = regexp.MustCompile(`(?m)^\d+n?$|"result":("0x[0-9a-f]+"|\d+)`)
 
 // Everything offered for copying works unchanged, also for keys with a password.
 func TestLinesToPaste(t *testing.T) {
+	t.Parallel()
 	chromium(t)
 	folder := os.Getenv("ASHLAR_CLIENTS")
 	if folder == "" {

@@ -22,6 +22,7 @@ func (b *tab) live() {
 
 // A visitor sees the messages of a subscription as they arrive, until it is stopped.
 func TestLiveSubscriptions(t *testing.T) {
+	t.Parallel()
 	chromium(t)
 	s := serve(t)
 	b := openTab(t, s.url, true)

@@ -171,6 +171,7 @@ func priced(name string, credits int) site.Method {
 // The pages about limits, usage and failures fit every screen, with much usage, with a single
 // call and with none.
 func TestPagesOfBusyAccounts(t *testing.T) {
+	t.Parallel()
 	chromium(t)
 	folder := os.Getenv("ASHLAR_SCREENSHOTS")
 	for name, since := range map[string]time.Duration{"busy": 80 * 24 * time.Hour, "first-hour": 3 * time.Minute, "unused": 0} {

@@ -15,6 +15,7 @@ import (
 // a request in the console, sees both in the usage, revokes the key, and is rejected. Everything
 // works without scripts too.
 func TestNewPerson(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		vectors.Missing(t, "needs curl: "+err.Error())
 	}

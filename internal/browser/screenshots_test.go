@@ -31,6 +31,7 @@ type shot struct {
 // Every page fits the width of the screen, has one heading, labels all its fields, and causes no
 // complaints by the browser. Screenshots are saved if a folder is given.
 func TestEveryPage(t *testing.T) {
+	t.Parallel()
 	chromium(t)
 	s := serve(t)
 	b := openTab(t, s.url, true)

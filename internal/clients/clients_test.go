@@ -121,6 +121,7 @@ func run(t *testing.T, dir string, l library, answers any, args ...string) {
 // Every library reads the same data over HTTP, in batches and over WebSocket, and it equals the
 // service's answers to plain requests.
 func TestLibrariesRead(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	s := serve(t)
 	var want struct {
@@ -153,6 +154,7 @@ func TestLibrariesRead(t *testing.T) {
 // viem retries after the delay in Retry-After, so all its requests succeed with a key whose rate limit
 // is lower than its rate of requests.
 func TestLibraryHeedsRetryAfter(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	s := serve(t)
 	restrict := exec.CommandContext(t.Context(), s.ashlar.Bin, "key", "restrict", "--data", s.ashlar.Data, "--per-second", "20", "demo")

@@ -16,6 +16,7 @@ import (
 // TestOpenRPCDocuments holds the OpenRPC documents of a network of each family to the
 // meta-schema of the specification.
 func TestOpenRPCDocuments(t *testing.T) {
+	t.Parallel()
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft7)
 	const openRPC, jsonSchema = "https://meta.open-rpc.org", "https://meta.json-schema.tools"

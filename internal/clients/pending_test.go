@@ -22,6 +22,7 @@ import (
 // that differences.md names reject the form of the specification, and with the errors that it
 // quotes.
 func TestLibrariesReadThePendingBlock(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	from := serve(t)
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "differences.md"))

@@ -37,6 +37,7 @@ type event struct {
 // Every library connects to a Starknet network and lists its events page by page. They equal the
 // service's answers to plain requests without pages.
 func TestLibrariesListEvents(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	s := serve(t)
 	url := strings.Replace(s.url, "/v3/", "/demo-starknet/v3/", 1)
@@ -84,6 +85,7 @@ func TestLibrariesListEvents(t *testing.T) {
 // Each version of starknet.py reads blocks, events and receipts under the path of its version
 // of the specification, and warns of no other version.
 func TestVersionsOfStarknetPy(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	s := serve(t)
 	url := strings.Replace(s.url, "/v3/", "/demo-starknet/v3/", 1)
@@ -112,6 +114,7 @@ func TestVersionsOfStarknetPy(t *testing.T) {
 // The requests of the indexer Torii succeed: the version that it requires, the head, and then batches of
 // pages up to that block's hash, each with the tokens of the previous one.
 func TestToriisCalls(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	url := strings.Replace(s.url, "/v3/", "/demo-starknet/v3/", 1)
 	client := node.NewClient(url)

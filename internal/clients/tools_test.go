@@ -53,6 +53,7 @@ func frames(t *testing.T, client *node.Client, first, last int, yield func(f *ca
 // TestToolsExport has ethereum-etl and cryo export the traces of some blocks, by the methods
 // of geth and of Parity, and counts the frames.
 func TestToolsExport(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	s := serve(t)
 	want := 0
@@ -111,6 +112,7 @@ func rowsOf(t *testing.T, pattern string) int {
 
 // TestCastTraces runs a transaction and a call under cast's tracers.
 func TestCastTraces(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	s := serve(t)
 	shown, err := demo.New(demo.Default())
@@ -150,6 +152,7 @@ func TestCastTraces(t *testing.T) {
 // TestPonderIndexesCalls has Ponder index the calls of a token's transfer, inner ones
 // included, from callTracer, and compares their number.
 func TestPonderIndexesCalls(t *testing.T) {
+	t.Parallel()
 	installed := filepath.Join(folder(t), "ponder")
 	s := serve(t)
 	shown, err := demo.New(demo.Default())

@@ -104,6 +104,7 @@ func tools() map[string][]replayed {
 
 // TestToolsTrace replays what tools ask that trace.
 func TestToolsTrace(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	shown, err := demo.New(demo.Default())
 	if err != nil {

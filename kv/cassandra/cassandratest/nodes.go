@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -73,19 +74,22 @@ func Main(m *testing.M, cluster *Lazy) int {
 
 // Lazy is a cluster that starts when it is first needed.
 type Lazy struct {
-	started *Cluster
-	err     error
-	tried   bool
+	mu      sync.Mutex
+	started *Cluster // guarded by mu
+	err     error    // guarded by mu
+	tried   bool     // guarded by mu
 }
 
 // Get returns the cluster. A test is skipped without jars, or fails if every test is
-// required. It is for tests that do not run in parallel.
+// required.
 func (l *Lazy) Get(t testing.TB) *Cluster {
 	t.Helper()
 	if running := hosts(); running != nil {
 		return &Cluster{Hosts: running}
 	}
 	jars := Jars(t)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !l.tried {
 		l.tried = true
 		l.started, l.err = Start(jars)
@@ -97,6 +101,8 @@ func (l *Lazy) Get(t testing.TB) *Cluster {
 }
 
 func (l *Lazy) stop() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.started == nil {
 		return nil
 	}
