@@ -340,18 +340,29 @@ func TestStopCutsOffSocketsAfterTheDrainTime(t *testing.T) {
 }
 
 func TestIdleAndDeadSocketsAreClosed(t *testing.T) {
+	t.Parallel()
 	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Sockets: gateway.SocketLimits{Idle: 50 * time.Millisecond}}, 0)
 	s.dial(nil).expectClosed(websocket.StatusGoingAway, "idle")
 
 	s = start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Sockets: gateway.SocketLimits{Ping: 50 * time.Millisecond}}, 0)
-	answering := s.dial(nil)
 	silent := s.dial(&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool { return false }})
+	silent.expectClosed(websocket.StatusGoingAway, "no answer to ping")
+
+	// Time enough for the client to answer, however busy the machine is.
+	s = start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Sockets: gateway.SocketLimits{Ping: 2 * time.Second}}, 0)
+	pinged := make(chan struct{}, 10)
+	answering := s.dial(&websocket.DialOptions{OnPingReceived: func(context.Context, []byte) bool {
+		pinged <- struct{}{}
+		return true
+	}})
 	received := make(chan string, 1)
 	go func() { // a client answers pings only while reading
 		_, message, _ := answering.conn.Read(t.Context())
 		received <- string(message)
 	}()
-	silent.expectClosed(websocket.StatusGoingAway, "no answer to ping")
+	for range 2 { // the second comes after the time for an answer to the first
+		<-pinged
+	}
 	answering.send(call("test_name"))
 	if got := <-received; !strings.Contains(got, "alpha") {
 		t.Errorf("a client that answers pings is not served: %q", got)

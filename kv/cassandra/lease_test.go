@@ -13,7 +13,7 @@ import (
 // can end.
 func TestLease(t *testing.T) {
 	config := configure(t, "contract")
-	config.Lease = 2 * time.Second
+	config.Lease = 5 * time.Second // the default is longer than a test should wait
 	c := connect(t, config)
 	name := newName(t)
 	first := open(t, c, name, cassandra.Options{})
