@@ -101,7 +101,7 @@ func commands() *cobra.Command {
 		return fmt.Errorf("%w: %w%s; see %s --help", errUsage, flagError(err), meantFlag(c, err), c.CommandPath())
 	})
 	root.AddCommand(
-		demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(), copyCommand(), networkCommand(),
+		demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(), joinCommand(), copyCommand(), networkCommand(),
 		backupCommand(), restoreCommand(), configCommand(), versionCommand(), healthCommand(), manCommand(), workerCommand(),
 	)
 	root.Args = cobra.NoArgs

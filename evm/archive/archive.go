@@ -173,7 +173,7 @@ func decodeGenesis(pointer []byte) (*core.Genesis, error) {
 // configurations may differ in future forks. An empty store, or one without blocks, is
 // accepted.
 func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
-	err := rows.CheckComplete(ctx, store, format, formatWithTraces)
+	err := checkComplete(ctx, store)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
@@ -184,6 +184,18 @@ func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
 		return err
 	}
 	return acceptGenesis(ctx, store, genesis)
+}
+
+// checkComplete returns kv.ErrNotFound if a store is empty, and an error if it cannot be read,
+// or a join or a rewind of it is not complete.
+func checkComplete(ctx context.Context, store kv.Reader) error {
+	if err := rows.CheckFormat(ctx, store, format, formatWithTraces); err != nil {
+		return err
+	}
+	if err := checkJoined(ctx, store); err != nil {
+		return err
+	}
+	return rows.CheckComplete(ctx, store, format, formatWithTraces)
 }
 
 // acceptGenesis returns ErrOtherChain if a store has blocks of another genesis.
@@ -218,7 +230,7 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 // OpenUnchecked is Open for checkers: it reads no row, so no row can prevent it from
 // opening. Such an archive does not know its settled block, and cannot be appended to.
 func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
-	if err := rows.CheckComplete(ctx, store, format, formatWithTraces); err != nil {
+	if err := checkComplete(ctx, store); err != nil {
 		return nil, err
 	}
 	stored, err := rows.Format(ctx, store)

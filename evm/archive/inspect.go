@@ -89,6 +89,9 @@ func describeNode(owner common.Hash, path []byte) string {
 	return fmt.Sprintf("the node at path %s of %s", nibbles, trie)
 }
 
+// ParseHeader decodes a row of headers.
+func ParseHeader(value []byte) (*Header, error) { return decodeHeader(value) }
+
 // ParseAccount decodes a row of accounts; nil for a deleted account. It rejects values that
 // [Archive.Append] does not write.
 func ParseAccount(value []byte) (*types.StateAccount, error) {

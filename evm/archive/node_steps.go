@@ -47,6 +47,16 @@ func (s storedSteps) steps(key []byte, block uint64) (int, error) {
 	return maxSteps, nil // no branch to differ from
 }
 
+// stepsOf returns the steps of the newest row of a node, 0 if it is not a branch.
+func (s storedSteps) stepsOf(key []byte) (int, error) {
+	row, _, err := s.before.history.rows.Newest(s.ctx, trieNodes, key, s.before.number, nil)
+	if err != nil || len(row) == 0 || row[0] != nodeDifference {
+		return 0, err
+	}
+	d, err := decodeDifference(row)
+	return d.steps, err
+}
+
 func (s storedSteps) wrote([]byte, int) {}
 
 // rememberedNodes is the number of nodes remembered per generation, about 100 bytes each.

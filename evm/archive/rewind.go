@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 
 	"ashlar/history/audit"
 	"ashlar/history/rewind"
@@ -13,7 +14,8 @@ import (
 )
 
 // Rewind removes every row of blocks after a settled one from a store that nobody else has
-// open, or completes a rewind that was interrupted.
+// open, or completes a rewind that was interrupted. It can give up a join that adds rows above
+// the settled block.
 func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Progress) (rewind.Done, error) {
 	if err := rows.CheckFormat(ctx, store, format, formatWithTraces); err != nil {
 		return rewind.Done{}, err
@@ -25,6 +27,23 @@ func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Prog
 	if to < extent.State {
 		return rewind.Done{}, &Pruned{Number: to, State: true, First: extent.State}
 	}
+	joining, under, err := ReadJoining(ctx, store)
+	if err != nil {
+		return rewind.Done{}, err
+	}
+	if under && !joining.Above {
+		return rewind.Done{}, checkJoined(ctx, store)
+	}
+	done, err := rewindTo(ctx, store, to, progress)
+	if err != nil || !under {
+		return done, err
+	}
+	batch := store.NewBatch()
+	SetJoining(batch, nil)
+	return done, errors.Join(store.Write(ctx, batch), store.Sync(ctx))
+}
+
+func rewindTo(ctx context.Context, store kv.Store, to uint64, progress *audit.Progress) (rewind.Done, error) {
 	history := newHistory(store, false) // for headers
 	return rewind.Run(ctx, store, rewind.Plan{
 		To: to,

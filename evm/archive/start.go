@@ -68,7 +68,7 @@ func Begin(ctx context.Context, store kv.Store, genesis *core.Genesis, at chain.
 // AcceptStart checks whether a store can begin with the state of a block, without changing
 // it. at may be nil if the block is not known yet.
 func AcceptStart(ctx context.Context, store kv.Reader, genesis *core.Genesis, at *chain.Ref) error {
-	err := rows.CheckComplete(ctx, store, format, formatWithTraces)
+	err := checkComplete(ctx, store)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}

@@ -38,6 +38,7 @@ const (
 	pointerGenesis = "genesis" // JSON of the genesis without its accounts
 	pointerFirst   = "first"   // where the history begins: [Extent]
 	pointerOlder   = "older"   // the lowest block that an [Older] adds
+	pointerJoin    = "join"    // what is being joined: [Joining]
 	pointerStart   = "start"   // what a network starts from, and how far that is: [Start]
 )
 

@@ -27,6 +27,9 @@ var (
 	// ErrRewinding means that the archive is being taken back to an earlier block, and must
 	// not be used before that is complete.
 	ErrRewinding = errors.New("archive: a rewind is not complete")
+	// ErrJoining means that rows of another archive are being added, and the archive must not be
+	// used before that is complete.
+	ErrJoining = errors.New("archive: a join is not complete")
 )
 
 const (

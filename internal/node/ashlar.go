@@ -89,6 +89,11 @@ func (a Ashlar) Rewind(ctx context.Context, to uint64) (*Process, error) {
 	return start(ctx, a.Bin, "rewind", "--data", a.Data, "--network", a.Network, "--to", strconv.FormatUint(to, 10))
 }
 
+// Join starts to add the range of another data directory to the network.
+func (a Ashlar) Join(ctx context.Context, from Ashlar) (*Process, error) {
+	return start(ctx, a.Bin, slices.Concat([]string{"join", "--network", a.Network}, a.place(), []string{"--from", from.place()[1]})...)
+}
+
 // Copy starts to copy all networks and the accounts to another place.
 func (a Ashlar) Copy(ctx context.Context, to Ashlar) (*Process, error) {
 	return start(ctx, a.Bin, "copy", "--from", a.place()[1], "--to", to.place()[1])

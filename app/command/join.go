@@ -1,0 +1,103 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"ashlar/app"
+	"ashlar/app/store"
+	"ashlar/family"
+	"ashlar/history/audit"
+	"ashlar/kv"
+)
+
+// errNotJoined means that a network's family has no ranges to join.
+var errNotJoined = errors.New("cannot be joined")
+
+// Join is ashlar join.
+type Join struct {
+	Data    string
+	Config  string // a configuration file that says where the stores are, instead of Data
+	Network string
+	From    string // where the other range is: a data directory or a configuration file
+	Pause   bool   // a running server stops serving the network meanwhile
+}
+
+// Run adds the other range to the network, shows the progress on bar, and writes what it did
+// to out.
+func (j Join) Run(ctx context.Context, out io.Writer, bar *os.File) error {
+	started := time.Now()
+	done, err := j.run(ctx, bar)
+	if err != nil {
+		return fmt.Errorf("network %s: %w", j.Network, err)
+	}
+	_, err = fmt.Fprintf(out, "%s: joined at block %d: states of blocks %d to %d, %s rows written and removed in %s\n", j.Network,
+		done.Border, done.First, done.Settled, family.Count(done.Rows), time.Since(started).Round(100*time.Millisecond))
+	return err
+}
+
+func (j Join) run(ctx context.Context, bar *os.File) (done family.Joined, err error) {
+	data, c, err := openStoresOf(ctx, j.Network, j.Data, j.Config, false)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, data.Close()) }()
+	other, err := openPlace(ctx, j.From)
+	if err != nil {
+		return done, fmt.Errorf("--from: %w", err)
+	}
+	defer func() { err = errors.Join(err, other.Close()) }()
+	if other.String() == data.String() {
+		return done, fmt.Errorf("--from is the place of the network itself, %s", data)
+	}
+	if exists, err := other.Exists(ctx, j.Network); err != nil {
+		return done, fmt.Errorf("--from: %w", err)
+	} else if !exists {
+		return done, fmt.Errorf("--from: %w", store.NotFound(ctx, other, j.Network))
+	}
+	from, err := other.OpenToCopy(ctx, store.NetworkStore(j.Network))
+	if err != nil {
+		return done, fmt.Errorf("--from: %w", err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	err = duringPause(ctx, c, j.Network, j.Pause, func() error {
+		done, err = j.join(ctx, data, from, bar)
+		return err
+	})
+	return done, err
+}
+
+func (j Join) join(ctx context.Context, data store.Stores, from kv.Store, bar *os.File) (done family.Joined, err error) {
+	var joiner family.Joiner
+	accept := func(r kv.Reader) error {
+		f, err := app.FamilyOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if joiner, ok = f.(family.Joiner); !ok {
+			return fmt.Errorf("%w: networks of family %s hold no state", errNotJoined, f.Name())
+		}
+		return nil
+	}
+	opened, err := data.OpenNetwork(j.Network, kv.Options{CacheBytes: verifyCache, Existing: true, Accept: accept})
+	if errors.Is(err, kv.ErrNotFound) {
+		err = family.ErrNoBlocks
+	}
+	if err != nil {
+		return done, err
+	}
+	defer func() {
+		if closeErr := opened.Close(); !errors.Is(err, kv.ErrFailed) { // else it repeats the error
+			err = errors.Join(err, closeErr)
+		}
+	}()
+	progress := new(audit.Progress)
+	shown := newProgress(bar, "joining", func() (status, bool) { return verifyStatus(progress) })
+	defer shown.end()
+	return joiner.Join(ctx, opened, from, progress)
+}

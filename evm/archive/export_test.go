@@ -1,0 +1,71 @@
+package archive
+
+import (
+	"testing"
+
+	"ashlar/kv"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// This file shares the random chains with the tests of packages that use this one.
+
+// Chain is a random chain, see grower.
+type Chain struct{ *grower }
+
+// GrowChain makes a random chain with blocks up to last.
+func GrowChain(t testing.TB, seed, last uint64) Chain {
+	g := newGrower(t, seed)
+	for range last + 1 {
+		g.block()
+	}
+	return Chain{g}
+}
+
+// Between returns the archive that begins with the state of a block, 0 for the genesis, and
+// ends with another.
+func (c Chain) Between(t *testing.T, first, last uint64) kv.Store {
+	t.Helper()
+	var a *Archive
+	if first > 0 {
+		a = startedAt(t, c.grower, first)
+	} else {
+		var err error
+		if a, err = Create(t.Context(), openStore(t, vfs.NewMem()), testGenesis()); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Append(t.Context(), c.blocks[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Append(t, a, last)
+	return a.store
+}
+
+// Append appends the blocks up to last.
+func (c Chain) Append(t *testing.T, a *Archive, last uint64) {
+	t.Helper()
+	for settled, _ := a.Settled(); settled.Number < last; settled, _ = a.Settled() {
+		n := min(settled.Number+1+c.random.Uint64N(6), last)
+		if err := a.Append(t.Context(), c.blocks[settled.Number+1:n+1]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// CheckStates checks the state of all blocks that the archive has one of, and its tries.
+func (c Chain) CheckStates(t *testing.T, a *Archive) {
+	t.Helper()
+	settled, _ := a.Settled()
+	for number := a.Extent().State; number <= settled.Number; number++ {
+		checkFlatState(t, c.grower, a, int(number))
+		checkTries(t, c.grower, a, int(number))
+	}
+}
+
+// SetWholeEvery changes how often branches are stored whole again.
+func SetWholeEvery(t *testing.T, blocks uint64) {
+	before := wholeEvery
+	wholeEvery = blocks
+	t.Cleanup(func() { wholeEvery = before })
+}

@@ -1,0 +1,113 @@
+package archive
+
+import (
+	"ashlar/chain"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"github.com/ethereum/go-ethereum/core"
+
+	"ashlar/history/rows"
+	"ashlar/kv"
+)
+
+// Joining is what `ashlar join` is doing to an archive. Nothing opens it before that is
+// complete.
+type Joining struct {
+	Border uint64 // last block of the lower range, and first block with state of the upper one
+	Above  bool   // rows above the border are added, else those up to it
+	State  []byte // how far it is, in the form of package join
+}
+
+// joiningHead is the length of the pointer without its State.
+const joiningHead = 8 + 1
+
+// ReadJoining returns what is being joined, or false.
+func ReadJoining(ctx context.Context, store kv.Reader) (j Joining, under bool, err error) {
+	value, err := store.Pointer(ctx, pointerJoin)
+	switch {
+	case errors.Is(err, kv.ErrNotFound) || err == nil && len(value) == 0:
+		return j, false, nil
+	case err != nil:
+		return j, false, fmt.Errorf("archive: join: %w", err)
+	case len(value) < joiningHead || value[8] > 1:
+		return j, false, fmt.Errorf("%w: the join pointer is %#x", ErrCorrupt, value)
+	}
+	return Joining{Border: binary.BigEndian.Uint64(value), Above: value[8] == 1, State: value[joiningHead:]}, true, nil
+}
+
+// SetJoining records what is being joined; nil: nothing.
+func SetJoining(batch kv.Batch, j *Joining) {
+	if j == nil {
+		batch.SetPointer(pointerJoin, nil)
+		return
+	}
+	value := append(binary.BigEndian.AppendUint64(nil, j.Border), 0)
+	if j.Above {
+		value[8] = 1
+	}
+	batch.SetPointer(pointerJoin, append(value, j.State...))
+}
+
+// checkJoined returns rows.ErrJoining if a join is not complete.
+func checkJoined(ctx context.Context, store kv.Reader) error {
+	j, under, err := ReadJoining(ctx, store)
+	if err != nil || !under {
+		return err
+	}
+	undo := ""
+	if j.Above {
+		undo = fmt.Sprintf(", or give it up by `ashlar rewind` with --to %d", j.Border)
+	}
+	return fmt.Errorf("%w: run `ashlar join` again with the same --from%s", rows.ErrJoining, undo)
+}
+
+// Range is what an archive holds.
+type Range struct {
+	Format  string
+	Genesis *core.Genesis // without its accounts
+	Extent  Extent
+	Settled chain.Ref
+}
+
+// ReadRange returns what a store holds, which may be joined already. It returns kv.ErrNotFound
+// if there are no blocks.
+func ReadRange(ctx context.Context, store kv.Reader) (r Range, j Joining, under bool, err error) {
+	if err := rows.CheckFormat(ctx, store, format, formatWithTraces); err != nil {
+		return r, j, false, err
+	}
+	if j, under, err = ReadJoining(ctx, store); err != nil {
+		return r, j, false, err
+	}
+	if !under || j.Above {
+		if err := rows.CheckComplete(ctx, store, format, formatWithTraces); err != nil {
+			return r, j, false, err
+		}
+	}
+	if r.Format, err = rows.Format(ctx, store); err != nil {
+		return r, j, false, err
+	}
+	encoded, err := store.Pointer(ctx, pointerGenesis)
+	if err != nil {
+		return r, j, false, fmt.Errorf("archive: genesis: %w", err)
+	}
+	if r.Genesis, err = decodeGenesis(encoded); err != nil {
+		return r, j, false, err
+	}
+	if r.Extent, err = readExtent(ctx, store); err != nil {
+		return r, j, false, err
+	}
+	settled, any, err := rows.Settled(ctx, store)
+	if err == nil && !any {
+		err = fmt.Errorf("archive: settled: %w", kv.ErrNotFound)
+	}
+	r.Settled = settled
+	return r, j, under, err
+}
+
+// SetRange sets where the history begins, and the last settled block.
+func SetRange(batch kv.Batch, e Extent, settled chain.Ref) {
+	setExtent(batch, e)
+	rows.SetSettled(batch, settled)
+}
