@@ -122,4 +122,4 @@ func (r storedRow) stepsFor(block uint64) int {
 type fixedSteps int
 
 func (s fixedSteps) steps([]byte, uint64) (int, error) { return int(s), nil }
-func (fixedSteps) wrote([]byte, int)                   {}
+func (fixedSteps) wrote([]byte, uint64, int)           {}

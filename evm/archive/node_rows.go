@@ -58,7 +58,7 @@ func appendNode(dst, key []byte, block uint64, node evm.Node, stored nodeSteps) 
 	if err != nil {
 		return dst, false, err
 	}
-	stored.wrote(key, steps)
+	stored.wrote(key, block, steps)
 	return value, true, nil
 }
 

@@ -19,7 +19,7 @@ type nodeSteps interface {
 	// to a whole one. It returns maxSteps if the block must store the branch whole.
 	steps(key []byte, block uint64) (int, error)
 	// wrote records the steps of the row that the block writes.
-	wrote(key []byte, steps int)
+	wrote(key []byte, block uint64, steps int)
 }
 
 // storedSteps reads the rows of the state before the block.
@@ -57,7 +57,7 @@ func (s storedSteps) stepsOf(key []byte) (int, error) {
 	return d.steps, err
 }
 
-func (s storedSteps) wrote([]byte, int) {}
+func (s storedSteps) wrote([]byte, uint64, int) {}
 
 // rememberedNodes is the number of nodes remembered per generation, about 100 bytes each.
 const rememberedNodes = 200_000
@@ -83,10 +83,15 @@ func (r *rememberedSteps) begin(ctx context.Context, before State) {
 // forget drops everything. It must be called if the store may not match what was recorded.
 func (r *rememberedSteps) forget() { r.young, r.old = nil, nil }
 
-func (r *rememberedSteps) steps(key []byte, block uint64) (int, error) {
+// enter drops what is remembered of an earlier period.
+func (r *rememberedSteps) enter(block uint64) {
 	if period := block / wholeEvery; period != r.period {
 		r.young, r.old, r.period = make(map[string]uint8), nil, period
 	}
+}
+
+func (r *rememberedSteps) steps(key []byte, block uint64) (int, error) {
+	r.enter(block)
 	if steps, ok := r.young[string(key)]; ok {
 		return int(steps), nil
 	}
@@ -96,4 +101,7 @@ func (r *rememberedSteps) steps(key []byte, block uint64) (int, error) {
 	return r.stored.steps(key, block)
 }
 
-func (r *rememberedSteps) wrote(key []byte, steps int) { r.young[string(key)] = uint8(steps) }
+func (r *rememberedSteps) wrote(key []byte, block uint64, steps int) {
+	r.enter(block)
+	r.young[string(key)] = uint8(steps)
+}

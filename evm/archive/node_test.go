@@ -35,7 +35,7 @@ func branchOf(t testing.TB, children ...byte) []byte {
 type stepsOf int
 
 func (s stepsOf) steps([]byte, uint64) (int, error) { return int(s), nil }
-func (s stepsOf) wrote([]byte, int)                 {}
+func (s stepsOf) wrote([]byte, uint64, int)         {}
 
 // TestNodeRow: which rows a change of a node writes.
 func TestNodeRow(t *testing.T) {
@@ -178,6 +178,15 @@ func (e *encodedBlock) Put(table *kv.Table, partition []byte, sort uint64, value
 // TestNodeRowsAgree: blocks have the same rows however they come: one by one or in
 // groups, by one process or several, as deltas or encoded.
 func TestNodeRowsAgree(t *testing.T) {
+	for _, every := range []uint64{wholeEvery, 8} {
+		t.Run(fmt.Sprint("whole every ", every), func(t *testing.T) {
+			SetWholeEvery(t, every)
+			checkNodeRows(t)
+		})
+	}
+}
+
+func checkNodeRows(t *testing.T) {
 	g := newGrower(t, 800)
 	for range 120 {
 		g.block()
@@ -192,7 +201,7 @@ func TestNodeRowsAgree(t *testing.T) {
 			}
 		}
 	}
-	if differences < len(want)/6 {
+	if differences < len(want)/12 {
 		t.Errorf("%d of %d rows are differences, the test shows little", differences, len(want))
 	}
 	for round := range 4 {
@@ -276,7 +285,7 @@ func TestRememberedSteps(t *testing.T) {
 		t.Errorf("only these steps were seen: %v", seen)
 	}
 	for i := range rememberedNodes + 1 {
-		r.wrote(fmt.Append(nil, i), i%5)
+		r.wrote(fmt.Append(nil, i), state.number+1, i%5)
 	}
 	for range 2 { // the second generation forgets the first
 		if got, err := r.steps([]byte("123"), state.number+1); err != nil || got != 3 {

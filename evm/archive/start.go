@@ -178,7 +178,7 @@ func (s *Start) PutNode(owner common.Hash, path, blob []byte) error {
 type wholeSteps struct{}
 
 func (wholeSteps) steps([]byte, uint64) (int, error) { return maxSteps, nil }
-func (wholeSteps) wrote([]byte, int)                 {}
+func (wholeSteps) wrote([]byte, uint64, int)         {}
 
 // Done records that an account is complete: its slots, its trie and its code.
 func (s *Start) Done(ctx context.Context, address common.Hash) error {
