@@ -125,7 +125,10 @@ func TestWhoDoesNotReadLeavesMemory(t *testing.T) {
 // waiting requests hold in such buffers is counted, too.
 func TestMemoryOfReusedBuffers(t *testing.T) {
 	begun, release := make(chan struct{}, 64), make(chan struct{})
-	s := start(t, gateway.Config{Networks: []gateway.Network{held(begun, release)}, Limits: gateway.Limits{Memory: 64 * mebibyte}}, 0)
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{held(begun, release)}, Limits: gateway.Limits{Memory: 64 * mebibyte},
+		Sockets: gateway.SocketLimits{Ping: time.Hour, Idle: time.Hour}, // the client does not read while it sends
+	}, 0)
 	inUse := func() int64 {
 		for range 3 { // buffers that nothing uses are freed
 			runtime.GC()

@@ -22,7 +22,9 @@ func newGroup(t *testing.T, quorum int, fakes ...*nodetest.Node) *Group {
 	for _, fake := range fakes {
 		urls = append(urls, fake.URL)
 	}
-	g, err := NewGroup(urls, quorum, optionsFor(fakes[0]))
+	options := optionsFor(fakes[0])
+	options.Poll = time.Second // also the time for the votes of the others once there is a quorum
+	g, err := NewGroup(urls, quorum, options)
 	if err != nil {
 		t.Fatal(err)
 	}
