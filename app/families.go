@@ -3,6 +3,7 @@ package app
 import (
 	evm "ashlar/evm/network"
 	"ashlar/family"
+	forwarded "ashlar/forwarded/network"
 	starknet "ashlar/starknet/network"
 )
 
@@ -11,5 +12,6 @@ func Families() family.Families {
 	return family.Families{
 		evm.Family{}, // the default for new networks
 		starknet.Family{},
+		forwarded.Family{},
 	}
 }

@@ -59,6 +59,14 @@ type Configurer interface {
 	Entries() Entries
 }
 
+// Implier is a [Configurer] whose family can be told from a network's own entries, where the
+// configuration does not name it.
+type Implier interface {
+	// Implied reports whether a network is of the family. value returns the text of an entry,
+	// empty if it is not a text, and whether the network has it.
+	Implied(value func(entry string) (text string, ok bool)) bool
+}
+
 // Entries are a family's own entries of a network in the configuration: a pointer to
 // a struct whose exported fields all have a yaml tag. Their types are those that
 // app/config can check: strings, bools, numbers, durations, structs and slices of

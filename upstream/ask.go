@@ -125,7 +125,7 @@ func (p *Pool) ask(ctx context.Context, c *Call) (Answer, error) {
 			if n, err := p.pick(c, tried); err == nil {
 				start(n)
 			} else if running == 0 {
-				return Answer{}, worst
+				return Answer{}, unanswered(worst)
 			}
 		case <-late.C:
 			if n, err := p.pick(c, tried); err == nil && running == 1 {
@@ -164,6 +164,15 @@ func moreTelling(a, b error) error {
 		return b
 	}
 	return a
+}
+
+// unanswered returns the error of a call that no node has answered.
+func unanswered(worst error) error {
+	var node *NodeError
+	if errors.As(worst, &node) || errors.Is(worst, ErrPruned) {
+		return worst
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, worst)
 }
 
 // await returns a node for a call. While there is none, it waits for a change.
@@ -324,5 +333,5 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 			return Answer{}, ctx.Err()
 		}
 	}
-	return Answer{}, worst
+	return Answer{}, unanswered(worst)
 }

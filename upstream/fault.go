@@ -13,6 +13,9 @@ var (
 	// ErrLie is wrapped by errors of [Call.Check] about an answer that no honest node of the
 	// chain gives. The node is set aside.
 	ErrLie = errors.New("the node's answer is false")
+	// ErrPruned is wrapped by errors of [Call.Check] about an answer that says that the node
+	// does not have the block, such as null. It means that no node has it.
+	ErrPruned = errors.New("no upstream has the block")
 	// ErrUnavailable means that no node can answer now.
 	ErrUnavailable = errors.New("no upstream can answer")
 	// ErrUnsupported means that no node has the method.
@@ -128,7 +131,10 @@ func (e *httpError) Error() string { return fmt.Sprintf("HTTP status %d", e.stat
 // faultOf says what a failed request means.
 func faultOf(method string, err error) (fault, time.Duration) {
 	var node *NodeError
-	if errors.Is(err, errUnfit) {
+	switch {
+	case errors.Is(err, ErrPruned):
+		return pruned, 0
+	case errors.Is(err, errUnfit), errors.Is(err, ErrLie):
 		return failed, 0
 	}
 	if errors.As(err, &node) {
@@ -139,4 +145,28 @@ func faultOf(method string, err error) (fault, time.Duration) {
 		return throttled, status.after
 	}
 	return failed, 0
+}
+
+// Means is what a node's error means to the caller.
+type Means uint8
+
+// The meanings of errors. All but the first concern the node, and not the call.
+const (
+	MeansAnswer Means = iota // the node answered the call
+	MeansUnsupported
+	MeansPruned
+	MeansFailure
+)
+
+// Meaning returns what a node's error means.
+func Meaning(e *NodeError) Means {
+	switch classify("", e) {
+	case unsupported:
+		return MeansUnsupported
+	case pruned:
+		return MeansPruned
+	case failed, throttled:
+		return MeansFailure
+	}
+	return MeansAnswer
 }

@@ -72,30 +72,58 @@ func (p *Pool) poll(ctx context.Context, n *node, poll int) error {
 	}
 	began := time.Now()
 	err := n.poll(ctx, poll)
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	if err != nil {
-		n.why = err.Error()
-		if _, throttle := faultOf("", err); throttle > 0 {
-			n.resting = began.Add(min(throttle, longBreak))
-		}
-		n.count.failures++
-		n.failures++
+		n.pollFailed(err, began)
 		return err
 	}
-	n.failures, n.latency = 0, time.Since(began)
-	p.choose(n.chainID, n)
+	p.choose(n.polled(time.Since(began)), n)
 	return nil
 }
 
+// pollFailed records that the node did not say what its head is.
+func (n *node) pollFailed(err error, now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.why = err.Error()
+	if _, throttle := faultOf("", err); throttle > 0 {
+		n.resting = now.Add(min(throttle, longBreak))
+	}
+	n.count.failures++
+	n.failures++
+}
+
+// polled records that the node did, and returns its chain.
+func (n *node) polled(took time.Duration) (chainID uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failures, n.latency = 0, took
+	return n.chainID
+}
+
 // choose makes the chain of a node that of the pool, if that is not known. A node that is
-// earlier in the list is waited for a little. n.mu is held.
+// earlier in the list is waited for a little, unless it has failed.
 func (p *Pool) choose(chainID uint64, n *node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.chainID == 0 && (n == p.nodes[0] || time.Since(p.started) > settleTime) {
+	if p.chainID == 0 && (time.Since(p.started) > settleTime || p.allFailedBefore(n)) {
 		p.chainID = chainID
 	}
+}
+
+// allFailedBefore reports whether all nodes before one in the list have failed.
+func (p *Pool) allFailedBefore(n *node) bool {
+	for _, earlier := range p.nodes {
+		if earlier == n {
+			return true
+		}
+		earlier.mu.Lock()
+		failed := earlier.failures > 0
+		earlier.mu.Unlock()
+		if !failed {
+			return false
+		}
+	}
+	return true
 }
 
 func (n *node) poll(ctx context.Context, poll int) error {

@@ -20,6 +20,7 @@ const (
 	longBreak   = time.Minute      // and at most
 	forgetAfter = 10 * time.Minute // after which the pool tries again what a node could not do
 	asideTime   = 10 * time.Minute // for which a node that lied is set aside
+	shallow     = 64               // blocks below the head, of which a node that lacks them is only late
 	maxMethods  = 256              // methods of which figures are kept
 	lateAtFirst = time.Second      // after which an answer is late, until it is known what is usual
 )
@@ -161,6 +162,13 @@ func (n *node) unable(c *Call, chainID uint64, now time.Time) string {
 	return ""
 }
 
+// answers reports whether the node is of the chain and answers.
+func (n *node) answers(chainID uint64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.known && n.chainID == chainID && n.failures < breakAfter
+}
+
 const lacksMethod = "it does not have the method"
 
 // cost estimates how long the node takes to answer, for comparison with others.
@@ -270,8 +278,8 @@ func (n *node) fail(r *methodRecord, now time.Time, err error) {
 // lack records that the node lacks the history that a call is about. mu is held.
 func (n *node) lack(c *Call, now time.Time) {
 	below := n.head.Number - min(c.About, n.head.Number)
-	if below == 0 {
-		return // it is the head, which it only has not got yet
+	if below < shallow {
+		return // it may not have got the block yet
 	}
 	if d, ok := n.depth[c.History]; ok && now.Before(d.until) && d.blocks <= below {
 		return

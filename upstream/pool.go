@@ -172,7 +172,7 @@ func (p *Pool) pick(c *Call, tried []*node) (*node, error) {
 	chainID, now := p.ChainID(), time.Now()
 	var able []*node
 	var reasons []error
-	lacking := 0
+	lacking, soon := false, false // a node does not have the method; one may be able soon
 	for _, n := range p.nodes {
 		if slices.Contains(tried, n) {
 			continue
@@ -181,9 +181,8 @@ func (p *Pool) pick(c *Call, tried []*node) (*node, error) {
 		case why == "":
 			able = append(able, n)
 		default:
-			if why == lacksMethod {
-				lacking++
-			}
+			lacking = lacking || why == lacksMethod
+			soon = soon || why != lacksMethod && n.answers(chainID)
 			reasons = append(reasons, fmt.Errorf("%s: %s", n.name, why))
 		}
 	}
@@ -202,7 +201,7 @@ func (p *Pool) pick(c *Call, tried []*node) (*node, error) {
 		}
 		reasons = append(reasons, fmt.Errorf("%s: its credits are used up", n.name))
 	}
-	if lacking > 0 && lacking == len(p.nodes)-len(tried) {
+	if lacking && !soon && len(able) == 0 {
 		return nil, fmt.Errorf("%w: %s", ErrUnsupported, c.Method)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrUnavailable, errors.Join(reasons...))

@@ -8,10 +8,14 @@ import (
 	"ashlar/account"
 	"ashlar/account/usage"
 	"ashlar/app/store"
+	"ashlar/family"
 	"ashlar/feed"
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 )
+
+// Bytes is a number of bytes, written plainly or with a unit: 512KiB, 64MiB, 2GiB.
+type Bytes = family.Bytes
 
 // Config is ashlar.yaml. docs/configuration.md tells what each entry means.
 type Config struct {

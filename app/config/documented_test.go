@@ -13,12 +13,15 @@ import (
 
 	"ashlar/evm/network"
 	"ashlar/family"
+	forwarded "ashlar/forwarded/network"
 	starknet "ashlar/starknet/network"
 
 	"github.com/goccy/go-yaml"
 )
 
-func families() family.Families { return family.Families{network.Family{}, starknet.Family{}} }
+func families() family.Families {
+	return family.Families{network.Family{}, starknet.Family{}, forwarded.Family{}}
+}
 
 func document(t *testing.T, name string) string {
 	t.Helper()

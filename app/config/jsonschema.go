@@ -69,6 +69,9 @@ func ofType(kind reflect.Type) map[string]any {
 	case reflect.Float64:
 		return map[string]any{"type": []string{"number", "null"}}
 	case reflect.Slice:
+		if kind.Elem().Kind() == reflect.Struct { // written as texts or mappings
+			return map[string]any{"type": []string{"array", "string", "object", "null"}}
+		}
 		return map[string]any{"type": []string{"array", "string", "null"}, "items": map[string]any{"type": "string"}}
 	default:
 		return map[string]any{"type": []string{"string", "null"}}

@@ -94,7 +94,7 @@ func TestConfigErrorsNameThePlace(t *testing.T) {
 		{"unknown entry below an entry of a family", "networks:\n  a: {engine: {lissten: x}}\n", []string{"ashlar.yaml:2: networks.a.engine.lissten: unknown entry; did you mean listen?"}},
 		{"value of a family's entry", "networks:\n  a: {family: starknet, first: x}\n", []string{"ashlar.yaml:2: networks.a.first", `"x"`, "expected a whole number, 0 or more"}},
 		{"several families' problems", "networks:\n  a: {pool: all}\n  b: {engine: {jwt: a}}\nlisten: foo\n", []string{"ashlar.yaml:2: networks.a.pool", "ashlar.yaml:3: networks.b.engine", "ashlar.yaml:4: listen"}},
-		{"unknown family", "networks:\n  a:\n    family: plasma\n", []string{"ashlar.yaml:3: networks.a.family", `unknown family "plasma" (want evm or starknet)`}},
+		{"unknown family", "networks:\n  a:\n    family: plasma\n", []string{"ashlar.yaml:3: networks.a.family", `unknown family "plasma" (want evm, starknet or forwarded)`}},
 		{"no YAML", "data: [\n", []string{"ashlar.yaml"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -136,6 +136,31 @@ func TestCheckReadsTheGenesis(t *testing.T) {
 	}
 }
 
+// A network with an upstream is forwarded; a family that is named wins.
+func TestImpliedFamily(t *testing.T) {
+	c, err := loadText(t, "networks:\n  a: {upstream: 'http://127.0.0.1:1'}\n  b: {source: 'http://127.0.0.1:1'}\n")
+	if err != nil || c.Networks["a"].Family != "forwarded" || c.Networks["b"].Family != "" {
+		t.Errorf("families %q and %q, %v", c.Networks["a"].Family, c.Networks["b"].Family, err)
+	}
+	if _, err := loadText(t, "networks:\n  a: {family: starknet, upstream: 'http://127.0.0.1:1'}\n"); err == nil {
+		t.Error("a Starknet network has an upstream")
+	}
+	for text, want := range map[string]string{
+		"upstream: ws://a.test":                         "unknown scheme",
+		"upstream: [http://a.test, {backup: true}]":     "expected the URL of a node",
+		"{upstream: http://a.test, quorum: 2}":          "quorum 2 of 1 nodes",
+		"{upstream: http://a.test, check: most}":        `unknown check "most"`,
+		"{upstream: http://a.test, poll: 1ms}":          "1ms is too short",
+		"{upstream: http://a.test, methods: [latest]}":  `invalid method "latest"`,
+		"{family: forwarded}":                           "no nodes",
+		"{upstream: http://a.test, source: http://b.c}": "source: unknown entry",
+	} {
+		if _, err := loadText(t, "networks:\n  a:\n    "+text+"\n"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 // If the configuration does not name a network's family, its entries are those of
 // whichever family the stored network has, if that family has them.
 func TestEntriesWithoutAFamily(t *testing.T) {
@@ -144,7 +169,7 @@ func TestEntriesWithoutAFamily(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families() {
-		if _, err := c.Networks["a"].Entries(f); err != nil {
+		if _, err := c.Networks["a"].Entries(f); (err == nil) != (f.Name() != "forwarded") {
 			t.Errorf("a as a network of family %s: %v", f.Name(), err)
 		}
 		if _, err := c.Networks["b"].Entries(f); (err == nil) != (f.Name() == "evm") {

@@ -115,6 +115,10 @@ func (c *Config) readOwn(path string, own map[string]*ast.MappingNode, families 
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		n := c.Networks[name]
+		if n.Family == "" {
+			n.Family = implied(own[name], families)
+			c.Networks[name] = n
+		}
 		wanted, err := families.Named(n.Family)
 		if err != nil {
 			continue // reported by its rule
@@ -130,6 +134,27 @@ func (c *Config) readOwn(path string, own map[string]*ast.MappingNode, families 
 		c.Networks[name] = n
 	}
 	return errors.Join(problems...)
+}
+
+// implied returns the name of the family that a network's own entries imply, or "".
+func implied(own *ast.MappingNode, families family.Families) string {
+	value := func(entry string) (string, bool) {
+		for _, e := range own.Values {
+			if keyOf(e) == entry {
+				if _, scalar := e.Value.(ast.ScalarNode); scalar {
+					return e.Value.GetToken().Value, true
+				}
+				return "", true
+			}
+		}
+		return "", false
+	}
+	for _, f := range families {
+		if of, ok := f.(family.Implier); ok && of.Implied(value) {
+			return f.Name()
+		}
+	}
+	return ""
 }
 
 // readEntries decodes the entries of a network for a family.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"ashlar/family"
 	"ashlar/typo"
 
 	"github.com/goccy/go-yaml/ast"
@@ -86,8 +87,8 @@ func checkValue(text string, want reflect.Type) (expected string) {
 		_, err = time.ParseDuration(text)
 		expected = "a time such as 500ms, 10s, 2m or 1h"
 	case want == reflect.TypeFor[Bytes]():
-		_, err = parseBytes(text)
-		expected = expectedBytes
+		_, err = family.ParseBytes(text)
+		expected = family.ExpectedBytes
 	case want.Kind() == reflect.Int:
 		_, err = strconv.ParseInt(digits, 0, 64)
 		expected = "a whole number"

@@ -60,12 +60,12 @@ func family(name string) []layer {
 		{"execute", in(".")},
 		{"archive", append(in("."), "kv", "chain", "history")},
 		{"export", in(".", "era", "archive")},
-		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history", "retry")},
+		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history", "retry", "upstream")},
 		{"verify", append(in(".", "execute", "archive"), "kv", "chain", "history")},
 		{"pool", in(".")},
 		{"trace", append(in(".", "execute"), "worker")},
-		{"query", append(in(".", "execute", "archive", "pool"), "kv", "chain", "history")},
-		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events", "worker")},
+		{"query", append(in(".", "execute", "archive", "ingest", "pool"), "kv", "jsonrpc", "chain", "history", "upstream")},
+		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events", "worker", "upstream")},
 		{"network", append(in(".", "era", "source", "execute", "archive", "export", "ingest", "verify", "pool", "query", "api"),
 			"family", "kv", "jsonrpc", "chain", "history", "retry", "upstream")},
 	}
@@ -76,7 +76,7 @@ func family(name string) []layer {
 }
 
 // families returns the folders of the chain families, which do not know each other.
-func families() []string { return []string{"evm", "starknet"} }
+func families() []string { return []string{"evm", "starknet", "forwarded"} }
 
 // layers returns all layers, lowest first: none imports a later one.
 func layers() []layer {

@@ -1,4 +1,4 @@
-package config
+package family
 
 import (
 	"fmt"
@@ -10,20 +10,21 @@ type Bytes int64
 
 // UnmarshalYAML implements yaml.BytesUnmarshaler.
 func (b *Bytes) UnmarshalYAML(text []byte) (err error) {
-	*b, err = parseBytes(strings.TrimSpace(string(text)))
+	*b, err = ParseBytes(strings.TrimSpace(string(text)))
 	return err
 }
 
-// expectedBytes describes the format of a size.
-const expectedBytes = "a number of bytes, such as 1048576, 512KiB, 64MiB or 2GiB"
+// ExpectedBytes describes the format of a size.
+const ExpectedBytes = "a number of bytes, such as 1048576, 512KiB, 64MiB or 2GiB"
 
-func parseBytes(text string) (Bytes, error) {
+// ParseBytes parses a size as the configuration writes it.
+func ParseBytes(text string) (Bytes, error) {
 	var number int64
 	var unit string
 	n, _ := fmt.Sscanf(text, "%d%s", &number, &unit)
 	size, ok := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
 	if n == 0 || !ok || number < 0 || number > (1<<62)/size {
-		return 0, fmt.Errorf("invalid size %q: expected %s", text, expectedBytes)
+		return 0, fmt.Errorf("invalid size %q: expected %s", text, ExpectedBytes)
 	}
 	return Bytes(number * size), nil
 }

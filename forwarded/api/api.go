@@ -1,0 +1,148 @@
+// Package api has the methods of forwarded networks.
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"ashlar/feed"
+	"ashlar/forwarded/query"
+	"ashlar/jsonrpc"
+	"ashlar/upstream"
+)
+
+// Config configures an API.
+type Config struct {
+	ClientVersion string // answers web3_clientVersion
+	// ChainID returns the chain's ID; 0: it is not known yet.
+	ChainID func() uint64
+	// Allowed are further methods that are passed to the nodes as they are.
+	Allowed []string
+	Filters feed.Limits
+	Now     func() time.Time // nil: time.Now
+}
+
+// API answers requests about one network. It is safe for concurrent use.
+type API struct {
+	chain   *query.Chain
+	config  Config
+	samples jsonrpc.Samples[sample]
+}
+
+// New returns the API of a chain.
+func New(chain *query.Chain, config Config) *API {
+	return &API{chain: chain, config: config}
+}
+
+// Methods describes all methods.
+func (a *API) Methods() (*jsonrpc.Methods, error) {
+	p := a.parameters()
+	all := slices.Concat(a.networkMethods(), a.blockMethods(p), a.transactionMethods(p), a.stateMethods(p), a.feeMethods(), a.logMethods(p))
+	all = append(all, a.allowedMethods(all)...)
+	for i := range all {
+		all[i].Handler = all[i].Handler.Translated(translate)
+	}
+	return jsonrpc.NewMethods(all...)
+}
+
+// appendResult appends what a node sent, if there is room for it.
+func appendResult(ctx context.Context, out []byte, result json.RawMessage) ([]byte, error) {
+	if err := jsonrpc.RoomFor(ctx, out).Check(len(out) + len(result)); err != nil {
+		return out, err
+	}
+	return append(out, result...), nil
+}
+
+// maxMessage bounds the text of a node's error.
+const maxMessage = 1024
+
+// translate converts errors that clients can act on to [jsonrpc.Error].
+func translate(err error) error {
+	var known *jsonrpc.Error
+	var node *upstream.NodeError
+	var tooMany *query.TooManyLogs
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &tooMany):
+		return tooManyLogs(tooMany)
+	case errors.As(err, &node):
+		return translateNode(node)
+	case errors.Is(err, query.ErrUnknownBlock), errors.Is(err, query.ErrNoSafe), errors.Is(err, query.ErrNoFinalized):
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: kindOf(err).Error()}
+	case errors.Is(err, upstream.ErrPruned):
+		return errPruned
+	case errors.Is(err, upstream.ErrUnsupported):
+		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
+	case errors.Is(err, upstream.ErrUnavailable):
+		return errUnavailable
+	}
+	return err
+}
+
+var errPruned = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}
+
+// errUnavailable has no details: they name nodes, which are the operator's.
+var errUnavailable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no upstream node can answer now: try again later"}
+
+// kindOf returns the error of package query that an error wraps.
+func kindOf(err error) error {
+	for _, kind := range []error{query.ErrUnknownBlock, query.ErrNoSafe, query.ErrNoFinalized} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return err
+}
+
+// translateNode converts a node's error to the form of the specification.
+func translateNode(e *upstream.NodeError) *jsonrpc.Error {
+	if reverted := translateRevert(e); reverted != nil {
+		return reverted
+	}
+	out := &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: e.Message[:min(len(e.Message), maxMessage)]}
+	switch upstream.Meaning(e) {
+	case upstream.MeansUnsupported:
+		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
+	case upstream.MeansPruned:
+		return errPruned
+	case upstream.MeansFailure:
+		return errUnavailable
+	}
+	if slices.Contains([]int{jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest, jsonrpc.CodeTooLarge, jsonrpc.CodeClientLimit}, e.Code) {
+		out.Code = e.Code
+	}
+	var text string
+	if json.Unmarshal(e.Data, &text) == nil && text != "" && len(text) <= maxMessage {
+		out.Data = text
+	}
+	return out
+}
+
+// appendQuantity appends a number in hexadecimal, as a string.
+func appendQuantity(out []byte, n uint64) []byte {
+	return append(strconv.AppendUint(append(out, `"0x`...), n, 16), '"')
+}
+
+// now returns the present time.
+func (a *API) now() time.Time {
+	if a.config.Now != nil {
+		return a.config.Now()
+	}
+	return time.Now()
+}
+
+// credits returns the price of a passed method.
+func credits(method string) jsonrpc.Cost {
+	prices := map[string]int{"debug": 500, "trace": 500}
+	group := method[:max(0, slices.Index([]byte(method), '_'))]
+	if price := prices[group]; price > 0 {
+		return jsonrpc.Heavy(price)
+	}
+	return jsonrpc.Light(cmp.Or(prices[group], jsonrpc.UsualCredits))
+}

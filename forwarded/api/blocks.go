@@ -1,0 +1,198 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"ashlar/forwarded"
+	"ashlar/forwarded/query"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+	"ashlar/upstream"
+)
+
+// named describes how a method is asked whose parameter is a block.
+type named struct {
+	method string
+	byHash string // the method that takes the block's hash in its place; empty: none
+	most   int    // arguments
+	least  int
+	check  func(query.Block) func(json.RawMessage) error // nil: none
+}
+
+// blockMethods describes the methods about blocks. Their answers are not restricted by
+// contract.
+func (a *API) blockMethods(p parameters) []jsonrpc.Method {
+	uncleIndex := required("Uncle index", "The uncle's place in the block, from 0.", quantity, jsonrpc.Given("0x0"))
+	count := schema.OrNull(quantity)
+	exists := func(query.Block) func(json.RawMessage) error { return query.ExistsCheck }
+	methods := []jsonrpc.Method{
+		{
+			Name: "eth_getBlockByNumber", Summary: "Returns the block with a number or a tag.",
+			Params: []jsonrpc.Param{p.blockNumber, p.whole}, Result: result("Block information", object), Cost: jsonrpc.Light(20),
+			Handler: a.ofNumber(named{"eth_getBlockByNumber", "eth_getBlockByHash", 2, 2, query.BlockCheck}),
+		},
+		{
+			Name: "eth_getBlockByHash", Summary: "Returns the block with a hash.",
+			Params: []jsonrpc.Param{p.blockHash, p.whole}, Result: result("Block information", object), Cost: jsonrpc.Light(20),
+			Handler: a.lookup("eth_getBlockByHash", 2),
+		},
+		{
+			Name: "eth_getBlockReceipts", Summary: "Returns the receipts of all transactions of a block.",
+			Params: []jsonrpc.Param{p.block}, Result: result("Receipts information", object), Cost: jsonrpc.Heavy(50),
+			Handler: a.getBlockReceipts,
+		},
+		{
+			Name: "eth_getBlockTransactionCountByNumber", Summary: "Returns the number of transactions in the block with a number or a tag.",
+			Params: []jsonrpc.Param{p.blockNumber}, Result: result("Transaction count", count), Cost: jsonrpc.Light(10),
+			Handler: a.ofNumber(named{"eth_getBlockTransactionCountByNumber", "eth_getBlockTransactionCountByHash", 1, 1, exists}),
+		},
+		{
+			Name: "eth_getBlockTransactionCountByHash", Summary: "Returns the number of transactions in the block with a hash.",
+			Params: []jsonrpc.Param{p.blockHash}, Result: result("Transaction count", count), Cost: jsonrpc.Light(10),
+			Handler: a.ofHash("eth_getBlockTransactionCountByHash", 1),
+		},
+		{
+			Name: "eth_getUncleCountByBlockNumber", Summary: "Returns the number of uncles of the block with a number or a tag.",
+			Params: []jsonrpc.Param{p.blockNumber}, Result: result("Uncle count", count), Cost: jsonrpc.Light(10),
+			Handler: a.ofNumber(named{"eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash", 1, 1, exists}),
+		},
+		{
+			Name: "eth_getUncleCountByBlockHash", Summary: "Returns the number of uncles of the block with a hash.",
+			Params: []jsonrpc.Param{p.blockHash}, Result: result("Uncle count", count), Cost: jsonrpc.Light(10),
+			Handler: a.ofHash("eth_getUncleCountByBlockHash", 1),
+		},
+		{
+			Name: "eth_getUncleByBlockNumberAndIndex", Summary: "Returns an uncle of the block with a number or a tag.",
+			Params: []jsonrpc.Param{p.blockNumber, uncleIndex}, Result: result("Uncle", object), Cost: jsonrpc.Light(10),
+			Handler: a.ofNumber(named{"eth_getUncleByBlockNumberAndIndex", "eth_getUncleByBlockHashAndIndex", 2, 2, nil}),
+		},
+		{
+			Name: "eth_getUncleByBlockHashAndIndex", Summary: "Returns an uncle of the block with a hash.",
+			Params: []jsonrpc.Param{p.blockHash, uncleIndex}, Result: result("Uncle", object), Cost: jsonrpc.Light(10),
+			Handler: a.ofHash("eth_getUncleByBlockHashAndIndex", 2),
+		},
+	}
+	for i := range methods {
+		methods[i].Concerns = jsonrpc.NoContract
+	}
+	return methods
+}
+
+// ofNumber returns the handler of a method whose first argument is the number or tag of a
+// block. The answer is null if there is no such block. A newer block is asked for by its hash.
+func (a *API) ofNumber(n named) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, n.most, n.least)
+		id := args.block(0, parseBlockNumber)
+		if args.err != nil {
+			return out, args.err
+		}
+		view, err := a.chain.View(ctx)
+		if err != nil {
+			return out, err
+		}
+		block, err := query.Resolve(view, id)
+		if errors.Is(err, query.ErrUnknownBlock) {
+			return append(out, "null"...), nil
+		}
+		if err != nil {
+			return out, err
+		}
+		q := query.Question{Method: n.method, Params: args.text(0, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
+		if byHash, ok := block.ByHash(); ok && n.byHash != "" {
+			q.Method, q.Params = n.byHash, args.text(0, byHash)
+		}
+		if n.check != nil && block.Named == nil {
+			q.Check = n.check(block)
+		}
+		return a.ask(ctx, view, q, out)
+	}
+}
+
+// ofHash returns the handler of a method whose first argument is the hash of a block, and
+// whose answer does not say which block it is about.
+func (a *API) ofHash(method string, count int) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, count, count)
+		blockHash := argument(&args, 0, parseHash)
+		if args.err != nil {
+			return out, args.err
+		}
+		view, err := a.chain.View(ctx)
+		if err != nil {
+			return out, err
+		}
+		block, err := query.Resolve(view, query.BlockID{Hash: &blockHash, Text: args.raw[0]})
+		if err != nil {
+			return out, err
+		}
+		return a.ask(ctx, view, query.Question{Method: method, Params: args.text(0, string(args.raw[0])), Block: block, History: upstream.Blocks, Fixed: true}, out)
+	}
+}
+
+// lookup returns the handler of a method whose first argument is the hash of a block or a
+// transaction, and whose answer says in which block it is.
+func (a *API) lookup(method string, count int) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, count, count)
+		argument(&args, 0, parseHash)
+		if args.err != nil {
+			return out, args.err
+		}
+		view, err := a.chain.View(ctx)
+		if err != nil {
+			return out, err
+		}
+		q := query.Question{Method: method, Params: args.text(0, string(args.raw[0])), History: upstream.Blocks, Fixed: true, Found: query.NumberOf}
+		return a.ask(ctx, view, q, out)
+	}
+}
+
+// getBlockReceipts answers eth_getBlockReceipts.
+func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 1, 1)
+	id := args.block(0, parseBlock)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, err := a.chain.View(ctx)
+	if err != nil {
+		return out, err
+	}
+	block, err := query.Resolve(view, id)
+	if errors.Is(err, query.ErrUnknownBlock) || err == nil && id.Tag == query.Pending {
+		return append(out, "null"...), nil
+	}
+	if err != nil {
+		return out, err
+	}
+	q := query.Question{Method: "eth_getBlockReceipts", Params: args.text(0, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
+	if byHash, ok := block.ByHash(); ok {
+		q.Params, q.Numbered = args.text(0, byHash), q.Params
+	}
+	if block.Named == nil {
+		q.Check = query.ExistsCheck
+	}
+	return a.ask(ctx, view, q, out)
+}
+
+// ask asks a question and appends the answer. If the answer is about a block above the head,
+// it waits until the head gets there, because clients may ask about that block next.
+func (a *API) ask(ctx context.Context, view *forwarded.View, q query.Question, out []byte) ([]byte, error) {
+	answer, err := a.chain.Ask(ctx, view, q)
+	if err != nil {
+		return out, err
+	}
+	if q.Found != nil {
+		if number, ok := q.Found(answer); ok && number > view.Head().Number {
+			waiting, cancel := context.WithTimeout(ctx, headWait)
+			defer cancel()
+			if a.chain.AwaitBlock(waiting, number) != nil {
+				return append(out, "null"...), nil
+			}
+		}
+	}
+	return appendResult(ctx, out, answer)
+}

@@ -1,0 +1,158 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"ashlar/forwarded/query"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/schema"
+	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// stateMethods describes the methods about the state after a block.
+func (a *API) stateMethods(p parameters) []jsonrpc.Method {
+	read := func(name, summary string, s *schema.Schema, cost jsonrpc.Cost, concerns jsonrpc.Concerns, params ...jsonrpc.Param) jsonrpc.Method {
+		at := len(params)
+		for i, param := range params {
+			if param.Name == p.state.Name {
+				at = i
+			}
+		}
+		return jsonrpc.Method{Name: name, Summary: summary, Params: params, Result: result("Result", s), Cost: cost, Concerns: concerns, Handler: a.ofState(name, at)}
+	}
+	slotKey := required("Storage slot", "The key of the slot.", slot, jsonrpc.Given("0x0"))
+	keys := required("Storage keys", "The keys of the slots to prove.", schema.Array(slot), jsonrpc.Given([]string{}))
+	overrides := optional("State overrides", "What the message sees of accounts in place of their contents.", object, nil)
+	blockOverrides := optional("Block overrides", "Members of the block that the message sees with other values.", object, nil)
+	payload := required("Payload", "The blocks and messages to simulate.", object, jsonrpc.Given(map[string]any{"blockStateCalls": []any{}}))
+	account, called := concerning(firstAddress), concerning(calledContract)
+	return []jsonrpc.Method{
+		read("eth_getBalance", "Returns the balance of an account.", quantity, jsonrpc.Light(10), account, p.address, p.state),
+		read("eth_getCode", "Returns the code of an account.", data, jsonrpc.Light(10), account, p.address, p.state),
+		read("eth_getTransactionCount", "Returns the nonce of an account.", quantity, jsonrpc.Light(10), account, p.address, p.state),
+		read("eth_getStorageAt", "Returns the value of a storage slot.", data, jsonrpc.Light(10), account, p.address, slotKey, p.state),
+		read("eth_getProof", "Returns an account with the proofs of it and of some of its slots.", object, jsonrpc.Heavy(100), account, p.address, keys, p.state),
+		read("eth_call", "Runs a message and returns what it returns.", data, jsonrpc.Heavy(20), called, p.call, p.state, overrides, blockOverrides),
+		read("eth_estimateGas", "Returns how much gas a message needs.", quantity, jsonrpc.Heavy(50), called, p.call, p.state, overrides),
+		read("eth_createAccessList", "Runs a message and returns what it accesses.", object, jsonrpc.Heavy(50), called, p.call, p.state, overrides),
+		read("eth_simulateV1", "Runs messages in simulated blocks after a block.", object, jsonrpc.Heavy(100), jsonrpc.AnyContract, payload, p.state),
+	}
+}
+
+// ofState returns the handler of a method with a block parameter at a position, after which
+// others may come.
+func (a *API) ofState(method string, at int) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, maxArguments, at)
+		id := args.block(at, parseBlock)
+		if args.err != nil {
+			return out, args.err
+		}
+		view, err := a.chain.View(ctx)
+		if err != nil {
+			return out, err
+		}
+		block, err := query.Resolve(view, id)
+		if err != nil {
+			return out, err
+		}
+		q := query.Question{Method: method, Params: args.text(at, block.ByNumber()), Block: block, History: upstream.States, Fixed: true}
+		if byHash, ok := block.ByHash(); ok {
+			q.Params, q.Numbered = args.text(at, `{"blockHash":`+byHash+`}`), q.Params
+		}
+		return a.ask(ctx, view, q, out)
+	}
+}
+
+// firstAddress returns the first argument, an address.
+func firstAddress(params []byte) ([]common.Address, error) {
+	args := readArguments(params, maxArguments, 1)
+	address := argument(&args, 0, parseAddress)
+	return []common.Address{address}, args.err
+}
+
+var errOverrides = errors.New("expected no overrides, and no authorizationList")
+
+// calledContract returns the contract that a message calls. It refuses messages that can run
+// code other than that on the chain.
+func calledContract(params []byte) ([]common.Address, error) {
+	args := readArguments(params, maxArguments, 1)
+	if args.err != nil {
+		return nil, args.err
+	}
+	var message struct {
+		To   *common.Address   `json:"to"`
+		Auth []json.RawMessage `json:"authorizationList"`
+	}
+	if err := json.Unmarshal(args.raw[0], &message); err != nil {
+		return nil, err
+	}
+	if args.raw[2] != nil || len(message.Auth) > 0 {
+		return nil, errOverrides
+	}
+	if message.To == nil {
+		return nil, nil
+	}
+	return []common.Address{*message.To}, nil
+}
+
+// feeMethods describes the methods about fees.
+func (a *API) feeMethods() []jsonrpc.Method {
+	fee := func(name, summary string) jsonrpc.Method {
+		return jsonrpc.Method{
+			Name: name, Summary: summary, Result: result("Fee", quantity), Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract,
+			Handler: func(ctx context.Context, params, out []byte) ([]byte, error) {
+				if args := readArguments(params, 0, 0); args.err != nil {
+					return out, args.err
+				}
+				view, err := a.chain.View(ctx)
+				if err != nil {
+					return out, err
+				}
+				head := query.Block{Number: view.Head().Number, Hash: view.Head().Hash}
+				return a.ask(ctx, view, query.Question{Method: name, Params: "[]", Block: head, Fixed: true}, out)
+			},
+		}
+	}
+	history := fee("eth_feeHistory", "Returns base fees, rewards and shares of gas used of a range of blocks.")
+	history.Params = []jsonrpc.Param{
+		required("Block count", "How many blocks.", quantity, jsonrpc.Given("0x4")),
+		required("Newest block", "The last block of the range.", blockNumber, jsonrpc.Given("latest")),
+		optional("Reward percentiles", "Shares of the gas in percent, ascending.", schema.Array(schema.Number), nil),
+	}
+	history.Result, history.Cost, history.Handler = result("Fee history", object), jsonrpc.Light(50), a.feeHistory
+	return []jsonrpc.Method{
+		fee("eth_gasPrice", "Returns a gas price with which a transaction is likely to be included."),
+		fee("eth_maxPriorityFeePerGas", "Returns a tip with which a transaction is likely to be included."),
+		fee("eth_blobBaseFee", "Returns the price of blob gas in the next block."),
+		history,
+	}
+}
+
+// feeHistory answers eth_feeHistory.
+func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := readArguments(params, 3, 2)
+	id := args.block(1, parseBlockNumber)
+	if args.err != nil {
+		return out, args.err
+	}
+	view, err := a.chain.View(ctx)
+	if err != nil {
+		return out, err
+	}
+	block, err := query.Resolve(view, id)
+	if errors.Is(err, query.ErrUnknownBlock) {
+		return out, jsonrpc.Errorf(jsonrpc.CodeServer, "request beyond head block: requested %s, head %s",
+			strconv.FormatUint(id.Number, 10), strconv.FormatUint(view.Head().Number, 10))
+	}
+	if err != nil {
+		return out, err
+	}
+	q := query.Question{Method: "eth_feeHistory", Params: args.text(1, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
+	return a.ask(ctx, view, q, out)
+}

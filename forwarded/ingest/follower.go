@@ -1,0 +1,299 @@
+// Package ingest follows the head that upstream nodes name: it chooses among their heads,
+// fetches the blocks that lead to the chosen one, and shows them as a [forwarded.View].
+//
+// A head is chosen if it is higher than the present one. A head that is not higher replaces
+// it only when no usable node has the present one any more: at once if it has the same
+// number, and after [Config.Patience] if it is lower. So a node that falls behind, or is
+// started again, does not take clients back.
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"ashlar/chain"
+	"ashlar/forwarded"
+	"ashlar/retry"
+	"ashlar/upstream"
+)
+
+const (
+	defaultKeep     = 256 // blocks of a view
+	ancestors       = 32  // of the first head, so that a reorganization of that depth is understood
+	defaultPatience = 30 * time.Second
+)
+
+// Config configures a follower. Zero values mean the defaults.
+type Config struct {
+	Pool     *upstream.Pool
+	Quorum   int           // nodes that must have named a head or a higher one; default 1
+	Keep     int           // blocks of a view
+	Patience time.Duration // until a lower head is followed
+	Task     *retry.Task
+	Log      *slog.Logger
+	// Check, if not nil, checks a block without its transactions, as a node sent it.
+	Check func(*forwarded.Block) error
+}
+
+// Follower follows the head. It is safe for concurrent use.
+type Follower struct {
+	config Config
+
+	mu      sync.Mutex
+	view    *forwarded.View // guarded by mu; nil before the first head
+	changed chan struct{}   // guarded by mu: closed and replaced when the view changes
+	lost    time.Time       // since when no node has the head; zero if one has. Only Run uses it
+}
+
+// New returns a follower.
+func New(config Config) *Follower {
+	config.Quorum, config.Keep = cmp.Or(config.Quorum, 1), cmp.Or(config.Keep, defaultKeep)
+	config.Patience, config.Log = cmp.Or(config.Patience, defaultPatience), cmp.Or(config.Log, slog.Default())
+	return &Follower{config: config, changed: make(chan struct{})}
+}
+
+// View returns the present view, nil before the first head.
+func (f *Follower) View() *forwarded.View {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.view
+}
+
+// Changed returns a channel that is closed when the view changes.
+func (f *Follower) Changed() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed
+}
+
+// Await returns the present view, and waits for the first one.
+func (f *Follower) Await(ctx context.Context) (*forwarded.View, error) {
+	for {
+		changed := f.Changed()
+		if view := f.View(); view != nil {
+			return view, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: no upstream has named a head yet", upstream.ErrUnavailable)
+		}
+	}
+}
+
+// Run follows until ctx is done.
+func (f *Follower) Run(ctx context.Context) error {
+	return f.config.Task.Keep(ctx, func(ctx context.Context) error {
+		for {
+			changed := f.config.Pool.Changed()
+			if err := f.approach(ctx); err != nil {
+				return err
+			}
+			f.config.Task.Succeeded()
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+}
+
+// approach moves the view to the head of the nodes.
+func (f *Follower) approach(ctx context.Context) error {
+	var heads []upstream.Head
+	for _, s := range f.config.Pool.Status() {
+		if s.Usable {
+			heads = append(heads, s.Head)
+		}
+	}
+	if len(heads) < f.config.Quorum {
+		return nil
+	}
+	present := f.View()
+	target, ok := f.choose(present, heads)
+	if !ok && present == nil {
+		return nil
+	}
+	blocks := []*forwarded.Block(nil)
+	if present != nil {
+		blocks = present.Blocks()
+	}
+	if ok {
+		var err error
+		if blocks, err = f.lead(ctx, present, target); err != nil {
+			return err
+		}
+	}
+	safe, finalized := f.final(present, heads, blocks[len(blocks)-1].Number)
+	if !ok && len(blocks) < ancestors && blocks[0].Number > 0 {
+		var err error
+		if blocks, err = f.extend(ctx, blocks); err != nil {
+			return err
+		}
+	} else if !ok {
+		s, _ := present.Safe()
+		final, _ := present.Finalized()
+		if s == safe && final == finalized {
+			return nil
+		}
+	}
+	f.show(forwarded.NewView(blocks, safe, finalized))
+	return nil
+}
+
+func (f *Follower) show(view *forwarded.View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.view = view
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// choose returns the head to move to, and false if the present one stays.
+func (f *Follower) choose(present *forwarded.View, heads []upstream.Head) (target upstream.Head, ok bool) {
+	slices.SortFunc(heads, func(a, b upstream.Head) int { return cmp.Compare(b.Number, a.Number) })
+	target = heads[f.config.Quorum-1]
+	if present == nil {
+		return target, true
+	}
+	head := present.Head()
+	if target.Number > head.Number {
+		f.lost = time.Time{}
+		return target, true
+	}
+	for _, h := range heads {
+		if h.Number > head.Number || h.Hash == head.Hash {
+			f.lost = time.Time{}
+			return target, false
+		}
+	}
+	if target.Number == head.Number {
+		return target, true
+	}
+	now := time.Now()
+	if f.lost.IsZero() {
+		f.lost = now
+	}
+	if now.Sub(f.lost) < f.config.Patience {
+		return target, false
+	}
+	f.config.Log.Warn("no upstream has the head any more: following a lower one", "head", head.Number, "to", target.Number)
+	f.lost = time.Time{}
+	return target, true
+}
+
+// final returns the numbers of the safe and the finalized block: the greatest that a quorum
+// of the nodes has reached. They never go back.
+func (f *Follower) final(present *forwarded.View, heads []upstream.Head, head uint64) (safe, finalized uint64) {
+	number := func(of func(upstream.Head) uint64) uint64 {
+		var all []uint64
+		for _, h := range heads {
+			all = append(all, of(h))
+		}
+		slices.Sort(all)
+		return min(head, all[len(all)-f.config.Quorum])
+	}
+	safe = number(func(h upstream.Head) uint64 { return h.Safe.Number })
+	finalized = number(func(h upstream.Head) uint64 { return h.Finalized.Number })
+	if present != nil {
+		before, _ := present.Finalized()
+		finalized = max(finalized, min(before, head))
+	}
+	return max(safe, finalized), finalized
+}
+
+// errGap means that the blocks between two heads are more than a view has.
+var errGap = errors.New("the head is too far away")
+
+// lead returns the blocks of a view whose head is target: those of the present view as far as
+// they are its ancestors, and those between.
+func (f *Follower) lead(ctx context.Context, present *forwarded.View, target upstream.Head) ([]*forwarded.Block, error) {
+	fresh, err := f.descend(ctx, present, target)
+	var kept []*forwarded.Block
+	switch {
+	case errors.Is(err, errGap):
+		f.config.Log.Warn("skipping blocks: the head is too far away", "head", present.Head().Number, "to", target.Number)
+		fresh = fresh[:1]
+	case err != nil:
+		return nil, err
+	case present != nil:
+		parent, _ := present.Number(fresh[len(fresh)-1].Parent)
+		kept = present.Blocks()[:parent+1-present.Blocks()[0].Number]
+		if dropped := len(present.Blocks()) - len(kept); dropped > 0 {
+			f.config.Log.Info("the upstreams' chain was reorganized", "fork", parent, "head", present.Head().Number, "depth", dropped)
+		}
+	}
+	slices.Reverse(fresh)
+	blocks := slices.Concat(kept, fresh)
+	return blocks[max(0, len(blocks)-f.config.Keep):], nil
+}
+
+// extend adds ancestors before the blocks of a view.
+func (f *Follower) extend(ctx context.Context, blocks []*forwarded.Block) ([]*forwarded.Block, error) {
+	blocks = slices.Clone(blocks)
+	for len(blocks) < ancestors && blocks[0].Number > 0 {
+		b, err := f.fetch(ctx, blocks[0].ParentRef())
+		if err != nil {
+			return nil, err
+		}
+		blocks = slices.Insert(blocks, 0, b)
+	}
+	return blocks, nil
+}
+
+// descend fetches target and its ancestors, down to the first whose parent is in the view.
+func (f *Follower) descend(ctx context.Context, present *forwarded.View, target upstream.Head) (blocks []*forwarded.Block, err error) {
+	for next := target.Ref; ; {
+		b, err := f.fetch(ctx, next)
+		if err != nil {
+			return blocks, err
+		}
+		blocks = append(blocks, b)
+		if present == nil {
+			return blocks, nil
+		}
+		if _, known := present.Number(b.Parent); known {
+			return blocks, nil
+		}
+		if b.Number <= present.Blocks()[0].Number || len(blocks) == f.config.Keep {
+			return blocks, errGap
+		}
+		next = b.ParentRef()
+	}
+}
+
+// fetch asks for the block with a number and hash.
+func (f *Follower) fetch(ctx context.Context, ref chain.Ref) (block *forwarded.Block, err error) {
+	answer, err := f.config.Pool.Ask(ctx, upstream.Call{
+		Method: "eth_getBlockByHash", Params: fmt.Appendf(nil, `["%#x",false]`, ref.Hash), Needs: ref.Number, History: upstream.Blocks, About: ref.Number,
+		Check: func(result json.RawMessage) error { return f.check(result, ref) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("block %s: %w", ref, err)
+	}
+	return forwarded.DecodeBlock(answer.Result)
+}
+
+// check returns why an answer is not the block with a number and hash.
+func (f *Follower) check(result json.RawMessage, ref chain.Ref) error {
+	b, err := forwarded.DecodeBlock(result)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", upstream.ErrLie, err)
+	case b == nil:
+		return upstream.Unfit("the node does not have the block")
+	case b.Hash != ref.Hash || b.Number != ref.Number:
+		return fmt.Errorf("%w: asked for block %s, it sent %s", upstream.ErrLie, ref, b.Ref)
+	case f.config.Check != nil:
+		return f.config.Check(b)
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package network
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/forwarded/forwardtest"
+)
+
+// A network answers whatever its nodes do: one is down, one of another chain.
+func TestAnswers(t *testing.T) {
+	chain := forwardtest.Chain{Head: 1000, Final: 900, LogsPer: 2}
+	down, other, good := node(t, chain), node(t, chain), node(t, chain)
+	down.Close()
+	other.ChainID = 8
+	w := serve(t, newStore(t), func(e *Entries) { e.ChainID, e.Methods = 7, []string{"arb_test"} }, down, other, good)
+	hash := func(number uint64) string { return fmt.Sprintf("%#x", chain.Hash(number)) }
+	for _, c := range []struct{ method, params, want string }{
+		{"eth_chainId", `[]`, `"0x7"`},
+		{"net_version", `[]`, `"7"`},
+		{"eth_blockNumber", `[]`, `"0x3e8"`},
+		{"eth_syncing", `[]`, `false`},
+		{"eth_getBlockByNumber", `["latest",false]`, `…"hash":"` + hash(1000)},
+		{"eth_getBlockByNumber", `["safe",false]`, `…"hash":"` + hash(900)},
+		{"eth_getBlockByNumber", `["finalized",false]`, `…"hash":"` + hash(900)},
+		{"eth_getBlockByNumber", `["earliest",false]`, `…"hash":"` + hash(0)},
+		{"eth_getBlockByNumber", `["0x3E7",false]`, `…"l1Fee":"0x1"`},
+		{"eth_getBlockByNumber", `["0x3e9",false]`, `null`},
+		{"eth_getBlockByNumber", `["new",false]`, "-32602 invalid argument 0: hex string without 0x prefix expected a block number such as \"0x1b4\", or latest, earliest, pending, safe or finalized"},
+		{"eth_getBlockByNumber", `["0x1"]`, `-32602 missing value for required argument 1`},
+		{"eth_getBlockByHash", `["` + hash(5) + `",false]`, `…"number":"0x5"`},
+		{"eth_getBlockByHash", `["0x` + strings.Repeat("1", 64) + `",false]`, `null`},
+		{"eth_getBlockByHash", `["0x12",false]`, `-32602 invalid argument 0: hex string has length 2, want 64`},
+		{"eth_getBlockReceipts", `["0x3e8"]`, `…"blockHash":"` + hash(1000)},
+		{"eth_getBlockReceipts", `["0x5"]`, `…"blockHash":"` + hash(5)},
+		{"eth_getBlockReceipts", `["0x3e9"]`, `null`},
+		{"eth_getBalance", `["0x00000000000000000000000000000000000000e1"]`, `"0xf4240"`},
+		{"eth_getBalance", `["0x00000000000000000000000000000000000000e1","0x10"]`, `"0x3e80"`},
+		{"eth_getBalance", `["0x00000000000000000000000000000000000000e1",{"blockHash":"` + hash(16) + `"}]`, `"0x3e80"`},
+		{"eth_getBalance", `["0x00000000000000000000000000000000000000e1","0x3e9"]`, `-32000 header not found`},
+		{"eth_call", `[{"to":"0x00000000000000000000000000000000000000e1"},"pending"]`, `"0xf4240"`},
+		{"eth_gasPrice", `[]`, `"0x3e8"`},
+		{"eth_getTransactionReceipt", `["0x` + strings.Repeat("1", 64) + `"]`, `null`},
+		{"arb_test", `[]`, `-32601 the method is not available: no upstream node has it`},
+		{"arb_test", `[]`, `-32601 the method is not available: no upstream node has it`},
+	} {
+		w.expect(c.method, c.params, c.want)
+	}
+	if other.Count("eth_getBlockByHash") > 0 {
+		t.Error("the node of another chain was asked")
+	}
+}
+
+// Requests before the first head wait for it.
+func TestWaitsForTheFirstHead(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 10})
+	begin := make(chan struct{})
+	n.Between = func(http.ResponseWriter, *http.Request) bool { <-begin; return false }
+	w := serve(t, newStore(t), nil, n)
+	time.AfterFunc(50*time.Millisecond, func() { close(begin) })
+	w.expect("eth_blockNumber", "[]", `"0xa"`)
+}
+
+// A head that a node names is followed; it does not go back when a node falls behind.
+func TestHeadDoesNotGoBack(t *testing.T) {
+	a, b := node(t, forwardtest.Chain{Head: 10}), node(t, forwardtest.Chain{Head: 12})
+	w := serve(t, newStore(t), nil, a, b)
+	w.atHead(12)
+	b.Set(func(n *forwardtest.Node) { n.Chain.Head = 9 })
+	asked := b.Count("eth_getBlockByNumber")
+	w.until("the node has been polled", func() bool { return b.Count("eth_getBlockByNumber") > asked+3 })
+	w.expect("eth_blockNumber", "[]", `"0xc"`)
+	a.Set(func(n *forwardtest.Node) { n.Chain.Head = 13 })
+	w.atHead(13)
+	w.expect("eth_getBalance", `["0x00000000000000000000000000000000000000e1","latest"]`, fmt.Sprintf(`"%#x"`, 13000))
+}
+
+// A reorganization is followed: answers about the replaced blocks change.
+func TestReorganization(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 12, LogsPer: 1})
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(12)
+	w.until("its ancestors are known", func() bool { return len(w.network.follower.View().Blocks()) == 13 })
+	before := w.call("eth_getBlockByNumber", `["0xb",false]`)
+	logs := w.call("eth_getLogs", `[{"fromBlock":"0xb","toBlock":"0xb"}]`)
+	n.Set(func(n *forwardtest.Node) { n.Chain.Branch, n.Chain.Fork, n.Chain.Head = "b", 11, 13 })
+	w.atHead(13)
+	if after := w.call("eth_getBlockByNumber", `["0xb",false]`); after == before || !strings.HasPrefix(after, "{") {
+		t.Errorf("block 11 is still %s", after)
+	}
+	if after := w.call("eth_getLogs", `[{"fromBlock":"0xb","toBlock":"0xb"}]`); after == logs || !strings.HasPrefix(after, "[{") {
+		t.Errorf("the logs of block 11 are still %s", after)
+	}
+}
+
+// Answers about final blocks are asked for once, even by the next server; null and answers
+// about newer blocks are asked for again when the head has moved.
+func TestStoredAnswers(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 100, Final: 90, LogsPer: 1})
+	store := newStore(t)
+	final := []struct{ method, params string }{
+		{"eth_getBlockByNumber", `["0x5",false]`},
+		{"eth_getBalance", `["0x00000000000000000000000000000000000000e1","0x5"]`},
+		{"eth_getBlockReceipts", `["0x5"]`},
+		{"eth_getLogs", `[{"fromBlock":"0x1","toBlock":"0x9"}]`},
+		{"eth_getBlockByHash", fmt.Sprintf(`["%#x",false]`, n.Chain.Hash(7))},
+	}
+	for round := range 3 {
+		w := serve(t, store, nil, n)
+		w.atHead(100)
+		w.until("the final block is known", func() bool { return w.call("eth_getBlockByNumber", `["finalized",false]`)[0] == '{' })
+		counts := make(map[string]int)
+		for _, q := range final {
+			counts[q.method] = n.Count(q.method)
+		}
+		for _, q := range final {
+			if got := w.call(q.method, q.params); len(got) < 5 || got[0] == '-' {
+				t.Errorf("%s: %s", q.method, got)
+			}
+		}
+		for _, q := range final {
+			if asked := n.Count(q.method) - counts[q.method]; q.method != "eth_getBlockByNumber" && (asked == 0) != (round > 0) {
+				t.Errorf("round %d: %s was asked %d times", round, q.method, asked)
+			}
+		}
+		w.stop()
+	}
+	w := serve(t, store, nil, n)
+	w.atHead(100)
+	missing := fmt.Sprintf(`["0x%064x"]`, 1)
+	for range 2 {
+		w.expect("eth_getTransactionReceipt", missing, "null")
+		w.expect("eth_gasPrice", "[]", fmt.Sprintf(`"%#x"`, n.Chain.Head))
+	}
+	if n.Count("eth_getTransactionReceipt") != 2 || n.Count("eth_gasPrice") != 1 {
+		t.Errorf("asked %d and %d times, expected 2 and 1", n.Count("eth_getTransactionReceipt"), n.Count("eth_gasPrice"))
+	}
+	n.Set(func(n *forwardtest.Node) { n.Chain.Head = 101 })
+	w.atHead(101)
+	w.expect("eth_gasPrice", "[]", `"0x65"`)
+}
+
+// Logs of any range are asked for in parts that the node allows, and joined.
+func TestLogsAreSplit(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 5000, Final: 4900, LogsPer: 1})
+	n.Range = 500
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(5000)
+	var logs []struct{ BlockNumber string }
+	if err := json.Unmarshal([]byte(w.call("eth_getLogs", `[{"fromBlock":"0x0","toBlock":"latest"}]`)), &logs); err != nil || len(logs) != 5001 {
+		t.Fatalf("%d logs, %v", len(logs), err)
+	}
+	for i, log := range logs {
+		if log.BlockNumber != fmt.Sprintf("%#x", i) {
+			t.Fatalf("log %d is of block %s", i, log.BlockNumber)
+		}
+	}
+	if asked := n.Count("eth_getLogs"); asked > 14 { // eleven parts, and tries of larger ones
+		t.Errorf("the node was asked %d times", asked)
+	}
+	n.Set(func(n *forwardtest.Node) { n.Range, n.Results = 0, 100 })
+	if err := json.Unmarshal([]byte(w.call("eth_getLogs", `[{"fromBlock":"0x0","toBlock":"0x3e7","topics":[]}]`)), &logs); err != nil || len(logs) != 1000 {
+		t.Errorf("%d logs, %v", len(logs), err)
+	}
+}
+
+// The cap of 10,000 logs suggests a range that has no more.
+func TestLogsAreCapped(t *testing.T) {
+	for _, results := range []int{0, 5000} {
+		n := node(t, forwardtest.Chain{Head: 300, LogsPer: 70})
+		n.Results = results
+		w := serve(t, newStore(t), nil, n)
+		w.atHead(300)
+		w.expect("eth_getLogs", `[{"fromBlock":"0x0","toBlock":"latest"}]`, "-32005 query returned more than 10000 results Try with this block range [0x0, 0x8d].")
+		w.expect("eth_getLogs", `[{"fromBlock":"0x0","toBlock":"0x8d"}]`, "…blockHash")
+		for _, c := range []struct{ params, want string }{
+			{`[{"fromBlock":"0x5","toBlock":"0x4"}]`, "-32602 invalid block range params"},
+			{`[{"fromBlock":"0x5","toBlock":"0x400"}]`, "-32602 block range extends beyond current head block"},
+			{`[{"blockHash":"0x` + strings.Repeat("1", 64) + `"}]`, "-32000 unknown block"},
+			{fmt.Sprintf(`[{"blockHash":"%#x","fromBlock":"0x1"}]`, n.Chain.Hash(1)), "-32602 invalid argument 0: cannot specify both BlockHash and FromBlock/ToBlock, choose one or the other"},
+			{fmt.Sprintf(`[{"blockHash":"%#x","topics":["%#x"]}]`, n.Chain.Hash(1), forwardtest.Topic(200)), "[]"},
+		} {
+			w.expect("eth_getLogs", c.params, c.want)
+		}
+	}
+	n := node(t, forwardtest.Chain{Head: 3, LogsPer: 10_001, Final: 2})
+	w := serve(t, newStore(t), nil, n)
+	w.expect("eth_getLogs", `[{"fromBlock":"0x0","toBlock":"latest"}]`, "-32005 query returned more than 10000 results")
+}
+
+// Whatever a node says, the error has the form of the specification.
+func TestErrors(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 10})
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(10)
+	payload := "0x08c379a00000000000000000000000000000000000000000000000000000000000000020000000000000000000000000000000000000000000000000000000000000000568656c6c6f000000000000000000000000000000000000000000000000000000"
+	for i, c := range []struct {
+		fault forwardtest.Error
+		want  string
+	}{
+		{forwardtest.Error{Code: 3, Message: "execution reverted: hello", Data: payload}, "3 execution reverted: hello " + payload},
+		{forwardtest.Error{Code: 3, Message: "execution reverted", Data: "0x"}, "3 execution reverted 0x"},
+		{forwardtest.Error{Code: -32015, Message: "VM execution error.", Data: "Reverted " + payload}, "3 execution reverted: hello " + payload},
+		{forwardtest.Error{Code: -32000, Message: "execution reverted: hello"}, "3 execution reverted: hello"},
+		{forwardtest.Error{Code: -32603, Message: "Error: VM Exception while processing transaction: reverted", Data: map[string]string{"data": payload}}, "-32000 no upstream node can answer now: try again later"},
+		{forwardtest.Error{Code: -32000, Message: "missing trie node 12 (path )"}, "4444 pruned history unavailable"},
+		{forwardtest.Error{Code: -32602, Message: "invalid argument 0: bad"}, "-32602 invalid argument 0: bad"},
+		{forwardtest.Error{Code: -32010, Message: "insufficient funds for gas * price + value"}, "-32000 insufficient funds for gas * price + value"},
+		{forwardtest.Error{Code: -32603, Message: "http://10.0.0.1/secret is down"}, "-32000 no upstream node can answer now: try again later"},
+	} {
+		n.Set(func(n *forwardtest.Node) {
+			n.Answer = func(method string, _ []json.RawMessage) (any, *forwardtest.Error, bool) {
+				return nil, &c.fault, method == "eth_call"
+			}
+		})
+		w.expect("eth_call", fmt.Sprintf(`[{"to":"0x00000000000000000000000000000000000000e1","nonce":"%#x"},"latest"]`, i), c.want)
+	}
+}
+
+// A transaction goes to three nodes.
+func TestSend(t *testing.T) {
+	var nodes []*forwardtest.Node
+	for range 4 {
+		nodes = append(nodes, node(t, forwardtest.Chain{Head: 10}))
+	}
+	w := serve(t, newStore(t), nil, nodes...)
+	w.allUsed()
+	w.expect("eth_sendRawTransaction", `["0x1234"]`, `…"0x`)
+	w.until("three nodes have it", func() bool {
+		count := 0
+		for _, n := range nodes {
+			count += n.Count("eth_sendRawTransaction")
+		}
+		return count == 3
+	})
+}
+
+// A node that sends another block is set aside, and the answer comes from another one.
+func TestAnotherBlock(t *testing.T) {
+	chain := forwardtest.Chain{Head: 1000, Final: 900}
+	liar, good := node(t, chain), node(t, chain)
+	w := serve(t, newStore(t), nil, liar, good)
+	w.allUsed()
+	w.atHead(1000)
+	liar.Set(func(n *forwardtest.Node) {
+		n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+			lie := method == "eth_getBlockByNumber" && string(params[0])[:3] == `"0x`
+			return map[string]any{"number": "0x1", "hash": chain.Hash(1), "parentHash": chain.Hash(0)}, nil, lie
+		}
+	})
+	for number := range uint64(20) {
+		w.expect("eth_getBlockByNumber", fmt.Sprintf(`["%#x",false]`, 100+number), fmt.Sprintf(`…"hash":"%#x"`, chain.Hash(100+number)))
+	}
+	status, _ := w.network.Status(t.Context())
+	if u := status.Source.Upstreams[0]; u.Invalid != 1 || u.Used {
+		t.Errorf("the node that lied: %+v", u)
+	}
+}
+
+// Stored answers are of one chain.
+func TestStoreOfAnotherChain(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 10})
+	store := newStore(t)
+	w := serve(t, store, nil, n)
+	w.atHead(10)
+	w.until("the chain is stored", func() bool { id, _ := w.network.archive.ChainID(t.Context()); return id == 7 })
+	w.stop()
+	e := Family{}.Entries().(*Entries)
+	e.Upstream, e.ChainID = w.network.entries.Upstream, 8
+	if _, err := (Family{}).Open(t.Context(), store, e, false); err == nil || !strings.Contains(err.Error(), "of chain 7") {
+		t.Errorf("opened with another chain: %v", err)
+	}
+}

@@ -1,0 +1,376 @@
+package query
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+
+	"ashlar/forwarded"
+	"ashlar/jsonrpc"
+	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// Filter selects logs.
+type Filter struct {
+	Addresses []common.Address
+	Topics    [][]common.Hash // by position; empty for any
+	From, To  uint64
+	Hash      *common.Hash // of the only block; then From and To do not count
+}
+
+// Log is a log as a node sent it.
+type Log struct {
+	Block       uint64
+	BlockHash   common.Hash
+	Index       uint64
+	Address     common.Address
+	Topics      []common.Hash
+	Transaction common.Hash
+	JSON        json.RawMessage // all members
+}
+
+// TooManyLogs is returned if a filter matches more logs than are wanted. If Fits is set, the
+// blocks From to To have at most as many.
+type TooManyLogs struct {
+	Limit    int
+	Fits     bool
+	From, To uint64
+}
+
+func (e *TooManyLogs) Error() string {
+	return fmt.Sprintf("query returned more than %d results", e.Limit)
+}
+
+const (
+	firstSpan = 10_000    // blocks of the first request
+	maxSpan   = 1_000_000 // blocks of any request
+	growAfter = 8         // requests that succeed, after which the span is doubled
+)
+
+// span is how many blocks a request for logs may have, as the nodes' answers have shown.
+type span struct {
+	mu     sync.Mutex
+	blocks uint64 // guarded by mu; 0: not known yet
+	good   int    // guarded by mu: requests that succeeded in a row
+}
+
+func (s *span) get() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blocks == 0 {
+		s.blocks = firstSpan
+	}
+	return s.blocks
+}
+
+// refused lowers the span to what the nodes allow.
+func (s *span) refused(allowed uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.good, s.blocks = 0, max(1, min(s.blocks, allowed))
+}
+
+// worked raises the span now and then, so that a limit that was lifted is noticed. A request
+// for fewer blocks says nothing.
+func (s *span) worked(blocks uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if blocks < s.blocks {
+		return
+	}
+	if s.good++; s.good >= growAfter {
+		s.good, s.blocks = 0, min(maxSpan, 2*s.blocks)
+	}
+}
+
+// Logs calls found with the logs that a filter selects, in their order, of which there are
+// at most limit. The range is asked for in parts that the nodes allow.
+func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit int, found func(*Log) error) error {
+	if f.Hash != nil {
+		logs, err := c.logsOf(ctx, view, f, 0, 0)
+		if err != nil {
+			return err
+		}
+		if len(logs) > limit {
+			return &TooManyLogs{Limit: limit}
+		}
+		return each(logs, found)
+	}
+	count, most := 0, uint64(maxSpan)
+	for from := f.From; from <= f.To; {
+		to := min(f.To, from+min(most, c.span.get())-1)
+		if final, ok := view.Finalized(); ok && from <= final && to > final {
+			to = final // so that the first part can be kept
+		}
+		logs, err := c.logsOf(ctx, view, f, from, to)
+		if refusal := (*upstream.NodeError)(nil); errors.As(err, &refusal) && (from < to || upstream.IsTooMuch(refusal)) {
+			if from == to {
+				return tooManyAt(f, from, limit)
+			}
+			most = c.shorten(refusal, from, to)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		c.span.worked(to - from + 1)
+		most = min(maxSpan, 2*most)
+		if count += len(logs); count > limit {
+			return tooMany(f, logs, limit-(count-len(logs)), limit)
+		}
+		if err := each(logs, found); err != nil {
+			return err
+		}
+		from = to + 1
+	}
+	return nil
+}
+
+// shorten returns how many blocks the next request may have after a node has refused one. A
+// limit of blocks holds for all requests; one of logs, or an unknown reason, for this filter.
+func (c *Chain) shorten(refusal *upstream.NodeError, from, to uint64) uint64 {
+	blocks, said := to-from+1, allowed(refusal, from)
+	if said == 0 || said >= blocks {
+		said = blocks / 2
+	}
+	if upstream.IsTooMuch(refusal) && !ofLogs.MatchString(refusal.Message) {
+		c.span.refused(said)
+	}
+	return said
+}
+
+// tooMany returns the error for a filter whose logs exceed the limit with those of a part, of
+// which room more would fit. It suggests the whole blocks that fit.
+func tooMany(f *Filter, logs []Log, room, limit int) error {
+	return tooManyAt(f, logs[room].Block, limit)
+}
+
+// tooManyAt returns the error for a filter for which a block has more logs than fit.
+func tooManyAt(f *Filter, first uint64, limit int) error {
+	if first == f.From {
+		return &TooManyLogs{Limit: limit}
+	}
+	return &TooManyLogs{Limit: limit, Fits: true, From: f.From, To: first - 1}
+}
+
+func each(logs []Log, found func(*Log) error) error {
+	for i := range logs {
+		if err := found(&logs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logsOf asks for the logs of some blocks.
+func (c *Chain) logsOf(ctx context.Context, view *forwarded.View, f *Filter, from, to uint64) ([]Log, error) {
+	block := Block{Number: to, Final: view.IsFinal(to)}
+	if f.Hash != nil {
+		var err error
+		if block, err = Resolve(view, BlockID{Hash: f.Hash, Text: fmt.Appendf(nil, `"%#x"`, *f.Hash)}); err != nil {
+			return nil, err
+		}
+	}
+	q := Question{Method: "eth_getLogs", Params: f.params(from, to), History: upstream.Blocks, Block: block, Fixed: true}
+	q.Check = func(result json.RawMessage) error {
+		_, err := f.decode(result, view, from, to)
+		return err
+	}
+	answer, err := c.Ask(ctx, view, q)
+	if err != nil {
+		return nil, err
+	}
+	return f.decode(answer, view, from, to)
+}
+
+// params returns the parameters of eth_getLogs.
+func (f *Filter) params(from, to uint64) string {
+	type object struct {
+		From      *hexutil.Uint64  `json:"fromBlock,omitempty"`
+		To        *hexutil.Uint64  `json:"toBlock,omitempty"`
+		Hash      *common.Hash     `json:"blockHash,omitempty"`
+		Addresses []common.Address `json:"address,omitempty"`
+		Topics    []any            `json:"topics,omitempty"`
+	}
+	o := object{Hash: f.Hash, Addresses: f.Addresses}
+	if f.Hash == nil {
+		o.From, o.To = (*hexutil.Uint64)(&from), (*hexutil.Uint64)(&to)
+	}
+	for _, allowed := range f.Topics {
+		if len(allowed) == 0 {
+			o.Topics = append(o.Topics, nil)
+		} else {
+			o.Topics = append(o.Topics, allowed)
+		}
+	}
+	text, _ := json.Marshal([]object{o}) // cannot fail
+	return string(text)
+}
+
+// decode decodes logs, and checks that they are in order, match the filter, and are of blocks
+// of the view.
+func (f *Filter) decode(result json.RawMessage, view *forwarded.View, from, to uint64) ([]Log, error) {
+	elements, ok := jsonrpc.Array(result)
+	if !ok {
+		return nil, upstream.Unfit("expected an array of logs")
+	}
+	var logs []Log
+	for i := 0; elements.Next(); i++ {
+		log, err := DecodeLog(elements.Value())
+		if err != nil {
+			return nil, upstream.Unfit(err.Error())
+		}
+		switch {
+		case !f.Match(&log):
+			return nil, fmt.Errorf("%w: log %d does not match the filter", upstream.ErrLie, i)
+		case f.Hash != nil && log.BlockHash != *f.Hash, f.Hash == nil && (log.Block < from || log.Block > to):
+			return nil, fmt.Errorf("%w: log %d is of another block", upstream.ErrLie, i)
+		case i > 0 && (log.Block < logs[i-1].Block || log.Block == logs[i-1].Block && log.Index <= logs[i-1].Index):
+			return nil, fmt.Errorf("%w: log %d is out of order", upstream.ErrLie, i)
+		}
+		if b, ok := view.At(log.Block); ok && f.Hash == nil && b.Hash != log.BlockHash {
+			return nil, upstream.Unfit("the node is on another branch")
+		}
+		logs = append(logs, log)
+	}
+	return logs, nil
+}
+
+// DecodeLog decodes a log, which is valid JSON.
+func DecodeLog(raw json.RawMessage) (log Log, err error) {
+	members, ok := jsonrpc.Object(raw)
+	if !ok {
+		return log, errors.New("decode a log: expected an object")
+	}
+	log.JSON = raw
+	var block, index, address bool
+	for members.Next() && err == nil {
+		value := members.Value()
+		switch name := members.Name(); {
+		case name.Is("blockNumber"):
+			log.Block, err = decodeQuantity(value)
+			block = true
+		case name.Is("logIndex"):
+			log.Index, err = decodeQuantity(value)
+			index = true
+		case name.Is("blockHash"):
+			err = decodeBytes(value, log.BlockHash[:])
+		case name.Is("transactionHash"):
+			err = decodeBytes(value, log.Transaction[:])
+		case name.Is("address"):
+			err = decodeBytes(value, log.Address[:])
+			address = true
+		case name.Is("topics"):
+			log.Topics, err = decodeTopics(value)
+		}
+	}
+	if err == nil && !(block && index && address) {
+		err = errors.New("it has no block, index or address")
+	}
+	if err != nil {
+		return log, fmt.Errorf("decode a log: %w", err)
+	}
+	return log, nil
+}
+
+func decodeQuantity(raw []byte) (uint64, error) {
+	text, ok := jsonrpc.String(raw)
+	if !ok || len(text) < 3 || text[0] != '0' || text[1] != 'x' {
+		return 0, fmt.Errorf("expected a quantity, got %.40s", raw)
+	}
+	return strconv.ParseUint(string(text[2:]), 16, 64)
+}
+
+// decodeBytes decodes a hexadecimal text of the length of into.
+func decodeBytes(raw, into []byte) error {
+	text, ok := jsonrpc.String(raw)
+	if !ok || len(text) != 2+2*len(into) || text[0] != '0' || text[1] != 'x' {
+		return fmt.Errorf("expected %d bytes in hexadecimal, got %.80s", len(into), raw)
+	}
+	_, err := hex.Decode(into, text[2:])
+	return err
+}
+
+func decodeTopics(raw []byte) ([]common.Hash, error) {
+	elements, ok := jsonrpc.Array(raw)
+	if !ok {
+		return nil, errors.New("expected an array of topics")
+	}
+	var topics []common.Hash
+	for elements.Next() {
+		var topic common.Hash
+		if err := decodeBytes(elements.Value(), topic[:]); err != nil {
+			return nil, err
+		}
+		topics = append(topics, topic)
+	}
+	return topics, nil
+}
+
+// Match reports whether the filter selects a log by its address and topics.
+func (f *Filter) Match(log *Log) bool {
+	if len(f.Addresses) > 0 && !contains(f.Addresses, log.Address) {
+		return false
+	}
+	for i, allowed := range f.Topics {
+		if len(allowed) > 0 && (i >= len(log.Topics) || !contains(allowed, log.Topics[i])) || i >= len(log.Topics) {
+			return false
+		}
+	}
+	return true
+}
+
+func contains[T comparable](all []T, one T) bool {
+	for _, other := range all {
+		if other == one {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	// ofLogs matches refusals because of the number of logs, not of blocks.
+	ofLogs         = regexp.MustCompile(`(?i)results|response|logs (matched|returned)|too many logs|timeout`)
+	suggestedRange = regexp.MustCompile(`\[0x([0-9a-fA-F]{1,16}), ?0x([0-9a-fA-F]{1,16})\]`)
+	namedBlocks    = regexp.MustCompile(`(\d[\d,_]{0,12})(k?)[ -]*(?:block|range)|(?:range|limited to|maximum of|up to a?)[^0-9]{0,20}(\d[\d,_]{0,12})(k?)`)
+)
+
+// allowed returns how many blocks a refusal says that a request may have; 0: it does not say.
+func allowed(refusal *upstream.NodeError, from uint64) uint64 {
+	text := refusal.Message + " " + string(refusal.Data)
+	if m := suggestedRange.FindStringSubmatch(text); m != nil {
+		first, _ := strconv.ParseUint(m[1], 16, 64)
+		last, _ := strconv.ParseUint(m[2], 16, 64)
+		if first == from && last >= first {
+			return last - first + 1
+		}
+		return 0
+	}
+	m := namedBlocks.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	digits, thousand := m[1], m[2]
+	if digits == "" {
+		digits, thousand = m[3], m[4]
+	}
+	number := uint64(0)
+	for _, c := range digits {
+		if c >= '0' && c <= '9' {
+			number = number*10 + uint64(c-'0')
+		}
+	}
+	if thousand != "" {
+		number *= 1000
+	}
+	return number
+}

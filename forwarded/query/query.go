@@ -1,0 +1,299 @@
+// Package query answers questions about a forwarded network: it resolves the block that a
+// question names in a [forwarded.View], asks the nodes about exactly that block, and keeps
+// answers that can be used again.
+//
+//	block of the question   is asked for         and the answer is kept
+//	finalized or older      by its number        in the archive, for ever
+//	newer, in the view      by its hash          in memory, while the head stays
+//	above the head          not at all
+//
+// So an answer is about one block, whichever node gives it, and a node that is on another
+// branch cannot answer by mistake.
+package query
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"ashlar/chain"
+	"ashlar/forwarded"
+	"ashlar/forwarded/archive"
+	"ashlar/forwarded/ingest"
+	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/lru"
+)
+
+var (
+	// ErrUnknownBlock means that no block has the number.
+	ErrUnknownBlock = errors.New("header not found")
+	// ErrNoSafe and ErrNoFinalized mean that the nodes know no such block.
+	ErrNoSafe      = errors.New("safe block not found")
+	ErrNoFinalized = errors.New("finalized block not found")
+)
+
+// Tag names a block by its place in the chain.
+type Tag uint8
+
+const (
+	NoTag Tag = iota
+	Latest
+	Earliest
+	Pending
+	Safe
+	Finalized
+)
+
+// BlockID is a block parameter.
+type BlockID struct {
+	Tag    Tag
+	Number uint64 // without a tag
+	Hash   *common.Hash
+	Text   json.RawMessage // with a hash: the parameter as it was sent
+}
+
+// Block is a block that a question is about.
+type Block struct {
+	Number uint64
+	Hash   common.Hash     // zero if it is not one of the newest
+	Final  bool            // no reorganization can replace it
+	Named  json.RawMessage // the parameter to ask nodes with, if neither number nor hash will do
+}
+
+// recentBytes is the memory for answers about blocks that are not final.
+const recentBytes = 16 << 20
+
+// Chain answers questions about one network. It is safe for concurrent use.
+type Chain struct {
+	pool     *upstream.Pool
+	follower *ingest.Follower
+	archive  *archive.Archive
+	recent   *lru.SizeConstrainedCache[string, []byte]
+	span     span
+}
+
+// NewChain returns a chain.
+func NewChain(pool *upstream.Pool, follower *ingest.Follower, a *archive.Archive) *Chain {
+	return &Chain{pool: pool, follower: follower, archive: a, recent: lru.NewSizeConstrainedCache[string, []byte](recentBytes)}
+}
+
+// View returns the present view. Before the first head it waits.
+func (c *Chain) View(ctx context.Context) (*forwarded.View, error) { return c.follower.Await(ctx) }
+
+// Changed returns a channel that is closed when the view changes.
+func (c *Chain) Changed() <-chan struct{} { return c.follower.Changed() }
+
+// Resolve returns the block that a parameter names. It returns ErrUnknownBlock for a number
+// above the head.
+func Resolve(view *forwarded.View, id BlockID) (Block, error) {
+	number := id.Number
+	known := true
+	switch id.Tag {
+	case Latest:
+		number = view.Head().Number
+	case Earliest:
+		number = 0
+	case Safe:
+		if number, known = view.Safe(); !known {
+			return Block{}, ErrNoSafe
+		}
+	case Finalized:
+		if number, known = view.Finalized(); !known {
+			return Block{}, ErrNoFinalized
+		}
+	case Pending:
+		return Block{Number: view.Head().Number, Named: json.RawMessage(`"pending"`)}, nil
+	}
+	if id.Hash != nil {
+		if number, known = view.Number(*id.Hash); !known {
+			return Block{Number: view.Head().Number, Named: id.Text}, nil
+		}
+		return Block{Number: number, Hash: *id.Hash, Final: view.IsFinal(number)}, nil
+	}
+	if number > view.Head().Number {
+		return Block{}, ErrUnknownBlock
+	}
+	block := Block{Number: number, Final: view.IsFinal(number)}
+	if b, ok := view.At(number); ok {
+		block.Hash = b.Hash
+	}
+	return block, nil
+}
+
+// ByHash returns the parameter that names the block by its hash, and false if that is not
+// known, or not necessary because the block is final.
+func (b *Block) ByHash() (text string, ok bool) {
+	return fmt.Sprintf(`"%#x"`, b.Hash), b.Hash != (common.Hash{}) && !b.Final && b.Named == nil
+}
+
+// ByNumber returns the parameter that names the block by its number, or as the client did.
+func (b *Block) ByNumber() string {
+	if b.Named != nil {
+		return string(b.Named)
+	}
+	return `"0x` + strconv.FormatUint(b.Number, 16) + `"`
+}
+
+// Ref returns the number and the hash.
+func (b *Block) Ref() chain.Ref { return chain.Ref{Number: b.Number, Hash: b.Hash} }
+
+// Question is a call to be made at the nodes.
+type Question struct {
+	Method  string
+	Params  string // JSON
+	History upstream.History
+	Block   Block // that it is about; the head if it is about none
+	// Numbered are the params for nodes that take no block hash; empty: the same.
+	Numbered string
+	// Check returns why an answer cannot be used, see [upstream.Call.Check].
+	Check func(result json.RawMessage) error
+	// Fixed says that the answer depends on Params and on the chain up to the head, and on
+	// nothing else.
+	Fixed bool
+	// Found returns the block that the answer is about, if only the answer says it: null is
+	// about none. Nil: it is about Block.
+	Found func(result json.RawMessage) (number uint64, ok bool)
+}
+
+// Ask answers a question as of a view.
+func (c *Chain) Ask(ctx context.Context, view *forwarded.View, q Question) (json.RawMessage, error) {
+	key := q.Method + "\x00" + q.Params
+	settled := q.Fixed && (q.Found != nil || q.Block.Final && q.Block.Named == nil)
+	if settled {
+		if answer, ok, err := c.archive.Get(ctx, key); err != nil || ok {
+			return answer, err
+		}
+	}
+	atHead := view.Head().Hash.Hex() + key
+	if q.Fixed && q.Block.Named == nil {
+		if answer, ok := c.recent.Get(atHead); ok {
+			return answer, nil
+		}
+	}
+	answer, err := c.pool.Ask(ctx, c.call(view, &q))
+	if err != nil {
+		return nil, err
+	}
+	if !q.Fixed || q.Block.Named != nil || string(answer.Result) == "null" {
+		return answer.Result, nil
+	}
+	if q.Found != nil {
+		number, ok := q.Found(answer.Result)
+		settled = ok && view.IsFinal(number)
+	}
+	if settled {
+		return answer.Result, c.archive.Put(ctx, key, answer.Result)
+	}
+	if len(answer.Result) < recentBytes/16 {
+		c.recent.Add(atHead, answer.Result)
+	}
+	return answer.Result, nil
+}
+
+// call is a question as the nodes are asked it. A node must have the head of the view if the
+// answer depends on it.
+func (c *Chain) call(view *forwarded.View, q *Question) upstream.Call {
+	call := upstream.Call{Method: q.Method, Params: json.RawMessage(q.Params), Needs: q.Block.Number, History: q.History, About: q.Block.Number, Check: q.Check}
+	if q.Found != nil || q.Block.Named != nil {
+		call.Needs, call.History = view.Head().Number, upstream.NoHistory
+	}
+	if q.Numbered != "" {
+		call.Numbered = json.RawMessage(q.Numbered)
+	}
+	return call
+}
+
+// Pass asks a question as it is, without knowing what it is about.
+func (c *Chain) Pass(ctx context.Context, method, params string) (json.RawMessage, error) {
+	answer, err := c.pool.Ask(ctx, upstream.Call{Method: method, Params: json.RawMessage(params)})
+	return answer.Result, err
+}
+
+// sendTo is to how many nodes a transaction is sent.
+const sendTo = 3
+
+// Send sends a transaction to several nodes and returns the first answer.
+func (c *Chain) Send(ctx context.Context, params string) (json.RawMessage, error) {
+	answer, err := c.pool.Broadcast(ctx, upstream.Call{Method: "eth_sendRawTransaction", Params: json.RawMessage(params), Once: true}, sendTo)
+	return answer.Result, err
+}
+
+// AwaitBlock waits a moment for the head to reach a block that a node has named already, so
+// that no client learns of a block that it cannot ask for.
+func (c *Chain) AwaitBlock(ctx context.Context, number uint64) error {
+	for {
+		changed := c.follower.Changed()
+		if view := c.follower.View(); view != nil && view.Head().Number >= number {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// NumberOf returns the block number of a transaction, receipt or block. It only looks for
+// the first member with that name: nested objects have the same number.
+func NumberOf(result json.RawMessage) (number uint64, ok bool) {
+	for _, member := range []string{`"blockNumber":"0x`, `"number":"0x`} {
+		at := bytes.Index(result, []byte(member))
+		if at < 0 {
+			continue
+		}
+		digits := result[at+len(member):]
+		end := bytes.IndexByte(digits, '"')
+		if end < 0 {
+			return 0, false
+		}
+		number, err := strconv.ParseUint(string(digits[:end]), 16, 64)
+		return number, err == nil
+	}
+	return 0, false
+}
+
+// ExistsCheck checks that an answer about a block that exists is not null.
+func ExistsCheck(result json.RawMessage) error {
+	if string(result) == "null" {
+		return fmt.Errorf("%w: null for a block that exists", upstream.ErrPruned)
+	}
+	return nil
+}
+
+// BlockCheck returns a check that an answer is the block that was asked for.
+func BlockCheck(b Block) func(json.RawMessage) error {
+	return func(result json.RawMessage) error {
+		got, err := forwarded.DecodeBlock(result)
+		switch {
+		case err != nil:
+			return upstream.Unfit(err.Error())
+		case got == nil:
+			return fmt.Errorf("%w: null for a block that exists", upstream.ErrPruned)
+		case got.Number != b.Number:
+			return fmt.Errorf("%w: asked for block %d, it sent block %d", upstream.ErrLie, b.Number, got.Number)
+		case b.Hash != (common.Hash{}) && got.Hash != b.Hash:
+			return fmt.Errorf("%w: asked for block %s, it sent %s", upstream.ErrLie, b.Ref(), got.Ref)
+		}
+		return nil
+	}
+}
+
+// BlockContents are members of a block that examples are made from.
+type BlockContents struct {
+	Miner        common.Address `json:"miner"`
+	Transactions []common.Hash  `json:"transactions"`
+}
+
+// Contents decodes a block of a view.
+func Contents(b *forwarded.Block) (c BlockContents, err error) {
+	if err := json.Unmarshal(b.JSON, &c); err != nil {
+		return c, fmt.Errorf("decode block %s: %w", b.Ref, err)
+	}
+	return c, nil
+}
