@@ -61,7 +61,10 @@ type Account struct {
 	Verified time.Time `json:"verified,omitzero"` // when the user proved to receive mail at Email; zero: never
 	Resets   time.Time `json:"resets,omitzero"`   // when the token to set a password expires
 	Limits   Limits    `json:"limits,omitzero"`
-	Unsaved  bool      `json:"unsaved,omitempty"` // a restriction is in effect but not durable
+	// SecondFactor is since when signing in needs a code of a device; zero: it does not.
+	SecondFactor  time.Time `json:"secondFactor,omitzero"`
+	RecoveryCodes int       `json:"recoveryCodes,omitempty"` // unused ones
+	Unsaved       bool      `json:"unsaved,omitempty"`       // a restriction is in effect but not durable
 	// Unreadable is why the account's newest row cannot be read, which disables the
 	// account; empty for other accounts.
 	Unreadable string `json:"unreadable,omitempty"`
@@ -80,6 +83,7 @@ type person struct {
 	// resetMailed says that the token was sent to Email, which its use verifies.
 	resetMailed bool
 	tokens      []tokenRecord // immutable; expired ones may be among them
+	factor      *factorRecord // immutable; nil: none
 	invitation  *hash         // of the invitation's token used to register
 }
 

@@ -20,6 +20,7 @@ type accountRecord struct {
 	Invitation *hash         `json:"invitation,omitempty"`
 	Limits     Limits        `json:"limits,omitzero"`
 	Tokens     []tokenRecord `json:"tokens,omitempty"`
+	Factor     *factorRecord `json:"factor,omitempty"`
 }
 
 type resetRecord struct {
@@ -32,7 +33,7 @@ type resetRecord struct {
 func (p *person) record() accountRecord {
 	r := accountRecord{
 		Email: p.Email, Role: p.Role, Created: toSeconds(p.Created), Verified: toSeconds(p.Verified), Disabled: toSeconds(p.Disabled),
-		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits, Tokens: p.tokens,
+		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits, Tokens: p.tokens, Factor: p.factor,
 	}
 	if p.reset != nil {
 		r.Reset = &resetRecord{*p.reset, toSeconds(p.Resets), p.resetMailed}
@@ -56,6 +57,9 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 	if err == nil && r.Password != "" {
 		err = password.Valid(r.Password)
 	}
+	if err == nil && r.Factor != nil {
+		err = r.Factor.Secret.Check()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +68,7 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 		ID: id, Email: r.Email, Role: r.Role, Created: r.Created.time(), Verified: r.Verified.time(), Disabled: r.Disabled.time(),
 		Password: r.Password != "", Limits: r.Limits,
 	}
+	p.setFactor(r.Factor)
 	if r.Reset != nil {
 		p.reset, p.Resets, p.resetMailed = &r.Reset.Hash, r.Reset.Until.time(), r.Reset.Mailed
 	}

@@ -80,6 +80,7 @@ type Accounts struct {
 	byGuesser *limit.Table[guesser]
 	byEmail   *limit.Table[string]
 	byAccount *limit.Table[ID] // changes by the account's user
+	byCode    *limit.Table[ID] // codes of second factors
 	lettersBy *limit.Table[guesser]
 	lettersTo *limit.Table[string]
 	mailer    Mailer // nil: addresses are not verified
@@ -118,6 +119,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		byGuesser: limit.NewTable[guesser](limit.Rate{PerSecond: guesserPerSecond, Burst: guesserBurst}, maxCounted),
 		byEmail:   limit.NewTable[string](limit.Rate{PerSecond: emailPerSecond, Burst: emailBurst}, maxCounted),
 		byAccount: limit.NewTable[ID](limit.Rate{PerSecond: changesPerSecond, Burst: changesBurst}, maxCounted),
+		byCode:    limit.NewTable[ID](limit.Rate{PerSecond: codesPerSecond, Burst: codesBurst}, maxCounted),
 		lettersBy: limit.NewTable[guesser](limit.Rate{PerSecond: lettersPerSecond, Burst: lettersOfOne}, maxCounted),
 		lettersTo: limit.NewTable[string](limit.Rate{PerSecond: lettersPerEmail, Burst: lettersOfAllBurst}, maxCounted),
 		mailer:    config.Mailer,

@@ -56,6 +56,7 @@ const (
 	FieldRules    Field = "rules"
 	FieldExpires  Field = "expires"
 	FieldOverlap  Field = "overlap"
+	FieldCode     Field = "code"
 )
 
 // Invalid describes invalid user input and what is expected instead.

@@ -121,6 +121,9 @@ func hashOf(secret string) (hash, bool) {
 	return sha256.Sum256(b[:]), true
 }
 
+// sumOf returns the hash of a text of any form.
+func sumOf(text string) hash { return sha256.Sum256([]byte(text)) }
+
 // checkName rejects names that are too long or would garble a list in a terminal.
 func checkName(name string) error {
 	if len(name) > maxName {

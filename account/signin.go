@@ -29,7 +29,7 @@ var ErrBusy = password.ErrBusy
 
 // SignIn begins a session if the password is correct. Otherwise the error and the work are
 // the same whether or not the account exists. Only a client with the correct password
-// learns that an account is disabled.
+// learns that an account is disabled, or has a second factor ([CodeNeeded]).
 func (a *Accounts) SignIn(ctx context.Context, email, password string, address netip.Addr) (Account, Session, error) {
 	folded, err := foldEmail(email)
 	if err != nil {
@@ -42,7 +42,8 @@ func (a *Accounts) SignIn(ctx context.Context, email, password string, address n
 	if err != nil {
 		return Account{}, "", err
 	}
-	return p.Account, p.session(), nil
+	session, err := a.enter(p)
+	return p.Account, session, err
 }
 
 // attempt charges an attempt to sign in, to register or to set a password to the rate
@@ -196,7 +197,8 @@ func (a *Accounts) Reset(ctx context.Context, idOrEmail string) (token string, u
 }
 
 // SetPassword consumes a token from Reset or Create, sets the password of its account, ends
-// all sessions of the account and begins a new one.
+// all sessions of the account and begins a new one. If the account has a second factor, the
+// password is set, and the error is CodeNeeded.
 func (a *Accounts) SetPassword(ctx context.Context, token, password string, address netip.Addr) (Account, Session, error) {
 	if err := a.attempt(address, ""); err != nil {
 		return Account{}, "", err
@@ -228,7 +230,8 @@ func (a *Accounts) SetPassword(ctx context.Context, token, password string, addr
 	if err != nil {
 		return Account{}, "", err
 	}
-	return a.described(p), p.session(), nil
+	session, err := a.enter(p)
+	return a.described(p), session, err
 }
 
 // Resetting returns the account whose password a token can set, or ErrReset. It does not

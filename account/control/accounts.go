@@ -13,6 +13,7 @@ var (
 	createAccount   = operation[account.NewAccount, tokenAnswer]{"/accounts/create"}
 	listAccounts    = operation[nothing, []account.Account]{"/accounts/list"}
 	resetAccount    = operation[accountRequest, tokenAnswer]{"/accounts/reset"}
+	resetFactor     = operation[accountRequest, account.Account]{"/accounts/reset-factor"}
 	disableAccount  = operation[accountRequest, account.Account]{"/accounts/disable"}
 	enableAccount   = operation[accountRequest, account.Account]{"/accounts/enable"}
 	setRole         = operation[accountRequest, account.Account]{"/accounts/role"}
@@ -47,6 +48,9 @@ func serveAccounts(mux *http.ServeMux, accounts Accounts) {
 	resetAccount.serve(mux, func(ctx context.Context, in accountRequest) (out tokenAnswer, err error) {
 		out.Token, out.Until, err = accounts.Reset(ctx, in.Account)
 		return out, err
+	})
+	resetFactor.serve(mux, func(ctx context.Context, in accountRequest) (account.Account, error) {
+		return accounts.ResetFactor(ctx, in.Account)
 	})
 	disableAccount.serve(mux, func(ctx context.Context, in accountRequest) (account.Account, error) {
 		return accounts.Disable(ctx, in.Account)
@@ -85,6 +89,10 @@ func (a accountsClient) List(ctx context.Context) ([]account.Account, error) {
 func (a accountsClient) Reset(ctx context.Context, idOrEmail string) (string, time.Time, error) {
 	out, err := resetAccount.ask(ctx, a.Client, accountRequest{Account: idOrEmail})
 	return out.Token, out.Until, err
+}
+
+func (a accountsClient) ResetFactor(ctx context.Context, idOrEmail string) (account.Account, error) {
+	return resetFactor.ask(ctx, a.Client, accountRequest{Account: idOrEmail})
 }
 
 func (a accountsClient) Disable(ctx context.Context, idOrEmail string) (account.Account, error) {

@@ -46,6 +46,7 @@ type Accounts interface {
 	Create(ctx context.Context, n account.NewAccount) (token string, a account.Account, err error)
 	List(ctx context.Context) ([]account.Account, error)
 	Reset(ctx context.Context, idOrEmail string) (token string, until time.Time, err error)
+	ResetFactor(ctx context.Context, idOrEmail string) (account.Account, error)
 	Disable(ctx context.Context, idOrEmail string) (account.Account, error)
 	Enable(ctx context.Context, idOrEmail string) (account.Account, error)
 	SetRole(ctx context.Context, idOrEmail string, role account.Role) (account.Account, error)

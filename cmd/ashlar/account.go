@@ -30,6 +30,10 @@ func accountCommand() *cobra.Command {
 			func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
 				return changedAccount(s.Accounts.Enable(ctx, who))
 			}),
+		p.changing("reset-factor --data DIR EMAIL|ID", "Remove an account's second factor, whose device is lost, and end its sessions",
+			func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
+				return changedAccount(s.Accounts.ResetFactor(ctx, who))
+			}),
 		p.changing("withdraw --data DIR ID", "End an invitation",
 			func(ctx context.Context, s control.Service, id string) (fmt.Stringer, error) {
 				i, err := s.Accounts.Withdraw(ctx, id)

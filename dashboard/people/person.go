@@ -96,6 +96,15 @@ func changePerson(v *site.Visit) error {
 			return err
 		}
 		v.Say("The account was enabled.")
+	case "reset-factor":
+		if a.ID == v.Who.ID {
+			return refuse("Remove your own second factor on the page of your account, with a code.")
+		}
+		reset, err := accounts.ResetFactor(ctx, id)
+		if err != nil {
+			return err
+		}
+		v.SayDone("The second factor was reset. The password is enough to sign in until the owner adds another one.", reset.Unsaved)
 	case "reset":
 		token, until, err := accounts.Reset(ctx, id)
 		if err != nil {

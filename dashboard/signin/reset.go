@@ -43,12 +43,10 @@ func wasReset(v *site.Visit) error {
 	p.Form.Read(v.R)
 	if p.Form.OK() {
 		_, session, err := v.Config.Accounts.SetPassword(v.R.Context(), token, p.Form.Value("password"), site.Client(v.R))
-		if err == nil {
-			if err := v.Begin(session); err != nil {
-				return err
-			}
+		var needed *account.CodeNeeded
+		if err == nil || errors.As(err, &needed) {
 			v.Say("Your password was set.")
-			return v.Redirect("/")
+			return v.Enter(session, err, "/")
 		}
 		if errors.Is(err, account.ErrReset) || errors.Is(err, account.ErrDisabled) {
 			p.Form.Fail(FieldToken, site.Sentence(err.Error()))

@@ -13,6 +13,8 @@ func Pages() []site.Page {
 	return []site.Page{
 		site.ForAll("GET /signin", signIn),
 		site.ForAll("POST /signin", signedIn),
+		site.ForAll("GET /signin/code", showCode),
+		site.ForAll("POST /signin/code", takeCode),
 		site.ForAll("POST /signout", signOut),
 		site.ForAll("GET /signup", signUp),
 		site.ForAll("POST /signup", signedUp),
@@ -56,17 +58,10 @@ func signedIn(v *site.Visit) error {
 	f.Read(v.R)
 	if f.OK() {
 		_, session, err := v.Config.Accounts.SignIn(v.R.Context(), f.Value("email"), f.Value("password"), site.Client(v.R))
-		switch {
-		case err == nil:
-			if err := v.Begin(session); err != nil {
-				return err
-			}
-			return v.Redirect(next)
-		case errors.Is(err, account.ErrCredentials), errors.Is(err, account.ErrDisabled):
-			f.Problem = site.Sentence(err.Error())
-		default:
-			return err
+		if !errors.Is(err, account.ErrCredentials) && !errors.Is(err, account.ErrDisabled) {
+			return v.Enter(session, err, next)
 		}
+		f.Problem = site.Sentence(err.Error())
 	}
 	return v.Show(site.StatusOf(f), "signin", "Sign in", signInPage{f, next})
 }

@@ -22,6 +22,8 @@ const (
 	sessionAccount = "account" // an account.Session
 	sessionBegan   = "began"   // Unix seconds
 	sessionSaid    = "said"    // message that the next page shows
+	sessionPending = "pending" // an account.Pending
+	sessionNext    = "next"    // path after the code of the second factor
 )
 
 // Visit is one request for a page.
@@ -94,9 +96,39 @@ func (v *Visit) Begin(session account.Session) error {
 	if err := v.Sessions.RenewToken(ctx); err != nil {
 		return err
 	}
+	v.Sessions.Remove(ctx, sessionPending)
+	v.Sessions.Remove(ctx, sessionNext)
 	v.Sessions.Put(ctx, sessionAccount, string(session))
 	v.Sessions.Put(ctx, sessionBegan, time.Now().Unix())
 	return nil
+}
+
+// Enter finishes an attempt to sign in, whose results are given: it begins a session, or asks
+// for a code of the second factor. Then it redirects to a path. Other errors are returned.
+func (v *Visit) Enter(session account.Session, err error, next string) error {
+	var needed *account.CodeNeeded
+	if errors.As(err, &needed) {
+		ctx := v.R.Context()
+		if err := v.Sessions.RenewToken(ctx); err != nil {
+			return err
+		}
+		v.Sessions.Put(ctx, sessionPending, string(needed.Pending))
+		v.Sessions.Put(ctx, sessionNext, next)
+		return v.Redirect("/signin/code")
+	}
+	if err == nil {
+		err = v.Begin(session)
+	}
+	if err != nil {
+		return err
+	}
+	return v.Redirect(next)
+}
+
+// Pending returns the sign-in that waits for a code, empty if there is none, and where it leads.
+func (v *Visit) Pending() (pending account.Pending, next string) {
+	ctx := v.R.Context()
+	return account.Pending(v.Sessions.GetString(ctx, sessionPending)), Local(v.Sessions.GetString(ctx, sessionNext))
 }
 
 // Began returns when the session began.

@@ -135,6 +135,8 @@ func keepers() []keeper {
 		{"github.com/coder/websocket", []string{"gateway", "bench/follow"}},
 		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},
 		{"github.com/alexedwards/scs", []string{"account/session", "dashboard"}},
+		{"github.com/pquerna/otp", []string{"account/totp"}},
+		{"github.com/boombuler/barcode", []string{"dashboard/profile"}},
 		{"golang.org/x/crypto/argon2", []string{"account/password"}},
 		{"github.com/elastic/go-seccomp-bpf", []string{"worker"}},
 		{"github.com/wneessen/go-mail", []string{"account/mail"}},
