@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -152,8 +153,8 @@ func ask(t *testing.T, all []question, geth, ashlar *node.Client) []outcome {
 			if err != nil {
 				return err
 			}
-			_, rawG, errG := geth.Post(ctx, body)
-			_, rawA, errA := ashlar.Post(ctx, body)
+			rawG, errG := post(ctx, t, geth, body)
+			rawA, errA := post(ctx, t, ashlar, body)
 			if err := errors.Join(errG, errA); err != nil {
 				return fmt.Errorf("%s: %w", q, err)
 			}
@@ -172,6 +173,18 @@ func ask(t *testing.T, all []question, geth, ashlar *node.Client) []outcome {
 		t.Fatal(err)
 	}
 	return outcomes
+}
+
+// post sends a request. It tries again if there is no answer: geth cuts off those that it has
+// not sent within 30 s, as on a very busy machine.
+func post(ctx context.Context, t *testing.T, to *node.Client, body []byte) (answer []byte, err error) {
+	for range 3 {
+		if _, answer, err = to.Post(ctx, body); err == nil || ctx.Err() != nil {
+			return answer, err
+		}
+		t.Logf("%s does not answer %s: %v", to.URL, body, err)
+	}
+	return nil, err
 }
 
 // report fails the test for each method with a difference that is not allowed,
