@@ -100,7 +100,6 @@ func importInto(t *testing.T, a node.Ashlar, genesis string, chain ...string) {
 // TestConformance copies a data directory to a keyspace, replays the recorded conversations
 // against a reader that serves the copy without a writer, and copies it back.
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	folder := vectors.Path(t, "execution-apis")
 	first, second := local(t), local(t)
 	importInto(t, first, filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
@@ -156,7 +155,6 @@ func within(t *testing.T, what string, holds func() bool) {
 
 // TestDifferential compares a reader's answers with geth's.
 func TestDifferential(t *testing.T) {
-	t.Parallel()
 	folder := generate(t, 500, 5)
 	keyspace := newKeyspace(t)
 	more := fmt.Sprintf("networks: {%s: {scripts: true, call_gas: 50000000}}", network)

@@ -49,7 +49,6 @@ const patience = 3 * time.Minute
 // TestRoles follows a node by a writer, kills the writer, pauses the one that takes over,
 // and has a reader show every head.
 func TestRoles(t *testing.T) {
-	t.Parallel()
 	folder := generate(t, 120, 25)
 	u := &upstream{chain: readChain(t, folder)}
 	var err error

@@ -25,7 +25,6 @@ func unruled(chain *synthetic.Chain, n int) (blocks []*starknet.Block) {
 // TestStarknet has a writer follow a Starknet node over a reorganization, and a reader show
 // the same. The reader serves a second network, which is created later.
 func TestStarknet(t *testing.T) {
-	t.Parallel()
 	made := synthetic.New(synthetic.Default())
 	past := unruled(made, 90)
 	fork := made.Fork(7)
