@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -148,15 +149,23 @@ func (p *Process) awaitReady(ctx context.Context, c *Client) error {
 // methodNotFound is JSON-RPC's code for an unknown method.
 const methodNotFound = -32601
 
-// FreeAddress returns a loopback address that was free a moment ago.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// FreeAddress returns a loopback address that was free a moment ago. The port is below those
+// that the system gives to other programs' listeners and connections, which could take it
+// before it is used. Processes begin at different ports.
+func FreeAddress() (address string, err error) {
+	for range 1000 {
+		n := uint32(os.Getpid())*64 + addresses.Add(1)
+		address = fmt.Sprintf("127.0.0.1:%d", 10_000+n%20_000)
+		var l net.Listener
+		if l, err = net.Listen("tcp", address); err == nil {
+			return address, l.Close()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	return "", err
 }
+
+// addresses counts those that FreeAddress has tried.
+var addresses atomic.Uint32
 
 // tail keeps the last max bytes written to it.
 type tail struct {

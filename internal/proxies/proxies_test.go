@@ -82,12 +82,11 @@ func replace(t *testing.T, text string, pairs ...string) string {
 // freeAddress returns a loopback address with a port that is free.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := node.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 func write(t *testing.T, path, text string) string {
