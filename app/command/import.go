@@ -36,6 +36,9 @@ type Import struct {
 	Files   []string
 	Compact bool
 	Pause   bool // a running server stops serving the network meanwhile
+
+	// begin, if set, opens the network in place of the family's Import, without files.
+	begin func(ctx context.Context, f family.Family, p family.Place) (family.Import, error)
 }
 
 // Run imports the blocks of the files into the network, and shows its progress on out.
@@ -67,7 +70,7 @@ func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out
 	if err != nil {
 		return err
 	}
-	under, err := f.Import(ctx, place, i.Flags)
+	under, err := i.open(ctx, f, place)
 	if err != nil {
 		return errors.Join(fmt.Errorf("network %s: %w", i.Network, err), i.undo(data, place.New))
 	}
@@ -105,6 +108,14 @@ func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out
 	return nil
 }
 
+// open opens the network.
+func (i Import) open(ctx context.Context, f family.Family, p family.Place) (family.Import, error) {
+	if i.begin != nil {
+		return i.begin(ctx, f, p)
+	}
+	return f.Import(ctx, p, i.Flags)
+}
+
 // errNoBlocks means that the files are valid, and empty.
 var errNoBlocks = errors.New("the files have no blocks")
 
@@ -129,6 +140,9 @@ func (i Import) check() (family.Family, error) {
 	}
 	if !f.Stores() {
 		return nil, fmt.Errorf("networks of family %s store no blocks: expected another --family", f.Name())
+	}
+	if i.begin != nil {
+		return f, nil
 	}
 	for name := range i.Flags {
 		if !hasFlag(f, name) {

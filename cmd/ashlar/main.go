@@ -102,7 +102,7 @@ func commands() *cobra.Command {
 	})
 	root.AddCommand(
 		demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(), joinCommand(), copyCommand(), networkCommand(),
-		backupCommand(), restoreCommand(), configCommand(), versionCommand(), healthCommand(), manCommand(), workerCommand(),
+		backupCommand(), restoreCommand(), snapshotCommand(), configCommand(), versionCommand(), healthCommand(), manCommand(), workerCommand(),
 	)
 	root.Args = cobra.NoArgs
 	logFlags(root)

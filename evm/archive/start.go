@@ -38,9 +38,10 @@ type Start struct {
 	batch   kv.Batch
 	genesis *core.Genesis
 	at      chain.Ref
-	done    common.Hash // last account that is complete; zero: none
-	value   []byte      // scratch
-	key     []byte      // scratch
+	done    common.Hash              // last account that is complete; zero: none
+	codes   map[common.Hash]struct{} // in the batch
+	value   []byte                   // scratch
+	key     []byte                   // scratch
 }
 
 // Begin begins an archive with the state of block at, in a store without blocks, or
@@ -49,7 +50,7 @@ func Begin(ctx context.Context, store kv.Store, genesis *core.Genesis, at chain.
 	if err := AcceptStart(ctx, store, genesis, &at); err != nil {
 		return nil, err
 	}
-	s := &Start{BatchBytes: startBatchBytes, store: store, batch: store.NewBatch(), genesis: genesis, at: at}
+	s := &Start{BatchBytes: startBatchBytes, store: store, batch: store.NewBatch(), genesis: genesis, at: at, codes: make(map[common.Hash]struct{})}
 	before, done, under, err := readStart(ctx, store)
 	if err != nil {
 		return nil, err
@@ -151,10 +152,16 @@ func (s *Start) PutSlot(address, slot common.Hash, value []byte) {
 }
 
 // PutCode writes a contract code.
-func (s *Start) PutCode(hash common.Hash, code []byte) { s.batch.Put(codes, hash[:], 0, code) }
+func (s *Start) PutCode(hash common.Hash, code []byte) {
+	s.batch.Put(codes, hash[:], 0, code)
+	s.codes[hash] = struct{}{}
+}
 
-// HasCode reports whether a code was written in an earlier batch.
+// HasCode reports whether a code was put.
 func (s *Start) HasCode(ctx context.Context, hash common.Hash) (bool, error) {
+	if _, ok := s.codes[hash]; ok {
+		return true, nil
+	}
 	_, err := s.store.Get(ctx, codes, hash[:], 0, nil)
 	if errors.Is(err, kv.ErrNotFound) {
 		return false, nil
@@ -198,6 +205,7 @@ func (s *Start) flush(ctx context.Context, least int) error {
 		return fmt.Errorf("archive: write the state of block %s: %w", s.at, err)
 	}
 	s.batch.Reset()
+	clear(s.codes)
 	return nil
 }
 
@@ -205,6 +213,7 @@ func (s *Start) flush(ctx context.Context, least int) error {
 // continues with it.
 func (s *Start) Fail(ctx context.Context) error {
 	s.batch.Reset()
+	clear(s.codes)
 	s.at.Hash = common.Hash{}
 	if err := s.flush(ctx, 0); err != nil {
 		return err

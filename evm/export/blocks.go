@@ -11,18 +11,19 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// blocks are those of an archive, as history files are written of them. It implements
+// Blocks are those of an archive in the form that other programs read. It implements
 // [era.Blocks].
-type blocks struct {
+type Blocks struct {
 	archive *archive.Archive
 	body    []byte // buffers of rows
 	receipt []byte
 }
 
-func newBlocks(a *archive.Archive) *blocks { return &blocks{archive: a} }
+// NewBlocks returns the blocks of an archive. They belong to one goroutine.
+func NewBlocks(a *archive.Archive) *Blocks { return &Blocks{archive: a} }
 
 // Header implements [era.Blocks].
-func (b *blocks) Header(ctx context.Context, number uint64) ([]byte, *big.Int, error) {
+func (b *Blocks) Header(ctx context.Context, number uint64) ([]byte, *big.Int, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +35,7 @@ func (b *blocks) Header(ctx context.Context, number uint64) ([]byte, *big.Int, e
 }
 
 // Body implements [era.Blocks].
-func (b *blocks) Body(ctx context.Context, number uint64) ([]byte, error) {
+func (b *Blocks) Body(ctx context.Context, number uint64) ([]byte, error) {
 	body, header, err := b.read(ctx, number)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (b *blocks) Body(ctx context.Context, number uint64) ([]byte, error) {
 }
 
 // Receipts implements [era.Blocks].
-func (b *blocks) Receipts(ctx context.Context, number uint64) (types.Receipts, error) {
+func (b *Blocks) Receipts(ctx context.Context, number uint64) (types.Receipts, error) {
 	body, _, err := b.read(ctx, number)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func transactionType(raw []byte) byte {
 	return types.LegacyTxType
 }
 
-func (b *blocks) read(ctx context.Context, number uint64) (*archive.Body, *archive.Header, error) {
+func (b *Blocks) read(ctx context.Context, number uint64) (*archive.Body, *archive.Header, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}

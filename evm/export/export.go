@@ -112,7 +112,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	from := newBlocks(e.archive)
+	from := NewBlocks(e.archive)
 	for first := e.blocks.First; ; {
 		number := first / era.MaxBlocks
 		part := era.Range{First: first, Last: min(e.blocks.Last, number*era.MaxBlocks+era.MaxBlocks-1)}

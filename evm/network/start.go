@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
 	"strings"
 	"sync/atomic"
 
@@ -12,20 +13,33 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
-	"ashlar/evm/source/geth"
 	"ashlar/family"
 	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/core"
 )
 
-// started is an import that begins with the state of another node. It implements
+// origin is where the state of a new network comes from, and blocks around it.
+type origin interface {
+	ingest.StateSource
+	// State returns the first block with state.
+	State() chain.Ref
+	// Prepare checks what can be checked before anything is stored. It returns the total
+	// difficulty of the block with state. It is called before the methods of
+	// [ingest.StateSource].
+	Prepare(ctx context.Context, show family.Show) (*big.Int, error)
+	// Continue imports the blocks after the first one with state that the origin has.
+	Continue(ctx context.Context, i *imported, show family.Show) error
+	Close() error
+}
+
+// started is an import that begins with a state instead of the genesis. It implements
 // [family.Import].
 type started struct {
 	store   kv.Store
 	genesis *core.Genesis
 	traces  *bool
-	source  *geth.Dir
+	origin  origin
 	begun   atomic.Bool // there is something in the store to continue with
 
 	progress ingest.StartProgress
@@ -38,19 +52,18 @@ func begin(ctx context.Context, p family.Place, o kv.Options, genesis *core.Gene
 	if !ok {
 		return nil, fmt.Errorf("unknown --%s %q (want geth:DIR)", flagState, from)
 	}
-	source, err := geth.Open(dir)
+	source, err := openGeth(dir, genesis)
 	if err != nil {
 		return nil, err
 	}
-	s := &started{genesis: genesis, traces: traces, source: source}
-	if want := genesis.ToBlock().Hash(); source.Genesis() != want {
-		return nil, errors.Join(fmt.Errorf("%s: its genesis is %#x, expected %#x", dir, source.Genesis(), want), source.Close())
-	}
-	if source.Head().Number.Sign() == 0 {
-		return nil, errors.Join(fmt.Errorf("%s: it has no state but that of the genesis, its head is block %d (want a geth that was stopped by SIGINT or SIGTERM)", dir, source.Last()), source.Close())
-	}
-	at := s.at()
-	complete := false
+	return beginWith(ctx, p, o, genesis, traces, source)
+}
+
+// beginWith opens a network that begins with the state of an origin, or continues with it.
+// It closes the origin if it fails.
+func beginWith(ctx context.Context, p family.Place, o kv.Options, genesis *core.Genesis, traces *bool, from origin) (family.Import, error) {
+	s := &started{genesis: genesis, traces: traces, origin: from}
+	at, complete := from.State(), false
 	o.Accept = func(r kv.Reader) (err error) {
 		complete, err = hasState(ctx, r, at)
 		if complete || err != nil {
@@ -58,8 +71,9 @@ func begin(ctx context.Context, p family.Place, o kv.Options, genesis *core.Gene
 		}
 		return archive.AcceptStart(ctx, r, genesis, &at)
 	}
+	var err error
 	if s.store, err = p.Open(o); err != nil {
-		return nil, errors.Join(err, source.Close())
+		return nil, errors.Join(err, from.Close())
 	}
 	if complete {
 		if err := s.complete(ctx); err != nil {
@@ -75,11 +89,6 @@ func hasState(ctx context.Context, r kv.Reader, at chain.Ref) (bool, error) {
 	return ok && first == at, err
 }
 
-func (s *started) at() chain.Ref {
-	head := s.source.Head()
-	return chain.Ref{Number: head.Number.Uint64(), Hash: head.Hash()}
-}
-
 // Run implements [family.Import].
 func (s *started) Run(ctx context.Context, files []string, show family.Show) error {
 	if s.rest.Load() == nil {
@@ -90,8 +99,8 @@ func (s *started) Run(ctx context.Context, files []string, show family.Show) err
 			return err
 		}
 	}
-	if len(files) == 0 {
-		return nil
+	if err := s.origin.Continue(ctx, s.rest.Load(), show); err != nil || len(files) == 0 {
+		return err
 	}
 	return s.rest.Load().Run(ctx, files, show)
 }
@@ -106,11 +115,8 @@ func (s *started) load(ctx context.Context, show family.Show) error {
 	if err != nil {
 		return err
 	}
-	at := s.at()
-	if last := s.source.Last(); last > at.Number {
-		slog.Warn("geth has no state of its head", "head", last, "state", at.Number)
-	}
-	total, err := s.source.TotalDifficulty(ctx, s.showHeaders(show, at.Number))
+	at := s.origin.State()
+	total, err := s.origin.Prepare(ctx, show)
 	if err != nil {
 		return err
 	}
@@ -123,7 +129,7 @@ func (s *started) load(ctx context.Context, show family.Show) error {
 	show.Begin(fmt.Sprintf("state of block %d", at.Number), func() (read, total int64) {
 		return int64(s.progress.Through.Load() >> 32), parts
 	})
-	_, err = ingest.Start(ctx, start, executor, s.genesis, s.source, total, &s.progress)
+	_, err = ingest.Start(ctx, start, executor, s.genesis, s.origin, total, &s.progress)
 	if errors.Is(err, ingest.ErrOtherState) {
 		s.begun.Store(false)
 	}
@@ -131,15 +137,6 @@ func (s *started) load(ctx context.Context, show family.Show) error {
 		slog.Info("state complete", "block", at.Number, "accounts", s.progress.Accounts.Load(), "slots", s.progress.Slots.Load())
 	}
 	return err
-}
-
-// showHeaders shows the progress of following the headers down from a block, and returns
-// what to call with their numbers.
-func (s *started) showHeaders(show family.Show, from uint64) func(uint64) {
-	var at atomic.Uint64
-	at.Store(from)
-	show.Begin("headers", func() (read, total int64) { return int64(from - at.Load()), int64(from) })
-	return at.Store
 }
 
 // complete opens the archive, whose first state is complete, to import further blocks.
@@ -181,4 +178,4 @@ func (s *started) Progress() family.Progress {
 func (s *started) Compact(ctx context.Context) error { return s.store.Compact(ctx) }
 
 // Close implements [family.Import].
-func (s *started) Close() error { return errors.Join(s.store.Close(), s.source.Close()) }
+func (s *started) Close() error { return errors.Join(s.store.Close(), s.origin.Close()) }

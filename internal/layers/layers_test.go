@@ -39,7 +39,7 @@ func shared() []layer {
 		{"feed", []string{"jsonrpc", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
 		{"account", []string{"kv", "limit", "retry"}},
-		{"family", []string{"kv", "jsonrpc", "endpoint", "history", "feed", "worker"}},
+		{"family", []string{"kv", "jsonrpc", "chain", "endpoint", "history", "feed", "worker"}},
 	}
 }
 
@@ -60,13 +60,14 @@ func family(name string) []layer {
 		{"execute", in(".")},
 		{"archive", append(in("."), "kv", "chain", "history")},
 		{"export", in(".", "era", "archive")},
+		{"snapshot", append(in(".", "execute", "archive", "export"), "chain", "endpoint")},
 		{"ingest", append(in(".", "source", "execute", "archive"), "kv", "chain", "history", "retry", "upstream")},
 		{"verify", append(in(".", "execute", "archive"), "kv", "chain", "history")},
 		{"pool", in(".")},
 		{"trace", append(in(".", "execute"), "worker")},
 		{"query", append(in(".", "execute", "archive", "ingest", "pool"), "kv", "jsonrpc", "chain", "history", "upstream")},
 		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events", "worker", "upstream")},
-		{"network", append(in(".", "era", "source", "execute", "archive", "export", "ingest", "verify", "pool", "query", "api"),
+		{"network", append(in(".", "era", "source", "execute", "archive", "export", "snapshot", "ingest", "verify", "pool", "query", "api"),
 			"family", "kv", "jsonrpc", "chain", "history", "retry", "upstream")},
 	}
 	for i := range layers {
