@@ -215,3 +215,15 @@ func (a Ashlar) Status(ctx context.Context) (string, error) {
 	}
 	return string(out), err
 }
+
+// CreateSnapshot starts to write a snapshot of the network, of the blocks from first on up to
+// last.
+func (a Ashlar) CreateSnapshot(ctx context.Context, folder string, first, last uint64) (*Process, error) {
+	return start(ctx, a.Bin, slices.Concat([]string{"snapshot", "create"}, a.place(), []string{"--network", a.Network, "--out", folder,
+		"--history-from", strconv.FormatUint(first, 10), "--block", strconv.FormatUint(last, 10)})...)
+}
+
+// LoadSnapshot starts to begin the network with a snapshot from a folder or a URL.
+func (a Ashlar) LoadSnapshot(ctx context.Context, genesis, from, block string) (*Process, error) {
+	return start(ctx, a.Bin, slices.Concat([]string{"snapshot", "load"}, a.place(), []string{"--network", a.Network, "--genesis", genesis, "--from", from, "--block", block})...)
+}
