@@ -32,17 +32,19 @@ type API struct {
 	chain   *query.Chain
 	config  Config
 	samples jsonrpc.Samples[sample]
+
+	publisher *publisher
 }
 
-// New returns the API of a chain.
+// New returns the API of a chain. Subscriptions and filters also need Run.
 func New(chain *query.Chain, config Config) *API {
-	return &API{chain: chain, config: config}
+	return &API{chain: chain, config: config, publisher: newPublisher(chain, config)}
 }
 
 // Methods describes all methods.
 func (a *API) Methods() (*jsonrpc.Methods, error) {
 	p := a.parameters()
-	all := slices.Concat(a.networkMethods(), a.blockMethods(p), a.transactionMethods(p), a.stateMethods(p), a.feeMethods(), a.logMethods(p))
+	all := slices.Concat(a.networkMethods(), a.blockMethods(p), a.transactionMethods(p), a.stateMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.feedMethods(p))
 	all = append(all, a.allowedMethods(all)...)
 	for i := range all {
 		all[i].Handler = all[i].Handler.Translated(translate)
@@ -127,14 +129,6 @@ func translateNode(e *upstream.NodeError) *jsonrpc.Error {
 // appendQuantity appends a number in hexadecimal, as a string.
 func appendQuantity(out []byte, n uint64) []byte {
 	return append(strconv.AppendUint(append(out, `"0x`...), n, 16), '"')
-}
-
-// now returns the present time.
-func (a *API) now() time.Time {
-	if a.config.Now != nil {
-		return a.config.Now()
-	}
-	return time.Now()
 }
 
 // credits returns the price of a passed method.

@@ -143,6 +143,7 @@ func (n *network) Run(ctx context.Context) error {
 	group.Go(func() error { return n.pool.Run(ctx) })
 	group.Go(func() error { return n.follower.Run(ctx) })
 	group.Go(func() error { return n.storeChainID(ctx) })
+	group.Go(func() error { return n.live.Run(ctx) })
 	return group.Wait()
 }
 

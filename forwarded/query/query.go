@@ -85,6 +85,9 @@ func NewChain(pool *upstream.Pool, follower *ingest.Follower, a *archive.Archive
 // View returns the present view. Before the first head it waits.
 func (c *Chain) View(ctx context.Context) (*forwarded.View, error) { return c.follower.Await(ctx) }
 
+// Present returns the present view, nil before the first head.
+func (c *Chain) Present() *forwarded.View { return c.follower.View() }
+
 // Changed returns a channel that is closed when the view changes.
 func (c *Chain) Changed() <-chan struct{} { return c.follower.Changed() }
 

@@ -1,0 +1,198 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"ashlar/events"
+	"ashlar/forwarded"
+	"ashlar/forwarded/query"
+	"ashlar/history/paging"
+	"ashlar/jsonrpc"
+	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// eventMethods describes the method that reads logs page by page in the form of Starknet
+// events: the address is the emitter, topics are keys, and data is split into words.
+func (a *API) eventMethods() []jsonrpc.Method {
+	network := events.Network{View: a.eventView, ParseAddress: parseEventAddress, ParseWord: parseEventWord, Address: address, Word: hash}
+	method := network.Describe("rollup_getEvents", a.example(func(s *sample) any {
+		block := map[string]any{"block_number": s.block}
+		return map[string]any{"from_block": block, "to_block": block, "chunk_size": 10}
+	}))
+	method.Concerns = concerning(func(params []byte) (addresses []common.Address, err error) {
+		emitters, err := network.Emitters(params)
+		for _, word := range emitters {
+			addresses = append(addresses, common.BytesToAddress(word[:]))
+		}
+		return addresses, err
+	})
+	return []jsonrpc.Method{method}
+}
+
+func (a *API) eventView() (events.View, error) {
+	view := a.chain.Present()
+	if view == nil {
+		return nil, nil
+	}
+	return &eventView{a.chain, view}, nil
+}
+
+var errEventAddress = errors.New("expected an address: 0x and 40 hexadecimal digits")
+
+func parseEventAddress(text []byte) (word events.Word, err error) {
+	if len(text) != 42 || decodeText(string(text), word[12:]) != nil {
+		return word, errEventAddress
+	}
+	return word, nil
+}
+
+// parseEventWord reads a hash or topic of up to 64 digits.
+func parseEventWord(text []byte) (word events.Word, err error) {
+	digits, ok := strings.CutPrefix(string(text), "0x")
+	switch {
+	case !ok:
+		return word, errPrefix
+	case digits == "":
+		return word, errNoDigits
+	case len(digits) > 2*len(word):
+		return word, fmt.Errorf("hex string has %d digits, want at most %d", len(digits), 2*len(word))
+	}
+	return word, decodeText("0x"+strings.Repeat("0", 2*len(word)-len(digits))+digits, word[:])
+}
+
+func decodeText(text string, into []byte) error {
+	decoded, err := hexutil.Decode(text)
+	copy(into, decoded)
+	return err
+}
+
+// eventView adapts a view: logs are read as events. It implements [events.View].
+type eventView struct {
+	chain *query.Chain
+	view  *forwarded.View
+}
+
+func (v *eventView) Span() (first, last uint64) { return 0, v.view.Head().Number }
+
+// WithPending implements [events.View]: there are no pending events.
+func (v *eventView) WithPending(context.Context) (events.View, bool, error) { return v, false, nil }
+
+func (v *eventView) BlockHash(ctx context.Context, number uint64) (events.Word, error) {
+	block, err := query.Resolve(v.view, query.BlockID{Number: number})
+	if err != nil || block.Hash != (common.Hash{}) {
+		return events.Word(block.Hash), err
+	}
+	b, err := v.find(ctx, query.Question{
+		Method: "eth_getBlockByNumber", Params: "[" + block.ByNumber() + ",false]", Block: block, Check: query.BlockCheck(block),
+	})
+	if err != nil {
+		return events.Word{}, err
+	}
+	return events.Word(b.Hash), nil
+}
+
+func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uint64, known bool, err error) {
+	if number, known = v.view.Number(common.Hash(hash)); known {
+		return number, true, nil
+	}
+	b, err := v.find(ctx, query.Question{Method: "eth_getBlockByHash", Params: fmt.Sprintf(`["%#x",false]`, hash), Found: query.NumberOf})
+	if err != nil || b == nil || b.Number > v.view.Head().Number {
+		return 0, false, err
+	}
+	canonical, err := v.BlockHash(ctx, b.Number)
+	return b.Number, canonical == hash, err
+}
+
+// find asks for a block.
+func (v *eventView) find(ctx context.Context, q query.Question) (*forwarded.Block, error) {
+	q.History, q.Fixed = upstream.Blocks, true
+	answer, err := v.chain.Ask(ctx, v.view, q)
+	if err != nil {
+		return nil, err
+	}
+	return forwarded.DecodeBlock(answer)
+}
+
+// errPageFull ends the search for logs.
+var errPageFull = errors.New("the page is full")
+
+// AppendEvents implements [events.View].
+func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error) {
+	if len(filter.Keys) > maxTopics {
+		return out, nil, nil // no log has that many topics
+	}
+	wanted := &query.Filter{From: r.Begin.Block, To: r.To}
+	for _, word := range filter.Addresses {
+		wanted.Addresses = append(wanted.Addresses, common.BytesToAddress(word[:]))
+	}
+	for _, allowed := range filter.Keys {
+		topics := make([]common.Hash, len(allowed))
+		for i, key := range allowed {
+			topics[i] = common.Hash(key)
+		}
+		wanted.Topics = append(wanted.Topics, topics)
+	}
+	var next *paging.Place
+	room, count := jsonrpc.RoomFor(ctx, out), 0
+	err := v.chain.Logs(ctx, v.view, wanted, math.MaxInt, func(log *query.Log) (err error) {
+		at := paging.Place{Block: log.Block, Position: log.Index}
+		if at.Block == r.Begin.Block && at.Position < r.Begin.Position {
+			return nil
+		}
+		if count == 0 && r.Resumed && at != r.Begin {
+			return paging.ErrToken
+		}
+		if count == r.Size {
+			next = &at
+			return errPageFull
+		}
+		if count++; count > 1 {
+			out = append(out, ',')
+		}
+		if out, err = appendEvent(out, log); err != nil {
+			return err
+		}
+		return room.Check(len(out))
+	})
+	if errors.Is(err, errPageFull) {
+		err = nil
+	}
+	if err == nil && count == 0 && r.Resumed {
+		err = paging.ErrToken
+	}
+	return out, next, err
+}
+
+// appendEvent appends a log as an event record. If the data's length is not a multiple of 32
+// bytes, the last word is shorter.
+func appendEvent(out []byte, log *query.Log) ([]byte, error) {
+	var members struct {
+		Data hexutil.Bytes `json:"data"`
+	}
+	if err := json.Unmarshal(log.JSON, &members); err != nil {
+		return out, fmt.Errorf("decode the data of a log: %w", err)
+	}
+	out = append(append(out, `{"block_hash":"`...), log.BlockHash.Hex()...)
+	out = strconv.AppendUint(append(out, `","block_number":`...), log.Block, 10)
+	out = append(out, `,"data":[`...)
+	for i := 0; i < len(members.Data); i += common.HashLength {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = jsonrpc.AppendString(out, hexutil.Encode(members.Data[i:min(i+common.HashLength, len(members.Data))]))
+	}
+	out = append(append(out, `],"from_address":"`...), hexutil.Encode(log.Address[:])...)
+	out = append(out, `","keys":`...)
+	out = jsonrpc.AppendArray(out, log.Topics, func(out []byte, topic common.Hash) []byte { return jsonrpc.AppendString(out, topic.Hex()) })
+	out = append(append(out, `,"transaction_hash":"`...), log.Transaction.Hex()...)
+	return append(out, `"}`...), nil
+}

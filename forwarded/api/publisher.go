@@ -1,0 +1,327 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ashlar/feed"
+	"ashlar/forwarded"
+	"ashlar/forwarded/query"
+	"ashlar/jsonrpc"
+	"ashlar/limit"
+
+	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/errgroup"
+)
+
+// publisher publishes what happens on the network: subscribers are notified at once, filters
+// keep it until they are polled. For each move of the head they get first the dropped blocks,
+// newest first, then the added ones, oldest first.
+//
+// The head moves before the move is published. A client that subscribes in between may know
+// the new blocks already, so it gets only those that its own view of the chain lacks.
+type publisher struct {
+	chain  *query.Chain
+	polled *feed.Filters[*polledFilter]
+	blocks *feed.Journal[*update]
+	held   *limit.Ledger // memory of log subscribers, by caller
+
+	mu        sync.Mutex                       // held while a block is published, so that nobody joins meanwhile
+	published *forwarded.View                  // guarded by mu: everything up to its head is published
+	round     uint64                           // guarded by mu: of publishing
+	busy      bool                             // guarded by mu: a round is under way
+	subs      map[*feed.Subscriber]*subscriber // guarded by mu
+	filters   int                              // guarded by mu: polled filters, including any that expired since the last sweep
+	logs      map[common.Hash][]query.Log      // of the newest published blocks, for their removal. Only publish uses it
+}
+
+// subscriber is a subscription to heads, or to logs.
+type subscriber struct {
+	*feed.Subscriber
+	asked *logFilter // nil: heads
+	start
+}
+
+// start is where a subscriber or filter begins.
+type start struct {
+	view  *forwarded.View // of the chain when the client subscribed
+	round uint64          // until which blocks are published that the view may have; 0: none
+}
+
+// wants reports whether a client that begins here is to be notified of a block in a round.
+func (s *start) wants(u *update) bool {
+	if u.round > s.round {
+		return true
+	}
+	_, had := s.view.Number(u.block.Hash)
+	return had == u.dropped
+}
+
+// update is one block that was added or dropped.
+type update struct {
+	block   *forwarded.Block
+	dropped bool
+	round   uint64
+	logs    []query.Log // with the member removed as it is now
+	bytes   int
+}
+
+func newPublisher(chain *query.Chain, config Config) *publisher {
+	limits, now := config.Filters.WithDefaults(), config.Now
+	if now == nil {
+		now = time.Now
+	}
+	return &publisher{
+		chain: chain, polled: feed.NewFilters[*polledFilter](limits, now), blocks: feed.NewJournal[*update](limits.Bytes, limits.Unread, now),
+		held: limit.NewLedger(limits.Bytes), subs: make(map[*feed.Subscriber]*subscriber), logs: make(map[common.Hash][]query.Log),
+	}
+}
+
+// expireEvery is how often expired filters are removed.
+const expireEvery = 15 * time.Second
+
+// Run notifies subscribers and fills filters until ctx is done.
+func (a *API) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		for {
+			changed := a.chain.Changed()
+			a.publisher.publish(ctx)
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+	group.Go(func() error {
+		tick := time.NewTicker(expireEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				a.publisher.expire()
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+	return group.Wait()
+}
+
+func (p *publisher) expire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.filters = p.polled.Expire()
+	p.blocks.Expire()
+}
+
+// publish publishes the move of the head since the last call.
+func (p *publisher) publish(ctx context.Context) {
+	to := p.chain.Present()
+	if to == nil {
+		return
+	}
+	p.mu.Lock()
+	from := p.published
+	idle := len(p.subs)+p.filters == 0
+	if from == nil || idle {
+		p.published = to
+		p.mu.Unlock()
+		clear(p.logs)
+		return
+	}
+	p.round++
+	p.busy = true
+	round := p.round
+	p.mu.Unlock()
+	dropped, added, ok := forwarded.Changes(from, to)
+	var updates []*update
+	for _, b := range dropped {
+		updates = append(updates, &update{block: b, dropped: true, round: round})
+	}
+	for _, b := range added {
+		updates = append(updates, &update{block: b, round: round})
+	}
+	for _, u := range updates {
+		if ok {
+			ok = p.publishUpdate(ctx, to, u)
+		}
+	}
+	if !ok && ctx.Err() == nil {
+		slog.Error("the changes are not known: dropping all subscriptions and filters", "from", from.Head().Ref, "to", to.Head().Ref)
+		p.dropAll()
+	}
+	p.advance(to)
+}
+
+// advance records that everything up to a view is published.
+func (p *publisher) advance(to *forwarded.View) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.published, p.busy = to, false
+	for hash := range p.logs {
+		if _, recent := to.Number(hash); !recent {
+			delete(p.logs, hash)
+		}
+	}
+}
+
+// publishUpdate publishes one block, and reports whether it could. Filters get it first, so
+// that a client that was notified finds it in its filters too.
+func (p *publisher) publishUpdate(ctx context.Context, view *forwarded.View, u *update) bool {
+	if p.wantsLogs() {
+		if err := p.addLogs(ctx, view, u); err != nil {
+			slog.Error("the logs of a block are not known", "block", u.block.Ref, "error", err)
+			return false
+		}
+	}
+	head, err := encodeHead(u.block)
+	if err != nil {
+		slog.Error("encode a head", "block", u.block.Ref, "error", err)
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.filters > 0 {
+		p.blocks.Append(u, u.bytes+updateBytes)
+	}
+	for _, s := range p.subs {
+		switch {
+		case !s.wants(u):
+		case s.asked == nil && !u.dropped:
+			s.Notify(head)
+		case s.asked != nil && s.asked.within(u.block.Number):
+			for i := range u.logs {
+				if s.asked.Match(&u.logs[i]) {
+					s.Notify(u.logs[i].JSON)
+				}
+			}
+		}
+	}
+	return true
+}
+
+// updateBytes is the memory of an update without its logs.
+const updateBytes = 256
+
+func (p *publisher) wantsLogs() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.subs {
+		if s.asked != nil {
+			return true
+		}
+	}
+	return p.filters > 0
+}
+
+// addLogs adds the logs of its block to an update. The logs of a dropped block are those that
+// were published, because nodes may not have the block any more.
+func (p *publisher) addLogs(ctx context.Context, view *forwarded.View, u *update) error {
+	logs, known := p.logs[u.block.Hash]
+	if !known {
+		hash := u.block.Hash
+		err := p.chain.Logs(ctx, view, &query.Filter{Hash: &hash}, maxLogs*100, func(log *query.Log) error {
+			logs = append(logs, *log)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	u.logs = logs
+	if !u.dropped {
+		p.logs[u.block.Hash] = logs
+	} else {
+		delete(p.logs, u.block.Hash)
+		u.logs = make([]query.Log, len(logs))
+		for i, log := range logs {
+			u.logs[i] = log
+			var err error
+			if u.logs[i].JSON, err = removed(log.JSON); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range u.logs {
+		u.bytes += len(u.logs[i].JSON) + updateBytes
+	}
+	return nil
+}
+
+// removed returns the JSON of a log whose block has left the chain.
+func removed(log json.RawMessage) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(log, &members); err != nil {
+		return nil, err
+	}
+	members["removed"] = json.RawMessage("true")
+	return json.Marshal(members)
+}
+
+// encodeHead returns what subscribers to newHeads get: the members of the block's header.
+func encodeHead(b *forwarded.Block) ([]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(b.JSON, &members); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"transactions", "uncles", "withdrawals", "size", "totalDifficulty"} {
+		delete(members, name)
+	}
+	return json.Marshal(members)
+}
+
+// dropAll ends all subscriptions and filters.
+func (p *publisher) dropAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blocks.Break()
+	for s := range p.subs {
+		s.End()
+	}
+}
+
+// begin returns where a client begins that subscribes now. mu is held.
+func (p *publisher) begin() start {
+	view := p.chain.Present()
+	if view == nil {
+		return start{}
+	}
+	if !p.busy && (len(p.subs)+p.filters == 0 || p.published == nil) {
+		p.published = view // nothing was published for anybody else
+	}
+	if !p.busy && p.published.Head().Hash == view.Head().Hash {
+		return start{}
+	}
+	return start{view: view, round: p.round + 1}
+}
+
+// subscribe starts a subscription to heads, or to the logs of a filter.
+func (p *publisher) subscribe(ctx context.Context, asked *logFilter) (id string, err error) {
+	caller, bytes := jsonrpc.CallerFrom(ctx), filterBytes
+	if asked != nil {
+		bytes += asked.bytes()
+	}
+	if !p.held.Take(caller, bytes) {
+		return "", &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many subscriptions: expected fewer addresses and topics in them, or try again later"}
+	}
+	join := func(s *feed.Subscriber) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.subs[s] = &subscriber{s, asked, p.begin()}
+	}
+	leave := func(s *feed.Subscriber) {
+		p.held.Give(caller, bytes)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.subs, s)
+	}
+	if id, err = feed.Subscribe(ctx, "eth_subscription", join, leave); err != nil {
+		p.held.Give(caller, bytes)
+	}
+	return id, err
+}
