@@ -77,7 +77,7 @@ const (
 	speculations     = 2                      // further nodes asked
 	connectTimeout   = 5 * time.Second
 	reconnectEvery   = time.Second
-	agreementTimeout = 30 * time.Second // for all nodes to have the same schema
+	agreementTimeout = time.Minute // for all nodes to have the same schema
 )
 
 // withDefaults returns the configuration with its defaults, or what is wrong with it.
