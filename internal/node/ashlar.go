@@ -12,42 +12,56 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
-// BuildAshlar compiles the service into dir and returns the path of the binary. The working
-// directory must be in the module. A copy stays in the user's cache, where go build finds
-// that nothing has changed: to link the service takes several seconds.
+// BuildAshlar compiles the service, once in a process, and puts the binary into dir. It
+// returns its path. The working directory must be in the module.
 func BuildAshlar(ctx context.Context, dir string) (string, error) {
-	kept, err := keptFolder(ctx)
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	built, err := buildKept()
 	if err != nil {
 		return "", fmt.Errorf("build ashlar/cmd/ashlar: %w", err)
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(kept, "ashlar"), "ashlar/cmd/ashlar")
-	// Within one file system, go build renames a new binary into its place. It never writes
-	// to the old one, which tests may run.
-	build.Env = append(os.Environ(), "GOTMPDIR="+kept)
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build ashlar/cmd/ashlar: %w\n%s", err, out)
-	}
 	bin := filepath.Join(dir, "ashlar")
-	if err := os.Link(filepath.Join(kept, "ashlar"), bin); err == nil {
+	if err := os.Link(built, bin); err == nil {
 		return bin, nil
 	}
-	binary, err := os.ReadFile(filepath.Join(kept, "ashlar")) // dir is in another file system
+	binary, err := os.ReadFile(built) // dir is in another file system
 	if err != nil {
 		return "", err
 	}
 	return bin, os.WriteFile(bin, binary, 0o700)
 }
 
+// buildKept compiles the service into the user's cache, where go build finds that nothing has
+// changed: to link the service takes several seconds.
+var buildKept = sync.OnceValues(func() (string, error) {
+	folder, err := keptFolder()
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(folder, "ashlar")
+	build := exec.Command("go", "build", "-o", bin, "ashlar/cmd/ashlar")
+	// Within one file system, go build renames a new binary into its place. It never writes
+	// to the old one, which tests may run.
+	build.Env = append(os.Environ(), "GOTMPDIR="+folder)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return bin, nil
+})
+
 // keptFolder returns the folder in the user's cache for the binary of this module's directory.
-func keptFolder(ctx context.Context) (string, error) {
+func keptFolder() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	module, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	module, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", err
 	}
