@@ -210,12 +210,18 @@ func TestConsolePrograms(t *testing.T) {
 		}
 		keys[guarded] = secrets
 	}
-	for _, choice := range []struct{ network, method, want string }{
-		{"demo", "eth_blockNumber", `0x`}, {"demo", "eth_getLogs", `transactionHash`}, {"demo", "eth_feeHistory", `baseFeePerGas`},
-		{"demo", "eth_getBlockByNumber", `parentHash`},
-		{"demo-starknet", "starknet_specVersion", `0.`}, {"demo-starknet", "starknet_getBlockWithTxHashes", `parent_hash`},
+	for _, choice := range []struct {
+		network, method, want string
+		guarded               bool // also with a password, which programs send for any method
+	}{
+		{"demo", "eth_blockNumber", `0x`, true}, {"demo", "eth_getLogs", `transactionHash`, false}, {"demo", "eth_feeHistory", `baseFeePerGas`, false},
+		{"demo", "eth_getBlockByNumber", `parentHash`, false},
+		{"demo-starknet", "starknet_specVersion", `0.`, true}, {"demo-starknet", "starknet_getBlockWithTxHashes", `parent_hash`, false},
 	} {
 		for guarded, secrets := range keys {
+			if guarded && !choice.guarded {
+				continue
+			}
 			page := c.get("/console?network=" + choice.network + "&method=" + choice.method)
 			for _, option := range elements(page, named("option")) {
 				if textOf(option) == fmt.Sprintf("guarded %t", guarded) {
