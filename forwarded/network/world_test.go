@@ -89,7 +89,7 @@ func (w *world) call(method, params string) string {
 	if m == nil {
 		w.t.Fatalf("the method %s is not served", method)
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer cancel()
 	out, err := m.Handler(ctx, []byte(params), nil)
 	var known *jsonrpc.Error
@@ -122,7 +122,7 @@ func (w *world) atHead(number uint64) {
 
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.t.Fatalf("not reached: %s", what)
 		}

@@ -12,6 +12,7 @@ import (
 
 // A user adds a second factor and signs in with it, with scripts off. The pages fit all screens.
 func TestSecondFactor(t *testing.T) {
+	t.Parallel()
 	chromium(t)
 	const password = "a stone on a stone"
 	url, _ := serveBusy(t, time.Hour)

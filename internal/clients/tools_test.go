@@ -200,7 +200,7 @@ func TestPonderIndexesCalls(t *testing.T) {
 		<-ended
 	}()
 	url := fmt.Sprintf("http://127.0.0.1:%d", port)
-	for deadline := time.Now().Add(2 * time.Minute); !answers(url+"/ready", nil); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !answers(url+"/ready", nil); time.Sleep(200 * time.Millisecond) {
 		select {
 		case err := <-ended:
 			ended <- err

@@ -21,6 +21,7 @@ const joinEach = 3
 // joins them. The result has the rows of an Ashlar that has executed the whole chain, and its
 // answers.
 func TestJoin(t *testing.T) {
+	t.Parallel()
 	geth := findGeth(t)
 	folder := generateChain(t, 400, 8)
 	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")

@@ -43,7 +43,7 @@ func get(t *testing.T, ctx context.Context, answers ...http.HandlerFunc) (int, e
 		t.Fatal(err)
 	}
 	defer o.Close()
-	o.Tries, o.Wait, o.Idle, o.Whole = 4, time.Millisecond, 200*time.Millisecond, 2*time.Second
+	o.Tries, o.Wait, o.Idle, o.Whole = 4, time.Millisecond, 2*time.Second, 6*time.Second
 	got, err := o.Get(ctx, "a file", 100, check)
 	if err == nil && (string(got) != content || o.Read() != int64(len(content))) {
 		t.Errorf("got %q, and read %d bytes", got, o.Read())
@@ -120,6 +120,7 @@ func TestServers(t *testing.T) {
 		"redirects":          {[]http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.String(), http.StatusFound) }}, 40, "a file: stopped after 10 redirects"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // some wait for seconds
 			requests, err := get(t, t.Context(), c.answers...)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
