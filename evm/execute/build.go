@@ -58,7 +58,7 @@ func (e *Executor) Build(ctx context.Context, parent Parent, attributes Attribut
 		return nil, nil, fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
 	}
 	r := e.beginRun(ctx, parent, header, statedb, &db.readFailure)
-	defer r.evm.Release()
+	defer r.release()
 	r.recorder = e.newTraceRecorder(r.evm)
 	body := &types.Body{Withdrawals: attributes.Withdrawals}
 	if body.Withdrawals == nil {

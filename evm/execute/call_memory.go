@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/params"
 	"github.com/holiman/uint256"
 )
 
@@ -69,9 +69,14 @@ func (m *memoryMeter) check() bool {
 // an abort only at jumps. Until then, writes over the limit are dropped: the call's result
 // will be dropped too.
 type callState struct {
-	*state.StateDB
+	warmState
 	memory memoryMeter
-	warm   *warmList
+}
+
+// Prepare implements vm.StateDB. The block access list of a call is not used.
+func (s *callState) Prepare(rules params.Rules, sender, coinbase common.Address, to *common.Address, precompiles []common.Address, list types.AccessList) {
+	rules.IsAmsterdam = false
+	s.warmState.Prepare(rules, sender, coinbase, to, precompiles, list)
 }
 
 func (s *callState) SetState(address common.Address, slot, value common.Hash) common.Hash {
@@ -106,12 +111,5 @@ func (s *callState) AddLog(log *types.Log) {
 // Snapshot is never dropped: the EVM may revert to it.
 func (s *callState) Snapshot() int {
 	s.memory.write(snapshotBytes)
-	snapshot := s.StateDB.Snapshot()
-	s.warm.mark(snapshot)
-	return snapshot
-}
-
-func (s *callState) RevertToSnapshot(snapshot int) {
-	s.StateDB.RevertToSnapshot(snapshot)
-	s.warm.revert(snapshot)
+	return s.warmState.Snapshot()
 }

@@ -41,7 +41,7 @@ func (e *Executor) newSimulation(ctx context.Context, at At) *simulation {
 	return &simulation{
 		ctx: ctx, executor: e, at: at, gasCap: e.callGas(at.Header),
 		db:    newDatabase(ctx, Parent{State: at.State}, true),
-		state: callState{warm: warmLists.Get().(*warmList)},
+		state: callState{warmState: warmState{warm: newWarmList()}},
 	}
 }
 

@@ -5,15 +5,16 @@ import (
 	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// warmList holds the accounts and slots that a call has touched, which cost less from
+// warmList holds the accounts and slots that a call or a transaction has touched, which cost less from
 // then on (EIP-2929). go-ethereum's StateDB uses maps and a journal for it. Entries are
 // reverted in the opposite order to that in which they were added, so a list that is
 // truncated needs no journal. The list shares the slice of precompiles instead of copying
-// some twenty addresses for a call that touches two or three.
+// some twenty addresses for a transaction that touches two or three.
 type warmList struct {
 	precompiles []common.Address
 	addresses   lifoSet[common.Address]
@@ -24,11 +25,13 @@ type warmList struct {
 // warmLists are unused lists. A list from here needs not grow again.
 var warmLists = sync.Pool{New: func() any { return new(warmList) }}
 
+func newWarmList() *warmList { return warmLists.Get().(*warmList) }
+
 // maxKeptWarm is the greatest capacity of a list that is kept. Emptying a larger one takes
 // longer than most calls.
 const maxKeptWarm = 512
 
-// release returns the list to warmLists when its call is over.
+// release returns the list to warmLists when its call or block is over.
 func (w *warmList) release() {
 	if max(cap(w.addresses.members), cap(w.slots.members), cap(w.marks)) <= maxKeptWarm {
 		w.reset()
@@ -78,12 +81,19 @@ func (w *warmList) revert(snapshot int) {
 	}
 }
 
+// warmState is go-ethereum's state with a warmList in place of its own.
+type warmState struct {
+	*state.StateDB
+	warm *warmList
+}
+
 // Prepare starts the list of a transaction.
-func (s *callState) Prepare(rules params.Rules, sender, coinbase common.Address, to *common.Address, precompiles []common.Address, list types.AccessList) {
+func (s *warmState) Prepare(rules params.Rules, sender, coinbase common.Address, to *common.Address, precompiles []common.Address, list types.AccessList) {
 	warm := s.warm
 	warm.precompiles = precompiles
 	warm.addresses.truncate(0)
 	warm.slots.truncate(0)
+	warm.marks = warm.marks[:0]
 	warm.addAddress(sender)
 	if to != nil {
 		warm.addAddress(*to)
@@ -97,22 +107,38 @@ func (s *callState) Prepare(rules params.Rules, sender, coinbase common.Address,
 	if rules.IsShanghai { // EIP-3651
 		warm.addAddress(coinbase)
 	}
-	rules.IsEIP2929 = false   // StateDB keeps no list beside ours
-	rules.IsAmsterdam = false // the block access list of a call is not used
+	rules.IsEIP2929 = false // StateDB keeps no list beside ours
 	s.StateDB.Prepare(rules, sender, coinbase, to, nil, nil)
 }
 
-func (s *callState) AddressInAccessList(address common.Address) bool {
+// Snapshot implements vm.StateDB.
+func (s *warmState) Snapshot() int {
+	snapshot := s.StateDB.Snapshot()
+	s.warm.mark(snapshot)
+	return snapshot
+}
+
+// RevertToSnapshot implements vm.StateDB.
+func (s *warmState) RevertToSnapshot(snapshot int) {
+	s.StateDB.RevertToSnapshot(snapshot)
+	s.warm.revert(snapshot)
+}
+
+// AddressInAccessList implements vm.StateDB.
+func (s *warmState) AddressInAccessList(address common.Address) bool {
 	return s.warm.hasAddress(address)
 }
 
-func (s *callState) SlotInAccessList(address common.Address, slot common.Hash) (bool, bool) {
+// SlotInAccessList implements vm.StateDB.
+func (s *warmState) SlotInAccessList(address common.Address, slot common.Hash) (bool, bool) {
 	return s.warm.hasAddress(address), s.warm.slots.has(warmSlot{address, slot})
 }
 
-func (s *callState) AddAddressToAccessList(address common.Address) { s.warm.addAddress(address) }
+// AddAddressToAccessList implements vm.StateDB.
+func (s *warmState) AddAddressToAccessList(address common.Address) { s.warm.addAddress(address) }
 
-func (s *callState) AddSlotToAccessList(address common.Address, slot common.Hash) {
+// AddSlotToAccessList implements vm.StateDB.
+func (s *warmState) AddSlotToAccessList(address common.Address, slot common.Hash) {
 	s.warm.addAddress(address)
 	s.warm.slots.add(warmSlot{address, slot})
 }

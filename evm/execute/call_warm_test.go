@@ -89,7 +89,7 @@ func TestWarmListIsReset(t *testing.T) {
 
 func newWarmState(t *testing.T) *callState {
 	t.Helper()
-	s := &callState{warm: new(warmList)}
+	s := &callState{warmState: warmState{warm: new(warmList)}}
 	db := newDatabase(t.Context(), Parent{State: newWorld()}, true)
 	var err error
 	if s.StateDB, err = state.NewWithReader(types.EmptyRootHash, db, newCallReader(db, &s.memory)); err != nil {

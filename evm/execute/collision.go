@@ -3,7 +3,6 @@ package execute
 import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
-	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/holiman/uint256"
 )
@@ -17,7 +16,7 @@ import (
 // account gets a nonce. Otherwise the EVM reads nonces only of accounts with code and of
 // signers, which keep theirs.
 type collidingState struct {
-	*state.StateDB
+	warmState
 	message *core.Message // the current one; nil before the first
 
 	// recorder, if any, is told what the EVM does before and after calls.
@@ -27,19 +26,19 @@ type collidingState struct {
 // Snapshot implements vm.StateDB.
 func (s *collidingState) Snapshot() int {
 	s.recorder.remove()
-	return s.StateDB.Snapshot()
+	return s.warmState.Snapshot()
 }
 
 // RevertToSnapshot implements vm.StateDB.
 func (s *collidingState) RevertToSnapshot(id int) {
 	s.recorder.set()
-	s.StateDB.RevertToSnapshot(id)
+	s.warmState.RevertToSnapshot(id)
 }
 
 // AddressInAccessList implements vm.StateDB. The EVM asks it before CALL and the like.
 func (s *collidingState) AddressInAccessList(address common.Address) bool {
 	s.recorder.set()
-	return s.StateDB.AddressInAccessList(address)
+	return s.warmState.AddressInAccessList(address)
 }
 
 // GetBalance implements vm.StateDB. The EVM asks it before CREATE2 and SELFDESTRUCT.

@@ -49,7 +49,7 @@ func TestCollidingState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&collidingState{StateDB: statedb}).GetNonce(address); got != test.want {
+		if got := (&collidingState{warmState: warmState{StateDB: statedb}}).GetNonce(address); got != test.want {
 			t.Errorf("%s: nonce %d, expected %d", test.name, got, test.want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestCollidingStateLeavesNewContractsAlone(t *testing.T) {
 	statedb.CreateAccount(address)
 	statedb.SetBalance(address, uint256.NewInt(1), tracing.BalanceChangeUnspecified)
 	statedb.SetState(address, common.Hash{1}, common.Hash{2})
-	if got := (&collidingState{StateDB: statedb}).GetNonce(address); got != 0 {
+	if got := (&collidingState{warmState: warmState{StateDB: statedb}}).GetNonce(address); got != 0 {
 		t.Errorf("nonce %d, expected 0", got)
 	}
 }

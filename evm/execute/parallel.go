@@ -91,7 +91,7 @@ func (p *listedRun) inParallel(ctx context.Context, processors int) (*outcome, e
 // calls before the transactions, step i is transaction i-1.
 func (p *listedRun) work(ctx context.Context, next *atomic.Int64) error {
 	m := p.executor.newMachine(ctx, p.parent, p.block.Header(), &p.db.readFailure)
-	defer m.evm.Release()
+	defer m.release()
 	m.hash, m.recorder = p.block.Hash(), p.executor.newTraceRecorder(m.evm)
 	for {
 		step := int(next.Add(1)) - 1
@@ -130,7 +130,7 @@ func (p *listedRun) gather(ctx context.Context) (*outcome, error) {
 		list:    p.before,
 		traces:  p.executor.newTraces(),
 	}
-	defer r.evm.Release()
+	defer r.release()
 	logs := uint(0)
 	for i, ran := range p.ran {
 		limit := p.block.Transactions()[i].Gas()

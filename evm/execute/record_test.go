@@ -95,7 +95,7 @@ func runRecorded(b testing.TB, code []byte, callee common.Address, record bool, 
 		b.Fatal(err)
 	}
 	m := e.newMachine(b.Context(), parent, header, new(readFailure))
-	defer m.evm.Release()
+	defer m.release()
 	m.recorder = e.newTraceRecorder(m.evm)
 	tx := types.MustSignNewTx(key, m.signer, &types.LegacyTx{GasPrice: big.NewInt(10), Gas: 10_000_000, To: &contract})
 	seen := m.use(statedb)

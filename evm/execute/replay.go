@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/types/bal"
 	"github.com/ethereum/go-ethereum/core/vm"
+	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
@@ -99,7 +100,7 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 		return fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)
 	}
 	run := e.newRun(ctx, parent, block.Header(), statedb, &db.readFailure)
-	defer run.evm.Release()
+	defer run.release()
 	run.hash = block.Hash()
 	r := &Replay{run: run, parent: parent, block: block, db: db}
 	if !options.Roots && !e.RootInline(block.Header()) {
@@ -231,22 +232,48 @@ func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 	if err != nil {
 		return fmt.Errorf("transaction %d [%x]: %w", r.next, tx.Hash(), err)
 	}
-	statedb, hooks := r.run.state.StateDB, r.numbered(tracer.Hooks)
-	r.run.state.message = message
-	watched := &watchedState{StateDB: state.NewHookedState(statedb, hooks), colliding: r.run.state}
-	machine := vm.NewEVM(r.run.evm.Context, watched, r.run.executor.config, vm.Config{Tracer: hooks, NoBaseFee: true})
-	defer machine.Release()
-	machine.SetJumpDestCache(r.run.executor.jumpDests)
-	defer stopWhenDone(ctx, tracer, machine)()
-
-	statedb.SetTxContext(tx.Hash(), r.next, uint32(r.next+1))
-	pool := core.NewGasPool(message.GasLimit)
-	_, _, err = core.ApplyTransactionWithEVM(ctx, message, pool, statedb, r.run.header.Number, r.run.hash, r.run.header.Time, tx, machine)
+	seen, machine, hooks := r.run.state, r.run.evm, r.numbered(tracer.Hooks)
+	seen.message = message
+	seen.SetTxContext(common.Hash{}, r.next, uint32(r.next+1)) // the hash would only name its logs
+	machine.StateDB = &watchedState{StateDB: state.NewHookedState(seen.StateDB, hooks), colliding: seen}
+	machine.Config = vm.Config{Tracer: hooks, NoBaseFee: true}
+	stopped := stopWhenDone(ctx, tracer, machine)
+	err = applyWatched(machine, message, tx)
+	machine.StateDB, machine.Config = seen, vm.Config{}
+	if !stopped() {
+		// A canceled EVM stays so.
+		r.run.evm = r.run.executor.newEVM(machine.Context)
+		r.run.evm.StateDB = seen
+		machine.Release()
+	}
 	if err != nil {
 		return fmt.Errorf("tracing failed: %w", err)
 	}
 	r.next++
 	return nil
+}
+
+// applyWatched runs a transaction on an EVM with a tracer. It takes the place of
+// [core.ApplyTransactionWithEVM], which also makes what a receipt has besides the gas. No
+// tracer asks for that.
+func applyWatched(machine *vm.EVM, message *core.Message, tx *types.Transaction) error {
+	hooks := machine.Config.Tracer
+	if hooks.OnTxStart != nil {
+		hooks.OnTxStart(machine.GetVMContext(), tx, message.From)
+	}
+	var receipt *types.Receipt
+	result, err := core.ApplyMessage(machine, message, core.NewGasPool(message.GasLimit))
+	if err == nil {
+		machine.StateDB.Finalise(machine.GetRules())
+		receipt = &types.Receipt{Type: tx.Type(), Status: types.ReceiptStatusSuccessful, GasUsed: result.UsedGas}
+		if result.Failed() {
+			receipt.Status = types.ReceiptStatusFailed
+		}
+	}
+	if hooks.OnTxEnd != nil {
+		hooks.OnTxEnd(receipt, err)
+	}
+	return err
 }
 
 // Root is the state root after the transactions that have run. The replay must have been
@@ -266,7 +293,7 @@ func stopWhenDone(ctx context.Context, tracer Tracer, machine *vm.EVM) (end func
 }
 
 // watchedState is the state of a transaction that is traced: it tells the tracer of
-// changes, and treats addresses that have storage alone as [collidingState] does.
+// changes. All else is as in [collidingState].
 type watchedState struct {
 	vm.StateDB
 	colliding *collidingState
@@ -274,3 +301,35 @@ type watchedState struct {
 
 // GetNonce implements vm.StateDB.
 func (s *watchedState) GetNonce(address common.Address) uint64 { return s.colliding.GetNonce(address) }
+
+// Prepare implements vm.StateDB. The block access list of a replay is not used.
+func (s *watchedState) Prepare(rules params.Rules, sender, coinbase common.Address, to *common.Address, precompiles []common.Address, list types.AccessList) {
+	rules.IsAmsterdam = false
+	s.colliding.Prepare(rules, sender, coinbase, to, precompiles, list)
+}
+
+// Snapshot implements vm.StateDB.
+func (s *watchedState) Snapshot() int { return s.colliding.Snapshot() }
+
+// RevertToSnapshot implements vm.StateDB.
+func (s *watchedState) RevertToSnapshot(id int) { s.colliding.RevertToSnapshot(id) }
+
+// AddressInAccessList implements vm.StateDB.
+func (s *watchedState) AddressInAccessList(address common.Address) bool {
+	return s.colliding.AddressInAccessList(address)
+}
+
+// SlotInAccessList implements vm.StateDB.
+func (s *watchedState) SlotInAccessList(address common.Address, slot common.Hash) (bool, bool) {
+	return s.colliding.SlotInAccessList(address, slot)
+}
+
+// AddAddressToAccessList implements vm.StateDB.
+func (s *watchedState) AddAddressToAccessList(address common.Address) {
+	s.colliding.AddAddressToAccessList(address)
+}
+
+// AddSlotToAccessList implements vm.StateDB.
+func (s *watchedState) AddSlotToAccessList(address common.Address, slot common.Hash) {
+	s.colliding.AddSlotToAccessList(address, slot)
+}

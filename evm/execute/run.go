@@ -29,7 +29,7 @@ type outcome struct {
 // which takes precedence over the error and the outcome.
 func (e *Executor) run(ctx context.Context, parent Parent, block *types.Block, statedb *state.StateDB, failed *readFailure) (*outcome, error) {
 	r := e.beginRun(ctx, parent, block.Header(), statedb, failed)
-	defer r.evm.Release()
+	defer r.release()
 	r.hash, r.recorder = block.Hash(), e.newTraceRecorder(r.evm)
 	for _, tx := range block.Transactions() {
 		if err := r.apply(tx); err != nil {
@@ -40,7 +40,7 @@ func (e *Executor) run(ctx context.Context, parent Parent, block *types.Block, s
 }
 
 // machine runs the transactions and system calls of one block. It belongs to one
-// goroutine, and its evm is released after use.
+// goroutine, and is released after use.
 type machine struct {
 	ctx      context.Context
 	executor *Executor
@@ -50,21 +50,35 @@ type machine struct {
 	hash     common.Hash // the block's, as its logs name it
 	signer   types.Signer
 	recorder *traceRecorder // of transactions; nil: they are not recorded
+	warm     *warmList      // of the state in use
 }
 
 func (e *Executor) newMachine(ctx context.Context, parent Parent, header *types.Header, failed *readFailure) *machine {
 	chain := &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: failed}
-	evm := vm.NewEVM(core.NewEVMBlockContext(header, chain, nil), nil, e.config, vm.Config{})
-	evm.SetJumpDestCache(e.jumpDests)
 	return &machine{
-		ctx: ctx, executor: e, chain: chain, evm: evm, header: header,
+		ctx: ctx, executor: e, chain: chain, header: header, warm: newWarmList(),
+		evm:    e.newEVM(core.NewEVMBlockContext(header, chain, nil)),
 		signer: types.MakeSigner(e.config, header.Number, header.Time),
 	}
 }
 
-// use makes a state the one that the machine reads and changes.
+// newEVM makes an EVM that has no state yet. It must be released.
+func (e *Executor) newEVM(block vm.BlockContext) *vm.EVM {
+	evm := vm.NewEVM(block, nil, e.config, vm.Config{})
+	evm.SetJumpDestCache(e.jumpDests)
+	return evm
+}
+
+// release ends the use of the machine and of its state.
+func (m *machine) release() {
+	m.evm.Release()
+	m.warm.release()
+}
+
+// use makes a state the one that the machine reads and changes, in place of the one before.
 func (m *machine) use(statedb *state.StateDB) *collidingState {
-	seen := &collidingState{StateDB: statedb}
+	m.warm.reset()
+	seen := &collidingState{warmState: warmState{StateDB: statedb, warm: m.warm}}
 	m.evm.StateDB = seen
 	return seen
 }
