@@ -84,6 +84,19 @@ func (c hashCache) of(block common.Hash, body *archive.Body) (transactionHashes,
 	return hashes, nil
 }
 
+// ofInput returns the transaction hashes of a block that is executed again.
+func (c hashCache) ofInput(input *query.Input) (transactionHashes, error) {
+	if input.Body != nil {
+		return c.of(input.Block.Hash(), input.Body)
+	}
+	var hashes transactionHashes
+	for _, tx := range input.Block.Transactions() {
+		hash := tx.Hash()
+		hashes = append(hashes, hash[:]...)
+	}
+	return hashes, nil
+}
+
 // ofLog returns the transaction hashes of a log's block if they are cached, or if so many
 // of the block's logs match that most hashes will be needed anyway; else nil.
 func (c hashCache) ofLog(log *query.Log) (transactionHashes, error) {

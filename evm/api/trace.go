@@ -208,11 +208,14 @@ func (a *API) runScript(ctx context.Context, q *script.Question, room trace.Room
 //	[{"txHash":"0x...","result":...}, ...]
 func (a *API) appendTraces(ctx context.Context, out []byte, input query.Input, config *trace.Config) ([]byte, error) {
 	room := jsonrpc.RoomFor(ctx, out)
-	transactions := input.Block.Transactions()
-	err := a.tracing(ctx, config, input, 0, len(transactions), room, func(next nextTrace) (err error) {
-		out, err = room.AppendArray(out, len(transactions), func(out []byte, i int) ([]byte, error) {
-			hash := transactions[i].Hash()
-			out = appendHex(append(out, `{"txHash":`...), hash[:])
+	hashes, err := a.hashes.ofInput(&input)
+	if err != nil {
+		return out, err
+	}
+	count := len(input.Block.Transactions())
+	err = a.tracing(ctx, config, input, 0, count, room, func(next nextTrace) (err error) {
+		out, err = room.AppendArray(out, count, func(out []byte, i int) ([]byte, error) {
+			out = appendHex(append(out, `{"txHash":`...), hashes.hash(i))
 			traced, err := next(append(out, `,"result":`...))
 			// If a script fails for one transaction, that entry has the error, and the next
 			// transaction follows.

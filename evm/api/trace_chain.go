@@ -14,7 +14,6 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
@@ -127,17 +126,21 @@ func (t *chainTraces) step(ctx context.Context, id string, out []byte) ([]byte, 
 func (t *chainTraces) appendBlock(ctx context.Context, id string, out []byte, input query.Input) ([]byte, error) {
 	room := jsonrpc.RoomFor(ctx, out)
 	hash := input.Block.Hash()
+	hashes, err := t.api.hashes.ofInput(&input)
+	if err != nil {
+		return out, err
+	}
 	out = jsonrpc.AppendNotification(out, "debug_subscription", id)
 	out = strconv.AppendUint(append(out, `{"block":"0x`...), input.Block.NumberU64(), 16)
 	out = appendHash(append(out, `","hash":`...), hash)
 	out = append(out, `,"traces":[`...)
 
-	transactions := input.Block.Transactions()
+	count := len(input.Block.Transactions())
 	traced := 0 // transactions whose entry is complete
-	err := t.api.tracing(ctx, t.config, input, 0, len(transactions), room, func(next nextTrace) error {
+	err = t.api.tracing(ctx, t.config, input, 0, count, room, func(next nextTrace) error {
 		var failed error
-		for i, tx := range transactions {
-			entry, err := next(append(appendTransactionHash(out, i, tx.Hash()), `,"result":`...))
+		for i := range count {
+			entry, err := next(append(appendTransactionHash(out, i, hashes), `,"result":`...))
 			// A script that fails goes on with the next transaction.
 			if failure := (*script.Failed)(nil); err != nil && !errors.As(err, &failure) {
 				return err
@@ -154,12 +157,12 @@ func (t *chainTraces) appendBlock(ctx context.Context, id string, out []byte, in
 	})
 	if err != nil {
 		reason := traceFailure(err)
-		if reason == "" || traced == len(transactions) {
+		if reason == "" || traced == count {
 			return out, err
 		}
-		out = append(appendTransactionHash(out, traced, transactions[traced].Hash()), `,"error":`...)
+		out = append(appendTransactionHash(out, traced, hashes), `,"error":`...)
 		out = append(jsonrpc.AppendString(out, reason), '}')
-		for range len(transactions) - traced - 1 {
+		for range count - traced - 1 {
 			out = append(out, ",null"...)
 		}
 	}
@@ -167,11 +170,11 @@ func (t *chainTraces) appendBlock(ctx context.Context, id string, out []byte, in
 }
 
 // appendTransactionHash appends the beginning of a transaction's entry in an array.
-func appendTransactionHash(out []byte, i int, hash common.Hash) []byte {
+func appendTransactionHash(out []byte, i int, hashes transactionHashes) []byte {
 	if i > 0 {
 		out = append(out, ',')
 	}
-	return appendHash(append(out, `{"txHash":`...), hash)
+	return appendHex(append(out, `{"txHash":`...), hashes.hash(i))
 }
 
 // traceFailure is the reason for a client why a transaction could not be traced, or "" if

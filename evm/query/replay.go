@@ -14,6 +14,7 @@ import (
 type Input struct {
 	Block   *types.Block
 	Parent  execute.Parent
+	Body    *archive.Body       // of the block; nil if it is not stored
 	Senders []common.Address    // nil: they are recovered from the signatures
 	Stored  execute.StoredBlock // nil if the block is not stored
 }
@@ -38,7 +39,7 @@ func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 	if err != nil {
 		return Input{}, err
 	}
-	input := Input{Senders: make([]common.Address, body.Len())}
+	input := Input{Body: body, Senders: make([]common.Address, body.Len())}
 	for i := range input.Senders {
 		input.Senders[i] = body.Sender(i)
 	}

@@ -28,6 +28,7 @@ type callTracer struct {
 		OnlyTopCall bool `json:"onlyTopCall"`
 		WithLog     bool `json:"withLog"`
 	}
+	tracer tracer // its own hooks and functions
 	allowance
 	stopper
 	length int // of the answer, so far and as it will be
@@ -67,15 +68,13 @@ type callLog struct {
 // span is a part of a slice.
 type span struct{ from, to int }
 
-func newCallTracer(options json.RawMessage, length int, room Room, end context.CancelCauseFunc) (*callTracer, error) {
-	t := &callTracer{length: length, allowance: allowance{room: room, end: end}}
-	if len(options) == 0 {
-		return t, nil
+func newCallTracer(options json.RawMessage) (*callTracer, error) {
+	t := new(callTracer)
+	if len(options) > 0 {
+		if err := json.Unmarshal(options, &t.config); err != nil {
+			return nil, err
+		}
 	}
-	return t, json.Unmarshal(options, &t.config)
-}
-
-func (t *callTracer) hooks() *tracing.Hooks {
 	hooks := &tracing.Hooks{
 		OnTxStart: func(_ *tracing.VMContext, tx *types.Transaction, _ common.Address) { t.gasLimit = tx.Gas() },
 		OnTxEnd:   t.onTxEnd,
@@ -85,7 +84,16 @@ func (t *callTracer) hooks() *tracing.Hooks {
 	if t.config.WithLog {
 		hooks.OnLog = t.onLog
 	}
-	return hooks
+	t.tracer = tracer{hooks: hooks, stop: t.stop, appendResult: t.appendResult}
+	return t, nil
+}
+
+// begin makes the tracer ready for a run. Its memory is that of the run before, of which
+// nothing may be in use. The result goes behind length bytes, if room permits.
+func (t *callTracer) begin(length int, room Room, end context.CancelCauseFunc) {
+	t.allowance, t.length = allowance{room: room, end: end}, length
+	t.gasLimit, t.depth = 0, 0
+	t.frames, t.open, t.logs, t.data = t.frames[:0], t.open[:0], t.logs[:0], t.data[:0]
 }
 
 // collects says whether there is room for that many bytes more.

@@ -44,9 +44,7 @@ type Replayed struct {
 // Transaction runs the next transaction of a replay. room is for the whole answer, of which
 // length bytes exist already.
 func (k Kinds) Transaction(ctx context.Context, replay *execute.Replay, chain *params.ChainConfig, length int, room Room) (*Replayed, error) {
-	block, index := replay.Block(), replay.Next()
-	about := &tracers.Context{BlockHash: block.Hash(), BlockNumber: block.Number(), TxIndex: index, TxHash: block.Transactions()[index].Hash()}
-	return k.run(ctx, about, chain, length, room, replay.Trace)
+	return k.run(ctx, about(replay), chain, length, room, replay.Trace)
 }
 
 // Call runs a call, which call does under a tracer. Its frames have no block and

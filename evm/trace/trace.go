@@ -54,7 +54,8 @@ type Config struct {
 	logger  logger.Config
 	time    time.Duration
 	chain   *params.ChainConfig
-	scripts bool // JavaScript may run
+	scripts bool        // JavaScript may run
+	calls   *callTracer // of the last run, for the next; nil: there is none
 }
 
 // ParseConfig decodes a trace configuration as geth does: names of members in any case,
@@ -93,17 +94,21 @@ func Native(name string, options string, chain *params.ChainConfig) *Config {
 
 // AppendTransaction runs the next transaction of a replay and appends its trace to out.
 func (c *Config) AppendTransaction(ctx context.Context, replay *execute.Replay, out []byte, room Room) ([]byte, error) {
+	return c.run(ctx, func() *tracers.Context { return about(replay) }, out, room, replay.Trace)
+}
+
+// about is what the library's tracers are told of the next transaction of a replay.
+func about(replay *execute.Replay) *tracers.Context {
 	block, index := replay.Block(), replay.Next()
-	about := &tracers.Context{BlockHash: block.Hash(), BlockNumber: block.Number(), TxIndex: index, TxHash: block.Transactions()[index].Hash()}
-	return c.run(ctx, about, out, room, replay.Trace)
+	return &tracers.Context{BlockHash: block.Hash(), BlockNumber: block.Number(), TxIndex: index, TxHash: block.Transactions()[index].Hash()}
 }
 
 // AppendCall runs a call and appends its trace to out. call runs it under a tracer.
 func (c *Config) AppendCall(ctx context.Context, out []byte, room Room, call func(ctx context.Context, tracer execute.Tracer) error) ([]byte, error) {
-	return c.run(ctx, new(tracers.Context), out, room, call)
+	return c.run(ctx, func() *tracers.Context { return new(tracers.Context) }, out, room, call)
 }
 
-func (c *Config) run(ctx context.Context, about *tracers.Context, out []byte, room Room, run func(context.Context, execute.Tracer) error) ([]byte, error) {
+func (c *Config) run(ctx context.Context, about func() *tracers.Context, out []byte, room Room, run func(context.Context, execute.Tracer) error) ([]byte, error) {
 	result := out
 	err := within(ctx, c.time, func(ctx context.Context, end context.CancelCauseFunc) error {
 		t, err := c.tracer(about, out, room, end)
@@ -113,14 +118,16 @@ func (c *Config) run(ctx context.Context, about *tracers.Context, out []byte, ro
 		if err := run(ctx, execute.Tracer{Hooks: t.hooks, Stop: t.stop}); err != nil {
 			return err
 		}
-		// A script makes its result itself, which takes time and memory too.
-		defer context.AfterFunc(ctx, func() { t.stop(context.Cause(ctx)) })()
+		if t.slow {
+			defer context.AfterFunc(ctx, func() { t.stop(context.Cause(ctx)) })()
+		}
 		if result, err = t.appendResult(out); err != nil {
 			return &Error{err}
 		}
 		return room.Check(len(result))
 	})
 	if err != nil {
+		c.calls = nil // it may still be stopped
 		return out, err
 	}
 	return result, nil
@@ -129,16 +136,18 @@ func (c *Config) run(ctx context.Context, about *tracers.Context, out []byte, ro
 // within gives run a context that ends after the limit, and a function that ends it with
 // a reason. What ended it takes the place of the error of run.
 func within(caller context.Context, limit time.Duration, run func(ctx context.Context, end context.CancelCauseFunc) error) error {
-	timed, cancel := context.WithTimeout(caller, limit)
-	defer cancel()
-	ctx, end := context.WithCancelCause(timed)
+	ctx, end := context.WithCancelCause(caller)
 	defer end(nil)
+	timeout := func() { end(&Error{ErrTime}) }
+	if limit <= 0 {
+		timeout()
+	}
+	// A timer takes a fraction of what a second context takes, and a block has many runs.
+	defer time.AfterFunc(limit, timeout).Stop()
 	err := run(ctx, end)
 	switch {
 	case caller.Err() != nil:
 		return caller.Err()
-	case timed.Err() != nil:
-		return &Error{ErrTime}
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
@@ -150,6 +159,7 @@ type tracer struct {
 	hooks        *tracing.Hooks
 	stop         func(reason error)
 	appendResult func(out []byte) ([]byte, error)
+	slow         bool // to append the result takes time and memory, as it is made then
 }
 
 // stopper is what stops a tracer from another goroutine.
@@ -168,19 +178,30 @@ func (s *stopper) stopped() error {
 
 // tracer makes what the configuration asks for. Its result goes behind out, if room
 // permits; else end is called while it runs.
-func (c *Config) tracer(about *tracers.Context, out []byte, room Room, end context.CancelCauseFunc) (*tracer, error) {
+func (c *Config) tracer(about func() *tracers.Context, out []byte, room Room, end context.CancelCauseFunc) (*tracer, error) {
 	if c.name == "" {
 		l := newStructLogger(&c.logger, out, room, end)
 		return &tracer{hooks: l.hooks(), stop: l.stop, appendResult: l.appendResult}, nil
 	}
 	if c.name == callTracerName {
-		t, err := newCallTracer(c.options, len(out), room, end)
+		if c.calls == nil {
+			t, err := newCallTracer(c.options)
+			if err != nil {
+				return nil, err
+			}
+			c.calls = t
+		}
+		c.calls.begin(len(out), room, end)
+		return &c.calls.tracer, nil
+	}
+	if c.name == prestateTracerName {
+		t, err := newPrestateTracer(c.options, c.chain, len(out), room, end)
 		if err != nil {
 			return nil, err
 		}
 		return &tracer{hooks: t.hooks(), stop: t.stop, appendResult: t.appendResult}, nil
 	}
-	made, err := c.made(about)
+	made, err := c.made(about())
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +215,7 @@ func (c *Config) tracer(about *tracers.Context, out []byte, room Room, end conte
 			}
 			return append(out, result...), nil
 		},
+		slow: true,
 	}, nil
 }
 

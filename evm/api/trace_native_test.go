@@ -1,0 +1,50 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// TestNativeTracers compares tracers of ours with those of the library, which muxTracer
+// combines, for every transaction of several chains.
+func TestNativeTracers(t *testing.T) {
+	tracers := map[string][]string{
+		"callTracer": {`{}`, `{"withLog":true}`, `{"onlyTopCall":true,"withLog":true}`},
+		"prestateTracer": {
+			`{}`, `{"diffMode":true}`, `{"includeEmpty":true}`, `{"disableCode":true}`, `{"disableStorage":true,"includeEmpty":true}`,
+			`{"diffMode":true,"disableCode":true}`, `{"diffMode":true,"disableStorage":true}`,
+		},
+	}
+	for chain, build := range indexedChains(t) {
+		t.Run(chain, func(t *testing.T) {
+			genesis, blocks := build()
+			s := serve(t, genesis, &blockSource{blocks})
+			compared := 0
+			for tracer, options := range tracers {
+				for _, options := range options {
+					ours := json.RawMessage(fmt.Sprintf(`{"tracer":%q,"tracerConfig":%s}`, tracer, options))
+					mux := json.RawMessage(fmt.Sprintf(`{"tracer":"muxTracer","tracerConfig":{%q:%s}}`, tracer, options))
+					for _, block := range blocks {
+						var got []struct{ Result json.RawMessage }
+						var want []struct{ Result map[string]json.RawMessage }
+						s.ask(t, &got, "debug_traceBlockByNumber", hexutil.Uint64(block.NumberU64()), ours)
+						s.ask(t, &want, "debug_traceBlockByNumber", hexutil.Uint64(block.NumberU64()), mux)
+						if len(got) != len(block.Transactions()) || len(want) != len(got) {
+							t.Fatalf("block %d: %d and %d traces", block.NumberU64(), len(got), len(want))
+						}
+						for i := range got {
+							sameJSON(t, fmt.Sprintf("%s of block %d, transaction %d", ours, block.NumberU64(), i), got[i].Result, want[i].Result[tracer])
+							compared++
+						}
+					}
+				}
+			}
+			if compared == 0 {
+				t.Error("the chain has no transactions")
+			}
+		})
+	}
+}
