@@ -80,7 +80,11 @@ func deepest(t *testing.T) (found recorded) {
 // TestTracesEndAtTheirRoom: no tracer collects much more than its answer may hold.
 func TestTracesEndAtTheirRoom(t *testing.T) {
 	c := deepest(t)
-	for _, options := range []string{`{}`, `{"tracer":"callTracer"}`, `{"tracer":"flatCallTracer"}`} {
+	for _, options := range []string{
+		`{}`, `{"tracer":"callTracer"}`, `{"tracer":"flatCallTracer"}`, `{"tracer":"erc7562Tracer"}`,
+		`{"tracer":"muxTracer","tracerConfig":{"callTracer":{},"4byteTracer":{}}}`,
+		`{"tracer":"prestateTracer","tracerConfig":{"disableCode":true}}`,
+	} {
 		room := &countedRoom{limit: 1000}
 		if _, err := c.traced(t.Context(), options, room); !errors.Is(err, errFull) {
 			t.Errorf("%s: %v, expected %v", options, err, errFull)

@@ -52,6 +52,20 @@ func metered(hooks *tracing.Hooks, length int, room Room, end context.CancelCaus
 			}
 		}
 	}
+	if enter := hooks.OnEnterV2; enter != nil {
+		watched.OnEnterV2 = func(depth int, kind byte, from, to common.Address, input []byte, gas tracing.Gas, value *big.Int) {
+			if grow(frameBytes + 2*len(input)); !left.ended {
+				enter(depth, kind, from, to, input, gas, value)
+			}
+		}
+	}
+	if exit := hooks.OnExitV2; exit != nil {
+		watched.OnExitV2 = func(depth int, output []byte, gasLeft tracing.Gas, err error, reverted bool) {
+			if grow(2 * len(output)); !left.ended {
+				exit(depth, output, gasLeft, err, reverted)
+			}
+		}
+	}
 	if exit := hooks.OnExit; exit != nil {
 		watched.OnExit = func(depth int, output []byte, gasUsed uint64, err error, reverted bool) {
 			if grow(2 * len(output)); !left.ended {
