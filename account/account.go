@@ -64,6 +64,7 @@ type Account struct {
 	// SecondFactor is since when signing in needs a code of a device; zero: it does not.
 	SecondFactor  time.Time `json:"secondFactor,omitzero"`
 	RecoveryCodes int       `json:"recoveryCodes,omitempty"` // unused ones
+	Provider      string    `json:"provider,omitempty"`      // URL of the OpenID Connect provider with which the user signs in; may be empty
 	Unsaved       bool      `json:"unsaved,omitempty"`       // a restriction is in effect but not durable
 	// Unreadable is why the account's newest row cannot be read, which disables the
 	// account; empty for other accounts.
@@ -84,7 +85,8 @@ type person struct {
 	resetMailed bool
 	tokens      []tokenRecord // immutable; expired ones may be among them
 	factor      *factorRecord // immutable; nil: none
-	invitation  *hash         // of the invitation's token used to register
+	identity    *identityRecord
+	invitation  *hash // of the invitation's token used to register
 }
 
 // holder points to the current revision of an account.

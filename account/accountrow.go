@@ -9,18 +9,19 @@ import (
 
 // accountRecord is the JSON of a row of accountRevisions.
 type accountRecord struct {
-	Email      string        `json:"email"`
-	Role       Role          `json:"role"`
-	Created    seconds       `json:"created"`
-	Verified   seconds       `json:"verified,omitzero"`
-	Disabled   seconds       `json:"disabled,omitzero"`
-	Password   string        `json:"password,omitempty"`
-	Epoch      uint64        `json:"epoch,omitempty"`
-	Reset      *resetRecord  `json:"reset,omitempty"`
-	Invitation *hash         `json:"invitation,omitempty"`
-	Limits     Limits        `json:"limits,omitzero"`
-	Tokens     []tokenRecord `json:"tokens,omitempty"`
-	Factor     *factorRecord `json:"factor,omitempty"`
+	Email      string          `json:"email"`
+	Role       Role            `json:"role"`
+	Created    seconds         `json:"created"`
+	Verified   seconds         `json:"verified,omitzero"`
+	Disabled   seconds         `json:"disabled,omitzero"`
+	Password   string          `json:"password,omitempty"`
+	Epoch      uint64          `json:"epoch,omitempty"`
+	Reset      *resetRecord    `json:"reset,omitempty"`
+	Invitation *hash           `json:"invitation,omitempty"`
+	Limits     Limits          `json:"limits,omitzero"`
+	Tokens     []tokenRecord   `json:"tokens,omitempty"`
+	Factor     *factorRecord   `json:"factor,omitempty"`
+	Identity   *identityRecord `json:"identity,omitempty"`
 }
 
 type resetRecord struct {
@@ -33,7 +34,7 @@ type resetRecord struct {
 func (p *person) record() accountRecord {
 	r := accountRecord{
 		Email: p.Email, Role: p.Role, Created: toSeconds(p.Created), Verified: toSeconds(p.Verified), Disabled: toSeconds(p.Disabled),
-		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits, Tokens: p.tokens, Factor: p.factor,
+		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits, Tokens: p.tokens, Factor: p.factor, Identity: p.identity,
 	}
 	if p.reset != nil {
 		r.Reset = &resetRecord{*p.reset, toSeconds(p.Resets), p.resetMailed}
@@ -69,6 +70,7 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 		Password: r.Password != "", Limits: r.Limits,
 	}
 	p.setFactor(r.Factor)
+	p.setIdentity(r.Identity)
 	if r.Reset != nil {
 		p.reset, p.Resets, p.resetMailed = &r.Reset.Hash, r.Reset.Until.time(), r.Reset.Mailed
 	}

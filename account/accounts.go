@@ -88,10 +88,11 @@ type Accounts struct {
 
 	write sync.Mutex // held during a change, from reading the old state until the new one is durable
 
-	mu          sync.RWMutex        // guards the fields below
-	people      map[ID]*holder      // never removed from
-	emails      map[string]*holder  // by e-mail address
-	invitations map[hash]Invitation // by the hash of their tokens
+	mu          sync.RWMutex               // guards the fields below
+	people      map[ID]*holder             // never removed from
+	emails      map[string]*holder         // by e-mail address
+	identities  map[identityRecord]*holder // by identity at a provider
+	invitations map[hash]Invitation        // by the hash of their tokens
 	mailTokens  map[hash]mailTokenRecord
 }
 
@@ -123,7 +124,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		lettersBy: limit.NewTable[guesser](limit.Rate{PerSecond: lettersPerSecond, Burst: lettersOfOne}, maxCounted),
 		lettersTo: limit.NewTable[string](limit.Rate{PerSecond: lettersPerEmail, Burst: lettersOfAllBurst}, maxCounted),
 		mailer:    config.Mailer,
-		people:    make(map[ID]*holder), emails: make(map[string]*holder), mailTokens: make(map[hash]mailTokenRecord),
+		people:    make(map[ID]*holder), emails: make(map[string]*holder), identities: make(map[identityRecord]*holder), mailTokens: make(map[hash]mailTokenRecord),
 	}
 	a.Reload(config)
 	if err := a.readPeople(ctx); err != nil {
@@ -188,6 +189,12 @@ func (a *Accounts) keep(p *person) {
 	}
 	if before := h.load(); before != nil && before.Email != p.Email {
 		delete(a.emails, before.Email)
+	}
+	if before := h.load(); before != nil && before.identity != nil {
+		delete(a.identities, *before.identity)
+	}
+	if p.identity != nil {
+		a.identities[*p.identity] = h
 	}
 	h.state.Store(p)
 	if p.Email != "" { // the address of an unreadable account may be unknown

@@ -57,6 +57,7 @@ const (
 	FieldExpires  Field = "expires"
 	FieldOverlap  Field = "overlap"
 	FieldCode     Field = "code"
+	FieldIdentity Field = "identity"
 )
 
 // Invalid describes invalid user input and what is expected instead.

@@ -29,6 +29,8 @@ func (s *Service) newDashboard() (http.Handler, error) {
 		},
 		Status: func() bool { return s.current.Load().Dashboard.Status },
 		Log:    slog.Default(),
+
+		Provider: s.provider, Provided: s.config.Accounts.OIDC.Policy(),
 	})
 }
 

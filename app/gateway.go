@@ -101,6 +101,7 @@ func (s *Service) Reload(c config.Config) error {
 		{"filters", before.Filters, now.Filters},
 		{"traces", before.Traces, now.Traces},
 		{"accounts.mail", before.Accounts.Mail, now.Accounts.Mail},
+		{"accounts.oidc", before.Accounts.OIDC, now.Accounts.OIDC},
 		{"accounts.usage_days", before.Accounts.UsageDays, now.Accounts.UsageDays},
 		{"limits.address_fails", before.Limits.AddressFails, now.Limits.AddressFails},
 		{"limits.connections", before.Limits.Connections, now.Limits.Connections},

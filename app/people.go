@@ -12,6 +12,7 @@ import (
 	"ashlar/account/control"
 	"ashlar/account/failures"
 	"ashlar/account/mail"
+	"ashlar/account/oidc"
 	"ashlar/account/session"
 	"ashlar/account/usage"
 	"ashlar/app/config"
@@ -30,6 +31,7 @@ type people struct {
 	usage    *usage.Usage
 	failures *failures.Log
 	mail     *mail.Sender           // nil if no mail server is configured
+	provider *oidc.Provider         // nil if none is configured
 	group    *limit.Group           // nil if no other process uses the accounts
 	unread   *atomic.Pointer[error] // why changes of other processes cannot be read; nil: they can
 }
@@ -52,6 +54,9 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 	accounts.Retry = again
 	_, accounts.Shared = data.(*store.Keyspace)
 	if p.mail, err = c.Mail.Open(); err != nil {
+		return people{}, errors.Join(err, opened.Close())
+	}
+	if p.provider, err = c.OIDC.Open(); err != nil {
 		return people{}, errors.Join(err, opened.Close())
 	}
 	if p.mail != nil {

@@ -117,6 +117,13 @@ func (s *service) LastUsed(context.Context, account.KeyID) (time.Time, error) {
 
 func serve(t *testing.T, registration account.Registration) *service {
 	t.Helper()
+	return serveWith(t, registration, func(string, *site.Config) {})
+}
+
+// serveWith is serve with a configuration that is changed before, given the dashboard's URL.
+func serveWith(t *testing.T, registration account.Registration, change func(url string, c *site.Config)) *service {
+	t.Helper()
+	server := httptest.NewUnstartedServer(nil)
 	store, err := pebble.Open(pebble.Options{Path: "accounts", FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +136,7 @@ func serve(t *testing.T, registration account.Registration) *service {
 	if s.keys, err = account.OpenKeyring(t.Context(), s.accounts); err != nil {
 		t.Fatal(err)
 	}
-	d, err := New(site.Config{
+	config := site.Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Failures: s.failed, Networks: s.served,
 		Status: func() bool { return s.public },
 		Limits: func() []site.LimitGroup {
@@ -144,12 +151,13 @@ func serve(t *testing.T, registration account.Registration) *service {
 			read(s.answer)
 		},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	if err != nil {
+	}
+	change("http://"+server.Listener.Addr().String(), &config)
+	if s.handler, err = New(config); err != nil {
 		t.Fatal(err)
 	}
-	s.handler = d
-	server := httptest.NewServer(d)
+	server.Config.Handler = s.handler
+	server.Start()
 	s.url = server.URL
 	s.close = func() {
 		server.Close()

@@ -144,6 +144,7 @@ type Accounts struct {
 	Keys         int                  `yaml:"keys"`         // of an account at once
 	UsageDays    int                  `yaml:"usage_days"`   // for which usage is kept
 	Mail         Mail                 `yaml:"mail"`
+	OIDC         OIDC                 `yaml:"oidc"`
 }
 
 // Service returns the entries as the accounts take them.

@@ -51,6 +51,7 @@ func (c *Config) rules(families family.Families) []rule {
 		{"$.credits", func() error { return checkCredits(c.Credits, families) }},
 		{"$.accounts.registration", c.Accounts.Registration.Check},
 		{"$.accounts.mail", c.Accounts.Mail.check},
+		{"$.accounts.oidc", c.Accounts.OIDC.check},
 	}...)
 	for _, number := range []struct {
 		path       string

@@ -2,6 +2,7 @@
 package profile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -17,6 +18,7 @@ func Pages() []site.Page {
 		site.ForUsers("GET /account", show),
 		site.ForUsers("POST /account/password", changePassword),
 		site.ForUsers("POST /account/email", changeEmail),
+		site.ForUsers("POST /account/provider/remove", disconnect),
 		site.ForUsers("GET /account/factor", showFactor),
 		site.ForUsers("POST /account/factor", enrol),
 		site.ForUsers("POST /account/factor/recovery", renewRecovery),
@@ -30,12 +32,13 @@ func Pages() []site.Page {
 
 // accountPage is the data of the template account.
 type accountPage struct {
-	Form  *site.Form
-	Email *site.Form // to change the address; no fields where addresses are not verified
-	Role  string
-	Began time.Time // when the session began
-	Keys  string    // how many there are, and may be
-	Costs string
+	Form     *site.Form
+	Email    *site.Form // to change the address; no fields where addresses are not verified
+	Provider *site.Form // to disconnect the provider
+	Role     string
+	Began    time.Time // when the session began
+	Keys     string    // how many there are, and may be
+	Costs    string
 	keys.Allowance
 }
 
@@ -46,11 +49,17 @@ func passwordForm() *site.Form {
 	)
 }
 
-func show(v *site.Visit) error { return showAccount(v, passwordForm(), emailForm()) }
+func show(v *site.Visit) error { return showAccount(v, accountForms{}) }
 
-func showAccount(v *site.Visit, f, email *site.Form) error {
+// accountForms are the forms of the page; nil: as they are at first.
+type accountForms struct{ password, email, provider *site.Form }
+
+func showAccount(v *site.Visit, forms accountForms) error {
+	forms.password = cmp.Or(forms.password, passwordForm())
+	forms.email = cmp.Or(forms.email, emailForm())
+	forms.provider = cmp.Or(forms.provider, disconnectForm())
 	if !v.Config.Accounts.Mails() {
-		email = site.NewForm()
+		forms.email = site.NewForm()
 	}
 	networks, err := v.Config.Networks(v.R.Context())
 	if err != nil {
@@ -64,12 +73,12 @@ func showAccount(v *site.Visit, f, email *site.Form) error {
 	if err != nil {
 		return err
 	}
-	p := accountPage{Form: f, Email: email, Role: roleName(v.Who.Role), Began: v.Began(), Costs: site.CostRange(networks)}
+	p := accountPage{Form: forms.password, Email: forms.email, Provider: forms.provider, Role: roleName(v.Who.Role), Began: v.Began(), Costs: site.CostRange(networks)}
 	p.Keys = fmt.Sprintf("%d of at most %d", keys.Usable(own, time.Now()), v.Config.Accounts.MaxKeys(v.Who))
 	if p.Allowance, err = keys.TogetherAllowance(v, spent); err != nil {
 		return err
 	}
-	return v.Show(max(site.StatusOf(f), site.StatusOf(email)), "account", "Account", p)
+	return v.Show(max(site.StatusOf(forms.password), site.StatusOf(forms.email), site.StatusOf(forms.provider)), "account", "Account", p)
 }
 
 // changePassword takes the form of account.
@@ -77,18 +86,18 @@ func changePassword(v *site.Visit) error {
 	f := passwordForm()
 	f.Read(v.R)
 	if !f.OK() {
-		return showAccount(v, f, emailForm())
+		return showAccount(v, accountForms{password: f})
 	}
 	session, err := v.Config.Accounts.ChangePassword(v.R.Context(), v.Who.ID, f.Value("present"), f.Value("password"), site.Client(v.R))
 	switch {
 	case errors.Is(err, account.ErrCredentials):
 		f.Fail("present", "This is not your current password.")
-		return showAccount(v, f, emailForm())
+		return showAccount(v, accountForms{password: f})
 	case err != nil:
 		if err := f.Refused(err); err != nil {
 			return err
 		}
-		return showAccount(v, f, emailForm())
+		return showAccount(v, accountForms{password: f})
 	}
 	if err := v.Begin(session); err != nil {
 		return err
@@ -144,7 +153,7 @@ func changeEmail(v *site.Visit) error {
 	f := emailForm()
 	f.Read(v.R)
 	if !f.OK() {
-		return showAccount(v, passwordForm(), f)
+		return showAccount(v, accountForms{email: f})
 	}
 	email := f.Value("new-email")
 	err := accounts.RequestChange(v.R.Context(), v.Who.ID, f.Value("email-password"), email, site.Client(v.R))
@@ -159,5 +168,5 @@ func changeEmail(v *site.Visit) error {
 	default:
 		return err
 	}
-	return showAccount(v, passwordForm(), f)
+	return showAccount(v, accountForms{email: f})
 }

@@ -11,6 +11,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/failures"
+	"ashlar/account/oidc"
 	"ashlar/account/usage"
 	"ashlar/jsonrpc"
 
@@ -112,7 +113,7 @@ type Failures interface {
 	ParamsUntil(account.KeyID) time.Time
 }
 
-// Config configures a dashboard. All fields except Log are required.
+// Config configures a dashboard. All fields except Log, Provider and Provided are required.
 type Config struct {
 	Accounts *account.Accounts
 	Keys     *account.Keyring
@@ -126,6 +127,9 @@ type Config struct {
 	Call      Caller
 	Status    func() bool  // the status page is public
 	Log       *slog.Logger // nil: slog.Default()
+
+	Provider *oidc.Provider   // with which users sign in; nil: none
+	Provided account.Provided // who gets an account by doing so
 }
 
 // LimitGroup is a group of related limits of the service.

@@ -73,6 +73,7 @@ type frame struct {
 	SignUp   bool   // registration is open to the visitor
 	Status   bool   // the status page exists
 	Mails    bool   // e-mail addresses are verified
+	Provider string // name of the sign-in provider; empty: none
 	Content  any    // data of the page's own template
 }
 

@@ -162,6 +162,9 @@ func (v *Visit) Show(status int, name, title string, content any) error {
 		Mails:  v.Config.Accounts.Mails(),
 		Said:   v.Sessions.PopString(v.R.Context(), sessionSaid),
 	}
+	if v.Config.Provider != nil {
+		f.Provider = v.Config.Provider.Name()
+	}
 	if strings.HasPrefix(v.R.URL.Path, "/docs") {
 		f.Docs = v.exactLinks(link{"/docs", "Methods", false}, link{"/docs/requests", "Requests", false}, link{"/docs/errors", "Errors", false}, link{"/docs/limits", "Credits and limits", false})
 	}

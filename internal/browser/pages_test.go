@@ -13,6 +13,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/account/failures"
+	"ashlar/account/oidc"
 	"ashlar/account/password"
 	"ashlar/account/session"
 	"ashlar/account/usage"
@@ -141,7 +142,9 @@ func serveBusy(t *testing.T, since time.Duration) (url string, key account.KeyID
 		},
 		Call:   func(context.Context, site.Call, func(site.Answer)) {},
 		Status: func() bool { return false },
-		Log:    slog.New(slog.NewTextHandler(t.Output(), nil)),
+		// Nothing asks it here; package dashboard is tested with a real one.
+		Provider: oidc.New(oidc.Config{Issuer: "https://id.example.org", Name: "Example"}),
+		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

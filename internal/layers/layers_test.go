@@ -137,6 +137,8 @@ func keepers() []keeper {
 		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},
 		{"github.com/alexedwards/scs", []string{"account/session", "dashboard"}},
 		{"github.com/pquerna/otp", []string{"account/totp"}},
+		{"github.com/coreos/go-oidc", []string{"account/oidc"}},
+		{"golang.org/x/oauth2", []string{"account/oidc"}},
 		{"github.com/boombuler/barcode", []string{"dashboard/profile"}},
 		{"golang.org/x/crypto/argon2", []string{"account/password"}},
 		{"github.com/elastic/go-seccomp-bpf", []string{"worker"}},

@@ -1,0 +1,189 @@
+package dashboard
+
+import (
+	"bufio"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ashlar/account"
+	"ashlar/account/oidc"
+	"ashlar/dashboard/site"
+	"ashlar/internal/vectors"
+)
+
+// startProvider starts a real provider that knows the dashboard, and returns its URL.
+func startProvider(t *testing.T, dashboard string) string {
+	t.Helper()
+	modules := filepath.Join(os.Getenv("ASHLAR_CLIENTS"), "node_modules")
+	if _, err := os.Stat(filepath.Join(modules, "oidc-provider")); err != nil {
+		vectors.Missing(t, "needs the package oidc-provider: set ASHLAR_CLIENTS to a folder with clients, see internal/clients/install.sh")
+	}
+	command := exec.CommandContext(t.Context(), "node", "testdata/provider.mjs", modules, dashboard+"/signin/provider/back")
+	command.Stderr = t.Output()
+	out, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait() // it was killed
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "http://") {
+			return lines.Text()
+		}
+	}
+	t.Fatal("the provider did not start")
+	return ""
+}
+
+// serveWithProvider serves a dashboard whose users sign in with a real provider.
+func serveWithProvider(t *testing.T, policy account.Provided) *service {
+	return serveWith(t, account.RegistrationInvited, func(dashboard string, c *site.Config) {
+		c.Provider = oidc.New(oidc.Config{Issuer: startProvider(t, dashboard), Client: "ashlar", Secret: "the secret of the client", Name: "Example"})
+		c.Provided = policy
+	})
+}
+
+var formAction = regexp.MustCompile(`<form[^>]* action="([^"]+)"`)
+
+// through signs in at the provider, from a URL of it to where it leads back.
+func (b *browser) through(t *testing.T, from, name string) page {
+	t.Helper()
+	next, form := from, url.Values(nil)
+	for range 12 {
+		request, err := http.NewRequest(http.MethodGet, next, nil)
+		if form != nil {
+			request, err = http.NewRequest(http.MethodPost, next, strings.NewReader(form.Encode()))
+			request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := b.do(request)
+		if strings.HasPrefix(next, b.s.url) {
+			return p
+		}
+		form = nil
+		if to := p.header.Get("Location"); to != "" {
+			base, _ := url.Parse(next)
+			led, err := base.Parse(to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next = led.String()
+			continue
+		}
+		action := formAction.FindStringSubmatch(p.body)
+		if action == nil {
+			t.Fatalf("%s: %d %s", next, p.status, p.text())
+		}
+		base, _ := url.Parse(next)
+		to, err := base.Parse(action[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, form = to.String(), url.Values{"prompt": {"login"}, "login": {name}, "password": {"any"}}
+		if !strings.Contains(p.body, `name="login"`) {
+			form.Set("prompt", "consent")
+		}
+	}
+	t.Fatal("the provider does not lead back")
+	return page{}
+}
+
+// arrive signs in with the provider.
+func (b *browser) arrive(t *testing.T, name string) page {
+	t.Helper()
+	p := b.get("/signin/provider?next=/usage")
+	if p.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", p.status, p.text())
+	}
+	return b.through(t, p.header.Get("Location"), name)
+}
+
+// Users sign in with a real provider: with an account that has the address, with a new one, and
+// not otherwise.
+func TestSignInWithProvider(t *testing.T) {
+	s := serveWithProvider(t, account.Provided{Create: true, Domains: []string{"example.org"}})
+	b := s.browser()
+	b.get("/signin?next=/usage").says(t, 200, `href="/signin/provider?next=%2fusage"`, "Sign in with Example")
+	b.arrive(t, "new@example.org").leads(t, "/usage")
+	p := b.get("/account")
+	p.says(t, 200, "new@example.org", "You can sign in with Example", "ask the operator of this service for a link to set a password")
+	if strings.Contains(p.body, "/account/password") {
+		t.Error("an account without a password can change it")
+	}
+	b.post("/signout", nil).leads(t, "/")
+	b.get("/keys").leads(t, "/signin?next=%2Fkeys")
+	b.arrive(t, "new@example.org").leads(t, "/usage") // the provider remembers the user
+
+	s.browser().arrive(t, "somebody@example.net").says(t, 403, "You have no account here")
+	s.browser().arrive(t, "unverified@example.org").says(t, 403, "has not verified your e-mail address")
+	owner, _ := s.newUser("owner@example.org", account.RoleUser)
+	s.browser().arrive(t, "owner@example.org").says(t, 403, "sign in with its password, and connect the provider")
+	connecting := owner.post("/account/provider", nil)
+	connecting.says(t, 200, "Continue to Example")
+	link := regexp.MustCompile(`<a class="button primary" href="([^"]+)"`).FindStringSubmatch(connecting.body)
+	owner.through(t, html.UnescapeString(link[1]), "owner@example.org").leads(t, "/account")
+	owner.get("/account").says(t, 200, "You can now sign in with Example")
+	s.browser().arrive(t, "owner@example.org").leads(t, "/usage")
+	newFactor(t, owner)
+	s.browser().arrive(t, "owner@example.org").leads(t, "/signin/code")
+	owner.post("/account/provider/remove", url.Values{"provider-password": {"wrong wrong"}}).says(t, 422, "This is not your current password")
+	owner.post("/account/provider/remove", url.Values{"provider-password": {goodPassword}}).leads(t, "/account")
+	s.browser().arrive(t, "owner@example.org").says(t, 403, "sign in with its password")
+
+}
+
+// An answer is valid only in the browser that began, and once.
+func TestProviderAnswers(t *testing.T) {
+	s := serveWithProvider(t, account.Provided{Create: true})
+	b, other := s.browser(), s.browser()
+	began := b.get("/signin/provider").header.Get("Location")
+	u, err := url.Parse(began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	for _, name := range []string{"state", "nonce", "code_challenge"} {
+		if len(query.Get(name)) < 20 {
+			t.Errorf("%s is %q", name, query.Get(name))
+		}
+	}
+	if query.Get("code_challenge_method") != "S256" || query.Get("scope") != "openid email" {
+		t.Errorf("asked with %s", began)
+	}
+	answer := fmt.Sprintf("/signin/provider/back?state=%s&code=x", query.Get("state"))
+	other.get(answer).says(t, 403, "did not confirm who you are")
+	b.get(answer+"&error=access_denied").says(t, 403, "did not confirm who you are")
+	b.get(answer).says(t, 403, "did not confirm who you are") // the attempt is over
+	began = b.get("/signin/provider").header.Get("Location")
+	u, _ = url.Parse(began)
+	b.get("/signin/provider/back?code=x&state="+u.Query().Get("state")).says(t, 502, "does not answer as expected")
+}
+
+// While the provider does not answer, the server starts and passwords work.
+func TestProviderIsDown(t *testing.T) {
+	s := serveWith(t, account.RegistrationOpen, func(_ string, c *site.Config) {
+		c.Provider = oidc.New(oidc.Config{Issuer: "http://127.0.0.1:1", Client: "ashlar", Secret: "x", Name: "Example"})
+	})
+	b, _ := s.newUser("a@example.org", account.RoleUser)
+	b.get("/account").says(t, 200, "Connect it")
+	b.post("/account/provider", nil).says(t, 502, "Example does not answer as expected")
+	s.browser().get("/signin/provider").says(t, 502, "sign in with your password")
+	plain := serve(t, account.RegistrationOpen)
+	plain.browser().get("/signin/provider").says(t, 404)
+	plain.browser().get("/signin/provider/back").says(t, 404)
+}

@@ -1,0 +1,138 @@
+package signin
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"ashlar/account"
+	"ashlar/account/oidc"
+	"ashlar/dashboard/site"
+)
+
+// callback is the path to which the provider sends users back.
+const callback = "/signin/provider/back"
+
+// sessionAttempt is the key of a session's sign-in with the provider, an attempt as JSON.
+const sessionAttempt = "attempt"
+
+// attempt is a sign-in with the provider that has begun.
+type attempt struct {
+	oidc.Attempt
+	Next string // path to redirect to
+	Link string // ID of the account to be connected; empty to sign in
+}
+
+// providerPage is the data of the template provider.
+type providerPage struct {
+	Name    string
+	URL     string // at which the user continues; empty if that is not possible
+	Problem string
+}
+
+// toProvider sends the visitor to the provider. It is a link and no form, because browsers let
+// no form lead to another site.
+func toProvider(v *site.Visit) error {
+	next := site.Local(v.R.URL.Query().Get("next"))
+	if v.Who != nil {
+		return v.Redirect(next)
+	}
+	to, err := beginAttempt(v, attempt{Next: next})
+	if err != nil {
+		return providerFailed(v, err)
+	}
+	return v.Redirect(to)
+}
+
+// connect begins to connect the visitor's account to the provider. The answer has a link to it.
+// A form does this, so that no other site can connect an account.
+func connect(v *site.Visit) error {
+	to, err := beginAttempt(v, attempt{Next: "/account", Link: v.Who.ID.String()})
+	if err != nil {
+		return providerFailed(v, err)
+	}
+	return v.Show(200, "provider", "Connect your account", providerPage{Name: v.Config.Provider.Name(), URL: to})
+}
+
+// beginAttempt begins a sign-in, stores it in the session, and returns where it continues.
+func beginAttempt(v *site.Visit, a attempt) (to string, err error) {
+	if v.Config.Provider == nil {
+		return "", site.ErrNoPage
+	}
+	if a.Attempt, to, err = v.Config.Provider.Begin(v.R.Context(), site.Scheme(v.R)+"://"+v.R.Host+callback); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return "", err
+	}
+	v.Sessions.Put(v.R.Context(), sessionAttempt, string(text))
+	return to, nil
+}
+
+// fromProvider takes the visitor back from the provider.
+func fromProvider(v *site.Visit) error {
+	if v.Config.Provider == nil {
+		return site.ErrNoPage
+	}
+	var a attempt // an empty one matches no answer
+	if text := v.Sessions.PopString(v.R.Context(), sessionAttempt); text != "" {
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			return err
+		}
+	}
+	who, err := v.Config.Provider.Finish(v.R.Context(), a.Attempt, v.R.URL.Query())
+	if err != nil {
+		return providerFailed(v, err)
+	}
+	if a.Link != "" {
+		return connected(v, &a, who)
+	}
+	_, session, err := v.Config.Accounts.Arrive(v.R.Context(), who, v.Config.Provided, site.Client(v.R))
+	for _, known := range []error{account.ErrNotLinked, account.ErrNotProvided, account.ErrUnverified, account.ErrDisabled} {
+		if errors.Is(err, known) {
+			return providerFailed(v, err)
+		}
+	}
+	return v.Enter(session, err, site.Local(a.Next))
+}
+
+// connected connects the account that began the attempt.
+func connected(v *site.Visit, a *attempt, who oidc.Identity) error {
+	if v.Who == nil || v.Who.ID.String() != a.Link {
+		return providerFailed(v, oidc.ErrRefused)
+	}
+	var invalid *account.Invalid
+	_, err := v.Config.Accounts.Link(v.R.Context(), v.Who.ID, who)
+	if errors.As(err, &invalid) {
+		return providerFailed(v, err)
+	}
+	if err != nil {
+		return err
+	}
+	v.Say("You can now sign in with " + v.Config.Provider.Name() + ".")
+	return v.Redirect(site.Local(a.Next))
+}
+
+// providerFailed explains why a sign-in with the provider failed. What the provider answered is
+// in the log only.
+func providerFailed(v *site.Visit, err error) error {
+	p := providerPage{}
+	if v.Config.Provider != nil {
+		p.Name = v.Config.Provider.Name()
+	}
+	status := http.StatusForbidden
+	switch {
+	case errors.Is(err, site.ErrNoPage):
+		return err
+	case errors.Is(err, oidc.ErrProvider):
+		v.Config.Log.WarnContext(v.R.Context(), "sign-in with the provider failed", "error", err)
+		p.Problem, status = p.Name+" does not answer as expected. Try again later, or sign in with your password.", http.StatusBadGateway
+	case errors.Is(err, oidc.ErrRefused):
+		v.Config.Log.InfoContext(v.R.Context(), "sign-in with the provider refused", "error", err)
+		p.Problem = p.Name + " did not confirm who you are, or it took too long. Try again."
+	default:
+		p.Problem = site.Sentence(err.Error())
+	}
+	return v.Show(status, "provider", "Sign in with "+p.Name, p)
+}
