@@ -24,6 +24,7 @@ type Config struct {
 	// Allowed are further methods that are passed to the nodes as they are.
 	Allowed []string
 	Filters feed.Limits
+	LogTime time.Duration    // of eth_getLogs; 0: 10 seconds
 	Now     func() time.Time // nil: time.Now
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func (a *API) appendLogs(ctx context.Context, filter logFilter, out []byte) ([]b
 			return out, err
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, maxLogTime)
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(a.config.LogTime, maxLogTime))
 	defer cancel()
 	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, '[')

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"ashlar/family"
 	"ashlar/forwarded/api"
@@ -115,6 +116,7 @@ type network struct {
 	follower *ingest.Follower
 	follow   *retry.Task
 	live     *api.API
+	logTime  time.Duration // of eth_getLogs; 0: the default; tests set more
 }
 
 // Serve implements [family.Network].
@@ -132,7 +134,7 @@ func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, 
 	n.follow = retry.New("follow the upstream nodes", n.log)
 	n.follower = ingest.New(ingest.Config{Pool: n.pool, Quorum: n.entries.Quorum, Task: n.follow, Log: n.log})
 	n.live = api.New(query.NewChain(n.pool, n.follower, n.archive), api.Config{
-		ClientVersion: s.Version.Client, ChainID: n.pool.ChainID, Allowed: n.entries.Methods, Filters: s.Filters,
+		ClientVersion: s.Version.Client, ChainID: n.pool.ChainID, Allowed: n.entries.Methods, Filters: s.Filters, LogTime: n.logTime,
 	})
 	return n.live.Methods()
 }

@@ -64,6 +64,7 @@ func serve(t *testing.T, store kv.Store, change func(*Entries), nodes ...*forwar
 		t.Fatal(err)
 	}
 	w := &world{t: t, store: store, network: opened.(*network)}
+	w.network.logTime = time.Minute // the race detector makes large answers slow
 	if w.methods, err = opened.Serve(t.Context(), family.Service{Name: "test", Filters: feed.Limits{}.WithDefaults()}); err != nil {
 		t.Fatal(err)
 	}
