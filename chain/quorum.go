@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -31,4 +32,26 @@ func Elected(votes []common.Hash, quorum int) (hash common.Hash, ok bool) {
 		}
 	}
 	return hash, winners == 1
+}
+
+// Claimed returns the highest block that a quorum claims to have passed: of all claims of
+// that number, the most frequent one. It sorts claims, of which there are at least quorum.
+func Claimed(claims []Ref, quorum int) (most Ref) {
+	slices.SortFunc(claims, func(a, b Ref) int {
+		return cmp.Or(cmp.Compare(b.Number, a.Number), a.Hash.Cmp(b.Hash))
+	})
+	number, count := claims[quorum-1].Number, 0
+	for i, c := range claims {
+		if c.Number != number {
+			continue
+		}
+		same := 1
+		for i+same < len(claims) && claims[i+same] == c {
+			same++
+		}
+		if same > count {
+			most, count = c, same
+		}
+	}
+	return most
 }

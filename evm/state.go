@@ -32,3 +32,27 @@ type State interface {
 	// its parent holds it; an implementation returns no node with another.
 	Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error)
 }
+
+// Named is a [State] that must know which address or slot a key stands for before the key
+// is read: it asks other nodes, whose methods take no keys. A State that wraps another one
+// passes the names on.
+type Named interface {
+	NameAddress(address common.Address)
+	NameSlot(slot common.Hash)
+}
+
+// AccountKey returns the key of an account, and names the address to the state.
+func AccountKey(state State, address common.Address) common.Hash {
+	if named, ok := state.(Named); ok {
+		named.NameAddress(address)
+	}
+	return HashAddress(address)
+}
+
+// SlotKey returns the key of a slot, and names the slot to the state.
+func SlotKey(state State, slot common.Hash) common.Hash {
+	if named, ok := state.(Named); ok {
+		named.NameSlot(slot)
+	}
+	return HashSlot(slot)
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -334,4 +335,28 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 		}
 	}
 	return Answer{}, unanswered(worst)
+}
+
+// AskEach asks all nodes that can be asked, once, and returns their answers in the order of
+// the configuration: for questions on which nodes must agree.
+func (p *Pool) AskEach(ctx context.Context, c Call) []Answer {
+	chainID, now := p.ChainID(), time.Now()
+	var able []*node
+	for _, n := range p.nodes {
+		if n.unable(&c, chainID, now) == "" && n.take(now, n.unitsOf(c.Method)) {
+			able = append(able, n)
+		}
+	}
+	answers := make([]Answer, len(able))
+	var asking sync.WaitGroup
+	for i, n := range able {
+		asking.Go(func() {
+			ctx, cancel := context.WithTimeoutCause(ctx, p.config.Time, errSlow)
+			defer cancel()
+			result, err := n.ask(ctx, &c)
+			answers[i] = Answer{Result: result, Node: n.name, Err: err}
+		})
+	}
+	asking.Wait()
+	return answers
 }

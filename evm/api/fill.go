@@ -137,7 +137,8 @@ func (a *API) nextNonce(ctx context.Context, view *query.View, from common.Addre
 	if waiting := a.chain.Pool(); waiting != nil {
 		return waiting.Nonce(ctx, from)
 	}
-	account, err := view.State(view.Head().Number).Account(ctx, evm.HashAddress(from))
+	state := view.State(view.Head().Number)
+	account, err := state.Account(ctx, evm.AccountKey(state, from))
 	if account == nil || err != nil {
 		return 0, err
 	}

@@ -286,11 +286,11 @@ func (a *API) transactionOf(ctx context.Context, params, out []byte) ([]byte, er
 // firstBlock finds the block after which an account first is as has says, if it is so
 // after the head, and stays so: it halves the chain.
 func firstBlock(ctx context.Context, view *query.View, address common.Address, has func(*types.StateAccount) bool) (number uint64, found bool, err error) {
-	key := evm.HashAddress(address)
 	low, high := uint64(0), view.Head().Number+1
 	for low < high {
 		middle := low + (high-low)/2
-		account, err := view.State(middle).Account(ctx, key)
+		state := view.State(middle)
+		account, err := state.Account(ctx, evm.AccountKey(state, address))
 		if err != nil {
 			return 0, false, err
 		}
@@ -318,7 +318,8 @@ func (a *API) contractCreator(ctx context.Context, params, out []byte) ([]byte, 
 	if err != nil {
 		return out, err
 	}
-	account, err := view.State(view.Head().Number).Account(ctx, evm.HashAddress(address))
+	state := view.State(view.Head().Number)
+	account, err := state.Account(ctx, evm.AccountKey(state, address))
 	if err != nil || account == nil || bytes.Equal(account.CodeHash, types.EmptyCodeHash[:]) {
 		return appendNull(out), err
 	}

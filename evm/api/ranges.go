@@ -121,8 +121,9 @@ func (a *API) storageRange(ctx context.Context, params, out []byte) ([]byte, err
 	if err := checkTransactionIndex(ctx, view, number, index); err != nil {
 		return out, err
 	}
-	hash := evm.HashAddress(address)
-	account, err := view.State(number-1).Account(ctx, hash)
+	state := view.State(number - 1)
+	hash := evm.AccountKey(state, address)
+	account, err := state.Account(ctx, hash)
 	if err != nil {
 		return out, err
 	}

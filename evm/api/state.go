@@ -93,7 +93,7 @@ func (a *API) account(ctx context.Context, params []byte) (*types.StateAccount, 
 	if err != nil {
 		return nil, nil, err
 	}
-	account, err := state.Account(ctx, evm.HashAddress(address))
+	account, err := state.Account(ctx, evm.AccountKey(state, address))
 	return account, state, err
 }
 
@@ -176,7 +176,7 @@ func (a *API) getStorageAt(ctx context.Context, params, out []byte) ([]byte, err
 	if err != nil {
 		return out, err
 	}
-	value, err := state.Slot(ctx, evm.HashAddress(address), evm.HashSlot(key))
+	value, err := state.Slot(ctx, evm.AccountKey(state, address), evm.SlotKey(state, key))
 	if err != nil {
 		return out, err
 	}
@@ -213,9 +213,9 @@ func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte,
 			out = append(out, ',')
 		}
 		out = append(appendHex(out, account.address[:]), ':')
-		hashed := evm.HashAddress(account.address)
+		hashed := evm.AccountKey(state, account.address)
 		out, err = room.AppendArray(out, len(account.keys), func(out []byte, i int) ([]byte, error) {
-			value, err := state.Slot(ctx, hashed, evm.HashSlot(account.keys[i]))
+			value, err := state.Slot(ctx, hashed, evm.SlotKey(state, account.keys[i]))
 			return appendHash(out, value), err
 		})
 		if err != nil {

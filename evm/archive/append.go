@@ -135,6 +135,14 @@ func (h *History) Encode(ctx context.Context, to kv.Putter, delta *evm.Delta, to
 // EncodeBlock writes the rows of a block to the tables of [TableSet.Own] and
 // [TableSet.Derived].
 func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
+	if block := delta.Block.Header(); (block.BlockAccessListHash != nil) != (delta.AccessList != nil) {
+		return fmt.Errorf("archive: block %d: its header names the access list hash %v, its list has %d bytes", block.Number, block.BlockAccessListHash, len(delta.AccessList))
+	}
+	return EncodeContents(to, delta, totalDifficulty)
+}
+
+// EncodeContents is [EncodeBlock] for a block whose access list may be left out.
+func EncodeContents(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
 	number, hash := delta.Block.NumberU64(), delta.Block.Hash()
 	header, err := encodeHeader(delta.Block, totalDifficulty)
 	if err != nil {
@@ -151,9 +159,6 @@ func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error
 	to.Put(headers, partition[:], number, header)
 	to.Put(bodies, partition[:], number, body)
 	to.Put(receipts, partition[:], number, encodeReceipts(delta.Receipts))
-	if block := delta.Block.Header(); (block.BlockAccessListHash != nil) != (delta.AccessList != nil) {
-		return fmt.Errorf("archive: block %d: its header names the access list hash %v, its list has %d bytes", number, block.BlockAccessListHash, len(delta.AccessList))
-	}
 	if delta.AccessList != nil {
 		to.Put(accessLists, partition[:], number, delta.AccessList)
 	}

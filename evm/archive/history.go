@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -33,6 +32,7 @@ type History struct {
 	rows    kv.Reader
 	store   kv.Reader     // the settled rows
 	ahead   kv.Prefetcher // of rows; nil if reads take no round trips
+	source  Source        // of blocks that are not stored; may be nil
 	traces  bool          // there is a trace index
 	extent  *atomic.Pointer[Extent]
 	settled uint64 // the last block whose rows are in store, and whose header is in headers
@@ -65,7 +65,7 @@ func newHistory(rows kv.Reader, traces bool) History {
 }
 
 // Rows returns the settled rows, for [Archive.Over].
-func (a *Archive) Rows() kv.Reader { return a.store }
+func (a *Archive) Rows() kv.Reader { return a.History.store }
 
 // Over returns the history in rows: the archive's blocks up to settled, and above them a
 // branch of unsettled blocks encoded by [History.Encode].
@@ -75,7 +75,7 @@ func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
 		ahead, _ = rows.(kv.Prefetcher)
 	}
 	return &History{
-		rows: rows, store: a.store, ahead: ahead, traces: a.traces, extent: a.extent, settled: settled,
+		rows: rows, store: a.History.store, source: a.source, ahead: ahead, traces: a.traces, extent: a.extent, settled: settled,
 		headers: a.headers, numbers: a.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: a.codes,
 	}
 }
@@ -103,6 +103,9 @@ func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	header, err := decodeHeader(row)
 	if err != nil {
 		return nil, err
+	}
+	if h.source != nil && number > 0 {
+		header.TotalDifficulty = nil // not known
 	}
 	known.Add(number, header)
 	h.numbers.Add(header.Hash, number)
@@ -149,6 +152,12 @@ func (h *History) Receipts(ctx context.Context, number uint64, buffer []byte) (*
 // block before Amsterdam.
 func (h *History) AccessList(ctx context.Context, number uint64) ([]byte, error) {
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), accessLists, number, nil)
+	if h.source != nil && errors.Is(err, ErrNotFound) {
+		header, err := h.Header(ctx, number)
+		if err == nil && header.BlockAccessListHash != nil {
+			return h.source.AccessList(ctx, header.Header)
+		}
+	}
 	return row, h.orPruned(number, err)
 }
 
@@ -201,7 +210,7 @@ func (h *History) FindBlock(ctx context.Context, hash common.Hash) (uint64, erro
 	}
 	err := rows.FindBlock(ctx, h.rows, blockHashes, hash[:], check)
 	if err == nil && !known {
-		err = fmt.Errorf("%w: block %x", ErrNotFound, hash)
+		return h.findSourced(ctx, hash)
 	}
 	return number, err
 }
@@ -213,7 +222,18 @@ type Place = rows.Place
 // returns true. There is rarely more than one candidate, and almost never one if the
 // transaction does not exist.
 func (h *History) FindTransaction(ctx context.Context, hash common.Hash, found func(Place) (bool, error)) error {
-	return rows.FindTransaction(ctx, h.rows, txHashes, hash[:], found)
+	if h.source == nil {
+		return rows.FindTransaction(ctx, h.rows, txHashes, hash[:], found)
+	}
+	done := false
+	err := rows.FindTransaction(ctx, h.rows, txHashes, hash[:], func(place Place) (_ bool, err error) {
+		done, err = found(place)
+		return done, err
+	})
+	if err != nil || done {
+		return err
+	}
+	return h.findSourcedTransaction(ctx, hash, found)
 }
 
 // Postings returns the positions of a log term in a range of blocks.

@@ -27,6 +27,9 @@ func (r *callReader) Account(address common.Address) (*types.StateAccount, error
 	if !r.memory.fetch(accountBytes) {
 		return nil, errCallMemory
 	}
+	if r.db.named != nil {
+		r.db.named.NameAddress(address)
+	}
 	account, err := r.db.state.Account(r.db.ctx, r.hash(address))
 	if err != nil {
 		r.db.fail(err)
@@ -37,6 +40,9 @@ func (r *callReader) Account(address common.Address) (*types.StateAccount, error
 func (r *callReader) Storage(address common.Address, slot common.Hash) (common.Hash, error) {
 	if !r.memory.fetch(slotBytes) {
 		return common.Hash{}, errCallMemory
+	}
+	if r.db.named != nil {
+		r.db.named.NameSlot(slot)
 	}
 	r.slot = slot
 	r.keccak(r.slot[:], r.slot[:])

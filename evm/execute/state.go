@@ -25,6 +25,7 @@ type stateDatabase struct {
 	ctx     context.Context
 	state   evm.State
 	flat    bool
+	named   evm.Named          // the state, if it must be told what is read; may be nil
 	keys    keyRecorder        // told what is read or changed; may be nil
 	newRoot common.Hash        // the root that a flat account trie returns
 	update  *state.StateUpdate // the argument of Commit
@@ -39,7 +40,8 @@ type keyRecorder interface {
 
 func newDatabase(ctx context.Context, parent Parent, flat bool) *stateDatabase {
 	keys, _ := parent.State.(keyRecorder)
-	return &stateDatabase{ctx: ctx, state: parent.State, flat: flat, keys: keys}
+	named, _ := parent.State.(evm.Named)
+	return &stateDatabase{ctx: ctx, state: parent.State, flat: flat, named: named, keys: keys}
 }
 
 func (d *stateDatabase) nodes() nodeDatabase { return nodeDatabase{d.ctx, d.state, &d.readFailure} }
@@ -110,6 +112,9 @@ func (r *stateReader) Account(address common.Address) (*types.StateAccount, erro
 	if r.db.keys != nil {
 		r.db.keys.recordAddress(address)
 	}
+	if r.db.named != nil {
+		r.db.named.NameAddress(address)
+	}
 	account, err := r.db.state.Account(r.db.ctx, r.hash(address))
 	if err != nil {
 		r.db.fail(err)
@@ -120,6 +125,9 @@ func (r *stateReader) Account(address common.Address) (*types.StateAccount, erro
 func (r *stateReader) Storage(address common.Address, slot common.Hash) (common.Hash, error) {
 	if r.db.keys != nil {
 		r.db.keys.recordSlot(slot)
+	}
+	if r.db.named != nil {
+		r.db.named.NameSlot(slot)
 	}
 	value, err := r.db.state.Slot(r.db.ctx, r.hash(address), evm.HashSlot(slot))
 	if err != nil {

@@ -85,6 +85,12 @@ func (r *recorder) recordAddress(address common.Address) { r.addresses[string(ad
 // recordSlot implements [keyRecorder].
 func (r *recorder) recordSlot(slot common.Hash) { r.slots[string(slot[:])] = true }
 
+// NameAddress implements [evm.Named].
+func (r *recorder) NameAddress(address common.Address) { evm.AccountKey(r.State, address) }
+
+// NameSlot implements [evm.Named].
+func (r *recorder) NameSlot(slot common.Hash) { evm.SlotKey(r.State, slot) }
+
 // recordedTrie is a storage trie that records the slots that change. A contract that is
 // created again in the block that destroyed it changes slots without reading them.
 type recordedTrie struct {

@@ -10,6 +10,7 @@ import (
 	"ashlar/evm/genesis"
 	"ashlar/evm/source/node"
 	"ashlar/family"
+	"ashlar/upstream"
 )
 
 // Which transactions wait on a network that follows nodes.
@@ -27,14 +28,16 @@ const (
 
 // Entries are the entries of an EVM network in the configuration.
 type Entries struct {
-	Source  family.Sources `yaml:"source"`        // nodes whose chain it follows
-	Quorum  int            `yaml:"quorum"`        // how many of them must agree on a head, and on what is final
-	Genesis string         `yaml:"genesis"`       // a file or a built-in network's name, to make the network with
-	Engine  Engine         `yaml:"engine"`        // where a consensus client drives it
-	Scripts bool           `yaml:"scripts"`       // clients may trace with JavaScript
-	CallGas uint64         `yaml:"call_gas"`      // the most gas that a call gets; 0: ten times its block's gas limit
-	Pending string         `yaml:"pending_block"` // form of the pending block; empty: that of the specification
-	Pool    string         `yaml:"pool"`          // which transactions wait here: all, sent or none; empty: all
+	Source   family.Sources `yaml:"source"`        // nodes whose chain it follows
+	Upstream upstream.Nodes `yaml:"upstream"`      // nodes that answer, for a network without blocks of its own
+	Checked  string         `yaml:"check"`         // how their answers are checked: state
+	Quorum   int            `yaml:"quorum"`        // how many of them must agree on a head, and on what is final
+	Genesis  string         `yaml:"genesis"`       // a file or a built-in network's name, to make the network with
+	Engine   Engine         `yaml:"engine"`        // where a consensus client drives it
+	Scripts  bool           `yaml:"scripts"`       // clients may trace with JavaScript
+	CallGas  uint64         `yaml:"call_gas"`      // the most gas that a call gets; 0: ten times its block's gas limit
+	Pending  string         `yaml:"pending_block"` // form of the pending block; empty: that of the specification
+	Pool     string         `yaml:"pool"`          // which transactions wait here: all, sent or none; empty: all
 
 	// TraceIndex says whether the network has a trace index; nil: a new network has one, an
 	// existing one stays as it is.
@@ -54,6 +57,8 @@ func (Family) Entries() family.Entries { return &Entries{Quorum: 1, Scripts: tru
 func (e *Entries) Check(network string) []family.Problem {
 	return family.Problems(
 		family.Problem{Entry: "source", Err: e.Source.Check(node.Schemes()...)},
+		family.Problem{Entry: "upstream", Err: e.Upstream.Check()},
+		family.Problem{Entry: "check", Err: e.checkCheck()},
 		family.Problem{Entry: "genesis", Err: checkGenesisName(network, e.Genesis)},
 		family.Problem{Entry: "quorum", Err: e.checkQuorum()},
 		family.Problem{Entry: "engine", Err: e.Engine.check()},
@@ -64,11 +69,12 @@ func (e *Entries) Check(network string) []family.Problem {
 
 // CheckFiles implements [family.Entries].
 func (e *Entries) CheckFiles() []family.Problem {
-	if e.Genesis == "" {
-		return nil
+	problems := []family.Problem{{Entry: "upstream", Err: e.Upstream.CheckFiles()}}
+	if e.Genesis != "" {
+		_, _, err := genesis.Load(e.Genesis)
+		problems = append(problems, family.Problem{Entry: "genesis", Err: err})
 	}
-	_, _, err := genesis.Load(e.Genesis)
-	return family.Problems(family.Problem{Entry: "genesis", Err: err})
+	return family.Problems(problems...)
 }
 
 // checkGenesisName returns an error if a network is named like a public one, and has the
@@ -86,7 +92,9 @@ func (e *Entries) checkQuorum() error {
 	case e.Quorum == 1:
 	case e.Engine.Listen != "":
 		return errors.New("quorum is for networks that follow nodes: with an engine, the consensus client says what the head is")
-	case e.Quorum < 1 || e.Quorum > len(e.Source):
+	case e.Checked != "" && (e.Quorum < 1 || e.Quorum > len(e.Upstream)):
+		return fmt.Errorf("quorum %d of %d nodes (want 1 to the number of nodes in upstream)", e.Quorum, len(e.Upstream))
+	case e.Checked == "" && (e.Quorum < 1 || e.Quorum > len(e.Source)):
 		return fmt.Errorf("quorum %d of %d nodes (want 1 to the number of nodes in source)", e.Quorum, len(e.Source))
 	}
 	return nil

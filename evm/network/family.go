@@ -57,6 +57,9 @@ func (Family) Tables() []*kv.Table { return slices.Concat(archive.Tables(), tip.
 
 // Open implements [family.Opener].
 func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, reading bool) (family.Network, error) {
+	if entries := e.(*Entries); entries.Checked != "" {
+		return openChecked(ctx, store, entries)
+	}
 	a, err := openSettled(ctx, store)
 	if err != nil {
 		return nil, err

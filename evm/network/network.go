@@ -35,6 +35,7 @@ type network struct {
 
 	catchUp   func() *family.CatchUp // how fast the network catches up; may be nil
 	passing   *passing               // nil if no transactions are passed to nodes while another process follows
+	checked   *checked               // nil unless blocks and state come from other nodes
 	following *following             // nil if the network has neither source nor engine
 	engine    *engine.Server         // the listener for the consensus client; nil if it is not driven
 }
@@ -59,6 +60,9 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 		return nil, err
 	}
 	n.name = s.Name
+	if n.checked != nil {
+		return n.checked.awaiting(methods)
+	}
 	if n.watched != nil {
 		if len(n.entries.Source) > 0 && n.entries.Pool != poolNone {
 			err = n.pass(ctx, s)
@@ -136,6 +140,9 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 	status.Head, status.HeadHash, status.HeadTime = head.Number, head.Hash.Hex(), header.Time
 	status.Settled = settled.Number
 	status.UnknownFork = unknownFork(n.config)
+	if n.checked != nil {
+		status.Source = n.checked.status(n.entries.Quorum, head.Number)
+	}
 	if n.following != nil {
 		status.Source = n.following.status()
 		if stopped := n.following.stopped(); stopped != nil {
@@ -167,7 +174,15 @@ func warnOfUnknownFork(network string, config *params.ChainConfig) {
 // Run implements [family.Network].
 func (n *network) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return n.live.Run(ctx) })
+	group.Go(func() error {
+		if n.checked != nil && n.checked.await(ctx) != nil {
+			return nil
+		}
+		return n.live.Run(ctx)
+	})
+	if n.checked != nil {
+		group.Go(func() error { return n.checked.run(ctx) })
+	}
 	if n.following != nil {
 		group.Go(func() error { return n.following.run(ctx) })
 	}

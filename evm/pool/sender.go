@@ -27,7 +27,7 @@ func newSender() *sender { return &sender{byNonce: make(map[uint64]*entry)} }
 
 // read reads the account from a state.
 func (s *sender) read(ctx context.Context, state evm.State, address common.Address) error {
-	account, err := state.Account(ctx, evm.HashAddress(address))
+	account, err := state.Account(ctx, evm.AccountKey(state, address))
 	if err != nil {
 		return fmt.Errorf("read the sender's account: %w", err)
 	}

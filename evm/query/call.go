@@ -16,6 +16,7 @@ func (v *View) Call(ctx context.Context, number uint64, message *execute.Message
 	if err != nil {
 		return nil, err
 	}
+	prefetchCalls(ctx, at.State, message)
 	at.State = record(at.State)
 	return v.Executor().Call(ctx, at, message, options)
 }
@@ -29,6 +30,7 @@ func (v *View) EstimateGas(ctx context.Context, number uint64, message *execute.
 	if err != nil {
 		return 0, err
 	}
+	prefetchCalls(ctx, at.State, message)
 	at.State = record(at.State)
 	return v.Executor().EstimateGas(ctx, at, message, options)
 }
@@ -42,6 +44,7 @@ func (v *View) AccessList(ctx context.Context, number uint64, message *execute.M
 	if err != nil {
 		return nil, err
 	}
+	prefetchCalls(ctx, at.State, message)
 	at.State = record(at.State)
 	return v.Executor().AccessList(ctx, at, message, options)
 }
@@ -71,5 +74,10 @@ func (v *View) CallBundles(ctx context.Context, number uint64, bundles []execute
 	if err != nil {
 		return err
 	}
+	var messages []*execute.Message
+	for i := range bundles {
+		messages = append(messages, bundles[i].Calls...)
+	}
+	prefetchCalls(ctx, at.State, messages...)
 	return v.Executor().CallBundles(ctx, at, bundles, options, done)
 }

@@ -1,13 +1,13 @@
 package query
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
 
 	"ashlar/evm"
 	"ashlar/evm/archive"
+	"ashlar/evm/merkle"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -37,6 +37,9 @@ func (v *View) Prove(ctx context.Context, number uint64, address common.Address,
 	}
 	proof := &Proof{Slots: make([]SlotProof, len(slots))}
 	state := v.State(number)
+	if err := prefetchProof(ctx, state, address, slots); err != nil {
+		return nil, err
+	}
 	readBelow := func(ctx context.Context, owner, key common.Hash, depth int) {
 		v.readLevelsAhead(ctx, number, owner, key, depth)
 	}
@@ -121,18 +124,18 @@ func (w *trieWalk) to(ctx context.Context, key common.Hash) (value []byte, err e
 	}
 	for {
 		from := w.nodes[len(w.nodes)-1]
-		found, err := descend(from.blob, w.path[:], from.depth)
+		found, err := merkle.Descend(from.blob, w.path[:], from.depth)
 		if err != nil {
 			return nil, fmt.Errorf("%w: trie node at path %x of %x: %v", archive.ErrCorrupt, w.path[:from.depth], w.owner, err)
 		}
-		if found.hash == nil {
-			return found.value, nil
+		if found.Hash == nil {
+			return found.Value, nil
 		}
-		if found.depth >= proofLevels && !w.below && w.ahead != nil {
-			w.ahead(ctx, w.owner, key, found.depth)
+		if found.Depth >= proofLevels && !w.below && w.ahead != nil {
+			w.ahead(ctx, w.owner, key, found.Depth)
 			w.below = true
 		}
-		if err := w.read(ctx, found.depth, found.hash); err != nil {
+		if err := w.read(ctx, found.Depth, found.Hash); err != nil {
 			return nil, err
 		}
 	}
@@ -168,97 +171,4 @@ func (w *trieWalk) proof() [][]byte {
 		blobs[i] = node.blob
 	}
 	return blobs
-}
-
-// descent is where the path to a key leaves a node: at the hash of a child, at the key's
-// value, or, if neither is set, at nothing.
-type descent struct {
-	depth int // of the child
-	hash  []byte
-	value []byte
-}
-
-// descend follows path from a depth through an encoded node and the nodes embedded in it.
-func descend(node, path []byte, depth int) (descent, error) {
-	for {
-		items, rest, err := rlp.SplitList(node)
-		if err != nil {
-			return descent{}, err
-		}
-		if len(rest) > 0 {
-			return descent{}, fmt.Errorf("%d extra bytes", len(rest))
-		}
-		count, err := rlp.CountValues(items)
-		if err != nil {
-			return descent{}, err
-		}
-		var child []byte // its encoding
-		leaf := false
-		switch count {
-		case 17:
-			if depth == len(path) {
-				return descent{}, fmt.Errorf("a branch below a whole key")
-			}
-			child = item(items, int(path[depth]))
-			depth++
-		case 2:
-			encoded, _, err := rlp.SplitString(items)
-			if err != nil {
-				return descent{}, err
-			}
-			var n int
-			var follows bool
-			if n, leaf, follows = matchKey(encoded, path[depth:]); !follows {
-				return descent{}, nil
-			}
-			depth += n
-			child = item(items, 1)
-		default:
-			return descent{}, fmt.Errorf("it has %d items, expected 17 or 2", count)
-		}
-		kind, content, _, err := rlp.Split(child)
-		switch {
-		case err != nil:
-			return descent{}, err
-		case leaf:
-			return valueAt(path, depth, content)
-		case kind == rlp.List: // a node of less than 32 bytes is embedded in its parent
-			node = child
-		case len(content) == 0:
-			return descent{}, nil
-		case len(content) == common.HashLength:
-			return descent{depth: depth, hash: content}, nil
-		default:
-			return descent{}, fmt.Errorf("a child's hash has %d bytes", len(content))
-		}
-	}
-}
-
-func valueAt(path []byte, depth int, value []byte) (descent, error) {
-	if depth != len(path) || len(value) == 0 {
-		return descent{}, fmt.Errorf("a leaf of %d nibbles with %d bytes", depth, len(value))
-	}
-	return descent{depth: depth, value: value}, nil
-}
-
-// item returns the encoding of item i of a list's content, which must have more than i items.
-func item(items []byte, i int) []byte {
-	for {
-		_, _, rest, err := rlp.Split(items)
-		if err != nil {
-			return nil // cannot happen: the items have been counted
-		}
-		if i == 0 {
-			return items[:len(items)-len(rest)]
-		}
-		items, i = rest, i-1
-	}
-}
-
-// matchKey reports whether path begins with a hex-prefix encoded part of a key, the number of
-// nibbles in that part, and whether the node is a leaf.
-func matchKey(encoded, path []byte) (n int, leaf, follows bool) {
-	var buffer [evm.KeyNibbles]byte
-	nibbles, leaf, ok := evm.AppendHexPrefix(buffer[:0], encoded)
-	return len(nibbles), leaf, ok && bytes.HasPrefix(path, nibbles)
 }

@@ -11,6 +11,7 @@ import (
 	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
+	"ashlar/evm/merkle"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -243,8 +244,8 @@ func FuzzDescend(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, node []byte, depth uint8) {
-		found, err := descend(node, path, int(depth%65))
-		if err == nil && (found.hash != nil && len(found.hash) != 32 || found.depth > len(path)) {
+		found, err := merkle.Descend(node, path, int(depth%65))
+		if err == nil && (found.Hash != nil && len(found.Hash) != 32 || found.Depth > len(path)) {
 			t.Fatalf("%+v", found)
 		}
 	})

@@ -46,8 +46,12 @@ func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 	if input.Block, err = body.Block(header.Header); err != nil {
 		return Input{}, err
 	}
-	input.Stored = storedBlock{v.history, number}
-	input.Parent, err = v.parent(ctx, number-1)
+	if !v.history.Sourced() {
+		input.Stored = storedBlock{v.history, number}
+	}
+	if input.Parent, err = v.parent(ctx, number-1); err == nil {
+		prefetchBlock(ctx, input.Parent.State, input.Block)
+	}
 	return input, err
 }
 
@@ -82,6 +86,9 @@ func (v *View) InputOf(ctx context.Context, block *types.Block) (Input, error) {
 		return Input{}, ErrUnknownHash
 	}
 	parent, err := v.parent(ctx, number)
+	if err == nil {
+		prefetchBlock(ctx, parent.State, block)
+	}
 	return Input{Block: block, Parent: parent}, err
 }
 
@@ -103,6 +110,7 @@ func (v *View) TraceCall(ctx context.Context, number uint64, message *execute.Me
 	if err != nil {
 		return err
 	}
+	prefetchCalls(ctx, at.State, message)
 	return v.Executor().TraceCall(ctx, at, message, options, tracer)
 }
 
@@ -123,6 +131,11 @@ func (v *View) SimulateBlocks(ctx context.Context, number uint64, blocks []execu
 	if err != nil {
 		return err
 	}
+	var messages []*execute.Message
+	for i := range blocks {
+		messages = append(messages, blocks[i].Calls...)
+	}
+	prefetchCalls(ctx, parent.State, messages...)
 	return v.Executor().SimulateBlocks(ctx, parent, blocks, options, done)
 }
 

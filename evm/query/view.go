@@ -13,6 +13,7 @@ import (
 	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
+	"ashlar/evm/proven"
 	"ashlar/history/postings"
 	"ashlar/history/tip"
 
@@ -35,6 +36,7 @@ type Chain struct {
 	archive  *archive.Archive
 	tip      *tip.Tip // nil if blocks are settled as they arrive
 	executor *execute.Executor
+	remote   *proven.Remote // has the state of blocks that the archive lacks; may be nil
 	now      atomic.Pointer[headView]
 	pending  pending
 	tips     *tipsCache
@@ -57,6 +59,11 @@ func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
 		learned: newLearned(),
 	}
 }
+
+// SetRemote has the chain read the state of blocks that its archive does not store from other
+// nodes. The archive must be one of [archive.OpenOver] the same source. It must be called
+// before the chain is used.
+func (c *Chain) SetRemote(r *proven.Remote) { c.remote = r }
 
 // Executor returns the executor for calls on the chain's state.
 func (c *Chain) Executor() *execute.Executor { return c.executor }
@@ -174,7 +181,12 @@ func (v *View) Extent() archive.Extent { return v.history.Extent() }
 
 // State returns the state after a block of the view, which must not be above the head.
 // Reading it returns a [*archive.Pruned] if the block is older than the first one with state.
-func (v *View) State(number uint64) evm.State { return v.history.StateAt(number) }
+func (v *View) State(number uint64) evm.State {
+	if v.isRemote(number) {
+		return v.remoteState(number)
+	}
+	return v.history.StateAt(number)
+}
 
 // Postings returns the occurrences of a log term in the blocks from to to of the view.
 func (v *View) Postings(ctx context.Context, term postings.Term, from, to uint64) postings.Postings {

@@ -1,10 +1,8 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -129,33 +127,11 @@ func elect(votes []vote, head chain.Ref, quorum int) (agreed []choice) {
 			safe, finalized = append(safe, v.forkchoice.Safe), append(finalized, v.forkchoice.Finalized)
 		}
 	}
-	claims := node.Forkchoice{Head: head, Safe: claimed(safe, quorum), Finalized: claimed(finalized, quorum)}
+	claims := node.Forkchoice{Head: head, Safe: chain.Claimed(safe, quorum), Finalized: chain.Claimed(finalized, quorum)}
 	for i := range agreed {
 		agreed[i].forkchoice = claims
 	}
 	return agreed
-}
-
-// claimed returns the highest block that a quorum claims to have passed: of all claims of
-// that number, the most frequent one.
-func claimed(claims []chain.Ref, quorum int) (most chain.Ref) {
-	slices.SortFunc(claims, func(a, b chain.Ref) int {
-		return cmp.Or(cmp.Compare(b.Number, a.Number), a.Hash.Cmp(b.Hash))
-	})
-	number, count := claims[quorum-1].Number, 0
-	for i, c := range claims {
-		if c.Number != number {
-			continue
-		}
-		same := 1
-		for i+same < len(claims) && claims[i+same] == c {
-			same++
-		}
-		if same > count {
-			most, count = c, same
-		}
-	}
-	return most
 }
 
 // describe says which block each node has at a number.

@@ -191,37 +191,64 @@ type object struct {
 
 // rebuild assembles a block from its JSON, and fetches its uncles.
 func (c *Client) rebuild(ctx context.Context, answer json.RawMessage) (*types.Block, error) {
+	block, hashes, err := ParseObject(answer)
+	if err != nil {
+		return nil, err
+	}
+	uncles, err := c.uncles(ctx, block.Hash(), hashes)
+	if err != nil {
+		return nil, err
+	}
+	return block.WithBody(types.Body{Transactions: block.Transactions(), Uncles: uncles, Withdrawals: block.Withdrawals()}), nil
+}
+
+// ParseObject decodes a block as nodes answer it, with whole transactions. It returns the
+// hashes of the uncles, which the answer does not hold.
+func ParseObject(answer json.RawMessage) (block *types.Block, uncles []common.Hash, err error) {
 	if string(answer) == "null" {
-		return nil, ErrNotFound
+		return nil, nil, ErrNotFound
 	}
 	var head header
 	var body object
 	for _, into := range []any{&head, &body} {
 		if err := json.Unmarshal(answer, into); err != nil {
-			return nil, &InvalidError{What: "a block as an object", Err: err}
+			return nil, nil, &InvalidError{What: "a block as an object", Err: err}
 		}
 	}
 	hash := head.Hash()
 	if body.Hash == nil || *body.Hash != hash {
-		return nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("the header has the hash %#x, but the hash field is %v", hash, body.Hash)}
+		return nil, nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("the header has the hash %#x, but the hash field is %v", hash, body.Hash)}
 	}
 	for i, tx := range body.Transactions {
 		if tx == nil {
-			return nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("transaction %d is null", i)}
+			return nil, nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("transaction %d is null", i)}
 		}
 	}
 	for i, withdrawal := range body.Withdrawals {
 		if withdrawal == nil {
-			return nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("withdrawal %d is null", i)}
+			return nil, nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("withdrawal %d is null", i)}
 		}
 	}
-	uncles, err := c.uncles(ctx, hash, body.Uncles)
-	if err != nil {
-		return nil, err
+	if len(body.Uncles) > maxUncles {
+		return nil, nil, &InvalidError{What: fmt.Sprintf("block %d", head.Number), Err: fmt.Errorf("there are %d uncles, expected at most %d", len(body.Uncles), maxUncles)}
 	}
-	return types.NewBlockWithHeader(&head.Header).WithBody(types.Body{
-		Transactions: body.Transactions, Uncles: uncles, Withdrawals: body.Withdrawals,
-	}), nil
+	block = types.NewBlockWithHeader(&head.Header).WithBody(types.Body{Transactions: body.Transactions, Withdrawals: body.Withdrawals})
+	return block, body.Uncles, nil
+}
+
+// ParseRaw decodes a block in its raw form.
+func ParseRaw(answer json.RawMessage) (*types.Block, error) { return decodeRaw(answer) }
+
+// ParseHeader decodes a header, or a block without its body.
+func ParseHeader(answer json.RawMessage) (*types.Header, error) {
+	if string(answer) == "null" {
+		return nil, ErrNotFound
+	}
+	var head header
+	if err := json.Unmarshal(answer, &head); err != nil {
+		return nil, &InvalidError{What: "a header", Err: err}
+	}
+	return &head.Header, nil
 }
 
 // maxUncles is the maximum number of uncles of a block on any chain.
@@ -229,9 +256,6 @@ const maxUncles = 2
 
 func (c *Client) uncles(ctx context.Context, block common.Hash, hashes []common.Hash) ([]*types.Header, error) {
 	what := fmt.Sprintf("the uncles of block %#x", block)
-	if len(hashes) > maxUncles {
-		return nil, &InvalidError{What: what, Err: fmt.Errorf("there are %d, expected at most %d", len(hashes), maxUncles)}
-	}
 	var uncles []*types.Header
 	for i, hash := range hashes {
 		var uncle *header

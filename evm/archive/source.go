@@ -1,0 +1,231 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"ashlar/evm"
+	"ashlar/history/rows"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/lru"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Source has the settled blocks that an archive does not store. Its methods return
+// ErrNotFound for a block that it does not have either. It must only return blocks of one
+// chain, and the same ones each time.
+type Source interface {
+	// Block returns a block with its senders. It need not have the receipts.
+	Block(ctx context.Context, number uint64) (*evm.Delta, error)
+	Receipts(ctx context.Context, number uint64) (types.Receipts, error)
+	// AccessList returns the RLP of the access list of a block that has one.
+	AccessList(ctx context.Context, header *types.Header) ([]byte, error)
+	// FindBlock returns the number of the block with a hash.
+	FindBlock(ctx context.Context, hash common.Hash) (uint64, error)
+	// FindTransaction returns the position of a transaction.
+	FindTransaction(ctx context.Context, hash common.Hash) (Place, error)
+}
+
+// OpenOver is [Open] for an archive whose missing blocks are read from a source. They are
+// never written to the store. Their total difficulty is not known.
+func OpenOver(ctx context.Context, store kv.Store, source Source) (*Archive, error) {
+	a, err := Open(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	joined := &sourcedRows{
+		Reader: store, archive: a, source: source,
+		encoded: lru.NewSizeConstrainedCacheWithKeySize[sourcedRow, []byte](sourcedBytes, func(sourcedRow) uint64 { return sourcedEntryBytes }),
+	}
+	a.History = newHistory(joined, false)
+	a.History.source = source
+	return a, a.loadExtent(ctx)
+}
+
+// Stores reports whether the archive itself has a block.
+func (a *Archive) Stores(number uint64) bool {
+	settled, ok := a.Settled()
+	return number == 0 || ok && number <= settled.Number && number >= a.Extent().Blocks
+}
+
+const (
+	sourcedBytes      = 64 << 20 // rows of a source's blocks that are kept
+	sourcedEntryBytes = 200      // of a kept row besides its value
+)
+
+// sourcedRows are the rows of an archive, with those that the blocks of a source would have
+// there. It implements [kv.Reader]; only the tables with one row per block have rows of the
+// source.
+type sourcedRows struct {
+	kv.Reader
+	archive *Archive
+	source  Source
+	encoded *lru.SizeConstrainedCache[sourcedRow, []byte]
+}
+
+// sourcedRow names a row of a block.
+type sourcedRow struct {
+	table  *kv.Table
+	number uint64
+}
+
+// sourced reports whether a table's row of a block is read from the source.
+func (s *sourcedRows) sourced(t *kv.Table, number uint64) bool {
+	switch t {
+	case headers, bodies, receipts:
+		return !s.archive.Stores(number)
+	}
+	return false
+}
+
+// Get implements [kv.Reader].
+func (s *sourcedRows) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
+	if !s.sourced(t, sort) {
+		return s.Reader.Get(ctx, t, partition, sort, dst)
+	}
+	row, err := s.row(ctx, t, sort)
+	return append(dst, row...), err
+}
+
+// row returns a row of a block of the source, or kv.ErrNotFound. The caller must not change it.
+func (s *sourcedRows) row(ctx context.Context, t *kv.Table, number uint64) (row []byte, err error) {
+	key := sourcedRow{t, number}
+	if row, ok := s.encoded.Get(key); ok {
+		return row, nil
+	}
+	switch t {
+	case headers, bodies:
+		return s.block(ctx, key)
+	case receipts:
+		var all types.Receipts
+		if all, err = s.source.Receipts(ctx, number); err == nil {
+			row = encodeReceipts(all)
+		}
+	}
+	if errors.Is(err, ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", kv.ErrNotFound, err)
+	}
+	if err == nil {
+		s.encoded.Add(key, row)
+	}
+	return row, err
+}
+
+// block encodes both rows of a block, since most who read one read the other.
+func (s *sourcedRows) block(ctx context.Context, key sourcedRow) ([]byte, error) {
+	delta, err := s.source.Block(ctx, key.number)
+	if errors.Is(err, ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", kv.ErrNotFound, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	header, err := encodeHeader(delta.Block, new(big.Int))
+	if err != nil {
+		return nil, err
+	}
+	body, err := encodeBody(delta.Block, delta.Senders)
+	if err != nil {
+		return nil, err
+	}
+	s.encoded.Add(sourcedRow{headers, key.number}, header)
+	s.encoded.Add(sourcedRow{bodies, key.number}, body)
+	if key.table == headers {
+		return header, nil
+	}
+	return body, nil
+}
+
+// Scan implements [kv.Reader].
+func (s *sourcedRows) Scan(ctx context.Context, t *kv.Table, partition []byte, from, to uint64) kv.Cursor {
+	switch t {
+	case headers, bodies, receipts:
+		return &sourcedCursor{ctx: ctx, rows: s, table: t, partition: partition, next: from, to: to}
+	}
+	return s.Reader.Scan(ctx, t, partition, from, to)
+}
+
+// sourcedCursor steps through the rows of consecutive blocks.
+type sourcedCursor struct {
+	ctx       context.Context
+	rows      *sourcedRows
+	table     *kv.Table
+	partition []byte
+	next, to  uint64
+	at        uint64
+	value     []byte
+	ended     bool
+	err       error
+}
+
+// Next implements [kv.Cursor].
+func (c *sourcedCursor) Next() bool {
+	for !c.ended && c.next <= c.to {
+		c.at = c.next
+		c.next++
+		var err error
+		c.value, err = c.rows.Get(c.ctx, c.table, c.partition, c.at, nil)
+		if err == nil {
+			return true
+		}
+		if !errors.Is(err, kv.ErrNotFound) {
+			c.err = err
+			break
+		}
+	}
+	c.ended = true
+	return false
+}
+
+// Seek implements [kv.Cursor].
+func (c *sourcedCursor) Seek(sort uint64) bool {
+	if !c.ended && c.value != nil && c.at >= sort {
+		return true
+	}
+	c.next = max(c.next, sort)
+	return c.Next()
+}
+
+// Sort implements [kv.Cursor].
+func (c *sourcedCursor) Sort() uint64 { return c.at }
+
+// Value implements [kv.Cursor].
+func (c *sourcedCursor) Value() []byte { return c.value }
+
+// Close implements [kv.Cursor].
+func (c *sourcedCursor) Close() error {
+	c.ended = true
+	return c.err
+}
+
+// findSourced is [History.FindBlock] for a block that the archive does not have.
+func (h *History) findSourced(ctx context.Context, hash common.Hash) (uint64, error) {
+	if h.source == nil {
+		return 0, fmt.Errorf("%w: block %x", ErrNotFound, hash)
+	}
+	number, err := h.source.FindBlock(ctx, hash)
+	if err == nil {
+		h.numbers.Add(hash, number)
+	}
+	return number, err
+}
+
+// Sourced reports whether blocks that are not stored are read from a [Source].
+func (h *History) Sourced() bool { return h.source != nil }
+
+// findSourcedTransaction is [History.FindTransaction] for a transaction that the archive
+// does not have.
+func (h *History) findSourcedTransaction(ctx context.Context, hash common.Hash, found func(Place) (bool, error)) error {
+	place, err := h.source.FindTransaction(ctx, hash)
+	if errors.Is(err, rows.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		_, err = found(place)
+	}
+	return err
+}

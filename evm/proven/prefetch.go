@@ -1,0 +1,207 @@
+package proven
+
+import (
+	"context"
+	"encoding/json"
+
+	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/holiman/uint256"
+)
+
+// What this file fetches is a guess of what will be read. A node that guesses wrong, or does
+// not guess at all, costs further rounds; the answer stays the same.
+
+// Call is a message call whose state is fetched ahead. nil fields are left out.
+type Call struct {
+	From                                                common.Address
+	To                                                  *common.Address
+	Gas                                                 *uint64
+	GasPrice, MaxFeePerGas, MaxPriorityFeePerGas, Value *uint256.Int
+	Data                                                []byte
+	AccessList                                          types.AccessList
+	Authorizations                                      []types.SetCodeAuthorization
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (c Call) MarshalJSON() ([]byte, error) {
+	fields := map[string]any{"from": c.From, "input": hexutil.Bytes(c.Data)}
+	if c.To != nil {
+		fields["to"] = c.To
+	}
+	if c.Gas != nil {
+		fields["gas"] = hexutil.Uint64(*c.Gas)
+	}
+	for name, value := range map[string]*uint256.Int{
+		"gasPrice": c.GasPrice, "maxFeePerGas": c.MaxFeePerGas, "maxPriorityFeePerGas": c.MaxPriorityFeePerGas, "value": c.Value,
+	} {
+		if value != nil {
+			fields[name] = (*hexutil.Big)(value.ToBig())
+		}
+	}
+	if c.AccessList != nil {
+		fields["accessList"] = c.AccessList
+	}
+	if c.Authorizations != nil {
+		fields["authorizationList"] = c.Authorizations
+	}
+	return json.Marshal(fields)
+}
+
+const (
+	mostGuesses = 256  // calls that a node guesses for
+	mostGuessed = 4096 // accounts and slots that are fetched because a node guessed them
+)
+
+// PrefetchCalls fetches what calls are going to read, in two rounds: a node says what they
+// would access, and then all of it is fetched with proofs.
+func (s *State) PrefetchCalls(ctx context.Context, calls []Call) {
+	header, err := s.at(ctx)
+	if err != nil {
+		return // recurs where the state is read
+	}
+	wants := newWants()
+	for _, call := range calls {
+		wants.add(call.From)
+		if call.To != nil {
+			wants.add(*call.To)
+		}
+	}
+	wants.add(header.Coinbase)
+	for _, list := range s.guess(ctx, header, calls) {
+		for _, tuple := range list {
+			wants.add(tuple.Address, tuple.StorageKeys...)
+		}
+	}
+	_ = s.Prefetch(ctx, wants.list()) // what is missing is fetched when it is read
+}
+
+// guess asks a node which accounts and slots calls access.
+func (s *State) guess(ctx context.Context, header *types.Header, calls []Call) (lists []types.AccessList) {
+	type answer struct {
+		List types.AccessList `json:"accessList"`
+	}
+	const method = "eth_createAccessList"
+	asked := make([]upstream.Call, 0, len(calls))
+	for _, call := range calls[:min(len(calls), mostGuesses)] {
+		if q := newQuestion(upstream.States, header.Number.Uint64(), method, call, blockHash{header.Hash()}); q.failed == nil {
+			asked = append(asked, q.Call)
+		}
+	}
+	for _, got := range s.remote.nodes.AskAll(ctx, asked) {
+		if got.Err != nil {
+			continue // the call fails, or the node does not have the method
+		}
+		if decoded, err := decode[answer](method, got.Result); err == nil {
+			lists = append(lists, decoded.List)
+		}
+	}
+	return lists
+}
+
+// wants collects accounts and slots, without duplicates.
+type wants struct {
+	byAddress map[common.Address]map[common.Hash]bool
+	order     []common.Address
+	count     int
+}
+
+func newWants() *wants { return &wants{byAddress: make(map[common.Address]map[common.Hash]bool)} }
+
+func (w *wants) add(address common.Address, slots ...common.Hash) {
+	if w.count >= mostGuessed {
+		return
+	}
+	known, ok := w.byAddress[address]
+	if !ok {
+		known = make(map[common.Hash]bool)
+		w.byAddress[address] = known
+		w.order = append(w.order, address)
+		w.count++
+	}
+	for _, slot := range slots {
+		if !known[slot] && w.count < mostGuessed {
+			known[slot] = true
+			w.count++
+		}
+	}
+}
+
+func (w *wants) list() []Want {
+	all := make([]Want, len(w.order))
+	for i, address := range w.order {
+		all[i] = Want{Address: address, Code: true}
+		for slot := range w.byAddress[address] {
+			all[i].Slots = append(all[i].Slots, slot)
+		}
+	}
+	return all
+}
+
+// PrefetchBlock fetches what the execution of the next block reads: all trie nodes and codes
+// in one round if a node makes witnesses, else the accounts and slots that a node names.
+func (s *State) PrefetchBlock(ctx context.Context, block *types.Block) {
+	if s.takeWitness(ctx, block) {
+		return
+	}
+	wants := newWants()
+	for address, slots := range s.guessBlock(ctx, block) {
+		wants.add(address, slots...)
+	}
+	_ = s.Prefetch(ctx, wants.list()) // what is missing is fetched when it is read
+}
+
+// takeWitness fetches the witness of a block.
+func (s *State) takeWitness(ctx context.Context, block *types.Block) bool {
+	type answer struct {
+		State []hexutil.Bytes `json:"state"`
+		Codes []hexutil.Bytes `json:"codes"`
+	}
+	const method = "debug_executionWitness"
+	witness, err := ask(ctx, s.remote, newQuestion(upstream.States, block.NumberU64(), method, block.Hash()), func(raw json.RawMessage) (answer, error) {
+		return decode[answer](method, raw)
+	})
+	if err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.given == nil {
+		s.given = make(map[common.Hash][]byte)
+	}
+	for _, blobs := range [][]hexutil.Bytes{witness.State, witness.Codes} {
+		for _, blob := range blobs {
+			s.given[crypto.Keccak256Hash(blob)] = blob
+		}
+	}
+	return true
+}
+
+// guessBlock asks a node which accounts and slots a block accesses.
+func (s *State) guessBlock(ctx context.Context, block *types.Block) map[common.Address][]common.Hash {
+	type account struct {
+		Storage map[common.Hash]json.RawMessage `json:"storage"`
+	}
+	type answer struct {
+		Result map[common.Address]account `json:"result"`
+	}
+	const method = "debug_traceBlockByHash"
+	q := newQuestion(upstream.States, block.NumberU64(), method, block.Hash(), map[string]any{"tracer": "prestateTracer"})
+	answers, _ := ask(ctx, s.remote, q, func(raw json.RawMessage) ([]answer, error) { return decode[[]answer](method, raw) })
+	all := make(map[common.Address][]common.Hash)
+	for _, one := range answers {
+		for address, account := range one.Result {
+			if _, ok := all[address]; !ok {
+				all[address] = nil
+			}
+			for slot := range account.Storage {
+				all[address] = append(all[address], slot)
+			}
+		}
+	}
+	return all
+}
