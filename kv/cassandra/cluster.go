@@ -72,12 +72,15 @@ const (
 )
 
 const (
-	attemptTimeout   = 3 * time.Second        // for the answer of one node
-	speculateAfter   = 150 * time.Millisecond // a second node is asked if the first takes longer
-	speculations     = 2                      // further nodes asked
+	attemptTimeout = 3 * time.Second        // for the answer of one node
+	speculateAfter = 150 * time.Millisecond // a second node is asked if the first takes longer
+	speculations   = 2                      // further nodes asked
+	// contendAfter is the time after which a second node is asked for a lightweight
+	// transaction. It is long because two nodes with the same one hinder each other.
+	contendAfter     = 500 * time.Millisecond
 	connectTimeout   = 5 * time.Second
 	reconnectEvery   = time.Second
-	agreementTimeout = time.Minute // for all nodes to have the same schema
+	agreementTimeout = time.Minute // for all nodes that answer to have the same schema
 )
 
 // withDefaults returns the configuration with its defaults, or what is wrong with it.
@@ -164,16 +167,17 @@ func (c *Cluster) open(keyspace string) (*gocql.Session, error) {
 	o.RetryPolicy = otherNodes{}
 	o.ReconnectInterval = reconnectEvery
 	o.ReconnectionPolicy = &gocql.ConstantReconnectionPolicy{MaxRetries: 1, Interval: reconnectEvery}
-	o.MaxWaitSchemaAgreement = agreementTimeout
+	o.MaxWaitSchemaAgreement = time.Nanosecond // the driver would wait for nodes that are down; see agree
 	o.Metadata.CacheMode = gocql.KeyspaceOnly
 	o.Logger = &logger{log: c.log}
 	o.PageSize = 1000
-	o.QueryObserver = c.config.observer
 	local := gocql.RoundRobinHostPolicy()
 	if c.config.Datacenter != "" {
 		local = gocql.DCAwareRoundRobinPolicy(c.config.Datacenter)
 	}
-	o.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(local, gocql.ShuffleReplicas())
+	hosts := &slowHosts{HostSelectionPolicy: local, test: c.config.observer, probe: map[string]time.Time{}}
+	o.QueryObserver, o.BatchObserver = hosts, hosts
+	o.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(hosts, gocql.ShuffleReplicas())
 	if c.config.User != "" {
 		o.Authenticator = gocql.PasswordAuthenticator{Username: c.config.User, Password: c.config.Password}
 	}
@@ -201,13 +205,16 @@ func (otherNodes) Attempt(q gocql.RetryableQuery) bool {
 }
 
 func (otherNodes) GetRetryType(err error) gocql.RetryType {
-	if isTransient(err) {
+	if isTransient(err) || isNoTable(err) { // a node that was down may not know a new table yet
 		return gocql.RetryNextHost
 	}
 	return gocql.Rethrow
 }
 
-// speculation asks further nodes if one is slow. The result of the first is taken.
-var speculation = &gocql.SimpleSpeculativeExecution{NumAttempts: speculations, TimeoutDelay: speculateAfter}
+// Further nodes are asked if one is slow. The result of the first is taken.
+var (
+	speculation = &gocql.SimpleSpeculativeExecution{NumAttempts: speculations, TimeoutDelay: speculateAfter}
+	contention  = &gocql.SimpleSpeculativeExecution{NumAttempts: 1, TimeoutDelay: contendAfter}
+)
 
 var _ kv.Store = (*Store)(nil)

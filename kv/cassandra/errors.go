@@ -51,6 +51,13 @@ func isTransient(err error) bool {
 	return true
 }
 
+// isNoTable reports whether a node does not know the table of a statement.
+func isNoTable(err error) bool {
+	var request gocql.RequestError
+	return errors.As(err, &request) && request.Code() == gocql.ErrCodeInvalid &&
+		(strings.Contains(request.Message(), "does not exist") || strings.Contains(request.Message(), "unconfigured table"))
+}
+
 // translate names the kinds of errors that callers distinguish.
 func translate(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -62,7 +69,7 @@ func translate(err error) error {
 	var request gocql.RequestError
 	if errors.As(err, &request) {
 		switch {
-		case request.Code() == gocql.ErrCodeInvalid && (strings.Contains(request.Message(), "does not exist") || strings.Contains(request.Message(), "unconfigured table")):
+		case isNoTable(err):
 			return fmt.Errorf("%w: %w", errNoTable, err)
 		case request.Code() == gocql.ErrCodeUnauthorized:
 			return fmt.Errorf("permission denied: %w", err)

@@ -9,6 +9,9 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
+// AgreementTimeout is how long a change of the schema waits for nodes.
+const AgreementTimeout = agreementTimeout
+
 // Pause makes the store behave as that of a process that is paused: it does not renew its
 // lease, and believes that it did.
 func (s *Store) Pause() {
@@ -44,7 +47,7 @@ func (s *Store) Late(name, value string) func(context.Context) (applied bool, er
 	}
 }
 
-// Observe has f called after each attempt of a statement at a node.
+// Observe has f called after each attempt of a statement or batch at a node.
 func (c *Config) Observe(f func(host string, timedOut bool)) { c.observer = observer(f) }
 
 type observer func(host string, timedOut bool)

@@ -91,8 +91,11 @@ func (s *Store) promise() int64 { return s.clock.now() + s.cluster.config.Lease.
 // condition. The batch must recognize its own earlier, successful attempt.
 func (s *Store) conditionally(ctx context.Context, patience time.Duration, add func(*gocql.Batch)) (applied bool, now map[string]any, err error) {
 	err = s.cluster.retry(ctx, patience, func(ctx context.Context) (err error) {
-		b := s.cluster.session.Batch(gocql.UnloggedBatch).RetryPolicy(nil)
+		b := s.cluster.session.Batch(gocql.UnloggedBatch).RetryPolicy(nil).SpeculativeExecutionPolicy(contention)
 		add(b)
+		for i := range b.Entries {
+			b.Entries[i].Idempotent = true
+		}
 		now = map[string]any{}
 		var rows *gocql.Iter
 		applied, rows, err = b.MapExecCASContext(ctx, now)

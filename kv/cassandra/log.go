@@ -25,13 +25,16 @@ const (
 	maxLines    = 1000 // remembered
 )
 
+// noAgreement is what the driver logs because it is not let wait for agreement (schema.go).
+const noAgreement = "Error while awaiting for schema agreement after a schema change event."
+
 func (l *logger) Error(msg string, fields ...gocql.LogField)   { l.write(slog.LevelWarn, msg, fields) }
 func (l *logger) Warning(msg string, fields ...gocql.LogField) { l.write(slog.LevelInfo, msg, fields) }
 func (l *logger) Info(msg string, fields ...gocql.LogField)    { l.write(slog.LevelDebug, msg, fields) }
 func (l *logger) Debug(msg string, fields ...gocql.LogField)   {}
 
 func (l *logger) write(level slog.Level, msg string, fields []gocql.LogField) {
-	if !l.log.Enabled(context.Background(), level) {
+	if msg == noAgreement || !l.log.Enabled(context.Background(), level) {
 		return
 	}
 	args, host := make([]any, 0, 2*len(fields)), ""

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"ashlar/kv"
@@ -65,14 +66,72 @@ func (c *Cluster) prepareKeyspace(ctx context.Context, readOnly bool) error {
 	return nil
 }
 
-// define changes the schema and waits until all nodes have agreed on it.
+// define changes the schema and waits until all nodes that answer have agreed on it. A node
+// that does not answer learns of the change from the others when it is back.
 func (c *Cluster) define(ctx context.Context, session *gocql.Session, statement string) error {
 	return c.retry(ctx, agreementTimeout, func(ctx context.Context) error {
 		if err := session.Query(statement).ExecContext(ctx); err != nil {
 			return err
 		}
-		return session.AwaitSchemaAgreement(ctx)
+		return agree(ctx, session)
 	})
+}
+
+var errDisagree = errors.New("the nodes have different versions of the schema")
+
+// agree waits until all nodes that answer have the same schema, and most do. The driver's own
+// function asks one node for the versions of all, which include those of nodes that are down.
+func agree(ctx context.Context, session *gocql.Session) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, agreementTimeout, errDisagree)
+	defer cancel()
+	for {
+		versions, all, err := schemaVersions(ctx, session)
+		for _, nodes := range versions {
+			if len(versions) == 1 && 2*nodes > all {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(agreementRetry):
+		}
+	}
+}
+
+const (
+	agreementRetry = 100 * time.Millisecond // between two questions
+	versionTimeout = time.Second            // for the answer of one node
+)
+
+// schemaVersions asks all nodes for their schema version. It returns how many have each, the
+// number of all nodes, and why some did not answer.
+func schemaVersions(ctx context.Context, session *gocql.Session) (versions map[gocql.UUID]int, all int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	var (
+		asked  sync.WaitGroup
+		mu     sync.Mutex
+		failed []error
+	)
+	versions = map[gocql.UUID]int{}
+	hosts := session.GetHosts()
+	for _, host := range hosts {
+		asked.Go(func() {
+			var version gocql.UUID
+			ask := session.Query("SELECT schema_version FROM system.local").SetHostID(host.HostID()).Consistency(gocql.One).RetryPolicy(nil)
+			err := ask.ScanContext(ctx, &version)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = append(failed, fmt.Errorf("node %s: %w", host.ConnectAddress(), err))
+				return
+			}
+			versions[version]++
+		})
+	}
+	asked.Wait()
+	return versions, len(hosts), errors.Join(failed...)
 }
 
 // checkSchema refuses a keyspace that holds something else, or another version. It creates

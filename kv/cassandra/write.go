@@ -179,9 +179,10 @@ func (s *Store) writeGroup(ctx context.Context, group []place, at int64) error {
 			return err
 		}
 		if len(group) == 1 {
-			return s.cluster.session.Query(st.put, values(group[0])...).WithTimestamp(at).ExecContext(ctx)
+			put := s.cluster.session.Query(st.put, values(group[0])...).WithTimestamp(at)
+			return put.SetSpeculativeExecutionPolicy(speculation).ExecContext(ctx)
 		}
-		b := s.cluster.session.Batch(gocql.UnloggedBatch).WithTimestamp(at)
+		b := s.cluster.session.Batch(gocql.UnloggedBatch).WithTimestamp(at).SpeculativeExecutionPolicy(speculation)
 		for _, p := range group {
 			b.Entries = append(b.Entries, gocql.BatchEntry{Stmt: st.put, Args: values(p), Idempotent: true})
 		}
