@@ -23,5 +23,15 @@ func (h Handler) Translated(translate func(error) error) Handler {
 	}
 }
 
+// After returns a handler that calls ready first, and returns its error.
+func (h Handler) After(ready func(context.Context) error) Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		if err := ready(ctx); err != nil {
+			return out, err
+		}
+		return h(ctx, params, out)
+	}
+}
+
 // Handlers maps method names to handlers. It must not change once in use.
 type Handlers map[string]Handler

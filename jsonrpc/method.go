@@ -182,6 +182,17 @@ func (m *Methods) With(more Method) (*Methods, error) {
 	return NewMethods(append(all, more)...)
 }
 
+// After returns the methods with handlers that call ready first, see [Handler.After].
+func (m *Methods) After(ready func(context.Context) error) (*Methods, error) {
+	all := make([]Method, 0, len(m.sorted))
+	for _, method := range m.sorted {
+		after := *method
+		after.Handler = method.Handler.After(ready)
+		all = append(all, after)
+	}
+	return NewMethods(all...)
+}
+
 // Argument is a parameter with its value.
 type Argument struct {
 	Name  string

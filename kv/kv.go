@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 )
 
 // MaxPartition is the greatest length of a partition key, in bytes.
@@ -292,6 +293,14 @@ type Leased interface {
 	// Lost returns a channel that is closed when another process has become the writer.
 	// Every write then returns ErrFailed.
 	Lost() <-chan struct{}
+}
+
+// Board is implemented by stores in which several processes leave notes for each other.
+// Notes are no part of the store. A note replaces the one before with the same name, and may
+// be gone after the time given by keep.
+type Board interface {
+	Post(ctx context.Context, name string, value []byte, keep time.Duration) error
+	Posts(ctx context.Context) (map[string][]byte, error)
 }
 
 // Row is one stored row.

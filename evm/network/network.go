@@ -64,10 +64,7 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 		return n.checked.awaiting(methods)
 	}
 	if n.watched != nil {
-		if len(n.entries.Source) > 0 && n.entries.Pool != poolNone {
-			err = n.pass(ctx, s)
-		}
-		return methods, err
+		return n.serveWatched(ctx, s, methods)
 	}
 	if len(n.entries.Source) == 0 && n.entries.Engine.Listen == "" {
 		return methods, nil
@@ -80,6 +77,19 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	}
 	n.engine, err = n.listen(ctx, s, methods)
 	return methods, err
+}
+
+// serveWatched prepares a network that another process follows.
+func (n *network) serveWatched(ctx context.Context, s family.Service, methods *jsonrpc.Methods) (*jsonrpc.Methods, error) {
+	if err := n.watched.Join(ctx); err != nil {
+		return nil, err
+	}
+	if len(n.entries.Source) > 0 && n.entries.Pool != poolNone {
+		if err := n.pass(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return methods.After(n.watched.Current)
 }
 
 // syncing is what eth_syncing answers.

@@ -27,6 +27,8 @@ const pointerTip = "tip"
 const (
 	partBytes = 1 << 20 // maximum size of a part
 	refBytes  = 8 + common.HashLength
+
+	sequenceBytes = 8
 )
 
 // tables finds tables by ID.
@@ -51,14 +53,14 @@ func takeRef(b []byte) (chain.Ref, []byte) {
 
 // encode returns the value of the tip's pointer.
 func (n *tree) encode() []byte {
-	value := make([]byte, 0, (3+len(n.blocks))*refBytes)
+	value := make([]byte, 0, (3+len(n.blocks))*refBytes+sequenceBytes)
 	value = appendRef(value, n.head.Ref())
 	value = appendRef(value, n.safe)
 	value = appendRef(value, n.finalized)
 	for _, block := range n.blocks {
 		value = appendRef(value, block.ref)
 	}
-	return value
+	return binary.BigEndian.AppendUint64(value, n.sequence)
 }
 
 // put adds the block's parts to a batch.
@@ -148,11 +150,16 @@ func decodeRows(encoded []byte, tables *tables) ([]row, error) {
 type pointed struct {
 	head, safe, finalized chain.Ref
 	blocks                []chain.Ref // parents before their children
+	sequence              uint64      // 0 if an older version wrote the pointer
 }
 
 func decodePointer(value []byte) (p pointed, err error) {
-	if len(value) < 3*refBytes || len(value)%refBytes != 0 {
-		return p, fmt.Errorf("%w: the pointer has %d bytes, expected a multiple of %d, at least %d", ErrCorrupt, len(value), refBytes, 3*refBytes)
+	switch rest := len(value) % refBytes; {
+	case len(value) < 3*refBytes || rest != 0 && rest != sequenceBytes:
+		return p, fmt.Errorf("%w: the pointer has %d bytes, expected a multiple of %d, at least %d, and %d more", ErrCorrupt, len(value), refBytes, 3*refBytes, sequenceBytes)
+	case rest == sequenceBytes:
+		p.sequence = binary.BigEndian.Uint64(value[len(value)-sequenceBytes:])
+		value = value[:len(value)-sequenceBytes]
 	}
 	p.head, value = takeRef(value)
 	p.safe, value = takeRef(value)
@@ -169,7 +176,7 @@ func decodePointer(value []byte) (p pointed, err error) {
 // build builds a stored tree, without the blocks that do not descend from settled. It reads
 // those that are not known.
 func (t *Tip) build(ctx context.Context, p pointed, settled chain.Ref, known map[common.Hash]*Block) (*tree, error) {
-	n := &tree{settled: settled, blocks: make(map[common.Hash]*Block), safe: p.safe, finalized: p.finalized}
+	n := &tree{settled: settled, blocks: make(map[common.Hash]*Block), safe: p.safe, finalized: p.finalized, sequence: p.sequence}
 	for _, ref := range p.blocks {
 		if ref.Number <= settled.Number {
 			continue
@@ -211,6 +218,7 @@ func (t *Tip) load(ctx context.Context, settled chain.Ref) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.sequence = stored.sequence
 	n, err := t.build(ctx, stored, settled, nil)
 	if err == nil && len(n.blocks) < len(stored.blocks) {
 		err = t.save(ctx, t.store.NewBatch(), n)
@@ -247,9 +255,13 @@ func (t *Tip) removeStale(ctx context.Context, n *tree) error {
 func Clear(ctx context.Context, store kv.Store, settled chain.Ref) error {
 	t := &Tip{store: store}
 	n := &tree{settled: settled, head: newBranch(settled, nil)}
-	_, err := store.Pointer(ctx, pointerTip)
+	value, err := store.Pointer(ctx, pointerTip)
 	switch {
 	case err == nil:
+		// Even if the pointer does not decode, it is replaced.
+		if stored, err := decodePointer(value); err == nil {
+			t.sequence = stored.sequence
+		}
 		err = t.save(ctx, store.NewBatch(), n)
 	case errors.Is(err, kv.ErrNotFound): // nothing followed a source yet
 		err = nil

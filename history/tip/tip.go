@@ -47,9 +47,10 @@ type Tip struct {
 	store  kv.Store
 	tables *tables
 
-	write sync.Mutex // held while the tip changes
-	tree  atomic.Pointer[tree]
-	moved atomic.Pointer[chan struct{}]
+	write    sync.Mutex // held while the tip changes
+	sequence uint64     // guarded by write; the last one that was saved, or may have been
+	tree     atomic.Pointer[tree]
+	moved    atomic.Pointer[chan struct{}]
 }
 
 // tree is a snapshot of a tip. It is immutable once published.
@@ -58,6 +59,9 @@ type tree struct {
 	blocks          map[common.Hash]*Block
 	head            *Branch
 	safe, finalized chain.Ref // zero while unknown
+	// sequence grows with each change of the head, safe or finalized block. It orders what
+	// several processes show.
+	sequence uint64
 }
 
 // Open loads the tip from a store, on top of the archive's settled block. tables lists all
@@ -291,15 +295,24 @@ func (t *Tip) publish(ctx context.Context, batch kv.Batch, next *tree) error {
 
 // show makes a tree visible to readers.
 func (t *Tip) show(next *tree) {
-	before := t.tree.Swap(next)
-	if before.head.Ref() != next.head.Ref() || before.safe != next.safe || before.finalized != next.finalized {
+	if before := t.tree.Swap(next); !before.sameForkchoice(next) {
 		moved := make(chan struct{})
 		close(*t.moved.Swap(&moved))
 	}
 }
 
+// sameForkchoice reports whether two trees have the same head, safe and finalized blocks.
+func (n *tree) sameForkchoice(other *tree) bool {
+	return n.head.Ref() == other.head.Ref() && n.safe == other.safe && n.finalized == other.finalized
+}
+
 // save writes a batch and the pointer to a tree durably.
 func (t *Tip) save(ctx context.Context, batch kv.Batch, next *tree) error {
+	// A write that failed may have been applied all the same, so its number is not used again.
+	if now := t.tree.Load(); now == nil || now.sequence != t.sequence || !now.sameForkchoice(next) {
+		t.sequence++
+	}
+	next.sequence = t.sequence
 	batch.SetPointer(pointerTip, next.encode())
 	if err := t.store.Write(ctx, batch); err != nil {
 		return fmt.Errorf("tip: %w", err)

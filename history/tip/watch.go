@@ -24,8 +24,13 @@ var ErrRemoved = errors.New("tip: blocks were removed by a rewind")
 type Watched struct {
 	*Tip
 	settled func(context.Context) (chain.Ref, error)
-	pointer []byte // that the tree was loaded from
 	epoch   uint64
+
+	// What was loaded last. It is the tree that readers see, or newer.
+	loaded  *tree
+	pointer []byte // that it was loaded from
+
+	agreement *agreement // with other processes on what is shown; nil: everything is shown at once
 }
 
 // Watch loads the tip that another process keeps. settled reads the archive's settled block;
@@ -36,6 +41,7 @@ func Watch(ctx context.Context, store kv.Store, tables []*kv.Table, settled func
 	w.moved.Store(&moved)
 	empty := &tree{head: newBranch(chain.Ref{}, nil), blocks: make(map[common.Hash]*Block)}
 	w.tree.Store(empty)
+	w.loaded = empty
 	var err error
 	if w.epoch, _, err = kv.Epoch(ctx, store); err != nil {
 		return nil, fmt.Errorf("tip: %w", err)
@@ -49,9 +55,19 @@ func Watch(ctx context.Context, store kv.Store, tables []*kv.Table, settled func
 	}
 }
 
-// Refresh loads what has been written since the last time. If it fails, the tip stays as it
-// is, and a later call may succeed. It must not be called concurrently.
+// Refresh loads what has been written since the last time, and shows it. If it fails, the tip
+// stays as it is, and a later call may succeed. It must not be called concurrently, or after
+// Join.
 func (w *Watched) Refresh(ctx context.Context) error {
+	if err := w.load(ctx); err != nil {
+		return err
+	}
+	w.show(w.loaded)
+	return nil
+}
+
+// load loads what has been written since the last time.
+func (w *Watched) load(ctx context.Context) error {
 	epoch, _, err := kv.Epoch(ctx, w.store)
 	if err != nil {
 		return fmt.Errorf("tip: %w", err)
@@ -72,7 +88,7 @@ func (w *Watched) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := w.tree.Load()
+	now := w.loaded
 	if settled == now.settled && bytes.Equal(value, w.pointer) {
 		return nil
 	}
@@ -87,8 +103,7 @@ func (w *Watched) Refresh(ctx context.Context) error {
 	if follower, ok := w.store.(kv.Follower); ok && settled != now.settled {
 		follower.Follow(settled.Number, now.rowsTo(settled))
 	}
-	w.pointer = value
-	w.show(next)
+	w.pointer, w.loaded = value, next
 	return nil
 }
 
@@ -111,16 +126,23 @@ func (n *tree) rowsTo(ref chain.Ref) iter.Seq2[*kv.Table, kv.Row] {
 // Run refreshes the tip every so often until ctx is done. Errors are logged, and end it only
 // if the store must be opened again.
 func (w *Watched) Run(ctx context.Context, every time.Duration, log *slog.Logger) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	refresh := w.Refresh
+	if w.agreement != nil {
+		defer w.leave(ctx)
+		refresh = w.step
+	}
 	failing := false
 	for {
+		wait := every
+		if w.agreement != nil && !failing && w.agreement.until.Load() == 0 {
+			wait = min(every, agreeEvery)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(wait):
 		}
-		err := w.Refresh(ctx)
+		err := refresh(ctx)
 		switch {
 		case errors.Is(err, ErrRemoved):
 			return err

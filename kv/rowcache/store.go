@@ -20,6 +20,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ashlar/kv"
 )
@@ -69,6 +70,22 @@ func New(ctx context.Context, store kv.Store, o Options) (*Store, error) {
 	var err error
 	s.disk, err = openDisk(ctx, o.Disk)
 	return s, err
+}
+
+// Post implements kv.Board, if the store does.
+func (s *Store) Post(ctx context.Context, name string, value []byte, keep time.Duration) error {
+	if board, ok := s.Store.(kv.Board); ok {
+		return board.Post(ctx, name, value, keep)
+	}
+	return errors.ErrUnsupported
+}
+
+// Posts implements kv.Board, if the store does.
+func (s *Store) Posts(ctx context.Context) (map[string][]byte, error) {
+	if board, ok := s.Store.(kv.Board); ok {
+		return board.Posts(ctx)
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // Close implements kv.Store.

@@ -68,14 +68,29 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	if err := n.recallL1(ctx); err != nil {
 		return nil, err
 	}
-	return api.New(n.chain, api.Usual()).Methods()
+	if n.watched != nil {
+		if err := n.watched.Join(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return n.methods(api.Usual())
+}
+
+// methods returns the methods of a version. If another process follows the network, answers
+// agree with those of other readers.
+func (n *network) methods(version api.Version) (*jsonrpc.Methods, error) {
+	methods, err := api.New(n.chain, version).Methods()
+	if err != nil || n.watched == nil {
+		return methods, err
+	}
+	return methods.After(n.watched.Current)
 }
 
 // Versions implements [family.Versioned].
 func (n *network) Versions() (map[string]*jsonrpc.Methods, error) {
 	versions := make(map[string]*jsonrpc.Methods)
 	for name, version := range api.Versions() {
-		methods, err := api.New(n.chain, version).Methods()
+		methods, err := n.methods(version)
 		if err != nil {
 			return nil, err
 		}
