@@ -111,7 +111,7 @@ func OpenNetwork(ctx context.Context, data store.Stores, name string, c config.N
 	n := &Network{Name: name, family: f, store: opened}
 	if c.Family != "" && c.Family != f.Name() {
 		err = fmt.Errorf("it is of family %s, the configuration says %s", f.Name(), c.Family)
-	} else {
+	} else if err = prepare(ctx, opened, f, o); err == nil {
 		var entries family.Entries
 		if entries, err = c.Entries(f); err == nil {
 			n.Network, err = f.Open(ctx, opened, entries, o.ReadOnly)
@@ -121,6 +121,15 @@ func OpenNetwork(ctx context.Context, data store.Stores, name string, c config.N
 		return nil, errors.Join(fmt.Errorf("network %s: %w", name, err), opened.Close())
 	}
 	return n, nil
+}
+
+// prepare creates all tables of a network that is written to. Later, while it follows, that
+// could take long.
+func prepare(ctx context.Context, opened kv.Store, f family.Family, o kv.Options) error {
+	if preparer, ok := opened.(kv.Preparer); ok && !o.ReadOnly {
+		return preparer.Prepare(ctx, f.Tables())
+	}
+	return nil
 }
 
 // FamilyOf returns the family of a network by its store. It is the default family, whose

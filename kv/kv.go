@@ -295,6 +295,12 @@ type Leased interface {
 	Lost() <-chan struct{}
 }
 
+// Preparer is implemented by stores that take long to create a table.
+type Preparer interface {
+	// Prepare creates tables before they have rows.
+	Prepare(ctx context.Context, tables []*Table) error
+}
+
 // Board is implemented by stores in which several processes leave notes for each other.
 // Notes are no part of the store. A note replaces the one before with the same name, and may
 // be gone after the time given by keep.

@@ -67,11 +67,14 @@ func (c *Cluster) prepareKeyspace(ctx context.Context, readOnly bool) error {
 }
 
 // define changes the schema and waits until all nodes that answer have agreed on it. A node
-// that does not answer learns of the change from the others when it is back.
-func (c *Cluster) define(ctx context.Context, session *gocql.Session, statement string) error {
+// that does not answer learns of the change from the others when it is back. The statements
+// may be run again.
+func (c *Cluster) define(ctx context.Context, session *gocql.Session, statements ...string) error {
 	return c.retry(ctx, agreementTimeout, func(ctx context.Context) error {
-		if err := session.Query(statement).ExecContext(ctx); err != nil {
-			return err
+		for _, statement := range statements {
+			if err := session.Query(statement).ExecContext(ctx); err != nil {
+				return err
+			}
 		}
 		return agree(ctx, session)
 	})
@@ -161,7 +164,7 @@ func (c *Cluster) checkSchema(ctx context.Context, readOnly bool) error {
 	case readOnly:
 		return fmt.Errorf("%w (a writer prepares the keyspace)", kv.ErrNotFound)
 	}
-	return c.createTables(ctx) // of an empty or older keyspace, or of one whose preparation was stopped
+	return c.createTables(ctx, version) // of an empty or older keyspace, or of one whose preparation was stopped
 }
 
 func (c *Cluster) tableNames(ctx context.Context) (names []string, err error) {
@@ -177,13 +180,20 @@ func (c *Cluster) tableNames(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// createTables creates the engine's own tables. Several processes may do so at once: the
+// createTables creates the engine's own tables, in a keyspace of a version, 0 for an empty
+// one. Several processes may do so at once: the
 // tables have fixed IDs, so all processes create the same ones.
-func (c *Cluster) createTables(ctx context.Context) error {
+func (c *Cluster) createTables(ctx context.Context, version int) error {
 	for _, name := range []string{tableSchema, tableStores, tablePointers, tableSplits, tablePosts} {
 		create := fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) WITH id = %s", name, ownTables[name], fixedID(c.config.Keyspace+"."+name))
 		if err := c.define(ctx, c.session, create); err != nil {
 			return fmt.Errorf("create table %s: %w", name, err)
+		}
+	}
+	if version == 0 {
+		const identify = "INSERT INTO " + tableSchema + " (part, holder) VALUES ('identity', ?) IF NOT EXISTS"
+		if _, _, err := c.compareAndSet(ctx, readPatience, identify, gocql.MustRandomUUID().String()); err != nil {
+			return err
 		}
 	}
 	return c.exec(ctx, readPatience, c.session.Query("INSERT INTO "+tableSchema+" (part, version) VALUES ('ashlar', ?)", schemaVersion))
@@ -210,30 +220,88 @@ func (c *Cluster) table(t *kv.Table) *statements {
 	return found
 }
 
-// create creates a row table if it does not exist.
-func (c *Cluster) create(ctx context.Context, st *statements) error {
-	if st.exists.Load() {
+// Prepare implements kv.Preparer.
+func (s *Store) Prepare(ctx context.Context, tables []*kv.Table) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	if s.readOnly {
+		return errReadOnly
+	}
+	all := make([]*statements, len(tables))
+	for i, t := range tables {
+		if err := checkTable(t); err != nil {
+			return err
+		}
+		all[i] = s.cluster.table(t)
+	}
+	return s.cluster.create(ctx, all...)
+}
+
+// create creates the row tables that do not exist. Nodes agree on all of them at once.
+func (c *Cluster) create(ctx context.Context, tables ...*statements) error {
+	known := func(st *statements) bool { return st.exists.Load() }
+	if !slices.ContainsFunc(tables, func(st *statements) bool { return !known(st) }) {
 		return nil
 	}
 	c.creating.Lock()
 	defer c.creating.Unlock()
-	if exists, err := c.recorded(ctx, st.name); exists || err != nil {
+	tables = slices.DeleteFunc(slices.Clone(tables), known)
+	for _, st := range tables {
+		exists, err := c.recorded(ctx, st.name)
+		if err != nil {
+			return err
+		}
 		st.exists.Store(exists)
-		return err
+	}
+	if tables = slices.DeleteFunc(tables, known); len(tables) == 0 {
+		return nil
 	}
 	unlock, err := c.lockSchema(ctx)
 	if err != nil {
 		return err
 	}
-	err = c.define(ctx, c.session, st.create)
-	if err == nil {
-		err = c.exec(ctx, readPatience, c.session.Query("INSERT INTO "+tableSchema+" (part, version) VALUES (?, ?)", "table "+st.name, schemaVersion))
-	}
-	st.exists.Store(err == nil)
+	err = c.createLocked(ctx, tables)
 	if err = errors.Join(err, unlock()); err != nil {
-		return fmt.Errorf("create table %s: %w", st.name, err)
+		return fmt.Errorf("create table %s and %d more: %w", tables[0].name, len(tables)-1, err)
 	}
 	return nil
+}
+
+// createLocked creates row tables while no other process does. Their IDs depend on their
+// names and on the keyspace. So a statement that a node carries out late, or after another
+// node did, does not make another table of the same name.
+func (c *Cluster) createLocked(ctx context.Context, tables []*statements) error {
+	keyspace, err := c.identity(ctx)
+	if err != nil {
+		return err
+	}
+	definitions := make([]string, len(tables))
+	for i, st := range tables {
+		definitions[i] = fmt.Sprintf("%s AND id = %s", st.create, fixedID(keyspace+"."+st.name))
+	}
+	if err := c.define(ctx, c.session, definitions...); err != nil {
+		return err
+	}
+	for _, st := range tables {
+		record := c.session.Query("INSERT INTO "+tableSchema+" (part, version) VALUES (?, ?)", "table "+st.name, schemaVersion)
+		if err := c.exec(ctx, readPatience, record); err != nil {
+			return err
+		}
+		st.exists.Store(true)
+	}
+	return nil
+}
+
+// identity names the keyspace among all that had its name. One that an older version made
+// has the same as others with its name.
+func (c *Cluster) identity(ctx context.Context) (string, error) {
+	var id string
+	err := c.scan(ctx, c.session.Query("SELECT holder FROM "+tableSchema+" WHERE part = 'identity'"), &id)
+	if errors.Is(err, kv.ErrNotFound) {
+		return fixedID(c.config.Keyspace + "." + tableSchema).String(), nil
+	}
+	return id, err
 }
 
 // recorded reports whether a row table has been created.

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"ashlar/kv"
-
-	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
 // Options are those that only this engine has.
@@ -106,9 +104,8 @@ func (s *Store) begin(ctx context.Context) error {
 // Identity names the store among those of all keyspaces there ever were, as of its last
 // rewind. What is kept elsewhere of its rows is not valid for a store with another name.
 func (s *Store) Identity(ctx context.Context) (string, error) {
-	var keyspace gocql.UUID
-	query := s.query("SELECT id FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?", s.cluster.config.Keyspace, tableSchema)
-	if err := s.cluster.scan(ctx, query.Consistency(s.cluster.one), &keyspace); err != nil {
+	keyspace, err := s.cluster.identity(ctx)
+	if err != nil {
 		return "", fmt.Errorf("kv/cassandra: identity of the keyspace: %w", err)
 	}
 	epoch, _, err := kv.Epoch(ctx, s)

@@ -182,3 +182,32 @@ func put(t testing.TB, s kv.Store, table *kv.Table, partition string, sort uint6
 		t.Fatal(err)
 	}
 }
+
+// TestIdentity makes a keyspace again. What was kept of its rows elsewhere is not valid then.
+func TestIdentity(t *testing.T) {
+	config := configure(t, "identity")
+	identity := func() string {
+		c := connect(t, config)
+		s := open(t, c, "store", cassandra.Options{})
+		defer s.Close()
+		if err := s.Prepare(t.Context(), []*kv.Table{versions, list}); err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, versions, "p", 1, "one")
+		id, err := s.Identity(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	first := identity()
+	if again := identity(); again != first {
+		t.Errorf("the keyspace is %s when it is opened again, expected %s", again, first)
+	}
+	if err := connect(t, configure(t, "contract")).Define(t.Context(), "DROP KEYSPACE identity"); err != nil {
+		t.Fatal(err)
+	}
+	if again := identity(); again == first {
+		t.Errorf("another keyspace of the same name has the identity %s, too", again)
+	}
+}
