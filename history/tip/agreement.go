@@ -75,6 +75,7 @@ const (
 	noteKept   = time.Minute
 	agreeEvery = 25 * time.Millisecond // between two looks at the board while others are waited for
 	heldEvery  = 20 * time.Millisecond // the same, for a request
+	heldAtMost = 5 * time.Second       // for a request
 	leaveTime  = time.Second
 )
 
@@ -89,8 +90,12 @@ func (w *Watched) Join(ctx context.Context) error {
 	if errors.Is(err, errors.ErrUnsupported) {
 		w.agreement, err = nil, nil
 	}
-	if err == nil {
-		err = w.Current(ctx)
+	for err == nil {
+		if err = w.Current(ctx); err == nil || ctx.Err() != nil || !errors.Is(err, kv.ErrUnavailable) {
+			break
+		}
+		slog.Info("waiting for the other readers", "err", err)
+		err = nil
 	}
 	return err
 }
@@ -115,15 +120,20 @@ func (w *Watched) Current(ctx context.Context) error {
 	if a == nil || a.fresh() {
 		return nil
 	}
+	waiting, cancel := context.WithTimeoutCause(ctx, heldAtMost, fmt.Errorf("tip: the readers do not agree on the head: %w", kv.ErrUnavailable))
+	defer cancel()
 	arrived := a.begun.Load()
 	for {
-		sound, err := w.stepSince(ctx, arrived)
+		sound, err := w.stepSince(waiting, arrived)
+		if waiting.Err() != nil && !sound {
+			return errors.Join(context.Cause(waiting), err)
+		}
 		if sound || err != nil {
 			return err
 		}
 		select {
-		case <-ctx.Done():
-			return fmt.Errorf("tip: other readers are not ready for the head: %w: %w", kv.ErrUnavailable, ctx.Err())
+		case <-waiting.Done():
+			return context.Cause(waiting)
 		case <-time.After(heldEvery):
 		}
 	}

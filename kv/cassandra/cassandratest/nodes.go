@@ -110,7 +110,7 @@ func (l *Lazy) stop() error {
 }
 
 // startTimeout is for all nodes to answer. It is long because tests share processors.
-const startTimeout = 5 * time.Minute
+const startTimeout = 10 * time.Minute
 
 // Start starts a cluster and waits until all nodes answer.
 func Start(jars string) (*Cluster, error) { return start(jars, Count, 0) }
