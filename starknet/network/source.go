@@ -46,7 +46,7 @@ func (s single) status() *family.SourceStatus {
 }
 
 func upstreamOf(n node.Status) family.UpstreamStatus {
-	return family.UpstreamStatus{Name: n.Name, Head: n.Head, Failures: n.Failures, Invalid: n.Invalid, Used: n.Problem == "", Why: n.Problem}
+	return family.UpstreamStatus{Name: n.Name, Head: n.Head, Failures: n.Failures, Invalid: n.Invalid, Used: n.Problem == "", Why: n.Problem, Latency: n.Latency.Microseconds()}
 }
 
 // agreeing is several nodes of which a quorum must agree.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"ashlar/chain"
 	"ashlar/starknet"
@@ -25,7 +26,9 @@ func (n *Node) ChainID(ctx context.Context) (id starknet.Felt, err error) {
 
 // Head fetches the node's head. It returns ErrNotFound if the node has no blocks.
 func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
+	var took time.Duration
 	err = n.retry(ctx, func() error {
+		began := time.Now()
 		err := n.call(ctx, "starknet_blockHashAndNumber", nothing(), func(in *wire.Reader) error {
 			return in.Object(func(name string) (err error) {
 				switch name {
@@ -41,10 +44,11 @@ func (n *Node) Head(ctx context.Context) (head chain.Ref, err error) {
 				return err
 			}, "block_hash", "block_number")
 		})
+		took = time.Since(began)
 		return notFound(err, codeNoBlocks)
 	})
 	if err == nil {
-		n.record.head(head.Number)
+		n.record.head(head.Number, took)
 	}
 	return head, err
 }

@@ -65,6 +65,11 @@ func TestGroup(t *testing.T) {
 				if status.Nodes == nil || status.Agreement.Nodes < 2 || status.Head != main[39].Number || !status.Since.IsZero() {
 					t.Errorf("the status is %+v", status)
 				}
+				for i, n := range status.Nodes {
+					if n.Head > 0 && n.Latency <= 0 {
+						t.Errorf("node %d has the head %d without a latency", i, n.Head)
+					}
+				}
 				if differs := status.Differs[place]; (differs != "") != (name == "another branch") {
 					t.Errorf("the third node: %q", differs)
 				}

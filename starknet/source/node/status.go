@@ -1,14 +1,18 @@
 package node
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // Status describes a node's behaviour since the client was created.
 type Status struct {
-	Name     string // the host of its URL
-	Head     uint64 // last known head
-	Problem  string // error of the last request; empty if it succeeded
-	Failures uint64 // requests without a readable response
-	Invalid  uint64 // blocks that failed the check, and contradictory responses
+	Name     string        // the host of its URL
+	Head     uint64        // last known head
+	Latency  time.Duration // of its last answer about its head; 0 before the first
+	Problem  string        // error of the last request; empty if it succeeded
+	Failures uint64        // requests without a readable response
+	Invalid  uint64        // blocks that failed the check, and contradictory responses
 }
 
 // Status returns the current status.
@@ -33,10 +37,11 @@ func (r *record) answered() {
 	r.status.Problem = ""
 }
 
-func (r *record) head(number uint64) {
+// head records the node's head, and how long its answer took.
+func (r *record) head(number uint64, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status.Head = number
+	r.status.Head, r.status.Latency = number, took
 }
 
 // failed records an error. invalid means that the node responded, but the response was wrong.
