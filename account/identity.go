@@ -101,7 +101,13 @@ func (a *Accounts) linkByEmail(ctx context.Context, id ID, identity identityReco
 	})
 }
 
-// Link links the account of a signed-in user to an identity.
+// MayLink returns nil if a signed-in user may connect a provider: the password must be correct
+// if the account has one, because a session that leaked must not become lasting access.
+func (a *Accounts) MayLink(ctx context.Context, id ID, password string, address netip.Addr) error {
+	return a.reprove(ctx, id, password, address)
+}
+
+// Link links the account of a signed-in user to an identity, after MayLink.
 func (a *Accounts) Link(ctx context.Context, id ID, who oidc.Identity) (Account, error) {
 	identity := identityRecord{who.Issuer, who.Subject}
 	return a.changed(ctx, id.String(), "connect a provider to", onceDurable, func(p *person) error {

@@ -47,6 +47,17 @@ func toProvider(v *site.Visit) error {
 // connect begins to connect the visitor's account to the provider. The answer has a link to it.
 // A form does this, so that no other site can connect an account.
 func connect(v *site.Visit) error {
+	if v.Config.Provider == nil {
+		return site.ErrNoPage
+	}
+	err := v.Config.Accounts.MayLink(v.R.Context(), v.Who.ID, v.R.PostForm.Get("provider-password"), site.Client(v.R))
+	if errors.Is(err, account.ErrCredentials) {
+		p := providerPage{Name: v.Config.Provider.Name(), Problem: "This is not your current password."}
+		return v.Show(http.StatusUnprocessableEntity, "provider", "Connect your account", p)
+	}
+	if err != nil {
+		return err
+	}
 	to, err := beginAttempt(v, attempt{Next: "/account", Link: v.Who.ID.String()})
 	if err != nil {
 		return providerFailed(v, err)
