@@ -170,7 +170,8 @@ type BlockTransactions struct {
 
 // TransactionsBefore returns the transactions in which an address takes part, in blocks up to
 // a number, newest block first. It ends with the block that makes them size or more. more says
-// whether there are older ones.
+// whether there are older ones, or may be some before the first block with traces. Without any
+// transactions from that block on, the error is a [*archive.Pruned].
 func (v *View) TransactionsBefore(ctx context.Context, address common.Address, last uint64, size int) (found []BlockTransactions, more bool, err error) {
 	roles := []*lastTraces{{who: archive.ParticipantOf(address, archive.RoleSender)}, {who: archive.ParticipantOf(address, archive.RoleReceiver)}}
 	next, total := min(last, v.head.Number), 0
@@ -184,6 +185,12 @@ func (v *View) TransactionsBefore(ctx context.Context, address common.Address, l
 			if r.ok {
 				block, ok = max(block, r.block), true
 			}
+		}
+		if pruned := v.history.CheckTraces(0); pruned != nil && !ok {
+			if len(found) == 0 {
+				return nil, false, pruned
+			}
+			return found, true, nil
 		}
 		if !ok || total >= size {
 			return found, ok, nil
@@ -227,10 +234,14 @@ func (l *lastTraces) seek(ctx context.Context, v *View, at uint64) (err error) {
 }
 
 // TransactionsAfter is TransactionsBefore for blocks from a number on, oldest block first.
-// more says whether there are newer ones.
+// more says whether there are newer ones. If that block is before the first one with traces,
+// the error is a [*archive.Pruned].
 func (v *View) TransactionsAfter(ctx context.Context, address common.Address, first uint64, size int) (found []BlockTransactions, more bool, err error) {
 	if first > v.head.Number {
 		return nil, false, nil
+	}
+	if err := v.history.CheckTraces(first); err != nil {
+		return nil, false, err
 	}
 	either := participants([]common.Address{address}, archive.RoleSender, archive.RoleReceiver)
 	from, err := postings.Intersect(v.scanTraces(ctx), [][]archive.Participant{either}, first, v.head.Number)

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +17,8 @@ import (
 	"ashlar/internal/node"
 	"ashlar/internal/sample"
 	"ashlar/internal/vectors"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // TestSnapshot makes snapshots next to a running server, and begins networks with them. The
@@ -67,6 +71,7 @@ func TestSnapshot(t *testing.T) {
 			}
 			defer p.Kill()
 			compareFrom(t, chain, asked, answers, c.first)
+			compareSearches(t, chain, asked, answers, c.first)
 		})
 	}
 }
@@ -148,5 +153,51 @@ func loadSnapshot(t *testing.T, into node.Ashlar, genesis, folder, block string)
 			t.Logf("killed %d times", at-1)
 			return
 		}
+	}
+}
+
+// searched is a page of a search for transactions.
+type searched struct {
+	Txs                 []struct{ Hash, BlockNumber string }
+	FirstPage, LastPage bool
+}
+
+// compareSearches searches transactions of addresses from the head down. An Ashlar that begins
+// with the state of a block finds those after it, and then says that there may be others.
+func compareSearches(t *testing.T, chain *sample.Chain, whole, part *node.Client, first uint64) {
+	t.Helper()
+	const method, size = "ots_searchTransactionsBefore", 100
+	some := 0
+	for _, address := range chain.Accounts[:min(10, len(chain.Accounts))] {
+		for block := uint64(0); ; {
+			var want, got searched
+			if err := whole.Call(t.Context(), &want, method, address, block, size); err != nil {
+				t.Fatal(err)
+			}
+			before := func(tx struct{ Hash, BlockNumber string }) bool {
+				return hexutil.MustDecodeUint64(tx.BlockNumber) <= first
+			}
+			want.Txs = slices.DeleteFunc(want.Txs, before)
+			err := part.Call(t.Context(), &got, method, address, block, size)
+			if len(want.Txs) == 0 {
+				if err == nil || !strings.Contains(err.Error(), "pruned history unavailable") {
+					t.Errorf("%s before block %d: %v, want an error about pruned history", address, block, err)
+				}
+				break
+			}
+			if err != nil || !slices.Equal(want.Txs, got.Txs) || got.LastPage {
+				t.Errorf("%s before block %d: %d transactions, want %d; last page %t, %v", address, block, len(got.Txs), len(want.Txs), got.LastPage, err)
+				break
+			}
+			some += len(got.Txs)
+			block = hexutil.MustDecodeUint64(got.Txs[len(got.Txs)-1].BlockNumber)
+		}
+		err := part.Call(t.Context(), new(searched), "ots_searchTransactionsAfter", address, first-1, size)
+		if err == nil || !strings.Contains(err.Error(), "pruned history unavailable") {
+			t.Errorf("%s after block %d: %v, want an error about pruned history", address, first-1, err)
+		}
+	}
+	if some == 0 {
+		t.Error("no transactions were found")
 	}
 }
