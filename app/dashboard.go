@@ -46,7 +46,7 @@ func (s *Service) shownNetworks(ctx context.Context) ([]site.Network, error) {
 		shown := site.Network{
 			Name: n.Name, Family: status.Family, Chain: cmp.Or(status.Chain, strconv.FormatUint(status.ChainID, 10)),
 			Hosts: c.HostsOf(n.Name), Methods: describedMethods(c, n),
-			First: status.First, Head: status.Head, HeadHash: status.HeadHash, HeadTime: time.Unix(int64(status.HeadTime), 0),
+			First: status.First, FirstState: status.FirstState, Head: status.Head, HeadHash: status.HeadHash, HeadTime: time.Unix(int64(status.HeadTime), 0),
 			Settled: status.Settled, Disk: status.DiskBytes,
 			History: presented.History, HeadResult: presented.HeadResult(status.Head),
 			Snippets: func(url, password string) []site.Snippet {

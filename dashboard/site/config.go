@@ -26,19 +26,21 @@ type Network struct {
 	Hosts   []string // host names that serve only this network, without its name in the path
 	Methods []Method // sorted by name
 
-	First     uint64 // the first stored block
-	Head      uint64
-	HeadHash  string // with 0x
-	HeadTime  time.Time
-	Settled   uint64        // blocks up to this one cannot be reorganized
-	Disk      int64         // bytes
-	Follows   bool          // it imports new blocks from a node
-	Behind    uint64        // number of blocks behind the head of the node
-	Rate      float64       // blocks per second while it is behind; 0 if not known
-	Remaining time.Duration // until it is at the head; 0 if not known
-	Problem   string        // why it does not import new blocks at the moment; empty if it does
-	Alert     string        // what else is wrong, for operators; may be empty
-	Warning   string        // what an operator must do, such as install a later version; may be empty
+	First uint64 // the first stored block
+	// FirstState is the first block with state, where that is not First.
+	FirstState uint64
+	Head       uint64
+	HeadHash   string // with 0x
+	HeadTime   time.Time
+	Settled    uint64        // blocks up to this one cannot be reorganized
+	Disk       int64         // bytes
+	Follows    bool          // it imports new blocks from a node
+	Behind     uint64        // number of blocks behind the head of the node
+	Rate       float64       // blocks per second while it is behind; 0 if not known
+	Remaining  time.Duration // until it is at the head; 0 if not known
+	Problem    string        // why it does not import new blocks at the moment; empty if it does
+	Alert      string        // what else is wrong, for operators; may be empty
+	Warning    string        // what an operator must do, such as install a later version; may be empty
 
 	Upstreams []Upstream // the nodes that the network follows; for operators
 	Consensus string     // the consensus client that drives the network, and when it last did; may be empty
