@@ -1,6 +1,7 @@
 // Command start measures how long a network takes to begin with a large state, and how much
 // memory and disk that needs. The state is generated: accounts, of which one has half of the
-// slots and the others share the rest.
+// slots and the others share the rest. With -snapshot it also makes a snapshot of the network,
+// in DIR-snapshot, and begins another network with it.
 //
 //	go run ./bench/start -accounts 1000000 -slots 10000000 -data DIR
 package main
@@ -20,7 +21,6 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
-	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
@@ -36,17 +36,18 @@ const network = "start"
 func main() {
 	accounts := flag.Uint64("accounts", 1_000_000, "accounts; every tenth has slots")
 	slots := flag.Uint64("slots", 10_000_000, "slots of all accounts together")
+	snapshots := flag.Bool("snapshot", false, "measure a snapshot of the state, too")
 	data := flag.String("data", "", "data directory to make")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *accounts < 20 || *slots < *accounts {
 		log.Fatal("start: invalid flags (want -data DIR, at least 20 accounts and as many slots)")
 	}
-	if err := measure(context.Background(), store.Dir(*data), &generated{accounts: *accounts, slots: *slots}); err != nil {
+	if err := measure(context.Background(), store.Dir(*data), &generated{accounts: *accounts, slots: *slots}, *snapshots); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func measure(ctx context.Context, dir store.Dir, g *generated) error {
+func measure(ctx context.Context, dir store.Dir, g *generated, snapshots bool) error {
 	genesis := &core.Genesis{Config: params.TestChainConfig, Difficulty: big.NewInt(1), GasLimit: 30_000_000, BaseFee: big.NewInt(1)}
 	if err := g.makeHead(ctx, genesis); err != nil {
 		return err
@@ -54,7 +55,7 @@ func measure(ctx context.Context, dir store.Dir, g *generated) error {
 	if err := dir.Check(); err != nil {
 		return err
 	}
-	db, err := dir.OpenNetwork(network, kv.Options{BulkLoad: true, CacheBytes: 384 << 20, Apart: archive.LargestTable()})
+	db, err := openNew(dir, network)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,8 @@ func measure(ctx context.Context, dir store.Dir, g *generated) error {
 		return err
 	}
 	progress := new(ingest.StartProgress)
-	if _, err := ingest.Start(ctx, start, executor, genesis, g, big.NewInt(2), progress); err != nil {
+	a, err := ingest.Start(ctx, start, executor, genesis, g, big.NewInt(2), progress)
+	if err != nil {
 		return err
 	}
 	written := time.Since(began)
@@ -76,20 +78,28 @@ func measure(ctx context.Context, dir store.Dir, g *generated) error {
 		return err
 	}
 	compacted := time.Since(began)
-	if err := db.Close(); err != nil {
-		return err
-	}
 	disk, err := dir.Bytes(network)
 	if err != nil {
 		return err
 	}
+	fmt.Printf("%d accounts, %d slots: written in %v, compacted after %v; at most %d MiB of memory; %d MiB on disk\n",
+		progress.Accounts.Load(), progress.Slots.Load(), written.Round(time.Second/10), compacted.Round(time.Second/10), peakMemory()>>20, disk>>20)
+	if snapshots {
+		if err := measureSnapshot(ctx, dir, genesis, a); err != nil {
+			return err
+		}
+	}
+	return db.Close()
+}
+
+// peakMemory returns the greatest resident memory of the process so far, in bytes; 0 if it
+// is unknown.
+func peakMemory() int64 {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return err
+		return 0
 	}
-	fmt.Printf("%d accounts, %d slots: written in %v, compacted after %v; at most %d MiB of memory; %d MiB on disk\n",
-		progress.Accounts.Load(), progress.Slots.Load(), written.Round(time.Second/10), compacted.Round(time.Second/10), usage.Maxrss>>10, disk>>20)
-	return nil
+	return usage.Maxrss << 10
 }
 
 // generated is a state that is computed item by item. It implements [ingest.StateSource].

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ashlar/app/store"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/snapshot"
+	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/core"
+)
+
+// loaded is the network that begins with the snapshot of the other one.
+const loaded = "loaded"
+
+// measureSnapshot makes a snapshot of a network, and begins another one with it.
+func measureSnapshot(ctx context.Context, dir store.Dir, genesis *core.Genesis, a *archive.Archive) error {
+	folder := string(dir) + "-snapshot"
+	creator, err := snapshot.New(ctx, a, snapshot.Options{Folder: folder})
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	size, err := creator.Run(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("snapshot: %d MiB, written in %v; at most %d MiB of memory so far\n", size>>20, time.Since(began).Round(time.Second/10), peakMemory()>>20)
+	began = time.Now()
+	source, err := snapshot.Open(ctx, folder, genesis, creator.Head().Hash)
+	if err != nil {
+		return err
+	}
+	total, _, err := source.Check(ctx)
+	if err != nil {
+		return errors.Join(err, source.Close())
+	}
+	db, err := openNew(dir, loaded)
+	if err != nil {
+		return errors.Join(err, source.Close())
+	}
+	start, err := archive.Begin(ctx, db, genesis, source.State())
+	if err != nil {
+		return err
+	}
+	executor, err := execute.New(genesis.Config)
+	if err != nil {
+		return err
+	}
+	if _, err := ingest.Start(ctx, start, executor, genesis, source, total, new(ingest.StartProgress)); err != nil {
+		return err
+	}
+	fmt.Printf("snapshot: loaded in %v, without compaction; at most %d MiB of memory so far\n", time.Since(began).Round(time.Second/10), peakMemory()>>20)
+	return errors.Join(source.Close(), db.Close())
+}
+
+func openNew(dir store.Dir, name string) (kv.Store, error) {
+	return dir.OpenNetwork(name, kv.Options{BulkLoad: true, CacheBytes: 384 << 20, Apart: archive.LargestTable()})
+}
