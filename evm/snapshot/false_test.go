@@ -323,7 +323,9 @@ func TestDamaged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.check(store, a, headNumber, startNumber)
+			if settled, _ := a.Settled(); settled.Number != headNumber || settled.Hash != m.hash(headNumber) {
+				t.Errorf("then loaded up to %s", settled)
+			}
 		})
 	}
 }

@@ -100,7 +100,7 @@ func endless(w http.ResponseWriter, r *http.Request) {
 func TestServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers  []http.HandlerFunc
-		requests int
+		requests int    // that reach the server; 0: as many as do before it is given up
 		want     string // error; empty: none
 	}{
 		"right":              {[]http.HandlerFunc{right}, 1, ""},
@@ -109,7 +109,7 @@ func TestServers(t *testing.T) {
 		"absent":             {[]http.HandlerFunc{status(404)}, 1, "a file: the server answers 404"},
 		"forbidden":          {[]http.HandlerFunc{status(403)}, 1, "a file: the server answers 403"},
 		"stalls once":        {[]http.HandlerFunc{stalls, right}, 2, ""},
-		"stalls for ever":    {[]http.HandlerFunc{stalls}, 4, "a file: the server sends nothing more"},
+		"stalls for ever":    {[]http.HandlerFunc{stalls}, 0, "a file: the server sends nothing more"},
 		"drips":              {[]http.HandlerFunc{drips, right}, 2, ""},
 		"cuts off once":      {[]http.HandlerFunc{cutsOff, right}, 2, ""},
 		"cuts off for ever":  {[]http.HandlerFunc{cutsOff}, 4, "a file: unexpected EOF"},
@@ -125,7 +125,7 @@ func TestServers(t *testing.T) {
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			if requests != c.requests {
+			if c.requests > 0 && requests != c.requests {
 				t.Errorf("%d requests, want %d", requests, c.requests)
 			}
 		})
