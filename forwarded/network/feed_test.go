@@ -162,8 +162,7 @@ func TestSubscribeAnytime(t *testing.T) {
 		if head%3 == 0 {
 			w.atHead(head)
 		}
-		var known uint64
-		known = w.network.follower.View().Head().Number
+		known := w.network.follower.View().Head().Number
 		sockets, from = append(sockets, w.subscribe(`["newHeads"]`)), append(from, known)
 	}
 	w.until("the first subscriber has all heads", func() bool { return strings.HasSuffix(first.events(t), " 60") })
