@@ -12,6 +12,10 @@ import (
 // hash an account names, or a trie node whose hash its parent holds.
 var ErrMissing = errors.New("missing from the stored state")
 
+// ErrUnnamed means that a state cannot be read by a key, because the address or slot behind
+// it is not known; see [Named].
+var ErrUnnamed = errors.New("not known by its hash, and upstream nodes prove only what they are asked for by address and slot")
+
 // State reads accounts, slots, code and trie nodes as of one block. Keys are the
 // keccak256 of the address and of the slot, as in the state trie; [HashAddress]
 // and [HashSlot] make them. An implementation is safe for concurrent use.

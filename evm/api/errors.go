@@ -9,6 +9,7 @@ import (
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
+	"ashlar/upstream"
 )
 
 // translate converts errors that clients can act on to [jsonrpc.Error]. All others become
@@ -37,6 +38,11 @@ func translate(err error) error {
 	}
 	if pruned := (*archive.Pruned)(nil); errors.As(err, &pruned) {
 		return jsonrpc.Errorf(jsonrpc.CodePruned, "pruned history unavailable: %v", pruned)
+	}
+	for _, kind := range []error{evm.ErrUnnamed, upstream.ErrLie, upstream.ErrUnavailable, upstream.ErrUnsupported} {
+		if errors.Is(err, kind) { // of a network whose state is proven
+			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the answer cannot be proven: " + kind.Error()}
+		}
 	}
 	if errors.Is(err, evm.ErrMissing) {
 		return &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}

@@ -104,6 +104,9 @@ func (h *Head) descend(ctx context.Context, head chain.Ref, stop uint64) ([]chai
 	if err != nil {
 		return nil, fmt.Errorf("head %s: %w", head, err)
 	}
+	if got := top.Block.NumberU64(); got != head.Number {
+		return nil, fmt.Errorf("head %s: the number of the block with that hash is %d", head, got)
+	}
 	path := []chain.Ref{head}
 	if head.Number > stop {
 		path = append(path, chain.Ref{Number: head.Number - 1, Hash: top.Block.ParentHash()})

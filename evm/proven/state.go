@@ -2,7 +2,6 @@ package proven
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -75,10 +74,6 @@ func (r *Remote) nameSlot(slot common.Hash) common.Hash {
 	}
 	return key
 }
-
-// ErrUnnamed means that the address or slot behind a key is not known, so that no node can
-// be asked for it.
-var ErrUnnamed = errors.New("not known by its hash, and upstream nodes prove only what they are asked for by address and slot")
 
 // Account implements [evm.State].
 func (s *State) Account(ctx context.Context, key common.Hash) (*types.StateAccount, error) {
@@ -173,7 +168,7 @@ func (s *State) Node(_ context.Context, owner common.Hash, path []byte, hash com
 	if blob, ok := s.known(hash); ok {
 		return blob, nil
 	}
-	return nil, fmt.Errorf("trie node %x at path %x of %x: %w", hash, path, owner, ErrUnnamed)
+	return nil, fmt.Errorf("trie node %x at path %x of %x: %w", hash, path, owner, evm.ErrUnnamed)
 }
 
 // known returns a trie node that is known.
@@ -191,7 +186,7 @@ func (s *State) known(hash common.Hash) ([]byte, bool) {
 func (r *Remote) address(key common.Hash) (common.Address, error) {
 	name, ok := r.names.Get(key)
 	if !ok || len(name) != common.AddressLength {
-		return common.Address{}, fmt.Errorf("account %x: %w", key, ErrUnnamed)
+		return common.Address{}, fmt.Errorf("account %x: %w", key, evm.ErrUnnamed)
 	}
 	return common.BytesToAddress(name), nil
 }
@@ -200,7 +195,7 @@ func (r *Remote) address(key common.Hash) (common.Address, error) {
 func (r *Remote) slot(key common.Hash) (common.Hash, error) {
 	name, ok := r.names.Get(key)
 	if !ok || len(name) != common.HashLength {
-		return common.Hash{}, fmt.Errorf("slot %x: %w", key, ErrUnnamed)
+		return common.Hash{}, fmt.Errorf("slot %x: %w", key, evm.ErrUnnamed)
 	}
 	return common.BytesToHash(name), nil
 }

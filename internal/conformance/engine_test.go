@@ -327,7 +327,7 @@ func TestDriven(t *testing.T) {
 			continue
 		}
 		replayed++
-		t.Run(c.Name, func(t *testing.T) { replay(t, d.client, c) })
+		t.Run(c.Name, func(t *testing.T) { Replay(t, d.client, c) })
 	}
 	t.Logf("%d of %d conversations replayed", replayed, len(conversations))
 

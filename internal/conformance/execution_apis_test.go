@@ -36,26 +36,7 @@ func TestExecutionAPIs(t *testing.T) {
 			if i := slices.IndexFunc(later, func(l Later) bool { return l.matches(c.Name) }); i >= 0 {
 				t.Skip("later: " + later[i].Why)
 			}
-			replay(t, client, c)
+			Replay(t, client, c)
 		})
-	}
-}
-
-func replay(t *testing.T, client *node.Client, c Conversation) {
-	for _, e := range c.Exchanges {
-		_, got, err := client.Post(t.Context(), e.Request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wrong, worded := c.compare(e.Answer, got)
-		for _, w := range wrong {
-			t.Error(w)
-		}
-		for _, m := range worded {
-			t.Log("worded otherwise: " + m)
-		}
-		if t.Failed() {
-			t.Logf("request: %.1000s", e.Request)
-		}
 	}
 }

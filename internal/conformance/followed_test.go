@@ -53,7 +53,7 @@ func TestFollowed(t *testing.T) {
 	for _, c := range conversations {
 		if slices.ContainsFunc(ofFollowers(), func(name string) bool { return Later{Name: name}.matches(c.Name) }) {
 			replayed++
-			t.Run(c.Name, func(t *testing.T) { replay(t, client, c) })
+			t.Run(c.Name, func(t *testing.T) { Replay(t, client, c) })
 		}
 	}
 	if replayed != 11 {

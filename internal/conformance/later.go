@@ -33,3 +33,14 @@ func (l Later) matches(conversation string) bool {
 	}
 	return conversation == l.Name
 }
+
+// Postponed returns why a conversation does not apply to a chain without finality and
+// transactions that wait; false if it does.
+func Postponed(conversation string) (why string, postponed bool) {
+	for _, l := range laterTable() {
+		if l.matches(conversation) {
+			return l.Why, true
+		}
+	}
+	return "", false
+}

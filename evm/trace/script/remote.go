@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 
+	"ashlar/evm"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -15,6 +17,23 @@ import (
 type remote struct {
 	server *server
 	mu     sync.Mutex // held from a read to its reply
+	// names are the addresses and slots behind keys, for states that are read by them.
+	names sync.Map // of []byte by common.Hash
+}
+
+// NameAddress implements evm.Named.
+func (r *remote) NameAddress(address common.Address) {
+	r.names.Store(evm.HashAddress(address), address[:])
+}
+
+// NameSlot implements evm.Named.
+func (r *remote) NameSlot(slot common.Hash) { r.names.Store(evm.HashSlot(slot), slot[:]) }
+
+// name returns the address or slot behind a key, empty if it is not known.
+func (r *remote) name(key common.Hash) []byte {
+	name, _ := r.names.Load(key)
+	known, _ := name.([]byte)
+	return known
 }
 
 // ask sends a read and returns the reply. An error that the server has ends the worker, so
@@ -30,7 +49,7 @@ func (r *remote) ask(k kind, key ...[]byte) ([]byte, error) {
 
 // Account implements evm.State.
 func (r *remote) Account(_ context.Context, address common.Hash) (*types.StateAccount, error) {
-	reply, err := r.ask(readAccount, address[:])
+	reply, err := r.ask(readAccount, address[:], r.name(address))
 	if len(reply) == 0 || err != nil {
 		return nil, err
 	}
@@ -40,7 +59,7 @@ func (r *remote) Account(_ context.Context, address common.Hash) (*types.StateAc
 
 // Slot implements evm.State.
 func (r *remote) Slot(_ context.Context, address, slot common.Hash) (common.Hash, error) {
-	reply, err := r.ask(readSlot, address[:], slot[:])
+	reply, err := r.ask(readSlot, address[:], slot[:], r.name(slot))
 	return common.BytesToHash(reply), err
 }
 

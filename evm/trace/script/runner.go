@@ -163,10 +163,13 @@ func (q *Question) state() evm.State {
 // keyLengths are the lengths of what reads name; that of a node has a path in addition.
 var keyLengths = map[kind]int{readAccount: 32, readSlot: 64, readCode: 32, readNode: 64, readHeader: 40, readBlockHash: 8, readAccessList: 0, readLogs: 8}
 
+// nameLengths are the lengths of the names that may follow.
+var nameLengths = map[kind]int{readAccount: common.AddressLength, readSlot: common.HashLength}
+
 // read reads what a worker asks for.
 func (t *Traces) read(k kind, key []byte) ([]byte, error) {
 	q := t.question
-	if want, ok := keyLengths[k]; !ok || len(key) < want || len(key) > want && k != readNode {
+	if want, ok := keyLengths[k]; !ok || len(key) < want || len(key) > want && k != readNode && len(key) != want+nameLengths[k] {
 		return nil, fmt.Errorf("worker sent message %q of %d bytes", k, len(key))
 	}
 	if k == readHeader && q.Block == nil || k == readBlockHash && q.Block != nil || (k == readAccessList || k == readLogs) && q.Options.Stored == nil {
@@ -174,13 +177,19 @@ func (t *Traces) read(k kind, key []byte) ([]byte, error) {
 	}
 	switch k {
 	case readAccount:
-		account, err := q.state().Account(t.ctx, common.Hash(key))
+		if name := key[32:]; len(name) > 0 {
+			evm.AccountKey(q.state(), common.Address(name))
+		}
+		account, err := q.state().Account(t.ctx, common.Hash(key[:32]))
 		if account == nil || err != nil {
 			return nil, err
 		}
 		return encode(account)
 	case readSlot:
-		value, err := q.state().Slot(t.ctx, common.Hash(key[:32]), common.Hash(key[32:]))
+		if name := key[64:]; len(name) > 0 {
+			evm.SlotKey(q.state(), common.Hash(name))
+		}
+		value, err := q.state().Slot(t.ctx, common.Hash(key[:32]), common.Hash(key[32:64]))
 		return value[:], err
 	case readCode:
 		return q.state().Code(t.ctx, common.Hash(key))

@@ -18,8 +18,8 @@ const (
 	jobMessage   kind = 'j' // JSON of a job
 	replyMessage kind = 'r' // what was read
 
-	readAccount   kind = 'a' // hash of the address; reply: RLP, or nothing
-	readSlot      kind = 's' // hashes of the address and the slot; reply: the value
+	readAccount   kind = 'a' // hash of the address, and the address if it is known; reply: RLP, or nothing
+	readSlot      kind = 's' // hashes of the address and the slot, and the slot if it is known; reply: the value
 	readCode      kind = 'c' // hash; reply: the code
 	readNode      kind = 'n' // owner, hash, path; reply: the node
 	readHeader    kind = 'h' // hash and number; reply: RLP, or nothing
