@@ -75,8 +75,11 @@ func TestFaults(t *testing.T) {
 	working.Wait()
 	last := f.chain[f.shown.Load()]
 	await(t, f.reader, last, patience)
-	t.Logf("%v: %d kills, %d pauses, %d restarts; %d answers compared, %d heads seen up to block %d", *faultTime,
-		f.kills, f.pauses, f.restarts, f.answers.Load(), f.heads, last.NumberU64())
+	t.Logf("%v: %d kills, %d pauses, %d restarts; %d answers compared, %d heads seen up to block %d, %d of them while a node was away", *faultTime,
+		f.kills, f.pauses, f.restarts, f.answers.Load(), f.heads, last.NumberU64(), f.moved)
+	if f.still > 0 {
+		t.Errorf("the head stood still in %d of %d faults", f.still, f.kills+f.pauses+f.restarts)
+	}
 	f.loseTwo()
 	report, err := process(t, keyspace, "reader").Verify(t.Context())
 	if err != nil || !strings.Contains(report, "sound") {
@@ -102,6 +105,8 @@ type faulty struct {
 	heads   int
 
 	kills, pauses, restarts int
+	still                   int   // faults during which the head did not move
+	moved                   int64 // blocks by which it moved during the others
 }
 
 // openProbe opens a store of the test's own.
@@ -215,18 +220,18 @@ func (f *faulty) compare(method string, params ...any) {
 // breakNodes takes one node after the other away.
 func (f *faulty) breakNodes(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		i := rand.IntN(cassandratest.Count)
+		i, before := rand.IntN(cassandratest.Count), f.head.Load()
 		var err error
 		switch rand.IntN(3) {
 		case 0:
 			f.kills++
 			err = f.cluster.Kill(i)
-			time.Sleep(rand.N(5 * time.Second))
+			time.Sleep(2*time.Second + rand.N(5*time.Second))
 			err = firstOf(err, f.cluster.Restart(i))
 		case 1:
 			f.pauses++
 			err = f.cluster.Pause(i)
-			time.Sleep(time.Second + rand.N(10*time.Second))
+			time.Sleep(2*time.Second + rand.N(10*time.Second))
 			err = firstOf(err, f.cluster.Resume(i))
 		case 2:
 			f.restarts++
@@ -234,6 +239,11 @@ func (f *faulty) breakNodes(d time.Duration) {
 		}
 		if err != nil {
 			f.t.Fatal(err)
+		}
+		if moved := f.head.Load() - before; moved > 0 {
+			f.moved += moved
+		} else {
+			f.still++
 		}
 		f.awaitAll()
 	}
