@@ -36,6 +36,8 @@ type Replay struct {
 	stored StoredBlock // nil: all transactions run, in every replay
 	list   *bal.Lookup // of the block, once it has been read
 	logs   uint64      // of the transactions that have not run
+
+	receipt types.Receipt // what tracers are told of the transaction that has run
 }
 
 // Tracer watches a transaction or a call.
@@ -238,7 +240,7 @@ func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 	machine.StateDB = &watchedState{StateDB: state.NewHookedState(seen.StateDB, hooks), colliding: seen}
 	machine.Config = vm.Config{Tracer: hooks, NoBaseFee: true}
 	stopped := stopWhenDone(ctx, tracer, machine)
-	err = applyWatched(machine, message, tx)
+	err = r.apply(machine, message, tx)
 	machine.StateDB, machine.Config = seen, vm.Config{}
 	if !stopped() {
 		// A canceled EVM stays so.
@@ -253,10 +255,10 @@ func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 	return nil
 }
 
-// applyWatched runs a transaction on an EVM with a tracer. It takes the place of
+// apply runs a transaction on an EVM with a tracer. It takes the place of
 // [core.ApplyTransactionWithEVM], which also makes what a receipt has besides the gas. No
-// tracer asks for that.
-func applyWatched(machine *vm.EVM, message *core.Message, tx *types.Transaction) error {
+// tracer asks for that, or keeps the receipt.
+func (r *Replay) apply(machine *vm.EVM, message *core.Message, tx *types.Transaction) error {
 	hooks := machine.Config.Tracer
 	if hooks.OnTxStart != nil {
 		hooks.OnTxStart(machine.GetVMContext(), tx, message.From)
@@ -265,7 +267,8 @@ func applyWatched(machine *vm.EVM, message *core.Message, tx *types.Transaction)
 	result, err := core.ApplyMessage(machine, message, core.NewGasPool(message.GasLimit))
 	if err == nil {
 		machine.StateDB.Finalise(machine.GetRules())
-		receipt = &types.Receipt{Type: tx.Type(), Status: types.ReceiptStatusSuccessful, GasUsed: result.UsedGas}
+		receipt = &r.receipt
+		receipt.Type, receipt.Status, receipt.GasUsed = tx.Type(), types.ReceiptStatusSuccessful, result.UsedGas
 		if result.Failed() {
 			receipt.Status = types.ReceiptStatusFailed
 		}
