@@ -23,7 +23,7 @@ const prestateTracerName = "prestateTracer"
 
 // prestateTracer collects the accounts and slots that a run touches, as they were before
 // it, and appends them in the format of geth's tracer of that name. The library's encodes
-// them by reflection, which takes longer than to run the transaction.
+// them by reflection, which takes more than half as long as the run.
 //
 //	{"0x..":{"balance":"0x1","code":"0x..","codeHash":"0x..","nonce":1,"storage":{"0x..":"0x.."}}, ...}
 //
