@@ -204,6 +204,9 @@ func (a *Accounts) RenewRecovery(ctx context.Context, id ID, code, password stri
 // operator, and ends all its sessions.
 func (a *Accounts) ResetFactor(ctx context.Context, idOrEmail string) (Account, error) {
 	return a.changed(ctx, idOrEmail, "reset the second factor of", onceDurable, func(p *person) error {
+		if p.factor == nil {
+			return invalid(FieldCode, "the account has no second factor")
+		}
 		p.setFactor(nil)
 		p.epoch++
 		return nil

@@ -78,6 +78,7 @@ func TestOperatorResetsSecondFactor(t *testing.T) {
 	operator.get(path).says(t, 200, "Second factor", "Reset it")
 	operator.post(path, url.Values{"do": {"reset-factor"}}).leads(t, path)
 	operator.get(path).says(t, 200, "The second factor was reset")
+	operator.post(path, url.Values{"do": {"reset-factor"}}).says(t, 422, "The account has no second factor")
 	b.get("/keys").leads(t, "/signin?next=%2Fkeys")
 	b.post("/signin", url.Values{"email": {"a@example.org"}, "password": {goodPassword}}).leads(t, "/")
 	operator.post("/people/"+o.ID.String(), url.Values{"do": {"reset-factor"}}).says(t, 422, "Remove your own second factor")

@@ -58,6 +58,7 @@ func TestAccountsFromTheShell(t *testing.T) {
 		"no such account":                  "account disable nobody@example.org",
 		"unknown role \"king\" (want user": "account role boss@example.org king",
 		"there is an account with":         "account create boss@example.org",
+		"the account has no second factor": "account reset-factor boss@example.org",
 		"invalid e-mail address":           "account create boss",
 		"this invitation is not valid":     "account withdraw " + invitation,
 		"expected from 1 minute to 90":     "account invite --valid 1s",

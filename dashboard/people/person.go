@@ -102,7 +102,10 @@ func changePerson(v *site.Visit) error {
 		}
 		reset, err := accounts.ResetFactor(ctx, id)
 		if err != nil {
-			return err
+			if err := f.Refused(err); err != nil {
+				return err
+			}
+			return showPerson(v, personPage{Person: a, Form: f})
 		}
 		v.SayDone("The second factor was reset. The password is enough to sign in until the owner adds another one.", reset.Unsaved)
 	case "reset":
