@@ -243,7 +243,7 @@ func TestSend(t *testing.T) {
 func TestAnotherBlock(t *testing.T) {
 	chain := forwardtest.Chain{Head: 1000, Final: 900}
 	liar, good := node(t, chain), node(t, chain)
-	w := serve(t, newStore(t), nil, liar, good)
+	w := serve(t, newStore(t), func(e *Entries) { e.Upstream[1].Backup = true }, liar, good)
 	w.allUsed()
 	w.atHead(1000)
 	liar.Set(func(n *forwardtest.Node) {

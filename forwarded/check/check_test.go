@@ -1,0 +1,163 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// recorded is block 35535698 of the OP-stack chain 1301 (Unichain Sepolia, after Isthmus), as
+// its nodes returned it, with what the root of its receipts covers.
+type recorded struct {
+	Block    json.RawMessage
+	Receipts json.RawMessage
+}
+
+func readRecorded(t *testing.T) (r recorded) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/op-35535698.json")
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A recorded OP-stack block agrees with its hash and roots, and is returned as its nodes
+// returned it.
+func TestRecordedBlock(t *testing.T) {
+	r := readRecorded(t)
+	b, err := DecodeBlock(r.Block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipts, err := b.DecodeReceipts(r.Receipts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := b.JSON(true, receipts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got map[string]any
+	if err := json.Unmarshal(r.Block, &want); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(made, &got); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "block", want, got)
+	for i, one := range receipts {
+		text, err := b.ReceiptJSON(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), fmt.Sprintf(`"transactionHash":"%#x"`, b.Transactions[i].Hash)) {
+			t.Errorf("receipt %d: %s", i, text)
+		}
+	}
+	if gas := receipts[2].GasUsed; gas != 0x18f7d-0x10994 || receipts[5].Logs[0].Index != 3 {
+		t.Errorf("gas %d, index of the last log %d", gas, receipts[5].Logs[0].Index)
+	}
+}
+
+// compare reports what is different in the members that a node has sent.
+func compare(t *testing.T, where string, want, got any) {
+	t.Helper()
+	switch w := want.(type) {
+	case map[string]any:
+		g, _ := got.(map[string]any)
+		for name, value := range w {
+			compare(t, where+"."+name, value, g[name])
+		}
+	case []any:
+		g, _ := got.([]any)
+		if len(g) != len(w) {
+			t.Errorf("%s has %d elements, want %d", where, len(g), len(w))
+			return
+		}
+		for i := range w {
+			compare(t, fmt.Sprint(where, "[", i, "]"), w[i], g[i])
+		}
+	default:
+		if want != got {
+			t.Errorf("%s is %v, want %v", where, got, want)
+		}
+	}
+}
+
+// Whatever member that a hash or a root covers is changed, left out or moved, the block or its
+// receipts are refused.
+func TestEveryChangeIsRefused(t *testing.T) {
+	r := readRecorded(t)
+	covered := map[string]bool{
+		"size": true, "blockHash": true, "blockNumber": true, "transactionIndex": true, "gasPrice": true, "blockTimestamp": true, "hash": true,
+	}
+	try := func(what string, change func(block map[string]any, receipts []any)) {
+		t.Helper()
+		var block map[string]any
+		var receipts []any
+		if json.Unmarshal(r.Block, &block) != nil || json.Unmarshal(r.Receipts, &receipts) != nil {
+			t.Fatal("the recording cannot be read")
+		}
+		change(block, receipts)
+		blockText, _ := json.Marshal(block)
+		receiptsText, _ := json.Marshal(receipts)
+		b, err := DecodeBlock(blockText)
+		if err == nil {
+			_, err = b.DecodeReceipts(receiptsText)
+		}
+		if err == nil {
+			t.Errorf("%s: accepted", what)
+		}
+	}
+	flip := func(text string) string { // another last digit
+		last := text[len(text)-1]
+		return text[:len(text)-1] + string("0123456789abcdef1"[strings.IndexByte("0123456789abcdef", last)+1])
+	}
+	var block map[string]any
+	_ = json.Unmarshal(r.Block, &block)
+	for name, value := range block {
+		if text, ok := value.(string); ok && (name == "hash" || !covered[name]) {
+			try("block."+name, func(b map[string]any, _ []any) { b[name] = flip(text) })
+		}
+	}
+	for i, tx := range block["transactions"].([]any) {
+		for name, value := range tx.(map[string]any) {
+			signature := i == 0 && (name == "r" || name == "s" || name == "v" || name == "nonce" || name == "depositReceiptVersion") || i > 0 && name == "from" || name == "v"
+			if text, ok := value.(string); ok && !covered[name] && !signature {
+				try(fmt.Sprint("transaction ", i, " ", name), func(b map[string]any, _ []any) { b["transactions"].([]any)[i].(map[string]any)[name] = flip(text) })
+			}
+		}
+		try("leave out a transaction", func(b map[string]any, r []any) {
+			all := b["transactions"].([]any)
+			b["transactions"] = append(append([]any{}, all[:i]...), all[i+1:]...)
+		})
+	}
+	try("swap transactions", func(b map[string]any, _ []any) {
+		all := b["transactions"].([]any)
+		all[1], all[2] = all[2], all[1]
+	})
+	for i := range 6 {
+		of := func(r []any) map[string]any { return r[i].(map[string]any) }
+		try("status", func(_ map[string]any, r []any) { of(r)["status"] = "0x0" })
+		try("gas", func(_ map[string]any, r []any) { of(r)["cumulativeGasUsed"] = "0x1" })
+		if i >= 2 {
+			log := func(r []any) map[string]any { return of(r)["logs"].([]any)[0].(map[string]any) }
+			try("no logs", func(_ map[string]any, r []any) { of(r)["logs"] = []any{} })
+			try("two logs", func(_ map[string]any, r []any) { of(r)["logs"] = []any{log(r), log(r)} })
+			try("address", func(_ map[string]any, r []any) { log(r)["address"] = flip(log(r)["address"].(string)) })
+			try("data", func(_ map[string]any, r []any) { log(r)["data"] = "0x" })
+			try("topics", func(_ map[string]any, r []any) { log(r)["topics"] = []any{} })
+		}
+	}
+	try("nonce of the deposit", func(_ map[string]any, r []any) { r[0].(map[string]any)["depositNonce"] = "0x1" })
+	try("version of the deposit", func(_ map[string]any, r []any) { delete(r[0].(map[string]any), "depositReceiptVersion") })
+	try("a withdrawal", func(b map[string]any, _ []any) {
+		b["withdrawals"] = []any{map[string]string{"index": "0x0", "validatorIndex": "0x0", "address": "0x4200000000000000000000000000000000000011", "amount": "0x1"}}
+	})
+}
