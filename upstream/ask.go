@@ -287,8 +287,8 @@ func (n *node) askBatch(ctx context.Context, most time.Duration, calls []*Call, 
 		}
 		answers[i] = got[i]
 		answers[i].Node = n.name
-		if answers[i].Err == nil && c.Check != nil {
-			answers[i].Err = c.Check(answers[i].Result)
+		if answers[i].Err == nil {
+			answers[i].Err = c.check(answers[i].Result)
 		}
 		n.done(ctx, c, took, answers[i].Err)
 	}

@@ -211,11 +211,25 @@ func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	n.mu.Lock()
 	n.running--
 	n.mu.Unlock()
-	if err == nil && c.Check != nil {
-		err = c.Check(result)
+	if err == nil {
+		err = c.check(result)
 	}
 	n.done(ctx, c, time.Since(began), err)
 	return result, err
+}
+
+// check returns why an answer cannot be used. An answer with which Check panics is a lie: no
+// node must be able to end the process.
+func (c *Call) check(result json.RawMessage) (err error) {
+	if c.Check == nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: its check panicked: %v", ErrLie, p)
+		}
+	}()
+	return c.Check(result)
 }
 
 // done records how a call went.

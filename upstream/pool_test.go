@@ -260,6 +260,16 @@ func TestLie(t *testing.T) {
 	}
 }
 
+// An answer with which the check panics is a lie.
+func TestCheckPanics(t *testing.T) {
+	p := open(t, Config{Nodes: nodesOf(newFake(t, 7, 10))})
+	usable(t, p, 1)
+	_, err := p.Ask(t.Context(), Call{Method: "m", Check: func(json.RawMessage) error { panic("no such index") }})
+	if !errors.Is(err, ErrLie) || p.Status()[0].Lies != 1 {
+		t.Errorf("%v, %+v", err, p.Status()[0])
+	}
+}
+
 // A daily budget is spent by calls; without one the other node is asked.
 func TestBudget(t *testing.T) {
 	small, large := newFake(t, 7, 10), newFake(t, 7, 10)

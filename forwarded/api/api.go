@@ -47,6 +47,14 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 	p := a.parameters()
 	all := slices.Concat(a.networkMethods(), a.blockMethods(p), a.transactionMethods(p), a.stateMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.feedMethods(p))
 	all = append(all, a.allowedMethods(all)...)
+	if a.chain != nil && a.chain.IsChecked() {
+		checked := a.checkedHandlers()
+		for i := range all {
+			if handler := checked[all[i].Name]; handler != nil {
+				all[i].Handler = handler
+			}
+		}
+	}
 	for i := range all {
 		all[i].Handler = all[i].Handler.Translated(translate)
 	}
@@ -117,7 +125,8 @@ func translateNode(e *upstream.NodeError) *jsonrpc.Error {
 	case upstream.MeansFailure:
 		return errUnavailable
 	}
-	if slices.Contains([]int{jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest, jsonrpc.CodeTooLarge, jsonrpc.CodeClientLimit}, e.Code) {
+	simulation := e.Code <= -38000 && e.Code > -39000 // of eth_simulateV1
+	if simulation || slices.Contains([]int{jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest, jsonrpc.CodeTooLarge}, e.Code) {
 		out.Code = e.Code
 	}
 	var text string

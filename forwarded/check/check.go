@@ -20,6 +20,10 @@ import (
 	"github.com/ethereum/go-ethereum/trie"
 )
 
+// ErrUncheckable means that a block has something that is not checked here, such as uncles. It
+// says nothing about the node.
+var ErrUncheckable = errors.New("it cannot be checked")
+
 // Block is a block that agrees with its hash.
 type Block struct {
 	Header       *types.Header
@@ -75,7 +79,7 @@ func DecodeBlock(block json.RawMessage) (*Block, error) {
 		return nil, fmt.Errorf("the root of the transactions is %s, the header says %s", root, header.TxHash)
 	}
 	if header.UncleHash != types.EmptyUncleHash || len(body.Uncles) > 0 {
-		return nil, errors.New("the block has uncles, which cannot be checked")
+		return nil, fmt.Errorf("%w: the block has uncles", ErrUncheckable)
 	}
 	return b, b.checkWithdrawals(deposits)
 }

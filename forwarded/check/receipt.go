@@ -131,7 +131,7 @@ func (b *Block) ReceiptJSON(r *Receipt) (json.RawMessage, error) {
 		return nil, err
 	}
 	tx := &b.Transactions[r.TransactionIndex]
-	members["from"], members["to"] = tx.From, tx.to()
+	members["type"], members["from"], members["to"] = hexutil.Uint64(r.Type), tx.From, tx.to()
 	if r.ContractAddress == (common.Address{}) {
 		members["contractAddress"] = nil
 	}

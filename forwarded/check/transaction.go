@@ -55,8 +55,17 @@ func decodeTransaction(raw json.RawMessage) (tx Transaction, err error) {
 		return tx, err
 	}
 	tx.Hash = tx.signed.Hash()
-	tx.From, err = types.Sender(types.LatestSignerForChainID(tx.signed.ChainId()), tx.signed)
+	tx.From, err = types.Sender(signerOf(tx.signed), tx.signed)
 	return tx, err
+}
+
+// signerOf returns the rules by which a transaction is signed. Those of a chain with the ID 0
+// do not exist: go-ethereum panics.
+func signerOf(tx *types.Transaction) types.Signer {
+	if id := tx.ChainId(); id.Sign() > 0 {
+		return types.LatestSignerForChainID(id)
+	}
+	return types.HomesteadSigner{}
 }
 
 func decodeDeposit(raw json.RawMessage) (tx Transaction, err error) {

@@ -12,8 +12,9 @@ import (
 
 // How answers are checked.
 const (
-	checkNone  = "none"
-	checkState = "state" // by networks of another family
+	checkNone    = "none"
+	checkHeaders = "headers"
+	checkState   = "state" // by networks of another family
 )
 
 // Entries are the entries of a forwarded network in the configuration.
@@ -55,8 +56,8 @@ func (e *Entries) CheckFiles() []family.Problem {
 }
 
 func (e *Entries) checkCheck() error {
-	if e.Checked != checkNone {
-		return fmt.Errorf("unknown check %q (want %s)", e.Checked, checkNone)
+	if e.Checked != checkNone && e.Checked != checkHeaders {
+		return fmt.Errorf("unknown check %q (want %s or %s)", e.Checked, checkNone, checkHeaders)
 	}
 	return nil
 }

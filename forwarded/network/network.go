@@ -132,8 +132,16 @@ func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, 
 		return nil, fmt.Errorf("upstream: %w", err)
 	}
 	n.follow = retry.New("follow the upstream nodes", n.log)
-	n.follower = ingest.New(ingest.Config{Pool: n.pool, Quorum: n.entries.Quorum, Task: n.follow, Log: n.log})
-	n.live = api.New(query.NewChain(n.pool, n.follower, n.archive), api.Config{
+	follow := ingest.Config{Pool: n.pool, Quorum: n.entries.Quorum, Task: n.follow, Log: n.log}
+	if n.entries.Checked == checkHeaders {
+		follow.Check = query.CheckHead
+	}
+	n.follower = ingest.New(follow)
+	chain := query.NewChain(n.pool, n.follower, n.archive)
+	if n.entries.Checked == checkHeaders {
+		chain.Checked()
+	}
+	n.live = api.New(chain, api.Config{
 		ClientVersion: s.Version.Client, ChainID: n.pool.ChainID, Allowed: n.entries.Methods, Filters: s.Filters, LogTime: n.logTime,
 	})
 	return n.live.Methods()

@@ -94,6 +94,9 @@ func (s *span) worked(blocks uint64) {
 // Logs calls found with the logs that a filter selects, in their order, of which there are
 // at most limit. The range is asked for in parts that the nodes allow.
 func (c *Chain) Logs(ctx context.Context, view *forwarded.View, f *Filter, limit int, found func(*Log) error) error {
+	if c.checked {
+		return c.checkedLogs(ctx, view, f, limit, found)
+	}
 	if f.Hash != nil {
 		logs, err := c.logsOf(ctx, view, f, 0, 0)
 		if err != nil {

@@ -75,6 +75,7 @@ type Chain struct {
 	archive  *archive.Archive
 	recent   *lru.SizeConstrainedCache[string, []byte]
 	span     span
+	checked  bool
 }
 
 // NewChain returns a chain.

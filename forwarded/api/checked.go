@@ -1,0 +1,231 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"ashlar/forwarded"
+	"ashlar/forwarded/check"
+	"ashlar/forwarded/query"
+	"ashlar/jsonrpc"
+	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// checkedHandlers returns the handlers, by method, of a network whose nodes are checked by
+// header. They take the place of those that pass on what nodes say.
+func (a *API) checkedHandlers() jsonrpc.Handlers {
+	count := func(b *check.Block) json.RawMessage { return appendQuantity(nil, uint64(len(b.Transactions))) }
+	uncles := func(*check.Block) json.RawMessage { return json.RawMessage(`"0x0"`) } // blocks with uncles are refused
+	of := func(parse func([]byte) (query.BlockID, error), value func(*check.Block) json.RawMessage) jsonrpc.Handler {
+		return a.ofChecked(parse, 1, func(_ context.Context, _ *forwarded.View, b *check.Block, _ *arguments) (json.RawMessage, error) {
+			return value(b), nil
+		})
+	}
+	return jsonrpc.Handlers{
+		"eth_getBlockByNumber":                    a.ofChecked(parseBlockNumber, 2, a.checkedBlock),
+		"eth_getBlockByHash":                      a.ofChecked(parseBlockHash, 2, a.checkedBlock),
+		"eth_getBlockReceipts":                    a.ofChecked(parseBlock, 1, a.checkedReceipts),
+		"eth_getBlockTransactionCountByNumber":    of(parseBlockNumber, count),
+		"eth_getBlockTransactionCountByHash":      of(parseBlockHash, count),
+		"eth_getUncleCountByBlockNumber":          of(parseBlockNumber, uncles),
+		"eth_getUncleCountByBlockHash":            of(parseBlockHash, uncles),
+		"eth_getUncleByBlockNumberAndIndex":       a.ofChecked(parseBlockNumber, 2, noUncle),
+		"eth_getUncleByBlockHashAndIndex":         a.ofChecked(parseBlockHash, 2, noUncle),
+		"eth_getTransactionByBlockNumberAndIndex": a.ofChecked(parseBlockNumber, 2, a.checkedTransactionAt),
+		"eth_getTransactionByBlockHashAndIndex":   a.ofChecked(parseBlockHash, 2, a.checkedTransactionAt),
+		"eth_getTransactionByHash":                a.checkedTransaction(a.transactionJSON),
+		"eth_getTransactionReceipt":               a.checkedTransaction(a.receiptJSON),
+	}
+}
+
+// parseBlockHash decodes a block parameter that must be a hash.
+func parseBlockHash(raw []byte) (query.BlockID, error) {
+	hash, err := parseHash(raw)
+	return query.BlockID{Hash: &hash, Text: raw}, err
+}
+
+// ofChecked returns the handler of a method about the block that the first argument names.
+// The answer is null if there is none.
+func (a *API) ofChecked(parse func([]byte) (query.BlockID, error), count int,
+	answer func(context.Context, *forwarded.View, *check.Block, *arguments) (json.RawMessage, error)) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, count, count)
+		id := argument(&args, 0, parse)
+		if args.err != nil {
+			return out, args.err
+		}
+		view, err := a.chain.View(ctx)
+		if err != nil {
+			return out, err
+		}
+		b, err := a.findChecked(ctx, view, id)
+		if err != nil {
+			return out, err
+		}
+		if b == nil {
+			return append(out, "null"...), nil
+		}
+		result, err := answer(ctx, view, b, &args)
+		if err != nil {
+			return out, err
+		}
+		return appendResult(ctx, out, result)
+	}
+}
+
+// findChecked returns a block, nil if there is none. The pending block cannot be checked: it
+// is the latest.
+func (a *API) findChecked(ctx context.Context, view *forwarded.View, id query.BlockID) (*check.Block, error) {
+	if id.Tag == query.Pending {
+		id.Tag = query.Latest
+	}
+	block, err := query.Resolve(view, id)
+	switch {
+	case errors.Is(err, query.ErrUnknownBlock):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case block.Named != nil:
+		return a.chain.CheckedBlockByHash(ctx, view, *id.Hash)
+	}
+	return a.chain.CheckedBlock(ctx, view, block)
+}
+
+func noUncle(context.Context, *forwarded.View, *check.Block, *arguments) (json.RawMessage, error) {
+	return json.RawMessage("null"), nil
+}
+
+func (a *API) checkedBlock(ctx context.Context, view *forwarded.View, b *check.Block, args *arguments) (json.RawMessage, error) {
+	whole := argument(args, 1, parseBool)
+	if args.err != nil {
+		return nil, args.err
+	}
+	receipts, err := a.depositReceipts(ctx, view, b, whole)
+	if err != nil {
+		return nil, err
+	}
+	return b.JSON(whole, receipts)
+}
+
+// depositReceipts returns the receipts of a block if its transactions cannot be shown without.
+func (a *API) depositReceipts(ctx context.Context, view *forwarded.View, b *check.Block, whole bool) ([]*check.Receipt, error) {
+	if !whole || !b.HasDeposits() {
+		return nil, nil
+	}
+	return a.chain.CheckedReceipts(ctx, view, b)
+}
+
+func parseBool(raw []byte) (bool, error) {
+	if text := string(raw); text == "true" || text == "false" {
+		return text == "true", nil
+	}
+	return false, errors.New("non-boolean value, want true or false")
+}
+
+func (a *API) checkedReceipts(ctx context.Context, view *forwarded.View, b *check.Block, _ *arguments) (json.RawMessage, error) {
+	receipts, err := a.chain.CheckedReceipts(ctx, view, b)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]json.RawMessage, len(receipts))
+	for i, r := range receipts {
+		if all[i], err = b.ReceiptJSON(r); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(all)
+}
+
+func (a *API) checkedTransactionAt(ctx context.Context, view *forwarded.View, b *check.Block, args *arguments) (json.RawMessage, error) {
+	index := argument(args, 1, func(raw []byte) (uint64, error) {
+		text, err := parseText(raw)
+		if err != nil {
+			return 0, err
+		}
+		return parseQuantity(text)
+	})
+	switch {
+	case args.err != nil:
+		return nil, args.err
+	case index >= uint64(len(b.Transactions)):
+		return json.RawMessage("null"), nil
+	}
+	return a.transactionJSON(ctx, view, b, int(index))
+}
+
+func (a *API) transactionJSON(ctx context.Context, view *forwarded.View, b *check.Block, i int) (json.RawMessage, error) {
+	receipts, err := a.depositReceipts(ctx, view, b, true)
+	if err != nil {
+		return nil, err
+	}
+	return b.TransactionJSON(i, receipts)
+}
+
+func (a *API) receiptJSON(ctx context.Context, view *forwarded.View, b *check.Block, i int) (json.RawMessage, error) {
+	receipts, err := a.chain.CheckedReceipts(ctx, view, b)
+	if err != nil {
+		return nil, err
+	}
+	return b.ReceiptJSON(receipts[i])
+}
+
+// checkedTransaction returns the handler of a method about the transaction with a hash. A node
+// says in which block it is; that it is there is checked. That there is none cannot be
+// checked, so null is what the node says, and a pending transaction is null.
+func (a *API) checkedTransaction(answer func(context.Context, *forwarded.View, *check.Block, int) (json.RawMessage, error)) jsonrpc.Handler {
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		args := readArguments(params, 1, 1)
+		hash := argument(&args, 0, parseHash)
+		if args.err != nil {
+			return out, args.err
+		}
+		view, err := a.chain.View(ctx)
+		if err != nil {
+			return out, err
+		}
+		q := query.Question{
+			Method: "eth_getTransactionByHash", Params: `["` + hash.Hex() + `"]`, History: upstream.Blocks, Fixed: true, Found: query.NumberOf,
+		}
+		said, err := a.chain.Ask(ctx, view, q)
+		if err != nil {
+			return out, err
+		}
+		var place *struct {
+			Number *hexutil.Uint64 `json:"blockNumber"`
+			Hash   *common.Hash    `json:"blockHash"`
+		}
+		if err := json.Unmarshal(said, &place); err != nil {
+			return out, fmt.Errorf("%w: %w", upstream.ErrUnavailable, err)
+		}
+		if place == nil || place.Hash == nil || place.Number == nil {
+			return append(out, "null"...), nil
+		}
+		waiting, cancel := context.WithTimeout(ctx, headWait)
+		defer cancel()
+		if a.chain.AwaitBlock(waiting, uint64(*place.Number)) != nil {
+			return append(out, "null"...), nil
+		}
+		b, err := a.chain.CheckedBlockByHash(ctx, view, *place.Hash)
+		if err != nil {
+			return out, err
+		}
+		i, ok := 0, false
+		if b != nil {
+			i, ok = b.Find(hash)
+		}
+		if !ok {
+			return out, fmt.Errorf("%w: transaction %s is not in block %s", upstream.ErrUnavailable, hash, strconv.FormatUint(uint64(*place.Number), 10))
+		}
+		result, err := answer(ctx, view, b, i)
+		if err != nil {
+			return out, err
+		}
+		return appendResult(ctx, out, result)
+	}
+}

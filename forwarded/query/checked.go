@@ -1,0 +1,229 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"ashlar/forwarded"
+	"ashlar/forwarded/check"
+	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"golang.org/x/sync/errgroup"
+)
+
+// Checked makes the chain check what nodes say about blocks, transactions, receipts and logs.
+// It must be called before the chain is used.
+func (c *Chain) Checked() { c.checked = true }
+
+// IsChecked reports whether they are checked.
+func (c *Chain) IsChecked() bool { return c.checked }
+
+// lie returns a failed check as an error that sets the node aside.
+func lie(err error) error {
+	if errors.Is(err, check.ErrUncheckable) {
+		return upstream.Unfit(err.Error())
+	}
+	if err == nil || errors.Is(err, upstream.ErrPruned) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", upstream.ErrLie, err)
+}
+
+// CheckHead checks the header of a block that a node has sent.
+func CheckHead(b *forwarded.Block) error {
+	_, _, err := check.DecodeHeader(b.JSON)
+	return lie(err)
+}
+
+// CheckedBlock asks for a block and checks it.
+func (c *Chain) CheckedBlock(ctx context.Context, view *forwarded.View, block Block) (*check.Block, error) {
+	q := Question{Method: "eth_getBlockByNumber", Params: "[" + block.ByNumber() + ",true]", Block: block, History: upstream.Blocks, Fixed: true}
+	if byHash, ok := block.ByHash(); ok {
+		q.Method, q.Params = "eth_getBlockByHash", "["+byHash+",true]"
+	}
+	return c.checkedBlock(ctx, view, q, BlockCheck(block))
+}
+
+// CheckedBlockByHash asks for a block that need not exist, and checks it. It returns nil if
+// the nodes do not have it.
+func (c *Chain) CheckedBlockByHash(ctx context.Context, view *forwarded.View, hash common.Hash) (*check.Block, error) {
+	q := Question{Method: "eth_getBlockByHash", Params: fmt.Sprintf(`["%#x",true]`, hash), History: upstream.Blocks, Fixed: true, Found: NumberOf}
+	return c.checkedBlock(ctx, view, q, func(result json.RawMessage) error {
+		if got, err := forwarded.DecodeBlock(result); err != nil || got != nil && got.Hash != hash {
+			return fmt.Errorf("%w: asked for block %s, it sent another one (%w)", upstream.ErrLie, hash, err)
+		}
+		return nil
+	})
+}
+
+func (c *Chain) checkedBlock(ctx context.Context, view *forwarded.View, q Question, also func(json.RawMessage) error) (*check.Block, error) {
+	q.Check = func(result json.RawMessage) error {
+		if err := also(result); err != nil || string(result) == "null" {
+			return err
+		}
+		_, err := check.DecodeBlock(result)
+		return lie(err)
+	}
+	answer, err := c.Ask(ctx, view, q)
+	if err != nil || string(answer) == "null" {
+		return nil, err
+	}
+	return check.DecodeBlock(answer)
+}
+
+// CheckedReceipts asks for the receipts of a block and checks them.
+func (c *Chain) CheckedReceipts(ctx context.Context, view *forwarded.View, b *check.Block) ([]*check.Receipt, error) {
+	number := b.Header.Number.Uint64()
+	q := Question{
+		Method: "eth_getBlockReceipts", Params: fmt.Sprintf(`["%#x"]`, b.Hash), Numbered: fmt.Sprintf(`["%#x"]`, number),
+		Block: Block{Number: number, Hash: b.Hash, Final: view.IsFinal(number)}, History: upstream.Blocks, Fixed: true,
+	}
+	q.Check = func(result json.RawMessage) error {
+		if err := ExistsCheck(result); err != nil {
+			return err
+		}
+		_, err := b.DecodeReceipts(result)
+		return lie(err)
+	}
+	answer, err := c.Ask(ctx, view, q)
+	if err != nil {
+		return nil, err
+	}
+	return b.DecodeReceipts(answer)
+}
+
+const (
+	headersAtOnce = 64 // headers that are in memory, before those that may have logs are read
+	askedAtOnce   = 16 // of them
+)
+
+// checkedLogs is Logs from checked receipts: the headers of the range, each the parent of the
+// next, and the receipts of the blocks whose bloom filters match.
+func (c *Chain) checkedLogs(ctx context.Context, view *forwarded.View, f *Filter, limit int, found func(*Log) error) error {
+	if f.Hash != nil {
+		b, err := c.CheckedBlockByHash(ctx, view, *f.Hash)
+		if err == nil && b == nil {
+			err = fmt.Errorf("%w: %s", upstream.ErrPruned, f.Hash)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = c.logsOfBlock(ctx, view, f, b, found)
+		return err
+	}
+	count := 0
+	var last common.Hash // of the last header; zero before the first
+	for from := f.From; from <= f.To; from += headersAtOnce {
+		to := min(f.To, from+headersAtOnce-1)
+		headers, err := c.headers(ctx, view, from, to)
+		if err != nil {
+			return err
+		}
+		for i, h := range headers {
+			if last != (common.Hash{}) && h.ParentHash != last {
+				return fmt.Errorf("%w: block %d is not the child of block %d", upstream.ErrUnavailable, h.Number, h.Number.Uint64()-1)
+			}
+			last = h.Hash()
+			if !f.mayMatch(h.Bloom) {
+				continue
+			}
+			number := from + uint64(i)
+			b, err := c.CheckedBlock(ctx, view, Block{Number: number, Hash: last, Final: view.IsFinal(number)})
+			if err != nil {
+				return err
+			}
+			var logs []Log
+			if _, err := c.logsOfBlock(ctx, view, f, b, func(log *Log) error { logs = append(logs, *log); return nil }); err != nil {
+				return err
+			}
+			if count += len(logs); count > limit {
+				return tooManyAt(f, number, limit)
+			}
+			if err := each(logs, found); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// headers asks for the headers of some blocks, and checks them.
+func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint64) ([]*types.Header, error) {
+	headers := make([]*types.Header, to-from+1)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(askedAtOnce)
+	for i := range headers {
+		group.Go(func() error {
+			block, err := Resolve(view, BlockID{Number: from + uint64(i)})
+			if err != nil {
+				return err
+			}
+			q := Question{Method: "eth_getBlockByNumber", Params: "[" + block.ByNumber() + ",false]", Block: block, History: upstream.Blocks, Fixed: true}
+			if byHash, ok := block.ByHash(); ok {
+				q.Method, q.Params = "eth_getBlockByHash", "["+byHash+",false]"
+			}
+			q.Check = func(result json.RawMessage) error {
+				if err := BlockCheck(block)(result); err != nil {
+					return err
+				}
+				_, _, err := check.DecodeHeader(result)
+				return lie(err)
+			}
+			answer, err := c.Ask(ctx, view, q)
+			if err == nil {
+				headers[i], _, err = check.DecodeHeader(answer)
+			}
+			return err
+		})
+	}
+	return headers, group.Wait()
+}
+
+// mayMatch reports whether a block with a bloom filter may have logs that the filter selects.
+func (f *Filter) mayMatch(bloom types.Bloom) bool {
+	any := len(f.Addresses) == 0
+	for _, address := range f.Addresses {
+		any = any || bloom.Test(address[:])
+	}
+	for _, allowed := range f.Topics {
+		one := len(allowed) == 0
+		for _, topic := range allowed {
+			one = one || bloom.Test(topic[:])
+		}
+		any = any && one
+	}
+	return any && bloom != (types.Bloom{})
+}
+
+// logsOfBlock calls found with the logs of a block that the filter selects.
+func (c *Chain) logsOfBlock(ctx context.Context, view *forwarded.View, f *Filter, b *check.Block, found func(*Log) error) (int, error) {
+	receipts, err := c.CheckedReceipts(ctx, view, b)
+	if err != nil {
+		return 0, err
+	}
+	count := 0
+	for _, r := range receipts {
+		for _, log := range r.Logs {
+			text, err := json.Marshal(log)
+			if err != nil {
+				return count, err
+			}
+			one, err := DecodeLog(text)
+			if err != nil {
+				return count, err
+			}
+			if !f.Match(&one) {
+				continue
+			}
+			count++
+			if err := found(&one); err != nil {
+				return count, err
+			}
+		}
+	}
+	return count, nil
+}
