@@ -56,6 +56,9 @@ func (s *Service) shownNetworks(ctx context.Context) ([]site.Network, error) {
 				return shownSnippets(presented.Programs(url, password, method, params))
 			},
 		}
+		if status.FirstState > 0 {
+			shown.History = fmt.Sprintf(", with the state and the proofs from block %d on", status.FirstState)
+		}
 		if fork := status.UnknownFork; fork != nil {
 			shown.Warning = fork.Warning(time.Now())
 		}

@@ -120,6 +120,7 @@ type gauges struct {
 	writable, accountsWritable                                *prometheus.Desc
 	free, cacheReads, storeReads, roundTrips, backlog, expiry *prometheus.Desc
 	unsaved, unreadable, letters                              *prometheus.Desc
+	first, firstState, removing, removedRows                  *prometheus.Desc
 	workers, workersStarted, workersEnded, workersMemory      *prometheus.Desc
 }
 
@@ -140,6 +141,10 @@ func newServiceCollector(s *Service) *serviceCollector {
 		headTime:    desc("head_timestamp_seconds", "Time of the newest block.", "network"),
 		lag:         desc("head_age_seconds", "How long ago the newest block was made.", "network"),
 		settled:     desc("settled_block", "Number of the newest block that no reorganization can remove.", "network"),
+		first:       desc("first_block", "Number of the first block that is stored without a gap up to the newest.", "network"),
+		firstState:  desc("first_state_block", "Number of the first block with state.", "network"),
+		removing:    desc("retention_removing", "Whether older history than the network keeps is being removed: 1, else 0.", "network"),
+		removedRows: desc("retention_removed_rows_total", "Rows of older history that were removed.", "network"),
 		disk:        desc("store_disk_bytes", "What the network's store takes on disk.", "network"),
 		memory:      desc("store_memory_bytes", "What the network's store takes for caches and buffers.", "network"),
 
@@ -228,6 +233,12 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		gauge(g.head, float64(status.Head), n.Name)
 		gauge(g.settled, float64(status.Settled), n.Name)
+		gauge(g.first, float64(status.First), n.Name)
+		gauge(g.firstState, float64(max(status.First, status.FirstState)), n.Name)
+		if kept := status.Retention; kept != nil {
+			gauge(g.removing, truth(kept.Removing), n.Name)
+			counter(g.removedRows, kept.Rows, n.Name)
+		}
 		gauge(g.headTime, float64(status.HeadTime), n.Name)
 		gauge(g.lag, time.Since(time.Unix(int64(status.HeadTime), 0)).Seconds(), n.Name)
 		if n.store != nil {

@@ -46,6 +46,8 @@ type Status struct {
 	Settled    uint64 `json:"settled"`  // no reorganization can remove this block
 	DiskBytes  int64  `json:"diskBytes"`
 
+	Retention *Retention `json:"retention,omitempty"` // nil if all history is kept, or another process removes it
+
 	UnknownFork *UnknownFork `json:"unknownFork,omitempty"` // the first fork of the chain's schedule that this version does not know
 
 	Stopped  *Stopped `json:"stopped,omitempty"`  // why following is stopped; nil if it is not
@@ -55,6 +57,15 @@ type Status struct {
 
 	Source    *SourceStatus    `json:"source,omitempty"`    // of a network that follows nodes now
 	Consensus *ConsensusStatus `json:"consensus,omitempty"` // of a network that a consensus client drives now
+}
+
+// Retention is how many blocks of history a network keeps; 0: all.
+type Retention struct {
+	State    uint64 `json:"state"`
+	History  uint64 `json:"history"`
+	Removing bool   `json:"removing"`          // older history is being removed now
+	Rows     uint64 `json:"removedRows"`       // since the start
+	Problem  string `json:"problem,omitempty"` // why it cannot be removed
 }
 
 // Stopped is why a network follows nothing, for a reason of its own such as a full disk. It

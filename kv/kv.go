@@ -6,8 +6,9 @@
 // crosses partitions, except [Store.Walk] for maintenance. Embedded and distributed
 // stores can both do that well.
 //
-// A row, once written, never changes. Writing the same row again with the same value is
-// allowed and changes nothing. So a row that was read can be cached until rows are removed,
+// A row, once written, never changes its meaning. Writing the same row again with the same value
+// is allowed and changes nothing; where batches are applied at once, a row may be replaced by
+// one that means the same with fewer rows below it. So a row that was read can be cached until rows are removed,
 // which the store's epoch says: see [EpochPointer]. Rows of [Table.Transient] tables must not
 // be cached; their partitions can be removed at any time, by [Store.Drop].
 //

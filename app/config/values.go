@@ -89,6 +89,9 @@ func checkValue(text string, want reflect.Type) (expected string) {
 	case want == reflect.TypeFor[Bytes]():
 		_, err = family.ParseBytes(text)
 		expected = family.ExpectedBytes
+	case want == reflect.TypeFor[family.Span]():
+		_, err = family.ParseSpan(text)
+		expected = family.ExpectedSpan
 	case want.Kind() == reflect.Int:
 		_, err = strconv.ParseInt(digits, 0, 64)
 		expected = "a whole number"

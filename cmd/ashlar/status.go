@@ -154,6 +154,9 @@ func printProblems(status app.Status) {
 		if n.FirstState > 0 {
 			fmt.Fprintf(stdout(), "%s has blocks from %d on, and the state from %d on\n", n.Name, n.First, n.FirstState)
 		}
+		if r := n.Retention; r != nil && r.Problem != "" {
+			fmt.Fprintf(stdout(), "%s cannot remove old history: %s\n", n.Name, r.Problem)
+		}
 		if n.UnknownFork != nil {
 			fmt.Fprintf(stdout(), "%s: %s\n", n.Name, n.UnknownFork.Warning(time.Now()))
 		}

@@ -2,8 +2,8 @@
 // and log, and every version of every account, slot, code and trie node.
 //
 // Rows are versioned by block number, so "as of block N" is the newest version at or
-// below N, at the same cost for the latest block and the first. Only [Rewind] removes
-// rows. docs/format.md draws them.
+// below N, at the same cost for the latest block and the first. Only [Rewind] and package
+// window remove rows. docs/format.md draws them.
 //
 // One writer appends blocks with [Archive.Append]. Any number of readers read concurrently
 // and never wait for it. The data of block N never changes, so a request that reads only
@@ -276,8 +276,12 @@ func (a *Archive) loadExtent(ctx context.Context) error {
 	return err
 }
 
-// Refresh reads the settled block again, of a store to which another process writes.
+// Refresh reads the settled block and where the history begins again, of a store to which
+// another process writes.
 func (a *Archive) Refresh(ctx context.Context) (chain.Ref, error) {
+	if err := a.loadExtent(ctx); err != nil {
+		return chain.Ref{}, err
+	}
 	ref, ok, err := rows.Settled(ctx, a.store)
 	if err != nil {
 		return ref, err

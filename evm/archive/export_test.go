@@ -1,6 +1,11 @@
 package archive
 
 import (
+	"context"
+	"fmt"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+	"math/rand/v2"
 	"testing"
 
 	"ashlar/kv"
@@ -68,4 +73,27 @@ func SetWholeEvery(t *testing.T, blocks uint64) {
 	before := wholeEvery
 	wholeEvery = blocks
 	t.Cleanup(func() { wholeEvery = before })
+}
+
+// CheckRead reads an account and a slot of it as of a block, and compares them with the chain.
+func (c Chain) CheckRead(ctx context.Context, a *Archive, number uint64, random *rand.Rand) error {
+	state := c.states[number]
+	address := crypto.Keccak256Hash([]byte("account"), []byte{byte(random.IntN(24))})
+	slot := crypto.Keccak256Hash([]byte("slot"), []byte{byte(random.IntN(30))})
+	account, err := a.StateAt(number).Account(ctx, address)
+	if err != nil {
+		return err
+	}
+	if want := state.accounts[address]; !sameAccount(account, want) {
+		return fmt.Errorf("block %d: account %x is %v, want %v", number, address, account, want)
+	}
+	value, err := a.StateAt(number).Slot(ctx, address, slot)
+	if err == nil && value != state.slots[address][slot] {
+		err = fmt.Errorf("block %d: slot %x of %x is %x, want %x", number, slot, address, value, state.slots[address][slot])
+	}
+	if err != nil {
+		return err
+	}
+	_, err = a.StateAt(number).Node(ctx, common.Hash{}, nil, c.blocks[number].Block.Root())
+	return err
 }

@@ -82,25 +82,88 @@ func (h *History) orPruned(number uint64, err error) error {
 
 // setExtent sets where the history begins. It must be in the same batch as the first rows.
 func setExtent(batch kv.Batch, e Extent) {
-	value := binary.BigEndian.AppendUint64(nil, e.Blocks)
-	batch.SetPointer(pointerFirst, binary.BigEndian.AppendUint64(value, e.State))
+	batch.SetPointer(pointerFirst, appendExtent(nil, e))
 }
 
 // readExtent returns where the history in a store begins.
 func readExtent(ctx context.Context, store kv.Reader) (e Extent, err error) {
-	value, err := store.Pointer(ctx, pointerFirst)
+	e, _, err = readExtentOf(ctx, store, pointerFirst)
+	return e, err
+}
+
+// readExtentOf decodes a pointer, or returns false if it does not exist.
+func readExtentOf(ctx context.Context, store kv.Reader, pointer string) (e Extent, there bool, err error) {
+	value, err := store.Pointer(ctx, pointer)
 	if errors.Is(err, kv.ErrNotFound) {
-		return Extent{}, nil
+		return Extent{}, false, nil
 	}
 	if err != nil {
-		return e, fmt.Errorf("archive: first: %w", err)
+		return e, false, fmt.Errorf("archive: %s: %w", pointer, err)
 	}
 	if len(value) != 16 {
-		return e, fmt.Errorf("%w: the first pointer has %d bytes (want 16)", ErrCorrupt, len(value))
+		return e, false, fmt.Errorf("%w: the %s pointer has %d bytes (want 16)", ErrCorrupt, pointer, len(value))
 	}
 	e = Extent{Blocks: binary.BigEndian.Uint64(value), State: binary.BigEndian.Uint64(value[8:])}
 	if e.Blocks > e.State {
-		return e, fmt.Errorf("%w: the first block is %d, the first one with state %d", ErrCorrupt, e.Blocks, e.State)
+		return e, false, fmt.Errorf("%w: the %s pointer says that the first block is %d, the first one with state %d", ErrCorrupt, pointer, e.Blocks, e.State)
 	}
-	return e, nil
+	return e, true, nil
+}
+
+// appendExtent appends the value of a pointer.
+func appendExtent(dst []byte, e Extent) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, e.Blocks), e.State)
+}
+
+// SetFirst durably moves where the history begins to later blocks. From then on nothing older
+// is read, so it can be removed; until [Archive.SetRemoved] some of it may be there.
+func (a *Archive) SetFirst(ctx context.Context, e Extent) error {
+	now := a.Extent()
+	settled, _ := a.Settled()
+	if e.Blocks < now.Blocks || e.State < now.State || e.Blocks > e.State || e.State > settled.Number {
+		return fmt.Errorf("archive: begin with block %d and the state of block %d: it begins with %d and %d and ends with %d", e.Blocks, e.State, now.Blocks, now.State, settled.Number)
+	}
+	removed, there, err := a.Removed(ctx)
+	if err != nil {
+		return err
+	}
+	if !there {
+		removed = now
+	}
+	batch := a.store.NewBatch()
+	setExtent(batch, e)
+	batch.SetPointer(pointerRemoved, appendExtent(nil, Extent{Blocks: min(removed.Blocks, now.Blocks), State: min(removed.State, now.State)}))
+	if err := a.writeDurably(ctx, batch); err != nil {
+		return err
+	}
+	a.extent.Store(&e)
+	return nil
+}
+
+// Removed returns the history before which everything is removed, or false if nothing ever
+// was. It is older than the first one while rows are being removed.
+func (a *Archive) Removed(ctx context.Context) (Extent, bool, error) {
+	return readExtentOf(ctx, a.store, pointerRemoved)
+}
+
+// SetRemoved durably records that everything before the first block and state is removed.
+func (a *Archive) SetRemoved(ctx context.Context, e Extent) error {
+	batch := a.store.NewBatch()
+	batch.SetPointer(pointerRemoved, appendExtent(nil, e))
+	return a.writeDurably(ctx, batch)
+}
+
+// writeDurably writes a batch after everything that was written before is durable.
+func (a *Archive) writeDurably(ctx context.Context, batch kv.Batch) error {
+	err := a.store.Sync(ctx)
+	if err == nil {
+		err = a.store.Write(ctx, batch)
+	}
+	if err == nil {
+		err = a.store.Sync(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("archive: move the first block: %w", err)
+	}
+	return nil
 }

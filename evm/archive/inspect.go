@@ -1,8 +1,11 @@
 package archive
 
 import (
+	"ashlar/evm"
 	"bytes"
+	"context"
 	"fmt"
+	"math/big"
 
 	"ashlar/history/postings"
 	"ashlar/history/rows"
@@ -158,6 +161,11 @@ func ParseNode(path, value []byte) (node TrieNode, err error) {
 		if _, leaf := leafKey(node.Blob); leaf {
 			err = fmt.Errorf("%w: trie_nodes row: a leaf that includes its value", ErrCorrupt)
 		}
+	case value[0] == nodeBase:
+		node.Blob = value[1:]
+		if _, ok := splitBranch(node.Blob); !ok {
+			err = fmt.Errorf("%w: trie_nodes row: a base that is not a branch", ErrCorrupt)
+		}
 	case value[0] == nodeLeaf:
 		var ok bool
 		if node.Rest = value[1:]; len(node.Rest) > 0 {
@@ -170,7 +178,7 @@ func ParseNode(path, value []byte) (node TrieNode, err error) {
 		node.IsDifference = true
 		_, err = decodeDifference(value)
 	default:
-		err = fmt.Errorf("%w: trie_nodes row: it begins with %d, expected 0, 1 or 2", ErrCorrupt, value[0])
+		err = fmt.Errorf("%w: trie_nodes row: it begins with %d, expected 0 to 3", ErrCorrupt, value[0])
 	}
 	return node, err
 }
@@ -194,4 +202,41 @@ func EncodeLeaf(owner common.Hash, rest, row []byte) ([]byte, error) {
 		return nil, err
 	}
 	return encodeLeaf(rest, value)
+}
+
+// ReadBlock returns a block with what [EncodeBlock] needs, and its total difficulty.
+func ReadBlock(ctx context.Context, a *Archive, number uint64) (*evm.Delta, *big.Int, error) {
+	header, err := a.Header(ctx, number)
+	if err != nil {
+		return nil, nil, err
+	}
+	body, err := a.Body(ctx, number, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	block, err := body.Block(header.Header)
+	if err != nil {
+		return nil, nil, err
+	}
+	stored, err := a.Receipts(ctx, number, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	delta := &evm.Delta{Block: block}
+	for i, transaction := range block.Transactions() {
+		if i >= stored.Len() {
+			return nil, nil, fmt.Errorf("%w: block %d has %d receipts and %d transactions", ErrCorrupt, number, stored.Len(), len(block.Transactions()))
+		}
+		receipt, err := stored.Whole(i, transaction.Type())
+		if err != nil {
+			return nil, nil, err
+		}
+		delta.Receipts, delta.Senders = append(delta.Receipts, receipt), append(delta.Senders, body.Sender(i))
+	}
+	if header.BlockAccessListHash != nil {
+		if delta.AccessList, err = a.AccessList(ctx, number); err != nil {
+			return nil, nil, err
+		}
+	}
+	return delta, header.TotalDifficulty, nil
 }

@@ -77,6 +77,9 @@ func (c *NodeChain) Next(block uint64, row []byte) ([]byte, error) {
 // archive.
 func (c *NodeChain) apply(block uint64, row []byte) (version []byte, steps int, err error) {
 	version = c.next[:0]
+	if len(row) > 0 && row[0] == nodeBase {
+		return append(append(version, nodeWhole), row[1:]...), 0, nil
+	}
 	if len(row) == 0 || row[0] != nodeDifference {
 		return append(version, row...), 0, nil
 	}
@@ -123,3 +126,40 @@ type fixedSteps int
 
 func (s fixedSteps) steps([]byte, uint64) (int, error) { return int(s), nil }
 func (fixedSteps) wrote([]byte, uint64, int)           {}
+
+// Oldest says what an archive needs of a node whose older versions are removed: the row of
+// its newest version at or below a block, and those that it is a difference from.
+type Oldest struct {
+	Base  uint64 // block of the newest version
+	Keep  uint64 // block of the oldest row to keep
+	Whole []byte // row to put in the place of that of Base, so that none below is needed; nil: none
+}
+
+// OldestNode returns what must be kept of a node below its version at or below a block, which
+// exists. If rewrite is set, the rows that it is a difference from need not be kept.
+func OldestNode(ctx context.Context, store kv.Reader, key []byte, at uint64, rewrite bool) (o Oldest, err error) {
+	first, left := true, 0
+	err = store.Descend(ctx, trieNodes, key, at, func(sort uint64, row []byte) (bool, error) {
+		if first {
+			o.Base, first = sort, false
+			if len(row) > 0 && row[0] == nodeDifference {
+				d, err := decodeDifference(row)
+				if err != nil {
+					return true, err
+				}
+				left = d.steps
+			}
+		} else if left--; len(row) > 0 && row[0] != nodeDifference {
+			left = 0
+		}
+		o.Keep = sort
+		return left == 0 || rewrite, nil
+	})
+	if err != nil || !rewrite || left == 0 {
+		return o, err
+	}
+	if o.Whole, _, err = NewestNode(ctx, store, key, at, nil); err == nil {
+		o.Whole[0] = nodeBase
+	}
+	return o, err
+}

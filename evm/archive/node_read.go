@@ -71,6 +71,10 @@ func (v *nodeVersion) add(sort uint64, row []byte) (enough bool, err error) {
 	}
 	v.rows++
 	if len(row) == 0 || row[0] != nodeDifference {
+		if first && len(row) > 0 && row[0] == nodeBase {
+			v.value = append(append(v.value, nodeWhole), row[1:]...)
+			return true, nil
+		}
 		if first {
 			v.value = append(v.value, row...)
 			return true, nil
@@ -97,7 +101,7 @@ func (v *nodeVersion) add(sort uint64, row []byte) (enough bool, err error) {
 
 // end processes the whole branch below the differences.
 func (v *nodeVersion) end(sort uint64, row []byte) error {
-	if v.steps != 1 || len(row) == 0 || row[0] != nodeWhole {
+	if len(row) == 0 || row[0] != nodeBase && (row[0] != nodeWhole || v.steps != 1) {
 		return v.broken(sort)
 	}
 	below, ok := splitBranch(row[1:])

@@ -23,6 +23,9 @@ const (
 	// nodeDifference is followed by steps and the changes of a branch since the previous
 	// row: a bit set of children (two bytes), and the RLP of each.
 	nodeDifference = 2
+	// nodeBase is followed by the RLP of a branch, like nodeWhole. It took the place of a
+	// difference whose base was removed, so differences of any steps can follow it.
+	nodeBase = 3
 )
 
 const (

@@ -38,7 +38,7 @@ func (s storedSteps) steps(key []byte, block uint64) (int, error) {
 		return 0, err
 	case since/wholeEvery != block/wholeEvery:
 		return maxSteps, nil
-	case len(row) > 0 && row[0] == nodeWhole:
+	case len(row) > 0 && (row[0] == nodeWhole || row[0] == nodeBase):
 		return 0, nil
 	case len(row) > 0 && row[0] == nodeDifference:
 		d, err := decodeDifference(row)

@@ -86,10 +86,17 @@ func (o *Older) flush(ctx context.Context, least int) error {
 	return nil
 }
 
-// OlderUnder returns the lowest block of which an interrupted [Older] may have left rows, or
-// the first block of the archive.
+// OlderUnder returns the lowest block after the genesis of which an interrupted [Older], or the
+// removal of older blocks, may have left rows, or the first block of the archive.
 func (a *Archive) OlderUnder(ctx context.Context) (uint64, error) {
 	first := a.Extent().Blocks
+	removed, there, err := a.Removed(ctx)
+	if err != nil {
+		return first, err
+	}
+	if there {
+		first = min(first, max(removed.Blocks, 1))
+	}
 	value, err := a.store.Pointer(ctx, pointerOlder)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):

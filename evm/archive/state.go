@@ -29,10 +29,10 @@ func (h *History) StateAt(number uint64) State { return State{h, number} }
 // newest appends the newest value of a row at or below the state's block, or returns false
 // if there is none.
 func (s State) newest(ctx context.Context, table *kv.Table, partition, dst []byte) ([]byte, bool, error) {
-	if err := s.history.CheckState(s.number); err != nil {
-		return dst, false, err
-	}
 	value, _, err := s.history.rows.Newest(ctx, table, partition, s.number, dst)
+	if pruned := s.history.CheckState(s.number); pruned != nil { // rows may have been removed meanwhile
+		return dst, false, pruned
+	}
 	if errors.Is(err, kv.ErrNotFound) {
 		return dst, false, nil
 	}
@@ -91,13 +91,13 @@ func (s State) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
 
 // Node implements [evm.State]. The node's hash is checked.
 func (s State) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
-	if err := s.history.CheckState(s.number); err != nil {
-		return nil, err
-	}
 	room := stateRooms.Get().(*stateRoom)
 	defer stateRooms.Put(room)
 	key := appendNodeKey(room.key[:0], owner, string(path))
 	row, _, err := NewestNode(ctx, s.history.rows, key, s.number, nil)
+	if pruned := s.history.CheckState(s.number); pruned != nil { // rows may have been removed meanwhile
+		return nil, pruned
+	}
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ const (
 	pointerFirst   = "first"   // where the history begins: [Extent]
 	pointerOlder   = "older"   // the lowest block that an [Older] adds
 	pointerJoin    = "join"    // what is being joined: [Joining]
+	pointerRemoved = "removed" // the history before which everything is removed: [Archive.Removed]
 	pointerStart   = "start"   // what a network starts from, and how far that is: [Start]
 )
 

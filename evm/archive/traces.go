@@ -182,14 +182,24 @@ func (h *History) TraceCounts(ctx context.Context, number uint64) (*TraceCounts,
 
 // TracePostings returns the positions of a participant's traces in a range of blocks.
 func (h *History) TracePostings(ctx context.Context, who Participant, from, to uint64) postings.Postings {
+	from = max(from, h.firstTraced())
 	return postings.Postings{Cursor: h.rows.Scan(ctx, tracePostings, who[:], from, to)}
+}
+
+// firstTraced returns the block with which the trace index begins. Rows of earlier ones may be
+// there in part, while they are removed.
+func (h *History) firstTraced() uint64 {
+	if first := h.extent.Load().State; first > 0 {
+		return first + 1
+	}
+	return 0
 }
 
 // LastTraces appends the positions of a participant's traces in the last block at or below
 // a number to dst; ok is false if there is no such block.
 func (h *History) LastTraces(ctx context.Context, who Participant, at uint64, dst []uint32) (block uint64, positions []uint32, ok bool, err error) {
 	row, block, err := h.rows.Newest(ctx, tracePostings, who[:], at, nil)
-	if errors.Is(err, kv.ErrNotFound) {
+	if errors.Is(err, kv.ErrNotFound) || err == nil && block < h.firstTraced() {
 		return 0, dst, false, nil
 	}
 	if err == nil {

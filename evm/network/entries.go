@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"ashlar/evm/archive/window"
 	"ashlar/evm/genesis"
 	"ashlar/evm/source/node"
 	"ashlar/family"
@@ -39,9 +40,21 @@ type Entries struct {
 	Pending  string         `yaml:"pending_block"` // form of the pending block; empty: that of the specification
 	Pool     string         `yaml:"pool"`          // which transactions wait here: all, sent or none; empty: all
 
+	Retention Retention `yaml:"retention"` // how much history is kept
+
 	// TraceIndex says whether the network has a trace index; nil: a new network has one, an
 	// existing one stays as it is.
 	TraceIndex *bool `yaml:"trace_index"`
+}
+
+// Retention is how much history a network keeps.
+type Retention struct {
+	State   family.Span `yaml:"state"`   // states, with proofs and traces
+	History family.Span `yaml:"history"` // blocks, receipts, logs
+}
+
+func (r Retention) window() window.Window {
+	return window.Window{State: uint64(r.State), History: uint64(r.History)}
 }
 
 // Engine is how a consensus client reaches a network that it drives.
@@ -62,6 +75,7 @@ func (e *Entries) Check(network string) []family.Problem {
 		family.Problem{Entry: "genesis", Err: checkGenesisName(network, e.Genesis)},
 		family.Problem{Entry: "quorum", Err: e.checkQuorum()},
 		family.Problem{Entry: "engine", Err: e.Engine.check()},
+		family.Problem{Entry: "retention", Err: e.Retention.window().Check()},
 		family.Problem{Entry: "pool", Err: e.checkPool()},
 		family.Problem{Entry: "pending_block", Err: e.checkPending()},
 	)

@@ -64,7 +64,7 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, readin
 	if err != nil {
 		return nil, err
 	}
-	n := &network{archive: a, entries: e.(*Entries)}
+	n := &network{store: store, archive: a, entries: e.(*Entries)}
 	if err := checkTraceIndex(a, n.entries.TraceIndex); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"ashlar/family"
 	"ashlar/history/tip"
 	"ashlar/jsonrpc"
+	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/params"
 	"golang.org/x/sync/errgroup"
@@ -25,6 +26,7 @@ import (
 type network struct {
 	name     string
 	entries  *Entries
+	store    kv.Store
 	archive  *archive.Archive
 	tip      *tip.Tip
 	watched  *tip.Watched        // the tip, if another process writes it; else nil
@@ -37,6 +39,7 @@ type network struct {
 	passing   *passing               // nil if no transactions are passed to nodes while another process follows
 	checked   *checked               // nil unless blocks and state come from other nodes
 	following *following             // nil if the network has neither source nor engine
+	retention *retention             // nil if all history is kept, or another process writes
 	engine    *engine.Server         // the listener for the consensus client; nil if it is not driven
 }
 
@@ -66,6 +69,7 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	if n.watched != nil {
 		return n.serveWatched(ctx, s, methods)
 	}
+	n.retention = n.keep(s)
 	if len(n.entries.Source) == 0 && n.entries.Engine.Listen == "" {
 		return methods, nil
 	}
@@ -143,6 +147,7 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 	}
 	settled, _ := n.archive.Settled()
 	extent := view.Extent()
+	status.Retention = n.retention.status()
 	status.First = extent.Blocks
 	if extent.State > extent.Blocks {
 		status.FirstState = extent.State
@@ -198,6 +203,9 @@ func (n *network) Run(ctx context.Context) error {
 	}
 	if n.engine != nil {
 		group.Go(func() error { return n.engine.Run(ctx) })
+	}
+	if n.retention != nil {
+		group.Go(func() error { return n.retention.run(ctx) })
 	}
 	if n.passing != nil {
 		group.Go(func() error { return n.passing.run(ctx) })

@@ -85,6 +85,14 @@ func (v *View) Logs(ctx context.Context, filter *Filter, limit int, visit func(*
 	if err := v.history.CheckRange(filter.From, filter.To); err != nil {
 		return err
 	}
+	err := v.logs(ctx, filter, limit, visit)
+	if pruned := v.history.CheckRange(filter.From, filter.To); pruned != nil { // rows may have been removed meanwhile
+		return pruned
+	}
+	return err
+}
+
+func (v *View) logs(ctx context.Context, filter *Filter, limit int, visit func(*Log) error) error {
 	wanted := filter.criteria()
 	logs := v.loader(ctx, filter.To)
 	defer logs.close()

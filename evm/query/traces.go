@@ -82,6 +82,14 @@ func (v *View) FindTraces(ctx context.Context, filter *TraceFilter, limit int) (
 	if err := v.history.CheckTraces(filter.From); err != nil {
 		return nil, err
 	}
+	found, err = v.findTraces(ctx, filter, limit)
+	if pruned := v.history.CheckTraces(filter.From); pruned != nil { // rows may have been removed meanwhile
+		return nil, pruned
+	}
+	return found, err
+}
+
+func (v *View) findTraces(ctx context.Context, filter *TraceFilter, limit int) (found []BlockTraces, err error) {
 	from, err := v.tracesOf(ctx, filter)
 	if err != nil {
 		return nil, err

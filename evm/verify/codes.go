@@ -75,6 +75,9 @@ func (c *checker) checkCodesUsed(ctx context.Context) error {
 	if _, piecewise := c.Store.(kv.Piecewise); piecewise {
 		return nil // a code does not name its block: it may be of one that is being written
 	}
+	if _, removed, err := c.archive.Removed(ctx); removed || err != nil {
+		return err // older versions of accounts are removed, but not their codes
+	}
 	c.codes.mu.Lock()
 	defer c.codes.mu.Unlock()
 	unused := false

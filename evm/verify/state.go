@@ -137,7 +137,7 @@ func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error
 		wrong = fmt.Sprintf("keys of %d bytes", partitionBytes)
 	case v.from > c.Settled.Number:
 		wrong = fmt.Sprintf("no row above block %d, the last settled block", c.Settled.Number)
-	case v.repeats:
+	case v.repeats && c.mustBeNew(v.from):
 		wrong = nothingNew
 	default:
 		return nil
@@ -148,6 +148,13 @@ func (c *checker) checkVersion(t *kv.Table, v version, partitionBytes int) error
 		return nil
 	}
 	return f
+}
+
+// mustBeNew reports whether a row of a block must differ from the one before. Of those up to the
+// first block with state, the ones before may be removed.
+func (c *checker) mustBeNew(block uint64) bool {
+	first := c.archive.Extent().State
+	return first == 0 || block > first
 }
 
 // enterNode enters a row of trie_nodes: the hash of the node, and the hashes and values that
