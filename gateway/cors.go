@@ -29,6 +29,13 @@ func (o origins) allow(header http.Header, origin string) {
 	}
 }
 
+// expose lets pages in browsers read a header of the answer, if they may read the answer.
+func expose(header http.Header, name string) {
+	if len(header["Access-Control-Allow-Origin"]) > 0 {
+		header["Access-Control-Expose-Headers"] = []string{name}
+	}
+}
+
 // preflight answers a CORS preflight request. Any header is allowed, because the only ones
 // read are those of the body and of a key's password.
 func (o origins) preflight(w http.ResponseWriter, r *http.Request) {

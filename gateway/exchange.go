@@ -35,7 +35,10 @@ type exchange struct {
 	called   bool         // a call named an existing method
 	observed bool         // a call was counted, maybe of an unknown method
 	answered bool         // a call was admitted, and its result fit into memory
+	stated   bool         // verified was recorded
 	refusal  *refusal     // of the last call that was refused or whose result did not fit into memory
+
+	verified jsonrpc.Verification // the weakest of the calls that ran
 
 	refusedCall usage.Cause // of the current call; 0 if it was not refused
 	origin      string      // of the web page that sent the request, or empty
@@ -64,7 +67,7 @@ func (e *exchange) begin(parent context.Context) {
 // Value implements context.Context.
 func (e *exchange) Value(key any) any {
 	switch key.(type) {
-	case exchangeKey, jsonrpc.HolderKey:
+	case exchangeKey, jsonrpc.HolderKey, jsonrpc.VerifierKey:
 		return e
 	case jsonrpc.CallerKey:
 		return e.caller.name
@@ -161,6 +164,13 @@ func (e *exchange) Hold(length int) error {
 	}
 	e.crowded = true
 	return e.refuse(busy(RefusedMemory))
+}
+
+// Weaken implements jsonrpc.Verifier.
+func (e *exchange) Weaken(v jsonrpc.Verification) {
+	if !e.stated || v < e.verified {
+		e.stated, e.verified = true, v
+	}
 }
 
 // holds reports whether there is memory for the whole answer. If an earlier answer did not

@@ -55,7 +55,10 @@ func (g *gate) guard(method *jsonrpc.Method) jsonrpc.Handler {
 			return out, e.refuse(r)
 		}
 		heavy := alwaysHeavy || len(params) > jsonrpc.LongRequest // decoding them keeps a processor as busy
-		return g.run(ctx, e, heavy, out, func() ([]byte, error) { return run(ctx, params, out) })
+		return g.run(ctx, e, heavy, out, func() ([]byte, error) {
+			e.Weaken(method.Verified)
+			return run(ctx, params, out)
+		})
 	}
 }
 

@@ -222,6 +222,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, e *exchange) {
 	if refused := e.refused(); refused != nil {
 		refused.setHeader(w.Header())
 		status = refused.status
+	} else {
+		setVerified(w.Header(), e.verified)
 	}
 	reusable = h.send(w, r, status, *out) == nil
 }

@@ -61,9 +61,7 @@ func (r *refusal) write(w http.ResponseWriter, id []byte) {
 func (r *refusal) setHeader(header http.Header) {
 	if r.wait > 0 {
 		header.Set("Retry-After", strconv.Itoa(retryAfter(r.wait)))
-		if header.Get("Access-Control-Allow-Origin") != "" {
-			header.Set("Access-Control-Expose-Headers", "Retry-After")
-		}
+		expose(header, "Retry-After")
 	}
 }
 

@@ -25,6 +25,9 @@ type Method struct {
 	Handler  Handler
 	Cost     Cost
 	Concerns Concerns
+	// Verified is how the results of the method are verified, unless its handler calls
+	// [Weaken].
+	Verified Verification
 	// ExampleFails is why a call with the example is answered with an error; empty if it is
 	// answered with a result.
 	ExampleFails string

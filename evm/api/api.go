@@ -68,6 +68,7 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 	all = append(all, modulesMethod(all))
 	for i := range all {
 		all[i].Handler = all[i].Handler.Translated(translate)
+		all[i].Verified = jsonrpc.Executed
 	}
 	return jsonrpc.NewMethods(all...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
@@ -102,20 +103,34 @@ func (c *checked) await(ctx context.Context) error {
 	}
 }
 
-// awaiting returns methods that wait for the first head.
-func (c *checked) awaiting(methods *jsonrpc.Methods) (*jsonrpc.Methods, error) {
+// methods returns methods that wait for the first head, and say what of their answers is
+// proven.
+func (c *checked) methods(methods *jsonrpc.Methods) (*jsonrpc.Methods, error) {
 	var all []jsonrpc.Method
 	for method := range methods.All() {
-		waiting := *method
-		waiting.Handler = func(ctx context.Context, params, out []byte) ([]byte, error) {
-			if err := c.await(ctx); err != nil {
-				return out, err
-			}
-			return method.Handler(ctx, params, out)
-		}
-		all = append(all, waiting)
+		proven := *method
+		proven.Handler = method.Handler.After(c.await).FoundOnly()
+		proven.Verified = verification(method)
+		all = append(all, proven)
 	}
 	return jsonrpc.NewMethods(all...)
+}
+
+// unproven are methods whose answers depend on the head, on the pool, or on when they were
+// called before.
+var unproven = []string{
+	"eth_fillTransaction", "eth_getFilterChanges", "eth_newFilter", "eth_newPendingTransactionFilter",
+	"eth_sendRawTransaction", "eth_sendRawTransactionSync", "eth_uninstallFilter", "txpool_contentFrom",
+}
+
+// verification returns how the answers of a method are verified. Which head is right cannot
+// be proven, so neither can the answers of methods that name no block. Those without
+// parameters are about the head or the server.
+func verification(method *jsonrpc.Method) jsonrpc.Verification {
+	if len(method.Params) == 0 || slices.Contains(unproven, method.Name) {
+		return jsonrpc.Unverified
+	}
+	return jsonrpc.Proven
 }
 
 // status says how the nodes behave.

@@ -64,7 +64,7 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	}
 	n.name = s.Name
 	if n.checked != nil {
-		return n.checked.awaiting(methods)
+		return n.checked.methods(methods)
 	}
 	if n.watched != nil {
 		return n.serveWatched(ctx, s, methods)

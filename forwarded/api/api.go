@@ -48,12 +48,7 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 	all := slices.Concat(a.networkMethods(), a.blockMethods(p), a.transactionMethods(p), a.stateMethods(p), a.feeMethods(), a.logMethods(p), a.eventMethods(), a.feedMethods(p))
 	all = append(all, a.allowedMethods(all)...)
 	if a.chain != nil && a.chain.IsChecked() {
-		checked := a.checkedHandlers()
-		for i := range all {
-			if handler := checked[all[i].Name]; handler != nil {
-				all[i].Handler = handler
-			}
-		}
+		a.check(all)
 	}
 	for i := range all {
 		all[i].Handler = all[i].Handler.Translated(translate)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"ashlar/forwarded"
@@ -17,8 +18,26 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
+// checkedLogMethods are methods whose logs package query checks.
+var checkedLogMethods = []string{"eth_getLogs", "eth_getFilterLogs", "rollup_getEvents"}
+
+// check replaces the handlers of methods whose answers are checked, and says which these are.
+// The answers of all others are unverified.
+func (a *API) check(methods []jsonrpc.Method) {
+	handlers := a.checkedHandlers()
+	for i := range methods {
+		m := &methods[i]
+		if handler := handlers[m.Name]; handler != nil {
+			m.Handler = handler
+		} else if !slices.Contains(checkedLogMethods, m.Name) {
+			continue
+		}
+		m.Handler, m.Verified = m.Handler.FoundOnly(), jsonrpc.ByHeader
+	}
+}
+
 // checkedHandlers returns the handlers, by method, of a network whose nodes are checked by
-// header. They take the place of those that pass on what nodes say.
+// header. They replace those that pass on what nodes say.
 func (a *API) checkedHandlers() jsonrpc.Handlers {
 	count := func(b *check.Block) json.RawMessage { return appendQuantity(nil, uint64(len(b.Transactions))) }
 	uncles := func(*check.Block) json.RawMessage { return json.RawMessage(`"0x0"`) } // blocks with uncles are refused

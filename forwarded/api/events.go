@@ -115,6 +115,9 @@ func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uin
 // find asks for a block.
 func (v *eventView) find(ctx context.Context, q query.Question) (*forwarded.Block, error) {
 	q.History, q.Fixed = upstream.Blocks, true
+	if v.chain.IsChecked() {
+		q.Check = query.HeaderCheck(q.Check)
+	}
 	answer, err := v.chain.Ask(ctx, v.view, q)
 	if err != nil {
 		return nil, err

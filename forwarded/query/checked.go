@@ -39,6 +39,23 @@ func CheckHead(b *forwarded.Block) error {
 	return lie(err)
 }
 
+// HeaderCheck returns a check that an answer is null or a block that agrees with its hash, and
+// passes another check as well, which may be nil.
+func HeaderCheck(also func(json.RawMessage) error) func(json.RawMessage) error {
+	return func(result json.RawMessage) error {
+		if also != nil {
+			if err := also(result); err != nil {
+				return err
+			}
+		}
+		if string(result) == "null" {
+			return nil
+		}
+		_, _, err := check.DecodeHeader(result)
+		return lie(err)
+	}
+}
+
 // CheckedBlock asks for a block and checks it.
 func (c *Chain) CheckedBlock(ctx context.Context, view *forwarded.View, block Block) (*check.Block, error) {
 	q := Question{Method: "eth_getBlockByNumber", Params: "[" + block.ByNumber() + ",true]", Block: block, History: upstream.Blocks, Fixed: true}
@@ -166,13 +183,7 @@ func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint
 			if byHash, ok := block.ByHash(); ok {
 				q.Method, q.Params = "eth_getBlockByHash", "["+byHash+",false]"
 			}
-			q.Check = func(result json.RawMessage) error {
-				if err := BlockCheck(block)(result); err != nil {
-					return err
-				}
-				_, _, err := check.DecodeHeader(result)
-				return lie(err)
-			}
+			q.Check = HeaderCheck(BlockCheck(block))
 			answer, err := c.Ask(ctx, view, q)
 			if err == nil {
 				headers[i], _, err = check.DecodeHeader(answer)

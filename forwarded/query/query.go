@@ -167,6 +167,9 @@ type Question struct {
 // Ask answers a question as of a view.
 func (c *Chain) Ask(ctx context.Context, view *forwarded.View, q Question) (json.RawMessage, error) {
 	key := q.Method + "\x00" + q.Params
+	if c.checked && q.Check != nil {
+		key += "\x00checked" // not an answer that was stored before the network was checked
+	}
 	settled := q.Fixed && (q.Found != nil || q.Block.Final && q.Block.Named == nil)
 	if settled {
 		if answer, ok, err := c.archive.Get(ctx, key); err != nil || ok {

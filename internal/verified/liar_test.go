@@ -169,6 +169,7 @@ func TestVerified(t *testing.T) {
 	geth := serveGeth(t, genesis, filepath.Join(folder, "chain.rlp"))
 	head := headOf(t, geth)
 	_, honest := serveVerified(t, genesis, 1, head, geth.URL)
+	expectVerification(t, honest)
 	l, url := newLiar(t, geth, 5)
 	p, lied := serveVerified(t, genesis, 1, head, url, geth.URL)
 	answered := 0

@@ -2,6 +2,7 @@
 package jsonrpctest
 
 import (
+	"context"
 	"slices"
 
 	"ashlar/jsonrpc"
@@ -34,6 +35,18 @@ func With(methods *jsonrpc.Methods, method jsonrpc.Method) *jsonrpc.Methods {
 	all = slices.DeleteFunc(all, func(m jsonrpc.Method) bool { return m.Name == method.Name })
 	return must(jsonrpc.NewMethods(append(all, method)...))
 }
+
+// Verification calls a method and returns how the answer is verified.
+func Verification(ctx context.Context, method *jsonrpc.Method, params string) (jsonrpc.Verification, error) {
+	weakest := verifier(method.Verified)
+	_, err := method.Handler(context.WithValue(ctx, jsonrpc.VerifierKey{}, &weakest), []byte(params), nil)
+	return jsonrpc.Verification(weakest), err
+}
+
+// verifier implements jsonrpc.Verifier.
+type verifier jsonrpc.Verification
+
+func (v *verifier) Weaken(to jsonrpc.Verification) { *v = min(*v, verifier(to)) }
 
 func must(methods *jsonrpc.Methods, err error) *jsonrpc.Methods {
 	if err != nil {

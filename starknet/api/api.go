@@ -79,6 +79,7 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 	}
 	for i := range all {
 		all[i].Handler = all[i].Handler.Translated(translate)
+		all[i].Verified = jsonrpc.Executed
 	}
 	return jsonrpc.NewMethods(all...)
 }
