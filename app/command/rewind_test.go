@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"ashlar/app/store"
+	"ashlar/evm/archive"
+	"ashlar/evm/archive/window"
 	"ashlar/family"
 	"ashlar/history/rewind"
 	"ashlar/kv"
@@ -57,5 +59,34 @@ func TestRewind(t *testing.T) {
 		if err := held.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestRewindBelowWindow refuses to take a network back below its window, with the first block
+// with state, and takes it back to that block.
+func TestRewindBelowWindow(t *testing.T) {
+	dir := t.TempDir()
+	demoOf(t, named(t, "evm"), dir, "small", 8)
+	opened, err := store.Dir(dir).OpenNetwork("small", kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := archive.Open(t.Context(), opened)
+	if err == nil {
+		err = window.New(a, opened, window.Window{State: 4}, window.Options{}).Move(t.Context())
+	}
+	if err := errors.Join(err, opened.Close()); err != nil {
+		t.Fatal(err)
+	}
+	err = (Rewind{Data: dir, Network: "small", To: 4}).Run(t.Context(), os.Stdout, os.Stderr)
+	if want := "network small: the state of block 4 is not stored (the first block with state is 5)"; err == nil || err.Error() != want {
+		t.Errorf("below the window: %v, want %s", err, want)
+	}
+	var out strings.Builder
+	if err := (Rewind{Data: dir, Network: "small", To: 5}).Run(t.Context(), &out, os.Stderr); err != nil {
+		t.Error(err)
+	}
+	if err := (Verify{Data: dir, Network: "small", Verification: family.Verification{To: Head}}).Run(t.Context(), &out, os.Stderr); err != nil {
+		t.Error(err)
 	}
 }

@@ -78,7 +78,11 @@ func findIn(ctx context.Context, view *query.View, hash common.Hash, read blockR
 		if err != nil {
 			return false, err
 		}
-		if found, err := candidate.holds(place.Index, hash); !found || err != nil {
+		found, err := candidate.holds(place.Index, hash)
+		if found && err == nil {
+			err = view.CheckBlock(place.Number)
+		}
+		if !found || err != nil {
 			candidate.release()
 			return false, err
 		}

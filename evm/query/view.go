@@ -193,14 +193,22 @@ func (v *View) Postings(ctx context.Context, term postings.Term, from, to uint64
 	return v.history.Postings(ctx, term, from, min(to, v.head.Number))
 }
 
-// FindBlock returns the number of the block with a hash, or ErrUnknownHash.
+// FindBlock returns the number of the block with a hash, or ErrUnknownHash. If the block is
+// about to be removed, the error is a [*archive.Pruned].
 func (v *View) FindBlock(ctx context.Context, hash common.Hash) (uint64, error) {
 	number, err := v.history.FindBlock(ctx, hash)
 	if errors.Is(err, archive.ErrNotFound) || err == nil && number > v.head.Number {
 		return 0, ErrUnknownHash
 	}
-	return number, err
+	if err != nil {
+		return 0, err
+	}
+	return number, v.history.CheckBlock(number)
 }
+
+// CheckBlock returns a [*archive.Pruned] if a block is older than the first one of the history,
+// also while its rows are still there.
+func (v *View) CheckBlock(number uint64) error { return v.history.CheckBlock(number) }
 
 // Tag is a symbolic block parameter.
 type Tag uint8
