@@ -33,7 +33,7 @@ const (
 // Config configures a follower. Zero values mean the defaults.
 type Config struct {
 	Pool     *upstream.Pool
-	Quorum   int           // nodes that must have named a head or a higher one; default 1
+	Quorum   int           // nodes that must have the same block as head or below it; default 1
 	Keep     int           // blocks of a view
 	Patience time.Duration // until a lower head is followed
 	Task     *retry.Task
@@ -49,7 +49,9 @@ type Follower struct {
 	mu      sync.Mutex
 	view    *forwarded.View // guarded by mu; nil before the first head
 	changed chan struct{}   // guarded by mu: closed and replaced when the view changes
-	lost    time.Time       // since when no node has the head; zero if one has. Only Run uses it
+	// Run alone uses the fields below.
+	lost     time.Time // since when no node has the head; zero if one has
+	disagree bool      // the nodes did not agree on a head last time
 }
 
 // New returns a follower.
@@ -108,17 +110,19 @@ func (f *Follower) Run(ctx context.Context) error {
 
 // approach moves the view to the head of the nodes.
 func (f *Follower) approach(ctx context.Context) error {
-	var heads []upstream.Head
-	for _, s := range f.config.Pool.Status() {
-		if s.Usable {
-			heads = append(heads, s.Head)
-		}
+	nodes := slices.DeleteFunc(f.config.Pool.Status(), func(s upstream.Status) bool { return !s.Usable })
+	if len(nodes) < f.config.Quorum {
+		return nil
 	}
-	if len(heads) < f.config.Quorum {
+	elected, heads := f.elect(ctx, nodes)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if f.noteAgreement(len(heads) > 0); len(heads) == 0 {
 		return nil
 	}
 	present := f.View()
-	target, ok := f.choose(present, heads)
+	target, ok := f.choose(present, elected, heads)
 	if !ok && present == nil {
 		return nil
 	}
@@ -149,6 +153,17 @@ func (f *Follower) approach(ctx context.Context) error {
 	return nil
 }
 
+// noteAgreement logs when the nodes cease to agree on a head, and when they agree again.
+func (f *Follower) noteAgreement(agree bool) {
+	switch {
+	case !agree && !f.disagree:
+		f.config.Log.Warn("the head stays: the upstreams do not agree on one", "quorum", f.config.Quorum)
+	case agree && f.disagree:
+		f.config.Log.Info("the upstreams agree on a head again")
+	}
+	f.disagree = !agree
+}
+
 func (f *Follower) show(view *forwarded.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,10 +172,9 @@ func (f *Follower) show(view *forwarded.View) {
 	f.changed = make(chan struct{})
 }
 
-// choose returns the head to move to, and false if the present one stays.
-func (f *Follower) choose(present *forwarded.View, heads []upstream.Head) (target upstream.Head, ok bool) {
-	slices.SortFunc(heads, func(a, b upstream.Head) int { return cmp.Compare(b.Number, a.Number) })
-	target = heads[f.config.Quorum-1]
+// choose returns the head to move to, and false if the present one stays. target is the block
+// that was elected, and heads are those of the nodes that have it.
+func (f *Follower) choose(present *forwarded.View, target chain.Ref, heads []upstream.Head) (_ chain.Ref, ok bool) {
 	if present == nil {
 		return target, true
 	}
@@ -215,7 +229,7 @@ var errGap = errors.New("the head is too far away")
 
 // lead returns the blocks of a view whose head is target: those of the present view as far as
 // they are its ancestors, and those between.
-func (f *Follower) lead(ctx context.Context, present *forwarded.View, target upstream.Head) ([]*forwarded.Block, error) {
+func (f *Follower) lead(ctx context.Context, present *forwarded.View, target chain.Ref) ([]*forwarded.Block, error) {
 	fresh, err := f.descend(ctx, present, target)
 	var kept []*forwarded.Block
 	switch {
@@ -250,8 +264,8 @@ func (f *Follower) extend(ctx context.Context, blocks []*forwarded.Block) ([]*fo
 }
 
 // descend fetches target and its ancestors, down to the first whose parent is in the view.
-func (f *Follower) descend(ctx context.Context, present *forwarded.View, target upstream.Head) (blocks []*forwarded.Block, err error) {
-	for next := target.Ref; ; {
+func (f *Follower) descend(ctx context.Context, present *forwarded.View, target chain.Ref) (blocks []*forwarded.Block, err error) {
+	for next := target; ; {
 		b, err := f.fetch(ctx, next)
 		if err != nil {
 			return blocks, err

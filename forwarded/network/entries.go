@@ -22,7 +22,7 @@ type Entries struct {
 	Upstream upstream.Nodes `yaml:"upstream"` // nodes that answer
 	Checked  string         `yaml:"check"`    // how their answers are checked
 	ChainID  uint64         `yaml:"chain_id"` // 0: that of the stored answers, else of the first node that answers
-	Quorum   int            `yaml:"quorum"`   // how many nodes must have reached a head
+	Quorum   int            `yaml:"quorum"`   // how many nodes must have the same head
 	Poll     time.Duration  `yaml:"poll"`     // between questions about a node's head
 	Methods  []string       `yaml:"methods"`  // further methods that are passed to the nodes
 	Answers  family.Bytes   `yaml:"answers"`  // of stored answers

@@ -1,0 +1,40 @@
+package network
+
+import (
+	"fmt"
+	"testing"
+
+	"ashlar/forwarded/forwardtest"
+)
+
+// With a quorum of two, one node among honest ones cannot make up a head, at whatever height,
+// nor keep the others' head back.
+func TestOneNodeCannotMakeUpAHead(t *testing.T) {
+	honest := forwardtest.Chain{Head: 11, Final: 5}
+	behind := honest
+	behind.Head = 10
+	a, b := node(t, honest), node(t, behind)
+	liar := node(t, forwardtest.Chain{Head: 11, Branch: "made up", Fork: 8, Final: 11})
+	w := serve(t, newStore(t), func(e *Entries) { e.Quorum = 2 }, a, liar, b)
+	expect := func(number uint64) {
+		t.Helper()
+		w.atHead(number)
+		w.expect("eth_getBlockByNumber", `["latest",false]`, fmt.Sprintf(`…"hash":"%#x"`, honest.Hash(number)))
+	}
+	w.allUsed()
+	expect(10)
+	liar.Set(func(n *forwardtest.Node) { n.Chain.Head = 500 })
+	b.Set(func(n *forwardtest.Node) { n.Chain.Head = 11 })
+	expect(11)
+	for _, n := range []*forwardtest.Node{a, b} {
+		n.Set(func(n *forwardtest.Node) { n.Chain.Head = 12 })
+	}
+	expect(12)
+	w.until("the final block is known", func() bool { return w.call("eth_getBlockByNumber", `["finalized",false]`)[0] == '{' })
+	w.expect("eth_getBlockByNumber", `["finalized",false]`, fmt.Sprintf(`…"hash":"%#x"`, honest.Hash(5)))
+	for _, n := range []*forwardtest.Node{a, b} { // a real reorganization, on which both agree
+		n.Set(func(n *forwardtest.Node) { n.Chain.Branch, n.Chain.Fork = "b", 12 })
+	}
+	honest.Branch, honest.Fork = "b", 12
+	w.until("the reorganization is followed", func() bool { return w.network.follower.View().Head().Hash == honest.Hash(12) })
+}
