@@ -96,6 +96,9 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 		return fmt.Errorf("it is %d blocks behind the head, expected at most %d", behind, farBehind)
 	}
 	if age > oldHead && !sourceReached(status, now) {
+		if status.Head == 0 && status.HeadTime == 0 {
+			return fmt.Errorf("it has no block above 0, and %s", whyUnreached(status))
+		}
 		return fmt.Errorf("its newest block %d is %v old, and %s", status.Head, age, whyUnreached(status))
 	}
 	return nil

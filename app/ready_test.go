@@ -55,6 +55,7 @@ func TestNotReady(t *testing.T) {
 		"at the head":               {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true}}, ""},
 		"nodes gone for a while":    {family.Status{HeadTime: fresh, Source: &family.SourceStatus{}}, ""},
 		"nodes gone":                {family.Status{HeadTime: old, Source: &family.SourceStatus{Problem: "refused"}}, "16m40s old, and no upstream is usable: refused"},
+		"no node has answered yet":  {family.Status{Source: &family.SourceStatus{Problem: "refused"}}, "it has no block above 0, and no upstream is usable: refused"},
 		"nodes disagree":            {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Problem: "no agreement", Agreement: &family.AgreementStatus{Quorum: 2, Since: now.Unix() - 60}}}, ""},
 		"nodes disagree for long":   {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Problem: "no agreement", Agreement: &family.AgreementStatus{Quorum: 2, Since: now.Unix() - 600}}}, "its upstreams do not agree since 2027-01-15T07:50:00Z: no agreement"},
 		"idle":                      {family.Status{HeadTime: old, Source: &family.SourceStatus{Reached: true}}, ""},

@@ -101,7 +101,9 @@ func open(t *testing.T, config Config) *Pool {
 	if config.Poll == 0 {
 		config.Poll = 20 * time.Millisecond
 	}
-	config.Log = slog.New(slog.DiscardHandler)
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
 	p, err := New(config)
 	if err != nil {
 		t.Fatal(err)

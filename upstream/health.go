@@ -32,7 +32,7 @@ const (
 
 // watch polls a node until ctx is done.
 func (p *Pool) watch(ctx context.Context, n *node) {
-	pause, wasUsable := p.config.Poll, false
+	pause, wasUsable, told := p.config.Poll, false, false
 	for poll := 0; ; poll++ {
 		err := p.poll(ctx, n, poll)
 		if ctx.Err() != nil {
@@ -44,7 +44,10 @@ func (p *Pool) watch(ctx context.Context, n *node) {
 			pause = min(2*pause, max(longPause, p.config.Poll))
 			poll = -1 // begin with its identity
 		}
-		if s := n.status(p.ChainID(), time.Now()); s.Usable != wasUsable {
+		chainID := p.ChainID()
+		first := !told && (err != nil || chainID != 0) // a node that never was usable is told, too
+		if s := n.status(chainID, time.Now()); s.Usable != wasUsable || first {
+			told = true
 			if wasUsable = s.Usable; wasUsable {
 				n.log.Info("the node is used", "head", s.Head.Number)
 			} else {
