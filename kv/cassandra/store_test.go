@@ -3,9 +3,11 @@ package cassandra_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,8 +27,31 @@ const splitBytes = 640
 // configure returns the configuration of a keyspace of the test cluster.
 func configure(t testing.TB, keyspace string) cassandra.Config {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	log := slog.New(slog.NewTextHandler(outputOf(t), nil))
 	return cassandra.Config{Hosts: nodes.Get(t).Hosts, Keyspace: keyspace, SplitBytes: splitBytes, Logger: log}
+}
+
+// testOutput is the output of a test until its end. The driver's goroutines may log for a
+// moment longer, when a test's output must not be used any more.
+type testOutput struct {
+	mu sync.Mutex
+	to io.Writer // guarded by mu
+}
+
+func outputOf(t testing.TB) *testOutput {
+	o := &testOutput{to: t.Output()}
+	t.Cleanup(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.to = io.Discard
+	})
+	return o
+}
+
+func (o *testOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.to.Write(p)
 }
 
 func connect(t testing.TB, config cassandra.Config) *cassandra.Cluster {
