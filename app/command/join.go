@@ -84,20 +84,9 @@ func (j Join) join(ctx context.Context, data store.Stores, from kv.Store, bar *o
 		}
 		return nil
 	}
-	opened, err := data.OpenNetwork(j.Network, kv.Options{CacheBytes: verifyCache, Existing: true, Accept: accept})
-	if errors.Is(err, kv.ErrNotFound) {
-		err = family.ErrNoBlocks
-	}
-	if err != nil {
-		return done, err
-	}
-	defer func() {
-		if closeErr := opened.Close(); !errors.Is(err, kv.ErrFailed) { // else it repeats the error
-			err = errors.Join(err, closeErr)
-		}
-	}()
-	progress := new(audit.Progress)
-	shown := newProgress(bar, "joining", func() (status, bool) { return verifyStatus(progress) })
-	defer shown.end()
-	return joiner.Join(ctx, opened, from, progress)
+	err = change(data, j.Network, accept, "joining", bar, func(opened kv.Store, progress *audit.Progress) error {
+		done, err = joiner.Join(ctx, opened, from, progress)
+		return err
+	})
+	return done, err
 }

@@ -60,20 +60,9 @@ func (r Rewind) rewind(ctx context.Context, data store.Stores, bar *os.File) (do
 		}
 		return nil
 	}
-	opened, err := data.OpenNetwork(r.Network, kv.Options{CacheBytes: verifyCache, Existing: true, Accept: accept})
-	if errors.Is(err, kv.ErrNotFound) {
-		err = family.ErrNoBlocks
-	}
-	if err != nil {
-		return done, err
-	}
-	defer func() {
-		if closeErr := opened.Close(); !errors.Is(err, kv.ErrFailed) { // else it repeats the error
-			err = errors.Join(err, closeErr)
-		}
-	}()
-	progress := new(audit.Progress)
-	shown := newProgress(bar, "rewinding", func() (status, bool) { return verifyStatus(progress) })
-	defer shown.end()
-	return f.Rewind(ctx, opened, r.To, progress)
+	err = change(data, r.Network, accept, "rewinding", bar, func(opened kv.Store, progress *audit.Progress) error {
+		done, err = f.Rewind(ctx, opened, r.To, progress)
+		return err
+	})
+	return done, err
 }

@@ -1,0 +1,33 @@
+package command
+
+import (
+	"errors"
+	"os"
+
+	"ashlar/app/store"
+	"ashlar/family"
+	"ashlar/history/audit"
+	"ashlar/kv"
+)
+
+// change opens a stored network that accept accepts, has work change its settled rows, and
+// shows the progress on bar after the word doing.
+func change(data store.Stores, network string, accept func(kv.Reader) error, doing string, bar *os.File,
+	work func(kv.Store, *audit.Progress) error) (err error) {
+	opened, err := data.OpenNetwork(network, kv.Options{CacheBytes: verifyCache, Existing: true, Accept: accept})
+	if errors.Is(err, kv.ErrNotFound) {
+		err = family.ErrNoBlocks
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := opened.Close(); !errors.Is(err, kv.ErrFailed) { // else it repeats the error
+			err = errors.Join(err, closeErr)
+		}
+	}()
+	progress := new(audit.Progress)
+	shown := newProgress(bar, doing, func() (status, bool) { return verifyStatus(progress) })
+	defer shown.end()
+	return work(opened, progress)
+}
