@@ -1,0 +1,133 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+)
+
+// A node that is late gets a rival, whose answer counts.
+func TestHedge(t *testing.T) {
+	slow, fast := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Nodes: append(nodesOf(slow), Node{URL: fast.URL, Backup: true})})
+	usable(t, p, 2)
+	for i := range 2 * enough {
+		mustAsk(t, p, Call{Method: "m", Params: fmt.Appendf(nil, "[%d]", i)})
+	}
+	before := fast.asked("m")
+	stall := make(chan struct{})
+	defer close(stall)
+	slow.set(func(f *fake) {
+		f.answer = func(string, json.RawMessage) (any, *NodeError) { <-stall; return "late", nil }
+	})
+	if got := mustAsk(t, p, Call{Method: "m"}); got != `"m"` || fast.asked("m") != before+1 {
+		t.Errorf("the answer is %s, the rival was asked %d times", got, fast.asked("m")-before)
+	}
+}
+
+// Identical calls are sent once while one is under way; a caller that leaves does not end
+// the call for the others.
+func TestIdenticalCallsAreSentOnce(t *testing.T) {
+	f := newFake(t, 7, 10)
+	hold := make(chan struct{})
+	f.answer = func(string, json.RawMessage) (any, *NodeError) { <-hold; return 1, nil }
+	p := open(t, Config{Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	leaving, leave := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		if _, err := p.Ask(leaving, Call{Method: "m"}); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	until(t, "the call is sent", func() bool { return f.asked("m") == 1 })
+	for range 20 {
+		asking.Go(func() {
+			if a, err := p.Ask(t.Context(), Call{Method: "m"}); err != nil || string(a.Result) != "1" {
+				t.Error(a, err)
+			}
+		})
+	}
+	until(t, "all wait", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, f := range p.flights {
+			return f.waiting == 21
+		}
+		return false
+	})
+	leave()
+	until(t, "one has left", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, f := range p.flights {
+			return f.waiting == 20
+		}
+		return false
+	})
+	close(hold)
+	asking.Wait()
+	if f.asked("m") != 1 {
+		t.Errorf("asked %d times", f.asked("m"))
+	}
+}
+
+// Several calls go in batches; what a node leaves out is asked again, and a node without
+// batches gets single calls.
+func TestAskAll(t *testing.T) {
+	f := newFake(t, 7, 10)
+	f.answer = func(_ string, params json.RawMessage) (any, *NodeError) { return params, nil }
+	p := open(t, Config{Nodes: nodesOf(f), Batch: 10})
+	usable(t, p, 1)
+	ask := func() {
+		t.Helper()
+		var calls []Call
+		for i := range 25 {
+			calls = append(calls, Call{Method: "m", Params: fmt.Appendf(nil, "[%d]", i)})
+		}
+		for i, a := range p.AskAll(t.Context(), calls) {
+			if a.Err != nil || string(a.Result) != fmt.Sprintf("[%d]", i) || a.Node == "" {
+				t.Errorf("answer %d is %s, %v", i, a.Result, a.Err)
+			}
+		}
+	}
+	ask()
+	if f.batch != 3 || f.asked("m") != 25 {
+		t.Errorf("%d batches and %d calls, expected 3 and 25", f.batch, f.asked("m"))
+	}
+	f.set(func(f *fake) {
+		f.raw = func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+			if body[0] != '[' {
+				return false
+			}
+			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batches"}}`))
+			return true
+		}
+	})
+	ask()
+	if f.asked("m") != 50 {
+		t.Errorf("%d calls, expected 50", f.asked("m"))
+	}
+}
+
+// A transaction is sent to several nodes; one that takes it is enough.
+func TestBroadcast(t *testing.T) {
+	bad, good, third := newFake(t, 7, 10), newFake(t, 7, 10), newFake(t, 7, 10)
+	refuse := func(string, json.RawMessage) (any, *NodeError) { return nil, &NodeError{-32000, "nonce too low", nil} }
+	bad.answer = refuse
+	p := open(t, Config{Nodes: nodesOf(bad, good, third)})
+	usable(t, p, 3)
+	if a, err := p.Broadcast(t.Context(), Call{Method: "send", Once: true}, 2); err != nil && string(a.Result) != `"send"` && bad.asked("send") == 0 {
+		t.Error(a, err)
+	}
+	good.set(func(f *fake) { f.answer = refuse })
+	third.set(func(f *fake) { f.answer = refuse })
+	var node *NodeError
+	if _, err := p.Broadcast(t.Context(), Call{Method: "send", Once: true}, 3); !errors.As(err, &node) || node.Message != "nonce too low" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,198 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a failed node says decides whether another is asked.
+func TestFailover(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		fault  NodeError
+		asked  bool // the other node
+	}{
+		{"eth_call", NodeError{Code: 3, Message: "execution reverted: no", Data: json.RawMessage(`"0x12"`)}, false},
+		{"eth_call", NodeError{Code: -32000, Message: "insufficient funds for gas * price + value"}, false},
+		{"eth_call", NodeError{Code: -32602, Message: "invalid argument 0"}, false},
+		{"eth_call", NodeError{Code: -32000, Message: "execution aborted (timeout = 5s)"}, false},
+		{"eth_call", NodeError{Code: -32000, Message: "missing trie node 12 (path )"}, true},
+		{"eth_call", NodeError{Code: -32000, Message: "header not found"}, true},
+		{"eth_call", NodeError{Code: -32603, Message: "oops"}, true},
+		{"eth_call", NodeError{Code: -32601, Message: "the method eth_call does not exist/is not available"}, true},
+		{"eth_call", NodeError{Code: 429, Message: "daily request count exceeded, request rate limited"}, true},
+		{"eth_getLogs", NodeError{Code: -32005, Message: "query returned more than 10000 results"}, false},
+		{"eth_getLogs", NodeError{Code: -32600, Message: "You can make eth_getLogs requests with up to a 500 block range."}, false},
+	} {
+		bad, good := newFake(t, 7, 10), newFake(t, 7, 10)
+		bad.set(func(f *fake) {
+			f.answer = func(string, json.RawMessage) (any, *NodeError) { return nil, &c.fault }
+		})
+		backup := nodesOf(good)
+		backup[0].Backup = true
+		p := open(t, Config{Nodes: append(nodesOf(bad), backup...)})
+		usable(t, p, 2)
+		_, err := p.Ask(t.Context(), Call{Method: c.method})
+		var node *NodeError
+		if c.asked != (err == nil) || !c.asked && (!errors.As(err, &node) || node.Message != c.fault.Message || string(node.Data) != string(c.fault.Data)) {
+			t.Errorf("%s: %v, expected another node to be asked: %t", c.fault.Message, err, c.asked)
+		}
+		if got := good.asked(c.method) > 0; got != c.asked {
+			t.Errorf("%s: another node was asked: %t, expected %t", c.fault.Message, got, c.asked)
+		}
+	}
+}
+
+// A method that a node does not have is asked for once.
+func TestUnsupportedMethod(t *testing.T) {
+	f := newFake(t, 7, 10)
+	f.answer = func(string, json.RawMessage) (any, *NodeError) { return nil, &NodeError{Code: -32601, Message: "no"} }
+	p := open(t, Config{Nodes: nodesOf(f)})
+	var node *NodeError
+	if _, err := p.Ask(t.Context(), Call{Method: "x"}); !errors.As(err, &node) {
+		t.Errorf("the first call: %v", err)
+	}
+	if _, err := p.Ask(t.Context(), Call{Method: "x"}); !errors.Is(err, ErrUnsupported) || f.asked("x") != 1 {
+		t.Errorf("the second call: %v, asked %d times", err, f.asked("x"))
+	}
+	if p.Status()[0].Methods["x"] {
+		t.Error("the method is said to be supported")
+	}
+}
+
+// A lie sets the node aside; an answer that is unfit does not.
+func TestLie(t *testing.T) {
+	liar, good := newFake(t, 7, 10), newFake(t, 7, 10)
+	liar.set(func(f *fake) { f.answer = func(string, json.RawMessage) (any, *NodeError) { return "lie", nil } })
+	p := open(t, Config{Nodes: append(nodesOf(liar), Node{URL: good.URL, Backup: true})})
+	usable(t, p, 2)
+	check := func(lie error) func(json.RawMessage) error {
+		return func(result json.RawMessage) error {
+			if string(result) == `"lie"` {
+				return lie
+			}
+			return nil
+		}
+	}
+	if got := mustAsk(t, p, Call{Method: "m", Check: check(Unfit("null"))}); got != `"m"` {
+		t.Errorf("the answer is %s", got)
+	}
+	if s := p.Status()[0]; !s.Usable || s.Failures != 1 {
+		t.Errorf("after an unfit answer: %+v", s)
+	}
+	if got := mustAsk(t, p, Call{Method: "m", Check: check(fmt.Errorf("%w: wrong hash", ErrLie))}); got != `"m"` {
+		t.Errorf("the answer is %s", got)
+	}
+	if s := p.Status()[0]; s.Usable || s.Lies != 1 || !strings.Contains(s.Why, "wrong hash") {
+		t.Errorf("after a lie: %+v", s)
+	}
+}
+
+// An answer with which the check panics is a lie.
+func TestCheckPanics(t *testing.T) {
+	p := open(t, Config{Nodes: nodesOf(newFake(t, 7, 10))})
+	usable(t, p, 1)
+	_, err := p.Ask(t.Context(), Call{Method: "m", Check: func(json.RawMessage) error { panic("no such index") }})
+	if !errors.Is(err, ErrLie) || p.Status()[0].Lies != 1 {
+		t.Errorf("%v, %+v", err, p.Status()[0])
+	}
+}
+
+// A node that throttles is left alone for as long as it says.
+func TestThrottle(t *testing.T) {
+	busy, other := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Poll: time.Hour, Nodes: append(nodesOf(busy), Node{URL: other.URL, Backup: true})})
+	usable(t, p, 2)
+	refused := 0
+	busy.set(func(f *fake) {
+		f.raw = func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+			refused++
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return true
+		}
+	})
+	for i := range 5 {
+		mustAsk(t, p, Call{Method: "m", Params: fmt.Appendf(nil, "[%d]", i)})
+	}
+	if refused != 1 || other.asked("m") != 5 {
+		t.Errorf("the node was asked %d times, the other %d times", refused, other.asked("m"))
+	}
+}
+
+// Answers that are too large, endless or no JSON-RPC are failures of the node.
+func TestHostileAnswers(t *testing.T) {
+	for name, raw := range map[string]func(w http.ResponseWriter, r *http.Request, body []byte) bool{
+		"large": func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", 2000) + `"}`))
+			return true
+		},
+		"endless": func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+			for r.Context().Err() == nil {
+				if _, err := w.Write([]byte(strings.Repeat(" ", 100))); err != nil {
+					return true
+				}
+			}
+			return true
+		},
+		"dropped": func(w http.ResponseWriter, _ *http.Request, _ []byte) bool { panic(http.ErrAbortHandler) },
+		"text": func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+			_, _ = w.Write([]byte("hello"))
+			return true
+		},
+		"empty": func(w http.ResponseWriter, _ *http.Request, _ []byte) bool { _, _ = w.Write([]byte("{}")); return true },
+		"moved": func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+			return true
+		},
+	} {
+		bad, good := newFake(t, 7, 10), newFake(t, 7, 10)
+		p := open(t, Config{Bytes: 1000, Poll: time.Hour, Nodes: append(nodesOf(bad), Node{URL: good.URL, Backup: true})})
+		usable(t, p, 2)
+		bad.set(func(f *fake) { f.raw = raw })
+		if got := mustAsk(t, p, Call{Method: "m"}); got != `"m"` {
+			t.Errorf("%s: the answer is %s", name, got)
+		}
+		if s := p.Status()[0]; s.Failures != 1 {
+			t.Errorf("%s: %d failures, expected 1", name, s.Failures)
+		}
+	}
+}
+
+// A node that fails again and again at a method is left alone, and asked for others.
+func TestCircuitBreaker(t *testing.T) {
+	bad, good := newFake(t, 7, 10), newFake(t, 7, 10)
+	p := open(t, Config{Poll: 5 * time.Millisecond, Nodes: append(nodesOf(bad), Node{URL: good.URL, Backup: true})})
+	usable(t, p, 2)
+	failures := 0
+	bad.set(func(f *fake) {
+		f.raw = func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+			if !strings.Contains(string(body), `"broken"`) {
+				return false
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			failures++
+			w.WriteHeader(http.StatusBadGateway)
+			return true
+		}
+	})
+	begun := time.Now()
+	for i := range 50 {
+		mustAsk(t, p, Call{Method: "broken", Params: fmt.Appendf(nil, "[%d]", i)})
+	}
+	bad.set(func(*fake) {
+		if most := breakAfter + 1 + int(time.Since(begun)/time.Second); failures > most { // the break lasts a second
+			t.Errorf("the node failed %d times, expected at most %d", failures, most)
+		}
+	})
+	mustAsk(t, p, Call{Method: "other"})
+	if bad.asked("other") != 1 {
+		t.Error("the node was not asked for another method")
+	}
+}
