@@ -129,7 +129,7 @@ func (p *Pool) ask(ctx context.Context, c *Call) (Answer, error) {
 				return Answer{}, unanswered(worst)
 			}
 		case <-late.C:
-			if n, err := p.pick(c, tried); err == nil && running == 1 {
+			if n, err := p.pick(c, tried); err == nil {
 				start(n)
 			}
 		case <-ctx.Done():
