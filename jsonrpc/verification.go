@@ -24,8 +24,8 @@ func (v Verification) String() string {
 	return [...]string{"none", "header", "proven", "executed"}[v]
 }
 
-// VerifierKey is the context key of the [Verifier] of a request. A transport that tells
-// clients how answers were verified sets it.
+// VerifierKey is the context key of the [Verifier] of a request. A transport that
+// shows clients how answers were verified sets it.
 type VerifierKey struct{}
 
 // Verifier records how the answers to a request were verified: the weakest verification of

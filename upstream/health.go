@@ -32,7 +32,7 @@ const (
 
 // watch polls a node until ctx is done.
 func (p *Pool) watch(ctx context.Context, n *node) {
-	pause, wasUsable, told := p.config.Poll, false, false
+	pause, wasUsable, logged := p.config.Poll, false, false
 	for poll := 0; ; poll++ {
 		err := p.poll(ctx, n, poll)
 		if ctx.Err() != nil {
@@ -45,9 +45,9 @@ func (p *Pool) watch(ctx context.Context, n *node) {
 			poll = -1 // begin with its identity
 		}
 		chainID := p.ChainID()
-		first := !told && (err != nil || chainID != 0) // a node that never was usable is told, too
+		first := !logged && (err != nil || chainID != 0) // a node that never was usable is logged, too
 		if s := n.status(chainID, time.Now()); s.Usable != wasUsable || first {
-			told = true
+			logged = true
 			if wasUsable = s.Usable; wasUsable {
 				n.log.Info("the node is used", "head", s.Head.Number)
 			} else {
@@ -71,7 +71,7 @@ func (p *Pool) poll(ctx context.Context, n *node, poll int) error {
 	defer cancel()
 	units := n.unitsOf("eth_getBlockByNumber")
 	if !n.take(time.Now(), units) {
-		return nil // what is left is for clients
+		return nil // the remaining credits are for clients
 	}
 	began := time.Now()
 	err := n.poll(ctx, poll)

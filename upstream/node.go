@@ -136,7 +136,7 @@ func (n *node) unable(c *Call, chainID uint64, now time.Time) string {
 	defer n.mu.Unlock()
 	switch {
 	case !n.known:
-		return "it has not answered yet"
+		return silent
 	case n.chainID != chainID:
 		return fmt.Sprintf("it is on chain %d, expected %d", n.chainID, chainID)
 	case now.Before(n.aside):
@@ -169,7 +169,10 @@ func (n *node) answers(chainID uint64) bool {
 	return n.known && n.chainID == chainID && n.failures < breakAfter
 }
 
-const lacksMethod = "it does not have the method"
+const (
+	silent      = "it has not answered yet"
+	lacksMethod = "it does not have the method"
+)
 
 // cost estimates how long the node takes to answer, for comparison with others.
 func (n *node) cost(method string) float64 {
@@ -345,7 +348,7 @@ func (n *node) status(chainID uint64, now time.Time) Status {
 		Name: n.name, Head: n.head, Usable: why == "", Why: why, Latency: n.latency, Calls: n.count.calls, Failures: n.count.failures,
 		Lies: n.count.lies, Today: n.day.Used(now), Methods: make(map[string]bool), Depth: make(map[History]uint64),
 	}
-	if why == "it has not answered yet" && n.why != "" {
+	if why == silent && n.why != "" {
 		s.Why = n.why
 	}
 	for method, r := range n.methods {
