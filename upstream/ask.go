@@ -272,8 +272,14 @@ func (n *node) takesBatches(calls []Call) bool {
 func (n *node) askBatch(ctx context.Context, most time.Duration, calls []*Call, answers []Answer) {
 	ctx, cancel := context.WithTimeoutCause(ctx, most, errSlow)
 	defer cancel()
+	requests := make([]request, len(calls))
+	n.mu.Lock()
+	for i, c := range calls {
+		requests[i] = newRequest(i, c.Method, n.params(c))
+	}
+	n.mu.Unlock()
 	began := time.Now()
-	got, err := n.to.batch(ctx, calls)
+	got, err := n.to.batch(ctx, requests)
 	took := time.Since(began)
 	if errors.Is(err, errNoBatch) {
 		n.mu.Lock()

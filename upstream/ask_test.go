@@ -131,3 +131,21 @@ func TestBroadcast(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A node that takes no block hashes for states gets the params with numbers, in batches too.
+func TestNumbered(t *testing.T) {
+	f := newFake(t, 7, 10)
+	f.numbersOnly = &NodeError{Code: -32602, Message: "expected a number"}
+	f.answer = func(_ string, params json.RawMessage) (any, *NodeError) { return params, nil }
+	p := open(t, Config{Nodes: nodesOf(f)})
+	usable(t, p, 1)
+	call := Call{Method: "m", Params: json.RawMessage(`["hash"]`), Numbered: json.RawMessage(`["number"]`)}
+	if got := mustAsk(t, p, call); got != `["number"]` {
+		t.Errorf("one call: %s", got)
+	}
+	for _, a := range p.AskAll(t.Context(), []Call{call, call}) {
+		if a.Err != nil || string(a.Result) != `["number"]` {
+			t.Errorf("in a batch: %s, %v", a.Result, a.Err)
+		}
+	}
+}

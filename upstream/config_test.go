@@ -73,3 +73,19 @@ func TestKeyFiles(t *testing.T) {
 		t.Error(key, err)
 	}
 }
+
+// A key may be in the host. The name of the node does not show it.
+func TestKeyInHost(t *testing.T) {
+	t.Setenv("UPSTREAM_TEST_KEY", "secret")
+	nodes := Nodes{{URL: "https://{key}.a.test/v1", KeyEnv: "UPSTREAM_TEST_KEY"}}
+	if err := nodes.Check(); err != nil {
+		t.Error(err)
+	}
+	p, err := New(Config{Nodes: nodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := p.Status()[0].Name; name != "https://key.a.test" {
+		t.Errorf("the node is called %s", name)
+	}
+}

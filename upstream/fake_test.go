@@ -24,6 +24,8 @@ type fake struct {
 	raw    func(w http.ResponseWriter, r *http.Request, body []byte) bool
 	count  map[string]int // guarded by mu: calls by method
 	batch  int            // guarded by mu: batches
+	// numbersOnly, if not nil, is the error for a block hash in place of a number.
+	numbersOnly *NodeError // guarded by mu
 }
 
 func newFake(t *testing.T, chainID, head uint64) *fake {
@@ -75,7 +77,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fake) respond(r request) any {
 	f.mu.Lock()
 	f.count[r.Method]++
-	chainID, head, answer := f.chain, f.head, f.answer
+	chainID, head, answer, numbersOnly := f.chain, f.head, f.answer, f.numbersOnly
 	f.mu.Unlock()
 	var result any
 	var fault *NodeError
@@ -84,8 +86,8 @@ func (f *fake) respond(r request) any {
 		result = fmt.Sprintf("%#x", chainID)
 	case "eth_getBlockByNumber":
 		result = map[string]string{"number": fmt.Sprintf("%#x", head), "hash": fmt.Sprintf("0x%064x", head+1), "parentHash": fmt.Sprintf("0x%064x", head), "timestamp": "0x1"}
-	case "eth_getBalance":
-		result = "0x0"
+	case "eth_getBalance": // the probe for block hashes
+		result, fault = "0x0", numbersOnly
 	default:
 		result, fault = answer(r.Method, r.Params)
 	}

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"ashlar/endpoint"
 	"ashlar/limit"
 )
 
@@ -88,7 +87,7 @@ func newNode(config Node, name string, most int64, log *slog.Logger) (*node, err
 func names(nodes []Node) ([]string, error) {
 	all, seen := make([]string, len(nodes)), make(map[string]int)
 	for i := range nodes {
-		u, err := endpoint.Parse(nodes[i].URL, "http", "https")
+		u, err := nodes[i].parseURL()
 		if err != nil {
 			return nil, fmt.Errorf("number %d of %d: %w", i+1, len(nodes), err)
 		}
@@ -204,10 +203,7 @@ var errSlow = errors.New("no answer in time")
 func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	n.mu.Lock()
 	n.running++
-	params := c.Params
-	if c.Numbered != nil && !n.byHash {
-		params = c.Numbered
-	}
+	params := n.params(c)
 	n.mu.Unlock()
 	began := time.Now()
 	result, err := n.to.call(ctx, c.Method, params)
@@ -219,6 +215,14 @@ func (n *node) ask(ctx context.Context, c *Call) (json.RawMessage, error) {
 	}
 	n.done(ctx, c, time.Since(began), err)
 	return result, err
+}
+
+// params returns the params of a call in the form that the node takes. mu is held.
+func (n *node) params(c *Call) json.RawMessage {
+	if c.Numbered != nil && !n.byHash {
+		return c.Numbered
+	}
+	return c.Params
 }
 
 // check returns why an answer cannot be used. An answer with which Check panics is a lie: no

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -88,7 +89,7 @@ func (n Nodes) CheckFiles() error {
 }
 
 func (n *Node) check() error {
-	if _, err := endpoint.Parse(strings.ReplaceAll(n.URL, keyPlace, "key"), "http", "https"); err != nil {
+	if _, err := n.parseURL(); err != nil {
 		return err
 	}
 	switch {
@@ -106,6 +107,11 @@ func (n *Node) check() error {
 	}
 	_, err := n.units()
 	return err
+}
+
+// parseURL parses the node's URL with the word key in place of the key.
+func (n *Node) parseURL() (*url.URL, error) {
+	return endpoint.Parse(strings.ReplaceAll(n.URL, keyPlace, "key"), "http", "https")
 }
 
 func (n *Node) usesKey() bool {

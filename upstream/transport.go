@@ -92,12 +92,8 @@ func (t *transport) call(ctx context.Context, method string, params json.RawMess
 	return r.outcome()
 }
 
-// batch makes calls in one request. The error is that of the request as a whole.
-func (t *transport) batch(ctx context.Context, calls []*Call) ([]Answer, error) {
-	requests := make([]request, len(calls))
-	for i, c := range calls {
-		requests[i] = newRequest(i, c.Method, c.Params)
-	}
+// batch sends requests, whose IDs are their indexes, in one. The error is that of all.
+func (t *transport) batch(ctx context.Context, requests []request) ([]Answer, error) {
 	body, err := t.post(ctx, requests)
 	if err != nil {
 		return nil, err
@@ -110,7 +106,7 @@ func (t *transport) batch(ctx context.Context, calls []*Call) ([]Answer, error) 
 		}
 		return nil, fmt.Errorf("read the answers to a batch: %w", err)
 	}
-	answers := make([]Answer, len(calls))
+	answers := make([]Answer, len(requests))
 	for i := range answers {
 		answers[i].Err = errors.New("the batch of answers has none to this call")
 	}
