@@ -7,10 +7,10 @@
 // stores can both do that well.
 //
 // A row, once written, never changes its meaning. Writing the same row again with the same value
-// is allowed and changes nothing; where batches are applied at once, a row may be replaced by
-// one that means the same with fewer rows below it. So a row that was read can be cached until rows are removed,
-// which the store's epoch says: see [EpochPointer]. Rows of [Table.Transient] tables must not
-// be cached; their partitions can be removed at any time, by [Store.Drop].
+// is allowed and changes nothing. If the engine applies a batch at once, a row may be replaced
+// by one with the same meaning that depends on fewer rows below it. So a row that was read can
+// be cached until rows are removed, which the store's epoch says: see [EpochPointer]. Rows of
+// [Table.Transient] tables must not be cached; their partitions can be removed at any time, by [Store.Drop].
 //
 // A store also holds a few named pointers, which are the only things that
 // change. A pointer written in the same [Batch] as rows becomes visible, and

@@ -20,19 +20,19 @@ import (
 //
 //	ready   the sequence that it has loaded
 //	shown   the greatest sequence that it may have shown
-//	count   grows with each note, so that a living reader can be told from another one
+//	count   grows with each note: the note of a living reader changes
 //
 // and follows these rules:
 //
 //   - It shows a tree only when all living readers are ready for it, or another one may have
 //     shown it or a later one. It notes that before.
 //   - From before it notes that it is ready for a tree until it shows it, it reads the board
-//     again for each request: if nobody has shown a later tree than it has, it answers.
-//     Otherwise it goes on first.
+//     again for each request: if no other reader has shown a later tree than it has, it
+//     answers. Otherwise it shows its new tree first.
 //   - A reader whose note has not changed for deadAfter is not living. A reader whose note was
 //     not acknowledged for leaseTime writes the board, loads what is new, and reads the board
-//     before it answers. The time that others take begins later, and is longer, so clocks
-//     need not agree.
+//     before it answers. Others count deadAfter from a later moment, and it is longer than
+//     leaseTime, so clocks need not agree.
 //
 // So when a reader answers by a tree, each of the others has either noted that it is ready
 // for it, and looks at the board before it answers, or must renew its note first.
@@ -57,12 +57,12 @@ type agreement struct {
 	peers     map[string]peer
 }
 
-// note is what a reader tells others.
+// note is what a reader publishes about itself.
 type note struct{ ready, shown, count uint64 }
 
 const noteBytes = 24
 
-// peer is what is known of another reader.
+// peer is another reader, by its last note.
 type peer struct {
 	note
 	since time.Time // when this note was first read
@@ -113,8 +113,8 @@ func (w *Watched) join(ctx context.Context, board kv.Board, now func() time.Time
 	return w.load(ctx)
 }
 
-// Current returns when answers may be given by the tree that is shown: nobody who asked
-// another reader before can have seen a later one.
+// Current returns when answers may be given by the tree that is shown: no client can have
+// seen a later one at another reader before.
 func (w *Watched) Current(ctx context.Context) error {
 	a := w.agreement
 	if a == nil || a.fresh() {
@@ -265,7 +265,8 @@ func (a *agreement) read(ctx context.Context, sequence uint64) (ready bool, late
 	return ready, latest, nil
 }
 
-// leave says that others need not wait for this reader. What it has shown stays known.
+// leave posts a last note, so that others do not wait for this reader. Its note still has the
+// greatest sequence that it may have shown.
 func (w *Watched) leave(ctx context.Context) {
 	a := w.agreement
 	a.turn <- struct{}{} // for good: no other step follows
@@ -273,6 +274,6 @@ func (w *Watched) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()
 	if err := a.post(ctx, note{ready: math.MaxUint64, shown: a.last.shown}); err != nil {
-		slog.Warn("other readers wait for this one once more", "err", err)
+		slog.Warn("cannot sign off from the other readers; their next head is late", "err", err)
 	}
 }

@@ -25,7 +25,8 @@ const (
 	maxLines    = 1000 // remembered
 )
 
-// noAgreement is what the driver logs because it is not let wait for agreement (schema.go).
+// noAgreement is a line that the driver logs after each change of the schema, since it must
+// not wait for agreement: agree (schema.go) waits instead.
 const noAgreement = "Error while awaiting for schema agreement after a schema change event."
 
 func (l *logger) Error(msg string, fields ...gocql.LogField)   { l.write(slog.LevelWarn, msg, fields) }

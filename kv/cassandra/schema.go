@@ -180,9 +180,9 @@ func (c *Cluster) tableNames(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// createTables creates the engine's own tables, in a keyspace of a version, 0 for an empty
-// one. Several processes may do so at once: the
-// tables have fixed IDs, so all processes create the same ones.
+// createTables creates the engine's own tables. version is the keyspace's, 0 for an empty one.
+// Several processes may do so at once: the tables have fixed IDs, so all processes create the
+// same ones.
 func (c *Cluster) createTables(ctx context.Context, version int) error {
 	for _, name := range []string{tableSchema, tableStores, tablePointers, tableSplits, tablePosts} {
 		create := fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) WITH id = %s", name, ownTables[name], fixedID(c.config.Keyspace+"."+name))
