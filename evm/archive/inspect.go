@@ -1,12 +1,12 @@
 package archive
 
 import (
-	"ashlar/evm"
 	"bytes"
 	"context"
 	"fmt"
 	"math/big"
 
+	"ashlar/evm"
 	"ashlar/history/postings"
 	"ashlar/history/rows"
 	"ashlar/kv"

@@ -1,15 +1,16 @@
 package archive
 
 import (
-	"ashlar/chain"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/ethereum/go-ethereum/core"
 
+	"ashlar/chain"
 	"ashlar/history/rows"
 	"ashlar/kv"
+
+	"github.com/ethereum/go-ethereum/core"
 )
 
 // Joining is what `ashlar join` is doing to an archive. Nothing opens it before that is
