@@ -70,6 +70,7 @@ type Range struct {
 	Genesis *core.Genesis // without its accounts
 	Extent  Extent
 	Settled chain.Ref
+	Removed bool // a window has removed older history
 }
 
 // ReadRange returns what a store holds, which may be joined already. It returns kv.ErrNotFound
@@ -97,6 +98,9 @@ func ReadRange(ctx context.Context, store kv.Reader) (r Range, j Joining, under 
 		return r, j, false, err
 	}
 	if r.Extent, err = readExtent(ctx, store); err != nil {
+		return r, j, false, err
+	}
+	if _, r.Removed, err = readExtentOf(ctx, store, pointerRemoved); err != nil {
 		return r, j, false, err
 	}
 	settled, any, err := rows.Settled(ctx, store)

@@ -49,14 +49,10 @@ func (j *join) explainMisfit() error {
 
 // checkBorder compares the archives at the border, before anything is written.
 func (j *join) checkBorder(ctx context.Context) error {
-	if !j.above {
-		// Versions older than its first state stay in an archive with a window, and are others
-		// than those of the lower one.
-		if _, removed, err := readRemoved(ctx, j.to); err != nil {
-			return err
-		} else if removed {
-			return fmt.Errorf("%w: older history was removed from the upper archive, so older blocks cannot be added to it (want it added to the lower one, by `ashlar join` there)", ErrFit)
-		}
+	if !j.above && j.into.Removed {
+		// Versions older than its first state stay in an archive with a window, and differ from
+		// those of the lower one.
+		return fmt.Errorf("%w: older history was removed from the upper archive, so older blocks cannot be added to it (want it added to the lower one, by `ashlar join` there)", ErrFit)
 	}
 	if err := j.checkHeaders(ctx); err != nil {
 		return err
@@ -98,10 +94,7 @@ func (j *join) checkHeaders(ctx context.Context) error {
 		return fmt.Errorf("%w: block %d has the total difficulty %v and the size %d, in the other archive %v and %d", ErrFit, number, a.TotalDifficulty, a.Size, b.TotalDifficulty, b.Size)
 	}
 	upper := j.upper()
-	store := j.to
-	if j.above {
-		store = j.from
-	}
+	_, store := j.stores()
 	row, err := historyrows.OfBlock(ctx, store, j.tables.Headers, upper.Settled.Number, nil)
 	if err != nil {
 		return err
@@ -156,15 +149,6 @@ func (j *join) checkState(ctx context.Context, t *kv.Table) error {
 		}
 	}
 	return nil
-}
-
-// readRemoved reports whether a window has removed history of an archive.
-func readRemoved(ctx context.Context, store kv.Store) (archive.Extent, bool, error) {
-	a, err := archive.Open(ctx, store)
-	if err != nil {
-		return archive.Extent{}, false, err
-	}
-	return a.Removed(ctx)
 }
 
 // stores returns the stores of the lower and the upper archive.

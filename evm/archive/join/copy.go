@@ -49,16 +49,6 @@ func (j *join) copyTable(ctx context.Context, t *kv.Table) error {
 	from, to := j.span(t)
 	var partition []byte
 	any := false
-	finish := func() error {
-		if !any {
-			return nil
-		}
-		if err := j.copyPartition(ctx, t, partition, from, to); err != nil {
-			return err
-		}
-		j.state.After = bytes.Clone(partition)
-		return j.flush(ctx, j.batchBytes, true)
-	}
 	for row, err := range j.from.WalkAfter(ctx, t, j.state.After, from) {
 		if err != nil {
 			return err
@@ -66,14 +56,15 @@ func (j *join) copyTable(ctx context.Context, t *kv.Table) error {
 		if any && bytes.Equal(partition, row.Partition) {
 			continue
 		}
-		if err := finish(); err != nil {
-			return err
-		}
 		partition, any = append(partition[:0], row.Partition...), true
 		j.progress.Walked(row.Walked)
-	}
-	if err := finish(); err != nil {
-		return err
+		if err := j.copyPartition(ctx, t, partition, from, to); err != nil {
+			return err
+		}
+		j.state.After = bytes.Clone(partition)
+		if err := j.flush(ctx, j.batchBytes, true); err != nil {
+			return err
+		}
 	}
 	return j.flush(ctx, 1, true)
 }
