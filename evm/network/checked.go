@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"ashlar/evm/archive"
-	"ashlar/evm/execute"
-	"ashlar/evm/genesis"
 	"ashlar/evm/proven"
 	"ashlar/evm/query"
 	"ashlar/family"
@@ -39,34 +37,25 @@ func openChecked(ctx context.Context, store kv.Store, entries *Entries) (*networ
 		return nil, err
 	}
 	hash := first.ToBlock().Hash()
-	config := first.Config
-	if known, ok := genesis.Schedule(hash); ok {
-		config = known
-	}
+	config := rules(first, hash)
 	nodes, err := upstream.New(upstream.Config{Nodes: entries.Upstream, ChainID: config.ChainID.Uint64(), Log: slog.Default()})
 	if err != nil {
 		return nil, fmt.Errorf("upstream: %w", err)
 	}
 	remote := proven.New(proven.Config{Nodes: nodes, Chain: config, Genesis: hash})
-	a, err := archive.OpenOver(ctx, store, remote)
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, family.ErrNoBlocks
-	}
+	a, err := settled(archive.OpenOver(ctx, store, remote))
 	if err != nil {
 		return nil, err
 	}
-	settled, ok := a.Settled()
-	if !ok {
-		return nil, family.ErrNoBlocks
+	last, _ := a.Settled()
+	if last.Number > 0 {
+		return nil, fmt.Errorf("it has blocks up to %d: check: %s is for networks without blocks of their own", last.Number, checkState)
 	}
-	if settled.Number > 0 {
-		return nil, fmt.Errorf("it has blocks up to %d: check: %s is for networks without blocks of their own", settled.Number, checkState)
-	}
-	n := &network{archive: a, entries: entries, config: config}
-	if n.executor, err = execute.New(config); err != nil {
+	n, err := newNetwork(a, entries, config)
+	if err != nil {
 		return nil, err
 	}
-	if n.tip, err = proven.OpenTip(ctx, settled); err != nil {
+	if n.tip, err = proven.OpenTip(ctx, last); err != nil {
 		return nil, err
 	}
 	n.chain = query.NewChain(a, n.tip, n.executor)

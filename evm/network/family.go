@@ -17,7 +17,9 @@ import (
 	"ashlar/history/tip"
 	"ashlar/kv"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/params"
 )
 
 const name = "evm"
@@ -64,24 +66,19 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, readin
 	if err != nil {
 		return nil, err
 	}
-	n := &network{store: store, archive: a, entries: e.(*Entries)}
-	if err := checkTraceIndex(a, n.entries.TraceIndex); err != nil {
+	entries := e.(*Entries)
+	if err := checkTraceIndex(a, entries.TraceIndex); err != nil {
 		return nil, err
 	}
 	first, err := a.Header(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	n.config = a.Genesis().Config
-	if known, ok := genesis.Schedule(first.Hash); ok {
-		n.config = known
-	}
-	if n.executor, err = execute.New(n.config, execute.RecordTraces(a.HasTraces())); err != nil {
+	n, err := newNetwork(a, entries, rules(a.Genesis(), first.Hash), execute.RecordTraces(a.HasTraces()))
+	if err != nil {
 		return nil, err
 	}
-	if n.entries.CallGas > 0 {
-		n.executor.LimitCallGas(n.entries.CallGas)
-	}
+	n.store = store
 	if reading {
 		if n.watched, err = tip.Watch(ctx, store, archive.Tables(), a.Refresh); err == nil {
 			n.tip = n.watched.Tip
@@ -97,9 +94,35 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, readin
 	return n, nil
 }
 
+// rules returns the rules of the chain with a genesis, which the program knows better than
+// the genesis if the network is a public one.
+func rules(first *core.Genesis, hash common.Hash) *params.ChainConfig {
+	if known, ok := genesis.Schedule(hash); ok {
+		return known
+	}
+	return first.Config
+}
+
+// newNetwork returns a network over an archive, which has no tip yet.
+func newNetwork(a *archive.Archive, entries *Entries, config *params.ChainConfig, options ...execute.Option) (*network, error) {
+	executor, err := execute.New(config, options...)
+	if err != nil {
+		return nil, err
+	}
+	if entries.CallGas > 0 {
+		executor.LimitCallGas(entries.CallGas)
+	}
+	return &network{archive: a, entries: entries, config: config, executor: executor}, nil
+}
+
 // openSettled opens the settled history in a store, or returns [family.ErrNoBlocks].
 func openSettled(ctx context.Context, store kv.Store) (*archive.Archive, error) {
-	a, err := archive.Open(ctx, store)
+	return settled(archive.Open(ctx, store))
+}
+
+// settled returns an archive that has been opened, or [family.ErrNoBlocks] if it has no
+// settled block.
+func settled(a *archive.Archive, err error) (*archive.Archive, error) {
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, family.ErrNoBlocks
 	}
