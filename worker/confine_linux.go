@@ -1,12 +1,12 @@
 package worker
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
-	"strconv"
+	"sync"
 
 	"github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -20,13 +20,15 @@ func confine() error {
 	if err != nil && !errors.Is(err, os.ErrPermission) && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	used, err := addressSpace()
+	startThreads()
+	addresses, data, err := mapped()
 	if err != nil {
 		return err
 	}
 	for resource, most := range map[int]uint64{
-		unix.RLIMIT_AS:     used + Memory,
-		unix.RLIMIT_NOFILE: 0, // no more than are open
+		unix.RLIMIT_DATA:   data + Memory,
+		unix.RLIMIT_AS:     addresses + 4*Memory, // C reserves 64 MiB for each thread that allocates, and uses little of it
+		unix.RLIMIT_NOFILE: 0,                    // no more than are open
 		unix.RLIMIT_FSIZE:  0,
 		unix.RLIMIT_CORE:   0,
 	} {
@@ -37,16 +39,40 @@ func confine() error {
 	return filterCalls()
 }
 
-// addressSpace returns how many bytes of addresses the process has mapped. Go maps far
-// more than it uses, so a limit must be counted from there.
-func addressSpace() (uint64, error) {
+// threads is more than Go needs for work on two processors. How many it needs depends on how
+// busy the machine is.
+const threads = 16
+
+// startThreads makes Go start threads, which it keeps. The stack of a thread is 8 MiB of
+// memory that is mapped but not used: it must not be taken from the work's memory later.
+func startThreads() {
+	var running, all sync.WaitGroup
+	running.Add(threads)
+	for range threads {
+		all.Go(func() {
+			runtime.LockOSThread() // until all have a thread of their own
+			defer runtime.UnlockOSThread()
+			running.Done()
+			running.Wait()
+		})
+	}
+	all.Wait()
+}
+
+// mapped returns how many bytes of addresses the process has mapped, and how many of them
+// are private and writable. Go maps far more than it uses, so limits must be counted from
+// there.
+func mapped() (addresses, data uint64, err error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	pages, _, _ := bytes.Cut(text, []byte(" "))
-	n, err := strconv.ParseUint(string(pages), 10, 64)
-	return n * uint64(os.Getpagesize()), err
+	var resident, shared, code, library uint64
+	if _, err := fmt.Sscan(string(text), &addresses, &resident, &shared, &code, &library, &data); err != nil {
+		return 0, 0, fmt.Errorf("/proc/self/statm: %w", err)
+	}
+	page := uint64(os.Getpagesize())
+	return addresses * page, data * page, nil
 }
 
 // allowedCalls are what Go's runtime needs, and what moves bytes through open pipes. All

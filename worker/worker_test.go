@@ -73,6 +73,8 @@ func obey(order string) error {
 		}
 	case "a large block":
 		kept = append(kept, make([]byte, 1<<30))
+	case "threads":
+		return useThreads()
 	case "recurse":
 		depth = recurse(0)
 	case "spin":
@@ -93,6 +95,25 @@ func obey(order string) error {
 		return exec.Command("/bin/true").Run()
 	case "kill":
 		return syscall.Kill(os.Getpid(), 0)
+	}
+	return nil
+}
+
+// useThreads runs twelve threads, each of which makes C allocate, and then takes half of a
+// worker's memory.
+func useThreads() error {
+	var running, all sync.WaitGroup
+	running.Add(12)
+	for range 12 {
+		all.Go(func() {
+			runtime.LockOSThread() // and never unlock: the thread ends, so another is started
+			running.Done()
+			running.Wait()
+		})
+	}
+	all.Wait()
+	for range worker.Memory / 2 >> 20 {
+		kept = append(kept, make([]byte, 1<<20))
 	}
 	return nil
 }
@@ -160,6 +181,13 @@ func TestEnds(t *testing.T) {
 		if answer, err := ask(t.Context(), pool, "nothing"); answer != "<nil>" || err != nil {
 			t.Errorf("after %s: %q, %v", order, answer, err)
 		}
+	}
+}
+
+// TestThreads: the threads that Go starts on a busy machine take no memory from the work.
+func TestThreads(t *testing.T) {
+	if answer, err := ask(t.Context(), newPool(t, 1), "threads"); answer != "<nil>" || err != nil {
+		t.Errorf("%q, %v", answer, err)
 	}
 }
 
