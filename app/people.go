@@ -80,7 +80,7 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 
 // openUsage opens the usage of the keys.
 func openUsage(ctx context.Context, opened kv.Store, c config.Accounts, node string) (*usage.Usage, error) {
-	u := usage.Config{Keep: c.UsageDays}
+	u := usage.Config{Keep: c.UsageDays, All: node == ""}
 	if node != "" {
 		var err error
 		if u.Node, err = nodeNumber(ctx, opened, node); err != nil {

@@ -47,11 +47,10 @@ func TestCrashes(t *testing.T) {
 	f.count(a, "main", "call", 5)
 	f.flush()
 	h := f.present
-	o := f.Usage.open[h]
 	f.pass(time.Hour)
 	broken := &failingDrop{Store: f.store}
 	f.Usage.store = broken
-	if err := f.addUp(t.Context(), h, o); err == nil || f.Usage.open[h] == nil {
+	if err := f.Flush(t.Context()); err == nil || f.Usage.open[h] == nil {
 		t.Fatalf("the drop did not fail: %v", err)
 	}
 	check("half added up", 12)

@@ -152,8 +152,15 @@ func (u *Usage) remembered(all bool, keys []account.KeyID, from, to hour, add fu
 		}
 	}
 	for h, o := range u.open {
-		m.rows[hourSort(h, u.config.Node, o.first)] = true
+		m.rows[hourSort(share{u.config.Node, h}, o.first)] = true
 		of(h, o.keys)
+	}
+	for by, o := range u.others {
+		m.rows[hourSort(by, o.first)] = true
+		of(by.hour, o.keys)
+	}
+	if u.writing != nil {
+		of(u.writing.hour, u.writing.keys)
 	}
 	of(u.present, u.pending)
 	return m

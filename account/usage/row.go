@@ -50,8 +50,16 @@ func (h hour) time() time.Time { return time.Unix(int64(h)*3600, 0).UTC() }
 
 func (h hour) period() uint32 { return uint32(h) / periodHours }
 
-func flushPartition(node uint16, h hour) []byte {
-	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(nil, node), uint32(h))
+func flushPartition(by share) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(nil, by.node), uint32(by.hour))
+}
+
+// shareOf is the reverse of flushPartition.
+func shareOf(partition []byte) (share, error) {
+	if len(partition) != 6 {
+		return share{}, fmt.Errorf("usage: table %s: a partition of %d bytes, expected 6", flushes.Name, len(partition))
+	}
+	return share{binary.BigEndian.Uint16(partition), hour(binary.BigEndian.Uint32(partition[2:]))}, nil
 }
 
 func hourPartition(key account.KeyID, period uint32) []byte {
@@ -60,9 +68,9 @@ func hourPartition(key account.KeyID, period uint32) []byte {
 
 // hourSort returns the sort key of a row of hours. first is the time of the first flush in
 // the sum, in Unix milliseconds.
-func hourSort(h hour, node uint16, first uint64) uint64 {
-	begin := uint64(h) * 3_600_000
-	return uint64(h)<<40 | uint64(node)<<24 | min(max(first, begin)-begin, 1<<24-1)
+func hourSort(by share, first uint64) uint64 {
+	begin := uint64(by.hour) * 3_600_000
+	return uint64(by.hour)<<40 | uint64(by.node)<<24 | min(max(first, begin)-begin, 1<<24-1)
 }
 
 func hourOfSort(sort uint64) hour { return hour(sort >> 40) }

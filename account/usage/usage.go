@@ -4,7 +4,8 @@
 // Counting a call takes a few atomic additions ([Meter]). Counts are
 // flushed to the store every few seconds and on exit; a crash loses the counts since the
 // last flush. After an hour has passed, its flushes are summed in one row per key, which is
-// kept for a number of days. In memory are the counters of each key and method used since
+// kept for a number of days. The flushes of a process that has gone are summed by another one
+// (abandoned.go). In memory are the counters of each key and method used since
 // the start, the sums of hours that are still open, and those of the minutes of the last hour.
 package usage
 
@@ -28,7 +29,9 @@ const DefaultKeep = 90
 
 const (
 	flushTime = 5 * time.Second
-	cleanTime = 12 * time.Hour
+	// flushLimit is how long a flush may take. What it did not write is written by the next.
+	flushLimit = 30 * time.Second
+	cleanTime  = 12 * time.Hour
 	// lastFlushTime is how long the flush on exit may take.
 	lastFlushTime = 10 * time.Second
 )
@@ -38,6 +41,9 @@ type Config struct {
 	Keep int              // days of history; 0: DefaultKeep
 	Node uint16           // distinguishes processes that share a store
 	Now  func() time.Time // nil: time.Now
+	// All includes what other processes have flushed before Open and not summed. It is for
+	// a process that reads once and counts nothing.
+	All bool
 }
 
 // Usage records the usage of the keys of a store. It is safe for concurrent use.
@@ -55,11 +61,26 @@ type Usage struct {
 	flushing sync.Mutex              // held while the store is written
 	mu       sync.RWMutex            // guards the fields below; all but flushed, last and minutes are changed only while flushing is held as well
 	pending  map[account.KeyID]calls // taken from the meters, not yet written
+	writing  *flush                  // a row that may have been written; nil: none
 	present  hour                    // to which new counts belong, see turn
 	flushed  uint64                  // Unix milliseconds of the last flush; unique per flush
 	open     map[hour]*openHour      // not yet summed
 	last     map[account.KeyID]time.Time
 	minutes  minutes
+	others   map[share]*openHour // not yet summed by other processes, if Config.All is set
+}
+
+// share is what one process counts in an hour.
+type share struct {
+	node uint16
+	hour hour
+}
+
+// flush is a row of flushes.
+type flush struct {
+	hour hour
+	at   uint64
+	keys map[account.KeyID]calls
 }
 
 // openHour holds the flushed counts of an hour.
@@ -67,6 +88,24 @@ type openHour struct {
 	first uint64 // Unix milliseconds of the first flush
 	keys  map[account.KeyID]calls
 	last  map[account.KeyID]time.Time
+}
+
+func newOpenHour(at uint64) *openHour {
+	return &openHour{first: at, keys: make(map[account.KeyID]calls), last: make(map[account.KeyID]time.Time)}
+}
+
+// add adds the counts of a flush.
+func (o *openHour) add(at uint64, counted map[account.KeyID]calls) {
+	o.first = min(o.first, at)
+	when := timeOfFlush(at)
+	for id, c := range counted {
+		addTo(o.keys, id, c)
+		o.last[id] = later(o.last[id], when)
+	}
+}
+
+func timeOfFlush(at uint64) time.Time {
+	return time.UnixMilli(int64(min(at, math.MaxInt64))).UTC().Truncate(time.Second)
 }
 
 // Open reads the flushes of hours that are not yet summed. The store must stay open as long
@@ -82,23 +121,29 @@ func Open(ctx context.Context, store kv.Store, config Config) (*Usage, error) {
 		store: store, config: config, byName: make(map[series]Series), meters: make(map[account.KeyID]*Meter),
 		pending: make(map[account.KeyID]calls), present: hourOf(config.Now()),
 		open: make(map[hour]*openHour), last: make(map[account.KeyID]time.Time), minutes: newMinutes(),
+		others: make(map[share]*openHour),
 	}
 	var recent []flushed
 	for row, err := range store.Walk(ctx, flushes, 0) {
 		if err != nil {
 			return nil, fmt.Errorf("usage: %w", err)
 		}
-		if len(row.Partition) != 6 {
-			return nil, fmt.Errorf("usage: table %s: a partition of %d bytes, expected 6", flushes.Name, len(row.Partition))
+		by, err := shareOf(row.Partition)
+		if err != nil {
+			return nil, err
 		}
-		if binary.BigEndian.Uint16(row.Partition) != config.Node {
+		if by.node != config.Node && !config.All {
 			continue
 		}
 		counted, err := decodeFlush(row.Value)
 		if err != nil {
 			return nil, fmt.Errorf("usage: table %s: row %d: %w", flushes.Name, row.Sort, err)
 		}
-		u.keep(hour(binary.BigEndian.Uint32(row.Partition[2:])), row.Sort, counted)
+		if by.node != config.Node {
+			u.keepOther(by, row.Sort, counted)
+			continue
+		}
+		u.keep(by.hour, row.Sort, counted)
 		if at := minute(row.Sort / 60_000); at >= minuteOf(config.Now())-keptMinutes {
 			recent = append(recent, flushed{at, counted})
 		}
@@ -140,10 +185,12 @@ func (u *Usage) Meter(key account.KeyID) *Meter {
 // Run flushes and cleans up until ctx is done, then flushes once more: callers must have
 // stopped counting when ctx is done.
 func (u *Usage) Run(ctx context.Context) error {
-	flush, clean := time.NewTicker(flushTime), time.NewTicker(cleanTime)
+	flush, clean, take := time.NewTicker(flushTime), time.NewTicker(cleanTime), time.NewTicker(claimTime)
 	defer flush.Stop()
 	defer clean.Stop()
+	defer take.Stop()
 	u.tidy(ctx)
+	u.takeOver(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -151,11 +198,15 @@ func (u *Usage) Run(ctx context.Context) error {
 			defer cancel()
 			return u.Flush(last)
 		case <-flush.C:
-			if err := u.Flush(ctx); err != nil && ctx.Err() == nil {
+			limited, cancel := context.WithTimeout(ctx, flushLimit)
+			if err := u.Flush(limited); err != nil && ctx.Err() == nil {
 				slog.Error("usage not written, will retry", "error", err)
 			}
+			cancel()
 		case <-clean.C:
 			u.tidy(ctx)
+		case <-take.C:
+			u.takeOver(ctx)
 		}
 	}
 }
@@ -172,21 +223,37 @@ func (u *Usage) Flush(ctx context.Context) error {
 	u.flushing.Lock()
 	defer u.flushing.Unlock()
 	u.collect()
+	u.leaveLate(hourOf(u.config.Now()))
 	if err := u.writePending(ctx); err != nil {
 		return err
 	}
 	// After collect: counts up to now belong to the previous hour.
+	now := hourOf(u.config.Now())
 	u.mu.Lock()
-	u.turn(hourOf(u.config.Now()))
+	u.turn(now)
 	u.mu.Unlock()
+	late := false
 	for h, o := range u.open {
-		if h < u.present {
-			if err := u.addUp(ctx, h, o); err != nil {
-				return err
-			}
+		if h >= u.present || !ownTime(h, now) {
+			late = late || abandoned(h, now)
+			continue
 		}
+		if err := u.addUp(ctx, share{u.config.Node, h}, o); err != nil {
+			return err
+		}
+		u.forget(h)
+	}
+	if late { // this process was away for hours
+		return u.addUpAbandoned(ctx)
 	}
 	return nil
+}
+
+// forget removes an hour that is summed.
+func (u *Usage) forget(h hour) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.open, h)
 }
 
 // turn makes now the hour to which new counts belong. A clock that is set back by less than
@@ -233,28 +300,32 @@ func addTo(all map[account.KeyID]calls, id account.KeyID, more calls) {
 	all[id].add(more)
 }
 
-// writePending writes pending durably.
+// writePending writes pending durably. A row whose write has failed may exist all the same,
+// so it is written again as it was, before another one.
 func (u *Usage) writePending(ctx context.Context) error {
-	if len(u.pending) == 0 {
-		return nil
+	for u.writing != nil || len(u.pending) > 0 {
+		if u.writing == nil {
+			u.mu.Lock()
+			at := max(u.flushed+1, u.milliseconds())
+			u.flushed = at
+			u.openHour(u.present, at) // before the row becomes readable
+			u.writing, u.pending = &flush{u.present, at, u.pending}, make(map[account.KeyID]calls)
+			u.mu.Unlock()
+		}
+		w := u.writing
+		b := u.store.NewBatch()
+		b.Put(flushes, flushPartition(share{u.config.Node, w.hour}), w.at, appendFlush(nil, w.keys))
+		if err := u.store.Write(ctx, b); err != nil {
+			return fmt.Errorf("usage: %w", err)
+		}
+		if err := u.store.Sync(ctx); err != nil {
+			slog.Warn("usage may be lost or counted twice", "error", err)
+		}
+		u.mu.Lock()
+		u.keep(w.hour, w.at, w.keys)
+		u.writing = nil
+		u.mu.Unlock()
 	}
-	u.mu.Lock()
-	at := max(u.flushed+1, u.milliseconds())
-	u.flushed = at            // even if the write fails: the row may exist
-	u.openHour(u.present, at) // before the row becomes readable
-	u.mu.Unlock()
-	b := u.store.NewBatch()
-	b.Put(flushes, flushPartition(u.config.Node, u.present), at, appendFlush(nil, u.pending))
-	if err := u.store.Write(ctx, b); err != nil {
-		return fmt.Errorf("usage: %w", err)
-	}
-	if err := u.store.Sync(ctx); err != nil {
-		slog.Warn("usage may be lost or counted twice", "error", err)
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.keep(u.present, at, u.pending)
-	u.pending = make(map[account.KeyID]calls)
 	return nil
 }
 
@@ -262,11 +333,23 @@ func (u *Usage) writePending(ctx context.Context) error {
 func (u *Usage) keep(h hour, at uint64, counted map[account.KeyID]calls) {
 	u.flushed = max(u.flushed, at)
 	u.present = max(u.present, h)
-	o := u.openHour(h, at)
-	when := time.UnixMilli(int64(min(at, math.MaxInt64))).UTC().Truncate(time.Second)
-	for id, c := range counted {
-		addTo(o.keys, id, c)
-		o.last[id] = later(o.last[id], when)
+	u.openHour(h, at).add(at, counted)
+	u.use(at, counted)
+}
+
+// keepOther adds counts that another process has flushed.
+func (u *Usage) keepOther(by share, at uint64, counted map[account.KeyID]calls) {
+	if u.others[by] == nil {
+		u.others[by] = newOpenHour(at)
+	}
+	u.others[by].add(at, counted)
+	u.use(at, counted)
+}
+
+// use records that keys were used.
+func (u *Usage) use(at uint64, counted map[account.KeyID]calls) {
+	when := timeOfFlush(at)
+	for id := range counted {
 		u.last[id] = later(u.last[id], when)
 	}
 }
@@ -275,7 +358,7 @@ func (u *Usage) keep(h hour, at uint64, counted map[account.KeyID]calls) {
 func (u *Usage) openHour(h hour, at uint64) *openHour {
 	o := u.open[h]
 	if o == nil {
-		o = &openHour{first: at, keys: make(map[account.KeyID]calls), last: make(map[account.KeyID]time.Time)}
+		o = newOpenHour(at)
 		u.open[h] = o
 	}
 	o.first = min(o.first, at)
@@ -295,34 +378,28 @@ func later(a, b time.Time) time.Time {
 // addUp writes the sums of an hour that has passed, then deletes its flushes. It can be
 // repeated after an interruption: it then writes the same rows, since nothing is flushed to
 // the hour any more.
-func (u *Usage) addUp(ctx context.Context, h hour, o *openHour) error {
+func (u *Usage) addUp(ctx context.Context, by share, o *openHour) error {
 	if len(o.keys) == 0 { // the only flush failed
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		delete(u.open, h)
 		return nil
 	}
 	b := u.store.NewBatch()
-	sort, all := hourSort(h, u.config.Node, o.first), make(calls)
+	sort, all := hourSort(by, o.first), make(calls)
 	var latest time.Time
 	for id, c := range o.keys {
 		all.add(c)
 		latest = later(latest, o.last[id])
-		b.Put(hours, hourPartition(id, h.period()), sort, appendHour(nil, o.last[id], c))
+		b.Put(hours, hourPartition(id, by.hour.period()), sort, appendHour(nil, o.last[id], c))
 	}
-	b.Put(hours, hourPartition(account.KeyID{}, h.period()), sort, appendHour(nil, latest, all))
+	b.Put(hours, hourPartition(account.KeyID{}, by.hour.period()), sort, appendHour(nil, latest, all))
 	if err := u.store.Write(ctx, b); err != nil {
 		return fmt.Errorf("usage: %w", err)
 	}
 	if err := u.store.Sync(ctx); err != nil {
 		return fmt.Errorf("usage: %w", err)
 	}
-	if err := u.store.Drop(ctx, flushes, flushPartition(u.config.Node, h)); err != nil {
+	if err := u.store.Drop(ctx, flushes, flushPartition(by)); err != nil {
 		return fmt.Errorf("usage: %w", err)
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.open, h)
 	return nil
 }
 
