@@ -1,5 +1,5 @@
-// Command start measures how long a network takes to begin with a large state, and how much
-// memory and disk that needs. The state is generated: accounts, of which one has half of the
+// Command start measures the time, processor time, memory and disk that a network needs to
+// begin with a large state. The state is generated: accounts, of which one has half of the
 // slots and the others share the rest. With -snapshot it also makes a snapshot of the network,
 // in DIR-snapshot, and begins another network with it.
 //
@@ -13,8 +13,6 @@ import (
 	"fmt"
 	"log"
 	"math/big"
-	"syscall"
-	"time"
 
 	"ashlar/app/store"
 	"ashlar/chain"
@@ -49,9 +47,11 @@ func main() {
 
 func measure(ctx context.Context, dir store.Dir, g *generated, snapshots bool) error {
 	genesis := &core.Genesis{Config: params.TestChainConfig, Difficulty: big.NewInt(1), GasLimit: 30_000_000, BaseFee: big.NewInt(1)}
+	generating := beginStep()
 	if err := g.makeHead(ctx, genesis); err != nil {
 		return err
 	}
+	fmt.Println("roots computed:", generating)
 	if err := dir.Check(); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func measure(ctx context.Context, dir store.Dir, g *generated, snapshots bool) e
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	writing := beginStep()
 	start, err := archive.Begin(ctx, db, genesis, chain.Ref{Number: 1, Hash: g.head.Hash()})
 	if err != nil {
 		return err
@@ -73,33 +73,22 @@ func measure(ctx context.Context, dir store.Dir, g *generated, snapshots bool) e
 	if err != nil {
 		return err
 	}
-	written := time.Since(began)
+	fmt.Printf("%d accounts, %d slots written: %v\n", progress.Accounts.Load(), progress.Slots.Load(), writing)
+	compacting := beginStep()
 	if err := db.Compact(ctx); err != nil {
 		return err
 	}
-	compacted := time.Since(began)
 	disk, err := dir.Bytes(network)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d accounts, %d slots: written in %v, compacted after %v; at most %d MiB of memory; %d MiB on disk\n",
-		progress.Accounts.Load(), progress.Slots.Load(), written.Round(time.Second/10), compacted.Round(time.Second/10), peakMemory()>>20, disk>>20)
+	fmt.Printf("compacted to %d MiB: %v\n", disk>>20, compacting)
 	if snapshots {
 		if err := measureSnapshot(ctx, dir, genesis, a); err != nil {
 			return err
 		}
 	}
 	return db.Close()
-}
-
-// peakMemory returns the greatest resident memory of the process so far, in bytes; 0 if it
-// is unknown.
-func peakMemory() int64 {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0
-	}
-	return usage.Maxrss << 10
 }
 
 // generated is a state that is computed item by item. It implements [ingest.StateSource].

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"ashlar/app/store"
 	"ashlar/evm/archive"
@@ -26,13 +25,13 @@ func measureSnapshot(ctx context.Context, dir store.Dir, genesis *core.Genesis, 
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	creating := beginStep()
 	size, err := creator.Run(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("snapshot: %d MiB, written in %v; at most %d MiB of memory so far\n", size>>20, time.Since(began).Round(time.Second/10), peakMemory()>>20)
-	began = time.Now()
+	fmt.Printf("snapshot of %d MiB made: %v\n", size>>20, creating)
+	loading := beginStep()
 	source, err := snapshot.Open(ctx, folder, genesis, creator.Head().Hash)
 	if err != nil {
 		return err
@@ -56,7 +55,7 @@ func measureSnapshot(ctx context.Context, dir store.Dir, genesis *core.Genesis, 
 	if _, err := ingest.Start(ctx, start, executor, genesis, source, total, new(ingest.StartProgress)); err != nil {
 		return err
 	}
-	fmt.Printf("snapshot: loaded in %v, without compaction; at most %d MiB of memory so far\n", time.Since(began).Round(time.Second/10), peakMemory()>>20)
+	fmt.Println("snapshot loaded, without compaction:", loading)
 	return errors.Join(source.Close(), db.Close())
 }
 
