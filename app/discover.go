@@ -10,7 +10,6 @@ import (
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/family"
-	"ashlar/history/rows"
 	"ashlar/kv"
 )
 
@@ -45,7 +44,7 @@ func (s *Service) discover(ctx context.Context) error {
 				continue
 			}
 			err := s.AddNetwork(ctx, name)
-			begins := errors.Is(err, family.ErrNoBlocks) || errors.Is(err, rows.ErrRewinding) || errors.Is(err, kv.ErrNotFound)
+			begins := family.Incomplete(err) || errors.Is(err, kv.ErrNotFound)
 			if err != nil && !begins && !failed[name] && ctx.Err() == nil {
 				slog.Warn("a new network is not served; trying again", "network", name, "err", err)
 			}

@@ -225,7 +225,9 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 	for name, expires := range expiries(c.service.config.TLS.Files(c.service.config.Data)) {
 		gauge(g.expiry, float64(expires.Unix()), name)
 	}
+	served := make(map[string]bool)
 	for n := range c.service.asked() {
+		served[n.Name] = true
 		status, err := n.Status(context.Background())
 		if err != nil {
 			slog.Error("a network's metrics are left out", "network", n.Name, "error", err)
@@ -255,6 +257,11 @@ func (c *serviceCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		gauge(g.ready, truth(notReady(&status, current.Networks[n.Name].Behind, time.Now()) == nil), n.Name)
 		c.collectSource(n.Name, status, gauge, counter)
+	}
+	for _, u := range c.service.unserved(context.Background()) {
+		if !served[u.Name] {
+			gauge(g.ready, 0, u.Name)
+		}
 	}
 }
 

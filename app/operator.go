@@ -18,7 +18,7 @@ import (
 // must not be public:
 //
 //	GET /healthz        200 while the process is running
-//	GET /readyz         200, or 503 with the reason
+//	GET /readyz         200 with the networks that are left out, or 503 with the reason
 //	GET /metrics        for Prometheus
 //	GET /debug/pprof/   Go's profiles
 type operator struct {
@@ -43,6 +43,9 @@ func (o *operator) handler() http.Handler {
 			return
 		}
 		fmt.Fprintln(w, "ready")
+		for _, u := range o.service.unserved(r.Context()) {
+			fmt.Fprintln(w, u)
+		}
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.service.metrics.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelError)}))
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -20,7 +20,8 @@ const (
 )
 
 // ready returns why the service is not ready: the accounts cannot be changed, processes for
-// scripts cannot be started, or a network cannot be read or is not ready.
+// scripts cannot be started, or a network cannot be read or is not ready, or is listed by the
+// configuration and not served.
 func (s *Service) ready(ctx context.Context, c config.Config) error {
 	if err := s.accountsProblem(); err != nil {
 		return fmt.Errorf("accounts: %w", err)
@@ -29,6 +30,9 @@ func (s *Service) ready(ctx context.Context, c config.Config) error {
 		if err := s.workers.Problem(); err != nil {
 			return fmt.Errorf("processes for clients' scripts: %w", err)
 		}
+	}
+	if u, there := s.listedUnserved(ctx, c); there {
+		return errors.New(u.String())
 	}
 	for n := range s.asked() {
 		status, err := n.Status(ctx)

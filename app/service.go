@@ -25,7 +25,6 @@ import (
 	"ashlar/app/watch"
 	"ashlar/family"
 	"ashlar/gateway"
-	"ashlar/history/rows"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/retry"
@@ -46,7 +45,8 @@ type Service struct {
 	stores store.Stores
 	people
 	serving   sync.Mutex
-	networks  []*Network    // guarded by serving; replaced, never changed, once the service is open
+	networks  []*Network // guarded by serving; replaced, never changed, once the service is open
+	leftOut   unservedNetworks
 	adding    sync.Mutex    // held while a network is added or hidden, or the configuration reloaded
 	added     chan *Network // to be run
 	begun     chan struct{} // closed when the networks run that are served from the start
@@ -142,30 +142,17 @@ func (s *Service) open(ctx context.Context) error {
 	if s.people, err = openPeople(ctx, data, s.config.Accounts, node, retry.New("store restrictions of accounts and keys, which are in effect", slog.Default())); err != nil {
 		return err
 	}
-	for _, name := range names {
-		_, wanted := s.config.Networks[name]
-		n, err := s.openNetwork(ctx, &s.config, name, len(names))
-		if (errors.Is(err, family.ErrNoBlocks) || errors.Is(err, rows.ErrRewinding)) && !wanted {
-			slog.Warn("network not served", "network", name, "error", err)
-			continue
-		}
-		if n != nil {
-			s.networks = append(s.networks, n) // which Close closes
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if len(s.networks) == 0 {
-		return nothingToServe(data)
+	if err := s.openFirst(ctx, names); err != nil {
+		return err
 	}
 	return s.listen(ctx)
 }
 
 // openNetwork opens one of so many networks and prepares it to answer. If only the latter
 // fails, it returns the network too.
-func (s *Service) openNetwork(ctx context.Context, c *config.Config, name string, of int) (*Network, error) {
-	n, err := s.awaitLease(ctx, name, func() (*Network, error) {
+func (s *Service) openNetwork(ctx context.Context, c *config.Config, name string, of int) (n *Network, err error) {
+	defer func() { s.leftOut.opened(name, err) }()
+	n, err = s.awaitLease(ctx, name, func() (*Network, error) {
 		return OpenServed(ctx, s.stores, name, c.Networks[name], kv.Options{CacheBytes: int64(s.config.Cache) / int64(of), ReadOnly: s.config.Role == config.Reader})
 	})
 	if err != nil {
@@ -190,13 +177,9 @@ func servedNames(ctx context.Context, c *config.Config, data store.Stores) ([]st
 	}
 	names, err := data.List(ctx)
 	if err == nil && len(names) == 0 {
-		err = nothingToServe(data)
+		err = noNetworks(data)
 	}
 	return names, err
-}
-
-func nothingToServe(data store.Stores) error {
-	return fmt.Errorf("no networks in %s: import one with `ashlar import`, or try `ashlar demo`", data)
 }
 
 // listen opens all listeners, or none.

@@ -12,6 +12,8 @@ import (
 // Status is the status of the networks.
 type Status struct {
 	Networks []family.Status `json:"networks"`
+	// Unserved are the networks that a command must complete before they can be served.
+	Unserved []Unserved `json:"unserved,omitempty"`
 	// AccountsRefused is why the accounts' store refuses writes; empty if it does not.
 	AccountsRefused string `json:"accountsRefused,omitempty"`
 	// AccountsUnsaved are restrictions that are in effect but not durable; nil: none.
@@ -26,7 +28,7 @@ type Status struct {
 }
 
 func (s *Service) status(ctx context.Context) (any, error) {
-	all := Status{Process: s.process()}
+	all := Status{Process: s.process(), Unserved: s.unserved(ctx)}
 	if refused := s.accountsRefused(); refused != nil {
 		all.AccountsRefused = refused.Error()
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"ashlar/history/audit"
+	"ashlar/history/rows"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/openrpc"
 	"ashlar/kv"
@@ -29,6 +30,10 @@ var (
 	// ErrRange is returned when blocks are to be verified that the network does not have.
 	ErrRange = audit.ErrRange
 )
+
+// Incomplete reports whether an error of opening a network means that a command must complete
+// the network before it can be served.
+func Incomplete(err error) bool { return errors.Is(err, ErrNoBlocks) || rows.Incomplete(err) }
 
 // Family is a kind of network. Its methods may be called from many goroutines at once.
 //

@@ -3,14 +3,12 @@ package command
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"ashlar/account/control"
 	"ashlar/app"
 	"ashlar/app/config"
 	"ashlar/app/store"
 	"ashlar/family"
-	"ashlar/history/rows"
 	"ashlar/kv"
 )
 
@@ -35,8 +33,8 @@ func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err erro
 	}
 	for _, name := range names {
 		n, err := app.OpenNetwork(ctx, data, name, config.Network{}, kv.Options{ReadOnly: inKeyspace})
-		if errors.Is(err, family.ErrNoBlocks) || errors.Is(err, rows.ErrRewinding) {
-			slog.Warn("network left out", "network", name, "error", err)
+		if family.Incomplete(err) {
+			all.Unserved = append(all.Unserved, app.NewUnserved(name, err))
 			continue
 		}
 		if err != nil {

@@ -150,6 +150,9 @@ func printProblems(status app.Status) {
 	for _, what := range status.AccountsUnreadable {
 		fmt.Fprintf(stdout(), "disabled because it cannot be read: %s\n", what)
 	}
+	for _, u := range status.Unserved {
+		fmt.Fprintln(stdout(), u)
+	}
 	for _, n := range status.Networks {
 		if n.FirstState > 0 {
 			fmt.Fprintf(stdout(), "%s has blocks from %d on, and the state from %d on\n", n.Name, n.First, n.FirstState)

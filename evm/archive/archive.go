@@ -52,7 +52,7 @@ var (
 	// ErrNoTraces means that the archive has no trace index.
 	ErrNoTraces = errors.New("archive: no trace index")
 	// ErrStarting means that the state with which the archive begins is not complete.
-	ErrStarting = errors.New("archive: its first state is not complete")
+	ErrStarting = rows.ErrStarting
 	// ErrOtherChain means that the archive holds another chain than expected.
 	ErrOtherChain = errors.New("archive: holds another chain")
 )
@@ -168,19 +168,18 @@ func decodeGenesis(pointer []byte) (*core.Genesis, error) {
 }
 
 // Accept checks a store without changing it. It returns ErrFormat if Open cannot read the
-// store. If a genesis is given, it returns ErrOtherChain if the store holds another chain, and
-// ErrStarting if [Begin] must continue first. The
-// configurations may differ in future forks. An empty store, or one without blocks, is
-// accepted.
+// store, and ErrStarting if [Begin] must continue first. If a genesis is given, it returns
+// ErrOtherChain if the store holds another chain. The configurations may differ in future
+// forks. An empty store, or one without blocks, is accepted.
 func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
 	err := checkComplete(ctx, store)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil
 	}
-	if err != nil || genesis == nil {
+	if err != nil {
 		return err
 	}
-	if err := checkStarted(ctx, store); err != nil {
+	if err := checkStarted(ctx, store); err != nil || genesis == nil {
 		return err
 	}
 	return acceptGenesis(ctx, store, genesis)
@@ -231,6 +230,9 @@ func Open(ctx context.Context, store kv.Store) (*Archive, error) {
 // opening. Such an archive does not know its settled block, and cannot be appended to.
 func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	if err := checkComplete(ctx, store); err != nil {
+		return nil, err
+	}
+	if err := checkStarted(ctx, store); err != nil {
 		return nil, err
 	}
 	stored, err := rows.Format(ctx, store)

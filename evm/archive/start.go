@@ -86,7 +86,7 @@ func AcceptStart(ctx context.Context, store kv.Reader, genesis *core.Genesis, at
 		return err
 	}
 	if before.Hash == (common.Hash{}) {
-		return fmt.Errorf("%w: it came from a damaged source (remove the network, and begin again from another source)", ErrStarting)
+		return errDamagedStart
 	}
 	if at != nil && before != *at {
 		return fmt.Errorf("%w: it is that of block %s, not of %s (continue with that state, or remove the network)", ErrStarting, before, *at)
@@ -102,16 +102,22 @@ func AcceptStart(ctx context.Context, store kv.Reader, genesis *core.Genesis, at
 	return err
 }
 
+// errDamagedStart means that nothing can continue with the state in a store.
+var errDamagedStart = fmt.Errorf("%w: it came from a damaged source (remove the network, and begin again from another source)", ErrStarting)
+
 // checkStarted returns ErrStarting if a store has a start that was not finished.
 func checkStarted(ctx context.Context, store kv.Reader) error {
 	if _, ok, err := rows.Settled(ctx, store); ok || err != nil {
 		return err
 	}
 	at, _, under, err := readStart(ctx, store)
-	if err == nil && under {
-		err = fmt.Errorf("%w: run the import from the state of block %d again, or remove the network", ErrStarting, at.Number)
+	switch {
+	case err != nil || !under:
+		return err
+	case at.Hash == (common.Hash{}):
+		return errDamagedStart
 	}
-	return err
+	return fmt.Errorf("%w: to complete it, run the same `ashlar snapshot load` or `ashlar import --state` again, with the state of block %s", ErrStarting, at)
 }
 
 // readStart decodes the start pointer: the block and the last complete account.

@@ -130,7 +130,7 @@ func UnreadablePointers(ctx context.Context, pointers string, err error) (Report
 	switch {
 	case ctx.Err() != nil:
 		return Report{}, ctx.Err()
-	case errors.Is(err, kv.ErrNotFound) || errors.Is(err, rows.ErrFormat) || errors.Is(err, rows.ErrRewinding) || errors.Is(err, rows.ErrJoining) || errors.Is(err, ErrRange):
+	case errors.Is(err, kv.ErrNotFound) || errors.Is(err, rows.ErrFormat) || rows.Incomplete(err) || errors.Is(err, ErrRange):
 		return Report{}, err
 	}
 	f := &Finding{Table: "none", Key: "the pointers " + pointers, Expected: "pointers that can be read", Got: damage(err)}

@@ -30,7 +30,16 @@ var (
 	// ErrJoining means that rows of another archive are being added, and the archive must not be
 	// used before that is complete.
 	ErrJoining = errors.New("archive: a join is not complete")
+	// ErrStarting means that the state with which the archive begins is not complete, so there
+	// is nothing to use yet.
+	ErrStarting = errors.New("archive: its first state is not complete")
 )
+
+// Incomplete reports whether an error means that an archive must not be used before a command
+// has completed what it does to it.
+func Incomplete(err error) bool {
+	return errors.Is(err, ErrRewinding) || errors.Is(err, ErrJoining) || errors.Is(err, ErrStarting)
+}
 
 const (
 	// ChunkBits determines how many blocks, 1<<ChunkBits, share a partition in tables with
