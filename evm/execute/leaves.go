@@ -22,7 +22,7 @@ func EachLeaf(ctx context.Context, of evm.State, id TrieID, from common.Hash, fo
 		return nil
 	}
 	var failed readFailure
-	opened, err := trie.New(&trie.ID{StateRoot: id.Root, Owner: id.Owner, Root: id.Root}, nodeDatabase{ctx, of, &failed})
+	opened, err := trie.New(&trie.ID{StateRoot: id.Root, Owner: id.Owner, Root: id.Root}, nodeDatabase{ctx: ctx, state: of, failed: &failed})
 	if err != nil {
 		return fmt.Errorf("open the trie of %x: %w", id.Owner, err)
 	}

@@ -97,6 +97,11 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 	}
 	defer e.calls.Release(1)
 	db := newDatabase(ctx, parent, !options.Roots)
+	db.cache = e.nodes
+	if root := parent.Header.Root; db.keys == nil && db.named == nil {
+		db.reads = e.reads.of(root)
+		defer e.reads.added(root, db.reads)
+	}
 	statedb, err := state.New(parent.Header.Root, db)
 	if err != nil {
 		return fmt.Errorf("open state of block %d: %w", parent.Header.Number, err)

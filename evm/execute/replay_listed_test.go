@@ -130,6 +130,8 @@ func TestReplaysShareTheirStart(t *testing.T) {
 	parent := execute.Parent{Header: blocks[0].Header(), State: counted, Ancestors: archive.Ancestors{History: history}}
 	skip := func(index int) (read int64) {
 		t.Helper()
+		parent.Header = types.CopyHeader(parent.Header)
+		parent.Header.Root[0]++ // another state, of which no read is cached
 		before := counted.accounts.Load()
 		err := f.Executor.Replay(t.Context(), parent, block, execute.ReplayOptions{Stored: &inventedBlock{block: block}}, func(r *execute.Replay) error {
 			return r.Skip(index)

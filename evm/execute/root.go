@@ -31,7 +31,7 @@ func (x *Executed) root(ctx context.Context, parent evm.State, parentRoot common
 		return nil
 	}
 	failed := new(readFailure)
-	r := rooting{nodes: nodeDatabase{ctx, parent, failed}, parentRoot: parentRoot, merged: trienode.NewMergedNodeSet()}
+	r := rooting{nodes: nodeDatabase{ctx: ctx, state: parent, failed: failed}, parentRoot: parentRoot, merged: trienode.NewMergedNodeSet()}
 	root, err := r.apply(x.update)
 	if err == nil {
 		err = failed.failure()

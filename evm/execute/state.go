@@ -27,6 +27,8 @@ type stateDatabase struct {
 	flat    bool
 	named   evm.Named          // the state, if it must be told what is read; may be nil
 	keys    keyRecorder        // told what is read or changed; may be nil
+	cache   *nodeCache         // of trie nodes; may be nil
+	reads   *stateReads        // what has been read of the state before; may be nil
 	newRoot common.Hash        // the root that a flat account trie returns
 	update  *state.StateUpdate // the argument of Commit
 }
@@ -44,7 +46,9 @@ func newDatabase(ctx context.Context, parent Parent, flat bool) *stateDatabase {
 	return &stateDatabase{ctx: ctx, state: parent.State, flat: flat, named: named, keys: keys}
 }
 
-func (d *stateDatabase) nodes() nodeDatabase { return nodeDatabase{d.ctx, d.state, &d.readFailure} }
+func (d *stateDatabase) nodes() nodeDatabase {
+	return nodeDatabase{ctx: d.ctx, state: d.state, failed: &d.readFailure, cache: d.cache}
+}
 
 // Type implements state.Database.
 func (d *stateDatabase) Type() state.DatabaseType { return state.TypeMPT }
@@ -109,6 +113,12 @@ func (r *stateReader) hash(address common.Address) common.Hash {
 }
 
 func (r *stateReader) Account(address common.Address) (*types.StateAccount, error) {
+	reads := r.db.reads
+	if reads != nil {
+		if account, ok := reads.account(address); ok {
+			return account, nil
+		}
+	}
 	if r.db.keys != nil {
 		r.db.keys.recordAddress(address)
 	}
@@ -116,13 +126,22 @@ func (r *stateReader) Account(address common.Address) (*types.StateAccount, erro
 		r.db.named.NameAddress(address)
 	}
 	account, err := r.db.state.Account(r.db.ctx, r.hash(address))
-	if err != nil {
+	switch {
+	case err != nil:
 		r.db.fail(err)
+	case reads != nil:
+		reads.addAccount(address, account)
 	}
 	return account, err
 }
 
 func (r *stateReader) Storage(address common.Address, slot common.Hash) (common.Hash, error) {
+	reads := r.db.reads
+	if reads != nil {
+		if value, ok := reads.slot(warmSlot{address, slot}); ok {
+			return value, nil
+		}
+	}
 	if r.db.keys != nil {
 		r.db.keys.recordSlot(slot)
 	}
@@ -130,8 +149,11 @@ func (r *stateReader) Storage(address common.Address, slot common.Hash) (common.
 		r.db.named.NameSlot(slot)
 	}
 	value, err := r.db.state.Slot(r.db.ctx, r.hash(address), evm.HashSlot(slot))
-	if err != nil {
+	switch {
+	case err != nil:
 		r.db.fail(err)
+	case reads != nil:
+		reads.addSlot(warmSlot{address, slot}, value)
 	}
 	return value, err
 }
@@ -158,6 +180,7 @@ type nodeDatabase struct {
 	ctx    context.Context
 	state  evm.State
 	failed *readFailure
+	cache  *nodeCache // may be nil
 }
 
 // NodeReader implements database.NodeDatabase.
@@ -165,9 +188,17 @@ func (d nodeDatabase) NodeReader(common.Hash) (database.NodeReader, error) { ret
 
 // Node implements database.NodeReader.
 func (d nodeDatabase) Node(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	if d.cache != nil {
+		if node, ok := d.cache.Get(hash); ok {
+			return node, nil
+		}
+	}
 	node, err := d.state.Node(d.ctx, owner, path, hash)
-	if err != nil {
+	switch {
+	case err != nil:
 		d.failed.fail(err)
+	case d.cache != nil:
+		d.cache.Add(hash, node)
 	}
 	return node, err
 }

@@ -161,7 +161,7 @@ func (r *recorder) Node(ctx context.Context, owner common.Hash, path []byte, has
 // proveReads reads the nodes of the tries that prove what was read of the flat state.
 func (r *recorder) proveReads(ctx context.Context, root common.Hash) error {
 	var failed readFailure
-	nodes := nodeDatabase{ctx, r, &failed}
+	nodes := nodeDatabase{ctx: ctx, state: r, failed: &failed}
 	accounts, err := trie.New(trie.StateTrieID(root), nodes)
 	if err != nil {
 		return err
