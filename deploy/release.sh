@@ -23,7 +23,7 @@ deploy/build.sh "$tool"
 STAGE=$stage/files
 export STAGE
 mkdir -p "$STAGE/completion"
-"$tool" man "$STAGE/man"
+deploy/man.sh "$STAGE/man"
 for shell in bash zsh fish; do "$tool" completion "$shell" >"$STAGE/completion/$shell"; done
 "$tool" config example >"$STAGE/ashlar.yaml"
 go run ./internal/licences >"$STAGE/licences.txt"

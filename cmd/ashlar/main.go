@@ -88,6 +88,9 @@ func run(ctx context.Context) int {
 	}
 }
 
+// forPackages are commands that only builds with certain tags have.
+var forPackages []func() *cobra.Command
+
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "ashlar",
@@ -102,8 +105,11 @@ func commands() *cobra.Command {
 	})
 	root.AddCommand(
 		demoCommand(), importCommand(), exportCommand(), serveCommand(), accountCommand(), keyCommand(), statusCommand(), verifyCommand(), rewindCommand(), joinCommand(), copyCommand(), networkCommand(),
-		backupCommand(), restoreCommand(), snapshotCommand(), configCommand(), versionCommand(), healthCommand(), manCommand(), workerCommand(),
+		backupCommand(), restoreCommand(), snapshotCommand(), configCommand(), versionCommand(), healthCommand(), workerCommand(),
 	)
+	for _, command := range forPackages {
+		root.AddCommand(command())
+	}
 	root.Args = cobra.NoArgs
 	logFlags(root)
 	usageErrors(root)

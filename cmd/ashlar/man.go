@@ -1,3 +1,5 @@
+//go:build man
+
 package main
 
 import (
@@ -11,7 +13,10 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manCommand writes the manual pages for packages.
+func init() { forPackages = append(forPackages, manCommand) }
+
+// manCommand writes the manual pages for packages. What renders them is a megabyte that a
+// server has no use for, so only a build with the tag man has the command.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
