@@ -337,11 +337,9 @@ func (a *API) findCreator(ctx context.Context, view *query.View, address common.
 	}
 	list := frameList{out: out, room: jsonrpc.RoomFor(ctx, out)}
 	err = a.framesAt(ctx, view, query.BlockTraces{Number: number, Positions: []uint32{position}}, &list, func(frame *trace.Frame) error {
-		creator, _, err := frame.Who()
-		if err != nil {
-			return err
-		}
-		out = appendHex(append(out, `{"hash":`...), frame.TxHash[:])
+		creator, _ := frame.Who()
+		hash := frame.Transaction()
+		out = appendHex(append(out, `{"hash":`...), hash[:])
 		out = append(appendHex(append(out, `,"creator":`...), creator[:]), '}')
 		return nil
 	})

@@ -69,20 +69,17 @@ func (f *traceFilter) setMode(value []byte) error {
 }
 
 // matches reports whether the filter selects a frame.
-func (f *traceFilter) matches(frame *trace.Frame) (bool, error) {
+func (f *traceFilter) matches(frame *trace.Frame) bool {
 	if len(f.senders) == 0 && len(f.receivers) == 0 {
-		return true, nil
+		return true
 	}
-	from, to, err := frame.Who()
-	if err != nil {
-		return false, err
-	}
+	from, to := frame.Who()
 	sent := from != nil && slices.Contains(f.senders, *from)
 	received := to != nil && slices.Contains(f.receivers, *to)
 	if f.intersection {
-		return (sent || len(f.senders) == 0) && (received || len(f.receivers) == 0), nil
+		return (sent || len(f.senders) == 0) && (received || len(f.receivers) == 0)
 	}
-	return sent || received, nil
+	return sent || received
 }
 
 // errEnough ends a search once it has found count frames.
@@ -165,10 +162,9 @@ func (a *API) scanFrames(ctx context.Context, view *query.View, filter *traceFil
 	skip := filter.after
 	for number := first; number <= last && err == nil; number++ {
 		err = a.eachFrame(ctx, view, number, frames, func(frame *trace.Frame) error {
-			found, err := filter.matches(frame)
 			switch {
-			case !found || err != nil:
-				return err
+			case !filter.matches(frame):
+				return nil
 			case filter.count != nil && uint64(frames.len) >= *filter.count:
 				return errEnough
 			case skip > 0:

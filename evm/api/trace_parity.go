@@ -145,14 +145,12 @@ type frameList struct {
 	len  int
 }
 
-func (l *frameList) add(f *trace.Frame) (err error) {
+func (l *frameList) add(f *trace.Frame) error {
 	if l.len > 0 {
 		l.out = append(l.out, ',')
 	}
 	l.len++
-	if l.out, err = f.Append(l.out); err != nil {
-		return err
-	}
+	l.out = f.Append(l.out)
 	return l.room.Check(len(l.out))
 }
 
@@ -249,7 +247,7 @@ func (a *API) parityGet(ctx context.Context, params, out []byte) ([]byte, error)
 	}
 	for i := range replayed.Frames {
 		if slices.Equal(replayed.Frames[i].TraceAddress, path) {
-			return replayed.Frames[i].Append(out)
+			return replayed.Frames[i].Append(out), nil
 		}
 	}
 	return appendNull(out), nil
@@ -276,7 +274,7 @@ func (a *API) parityReplayTransaction(ctx context.Context, params, out []byte) (
 		return appendNull(out), err
 	}
 	replayed.Unplace()
-	return replayed.Append(out, &hash)
+	return replayed.Append(out, &hash), nil
 }
 
 // parityReplayBlock answers trace_replayBlockTransactions: null if the block does not
@@ -307,7 +305,7 @@ func (a *API) parityReplayBlock(ctx context.Context, params, out []byte) ([]byte
 			}
 			replayed.Unplace()
 			hash := transactions[i].Hash()
-			return replayed.Append(out, &hash)
+			return replayed.Append(out, &hash), nil
 		})
 		return err
 	})

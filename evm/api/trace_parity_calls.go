@@ -68,7 +68,7 @@ func (a *API) parityCalls(ctx context.Context, id query.BlockID, calls []tracedM
 			if err != nil {
 				return out, err
 			}
-			return replayed.Append(out, nil)
+			return replayed.Append(out, nil), nil
 		})
 		return err
 	})

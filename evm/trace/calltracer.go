@@ -41,19 +41,18 @@ type callTracer struct {
 	depth    int         // of the frame that runs, also of one that is not collected
 }
 
-// callFrame is a call. It refers to others by their index in frames, with 0 for none: the
-// first frame is not a child of another.
+// callFrame is a call. Those inside of it follow it in frames, with a greater depth.
 type callFrame struct {
 	kind              vm.OpCode
+	depth             int // 0: the transaction
 	from, to          common.Address
 	gas, gasUsed      uint64
 	value             *big.Int
 	input, output     span // of data
 	failure, revert   string
 	reverted          bool // its changes and logs are undone
-	first, last, next int  // children, and the next child of the same frame
-	children          int
-	firstLog, lastLog int // indexes in logs, from 1; 0: none
+	children          int  // that have begun
+	firstLog, lastLog int  // indexes in logs, from 1; 0: none
 }
 
 // callLog is a log of a frame.
@@ -122,15 +121,9 @@ func (t *callTracer) onEnter(depth int, kind byte, from, to common.Address, inpu
 		gas = t.gasLimit
 	}
 	at := len(t.frames)
-	t.frames = append(t.frames, callFrame{kind: vm.OpCode(kind), from: from, to: to, gas: gas, value: value, input: t.keep(input)})
+	t.frames = append(t.frames, callFrame{kind: vm.OpCode(kind), depth: len(t.open), from: from, to: to, gas: gas, value: value, input: t.keep(input)})
 	if len(t.open) > 0 {
-		parent := &t.frames[t.open[len(t.open)-1]]
-		if parent.children++; parent.last == 0 {
-			parent.first = at
-		} else {
-			t.frames[parent.last].next = at
-		}
-		parent.last = at
+		t.frames[t.open[len(t.open)-1]].children++
 	}
 	t.open = append(t.open, at)
 }
@@ -186,11 +179,13 @@ func (t *callTracer) appendResult(out []byte) ([]byte, error) {
 	if len(t.frames) == 0 || len(t.open) > 0 {
 		return out, errors.New("incorrect number of top-level calls")
 	}
-	return t.appendFrame(out, 0, false), nil
+	out, _ = t.appendFrame(out, 0, false)
+	return out, nil
 }
 
-// appendFrame appends a frame and those below it. undone says that one above it failed.
-func (t *callTracer) appendFrame(out []byte, at int, undone bool) []byte {
+// appendFrame appends a frame and those inside of it, and returns the index of the next
+// one. undone says that one above it failed.
+func (t *callTracer) appendFrame(out []byte, at int, undone bool) (_ []byte, next int) {
 	f := &t.frames[at]
 	out = appendBytes(append(out, `{"from":`...), f.from[:])
 	out = appendUint(append(out, `,"gas":`...), f.gas)
@@ -209,11 +204,12 @@ func (t *callTracer) appendFrame(out []byte, at int, undone bool) []byte {
 		out = appendText(append(out, `,"revertReason":`...), f.revert)
 	}
 	undone = undone || f.reverted
-	if f.first != 0 {
+	next = at + 1
+	if f.children > 0 {
 		out = append(out, `,"calls":`...)
 		separator := byte('[')
-		for child := f.first; child != 0; child = t.frames[child].next {
-			out = t.appendFrame(append(out, separator), child, undone)
+		for next < len(t.frames) && t.frames[next].depth > f.depth {
+			out, next = t.appendFrame(append(out, separator), next, undone)
 			separator = ','
 		}
 		out = append(out, ']')
@@ -224,7 +220,7 @@ func (t *callTracer) appendFrame(out []byte, at int, undone bool) []byte {
 	if f.value != nil {
 		out = append(f.value.Append(append(out, `,"value":"0x`...), 16), '"')
 	}
-	return append(append(append(out, `,"type":"`...), f.kind.String()...), `"}`...)
+	return append(append(append(out, `,"type":"`...), f.kind.String()...), `"}`...), next
 }
 
 func (t *callTracer) appendLogs(out []byte, first int) []byte {

@@ -11,7 +11,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/tracing"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/eth/tracers"
 	"github.com/ethereum/go-ethereum/params"
 )
 
@@ -37,120 +36,107 @@ func (k *Kinds) ParseKind(name string) error {
 type Replayed struct {
 	Output    []byte
 	Frames    []Frame // of trace; nil if not requested
-	stateDiff json.RawMessage
-	vmTrace   []byte
+	stateDiff []byte  // nil if not requested
+	vmTrace   []byte  // nil if not requested
 }
 
 // Transaction runs the next transaction of a replay. room is for the whole answer, of which
 // length bytes exist already.
 func (k Kinds) Transaction(ctx context.Context, replay *execute.Replay, chain *params.ChainConfig, length int, room Room) (*Replayed, error) {
-	return k.run(ctx, about(replay), chain, length, room, replay.Trace)
+	block, index := replay.Block(), replay.Next()
+	at := &place{block: block.Hash(), transaction: block.Transactions()[index].Hash(), number: block.NumberU64(), position: uint64(index)}
+	return k.run(ctx, at, chain, length, room, replay.Trace)
 }
 
 // Call runs a call, which call does under a tracer. Its frames have no block and
 // transaction.
 func (k Kinds) Call(ctx context.Context, chain *params.ChainConfig, length int, room Room, call func(ctx context.Context, tracer execute.Tracer) error) (*Replayed, error) {
-	replayed, err := k.run(ctx, &tracers.Context{BlockNumber: new(big.Int)}, chain, length, room, call)
-	if err == nil {
-		replayed.Unplace()
-	}
-	return replayed, err
+	return k.run(ctx, nil, chain, length, room, call)
 }
 
 // Unplace removes the block and the transaction from the frames.
 func (r *Replayed) Unplace() {
 	for i := range r.Frames {
-		f := &r.Frames[i]
-		f.BlockHash, f.BlockNumber, f.TxHash, f.TxPosition = nil, nil, nil, nil
+		r.Frames[i].place = nil
 	}
 }
 
-// Options of the library's tracers for Parity's formats.
-const (
-	flatOptions = `{"convertParityErrors":true}`
-	diffOptions = `{"diffMode":true}`
-)
-
-func (k Kinds) run(ctx context.Context, about *tracers.Context, chain *params.ChainConfig, length int, room Room, run func(context.Context, execute.Tracer) error) (*Replayed, error) {
-	var flat, diff *tracers.Tracer
-	var vm *vmTracer
-	var root rootFrame
+func (k Kinds) run(ctx context.Context, at *place, chain *params.ChainConfig, length int, room Room, run func(context.Context, execute.Tracer) error) (*Replayed, error) {
+	replayed := new(Replayed)
 	err := within(ctx, DefaultTime, func(ctx context.Context, end context.CancelCauseFunc) (err error) {
+		var root rootOutput
 		watching := hookList{root.hooks()}
+		var flat *flatTracer
 		if k.Trace {
-			if flat, err = tracers.DefaultDirectory.New("flatCallTracer", about, json.RawMessage(flatOptions), chain); err != nil {
-				return err
-			}
-			watching = append(watching, metered(flat.Hooks, length, room, end))
+			flat = newFlatTracer(chain, length, room, end)
+			watching = append(watching, flat.hooks())
 		}
+		var diff *prestateTracer
 		if k.StateDiff {
-			if diff, err = tracers.DefaultDirectory.New("prestateTracer", about, json.RawMessage(diffOptions), chain); err != nil {
+			if diff, err = newPrestateTracer(json.RawMessage(diffOptions), chain, 0, behind{room, length}, end); err != nil {
 				return err
 			}
-			watching = append(watching, diff.Hooks)
+			watching = append(watching, diff.hooks())
 		}
+		var vm *vmTracer
 		if k.VMTrace {
 			vm = newVMTracer(behind{room, length}, end)
 			watching = append(watching, vm.hooks())
 		}
-		return run(ctx, execute.Tracer{Hooks: watching.hooks(), Stop: func(error) {}})
+		if err := run(ctx, execute.Tracer{Hooks: watching.hooks(), Stop: func(error) {}}); err != nil {
+			return err
+		}
+		replayed.Output = root.output
+		if flat != nil {
+			if replayed.Frames, err = flat.result(at); err != nil {
+				return &Error{err}
+			}
+		}
+		if diff != nil {
+			if replayed.stateDiff, err = diff.appendStateDiff(nil); err != nil {
+				return err
+			}
+		}
+		if vm != nil {
+			replayed.vmTrace = vm.out
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	replayed := &Replayed{Output: root.output}
-	if flat != nil {
-		result, err := flat.GetResult()
-		if err != nil {
-			return nil, &Error{err}
-		}
-		if replayed.Frames, err = parseFrames(result, root.gas, root.used); err != nil {
-			return nil, err
-		}
-	}
-	if diff != nil {
-		if replayed.stateDiff, err = diff.GetResult(); err != nil {
-			return nil, &Error{err}
-		}
-	}
-	if vm != nil {
-		replayed.vmTrace = vm.out
-	}
 	return replayed, nil
 }
+
+// diffOptions are those of prestateTracer for stateDiff.
+const diffOptions = `{"diffMode":true}`
 
 // Append appends the requested parts. hash is the transaction's; nil for a call.
 //
 //	{"output":"0x","stateDiff":null,"trace":[...],"vmTrace":null}
-func (r *Replayed) Append(out []byte, hash *common.Hash) ([]byte, error) {
+func (r *Replayed) Append(out []byte, hash *common.Hash) []byte {
 	out = appendBytes(append(out, `{"output":`...), r.Output)
-	out = append(out, `,"stateDiff":`...)
-	var err error
-	if r.stateDiff == nil {
-		out = append(out, "null"...)
-	} else if out, err = appendStateDiff(out, r.stateDiff); err != nil {
-		return out, err
-	}
+	out = appendOrNull(append(out, `,"stateDiff":`...), r.stateDiff)
 	out = append(out, `,"trace":[`...)
 	for i := range r.Frames {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if out, err = r.Frames[i].Append(out); err != nil {
-			return out, err
-		}
+		out = r.Frames[i].Append(out)
 	}
 	out = append(out, ']')
 	if hash != nil {
 		out = appendBytes(append(out, `,"transactionHash":`...), hash[:])
 	}
-	out = append(out, `,"vmTrace":`...)
-	if r.vmTrace == nil {
-		out = append(out, "null"...)
-	} else {
-		out = append(out, r.vmTrace...)
+	return append(appendOrNull(append(out, `,"vmTrace":`...), r.vmTrace), '}')
+}
+
+// appendOrNull appends JSON, or null if there is none.
+func appendOrNull(out, text []byte) []byte {
+	if text == nil {
+		return append(out, "null"...)
 	}
-	return append(out, '}'), nil
+	return append(out, text...)
 }
 
 // behind is the room after the bytes that already exist.
@@ -161,25 +147,15 @@ type behind struct {
 
 func (b behind) Check(length int) error { return b.room.Check(b.length + length) }
 
-// rootFrame is the result of the outermost frame of a run.
-type rootFrame struct {
-	gas, used uint64 // without the intrinsic gas
-	output    []byte
-}
+// rootOutput is the output of the outermost frame of a run.
+type rootOutput struct{ output []byte }
 
-func (r *rootFrame) hooks() *tracing.Hooks {
-	return &tracing.Hooks{
-		OnEnter: func(depth int, _ byte, _, _ common.Address, _ []byte, gas uint64, _ *big.Int) {
-			if depth == 0 {
-				r.gas = gas
-			}
-		},
-		OnExit: func(depth int, output []byte, used uint64, _ error, _ bool) {
-			if depth == 0 {
-				r.used, r.output = used, common.CopyBytes(output)
-			}
-		},
-	}
+func (r *rootOutput) hooks() *tracing.Hooks {
+	return &tracing.Hooks{OnExit: func(depth int, output []byte, _ uint64, _ error, _ bool) {
+		if depth == 0 {
+			r.output = common.CopyBytes(output)
+		}
+	}}
 }
 
 // hookList is several tracers of the same run, called in turn.

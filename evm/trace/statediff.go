@@ -2,156 +2,113 @@ package trace
 
 import (
 	"bytes"
-	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/holiman/uint256"
 )
 
-// changedAccount is an account in the result of prestateTracer with diffMode. Before the
-// transaction all members are present, after it only the changed ones.
-type changedAccount struct {
-	Balance *hexutil.Big                `json:"balance"`
-	Nonce   *uint64                     `json:"nonce"`
-	Code    *hexutil.Bytes              `json:"code"`
-	Storage map[common.Hash]common.Hash `json:"storage"`
-}
-
-// appendStateDiff appends Parity's stateDiff, made from the result of prestateTracer
-// with diffMode:
+// appendStateDiff appends what a run has changed in Parity's format:
 //
 //	{"0x...":{"balance":{"*":{"from":"0x1","to":"0x2"}},"code":"=","nonce":"=","storage":{}}}
 //
 // Accounts that were created have "+" with the new value instead, those that were
 // destroyed "-" with the old one.
-func appendStateDiff(out []byte, result json.RawMessage) ([]byte, error) {
-	var diff struct {
-		Pre, Post map[common.Address]*changedAccount
-	}
-	if err := json.Unmarshal(result, &diff); err != nil {
+func (t *prestateTracer) appendStateDiff(out []byte) ([]byte, error) {
+	if err := t.stopped(); err != nil {
 		return out, err
 	}
-	all := maps.Clone(diff.Pre)
-	if all == nil {
-		all = make(map[common.Address]*changedAccount)
-	}
-	maps.Copy(all, diff.Post)
-	// go-ethereum also lists accounts that were touched but stayed empty, and so never
-	// existed.
-	maps.DeleteFunc(all, func(address common.Address, _ *changedAccount) bool {
-		return diff.Pre[address] == nil && diff.Post[address].isEmpty()
+	return t.appendAccounts(out, func(out []byte, address common.Address, a *touchedAccount) []byte {
+		before := !a.isEmpty()
+		if a.deleted {
+			if !before {
+				return out
+			}
+			return a.appendDestroyed(out)
+		}
+		after := t.after(address, a)
+		switch {
+		case before && after.any():
+			return a.appendChanged(out, after)
+		case !before && !after.isEmpty():
+			return after.appendCreated(out)
+		}
+		return out
 	})
-	out = append(out, '{')
-	for i, address := range slices.SortedFunc(maps.Keys(all), common.Address.Cmp) {
+}
+
+// isEmpty says whether an account that was empty before is so afterwards: it was touched,
+// but does not exist.
+func (c *accountAfter) isEmpty() bool {
+	return (c.balance == nil || c.balance.IsZero()) && c.nonce == 0 && len(c.code) == 0 && len(c.slots) == 0
+}
+
+func (a *touchedAccount) appendDestroyed(out []byte) []byte {
+	out = appendWord(append(out, `{"balance":{"-":`...), &a.balance)
+	out = appendBytes(append(out, `},"code":{"-":`...), a.code)
+	out = appendUint(append(out, `},"nonce":{"-":`...), a.nonce)
+	return append(out, `},"storage":{}}`...) // its slots are not listed
+}
+
+func (c *accountAfter) appendCreated(out []byte) []byte {
+	balance := c.balance
+	if balance == nil {
+		balance = new(uint256.Int)
+	}
+	out = appendWord(append(out, `{"balance":{"+":`...), balance)
+	out = appendBytes(append(out, `},"code":{"+":`...), c.code)
+	out = appendUint(append(out, `},"nonce":{"+":`...), c.nonce)
+	out = append(out, `},"storage":{`...)
+	for i, slot := range slices.SortedFunc(maps.Keys(c.slots), common.Hash.Cmp) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = appendChanges(append(appendBytes(out, address[:]), ':'), diff.Pre[address], diff.Post[address])
+		value := c.slots[slot]
+		out = append(appendBytes(append(appendBytes(out, slot[:]), `:{"+":`...), value[:]), '}')
 	}
-	return append(out, '}'), nil
+	return append(out, "}}"...)
 }
 
-// isEmpty reports whether an account has no balance, nonce, code or storage.
-func (a *changedAccount) isEmpty() bool {
-	return (a.Balance == nil || a.Balance.ToInt().Sign() == 0) && (a.Nonce == nil || *a.Nonce == 0) &&
-		(a.Code == nil || len(*a.Code) == 0) && len(a.Storage) == 0
-}
-
-// appendChanges appends the changes of an account; a nil side means that it did not exist.
-func appendChanges(out []byte, before, after *changedAccount) []byte {
-	for _, member := range []struct {
-		name string
-		of   func(*changedAccount) []byte // nil if absent, that is, unchanged
-	}{
-		{`{"balance":`, (*changedAccount).balance}, {`,"code":`, (*changedAccount).code}, {`,"nonce":`, (*changedAccount).nonce},
-	} {
-		var old, changed []byte
-		if before != nil {
-			old = orDefault(member.of(before), member.of)
-		}
-		if after != nil {
-			changed = member.of(after)
-		}
-		out = append(out, member.name...)
-		switch {
-		case before == nil:
-			out = append(append(append(out, `{"+":`...), orDefault(changed, member.of)...), '}')
-		case after == nil:
-			out = append(append(append(out, `{"-":`...), old...), '}')
-		case changed == nil || bytes.Equal(old, changed):
-			out = append(out, `"="`...)
-		default:
-			out = appendChange(out, old, changed)
-		}
+func (a *touchedAccount) appendChanged(out []byte, after *accountAfter) []byte {
+	const unchanged = `"="`
+	out = append(out, `{"balance":`...)
+	if after.balance == nil {
+		out = append(out, unchanged...)
+	} else {
+		out = appendWord(append(out, `{"*":{"from":`...), &a.balance)
+		out = append(appendWord(append(out, `,"to":`...), after.balance), "}}"...)
 	}
-	return append(appendSlotChanges(append(out, `,"storage":`...), before, after), '}')
-}
-
-// appendSlotChanges appends the changed slots. Those of a destroyed account are not listed.
-func appendSlotChanges(out []byte, before, after *changedAccount) []byte {
-	out = append(out, '{')
-	if after != nil {
-		slots := make(map[common.Hash]common.Hash) // values before
-		for key := range after.Storage {
-			slots[key] = common.Hash{}
-		}
-		if before != nil {
-			maps.Copy(slots, before.Storage)
-		}
-		first := true
-		for _, key := range slices.SortedFunc(maps.Keys(slots), common.Hash.Cmp) {
-			old, value := slots[key], after.Storage[key]
-			if old == value {
-				continue
-			}
-			if !first {
-				out = append(out, ',')
-			}
-			first = false
-			out = append(appendBytes(out, key[:]), ':')
-			if before == nil {
-				out = append(appendBytes(append(out, `{"+":`...), value[:]), '}')
-			} else {
-				out = appendChange(out, appendBytes(nil, old[:]), appendBytes(nil, value[:]))
-			}
-		}
+	out = append(out, `,"code":`...)
+	if !after.recoded || bytes.Equal(after.code, a.code) {
+		out = append(out, unchanged...)
+	} else {
+		out = appendChange(out, a.code, after.code)
 	}
-	return append(out, '}')
+	out = append(out, `,"nonce":`...)
+	if !after.renonced {
+		out = append(out, unchanged...)
+	} else {
+		out = appendUint(append(out, `{"*":{"from":`...), a.nonce)
+		out = append(appendUint(append(out, `,"to":`...), after.nonce), "}}"...)
+	}
+	slots := maps.Clone(after.changed)
+	if slots == nil {
+		slots = make(map[common.Hash]common.Hash, len(after.slots))
+	}
+	maps.Copy(slots, after.slots)
+	out = append(out, `,"storage":{`...)
+	for i, slot := range slices.SortedFunc(maps.Keys(slots), common.Hash.Cmp) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		from, to := after.changed[slot], after.slots[slot]
+		out = appendChange(append(appendBytes(out, slot[:]), ':'), from[:], to[:])
+	}
+	return append(out, "}}"...)
 }
 
 func appendChange(out, from, to []byte) []byte {
-	out = append(append(out, `{"*":{"from":`...), from...)
-	return append(append(append(out, `,"to":`...), to...), "}}"...)
-}
-
-// orDefault returns the JSON of a member that is omitted if zero.
-func orDefault(value []byte, of func(*changedAccount) []byte) []byte {
-	if value != nil {
-		return value
-	}
-	return of(&changedAccount{Balance: new(hexutil.Big), Nonce: new(uint64), Code: new(hexutil.Bytes)})
-}
-
-func (a *changedAccount) balance() []byte {
-	if a.Balance == nil {
-		return nil
-	}
-	return []byte(`"` + a.Balance.String() + `"`)
-}
-
-func (a *changedAccount) nonce() []byte {
-	if a.Nonce == nil {
-		return nil
-	}
-	return append(strconv.AppendUint([]byte(`"0x`), *a.Nonce, 16), '"')
-}
-
-func (a *changedAccount) code() []byte {
-	if a.Code == nil {
-		return nil
-	}
-	return appendBytes(nil, *a.Code)
+	out = appendBytes(append(out, `{"*":{"from":`...), from)
+	return append(appendBytes(append(out, `,"to":`...), to), "}}"...)
 }

@@ -1,0 +1,91 @@
+package trace_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"ashlar/evm/execute"
+	"ashlar/evm/trace"
+	"ashlar/internal/jsondiff"
+
+	"github.com/ethereum/go-ethereum/eth/tracers"
+)
+
+// TestFramesAreGeths compares the frames of every recorded transaction with those of
+// go-ethereum's flatCallTracer. They may differ in the gas of the outermost frame, which
+// go-ethereum counts with what the transaction pays to be included, and a self-destruction
+// has a result that is null.
+func TestFramesAreGeths(t *testing.T) {
+	frames, failed := 0, 0
+	eachRecorded(t, func(name string, text []byte) {
+		var c recorded
+		if err := json.Unmarshal(text, &c); err != nil {
+			t.Fatal(err)
+		}
+		var got []byte
+		err := c.replay(t.Context(), func(r *execute.Replay) error {
+			replayed, err := trace.Kinds{Trace: true}.Transaction(t.Context(), r, c.Genesis.Config, 0, roomFor(math.MaxInt))
+			if err == nil {
+				got = replayed.Append(nil, nil)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want json.RawMessage
+		err = c.replay(t.Context(), func(r *execute.Replay) error {
+			block := r.Block()
+			about := &tracers.Context{BlockHash: block.Hash(), BlockNumber: block.Number(), TxHash: block.Transactions()[0].Hash()}
+			theirs, err := tracers.DefaultDirectory.New("flatCallTracer", about, json.RawMessage(`{"convertParityErrors":true}`), c.Genesis.Config)
+			if err != nil {
+				return err
+			}
+			if err := r.Trace(t.Context(), execute.Tracer{Hooks: theirs.Hooks, Stop: theirs.Stop}); err != nil {
+				return err
+			}
+			want, err = theirs.GetResult()
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, err := jsondiff.Decode(got)
+		if err != nil {
+			t.Fatalf("%s: %v: %s", name, err, got)
+		}
+		theirs, err := jsondiff.Decode(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ourFrames, theirFrames := ours.(map[string]any)["trace"].([]any), theirs.([]any)
+		for _, all := range [][]any{ourFrames, theirFrames} {
+			withoutGas(all[0].(map[string]any))
+			for _, one := range all {
+				frame := one.(map[string]any)
+				if frame["type"] == "suicide" {
+					frame["result"] = nil
+				}
+				if frame["error"] != nil {
+					failed++
+				}
+			}
+		}
+		frames += len(theirFrames)
+		if differences := jsondiff.Values(any(theirFrames), any(ourFrames)); len(differences) > 0 {
+			t.Errorf("%s: geth against Ashlar: %v", name, differences[0])
+		}
+	})
+	t.Logf("%d frames, %d with an error", frames, failed/2)
+	if frames == 0 || failed == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+func withoutGas(frame map[string]any) {
+	delete(frame["action"].(map[string]any), "gas")
+	if result, ok := frame["result"].(map[string]any); ok {
+		delete(result, "gasUsed")
+	}
+}
