@@ -126,7 +126,7 @@ func (p *Pool) ask(ctx context.Context, c *Call) (Answer, error) {
 			if n, err := p.pick(c, tried); err == nil {
 				start(n)
 			} else if running == 0 {
-				return Answer{}, unanswered(worst)
+				return Answer{}, unanswered(c, worst)
 			}
 		case <-late.C:
 			if n, err := p.pick(c, tried); err == nil {
@@ -153,7 +153,7 @@ func retryable(c *Call, err error) bool {
 	if err == nil {
 		return false
 	}
-	why, _ := faultOf(c.Method, err)
+	why, _ := c.faultOf(err)
 	return why != answered && (!c.Once || why != failed)
 }
 
@@ -168,9 +168,9 @@ func moreTelling(a, b error) error {
 }
 
 // unanswered returns the error of a call that no node has answered.
-func unanswered(worst error) error {
+func unanswered(c *Call, worst error) error {
 	var node *NodeError
-	if errors.As(worst, &node) || errors.Is(worst, ErrPruned) {
+	if errors.Is(worst, ErrPruned) || errors.As(worst, &node) && !(c.Stored && classify(c.Method, node) == answered) {
 		return worst
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, worst)
@@ -340,7 +340,7 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 			return Answer{}, ctx.Err()
 		}
 	}
-	return Answer{}, unanswered(worst)
+	return Answer{}, unanswered(&c, worst)
 }
 
 // AskEach asks all nodes that can be asked, once, and returns their answers in the order of

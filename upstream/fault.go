@@ -128,6 +128,15 @@ type httpError struct {
 
 func (e *httpError) Error() string { return fmt.Sprintf("HTTP status %d", e.status) }
 
+// faultOf says what a failed call means.
+func (c *Call) faultOf(err error) (fault, time.Duration) {
+	why, rest := faultOf(c.Method, err)
+	if why == answered && c.Stored {
+		why = failed
+	}
+	return why, rest
+}
+
 // faultOf says what a failed request means.
 func faultOf(method string, err error) (fault, time.Duration) {
 	var node *NodeError

@@ -196,3 +196,26 @@ func TestCircuitBreaker(t *testing.T) {
 		t.Error("the node was not asked for another method")
 	}
 }
+
+// An error of a node is no answer about what nodes store: another node is asked, and no error of
+// a node is returned if all give one.
+func TestErrorsAboutWhatIsStored(t *testing.T) {
+	bad, good := newFake(t, 7, 10), newFake(t, 7, 10)
+	reverts := func(f *fake) {
+		f.answer = func(string, json.RawMessage) (any, *NodeError) { return nil, &NodeError{Code: codeReverted, Message: "execution reverted"} }
+	}
+	bad.set(reverts)
+	p := open(t, Config{Nodes: append(nodesOf(bad), Node{URL: good.URL, Backup: true})})
+	usable(t, p, 2)
+	if got := mustAsk(t, p, Call{Method: "m", Stored: true}); got != `"m"` {
+		t.Errorf("the answer is %s", got)
+	}
+	var node *NodeError
+	if _, err := p.Ask(t.Context(), Call{Method: "m"}); !errors.As(err, &node) {
+		t.Errorf("a call that is run: %v, want the node's error", err)
+	}
+	good.set(reverts)
+	if _, err := p.Ask(t.Context(), Call{Method: "m", Stored: true}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("all nodes fail: %v, want %v", err, ErrUnavailable)
+	}
+}

@@ -257,7 +257,7 @@ func (n *node) done(ctx context.Context, c *Call, took time.Duration, err error)
 	var why fault
 	var rest time.Duration
 	if err != nil {
-		why, rest = faultOf(c.Method, err)
+		why, rest = c.faultOf(err)
 	}
 	switch why {
 	case answered, pruned:

@@ -41,6 +41,9 @@ type Call struct {
 	Check func(result json.RawMessage) error
 	// Once says that the call changes something: it is not repeated and not shared.
 	Once bool
+	// Stored says that the call reads what nodes store, with valid params: no error is an answer
+	// to it, so another node is asked.
+	Stored bool
 }
 
 // Answer is a node's answer. Result is valid JSON that may be shared: it must not be changed.

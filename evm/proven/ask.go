@@ -29,10 +29,10 @@ type question struct {
 	failed error // of making it
 }
 
-// newQuestion returns a call about a block.
+// newQuestion returns a call that reads something of a block.
 func newQuestion(history upstream.History, number uint64, method string, params ...any) question {
 	encoded, err := json.Marshal(params)
-	return question{upstream.Call{Method: method, Params: encoded, History: history, About: number, Needs: number}, err}
+	return question{upstream.Call{Method: method, Params: encoded, History: history, About: number, Needs: number, Stored: true}, err}
 }
 
 // check is how an answer is decoded and checked. It returns a [*node.InvalidError] for an

@@ -89,6 +89,7 @@ func (s *State) guess(ctx context.Context, header *types.Header, calls []Call) (
 	asked := make([]upstream.Call, 0, len(calls))
 	for _, call := range calls[:min(len(calls), mostGuesses)] {
 		if q := newQuestion(upstream.States, header.Number.Uint64(), method, call, blockHash{header.Hash()}); q.failed == nil {
+			q.Stored = false // an error is that of the call
 			asked = append(asked, q.Call)
 		}
 	}

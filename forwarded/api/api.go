@@ -77,8 +77,6 @@ func translate(err error) error {
 		return known
 	case errors.As(err, &tooMany):
 		return tooManyLogs(tooMany)
-	case errors.As(err, &node):
-		return translateNode(node)
 	case errors.Is(err, query.ErrUnknownBlock), errors.Is(err, query.ErrNoSafe), errors.Is(err, query.ErrNoFinalized):
 		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: kindOf(err).Error()}
 	case errors.Is(err, upstream.ErrPruned):
@@ -87,6 +85,8 @@ func translate(err error) error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
 	case errors.Is(err, upstream.ErrUnavailable):
 		return errUnavailable
+	case errors.As(err, &node):
+		return translateNode(node)
 	}
 	return err
 }

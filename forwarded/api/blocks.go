@@ -187,9 +187,7 @@ func (a *API) ask(ctx context.Context, view *forwarded.View, q query.Question, o
 	}
 	if q.Found != nil {
 		if number, ok := q.Found(answer); ok && number > view.Head().Number {
-			waiting, cancel := context.WithTimeout(ctx, headWait)
-			defer cancel()
-			if a.chain.AwaitBlock(waiting, number) != nil {
+			if a.chain.AwaitBlock(ctx, number) != nil {
 				return append(out, "null"...), nil
 			}
 		}

@@ -4,18 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"ashlar/forwarded"
 	"ashlar/forwarded/check"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
-	"ashlar/upstream"
-
-	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // checkedLogMethods are methods whose logs package query checks.
@@ -208,38 +202,12 @@ func (a *API) checkedTransaction(answer func(context.Context, *forwarded.View, *
 		if err != nil {
 			return out, err
 		}
-		q := query.Question{
-			Method: "eth_getTransactionByHash", Params: `["` + hash.Hex() + `"]`, History: upstream.Blocks, Fixed: true, Found: query.NumberOf,
-		}
-		said, err := a.chain.Ask(ctx, view, q)
+		b, i, err := a.chain.CheckedTransaction(ctx, view, hash)
 		if err != nil {
 			return out, err
 		}
-		var place *struct {
-			Number *hexutil.Uint64 `json:"blockNumber"`
-			Hash   *common.Hash    `json:"blockHash"`
-		}
-		if err := json.Unmarshal(said, &place); err != nil {
-			return out, fmt.Errorf("%w: %w", upstream.ErrUnavailable, err)
-		}
-		if place == nil || place.Hash == nil || place.Number == nil {
+		if b == nil {
 			return append(out, "null"...), nil
-		}
-		waiting, cancel := context.WithTimeout(ctx, headWait)
-		defer cancel()
-		if a.chain.AwaitBlock(waiting, uint64(*place.Number)) != nil {
-			return append(out, "null"...), nil
-		}
-		b, err := a.chain.CheckedBlockByHash(ctx, view, *place.Hash)
-		if err != nil {
-			return out, err
-		}
-		i, ok := 0, false
-		if b != nil {
-			i, ok = b.Find(hash)
-		}
-		if !ok {
-			return out, fmt.Errorf("%w: transaction %s is not in block %s", upstream.ErrUnavailable, hash, strconv.FormatUint(uint64(*place.Number), 10))
 		}
 		result, err := answer(ctx, view, b, i)
 		if err != nil {

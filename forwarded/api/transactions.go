@@ -2,14 +2,10 @@ package api
 
 import (
 	"context"
-	"time"
 
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 )
-
-// headWait is how long an answer about a block above the head waits for the head.
-const headWait = 3 * time.Second
 
 // transactionMethods describes the methods about transactions and receipts.
 func (a *API) transactionMethods(p parameters) []jsonrpc.Method {

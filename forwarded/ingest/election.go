@@ -27,8 +27,7 @@ func (f *Follower) elect(ctx context.Context, nodes []upstream.Status) (elected 
 		for _, n := range nodes {
 			voters = append(voters, n.Head)
 		}
-		highest := slices.MaxFunc(voters, func(a, b upstream.Head) int { return cmp.Compare(a.Number, b.Number) })
-		return highest.Ref, voters
+		return highest(voters), voters
 	}
 	heights := make([]uint64, len(nodes))
 	for i, n := range nodes {
@@ -48,6 +47,11 @@ func (f *Follower) elect(ctx context.Context, nodes []upstream.Status) (elected 
 		return chain.Ref{Number: number, Hash: hash}, voters
 	}
 	return chain.Ref{}, nil
+}
+
+// highest returns the highest of some heads; of equals, the first.
+func highest(heads []upstream.Head) chain.Ref {
+	return slices.MaxFunc(heads, func(a, b upstream.Head) int { return cmp.Compare(a.Number, b.Number) }).Ref
 }
 
 // votes returns the hash that each node has at a number; zero if it has none, or does not say.

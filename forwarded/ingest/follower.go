@@ -121,6 +121,23 @@ func (f *Follower) approach(ctx context.Context) error {
 	if f.noteAgreement(len(heads) > 0); len(heads) == 0 {
 		return nil
 	}
+	for {
+		err := f.move(ctx, elected, heads)
+		if err == nil || f.config.Quorum > 1 || ctx.Err() != nil {
+			return err
+		}
+		// One node's word was enough, and the node does not have the blocks: the next one's counts.
+		heads = slices.DeleteFunc(heads, func(h upstream.Head) bool { return h.Ref == elected })
+		if len(heads) == 0 {
+			return err
+		}
+		elected = highest(heads)
+	}
+}
+
+// move moves the view to an elected head, if it is to be followed. heads are those of the nodes
+// that have it.
+func (f *Follower) move(ctx context.Context, elected chain.Ref, heads []upstream.Head) error {
 	present := f.View()
 	target, ok := f.choose(present, elected, heads)
 	if !ok && present == nil {
@@ -287,7 +304,7 @@ func (f *Follower) descend(ctx context.Context, present *forwarded.View, target 
 // fetch asks for the block with a number and hash.
 func (f *Follower) fetch(ctx context.Context, ref chain.Ref) (block *forwarded.Block, err error) {
 	answer, err := f.config.Pool.Ask(ctx, upstream.Call{
-		Method: "eth_getBlockByHash", Params: fmt.Appendf(nil, `["%#x",false]`, ref.Hash), Needs: ref.Number, History: upstream.Blocks, About: ref.Number,
+		Method: "eth_getBlockByHash", Params: fmt.Appendf(nil, `["%#x",false]`, ref.Hash), Needs: ref.Number, History: upstream.Blocks, About: ref.Number, Stored: true,
 		Check: func(result json.RawMessage) error { return f.check(result, ref) },
 	})
 	if err != nil {

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 
+	"ashlar/chain"
 	"ashlar/forwarded"
 	"ashlar/forwarded/check"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"golang.org/x/sync/errgroup"
 )
@@ -78,6 +80,7 @@ func (c *Chain) CheckedBlockByHash(ctx context.Context, view *forwarded.View, ha
 }
 
 func (c *Chain) checkedBlock(ctx context.Context, view *forwarded.View, q Question, also func(json.RawMessage) error) (*check.Block, error) {
+	q.Stored = true
 	q.Check = func(result json.RawMessage) error {
 		if err := also(result); err != nil || string(result) == "null" {
 			return err
@@ -92,12 +95,84 @@ func (c *Chain) checkedBlock(ctx context.Context, view *forwarded.View, q Questi
 	return check.DecodeBlock(answer)
 }
 
+// CheckedTransaction returns the checked block that has a transaction, and the transaction's index.
+// A node says which block that is. If its answer is null, or names a block that is not there yet,
+// the block is nil: that there is no such transaction cannot be checked.
+func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, hash common.Hash) (b *check.Block, index int, err error) {
+	q := Question{
+		Method: "eth_getTransactionByHash", Params: `["` + hash.Hex() + `"]`, History: upstream.Blocks, Fixed: true, Stored: true, Found: NumberOf,
+		Check: func(result json.RawMessage) error { _, err := decodePlace(result); return err },
+	}
+	said, ok, err := c.kept(ctx, view, &q)
+	if err != nil {
+		return nil, 0, err
+	}
+	if ok {
+		return c.transactionAt(ctx, view, hash, said)
+	}
+	for range placesTried {
+		answer, err := c.pool.Ask(ctx, c.call(view, &q))
+		if err != nil {
+			return nil, 0, err
+		}
+		b, index, err := c.transactionAt(ctx, view, hash, answer.Result)
+		if errors.Is(err, upstream.ErrLie) {
+			c.pool.SetAside(answer.Node, err)
+			continue
+		}
+		if err != nil || b == nil {
+			return nil, 0, err
+		}
+		return b, index, c.keep(ctx, view, &q, answer.Result)
+	}
+	return nil, 0, fmt.Errorf("%w: no block that a node names has transaction %s", upstream.ErrUnavailable, hash)
+}
+
+// placesTried is how many nodes may name a wrong block for a transaction.
+const placesTried = 3
+
+// transactionAt returns the block that an answer of eth_getTransactionByHash names, and the index
+// of the transaction.
+func (c *Chain) transactionAt(ctx context.Context, view *forwarded.View, hash common.Hash, said json.RawMessage) (*check.Block, int, error) {
+	place, err := decodePlace(said)
+	if err != nil || place == nil {
+		return nil, 0, err
+	}
+	if c.AwaitBlock(ctx, place.Number) != nil {
+		return nil, 0, nil
+	}
+	b, err := c.CheckedBlockByHash(ctx, view, place.Hash)
+	if err != nil || b == nil {
+		return nil, 0, err
+	}
+	index, ok := b.Find(hash)
+	if !ok {
+		return nil, 0, fmt.Errorf("%w: transaction %s is not in block %s", upstream.ErrLie, hash, place)
+	}
+	return b, index, nil
+}
+
+// decodePlace returns which block an answer of eth_getTransactionByHash names, nil if none.
+func decodePlace(said json.RawMessage) (*chain.Ref, error) {
+	var place *struct {
+		Number *hexutil.Uint64 `json:"blockNumber"`
+		Hash   *common.Hash    `json:"blockHash"`
+	}
+	if err := json.Unmarshal(said, &place); err != nil {
+		return nil, fmt.Errorf("%w: decode a transaction: %w", upstream.ErrLie, err)
+	}
+	if place == nil || place.Hash == nil || place.Number == nil {
+		return nil, nil
+	}
+	return &chain.Ref{Number: uint64(*place.Number), Hash: *place.Hash}, nil
+}
+
 // CheckedReceipts asks for the receipts of a block and checks them.
 func (c *Chain) CheckedReceipts(ctx context.Context, view *forwarded.View, b *check.Block) ([]*check.Receipt, error) {
 	number := b.Header.Number.Uint64()
 	q := Question{
 		Method: "eth_getBlockReceipts", Params: fmt.Sprintf(`["%#x"]`, b.Hash), Numbered: fmt.Sprintf(`["%#x"]`, number),
-		Block: Block{Number: number, Hash: b.Hash, Final: view.IsFinal(number)}, History: upstream.Blocks, Fixed: true,
+		Block: Block{Number: number, Hash: b.Hash, Final: view.IsFinal(number)}, History: upstream.Blocks, Fixed: true, Stored: true,
 	}
 	q.Check = func(result json.RawMessage) error {
 		if err := ExistsCheck(result); err != nil {
@@ -179,7 +254,7 @@ func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint
 			if err != nil {
 				return err
 			}
-			q := Question{Method: "eth_getBlockByNumber", Params: "[" + block.ByNumber() + ",false]", Block: block, History: upstream.Blocks, Fixed: true}
+			q := Question{Method: "eth_getBlockByNumber", Params: "[" + block.ByNumber() + ",false]", Block: block, History: upstream.Blocks, Fixed: true, Stored: true}
 			if byHash, ok := block.ByHash(); ok {
 				q.Method, q.Params = "eth_getBlockByHash", "["+byHash+",false]"
 			}

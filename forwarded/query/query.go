@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"ashlar/chain"
 	"ashlar/forwarded"
@@ -159,6 +160,8 @@ type Question struct {
 	// Fixed says that the answer depends on Params and on the chain up to the head, and on
 	// nothing else.
 	Fixed bool
+	// Stored says that no error is an answer, see [upstream.Call.Stored].
+	Stored bool
 	// Found returns the block that the answer is about, if only the answer says it: null is
 	// about none. Nil: it is about Block.
 	Found func(result json.RawMessage) (number uint64, ok bool)
@@ -166,46 +169,69 @@ type Question struct {
 
 // Ask answers a question as of a view.
 func (c *Chain) Ask(ctx context.Context, view *forwarded.View, q Question) (json.RawMessage, error) {
-	key := q.Method + "\x00" + q.Params
-	if c.checked && q.Check != nil {
-		key += "\x00checked" // not an answer that was stored before the network was checked
-	}
-	settled := q.Fixed && (q.Found != nil || q.Block.Final && q.Block.Named == nil)
-	if settled {
-		if answer, ok, err := c.archive.Get(ctx, key); err != nil || ok {
-			return answer, err
-		}
-	}
-	atHead := view.Head().Hash.Hex() + key
-	if q.Fixed && q.Block.Named == nil {
-		if answer, ok := c.recent.Get(atHead); ok {
-			return answer, nil
-		}
+	if answer, ok, err := c.kept(ctx, view, &q); err != nil || ok {
+		return answer, err
 	}
 	answer, err := c.pool.Ask(ctx, c.call(view, &q))
 	if err != nil {
 		return nil, err
 	}
-	if !q.Fixed || q.Block.Named != nil || string(answer.Result) == "null" {
-		return answer.Result, nil
+	return answer.Result, c.keep(ctx, view, &q, answer.Result)
+}
+
+// key is what the answer to a question is kept under.
+func (c *Chain) key(q *Question) string {
+	key := q.Method + "\x00" + q.Params
+	if c.checked && q.Check != nil {
+		key += "\x00checked" // not an answer that was stored before the network was checked
 	}
+	return key
+}
+
+// kept returns an answer that was kept, and false if there is none.
+func (c *Chain) kept(ctx context.Context, view *forwarded.View, q *Question) (answer json.RawMessage, ok bool, err error) {
+	if !q.Fixed {
+		return nil, false, nil
+	}
+	key := c.key(q)
+	if q.Found != nil || q.Block.Final && q.Block.Named == nil {
+		if answer, ok, err := c.archive.Get(ctx, key); err != nil || ok {
+			return answer, ok, err
+		}
+	}
+	if q.Block.Named == nil {
+		answer, ok = c.recent.Get(atHead(view, key))
+	}
+	return answer, ok, nil
+}
+
+// keep keeps an answer if it can be used again.
+func (c *Chain) keep(ctx context.Context, view *forwarded.View, q *Question, answer json.RawMessage) error {
+	if !q.Fixed || q.Block.Named != nil || string(answer) == "null" {
+		return nil
+	}
+	settled := q.Block.Final
 	if q.Found != nil {
-		number, ok := q.Found(answer.Result)
+		number, ok := q.Found(answer)
 		settled = ok && view.IsFinal(number)
 	}
+	key := c.key(q)
 	if settled {
-		return answer.Result, c.archive.Put(ctx, key, answer.Result)
+		return c.archive.Put(ctx, key, answer)
 	}
-	if len(answer.Result) < recentBytes/16 {
-		c.recent.Add(atHead, answer.Result)
+	if len(answer) < recentBytes/16 {
+		c.recent.Add(atHead(view, key), answer)
 	}
-	return answer.Result, nil
+	return nil
 }
+
+// atHead is the key of an answer that is kept while the head stays.
+func atHead(view *forwarded.View, key string) string { return view.Head().Hash.Hex() + key }
 
 // call is a question as the nodes are asked it. A node must have the head of the view if the
 // answer depends on it.
 func (c *Chain) call(view *forwarded.View, q *Question) upstream.Call {
-	call := upstream.Call{Method: q.Method, Params: json.RawMessage(q.Params), Needs: q.Block.Number, History: q.History, About: q.Block.Number, Check: q.Check}
+	call := upstream.Call{Method: q.Method, Params: json.RawMessage(q.Params), Needs: q.Block.Number, History: q.History, About: q.Block.Number, Check: q.Check, Stored: q.Stored}
 	if q.Found != nil || q.Block.Named != nil {
 		call.Needs, call.History = view.Head().Number, upstream.NoHistory
 	}
@@ -230,9 +256,14 @@ func (c *Chain) Send(ctx context.Context, params string) (json.RawMessage, error
 	return answer.Result, err
 }
 
+// headWait is how long a question about a block above the head waits for the head.
+const headWait = 3 * time.Second
+
 // AwaitBlock waits a moment for the head to reach a block that a node has named already, so
 // that no client learns of a block that it cannot ask for.
 func (c *Chain) AwaitBlock(ctx context.Context, number uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, headWait)
+	defer cancel()
 	for {
 		changed := c.follower.Changed()
 		if view := c.follower.View(); view != nil && view.Head().Number >= number {

@@ -1,0 +1,49 @@
+package network
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ashlar/forwarded/forwardtest"
+)
+
+// A node that names a head which it does not have does not stop the head of the others.
+func TestHeadThatIsNotThere(t *testing.T) {
+	honest, liar := node(t, forwardtest.Chain{Head: 10}), node(t, forwardtest.Chain{Head: 10})
+	liar.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+		if method == "eth_getBlockByNumber" && strings.Contains(string(params[0]), "latest") {
+			return map[string]any{"number": "0x100", "hash": fmt.Sprintf("%#064x", 1), "parentHash": fmt.Sprintf("%#064x", 2)}, nil, true
+		}
+		return nil, nil, method == "eth_getBlockByHash"
+	}
+	w := serve(t, newStore(t), nil, liar, honest)
+	w.atHead(10)
+	w.allUsed()
+	honest.Set(func(n *forwardtest.Node) { n.Chain.Head = 11 })
+	w.atHead(11)
+}
+
+// A node that names a block for a transaction which the block does not have is set aside, and what
+// it says is not kept.
+func TestPlaceOfATransaction(t *testing.T) {
+	blocks := emptyBlocks(t, 6)
+	liar, honest := nodeOf(t, blocks), nodeOf(t, blocks)
+	usual := liar.Answer
+	liar.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+		if method == "eth_getTransactionByHash" {
+			return map[string]any{"blockNumber": "0x1", "blockHash": blocks[1]["hash"]}, nil, true
+		}
+		return usual(method, params)
+	}
+	w := serve(t, newStore(t), func(e *Entries) { e.Checked, e.Upstream[1].Backup = checkHeaders, true }, liar, honest)
+	w.atHead(5)
+	w.allUsed()
+	for range 2 {
+		w.expect("eth_getTransactionReceipt", fmt.Sprintf(`["0x%064x"]`, 1), "null")
+	}
+	if s := w.network.pool.Status(); s[0].Usable || s[0].Lies != 1 || s[1].Lies != 0 {
+		t.Errorf("the node that lied: %+v, the other one: %+v", s[0], s[1])
+	}
+}
