@@ -202,7 +202,9 @@ func TestCircuitBreaker(t *testing.T) {
 func TestErrorsAboutWhatIsStored(t *testing.T) {
 	bad, good := newFake(t, 7, 10), newFake(t, 7, 10)
 	reverts := func(f *fake) {
-		f.answer = func(string, json.RawMessage) (any, *NodeError) { return nil, &NodeError{Code: codeReverted, Message: "execution reverted"} }
+		f.answer = func(string, json.RawMessage) (any, *NodeError) {
+			return nil, &NodeError{Code: codeReverted, Message: "execution reverted"}
+		}
 	}
 	bad.set(reverts)
 	p := open(t, Config{Nodes: append(nodesOf(bad), Node{URL: good.URL, Backup: true})})

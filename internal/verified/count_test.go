@@ -1,12 +1,10 @@
 package verified
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -31,34 +29,12 @@ func newCounter(t *testing.T, to *node.Client) (*counter, string) {
 	return c, server.URL
 }
 
-// followsHead reports whether a call is one of those that follow the head.
-func followsHead(method string, params json.RawMessage) bool {
-	switch method {
-	case "eth_chainId", "eth_blockNumber", "eth_syncing":
-		return true
-	case "eth_getBlockByNumber":
-		for _, tag := range []string{`"latest"`, `"safe"`, `"finalized"`} {
-			if strings.Contains(string(params), tag) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	var calls []call
-	if json.Unmarshal(body, &calls) != nil {
-		calls = make([]call, 1)
-		if err := json.Unmarshal(body, &calls[0]); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-	}
+	calls, _ := readCalls(body)
 	var methods []string
 	for _, call := range calls {
 		if !followsHead(call.Method, call.Params) {
@@ -96,7 +72,7 @@ func TestRequestsOfAnswers(t *testing.T) {
 	genesis := filepath.Join(folder, "genesis.json")
 	geth := serveGeth(t, genesis, filepath.Join(folder, "chain.rlp"))
 	c, url := newCounter(t, geth)
-	_, client := serveVerified(t, genesis, 1, headOf(t, geth), url)
+	_, client := network{check: "state", genesis: genesis, quorum: 1}.over(url).serve(t, headOf(t, geth))
 	c.taken()
 	const (
 		account = `["0x7435ed30a8b4aeb0877cef0c6e8cffe834eb865f","latest"]`
@@ -122,7 +98,7 @@ func TestRequestsOfAnswers(t *testing.T) {
 		{"trace of an early block: no witness, guess, proofs, what was guessed wrongly", "debug_traceTransaction", trace("0x2"), 4},
 		{"the same trace: no witness, guess", "debug_traceTransaction", trace("0x2"), 2},
 	} {
-		answer := post(t, client, []byte(`{"jsonrpc":"2.0","id":1,"method":"`+test.method+`","params":`+test.params+`}`))
+		answer, _ := client.post(t, []byte(`{"jsonrpc":"2.0","id":1,"method":"`+test.method+`","params":`+test.params+`}`))
 		requests := c.taken()
 		if refused(answer) {
 			t.Errorf("%s: %.300s", test.name, answer)
