@@ -61,8 +61,11 @@ type Account struct {
 	Verified time.Time `json:"verified,omitzero"` // when the user proved to receive mail at Email; zero: never
 	Resets   time.Time `json:"resets,omitzero"`   // when the token to set a password expires
 	Limits   Limits    `json:"limits,omitzero"`
-	// SecondFactor is since when signing in needs a code of a device; zero: it does not.
+	// SecondFactor is since when signing in needs an authenticator app or a passkey; zero: it
+	// does not.
 	SecondFactor  time.Time `json:"secondFactor,omitzero"`
+	App           bool      `json:"app,omitempty"`           // there is an authenticator app
+	Passkeys      int       `json:"passkeys,omitempty"`      // number
 	RecoveryCodes int       `json:"recoveryCodes,omitempty"` // unused ones
 	Provider      string    `json:"provider,omitempty"`      // URL of the OpenID Connect provider with which the user signs in; may be empty
 	Unsaved       bool      `json:"unsaved,omitempty"`       // a restriction is in effect but not durable

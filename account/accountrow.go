@@ -59,7 +59,7 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 		err = password.Valid(r.Password)
 	}
 	if err == nil && r.Factor != nil {
-		err = r.Factor.Secret.Check()
+		err = r.Factor.check()
 	}
 	if err != nil {
 		return nil, err

@@ -11,12 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"ashlar/account/passkey"
 	"ashlar/account/totp"
 )
 
-// A second factor is a device that shows one-time passwords. An account that has one needs a
-// code of it to sign in, whichever way its user proved the first factor. Recovery codes
-// replace the device, each once.
+// A second factor is an authenticator app or a passkey. An account that has one needs it to sign
+// in, whichever way its user proved the first factor: a code of the app, or a passkey. Recovery
+// codes replace both, each once.
 
 // Rate limit for codes of an account. Who tries them has proved the first factor already, and
 // a code is one of a million, three of which are valid at a time. Recovery codes cannot be
@@ -32,12 +33,29 @@ const pendingTime = 10 * time.Minute
 // recoveryCodes is the number of recovery codes of an account.
 const recoveryCodes = 10
 
-// factorRecord is the JSON of a second factor in an accountRecord.
+// factorRecord is the JSON of the second factors in an accountRecord. It has an app, a passkey,
+// or both.
 type factorRecord struct {
-	Secret   totp.Secret `json:"secret"`
-	Since    seconds     `json:"since"`
-	Step     uint64      `json:"step"`               // the period whose code was used last
-	Recovery []hash      `json:"recovery,omitempty"` // of the unused recovery codes
+	Secret   totp.Secret     `json:"secret,omitempty"` // of the app; empty: none
+	Since    seconds         `json:"since"`
+	Step     uint64          `json:"step,omitempty"`    // the period whose code was used last
+	Recovery []hash          `json:"recovery,omitzero"` // of the unused recovery codes
+	Passkeys []passkeyRecord `json:"passkeys,omitzero"` // never changed in place
+}
+
+// check returns an error unless f is one that this package writes.
+func (f *factorRecord) check() error {
+	if f.Secret != "" || len(f.Passkeys) == 0 {
+		if err := f.Secret.Check(); err != nil {
+			return err
+		}
+	}
+	for i := range f.Passkeys {
+		if err := f.Passkeys[i].check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Pending identifies a user who has proved the first factor, but not the second. Like a
@@ -45,10 +63,24 @@ type factorRecord struct {
 type Pending string
 
 // CodeNeeded means that a user has proved the first factor, and that [Accounts.Confirm] begins
-// the session with a code of the second.
+// the session with a proof of the second.
 type CodeNeeded struct{ Pending Pending }
 
-func (*CodeNeeded) Error() string { return "a code of the second factor is needed" }
+func (*CodeNeeded) Error() string { return "the second factor is needed" }
+
+// Proof proves a second factor: a code of the app, a recovery code, or an answer of a passkey.
+type Proof struct {
+	Code    string
+	Passkey *passkey.Answer // nil: Code counts
+}
+
+// Reproof is what a signed-in user proves again before a sensitive change, because a session
+// that leaked must not become lasting access.
+type Reproof struct {
+	Password string // if the account has one
+	Proof    Proof  // if the account has a second factor
+	Address  netip.Addr
+}
 
 // ErrCode means that a code of a second factor is wrong or was used.
 var ErrCode = errors.New("this code is not valid: it may have been used, or have expired")
@@ -62,26 +94,36 @@ func (a *Accounts) enter(p *person) (Session, error) {
 	return "", &CodeNeeded{Pending(string(p.session()) + "." + until)}
 }
 
-// Confirm begins the session of a user who has proved the first factor, with a code of the
-// second or a recovery code. It returns ErrSession if the user has to begin again.
-func (a *Accounts) Confirm(ctx context.Context, pending Pending, code string, address netip.Addr) (Account, Session, error) {
-	session, text, _ := cutLast(string(pending), ".")
-	until, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || a.now().Unix() >= until {
-		return Account{}, "", ErrSession
-	}
-	known, err := a.Resume(Session(session))
+// Confirm begins the session of a user who has proved the first factor, with a proof of the
+// second. It returns ErrSession if the user has to begin again.
+func (a *Accounts) Confirm(ctx context.Context, pending Pending, proof Proof, address netip.Addr) (Account, Session, error) {
+	known, err := a.Confirming(pending)
 	if err != nil {
 		return Account{}, "", err
 	}
 	if err := a.attempt(address, known.Email); err != nil {
 		return Account{}, "", err
 	}
-	p, err := a.withCode(ctx, known.ID, code, "sign in to", func(*person) error { return nil })
+	p, err := a.withProof(ctx, known.ID, proof, "sign in to", func(*person) error {
+		if proof.Passkey != nil {
+			return a.countChange(known.ID)
+		}
+		return nil // codes are limited
+	})
 	if err != nil {
 		return Account{}, "", err
 	}
 	return a.described(p), p.session(), nil
+}
+
+// Confirming returns the account of a user who has proved the first factor, or ErrSession.
+func (a *Accounts) Confirming(pending Pending) (Account, error) {
+	session, text, _ := cutLast(string(pending), ".")
+	until, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || a.now().Unix() >= until {
+		return Account{}, ErrSession
+	}
+	return a.Resume(Session(session))
 }
 
 // cutLast divides a text at the last separator.
@@ -93,10 +135,13 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text[:i], text[i+len(separator):], true
 }
 
-// withCode consumes a code of an account's second factor and edits the account in the same
-// change. The code is invalid from then on, even if that cannot be stored yet.
-func (a *Accounts) withCode(ctx context.Context, id ID, code, doing string, edit func(*person) error) (*person, error) {
-	recovery, isRecovery := recoveryHash(code)
+// withProof consumes a proof of an account's second factor and edits the account in the same
+// change. The proof is invalid from then on, even if that cannot be stored yet.
+func (a *Accounts) withProof(ctx context.Context, id ID, proof Proof, doing string, edit func(*person) error) (*person, error) {
+	if proof.Passkey != nil {
+		return a.withPasskey(ctx, id, proof.Passkey, doing, edit)
+	}
+	recovery, isRecovery := recoveryHash(proof.Code)
 	if !isRecovery {
 		if err := spend(a.byCode, a.now(), id, "codes"); err != nil {
 			return nil, err
@@ -117,7 +162,7 @@ func (a *Accounts) withCode(ctx context.Context, id ID, code, doing string, edit
 			}
 			f.Recovery = slices.Delete(slices.Clone(f.Recovery), i, i+1)
 		} else {
-			step, ok := f.Secret.Match(code, a.now(), f.Step)
+			step, ok := f.match(proof.Code, a.now())
 			if !ok {
 				return ErrCode
 			}
@@ -128,35 +173,40 @@ func (a *Accounts) withCode(ctx context.Context, id ID, code, doing string, edit
 	})
 }
 
-// setFactor sets or removes the second factor of p.
+// match returns the period of a valid code of the app.
+func (f *factorRecord) match(code string, now time.Time) (step uint64, ok bool) {
+	if f.Secret == "" {
+		return 0, false
+	}
+	return f.Secret.Match(code, now, f.Step)
+}
+
+// setFactor sets or removes the second factors of p.
 func (p *person) setFactor(f *factorRecord) {
-	p.factor, p.SecondFactor, p.RecoveryCodes = f, time.Time{}, 0
+	if f != nil && f.Secret == "" && len(f.Passkeys) == 0 {
+		f = nil
+	}
+	p.factor, p.SecondFactor, p.App, p.Passkeys, p.RecoveryCodes = f, time.Time{}, false, 0, 0
 	if f != nil {
-		p.SecondFactor, p.RecoveryCodes = f.Since.time(), len(f.Recovery)
+		p.SecondFactor, p.App, p.Passkeys, p.RecoveryCodes = f.Since.time(), f.Secret != "", len(f.Passkeys), len(f.Recovery)
 	}
 }
 
-// Enrol gives an account a second factor, and returns its recovery codes, which cannot be read
-// again. code shows that the user's device has the secret. The password must be correct if the
-// account has one. All other sessions end; the returned one begins.
-func (a *Accounts) Enrol(ctx context.Context, id ID, secret totp.Secret, code, password string, address netip.Addr) (recovery []string, session Session, err error) {
-	if err := secret.Check(); err != nil {
-		return nil, "", invalid(FieldCode, "%v", err)
-	}
-	if err := a.reprove(ctx, id, password, address); err != nil {
-		return nil, "", err
-	}
-	step, ok := secret.Match(code, a.now(), 0)
-	if !ok {
-		return nil, "", invalid(FieldCode, "this is not the current code: expected the six digits that your device shows, whose clock must be right")
-	}
+// addFactor edits the second factors of an account, after MayAddFactor. The first one comes with
+// recovery codes, which cannot be read again, and ends all other sessions.
+func (a *Accounts) addFactor(ctx context.Context, id ID, doing string, edit func(*factorRecord) error) (recovery []string, session Session, err error) {
 	recovery, hashes := newRecoveryCodes()
-	p, err := a.change(ctx, id.String(), "add a second factor to", atOnce, func(p *person) error {
+	p, err := a.change(ctx, id.String(), doing, atOnce, func(p *person) error {
+		f := factorRecord{Since: toSeconds(a.now()), Recovery: hashes}
 		if p.factor != nil {
-			return invalid(FieldCode, "the account has a second factor already: remove it first")
+			f, recovery = *p.factor, nil
+		} else {
+			p.epoch++
 		}
-		p.setFactor(&factorRecord{secret, toSeconds(a.now()), step, hashes})
-		p.epoch++
+		if err := edit(&f); err != nil {
+			return err
+		}
+		p.setFactor(&f)
 		return a.countChange(id)
 	})
 	if err != nil {
@@ -165,14 +215,82 @@ func (a *Accounts) Enrol(ctx context.Context, id ID, secret totp.Secret, code, p
 	return recovery, p.session(), nil
 }
 
-// Unenrol removes the second factor of an account, given a code and, if the account has one,
-// the password.
-func (a *Accounts) Unenrol(ctx context.Context, id ID, code, password string, address netip.Addr) (Account, error) {
-	if err := a.reprove(ctx, id, password, address); err != nil {
+// MayAddFactor returns nil if a signed-in user may add an app or a passkey.
+func (a *Accounts) MayAddFactor(ctx context.Context, id ID, by Reproof) error {
+	if err := a.reprove(ctx, id, by.Password, by.Address); err != nil {
+		return err
+	}
+	return a.proveFactor(ctx, id, by.Proof)
+}
+
+// proveFactor consumes a proof of the second factor of an account that has one.
+func (a *Accounts) proveFactor(ctx context.Context, id ID, proof Proof) error {
+	h, err := a.holder(id)
+	if err != nil || h.load().factor == nil {
+		return err
+	}
+	_, err = a.withProof(ctx, id, proof, "prove the second factor of", func(*person) error { return a.countChange(id) })
+	return err
+}
+
+// Enrol gives an account an authenticator app. code shows that it has the secret. The first
+// second factor comes with recovery codes, which cannot be read again, and ends all other
+// sessions; the returned one goes on.
+func (a *Accounts) Enrol(ctx context.Context, id ID, secret totp.Secret, code string, by Reproof) (recovery []string, session Session, err error) {
+	if err := secret.Check(); err != nil {
+		return nil, "", invalid(FieldCode, "%v", err)
+	}
+	if err := a.reprove(ctx, id, by.Password, by.Address); err != nil {
+		return nil, "", err
+	}
+	step, ok := secret.Match(code, a.now(), 0)
+	if !ok {
+		return nil, "", invalid(FieldCode, "this is not the current code: expected the six digits that your device shows, whose clock must be right")
+	}
+	if err := a.proveFactor(ctx, id, by.Proof); err != nil {
+		return nil, "", err
+	}
+	return a.addFactor(ctx, id, "add an authenticator app to", func(f *factorRecord) error {
+		if f.Secret != "" {
+			return invalid(FieldCode, "the account has an authenticator app already: remove it first")
+		}
+		f.Secret, f.Step = secret, step
+		return nil
+	})
+}
+
+// Unenrol removes the authenticator app of an account.
+func (a *Accounts) Unenrol(ctx context.Context, id ID, by Reproof) (Account, error) {
+	return a.editFactor(ctx, id, by, "remove the authenticator app of", func(f *factorRecord) error {
+		f.Secret, f.Step = "", 0
+		return nil
+	})
+}
+
+// RenewRecovery replaces the recovery codes of an account.
+func (a *Accounts) RenewRecovery(ctx context.Context, id ID, by Reproof) (recovery []string, err error) {
+	recovery, hashes := newRecoveryCodes()
+	_, err = a.editFactor(ctx, id, by, "renew the recovery codes of", func(f *factorRecord) error {
+		f.Recovery = hashes
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return recovery, nil
+}
+
+// editFactor edits the second factors of an account that has some, given proofs.
+func (a *Accounts) editFactor(ctx context.Context, id ID, by Reproof, doing string, edit func(*factorRecord) error) (Account, error) {
+	if err := a.reprove(ctx, id, by.Password, by.Address); err != nil {
 		return Account{}, err
 	}
-	p, err := a.withCode(ctx, id, code, "remove the second factor of", func(p *person) error {
-		p.setFactor(nil)
+	p, err := a.withProof(ctx, id, by.Proof, doing, func(p *person) error {
+		f := *p.factor
+		if err := edit(&f); err != nil {
+			return err
+		}
+		p.setFactor(&f)
 		return a.countChange(id)
 	})
 	if err != nil {
@@ -181,27 +299,8 @@ func (a *Accounts) Unenrol(ctx context.Context, id ID, code, password string, ad
 	return a.described(p), nil
 }
 
-// RenewRecovery replaces the recovery codes of an account, given a code and, if the account has
-// one, the password.
-func (a *Accounts) RenewRecovery(ctx context.Context, id ID, code, password string, address netip.Addr) (recovery []string, err error) {
-	if err := a.reprove(ctx, id, password, address); err != nil {
-		return nil, err
-	}
-	recovery, hashes := newRecoveryCodes()
-	_, err = a.withCode(ctx, id, code, "renew the recovery codes of", func(p *person) error {
-		f := *p.factor
-		f.Recovery = hashes
-		p.setFactor(&f)
-		return a.countChange(id)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return recovery, nil
-}
-
-// ResetFactor removes the second factor of an account whose user has lost it, on behalf of an
-// operator, and ends all its sessions.
+// ResetFactor removes the authenticator app and the passkeys of an account whose user has lost
+// them, on behalf of an operator, and ends all its sessions.
 func (a *Accounts) ResetFactor(ctx context.Context, idOrEmail string) (Account, error) {
 	return a.changed(ctx, idOrEmail, "reset the second factor of", onceDurable, func(p *person) error {
 		if p.factor == nil {

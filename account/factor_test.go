@@ -24,11 +24,11 @@ func withFactor(f *fixture) (a Account, secret totp.Secret, recovery []string) {
 	}
 	secret = totp.NewSecret()
 	for _, wrong := range []struct{ code, password string }{{"000000", factorPassword}, {f.code(secret), "not the password"}} {
-		if _, _, err := f.accounts.Enrol(f.Context(), a.ID, secret, wrong.code, wrong.password, netip.Addr{}); err == nil {
+		if _, _, err := f.accounts.Enrol(f.Context(), a.ID, secret, wrong.code, Reproof{Password: wrong.password}); err == nil {
 			f.Errorf("added with %q and %q", wrong.code, wrong.password)
 		}
 	}
-	recovery, session, err := f.accounts.Enrol(f.Context(), a.ID, secret, f.code(secret), factorPassword, netip.Addr{})
+	recovery, session, err := f.accounts.Enrol(f.Context(), a.ID, secret, f.code(secret), Reproof{Password: factorPassword})
 	if err != nil || len(recovery) != recoveryCodes {
 		f.Fatalf("%d recovery codes, %v", len(recovery), err)
 	}
@@ -66,7 +66,7 @@ func (f *fixture) pending() Pending {
 }
 
 func (f *fixture) confirm(p Pending, code string) error {
-	_, session, err := f.accounts.Confirm(f.Context(), p, code, netip.Addr{})
+	_, session, err := f.accounts.Confirm(f.Context(), p, Proof{Code: code}, netip.Addr{})
 	if err == nil {
 		_, err = f.accounts.Resume(session)
 	}
@@ -163,22 +163,22 @@ func TestRemoveSecondFactor(t *testing.T) {
 	f := newFixture(t, Config{})
 	a, secret, recovery := withFactor(f)
 	for _, wrong := range []struct{ code, password string }{{"000000", factorPassword}, {f.code(secret), "not the password"}, {"", ""}} {
-		if _, err := f.accounts.Unenrol(t.Context(), a.ID, wrong.code, wrong.password, netip.Addr{}); err == nil {
+		if _, err := f.accounts.Unenrol(t.Context(), a.ID, Reproof{Password: wrong.password, Proof: Proof{Code: wrong.code}}); err == nil {
 			t.Errorf("removed with %q and %q", wrong.code, wrong.password)
 		}
-		if _, err := f.accounts.RenewRecovery(t.Context(), a.ID, wrong.code, wrong.password, netip.Addr{}); err == nil {
+		if _, err := f.accounts.RenewRecovery(t.Context(), a.ID, Reproof{Password: wrong.password, Proof: Proof{Code: wrong.code}}); err == nil {
 			t.Errorf("renewed with %q and %q", wrong.code, wrong.password)
 		}
 	}
 	f.pass(10 * time.Minute)
-	renewed, err := f.accounts.RenewRecovery(t.Context(), a.ID, f.code(secret), factorPassword, netip.Addr{})
+	renewed, err := f.accounts.RenewRecovery(t.Context(), a.ID, Reproof{Password: factorPassword, Proof: Proof{Code: f.code(secret)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := f.confirm(f.pending(), recovery[0]); !errors.Is(err, ErrCode) {
 		t.Errorf("an old recovery code: %v", err)
 	}
-	if _, err := f.accounts.Unenrol(t.Context(), a.ID, renewed[0], factorPassword, netip.Addr{}); err != nil {
+	if _, err := f.accounts.Unenrol(t.Context(), a.ID, Reproof{Password: factorPassword, Proof: Proof{Code: renewed[0]}}); err != nil {
 		t.Fatal(err)
 	}
 	_, session, err := f.accounts.SignIn(t.Context(), "a@example.org", factorPassword, netip.Addr{})
@@ -186,7 +186,7 @@ func TestRemoveSecondFactor(t *testing.T) {
 		t.Errorf("without a second factor: %v", err)
 	}
 	f.pass(10 * time.Minute)
-	if _, _, err := f.accounts.Enrol(t.Context(), a.ID, secret, f.code(secret), factorPassword, netip.Addr{}); err != nil {
+	if _, _, err := f.accounts.Enrol(t.Context(), a.ID, secret, f.code(secret), Reproof{Password: factorPassword}); err != nil {
 		t.Fatal(err)
 	}
 	f.pass(time.Second) // entries of one millisecond are in no order

@@ -28,11 +28,11 @@ func newFactor(t *testing.T, b *browser) (secret totp.Secret, recovery []string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := url.Values{"secret": found[1:], "code": {"000000"}, "password": {goodPassword}}
+	form := url.Values{"secret": found[1:], "code": {"000000"}, "add-password": {goodPassword}}
 	b.post("/account/factor", form).says(t, 422, "This is not the current code", string(secret), "<svg")
-	form = url.Values{"secret": found[1:], "code": {code}, "password": {"wrong wrong"}}
-	b.post("/account/factor", form).says(t, 422, `id="password-error"`, string(secret))
-	form.Set("password", goodPassword)
+	form = url.Values{"secret": found[1:], "code": {code}, "add-password": {"wrong wrong"}}
+	b.post("/account/factor", form).says(t, 422, `id="add-password-error"`, string(secret))
+	form.Set("add-password", goodPassword)
 	p := b.post("/account/factor", form)
 	p.says(t, 200, "Keep these recovery codes", "10 codes are left")
 	if strings.Contains(p.body, string(secret)) {
@@ -64,7 +64,7 @@ func TestSecondFactor(t *testing.T) {
 	p.says(t, 200, "10 codes are left")
 	recovery = shownCodes.FindAllString(p.body, -1)
 	b.post("/account/factor/remove", url.Values{"remove-code": {recovery[0]}, "remove-password": {goodPassword}}).leads(t, "/account")
-	b.get("/account").says(t, 200, "The second factor was removed", "Turn it on")
+	b.get("/account").says(t, 200, "The authenticator app was removed", "Turn it on")
 }
 
 // An operator resets the second factor of another account, but not their own.

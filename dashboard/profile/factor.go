@@ -11,93 +11,103 @@ import (
 
 // factorPage is the data of the template factor.
 type factorPage struct {
-	Secret totp.Secret   // of the device to add; empty if the account has one
-	QR     template.HTML // of the secret
-	Enrol  *site.Form
-	Renew  *site.Form
-	Remove *site.Form
-	Codes  []string // the recovery codes just made; else empty
+	Secret  totp.Secret   // of the app to add; empty if the account has one
+	QR      template.HTML // of the secret
+	Enrol   *site.Form
+	Renew   *site.Form
+	Remove  *site.Form
+	Codes   []string // the recovery codes just made; else empty
+	Passkey string   // options to use a passkey of the account; empty: it has none
 }
 
-// enrolForm asks for a code of the new device, and for the password of accounts that have one.
+// The prefixes of the fields that prove who the user is.
+const (
+	prefixAdd    = "add-"
+	prefixRenew  = "renew-"
+	prefixRemove = "remove-"
+)
+
+// enrolForm asks for a code of the new app.
 func enrolForm(v *site.Visit) *site.Form {
-	return factorForm(v, "", "The six digits that the app shows now.")
-}
-
-// confirmForm asks for a code and the password. Its fields begin with a prefix, because a page
-// has two of them.
-func confirmForm(v *site.Visit, prefix string) *site.Form {
-	return factorForm(v, prefix, "Of your authenticator app, or a recovery code.")
-}
-
-func factorForm(v *site.Visit, prefix, hint string) *site.Form {
-	f := site.NewForm(&site.Field{Name: prefix + "code", Label: "Code", Kind: "text", Complete: "one-time-code", Hint: hint})
-	if v.Who.Password {
-		f.Fields = append(f.Fields, &site.Field{Name: prefix + "password", Label: "Current password", Kind: site.KindSecret, Complete: "current-password"})
-	}
+	f := site.NewForm(&site.Field{Name: "code", Label: "Code of the app", Kind: "text", Complete: "one-time-code", Hint: "The six digits that the app shows now."})
+	f.Fields = append(f.Fields, v.ProofFields(prefixAdd)...)
 	return f
 }
 
-// showFactor offers to add a second factor, or to remove the one that the account has.
+func confirmForm(v *site.Visit, prefix string) *site.Form {
+	return site.NewForm(v.ProofFields(prefix)...)
+}
+
+// showFactor offers to add an authenticator app, or to remove the one that the account has.
 func showFactor(v *site.Visit) error { return showFactorPage(v, factorPage{}) }
 
 func showFactorPage(v *site.Visit, p factorPage) error {
 	forms := []**site.Form{&p.Enrol, &p.Renew, &p.Remove}
 	status := 200
-	for i, fresh := range []*site.Form{enrolForm(v), confirmForm(v, "renew-"), confirmForm(v, "remove-")} {
+	for i, fresh := range []*site.Form{enrolForm(v), confirmForm(v, prefixRenew), confirmForm(v, prefixRemove)} {
 		if *forms[i] == nil {
 			*forms[i] = fresh
 		}
 		status = max(status, site.StatusOf(*forms[i]))
 	}
-	if v.Who.SecondFactor.IsZero() {
+	var err error
+	if !v.Who.App {
 		if p.Secret.Check() != nil {
 			p.Secret = totp.NewSecret()
 		}
-		var err error
 		if p.QR, err = qrCode(p.Secret.URL(v.R.Host, v.Who.Email), "QR code with the secret that is also shown as text"); err != nil {
 			return err
 		}
 	}
+	if p.Passkey, err = v.AskPasskey(v.Who.ID); err != nil {
+		return err
+	}
 	return v.Show(status, "factor", "Second factor", p)
 }
 
-// enrol adds a second factor. Only this answer shows the recovery codes.
+// enrol adds an authenticator app. Only this answer shows the recovery codes.
 func enrol(v *site.Visit) error {
 	secret := totp.Secret(v.R.PostForm.Get("secret")) // that the page with the form showed
 	f := enrolForm(v)
-	f.Read(v.R)
-	if !f.OK() {
-		return showFactorPage(v, factorPage{Secret: secret, Enrol: f})
+	by, err := v.ReadReproof(f, prefixAdd)
+	if err == nil && f.OK() {
+		var codes []string
+		var session account.Session
+		if codes, session, err = v.Config.Accounts.Enrol(v.R.Context(), v.Who.ID, secret, f.Value("code"), by); err == nil {
+			if err := v.Begin(session); err != nil {
+				return err
+			}
+			return showCodes(v, codes)
+		}
 	}
-	codes, session, err := v.Config.Accounts.Enrol(v.R.Context(), v.Who.ID, secret, f.Value("code"), f.Value("password"), site.Client(v.R))
+	var invalid *account.Invalid
+	if errors.As(err, &invalid) { // about the new code
+		err = f.Refused(err)
+	}
 	if err != nil {
-		if err := factorRefused(f, "", err); err != nil {
+		if err := site.ProofRefused(f, prefixAdd, err); err != nil {
 			return err
 		}
-		return showFactorPage(v, factorPage{Secret: secret, Enrol: f})
 	}
-	if err := v.Begin(session); err != nil {
-		return err
-	}
-	return showCodes(v, codes)
+	return showFactorPage(v, factorPage{Secret: secret, Enrol: f})
 }
 
 // renewRecovery replaces the recovery codes. Only this answer shows the new ones.
 func renewRecovery(v *site.Visit) error {
-	f := confirmForm(v, "renew-")
-	f.Read(v.R)
-	if !f.OK() {
-		return showFactorPage(v, factorPage{Renew: f})
+	f := confirmForm(v, prefixRenew)
+	by, err := v.ReadReproof(f, prefixRenew)
+	if err == nil && f.OK() {
+		var codes []string
+		if codes, err = v.Config.Accounts.RenewRecovery(v.R.Context(), v.Who.ID, by); err == nil {
+			return showCodes(v, codes)
+		}
 	}
-	codes, err := v.Config.Accounts.RenewRecovery(v.R.Context(), v.Who.ID, f.Value("renew-code"), f.Value("renew-password"), site.Client(v.R))
 	if err != nil {
-		if err := factorRefused(f, "renew-", err); err != nil {
+		if err := site.ProofRefused(f, prefixRenew, err); err != nil {
 			return err
 		}
-		return showFactorPage(v, factorPage{Renew: f})
 	}
-	return showCodes(v, codes)
+	return showFactorPage(v, factorPage{Renew: f})
 }
 
 // showCodes shows new recovery codes with the account's current state.
@@ -110,37 +120,21 @@ func showCodes(v *site.Visit, codes []string) error {
 	return showFactorPage(v, factorPage{Codes: codes})
 }
 
-// removeFactor removes the second factor.
+// removeFactor removes the authenticator app.
 func removeFactor(v *site.Visit) error {
-	f := confirmForm(v, "remove-")
-	f.Read(v.R)
-	if !f.OK() {
-		return showFactorPage(v, factorPage{Remove: f})
+	f := confirmForm(v, prefixRemove)
+	by, err := v.ReadReproof(f, prefixRemove)
+	if err == nil && f.OK() {
+		var changed account.Account
+		if changed, err = v.Config.Accounts.Unenrol(v.R.Context(), v.Who.ID, by); err == nil {
+			v.SayDone("The authenticator app was removed.", changed.Unsaved)
+			return v.Redirect("/account")
+		}
 	}
-	changed, err := v.Config.Accounts.Unenrol(v.R.Context(), v.Who.ID, f.Value("remove-code"), f.Value("remove-password"), site.Client(v.R))
 	if err != nil {
-		if err := factorRefused(f, "remove-", err); err != nil {
+		if err := site.ProofRefused(f, prefixRemove, err); err != nil {
 			return err
 		}
-		return showFactorPage(v, factorPage{Remove: f})
 	}
-	v.SayDone("The second factor was removed.", changed.Unsaved)
-	return v.Redirect("/account")
-}
-
-// factorRefused records a wrong code or password as a problem with its field, and returns any
-// other error.
-func factorRefused(f *site.Form, prefix string, err error) error {
-	var invalid *account.Invalid
-	switch {
-	case errors.Is(err, account.ErrCredentials):
-		f.Fail(prefix+"password", "This is not your current password.")
-	case errors.Is(err, account.ErrCode):
-		f.Fail(prefix+"code", site.Sentence(err.Error()))
-	case errors.As(err, &invalid):
-		f.Fail(prefix+string(invalid.Field), site.Sentence(invalid.Problem))
-	default:
-		return err
-	}
-	return nil
+	return showFactorPage(v, factorPage{Remove: f})
 }

@@ -7,36 +7,60 @@ import (
 	"ashlar/dashboard/site"
 )
 
-func codeForm() *site.Form {
-	return site.NewForm(&site.Field{
-		Name: "code", Label: "Code", Kind: "text", Complete: "one-time-code",
-		Hint: "The six digits that your authenticator app shows, or one of your recovery codes.",
-	})
+// codePage is the data of the template code.
+type codePage struct {
+	Form    *site.Form
+	Passkey string // options to use a passkey of the account; empty: it has none
 }
 
-// showCode asks for a code of the second factor, once the first is proved.
+func codeForm(a *account.Account) *site.Form {
+	return site.NewForm(site.CodeField(a, ""))
+}
+
+// showCode asks for the second factor, once the first is proved.
 func showCode(v *site.Visit) error {
-	if pending, _ := v.Pending(); pending == "" {
+	pending, _ := v.Pending()
+	who, err := v.Config.Accounts.Confirming(pending)
+	if errors.Is(err, account.ErrSession) {
 		return v.Redirect("/signin")
 	}
-	return v.Show(200, "code", "Second factor", codeForm())
+	if err != nil {
+		return err
+	}
+	return showCodePage(v, &who, codeForm(&who))
+}
+
+func showCodePage(v *site.Visit, who *account.Account, f *site.Form) error {
+	p := codePage{Form: f}
+	var err error
+	if p.Passkey, err = v.AskPasskey(who.ID); err != nil {
+		return err
+	}
+	return v.Show(site.StatusOf(f), "code", "Second factor", p)
 }
 
 // takeCode handles the form of showCode.
 func takeCode(v *site.Visit) error {
 	pending, next := v.Pending()
-	f := codeForm()
-	f.Read(v.R)
-	if f.OK() {
-		_, session, err := v.Config.Accounts.Confirm(v.R.Context(), pending, f.Value("code"), site.Client(v.R))
-		switch {
-		case errors.Is(err, account.ErrSession):
-			v.Say("That took too long. Please sign in again.")
-			return v.Redirect("/signin")
-		case !errors.Is(err, account.ErrCode):
-			return v.Enter(session, err, next)
+	who, err := v.Config.Accounts.Confirming(pending)
+	f := codeForm(&who)
+	if err == nil {
+		var proof account.Proof
+		if proof, err = v.ReadProof(f, ""); err == nil && f.OK() {
+			var session account.Session
+			if _, session, err = v.Config.Accounts.Confirm(v.R.Context(), pending, proof, site.Client(v.R)); err == nil {
+				return v.Enter(session, nil, next)
+			}
 		}
-		f.Fail("code", site.Sentence(err.Error()))
 	}
-	return v.Show(site.StatusOf(f), "code", "Second factor", f)
+	if errors.Is(err, account.ErrSession) {
+		v.Say("That took too long. Please sign in again.")
+		return v.Redirect("/signin")
+	}
+	if err != nil {
+		if err := site.ProofRefused(f, "", err); err != nil {
+			return err
+		}
+	}
+	return showCodePage(v, &who, f)
 }

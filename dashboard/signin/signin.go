@@ -15,6 +15,8 @@ func Pages() []site.Page {
 		site.ForAll("POST /signin", signedIn),
 		site.ForAll("GET /signin/code", showCode),
 		site.ForAll("POST /signin/code", takeCode),
+		site.ForAll("POST /signin/passkey", askPasskey),
+		site.ForAll("POST /signin/passkey/answer", takePasskey),
 		site.ForAll("GET /signin/provider", toProvider),
 		site.ForAll("GET "+callback, fromProvider),
 		site.ForUsers("POST /account/provider", connect),
@@ -38,6 +40,8 @@ func Pages() []site.Page {
 type signInPage struct {
 	Form *site.Form
 	Next string // path to redirect to
+	// Passkeys says that browsers support them on this page.
+	Passkeys bool
 }
 
 func signInForm() *site.Form {
@@ -52,7 +56,12 @@ func signIn(v *site.Visit) error {
 	if v.Who != nil {
 		return v.Redirect(next)
 	}
-	return v.Show(200, "signin", "Sign in", signInPage{signInForm(), next})
+	return showSignIn(v, signInForm(), next)
+}
+
+func showSignIn(v *site.Visit, f *site.Form, next string) error {
+	_, err := v.PasskeySite()
+	return v.Show(site.StatusOf(f), "signin", "Sign in", signInPage{f, next, err == nil})
 }
 
 // signedIn handles the form of signIn.
@@ -66,7 +75,7 @@ func signedIn(v *site.Visit) error {
 		}
 		f.Problem = site.Sentence(err.Error())
 	}
-	return v.Show(site.StatusOf(f), "signin", "Sign in", signInPage{f, next})
+	return showSignIn(v, f, next)
 }
 
 // signOut ends the session.

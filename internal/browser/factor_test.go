@@ -24,7 +24,7 @@ func TestSecondFactor(t *testing.T) {
 	b.lookAt(shot{"factor", at("/account/factor")}, folder)
 	secret := totp.Secret(run(b, chromedp.Text("#secret")))
 	b.enter("#code", b.code(secret, time.Now()))
-	b.enter("#password", password)
+	b.enter("#add-password", password)
 	b.follow("main form button.primary")
 	b.sees("#recovery-codes", "-")
 	b.lookAt(shot{"factor-codes", func(b *tab) { b.there("#recovery-codes") }}, folder)

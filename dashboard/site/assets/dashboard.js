@@ -152,6 +152,36 @@ const timer = numbers && setInterval(async () => {
   }
 }, 5000);
 
+// Passkeys: the browser answers the options of a form, which is then sent with the answer.
+for (const form of document.querySelectorAll("form[data-passkey-use], form[data-passkey-make]")) {
+  const { passkeyUse, passkeyMake } = form.dataset, codes = form.querySelectorAll("input[name$=code]");
+  const button = form.querySelector("button[data-passkey]"), said = form.querySelector("[data-passkey-said]");
+  if (!window.PublicKeyCredential?.parseRequestOptionsFromJSON) {
+    if (form.querySelectorAll("button").length === 1) said.textContent = "This browser does not support passkeys here.";
+    continue;
+  }
+  const ask = async () => {
+    said.textContent = "";
+    for (const code of codes) code.required = code.name === "code" && form.elements.secret;
+    if (!form.reportValidity()) return;
+    button.disabled = true;
+    try {
+      const answer = passkeyMake
+        ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(JSON.parse(passkeyMake)) })
+        : await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(passkeyUse)) });
+      form.elements.passkey.value = JSON.stringify(answer);
+      form.requestSubmit();
+    } catch (error) {
+      said.textContent = error.name === "InvalidStateError" ? "This device has a passkey for your account already." : "No passkey was used: it may be on another device, or have been cancelled.";
+    }
+    button.disabled = false;
+    for (const code of codes) code.required = true;
+  };
+  button.hidden = false;
+  button.addEventListener("click", ask);
+  if ("passkeyNow" in form.dataset) ask();
+}
+
 // A form that is under way is not sent twice.
 for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", (event) => {

@@ -1,0 +1,64 @@
+package site
+
+import (
+	"errors"
+
+	"ashlar/account"
+)
+
+// CodeField asks for a code of an account's second factor. The field's name begins with a
+// prefix, because a page may have several forms.
+func CodeField(a *account.Account, prefix string) *Field {
+	f := &Field{Name: prefix + "code", Label: "Code", Kind: "text", Complete: "one-time-code", Hint: "The six digits that your authenticator app shows, or one of your recovery codes."}
+	if !a.App {
+		f.Label, f.Complete, f.Hint = "Recovery code", "off", "One of those that you got with your first passkey."
+	}
+	return f
+}
+
+// ProofFields asks a signed-in user to prove again who they are.
+func (v *Visit) ProofFields(prefix string) (fields []*Field) {
+	if !v.Who.SecondFactor.IsZero() {
+		fields = append(fields, CodeField(v.Who, prefix))
+	}
+	if v.Who.Password {
+		fields = append(fields, &Field{Name: prefix + "password", Label: "Current password", Kind: KindSecret, Complete: "current-password"})
+	}
+	return fields
+}
+
+// ReadProof reads a form with a CodeField. A passkey replaces the code.
+func (v *Visit) ReadProof(f *Form, prefix string) (account.Proof, error) {
+	answer, err := v.PasskeyAnswer()
+	if code := f.Field(prefix + "code"); code != nil && answer != nil {
+		code.Optional, code.Unmarked = true, true
+	}
+	f.Read(v.R)
+	return account.Proof{Code: f.Value(prefix + "code"), Passkey: answer}, err
+}
+
+// ReadReproof reads a form with ProofFields.
+func (v *Visit) ReadReproof(f *Form, prefix string) (account.Reproof, error) {
+	proof, err := v.ReadProof(f, prefix)
+	return account.Reproof{Password: f.Value(prefix + "password"), Proof: proof, Address: Client(v.R)}, err
+}
+
+// ProofRefused records a wrong code, passkey or password as a problem with its field, and returns
+// any other error.
+func ProofRefused(f *Form, prefix string, err error) error {
+	var invalid *account.Invalid
+	problem, ofPasskey := PasskeyProblem(err)
+	switch {
+	case errors.Is(err, account.ErrCredentials):
+		f.Fail(prefix+"password", "This is not your current password.")
+	case errors.Is(err, account.ErrCode):
+		f.Fail(prefix+"code", Sentence(err.Error()))
+	case ofPasskey:
+		f.Fail(prefix+"code", problem)
+	case errors.As(err, &invalid):
+		f.Fail(prefix+string(invalid.Field), Sentence(invalid.Problem))
+	default:
+		return err
+	}
+	return nil
+}
