@@ -26,6 +26,9 @@ func openStores(ctx context.Context, data, file string, reading bool) (store.Sto
 	}
 	c.Data = cmp.Or(data, c.Data)
 	stores, err := app.OpenStores(ctx, &c, reading)
+	if keyspace, ok := stores.(*store.Keyspace); ok && err == nil {
+		keyspace.AwaitLeases() // an earlier run of the command may have been killed
+	}
 	return stores, c, err
 }
 

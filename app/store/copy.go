@@ -119,16 +119,27 @@ func (k *Keyspace) OpenToCopy(ctx context.Context, name string) (kv.Store, error
 }
 
 const (
-	// leaseWait is how long a copy waits for the lease of a process that was killed, which
-	// may have been the same copy.
+	// leaseWait is how long a command waits for the lease of a process that was killed, which
+	// may have been the same command.
 	leaseWait  = cassandra.DefaultLease + 4*time.Second
 	leaseRetry = 500 * time.Millisecond
 )
 
 // openLeased opens a store, or makes it.
 func (k *Keyspace) openLeased(ctx context.Context, name string, shared bool) (kv.Store, error) {
+	opened, err := awaitLease(ctx, func() (*cassandra.Store, error) {
+		return k.cluster.Open(ctx, name, kv.Options{}, cassandra.Options{Shared: shared})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}
+
+// awaitLease opens a store, and waits while another process writes to it.
+func awaitLease(ctx context.Context, open func() (*cassandra.Store, error)) (*cassandra.Store, error) {
 	for began := time.Now(); ; {
-		opened, err := k.cluster.Open(ctx, name, kv.Options{}, cassandra.Options{Shared: shared})
+		opened, err := open()
 		if err == nil {
 			return opened, nil
 		}

@@ -141,9 +141,13 @@ type Keyspace struct {
 	cluster *cassandra.Cluster
 	place   string
 	reading bool
+	patient bool // waits for leases
 	keep    bool // rows of networks that are read
 	kept    RowCache
 }
+
+// AwaitLeases makes OpenNetwork wait for the lease of a process that was killed.
+func (k *Keyspace) AwaitLeases() { k.patient = true }
 
 // RowCache says what a reader keeps of each network's rows.
 type RowCache struct {
@@ -214,7 +218,13 @@ func (k *Keyspace) OpenNetwork(name string, o kv.Options) (kv.Store, error) {
 		return nil, err
 	}
 	o.ReadOnly = o.ReadOnly || k.reading
-	store, err := k.cluster.Open(k.ctx, NetworkStore(name), o, cassandra.Options{})
+	open := func() (*cassandra.Store, error) {
+		return k.cluster.Open(k.ctx, NetworkStore(name), o, cassandra.Options{})
+	}
+	store, err := open()
+	if k.patient && errors.Is(err, kv.ErrInUse) {
+		store, err = awaitLease(k.ctx, open)
+	}
 	if err != nil {
 		return nil, err
 	}

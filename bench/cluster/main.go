@@ -112,5 +112,15 @@ func measure(ctx context.Context, o options) (err error) {
 			1000*r.latency.Seconds()/float64(max(r.answers, 1)), per(float64(r.counts.reads)), per(float64(r.counts.roundTrips)),
 			100*float64(r.counts.hits)/float64(max(r.counts.hits+r.counts.misses, 1)), per(1000*r.nodes.Seconds()))
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	size, err := place.size()
+	if err != nil {
+		return err
+	}
+	if size > 0 {
+		fmt.Printf("each node stores %.1f MiB: %.0f bytes per transaction\n", float64(size)/(1<<20), float64(size)/float64(max(len(chain.Txs), 1)))
+	}
+	return nil
 }

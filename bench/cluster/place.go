@@ -28,7 +28,9 @@ type place struct {
 	folder string
 	bin    string
 	nodes  *cassandratest.Cluster // nil for an embedded store
-	store  string                 // the entry of the configuration that names the keyspace
+
+	keyspace string
+	store    string // the entry of the configuration that names the keyspace
 }
 
 // prepare imports the chain.
@@ -48,7 +50,8 @@ func prepare(ctx context.Context, o options, folder string) (*place, error) {
 		}
 	}
 	if p.nodes != nil {
-		p.store = fmt.Sprintf("store: {cassandra: {hosts: [%s], keyspace: bench_%d, datacenter: datacenter1}}\n", strings.Join(p.nodes.Hosts, ", "), os.Getpid())
+		p.keyspace = fmt.Sprint("bench_", os.Getpid())
+		p.store = fmt.Sprintf("store: {cassandra: {hosts: [%s], keyspace: %s, datacenter: datacenter1}}\n", strings.Join(p.nodes.Hosts, ", "), p.keyspace)
 		writer.Data, writer.Config = "", filepath.Join(folder, "writer.yaml")
 		if err := os.WriteFile(writer.Config, []byte(p.store), 0o600); err != nil {
 			return nil, errors.Join(err, p.close())
@@ -62,6 +65,25 @@ func prepare(ctx context.Context, o options, folder string) (*place, error) {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
+}
+
+// size returns what each node stores, on average. It ends the nodes; 0 if they are not this
+// program's own.
+func (p *place) size() (mean int64, err error) {
+	if p.nodes == nil || !p.nodes.Started() {
+		return 0, nil
+	}
+	for i := range p.nodes.Hosts {
+		if err := p.nodes.Terminate(i); err != nil {
+			return 0, err
+		}
+		size, err := p.nodes.StoredBytes(i, p.keyspace)
+		if err != nil {
+			return 0, err
+		}
+		mean += size / int64(len(p.nodes.Hosts))
+	}
+	return mean, nil
 }
 
 func (p *place) close() error {

@@ -135,11 +135,16 @@ func checkKeys(t *testing.T, shell node.Ashlar, url string) {
 		return err == nil
 	}
 	within(t, "a new key is accepted", accepted)
-	id := sha256.Sum256([]byte(key))
-	if err := shell.RevokeKey(t.Context(), hex.EncodeToString(id[:8])); err != nil {
+	if err := shell.RevokeKey(t.Context(), keyID(key)); err != nil {
 		t.Fatal(err)
 	}
 	within(t, "a revoked key is refused", func() bool { return !accepted() })
+}
+
+// keyID returns the ID of a key.
+func keyID(key string) string {
+	id := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(id[:8])
 }
 
 // within waits until a condition holds.

@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -249,8 +247,7 @@ func checkRevoked(t *testing.T, shell node.Ashlar, readers []*node.Client) {
 	for i, c := range clients {
 		within(t, fmt.Sprintf("reader %d accepts the key", i), func() bool { return accepted(c) })
 	}
-	id := sha256.Sum256([]byte(key))
-	if err := shell.RevokeKey(t.Context(), hex.EncodeToString(id[:8])); err != nil {
+	if err := shell.RevokeKey(t.Context(), keyID(key)); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()

@@ -100,7 +100,7 @@ func (a Ashlar) ImportFromGeth(ctx context.Context, genesis, data string, chain 
 
 // Rewind starts to take the network back to a block.
 func (a Ashlar) Rewind(ctx context.Context, to uint64) (*Process, error) {
-	return start(ctx, a.Bin, "rewind", "--data", a.Data, "--network", a.Network, "--to", strconv.FormatUint(to, 10))
+	return start(ctx, a.Bin, slices.Concat([]string{"rewind", "--network", a.Network}, a.place(), []string{"--to", strconv.FormatUint(to, 10)})...)
 }
 
 // Join starts to add the range of another data directory to the network.

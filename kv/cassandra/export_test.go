@@ -56,3 +56,10 @@ type observer func(host string, timedOut bool)
 func (o observer) ObserveQuery(_ context.Context, q gocql.ObservedQuery) {
 	o(q.Host.ConnectAddress().String(), errors.Is(q.Err, gocql.ErrTimeoutNoResponse))
 }
+
+// Replication returns how the rows of the keyspace are replicated, by datacenter.
+func (c *Cluster) Replication(ctx context.Context) (all map[string]string, err error) {
+	query := c.session.Query("SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?", c.config.Keyspace)
+	err = c.scan(ctx, query.Consistency(gocql.One), &all)
+	return all, err
+}

@@ -236,3 +236,18 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("another keyspace of the same name has the identity %s, too", again)
 	}
 }
+
+// TestReplication checks how the keyspaces that Connect creates are replicated.
+func TestReplication(t *testing.T) {
+	for replication, want := range map[int]string{0: "3", 2: "2"} {
+		config := configure(t, fmt.Sprintf("replicated_%d_%d", os.Getpid(), replication))
+		config.Replication = replication
+		c := connect(t, config)
+		if got, err := c.Replication(t.Context()); err != nil || got["datacenter1"] != want {
+			t.Errorf("replication %d: %v, %v, expected %s in the datacenter", replication, got, err, want)
+		}
+		if err := c.Define(t.Context(), "DROP KEYSPACE "+config.Keyspace); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"net"
 	"os"
@@ -119,6 +120,14 @@ func Start(jars string) (*Cluster, error) { return start(jars, Count, 0) }
 // configuration.
 func StartOne(jars string, more ...string) (*Cluster, error) { return start(jars, 1, Count, more...) }
 
+// OneAddress returns the address that the node of StartOne has.
+func OneAddress() string { return address(Count) }
+
+// address returns an address that no other process is likely to have.
+func address(i int) string {
+	return fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()>>8%250, os.Getpid()%256, 1+i)
+}
+
 // start starts a cluster with so many nodes. first tells their addresses from those of
 // another cluster of the process.
 func start(jars string, count, first int, more ...string) (*Cluster, error) {
@@ -127,8 +136,8 @@ func start(jars string, count, first int, more ...string) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{dir: dir, jars: jars, more: more, nodes: make([]*node, count)}
-	for i := range count { // addresses that no other process is likely to have
-		c.Hosts = append(c.Hosts, fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()>>8%250, os.Getpid()%256, 1+first+i))
+	for i := range count {
+		c.Hosts = append(c.Hosts, address(first+i))
 	}
 	for i := range c.nodes {
 		if err := errors.Join(c.configure(i), c.start(i)); err != nil {
@@ -292,6 +301,22 @@ func (c *Cluster) Started() bool { return len(c.nodes) > 0 }
 
 // PID returns the process ID of a node.
 func (c *Cluster) PID(i int) int { return c.nodes[i].command.Process.Pid }
+
+// StoredBytes returns the size of the files that a node has of a keyspace. The node must have
+// been terminated, at which it writes what is in memory.
+func (c *Cluster) StoredBytes(i int, keyspace string) (sum int64, err error) {
+	err = filepath.WalkDir(filepath.Join(c.folder(i), "data", keyspace), func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			sum += info.Size()
+		}
+		return err
+	})
+	return sum, err
+}
 
 // Kill ends a node at once.
 func (c *Cluster) Kill(i int) error {

@@ -10,9 +10,9 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
-// Witness asks each node all the time for a row that the node has itself. So it knows when a
-// node did not answer, whoever asked: on a busy machine a node that gets no processor for
-// some seconds is as good as down.
+// Witness asks each node all the time for a row that the node has itself, which takes less
+// than a millisecond on a machine that has nothing else to do. So it knows when a node got no
+// processor, whoever asked: on a busy machine such a node is as good as down.
 type Witness struct {
 	cluster *Cluster
 	started time.Time
@@ -22,16 +22,20 @@ type Witness struct {
 	delay []delay          // guarded by mu
 }
 
-// delay is a time in which a node that was not taken away did not answer.
+// delay is a time in which a node that was not taken away, or another process, did not
+// answer.
 type delay struct {
-	node     int
+	who      string
 	from, to time.Time
+	err      error
 }
 
 const (
 	witnessEvery = 100 * time.Millisecond
-	// starved is the time for an answer from which on a node counts as down.
-	starved = time.Second
+	// starved is the time for an answer from which on the machine counts as too busy. To
+	// answer a question takes up to eight statements, one after the other, of two nodes each,
+	// and a question waits five seconds for them.
+	starved = 250 * time.Millisecond
 	// witnessTimeout is for one answer, and for a connection.
 	witnessTimeout = 10 * time.Second
 	witnessTable   = "witness.rows"
@@ -85,34 +89,23 @@ func (quiet) Debug(string, ...gocql.LogField)   {}
 func (w *Witness) Run(ctx context.Context) {
 	var asking sync.WaitGroup
 	for i := range w.cluster.nodes {
-		asking.Go(func() { w.ask(ctx, i) })
+		asking.Go(func() { w.askNode(ctx, i) })
 	}
 	asking.Wait()
 }
 
-// ask asks one node.
-func (w *Witness) ask(ctx context.Context, i int) {
-	var session *gocql.Session
-	defer func() {
-		if session != nil {
-			session.Close()
-		}
-	}()
-	for ctx.Err() == nil {
+// Watch asks another process until ctx is done. ask is a question that it answers by itself.
+func (w *Witness) Watch(ctx context.Context, who string, ask func(context.Context) error) {
+	w.every(ctx, func() {
 		began := time.Now()
-		var err error
-		if session == nil {
-			session, err = w.cluster.connect(i)
-		}
-		if err == nil {
-			if err = session.Query("SELECT key FROM system.local").Consistency(gocql.One).ExecContext(ctx); err != nil {
-				session.Close()
-				session = nil
-			}
-		}
-		if took := time.Since(began); took >= starved || err != nil {
-			w.record(delay{i, began, time.Now()})
-		}
+		err := ask(ctx)
+		w.record(delay{who, began, time.Now(), err})
+	})
+}
+
+func (w *Witness) every(ctx context.Context, ask func()) {
+	for ctx.Err() == nil {
+		ask()
 		select {
 		case <-ctx.Done():
 		case <-time.After(witnessEvery):
@@ -120,12 +113,45 @@ func (w *Witness) ask(ctx context.Context, i int) {
 	}
 }
 
-func (w *Witness) record(d delay) {
+func (w *Witness) askNode(ctx context.Context, i int) {
+	var session *gocql.Session
+	w.every(ctx, func() {
+		began := time.Now()
+		var err error
+		if session == nil {
+			session, err = w.cluster.connect(i)
+		}
+		if err == nil {
+			err = session.Query("SELECT key FROM system.local").Consistency(gocql.One).ExecContext(ctx)
+		}
+		if err != nil && session != nil {
+			session.Close()
+			session = nil
+		}
+		if !w.isAway(i, began) {
+			w.record(delay{fmt.Sprint("node ", i), began, time.Now(), err})
+		}
+	})
+	if session != nil {
+		session.Close()
+	}
+}
+
+// isAway reports whether the test had taken a node away at a moment, or has now.
+func (w *Witness) isAway(i int, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if back := w.back[d.node]; !back.IsZero() && !d.from.Before(back) {
-		w.delay = append(w.delay, d)
+	return w.back[i].IsZero() || at.Before(w.back[i])
+}
+
+// record keeps an answer that was late, or failed.
+func (w *Witness) record(d delay) {
+	if d.err == nil && d.to.Sub(d.from) < starved {
+		return
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.delay = append(w.delay, d)
 }
 
 // Away says that the test takes a node away.
@@ -147,26 +173,30 @@ func (w *Witness) Back(ctx context.Context, i int) error {
 	return nil
 }
 
-// Starved describes a node that did not answer between two moments although the test had not
-// taken it away; empty if all did.
+// Starved describes the longest time between two moments in which a node did not answer
+// although the test had not taken it away, or another process; empty if all did.
 func (w *Witness) Starved(from, to time.Time) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	var longest delay
 	for _, d := range w.delay {
-		if d.from.Before(to) && d.to.After(from) {
-			return fmt.Sprintf("node %d took %v to answer at %s", d.node, d.to.Sub(d.from).Round(time.Millisecond), d.from.Format("15:04:05.000"))
+		if d.from.Before(to) && d.to.After(from) && d.to.Sub(d.from) > longest.to.Sub(longest.from) {
+			longest = d
 		}
 	}
-	return ""
+	if longest.who == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s took %v to answer at %s, error %v", longest.who, longest.to.Sub(longest.from).Round(time.Millisecond), longest.from.Format("15:04:05.000"), longest.err)
 }
 
-// Share returns the share of the time in which some node did not answer.
+// Share returns the share of the time in which the machine was too busy.
 func (w *Witness) Share() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var sum time.Duration
 	until := w.started
-	for _, d := range w.delay { // ordered by their ends
+	for _, d := range w.delay { // in the order of their ends
 		if from := max(d.from.UnixNano(), until.UnixNano()); d.to.UnixNano() > from {
 			sum += time.Duration(d.to.UnixNano() - from)
 			until = d.to

@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"encoding/json"
+	"os/exec"
+	"testing"
+
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/internal/node"
+)
+
+// TestUsage kills a reader, which has counted requests. What it has written is counted once:
+// while it runs, when it has gone, beside another reader, and when it is back.
+func TestUsage(t *testing.T) {
+	genesis, blocks := ingesttest.Crossing(t)
+	folder := t.TempDir()
+	text, err := json.Marshal(genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := process(t, newKeyspace(t), "writer")
+	importInto(t, shell, writeFile(t, folder, "genesis.json", text), writeChain(t, folder, "chain.rlp", blocks))
+	key, err := shell.CreateKey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := func() (sum uint64) {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), shell.Bin, "key", "usage", "--config", shell.Config, "--json", keyID(key)).Output()
+		var lines []struct{ Requests uint64 }
+		if err == nil {
+			err = json.Unmarshal(out, &lines)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range lines {
+			sum += l.Requests
+		}
+		return sum
+	}
+	// reader starts a reader, which keeps its name when it has the same address again.
+	reader := func(address string) (*node.Process, func(requests int)) {
+		t.Helper()
+		a := process(t, newKeyspace(t), "reader", "listen: "+address)
+		p, err := a.ServeBy(t.Context(), a.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Kill)
+		ready, err := shell.CreateKey(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := node.NewClient("http://" + address + "/v3/" + ready)
+		within(t, "the reader answers", func() bool { _, _, err := head(t, client); return err == nil })
+		client = node.NewClient("http://" + address + "/v3/" + key)
+		return p, func(requests int) {
+			t.Helper()
+			for range requests {
+				if _, _, err := head(t, client); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	first, second := freeAddress(t), freeAddress(t)
+	p, ask := reader(first)
+	ask(50)
+	within(t, "what a running reader has counted is known", func() bool { return requests() == 50 })
+	ask(7)
+	p.Kill()
+	known := requests()
+	if known < 50 || known > 57 {
+		t.Errorf("%d requests when the reader was killed, expected 50 to 57", known)
+	}
+	t.Logf("%d of 57 requests are known when the reader was killed", known)
+	for _, address := range []string{second, first} {
+		p, ask = reader(address)
+		ask(10)
+		known += 10
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+		if got := requests(); got != known {
+			t.Errorf("%d requests when a reader at %s has ended, expected %d", got, address, known)
+		}
+	}
+}
