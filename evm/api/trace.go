@@ -170,7 +170,26 @@ func (a *API) traceEncodedBlock(ctx context.Context, params, out []byte) ([]byte
 	if err != nil {
 		return out, err
 	}
+	if err := checkGas(block, input.Parent.Header); err != nil {
+		return out, &trace.Error{Err: err}
+	}
 	return a.appendTraces(ctx, out, input, config)
+}
+
+// checkGas refuses a block with more gas than any that could follow its parent: what a
+// transaction does to memory is bounded by its gas alone. The gas limit of a block is close
+// to that of its parent, and doubles once, in London.
+func checkGas(block *types.Block, parent *types.Header) error {
+	limit := block.GasLimit()
+	if limit/2 > parent.GasLimit {
+		return fmt.Errorf("the block's gas limit %d is above twice that of its parent, %d", limit, parent.GasLimit)
+	}
+	for i, tx := range block.Transactions() {
+		if tx.Gas() > limit {
+			return fmt.Errorf("transaction %d has %d gas, above the block's limit of %d", i, tx.Gas(), limit)
+		}
+	}
+	return nil
 }
 
 // nextTrace appends the trace of the next transaction to out.

@@ -143,24 +143,27 @@ type contractSet struct {
 
 var contractSets sync.Pool // of *contractSet
 
-// contractsFor returns the precompiled contracts of a call. They must be released, unless
-// they were changed.
+// contractsFor returns the precompiled contracts of a call or a replay. They must be
+// released, unless they were changed.
 func contractsFor(ctx context.Context, rules params.Rules) *contractSet {
 	set, ok := contractSets.Get().(*contractSet)
 	if !ok || set.rules != rules {
 		set = &contractSet{rules: rules, contracts: vm.ActivePrecompiledContracts(rules)}
 		set.blake = interruptible(ctx, set.contracts)
 	}
-	if set.blake != nil {
-		set.blake.ctx = ctx
-	}
+	set.until(ctx)
 	return set
+}
+
+// until lets the contracts run until ctx is done.
+func (s *contractSet) until(ctx context.Context) {
+	if s.blake != nil {
+		s.blake.ctx = ctx
+	}
 }
 
 // release keeps the contracts for another call.
 func (s *contractSet) release() {
-	if s.blake != nil {
-		s.blake.ctx = nil
-	}
+	s.until(context.Background()) // it holds on to no client
 	contractSets.Put(s)
 }

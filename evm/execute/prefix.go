@@ -100,7 +100,7 @@ func (r *Replay) skipCached(index int) error {
 		changes.record(uint32(r.next + 1))
 	}
 	r.run.state = r.run.use(r.run.state.StateDB) // no longer watched
-	if r.db.failure() == nil {
+	if r.db.failure() == nil && r.run.ctx.Err() == nil {
 		r.run.executor.prefixes.put(r.run.hash, prefix{
 			length: index, segments: append(slices.Clone(known.segments), changes.list.ToEncodingObj().Lookup()), changes: known.changes + changes.count,
 		})

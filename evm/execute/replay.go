@@ -26,12 +26,13 @@ var ErrGenesis = errors.New("genesis is not traceable")
 //	r.Skip(3)       // transactions 0, 1 and 2 are not watched
 //	r.Trace(tracer) // runs transaction 3 and calls the tracer's hooks
 type Replay struct {
-	run    *blockRun
-	parent Parent
-	block  *types.Block
-	db     *stateDatabase
-	next   int  // index of the transaction that runs next
-	begun  bool // the block's own system calls have run, or been skipped
+	run       *blockRun
+	contracts *contractSet // precompiled
+	parent    Parent
+	block     *types.Block
+	db        *stateDatabase
+	next      int  // index of the transaction that runs next
+	begun     bool // the block's own system calls have run, or been skipped
 
 	stored StoredBlock // nil: all transactions run, in every replay
 	list   *bal.Lookup // of the block, once it has been read
@@ -109,7 +110,10 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 	run := e.newRun(ctx, parent, block.Header(), statedb, &db.readFailure)
 	defer run.release()
 	run.hash = block.Hash()
-	r := &Replay{run: run, parent: parent, block: block, db: db}
+	contracts := contractsFor(ctx, e.rules(block.Header()))
+	defer contracts.release()
+	run.evm.SetPrecompiles(contracts.contracts)
+	r := &Replay{run: run, contracts: contracts, parent: parent, block: block, db: db}
 	if !options.Roots && !e.RootInline(block.Header()) {
 		r.stored = options.Stored // before Cancun, changes include whole storages
 	}
@@ -133,7 +137,14 @@ func (r *Replay) Next() int { return r.next }
 // watched, or not at all if the state that they leave is known: from the stored access
 // list, or from another replay of the block.
 func (r *Replay) Skip(index int) error {
-	index = min(index, len(r.block.Transactions()))
+	defer context.AfterFunc(r.run.ctx, r.run.evm.Cancel)()
+	if err := r.skip(min(index, len(r.block.Transactions()))); err != nil {
+		return err
+	}
+	return r.run.ctx.Err() // the last transaction may have been cut short
+}
+
+func (r *Replay) skip(index int) error {
 	switch {
 	case index <= r.next:
 		return nil
@@ -244,12 +255,15 @@ func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 	seen.SetTxContext(common.Hash{}, r.next, uint32(r.next+1)) // the hash would only name its logs
 	machine.StateDB = &watchedState{StateDB: state.NewHookedState(seen.StateDB, hooks), colliding: seen}
 	machine.Config = vm.Config{Tracer: hooks, NoBaseFee: true}
+	r.contracts.until(ctx)
 	stopped := stopWhenDone(ctx, tracer, machine)
 	err = r.apply(machine, message, tx)
+	r.contracts.until(r.run.ctx)
 	machine.StateDB, machine.Config = seen, vm.Config{}
 	if !stopped() {
 		// A canceled EVM stays so.
 		r.run.evm = r.run.executor.newEVM(machine.Context)
+		r.run.evm.SetPrecompiles(r.contracts.contracts)
 		r.run.evm.StateDB = seen
 		machine.Release()
 	}

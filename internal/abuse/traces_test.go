@@ -2,20 +2,20 @@ package abuse
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/core/vm/program"
 
@@ -51,11 +51,7 @@ func largeTraces() map[string]string {
 
 	requests := make(map[string]string)
 	add := func(name, method string, params ...any) {
-		text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-		if err != nil {
-			panic(err)
-		}
-		requests[name] = string(text)
+		requests[name] = request(method, params...)
 	}
 	traced := func(name string, call any, tracer string, options any) {
 		add(name, "debug_traceCall", call, "latest", map[string]any{"tracer": tracer, "tracerConfig": options})
@@ -97,42 +93,77 @@ func logsThatStay(size int) []byte {
 // WebSocket. Each ends with the error that says so, and its connection goes on.
 func TestTracesAreCutOff(t *testing.T) {
 	chain := vectors.Path(t, "execution-apis")
+	mined := newMinedChain(t)
 	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "bounded", Config: filepath.Join(t.TempDir(), "ashlar.yaml")}
-	if err := os.WriteFile(a.Config, fmt.Appendf(nil, "limits:\n  answer_bytes: %d\n", answerBytes), 0o600); err != nil {
+	t.Run("calls", func(t *testing.T) {
+		s := serveBounded(t, bin, filepath.Join(chain, "genesis.json"), filepath.Join(chain, "chain.rlp"))
+		s.areTooLarge(t, largeTraces())
+		s.stop(t)
+	})
+	t.Run("blocks", func(t *testing.T) {
+		s := serveBounded(t, bin, mined.genesis, mined.chain)
+		s.areTooLarge(t, mined.largeTraces(t))
+		s.chainIsCutOff(t, mined)
+		if answer, err := overHTTP(t.Context(), s.web, s.url, request("debug_traceBlock", mined.greedy)); err != nil || !strings.Contains(answer, "is above twice that of its parent") {
+			t.Errorf("a block with more gas than any that could follow: %.300s, %v", answer, err)
+		}
+		s.endWithTheirClients(t, mined)
+		s.stop(t)
+	})
+}
+
+// bounded is a service whose answers are small, and whose memory is watched. Its requests
+// may take longer than any test.
+type bounded struct {
+	*node.Process
+	url, operator string
+	socket        *websocket.Conn
+	web           *http.Client
+	under         atomic.Bool
+	watching      sync.WaitGroup
+	resident      int64
+}
+
+func serveBounded(t *testing.T, bin, genesis, chain string) *bounded {
+	t.Helper()
+	operator, err := node.FreeAddress()
+	if err != nil {
 		t.Fatal(err)
 	}
-	importing, err := a.Import(t.Context(), filepath.Join(chain, "genesis.json"), filepath.Join(chain, "chain.rlp"))
+	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "bounded", Config: filepath.Join(t.TempDir(), "ashlar.yaml")}
+	write(t, a.Config, fmt.Appendf(nil, "operator: %s\nlimits:\n  answer_bytes: %d\n  time: 10m\n", operator, answerBytes))
+	importing, err := a.Import(t.Context(), genesis, chain)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := importing.Wait(); err != nil {
 		t.Fatal(err)
 	}
+	s := &bounded{operator: operator, web: &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}}
 	service, client, err := a.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer service.Kill()
-
-	var under atomic.Bool
-	under.Store(true)
-	var watching sync.WaitGroup
-	var resident int64
-	watching.Go(func() { resident = watch(t, service.PID(), &under) })
-	socket, _, err := websocket.Dial(t.Context(), node.SocketURL(client.URL), nil)
-	if err != nil {
+	t.Cleanup(service.Kill)
+	s.Process, s.url = service, client.URL
+	s.under.Store(true)
+	s.watching.Go(func() { s.resident = watch(t, service.PID(), &s.under) })
+	if s.socket, _, err = websocket.Dial(t.Context(), node.SocketURL(client.URL), nil); err != nil {
 		t.Fatal(err)
 	}
-	defer socket.CloseNow()
-	web := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
-	for name, request := range largeTraces() {
+	t.Cleanup(func() { s.socket.CloseNow() })
+	return s
+}
+
+// areTooLarge sends requests and expects the error of answers that are too large.
+func (s *bounded) areTooLarge(t *testing.T, requests map[string]string) {
+	for name, request := range requests {
 		for transport, ask := range map[string]func(string) (string, error){
-			"HTTP":      func(text string) (string, error) { return overHTTP(t.Context(), web, client.URL, text) },
-			"WebSocket": func(text string) (string, error) { return overSocket(t.Context(), socket, text) },
+			"HTTP":      func(text string) (string, error) { return overHTTP(t.Context(), s.web, s.url, text) },
+			"WebSocket": func(text string) (string, error) { return overSocket(t.Context(), s.socket, text) },
 		} {
 			answer, err := ask(request)
 			if err != nil || !strings.Contains(answer, `"error":{"code":-32003,"message":"response too large"`) {
@@ -146,13 +177,96 @@ func TestTracesAreCutOff(t *testing.T) {
 			}
 		}
 	}
-	under.Store(false)
-	watching.Wait()
-	t.Logf("the service held %d MiB at most", resident>>20)
-	if resident > maxResident/2 {
-		t.Errorf("the service held %d MiB, expected at most %d", resident>>20, maxResident>>21)
+}
+
+// chainIsCutOff subscribes to the traces of a chain. A block whose traces are too large has
+// the error in place of them, and the next block follows.
+func (s *bounded) chainIsCutOff(t *testing.T, c *minedChain) {
+	answer, err := overSocket(t.Context(), s.socket, request("debug_subscribe", "traceChain", "0x0", "0x2", map[string]any{"tracer": "callTracer"}))
+	if err != nil || !strings.Contains(answer, `"result":"0x`) {
+		t.Fatalf("debug_subscribe: %.300s, %v", answer, err)
 	}
-	if err := service.Stop(); err != nil {
+	for _, block := range []*types.Block{c.heavy, c.many} {
+		_, message, err := s.socket.Read(t.Context())
+		if err != nil {
+			t.Fatalf("the message of block %d: %v", block.NumberU64(), err)
+		}
+		if len(message) > answerBytes+1000 {
+			t.Errorf("the message of block %d has %d bytes", block.NumberU64(), len(message))
+		}
+		if text := string(message); !strings.Contains(text, block.Hash().Hex()) || !strings.Contains(text, `"error":"response too large"`) {
+			t.Errorf("the message of block %d: %.300s", block.NumberU64(), message)
+		}
+	}
+	if answer, err := overSocket(t.Context(), s.socket, question); err != nil || !strings.Contains(answer, `"result":"0x`) {
+		t.Errorf("after debug_subscribe: %.300s, %v", answer, err)
+	}
+}
+
+// endWithTheirClients traces blocks that take hours. When the client has left, nothing runs.
+func (s *bounded) endWithTheirClients(t *testing.T, c *minedChain) {
+	for name, block := range c.unminedBlocks {
+		for _, config := range []map[string]any{{"tracer": "callTracer"}, {"tracer": "4byteTracer"}, {"tracer": "prestateTracer"}, {"tracer": harmlessScript}} {
+			config["timeout"] = "10m"
+			text := request("debug_traceBlock", block, config)
+			ctx, leave := context.WithCancel(t.Context())
+			var leaving sync.WaitGroup
+			leaving.Go(func() {
+				if answer, err := overHTTP(ctx, &http.Client{Transport: new(http.Transport)}, s.url, text); err == nil {
+					t.Errorf("%s, %s: %.300s", name, config["tracer"], answer)
+				}
+			})
+			s.runs(t, 1)
+			leave()
+			leaving.Wait()
+			s.runs(t, 0)
+
+			socket, _, err := websocket.Dial(t.Context(), node.SocketURL(s.url), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := socket.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			s.runs(t, 1)
+			socket.CloseNow()
+			s.runs(t, 0)
+		}
+	}
+}
+
+// runs waits until that many heavy calls run.
+func (s *bounded) runs(t *testing.T, calls int) {
+	t.Helper()
+	want := fmt.Sprintf("ashlar_calls_running{kind=\"heavy\"} %d\n", calls)
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		response, err := http.Get("http://" + s.operator + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the metrics do not say %q", want)
+		}
+	}
+}
+
+// stop stops the service, and checks what memory it has had.
+func (s *bounded) stop(t *testing.T) {
+	s.under.Store(false)
+	s.watching.Wait()
+	t.Logf("the service held %d MiB at most", s.resident>>20)
+	if s.resident > maxResident/2 {
+		t.Errorf("the service held %d MiB, expected at most %d", s.resident>>20, maxResident>>21)
+	}
+	if err := s.Process.Stop(); err != nil {
 		t.Error(err)
 	}
 }

@@ -181,7 +181,8 @@ func TestScriptsEnd(t *testing.T) {
 	}
 }
 
-// TestScriptsAreBounded: a script that takes too much memory ends alone.
+// TestScriptsAreBounded: a script that takes too much memory ends alone. Its time is no
+// limit, however busy the machine is.
 func TestScriptsAreBounded(t *testing.T) {
 	b := newBench(t)
 	for name, test := range map[string]struct{ code, want string }{
@@ -197,11 +198,11 @@ func TestScriptsAreBounded(t *testing.T) {
 		"nesting":    {`{result: function() { return JSON.parse(Array(1 << 24).join("[")) }` + rest, "limit"},
 		"source":     {`{result: function() { return eval(Array(1 << 22).join("(")) }` + rest, "limit"},
 	} {
-		if _, err := b.trace(t.Context(), test.code, "10m"); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := b.trace(t.Context(), test.code, "24h"); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, expected %q", name, err, test.want)
 		}
 	}
-	if got, err := b.trace(t.Context(), `{result: function() { return 1 }`+rest, "1m"); got != "1" || err != nil {
+	if got, err := b.trace(t.Context(), `{result: function() { return 1 }`+rest, "24h"); got != "1" || err != nil {
 		t.Errorf("afterwards: %s, %v", got, err)
 	}
 }
