@@ -68,7 +68,7 @@ func findTokens(ctx context.Context, client *node.Client, chain *sample.Chain) (
 			break
 		}
 		var answer hexutil.Bytes
-		err := client.Call(ctx, &answer, "eth_call", object{"to": contract, "data": balanceOf(chain.Accounts[0])}, "latest")
+		err := client.Call(ctx, &answer, "eth_call", object{"to": contract, "data": sample.BalanceOf(chain.Accounts[0])}, "latest")
 		var refused *node.Error
 		if err != nil && !errors.As(err, &refused) {
 			return nil, err

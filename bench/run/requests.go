@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"ashlar/internal/node"
@@ -65,50 +63,18 @@ func (r blockRange) of(filter object) object {
 
 func (m *maker) balanceOf() object {
 	who := any1(m, m.c.Accounts)
-	return object{"to": any1(m, m.tokens), "data": balanceOf(who)}
-}
-
-// balanceOf returns the input of a call that asks a token for an account's balance.
-func balanceOf(who common.Address) hexutil.Bytes {
-	return append(crypto.Keccak256([]byte("balanceOf(address)"))[:4], common.LeftPadBytes(who[:], 32)...)
+	return object{"to": any1(m, m.tokens), "data": sample.BalanceOf(who)}
 }
 
 // sum100 returns a call that adds 100 balances of at most the given number of tokens. The
 // call carries its own code instead of using a deployed contract, as multicalls of clients
 // may.
 func (m *maker) sum100(tokens int) object {
-	asked := make([]balance, 100)
+	asked := make([]sample.Balance, 100)
 	for i := range asked {
-		asked[i] = balance{m.tokens[i%min(tokens, len(m.tokens))], any1(m, m.c.Accounts)}
+		asked[i] = sample.Balance{Token: m.tokens[i%min(tokens, len(m.tokens))], Holder: any1(m, m.c.Accounts)}
 	}
-	return object{"data": hexutil.Bytes(sumBalances(asked))}
-}
-
-// balance names an account and a token.
-type balance struct{ token, who common.Address }
-
-// sumBalances returns creation code that asks for each balance and returns the sum. The
-// accounts are operands of its push instructions.
-func sumBalances(asked []balance) []byte {
-	push := func(code []byte, data ...byte) []byte {
-		return append(append(code, byte(vm.PUSH1)+byte(len(data)-1)), data...)
-	}
-	selector := binary.BigEndian.Uint32(crypto.Keccak256([]byte("balanceOf(address)")))
-	code := push(nil, binary.BigEndian.AppendUint32(nil, selector)...)
-	code = push(code, 0)
-	code = append(code, byte(vm.MSTORE)) // the selector is at 28
-	code = push(code, 0)                 // the sum, on the stack
-	for _, b := range asked {
-		code = push(code, b.who[:]...)
-		code = append(push(code, 32), byte(vm.MSTORE))
-		for _, argument := range [][]byte{{32}, {64}, {36}, {28}, b.token[:]} { // output size and place, input size and place
-			code = push(code, argument...)
-		}
-		code = append(code, byte(vm.GAS), byte(vm.STATICCALL), byte(vm.POP))
-		code = append(push(code, 64), byte(vm.MLOAD), byte(vm.ADD))
-	}
-	code = append(push(code, 0), byte(vm.MSTORE))
-	return append(push(push(code, 32), 0), byte(vm.RETURN))
+	return object{"data": hexutil.Bytes(sample.SumBalances(asked))}
 }
 
 // replayed returns a transaction of the chain as a call. It has the transaction's gas:

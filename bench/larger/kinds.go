@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"ashlar/evm/query"
+	"ashlar/internal/sample"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// sampled are keys that occur in the chain.
+type sampled struct {
+	head     uint64
+	blocks   []common.Hash
+	txs      []transaction
+	accounts []common.Address
+	balances []sample.Balance // of tokens
+}
+
+type transaction struct {
+	hash         common.Hash
+	block, index uint64
+}
+
+// sampledBlocks is how many blocks are looked at.
+const sampledBlocks = 2000
+
+// sampleChain looks at blocks that are spread over the chain.
+func sampleChain(ctx context.Context, view *query.View) (*sampled, error) {
+	s := &sampled{head: view.Head().Number}
+	for number := uint64(1); number <= s.head; number += 1 + s.head/sampledBlocks {
+		header, err := view.Header(ctx, number)
+		if err != nil {
+			return nil, err
+		}
+		s.blocks = append(s.blocks, header.Hash)
+		body, err := view.Body(ctx, number, nil)
+		if err != nil {
+			return nil, err
+		}
+		for i := range body.Len() {
+			raw, err := body.Transaction(i)
+			if err != nil {
+				return nil, err
+			}
+			s.txs = append(s.txs, transaction{crypto.Keccak256Hash(raw), number, uint64(i)})
+			s.accounts = append(s.accounts, body.Sender(i))
+		}
+		if err := s.addBalances(ctx, view, number); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.balances) == 0 {
+		return nil, errors.New("choose balances: the chain has no transfers of tokens")
+	}
+	return s, nil
+}
+
+// transfer is the topic of an ERC-20 transfer.
+func transfer() common.Hash { return crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")) }
+
+func (s *sampled) addBalances(ctx context.Context, view *query.View, number uint64) error {
+	filter := &query.Filter{From: number, To: number, Topics: [][]common.Hash{{transfer()}}}
+	return view.Logs(ctx, filter, 1<<20, func(l *query.Log) error {
+		if len(l.Topics) < 2*common.HashLength {
+			return nil
+		}
+		holder := common.BytesToAddress(l.Topics[common.HashLength : 2*common.HashLength])
+		if holder != (common.Address{}) { // a mint
+			s.balances = append(s.balances, sample.Balance{Token: l.Address, Holder: holder})
+		}
+		return nil
+	})
+}
+
+// slot returns the slot in which a token with the usual layout keeps a balance.
+func slot(b sample.Balance) common.Hash {
+	return crypto.Keccak256Hash(common.LeftPadBytes(b.Holder[:], 32), make([]byte, 32))
+}
+
+// kind is a kind of request.
+type kind struct {
+	name, method string
+	params       func(*maker) []any
+}
+
+// maker makes parameters of requests.
+type maker struct {
+	r *rand.Rand
+	*sampled
+}
+
+type object = map[string]any
+
+func one[T any](m *maker, from []T) T { return from[m.r.IntN(len(from))] }
+
+func (m *maker) block() string { return hexutil.EncodeUint64(1 + m.r.Uint64N(m.head)) }
+
+func latest(*maker) string { return "latest" }
+
+func kinds() []kind {
+	some := (*maker).block
+	storage := func(block func(*maker) string) func(*maker) []any {
+		return func(m *maker) []any { b := one(m, m.balances); return []any{b.Token, slot(b), block(m)} }
+	}
+	balanceOf := func(block func(*maker) string) func(*maker) []any {
+		return func(m *maker) []any {
+			b := one(m, m.balances)
+			return []any{object{"to": b.Token, "data": sample.BalanceOf(b.Holder)}, block(m)}
+		}
+	}
+	proof := func(block func(*maker) string) func(*maker) []any {
+		return func(m *maker) []any {
+			b := one(m, m.balances)
+			return []any{b.Token, []common.Hash{slot(b)}, block(m)}
+		}
+	}
+	byHash := func(m *maker) []any { return []any{one(m, m.txs).hash} }
+	return []kind{
+		{"storage, latest", "eth_getStorageAt", storage(latest)},
+		{"storage, any block", "eth_getStorageAt", storage(some)},
+		{"balance, latest", "eth_getBalance", func(m *maker) []any { return []any{one(m, m.accounts), "latest"} }},
+		{"balance, any block", "eth_getBalance", func(m *maker) []any { return []any{one(m, m.accounts), m.block()} }},
+		{"block by hash, hashes only", "eth_getBlockByHash", func(m *maker) []any { return []any{one(m, m.blocks), false} }},
+		{"block by number, hashes only", "eth_getBlockByNumber", func(m *maker) []any { return []any{m.block(), false} }},
+		{"block by number, full", "eth_getBlockByNumber", func(m *maker) []any { return []any{m.block(), true} }},
+		{"transaction by hash", "eth_getTransactionByHash", byHash},
+		{"transaction by block and index", "eth_getTransactionByBlockNumberAndIndex", func(m *maker) []any {
+			tx := one(m, m.txs)
+			return []any{hexutil.Uint64(tx.block), hexutil.Uint64(tx.index)}
+		}},
+		{"receipt", "eth_getTransactionReceipt", byHash},
+		{"logs of one block", "eth_getLogs", func(m *maker) []any { b := m.block(); return []any{object{"fromBlock": b, "toBlock": b}} }},
+		{"logs, one holder, whole chain", "eth_getLogs", func(m *maker) []any {
+			b := one(m, m.balances)
+			holder := common.BytesToHash(b.Holder[:])
+			return []any{object{"fromBlock": "0x1", "toBlock": "latest", "topics": []any{transfer(), holder}}}
+		}},
+		{"balanceOf, latest", "eth_call", balanceOf(latest)},
+		{"balanceOf, any block", "eth_call", balanceOf(some)},
+		{"sum of 100 balances, latest", "eth_call", func(m *maker) []any { return []any{m.sum100(), "latest"} }},
+		{"sum of 100 balances, any block", "eth_call", func(m *maker) []any { return []any{m.sum100(), m.block()} }},
+		{"proof of an account, any block", "eth_getProof", func(m *maker) []any { return []any{one(m, m.accounts), []common.Hash{}, m.block()} }},
+		{"proof of a slot, latest", "eth_getProof", proof(latest)},
+		{"proof of a slot, any block", "eth_getProof", proof(some)},
+	}
+}
+
+// sum100 returns a call that adds 100 balances of one token.
+func (m *maker) sum100() object {
+	token := one(m, m.balances).Token
+	asked := make([]sample.Balance, 100)
+	for i := range asked {
+		asked[i] = sample.Balance{Token: token, Holder: one(m, m.balances).Holder}
+	}
+	return object{"data": hexutil.Bytes(sample.SumBalances(asked))}
+}

@@ -1,0 +1,235 @@
+// Command larger measures what an answer costs where the store is larger than its cache:
+//
+//	go run ./bench/larger -data DIR -network NAME
+//
+// It opens an imported network with a cache of a tenth of the store, answers requests of each
+// kind about random blocks, accounts and transactions in this process, without HTTP, and
+// prints for each answer
+//
+//	blocks   blocks of the store that were read and decompressed
+//	KB       bytes that were read from files, compressed, also those in the page cache
+//	µs       processor time of this process
+//	allocs   allocations, and their bytes
+//
+// Blocks, bytes and allocations do not depend on the machine or its load. With -share 0 the
+// cache holds the whole store: what remains is the processor time of answering.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"syscall"
+
+	"ashlar/evm/api"
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/query"
+	"ashlar/internal/node"
+	"ashlar/jsonrpc"
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+)
+
+type options struct {
+	path    string // of the network
+	share   int64
+	answers int
+	batch   int
+	kinds   *regexp.Regexp
+	profile string
+}
+
+func main() {
+	data := flag.String("data", "", "data directory")
+	network := flag.String("network", "", "network in it")
+	share := flag.Int64("share", 10, "how many times as large as its cache the store is; 0: all of it is cached")
+	answers := flag.Int("answers", 2000, "answers of each kind")
+	batch := flag.Int("batch", 1, "calls in a request")
+	kinds := flag.String("kinds", ".", "regular expression that selects the kinds")
+	profile := flag.String("profile", "", "folder for a processor profile of each kind")
+	flag.Parse()
+	if *data == "" || *network == "" || flag.NArg() > 0 || *share < 0 || *answers < 1 || *batch < 1 {
+		log.Fatal("larger: invalid flags (want -data DIR -network NAME and no arguments)")
+	}
+	chosen, err := regexp.Compile(*kinds)
+	if err != nil {
+		log.Fatal("larger: ", err)
+	}
+	o := options{filepath.Join(*data, "networks", *network), *share, *answers, *batch, chosen, *profile}
+	if err := run(context.Background(), o); err != nil {
+		log.Fatal("larger: ", err)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	size, chain, err := takeSample(ctx, o.path)
+	if err != nil {
+		return err
+	}
+	cache := 2 * size
+	if o.share > 0 {
+		cache = size / o.share
+	}
+	fmt.Printf("store %d MiB, cache %d MiB, %d answers of each kind\n\n", size>>20, cache>>20, o.answers)
+	fmt.Printf("| kind | blocks | KB | µs | allocs | bytes |\n|---|---:|---:|---:|---:|---:|\n")
+	for i, k := range kinds() {
+		if !o.kinds.MatchString(k.name) {
+			continue
+		}
+		if err := o.measure(ctx, k, uint64(i), cache, chain); err != nil {
+			return fmt.Errorf("%s: %w", k.name, err)
+		}
+	}
+	return nil
+}
+
+// takeSample returns the size of the store, and keys that occur in it. It uses a cache of its
+// own, so the one that is measured is cold.
+func takeSample(ctx context.Context, path string) (int64, *sampled, error) {
+	store, err := pebble.Open(pebble.Options{Path: path})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer store.Close()
+	view, _, err := open(ctx, store)
+	if err != nil {
+		return 0, nil, err
+	}
+	chain, err := sampleChain(ctx, view)
+	return store.Stats().DiskBytes, chain, err
+}
+
+// open opens the network in a store, and a server for its methods.
+func open(ctx context.Context, store kv.Store) (*query.View, *jsonrpc.Server, error) {
+	a, err := archive.Open(ctx, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	executor, err := execute.New(a.Genesis().Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	chain := query.NewChain(a, nil, executor)
+	methods, err := api.New(chain, api.Config{}).Methods()
+	if err != nil {
+		return nil, nil, err
+	}
+	view, err := chain.View()
+	return view, jsonrpc.NewServer(methods.Handlers(), jsonrpc.Config{Log: slog.New(slog.DiscardHandler)}), err
+}
+
+// measure prints what answers of a kind cost, with a store that is opened for them. As many
+// answers to other requests come first, so the caches are as they stay.
+func (o options) measure(ctx context.Context, k kind, seed uint64, cache int64, chain *sampled) (err error) {
+	store, err := pebble.Open(pebble.Options{Path: o.path, Options: kv.Options{CacheBytes: cache}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	_, server, err := open(ctx, store)
+	if err != nil {
+		return err
+	}
+	m := &maker{rand.New(rand.NewPCG(seed, 1)), chain}
+	first, second := o.requests(k, m), o.requests(k, m)
+	if err := answer(ctx, server, first); err != nil {
+		return err
+	}
+	stop, err := o.startProfile(k)
+	if err != nil {
+		return err
+	}
+	before := usage(store)
+	err = answer(ctx, server, second)
+	used := usage(store).since(before)
+	if err = errors.Join(err, stop()); err != nil {
+		return err
+	}
+	n := float64(o.answers)
+	fmt.Printf("| %s | %.2f | %.1f | %.1f | %.0f | %.0f |\n", k.name, float64(used.blocks)/n, float64(used.read)/1000/n, float64(used.cpu)/n, float64(used.allocs)/n, float64(used.bytes)/n)
+	return nil
+}
+
+// startProfile begins to write the profile of a kind, if one is wanted.
+func (o options) startProfile(k kind) (stop func() error, err error) {
+	if o.profile == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(filepath.Join(o.profile, strings.NewReplacer(" ", "-", ",", "").Replace(k.name)+".pprof"))
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}, nil
+}
+
+// requests makes as many requests of a kind as there are answers.
+func (o options) requests(k kind, m *maker) [][]byte {
+	all := make([][]byte, 0, o.answers/o.batch)
+	for range max(1, o.answers/o.batch) {
+		var text []byte
+		for id := range o.batch {
+			call, err := node.Request(id, k.method, k.params(m)...)
+			if err != nil {
+				panic(err) // the parameters are always valid JSON
+			}
+			text = append(append(text, ','), call...)
+		}
+		text = text[1:]
+		if o.batch > 1 {
+			text = append(append([]byte{'['}, text...), ']')
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func answer(ctx context.Context, server *jsonrpc.Server, requests [][]byte) error {
+	var out []byte
+	for _, request := range requests {
+		out = server.Answer(ctx, request, out[:0])
+		if strings.Contains(string(out[:min(len(out), 100)]), `"error"`) {
+			return fmt.Errorf("%.300s: %.300s", request, out)
+		}
+	}
+	return nil
+}
+
+// used is what this process has used so far.
+type used struct {
+	blocks, read, cpu, allocs, bytes int64
+}
+
+func usage(store kv.Store) used {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	u := used{blocks: store.Stats().CacheMisses, allocs: int64(memory.Mallocs), bytes: int64(memory.TotalAlloc)}
+	var times syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &times); err == nil {
+		u.cpu = (times.Utime.Nano() + times.Stime.Nano()) / 1000
+	}
+	if text, err := os.ReadFile("/proc/self/io"); err == nil {
+		_, _ = fmt.Sscanf(string(text), "rchar: %d", &u.read)
+	}
+	return u
+}
+
+func (u used) since(before used) used {
+	return used{u.blocks - before.blocks, u.read - before.read, u.cpu - before.cpu, u.allocs - before.allocs, u.bytes - before.bytes}
+}
