@@ -49,8 +49,15 @@ func newBranches(t testing.TB) *branches {
 // newFollower makes a chain that can be asked and followed.
 func newFollower(t testing.TB, depths ingest.Depths) (*query.Chain, *ingest.Follower) {
 	t.Helper()
+	return newFollowerWith(t, depths, archive.DefaultStateCache)
+}
+
+// newFollowerWith is newFollower with caches of the state of another size.
+func newFollowerWith(t testing.TB, depths ingest.Depths, cacheBytes int64) (*query.Chain, *ingest.Follower) {
+	t.Helper()
 	g := madeGenesis()
 	store, settled, executor := newChain(t, g)
+	settled.CacheState(cacheBytes)
 	if _, err := ingest.New(t.Context(), settled, executor, g); err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,9 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 		before.number = last.Number
 	}
 	a.steps.begin(ctx, before)
+	to := a.newest.Write(batch)
 	for _, delta := range deltas {
-		next, err := a.put(batch, last, delta)
+		next, err := a.put(to, last, delta)
 		if err != nil {
 			a.steps.forget()
 			return err
@@ -50,6 +51,7 @@ func (a *Archive) Append(ctx context.Context, deltas ...*evm.Delta) error {
 		a.steps.forget()
 		return fmt.Errorf("archive: append up to block %s: %w", last.Ref, err)
 	}
+	to.Settled(last.Number)
 	a.settled.Store(last)
 	return nil
 }
@@ -68,6 +70,7 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
 	}
 	a.steps.forget()
 	batch, ref := a.store.NewBatch(), last.Ref
+	to := a.newest.Write(batch)
 	refs := make([]chain.Ref, 0, len(blocks))
 	for _, block := range blocks {
 		if block.Ref().Number != ref.Number+1 || block.Parent() != ref.Hash {
@@ -75,7 +78,7 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
 		}
 		ref = block.Ref()
 		refs = append(refs, ref)
-		block.PutRows(batch)
+		block.PutRows(to)
 	}
 	rows.SetSettled(batch, ref)
 	if err := settling.Begin(ctx, a.store, Tables(), refs); err != nil {
@@ -84,6 +87,7 @@ func (a *Archive) AppendEncoded(ctx context.Context, blocks ...Encoded) error {
 	if err := a.store.Write(ctx, batch); err != nil {
 		return fmt.Errorf("archive: append up to block %s: %w", ref, err)
 	}
+	to.Settled(ref.Number)
 	header, err := a.Header(ctx, ref.Number)
 	if err != nil {
 		return err

@@ -266,8 +266,21 @@ func (a *Archive) loadSettled(ctx context.Context) error {
 	if header.Hash != ref.Hash {
 		return fmt.Errorf("%w: the settled pointer names block %s, its header has hash %x", ErrCorrupt, ref, header.Hash)
 	}
+	if a.newest != nil {
+		a.newest.Reset(ref.Number)
+	}
 	a.settled.Store(&settled{Ref: ref, totalDifficulty: header.TotalDifficulty})
 	return nil
+}
+
+// CacheState changes how many bytes of memory the caches of the state take: half for the
+// newest versions of accounts and slots, half for trie nodes. It must be called before the
+// archive is used.
+func (a *Archive) CacheState(bytes int64) {
+	if a.newest != nil {
+		a.newest.Resize(bytes / 2)
+	}
+	a.nodes = newNodeCache(bytes / 2)
 }
 
 func (a *Archive) loadExtent(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"ashlar/history/postings"
 	"ashlar/history/rows"
 	"ashlar/kv"
+	"ashlar/kv/newest"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/lru"
@@ -24,7 +25,12 @@ const (
 	// bytes, depending on how full the map is. Many codes are shorter than that, such as
 	// those of delegated accounts (EIP-7702), with 23 bytes.
 	cachedCodeEntryBytes = 200
+	// cachedNodeEntryBytes is the same for a trie node.
+	cachedNodeEntryBytes = 200
 )
+
+// DefaultStateCache is the memory of [Archive.CacheState] that an archive begins with.
+const DefaultStateCache = 32 << 20
 
 // History reads the blocks and state of an [Archive], or of a branch of unsettled blocks on
 // top of it. It is safe for concurrent use.
@@ -43,25 +49,38 @@ type History struct {
 	// unsettled caches headers of the branch, separate from those of other branches.
 	unsettled *lru.Cache[uint64, *Header]
 	codes     *lru.SizeConstrainedCache[common.Hash, []byte]
+	nodes     *nodeCache
+	newest    *newest.Cache // of settled accounts and slots; nil where a reader of a cluster caches rows
+}
+
+// nodeCache holds trie nodes by their hash, so nothing in it is ever out of date.
+type nodeCache = lru.SizeConstrainedCache[common.Hash, []byte]
+
+func newNodeCache(bytes int64) *nodeCache {
+	return lru.NewSizeConstrainedCacheWithKeySize[common.Hash, []byte](uint64(bytes), func(common.Hash) uint64 { return cachedNodeEntryBytes })
 }
 
 // newHistory returns the history of settled rows.
 func newHistory(rows kv.Reader, traces bool) History {
-	ahead, _ := rows.(kv.Prefetcher)
-	extent := new(atomic.Pointer[Extent])
-	extent.Store(new(Extent))
-	return History{
-		extent:  extent,
-		rows:    rows,
-		store:   rows,
-		ahead:   ahead,
+	h := History{
+		extent:  new(atomic.Pointer[Extent]),
 		traces:  traces,
 		settled: math.MaxUint64,
 		headers: lru.NewCache[uint64, *Header](cachedHeaders),
 		numbers: lru.NewCache[common.Hash, uint64](cachedHeaders),
 		codes: lru.NewSizeConstrainedCacheWithKeySize[common.Hash, []byte](
 			cachedCodeBytes, func(common.Hash) uint64 { return cachedCodeEntryBytes }),
+		nodes: newNodeCache(DefaultStateCache / 2),
 	}
+	h.extent.Store(new(Extent))
+	if ahead, ok := rows.(kv.Prefetcher); ok {
+		h.ahead = ahead
+	} else {
+		h.newest = newest.New(rows, DefaultStateCache/2, accounts, slots)
+		rows = h.newest
+	}
+	h.rows, h.store = rows, rows
+	return h
 }
 
 // Rows returns the settled rows, for [Archive.Over].
@@ -77,6 +96,7 @@ func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
 	return &History{
 		rows: rows, store: a.History.store, source: a.source, ahead: ahead, traces: a.traces, extent: a.extent, settled: settled,
 		headers: a.headers, numbers: a.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: a.codes,
+		nodes: a.nodes,
 	}
 }
 

@@ -46,7 +46,7 @@ func StartNodeChain(ctx context.Context, store kv.Reader, key []byte, at uint64)
 	if err != nil {
 		return nil, err
 	}
-	c.here.steps, err = storedSteps{ctx, State{&History{rows: store}, at}}.stepsOf(key)
+	c.here.steps, err = storedSteps{ctx, State{history: &History{rows: store}, number: at}}.stepsOf(key)
 	return c, err
 }
 

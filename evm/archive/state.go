@@ -18,13 +18,22 @@ import (
 type State struct {
 	history *History
 	number  uint64
+	nodes   *nodeCache // nil: trie nodes are not cached
 }
 
 var _ evm.State = State{}
 
 // StateAt returns the state after a block, which must exist. If it is older than the first
 // state, reading it returns a [*Pruned].
-func (h *History) StateAt(number uint64) State { return State{h, number} }
+func (h *History) StateAt(number uint64) State { return State{history: h, number: number} }
+
+// CachingNodes returns the same state, which keeps trie nodes that are read. It is for
+// clients' questions, nearly all of which need the upper nodes of the tries. Importing blocks
+// replaces most of the nodes that it reads.
+func (s State) CachingNodes() State {
+	s.nodes = s.history.nodes
+	return s
+}
 
 // newest appends the newest value of a row at or below the state's block, or returns false
 // if there is none.
@@ -89,8 +98,24 @@ func (s State) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
 	return code, err
 }
 
-// Node implements [evm.State]. The node's hash is checked.
+// Node implements [evm.State]. The node's hash is checked. The caller must not change the
+// node.
 func (s State) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	if s.nodes == nil {
+		return s.readNode(ctx, owner, path, hash)
+	}
+	if blob, ok := s.nodes.Get(hash); ok {
+		return blob, s.history.CheckState(s.number)
+	}
+	blob, err := s.readNode(ctx, owner, path, hash)
+	if err == nil {
+		s.nodes.Add(hash, blob)
+	}
+	return blob, err
+}
+
+// readNode reads a trie node from the store.
+func (s State) readNode(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
 	room := stateRooms.Get().(*stateRoom)
 	defer stateRooms.Put(room)
 	key := appendNodeKey(room.key[:0], owner, string(path))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"ashlar/evm/archive"
 	"ashlar/evm/archive/window"
 	"ashlar/evm/genesis"
 	"ashlar/evm/source/node"
@@ -42,6 +43,8 @@ type Entries struct {
 
 	Retention Retention `yaml:"retention"` // how much history is kept
 
+	StateCache family.Bytes `yaml:"state_cache"` // memory for accounts, slots and trie nodes
+
 	// TraceIndex says whether the network has a trace index; nil: a new network has one, an
 	// existing one stays as it is.
 	TraceIndex *bool `yaml:"trace_index"`
@@ -64,7 +67,9 @@ type Engine struct {
 }
 
 // Entries implements [family.Configurer].
-func (Family) Entries() family.Entries { return &Entries{Quorum: 1, Scripts: true} }
+func (Family) Entries() family.Entries {
+	return &Entries{Quorum: 1, Scripts: true, StateCache: archive.DefaultStateCache}
+}
 
 // Check implements [family.Entries].
 func (e *Entries) Check(network string) []family.Problem {

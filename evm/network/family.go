@@ -112,6 +112,7 @@ func newNetwork(a *archive.Archive, entries *Entries, config *params.ChainConfig
 	if entries.CallGas > 0 {
 		executor.LimitCallGas(entries.CallGas)
 	}
+	a.CacheState(int64(entries.StateCache))
 	return &network{archive: a, entries: entries, config: config, executor: executor}, nil
 }
 

@@ -1,0 +1,237 @@
+package newest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"ashlar/kv"
+	"ashlar/kv/pebble"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sync/errgroup"
+)
+
+var (
+	kept  = &kv.Table{ID: 1, Name: "kept", Kind: kv.Versions}
+	other = &kv.Table{ID: 2, Name: "other", Kind: kv.Versions}
+)
+
+const (
+	modelKeys   = 200
+	modelBlocks = 60
+)
+
+func partitionOf(key uint64) []byte { return binary.BigEndian.AppendUint64(nil, key) }
+
+// wrote reports whether a block of the model wrote a row. Some keys are written often, some
+// never.
+func wrote(key, block uint64) bool {
+	h := fnv.New64a()
+	h.Write(binary.BigEndian.AppendUint64(partitionOf(key), block))
+	return key%7 != 0 && h.Sum64()%(1+key%20) == 0
+}
+
+func valueOf(key, block uint64) string {
+	return fmt.Sprint("value ", key, " of block ", block)[:6+(key+block)%8]
+}
+
+// newestOf returns the block that wrote the newest version of a row as of another block.
+func newestOf(key, at uint64) (uint64, bool) {
+	for block := int64(at); block >= 0; block-- {
+		if wrote(key, uint64(block)) {
+			return uint64(block), true
+		}
+	}
+	return 0, false
+}
+
+func openStore(t *testing.T) kv.Store {
+	t.Helper()
+	store, err := pebble.Open(pebble.Options{Path: "data", FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+// settle writes blocks of the model.
+func settle(ctx context.Context, store kv.Store, c *Cache, from, to uint64) error {
+	batch := store.NewBatch()
+	w := c.Write(batch)
+	for block := from; block <= to; block++ {
+		for key := range uint64(modelKeys) {
+			if wrote(key, block) {
+				w.Put(kept, partitionOf(key), block, []byte(valueOf(key, block)))
+				w.Put(other, partitionOf(key), block, nil)
+			}
+		}
+	}
+	if err := store.Write(ctx, batch); err != nil {
+		return err
+	}
+	w.Settled(to)
+	return nil
+}
+
+// check reads a row through the cache and compares it with the model.
+func check(ctx context.Context, c *Cache, key, at uint64) error {
+	value, since, err := c.Newest(ctx, kept, partitionOf(key), at, []byte("before "))
+	block, exists := newestOf(key, at)
+	switch {
+	case !exists && errors.Is(err, kv.ErrNotFound) && string(value) == "before ":
+		return nil
+	case !exists || err != nil:
+		return fmt.Errorf("row %d as of block %d: %q of block %d, %v (exists: %v)", key, at, value, since, err, exists)
+	case string(value) != "before "+valueOf(key, block) || since != block:
+		return fmt.Errorf("row %d as of block %d: %q of block %d, expected %q of block %d", key, at, value, since, valueOf(key, block), block)
+	}
+	return nil
+}
+
+// Readers ask about the last block and older ones while blocks settle in groups. Small
+// caches evict all the time, the large one never does.
+func TestReadersAndWriter(t *testing.T) {
+	for _, bytes := range []int64{0, 64 << 10, 1 << 20} {
+		t.Run(fmt.Sprint(bytes), func(t *testing.T) {
+			store := openStore(t)
+			c := New(store, bytes, kept)
+			c.Reset(0)
+			if err := settle(t.Context(), store, c, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+			var settled atomic.Uint64
+			group, ctx := errgroup.WithContext(t.Context())
+			for reader := range uint64(3) {
+				group.Go(func() error {
+					r := rand.New(rand.NewPCG(reader, 1))
+					for last := uint64(0); last < modelBlocks; {
+						last = settled.Load()
+						at := last
+						if r.IntN(3) == 0 {
+							at = r.Uint64N(last + 1)
+						}
+						if err := check(ctx, c, r.Uint64N(modelKeys), at); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+			group.Go(func() error {
+				r := rand.New(rand.NewPCG(9, 9))
+				for last := uint64(0); last < modelBlocks; {
+					to := min(modelBlocks, last+1+r.Uint64N(3))
+					if err := settle(ctx, store, c, last+1, to); err != nil {
+						return err
+					}
+					settled.Store(to)
+					last = to
+					for range 50 { // some reads between two blocks
+						if err := check(ctx, c, r.Uint64N(modelKeys), last); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			})
+			if err := group.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// counting counts the reads that reach the store.
+type counting struct {
+	kv.Reader
+	reads int
+}
+
+func (r *counting) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
+	r.reads++
+	return r.Reader.Newest(ctx, t, partition, at, dst)
+}
+
+// What was read as of the last block is not read again: not as of that block, nor as of older
+// blocks with the same version, nor after blocks that write it.
+func TestReadsOnce(t *testing.T) {
+	store := openStore(t)
+	below := &counting{Reader: store}
+	c := New(below, 1<<20, kept)
+	c.Reset(0)
+	if err := settle(t.Context(), store, c, 0, 10); err != nil {
+		t.Fatal(err)
+	}
+	all := func(at uint64) int {
+		t.Helper()
+		before := below.reads
+		for key := range uint64(modelKeys) {
+			if err := check(t.Context(), c, key, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return below.reads - before
+	}
+	if reads := all(10); reads != modelKeys {
+		t.Errorf("%d reads of the store for the first look at %d rows", reads, modelKeys)
+	}
+	if reads := all(10); reads != 0 {
+		t.Errorf("%d reads of the store for the second look", reads)
+	}
+	changed := 0
+	for key := range uint64(modelKeys) {
+		if newest, exists := newestOf(key, 10); exists && newest > 8 {
+			changed++
+		}
+	}
+	if reads := all(8); reads != changed {
+		t.Errorf("%d reads of the store as of an older block, expected one for each of the %d rows written since", reads, changed)
+	}
+	if err := settle(t.Context(), store, c, 11, 13); err != nil {
+		t.Fatal(err)
+	}
+	if reads := all(13); reads != 0 {
+		t.Errorf("%d reads of the store after three blocks", reads)
+	}
+	if _, _, err := c.Newest(t.Context(), other, partitionOf(1), 13, nil); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := c.Newest(t.Context(), other, partitionOf(1), 13, nil); err != nil {
+		t.Error(err)
+	}
+	if got := below.reads; got != modelKeys+changed+2 {
+		t.Errorf("%d reads, expected two more for a table that is not kept", got)
+	}
+}
+
+// The memory stays within the limit, whatever is read.
+func TestBounded(t *testing.T) {
+	store := openStore(t)
+	const limit = 1 << 20
+	c := New(store, limit, kept)
+	c.Reset(0)
+	for key := range uint64(50_000) {
+		_, _, err := c.Newest(t.Context(), kept, partitionOf(key), 0, nil)
+		if !errors.Is(err, kv.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	entries := 0
+	for i := range c.shards {
+		entries += len(c.shards[i].young) + len(c.shards[i].old)
+	}
+	if most := limit / entryBytes; entries > most || entries < most/3 {
+		t.Errorf("%d entries in %d bytes, expected at most %d", entries, limit, most)
+	}
+}
