@@ -72,10 +72,12 @@ type Account struct {
 	// Unreadable is why the account's newest row cannot be read, which disables the
 	// account; empty for other accounts.
 	Unreadable string `json:"unreadable,omitempty"`
+
+	deleted bool // everything else but ID is zero
 }
 
 // Enabled reports whether the account may be used.
-func (a *Account) Enabled() bool { return a.Disabled.IsZero() && a.Unreadable == "" }
+func (a *Account) Enabled() bool { return a.Disabled.IsZero() && a.Unreadable == "" && !a.deleted }
 
 // person is one revision of an account with its private fields. It is immutable once stored in a holder.
 type person struct {

@@ -24,6 +24,12 @@ type accountRecord struct {
 	Identity   *identityRecord `json:"identity,omitempty"`
 }
 
+// deletedRecord is the JSON of the last row of a deleted account.
+type deletedRecord struct {
+	Deleted    bool  `json:"deleted"`
+	Invitation *hash `json:"invitation,omitempty"`
+}
+
 type resetRecord struct {
 	Hash   hash    `json:"hash"`
 	Until  seconds `json:"until"`
@@ -31,7 +37,10 @@ type resetRecord struct {
 }
 
 // record returns the row to store for p.
-func (p *person) record() accountRecord {
+func (p *person) record() any {
+	if p.deleted {
+		return deletedRecord{true, p.invitation}
+	}
 	r := accountRecord{
 		Email: p.Email, Role: p.Role, Created: toSeconds(p.Created), Verified: toSeconds(p.Verified), Disabled: toSeconds(p.Disabled),
 		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits, Tokens: p.tokens, Factor: p.factor, Identity: p.identity,
@@ -44,6 +53,9 @@ func (p *person) record() accountRecord {
 
 // decodeAccount is the reverse of record.
 func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
+	if number == lastRevision {
+		return decodeDeleted(id, value)
+	}
 	var r accountRecord
 	if err := decodeRecord(value, &r); err != nil {
 		return nil, err
@@ -75,6 +87,18 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 		p.reset, p.Resets, p.resetMailed = &r.Reset.Hash, r.Reset.Until.time(), r.Reset.Mailed
 	}
 	return p, nil
+}
+
+// decodeDeleted decodes the last row of a deleted account.
+func decodeDeleted(id ID, value []byte) (*person, error) {
+	var r deletedRecord
+	if err := decodeRecord(value, &r); err != nil {
+		return nil, err
+	}
+	if !r.Deleted {
+		return nil, errors.New("the last revision does not delete the account")
+	}
+	return &person{Account: Account{ID: id, deleted: true}, number: lastRevision, invitation: r.Invitation}, nil
 }
 
 // unreadableAccount returns what can be told of an account whose newest row has a fault.

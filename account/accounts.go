@@ -17,6 +17,8 @@ import (
 	"ashlar/kv"
 	"ashlar/limit"
 	"ashlar/retry"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // DefaultKeys is the default maximum number of live keys per account.
@@ -88,8 +90,14 @@ type Accounts struct {
 
 	write sync.Mutex // held during a change, from reading the old state until the new one is durable
 
+	attached    []Belongings
+	keys        *keyStore     // set by OpenKeyring
+	sweeping    sync.Mutex    // held by Sweep
+	unsweptMore chan struct{} // holds a value when unswept has grown
+
 	mu          sync.RWMutex               // guards the fields below
-	people      map[ID]*holder             // never removed from
+	people      map[ID]*holder             // with deleted ones; never removed from
+	unswept     map[ID]struct{}            // deleted accounts that Sweep has to look after
 	emails      map[string]*holder         // by e-mail address
 	identities  map[identityRecord]*holder // by identity at a provider
 	invitations map[hash]Invitation        // by the hash of their tokens
@@ -125,6 +133,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		lettersTo: limit.NewTable[string](limit.Rate{PerSecond: lettersPerEmail, Burst: lettersOfAllBurst}, maxCounted),
 		mailer:    config.Mailer,
 		people:    make(map[ID]*holder), emails: make(map[string]*holder), identities: make(map[identityRecord]*holder), mailTokens: make(map[hash]mailTokenRecord),
+		unswept: make(map[ID]struct{}), unsweptMore: make(chan struct{}, 1),
 	}
 	a.Reload(config)
 	if err := a.readPeople(ctx); err != nil {
@@ -147,13 +156,26 @@ func (a *Accounts) Reload(config Config) {
 // readPeople reads all accounts, and makes those current that have a newer revision than in
 // memory.
 func (a *Accounts) readPeople(ctx context.Context) error {
-	rows, err := newest(ctx, a.rows.store, accountRevisions, len(ID{}))
+	earlier := make(map[ID]bool) // accounts with a revision before the last
+	rows, err := newestOf(ctx, a.rows.store, accountRevisions, len(ID{}), func(r kv.Row) {
+		if r.Sort != lastRevision {
+			earlier[ID(r.Partition)] = true
+		}
+	})
 	if err != nil {
 		return err
 	}
-	for _, partition := range slices.Sorted(maps.Keys(rows)) {
+	// Deleted ones first, whose e-mail addresses others may have now.
+	deletedFirst := func(a, b string) int {
+		return cmp.Or(cmp.Compare(rows[b].number/lastRevision, rows[a].number/lastRevision), cmp.Compare(a, b))
+	}
+	for _, partition := range slices.SortedFunc(maps.Keys(rows), deletedFirst) {
 		id, row := ID([]byte(partition)), rows[partition]
-		if h, err := a.holder(id); err == nil && h.load().number >= row.number {
+		h := a.known(id)
+		if row.number == lastRevision && (earlier[id] || h != nil && !h.load().deleted) {
+			a.leaves(id)
+		}
+		if h != nil && h.load().number >= row.number {
 			continue
 		}
 		p, err := decodeAccount(id, row.number, row.value)
@@ -208,7 +230,9 @@ func (a *Accounts) List(context.Context) ([]Account, error) {
 	defer a.mu.RUnlock()
 	var all []Account
 	for _, h := range a.people {
-		all = append(all, a.described(h.load()))
+		if p := h.load(); !p.deleted {
+			all = append(all, a.described(p))
+		}
 	}
 	slices.SortFunc(all, func(a, b Account) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Email, b.Email)) })
 	return all, nil
@@ -263,14 +287,19 @@ func (a *Accounts) withEmail(email string) *person {
 	return nil
 }
 
-// holder returns the holder of an account.
+// holder returns the holder of an account that is not deleted.
 func (a *Accounts) holder(id ID) (*holder, error) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	if h := a.people[id]; h != nil {
+	if h := a.known(id); h != nil && !h.load().deleted {
 		return h, nil
 	}
 	return nil, fmt.Errorf("%w: none has the ID %s", ErrNoAccount, id)
+}
+
+// known returns the holder of an account, which may be deleted, or nil.
+func (a *Accounts) known(id ID) *holder {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.people[id]
 }
 
 // MaxKeys returns how many live keys an account may have.
@@ -285,7 +314,7 @@ func (a *Accounts) MaxKeys(account *Account) int {
 func (a *Accounts) newID() (id ID) {
 	for {
 		_, _ = rand.Read(id[:]) // documented never to fail
-		if _, err := a.holder(id); err != nil && !id.IsZero() {
+		if a.known(id) == nil && !id.IsZero() {
 			return id
 		}
 	}
@@ -299,9 +328,14 @@ func (a *Accounts) put(ctx context.Context, o order, p *person, did string) erro
 	return a.rows.put(ctx, o, placeOf(p.ID), row, func() { a.keep(p) })
 }
 
-// Run stores restrictions that the store refused, until ctx is done. Config.Retry must be
-// set.
-func (a *Accounts) Run(ctx context.Context) error { return a.rows.run(ctx) }
+// Run stores restrictions that the store refused, and removes what belonged to deleted
+// accounts, until ctx is done. Config.Retry must be set.
+func (a *Accounts) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.rows.run(ctx) })
+	group.Go(func() error { return a.runSweeps(ctx) })
+	return group.Wait()
+}
 
 // Unsaved returns the restrictions of accounts, keys and invitations that are in effect but
 // not durable; nil if there are none.

@@ -85,15 +85,20 @@ const millisecondsOfDay = 24 * 60 * 60 * 1000
 
 // putAudit adds an entry to a batch.
 func putAudit(b kv.Batch, at time.Time, r auditRecord) error {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // documented never to fail
 	ms := at.UnixMilli()
 	sort := uint64(ms%millisecondsOfDay)<<auditRandom | uint64(binary.BigEndian.Uint32(random[:])>>(32-auditRandom))
-	b.Put(auditDays, auditDay(ms/millisecondsOfDay), sort, append([]byte{formRecord}, raw...))
+	return putAuditAt(b, auditDay(ms/millisecondsOfDay), sort, r)
+}
+
+// putAuditAt adds an entry to a batch in its place.
+func putAuditAt(b kv.Batch, day []byte, sort uint64, r auditRecord) error {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	b.Put(auditDays, day, sort, append([]byte{formRecord}, raw...))
 	return nil
 }
 

@@ -19,8 +19,11 @@
 // holds every revision of them. A change is one row. It is durable before it is
 // acknowledged, and every later check sees it. A restriction, such as revoking a key, takes
 // effect even if the store refuses writes; it is Unsaved until [Accounts.Run] has stored it.
-// One process has the store open. A row that cannot be read disables only the key, account
-// or invitation that it belongs to ([Accounts.Unreadable]).
+// Several processes may share a store ([Keyring.Refresh]). A row that cannot be read disables
+// only the key, account or invitation that it belongs to ([Accounts.Unreadable]).
+//
+// An account is deleted with everything that belongs to it ([Accounts.Delete]). Other parts of
+// the service that store something for accounts are told ([Accounts.Attach]).
 //
 // Invalid input is reported as an [*Invalid], which names the form field. Signing in or
 // changing things too often is reported as a [*TooSoon]; changes are limited because

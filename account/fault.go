@@ -40,6 +40,9 @@ var (
 	ErrLetters = errors.New("too many e-mails are waiting to be sent: try again later")
 	// ErrTooMany means that an account has reached its maximum number of something.
 	ErrTooMany = errors.New("too many")
+	// ErrLastOperator means that an account cannot be deleted because no other operator's can
+	// be used.
+	ErrLastOperator = errors.New("this is the only operator's account: make another account an operator's first")
 	// ErrFormat means that a store was written by another version, or is not a store of accounts.
 	ErrFormat = errors.New("account: unknown format")
 )

@@ -52,6 +52,7 @@ func OpenKeyring(ctx context.Context, accounts *Accounts) (*Keyring, error) {
 		return nil, err
 	}
 	r.keys.Store(all)
+	accounts.keys = r.keyStore
 	return r, nil
 }
 
@@ -73,7 +74,11 @@ func (s *keyStore) load(ctx context.Context, before *keys) (*keys, error) {
 			all.add(known.endedAt(ended[partition]))
 			continue
 		}
-		all.add(s.decode(first, row).endedAt(ended[partition]))
+		k := s.decode(first, row).endedAt(ended[partition])
+		if k.orphaned() {
+			s.accounts.leaves(k.Owner)
+		}
+		all.add(k)
 	}
 	for first, known := range before.byFirst { // not stored yet
 		if all.byFirst[first] == nil {
@@ -87,7 +92,9 @@ func (s *keyStore) load(ctx context.Context, before *keys) (*keys, error) {
 func (s *keyStore) decode(first hash, row row) *revision {
 	k, err := decodeKey(first, row.number, row.value)
 	if err == nil && !k.Owner.IsZero() {
-		k.owner, err = s.accounts.holder(k.Owner)
+		if k.owner = s.accounts.known(k.Owner); k.owner == nil {
+			err = fmt.Errorf("%w: none has the ID %s", ErrNoAccount, k.Owner)
+		}
 	}
 	if err != nil {
 		if k = unreadableKey(first, row, err); k.Live() {
@@ -107,11 +114,21 @@ func (k *revision) endedAt(revoked seconds) *revision {
 	return &ended
 }
 
+// orphaned reports whether the account that owned a key is deleted.
+func (k *revision) orphaned() bool { return k.owner != nil && k.owner.load().deleted }
+
+func (s *keys) clone() *keys { return &keys{maps.Clone(s.byFirst), maps.Clone(s.bySecret)} }
+
+func (s *keys) remove(k *revision) {
+	for _, secret := range k.secrets {
+		delete(s.bySecret, secret.Hash)
+	}
+	delete(s.byFirst, k.first)
+}
+
 func (s *keys) add(k *revision) {
 	if old := s.byFirst[k.first]; old != nil {
-		for _, secret := range old.secrets {
-			delete(s.bySecret, secret.Hash)
-		}
+		s.remove(old)
 	}
 	s.byFirst[k.first] = k
 	if !k.Live() || k.Unreadable != "" {
@@ -185,8 +202,10 @@ func (s *keyStore) described(k *revision) Key {
 	return seen
 }
 
-// holds reports whether k is one of r's keys.
-func (r *Keyring) holds(k *revision) bool { return r.only == nil || k.Owner == *r.only }
+// holds reports whether k is one of r's keys, and its account is not deleted.
+func (r *Keyring) holds(k *revision) bool {
+	return (r.only == nil || k.Owner == *r.only) && !k.orphaned()
+}
 
 // find returns the key with the given ID or name, or the key itself.
 func (r *Keyring) find(idOrName string) (*revision, error) {
@@ -244,9 +263,8 @@ func (r *Keyring) put(ctx context.Context, o order, k *revision, did string) err
 	k.describe()
 	row := unsavedRow{number: k.number, record: k.record(), what: "key " + k.ID.String(), did: did, of: k.Owner}
 	return r.accounts.rows.put(ctx, o, k.place(), row, func() {
-		before := r.keys.Load()
-		all := keys{maps.Clone(before.byFirst), maps.Clone(before.bySecret)}
+		all := r.keys.Load().clone()
 		all.add(k)
-		r.keys.Store(&all)
+		r.keys.Store(all)
 	})
 }

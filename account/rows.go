@@ -90,7 +90,9 @@ func (r *rows) write(ctx context.Context, at place, number uint64, record any, a
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		r.tried[at] = max(r.tried[at], number)
+		if number != lastRevision { // which may be tried again, since it is always the same
+			r.tried[at] = max(r.tried[at], number)
+		}
 		return err
 	}
 	if u, ok := r.unsaved[at]; ok && u.number <= number {
@@ -108,6 +110,15 @@ func (r *rows) disable(at place, what string, number uint64, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unreadable[at] = text
+}
+
+// forget ends what is known of a partition that was dropped.
+func (r *rows) forget(at place) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.unsaved, at)
+	delete(r.tried, at)
+	delete(r.unreadable, at)
 }
 
 // unreadableTexts lists what is disabled because it cannot be read, sorted.

@@ -20,6 +20,8 @@ import (
 //   - Numbers of revisions end with random bits, so that two processes that change the same
 //     thing at once write two rows. The one with the greater number holds.
 //   - A key that has been revoked by any of its revisions stays revoked.
+//   - An account is deleted by its greatest possible revision. What another process writes
+//     afterwards is removed when it is found, see [Accounts.Sweep].
 
 // pointerChanges changes with every change of a shared store.
 const pointerChanges = "changes"

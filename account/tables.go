@@ -14,16 +14,16 @@ import (
 
 // Each table holds every revision of its records. The sort key is the revision, starting
 // at 0; the greatest is current. A value is one byte, its form, followed by a record in
-// JSON.
+// JSON. Rows are dropped only when an account is deleted, see delete.go.
 var (
 	// keyRevisions: the partition is the SHA-256 of the key's first secret, the record a
 	// keyRecord.
-	keyRevisions = &kv.Table{ID: 0x40, Name: "key_revisions", Kind: kv.Versions}
+	keyRevisions = &kv.Table{ID: 0x40, Name: "key_revisions", Kind: kv.Versions, Transient: true}
 	// accountRevisions: the partition is the account's ID, the record an accountRecord.
-	accountRevisions = &kv.Table{ID: 0x41, Name: "account_revisions", Kind: kv.Versions}
+	accountRevisions = &kv.Table{ID: 0x41, Name: "account_revisions", Kind: kv.Versions, Transient: true}
 	// invitationRevisions: the partition is the SHA-256 of the invitation's token, the
 	// record an invitationRecord.
-	invitationRevisions = &kv.Table{ID: 0x42, Name: "invitation_revisions", Kind: kv.Versions}
+	invitationRevisions = &kv.Table{ID: 0x42, Name: "invitation_revisions", Kind: kv.Versions, Transient: true}
 )
 
 // format is the version of docs/format.md that this package reads and writes. It is stored

@@ -66,7 +66,7 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 		p.keys, err = account.OpenKeyring(ctx, p.accounts)
 	}
 	if err == nil {
-		p.usage, err = openUsage(ctx, opened, c, node)
+		p.usage, err = openUsage(ctx, opened, c, node, p.keys.Known)
 	}
 	if board, ok := opened.(limit.Board); ok && err == nil && node != "" {
 		p.group = limit.NewGroup(board)
@@ -75,12 +75,13 @@ func openPeople(ctx context.Context, data store.Stores, c config.Accounts, node 
 	if err != nil {
 		return people{}, errors.Join(err, opened.Close())
 	}
+	p.accounts.Attach(p.usage, p.sessions, p.failures)
 	return p, nil
 }
 
 // openUsage opens the usage of the keys.
-func openUsage(ctx context.Context, opened kv.Store, c config.Accounts, node string) (*usage.Usage, error) {
-	u := usage.Config{Keep: c.UsageDays, All: node == ""}
+func openUsage(ctx context.Context, opened kv.Store, c config.Accounts, node string, known func() map[account.KeyID]bool) (*usage.Usage, error) {
+	u := usage.Config{Keep: c.UsageDays, Known: known, All: node == ""}
 	if node != "" {
 		var err error
 		if u.Node, err = nodeNumber(ctx, opened, node); err != nil {

@@ -16,6 +16,7 @@ var (
 	resetFactor     = operation[accountRequest, account.Account]{"/accounts/reset-factor"}
 	disableAccount  = operation[accountRequest, account.Account]{"/accounts/disable"}
 	enableAccount   = operation[accountRequest, account.Account]{"/accounts/enable"}
+	deleteAccount   = operation[accountRequest, account.Account]{"/accounts/delete"}
 	setRole         = operation[accountRequest, account.Account]{"/accounts/role"}
 	setLimits       = operation[accountRequest, account.Account]{"/accounts/limits"}
 	invite          = operation[account.NewInvitation, tokenAnswer]{"/invitations/create"}
@@ -57,6 +58,9 @@ func serveAccounts(mux *http.ServeMux, accounts Accounts) {
 	})
 	enableAccount.serve(mux, func(ctx context.Context, in accountRequest) (account.Account, error) {
 		return accounts.Enable(ctx, in.Account)
+	})
+	deleteAccount.serve(mux, func(ctx context.Context, in accountRequest) (account.Account, error) {
+		return accounts.Delete(ctx, in.Account)
 	})
 	setRole.serve(mux, func(ctx context.Context, in accountRequest) (account.Account, error) {
 		return accounts.SetRole(ctx, in.Account, in.Role)
@@ -101,6 +105,10 @@ func (a accountsClient) Disable(ctx context.Context, idOrEmail string) (account.
 
 func (a accountsClient) Enable(ctx context.Context, idOrEmail string) (account.Account, error) {
 	return enableAccount.ask(ctx, a.Client, accountRequest{Account: idOrEmail})
+}
+
+func (a accountsClient) Delete(ctx context.Context, idOrEmail string) (account.Account, error) {
+	return deleteAccount.ask(ctx, a.Client, accountRequest{Account: idOrEmail})
 }
 
 func (a accountsClient) SetRole(ctx context.Context, idOrEmail string, role account.Role) (account.Account, error) {

@@ -49,6 +49,7 @@ type Accounts interface {
 	ResetFactor(ctx context.Context, idOrEmail string) (account.Account, error)
 	Disable(ctx context.Context, idOrEmail string) (account.Account, error)
 	Enable(ctx context.Context, idOrEmail string) (account.Account, error)
+	Delete(ctx context.Context, idOrEmail string) (account.Account, error)
 	SetRole(ctx context.Context, idOrEmail string, role account.Role) (account.Account, error)
 	SetLimits(ctx context.Context, idOrEmail string, limits account.Limits) (account.Account, error)
 	Invite(ctx context.Context, n account.NewInvitation) (token string, i account.Invitation, err error)

@@ -7,6 +7,7 @@ package failures
 
 import (
 	"container/list"
+	"context"
 	"strings"
 	"sync"
 	"time"
@@ -139,6 +140,22 @@ func (l *Log) Last(key account.KeyID) []Failure {
 		last = append(last, of.all[(of.next+len(of.all)-1-i)%len(of.all)])
 	}
 	return last
+}
+
+// Forget implements [account.Belongings]: it drops the failures of keys.
+func (l *Log) Forget(_ context.Context, _ account.ID, keys []account.KeyID) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range keys {
+		delete(l.params, key)
+		if e := l.byKey[key]; e != nil {
+			l.drop(e)
+		}
+	}
+	return nil
 }
 
 // KeepParams keeps the parameters of a key's failures for ParamsTime. They are forgotten

@@ -18,9 +18,11 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
+	"ashlar/account"
 	"ashlar/kv"
 
 	"github.com/alexedwards/scs/v2"
@@ -224,6 +226,50 @@ func (s *Store) Clean(ctx context.Context) (dropped int, err error) {
 		}
 	}
 	return dropped, nil
+}
+
+// Forget implements [account.Belongings]: it drops the sessions of an account. They are found
+// by their values, which begin with the account's ID.
+func (s *Store) Forget(ctx context.Context, id account.ID, _ []account.KeyID) error {
+	found := make(map[hash]struct{})
+	for row, err := range s.store.Walk(ctx, sessions, 0) {
+		if err != nil {
+			return fmt.Errorf("sessions: %w", err)
+		}
+		r, err := decode(row.Value)
+		if err == nil && len(row.Partition) == len(hash{}) && r.of(id) {
+			found[hash(row.Partition)] = struct{}{}
+		}
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	s.mu.Lock()
+	maps.DeleteFunc(s.held, func(_ hash, r revision) bool { return r.of(id) })
+	s.mu.Unlock()
+	for p := range found {
+		if err := s.store.Drop(ctx, sessions, p[:]); err != nil {
+			return fmt.Errorf("sessions: %w", err)
+		}
+	}
+	if err := s.store.Sync(ctx); err != nil {
+		return fmt.Errorf("sessions: %w", err)
+	}
+	return nil
+}
+
+// of reports whether a revision is of a session of an account, or of one that waits for its
+// second factor: an [account.Session] or [account.Pending] begins with its ID.
+func (r *revision) of(id account.ID) bool {
+	_, values, err := scs.GobCodec{}.Decode(r.data)
+	if err != nil {
+		return false // it has ended, and has no data
+	}
+	for _, value := range values {
+		if text, ok := value.(string); ok && strings.HasPrefix(text, id.String()+".") {
+			return true
+		}
+	}
+	return false
 }
 
 // dropIfOver deletes a session of which one row is over, if its newest row is over too.

@@ -99,6 +99,28 @@ func (m *minutes) drop(at minute) {
 	delete(m.past, at)
 }
 
+// forget moves the counts of a key to those of deleted accounts.
+func (m *minutes) forget(key account.KeyID) {
+	moveToForgotten(m.current, key)
+	for _, keys := range m.past {
+		row, ok := keys[key]
+		if !ok {
+			continue
+		}
+		sum := make(calls)
+		for _, one := range [][]byte{row, keys[forgotten]} {
+			r := reader{rest: one}
+			r.calls(func(s series, c Counts) { sum.add(calls{s: c}) })
+			if one != nil {
+				m.bytes -= len(one) + minuteRowBytes
+			}
+		}
+		delete(keys, key)
+		keys[forgotten] = slices.Clip(appendCalls(nil, sum))
+		m.bytes += len(keys[forgotten]) + minuteRowBytes
+	}
+}
+
 // readMinutes adds the counts of minutes.
 func (u *Usage) readMinutes(q *Query, add func(start int64, key account.KeyID, s series, n Counts)) error {
 	type stored struct {

@@ -11,7 +11,6 @@ package usage
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,9 +37,12 @@ const (
 
 // Config configures a Usage.
 type Config struct {
-	Keep int              // days of history; 0: DefaultKeep
-	Node uint16           // distinguishes processes that share a store
-	Now  func() time.Time // nil: time.Now
+	Keep int    // days of history; 0: DefaultKeep
+	Node uint16 // distinguishes processes that share a store
+	// Known returns the IDs under which calls are counted now; nil: all. Usage of others is
+	// dropped when it is more than a day old.
+	Known func() map[account.KeyID]bool
+	Now   func() time.Time // nil: time.Now
 	// All includes what other processes have flushed before Open and not summed. It is for
 	// a process that reads once and counts nothing.
 	All bool
@@ -388,6 +390,9 @@ func (u *Usage) addUp(ctx context.Context, by share, o *openHour) error {
 	for id, c := range o.keys {
 		all.add(c)
 		latest = later(latest, o.last[id])
+		if id == forgotten {
+			continue
+		}
 		b.Put(hours, hourPartition(id, by.hour.period()), sort, appendHour(nil, o.last[id], c))
 	}
 	b.Put(hours, hourPartition(account.KeyID{}, by.hour.period()), sort, appendHour(nil, latest, all))
@@ -403,34 +408,6 @@ func (u *Usage) addUp(ctx context.Context, by share, o *openHour) error {
 	return nil
 }
 
-// Clean deletes usage older than the retention time.
-func (u *Usage) Clean(ctx context.Context) error {
-	oldest := hourOf(u.config.Now().Add(-time.Duration(u.config.Keep) * 24 * time.Hour)).period()
-	var previous []byte
-	var over [][]byte
-	for row, err := range u.store.Walk(ctx, hours, 0) {
-		if err != nil {
-			return fmt.Errorf("usage: %w", err)
-		}
-		if len(row.Partition) != 12 {
-			return fmt.Errorf("usage: table %s: a partition of %d bytes, expected 12", hours.Name, len(row.Partition))
-		}
-		if string(previous) == string(row.Partition) {
-			continue
-		}
-		previous = append(previous[:0], row.Partition...)
-		if binary.BigEndian.Uint32(row.Partition[8:]) < oldest {
-			over = append(over, append([]byte(nil), row.Partition...))
-		}
-	}
-	for _, partition := range over {
-		if err := u.store.Drop(ctx, hours, partition); err != nil {
-			return fmt.Errorf("usage: %w", err)
-		}
-	}
-	return nil
-}
-
 // LastUsed returns when a key was last used, to within some seconds. It is zero if the key
 // was not used within the retention time.
 func (u *Usage) LastUsed(ctx context.Context, key account.KeyID) (time.Time, error) {
@@ -442,7 +419,7 @@ func (u *Usage) LastUsed(ctx context.Context, key account.KeyID) (time.Time, err
 	}
 	var found time.Time
 	newest := u.presentHour().period()
-	for back := range uint32(u.config.Keep*24/periodHours + 2) {
+	for back := range u.periods() {
 		if back > newest {
 			break
 		}

@@ -21,7 +21,7 @@ func accountCommand() *cobra.Command {
 	p := new(people)
 	c.PersistentFlags().StringVar(&p.data, "data", "", "data directory")
 	c.PersistentFlags().StringVar(&p.config, "config", "", configUsage)
-	c.AddCommand(p.createAccount(), p.listAccounts(), p.resetAccount(), p.setRole(), p.setLimits(), p.invite(), p.listInvitations(),
+	c.AddCommand(p.createAccount(), p.listAccounts(), p.resetAccount(), p.setRole(), p.setLimits(), p.deleteAccount(), p.invite(), p.listInvitations(),
 		p.changing("disable --data DIR EMAIL|ID", "Disable an account and its keys at once",
 			func(ctx context.Context, s control.Service, who string) (fmt.Stringer, error) {
 				return changedAccount(s.Accounts.Disable(ctx, who))
@@ -165,6 +165,32 @@ func (p *people) setLimits() *cobra.Command {
 	c.Flags().Uint32Var(&limits.PerSecond, "per-second", 0, "credits per second for all keys of the account together")
 	c.Flags().Uint64Var(&limits.PerDay, "per-day", 0, "credits per day for all keys of the account together")
 	c.Flags().Uint32Var(&limits.Keys, "keys", 0, "maximum number of live keys")
+	return c
+}
+
+func (p *people) deleteAccount() *cobra.Command {
+	var sure bool
+	c := &cobra.Command{
+		Use:   "delete --data DIR EMAIL|ID --yes",
+		Short: "Delete an account with its keys and their usage",
+		Long: `Deletes an account with its keys, their usage, its sessions and tokens. The keys stop
+working at once. The audit log keeps that the account was deleted, and backups that were
+made earlier still have it.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !sure {
+				return fmt.Errorf("%w: the keys of the account %s would stop working for good: give --yes to delete it", errUsage, args[0])
+			}
+			return p.do(c, func(ctx context.Context, s control.Service) error {
+				a, err := s.Accounts.Delete(ctx, args[0])
+				if err == nil {
+					fmt.Println(a.ID)
+				}
+				return err
+			})
+		},
+	}
+	c.Flags().BoolVar(&sure, "yes", false, "really delete it")
 	return c
 }
 

@@ -54,7 +54,13 @@ func TestAccountsFromTheShell(t *testing.T) {
 	s.says("^"+invitation+"\n$", "account", "withdraw", invitation)
 	s.says("(?m)^"+invitation+` .* withdrawn$`, "account", "invitations")
 
+	if out := s.do(exitUsage, "account", "delete", id); !strings.Contains(out, "give --yes to delete it") {
+		t.Errorf("delete without --yes: %s", out)
+	}
+	s.do(exitDone, "account", "create", "gone@example.org")
+	s.says(`(?m)^[0-9a-f]{16}\n$`, "account", "delete", "gone@example.org", "--yes")
 	for want, args := range map[string]string{
+		"no such account: none has":        "account delete gone@example.org --yes",
 		"no such account":                  "account disable nobody@example.org",
 		"unknown role \"king\" (want user": "account role boss@example.org king",
 		"there is an account with":         "account create boss@example.org",

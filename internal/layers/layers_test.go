@@ -137,7 +137,7 @@ func keepers() []keeper {
 		{"github.com/prometheus/client_golang", []string{"app"}},
 		{"github.com/coder/websocket", []string{"gateway", "bench/follow"}},
 		{"github.com/caddyserver/certmagic", []string{"gateway/certificate"}},
-		{"github.com/alexedwards/scs", []string{"account/session", "dashboard"}},
+		{"github.com/alexedwards/scs", []string{"account/session", "account/accounttest", "dashboard"}},
 		{"github.com/pquerna/otp", []string{"account/totp"}},
 		{"github.com/coreos/go-oidc", []string{"account/oidc"}},
 		{"golang.org/x/oauth2", []string{"account/oidc"}},
