@@ -38,11 +38,10 @@ func showAudit(v *site.Visit) error {
 	}
 	if p.Query != "" {
 		a, err := v.Config.Accounts.Find(p.Query)
-		if err != nil {
+		if q.Account = a.ID; err != nil && q.Account.UnmarshalText([]byte(p.Query)) != nil { // a deleted account has its ID in the log
 			p.Problem = site.Sentence(err.Error())
 			return v.Show(200, "audit", "Audit log", p)
 		}
-		q.Account = a.ID
 	}
 	entries, err := v.Config.Accounts.Audit(v.R.Context(), q)
 	if err != nil {

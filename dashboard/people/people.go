@@ -22,6 +22,8 @@ func Pages() []site.Page {
 		site.ForOperators("GET /people", list),
 		site.ForOperators("GET /people/{person}", show),
 		site.ForOperators("POST /people/{person}", changePerson),
+		site.ForOperators("GET /people/{person}/delete", showDeletion),
+		site.ForOperators("POST /people/{person}/delete", deletePerson),
 		site.ForOperators("GET /audit", showAudit),
 		site.ForOperators("GET /invitations", listInvitations),
 		site.ForOperators("POST /invitations", invite),

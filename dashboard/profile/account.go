@@ -31,6 +31,8 @@ func Pages() []site.Page {
 		site.ForUsers("POST /account/tokens", createToken),
 		site.ForUsers("POST /account/tokens/{token}/revoke", revokeToken),
 		site.ForUsers("POST /account/sessions", endSessions),
+		site.ForUsers("GET /account/delete", showDeletion),
+		site.ForUsers("POST /account/delete", deleteAccount),
 	}
 }
 

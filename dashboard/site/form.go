@@ -77,6 +77,15 @@ func PasswordField(label string) *Field {
 	}
 }
 
+// FieldTypedName is the name of the field of TypedName.
+const FieldTypedName = "name"
+
+// TypedName asks for the name of something before it is deleted, so that nothing is deleted by
+// a slip.
+func TypedName(name string) *Field {
+	return &Field{Name: FieldTypedName, Label: "What to delete", Kind: "text", Complete: "off", Hint: "Type " + name + " to confirm."}
+}
+
 // Field returns the field with a name, or nil.
 func (f *Form) Field(name string) *Field {
 	if i := slices.IndexFunc(f.Fields, func(one *Field) bool { return one.Name == name }); i >= 0 {

@@ -162,6 +162,7 @@ func namedPages() []shot {
 	return []shot{
 		{"long-overview", at("/")},
 		{"long-account", at("/account")},
+		{"long-account-delete", at("/account/delete")},
 		{"long-keys", at("/keys")},
 		{"long-key", inKey("")},
 		{"long-key-rotate", inKey("/rotate")},
@@ -247,6 +248,7 @@ func operatorsPages() []shot {
 		}},
 		{"console-live", func(b *tab) { b.live() }},
 		{"account", at("/account")},
+		{"account-delete", at("/account/delete")},
 		{"tokens", func(b *tab) {
 			b.open("/account/tokens")
 			b.enter("#name", "CI")
@@ -258,6 +260,13 @@ func operatorsPages() []shot {
 		{"person", func(b *tab) {
 			b.open("/people")
 			b.follow("tbody a[href^='/people/']")
+		}},
+		{"person-delete", func(b *tab) {
+			b.open("/people")
+			b.follow("tbody tr:last-child a[href^='/people/']")
+			b.follow("a[href$='/delete']")
+			b.follow("main form button.danger")
+			b.there("#name-error")
 		}},
 		{"person-long", func(b *tab) {
 			b.open("/people")
