@@ -229,7 +229,7 @@ func TestIdentity(t *testing.T) {
 	if again := identity(); again != first {
 		t.Errorf("the keyspace is %s when it is opened again, expected %s", again, first)
 	}
-	if err := connect(t, configure(t, "contract")).Define(t.Context(), "DROP KEYSPACE identity"); err != nil {
+	if err := connect(t, configure(t, "contract")).Define(t.Context(), "DROP KEYSPACE IF EXISTS identity"); err != nil {
 		t.Fatal(err)
 	}
 	if again := identity(); again == first {
@@ -246,7 +246,7 @@ func TestReplication(t *testing.T) {
 		if got, err := c.Replication(t.Context()); err != nil || got["datacenter1"] != want {
 			t.Errorf("replication %d: %v, %v, expected %s in the datacenter", replication, got, err, want)
 		}
-		if err := c.Define(t.Context(), "DROP KEYSPACE "+config.Keyspace); err != nil {
+		if err := c.Define(t.Context(), "DROP KEYSPACE IF EXISTS "+config.Keyspace); err != nil {
 			t.Error(err)
 		}
 	}
