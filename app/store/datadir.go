@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -92,15 +93,24 @@ func (d Dir) Bytes(network string) (int64, error) {
 	var sum int64
 	err := filepath.WalkDir(d.Network(network), func(_ string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
-			return err
+			return withoutGone(err)
 		}
 		info, err := entry.Info()
 		if err == nil {
 			sum += info.Size()
 		}
-		return err
+		return withoutGone(err)
 	})
 	return sum, err
+}
+
+// withoutGone returns an error unless it is about a file that does not exist: an open store
+// removes files.
+func withoutGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // removed marks the directory of a network whose removal has begun. It is not a name of a

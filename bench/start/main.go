@@ -35,27 +35,36 @@ func main() {
 	accounts := flag.Uint64("accounts", 1_000_000, "accounts; every tenth has slots")
 	slots := flag.Uint64("slots", 10_000_000, "slots of all accounts together")
 	snapshots := flag.Bool("snapshot", false, "measure a snapshot of the state, too")
+	cache := flag.Int64("cache", 384, "MiB of cache of each store")
 	data := flag.String("data", "", "data directory to make")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *accounts < 20 || *slots < *accounts {
 		log.Fatal("start: invalid flags (want -data DIR, at least 20 accounts and as many slots)")
 	}
-	if err := measure(context.Background(), store.Dir(*data), &generated{accounts: *accounts, slots: *slots}, *snapshots); err != nil {
+	m := measurement{dir: store.Dir(*data), cacheBytes: *cache << 20, snapshots: *snapshots}
+	if err := m.run(context.Background(), &generated{accounts: *accounts, slots: *slots}); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func measure(ctx context.Context, dir store.Dir, g *generated, snapshots bool) error {
+// A measurement makes its networks in a directory.
+type measurement struct {
+	dir        store.Dir
+	cacheBytes int64
+	snapshots  bool
+}
+
+func (m *measurement) run(ctx context.Context, g *generated) error {
 	genesis := &core.Genesis{Config: params.TestChainConfig, Difficulty: big.NewInt(1), GasLimit: 30_000_000, BaseFee: big.NewInt(1)}
 	generating := beginStep()
 	if err := g.makeHead(ctx, genesis); err != nil {
 		return err
 	}
 	fmt.Println("roots computed:", generating)
-	if err := dir.Check(); err != nil {
+	if err := m.dir.Check(); err != nil {
 		return err
 	}
-	db, err := openNew(dir, network)
+	db, err := m.open(network)
 	if err != nil {
 		return err
 	}
@@ -78,13 +87,13 @@ func measure(ctx context.Context, dir store.Dir, g *generated, snapshots bool) e
 	if err := db.Compact(ctx); err != nil {
 		return err
 	}
-	disk, err := dir.Bytes(network)
+	disk, err := m.dir.Bytes(network)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("compacted to %d MiB: %v\n", disk>>20, compacting)
-	if snapshots {
-		if err := measureSnapshot(ctx, dir, genesis, a); err != nil {
+	if m.snapshots {
+		if err := m.runSnapshot(ctx, genesis, a); err != nil {
 			return err
 		}
 	}

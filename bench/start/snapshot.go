@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"ashlar/app/store"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
@@ -18,9 +17,9 @@ import (
 // loaded is the network that begins with the snapshot of the other one.
 const loaded = "loaded"
 
-// measureSnapshot makes a snapshot of a network, and begins another one with it.
-func measureSnapshot(ctx context.Context, dir store.Dir, genesis *core.Genesis, a *archive.Archive) error {
-	folder := string(dir) + "-snapshot"
+// runSnapshot makes a snapshot of a network, and begins another one with it.
+func (m *measurement) runSnapshot(ctx context.Context, genesis *core.Genesis, a *archive.Archive) error {
+	folder := string(m.dir) + "-snapshot"
 	creator, err := snapshot.New(ctx, a, snapshot.Options{Folder: folder})
 	if err != nil {
 		return err
@@ -40,7 +39,7 @@ func measureSnapshot(ctx context.Context, dir store.Dir, genesis *core.Genesis, 
 	if err != nil {
 		return errors.Join(err, source.Close())
 	}
-	db, err := openNew(dir, loaded)
+	db, err := m.open(loaded)
 	if err != nil {
 		return errors.Join(err, source.Close())
 	}
@@ -59,6 +58,6 @@ func measureSnapshot(ctx context.Context, dir store.Dir, genesis *core.Genesis, 
 	return errors.Join(source.Close(), db.Close())
 }
 
-func openNew(dir store.Dir, name string) (kv.Store, error) {
-	return dir.OpenNetwork(name, kv.Options{BulkLoad: true, CacheBytes: 384 << 20, Apart: archive.LargestTable()})
+func (m *measurement) open(name string) (kv.Store, error) {
+	return m.dir.OpenNetwork(name, kv.Options{BulkLoad: true, CacheBytes: m.cacheBytes, Apart: archive.LargestTable()})
 }
