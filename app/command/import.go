@@ -78,7 +78,7 @@ func (i Import) run(ctx context.Context, data store.Stores, f family.Family, out
 	err = under.Run(ctx, i.Files, bar)
 	bar.end()
 	done := under.Progress()
-	if err == nil && done.Blocks == 0 && done.Skipped == 0 {
+	if err == nil && len(i.Files) > 0 && done.Blocks == 0 && done.Skipped == 0 {
 		err = errNoBlocks
 	}
 	if err == nil && i.Compact && done.Blocks > 0 {

@@ -32,8 +32,12 @@ func (a *Archive) AddOlder(ctx context.Context, from uint64) (*Older, error) {
 	if first := a.Extent().Blocks; from == 0 || from >= first {
 		return nil, fmt.Errorf("archive: add blocks from %d on: the first block is %d", from, first)
 	}
+	under, err := a.OlderUnder(ctx) // of an addition that began lower, and was interrupted
+	if err != nil {
+		return nil, err
+	}
 	o := &Older{archive: a, batch: a.store.NewBatch(), lowest: from, next: from}
-	o.batch.SetPointer(pointerOlder, binary.BigEndian.AppendUint64(nil, from))
+	o.batch.SetPointer(pointerOlder, binary.BigEndian.AppendUint64(nil, min(from, under)))
 	return o, o.flush(ctx, 0)
 }
 

@@ -14,14 +14,15 @@ import (
 )
 
 // RecordedSource yields consecutive blocks with their receipts, such as those of a history
-// file. Their headers are linked and their roots are right; nothing else is known of them.
+// file. Their headers are linked; nothing else is known of them.
 type RecordedSource interface {
 	// First returns the number of the first block.
 	First() uint64
 	// Header returns the header of a block and its hash, or nil if the source does not have it.
 	Header(number uint64) (*types.Header, common.Hash)
-	// NextRecorded returns the next block with its receipts.
-	NextRecorded() (*types.Block, types.Receipts, error)
+	// NextRecorded returns the next block with its receipts, and its encoded access list if it
+	// has one.
+	NextRecorded() (*types.Block, types.Receipts, []byte, error)
 }
 
 // AddOlder adds the blocks of a source that are before the first one of an archive. The last
@@ -58,14 +59,14 @@ func AddOlder(ctx context.Context, a *archive.Archive, e *execute.Executor, sour
 		return err
 	}
 	for number := source.First(); number < first; number++ {
-		block, receipts, err := source.NextRecorded()
+		block, receipts, accessList, err := source.NextRecorded()
 		if err != nil {
 			return err
 		}
 		if number == 0 {
 			continue
 		}
-		delta, err := e.Recorded(block, receipts, nil)
+		delta, err := e.Recorded(block, receipts, accessList)
 		if err != nil {
 			return err
 		}

@@ -38,14 +38,14 @@ func (r *recorded) Header(number uint64) (*types.Header, common.Hash) {
 	return header.Header, header.Hash
 }
 
-func (r *recorded) NextRecorded() (*types.Block, types.Receipts, error) {
+func (r *recorded) NextRecorded() (*types.Block, types.Receipts, []byte, error) {
 	header, err := r.archive.Header(context.Background(), r.next)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	block, receipts, _, err := r.Block(header.Hash, r.next)
+	block, receipts, accessList, err := r.Block(header.Hash, r.next)
 	r.next++
-	return block, receipts, err
+	return block, receipts, accessList, err
 }
 
 // TestAddOlder: blocks before the first one come in parts, the newest first. Each part is

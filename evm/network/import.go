@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync/atomic"
 
 	"ashlar/evm/archive"
-	"ashlar/evm/execute"
 	"ashlar/evm/genesis"
 	"ashlar/evm/ingest"
 	"ashlar/evm/source/file"
@@ -27,6 +25,7 @@ const (
 	flagGenesis    = "genesis"     // names the genesis
 	flagTraceIndex = "trace-index" // yes or no
 	flagState      = "state"       // names another node's state
+	flagOlder      = "older"       // names nodes for the blocks before the first one
 )
 
 // Flags implements [family.Importer].
@@ -40,12 +39,19 @@ func (Family) Flags() []family.Flag {
 	}, {
 		Name: flagState, Alone: true,
 		Usage: "state that a new network begins with, instead of the genesis: geth:DIR, where DIR is the --datadir of a stopped geth",
+	}, {
+		Name: flagOlder, Alone: true,
+		Usage: "nodes that have the blocks before the network's first block: URLs, separated by commas",
 	}}
 }
 
 // Import implements [family.Importer].
 func (Family) Import(ctx context.Context, p family.Place, flags map[string]string) (family.Import, error) {
 	traces, err := parseTraceIndex(flags[flagTraceIndex])
+	if err != nil {
+		return nil, err
+	}
+	older, err := parseOlder(flags[flagOlder])
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +66,14 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		}
 		warnOfUnknownFork(p.Name, first.Config)
 		if from := flags[flagState]; from != "" {
-			return begin(ctx, p, o, first, traces, from)
+			return begin(ctx, p, o, first, traces, older, from)
 		}
-		return importOrNil(create(ctx, p, o, first, traces))
+		i, err := create(ctx, p, o, first, traces)
+		if err != nil {
+			return nil, err
+		}
+		i.older = older
+		return i, nil
 	}
 	if flags[flagState] != "" {
 		return nil, fmt.Errorf("--%s needs the --%s of the network", flagState, flagGenesis)
@@ -80,7 +91,12 @@ func (Family) Import(ctx context.Context, p family.Place, flags map[string]strin
 		return nil, errors.Join(err, store.Close())
 	}
 	warnOfUnknownFork(p.Name, a.Genesis().Config)
-	return importOrNil(newImport(ctx, a, store, a.Genesis(), traces))
+	i, err := newImport(ctx, a, store, a.Genesis(), traces)
+	if err != nil {
+		return nil, err
+	}
+	i.older = older
+	return i, nil
 }
 
 // parseTraceIndex parses the flag of the trace index; nil if it is not given.
@@ -95,19 +111,14 @@ func parseTraceIndex(flag string) (*bool, error) {
 	return nil, fmt.Errorf("unknown --%s %q (want yes or no)", flagTraceIndex, flag)
 }
 
-func importOrNil(i *imported, err error) (family.Import, error) {
-	if err != nil {
-		return nil, err
-	}
-	return i, nil
-}
-
 // imported is a network that is open for an import. It implements [family.Import].
 type imported struct {
 	store    kv.Store
 	archive  *archive.Archive
 	importer *ingest.Importer
-	passed   atomic.Uint64 // blocks of files that were skipped as a whole
+	older    family.Sources // nodes that have the blocks before the first one
+	passed   atomic.Uint64  // blocks of files that were skipped as a whole
+	fetched  atomic.Uint64  // blocks before the first one that came from nodes
 }
 
 // Run implements [family.Import]. A folder stands for the history files in it.
@@ -130,39 +141,6 @@ func (i *imported) Run(ctx context.Context, paths []string, show family.Show) er
 		show.Done(f.Path)
 	}
 	return nil
-}
-
-// importOlder adds the blocks of history files that are before the network's first block,
-// the newest file first: each is verified by the block after it.
-func (i *imported) importOlder(ctx context.Context, files []file.Listed, show family.Show) error {
-	for _, f := range slices.Backward(files) {
-		first := i.archive.Extent().Blocks
-		if first == 0 || !f.History || f.Blocks.First >= first || f.Blocks.Last == 0 {
-			continue
-		}
-		if err := i.addOlder(ctx, f.Path, show); err != nil {
-			return fmt.Errorf("%s: %w", f.Path, err)
-		}
-	}
-	return nil
-}
-
-func (i *imported) addOlder(ctx context.Context, path string, show family.Show) error {
-	f, err := file.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	show.Begin(path, f.Progress)
-	blocks, err := f.Recorded()
-	if err != nil {
-		return err
-	}
-	executor, err := execute.New(i.archive.Genesis().Config)
-	if err != nil {
-		return err
-	}
-	return ingest.AddOlder(ctx, i.archive, executor, blocks)
 }
 
 func (i *imported) importFile(ctx context.Context, path string, show family.Show) error {
@@ -206,7 +184,7 @@ func (i *imported) Progress() family.Progress {
 	done := i.importer.Progress()
 	head, _ := i.archive.Settled()
 	return family.Progress{
-		Head: head.Number, Blocks: done.Blocks, Transactions: done.Transactions, Skipped: done.Skipped + i.passed.Load(), Kept: done.Kept,
+		Head: head.Number, Blocks: done.Blocks + i.fetched.Load(), Transactions: done.Transactions, Skipped: done.Skipped + i.passed.Load(), Kept: done.Kept,
 		Rates: []family.Rate{{Unit: "tx/s", Count: float64(done.Transactions)}, {Unit: "Mgas/s", Count: float64(done.Gas) / 1e6}},
 		More:  []any{"hash", head.Hash},
 	}

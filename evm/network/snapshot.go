@@ -48,7 +48,7 @@ func (s snapshotting) Progress() family.SnapshotProgress {
 // SnapshotFlags implements [family.Snapshotter].
 func (f Family) SnapshotFlags() (flags []family.Flag) {
 	for _, flag := range f.Flags() {
-		if flag.Name == flagGenesis || flag.Name == flagTraceIndex {
+		if flag.Name != flagState {
 			flags = append(flags, flag)
 		}
 	}
@@ -62,6 +62,10 @@ func (Family) LoadSnapshot(ctx context.Context, p family.Place, s family.Snapsho
 		return nil, err
 	}
 	traces, err := parseTraceIndex(s.Flags[flagTraceIndex])
+	if err != nil {
+		return nil, err
+	}
+	older, err := parseOlder(s.Flags[flagOlder])
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +86,7 @@ func (Family) LoadSnapshot(ctx context.Context, p family.Place, s family.Snapsho
 		return nil, err
 	}
 	o := kv.Options{BulkLoad: true, CacheBytes: importCache, Apart: archive.LargestTable()}
-	return beginWith(ctx, p, o, first, traces, &snapshotOrigin{Source: source})
+	return beginWith(ctx, p, o, first, traces, older, &snapshotOrigin{Source: source})
 }
 
 func parseHash(text string) (common.Hash, error) {

@@ -39,6 +39,7 @@ type started struct {
 	store   kv.Store
 	genesis *core.Genesis
 	traces  *bool
+	older   family.Sources
 	origin  origin
 	begun   atomic.Bool // there is something in the store to continue with
 
@@ -47,7 +48,7 @@ type started struct {
 }
 
 // begin opens a network that begins with the state that from names, or continues with it.
-func begin(ctx context.Context, p family.Place, o kv.Options, genesis *core.Genesis, traces *bool, from string) (family.Import, error) {
+func begin(ctx context.Context, p family.Place, o kv.Options, genesis *core.Genesis, traces *bool, older family.Sources, from string) (family.Import, error) {
 	dir, ok := strings.CutPrefix(from, "geth:")
 	if !ok {
 		return nil, fmt.Errorf("unknown --%s %q (want geth:DIR)", flagState, from)
@@ -56,13 +57,13 @@ func begin(ctx context.Context, p family.Place, o kv.Options, genesis *core.Gene
 	if err != nil {
 		return nil, err
 	}
-	return beginWith(ctx, p, o, genesis, traces, source)
+	return beginWith(ctx, p, o, genesis, traces, older, source)
 }
 
 // beginWith opens a network that begins with the state of an origin, or continues with it.
 // It closes the origin if it fails.
-func beginWith(ctx context.Context, p family.Place, o kv.Options, genesis *core.Genesis, traces *bool, from origin) (family.Import, error) {
-	s := &started{genesis: genesis, traces: traces, origin: from}
+func beginWith(ctx context.Context, p family.Place, o kv.Options, genesis *core.Genesis, traces *bool, older family.Sources, from origin) (family.Import, error) {
+	s := &started{genesis: genesis, traces: traces, older: older, origin: from}
 	at, complete := from.State(), false
 	o.Accept = func(r kv.Reader) (err error) {
 		complete, err = hasState(ctx, r, at)
@@ -99,7 +100,7 @@ func (s *started) Run(ctx context.Context, files []string, show family.Show) err
 			return err
 		}
 	}
-	if err := s.origin.Continue(ctx, s.rest.Load(), show); err != nil || len(files) == 0 {
+	if err := s.origin.Continue(ctx, s.rest.Load(), show); err != nil || len(files) == 0 && len(s.older) == 0 {
 		return err
 	}
 	return s.rest.Load().Run(ctx, files, show)
@@ -156,7 +157,7 @@ func (s *started) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.rest.Store(&imported{store: s.store, archive: a, importer: importer})
+	s.rest.Store(&imported{store: s.store, archive: a, importer: importer, older: s.older})
 	return nil
 }
 

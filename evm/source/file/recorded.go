@@ -35,15 +35,16 @@ func (r *Recorded) Header(number uint64) (*types.Header, common.Hash) {
 	return r.history.reader.Header(number)
 }
 
-// NextRecorded returns the next block with its receipts, or io.EOF after the last.
-func (r *Recorded) NextRecorded() (*types.Block, types.Receipts, error) {
+// NextRecorded returns the next block with its receipts, or io.EOF after the last. Such files
+// have no access lists.
+func (r *Recorded) NextRecorded() (*types.Block, types.Receipts, []byte, error) {
 	block, receipts, err := r.history.reader.NextRecorded()
 	if err == nil {
 		r.history.given++
 	}
 	r.history.read.Store(r.history.size * int64(r.history.given) / int64(r.history.reader.Len()))
 	if err != nil {
-		return nil, nil, named(r.file.path, placed(err))
+		return nil, nil, nil, named(r.file.path, placed(err))
 	}
-	return block, receipts, nil
+	return block, receipts, nil, nil
 }

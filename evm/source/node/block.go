@@ -127,17 +127,18 @@ func (c *Client) blocks(ctx context.Context, asked []wanted) ([]*types.Block, er
 }
 
 func (c *Client) rawBlocks(ctx context.Context, asked []wanted) ([]*types.Block, error) {
-	return c.collect(ctx, asked, func(w wanted) (string, []any) { return methodRaw, []any{w.param} }, decodeRaw)
+	return collect(ctx, c, asked, func(w wanted) (string, []any) { return methodRaw, []any{w.param} }, decodeRaw)
 }
 
 func (c *Client) objects(ctx context.Context, asked []wanted) ([]*types.Block, error) {
-	return c.collect(ctx, asked, func(w wanted) (string, []any) { return w.objects, []any{w.param, true} },
+	return collect(ctx, c, asked, func(w wanted) (string, []any) { return w.objects, []any{w.param, true} },
 		func(answer json.RawMessage) (*types.Block, error) { return c.rebuild(ctx, answer) })
 }
 
-// collect requests and decodes blocks, up to the first one without an answer.
-func (c *Client) collect(ctx context.Context, asked []wanted, ask func(wanted) (method string, args []any),
-	decode func(answer json.RawMessage) (*types.Block, error)) ([]*types.Block, error) {
+// collect requests things and decodes them, up to the first one without an answer. It returns
+// an error if that is the very first, or if an answer is invalid.
+func collect[W, T any](ctx context.Context, c *Client, asked []W, ask func(W) (method string, args []any),
+	decode func(answer json.RawMessage) (T, error)) ([]T, error) {
 	answers := make([]json.RawMessage, len(asked))
 	calls := make([]rpc.BatchElem, len(asked))
 	for i := range asked {
@@ -147,12 +148,12 @@ func (c *Client) collect(ctx context.Context, asked []wanted, ask func(wanted) (
 	if err := c.batch(ctx, calls); err != nil {
 		return nil, err
 	}
-	var blocks []*types.Block
+	var all []T
 	for i, call := range calls {
 		err := call.Error
-		var block *types.Block
+		var one T
 		if err == nil {
-			block, err = decode(answers[i])
+			one, err = decode(answers[i])
 		}
 		if invalid := (*InvalidError)(nil); err != nil && (i == 0 || errors.As(err, &invalid)) {
 			return nil, err
@@ -160,9 +161,9 @@ func (c *Client) collect(ctx context.Context, asked []wanted, ask func(wanted) (
 		if err != nil {
 			break
 		}
-		blocks = append(blocks, block)
+		all = append(all, one)
 	}
-	return blocks, nil
+	return all, nil
 }
 
 func decodeRaw(answer json.RawMessage) (*types.Block, error) {

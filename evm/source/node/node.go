@@ -58,8 +58,9 @@ type Client struct {
 	dialing sync.Mutex
 	rpc     *rpc.Client // guarded by dialing; nil before first use
 
-	noRaw   atomic.Bool // the node does not support raw blocks
-	noBatch atomic.Bool // the node does not support batches
+	noRaw         atomic.Bool // the node does not support raw blocks
+	noRawReceipts atomic.Bool // the node does not support raw receipts
+	noBatch       atomic.Bool // the node does not support batches
 }
 
 // New returns a client for a node with a URL of the scheme http, https, ws or wss.

@@ -1,0 +1,192 @@
+// Package older brings blocks before the first one of an archive from nodes.
+//
+//	block 999   the first one of the archive: its parent hash is known
+//	headers     998 997 996 ... fetched in parallel, each must have the hash that its child names
+//	            ... 743
+//	blocks      743 744 745 ... fetched in parallel with their receipts, each is checked against
+//	            ... 998         its header and written
+//	block 743   is the first one of the archive
+//
+// Nodes are not trusted. One that sends what does not belong to the chain is not asked again;
+// one that fails is retried, unless another one can be asked. At no time is more held than a
+// batch of headers and some ranges of blocks, and an interruption loses one batch at most.
+package older
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/source/node"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Node is a node to fetch blocks from, such as a [node.Client], which documents the methods.
+// All methods are safe for concurrent use.
+type Node interface {
+	// Name identifies the node in errors and logs and contains no secrets.
+	Name() string
+	// Headers returns count headers of the node's chain.
+	Headers(ctx context.Context, from uint64, count int) ([]*types.Header, error)
+	// Blocks returns 1 to count blocks of the node's chain.
+	Blocks(ctx context.Context, from uint64, count int) ([]*types.Block, error)
+	// Receipts returns the receipts of the first block, and of as many others.
+	Receipts(ctx context.Context, blocks []common.Hash) ([]types.Receipts, error)
+	// AccessLists returns the access list of the first block, and of as many others.
+	AccessLists(ctx context.Context, blocks []common.Hash) ([][]byte, error)
+}
+
+// Pace holds sizes, intervals and time limits.
+type Pace struct {
+	Batch           uint64        // blocks that become visible together
+	Step            time.Duration // time limit for a range of blocks, or of headers
+	Retry, RetryMax time.Duration // first and maximum average wait before a node that failed is asked again
+	Tries           int           // in a row, after which a node is given up
+}
+
+// DefaultPace is for nodes of others, which may be restarted meanwhile.
+func DefaultPace() Pace {
+	return Pace{Batch: 1024, Step: time.Minute, Retry: time.Second, RetryMax: 30 * time.Second, Tries: 8}
+}
+
+// Source fetches the blocks before the first one of an archive.
+type Source struct {
+	archive  *archive.Archive
+	executor *execute.Executor
+	pace     Pace
+	nodes    []*candidate // that are not given up
+	start    uint64       // first block of the archive at the beginning
+	arrived  atomic.Uint64
+}
+
+// candidate is a node.
+type candidate struct {
+	Node
+	wait     *backoff.ExponentialBackOff
+	failures int // in a row
+}
+
+// New returns a source for an archive that no one else writes to.
+func New(a *archive.Archive, e *execute.Executor, pace Pace, nodes ...Node) *Source {
+	s := &Source{archive: a, executor: e, pace: pace, start: a.Extent().Blocks}
+	for _, n := range nodes {
+		s.nodes = append(s.nodes, &candidate{Node: n, wait: &backoff.ExponentialBackOff{
+			InitialInterval: pace.Retry, MaxInterval: pace.RetryMax, Multiplier: 2, RandomizationFactor: backoff.DefaultRandomizationFactor,
+		}})
+	}
+	return s
+}
+
+// Progress returns how many blocks were added, including those of a batch that is not
+// complete, and how many there are to add altogether.
+func (s *Source) Progress() (added, total uint64) { return s.arrived.Load(), s.start }
+
+// Run adds all blocks down to the genesis.
+func (s *Source) Run(ctx context.Context) error {
+	for s.archive.Extent().Blocks > 0 {
+		if err := s.addBatch(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addBatch adds the last blocks before the first one from a node that has them.
+func (s *Source) addBatch(ctx context.Context) error {
+	for {
+		from := s.nodes[0]
+		err := s.addFrom(ctx, from)
+		var fault *nodeError
+		switch {
+		case err == nil:
+			from.wait.Reset()
+			from.failures = 0
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.As(err, &fault):
+			return err
+		}
+		err = fmt.Errorf("node %s: %w", from.Name(), err)
+		from.failures++
+		refused := isInvalid(err)
+		s.nodes = s.nodes[1:]
+		if refused || from.failures >= s.pace.Tries {
+			if len(s.nodes) == 0 {
+				return err
+			}
+			slog.Warn("a node is not asked for older blocks again", "error", err)
+			continue
+		}
+		s.nodes = append(s.nodes, from) // the next one is asked first
+		slog.Warn("a node did not answer; trying again", "error", err)
+		if err := sleep(ctx, from.wait.NextBackOff()); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// addFrom adds the last blocks before the first one from a node.
+func (s *Source) addFrom(ctx context.Context, from Node) error {
+	first := s.archive.Extent().Blocks
+	s.arrived.Store(s.start - first)
+	held, err := s.archive.Header(ctx, first)
+	if err != nil {
+		return err
+	}
+	b := &batch{source: s, node: from, first: first - min(first-1, s.pace.Batch)}
+	if err := b.climb(ctx, first, held.ParentHash); err != nil {
+		return err
+	}
+	b.begin(ctx)
+	defer b.close()
+	err = ingest.AddOlder(ctx, s.archive, s.executor, b)
+	if check := (*execute.CheckError)(nil); errors.As(err, &check) {
+		return answered(err) // the header is proven, so the body or the receipts are wrong
+	}
+	return err
+}
+
+// nodeError is a node's error, as opposed to our own.
+type nodeError struct{ err error }
+
+func (e *nodeError) Error() string { return e.err.Error() }
+func (e *nodeError) Unwrap() error { return e.err }
+
+// answered marks an error as a node's.
+func answered(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &nodeError{err}
+}
+
+// ErrOtherChain means that a node sent what does not belong to the chain.
+var ErrOtherChain = errors.New("it is not of this chain")
+
+// isInvalid reports whether a node gave an answer that no honest node of the chain gives.
+func isInvalid(err error) bool {
+	var check *execute.CheckError
+	var wrong *node.InvalidError
+	return errors.As(err, &check) || errors.As(err, &wrong) || errors.Is(err, ErrOtherChain)
+}

@@ -1,0 +1,95 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"ashlar/evm/execute"
+	"ashlar/evm/ingest"
+	"ashlar/evm/ingest/older"
+	"ashlar/evm/source/file"
+	"ashlar/evm/source/node"
+	"ashlar/family"
+)
+
+// importOlder adds the blocks of history files that are before the network's first block,
+// the newest file first: each is verified by the block after it. Nodes then have the rest.
+func (i *imported) importOlder(ctx context.Context, files []file.Listed, show family.Show) error {
+	for _, f := range slices.Backward(files) {
+		first := i.archive.Extent().Blocks
+		if first == 0 || !f.History || f.Blocks.First >= first || f.Blocks.Last == 0 {
+			continue
+		}
+		if err := i.addOlder(ctx, f.Path, show); err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
+	return i.fetchOlder(ctx, show)
+}
+
+func (i *imported) addOlder(ctx context.Context, path string, show family.Show) error {
+	f, err := file.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	show.Begin(path, f.Progress)
+	blocks, err := f.Recorded()
+	if err != nil {
+		return err
+	}
+	executor, err := execute.New(i.archive.Genesis().Config)
+	if err != nil {
+		return err
+	}
+	return ingest.AddOlder(ctx, i.archive, executor, blocks)
+}
+
+// fetchOlder adds the blocks before the network's first block from nodes, if there are any.
+func (i *imported) fetchOlder(ctx context.Context, show family.Show) error {
+	first := i.archive.Extent().Blocks
+	if len(i.older) == 0 || first == 0 {
+		return nil
+	}
+	executor, err := execute.New(i.archive.Genesis().Config)
+	if err != nil {
+		return err
+	}
+	var nodes []older.Node
+	for _, address := range i.older {
+		client, err := node.New(address)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		nodes = append(nodes, client)
+	}
+	source := older.New(i.archive, executor, older.DefaultPace(), nodes...)
+	show.Begin(fmt.Sprintf("blocks before %d", first), func() (read, total int64) {
+		added, all := source.Progress()
+		return int64(added), int64(all)
+	})
+	err = source.Run(ctx)
+	now := i.archive.Extent().Blocks
+	i.fetched.Add(first - now)
+	slog.Info("older blocks fetched", "blocks", first-now, "first_block", now)
+	if err != nil {
+		return fmt.Errorf("blocks before %d: %w", now, err)
+	}
+	return nil
+}
+
+// parseOlder parses the flag with the nodes for older blocks.
+func parseOlder(flag string) (family.Sources, error) {
+	if flag == "" {
+		return nil, nil
+	}
+	nodes := family.Sources(strings.Split(flag, ","))
+	if err := nodes.Check(node.Schemes()...); err != nil {
+		return nil, fmt.Errorf("--%s: %w", flagOlder, err)
+	}
+	return nodes, nil
+}

@@ -1,0 +1,91 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+const (
+	methodRawReceipts    = "debug_getRawReceipts"
+	methodReceipts       = "eth_getBlockReceipts"
+	methodRawAccessLists = "debug_getRawBlockAccessList"
+)
+
+// Receipts fetches the receipts of blocks by their hashes, with their blooms. It returns those
+// of fewer blocks, but of at least one, if the node does not return all. None of them is
+// verified.
+func (c *Client) Receipts(ctx context.Context, blocks []common.Hash) ([]types.Receipts, error) {
+	if !c.noRawReceipts.Load() {
+		receipts, err := collect(ctx, c, blocks, byHash(methodRawReceipts), decodeRawReceipts)
+		if !refuses(err) {
+			return receipts, err
+		}
+	}
+	receipts, err := collect(ctx, c, blocks, byHash(methodReceipts), decodeReceipts)
+	if err == nil {
+		c.noRawReceipts.Store(true)
+	}
+	return receipts, err
+}
+
+// AccessLists fetches the encoded access lists of blocks, like [Client.Receipts].
+func (c *Client) AccessLists(ctx context.Context, blocks []common.Hash) ([][]byte, error) {
+	return collect(ctx, c, blocks, byHash(methodRawAccessLists), func(answer json.RawMessage) ([]byte, error) {
+		var list hexutil.Bytes
+		if string(answer) == "null" {
+			return nil, ErrNotFound
+		}
+		if err := json.Unmarshal(answer, &list); err != nil {
+			return nil, &InvalidError{What: "an access list", Err: err}
+		}
+		return list, nil
+	})
+}
+
+func byHash(method string) func(block common.Hash) (string, []any) {
+	return func(block common.Hash) (string, []any) { return method, []any{block} }
+}
+
+func decodeRawReceipts(answer json.RawMessage) (types.Receipts, error) {
+	if string(answer) == "null" {
+		return nil, ErrNotFound
+	}
+	var raw []hexutil.Bytes
+	if err := json.Unmarshal(answer, &raw); err != nil {
+		return nil, &InvalidError{What: "the raw receipts of a block", Err: err}
+	}
+	receipts := make(types.Receipts, len(raw))
+	for i, encoded := range raw {
+		receipts[i] = new(types.Receipt)
+		if err := receipts[i].UnmarshalBinary(encoded); err != nil {
+			return nil, &InvalidError{What: "the raw receipts of a block", Err: fmt.Errorf("receipt %d: %w", i, err)}
+		}
+	}
+	return receipts, nil
+}
+
+func decodeReceipts(answer json.RawMessage) (types.Receipts, error) {
+	if string(answer) == "null" {
+		return nil, ErrNotFound
+	}
+	var receipts types.Receipts
+	if err := json.Unmarshal(answer, &receipts); err != nil {
+		return nil, &InvalidError{What: "the receipts of a block", Err: err}
+	}
+	for i, receipt := range receipts {
+		if receipt == nil {
+			return nil, &InvalidError{What: "the receipts of a block", Err: fmt.Errorf("receipt %d is null", i)}
+		}
+		for j, log := range receipt.Logs {
+			if log == nil {
+				return nil, &InvalidError{What: "the receipts of a block", Err: fmt.Errorf("log %d of receipt %d is null", j, i)}
+			}
+		}
+	}
+	return receipts, nil
+}
