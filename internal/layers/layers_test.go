@@ -147,7 +147,7 @@ func keepers() []keeper {
 		{"github.com/wneessen/go-mail", []string{"account/mail"}},
 		{"github.com/emersion/go-smtp", []string{"account/mail/mailtest"}},
 		{"github.com/go-json-experiment/json", []string{"strictjson"}},
-		{"github.com/cenkalti/backoff", []string{"evm/ingest/upstream", "starknet/source/node", "retry"}},
+		{"github.com/cenkalti/backoff", []string{"evm/ingest/older", "evm/ingest/upstream", "starknet/source/node", "retry"}},
 		{"github.com/minio/minio-go", []string{"app/backup"}},
 		{"go.opentelemetry.io/otel", []string{"app/watch"}},
 		{"github.com/golang-jwt/jwt", []string{"evm/source/engine", "internal/node"}},

@@ -98,6 +98,11 @@ func (a Ashlar) ImportFromGeth(ctx context.Context, genesis, data string, chain 
 	return a.Import(ctx, genesis, append([]string{"--state", "geth:" + data}, chain...)...)
 }
 
+// ImportOlder starts to bring the blocks before the network's first one from a node.
+func (a Ashlar) ImportOlder(ctx context.Context, source string) (*Process, error) {
+	return start(ctx, a.Bin, slices.Concat([]string{"import"}, a.place(), []string{"--network", a.Network, "--older", source})...)
+}
+
 // Rewind starts to take the network back to a block.
 func (a Ashlar) Rewind(ctx context.Context, to uint64) (*Process, error) {
 	return start(ctx, a.Bin, slices.Concat([]string{"rewind", "--network", a.Network}, a.place(), []string{"--to", strconv.FormatUint(to, 10)})...)
