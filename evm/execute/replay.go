@@ -31,8 +31,9 @@ type Replay struct {
 	parent    Parent
 	block     *types.Block
 	db        *stateDatabase
-	next      int  // index of the transaction that runs next
-	begun     bool // the block's own system calls have run, or been skipped
+	known     *knownSigner // nil: senders are recovered
+	next      int          // index of the transaction that runs next
+	begun     bool         // the block's own system calls have run, or been skipped
 
 	stored StoredBlock // nil: all transactions run, in every replay
 	list   *bal.Lookup // of the block, once it has been read
@@ -71,17 +72,18 @@ type StoredBlock interface {
 	LogsBefore(ctx context.Context, index int) (uint64, error)
 }
 
-// knownSigner is a signer for transactions whose sender is known: that of the
-// transaction that runs next.
+// knownSigner is a signer for transactions whose sender is known. A transaction refers to
+// the last signer that it was given to, and may be kept for longer than the replay, to
+// which the signer therefore does not refer.
 type knownSigner struct {
 	types.Signer
-	replay  *Replay
 	senders []common.Address
+	next    int // index of the transaction that is asked about
 }
 
 // Sender implements types.Signer.
 func (s *knownSigner) Sender(*types.Transaction) (common.Address, error) {
-	return s.senders[s.replay.next], nil
+	return s.senders[s.next], nil
 }
 
 // Replay gives a block to use, before its first transaction. Errors of use are returned as they are,
@@ -118,7 +120,8 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 		r.stored = options.Stored // before Cancun, changes include whole storages
 	}
 	if options.Senders != nil {
-		run.signer = &knownSigner{Signer: run.signer, replay: r, senders: options.Senders}
+		r.known = &knownSigner{Signer: run.signer, senders: options.Senders}
+		run.signer = r.known
 	}
 	err = use(r)
 	if failed := db.failure(); failed != nil && ctx.Err() == nil {
@@ -180,7 +183,15 @@ func (r *Replay) advance(index int) error {
 
 // advanceOne runs the next transaction, which the caller then counts.
 func (r *Replay) advanceOne() error {
+	r.place()
 	return r.run.advance(r.run.state, r.run.gas, r.block.Transactions()[r.next], r.next)
+}
+
+// place tells the signer which transaction runs next.
+func (r *Replay) place() {
+	if r.known != nil {
+		r.known.next = r.next
+	}
 }
 
 // begin makes the block's own system calls, unless they have been made or skipped.
@@ -246,6 +257,7 @@ func (r *Replay) numbered(hooks *tracing.Hooks) *tracing.Hooks {
 func (r *Replay) Trace(ctx context.Context, tracer Tracer) error {
 	r.begin()
 	tx := r.block.Transactions()[r.next]
+	r.place()
 	message, err := core.TransactionToMessage(tx, r.run.signer, r.run.header.BaseFee)
 	if err != nil {
 		return fmt.Errorf("transaction %d [%x]: %w", r.next, tx.Hash(), err)

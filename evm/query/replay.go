@@ -31,21 +31,11 @@ func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 		return Input{}, execute.ErrGenesis
 	}
 	v.readInputAhead(ctx, number)
-	header, err := v.Header(ctx, number)
+	stored, err := v.storedInput(ctx, number)
 	if err != nil {
 		return Input{}, err
 	}
-	body, err := v.Body(ctx, number, nil)
-	if err != nil {
-		return Input{}, err
-	}
-	input := Input{Body: body, Senders: make([]common.Address, body.Len())}
-	for i := range input.Senders {
-		input.Senders[i] = body.Sender(i)
-	}
-	if input.Block, err = body.Block(header.Header); err != nil {
-		return Input{}, err
-	}
+	input := Input{Block: stored.block, Body: stored.body, Senders: stored.senders}
 	if !v.history.Sourced() {
 		input.Stored = storedBlock{v.history, number}
 	}
@@ -53,6 +43,35 @@ func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 		prefetchBlock(ctx, input.Parent.State, input.Block)
 	}
 	return input, err
+}
+
+// storedInput returns a block of the view, and keeps it for the next time.
+func (v *View) storedInput(ctx context.Context, number uint64) (*storedInput, error) {
+	header, err := v.Header(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	pending := v.IsPending(number) // which has no hash
+	if !pending {
+		if input, ok := v.chain.inputs.find(header.Hash); ok {
+			return input, nil
+		}
+	}
+	body, err := v.Body(ctx, number, nil)
+	if err != nil {
+		return nil, err
+	}
+	input := &storedInput{body: body, senders: make([]common.Address, body.Len())}
+	for i := range input.senders {
+		input.senders[i] = body.Sender(i)
+	}
+	if input.block, err = body.Block(header.Header); err != nil {
+		return nil, err
+	}
+	if !pending {
+		v.chain.inputs.add(header.Hash, input)
+	}
+	return input, nil
 }
 
 // storedBlock is a block of a history. It implements [execute.StoredBlock].

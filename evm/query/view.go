@@ -41,6 +41,7 @@ type Chain struct {
 	pending  pending
 	tips     *tipsCache
 	learned  *learned
+	inputs   *inputCache
 }
 
 // headView caches the view of the latest forkchoice.
@@ -57,6 +58,7 @@ func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
 		pending: pending{making: semaphore.NewWeighted(1)},
 		tips:    lru.NewCache[common.Hash, []gasTip](cachedTips),
 		learned: newLearned(),
+		inputs:  newInputCache(),
 	}
 }
 

@@ -42,10 +42,16 @@ func (g *generator) traceConfig(tracers []string) object {
 		config["tracerConfig"] = object{"convertParityErrors": g.chance(50), "includePrecompiles": g.chance(50)}
 	case "prestateTracer":
 		config["tracerConfig"] = pick(g, []object{{"diffMode": true}, {"disableCode": true}, {"disableStorage": true}, {"includeEmpty": true}, {}})
+	case "erc7562Tracer":
+		config["tracerConfig"] = pick(g, []object{{"withLog": true}, {"stackTopItemsSize": g.r.IntN(6)}, {"ignoredOpcodes": []string{"0x54", "0x60"}}, {}})
 	}
 	if g.chance(5) {
 		config["tracer"] = "muxTracer"
-		config["tracerConfig"] = object{"callTracer": object{"withLog": true}, "prestateTracer": object{"diffMode": true}, "4byteTracer": nil}
+		config["tracerConfig"] = pick(g, []object{
+			{"callTracer": object{"withLog": true}, "prestateTracer": object{"diffMode": true}, "4byteTracer": nil},
+			{"flatCallTracer": object{"includePrecompiles": true}, "erc7562Tracer": object{"withLog": true}, "noopTracer": nil},
+			{"muxTracer": object{"callTracer": object{"onlyTopCall": true}}, "keccak256PreimageTracer": nil},
+		})
 	}
 	return config
 }
