@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// connBuffer is the size of net/http's write buffer per connection. A longer answer,
-// headers included, leaves it in two writes, each a system call. If the answer is only a
-// little longer, the second packet wakes the client for a few bytes.
+// connBuffer is the size of net/http's write buffer per connection, which a WebSocket takes
+// over. A longer answer, headers included, leaves it in two writes, each a system call. If the
+// answer is only a little longer, the second packet wakes the client for a few bytes.
 const connBuffer = 4 << 10
 
 // headerRoom is larger than the headers of nearly every answer.
@@ -38,13 +38,27 @@ func gather(w http.ResponseWriter, r *http.Request, length int) (release func())
 	if conn == nil || r.TLS != nil || length < connBuffer-headerRoom { // TLS has its own records
 		return func() {}
 	}
-	conn.gathering = true
+	conn.gather()
 	return func() {
 		_ = http.NewResponseController(w).Flush() // fails if a write failed, which net/http has recorded
-		conn.gathering = false
-		if conn.writeHeld(nil) != nil {
-			_ = conn.Close() // net/http believes it was written, and would send the next answer after a partial one
-		}
+		conn.release()
+	}
+}
+
+// gather holds the first write of an answer or a message until the next one or release.
+func (c *countedConn) gather() {
+	c.holding.Lock()
+	defer c.holding.Unlock()
+	c.gathering = true
+}
+
+// release writes what is held.
+func (c *countedConn) release() {
+	c.holding.Lock()
+	defer c.holding.Unlock()
+	c.gathering = false
+	if c.writeHeld(nil) != nil {
+		_ = c.Close() // the writer believes it was written, and would send the next answer after a partial one
 	}
 }
 
@@ -55,6 +69,8 @@ var heldWrites = sync.Pool{New: func() any { return new([connBuffer]byte) }}
 // Write implements net.Conn. While gathering, it holds the first write and sends it
 // together with the next.
 func (c *countedConn) Write(b []byte) (int, error) {
+	c.holding.Lock()
+	defer c.holding.Unlock()
 	switch {
 	case c.held != nil:
 		if err := c.writeHeld(b); err != nil {
@@ -70,7 +86,8 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	}
 }
 
-// writeHeld writes the held bytes, if any, followed by b, and stops gathering.
+// writeHeld writes the held bytes, if any, followed by b, and stops gathering. c.holding must
+// be held.
 func (c *countedConn) writeHeld(b []byte) error {
 	if c.held == nil {
 		return nil

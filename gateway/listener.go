@@ -104,10 +104,11 @@ type countedConn struct {
 
 	idle *time.Timer // belongs to watchIdle
 
-	// These belong to the goroutine that writes: net/http has one for each connection.
-	gathering bool
-	held      *[connBuffer]byte // nil while nothing is held
-	holds     int               // bytes in held
+	// A WebSocket's messages and pings are written by different goroutines.
+	holding   sync.Mutex        // held while writing
+	gathering bool              // guarded by holding
+	held      *[connBuffer]byte // guarded by holding; nil while nothing is held
+	holds     int               // guarded by holding: bytes in held
 }
 
 // Close implements net.Conn.

@@ -303,6 +303,9 @@ func (s *socket) refused(err error) {
 	}
 }
 
+// maxFrameHeader is the size of the largest frame header that a server sends.
+const maxFrameHeader = 10
+
 // write sends one message. If the client does not read it in time, the connection ends, and
 // its unanswered messages are dropped. Parts are joined here, where other connections do
 // not wait for it.
@@ -321,6 +324,10 @@ func (s *socket) write(parts [][]byte) error {
 	s.writing.start()
 	defer s.writing.stop()
 	s.used.Store(s.writing.began.Load())
+	if conn := connOf(s.request); conn != nil && s.request.TLS == nil && len(message) > connBuffer-maxFrameHeader {
+		conn.gather()
+		defer conn.release()
+	}
 	err := s.conn.Write(s.endless, websocket.MessageText, message)
 	if err != nil {
 		s.end(closeGone, "the client has disconnected")
