@@ -87,9 +87,11 @@ func run(ctx context.Context, o options) error {
 		if !o.kinds.MatchString(k.name) {
 			continue
 		}
-		if err := o.measure(ctx, k, uint64(i), cache, chain); err != nil {
+		used, err := o.measure(ctx, k, uint64(i), cache, chain)
+		if err != nil {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}
+		fmt.Printf("| %s | %.2f | %.1f | %.1f | %.0f | %.0f |\n", k.name, used.blocks, used.read/1000, used.cpu, used.allocs, used.bytes)
 	}
 	return nil
 }
@@ -129,36 +131,31 @@ func open(ctx context.Context, store kv.Store) (*query.View, *jsonrpc.Server, er
 	return view, jsonrpc.NewServer(methods.Handlers(), jsonrpc.Config{Log: slog.New(slog.DiscardHandler)}), err
 }
 
-// measure prints what answers of a kind cost, with a store that is opened for them. As many
-// answers to other requests come first, so the caches are as they stay.
-func (o options) measure(ctx context.Context, k kind, seed uint64, cache int64, chain *sampled) (err error) {
+// measure returns what an answer of a kind costs, with a store that is opened for them. As
+// many answers to other requests come first, so the caches are as they stay.
+func (o options) measure(ctx context.Context, k kind, seed uint64, cache int64, chain *sampled) (each used, err error) {
 	store, err := pebble.Open(pebble.Options{Path: o.path, Options: kv.Options{CacheBytes: cache}})
 	if err != nil {
-		return err
+		return each, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	_, server, err := open(ctx, store)
 	if err != nil {
-		return err
+		return each, err
 	}
 	m := &maker{rand.New(rand.NewPCG(seed, 1)), chain}
 	first, second := o.requests(k, m), o.requests(k, m)
 	if err := answer(ctx, server, first); err != nil {
-		return err
+		return each, err
 	}
 	stop, err := o.startProfile(k)
 	if err != nil {
-		return err
+		return each, err
 	}
 	before := usage(store)
 	err = answer(ctx, server, second)
-	used := usage(store).since(before)
-	if err = errors.Join(err, stop()); err != nil {
-		return err
-	}
-	n := float64(o.answers)
-	fmt.Printf("| %s | %.2f | %.1f | %.1f | %.0f | %.0f |\n", k.name, float64(used.blocks)/n, float64(used.read)/1000/n, float64(used.cpu)/n, float64(used.allocs)/n, float64(used.bytes)/n)
-	return nil
+	each = usage(store).since(before).each(len(second) * o.batch)
+	return each, errors.Join(err, stop())
 }
 
 // startProfile begins to write the profile of a kind, if one is wanted.
@@ -211,25 +208,30 @@ func answer(ctx context.Context, server *jsonrpc.Server, requests [][]byte) erro
 	return nil
 }
 
-// used is what this process has used so far.
-type used struct {
-	blocks, read, cpu, allocs, bytes int64
-}
+// used is what this process has used: blocks and bytes of the store, microseconds of processor
+// time, allocations and their bytes.
+type used struct{ blocks, read, cpu, allocs, bytes float64 }
 
 func usage(store kv.Store) used {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	u := used{blocks: store.Stats().CacheMisses, allocs: int64(memory.Mallocs), bytes: int64(memory.TotalAlloc)}
+	u := used{blocks: float64(store.Stats().CacheMisses), allocs: float64(memory.Mallocs), bytes: float64(memory.TotalAlloc)}
 	var times syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &times); err == nil {
-		u.cpu = (times.Utime.Nano() + times.Stime.Nano()) / 1000
+		u.cpu = float64(times.Utime.Nano()+times.Stime.Nano()) / 1000
 	}
 	if text, err := os.ReadFile("/proc/self/io"); err == nil {
-		_, _ = fmt.Sscanf(string(text), "rchar: %d", &u.read)
+		_, _ = fmt.Sscanf(string(text), "rchar: %g", &u.read) // stays 0 where the system does not count it
 	}
 	return u
 }
 
 func (u used) since(before used) used {
 	return used{u.blocks - before.blocks, u.read - before.read, u.cpu - before.cpu, u.allocs - before.allocs, u.bytes - before.bytes}
+}
+
+// each returns the share of one of n answers.
+func (u used) each(n int) used {
+	share := 1 / float64(n)
+	return used{u.blocks * share, u.read * share, u.cpu * share, u.allocs * share, u.bytes * share}
 }
