@@ -63,19 +63,14 @@ func TestFaults(t *testing.T) {
 	f.process, f.reader = serve(t, process(t, keyspace, "reader", "cache: 1MiB"))
 	await(t, f.reader, f.chain[20], patience)
 	f.head.Store(20)
+	f.shown.Store(20)
 	if f.witness, err = cassandratest.NewWitness(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
 
+	defer f.watchMachine()()
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup
-	working.Go(func() { f.witness.Run(ctx) })
-	working.Go(func() {
-		f.witness.Watch(ctx, "the reader", func(ctx context.Context) error {
-			var version string
-			return f.reader.Call(ctx, &version, "web3_clientVersion")
-		})
-	})
 	working.Go(func() { f.grow(ctx) })
 	working.Go(func() { f.watch(ctx) })
 	for range 4 {
@@ -96,7 +91,26 @@ func TestFaults(t *testing.T) {
 		t.Errorf("verify: %s, %v", report, err)
 	}
 	for number := range last.NumberU64() + 1 {
-		f.compare("eth_getBlockByNumber", fmt.Sprintf("0x%x", number), true)
+		within(t, fmt.Sprintf("block %d is answered", number), func() bool {
+			return f.compare("eth_getBlockByNumber", fmt.Sprintf("0x%x", number), true)
+		})
+	}
+}
+
+// watchMachine has the witness watch until the returned function is called.
+func (f *faulty) watchMachine() (stop func()) {
+	ctx, cancel := context.WithCancel(f.t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { f.witness.Run(ctx) })
+	watching.Go(func() {
+		f.witness.Watch(ctx, "the reader", func(ctx context.Context) error {
+			var version string
+			return f.reader.Call(ctx, &version, "web3_clientVersion")
+		})
+	})
+	return func() {
+		cancel()
+		watching.Wait()
 	}
 }
 
@@ -217,22 +231,24 @@ func transactionOf(block *types.Block) *types.Transaction {
 	return nil
 }
 
-// compare compares an answer of the reader with that of the reference.
-func (f *faulty) compare(method string, params ...any) {
+// compare compares an answer of the reader with that of the reference. It returns whether
+// there was one.
+func (f *faulty) compare(method string, params ...any) bool {
 	var got, want json.RawMessage
 	began := time.Now()
 	if err := f.reader.Call(f.t.Context(), &got, method, params...); err != nil {
 		f.fail(began, "%s %v: %v", method, params, err)
-		return
+		return false
 	}
 	if err := f.reference.Call(f.t.Context(), &want, method, params...); err != nil {
 		f.t.Errorf("reference: %s %v: %v", method, params, err)
-		return
+		return true
 	}
 	if !bytes.Equal(got, want) {
 		f.t.Errorf("%s %v: %.300s, expected %.300s", method, params, got, want)
 	}
 	f.answers.Add(1)
+	return true
 }
 
 // breakNodes takes one node after the other away.
@@ -300,6 +316,8 @@ func (f *faulty) await(i int) {
 // loseTwo takes two nodes away, and gives them back.
 func (f *faulty) loseTwo() {
 	f.t.Helper()
+	f.witness.Away(1)
+	f.witness.Away(2)
 	if err := firstOf(f.cluster.Pause(1), f.cluster.Pause(2)); err != nil {
 		f.t.Fatal(err)
 	}
@@ -327,6 +345,7 @@ func (f *faulty) loseTwo() {
 	within(f.t, "a question is answered again", func() bool { status, _ := question(); return status == http.StatusOK })
 	within(f.t, "the reader is ready again", func() bool { status, _ := f.http(ready, nil); return status == http.StatusOK })
 	f.await(1)
+	f.await(2)
 }
 
 // http sends a request, and returns the status and the header Retry-After.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"ashlar/evm/ingest/ingesttest"
@@ -24,14 +25,11 @@ func TestUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkCommands(t, shell)
 	requests := func() (sum uint64) {
 		t.Helper()
-		out, err := exec.CommandContext(t.Context(), shell.Bin, "key", "usage", "--config", shell.Config, "--json", keyID(key)).Output()
 		var lines []struct{ Requests uint64 }
-		if err == nil {
-			err = json.Unmarshal(out, &lines)
-		}
-		if err != nil {
+		if err := json.Unmarshal([]byte(output(t, shell, "key", "usage", "--json", keyID(key))), &lines); err != nil {
 			t.Fatal(err)
 		}
 		for _, l := range lines {
@@ -85,5 +83,27 @@ func TestUsage(t *testing.T) {
 		if got := requests(); got != known {
 			t.Errorf("%d requests when a reader at %s has ended, expected %d", got, address, known)
 		}
+	}
+}
+
+// output returns what a command prints that works on a keyspace.
+func output(t *testing.T, a node.Ashlar, command ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), a.Bin, append(command, "--config", a.Config)...).Output()
+	if err != nil {
+		t.Fatalf("%v: %v", command, err)
+	}
+	return string(out)
+}
+
+// checkCommands tries commands on a keyspace without a server.
+func checkCommands(t *testing.T, a node.Ashlar) {
+	t.Helper()
+	output(t, a, "account", "create", "user@example.org")
+	if accounts := output(t, a, "account", "list", "--json"); !strings.Contains(accounts, "user@example.org") {
+		t.Errorf("accounts are %s, expected one of user@example.org", accounts)
+	}
+	if status := output(t, a, "status", "--json"); !strings.Contains(status, `"`+network+`"`) {
+		t.Errorf("the status is %s, expected that of network %s", status, network)
 	}
 }
