@@ -17,7 +17,7 @@ const pauseUsage = "if a running server serves the network, take it out of servi
 func importCommand() *cobra.Command {
 	var i command.Import
 	c := &cobra.Command{
-		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--state geth:DIR] [--family starknet] FILE...",
+		Use:   "import --data DIR --network NAME [--genesis FILE|NAME] [--state geth:DIR] [--older URL,...] [--family starknet] FILE...",
 		Short: "Import blocks from files into a network",
 		Long: `Executes and verifies the blocks of chain exports (RLP, also gzipped) and of history
 files (era1, ERE), in the given order, and keeps every version of the state. A folder
@@ -29,6 +29,9 @@ genesis: that of the newest block for which the data directory of a stopped geth
 The tries are built anew, and the state root is compared with the header. The network
 then answers questions about the state and proofs from that block on. FILEs continue
 from there. geth's directory is only read.
+
+With --older, fetches the blocks before the network's first one from nodes, with their
+receipts. Each is verified by the block after it; none is executed.
 
 With --family starknet, imports blocks with their receipts and events from files, or
 folders of files, with the answers of a feeder gateway. Links and hashes are checked.
