@@ -2,15 +2,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"time"
 )
-
-// clockTicks is how many ticks a second has in Linux's /proc, on any machine.
-const clockTicks = 100
 
 // driven runs a load and adds the processor time that the server took for it, if this
 // program started the server.
@@ -46,23 +42,11 @@ func (p *peer) cpu() time.Duration {
 	if p.process == nil {
 		return 0
 	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.process.PID()))
+	used, err := p.process.CPU()
 	if err != nil {
 		return 0
 	}
-	// The second field is the program's name in parentheses, which may contain anything.
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	const user, system = 11, 12 // fields 14 and 15 of the line
-	var ticks [2]int64
-	if len(fields) <= system {
-		return 0
-	}
-	for i, field := range [][]byte{fields[user], fields[system]} {
-		if _, err := fmt.Sscan(string(field), &ticks[i]); err != nil {
-			return 0
-		}
-	}
-	return time.Duration(ticks[0]+ticks[1]) * (time.Second / clockTicks)
+	return used
 }
 
 // measureMemory reads the resident memory of a server that this program started; it stays 0

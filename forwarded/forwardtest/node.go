@@ -91,6 +91,16 @@ func (n *Node) Count(method string) int {
 	return n.counts[method]
 }
 
+// Total returns how many calls were made.
+func (n *Node) Total() (sum int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, count := range n.counts {
+		sum += count
+	}
+	return sum
+}
+
 type request struct {
 	ID     json.RawMessage   `json:"id"`
 	Method string            `json:"method"`

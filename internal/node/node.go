@@ -80,6 +80,31 @@ func (p *Process) ResidentBytes() (int64, error) {
 	return resident * int64(os.Getpagesize()), nil
 }
 
+// clockTicks is how many ticks a second has in Linux's /proc, on any machine.
+const clockTicks = 100
+
+// CPU returns the processor time that the process has used so far. It works on Linux only.
+func (p *Process) CPU() (time.Duration, error) {
+	path := fmt.Sprintf("/proc/%d/stat", p.PID())
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	// The second field is the program's name in parentheses, which may contain anything.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	const user, system = 11, 12 // fields 14 and 15 of the line
+	if len(fields) <= system {
+		return 0, fmt.Errorf("unexpected contents %q of %s (want at least 15 fields)", text, path)
+	}
+	var ticks [2]int64
+	for i, field := range [][]byte{fields[user], fields[system]} {
+		if _, err := fmt.Sscan(string(field), &ticks[i]); err != nil {
+			return 0, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return time.Duration(ticks[0]+ticks[1]) * (time.Second / clockTicks), nil
+}
+
 // Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
