@@ -90,62 +90,100 @@ type attempt struct {
 	err    error
 }
 
-// ask asks one node after the other until one answers. A node that is late gets a rival.
+// ask asks one node after the other until one answers. A node that is late gets a rival. The
+// first node is asked without another goroutine, because most calls need no other node.
 func (p *Pool) ask(ctx context.Context, c *Call) (Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	attempts := make(chan attempt, len(p.nodes))
-	var tried []*node
-	running := 0
-	start := func(n *node) {
-		tried = append(tried, n)
-		running++
-		p.calls.Go(func() {
-			ctx, cancel := context.WithTimeoutCause(ctx, p.config.Time, errSlow)
-			defer cancel()
-			result, err := n.ask(ctx, c)
-			attempts <- attempt{n, result, err}
-		})
-	}
 	first, err := p.await(ctx, c)
 	if err != nil {
 		return Answer{}, err
 	}
-	start(first)
-	late := p.timer(c, first)
-	defer late.Stop()
-	var worst error // of the failed attempts, the one that says most
-	for {
+	r := &race{pool: p, call: c, attempts: make(chan attempt, len(p.nodes)), tried: []*node{first}}
+	trying, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	rivals := make(chan outcome, 1)
+	late := p.whenLate(c, first, func() {
+		r.running = 1
+		r.start(ctx)
+		answer, err := r.finish(ctx)
+		rivals <- outcome{answer, err}
+		giveUp()
+	})
+	a := p.attempt(trying, first, c)
+	if !late() {
+		r.attempts <- a
+		o := <-rivals
+		return o.answer, o.err
+	}
+	if !retryable(c, a.err) {
+		return Answer{Result: a.result, Node: first.name}, a.err
+	}
+	r.worst = fmt.Errorf("%s: %w", first.name, a.err)
+	r.start(ctx)
+	return r.finish(ctx)
+}
+
+// outcome is how a call ended.
+type outcome struct {
+	answer Answer
+	err    error
+}
+
+// attempt makes one call to one node.
+func (p *Pool) attempt(ctx context.Context, n *node, c *Call) attempt {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Time, errSlow)
+	defer cancel()
+	result, err := n.ask(ctx, c)
+	return attempt{n, result, err}
+}
+
+// race is a call for which more than one node is asked.
+type race struct {
+	pool     *Pool
+	call     *Call
+	attempts chan attempt
+	tried    []*node
+	running  int
+	worst    error // of the failed attempts, the one that says most
+}
+
+// start asks one more node, if there is one.
+func (r *race) start(ctx context.Context) {
+	n, err := r.pool.pick(r.call, r.tried)
+	if err != nil {
+		return
+	}
+	r.tried = append(r.tried, n)
+	r.running++
+	r.pool.calls.Go(func() { r.attempts <- r.pool.attempt(ctx, n, r.call) })
+}
+
+// finish returns the first answer, and asks another node for each attempt that failed.
+func (r *race) finish(ctx context.Context) (Answer, error) {
+	for r.running > 0 {
 		select {
-		case a := <-attempts:
-			running--
-			if !retryable(c, a.err) {
+		case a := <-r.attempts:
+			r.running--
+			if !retryable(r.call, a.err) {
 				return Answer{Result: a.result, Node: a.node.name}, a.err
 			}
-			worst = moreTelling(worst, fmt.Errorf("%s: %w", a.node.name, a.err))
-			if n, err := p.pick(c, tried); err == nil {
-				start(n)
-			} else if running == 0 {
-				return Answer{}, unanswered(c, worst)
-			}
-		case <-late.C:
-			if n, err := p.pick(c, tried); err == nil {
-				start(n)
-			}
+			r.worst = moreTelling(r.worst, fmt.Errorf("%s: %w", a.node.name, a.err))
+			r.start(ctx)
 		case <-ctx.Done():
 			return Answer{}, ctx.Err()
 		}
 	}
+	return Answer{}, unanswered(r.call, r.worst)
 }
 
-// timer returns a timer that fires when an answer of a node is late. It does not fire for
-// calls that must not be repeated.
-func (p *Pool) timer(c *Call, n *node) *time.Timer {
-	t := time.NewTimer(n.late(c.Method))
+// whenLate calls a function when the answer of a node is late, unless the call must not be
+// repeated. The function that it returns prevents that, and reports whether it was in time.
+func (p *Pool) whenLate(c *Call, n *node, call func()) (prevent func() bool) {
 	if c.Once {
-		t.Stop()
+		return func() bool { return true }
 	}
-	return t
+	return time.AfterFunc(n.late(c.Method), call).Stop
 }
 
 // retryable reports whether another node can give a better answer than an error.

@@ -79,9 +79,17 @@ func newRequest(id int, method string, params json.RawMessage) request {
 	return request{Version: "2.0", ID: id, Method: method, Params: params}
 }
 
+// append appends the request as JSON. Params are valid JSON.
+func (r request) append(out []byte) []byte {
+	out = strconv.AppendInt(append(out, `{"jsonrpc":"2.0","id":`...), int64(r.ID), 10)
+	method, _ := json.Marshal(r.Method) // a string
+	out = append(append(out, `,"method":`...), method...)
+	return append(append(append(out, `,"params":`...), r.Params...), '}')
+}
+
 // call makes one call.
 func (t *transport) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	body, err := t.post(ctx, newRequest(1, method, params))
+	body, err := t.post(ctx, newRequest(1, method, params).append(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +102,14 @@ func (t *transport) call(ctx context.Context, method string, params json.RawMess
 
 // batch sends requests, whose IDs are their indexes, in one. The error is that of all.
 func (t *transport) batch(ctx context.Context, requests []request) ([]Answer, error) {
-	body, err := t.post(ctx, requests)
+	text := []byte{'['}
+	for i := range requests {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = requests[i].append(text)
+	}
+	body, err := t.post(ctx, append(text, ']'))
 	if err != nil {
 		return nil, err
 	}
@@ -122,11 +137,7 @@ func (t *transport) batch(ctx context.Context, requests []request) ([]Answer, er
 var errNoBatch = errors.New("the node refused a batch")
 
 // post sends a body and returns that of the answer.
-func (t *transport) post(ctx context.Context, what any) ([]byte, error) {
-	text, err := json.Marshal(what)
-	if err != nil {
-		return nil, err
-	}
+func (t *transport) post(ctx context.Context, text []byte) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(text))
 	if err != nil {
 		return nil, endpoint.WithoutURL(err)

@@ -49,16 +49,30 @@ type Follower struct {
 	mu      sync.Mutex
 	view    *forwarded.View // guarded by mu; nil before the first head
 	changed chan struct{}   // guarded by mu: closed and replaced when the view changes
+	agreed  Agreement       // guarded by mu
 	// Run alone uses the fields below.
 	lost     time.Time // since when no node has the head; zero if one has
 	disagree bool      // the nodes did not agree on a head last time
+}
+
+// Agreement is whether as many nodes agree on a head as must.
+type Agreement struct {
+	Nodes int       // nodes that agreed on the last head; 0: there is no agreement now
+	Since time.Time // since when there is none; zero if there is
 }
 
 // New returns a follower.
 func New(config Config) *Follower {
 	config.Quorum, config.Keep = cmp.Or(config.Quorum, 1), cmp.Or(config.Keep, defaultKeep)
 	config.Patience, config.Log = cmp.Or(config.Patience, defaultPatience), cmp.Or(config.Log, slog.Default())
-	return &Follower{config: config, changed: make(chan struct{})}
+	return &Follower{config: config, changed: make(chan struct{}), agreed: Agreement{Since: time.Now()}}
+}
+
+// Agreement returns whether the nodes agree.
+func (f *Follower) Agreement() Agreement {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.agreed
 }
 
 // View returns the present view, nil before the first head.
@@ -112,13 +126,15 @@ func (f *Follower) Run(ctx context.Context) error {
 func (f *Follower) approach(ctx context.Context) error {
 	nodes := slices.DeleteFunc(f.config.Pool.Status(), func(s upstream.Status) bool { return !s.Usable })
 	if len(nodes) < f.config.Quorum {
+		f.noteAgreement(0)
 		return nil
 	}
 	elected, heads := f.elect(ctx, nodes)
 	if ctx.Err() != nil {
 		return nil
 	}
-	if f.noteAgreement(len(heads) > 0); len(heads) == 0 {
+	f.noteAgreement(len(heads))
+	if f.logAgreement(len(heads) > 0); len(heads) == 0 {
 		return nil
 	}
 	for {
@@ -170,8 +186,20 @@ func (f *Follower) move(ctx context.Context, elected chain.Ref, heads []upstream
 	return nil
 }
 
-// noteAgreement logs when the nodes cease to agree on a head, and when they agree again.
-func (f *Follower) noteAgreement(agree bool) {
+// noteAgreement records how many nodes agree on a head.
+func (f *Follower) noteAgreement(nodes int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case nodes > 0:
+		f.agreed = Agreement{Nodes: nodes}
+	case f.agreed.Nodes > 0:
+		f.agreed = Agreement{Since: time.Now()}
+	}
+}
+
+// logAgreement logs when the nodes cease to agree on a head, and when they agree again.
+func (f *Follower) logAgreement(agree bool) {
 	switch {
 	case !agree && !f.disagree:
 		f.config.Log.Warn("the head stays: the upstreams do not agree on one", "quorum", f.config.Quorum)

@@ -3,6 +3,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -204,6 +205,14 @@ func (n *network) Status(context.Context) (family.Status, error) {
 	}
 	if !source.Reached {
 		source.Problem = "no upstream node is usable"
+	}
+	if n.entries.Quorum > 1 {
+		agreed := n.follower.Agreement()
+		source.Agreement = &family.AgreementStatus{Quorum: n.entries.Quorum, Nodes: agreed.Nodes}
+		if !agreed.Since.IsZero() {
+			source.Agreement.Since = agreed.Since.Unix()
+			source.Problem = cmp.Or(source.Problem, fmt.Sprintf("no agreement: %d nodes must have the same head", n.entries.Quorum))
+		}
 	}
 	if stopped := n.follow.Stopped(); stopped != nil {
 		status.Stopped = &family.Stopped{Why: stopped.Err.Error(), Since: stopped.Since.Unix()}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"ashlar/family"
 	"ashlar/forwarded/forwardtest"
 )
 
@@ -37,4 +38,20 @@ func TestOneNodeCannotMakeUpAHead(t *testing.T) {
 	}
 	honest.Branch, honest.Fork = "b", 12
 	w.until("the reorganization is followed", func() bool { return w.network.follower.View().Head().Hash == honest.Hash(12) })
+	agreement := func() family.AgreementStatus {
+		status, err := w.network.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *status.Source.Agreement
+	}
+	if got := agreement(); got.Quorum != 2 || got.Nodes < 2 || got.Since != 0 {
+		t.Errorf("while nodes agree: %+v", got)
+	}
+	a.Stop()
+	liar.Stop()
+	w.until("one node is left", func() bool { return agreement().Nodes == 0 })
+	if got := agreement(); got.Since == 0 {
+		t.Errorf("while one node is left: %+v", got)
+	}
 }
