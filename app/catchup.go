@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"ashlar/app/recent"
 	"ashlar/family"
 )
 
@@ -69,7 +70,7 @@ func (n *Network) watchPace(ctx context.Context) error {
 			case logged && pace == nil:
 				slog.Info("caught up", "network", n.Name, "block", status.Head)
 			case logged:
-				slog.Info("catching up", "network", n.Name, "block", status.Head, "behind", status.Behind(),
+				slog.InfoContext(recent.Progress(ctx), "catching up", "network", n.Name, "block", status.Head, "behind", status.Behind(),
 					"blocks_per_second", int64(pace.Rate), "remaining", time.Duration(pace.Remaining)*time.Second)
 			}
 		}

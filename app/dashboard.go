@@ -12,6 +12,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/app/config"
+	"ashlar/app/recent"
 	"ashlar/dashboard"
 	"ashlar/dashboard/site"
 	"ashlar/family"
@@ -23,6 +24,7 @@ func (s *Service) newDashboard() (http.Handler, error) {
 	return dashboard.New(site.Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: s.sessions, Usage: s.usage, Failures: s.failures, Networks: s.shownNetworks,
 		Allowance: func(k *account.Key) account.Allowance { return s.handler.Allowance(k) },
+		Events:    func(network string) []site.Event { return shownEvents(recent.Of(slog.Default()).Of(network)) },
 		Limits:    func() []site.LimitGroup { return shownLimits(s.current.Load(), s.handler.Stats()) },
 		Call: func(ctx context.Context, c site.Call, read func(site.Answer)) {
 			s.handler.Do(ctx, gateway.Call(c), func(r gateway.Reply) { read(site.Answer(r)) })
@@ -108,6 +110,14 @@ func shownConsensus(c *family.ConsensusStatus) string {
 		return "no consensus client has named a head since the start"
 	}
 	return fmt.Sprintf("%s, last heard at %s", cmp.Or(c.Client, "unknown"), time.Unix(c.Forkchoice, 0).UTC().Format(time.RFC3339))
+}
+
+func shownEvents(all []recent.Event) []site.Event {
+	shown := make([]site.Event, len(all))
+	for i, e := range all {
+		shown[i] = site.Event(e)
+	}
+	return shown
 }
 
 func (n *Network) shownStore() site.Store {

@@ -47,6 +47,7 @@ type service struct {
 	public    bool            // the status page
 	upstreams []site.Upstream // of mainnet
 	stored    site.Store      // of mainnet
+	events    map[string][]site.Event
 	lines     []usage.Line
 	failed    *failures.Log
 	lastUsed  time.Time
@@ -139,6 +140,7 @@ func serveWith(t *testing.T, registration account.Registration, change func(url 
 	config := site.Config{
 		Accounts: s.accounts, Keys: s.keys, Sessions: session.NewStore(store, nil), Usage: s, Failures: s.failed, Networks: s.served,
 		Status: func() bool { return s.public },
+		Events: func(network string) []site.Event { return s.events[network] },
 		Limits: func() []site.LimitGroup {
 			return []site.LimitGroup{
 				{Title: "Of one client", Public: true, Limits: []site.Limit{{Entry: "limits.account_daily", Meaning: "credits per day", Most: "3,000", Now: "12 running"}}},

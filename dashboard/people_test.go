@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"log/slog"
 	"net/url"
 	"regexp"
 	"strings"
@@ -83,6 +84,12 @@ func TestOperatorsNetworks(t *testing.T) {
 	user, _ := s.newUser("user@example.org", account.RoleUser)
 	s.upstreams = []site.Upstream{{Name: "node.internal", Head: 1234560, Used: true, Latency: 12 * time.Millisecond}, {Name: "other.internal", Head: 1234567, Why: "connection refused", Failures: 41}}
 	s.stored = site.Store{Memory: 1 << 20, Free: 2 << 30, CacheHits: 3, CacheMisses: 1}
+	at := time.Date(2026, 3, 1, 12, 0, 7, 0, time.UTC)
+	for i := range 7 {
+		s.events = map[string][]site.Event{"mainnet": append(s.events["mainnet"], site.Event{Time: at, Text: fmt.Sprintf("reorganization (internal %d)", i)})}
+	}
+	s.events[""] = []site.Event{{Time: at, Level: slog.LevelError, Text: "certificates: internal <trouble>"}}
+	operator.get("/networks").says(t, 200, "Recent events", "1 Mar 2026, 12:00:07 UTC", "reorganization (internal 0)", "2 earlier events since", "error</span> certificates: internal &lt;trouble&gt;")
 	operator.get("/networks").says(t, 200, "node.internal", "12 ms", ">7<", "connection refused", ">41<", "1.0 MiB in memory; 75.0 % of reads", "2.0 GiB free")
 	if p := user.get("/networks"); strings.Contains(p.body, "internal") || strings.Contains(p.body, "free") {
 		t.Error("a user sees what is for operators")

@@ -40,13 +40,14 @@ const certificatesFolder = "certificates"
 // Open returns the TLS configuration of the public listener, or nil for no TLS. data is the
 // data directory.
 func (t *TLS) Open(ctx context.Context, data string) (*tls.Config, error) {
+	log := slog.With("part", "certificates")
 	switch {
 	case t.Certificate != "":
-		return certificate.FromFiles(t.Certificate, t.Key, slog.Default())
+		return certificate.FromFiles(t.Certificate, t.Key, log)
 	case len(t.ACME.Domains) > 0:
 		return certificate.FromACME(ctx, certificate.ACME{
 			Domains: t.ACME.Domains, Email: t.ACME.Email, Directory: t.ACME.Directory, Folder: filepath.Join(data, certificatesFolder),
-		}, slog.Default())
+		}, log)
 	}
 	return nil, nil
 }

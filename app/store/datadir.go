@@ -142,7 +142,7 @@ func (d Dir) OpenAccounts(accept func(kv.Reader) error) (kv.Store, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
-	store, err := Open(d.accounts(), kv.Options{CacheBytes: 1 << 20, BufferBytes: 1 << 20, Private: true, Logger: slog.Default(), Accept: accept})
+	store, err := Open(d.accounts(), kv.Options{CacheBytes: 1 << 20, BufferBytes: 1 << 20, Private: true, Logger: slog.With("part", "accounts"), Accept: accept})
 	if err != nil {
 		return nil, fmt.Errorf("accounts: %w", err)
 	}
@@ -157,6 +157,6 @@ func (d Dir) OpenNetwork(name string, o kv.Options) (kv.Store, error) {
 	if err := os.MkdirAll(d.networks(), 0o755); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	o.Logger = slog.Default()
+	o.Logger = slog.With("network", name)
 	return Open(d.Network(name), o)
 }

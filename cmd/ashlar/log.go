@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"os"
 
+	"ashlar/app/recent"
+
 	"github.com/spf13/cobra"
 )
 
@@ -18,7 +20,7 @@ func logFlags(root *cobra.Command) {
 		if err != nil {
 			return fmt.Errorf("%w: %w; see %s --help", errUsage, err, c.CommandPath())
 		}
-		slog.SetDefault(slog.New(handler))
+		slog.SetDefault(slog.New(recent.NewHandler(handler)))
 		return nil
 	}
 }

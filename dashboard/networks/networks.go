@@ -15,16 +15,36 @@ func Pages() []site.Page {
 }
 
 // networksPage is the data of the template networks.
-type networksPage struct{ Networks []networkCard }
+type networksPage struct {
+	Networks []networkCard
+	Events   events // of the service
+}
 
 // networkCard is a network with its state.
 type networkCard struct {
 	site.Network
-	State string
-	Mood  string // CSS class of the badge
-	URL   string
-	Cache string // share of reads that the cache answered; empty if there were none
-	Lines []upstreamLine
+	State  string
+	Mood   string // CSS class of the badge
+	URL    string
+	Cache  string // share of reads that the cache answered; empty if there were none
+	Lines  []upstreamLine
+	Events events
+}
+
+// events are the last events of a network, newest first.
+type events struct {
+	Of      string // the network's name
+	Newest  []site.Event
+	Earlier []site.Event // folded away
+}
+
+// newestEvents is the number of events that are not folded away.
+const newestEvents = 5
+
+func eventsOf(v *site.Visit, network string) events {
+	all := v.Config.Events(network)
+	n := min(len(all), newestEvents)
+	return events{network, all[:n], all[n:]}
 }
 
 // upstreamLine is a node in a list.
@@ -46,12 +66,15 @@ func show(v *site.Visit) error {
 		if v.Who.Role != account.RoleOperator {
 			card.Alert, card.Consensus, card.Store = "", "", site.Store{} // addresses of nodes, and what the machine has
 		} else {
-			card.Lines, card.Cache = upstreamLines(n.Upstreams), cacheShare(n.Store)
+			card.Lines, card.Cache, card.Events = upstreamLines(n.Upstreams), cacheShare(n.Store), eventsOf(v, n.Name)
 		}
 		if n.Problem != "" && v.Who.Role != account.RoleOperator {
 			card.Problem = "operators can see the reason" // it may contain addresses of nodes
 		}
 		p.Networks = append(p.Networks, card)
+	}
+	if v.Who.Role == account.RoleOperator {
+		p.Events = eventsOf(v, "")
 	}
 	return v.Show(200, "networks", "Networks", p)
 }

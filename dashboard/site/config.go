@@ -67,6 +67,13 @@ type Upstream struct {
 	Invalid  uint64        // answers that no honest node gives
 }
 
+// Event is something that happened.
+type Event struct {
+	Time  time.Time
+	Level slog.Level
+	Text  string
+}
+
 // Store is what a network's store uses.
 type Store struct {
 	Memory, Free, Backlog  int64 // bytes; 0 if not known
@@ -123,7 +130,10 @@ type Config struct {
 	Usage    Usage
 	Failures Failures
 	Networks func(context.Context) ([]Network, error)
-	Limits   func() []LimitGroup
+	// Events returns the last events of a network, newest first; of the service if the name is
+	// empty.
+	Events func(network string) []Event
+	Limits func() []LimitGroup
 	// Allowance returns the limits of credits that apply to a key.
 	Allowance func(*account.Key) account.Allowance
 	Call      Caller

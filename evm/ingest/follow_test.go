@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/big"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -221,6 +222,10 @@ func TestReorganization(t *testing.T) {
 		right = append(right, f.build(3))
 	}
 	f.setHead(left[4])
+	f.logs("depth=5", right[3], left[4])
+	f.logs("depth=2", left[2], left[4]) // back to an earlier block
+	f.logs("", left[4], left[2])
+	f.logs("depth=4", left[4], right[3])
 	if err := f.follower.SetHead(t.Context(), right[3].Hash(), chain.Ref{}, ref(right[1])); err != nil {
 		t.Fatal(err)
 	}
@@ -236,6 +241,21 @@ func TestReorganization(t *testing.T) {
 	}
 	if has, err := f.follower.Has(t.Context(), ref(left[0])); has || err != nil {
 		t.Errorf("a block of the branch that lost is known: %v", err)
+	}
+}
+
+// logs fails the test if the move to a block from another is logged otherwise; want is empty if it
+// is no reorganization.
+func (f *followed) logs(want string, to, from *types.Block) {
+	f.t.Helper()
+	branch, err := f.follower.Branch(to.Hash())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var out strings.Builder
+	f.follower.LogReorganization(f.t.Context(), slog.New(slog.NewTextHandler(&out, nil)), branch, ref(from))
+	if got := out.String(); (got == "") != (want == "") || !strings.Contains(got, want) {
+		f.t.Errorf("logged %q, expected %q", got, want)
 	}
 }
 

@@ -2,12 +2,15 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,8 +145,9 @@ func serveBusy(t *testing.T, since time.Duration) (url string, key account.KeyID
 		},
 		Call:   func(context.Context, site.Call, func(site.Answer)) {},
 		Status: func() bool { return false },
-		// Nothing asks it here; package dashboard is tested with a real one.
-		Provider: oidc.New(oidc.Config{Issuer: "https://id.example.org", Name: "Example"}),
+		Events: busyEvents,
+		// It answers for its endpoints only; package dashboard is tested with a real one.
+		Provider: oidc.New(oidc.Config{Issuer: provider(t), Client: "ashlar", Name: "Example"}),
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
@@ -152,6 +156,38 @@ func serveBusy(t *testing.T, since time.Duration) (url string, key account.KeyID
 	server := httptest.NewServer(pages)
 	t.Cleanup(server.Close)
 	return server.URL, key
+}
+
+// provider serves the description of an OpenID Connect provider, and returns its URL.
+func provider(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(nil)
+	issuer := "http://" + server.Listener.Addr().String()
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q}`, issuer, issuer+"/auth", issuer+"/token", issuer+"/keys")
+	})
+	server.Start()
+	t.Cleanup(server.Close)
+	return issuer
+}
+
+// busyEvents returns events of each kind and of the greatest length.
+func busyEvents(network string) (all []site.Event) {
+	switch network {
+	case "":
+		return []site.Event{{Time: time.Now(), Text: "certificates: using a renewed certificate (file /etc/ashlar/rpc.example.org.pem)"}}
+	case "sepolia":
+		return nil
+	}
+	for i := range 5 {
+		at := time.Now().Add(-time.Duration(i) * 37 * time.Minute)
+		all = append(all,
+			site.Event{Time: at, Text: "reorganization (depth 2, from 21000000, hash 0x0b5ee1b4b3d2a6c84bb1c1c0b1c4b4e9d1f0a7c6d5e4f3a2b1c0d9e8f7a6b5c4, to 21000001, its 0x4c5b6a7f8e9d0c1b2a3f4e5d6c7a0f1d9e4b4c1b0c1c1bb48c6a2d3b4b1ee5b0)"},
+			site.Event{Time: at.Add(-time.Minute), Level: slog.LevelWarn, Text: "the node is not used (upstream https://node-1.example.org): its head is 14 blocks behind"},
+			site.Event{Time: at.Add(-time.Hour), Level: slog.LevelError, Text: "cannot settle blocks: trying again: " + strings.Repeat("x", 300)})
+	}
+	return all
 }
 
 func busyNetworks() (all []site.Network) {
@@ -185,7 +221,7 @@ func TestPagesOfBusyAccounts(t *testing.T) {
 			shots := []shot{{"overview", at("/")}, {"usage", at("/usage")}}
 			if name == "busy" {
 				shots = append(shots, shot{"keys", at("/keys")}, shot{"key", at("/keys/" + key.String())}, shot{"account", at("/account")},
-					shot{"usage-hour", at("/usage?time=hour&key=" + key.String())}, shot{"service", at("/service")},
+					shot{"usage-hour", at("/usage?time=hour&key=" + key.String())}, shot{"service", at("/service")}, shot{"networks", at("/networks")},
 					shot{"failures", at("/keys/" + key.String() + "/failures")})
 			}
 			for _, one := range shots {

@@ -60,6 +60,14 @@ func TestEveryPage(t *testing.T) {
 	for _, one := range operatorsPages() {
 		b.lookAt(one, folder)
 	}
+	url, _ := serveBusy(t, 0)
+	provided := openTab(t, url, true)
+	provided.lookAt(shot{"provider-refused", at("/signin/provider/back?error=access_denied")}, folder)
+	provided.signIn("busy@example.org", "a stone on a stone")
+	provided.open("/account")
+	provided.enter("#provider-password", "a stone on a stone")
+	provided.follow("form[action='/account/provider'] button")
+	provided.lookAt(shot{"provider", func(b *tab) { b.there("a[href*='/auth?']") }}, folder)
 }
 
 // lookAt displays a page in all ways.
@@ -249,6 +257,7 @@ func operatorsPages() []shot {
 		{"console-live", func(b *tab) { b.live() }},
 		{"account", at("/account")},
 		{"account-delete", at("/account/delete")},
+		{"passkeys-nowhere", at("/account/passkeys")}, // an IP address has none
 		{"tokens", func(b *tab) {
 			b.open("/account/tokens")
 			b.enter("#name", "CI")

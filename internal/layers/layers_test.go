@@ -95,9 +95,10 @@ func layers() []layer {
 		layer{"docs", nil},
 		layer{"app/config", []string{"docs", "typo", "app/store", "family", "gateway", "account", "feed", "jsonrpc"}},
 		layer{"app/watch", []string{"gateway"}},
+		layer{"app/recent", nil},
 		layer{"app", []string{everything}},
 		layer{"app/command", []string{"app", "app/backup", "app/config", "app/store", "family", "gateway", "account", "history", "kv"}},
-		layer{"cmd", []string{"typo", "account", "app", "app/command", "app/config", "family"}},
+		layer{"cmd", []string{"typo", "account", "app", "app/command", "app/config", "app/recent", "family"}},
 		layer{"internal", []string{everything}}, // test tools
 		layer{"bench", []string{everything}},
 	)

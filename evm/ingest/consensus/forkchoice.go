@@ -122,16 +122,8 @@ func (c *Chain) move(ctx context.Context, to engine.Forkchoice, header *types.He
 	if c.supplier != nil {
 		c.supplier.Arrived()
 	}
-	c.logBranch(ctx, branch, before.Head.Ref())
+	c.follower.LogReorganization(ctx, c.log, branch, before.Head.Ref())
 	return valid(to.Head), nil
-}
-
-// logBranch logs a reorganization.
-func (c *Chain) logBranch(ctx context.Context, branch *tip.Branch, left chain.Ref) {
-	if on, err := c.follower.On(ctx, branch, left); err == nil && !on {
-		head := branch.Ref()
-		c.log.Info("reorganization", "from", left.Number, "hash", left.Hash, "to", head.Number, "its", head.Hash)
-	}
 }
 
 // tags returns the safe and finalized blocks to set; zero means no change. The finalized

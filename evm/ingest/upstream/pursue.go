@@ -322,10 +322,7 @@ func (p *Pursuit) move(ctx context.Context, s node.Forkchoice) error {
 	if err := p.follower.SetHead(ctx, branch.Ref().Hash, safe, finalized); err != nil {
 		return err
 	}
-	left := forkchoice.Head.Ref()
-	if on, err := p.follower.On(ctx, branch, left); err == nil && !on {
-		p.config.Log.Info("reorganization", "from", left.Number, "hash", left.Hash, "to", s.Head.Number, "its", s.Head.Hash)
-	}
+	p.follower.LogReorganization(ctx, p.config.Log, branch, forkchoice.Head.Ref())
 	return nil
 }
 
