@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ashlar/feed"
+	"ashlar/forwarded/check"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
 	"ashlar/upstream"
@@ -83,6 +84,8 @@ func translate(err error) error {
 		return errPruned
 	case errors.Is(err, upstream.ErrUnsupported):
 		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
+	case errors.Is(err, check.ErrUncheckable):
+		return errUncheckable
 	case errors.Is(err, upstream.ErrUnavailable):
 		return errUnavailable
 	case errors.As(err, &node):
@@ -95,6 +98,9 @@ var errPruned = &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned histor
 
 // errUnavailable has no details: they name nodes, which are the operator's.
 var errUnavailable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no upstream node can answer now: try again later"}
+
+// errUncheckable is about blocks with uncles, the only ones that package check refuses.
+var errUncheckable = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the block has uncles, so it cannot be checked by its header"}
 
 // kindOf returns the error of package query that an error wraps.
 func kindOf(err error) error {

@@ -3,10 +3,13 @@ package network
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"strings"
 	"testing"
 
 	"ashlar/forwarded/forwardtest"
+
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // A node that names a head which it does not have does not stop the head of the others.
@@ -23,6 +26,28 @@ func TestHeadThatIsNotThere(t *testing.T) {
 	w.allUsed()
 	honest.Set(func(n *forwardtest.Node) { n.Chain.Head = 11 })
 	w.atHead(11)
+}
+
+// A block with uncles is refused with the reason.
+func TestUncles(t *testing.T) {
+	header := &types.Header{Number: big.NewInt(6), Difficulty: new(big.Int), TxHash: types.EmptyTxsHash, ReceiptHash: types.EmptyReceiptsHash, BaseFee: big.NewInt(1)}
+	text, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := emptyBlocks(t, 6)
+	var block map[string]any
+	if err := json.Unmarshal(text, &block); err != nil {
+		t.Fatal(err)
+	}
+	block["transactions"], block["uncles"] = []any{}, []any{header.Hash()}
+	n := nodeOf(t, append([]map[string]any{block}, blocks...))
+	w := serve(t, newStore(t), func(e *Entries) { e.Checked = checkHeaders }, n)
+	w.atHead(5)
+	w.expect("eth_getBlockByHash", fmt.Sprintf(`["%s",true]`, header.Hash()), "-32000 the block has uncles, so it cannot be checked by its header")
+	if s := w.network.pool.Status()[0]; s.Lies != 0 || !s.Usable {
+		t.Errorf("the node: %+v", s)
+	}
 }
 
 // A node that names a block for a transaction which the block does not have is set aside, and what

@@ -27,7 +27,7 @@ func (c *Chain) IsChecked() bool { return c.checked }
 // lie returns a failed check as an error that sets the node aside.
 func lie(err error) error {
 	if errors.Is(err, check.ErrUncheckable) {
-		return upstream.Unfit(err.Error())
+		return fmt.Errorf("%w (%w)", err, upstream.Unfit("it is not checked here"))
 	}
 	if err == nil || errors.Is(err, upstream.ErrPruned) {
 		return err
