@@ -46,8 +46,11 @@ func (s *Service) checkpoint(ctx context.Context) (made []control.Checkpoint, re
 func checkpointOnce(ctx context.Context, open map[string]kv.Store) (made []control.Checkpoint, release func() error, err error) {
 	for end := time.Now().Add(checkpointWait); ; {
 		made, release, err = Checkpoint(ctx, open)
-		if !errors.Is(err, kv.ErrCheckpoint) || time.Now().After(end) {
+		switch {
+		case !errors.Is(err, kv.ErrCheckpoint):
 			return made, release, err
+		case time.Now().After(end):
+			return nil, nil, fmt.Errorf("%w (want one at a time of `ashlar backup` and `ashlar snapshot create`)", err)
 		}
 		select {
 		case <-ctx.Done():
