@@ -274,6 +274,7 @@ func operatorsPages() []shot {
 			b.open("/people")
 			b.follow("tbody tr:last-child a[href^='/people/']")
 			b.follow("a[href$='/delete']")
+			b.enter("#name", "somebody else")
 			b.follow("main form button.danger")
 			b.there("#name-error")
 		}},
