@@ -41,7 +41,11 @@ func translate(err error) error {
 	}
 	for _, kind := range []error{evm.ErrUnnamed, upstream.ErrLie, upstream.ErrUnavailable, upstream.ErrUnsupported} {
 		if errors.Is(err, kind) { // of a network whose state is proven
-			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "the answer cannot be proven: " + kind.Error()}
+			why := "the answer cannot be proven: " + kind.Error()
+			if away := (*archive.Away)(nil); errors.As(err, &away) {
+				why = away.Place() + ", and " + why
+			}
+			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: why}
 		}
 	}
 	if errors.Is(err, evm.ErrMissing) {

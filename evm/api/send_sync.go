@@ -86,7 +86,11 @@ var errFound = errors.New("found")
 // nil if ctx is done before.
 func (a *API) awaitReceipt(ctx context.Context, hash common.Hash, out []byte) (receipt []byte, err error) {
 	err = a.chain.EachMove(ctx, func(ctx context.Context) error {
-		b, index, err := a.findTransaction(ctx, hash, a.blockWithReceipts)
+		view, err := a.chain.View()
+		if err != nil {
+			return err
+		}
+		b, index, err := findBy(ctx, view.FindStoredTransaction, view, hash, a.blockWithReceipts)
 		if b == nil || err != nil {
 			return err
 		}

@@ -73,7 +73,12 @@ func (a *API) findTransaction(ctx context.Context, hash common.Hash, read blockR
 
 // findIn is findTransaction in a given view.
 func findIn(ctx context.Context, view *query.View, hash common.Hash, read blockReader) (b *block, index int, err error) {
-	err = view.FindTransaction(ctx, hash, func(place archive.Place) (bool, error) {
+	return findBy(ctx, view.FindTransaction, view, hash, read)
+}
+
+// findBy is findIn with a method of the view that finds transactions.
+func findBy(ctx context.Context, find func(context.Context, common.Hash, func(archive.Place) (bool, error)) error, view *query.View, hash common.Hash, read blockReader) (b *block, index int, err error) {
+	err = find(ctx, hash, func(place archive.Place) (bool, error) {
 		candidate, err := read(ctx, view, place.Number)
 		if err != nil {
 			return false, err

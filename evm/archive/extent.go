@@ -34,8 +34,12 @@ func (e *Pruned) Error() string {
 // Extent returns where the history begins.
 func (h *History) Extent() Extent { return *h.extent.Load() }
 
-// CheckBlock returns a [*Pruned] if a block is older than the first one that is stored.
+// CheckBlock returns a [*Pruned] if a block is older than the first one that is stored, and is
+// not read from a [Source] either.
 func (h *History) CheckBlock(number uint64) error {
+	if h.sourced != nil {
+		return nil
+	}
 	if first := h.extent.Load().Blocks; number < first && number > 0 {
 		return &Pruned{Number: number, First: first}
 	}

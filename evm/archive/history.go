@@ -38,11 +38,13 @@ type History struct {
 	rows    kv.Reader
 	store   kv.Reader     // the settled rows
 	ahead   kv.Prefetcher // of rows; nil if reads take no round trips
-	source  Source        // of blocks that are not stored; may be nil
+	sourced *sourcedRows  // rows, if some are read from a source; else nil
 	traces  bool          // there is a trace index
 	extent  *atomic.Pointer[Extent]
 	settled uint64 // the last block whose rows are in store, and whose header is in headers
-	headers *lru.Cache[uint64, *Header]
+	// contents: blocks above settled have only contents.
+	contents bool
+	headers  *lru.Cache[uint64, *Header]
 	// numbers maps hashes of blocks whose headers were read to their numbers. Entries are
 	// hints: this history may have another block at that number, or none.
 	numbers *lru.Cache[common.Hash, uint64]
@@ -83,21 +85,29 @@ func newHistory(rows kv.Reader, traces bool) History {
 	return h
 }
 
-// Rows returns the settled rows, for [Archive.Over].
-func (a *Archive) Rows() kv.Reader { return a.History.store }
+// Rows returns the settled rows, for [History.Over].
+func (h *History) Rows() kv.Reader { return h.store }
 
-// Over returns the history in rows: the archive's blocks up to settled, and above them a
-// branch of unsettled blocks encoded by [History.Encode].
-func (a *Archive) Over(rows kv.Reader, settled uint64) *History {
-	ahead := a.ahead
+// Over returns the history in rows: the blocks of h up to settled, and above them a branch of
+// unsettled blocks encoded by [History.Encode].
+func (h *History) Over(rows kv.Reader, settled uint64) *History {
+	ahead := h.ahead
 	if ahead != nil {
 		ahead, _ = rows.(kv.Prefetcher)
 	}
 	return &History{
-		rows: rows, store: a.History.store, source: a.source, ahead: ahead, traces: a.traces, extent: a.extent, settled: settled,
-		headers: a.headers, numbers: a.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: a.codes,
-		nodes: a.nodes,
+		rows: rows, store: h.store, sourced: h.sourced, ahead: ahead, traces: h.traces, extent: h.extent, settled: settled,
+		headers: h.headers, numbers: h.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: h.codes,
+		nodes: h.nodes,
 	}
+}
+
+// OverContents is [History.Over] for blocks that were encoded by [EncodeContents]. Their state
+// and their total difficulty are not known.
+func (h *History) OverContents(rows kv.Reader, settled uint64) *History {
+	over := h.Over(rows, settled)
+	over.contents = true
+	return over
 }
 
 // ofBlock returns the reader for the rows of a block. A settled block is read from the
@@ -113,7 +123,7 @@ func (h *History) ofBlock(number uint64) kv.Reader {
 // read a block. The caller must not modify it.
 func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	known := h.headerCache(number)
-	if header, ok := known.Get(number); ok {
+	if header, ok := known.Get(number); ok && (header.TotalDifficulty != nil || !h.Stores(number)) {
 		return header, nil
 	}
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), headers, number, nil)
@@ -124,12 +134,21 @@ func (h *History) Header(ctx context.Context, number uint64) (*Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.source != nil && number > 0 {
+	if !h.Stores(number) {
 		header.TotalDifficulty = nil // not known
 	}
 	known.Add(number, header)
 	h.numbers.Add(header.Hash, number)
 	return header, nil
+}
+
+// Stores reports whether a block of the history was executed here: its rows are complete, and
+// not read from a source.
+func (h *History) Stores(number uint64) bool {
+	if number > h.settled {
+		return !h.contents
+	}
+	return h.sourced == nil || h.sourced.archive.Stores(number)
 }
 
 // headerCache returns the cache for the header of a block, or nil.
@@ -172,10 +191,11 @@ func (h *History) Receipts(ctx context.Context, number uint64, buffer []byte) (*
 // block before Amsterdam.
 func (h *History) AccessList(ctx context.Context, number uint64) ([]byte, error) {
 	row, err := rows.OfBlock(ctx, h.ofBlock(number), accessLists, number, nil)
-	if h.source != nil && errors.Is(err, ErrNotFound) {
+	if errors.Is(err, ErrNotFound) && !h.Stores(number) {
 		header, err := h.Header(ctx, number)
 		if err == nil && header.BlockAccessListHash != nil {
-			return h.source.AccessList(ctx, header.Header)
+			list, err := h.sourced.source.AccessList(ctx, header.Header)
+			return list, h.sourced.archive.Explain(number, false, err)
 		}
 	}
 	return row, h.orPruned(number, err)
@@ -242,11 +262,11 @@ type Place = rows.Place
 // returns true. There is rarely more than one candidate, and almost never one if the
 // transaction does not exist.
 func (h *History) FindTransaction(ctx context.Context, hash common.Hash, found func(Place) (bool, error)) error {
-	if h.source == nil {
-		return rows.FindTransaction(ctx, h.rows, txHashes, hash[:], found)
+	if h.sourced == nil {
+		return h.FindStoredTransaction(ctx, hash, found)
 	}
 	done := false
-	err := rows.FindTransaction(ctx, h.rows, txHashes, hash[:], func(place Place) (_ bool, err error) {
+	err := h.FindStoredTransaction(ctx, hash, func(place Place) (_ bool, err error) {
 		done, err = found(place)
 		return done, err
 	})
@@ -254,6 +274,11 @@ func (h *History) FindTransaction(ctx context.Context, hash common.Hash, found f
 		return err
 	}
 	return h.findSourcedTransaction(ctx, hash, found)
+}
+
+// FindStoredTransaction is FindTransaction without the blocks that are read from a [Source].
+func (h *History) FindStoredTransaction(ctx context.Context, hash common.Hash, found func(Place) (bool, error)) error {
+	return rows.FindTransaction(ctx, h.rows, txHashes, hash[:], found)
 }
 
 // Postings returns the positions of a log term in a range of blocks.

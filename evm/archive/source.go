@@ -30,26 +30,70 @@ type Source interface {
 	FindTransaction(ctx context.Context, hash common.Hash) (Place, error)
 }
 
-// OpenOver is [Open] for an archive whose missing blocks are read from a source. They are
-// never written to the store. Their total difficulty is not known.
-func OpenOver(ctx context.Context, store kv.Store, source Source) (*Archive, error) {
-	a, err := Open(ctx, store)
-	if err != nil {
-		return nil, err
-	}
+// CompletedBy returns the history of the archive in which the blocks that the archive lacks
+// are read from a source. They are never written to the store. Their total difficulty is not
+// known. Blocks are read from the store as soon as they settle there.
+func (a *Archive) CompletedBy(source Source) *History {
 	joined := &sourcedRows{
-		Reader: store, archive: a, source: source,
+		Reader: a.History.store, archive: a, source: source,
 		encoded: lru.NewSizeConstrainedCacheWithKeySize[sourcedRow, []byte](sourcedBytes, func(sourcedRow) uint64 { return sourcedEntryBytes }),
 	}
-	a.History = newHistory(joined, false)
-	a.History.source = source
-	return a, a.loadExtent(ctx)
+	h := a.History
+	h.rows, h.store, h.sourced, h.ahead, h.newest = joined, joined, joined, nil, nil
+	h.headers, h.numbers = lru.NewCache[uint64, *Header](cachedHeaders), lru.NewCache[common.Hash, uint64](cachedHeaders)
+	return &h
 }
 
 // Stores reports whether the archive itself has a block.
 func (a *Archive) Stores(number uint64) bool {
 	settled, ok := a.Settled()
 	return number == 0 || ok && number <= settled.Number && number >= a.Extent().Blocks
+}
+
+// StoresState reports whether the archive itself has the state after a block.
+func (a *Archive) StoresState(number uint64) bool {
+	settled, ok := a.Settled()
+	return ok && number <= settled.Number && number >= a.Extent().State
+}
+
+// Away means that a block that is not stored, or the state after it, could not be read from
+// the [Source].
+type Away struct {
+	Number      uint64 // the block that was asked for
+	State       bool   // its state was
+	First, Last uint64 // what is stored
+	Err         error  // why it could not be read
+}
+
+func (e *Away) Error() string { return e.Place() + ": " + e.Err.Error() }
+
+// Place says what is stored.
+func (e *Away) Place() string {
+	if e.Number < e.First {
+		return (&Pruned{Number: e.Number, State: e.State, First: e.First}).Error()
+	}
+	return fmt.Sprintf("block %d is not stored yet (the last block is %d)", e.Number, e.Last)
+}
+
+// Unwrap returns why it could not be read.
+func (e *Away) Unwrap() error { return e.Err }
+
+// Explain returns an error of a source about a block, or about the state after it, with where
+// the archive itself begins. The error of an archive that has only the genesis, or that a
+// source does not have the block either, stays as it is.
+func (a *Archive) Explain(number uint64, state bool, err error) error {
+	settled, _ := a.Settled()
+	if err == nil || errors.Is(err, ErrNotFound) || settled.Number == 0 {
+		return err
+	}
+	if away := (*Away)(nil); errors.As(err, &away) {
+		return err
+	}
+	away := &Away{Number: number, State: state, First: a.Extent().Blocks, Last: settled.Number, Err: err}
+	if state {
+		away.First = a.Extent().State
+	}
+	return away
 }
 
 const (
@@ -85,10 +129,13 @@ func (s *sourcedRows) sourced(t *kv.Table, number uint64) bool {
 // Get implements [kv.Reader].
 func (s *sourcedRows) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
 	if !s.sourced(t, sort) {
-		return s.Reader.Get(ctx, t, partition, sort, dst)
+		stored, err := s.Reader.Get(ctx, t, partition, sort, dst)
+		if !errors.Is(err, kv.ErrNotFound) || !s.sourced(t, sort) {
+			return stored, err
+		} // its row was removed meanwhile
 	}
 	row, err := s.row(ctx, t, sort)
-	return append(dst, row...), err
+	return append(dst, row...), s.archive.Explain(sort, false, err)
 }
 
 // row returns a row of a block of the source, or kv.ErrNotFound. The caller must not change it.
@@ -144,6 +191,9 @@ func (s *sourcedRows) block(ctx context.Context, key sourcedRow) ([]byte, error)
 func (s *sourcedRows) Scan(ctx context.Context, t *kv.Table, partition []byte, from, to uint64) kv.Cursor {
 	switch t {
 	case headers, bodies, receipts:
+		if s.archive.Stores(from) && s.archive.Stores(to) && from > 0 {
+			break
+		}
 		return &sourcedCursor{ctx: ctx, rows: s, table: t, partition: partition, next: from, to: to}
 	}
 	return s.Reader.Scan(ctx, t, partition, from, to)
@@ -204,10 +254,10 @@ func (c *sourcedCursor) Close() error {
 
 // findSourced is [History.FindBlock] for a block that the archive does not have.
 func (h *History) findSourced(ctx context.Context, hash common.Hash) (uint64, error) {
-	if h.source == nil {
+	if h.sourced == nil {
 		return 0, fmt.Errorf("%w: block %x", ErrNotFound, hash)
 	}
-	number, err := h.source.FindBlock(ctx, hash)
+	number, err := h.sourced.source.FindBlock(ctx, hash)
 	if err == nil {
 		h.numbers.Add(hash, number)
 	}
@@ -215,12 +265,12 @@ func (h *History) findSourced(ctx context.Context, hash common.Hash) (uint64, er
 }
 
 // Sourced reports whether blocks that are not stored are read from a [Source].
-func (h *History) Sourced() bool { return h.source != nil }
+func (h *History) Sourced() bool { return h.sourced != nil }
 
 // findSourcedTransaction is [History.FindTransaction] for a transaction that the archive
 // does not have.
 func (h *History) findSourcedTransaction(ctx context.Context, hash common.Hash, found func(Place) (bool, error)) error {
-	place, err := h.source.FindTransaction(ctx, hash)
+	place, err := h.sourced.source.FindTransaction(ctx, hash)
 	if errors.Is(err, rows.ErrNotFound) {
 		return nil
 	}

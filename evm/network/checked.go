@@ -1,20 +1,24 @@
 package network
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
-	"ashlar/evm/archive"
+	"ashlar/chain"
 	"ashlar/evm/proven"
 	"ashlar/evm/query"
+	"ashlar/evm/source/engine"
 	"ashlar/family"
 	"ashlar/jsonrpc"
-	"ashlar/kv"
 	"ashlar/upstream"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -22,47 +26,71 @@ import (
 // but the head is proven.
 const checkState = "state"
 
-// checked is a network whose blocks and state come from other nodes.
+// checked is what a network has from nodes that answer, besides its archive.
 type checked struct {
-	nodes  *upstream.Pool
-	remote *proven.Remote
-	head   *proven.Head
+	nodes   *upstream.Pool
+	head    *proven.Head    // of the nodes
+	waiting <-chan struct{} // closed when blocks of the archive may be shown without a head of the nodes; nil if never
+	isLed   func() bool     // the head is one that the nodes name
+	// consensus names the head, if the network executes nothing and has an engine; else nil. api
+	// is what it calls, once the network is served.
+	consensus *proven.Consensus
+	api       *engine.API
+	// runPool adapts the pool to every new head; nil if nodes that are followed take the
+	// transactions, or none are taken.
+	runPool func(context.Context) error
 }
 
-// openChecked opens a network whose blocks and state come from other nodes. Its store has
-// the genesis only.
-func openChecked(ctx context.Context, store kv.Store, entries *Entries) (*network, error) {
-	first, err := loadGenesis(entries.Genesis)
+// firstHeadTime is how long a network with blocks of its own waits for the head of its nodes.
+const firstHeadTime = 10 * time.Second
+
+// nodeTime is how long a question of a network with blocks of its own waits for a node that can be
+// asked. A call asks several questions one after the other, and has 5 seconds.
+const nodeTime = time.Second
+
+// complete has a network read from nodes what its archive does not have. If the network
+// executes blocks, its tip is open; else the nodes have the head.
+func (n *network) complete(ctx context.Context) error {
+	settled, _ := n.archive.Settled()
+	config := upstream.Config{Nodes: n.entries.Upstream, ChainID: n.config.ChainID.Uint64(), Log: slog.Default()}
+	if settled.Number > 0 {
+		config.Wait = nodeTime
+	}
+	nodes, err := upstream.New(config)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("upstream: %w", err)
 	}
-	hash := first.ToBlock().Hash()
-	config := rules(first, hash)
-	nodes, err := upstream.New(upstream.Config{Nodes: entries.Upstream, ChainID: config.ChainID.Uint64(), Log: slog.Default()})
+	first, err := n.archive.Header(ctx, 0)
 	if err != nil {
-		return nil, fmt.Errorf("upstream: %w", err)
+		return err
 	}
-	remote := proven.New(proven.Config{Nodes: nodes, Chain: config, Genesis: hash})
-	a, err := settled(archive.OpenOver(ctx, store, remote))
+	remote := proven.New(proven.Config{Nodes: nodes, Chain: n.config, Genesis: first.Hash, Archive: n.archive})
+	begin := settled
+	if n.tip != nil { // the executed blocks need not be those of the nodes, until they say so
+		begin = chain.Ref{Hash: first.Hash}
+	}
+	unexecuted, err := proven.OpenTip(ctx, begin)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	last, _ := a.Settled()
-	if last.Number > 0 {
-		return nil, fmt.Errorf("it has blocks up to %d: check: %s is for networks without blocks of their own", last.Number, checkState)
+	n.chain.SetRemote(remote, unexecuted)
+	head := proven.HeadConfig{Watcher: nodes, Quorum: n.entries.Quorum, Log: slog.Default()}
+	if n.tip == nil {
+		head.Base = settled
+	} else {
+		head.Settled = func() chain.Ref { settled, _ := n.archive.Settled(); return settled }
+		head.Needed = func(number uint64) bool { return number > n.tip.Forkchoice().Head.Ref().Number+query.CatchUpBlocks }
 	}
-	n, err := newNetwork(a, entries, config)
-	if err != nil {
-		return nil, err
+	if n.tip == nil && n.entries.Engine.Listen != "" {
+		head.Consensus = proven.NewConsensus(remote)
 	}
-	if n.tip, err = proven.OpenTip(ctx, last); err != nil {
-		return nil, err
+	n.checked = &checked{consensus: head.Consensus, nodes: nodes, head: proven.NewHead(remote, unexecuted, head), isLed: n.chain.IsLed}
+	if settled.Number > 0 {
+		waiting := make(chan struct{})
+		time.AfterFunc(firstHeadTime, func() { close(waiting) })
+		n.checked.waiting = waiting
 	}
-	n.chain = query.NewChain(a, n.tip, n.executor)
-	n.chain.SetRemote(remote)
-	head := proven.NewHead(remote, n.tip, proven.HeadConfig{Watcher: nodes, Quorum: entries.Quorum, Log: slog.Default()})
-	n.checked = &checked{nodes: nodes, remote: remote, head: head}
-	return n, nil
+	return nil
 }
 
 // run follows the head until ctx is done.
@@ -70,7 +98,31 @@ func (c *checked) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.nodes.Run(ctx) })
 	group.Go(func() error { return c.head.Run(ctx) })
+	if c.runPool != nil && c.await(ctx) == nil {
+		group.Go(func() error { return c.runPool(ctx) })
+	}
 	return group.Wait()
+}
+
+// sendTo is to how many nodes a transaction is sent.
+const sendTo = 3
+
+// send sends a transaction to several nodes. If all refuse it, the client gets the error of
+// one of them.
+func (c *checked) send(ctx context.Context, raw []byte) error {
+	params, err := json.Marshal([]hexutil.Bytes{raw})
+	if err != nil {
+		return err
+	}
+	_, err = c.nodes.Broadcast(ctx, upstream.Call{Method: "eth_sendRawTransaction", Params: params, Once: true}, sendTo)
+	var refused *upstream.NodeError
+	switch {
+	case errors.As(err, &refused) && upstream.Meaning(refused) == upstream.MeansAnswer:
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: refused.Message}
+	case err != nil && ctx.Err() == nil:
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "no node took the transaction: " + upstream.ErrUnavailable.Error()}
+	}
+	return err
 }
 
 // await returns when there is a first head.
@@ -82,6 +134,8 @@ func (c *checked) await(ctx context.Context) error {
 	}
 	select {
 	case <-c.head.Arrived():
+		return nil
+	case <-c.waiting:
 		return nil
 	case <-ctx.Done():
 		why := c.head.Problem()
@@ -97,12 +151,39 @@ func (c *checked) await(ctx context.Context) error {
 func (c *checked) methods(methods *jsonrpc.Methods) (*jsonrpc.Methods, error) {
 	var all []jsonrpc.Method
 	for method := range methods.All() {
-		proven := *method
-		proven.Handler = method.Handler.After(c.await).FoundOnly()
-		proven.Verified = verification(method)
-		all = append(all, proven)
+		checked := *method
+		checked.Handler = c.verified(method)
+		if !slices.Contains(headless, method.Name) {
+			checked.Handler = checked.Handler.After(c.await)
+		}
+		all = append(all, checked)
 	}
 	return jsonrpc.NewMethods(all...)
+}
+
+// verified returns the handler of a method. Package query says which answers rest on blocks of
+// nodes. If the head is one of theirs, answers without a block rest on what they say.
+func (c *checked) verified(method *jsonrpc.Method) jsonrpc.Handler {
+	own, led := method.Handler, method.Handler.FoundOnly()
+	unverified := isUnverified(method)
+	return func(ctx context.Context, params, out []byte) ([]byte, error) {
+		if c.isLed() {
+			if unverified {
+				jsonrpc.Weaken(ctx, jsonrpc.Unverified)
+			}
+			return led(ctx, params, out)
+		}
+		result, err := own(ctx, params, out)
+		if c.isLed() { // since the call began
+			jsonrpc.Weaken(ctx, jsonrpc.Unverified)
+		}
+		return result, err
+	}
+}
+
+// headless are methods that need no head.
+var headless = []string{
+	"eth_accounts", "eth_chainId", "net_listening", "net_peerCount", "net_version", "rpc_modules", "web3_clientVersion", "web3_sha3",
 }
 
 // unproven are methods whose answers depend on the head, on the pool, or on when they were
@@ -112,14 +193,11 @@ var unproven = []string{
 	"eth_sendRawTransaction", "eth_sendRawTransactionSync", "eth_uninstallFilter", "txpool_contentFrom",
 }
 
-// verification returns how the answers of a method are verified. Which head is right cannot
-// be proven, so neither can the answers of methods that name no block. Those without
-// parameters are about the head or the server.
-func verification(method *jsonrpc.Method) jsonrpc.Verification {
-	if len(method.Params) == 0 || slices.Contains(unproven, method.Name) {
-		return jsonrpc.Unverified
-	}
-	return jsonrpc.Proven
+// isUnverified reports whether the answers of a method rest on a head that nodes name. Which
+// head is right cannot be proven, so neither can the answers of methods that name no block.
+// Those without parameters are about the head or the server.
+func isUnverified(method *jsonrpc.Method) bool {
+	return len(method.Params) == 0 || slices.Contains(unproven, method.Name)
 }
 
 // status says how the nodes behave.
@@ -143,6 +221,16 @@ func (c *checked) status(quorum int, head uint64) *family.SourceStatus {
 	return status
 }
 
+// joinSources returns how the nodes that are followed behave, with those that answer.
+func joinSources(followed, answering *family.SourceStatus) *family.SourceStatus {
+	if followed == nil || answering == nil {
+		return cmp.Or(followed, answering)
+	}
+	followed.Problem = cmp.Or(followed.Problem, answering.Problem)
+	followed.Upstreams = append(followed.Upstreams, answering.Upstreams...)
+	return followed
+}
+
 // checkCheck checks the entries of networks whose blocks and state come from other nodes.
 func (e *Entries) checkCheck() error {
 	switch {
@@ -154,8 +242,6 @@ func (e *Entries) checkCheck() error {
 		return errors.New("check is for networks with an upstream: expected one")
 	case e.Genesis == "":
 		return fmt.Errorf("check: %s needs the genesis of the network", checkState)
-	case len(e.Source) > 0 || e.Engine.Listen != "":
-		return errors.New("upstream is for networks without a source and an engine: expected one of them")
 	}
 	return nil
 }

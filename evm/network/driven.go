@@ -34,9 +34,14 @@ func (f *following) drive(rules *params.ChainConfig, version family.Version, sup
 	}
 	d.chain = consensus.New(f.follower, asked, slog.With("network", f.name))
 	d.chain.Task = f.task("fetch missing blocks")
-	client := engine.ClientVersion{Code: "AS", Name: "Ashlar", Version: version.Release, Commit: version.Commit}
-	d.api = engine.New(engine.Config{Chain: d.chain, Rules: rules, Client: client})
+	d.api = newEngineAPI(d.chain, rules, version)
 	f.driven = d
+}
+
+// newEngineAPI returns the Engine API of a chain.
+func newEngineAPI(chain engine.Chain, rules *params.ChainConfig, version family.Version) *engine.API {
+	client := engine.ClientVersion{Code: "AS", Name: "Ashlar", Version: version.Release, Commit: version.Commit}
+	return engine.New(engine.Config{Chain: chain, Rules: rules, Client: client})
 }
 
 // run does what a driven network does by itself until ctx is done.
@@ -51,13 +56,13 @@ func (d *driven) run(ctx context.Context) error {
 
 // listen opens the listener for the network's consensus client, which may call there
 // what the network's other clients may call too.
-func (n *network) listen(ctx context.Context, s family.Service, methods *jsonrpc.Methods) (*engine.Server, error) {
+func (n *network) listen(ctx context.Context, s family.Service, methods *jsonrpc.Methods, api *engine.API) (*engine.Server, error) {
 	secret, err := engine.LoadSecret(n.entries.Engine.secret(s))
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	all := methods.Handlers()
-	maps.Copy(all, n.following.driven.api.Methods())
+	maps.Copy(all, api.Methods())
 	server, err := engine.Listen(ctx, engine.ServerConfig{
 		Address: n.entries.Engine.Listen, Secret: secret, Methods: all,
 		RPC: jsonrpc.Config{Observer: s.Observe(slices.Collect(maps.Keys(all)))}, Log: slog.With("network", s.Name),
@@ -69,12 +74,17 @@ func (n *network) listen(ctx context.Context, s family.Service, methods *jsonrpc
 }
 
 func (d *driven) status() *family.ConsensusStatus {
-	last := d.api.LastCalls()
-	status := &family.ConsensusStatus{Client: last.Client, Payload: unixSeconds(last.Payload), Forkchoice: unixSeconds(last.Forkchoice)}
+	status := consensusStatus(d.api)
 	if sync, syncing := d.sync(); syncing {
 		status.Behind = sync.Highest - sync.Current
 	}
 	return status
+}
+
+// consensusStatus says when a consensus client last called.
+func consensusStatus(api *engine.API) *family.ConsensusStatus {
+	last := api.LastCalls()
+	return &family.ConsensusStatus{Client: last.Client, Payload: unixSeconds(last.Payload), Forkchoice: unixSeconds(last.Forkchoice)}
 }
 
 // sync says how far the network is from the head that the client named.

@@ -31,7 +31,7 @@ const (
 // Entries are the entries of an EVM network in the configuration.
 type Entries struct {
 	Source   family.Sources `yaml:"source"`        // nodes whose chain it follows
-	Upstream upstream.Nodes `yaml:"upstream"`      // nodes that answer, for a network without blocks of its own
+	Upstream upstream.Nodes `yaml:"upstream"`      // nodes that answer about what the network does not have
 	Checked  string         `yaml:"check"`         // how their answers are checked: state
 	Quorum   int            `yaml:"quorum"`        // how many of them must agree on a head, and on what is final
 	Genesis  string         `yaml:"genesis"`       // a file or a built-in network's name, to make the network with
@@ -70,6 +70,10 @@ type Engine struct {
 func (Family) Entries() family.Entries {
 	return &Entries{Quorum: 1, Scripts: true, StateCache: archive.DefaultStateCache}
 }
+
+// executes reports whether the network has a tip of executed blocks. A checked one without a
+// source does not execute any.
+func (e *Entries) executes() bool { return e.Checked == "" || len(e.Source) > 0 }
 
 // Check implements [family.Entries].
 func (e *Entries) Check(network string) []family.Problem {
@@ -113,7 +117,7 @@ func (e *Entries) checkQuorum() error {
 		return errors.New("quorum is for networks that follow nodes: with an engine, the consensus client says what the head is")
 	case e.Checked != "" && (e.Quorum < 1 || e.Quorum > len(e.Upstream)):
 		return fmt.Errorf("quorum %d of %d nodes (want 1 to the number of nodes in upstream)", e.Quorum, len(e.Upstream))
-	case e.Checked == "" && (e.Quorum < 1 || e.Quorum > len(e.Source)):
+	case e.executes() && (e.Quorum < 1 || e.Quorum > len(e.Source)):
 		return fmt.Errorf("quorum %d of %d nodes (want 1 to the number of nodes in source)", e.Quorum, len(e.Source))
 	}
 	return nil
@@ -121,8 +125,10 @@ func (e *Entries) checkQuorum() error {
 
 func (e *Entries) checkPool() error {
 	switch {
-	case e.Pool != "" && len(e.Source) == 0:
-		return errors.New("pool is for networks with a source: expected one, or no pool")
+	case e.Pool != "" && len(e.Source) == 0 && len(e.Upstream) == 0:
+		return errors.New("pool is for networks with a source or an upstream: expected one, or no pool")
+	case e.Pool == poolAll && len(e.Source) == 0:
+		return errors.New("pool: all is for networks with a source, whose nodes say what waits there: expected one, or pool: sent")
 	case !slices.Contains([]string{"", poolAll, poolSent, poolNone}, e.Pool):
 		return fmt.Errorf("unknown pool %q (want %s, %s or %s)", e.Pool, poolAll, poolSent, poolNone)
 	}

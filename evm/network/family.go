@@ -59,9 +59,6 @@ func (Family) Tables() []*kv.Table { return slices.Concat(archive.Tables(), tip.
 
 // Open implements [family.Opener].
 func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, reading bool) (family.Network, error) {
-	if entries := e.(*Entries); entries.Checked != "" {
-		return openChecked(ctx, store, entries)
-	}
 	a, err := openSettled(ctx, store)
 	if err != nil {
 		return nil, err
@@ -79,19 +76,31 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, readin
 		return nil, err
 	}
 	n.store = store
-	if reading {
-		if n.watched, err = tip.Watch(ctx, store, archive.Tables(), a.Refresh); err == nil {
-			n.tip = n.watched.Tip
+	if entries.executes() {
+		if err := n.openTip(ctx, reading); err != nil {
+			return nil, err
 		}
-	} else {
-		settled, _ := a.Settled()
-		n.tip, err = tip.Open(ctx, store, archive.Tables(), settled)
-	}
-	if err != nil {
-		return nil, err
 	}
 	n.chain = query.NewChain(a, n.tip, n.executor)
+	if entries.Checked != "" {
+		if err := n.complete(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return n, nil
+}
+
+// openTip opens the tip of executed blocks. If reading, another process writes it.
+func (n *network) openTip(ctx context.Context, reading bool) (err error) {
+	if reading {
+		if n.watched, err = tip.Watch(ctx, n.store, archive.Tables(), n.archive.Refresh); err == nil {
+			n.tip = n.watched.Tip
+		}
+		return err
+	}
+	settled, _ := n.archive.Settled()
+	n.tip, err = tip.Open(ctx, n.store, archive.Tables(), settled)
+	return err
 }
 
 // rules returns the rules of the chain with a genesis, which the program knows better than

@@ -48,7 +48,7 @@ func (n *network) follow(ctx context.Context, s family.Service) error {
 		return err
 	}
 	if n.entries.Pool != poolNone && len(n.entries.Source) > 0 {
-		f.runPool = n.newPool(s, &config)
+		f.runPool = n.newFollowedPool(s, &config)
 	}
 	switch rules := n.executor.Config(); {
 	case n.entries.Engine.Listen == "":
@@ -81,11 +81,20 @@ func (n *network) connect(ctx context.Context, s family.Service, config *upstrea
 	return clients, nil
 }
 
-// newPool gives the network a pool, which also gets the transactions that wait at the nodes
-// of a configuration. It returns the function that adapts the pool to every new head.
-func (n *network) newPool(s family.Service, config *upstream.Config) (run func(context.Context) error) {
-	waiting := pool.New(n.executor.Config(), pool.DefaultLimits())
+// newPool gives the network a pool. run adapts the pool to every new head.
+func (n *network) newPool(s family.Service) (waiting *pool.Pool, run func(context.Context) error) {
+	waiting = pool.New(n.executor.Config(), pool.DefaultLimits())
 	n.chain.SetPool(waiting)
+	pooling := retry.New("adapt the pool to the head", slog.With("network", s.Name))
+	return waiting, func(ctx context.Context) error {
+		return pooling.Keep(ctx, func(ctx context.Context) error { return n.chain.RunPool(ctx, pooling.Succeeded) })
+	}
+}
+
+// newFollowedPool is newPool for a pool that also gets the transactions that wait at the nodes
+// of a configuration.
+func (n *network) newFollowedPool(s family.Service, config *upstream.Config) (run func(context.Context) error) {
+	waiting, run := n.newPool(s)
 	if n.entries.Pool != poolSent {
 		config.Waiting = func(tx *types.Transaction) {
 			// A transaction that is refused here was accepted by a node with other
@@ -93,10 +102,7 @@ func (n *network) newPool(s family.Service, config *upstream.Config) (run func(c
 			_ = waiting.Add(context.Background(), tx)
 		}
 	}
-	pooling := retry.New("adapt the pool to the head", slog.With("network", s.Name))
-	return func(ctx context.Context) error {
-		return pooling.Keep(ctx, func(ctx context.Context) error { return n.chain.RunPool(ctx, pooling.Succeeded) })
-	}
+	return run
 }
 
 // run follows until ctx is done. An error of our own, such as a full disk, stops following

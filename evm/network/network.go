@@ -37,7 +37,7 @@ type network struct {
 
 	catchUp   func() *family.CatchUp // how fast the network catches up; may be nil
 	passing   *passing               // nil if no transactions are passed to nodes while another process follows
-	checked   *checked               // nil unless blocks and state come from other nodes
+	checked   *checked               // nil unless what the archive lacks is read from other nodes
 	following *following             // nil if the network has neither source nor engine
 	retention *retention             // nil if all history is kept, or another process writes
 	engine    *engine.Server         // the listener for the consensus client; nil if it is not driven
@@ -64,12 +64,22 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	}
 	n.name = s.Name
 	if n.checked != nil {
-		return n.checked.methods(methods)
+		if methods, err = n.checked.methods(methods); err != nil {
+			return nil, err
+		}
+		if !n.entries.executes() && n.entries.Pool != poolNone {
+			_, n.checked.runPool = n.newPool(s)
+		}
 	}
 	if n.watched != nil {
 		return n.serveWatched(ctx, s, methods)
 	}
 	n.retention = n.keep(s)
+	if n.checked != nil && n.checked.consensus != nil {
+		n.checked.api = newEngineAPI(n.checked.consensus, n.config, s.Version)
+		n.engine, err = n.listen(ctx, s, methods, n.checked.api)
+		return methods, err
+	}
 	if len(n.entries.Source) == 0 && n.entries.Engine.Listen == "" {
 		return methods, nil
 	}
@@ -79,7 +89,7 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	if n.following.driven == nil {
 		return methods, nil
 	}
-	n.engine, err = n.listen(ctx, s, methods)
+	n.engine, err = n.listen(ctx, s, methods, n.following.driven.api)
 	return methods, err
 }
 
@@ -98,7 +108,7 @@ func (n *network) serveWatched(ctx context.Context, s family.Service, methods *j
 
 // syncing is what eth_syncing answers.
 func (n *network) syncing() (api.Sync, bool) {
-	if n.following == nil {
+	if n.following == nil || n.chain.IsLed() {
 		return api.Sync{}, false
 	}
 	sync, syncing := n.following.syncing()
@@ -118,14 +128,16 @@ func (n *network) badBlocks() []*execute.CheckError {
 	return n.following.follower.BadBlocks()
 }
 
-// forward sends a transaction to the nodes that are followed. The blocks of a network
-// without them are made from its pool.
+// forward sends a transaction to the nodes that are followed, or to those that answer. The
+// blocks of a network without nodes are made from its pool.
 func (n *network) forward(ctx context.Context, raw []byte) error {
 	switch {
 	case n.passing != nil:
 		return send(ctx, n.passing.supplier.Pursuit, raw)
 	case n.following != nil:
 		return n.following.forward(ctx, raw)
+	case n.checked != nil:
+		return n.checked.send(ctx, raw)
 	}
 	return nil
 }
@@ -157,9 +169,12 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 	status.UnknownFork = unknownFork(n.config)
 	if n.checked != nil {
 		status.Source = n.checked.status(n.entries.Quorum, head.Number)
+		if n.checked.api != nil {
+			status.Consensus = consensusStatus(n.checked.api)
+		}
 	}
 	if n.following != nil {
-		status.Source = n.following.status()
+		status.Source = joinSources(n.following.status(), status.Source)
 		if stopped := n.following.stopped(); stopped != nil {
 			status.Stopped = &family.Stopped{Why: stopped.Err.Error(), Since: stopped.Since.Unix()}
 		}

@@ -28,7 +28,7 @@ func (n *network) pass(ctx context.Context, s family.Service) error {
 	if p.clients, err = n.connect(ctx, s, &config); err != nil {
 		return err
 	}
-	p.runPool = n.newPool(s, &config)
+	p.runPool = n.newFollowedPool(s, &config)
 	p.supplier = upstream.NewSupplier(config)
 	p.supplier.Arrived()
 	n.passing = p

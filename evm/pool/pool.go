@@ -16,6 +16,8 @@ package pool
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -128,6 +130,9 @@ func (p *Pool) checked(ctx context.Context, tx *types.Transaction) (_ *types.Tra
 	if from, err = p.check(tx, head.Header); err != nil {
 		return nil, from, err
 	}
+	if err = readAhead(ctx, head.State, from); err != nil {
+		return nil, from, err
+	}
 	p.mutex.Lock()
 	_, _, err = p.admissible(ctx, tx, from)
 	p.mutex.Unlock()
@@ -206,6 +211,12 @@ func (p *Pool) forget(gone *entry) {
 // included. It adds the transactions in returned, which were in blocks dropped by a
 // reorganization, if they can still be included.
 func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions) error {
+	p.mutex.Lock()
+	senders := slices.Collect(maps.Keys(p.senders))
+	p.mutex.Unlock()
+	if err := readAhead(ctx, head.State, senders...); err != nil {
+		return err
+	}
 	p.mutex.Lock()
 	p.head = head
 	err := p.review(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/txpool"
 	"github.com/ethereum/go-ethereum/core/types"
+	"golang.org/x/sync/errgroup"
 )
 
 // sender is an account with pending transactions, as of the head.
@@ -36,6 +37,23 @@ func (s *sender) read(ctx context.Context, state evm.State, address common.Addre
 		s.nonce, s.balance = account.Nonce, account.Balance.ToBig()
 	}
 	return nil
+}
+
+// aheadReads is how many accounts are read from other nodes at once.
+const aheadReads = 8
+
+// readAhead reads accounts of a state that other nodes have, which keeps what it has read, so
+// that nothing waits for these nodes while the mutex is held.
+func readAhead(ctx context.Context, state evm.State, addresses ...common.Address) error {
+	if _, remote := state.(evm.Named); !remote {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(aheadReads)
+	for _, address := range addresses {
+		group.Go(func() error { return newSender().read(ctx, state, address) })
+	}
+	return group.Wait()
 }
 
 // admit returns whether a transaction fits the sender's others, and which one it replaces.

@@ -34,6 +34,7 @@ func (h *Head) advance(ctx context.Context, claim Forkchoice) error {
 	ours := h.tip.Forkchoice().Head
 	if at, ok := ours.At(claim.Head.Number); ok && at == claim.Head && h.anchored {
 		claim.Head = ours.Ref() // the nodes lag
+		h.arrive()
 		return h.show(ctx, claim.Head, claim)
 	}
 	if h.anchored && claim.Head.Number <= ours.Settled().Number {
@@ -63,7 +64,7 @@ func (h *Head) advance(ctx context.Context, claim Forkchoice) error {
 	if err := h.show(ctx, claim.Head, claim); err != nil {
 		return err
 	}
-	h.first.Do(func() { close(h.arrived) })
+	h.arrive()
 	return nil
 }
 
@@ -80,6 +81,10 @@ func (h *Head) path(ctx context.Context, claim Forkchoice) ([]chain.Ref, error) 
 	if claim.Finalized.Number < head.Number {
 		lowest = max(lowest, claim.Finalized.Number)
 	}
+	executed := h.executed()
+	if executed.Number < head.Number {
+		lowest = max(lowest, executed.Number)
+	}
 	stop := settled.Number
 	if !h.anchored {
 		stop = lowest
@@ -90,6 +95,9 @@ func (h *Head) path(ctx context.Context, claim Forkchoice) ([]chain.Ref, error) 
 	}
 	if h.anchored && path[0].Number <= settled.Number && path[0] != settled {
 		return nil, ErrTooDeep
+	}
+	if i := executed.Number - path[0].Number; executed.Number > 0 && executed.Number >= path[0].Number && i < uint64(len(path)) && path[i] != executed {
+		return nil, fmt.Errorf("its block %s is not the one that was executed here, %s", path[i], executed)
 	}
 	if h.anchored && (head.Number <= settled.Number+depth || path[0] != settled) {
 		return path[1:], nil
@@ -213,7 +221,15 @@ func (h *Head) show(ctx context.Context, head chain.Ref, claim Forkchoice) error
 	return h.settle(ctx)
 }
 
-// settle settles blocks that are final or deep enough.
+// executed returns the last settled block that was executed here.
+func (h *Head) executed() chain.Ref {
+	if h.config.Settled == nil {
+		return chain.Ref{}
+	}
+	return h.config.Settled()
+}
+
+// settle settles blocks that are final, deep enough, or executed here.
 func (h *Head) settle(ctx context.Context) error {
 	now := h.tip.Forkchoice()
 	head := now.Head.Ref().Number
@@ -222,6 +238,11 @@ func (h *Head) settle(ctx context.Context) error {
 		due = head - min(head, unsettledUnfinalized)
 	} else if at, ok := now.Head.At(now.Finalized.Number); ok && at == now.Finalized {
 		due = max(due, at.Number)
+	}
+	if executed := h.executed(); executed.Number > due {
+		if at, ok := now.Head.At(executed.Number); ok && at == executed {
+			due = executed.Number
+		}
 	}
 	settled := now.Head.Settled()
 	if due <= settled.Number {

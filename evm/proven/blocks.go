@@ -25,7 +25,7 @@ var _ archive.Source = (*Remote)(nil)
 
 // Block implements [archive.Source].
 func (r *Remote) Block(ctx context.Context, number uint64) (*evm.Delta, error) {
-	hash, err := r.spine.hash(ctx, number)
+	hash, err := r.hash(ctx, number)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,11 @@ func (r *Remote) Block(ctx context.Context, number uint64) (*evm.Delta, error) {
 // Header returns the header of a settled block. It is cheaper than the whole block for those
 // who read many in a row.
 func (r *Remote) Header(ctx context.Context, number uint64) (*types.Header, error) {
-	return r.spine.header(ctx, number)
+	spine, err := r.spineOf(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	return spine.header(ctx, number)
 }
 
 // blockOf returns the block with a hash, which the caller must not change.
@@ -217,7 +221,7 @@ func (r *Remote) FindBlock(ctx context.Context, hash common.Hash) (uint64, error
 		return 0, err
 	}
 	number := delta.Block.NumberU64()
-	ours, err := r.spine.hash(ctx, number)
+	ours, err := r.hash(ctx, number)
 	if err == nil && ours != hash {
 		err = fmt.Errorf("%w: block %x is not on the chain", archive.ErrNotFound, hash)
 	}

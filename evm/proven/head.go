@@ -40,10 +40,21 @@ type HeadConfig struct {
 	// final.
 	Quorum int
 	Log    *slog.Logger
+	// Consensus names the head instead of the nodes, if it is not nil.
+	Consensus *Consensus
+	// Base is a block from which the head must descend, and with which the tip begins; zero
+	// if there is none.
+	Base chain.Ref
+	// Settled, if not nil, returns the last block that was executed here. Nodes with another
+	// one are set aside.
+	Settled func() chain.Ref
+	// Needed, if not nil, reports whether a head of the nodes with a number is of use. If it
+	// is not, the head stays.
+	Needed func(number uint64) bool
 }
 
-// Head follows the head that the nodes agree on. Which head is right cannot be proven; that
-// its blocks are its ancestors, with their transactions and receipts, is.
+// Head follows the head that the nodes agree on, or that a consensus client names. Which head
+// is right cannot be proven; that its blocks are its ancestors, with their transactions and receipts, is.
 type Head struct {
 	config  HeadConfig
 	remote  *Remote
@@ -52,17 +63,25 @@ type Head struct {
 	first   sync.Once
 	problem atomic.Pointer[string] // why the head stays; nil if it follows
 	// Run alone uses the fields below.
-	sound    map[string]bool // nodes that have the chain's genesis
-	anchored bool            // a block was made the first settled one
+	sound    map[string]uint64 // nodes on our chain, and the block up to which that was checked
+	anchored bool              // a block was made the first settled one
 }
 
 // NewHead returns the head of a remote chain. The tip is that of [OpenTip].
 func NewHead(r *Remote, t *tip.Tip, config HeadConfig) *Head {
-	return &Head{config: config, remote: r, tip: t, arrived: make(chan struct{}), sound: make(map[string]bool)}
+	h := &Head{config: config, remote: r, tip: t, arrived: make(chan struct{}), sound: make(map[string]uint64)}
+	if config.Base.Number > 0 {
+		r.spine.raise(config.Base, nil)
+		h.anchored = true
+	}
+	return h
 }
 
 // Arrived returns a channel that is closed when there is a first head.
 func (h *Head) Arrived() <-chan struct{} { return h.arrived }
+
+// arrive records that there is a head.
+func (h *Head) arrive() { h.first.Do(func() { close(h.arrived) }) }
 
 // Problem returns why the head stays where it is, "" if it follows.
 func (h *Head) Problem() string {
@@ -76,6 +95,10 @@ func (h *Head) Problem() string {
 func (h *Head) Run(ctx context.Context) error {
 	for {
 		changed := h.config.Watcher.Changed()
+		var named <-chan struct{}
+		if h.config.Consensus != nil {
+			_, named = h.config.Consensus.forkchoice()
+		}
 		err := h.step(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -83,6 +106,7 @@ func (h *Head) Run(ctx context.Context) error {
 		h.note(err)
 		select {
 		case <-changed:
+		case <-named:
 		case <-ctx.Done():
 			return nil
 		}
@@ -116,9 +140,13 @@ type claim struct {
 func (h *Head) step(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, advanceTime)
 	defer cancel()
-	choices, err := h.elect(ctx)
+	choices, err := h.choices(ctx)
 	if err != nil {
 		return err
+	}
+	if h.config.Needed != nil && !slices.ContainsFunc(choices, func(f Forkchoice) bool { return h.config.Needed(f.Head.Number) }) {
+		h.arrive()
+		return nil
 	}
 	for _, choice := range choices {
 		if err = h.advance(ctx, choice); err == nil || ctx.Err() != nil {
@@ -128,31 +156,61 @@ func (h *Head) step(ctx context.Context) error {
 	return err
 }
 
+// choices returns the heads to try, best first.
+func (h *Head) choices(ctx context.Context) ([]Forkchoice, error) {
+	if h.config.Consensus == nil {
+		return h.elect(ctx)
+	}
+	named, err := h.named(ctx)
+	return []Forkchoice{named}, err
+}
+
 // claims returns what the usable nodes say.
 func (h *Head) claims(ctx context.Context) (all []claim) {
 	h.identify(ctx)
 	for _, s := range h.config.Watcher.Status() {
-		if s.Usable && h.sound[s.Name] {
+		if _, sound := h.sound[s.Name]; s.Usable && sound {
 			all = append(all, claim{Forkchoice{Head: s.Head.Ref, Safe: s.Head.Safe, Finalized: s.Head.Finalized}, s.Name})
 		}
 	}
 	return all
 }
 
-// identify sets nodes aside that have another genesis.
+// identifiedBlocks is how many blocks are executed here before nodes are asked again whether
+// they have them.
+const identifiedBlocks = 8192
+
+// identify sets nodes aside that have another genesis, or another block than the last one that
+// was executed here.
 func (h *Head) identify(ctx context.Context) {
-	known := func(s upstream.Status) bool { return !s.Usable || h.sound[s.Name] }
-	if !slices.ContainsFunc(h.config.Watcher.Status(), func(s upstream.Status) bool { return !known(s) }) {
+	h.compare(ctx, h.remote.spine.genesis, "genesis", func(name string) bool {
+		_, known := h.sound[name]
+		return known
+	})
+	if h.config.Settled == nil {
 		return
 	}
-	want := h.remote.spine.genesis.Hash
-	for _, answer := range h.hashes(ctx, 0) {
-		switch {
-		case answer.hash == want:
-			h.sound[answer.node] = true
-		case answer.hash != (common.Hash{}):
-			h.config.Watcher.SetAside(answer.node, fmt.Errorf("its genesis is %#x, expected %#x", answer.hash, want))
+	settled := h.config.Settled()
+	h.compare(ctx, settled, fmt.Sprintf("block %d", settled.Number), func(name string) bool {
+		checked, known := h.sound[name]
+		return !known || settled.Number == 0 || checked > 0 && settled.Number < checked+identifiedBlocks
+	})
+}
+
+// compare asks nodes for the hash of a block of ours, and sets those aside that have another
+// one. Nodes that are known are not asked.
+func (h *Head) compare(ctx context.Context, ours chain.Ref, what string, known func(node string) bool) {
+	skip := func(s upstream.Status) bool { return !s.Usable || known(s.Name) }
+	if !slices.ContainsFunc(h.config.Watcher.Status(), func(s upstream.Status) bool { return !skip(s) }) {
+		return
+	}
+	for _, answer := range h.hashes(ctx, ours.Number) {
+		if answer.hash == ours.Hash {
+			h.sound[answer.node] = ours.Number
+			continue
 		}
+		delete(h.sound, answer.node)
+		h.config.Watcher.SetAside(answer.node, fmt.Errorf("its %s is %#x, expected %#x", what, answer.hash, ours.Hash))
 	}
 }
 

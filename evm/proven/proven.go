@@ -15,6 +15,7 @@ package proven
 import (
 	"ashlar/chain"
 	"ashlar/evm"
+	"ashlar/evm/archive"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/lru"
@@ -38,13 +39,20 @@ type Config struct {
 	Chain *params.ChainConfig
 	// Genesis is the hash of the chain's first block.
 	Genesis common.Hash
+	// Archive has blocks that were executed here; nil if there are none.
+	Archive *archive.Archive
 }
 
 // Remote is a chain whose blocks and state come from nodes. It is safe for concurrent use.
 type Remote struct {
 	nodes Asker
 	chain *params.ChainConfig
-	spine *spine
+	// spine has the ancestors of the head's last final block.
+	spine   *spine
+	archive *archive.Archive // may be nil
+	// below has the ancestors of the first block of archive, so that nothing between it and
+	// the head is fetched for them.
+	below *spine
 
 	tries *lru.SizeConstrainedCache[common.Hash, []byte] // trie nodes by hash
 	codes *lru.SizeConstrainedCache[common.Hash, []byte]
@@ -70,6 +78,7 @@ func New(config Config) *Remote {
 		holders: lru.NewCache[common.Hash, common.Address](cachedHolders),
 	}
 	r.spine = newSpine(r, chain.Ref{Hash: config.Genesis})
+	r.archive, r.below = config.Archive, newSpine(r, chain.Ref{Hash: config.Genesis})
 	return r
 }
 

@@ -64,9 +64,10 @@ func (s *spine) raise(to chain.Ref, path []chain.Ref) {
 		s.recent.Purge()
 	}
 	s.anchor = to
-	for _, ref := range append(path, to) {
+	for _, ref := range path {
 		s.put(ref)
 	}
+	s.put(to)
 }
 
 // put records a proven hash. mu is held.

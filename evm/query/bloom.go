@@ -100,7 +100,7 @@ func (b *bloomLogs) Close() error { return nil }
 
 // bloom returns the bloom of a block's logs.
 func (v *View) bloom(ctx context.Context, number uint64) (types.Bloom, error) {
-	if v.isRemote(number) && (v.branch == nil || number <= v.branch.Settled().Number) {
+	if v.chain.remote != nil && !v.history.Stores(number) && (v.branch == nil || number <= v.branch.Settled().Number) {
 		header, err := v.chain.remote.Header(ctx, number)
 		if err != nil {
 			return types.Bloom{}, err

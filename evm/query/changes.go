@@ -17,11 +17,16 @@ type Change struct {
 // EachMove calls act once and then after every change of the head, like [tip.Tip.EachMove].
 // A chain without a tip, whose blocks come from files, has no changes: act is never called.
 func (c *Chain) EachMove(ctx context.Context, act func(context.Context) error) error {
-	if c.tip == nil {
+	switch {
+	case c.tip == nil && c.remote == nil:
 		<-ctx.Done()
 		return nil
+	case c.remote == nil:
+		return c.tip.EachMove(ctx, act)
+	case c.tip == nil:
+		return c.remote.tip.EachMove(ctx, act)
 	}
-	return c.tip.EachMove(ctx, act)
+	return tip.EachMoveOf(ctx, act, c.tip, c.remote.tip)
 }
 
 // Changes returns what leads from one view of the chain to a later one: the dropped blocks,
@@ -32,7 +37,7 @@ func (c *Chain) Changes(ctx context.Context, from, to *View) ([]Change, error) {
 		return nil, nil
 	}
 	settled := func(number uint64) (chain.Ref, error) {
-		header, err := c.archive.Header(ctx, number)
+		header, err := c.history.Header(ctx, number)
 		if err != nil {
 			return chain.Ref{}, err
 		}

@@ -56,7 +56,7 @@ func (v *View) FeeHistory(ctx context.Context, blocks uint64, last BlockID, perc
 	if err != nil {
 		return nil, err
 	}
-	blocks = min(blocks, maxFeeBlocks, newest+1-min(newest, v.history.Extent().Blocks))
+	blocks = min(blocks, maxFeeBlocks, newest+1-min(newest, v.Extent().Blocks))
 	history := &FeeHistory{Oldest: newest + 1 - blocks}
 	var rewards rewardReader
 	for number := history.Oldest; number <= newest; number++ {

@@ -129,14 +129,16 @@ type candidates = paging.Candidates
 
 // findLogs finds the positions of the matching logs. It does not close receipts.
 func (v *View) findLogs(ctx context.Context, filter *Filter, wanted *criteria, limit int, receipts *archive.ReceiptsReader) (found foundLogs, err error) {
-	from, err := v.candidates(ctx, wanted, filter.From, filter.To, receipts)
-	if err == nil && wanted.needsTopicCount() && !v.history.Sourced() {
-		from = &enoughTopics{candidates: from, receipts: receipts, wanted: wanted}
+	extent := v.history.Extent()
+	from, err := v.candidates(ctx, wanted, filter.From, filter.To, receipts, true)
+	if err != nil {
+		return found, err
 	}
-	if err == nil {
-		found, err = count(from, filter, limit)
+	found, err = count(from, filter, limit)
+	if err = errors.Join(err, from.Close()); err == nil {
+		err = v.checkMoved(extent, filter.From)
 	}
-	return found, errors.Join(err, from.Close())
+	return found, err
 }
 
 func count(from candidates, filter *Filter, limit int) (found foundLogs, err error) {
@@ -156,19 +158,6 @@ func count(from candidates, filter *Filter, limit int) (found foundLogs, err err
 		found.blocks = append(found.blocks, foundBlock{block, len(found.positions)})
 	}
 	return found, nil
-}
-
-// candidates returns the logs in the blocks from to to that have a term of each set of the
-// criteria. Without sets, it returns all logs, as counted in receipts.
-func (v *View) candidates(ctx context.Context, wanted *criteria, from, to uint64, receipts *archive.ReceiptsReader) (candidates, error) {
-	if v.history.Sourced() {
-		return &bloomLogs{ctx: ctx, view: v, wanted: wanted, to: to}, nil
-	}
-	if terms := wanted.terms(); len(terms) > 0 {
-		v.readTermsAhead(ctx, terms, from, to)
-		return postings.Intersect(v.scan(ctx), terms, from, to)
-	}
-	return &allLogs{receipts: receipts, to: to}, nil
 }
 
 // allLogs iterates over all logs, as counted in the receipts.

@@ -13,24 +13,29 @@ func (v *View) LogPage(ctx context.Context, filter *Filter, r paging.Range, visi
 	wanted := filter.criteria()
 	logs := v.loader(ctx, r.To)
 	defer logs.close()
-	from, err := v.candidates(ctx, wanted, r.Begin.Block, r.To, logs.receipts)
-	if err == nil && v.history.Ahead() {
+	extent := v.history.Extent()
+	from, err := v.candidates(ctx, wanted, r.Begin.Block, r.To, logs.receipts, false)
+	if err != nil {
+		return nil, err
+	}
+	if v.history.Ahead() {
 		from = &aheadCandidates{candidates: from, read: logs.ahead, most: r.Size}
 	}
-	if err == nil {
-		next, err = paging.Walk(from, r, func(at paging.Place, onPage bool) (bool, error) {
-			log, err := logs.at(at.Block, at.Position)
-			if err != nil || !wanted.match(&log.Log) {
-				return false, err
-			}
-			if onPage {
-				err = visit(log)
-			}
-			return true, err
-		})
-	}
+	next, err = paging.Walk(from, r, func(at paging.Place, onPage bool) (bool, error) {
+		log, err := logs.at(at.Block, at.Position)
+		if err != nil || !wanted.match(&log.Log) {
+			return false, err
+		}
+		if onPage {
+			err = visit(log)
+		}
+		return true, err
+	})
 	if cerr := from.Close(); err == nil {
 		err = cerr
+	}
+	if err == nil {
+		err = v.checkMoved(extent, r.Begin.Block)
 	}
 	return next, err
 }

@@ -42,7 +42,7 @@ func (c *Chain) Pool() *pool.Pool { return c.pending.pool }
 // it returns v.
 func (v *View) withPending(ctx context.Context) (*View, error) {
 	p := &v.chain.pending
-	if v.pending || v.branch == nil || p.pool == nil {
+	if v.pending || v.branch == nil || v.remote || p.pool == nil {
 		return v, nil
 	}
 	if err := p.making.Acquire(ctx, 1); err != nil {
@@ -95,7 +95,7 @@ func (v *View) buildPending(ctx context.Context) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := v.chain.branchView(branch)
+	view := v.chain.branchView(branch, false)
 	view.safe, view.finalized, view.pending = v.safe, v.finalized, true
 	return view, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"ashlar/evm/archive"
 	"ashlar/evm/pool"
 	"ashlar/history/tip"
 
@@ -13,7 +14,7 @@ import (
 
 // Waiting for the pending block while it is being built can be cancelled.
 func TestPendingCanBeCancelled(t *testing.T) {
-	c := NewChain(nil, nil, nil)
+	c := NewChain(new(archive.Archive), nil, nil)
 	c.SetPool(pool.New(params.MergedTestChainConfig, pool.DefaultLimits()))
 	if err := c.pending.making.Acquire(t.Context(), 1); err != nil {
 		t.Fatal(err)

@@ -6,31 +6,162 @@ import (
 	"ashlar/evm"
 	"ashlar/evm/execute"
 	"ashlar/evm/proven"
+	"ashlar/history/tip"
+	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// isRemote reports whether the state after a block is read from other nodes.
-func (v *View) isRemote(number uint64) bool {
-	return v.chain.remote != nil && !v.pending && !v.chain.archive.Stores(number)
+// remote is what a chain reads from other nodes: blocks and state that its archive lacks, and
+// the head while executed blocks are far behind it.
+type remote struct {
+	*proven.Remote
+	tip *tip.Tip // of blocks that are not executed; nil if the chain's own tip has the head
 }
 
+// CatchUpBlocks is how far the executed head may be behind the one of the nodes before the
+// latter leads.
+const CatchUpBlocks = 32
+
+// SetRemote has the chain read what its archive does not store from other nodes. unexecuted is
+// the tip that follows the nodes' head; nil if only older blocks come from them. SetRemote must
+// be called before the chain is used.
+func (c *Chain) SetRemote(r *proven.Remote, unexecuted *tip.Tip) {
+	c.remote, c.history = &remote{r, unexecuted}, c.archive.CompletedBy(r)
+}
+
+// leading returns the tip that has the head, nil if the last settled block is the head, and
+// whether it is the tip of blocks that are not executed:
+//
+//	executed head       unexecuted head
+//	    100                  900         the unexecuted one leads
+//	    890                  900         it still does, so that the head does not go back
+//	    901                  901         the executed one leads,
+//	    902                  930         and still does, until it is CatchUpBlocks behind
+func (c *Chain) leading() (leading *tip.Tip, unexecuted bool) {
+	if c.remote == nil || c.remote.tip == nil {
+		return c.tip, false
+	}
+	if c.tip == nil {
+		return c.remote.tip, true
+	}
+	ours, theirs := c.tip.Forkchoice().Head.Ref().Number, c.remote.tip.Forkchoice().Head.Ref().Number
+	switch {
+	case ours >= theirs:
+		c.led.Store(false)
+	case theirs > ours+CatchUpBlocks:
+		c.led.Store(true)
+	}
+	if c.led.Load() {
+		return c.remote.tip, true
+	}
+	return c.tip, false
+}
+
+// IsLed reports whether the head is one that nodes name, of blocks that are not executed here.
+func (c *Chain) IsLed() bool {
+	_, led := c.leading()
+	return led
+}
+
+// findBranch returns the branch that ends with a block, nil if no tip has it.
+func (c *Chain) findBranch(hash common.Hash) (branch *tip.Branch, unexecuted bool) {
+	if c.tip != nil {
+		if branch, err := c.tip.Branch(hash); err == nil {
+			return branch, false
+		}
+	}
+	if c.remote != nil && c.remote.tip != nil {
+		if branch, err := c.remote.tip.Branch(hash); err == nil {
+			return branch, true
+		}
+	}
+	return nil, false
+}
+
+// weaken records that an answer rests on a block, if it is not executed here.
+func (v *View) weaken(ctx context.Context, number uint64) {
+	if v.chain.remote != nil && !v.history.Stores(number) {
+		jsonrpc.Weaken(ctx, jsonrpc.Proven)
+	}
+}
+
+// weakenAbsent records that an answer rests on the absence of something, of which nodes were
+// asked.
+func (v *View) weakenAbsent(ctx context.Context) {
+	if v.chain.remote != nil {
+		jsonrpc.Weaken(ctx, jsonrpc.Unverified)
+	}
+}
+
+// hasRemoteState reports whether the state after a block is read from other nodes.
+func (v *View) hasRemoteState(number uint64) bool {
+	switch {
+	case v.chain.remote == nil:
+		return false
+	case v.branch != nil && number > v.branch.Settled().Number:
+		return v.remote
+	}
+	return !v.chain.archive.StoresState(number)
+}
+
+// remoteState is the state after a block, read from other nodes.
+type remoteState struct {
+	*proven.State
+	view   *View
+	number uint64
+}
+
+var _ evm.Named = remoteState{}
+
 // remoteState returns the state after a block, read from other nodes.
-func (v *View) remoteState(number uint64) *proven.State {
-	return v.chain.remote.StateAt(func(ctx context.Context) (*types.Header, error) {
+func (v *View) remoteState(number uint64) remoteState {
+	state := v.chain.remote.StateAt(func(ctx context.Context) (*types.Header, error) {
 		header, err := v.Header(ctx, number)
 		if err != nil {
 			return nil, err
 		}
 		return header.Header, nil
 	})
+	return remoteState{state, v, number}
+}
+
+// explain returns an error with where the own state begins. It also records how the answer is
+// verified.
+func (s remoteState) explain(ctx context.Context, err error) error {
+	jsonrpc.Weaken(ctx, jsonrpc.Proven)
+	return s.view.chain.archive.Explain(s.number, true, err)
+}
+
+// Account implements [evm.State].
+func (s remoteState) Account(ctx context.Context, address common.Hash) (*types.StateAccount, error) {
+	account, err := s.State.Account(ctx, address)
+	return account, s.explain(ctx, err)
+}
+
+// Slot implements [evm.State].
+func (s remoteState) Slot(ctx context.Context, address, slot common.Hash) (common.Hash, error) {
+	value, err := s.State.Slot(ctx, address, slot)
+	return value, s.explain(ctx, err)
+}
+
+// Code implements [evm.State].
+func (s remoteState) Code(ctx context.Context, hash common.Hash) ([]byte, error) {
+	code, err := s.State.Code(ctx, hash)
+	return code, s.explain(ctx, err)
+}
+
+// Node implements [evm.State].
+func (s remoteState) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	node, err := s.State.Node(ctx, owner, path, hash)
+	return node, s.explain(ctx, err)
 }
 
 // prefetchCalls has a remote state fetch what calls are going to read. It does nothing for a
 // state that is stored. What cannot be fetched is fetched when it is read.
 func prefetchCalls(ctx context.Context, state evm.State, messages ...*execute.Message) {
-	remote, ok := state.(*proven.State)
+	remote, ok := state.(remoteState)
 	if !ok || len(messages) == 0 {
 		return
 	}
@@ -46,16 +177,16 @@ func prefetchCalls(ctx context.Context, state evm.State, messages ...*execute.Me
 
 // prefetchProof has a remote state fetch the nodes of a proof.
 func prefetchProof(ctx context.Context, state evm.State, address common.Address, slots []common.Hash) error {
-	remote, ok := state.(*proven.State)
+	remote, ok := state.(remoteState)
 	if !ok {
 		return nil
 	}
-	return remote.Prefetch(ctx, []proven.Want{{Address: address, Slots: slots}})
+	return remote.explain(ctx, remote.Prefetch(ctx, []proven.Want{{Address: address, Slots: slots}}))
 }
 
 // prefetchBlock has a remote state fetch what the block after it reads.
 func prefetchBlock(ctx context.Context, state evm.State, block *types.Block) {
-	if remote, ok := state.(*proven.State); ok {
+	if remote, ok := state.(remoteState); ok {
 		remote.PrefetchBlock(ctx, block)
 	}
 }

@@ -36,7 +36,7 @@ func (v *View) Input(ctx context.Context, number uint64) (Input, error) {
 		return Input{}, err
 	}
 	input := Input{Block: stored.block, Body: stored.body, Senders: stored.senders}
-	if !v.history.Sourced() {
+	if v.history.Stores(number) {
 		input.Stored = storedBlock{v.history, number}
 	}
 	if input.Parent, err = v.parent(ctx, number-1); err == nil {

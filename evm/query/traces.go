@@ -69,8 +69,9 @@ type BlockTraces struct {
 	Positions []uint32
 }
 
-// HasTraces reports whether the network has a trace index, which the methods below need.
-func (v *View) HasTraces() bool { return v.history.HasTraces() }
+// HasTraces reports whether there is a trace index up to the head of the view, which the
+// methods below need.
+func (v *View) HasTraces() bool { return v.history.HasTraces() && !v.remote }
 
 // FindTraces returns the traces that a filter selects, in the order of the chain. If they
 // are more than limit, it returns a *TooManyTraces. Nothing is executed: the traces are those

@@ -13,7 +13,6 @@ import (
 	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
-	"ashlar/evm/proven"
 	"ashlar/history/postings"
 	"ashlar/history/tip"
 
@@ -34,9 +33,11 @@ var (
 // Chain answers queries about one network. It is safe for concurrent use.
 type Chain struct {
 	archive  *archive.Archive
-	tip      *tip.Tip // nil if blocks are settled as they arrive
+	history  *archive.History // the archive's, and that of remote
+	tip      *tip.Tip         // of executed blocks; nil if there are none, or blocks are settled as they arrive
 	executor *execute.Executor
-	remote   *proven.Remote // has the state of blocks that the archive lacks; may be nil
+	remote   *remote     // has what the archive lacks; may be nil
+	led      atomic.Bool // the tip of remote has the head
 	now      atomic.Pointer[headView]
 	pending  pending
 	tips     *tipsCache
@@ -54,7 +55,7 @@ type headView struct {
 // t is nil, the last settled block is the head.
 func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
 	return &Chain{
-		archive: a, tip: t, executor: e,
+		archive: a, history: &a.History, tip: t, executor: e,
 		pending: pending{making: semaphore.NewWeighted(1)},
 		tips:    lru.NewCache[common.Hash, []gasTip](cachedTips),
 		learned: newLearned(),
@@ -62,39 +63,39 @@ func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
 	}
 }
 
-// SetRemote has the chain read the state of blocks that its archive does not store from other
-// nodes. The archive must be one of [archive.OpenOver] the same source. It must be called
-// before the chain is used.
-func (c *Chain) SetRemote(r *proven.Remote) { c.remote = r }
-
 // Executor returns the executor for calls on the chain's state.
 func (c *Chain) Executor() *execute.Executor { return c.executor }
 
 // View returns a view of the current head. It fails if the chain is empty.
 func (c *Chain) View() (*View, error) {
-	if c.tip == nil {
+	leading, isRemote := c.leading()
+	if leading == nil {
 		head, ok := c.archive.Settled()
 		if !ok {
 			return nil, ErrUnknownBlock
 		}
-		return &View{history: &c.archive.History, chain: c, head: head}, nil
+		return &View{history: c.history, chain: c, head: head}, nil
 	}
-	forkchoice := c.tip.Forkchoice()
+	forkchoice := leading.Forkchoice()
 	if now := c.now.Load(); now != nil && now.forkchoice == forkchoice {
 		return now.view, nil
 	}
-	view := c.branchView(forkchoice.Head)
+	view := c.branchView(forkchoice.Head, isRemote)
 	view.safe, view.finalized = forkchoice.Safe, forkchoice.Finalized
 	c.now.Store(&headView{forkchoice, view})
 	return view, nil
 }
 
-// branchView returns the view of the chain up to the end of a branch.
-func (c *Chain) branchView(branch *tip.Branch) *View {
-	settled := branch.Settled().Number
+// branchView returns the view of the chain up to the end of a branch, of the tip of executed
+// blocks or of the remote one.
+func (c *Chain) branchView(branch *tip.Branch, isRemote bool) *View {
+	over := c.history.Over
+	if isRemote {
+		over = c.history.OverContents
+	}
 	return &View{
-		history: c.archive.Over(branch.Over(c.archive.Rows()), settled),
-		chain:   c, head: branch.Ref(), branch: branch,
+		history: over(branch.Over(c.history.Rows()), branch.Settled().Number),
+		chain:   c, head: branch.Ref(), branch: branch, remote: isRemote,
 	}
 }
 
@@ -108,6 +109,7 @@ type View struct {
 	safe, finalized chain.Ref // zero while unknown
 	pending         bool      // the head is a pending block
 	dropped         bool      // the head is not on the canonical chain
+	remote          bool      // the branch is of the remote tip
 }
 
 // Head returns the last block of the view.
@@ -130,6 +132,7 @@ func (v *View) Header(ctx context.Context, number uint64) (*archive.Header, erro
 	if number > v.head.Number {
 		return nil, ErrUnknownBlock
 	}
+	v.weaken(ctx, number)
 	return v.history.Header(ctx, number)
 }
 
@@ -139,6 +142,7 @@ func (v *View) Body(ctx context.Context, number uint64, buffer []byte) (*archive
 	if number > v.head.Number {
 		return nil, ErrUnknownBlock
 	}
+	v.weaken(ctx, number)
 	return v.history.Body(ctx, number, buffer)
 }
 
@@ -148,6 +152,7 @@ func (v *View) Receipts(ctx context.Context, number uint64, buffer []byte) (*arc
 	if number > v.head.Number {
 		return nil, ErrUnknownBlock
 	}
+	v.weaken(ctx, number)
 	return v.history.Receipts(ctx, number, buffer)
 }
 
@@ -157,6 +162,7 @@ func (v *View) BlockAccessList(ctx context.Context, number uint64) ([]byte, erro
 	if number > v.head.Number {
 		return nil, ErrUnknownBlock
 	}
+	v.weaken(ctx, number)
 	return v.history.AccessList(ctx, number)
 }
 
@@ -166,6 +172,7 @@ func (v *View) HoldBody(ctx context.Context, number uint64) (body archive.Body, 
 	if number > v.head.Number {
 		return body, nil, ErrUnknownBlock
 	}
+	v.weaken(ctx, number)
 	return v.history.HoldBody(ctx, number)
 }
 
@@ -175,11 +182,17 @@ func (v *View) HoldReceipts(ctx context.Context, number uint64) (receipts archiv
 	if number > v.head.Number {
 		return receipts, nil, ErrUnknownBlock
 	}
+	v.weaken(ctx, number)
 	return v.history.HoldReceipts(ctx, number)
 }
 
-// Extent returns where the history of the view begins.
-func (v *View) Extent() archive.Extent { return v.history.Extent() }
+// Extent returns where the history of the view begins, with what is read from other nodes.
+func (v *View) Extent() archive.Extent {
+	if v.chain.remote != nil {
+		return archive.Extent{}
+	}
+	return v.history.Extent()
+}
 
 // cachedTries is how many blocks, back from the head, share cached trie nodes. Questions about
 // random older blocks hardly have nodes in common: proofs would take 8 % more processor time.
@@ -188,7 +201,7 @@ const cachedTries = 128
 // State returns the state after a block of the view, which must not be above the head.
 // Reading it returns a [*archive.Pruned] if the block is older than the first one with state.
 func (v *View) State(number uint64) evm.State {
-	if v.isRemote(number) {
+	if v.hasRemoteState(number) {
 		return v.remoteState(number)
 	}
 	state := v.history.StateAt(number)
@@ -208,6 +221,7 @@ func (v *View) Postings(ctx context.Context, term postings.Term, from, to uint64
 func (v *View) FindBlock(ctx context.Context, hash common.Hash) (uint64, error) {
 	number, err := v.history.FindBlock(ctx, hash)
 	if errors.Is(err, archive.ErrNotFound) || err == nil && number > v.head.Number {
+		v.weakenAbsent(ctx)
 		return 0, ErrUnknownHash
 	}
 	if err != nil {
@@ -257,7 +271,7 @@ func (v *View) Resolve(ctx context.Context, id BlockID) (*View, uint64, error) {
 		}
 		return v, v.head.Number, nil
 	case Earliest:
-		return v, v.history.Extent().Blocks, nil
+		return v, v.Extent().Blocks, nil
 	case Safe:
 		return v.forkchoice(v.safe, ErrNoSafe)
 	case Finalized:
@@ -281,17 +295,17 @@ func (v *View) forkchoice(ref chain.Ref, missing error) (*View, uint64, error) {
 
 func (v *View) resolveHash(ctx context.Context, id BlockID) (*View, uint64, error) {
 	number, err := v.FindBlock(ctx, *id.Hash)
-	if !errors.Is(err, ErrUnknownHash) || v.chain.tip == nil {
+	if !errors.Is(err, ErrUnknownHash) {
 		return v, number, err
 	}
-	branch, otherErr := v.chain.tip.Branch(*id.Hash)
-	if otherErr != nil {
+	branch, isRemote := v.chain.findBranch(*id.Hash)
+	if branch == nil {
 		return nil, 0, err
 	}
 	if id.RequireCanonical {
 		return nil, 0, ErrNotCanonical
 	}
-	other := v.chain.branchView(branch)
+	other := v.chain.branchView(branch, isRemote)
 	at, holds := branch.At(v.head.Number) // it does not hold what was settled since v was taken
 	other.dropped = other.head.Number < v.head.Number || holds && at != v.head
 	return other, other.head.Number, nil

@@ -98,8 +98,13 @@ func (t *Tip) Moved() <-chan struct{} { return *t.moved.Load() }
 // fails or ctx is done. Several changes during one call of act lead to one further call.
 // The end of ctx is not an error, even if act returns it.
 func (t *Tip) EachMove(ctx context.Context, act func(context.Context) error) error {
+	return EachMoveOf(ctx, act, t, t)
+}
+
+// EachMoveOf is [Tip.EachMove] for the changes of two tips.
+func EachMoveOf(ctx context.Context, act func(context.Context) error, a, b *Tip) error {
 	for {
-		moved := t.Moved()
+		movedA, movedB := a.Moved(), b.Moved()
 		if err := act(ctx); err != nil {
 			if canceled := ctx.Err(); canceled != nil && errors.Is(err, canceled) {
 				return nil
@@ -107,7 +112,8 @@ func (t *Tip) EachMove(ctx context.Context, act func(context.Context) error) err
 			return err
 		}
 		select {
-		case <-moved:
+		case <-movedA:
+		case <-movedB:
 		case <-ctx.Done():
 			return nil
 		}

@@ -24,6 +24,8 @@ type Options struct {
 	Raw           bool // debug_getRawBlock
 	Subscriptions bool
 	Pool          bool // txpool_content
+	// Receipts, if not nil, returns the receipts of a block, for debug_getRawReceipts.
+	Receipts func(block common.Hash) types.Receipts
 	// Between, if not nil, wraps the node's HTTP handler.
 	Between func(http.Handler) http.Handler
 }
@@ -256,4 +258,20 @@ func (a *debugAPI) GetRawBlock(id rpc.BlockNumberOrHash) (hexutil.Bytes, error) 
 		return nil, errors.New("block not found")
 	}
 	return rlp.EncodeToBytes(block)
+}
+
+func (a *debugAPI) GetRawReceipts(id rpc.BlockNumberOrHash) ([]hexutil.Bytes, error) {
+	hash, ok := id.Hash()
+	if !ok || a.n.options.Receipts == nil {
+		return nil, errors.New("receipts are not available")
+	}
+	raws := []hexutil.Bytes{}
+	for _, receipt := range a.n.options.Receipts(hash) {
+		raw, err := receipt.MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		raws = append(raws, raw)
+	}
+	return raws, nil
 }

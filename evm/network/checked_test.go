@@ -1,0 +1,386 @@
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ashlar/evm/archive"
+	"ashlar/evm/ingest/ingesttest"
+	"ashlar/evm/query"
+	"ashlar/family"
+	"ashlar/internal/fakenode"
+	"ashlar/jsonrpc"
+	"ashlar/upstream"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// served is a network that is served and runs until the test ends.
+type served struct {
+	t       *testing.T
+	network family.Network
+	methods jsonrpc.Handlers
+}
+
+// serveChecked serves a network with some blocks, whose nodes are fake.
+func serveChecked(t *testing.T, genesis *core.Genesis, blocks []*types.Block, entries *Entries) *served {
+	t.Helper()
+	store := ingesttest.Store(t)
+	importBlocks(t, store, genesis, blocks)
+	entries.Checked = checkState
+	n, err := Family{}.Open(t.Context(), store, entries, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods, err := n.Serve(t.Context(), family.Service{Name: "checked", Data: t.TempDir(), Observe: func([]string) jsonrpc.Observer { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return &served{t, n, methods.Handlers()}
+}
+
+// weakest records how an answer is verified.
+type weakest struct{ jsonrpc.Verification }
+
+func (w *weakest) Weaken(v jsonrpc.Verification) { w.Verification = min(w.Verification, v) }
+
+// try calls a method of the network, and returns how the answer is verified.
+func (s *served) try(into any, method, params string) (jsonrpc.Verification, error) {
+	verified := &weakest{jsonrpc.Executed}
+	ctx, cancel := context.WithTimeout(context.WithValue(s.t.Context(), jsonrpc.VerifierKey{}, jsonrpc.Verifier(verified)), time.Minute)
+	defer cancel()
+	answer, err := s.methods[method](ctx, []byte(params), nil)
+	if err == nil {
+		err = json.Unmarshal(answer, into)
+	}
+	return verified.Verification, err
+}
+
+// call is try for calls that must not fail.
+func (s *served) call(into any, method, params string) jsonrpc.Verification {
+	s.t.Helper()
+	verified, err := s.try(into, method, params)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, params, err)
+	}
+	return verified
+}
+
+// await waits until a block is the head.
+func (s *served) await(head *types.Block) {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		var block struct{ Hash common.Hash }
+		if _, err := s.try(&block, "eth_getBlockByNumber", `["latest",false]`); err == nil && block.Hash == head.Hash() {
+			return
+		}
+		if time.Now().After(end) {
+			status, err := s.network.Status(s.t.Context())
+			s.t.Fatalf("waited in vain for the head %d %#x: %+v %+v, %v", head.NumberU64(), head.Hash(), status, status.Source, err)
+		}
+	}
+}
+
+// crossings are the chain of ingesttest and one that leaves it after four blocks, each with
+// its genesis, and their receipts.
+func crossings(t *testing.T) (right, wrong []*types.Block, receipts func(common.Hash) types.Receipts) {
+	t.Helper()
+	genesis, blocks := ingesttest.Crossing(t)
+	all := make(map[common.Hash]types.Receipts)
+	chainOf := func(blocks []*types.Block) []*types.Block {
+		readReceipts(t, genesis, blocks, all)
+		return append([]*types.Block{genesis.ToBlock()}, blocks...)
+	}
+	right, wrong = chainOf(blocks), chainOf(ingesttest.Diverging(t, 4))
+	return right, wrong, func(hash common.Hash) types.Receipts { return all[hash] }
+}
+
+// readReceipts executes blocks and adds their receipts.
+func readReceipts(t *testing.T, genesis *core.Genesis, blocks []*types.Block, to map[common.Hash]types.Receipts) {
+	t.Helper()
+	store := ingesttest.Store(t)
+	importBlocks(t, store, genesis, blocks)
+	a, err := archive.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range blocks {
+		stored, err := a.Receipts(t.Context(), block.NumberU64(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to[block.Hash()] = nil
+		for i, tx := range block.Transactions() {
+			receipt, err := stored.Whole(i, tx.Type())
+			if err != nil {
+				t.Fatal(err)
+			}
+			receipt.Bloom = types.CreateBloom(receipt)
+			to[block.Hash()] = append(to[block.Hash()], receipt)
+		}
+	}
+}
+
+// startNode starts a fake node with a chain.
+func startNode(t *testing.T, genesis *core.Genesis, receipts func(common.Hash) types.Receipts, blocks []*types.Block) *fakenode.Node {
+	t.Helper()
+	node, err := fakenode.New(fakenode.Options{ChainID: genesis.Config.ChainID.Uint64(), Raw: true, Receipts: receipts}, blocks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(node.Close)
+	node.Set(blocks, 0, 0)
+	return node
+}
+
+func nodesOf(nodes ...*fakenode.Node) (all upstream.Nodes) {
+	for _, n := range nodes {
+		all = append(all, upstream.Node{URL: n.URL()})
+	}
+	return all
+}
+
+// logged is a log as filters return it.
+type logged struct {
+	BlockHash common.Hash
+	LogIndex  string
+	Removed   bool
+}
+
+// Nodes that wind back take the head with them: filters get the logs of the blocks that are
+// dropped as removed, newest block first, and then those of the new branch.
+func TestCheckedReorganization(t *testing.T) {
+	right, wrong, receipts := crossings(t)
+	genesis, _ := ingesttest.Crossing(t)
+	a, b := startNode(t, genesis, receipts, right), startNode(t, genesis, receipts, right)
+	s := serveChecked(t, genesis, nil, &Entries{Upstream: nodesOf(a, b), Quorum: 2})
+	s.await(right[len(right)-1])
+	var logs, blocks string
+	s.call(&logs, "eth_newFilter", `[{}]`)
+	s.call(&blocks, "eth_newBlockFilter", `[]`)
+	a.Set(wrong, 0, 0) // one of two: no agreement
+	b.Set(wrong, 0, 0)
+	s.await(wrong[len(wrong)-1])
+
+	var changes []logged
+	var hashes, want []common.Hash
+	for _, block := range wrong[5:] {
+		want = append(want, block.Hash())
+	}
+	for end := time.Now().Add(time.Minute); len(hashes) < len(want) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		var more []common.Hash // blocks are published one after the other
+		s.call(&more, "eth_getFilterChanges", fmt.Sprintf("[%q]", blocks))
+		hashes = append(hashes, more...)
+	}
+	if !slices.Equal(hashes, want) {
+		t.Errorf("the new blocks are %v, want %v", hashes, want)
+	}
+	s.call(&changes, "eth_getFilterChanges", fmt.Sprintf("[%q]", logs))
+	expect := expectedLogs(receipts, right, true, len(right)-1, 4)
+	if len(expect) == 0 {
+		t.Fatal("the dropped blocks have no logs")
+	}
+	expect = append(expect, expectedLogs(receipts, wrong, false, 5, len(wrong))...)
+	if !slices.Equal(changes, expect) {
+		t.Errorf("there are %d logs, want %d of which the first is %v", len(changes), len(expect), expect[0])
+	}
+}
+
+// expectedLogs returns the logs of the blocks of a chain from one to before another.
+func expectedLogs(receipts func(common.Hash) types.Receipts, chain []*types.Block, removed bool, from, to int) (all []logged) {
+	step := 1
+	if to < from {
+		step = -1
+	}
+	for number := from; number != to; number += step {
+		index := 0
+		var ofBlock []logged
+		for _, receipt := range receipts(chain[number].Hash()) {
+			for range receipt.Logs {
+				ofBlock = append(ofBlock, logged{chain[number].Hash(), fmt.Sprintf("%#x", index), removed})
+				index++
+			}
+		}
+		if removed {
+			slices.Reverse(ofBlock)
+		}
+		all = append(all, ofBlock...)
+	}
+	return all
+}
+
+// manyBlocks returns the demo's blocks, with its genesis, and their receipts.
+func manyBlocks(t *testing.T) (*core.Genesis, []*types.Block, func(common.Hash) types.Receipts) {
+	t.Helper()
+	genesis, blocks := ingesttest.Genesis(t), ingesttest.Chain(t)
+	receipts := make(map[common.Hash]types.Receipts)
+	readReceipts(t, genesis, blocks, receipts)
+	return genesis, append([]*types.Block{genesis.ToBlock()}, blocks...), func(hash common.Hash) types.Receipts { return receipts[hash] }
+}
+
+// While a network that executes blocks is far behind, its head is that of the nodes that answer.
+// Once it has caught up its own head leads, and no log is missed or given twice.
+func TestCheckedCatchesUp(t *testing.T) {
+	genesis, blocks, receipts := manyBlocks(t)
+	const begun, behind = 2, 3
+	if ingesttest.ChainBlocks < behind+query.CatchUpBlocks+2 {
+		t.Fatalf("%d blocks are too few", ingesttest.ChainBlocks)
+	}
+	last := len(blocks) - 1
+	source, answering := startNode(t, genesis, receipts, blocks[:behind+1]), startNode(t, genesis, receipts, blocks[:last])
+	s := serveChecked(t, genesis, blocks[1:begun+1], &Entries{Source: family.Sources{source.URL()}, Upstream: nodesOf(answering), Quorum: 1})
+	s.await(blocks[last-1])
+	var number string
+	if got := s.call(&number, "eth_blockNumber", "[]"); got != jsonrpc.Unverified {
+		t.Errorf("a head that nodes name is %s", got)
+	}
+	var block map[string]any
+	if got := s.call(&block, "eth_getBlockByNumber", fmt.Sprintf(`["%#x",false]`, begun)); got != jsonrpc.Executed {
+		t.Errorf("a block that was executed is %s", got)
+	}
+	if got := s.call(&block, "eth_getBlockByNumber", fmt.Sprintf(`["%#x",false]`, last-2)); got != jsonrpc.Proven {
+		t.Errorf("a block that was not executed is %s", got)
+	}
+	var filter string
+	s.call(&filter, "eth_newFilter", "[{}]")
+	source.Set(blocks, 0, 0)
+	s.await(blocks[last])
+	for end := time.Now().Add(time.Minute); s.call(&number, "eth_blockNumber", "[]") != jsonrpc.Executed; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the executed head does not lead")
+		}
+	}
+	if got := s.call(&block, "eth_getBlockByNumber", `["latest",false]`); got != jsonrpc.Executed {
+		t.Errorf("the head is %s", got)
+	}
+	var changes []logged
+	want := expectedLogs(receipts, blocks, false, last, last+1)
+	for end := time.Now().Add(time.Minute); len(changes) < len(want) && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		var more []logged
+		s.call(&more, "eth_getFilterChanges", fmt.Sprintf("[%q]", filter))
+		changes = append(changes, more...)
+	}
+	if len(want) == 0 || !slices.Equal(changes, want) {
+		t.Errorf("there are %d logs, want %d", len(changes), len(want))
+	}
+}
+
+// A consensus client names the head of a network that executes nothing. It hears that every
+// block is not executed.
+func TestCheckedByConsensus(t *testing.T) {
+	right, wrong, receipts := crossings(t)
+	genesis, _ := ingesttest.Crossing(t)
+	answering := startNode(t, genesis, receipts, right)
+	entries := &Entries{Upstream: nodesOf(answering), Quorum: 1, Engine: Engine{Listen: "127.0.0.1:0"}}
+	s := serveChecked(t, genesis, nil, entries)
+	api := s.network.(*network).checked.api.Methods()
+	update := func(head *types.Block) {
+		t.Helper()
+		params := fmt.Sprintf(`[{"headBlockHash":%q,"safeBlockHash":%q,"finalizedBlockHash":%q}]`, head.Hash(), right[2].Hash(), right[2].Hash())
+		answer, err := api["engine_forkchoiceUpdatedV3"](t.Context(), []byte(params), nil)
+		if want := `{"payloadStatus":{"status":"SYNCING","latestValidHash":null,"validationError":null},"payloadId":null}`; err != nil || string(answer) != want {
+			t.Fatalf("%s, %v, want %s", answer, err, want)
+		}
+	}
+	update(right[8])
+	s.await(right[8])
+	var finalized struct{ Hash common.Hash }
+	s.call(&finalized, "eth_getBlockByNumber", `["finalized",false]`)
+	if finalized.Hash != right[2].Hash() {
+		t.Errorf("the finalized block is %s, want %s", finalized.Hash, right[2].Hash())
+	}
+	answering.Set(wrong, 0, 0) // it has the blocks of both branches
+	update(wrong[9])
+	s.await(wrong[9])
+	update(right[7])
+	s.await(right[7])
+}
+
+// A transaction is checked here before nodes get it, goes to several of them, and counts for the
+// pending nonce of its sender.
+func TestCheckedTakesTransactions(t *testing.T) {
+	right, _, receipts := crossings(t)
+	genesis, _ := ingesttest.Crossing(t)
+	last := len(right) - 1
+	a, b := startNode(t, genesis, receipts, right[:last]), startNode(t, genesis, receipts, right[:last])
+	s := serveChecked(t, genesis, right[1:last], &Entries{Upstream: nodesOf(a, b), Quorum: 2})
+	s.await(right[last-1])
+	encode := func(tx *types.Transaction) string {
+		t.Helper()
+		raw, err := tx.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("[%q]", hexutil.Encode(raw))
+	}
+	refuse := func(tx *types.Transaction, want string) {
+		t.Helper()
+		var hash common.Hash
+		if _, err := s.try(&hash, "eth_sendRawTransaction", encode(tx)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	next := right[last].Transactions()[0]
+	sender, err := types.Sender(types.LatestSigner(genesis.Config), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // until the pool has a head
+		var hash common.Hash
+		_, err := s.try(&hash, "eth_sendRawTransaction", encode(next))
+		if err == nil && hash == next.Hash() {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	refuse(next, "already known")
+	refuse(right[last-1].Transactions()[0], "nonce too low")
+	for _, node := range []*fakenode.Node{a, b} {
+		for end := time.Now().Add(time.Minute); len(node.Waiting()) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		}
+		if waiting := node.Waiting(); len(waiting) != 1 || waiting[0].Hash() != next.Hash() {
+			t.Errorf("a node has the transactions %v, want one, %s", waiting, next.Hash())
+		}
+	}
+	var nonce hexutil.Uint64
+	s.call(&nonce, "eth_getTransactionCount", fmt.Sprintf(`[%q,"pending"]`, sender))
+	if uint64(nonce) != next.Nonce()+1 {
+		t.Errorf("the pending nonce is %d, want %d", nonce, next.Nonce()+1)
+	}
+	second := slices.IndexFunc(right[last].Transactions(), func(tx *types.Transaction) bool {
+		from, err := types.Sender(types.LatestSigner(genesis.Config), tx)
+		return err == nil && tx != next && from != sender && tx.Type() != types.BlobTxType
+	})
+	waited := make(chan error, 1)
+	var receipt struct{ BlockHash common.Hash }
+	go func() {
+		_, err := s.try(&receipt, "eth_sendRawTransactionSync", encode(right[last].Transactions()[second]))
+		waited <- err
+	}()
+	for end := time.Now().Add(time.Minute); len(a.Waiting()) < 2 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	}
+	a.Set(right, 0, 0)
+	b.Set(right, 0, 0)
+	if err := <-waited; err != nil || receipt.BlockHash != right[last].Hash() {
+		t.Errorf("the receipt is of block %s, %v, want %s", receipt.BlockHash, err, right[last].Hash())
+	}
+}
