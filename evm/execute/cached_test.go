@@ -19,8 +19,8 @@ import (
 // watchedReads counts what is read of a state, and can fail.
 type watchedReads struct {
 	evm.State
-	flat, nodes atomic.Int64
-	failing     atomic.Bool
+	flat    atomic.Int64 // accounts and slots
+	failing atomic.Bool
 }
 
 var errGone = errors.New("the disk is gone")
@@ -36,11 +36,6 @@ func (s *watchedReads) Account(ctx context.Context, address common.Hash) (*types
 func (s *watchedReads) Slot(ctx context.Context, address, slot common.Hash) (common.Hash, error) {
 	s.flat.Add(1)
 	return s.State.Slot(ctx, address, slot)
-}
-
-func (s *watchedReads) Node(ctx context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
-	s.nodes.Add(1)
-	return s.State.Node(ctx, owner, path, hash)
 }
 
 // crossing is a chain up to a block, and the state before that block.
@@ -59,8 +54,8 @@ func crossing(t *testing.T) (*ingesttest.Follower, execute.Parent, *watchedReads
 	return f, execute.Parent{Header: blocks[0].Header(), State: reads, Ancestors: archive.Ancestors{History: history}}, reads, blocks[1]
 }
 
-// TestReplaysShareTheirReads replays a block twice: the second time it reads nothing, and
-// uses the same gas. A read that failed is not cached.
+// TestReplaysShareTheirReads replays a block twice: the second time it reads no account or slot, and
+// has the same root. A read that failed is not cached.
 func TestReplaysShareTheirReads(t *testing.T) {
 	f, parent, reads, block := crossing(t)
 	replay := func() error {
@@ -81,41 +76,11 @@ func TestReplaysShareTheirReads(t *testing.T) {
 	reads.failing.Store(false)
 	for round := range 2 {
 		reads.flat.Store(0)
-		reads.nodes.Store(0)
 		if err := replay(); err != nil {
 			t.Fatal(err)
 		}
-		if flat, nodes := reads.flat.Load(), reads.nodes.Load(); (flat > 0) != (round == 0) || (nodes > 0) != (round == 0) {
-			t.Errorf("replay %d read %d accounts and slots and %d nodes", round, flat, nodes)
+		if n := reads.flat.Load(); (n > 0) != (round == 0) {
+			t.Errorf("replay %d read %d accounts and slots", round, n)
 		}
-	}
-}
-
-// TestSimulationsShareNodes simulates a block twice: the second time it reads no nodes, and
-// has the same root.
-func TestSimulationsShareNodes(t *testing.T) {
-	f, parent, reads, block := crossing(t)
-	tx := block.Transactions()[0]
-	from, err := types.Sender(types.LatestSigner(f.Executor.Config()), tx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var roots []common.Hash
-	for round := range 2 {
-		reads.nodes.Store(0)
-		calls := []execute.BlockCalls{{Calls: []*execute.Message{{From: from, To: tx.To(), Data: tx.Data()}}}}
-		err := f.Executor.SimulateBlocks(t.Context(), parent, calls, execute.SimulationOptions{}, func(b *execute.SimulatedBlock) error {
-			roots = append(roots, b.Block.Root())
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := reads.nodes.Load(); (n > 0) != (round == 0) {
-			t.Errorf("simulation %d read %d nodes", round, n)
-		}
-	}
-	if len(roots) != 2 || roots[0] != roots[1] {
-		t.Errorf("the state roots are %x, want two that are equal", roots)
 	}
 }

@@ -45,7 +45,6 @@ type Executor struct {
 	calls     *semaphore.Weighted // a place for each call that runs at the same moment
 	blobFees  *lru.Cache[blobFeeKey, *big.Int]
 	prefixes  *prefixCache
-	nodes     *nodeCache
 	reads     *readCache
 	listed    atomic.Uint64 // blocks that ran from their access lists
 	parallel  atomic.Uint64 // those of them that ran in parallel
@@ -75,7 +74,6 @@ func New(config *params.ChainConfig, options ...Option) (*Executor, error) {
 		jumpDests: core.NewJumpDestCache(),
 		calls:     newCallPlaces(),
 		prefixes:  newPrefixCache(),
-		nodes:     newNodeCache(),
 		reads:     newReadCache(),
 
 		maxCallGas: math.MaxUint64,

@@ -100,7 +100,6 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 	}
 	defer e.calls.Release(1)
 	db := newDatabase(ctx, parent, !options.Roots)
-	db.cache = e.nodes
 	if root := parent.Header.Root; db.keys == nil && db.named == nil {
 		db.reads = e.reads.of(root)
 		defer e.reads.added(root, db.reads)

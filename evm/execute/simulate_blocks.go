@@ -91,7 +91,6 @@ func (e *Executor) SimulateBlocks(ctx context.Context, parent Parent, blocks []B
 			ctx: ctx, executor: e, options: options, gas: min(simulationGas, e.maxCallGas),
 			db: newDatabase(ctx, parent, false),
 		}
-		s.db.cache = e.nodes
 		s.chain = &simulatedChain{chainReader: &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: &s.db.readFailure}}
 		err := s.run(parent.Header, blocks, done)
 		if failed := s.db.failure(); failed != nil {

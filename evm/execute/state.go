@@ -27,7 +27,6 @@ type stateDatabase struct {
 	flat    bool
 	named   evm.Named          // the state, if it must be told what is read; may be nil
 	keys    keyRecorder        // told what is read or changed; may be nil
-	cache   *nodeCache         // of trie nodes; may be nil
 	reads   *stateReads        // what has been read of the state before; may be nil
 	newRoot common.Hash        // the root that a flat account trie returns
 	update  *state.StateUpdate // the argument of Commit
@@ -47,7 +46,7 @@ func newDatabase(ctx context.Context, parent Parent, flat bool) *stateDatabase {
 }
 
 func (d *stateDatabase) nodes() nodeDatabase {
-	return nodeDatabase{ctx: d.ctx, state: d.state, failed: &d.readFailure, cache: d.cache}
+	return nodeDatabase{ctx: d.ctx, state: d.state, failed: &d.readFailure}
 }
 
 // Type implements state.Database.
@@ -180,7 +179,6 @@ type nodeDatabase struct {
 	ctx    context.Context
 	state  evm.State
 	failed *readFailure
-	cache  *nodeCache // may be nil
 }
 
 // NodeReader implements database.NodeDatabase.
@@ -188,17 +186,9 @@ func (d nodeDatabase) NodeReader(common.Hash) (database.NodeReader, error) { ret
 
 // Node implements database.NodeReader.
 func (d nodeDatabase) Node(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
-	if d.cache != nil {
-		if node, ok := d.cache.Get(hash); ok {
-			return node, nil
-		}
-	}
 	node, err := d.state.Node(d.ctx, owner, path, hash)
-	switch {
-	case err != nil:
+	if err != nil {
 		d.failed.fail(err)
-	case d.cache != nil:
-		d.cache.Add(hash, node)
 	}
 	return node, err
 }
