@@ -103,3 +103,18 @@ func (t *Task) Stopped() *Stop {
 	defer t.mu.Unlock()
 	return t.stop
 }
+
+// Sleep waits for a time, or returns the context's error when that ends before.
+func Sleep(ctx context.Context, length time.Duration) error {
+	if length <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"ashlar/retry"
 )
@@ -44,5 +45,20 @@ func TestEnd(t *testing.T) {
 	})
 	if err != nil || task.Stopped() != nil {
 		t.Errorf("%v, stopped: %v", err, task.Stopped())
+	}
+}
+
+func TestSleep(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, length := range []time.Duration{-time.Second, 0, time.Millisecond} {
+		if err := retry.Sleep(t.Context(), length); err != nil {
+			t.Errorf("%v: %v", length, err)
+		}
+	}
+	for _, length := range []time.Duration{-time.Second, 0, time.Hour} {
+		if err := retry.Sleep(ended, length); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v with an ended context: %v", length, err)
+		}
 	}
 }

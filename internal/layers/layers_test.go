@@ -56,10 +56,10 @@ func family(name string) []layer {
 	layers := []layer{
 		{".", []string{"chain", "strictjson"}},
 		{"era", in(".")},
-		{"source", append(in(".", "era"), "jsonrpc", "chain", "endpoint", "strictjson")},
+		{"source", append(in(".", "era"), "jsonrpc", "chain", "endpoint", "strictjson", "retry")},
 		{"merkle", in(".")},
 		{"execute", in(".")},
-		{"archive", append(in("."), "kv", "chain", "history")},
+		{"archive", append(in("."), "kv", "chain", "history", "retry")},
 		{"proven", append(in(".", "merkle", "source", "archive"), "upstream", "kv", "chain", "history")},
 		{"export", in(".", "era", "archive")},
 		{"snapshot", append(in(".", "execute", "archive", "export"), "chain", "endpoint")},

@@ -10,6 +10,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/history/rows"
 	"ashlar/kv"
+	"ashlar/retry"
 )
 
 const (
@@ -90,7 +91,7 @@ func (w *work) tired() bool {
 
 // rest waits in proportion to the work done.
 func (w *work) rest(ctx context.Context) error {
-	err := sleep(ctx, time.Duration(w.remover.Rest)*time.Since(w.began))
+	err := retry.Sleep(ctx, time.Duration(w.remover.Rest)*time.Since(w.began))
 	w.began = time.Now()
 	return err
 }

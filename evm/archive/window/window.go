@@ -32,6 +32,7 @@ import (
 
 	"ashlar/evm/archive"
 	"ashlar/kv"
+	"ashlar/retry"
 )
 
 // Window is how many blocks back from the last settled one an archive reaches; 0: all.
@@ -197,24 +198,10 @@ func (r *Remover) await(ctx context.Context) error {
 			if now, _ := r.archive.Settled(); now != at {
 				break
 			}
-			if err := sleep(ctx, lookEvery); err != nil {
+			if err := retry.Sleep(ctx, lookEvery); err != nil {
 				return err
 			}
 		}
 	}
-	return sleep(ctx, r.Grace)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return retry.Sleep(ctx, r.Grace)
 }

@@ -24,6 +24,7 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
 	"ashlar/evm/source/node"
+	"ashlar/retry"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/ethereum/go-ethereum/common"
@@ -129,20 +130,9 @@ func (s *Source) addBatch(ctx context.Context) error {
 		}
 		s.nodes = append(s.nodes, from) // the next one is asked first
 		slog.Warn("a node did not answer; trying again", "error", err)
-		if err := sleep(ctx, from.wait.NextBackOff()); err != nil {
+		if err := retry.Sleep(ctx, from.wait.NextBackOff()); err != nil {
 			return err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ashlar/chain"
+	"ashlar/retry"
 	"ashlar/starknet"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -57,7 +58,7 @@ func (n *Node) Follow(ctx context.Context, first uint64, to Chain) error {
 			pause.reset()
 		default:
 			pause.reset()
-			err = sleep(ctx, n.options.Poll)
+			err = retry.Sleep(ctx, n.options.Poll)
 		}
 		if err != nil {
 			return err

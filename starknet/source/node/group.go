@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ashlar/chain"
+	"ashlar/retry"
 	"ashlar/starknet"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -77,9 +78,9 @@ func (g *Group) Follow(ctx context.Context, first uint64, to Chain) error {
 			return ctx.Err()
 		case errors.Is(err, errNoQuorum):
 			g.disagree(err)
-			err = sleep(ctx, g.options.Poll)
+			err = retry.Sleep(ctx, g.options.Poll)
 		case err == nil && !moved:
-			err = sleep(ctx, g.options.Poll)
+			err = retry.Sleep(ctx, g.options.Poll)
 		}
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"ashlar/retry"
 	"context"
 	"errors"
 	"time"
@@ -54,22 +55,11 @@ func (n *Node) newPause() *pause {
 // limited by the maximum.
 func (p *pause) wait(ctx context.Context, atLeast time.Duration) error {
 	p.failures++
-	return sleep(ctx, max(p.backoff.NextBackOff(), min(atLeast, p.backoff.MaxInterval)))
+	return retry.Sleep(ctx, max(p.backoff.NextBackOff(), min(atLeast, p.backoff.MaxInterval)))
 }
 
 // reset is called after a success.
 func (p *pause) reset() {
 	p.failures = 0
 	p.backoff.Reset()
-}
-
-func sleep(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
