@@ -39,19 +39,43 @@ func translate(err error) error {
 	if pruned := (*archive.Pruned)(nil); errors.As(err, &pruned) {
 		return jsonrpc.Errorf(jsonrpc.CodePruned, "pruned history unavailable: %v", pruned)
 	}
-	for _, kind := range []error{evm.ErrUnnamed, upstream.ErrLie, upstream.ErrUnavailable, upstream.ErrUnsupported} {
-		if errors.Is(err, kind) { // of a network whose state is proven
-			why := "the answer cannot be proven: " + kind.Error()
-			if away := (*archive.Away)(nil); errors.As(err, &away) {
-				why = away.Place() + ", and " + why
-			}
-			return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: why}
-		}
+	if refused := unproven(err); refused != nil {
+		return refused
 	}
-	if errors.Is(err, evm.ErrMissing) {
+	if errors.Is(err, evm.ErrMissing) || lacksHistory(err) {
 		return &jsonrpc.Error{Code: jsonrpc.CodePruned, Message: "pruned history unavailable"}
 	}
 	return err
+}
+
+// unproven returns the error for an answer that a network with proven state cannot give, nil if
+// err has another cause. What nodes say is for the log: it may name them.
+func unproven(err error) *jsonrpc.Error {
+	var node *upstream.NodeError
+	var why error
+	for _, kind := range []error{evm.ErrUnnamed, upstream.ErrLie, upstream.ErrUnavailable, upstream.ErrUnsupported} {
+		if errors.Is(err, kind) {
+			why = kind
+			break
+		}
+	}
+	if why == nil && errors.As(err, &node) && !lacksHistory(err) {
+		why = upstream.ErrUnavailable
+	}
+	if why == nil {
+		return nil
+	}
+	message := "the answer cannot be proven: " + why.Error()
+	if away := (*archive.Away)(nil); errors.As(err, &away) {
+		message = away.Place() + ", and " + message
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: message}
+}
+
+// lacksHistory reports whether err is that of nodes without the history that a question needs.
+func lacksHistory(err error) bool {
+	var node *upstream.NodeError
+	return errors.Is(err, upstream.ErrPruned) || errors.As(err, &node) && upstream.Meaning(node) == upstream.MeansPruned
 }
 
 // unknown reports whether err means that the requested block does not exist, for methods

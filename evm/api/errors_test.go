@@ -7,6 +7,7 @@ import (
 
 	"ashlar/evm/execute"
 	"ashlar/jsonrpc"
+	"ashlar/upstream"
 )
 
 // A pending block can be of a fork that this version does not know: nothing is broken then.
@@ -15,5 +16,27 @@ func TestUnknownForkIsExplained(t *testing.T) {
 	var answered *jsonrpc.Error
 	if !errors.As(err, &answered) || answered.Code != jsonrpc.CodeServer || answered.Message != execute.ErrUnknownFork.Error() {
 		t.Errorf("%v, expected code %d and %q", err, jsonrpc.CodeServer, execute.ErrUnknownFork)
+	}
+}
+
+// Nodes that cannot prove an answer are no internal error, and their words are not shown.
+func TestNodesErrorsAreTranslated(t *testing.T) {
+	said := func(code int, message string) error { return &upstream.NodeError{Code: code, Message: message} }
+	for _, c := range []struct {
+		err     error
+		code    int
+		message string
+	}{
+		{upstream.ErrPruned, jsonrpc.CodePruned, "pruned history unavailable"},
+		{said(4444, "no state on node-7"), jsonrpc.CodePruned, "pruned history unavailable"},
+		{said(-32603, "node-7 is broken"), jsonrpc.CodeServer, "the answer cannot be proven: no upstream can answer"},
+		{fmt.Errorf("%w: %w", upstream.ErrUnavailable, said(-32000, "node-7 is broken")), jsonrpc.CodeServer, "the answer cannot be proven: no upstream can answer"},
+		{upstream.ErrLie, jsonrpc.CodeServer, "the answer cannot be proven: the node's answer is false"},
+	} {
+		err := translate(fmt.Errorf("ask node-7: %w", c.err))
+		var answered *jsonrpc.Error
+		if !errors.As(err, &answered) || answered.Code != c.code || answered.Message != c.message {
+			t.Errorf("%v is answered by %v, expected code %d and %q", c.err, err, c.code, c.message)
+		}
 	}
 }
