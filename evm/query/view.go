@@ -52,15 +52,20 @@ type headView struct {
 }
 
 // NewChain returns the chain in an archive, with the unsettled blocks of a tip above it. If
-// t is nil, the last settled block is the head.
+// t is nil, the last settled block is the head. Without an archive nothing can be asked: only
+// the names of methods are of use.
 func NewChain(a *archive.Archive, t *tip.Tip, e *execute.Executor) *Chain {
-	return &Chain{
-		archive: a, history: &a.History, tip: t, executor: e,
+	c := &Chain{
+		archive: a, tip: t, executor: e,
 		pending: pending{making: semaphore.NewWeighted(1)},
 		tips:    lru.NewCache[common.Hash, []gasTip](cachedTips),
 		learned: newLearned(),
 		inputs:  newInputCache(),
 	}
+	if a != nil {
+		c.history = &a.History
+	}
+	return c
 }
 
 // Executor returns the executor for calls on the chain's state.
