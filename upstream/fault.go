@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -42,6 +43,12 @@ const (
 	pruned                   // it does not have the block, or the state of it
 )
 
+// noBlock are parts of messages with which nodes say that they do not have the block that a call
+// names: they have removed it, or there is none.
+var noBlock = []string{
+	"header not found", "header for hash not found", "block not found", "unknown block", "could not find block", "is not currently canonical",
+}
+
 // patterns of messages, in lower case, by what they mean. Nodes and providers have no common
 // codes. The first match counts.
 var patterns = []struct {
@@ -51,9 +58,9 @@ var patterns = []struct {
 	{answered, []string{"execution aborted", "out of gas", "gas required exceeds", "insufficient funds", "nonce too", "already known", "underpriced"}},
 	{pruned, []string{
 		"missing trie node", "pruned", "historical state", "state is not available", "state not available", "state unavailable",
-		"history unavailable", "header not found", "header for hash not found", "block not found", "unknown block", "could not find block",
-		"distance to target block exceeds", "archive", "no state available", "is not currently canonical",
+		"history unavailable", "distance to target block exceeds", "archive", "no state available",
 	}},
+	{pruned, noBlock},
 	{unsupported, []string{
 		"method not found", "does not exist/is not available", "method not supported", "unsupported method", "method is not available",
 		"method not available", "not whitelisted", "method is not whitelisted", "not implemented", "method not allowed",
@@ -81,16 +88,18 @@ func classify(method string, e *NodeError) fault {
 		return answered
 	}
 	for _, p := range patterns {
-		for _, part := range p.texts {
-			if strings.Contains(text, part) {
-				return p.fault
-			}
+		if containsAny(text, p.texts) {
+			return p.fault
 		}
 	}
 	if e.Code == codeInternal {
 		return failed
 	}
 	return answered
+}
+
+func containsAny(text string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
 const (
@@ -112,10 +121,8 @@ var tooMuch = []string{
 // IsTooMuch reports whether a node refuses eth_getLogs because it asks for too much at once.
 func IsTooMuch(e *NodeError) bool {
 	text := strings.ToLower(e.Message)
-	for _, part := range tooMuch {
-		if strings.Contains(text, part) {
-			return true
-		}
+	if containsAny(text, tooMuch) {
+		return true
 	}
 	return e.Code == codeLimitExceeded && !strings.Contains(text, "rate") && !strings.Contains(text, "requests") && !strings.Contains(text, "limit exceeded")
 }
@@ -178,4 +185,10 @@ func Meaning(e *NodeError) Means {
 		return MeansFailure
 	}
 	return MeansAnswer
+}
+
+// LacksBlock reports whether a node says that it does not have the block that a call names. Its
+// error means MeansPruned, which is right only if the block is known to be of the chain.
+func LacksBlock(e *NodeError) bool {
+	return e.Code != codePruned && classify("", e) == pruned && containsAny(strings.ToLower(e.Message), noBlock)
 }

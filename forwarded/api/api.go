@@ -122,7 +122,9 @@ func translateNode(e *upstream.NodeError) *jsonrpc.Error {
 	case upstream.MeansUnsupported:
 		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
 	case upstream.MeansPruned:
-		return errPruned
+		if !upstream.LacksBlock(e) {
+			return errPruned
+		}
 	case upstream.MeansFailure:
 		return errUnavailable
 	}

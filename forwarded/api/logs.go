@@ -11,6 +11,7 @@ import (
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -140,8 +141,9 @@ func (f *logFilter) resolve(view *forwarded.View) error {
 
 // isUnknown reports whether a node says that it does not have a block.
 func isUnknown(err error) bool {
+	var node *upstream.NodeError
 	translated := new(jsonrpc.Error)
-	return errors.As(translate(err), &translated) && translated.Code == jsonrpc.CodePruned
+	return errors.As(err, &node) && upstream.LacksBlock(node) || errors.As(translate(err), &translated) && translated.Code == jsonrpc.CodePruned
 }
 
 // tooManyLogs is the error if a filter matches more logs than the limit. Indexers look for

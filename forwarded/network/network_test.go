@@ -221,6 +221,31 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// A node that does not have a block has removed it if the block is of the chain. If only the
+// client names the block, there may be none.
+func TestUnknownBlock(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 10})
+	w := serve(t, newStore(t), func(e *Entries) { e.Methods = []string{"debug_traceBlockByNumber"} }, n)
+	w.atHead(10)
+	account, hash := `"0x00000000000000000000000000000000000000e1"`, `{"blockHash":"0x`+strings.Repeat("1", 64)+`"}`
+	for _, c := range []struct{ message, method, params, want string }{
+		{"header not found", "eth_getBalance", `[` + account + `,"0x5"]`, "4444 pruned history unavailable"},
+		{"header for hash not found", "eth_getBalance", `[` + account + `,"latest"]`, "4444 pruned history unavailable"},
+		{"header for hash not found", "eth_getBalance", `[` + account + `,` + hash + `]`, "-32000 header for hash not found"},
+		{"hash is not currently canonical", "eth_getBalance", `[` + account + `,` + hash + `]`, "-32000 hash is not currently canonical"},
+		{"missing trie node 12 (path )", "eth_getBalance", `[` + account + `,` + hash + `]`, "4444 pruned history unavailable"},
+		{"header for hash not found", "eth_getLogs", `[` + hash + `]`, "-32000 unknown block"},
+		{"finalized block not found", "debug_traceBlockByNumber", `["finalized"]`, "-32000 finalized block not found"},
+	} {
+		n.Set(func(n *forwardtest.Node) {
+			n.Answer = func(method string, _ []json.RawMessage) (any, *forwardtest.Error, bool) {
+				return nil, &forwardtest.Error{Code: -32000, Message: c.message}, method == c.method
+			}
+		})
+		w.expect(c.method, c.params, c.want)
+	}
+}
+
 // A transaction goes to three nodes.
 func TestSend(t *testing.T) {
 	var nodes []*forwardtest.Node

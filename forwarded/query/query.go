@@ -174,9 +174,19 @@ func (c *Chain) Ask(ctx context.Context, view *forwarded.View, q Question) (json
 	}
 	answer, err := c.pool.Ask(ctx, c.call(view, &q))
 	if err != nil {
-		return nil, err
+		return nil, q.failed(err)
 	}
 	return answer.Result, c.keep(ctx, view, &q, answer.Result)
+}
+
+// failed returns the error of a question that no node answered. Nodes that do not have a block of
+// the chain have removed it.
+func (q *Question) failed(err error) error {
+	var node *upstream.NodeError
+	if q.Block.Named == nil && errors.As(err, &node) && upstream.LacksBlock(node) {
+		return fmt.Errorf("%w: %w", upstream.ErrPruned, err)
+	}
+	return err
 }
 
 // key is what the answer to a question is kept under.
