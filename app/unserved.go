@@ -34,18 +34,20 @@ type unservedNetworks struct {
 	byName map[string]Unserved // guarded by mu
 }
 
-// opened records with which error a network was opened.
+// opened records with which error a network was opened. Another error than that it is incomplete,
+// such as one while the command has it open, does not make it complete.
 func (u *unservedNetworks) opened(name string, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if err == nil || !family.Incomplete(err) {
+	switch {
+	case err == nil:
 		delete(u.byName, name)
-		return
+	case family.Incomplete(err):
+		if u.byName == nil {
+			u.byName = make(map[string]Unserved)
+		}
+		u.byName[name] = NewUnserved(name, err)
 	}
-	if u.byName == nil {
-		u.byName = make(map[string]Unserved)
-	}
-	u.byName[name] = NewUnserved(name, err)
 }
 
 // forget removes a network, which is stored no more.
@@ -69,11 +71,11 @@ func (u *unservedNetworks) all() (all []Unserved) {
 func (s *Service) unserved(ctx context.Context) []Unserved {
 	return slices.DeleteFunc(s.leftOut.all(), func(u Unserved) bool {
 		exists, err := s.stores.Exists(ctx, u.Name)
-		if gone := err == nil && !exists; gone {
+		gone := err == nil && !exists
+		if gone {
 			s.leftOut.forget(u.Name)
-			return true
 		}
-		return false
+		return gone
 	})
 }
 

@@ -99,6 +99,17 @@ func TestUnserved(t *testing.T) {
 		t.Error("a network is served before it is complete")
 	}
 	check(begun, joined, rewound)
+	held, err := store.Dir(data).OpenNetwork("joined", kv.Options{}) // as the command does that completes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddNetwork(t.Context(), "joined"); !errors.Is(err, kv.ErrInUse) {
+		t.Errorf("a network that another process has open: %v, want %v", err, kv.ErrInUse)
+	}
+	check(begun, joined, rewound)
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
 	join()
 	if err := s.AddNetwork(t.Context(), "joined"); err != nil {
 		t.Fatal(err)
