@@ -189,8 +189,16 @@ func (s *subject) read(a slog.Attr, grouped bool) {
 	s.details = append(s.details, strings.ReplaceAll(a.Key, "_", " ")+" "+value)
 }
 
-// paths matches the user and all after the host of a URL, which may have secrets.
-var paths = regexp.MustCompile(`\b(https?|wss?)://(?:[^\s/@"]*@)?([^\s/?#"]*)[/?#][^\s"]*`)
+// users and paths match the user of a URL, and all after its host, which may be secret.
+var (
+	users = regexp.MustCompile(`\b(https?|wss?)://[^\s/?#"]*@`)
+	paths = regexp.MustCompile(`\b(https?|wss?)://([^\s/?#"]*)[/?#][^\s"]*`)
+)
+
+// withoutSecrets shortens the URLs in a text to their hosts.
+func withoutSecrets(text string) string {
+	return paths.ReplaceAllString(users.ReplaceAllString(text, "$1://"), "$1://$2/…")
+}
 
 // text returns what people read.
 func (s *subject) text(message string) string {
@@ -204,7 +212,7 @@ func (s *subject) text(message string) string {
 	if s.reason != "" {
 		text += ": " + s.reason
 	}
-	text = strings.ToValidUTF8(paths.ReplaceAllString(text, "$1://$2/…"), "�")
+	text = strings.ToValidUTF8(withoutSecrets(text), "�")
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "") + " …"
 	}

@@ -17,6 +17,9 @@ func TestEvents(t *testing.T) {
 	of.Info("reorganization", "depth", 2, "from", 10, "to", 11)
 	of.With("upstream", "https://node.example").Warn("the node is not used", "because", errors.New(`Post "https://user:pass@node.example/v3/SECRET?key=SECRET": refused`))
 	log.Error("network not served", "network", "sepolia", "error", "no genesis")
+	for _, url := range []string{"wss://user:SECRET@node.example:8546", "http://user:SECRET@SECRET@[::1]:8545/SECRET", "https://node.example?SECRET"} {
+		log.Warn("the node is not used", "network", "holesky", "why", "dial "+url+" failed")
+	}
 	log.With("part", "certificates").Info("using a renewed certificate", "file", "a.pem")
 	of.Debug("a detail")
 	of.Info("request", "key", "0102030405060708")
@@ -30,6 +33,11 @@ func TestEvents(t *testing.T) {
 			"INFO reorganization (depth 2, from 10, to 11)",
 		},
 		"sepolia": {"ERROR network not served: no genesis"},
+		"holesky": {
+			"WARN the node is not used: dial https://node.example/… failed",
+			"WARN the node is not used: dial http://[::1]:8545/… failed",
+			"WARN the node is not used: dial wss://node.example:8546 failed",
+		},
 		"":        {"INFO certificates: using a renewed certificate (file a.pem)"},
 		"unknown": nil,
 	} {
@@ -41,7 +49,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%q has %q, expected %q", network, got, want)
 		}
 	}
-	if lines := strings.Count(out.String(), "\n"); lines != 3 || strings.Contains(out.String(), "level=INFO") {
+	if lines := strings.Count(out.String(), "\n"); lines != 6 || strings.Contains(out.String(), "level=INFO") {
 		t.Errorf("the log has %d lines:\n%s", lines, out.String())
 	}
 	if Of(slog.New(slog.DiscardHandler)).Of("mainnet") != nil {
