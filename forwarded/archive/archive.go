@@ -53,8 +53,6 @@ type Archive struct {
 	mu          sync.Mutex
 	generations []generation // guarded by mu: oldest first; at least one
 	unsaved     int64        // guarded by mu: bytes of the newest generation that the pointer does not count
-	hits        uint64       // guarded by mu
-	misses      uint64       // guarded by mu
 }
 
 type generation struct {
@@ -156,28 +154,10 @@ func (a *Archive) Get(ctx context.Context, question string) (answer []byte, ok b
 	if err != nil {
 		return nil, false, err
 	}
-	a.count(ok)
 	if ok && oldest && len(keys) > 1 {
 		err = a.put(ctx, &k, answer)
 	}
 	return answer, ok, err
-}
-
-func (a *Archive) count(hit bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if hit {
-		a.hits++
-	} else {
-		a.misses++
-	}
-}
-
-// Counts returns how many questions had an answer, and how many had none, since Open.
-func (a *Archive) Counts() (hits, misses uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.hits, a.misses
 }
 
 // Put keeps the answer to a question, which can never be another one.
