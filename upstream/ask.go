@@ -313,7 +313,7 @@ func (n *node) askBatch(ctx context.Context, most time.Duration, calls []*Call, 
 	requests := make([]request, len(calls))
 	n.mu.Lock()
 	for i, c := range calls {
-		requests[i] = newRequest(i, c.Method, n.params(c))
+		requests[i] = request{i, c.Method, n.params(c)}
 	}
 	n.mu.Unlock()
 	began := time.Now()

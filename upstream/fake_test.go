@@ -59,7 +59,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if raw != nil && raw(w, r, body) {
 		return
 	}
-	var all []request
+	var all []received
 	if json.Unmarshal(body, &all) == nil {
 		f.set(func(f *fake) { f.batch++ })
 		var answers []any
@@ -69,12 +69,19 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(answers)
 		return
 	}
-	var one request
+	var one received
 	_ = json.Unmarshal(body, &one)
 	_ = json.NewEncoder(w).Encode(f.respond(one))
 }
 
-func (f *fake) respond(r request) any {
+// received is a request as a node reads it.
+type received struct {
+	ID     int
+	Method string
+	Params json.RawMessage
+}
+
+func (f *fake) respond(r received) any {
 	f.mu.Lock()
 	f.count[r.Method]++
 	chainID, head, answer, numbersOnly := f.chain, f.head, f.answer, f.numbersOnly

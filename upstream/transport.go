@@ -48,10 +48,9 @@ func newTransport(n *Node, most int64) (*transport, error) {
 
 // request is a call as it is sent.
 type request struct {
-	Version string          `json:"jsonrpc"`
-	ID      int             `json:"id"`
-	Method  string          `json:"method"`
-	Params  json.RawMessage `json:"params"`
+	id     int
+	method string
+	params json.RawMessage // empty: none
 }
 
 // response is an answer as it arrives.
@@ -72,24 +71,22 @@ func (r *response) outcome() (json.RawMessage, error) {
 	return r.Result, nil
 }
 
-func newRequest(id int, method string, params json.RawMessage) request {
+// append appends the request as JSON. Params are valid JSON.
+func (r *request) append(out []byte) []byte {
+	params := r.params
 	if len(params) == 0 {
 		params = json.RawMessage("[]")
 	}
-	return request{Version: "2.0", ID: id, Method: method, Params: params}
-}
-
-// append appends the request as JSON. Params are valid JSON.
-func (r request) append(out []byte) []byte {
-	out = strconv.AppendInt(append(out, `{"jsonrpc":"2.0","id":`...), int64(r.ID), 10)
-	method, _ := json.Marshal(r.Method) // a string
+	method, _ := json.Marshal(r.method) // a string
+	out = strconv.AppendInt(append(out, `{"jsonrpc":"2.0","id":`...), int64(r.id), 10)
 	out = append(append(out, `,"method":`...), method...)
-	return append(append(append(out, `,"params":`...), r.Params...), '}')
+	return append(append(append(out, `,"params":`...), params...), '}')
 }
 
 // call makes one call.
 func (t *transport) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	body, err := t.post(ctx, newRequest(1, method, params).append(nil))
+	one := request{1, method, params}
+	body, err := t.post(ctx, one.append(nil))
 	if err != nil {
 		return nil, err
 	}
