@@ -1,0 +1,112 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// AskAll asks several questions at once, in batches where nodes take them. Each answer has
+// its own error.
+func (p *Pool) AskAll(ctx context.Context, calls []Call) []Answer {
+	answers := make([]Answer, len(calls))
+	var group errgroup.Group
+	group.SetLimit(batchesAtOnce)
+	for first := 0; first < len(calls); first += p.config.Batch {
+		last := min(len(calls), first+p.config.Batch)
+		group.Go(func() error {
+			p.askBatch(ctx, calls[first:last], answers[first:last])
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in the answers
+	return answers
+}
+
+const (
+	batchesAtOnce = 4
+	singlesAtOnce = 8
+)
+
+// askBatch asks one node several questions in one request. Those that it does not answer are
+// asked one by one.
+func (p *Pool) askBatch(ctx context.Context, calls []Call, answers []Answer) {
+	all := make([]*Call, len(calls))
+	most := calls[0]
+	for i := range calls {
+		all[i] = &calls[i]
+		most.Needs = max(most.Needs, calls[i].Needs)
+	}
+	n, err := p.await(ctx, &most)
+	for i := range answers {
+		answers[i].Err = cmp.Or(err, errUnfit)
+	}
+	if err != nil {
+		return
+	}
+	if len(calls) > 1 && n.takesBatches(calls) {
+		n.askBatch(ctx, p.config.Time, all, answers)
+	}
+	var group errgroup.Group
+	group.SetLimit(singlesAtOnce)
+	for i := range calls {
+		if retryable(all[i], answers[i].Err) && ctx.Err() == nil {
+			group.Go(func() error {
+				answer, err := p.Ask(ctx, calls[i])
+				answers[i] = Answer{answer.Result, answer.Node, err}
+				return nil
+			})
+		}
+	}
+	_ = group.Wait()
+}
+
+// takesBatches reports whether the node takes batches, and takes the units of calls. Those of
+// one of them have been taken.
+func (n *node) takesBatches(calls []Call) bool {
+	units := 0
+	for i := range calls {
+		units += n.unitsOf(calls[i].Method)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.noBatch && n.take(time.Now(), units-n.unitsOf(calls[0].Method))
+}
+
+// askBatch asks several questions in one request.
+func (n *node) askBatch(ctx context.Context, most time.Duration, calls []*Call, answers []Answer) {
+	ctx, cancel := context.WithTimeoutCause(ctx, most, errSlow)
+	defer cancel()
+	requests := make([]request, len(calls))
+	n.mu.Lock()
+	for i, c := range calls {
+		requests[i] = request{i, c.Method, n.params(c)}
+	}
+	n.mu.Unlock()
+	began := time.Now()
+	got, err := n.to.batch(ctx, requests)
+	took := time.Since(began)
+	if errors.Is(err, errNoBatch) {
+		n.mu.Lock()
+		n.noBatch = true
+		n.mu.Unlock()
+	}
+	for i, c := range calls {
+		if err != nil {
+			answers[i].Err = errors.Join(errUnfit, err)
+			continue
+		}
+		answers[i] = got[i]
+		answers[i].Node = n.name
+		if answers[i].Err == nil {
+			answers[i].Err = c.check(answers[i].Result)
+		}
+		n.done(ctx, c, took, answers[i].Err)
+	}
+	if err != nil && !errors.Is(err, errNoBatch) {
+		n.done(ctx, calls[0], took, err)
+	}
+}
