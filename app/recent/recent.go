@@ -20,8 +20,8 @@ const (
 	Part    = "part" // of the whole service, such as its certificates
 )
 
-// Of each network, and of the service, the log keeps this many events of level info, and as many
-// of higher levels, so that frequent events do not displace warnings.
+// kept is how many events of level info the log keeps of each network and of the service. It keeps
+// as many of higher levels, so that frequent events do not displace warnings.
 const kept = 50
 
 const (
@@ -45,7 +45,7 @@ type Log struct {
 // events are those of one network, oldest first.
 type events struct{ infos, warnings []Event }
 
-// Of returns the log that a logger's handler keeps, nil if it is no [Handler].
+// Of returns the log that a logger's handler keeps, nil if that is not a [Handler].
 func Of(l *slog.Logger) *Log {
 	if h, ok := l.Handler().(*Handler); ok {
 		return h.log
@@ -106,8 +106,8 @@ func NewHandler(inner slog.Handler) *Handler {
 
 type progressKey struct{}
 
-// Progress returns a context for records that repeat what the state of a network says, and are
-// no events.
+// Progress returns a context for records that are not kept as events, because the state of the
+// network says the same.
 func Progress(ctx context.Context) context.Context {
 	return context.WithValue(ctx, progressKey{}, true)
 }

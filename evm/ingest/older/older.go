@@ -7,9 +7,9 @@
 //	            ... 998         its header and written
 //	block 743   is the first one of the archive
 //
-// Nodes are not trusted. One that sends what does not belong to the chain is not asked again;
-// one that fails is retried, unless another one can be asked. At no time is more held than a
-// batch of headers and some ranges of blocks, and an interruption loses one batch at most.
+// Nodes are not trusted. A node that sends blocks of another chain is not asked again. A node
+// that fails is asked again after the others. Memory holds a batch of headers and some ranges of
+// blocks, and an interruption loses one batch at most.
 package older
 
 import (
@@ -54,7 +54,7 @@ type Pace struct {
 	Tries           int           // in a row, after which a node is given up
 }
 
-// DefaultPace is for nodes of others, which may be restarted meanwhile.
+// DefaultPace is for nodes that others run, which may be restarted meanwhile.
 func DefaultPace() Pace {
 	return Pace{Batch: 1024, Step: time.Minute, Retry: time.Second, RetryMax: 30 * time.Second, Tries: 8}
 }
@@ -171,7 +171,7 @@ func answered(err error) error {
 	return &nodeError{err}
 }
 
-// ErrOtherChain means that a node sent what does not belong to the chain.
+// ErrOtherChain means that a node sent a block of another chain.
 var ErrOtherChain = errors.New("it is not of this chain")
 
 // isInvalid reports whether a node gave an answer that no honest node of the chain gives.
