@@ -214,6 +214,21 @@ func TestOlderFromNodes(t *testing.T) {
 	}
 }
 
+// TestOlderThanBlockOne: nothing is older than block 1 of an archive that begins there, because
+// the genesis is always stored.
+func TestOlderThanBlockOne(t *testing.T) {
+	o := newOlderStart(t)
+	if err := o.fetch(t.Context(), o.node("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.archive.SetFirst(t.Context(), archive.Extent{Blocks: 1, State: startNumber}); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.fetch(t.Context(), o.node("b")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOlderFromLiars: what a node invents is refused with its place, and nothing of it is
 // visible. Another node then has the blocks.
 func TestOlderFromLiars(t *testing.T) {

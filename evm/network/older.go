@@ -20,7 +20,7 @@ import (
 func (i *imported) importOlder(ctx context.Context, files []file.Listed, show family.Show) error {
 	for _, f := range slices.Backward(files) {
 		first := i.archive.Extent().Blocks
-		if first == 0 || !f.History || f.Blocks.First >= first || f.Blocks.Last == 0 {
+		if first <= 1 || !f.History || f.Blocks.First >= first || f.Blocks.Last == 0 {
 			continue
 		}
 		if err := i.addOlder(ctx, f.Path, show); err != nil {
@@ -51,7 +51,7 @@ func (i *imported) addOlder(ctx context.Context, path string, show family.Show) 
 // fetchOlder adds the blocks before the network's first block from nodes, if there are any.
 func (i *imported) fetchOlder(ctx context.Context, show family.Show) error {
 	first := i.archive.Extent().Blocks
-	if len(i.older) == 0 || first == 0 {
+	if len(i.older) == 0 || first <= 1 {
 		return nil
 	}
 	executor, err := execute.New(i.archive.Genesis().Config)

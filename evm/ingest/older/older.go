@@ -91,9 +91,9 @@ func New(a *archive.Archive, e *execute.Executor, pace Pace, nodes ...Node) *Sou
 // complete, and how many there are to add altogether.
 func (s *Source) Progress() (added, total uint64) { return s.arrived.Load(), s.start }
 
-// Run adds all blocks down to the genesis.
+// Run adds all blocks down to the genesis, which is always there.
 func (s *Source) Run(ctx context.Context) error {
-	for s.archive.Extent().Blocks > 0 {
+	for s.archive.Extent().Blocks > 1 {
 		if err := s.addBatch(ctx); err != nil {
 			return err
 		}
