@@ -36,10 +36,10 @@ var ownTables = map[string]string{
 	tablePosts:    "store int, name text, value blob, PRIMARY KEY (store, name)",
 }
 
-// hurry is an option of all tables: a node that asks others for a read asks one more if they
+// speculativeRetry is an option of all tables: a node that asks others for a read asks one more if they
 // take longer. Cassandra's default for a table without many reads is more than two seconds,
 // for which a node that hangs would hold up reads at the others.
-const hurry = " AND speculative_retry = 'MIN(99p,100ms)'"
+const speculativeRetry = " AND speculative_retry = 'MIN(99p,100ms)'"
 
 // prepareKeyspace creates the keyspace if it does not exist, and finds out the datacenter.
 func (c *Cluster) prepareKeyspace(ctx context.Context, readOnly bool) error {
@@ -190,7 +190,7 @@ func (c *Cluster) tableNames(ctx context.Context) (names []string, err error) {
 // same ones.
 func (c *Cluster) createTables(ctx context.Context, version int) error {
 	for _, name := range []string{tableSchema, tableStores, tablePointers, tableSplits, tablePosts} {
-		create := fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) WITH id = %s"+hurry, name, ownTables[name], fixedID(c.config.Keyspace+"."+name))
+		create := fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s) WITH id = %s"+speculativeRetry, name, ownTables[name], fixedID(c.config.Keyspace+"."+name))
 		if err := c.define(ctx, c.session, create); err != nil {
 			return fmt.Errorf("create table %s: %w", name, err)
 		}

@@ -56,7 +56,7 @@ func newStatements(t *kv.Table) *statements {
 	return &statements{
 		name: t.Name,
 		create: fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (store int, p blob, i int, s bigint, v blob, until bigint static, bytes bigint static, PRIMARY KEY ((store, p, i), s))"+
-			" WITH CLUSTERING ORDER BY (s %s) AND compaction = {'class': 'UnifiedCompactionStrategy'}"+hurry+"%s", t.Name, order, grace),
+			" WITH CLUSTERING ORDER BY (s %s) AND compaction = {'class': 'UnifiedCompactionStrategy'}"+speculativeRetry+"%s", t.Name, order, grace),
 		put:         "INSERT INTO " + t.Name + " (store, p, i, s, v) VALUES (?, ?, ?, ?, ?)",
 		drop:        "DELETE FROM " + t.Name + part,
 		delete:      "DELETE FROM " + t.Name + part + " AND s = ?",
