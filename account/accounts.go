@@ -171,27 +171,35 @@ func (a *Accounts) readPeople(ctx context.Context) error {
 	}
 	for _, partition := range slices.SortedFunc(maps.Keys(rows), deletedFirst) {
 		id, row := ID([]byte(partition)), rows[partition]
-		h := a.known(id)
-		if row.number == lastRevision && (earlier[id] || h != nil && !h.load().deleted) {
+		a.apply(id, row)
+		if row.number == lastRevision && earlier[id] {
 			a.leaves(id)
 		}
-		if h != nil && h.load().number >= row.number {
-			continue
-		}
-		p, err := decodeAccount(id, row.number, row.value)
-		if err == nil && a.ofOther(p.Email, id) {
-			err = errors.New("another account has the e-mail address too")
-		}
-		if err != nil {
-			a.rows.disable(placeOf(id), "account "+id.String(), row.number, err)
-			p = unreadableAccount(id, row, err)
-			if a.ofOther(p.Email, id) {
-				p.Email = ""
-			}
-		}
-		a.keep(p)
 	}
 	return nil
+}
+
+// apply makes a row the current revision of its account, unless memory has a newer one.
+func (a *Accounts) apply(id ID, row row) {
+	h := a.known(id)
+	if h != nil && h.load().number >= row.number {
+		return
+	}
+	p, err := decodeAccount(id, row.number, row.value)
+	if err == nil && a.ofOther(p.Email, id) {
+		err = errors.New("another account has the e-mail address too")
+	}
+	if err != nil {
+		a.rows.disable(placeOf(id), "account "+id.String(), row.number, err)
+		p = unreadableAccount(id, row, err)
+		if a.ofOther(p.Email, id) {
+			p.Email = ""
+		}
+	}
+	a.keep(p)
+	if p.deleted && h != nil {
+		a.leaves(id)
+	}
 }
 
 // ofOther reports whether an e-mail address is that of another account than id.

@@ -1,6 +1,8 @@
 package account
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -83,4 +85,42 @@ func TestShared(t *testing.T) {
 	if all, err := here.accounts.Invitations(t.Context()); err != nil || len(all) != 1 || all[0].ID != invitation.ID {
 		t.Errorf("invitations %+v, %v, expected the one of the other process", all, err)
 	}
+}
+
+// An account that others have created and deleted is known before it can be swept.
+func TestSweepDuringRefresh(t *testing.T) {
+	store := openStore(t, vfs.NewMem())
+	here, there := openAccounts(t, store, Config{Shared: true}), openAccounts(t, store, Config{Shared: true})
+	_, a, err := here.Create(t.Context(), NewAccount{Email: somebody})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := store.NewBatch()
+	b.Put(accountRevisions, a.ID[:], lastRevision, []byte("a newer form"))
+	if err := store.Write(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	defer slog.SetDefault(slog.Default())
+	logged := &sweeper{Handler: slog.DiscardHandler, accounts: there}
+	slog.SetDefault(slog.New(logged))
+	if err := there.refresh(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !logged.swept {
+		t.Error("the row is readable")
+	}
+}
+
+// sweeper sweeps when something is logged.
+type sweeper struct {
+	slog.Handler
+	accounts *Accounts
+	swept    bool
+}
+
+func (s *sweeper) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s *sweeper) Handle(ctx context.Context, _ slog.Record) error {
+	s.swept = true
+	return s.accounts.Sweep(ctx)
 }
