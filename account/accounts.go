@@ -357,7 +357,7 @@ func (a *Accounts) Unreadable() []string { return a.rows.unreadableTexts() }
 func (a *Accounts) change(ctx context.Context, idOrEmail, doing string, o order, edit func(*person) error) (*person, error) {
 	a.write.Lock()
 	defer a.write.Unlock()
-	before, err := a.find(idOrEmail)
+	before, err := a.latest(ctx, o, idOrEmail)
 	if err != nil {
 		return nil, err
 	}

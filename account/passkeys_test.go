@@ -2,6 +2,7 @@ package account
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -337,5 +338,36 @@ func TestPasskeysAreShared(t *testing.T) {
 	}
 	if err := arrive(); !errors.Is(err, ErrPasskey) {
 		t.Errorf("removed, at another reader: %v", err)
+	}
+}
+
+// A process that does not know yet that a passkey was removed records a use of another one,
+// without undoing the removal.
+func TestRemovalOfPasskeyHolds(t *testing.T) {
+	f := newFixture(t, Config{Shared: true})
+	a := withPassword(f)
+	ctx := t.Context()
+	other := openAccounts(t, f.store, f.config)
+	kept, recovery, _ := f.newPasskey(a.ID, "Key")
+	for i := range 8 { // because the order of the two revisions is random
+		f.pass(time.Hour)
+		lost, _, _ := f.newPasskey(a.ID, fmt.Sprint("Lost ", i))
+		if err := other.refresh(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.accounts.RemovePasskey(ctx, a.ID, lost.ID, Reproof{Password: factorPassword, Proof: Proof{Code: recovery[i]}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := other.SignInWithPasskey(ctx, f.answer(kept), netip.Addr{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, process := range []*Accounts{f.accounts, other} {
+			if err := process.refresh(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := process.SignInWithPasskey(ctx, f.answer(lost), netip.Addr{}); !errors.Is(err, ErrPasskey) {
+				t.Errorf("a passkey that was removed: %v", err)
+			}
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"ashlar/kv"
 )
@@ -19,6 +20,9 @@ import (
 //     [Keyring.Refresh] reads the pointer, and all rows if it has changed.
 //   - Numbers of revisions end with random bits, so that two processes that change the same
 //     thing at once write two rows. The one with the greater number holds.
+//   - A change of an account begins with its newest row in the store. Otherwise a process that
+//     has not called Refresh since, and only records that a user signed in, would undo the
+//     removal of a passkey.
 //   - A key that has been revoked by any of its revisions stays revoked.
 //   - An account is deleted by its greatest possible revision. What another process writes
 //     afterwards is removed when it is found, see [Accounts.Sweep].
@@ -86,6 +90,30 @@ func (a *Accounts) refresh(ctx context.Context) error {
 		return err
 	}
 	return a.readMailTokens(ctx)
+}
+
+// latestTime bounds how long a change of an account waits for its newest row.
+const latestTime = 2 * time.Second
+
+// latest returns the current revision of an account, for a change in the given order. If the
+// newest row of a shared store cannot be read, a restriction begins with the revision in memory.
+// The write lock is held.
+func (a *Accounts) latest(ctx context.Context, o order, idOrEmail string) (*person, error) {
+	p, err := a.find(idOrEmail)
+	if err != nil || !a.rows.shared {
+		return p, err
+	}
+	// A client that disconnects does not make the change begin with an old revision.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), latestTime)
+	defer cancel()
+	value, number, err := a.rows.store.Newest(ctx, accountRevisions, p.ID[:], lastRevision, nil)
+	switch {
+	case err == nil:
+		a.apply(p.ID, row{number, value})
+	case o == onceDurable:
+		return nil, fmt.Errorf("account: read account %s: %w", p.ID, err)
+	}
+	return a.find(p.ID.String())
 }
 
 // revoked returns when a row of a key says that it was revoked, 0 if it does not.
