@@ -57,6 +57,23 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// Of URLs, only the host is kept.
+func TestSecretsOfURLs(t *testing.T) {
+	for given, want := range map[string]string{
+		"https://user:SECRET@node.example/": "https://node.example/…",
+		"https://user:SECRET@node.example":  "https://node.example",
+		"wss://SECRET@node.example: EOF":    "wss://node.example: EOF",
+		"https://node.example?key=SECRET":   "https://node.example/…",
+		"http://127.0.0.1:8545":             "http://127.0.0.1:8545",
+	} {
+		log := slog.New(NewHandler(slog.DiscardHandler))
+		log.Warn(given, "network", "mainnet")
+		if got := Of(log).Of("mainnet")[0].Text; got != want {
+			t.Errorf("%s is kept as %s, expected %s", given, got, want)
+		}
+	}
+}
+
 // The number and the size of events are bounded, and frequent ones do not displace warnings.
 func TestBounds(t *testing.T) {
 	log := slog.New(NewHandler(slog.DiscardHandler))
