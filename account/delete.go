@@ -78,14 +78,6 @@ func (a *Accounts) otherOperator(id ID) bool {
 	return false
 }
 
-// MayDelete returns nil if a signed-in user may delete the account.
-func (a *Accounts) MayDelete(ctx context.Context, id ID, by Reproof) error {
-	if err := a.reprove(ctx, id, by.Password, by.Address); err != nil {
-		return err
-	}
-	return a.proveFactor(ctx, id, by.Proof)
-}
-
 // leaves records that a deleted account may have left something in the store or in memory.
 func (a *Accounts) leaves(id ID) {
 	a.mu.Lock()

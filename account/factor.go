@@ -192,7 +192,7 @@ func (p *person) setFactor(f *factorRecord) {
 	}
 }
 
-// addFactor edits the second factors of an account, after MayAddFactor. The first one comes with
+// addFactor edits the second factors of an account, after Reprove. The first one comes with
 // recovery codes, which cannot be read again, and ends all other sessions.
 func (a *Accounts) addFactor(ctx context.Context, id ID, doing string, edit func(*factorRecord) error) (recovery []string, session Session, err error) {
 	recovery, hashes := newRecoveryCodes()
@@ -215,9 +215,10 @@ func (a *Accounts) addFactor(ctx context.Context, id ID, doing string, edit func
 	return recovery, p.session(), nil
 }
 
-// MayAddFactor returns nil if a signed-in user may add an app or a passkey.
-func (a *Accounts) MayAddFactor(ctx context.Context, id ID, by Reproof) error {
-	if err := a.reprove(ctx, id, by.Password, by.Address); err != nil {
+// Reprove checks the password and the second factor of a signed-in user before a sensitive change,
+// as far as the account has them. It consumes by.Proof.
+func (a *Accounts) Reprove(ctx context.Context, id ID, by Reproof) error {
+	if err := a.provePassword(ctx, id, by.Password, by.Address); err != nil {
 		return err
 	}
 	return a.proveFactor(ctx, id, by.Proof)
@@ -240,7 +241,7 @@ func (a *Accounts) Enrol(ctx context.Context, id ID, secret totp.Secret, code st
 	if err := secret.Check(); err != nil {
 		return nil, "", invalid(FieldCode, "%v", err)
 	}
-	if err := a.reprove(ctx, id, by.Password, by.Address); err != nil {
+	if err := a.provePassword(ctx, id, by.Password, by.Address); err != nil {
 		return nil, "", err
 	}
 	step, ok := secret.Match(code, a.now(), 0)
@@ -282,7 +283,7 @@ func (a *Accounts) RenewRecovery(ctx context.Context, id ID, by Reproof) (recove
 
 // editFactor edits the second factors of an account that has some, given proofs.
 func (a *Accounts) editFactor(ctx context.Context, id ID, by Reproof, doing string, edit func(*factorRecord) error) (Account, error) {
-	if err := a.reprove(ctx, id, by.Password, by.Address); err != nil {
+	if err := a.provePassword(ctx, id, by.Password, by.Address); err != nil {
 		return Account{}, err
 	}
 	p, err := a.withProof(ctx, id, by.Proof, doing, func(p *person) error {
@@ -312,9 +313,9 @@ func (a *Accounts) ResetFactor(ctx context.Context, idOrEmail string) (Account, 
 	})
 }
 
-// reprove checks the password of a signed-in user before a sensitive change, and charges an
+// provePassword checks the password of a signed-in user before a sensitive change, and charges an
 // attempt. An account without a password has none to check.
-func (a *Accounts) reprove(ctx context.Context, id ID, password string, address netip.Addr) error {
+func (a *Accounts) provePassword(ctx context.Context, id ID, password string, address netip.Addr) error {
 	h, err := a.holder(id)
 	if err != nil {
 		return err

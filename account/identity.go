@@ -104,7 +104,7 @@ func (a *Accounts) linkByEmail(ctx context.Context, id ID, identity identityReco
 // MayLink returns nil if a signed-in user may connect a provider: the password must be correct
 // if the account has one, because a session that leaked must not become lasting access.
 func (a *Accounts) MayLink(ctx context.Context, id ID, password string, address netip.Addr) error {
-	return a.reprove(ctx, id, password, address)
+	return a.provePassword(ctx, id, password, address)
 }
 
 // Link links the account of a signed-in user to an identity, after MayLink.
@@ -129,7 +129,7 @@ func (a *Accounts) Unlink(ctx context.Context, id ID, password string, address n
 	if !h.load().Account.Password {
 		return Account{}, invalid(FieldPassword, "the account has no password: set one first, so that you can still sign in")
 	}
-	if err := a.reprove(ctx, id, password, address); err != nil {
+	if err := a.provePassword(ctx, id, password, address); err != nil {
 		return Account{}, err
 	}
 	return a.changed(ctx, id.String(), "disconnect the provider of", atOnce, func(p *person) error {

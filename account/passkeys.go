@@ -82,7 +82,7 @@ func CheckPasskeyName(name string) error {
 	return checkName(name)
 }
 
-// AddPasskey registers a passkey of a signed-in user, after MayAddFactor. The first second
+// AddPasskey registers a passkey of a signed-in user, after Reprove. The first second
 // factor comes with recovery codes, as of Enrol.
 func (a *Accounts) AddPasskey(ctx context.Context, id ID, name, host string, made passkey.Credential) (recovery []string, session Session, err error) {
 	if err := CheckPasskeyName(name); err != nil {

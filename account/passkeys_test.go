@@ -215,13 +215,13 @@ func TestFactorsProtectEachOther(t *testing.T) {
 	f := newFixture(t, Config{})
 	a, secret, recovery := withFactor(f)
 	ctx := t.Context()
-	if err := f.accounts.MayAddFactor(ctx, a.ID, Reproof{Password: factorPassword}); !errors.Is(err, ErrCode) {
+	if err := f.accounts.Reprove(ctx, a.ID, Reproof{Password: factorPassword}); !errors.Is(err, ErrCode) {
 		t.Errorf("without a code: %v", err)
 	}
-	if err := f.accounts.MayAddFactor(ctx, a.ID, Reproof{Password: "wrong wrong", Proof: Proof{Code: f.code(secret)}}); !errors.Is(err, ErrCredentials) {
+	if err := f.accounts.Reprove(ctx, a.ID, Reproof{Password: "wrong wrong", Proof: Proof{Code: f.code(secret)}}); !errors.Is(err, ErrCredentials) {
 		t.Errorf("with a wrong password: %v", err)
 	}
-	if err := f.accounts.MayAddFactor(ctx, a.ID, Reproof{Password: factorPassword, Proof: Proof{Code: f.code(secret)}}); err != nil {
+	if err := f.accounts.Reprove(ctx, a.ID, Reproof{Password: factorPassword, Proof: Proof{Code: f.code(secret)}}); err != nil {
 		t.Errorf("with both: %v", err)
 	}
 	d, _, _ := f.newPasskey(a.ID, "Key")
