@@ -31,9 +31,9 @@ const (
 
 // Event is something that happened.
 type Event struct {
-	Time  time.Time  `json:"time"`
-	Level slog.Level `json:"level"`
-	Text  string     `json:"text"`
+	Time  time.Time
+	Level slog.Level
+	Text  string
 }
 
 // Log keeps events. It is safe for concurrent use. A nil Log has none.

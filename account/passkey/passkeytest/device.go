@@ -1,5 +1,5 @@
 // Package passkeytest has a device that makes and uses passkeys in tests, as a browser and an
-// authenticator do together. It does what it is told, so that it can also be wrong.
+// authenticator do together. Its fields can make it answer wrongly, too.
 package passkeytest
 
 import (
