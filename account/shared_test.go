@@ -2,8 +2,11 @@ package account
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
+
+	"ashlar/kv"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -123,4 +126,29 @@ func (s *sweeper) Enabled(context.Context, slog.Level) bool { return true }
 func (s *sweeper) Handle(ctx context.Context, _ slog.Record) error {
 	s.swept = true
 	return s.accounts.Sweep(ctx)
+}
+
+// unreachable is a store that does not answer reads of newest rows.
+type unreachable struct{ kv.Store }
+
+func (unreachable) Newest(_ context.Context, _ *kv.Table, _ []byte, _ uint64, dst []byte) ([]byte, uint64, error) {
+	return dst, 0, kv.ErrUnavailable
+}
+
+// If the newest row of an account cannot be read, restrictions take effect, and nothing else does.
+func TestChangeWithoutNewestRow(t *testing.T) {
+	accounts := openAccounts(t, unreachable{openStore(t, vfs.NewMem())}, Config{Shared: true})
+	_, a, err := accounts.Create(t.Context(), NewAccount{Email: somebody})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = accounts.Disable(t.Context(), somebody); err != nil || a.Enabled() {
+		t.Errorf("disable: %+v, %v", a, err)
+	}
+	if _, err := accounts.Enable(t.Context(), somebody); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("enable: %v", err)
+	}
+	if a, err = accounts.Find(somebody); err != nil || a.Enabled() {
+		t.Errorf("disabled: %+v, %v", a, err)
+	}
 }
