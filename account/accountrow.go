@@ -1,10 +1,15 @@
 package account
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 
 	"ashlar/account/password"
+	"ashlar/kv"
 )
 
 // accountRecord is the JSON of a row of accountRevisions.
@@ -114,4 +119,59 @@ func unreadableAccount(id ID, row row, fault error) *person {
 	p := &person{number: row.number, epoch: r.Epoch, invitation: r.Invitation}
 	p.Account = Account{ID: id, Email: email, Role: RoleUser, Created: r.Created.time(), Disabled: r.Disabled.time(), Unreadable: fault.Error()}
 	return p
+}
+
+// readPeople reads all accounts, and makes those current that have a newer revision than in
+// memory.
+func (a *Accounts) readPeople(ctx context.Context) error {
+	earlier := make(map[ID]bool) // accounts with a revision before the last
+	rows, err := newestOf(ctx, a.rows.store, accountRevisions, len(ID{}), func(r kv.Row) {
+		if r.Sort != lastRevision {
+			earlier[ID(r.Partition)] = true
+		}
+	})
+	if err != nil {
+		return err
+	}
+	// Deleted ones first, whose e-mail addresses others may have now.
+	deletedFirst := func(a, b string) int {
+		return cmp.Or(cmp.Compare(rows[b].number/lastRevision, rows[a].number/lastRevision), cmp.Compare(a, b))
+	}
+	for _, partition := range slices.SortedFunc(maps.Keys(rows), deletedFirst) {
+		id, row := ID([]byte(partition)), rows[partition]
+		a.apply(id, row)
+		if row.number == lastRevision && earlier[id] {
+			a.leaves(id)
+		}
+	}
+	return nil
+}
+
+// apply makes a row the current revision of its account, unless memory has a newer one.
+func (a *Accounts) apply(id ID, row row) {
+	h := a.known(id)
+	if h != nil && h.load().number >= row.number {
+		return
+	}
+	p, err := decodeAccount(id, row.number, row.value)
+	if err == nil && a.ofOther(p.Email, id) {
+		err = errors.New("another account has the e-mail address too")
+	}
+	if err != nil {
+		a.rows.disable(placeOf(id), "account "+id.String(), row.number, err)
+		p = unreadableAccount(id, row, err)
+		if a.ofOther(p.Email, id) {
+			p.Email = ""
+		}
+	}
+	a.keep(p)
+	if p.deleted && h != nil {
+		a.leaves(id)
+	}
+}
+
+// ofOther reports whether an e-mail address is that of another account than id.
+func (a *Accounts) ofOther(email string, id ID) bool {
+	p := a.withEmail(email)
+	return p != nil && p.ID != id
 }

@@ -3,12 +3,14 @@ package usage
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"ashlar/account"
+	"ashlar/kv"
 )
 
 // Group selects the dimensions by which usage is grouped.
@@ -216,4 +218,37 @@ func (u *Usage) Today(ctx context.Context, key account.KeyID) (uint64, error) {
 		return 0, err
 	}
 	return sum[0].Credits, nil
+}
+
+// LastUsed returns when a key was last used, to within some seconds. It is zero if the key
+// was not used within the retention time.
+func (u *Usage) LastUsed(ctx context.Context, key account.KeyID) (time.Time, error) {
+	u.mu.RLock()
+	known, ok := u.last[key]
+	u.mu.RUnlock()
+	if ok {
+		return known, nil
+	}
+	var found time.Time
+	newest := u.presentHour().period()
+	for back := range u.periods() {
+		if back > newest {
+			break
+		}
+		value, _, err := u.store.Newest(ctx, hours, hourPartition(key, newest-back), math.MaxUint64, nil)
+		if errors.Is(err, kv.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			found, err = decodeHour(value, func(series, Counts) {})
+		}
+		if err != nil {
+			return time.Time{}, fmt.Errorf("usage: key %s: %w", key, err)
+		}
+		break
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last[key] = later(u.last[key], found)
+	return u.last[key], nil
 }
