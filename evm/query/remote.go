@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"sync"
 
 	"ashlar/evm"
 	"ashlar/evm/execute"
@@ -17,7 +18,10 @@ import (
 // the head while executed blocks are far behind it.
 type remote struct {
 	*proven.Remote
-	tip *tip.Tip // of blocks that are not executed; nil if the chain's own tip has the head
+	tip *tip.Tip // of blocks that are not executed
+
+	mu    sync.Mutex // held from reading the heads of both tips to the decision
+	leads bool       // guarded by mu: tip has the head
 }
 
 // CatchUpBlocks is how far the executed head may be behind the one of the nodes before the
@@ -25,38 +29,39 @@ type remote struct {
 const CatchUpBlocks = 32
 
 // SetRemote has the chain read what its archive does not store from other nodes. unexecuted is
-// the tip that follows the nodes' head; nil if only older blocks come from them. SetRemote must
-// be called before the chain is used.
+// the tip that follows the nodes' head. SetRemote must be called before the chain is used.
 func (c *Chain) SetRemote(r *proven.Remote, unexecuted *tip.Tip) {
-	c.remote, c.history = &remote{r, unexecuted}, c.archive.CompletedBy(r)
+	c.remote, c.history = &remote{Remote: r, tip: unexecuted}, c.archive.CompletedBy(r)
 }
 
 // leading returns the tip that has the head, nil if the last settled block is the head, and
-// whether it is the tip of blocks that are not executed:
+// whether it is the tip of blocks that are not executed.
+func (c *Chain) leading() (leading *tip.Tip, unexecuted bool) {
+	if c.remote != nil && (c.tip == nil || c.remote.leadsOver(c.tip)) {
+		return c.remote.tip, true
+	}
+	return c.tip, false
+}
+
+// leadsOver reports whether the tip of blocks that are not executed has the head, and not the
+// tip of executed ones:
 //
 //	executed head       unexecuted head
 //	    100                  900         the unexecuted one leads
 //	    890                  900         it still does, so that the head does not go back
 //	    901                  901         the executed one leads,
 //	    902                  930         and still does, until it is CatchUpBlocks behind
-func (c *Chain) leading() (leading *tip.Tip, unexecuted bool) {
-	if c.remote == nil || c.remote.tip == nil {
-		return c.tip, false
-	}
-	if c.tip == nil {
-		return c.remote.tip, true
-	}
-	ours, theirs := c.tip.Forkchoice().Head.Ref().Number, c.remote.tip.Forkchoice().Head.Ref().Number
+func (r *remote) leadsOver(executed *tip.Tip) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ours, theirs := executed.Forkchoice().Head.Ref().Number, r.tip.Forkchoice().Head.Ref().Number
 	switch {
 	case ours >= theirs:
-		c.led.Store(false)
+		r.leads = false
 	case theirs > ours+CatchUpBlocks:
-		c.led.Store(true)
+		r.leads = true
 	}
-	if c.led.Load() {
-		return c.remote.tip, true
-	}
-	return c.tip, false
+	return r.leads
 }
 
 // IsLed reports whether the head is one that nodes name, of blocks that are not executed here.
@@ -72,7 +77,7 @@ func (c *Chain) findBranch(hash common.Hash) (branch *tip.Branch, unexecuted boo
 			return branch, false
 		}
 	}
-	if c.remote != nil && c.remote.tip != nil {
+	if c.remote != nil {
 		if branch, err := c.remote.tip.Branch(hash); err == nil {
 			return branch, true
 		}

@@ -36,8 +36,7 @@ type Chain struct {
 	history  *archive.History // the archive's, and that of remote
 	tip      *tip.Tip         // of executed blocks; nil if there are none, or blocks are settled as they arrive
 	executor *execute.Executor
-	remote   *remote     // has what the archive lacks; may be nil
-	led      atomic.Bool // the tip of remote has the head
+	remote   *remote // has what the archive lacks; may be nil
 	now      atomic.Pointer[headView]
 	pending  pending
 	tips     *tipsCache
