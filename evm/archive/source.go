@@ -130,9 +130,10 @@ func (s *sourcedRows) sourced(t *kv.Table, number uint64) bool {
 func (s *sourcedRows) Get(ctx context.Context, t *kv.Table, partition []byte, sort uint64, dst []byte) ([]byte, error) {
 	if !s.sourced(t, sort) {
 		stored, err := s.Reader.Get(ctx, t, partition, sort, dst)
-		if !errors.Is(err, kv.ErrNotFound) || !s.sourced(t, sort) {
+		removed := errors.Is(err, kv.ErrNotFound) && s.sourced(t, sort) // meanwhile, by a window
+		if !removed {
 			return stored, err
-		} // its row was removed meanwhile
+		}
 	}
 	row, err := s.row(ctx, t, sort)
 	return append(dst, row...), s.archive.Explain(sort, false, err)

@@ -96,8 +96,12 @@ func (h *Head) path(ctx context.Context, claim Forkchoice) ([]chain.Ref, error) 
 	if h.anchored && path[0].Number <= settled.Number && path[0] != settled {
 		return nil, ErrTooDeep
 	}
-	if i := executed.Number - path[0].Number; executed.Number > 0 && executed.Number >= path[0].Number && i < uint64(len(path)) && path[i] != executed {
-		return nil, fmt.Errorf("its block %s is not the one that was executed here, %s", path[i], executed)
+	if executed.Number > 0 {
+		for _, ref := range path {
+			if ref.Number == executed.Number && ref != executed {
+				return nil, fmt.Errorf("its block %s is not the one that was executed here, %s", ref, executed)
+			}
+		}
 	}
 	if h.anchored && (head.Number <= settled.Number+depth || path[0] != settled) {
 		return path[1:], nil

@@ -54,7 +54,8 @@ type HeadConfig struct {
 }
 
 // Head follows the head that the nodes agree on, or that a consensus client names. Which head
-// is right cannot be proven; that its blocks are its ancestors, with their transactions and receipts, is.
+// is right cannot be proven; that its blocks are its ancestors, with their transactions and
+// receipts, is.
 type Head struct {
 	config  HeadConfig
 	remote  *Remote

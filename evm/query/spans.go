@@ -33,7 +33,11 @@ func (v *View) spans(from, to uint64) (all []span) {
 			last = min(branch, settled.Number)
 		}
 	}
-	for _, s := range []span{{0, first - min(first, 1), first == 0}, {first, last, true}, {max(first, last+1), branch, false}, {branch + 1, v.head.Number, true}} {
+	parts := []span{{first, last, true}, {max(first, last+1), branch, false}, {branch + 1, v.head.Number, true}}
+	if first > 0 {
+		parts = append([]span{{0, first - 1, false}}, parts...)
+	}
+	for _, s := range parts {
 		s.first, s.last = max(s.first, from), min(s.last, to)
 		if s.first <= s.last {
 			all = append(all, s)
