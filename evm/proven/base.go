@@ -53,34 +53,51 @@ func (s *spine) top() chain.Ref {
 }
 
 // climb moves the anchor up to a later block of which nothing else is known. If that does not
-// descend from the old anchor, the spine begins anew.
+// descend from the old anchor, the spine begins anew. If it fails, the next call continues:
+// what a question has time for may be less than the blocks in between.
 func (s *spine) climb(ctx context.Context, to chain.Ref) error {
 	s.extending.Lock()
 	defer s.extending.Unlock()
-	anchor := s.top()
-	if to.Number <= anchor.Number {
-		return nil
+	for {
+		anchor := s.top()
+		if to.Number <= anchor.Number {
+			return nil
+		}
+		if anchor == s.genesis {
+			s.raise(to, nil)
+			return nil
+		}
+		if len(s.climbed) == 0 {
+			s.climbed = []chain.Ref{to}
+		}
+		if err := s.descendTo(ctx, anchor); err != nil {
+			return err
+		}
+		path := s.climbed
+		s.climbed = nil
+		slices.Reverse(path)
+		top := path[len(path)-1]
+		if path[0] != anchor {
+			path = nil
+		}
+		s.raise(top, path)
 	}
-	if anchor == s.genesis {
-		s.raise(to, nil)
-		return nil
-	}
-	path := []chain.Ref{to}
-	for last := to; last.Number > anchor.Number; last = path[len(path)-1] {
+}
+
+// descendTo follows what was climbed down to the number of the anchor. extending is held.
+func (s *spine) descendTo(ctx context.Context, anchor chain.Ref) error {
+	for {
+		last := s.climbed[len(s.climbed)-1]
+		if last.Number <= anchor.Number {
+			return nil
+		}
 		first := last.Number - min(last.Number-(anchor.Number+1), rungBlocks-1)
 		headers, err := s.remote.linkedHeaders(ctx, first, last, lie)
 		if err != nil {
-			return fmt.Errorf("link block %d to block %d: %w", anchor.Number, to.Number, err)
+			return fmt.Errorf("link block %d to block %d: %w", anchor.Number, last.Number, err)
 		}
 		for _, header := range slices.Backward(headers) {
-			path = append(path, chain.Ref{Number: header.Number.Uint64() - 1, Hash: header.ParentHash})
+			s.climbed = append(s.climbed, chain.Ref{Number: header.Number.Uint64() - 1, Hash: header.ParentHash})
 		}
 	}
-	if path[len(path)-1] != anchor {
-		s.raise(to, nil)
-		return nil
-	}
-	slices.Reverse(path)
-	s.raise(to, path)
-	return nil
 }

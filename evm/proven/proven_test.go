@@ -328,3 +328,36 @@ func TestClimb(t *testing.T) {
 		t.Errorf("block 250 of another chain: %#x, %v, want %#x", hash, err, other[250].Hash())
 	}
 }
+
+// A climb that takes longer than one question has time for ends nevertheless, also if the block
+// to climb to moves on meanwhile.
+func TestClimbContinues(t *testing.T) {
+	c := newTestChain(t, 800)
+	n := c.node("a")
+	nodes := newTestNodes(n)
+	s := follow(t, nodes, 1).remote.below
+	if err := s.climb(t.Context(), refOf(c.blocks[200])); err != nil {
+		t.Fatal(err)
+	}
+	answers := 0
+	n.alter = func(_ string, result any) any {
+		if answers--; answers < 0 {
+			return func() {} // which cannot be encoded
+		}
+		return result
+	}
+	const questions = 4
+	for i := range questions {
+		answers = rungBlocks * 3 / 2
+		err := s.climb(t.Context(), refOf(c.blocks[700+uint64(i)]))
+		if (err == nil) != (i == questions-1) {
+			t.Fatalf("question %d: %v", i, err)
+		}
+	}
+	answers = 0
+	for _, number := range []uint64{250, 650, 703} {
+		if hash, err := s.hash(t.Context(), number); err != nil || hash != c.blocks[number].Hash() {
+			t.Errorf("block %d: %#x, %v, want %#x", number, hash, err, c.blocks[number].Hash())
+		}
+	}
+}

@@ -36,7 +36,8 @@ type spine struct {
 	remote  *Remote
 	genesis chain.Ref
 
-	extending sync.Mutex // held while the spine is followed down
+	extending sync.Mutex  // held while the spine is followed down
+	climbed   []chain.Ref // guarded by extending: what climb has linked above the anchor, highest first
 
 	mu     sync.Mutex // guards the fields below
 	anchor chain.Ref  // the highest block
