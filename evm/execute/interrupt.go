@@ -164,6 +164,6 @@ func (s *contractSet) until(ctx context.Context) {
 
 // release keeps the contracts for another call.
 func (s *contractSet) release() {
-	s.until(context.Background()) // it holds on to no client
+	s.until(context.Background()) // a pooled set refers to no client
 	contractSets.Put(s)
 }

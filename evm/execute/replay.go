@@ -186,7 +186,7 @@ func (r *Replay) advanceOne() error {
 	return r.run.advance(r.run.state, r.run.gas, r.block.Transactions()[r.next], r.next)
 }
 
-// place tells the signer which transaction runs next.
+// place sets which transaction the signer is asked about: the one that runs next.
 func (r *Replay) place() {
 	if r.known != nil {
 		r.known.next = r.next

@@ -28,10 +28,10 @@ const checkState = "state"
 
 // checked is what a network has from nodes that answer, besides its archive.
 type checked struct {
-	nodes   *upstream.Pool
-	head    *proven.Head    // of the nodes
-	waiting <-chan struct{} // closed when blocks of the archive may be shown without a head of the nodes; nil if never
-	isLed   func() bool     // the head is one that the nodes name
+	nodes        *upstream.Pool
+	head         *proven.Head    // of the nodes
+	waiting      <-chan struct{} // closed when blocks of the archive may be shown without a head of the nodes; nil if never
+	isRemoteHead func() bool     // the head is one that the nodes name
 	// consensus names the head, if the network executes nothing and has an engine; else nil. api
 	// is what it calls, once the network is served.
 	consensus *proven.Consensus
@@ -84,7 +84,7 @@ func (n *network) complete(ctx context.Context) error {
 	if n.tip == nil && n.entries.Engine.Listen != "" {
 		head.Consensus = proven.NewConsensus(remote)
 	}
-	n.checked = &checked{consensus: head.Consensus, nodes: nodes, head: proven.NewHead(remote, unexecuted, head), isLed: n.chain.IsLed}
+	n.checked = &checked{consensus: head.Consensus, nodes: nodes, head: proven.NewHead(remote, unexecuted, head), isRemoteHead: n.chain.HeadIsRemote}
 	if settled.Number > 0 {
 		waiting := make(chan struct{})
 		time.AfterFunc(firstHeadTime, func() { close(waiting) })
@@ -164,17 +164,17 @@ func (c *checked) methods(methods *jsonrpc.Methods) (*jsonrpc.Methods, error) {
 // verified returns the handler of a method. Package query says which answers rest on blocks of
 // nodes. If the head is one of theirs, answers without a block rest on what they say.
 func (c *checked) verified(method *jsonrpc.Method) jsonrpc.Handler {
-	own, led := method.Handler, method.Handler.FoundOnly()
+	own, found := method.Handler, method.Handler.FoundOnly()
 	unverified := isUnverified(method)
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		if c.isLed() {
+		if c.isRemoteHead() {
 			if unverified {
 				jsonrpc.Weaken(ctx, jsonrpc.Unverified)
 			}
-			return led(ctx, params, out)
+			return found(ctx, params, out)
 		}
 		result, err := own(ctx, params, out)
-		if c.isLed() { // since the call began
+		if c.isRemoteHead() { // since the call began
 			jsonrpc.Weaken(ctx, jsonrpc.Unverified)
 		}
 		return result, err

@@ -236,7 +236,7 @@ func manyBlocks(t *testing.T) (*core.Genesis, []*types.Block, func(common.Hash) 
 }
 
 // While a network that executes blocks is far behind, its head is that of the nodes that answer.
-// Once it has caught up its own head leads, and no log is missed or given twice.
+// Once it has caught up clients see its own head, and no log is missed or given twice.
 func TestCheckedCatchesUp(t *testing.T) {
 	genesis, blocks, receipts := manyBlocks(t)
 	const begun, behind = 2, 3
@@ -264,7 +264,7 @@ func TestCheckedCatchesUp(t *testing.T) {
 	s.await(blocks[last])
 	for end := time.Now().Add(time.Minute); s.call(&number, "eth_blockNumber", "[]") != jsonrpc.Executed; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the executed head does not lead")
+			t.Fatal("clients do not see the executed head")
 		}
 	}
 	if got := s.call(&block, "eth_getBlockByNumber", `["latest",false]`); got != jsonrpc.Executed {

@@ -108,7 +108,7 @@ func (n *network) serveWatched(ctx context.Context, s family.Service, methods *j
 
 // syncing is what eth_syncing answers.
 func (n *network) syncing() (api.Sync, bool) {
-	if n.following == nil || n.chain.IsLed() {
+	if n.following == nil || n.chain.HeadIsRemote() {
 		return api.Sync{}, false
 	}
 	sync, syncing := n.following.syncing()

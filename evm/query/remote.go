@@ -20,12 +20,12 @@ type remote struct {
 	*proven.Remote
 	tip *tip.Tip // of blocks that are not executed
 
-	mu    sync.Mutex // held from reading the heads of both tips to the decision
-	leads bool       // guarded by mu: tip has the head
+	mu      sync.Mutex // held from reading the heads of both tips to the decision
+	hasHead bool       // guarded by mu: the head is that of tip
 }
 
-// CatchUpBlocks is how far the executed head may be behind the one of the nodes before the
-// latter leads.
+// CatchUpBlocks is how far the executed head may be behind the one of the nodes before clients
+// see the latter.
 const CatchUpBlocks = 32
 
 // SetRemote has the chain read what its archive does not store from other nodes. unexecuted is
@@ -34,40 +34,41 @@ func (c *Chain) SetRemote(r *proven.Remote, unexecuted *tip.Tip) {
 	c.remote, c.history = &remote{Remote: r, tip: unexecuted}, c.archive.CompletedBy(r)
 }
 
-// leading returns the tip that has the head, nil if the last settled block is the head, and
+// headTip returns the tip that has the head, nil if the last settled block is the head, and
 // whether it is the tip of blocks that are not executed.
-func (c *Chain) leading() (leading *tip.Tip, unexecuted bool) {
-	if c.remote != nil && (c.tip == nil || c.remote.leadsOver(c.tip)) {
+func (c *Chain) headTip() (t *tip.Tip, unexecuted bool) {
+	if c.remote != nil && (c.tip == nil || c.remote.takesHead(c.tip)) {
 		return c.remote.tip, true
 	}
 	return c.tip, false
 }
 
-// leadsOver reports whether the tip of blocks that are not executed has the head, and not the
+// takesHead reports whether the tip of blocks that are not executed has the head, and not the
 // tip of executed ones:
 //
-//	executed head       unexecuted head
-//	    100                  900         the unexecuted one leads
-//	    890                  900         it still does, so that the head does not go back
-//	    901                  901         the executed one leads,
-//	    902                  930         and still does, until it is CatchUpBlocks behind
-func (r *remote) leadsOver(executed *tip.Tip) bool {
+//	executed    not executed
+//	   100           900         the head is 900
+//	   890           900         still 900, so that it does not go back
+//	   901           901         the executed 901
+//	   902           930         the executed 902, until it is CatchUpBlocks behind
+func (r *remote) takesHead(executed *tip.Tip) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ours, theirs := executed.Forkchoice().Head.Ref().Number, r.tip.Forkchoice().Head.Ref().Number
 	switch {
 	case ours >= theirs:
-		r.leads = false
+		r.hasHead = false
 	case theirs > ours+CatchUpBlocks:
-		r.leads = true
+		r.hasHead = true
 	}
-	return r.leads
+	return r.hasHead
 }
 
-// IsLed reports whether the head is one that nodes name, of blocks that are not executed here.
-func (c *Chain) IsLed() bool {
-	_, led := c.leading()
-	return led
+// HeadIsRemote reports whether the head is one that nodes name, of blocks that are not executed
+// here.
+func (c *Chain) HeadIsRemote() bool {
+	_, unexecuted := c.headTip()
+	return unexecuted
 }
 
 // findBranch returns the branch that ends with a block, nil if no tip has it.

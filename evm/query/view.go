@@ -72,15 +72,15 @@ func (c *Chain) Executor() *execute.Executor { return c.executor }
 
 // View returns a view of the current head. It fails if the chain is empty.
 func (c *Chain) View() (*View, error) {
-	leading, isRemote := c.leading()
-	if leading == nil {
+	t, isRemote := c.headTip()
+	if t == nil {
 		head, ok := c.archive.Settled()
 		if !ok {
 			return nil, ErrUnknownBlock
 		}
 		return &View{history: c.history, chain: c, head: head}, nil
 	}
-	forkchoice := leading.Forkchoice()
+	forkchoice := t.Forkchoice()
 	if now := c.now.Load(); now != nil && now.forkchoice == forkchoice {
 		return now.view, nil
 	}

@@ -69,7 +69,12 @@ func TestMixed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Kill)
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("the service without its nodes said:\n%s", p.Output())
+		}
+	})
 	whole := serveAshlar(t, genesis, executed)
 	awaitHead(t, alone, mixedLast)
 	compareAlone(t, learn(t, genesis, executed, whole), whole, alone)

@@ -96,7 +96,7 @@ func (c *Cache) Newest(ctx context.Context, t *kv.Table, partition []byte, at ui
 type Written struct {
 	kv.Putter
 	cache *Cache
-	rows  []written // nil if the cache was empty: then it is not worth it to note them
+	rows  []written // nil if the cache was empty: then Settled resets it instead
 }
 
 type written struct {
