@@ -75,9 +75,9 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, readin
 	if err != nil {
 		return nil, err
 	}
-	n.store = store
+	n.store, n.reading = store, reading
 	if entries.executes() {
-		if err := n.openTip(ctx, reading); err != nil {
+		if err := n.openTip(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -90,9 +90,9 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, readin
 	return n, nil
 }
 
-// openTip opens the tip of executed blocks. If reading, another process writes it.
-func (n *network) openTip(ctx context.Context, reading bool) (err error) {
-	if reading {
+// openTip opens the tip of executed blocks.
+func (n *network) openTip(ctx context.Context) (err error) {
+	if n.reading {
 		if n.watched, err = tip.Watch(ctx, n.store, archive.Tables(), n.archive.Refresh); err == nil {
 			n.tip = n.watched.Tip
 		}

@@ -30,6 +30,7 @@ type network struct {
 	archive  *archive.Archive
 	tip      *tip.Tip
 	watched  *tip.Watched        // the tip, if another process writes it; else nil
+	reading  bool                // another process writes the store
 	config   *params.ChainConfig // with the forks of its schedule
 	executor *execute.Executor
 	chain    *query.Chain
@@ -74,7 +75,9 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 	if n.watched != nil {
 		return n.serveWatched(ctx, s, methods)
 	}
-	n.retention = n.keep(s)
+	if !n.reading {
+		n.retention = n.keep(s)
+	}
 	if n.checked != nil && n.checked.consensus != nil {
 		n.checked.api = newEngineAPI(n.checked.consensus, n.config, s.Version)
 		n.engine, err = n.listen(ctx, s, methods, n.checked.api)

@@ -9,6 +9,7 @@ import (
 	"ashlar/evm/archive/window"
 	"ashlar/evm/ingest/ingesttest"
 	"ashlar/family"
+	"ashlar/jsonrpc"
 	"ashlar/kv"
 )
 
@@ -73,5 +74,31 @@ func checkWindow(t *testing.T, store kv.Store, w window.Window) {
 	stop()
 	if err := n.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// A network without a tip of executed blocks has a window too, but a reader does not remove what
+// is older: its store is another process's.
+func TestCheckedReaderRemovesNothing(t *testing.T) {
+	genesis, blocks, receipts := manyBlocks(t)
+	node := startNode(t, genesis, receipts, blocks)
+	store := ingesttest.Store(t)
+	importBlocks(t, store, genesis, blocks[1:3])
+	for _, reading := range []bool{false, true} {
+		entries := &Entries{Checked: checkState, Upstream: nodesOf(node), Quorum: 1, Retention: Retention{State: 1, History: 1}}
+		n, err := Family{}.Open(t.Context(), store, entries, reading)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.Serve(t.Context(), family.Service{Name: "checked", Data: t.TempDir(), Observe: func([]string) jsonrpc.Observer { return nil }}); err != nil {
+			t.Fatal(err)
+		}
+		status, err := n.Status(t.Context())
+		if err != nil || (status.Retention == nil) != reading {
+			t.Errorf("reading: %t: %+v, %v", reading, status.Retention, err)
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
