@@ -55,7 +55,9 @@ func (c *Cache) Resize(bytes int64) {
 	}
 }
 
-// Reset drops all entries. Block through is the last one of which rows may be read.
+// Reset drops all entries. Block through is the last one of which rows may be read. A read
+// that began before may still be kept, so the blocks up to through must be the same ones: after
+// a rewind, a store needs a new cache.
 func (c *Cache) Reset(through uint64) {
 	for i := range c.shards {
 		c.shards[i].reset(through)
