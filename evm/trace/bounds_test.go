@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,6 +92,52 @@ func TestTracesEndAtTheirRoom(t *testing.T) {
 		}
 		if room.largest > 10_000 {
 			t.Errorf("%s: %d bytes were collected under a limit of %d", options, room.largest, room.limit)
+		}
+	}
+}
+
+// TestTracersStop: every tracer can be stopped, alone and among others.
+func TestTracersStop(t *testing.T) {
+	c := deepest(t)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, name := range []string{
+		"callTracer", "flatCallTracer", "prestateTracer", "4byteTracer", "erc7562Tracer", "noopTracer", "keccak256PreimageTracer",
+	} {
+		for _, options := range []string{
+			fmt.Sprintf(`{"tracer":%q}`, name),
+			fmt.Sprintf(`{"tracer":"muxTracer","tracerConfig":{%q:{}}}`, name),
+			fmt.Sprintf(`{"tracer":"muxTracer","tracerConfig":{"muxTracer":{%q:{}}}}`, name),
+		} {
+			config, err := trace.ParseConfig([]byte(options), c.Genesis.Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.replay(t.Context(), func(r *execute.Replay) error {
+				_, err := config.AppendTransaction(ended, r, nil, roomFor(math.MaxInt))
+				return err
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v, expected %v", options, err, context.Canceled)
+			}
+			if _, err := c.traced(t.Context(), options, roomFor(math.MaxInt)); err != nil {
+				t.Errorf("%s: %v", options, err)
+			}
+		}
+	}
+}
+
+// TestNestedTracers: a tracer that combines itself does so a few times only.
+func TestNestedTracers(t *testing.T) {
+	nested := func(levels int) []byte {
+		return []byte(`{"tracer":"muxTracer","tracerConfig":` + strings.Repeat(`{"muxTracer":`, levels) + `{"callTracer":{}}` + strings.Repeat("}", levels+1))
+	}
+	if _, err := trace.ParseConfig(nested(8), nil); err != nil {
+		t.Error(err)
+	}
+	for _, levels := range []int{9, 5000} {
+		if _, err := trace.ParseConfig(nested(levels), nil); err == nil || !strings.Contains(err.Error(), "at most 8 levels") {
+			t.Errorf("%d levels: %v", levels, err)
 		}
 	}
 }

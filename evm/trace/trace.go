@@ -12,6 +12,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -22,7 +24,7 @@ import (
 	"github.com/ethereum/go-ethereum/eth/tracers"
 	_ "github.com/ethereum/go-ethereum/eth/tracers/js" // registers JavaScript tracers
 	"github.com/ethereum/go-ethereum/eth/tracers/logger"
-	_ "github.com/ethereum/go-ethereum/eth/tracers/native" // registers callTracer and the like
+	"github.com/ethereum/go-ethereum/eth/tracers/native"
 	"github.com/ethereum/go-ethereum/params"
 )
 
@@ -83,7 +85,30 @@ func ParseConfig(raw []byte, chain *params.ChainConfig) (*Config, error) {
 		}
 		c.time = limit
 	}
-	return c, nil
+	return c, c.checkNesting()
+}
+
+// maxNesting is how often muxTracer may combine itself. Each level is decoded anew, and is one
+// more call for each instruction.
+const maxNesting = 8
+
+func (c *Config) checkNesting() error {
+	options := c.options
+	for level := 0; c.name == muxTracerName; level++ {
+		var combined map[string]json.RawMessage
+		if err := json.Unmarshal(options, &combined); err != nil {
+			return nil // the tracer refuses its options
+		}
+		inner, ok := combined[muxTracerName]
+		switch {
+		case !ok:
+			return nil
+		case level == maxNesting:
+			return fmt.Errorf("%s is nested too deep (want at most %d levels)", muxTracerName, maxNesting)
+		}
+		options = inner
+	}
+	return nil
 }
 
 // Native returns the configuration of a tracer that the library has, with its options
@@ -219,12 +244,41 @@ func (c *Config) tracer(about func() *tracers.Context, out []byte, room Room, en
 	}, nil
 }
 
+// muxTracerName is the tracer that combines others.
+const muxTracerName = "muxTracer"
+
 // made makes one of the library's tracers.
 func (c *Config) made(about *tracers.Context) (*tracers.Tracer, error) {
 	if c.IsScript() && !c.scripts {
 		return nil, errors.New("a script must run in a worker")
 	}
-	return tracers.DefaultDirectory.New(c.name, about, c.options, c.chain)
+	return stoppable(c.name, c.options, about, c.chain)
+}
+
+// stoppable makes a tracer of the library, and those that it combines. All of them can be
+// stopped: keccak256PreimageTracer has no function for that, which muxTracer would call.
+func stoppable(name string, options json.RawMessage, about *tracers.Context, chain *params.ChainConfig) (*tracers.Tracer, error) {
+	if name != muxTracerName {
+		made, err := tracers.DefaultDirectory.New(name, about, options, chain)
+		if err == nil && made.Stop == nil {
+			made.Stop = func(error) {} // the EVM is stopped, and with it the tracer
+		}
+		return made, err
+	}
+	var combined map[string]json.RawMessage
+	if err := json.Unmarshal(options, &combined); err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(combined))
+	all := make([]*tracers.Tracer, 0, len(names))
+	for _, name := range names {
+		made, err := stoppable(name, combined[name], about, chain)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made)
+	}
+	return native.NewMuxTracer(names, all)
 }
 
 // IsScript says whether the tracer is JavaScript: the client's own, one of the library's, or
@@ -235,7 +289,7 @@ func isScript(name string, options json.RawMessage) bool {
 	if name == "" {
 		return false
 	}
-	if name != "muxTracer" {
+	if name != muxTracerName {
 		return tracers.DefaultDirectory.IsJS(name)
 	}
 	var combined map[string]json.RawMessage
