@@ -73,6 +73,9 @@ func TestReplaysShareTheirReads(t *testing.T) {
 	if err := replay(); !errors.Is(err, errGone) {
 		t.Fatalf("a replay whose reads fail: %v", err)
 	}
+	if n := reads.flat.Load(); n != 1 {
+		t.Errorf("%d accounts and slots were read although the first one failed", n)
+	}
 	reads.failing.Store(false)
 	for round := range 2 {
 		reads.flat.Store(0)

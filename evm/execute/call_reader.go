@@ -30,6 +30,9 @@ func (r *callReader) Account(address common.Address) (*types.StateAccount, error
 	if r.db.named != nil {
 		r.db.named.NameAddress(address)
 	}
+	if err := r.db.failure(); err != nil {
+		return nil, err
+	}
 	account, err := r.db.state.Account(r.db.ctx, r.hash(address))
 	if err != nil {
 		r.db.fail(err)
@@ -46,6 +49,9 @@ func (r *callReader) Storage(address common.Address, slot common.Hash) (common.H
 	}
 	r.slot = slot
 	r.keccak(r.slot[:], r.slot[:])
+	if err := r.db.failure(); err != nil {
+		return common.Hash{}, err
+	}
 	value, err := r.db.state.Slot(r.db.ctx, r.hash(address), r.slot)
 	if err != nil {
 		r.db.fail(err)

@@ -1,26 +1,19 @@
 package execute
 
-import "sync"
+import "sync/atomic"
 
 // readFailure keeps the first error of the reads that go-ethereum makes: of the state,
 // trie nodes and ancestors. Some of go-ethereum's interfaces return no errors, and it
-// ignores some others. So the result or error of a run is meaningless if a read failed.
+// ignores some others. So the result or error of a run is meaningless if a read failed, and
+// no more is read then: each further read could wait as long as the one that failed.
 // It is safe for concurrent use.
-type readFailure struct {
-	mu    sync.Mutex
-	first error // guarded by mu
-}
+type readFailure struct{ first atomic.Pointer[error] }
 
-func (f *readFailure) fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.first == nil {
-		f.first = err
-	}
-}
+func (f *readFailure) fail(err error) { f.first.CompareAndSwap(nil, &err) }
 
 func (f *readFailure) failure() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.first
+	if first := f.first.Load(); first != nil {
+		return *first
+	}
+	return nil
 }

@@ -124,6 +124,9 @@ func (r *stateReader) Account(address common.Address) (*types.StateAccount, erro
 	if r.db.named != nil {
 		r.db.named.NameAddress(address)
 	}
+	if err := r.db.failure(); err != nil {
+		return nil, err
+	}
 	account, err := r.db.state.Account(r.db.ctx, r.hash(address))
 	switch {
 	case err != nil:
@@ -147,6 +150,9 @@ func (r *stateReader) Storage(address common.Address, slot common.Hash) (common.
 	if r.db.named != nil {
 		r.db.named.NameSlot(slot)
 	}
+	if err := r.db.failure(); err != nil {
+		return common.Hash{}, err
+	}
 	value, err := r.db.state.Slot(r.db.ctx, r.hash(address), evm.HashSlot(slot))
 	switch {
 	case err != nil:
@@ -162,6 +168,9 @@ func (r *stateReader) Has(address common.Address, hash common.Hash) bool {
 }
 
 func (r *stateReader) Code(_ common.Address, hash common.Hash) []byte {
+	if r.db.failure() != nil {
+		return nil
+	}
 	code, err := r.db.state.Code(r.db.ctx, hash)
 	if err != nil {
 		r.db.fail(err)
@@ -186,6 +195,9 @@ func (d nodeDatabase) NodeReader(common.Hash) (database.NodeReader, error) { ret
 
 // Node implements database.NodeReader.
 func (d nodeDatabase) Node(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	if err := d.failed.failure(); err != nil {
+		return nil, err
+	}
 	node, err := d.state.Node(d.ctx, owner, path, hash)
 	if err != nil {
 		d.failed.fail(err)

@@ -86,9 +86,10 @@ func (c *Chain) findBranch(hash common.Hash) (branch *tip.Branch, unexecuted boo
 	return nil, false
 }
 
-// weaken records that an answer rests on a block, if it is not executed here.
+// weaken records that an answer rests on a block, if it is not executed here: it is read from
+// nodes, or it is older than the state with which the history began.
 func (v *View) weaken(ctx context.Context, number uint64) {
-	if v.chain.remote != nil && !v.history.Stores(number) {
+	if v.chain.remote != nil && !v.history.Stores(number) || number < v.history.Extent().State {
 		jsonrpc.Weaken(ctx, jsonrpc.Proven)
 	}
 }

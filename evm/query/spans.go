@@ -70,6 +70,7 @@ func (v *View) candidatesOf(ctx context.Context, wanted *criteria, s span, recei
 		v.weaken(ctx, s.first)
 		return &bloomLogs{ctx: ctx, view: v, wanted: wanted, to: s.last}, nil
 	}
+	v.weaken(ctx, s.first)
 	if v.remote {
 		v.weaken(ctx, s.last)
 	}
