@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"ashlar/evm"
+	"ashlar/evm/archive"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
@@ -287,6 +288,12 @@ func (a *API) modified(ctx context.Context, args *arguments, start query.BlockID
 	view, from, err := a.at(ctx, start)
 	if unknown(err) {
 		return out, unknownEnd("start", start, "%x")
+	}
+	if pruned := (*archive.Pruned)(nil); errors.As(err, &pruned) && end != nil {
+		// The start is on the chain, so an end that is not comes first.
+		if _, _, err := a.at(ctx, *end); unknown(err) {
+			return out, unknownEnd("end", *end, "%d")
+		}
 	}
 	if err != nil {
 		return out, err
