@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/params"
 )
 
-// errNoHead means that Reset has not been called yet.
+// errNoHead means that Reset was not called in time.
 var errNoHead = errors.New("the network has no head yet")
 
 const (

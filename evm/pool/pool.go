@@ -62,6 +62,7 @@ type Pool struct {
 	limits  Limits
 	now     func() time.Time
 	proving *semaphore.Weighted // weight 1; held while blob proofs are verified
+	begun   chan struct{}       // closed by the first Reset
 
 	mutex       sync.Mutex
 	head        Head                       // guarded by mutex
@@ -79,10 +80,14 @@ type entry struct {
 	since time.Time
 }
 
-// New returns an empty pool. It rejects all transactions before the first Reset.
+// firstHeadTime is how long Add and Nonce wait for the first Reset, which follows the start of
+// a service at once if there is a head.
+const firstHeadTime = 5 * time.Second
+
+// New returns an empty pool. It takes no transactions before the first Reset.
 func New(config *params.ChainConfig, limits Limits) *Pool {
 	return &Pool{
-		config: config, limits: limits, now: time.Now, proving: semaphore.NewWeighted(1),
+		config: config, limits: limits, now: time.Now, proving: semaphore.NewWeighted(1), begun: make(chan struct{}),
 		senders: make(map[common.Address]*sender), byHash: make(map[common.Hash]*entry),
 		subscribers: make(map[*subscriber]struct{}),
 	}
@@ -114,18 +119,30 @@ func (p *Pool) AddForwarded(ctx context.Context, tx *types.Transaction, forward 
 	return nil
 }
 
+// awaitHead waits until the pool has a head, or returns errNoHead.
+func (p *Pool) awaitHead(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, firstHeadTime)
+	defer cancel()
+	select {
+	case <-p.begun:
+		return nil
+	case <-ctx.Done():
+		return errNoHead
+	}
+}
+
 // checked checks a transaction, cheapest checks first. It returns the transaction in the
 // form to keep, and its sender. The mutex is not held while blob proofs are verified, so the
 // sender's state may have changed when checked returns.
 func (p *Pool) checked(ctx context.Context, tx *types.Transaction) (_ *types.Transaction, from common.Address, err error) {
+	if err := p.awaitHead(ctx); err != nil {
+		return nil, from, err
+	}
 	p.mutex.Lock()
 	head, known := p.head, p.byHash[tx.Hash()] != nil
 	p.mutex.Unlock()
-	switch {
-	case known:
+	if known {
 		return nil, from, txpool.ErrAlreadyKnown
-	case head.Header == nil:
-		return nil, from, errNoHead
 	}
 	if from, err = p.check(tx, head.Header); err != nil {
 		return nil, from, err
@@ -218,6 +235,9 @@ func (p *Pool) Reset(ctx context.Context, head Head, returned types.Transactions
 		return err
 	}
 	p.mutex.Lock()
+	if p.head.Header == nil {
+		close(p.begun)
+	}
 	p.head = head
 	err := p.review(ctx)
 	p.mutex.Unlock()
@@ -270,11 +290,11 @@ func (p *Pool) Remove(hash common.Hash) {
 
 // Nonce returns the nonce after an account's last executable transaction.
 func (p *Pool) Nonce(ctx context.Context, address common.Address) (uint64, error) {
+	if err := p.awaitHead(ctx); err != nil {
+		return 0, err
+	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.head.Header == nil {
-		return 0, errNoHead
-	}
 	of, err := p.sender(ctx, address)
 	if err != nil {
 		return 0, err
