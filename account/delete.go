@@ -30,8 +30,8 @@ func (a *Accounts) Attach(parts ...Belongings) { a.attached = append(a.attached,
 
 // Delete deletes an account with everything that belongs to it, and returns what it was. The
 // deletion is durable when Delete returns: the account's keys, sessions and tokens are
-// rejected, also after a crash. What they leave in the store is removed by [Accounts.Run], or
-// before Delete returns if Config.Retry is nil.
+// rejected, also after a crash. [Accounts.Run] then removes their rows from the store; if
+// Config.Retry is nil, Delete does so before it returns.
 func (a *Accounts) Delete(ctx context.Context, idOrEmail string) (Account, error) {
 	was, err := a.markDeleted(ctx, idOrEmail)
 	if err != nil {

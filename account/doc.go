@@ -22,8 +22,8 @@
 // Several processes may share a store ([Keyring.Refresh]). A row that cannot be read disables
 // only the key, account or invitation that it belongs to ([Accounts.Unreadable]).
 //
-// An account is deleted with everything that belongs to it ([Accounts.Delete]). Other parts of
-// the service that store something for accounts are told ([Accounts.Attach]).
+// An account is deleted with everything that belongs to it ([Accounts.Delete]), also in other
+// parts of the service, which [Accounts.Attach] names.
 //
 // Invalid input is reported as an [*Invalid], which names the form field. Signing in or
 // changing things too often is reported as a [*TooSoon]; changes are limited because

@@ -19,8 +19,8 @@ import (
 // in, whichever way its user proved the first factor: a code of the app, or a passkey. Recovery
 // codes replace both, each once.
 
-// Rate limit for codes of an account. Who tries them has proved the first factor already, and
-// a code is one of a million, three of which are valid at a time. Recovery codes cannot be
+// Rate limit for codes of an account. A client that tries codes has the first factor, and a code
+// is one of a million, three of which are valid at a time. Recovery codes cannot be
 // guessed, so they are not counted.
 const (
 	codesPerSecond = 1.0 / 300
@@ -58,12 +58,12 @@ func (f *factorRecord) check() error {
 	return nil
 }
 
-// Pending identifies a user who has proved the first factor, but not the second. Like a
-// Session it is not a secret: keep it where clients cannot modify it.
+// Pending identifies a user whose first factor is checked, but not the second. Like a Session
+// it is not a secret: keep it where clients cannot modify it.
 type Pending string
 
-// CodeNeeded means that a user has proved the first factor, and that [Accounts.Confirm] begins
-// the session with a proof of the second.
+// CodeNeeded means that the first factor is right, and that the account has a second one:
+// [Accounts.Confirm] checks it.
 type CodeNeeded struct{ Pending Pending }
 
 func (*CodeNeeded) Error() string { return "the second factor is needed" }
@@ -85,7 +85,7 @@ type Reproof struct {
 // ErrCode means that a code of a second factor is wrong or was used.
 var ErrCode = errors.New("this code is not valid: it may have been used, or have expired")
 
-// enter returns a session of p, whose user has proved the first factor, or CodeNeeded.
+// enter returns a session of p, or CodeNeeded. The first factor is checked.
 func (a *Accounts) enter(p *person) (Session, error) {
 	if p.factor == nil {
 		return p.session(), nil
@@ -94,8 +94,8 @@ func (a *Accounts) enter(p *person) (Session, error) {
 	return "", &CodeNeeded{Pending(string(p.session()) + "." + until)}
 }
 
-// Confirm begins the session of a user who has proved the first factor, with a proof of the
-// second. It returns ErrSession if the user has to begin again.
+// Confirm checks the second factor of a pending user, and begins the session. It returns
+// ErrSession if the user must sign in from the start.
 func (a *Accounts) Confirm(ctx context.Context, pending Pending, proof Proof, address netip.Addr) (Account, Session, error) {
 	known, err := a.Confirming(pending)
 	if err != nil {
@@ -116,7 +116,7 @@ func (a *Accounts) Confirm(ctx context.Context, pending Pending, proof Proof, ad
 	return a.described(p), p.session(), nil
 }
 
-// Confirming returns the account of a user who has proved the first factor, or ErrSession.
+// Confirming returns the account of a pending user, or ErrSession.
 func (a *Accounts) Confirming(pending Pending) (Account, error) {
 	session, text, _ := cutLast(string(pending), ".")
 	until, err := strconv.ParseInt(text, 10, 64)

@@ -24,8 +24,8 @@ import (
 //     has not called Refresh since, and only records that a user signed in, would undo the
 //     removal of a passkey.
 //   - A key that has been revoked by any of its revisions stays revoked.
-//   - An account is deleted by its greatest possible revision. What another process writes
-//     afterwards is removed when it is found, see [Accounts.Sweep].
+//   - An account is deleted by its greatest possible revision. Rows that another process writes
+//     afterwards are removed when they are found, see [Accounts.Sweep].
 
 // pointerChanges changes with every change of a shared store.
 const pointerChanges = "changes"

@@ -1,8 +1,8 @@
 // Package passkey checks the answers of passkeys (Web Authentication, level 3) for a site that
 // does not ask which device made them: attestation is "none", so a registration is as
 // trustworthy as the page that it came from. A browser decodes the public key, so this package
-// reads no CBOR. It is no library because the usual one, github.com/go-webauthn/webauthn, is 2.1 MB
-// of the binary and six modules (v0.18.2), nearly all of it for attestations.
+// reads no CBOR. The usual library, github.com/go-webauthn/webauthn v0.18.2, is not
+// used: it adds 2.1 MB to the binary and six modules, nearly all of it for attestations.
 //
 // A [Ceremony] begins with a random challenge. It is kept where the client cannot modify it,
 // and forgotten when an answer has come, right or wrong.

@@ -190,7 +190,7 @@ func TestUnansweredWrite(t *testing.T) {
 }
 
 // TestProcessesComeAndGo kills, pauses and starts processes at random, while time passes and
-// deletions fail. What was flushed is counted exactly once.
+// deletions fail. Each flushed count is in the sums exactly once.
 func TestProcessesComeAndGo(t *testing.T) {
 	for seed := range uint64(10) {
 		p := newProcesses(t)
