@@ -96,14 +96,30 @@ func TestTracesEndAtTheirRoom(t *testing.T) {
 	}
 }
 
+// TestEveryRoom: wherever the room ends, no tracer panics.
+func TestEveryRoom(t *testing.T) {
+	c := deepest(t)
+	for _, name := range libraryTracers {
+		options := fmt.Sprintf(`{"tracer":"muxTracer","tracerConfig":{%q:{}}}`, name)
+		for limit := 0; limit < 20_000; limit += 97 {
+			if _, err := c.traced(t.Context(), options, roomFor(limit)); err != nil && !errors.Is(err, errFull) {
+				t.Fatalf("%s within %d bytes: %v", options, limit, err)
+			}
+		}
+	}
+}
+
+// libraryTracers are native tracers of the library.
+var libraryTracers = []string{
+	"callTracer", "flatCallTracer", "prestateTracer", "4byteTracer", "erc7562Tracer", "noopTracer", "keccak256PreimageTracer",
+}
+
 // TestTracersStop: every tracer can be stopped, alone and among others.
 func TestTracersStop(t *testing.T) {
 	c := deepest(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	for _, name := range []string{
-		"callTracer", "flatCallTracer", "prestateTracer", "4byteTracer", "erc7562Tracer", "noopTracer", "keccak256PreimageTracer",
-	} {
+	for _, name := range libraryTracers {
 		for _, options := range []string{
 			fmt.Sprintf(`{"tracer":%q}`, name),
 			fmt.Sprintf(`{"tracer":"muxTracer","tracerConfig":{%q:{}}}`, name),

@@ -37,48 +37,87 @@ func (a *allowance) check(length int) {
 //
 // Only frames and logs are counted: their input, output and data can be large but cost
 // little gas. Everything else that tracers keep is bounded by the gas of the run.
+//
+// The run goes on until the EVM notices that it is stopped. Until then the library's tracers
+// are shown whole frames or none, since some of them panic otherwise: callTracer, for example,
+// when a transaction ends whose outermost frame it has not seen.
 func metered(hooks *tracing.Hooks, length int, room Room, end context.CancelCauseFunc) *tracing.Hooks {
-	left := allowance{room: room, end: end}
-	grow := func(bytes int) {
-		if length += bytes; !left.ended {
-			left.check(length)
-		}
-	}
+	m := meter{allowance: allowance{room: room, end: end}, length: length}
 	watched := *hooks
 	if enter := hooks.OnEnter; enter != nil {
 		watched.OnEnter = func(depth int, kind byte, from, to common.Address, input []byte, gas uint64, value *big.Int) {
-			if grow(frameBytes + 2*len(input)); !left.ended {
+			if input, shown := m.enter(depth, input); shown {
 				enter(depth, kind, from, to, input, gas, value)
 			}
 		}
 	}
 	if enter := hooks.OnEnterV2; enter != nil {
 		watched.OnEnterV2 = func(depth int, kind byte, from, to common.Address, input []byte, gas tracing.Gas, value *big.Int) {
-			if grow(frameBytes + 2*len(input)); !left.ended {
+			if input, shown := m.enter(depth, input); shown {
 				enter(depth, kind, from, to, input, gas, value)
 			}
 		}
 	}
 	if exit := hooks.OnExitV2; exit != nil {
 		watched.OnExitV2 = func(depth int, output []byte, gasLeft tracing.Gas, err error, reverted bool) {
-			if grow(2 * len(output)); !left.ended {
+			if output, shown := m.exit(depth, output); shown {
 				exit(depth, output, gasLeft, err, reverted)
 			}
 		}
 	}
 	if exit := hooks.OnExit; exit != nil {
 		watched.OnExit = func(depth int, output []byte, gasUsed uint64, err error, reverted bool) {
-			if grow(2 * len(output)); !left.ended {
+			if output, shown := m.exit(depth, output); shown {
 				exit(depth, output, gasUsed, err, reverted)
 			}
 		}
 	}
 	if log := hooks.OnLog; log != nil {
 		watched.OnLog = func(l *types.Log) {
-			if grow(logBytes + 2*len(l.Data)); !left.ended {
+			if m.grow(logBytes + 2*len(l.Data)); !m.ended {
 				log(l)
 			}
 		}
 	}
 	return &watched
+}
+
+// meter estimates the length of a result.
+type meter struct {
+	allowance
+	length int
+	hidden int // depth of the frame that is not shown, with all frames in it; 0 if there is none
+}
+
+func (m *meter) grow(bytes int) {
+	if m.length += bytes; !m.ended {
+		m.check(m.length)
+	}
+}
+
+// enter says whether a frame is shown, and with which input. The outermost is always shown.
+func (m *meter) enter(depth int, input []byte) ([]byte, bool) {
+	m.grow(frameBytes + 2*len(input))
+	if !m.ended {
+		return input, true
+	}
+	if m.hidden == 0 {
+		m.hidden = depth
+	}
+	return nil, depth == 0
+}
+
+// exit says whether the end of a frame is shown, and with which output.
+func (m *meter) exit(depth int, output []byte) ([]byte, bool) {
+	m.grow(2 * len(output))
+	if m.ended {
+		output = nil
+	}
+	if m.hidden == 0 || depth < m.hidden {
+		return output, true
+	}
+	if depth == m.hidden {
+		m.hidden = 0
+	}
+	return nil, false
 }

@@ -252,16 +252,19 @@ func (c *Config) made(about *tracers.Context) (*tracers.Tracer, error) {
 	if c.IsScript() && !c.scripts {
 		return nil, errors.New("a script must run in a worker")
 	}
-	return stoppable(c.name, c.options, about, c.chain)
+	return ofLibrary(c.name, c.options, about, c.chain)
 }
 
-// stoppable makes a tracer of the library, and those that it combines. All of them can be
-// stopped: keccak256PreimageTracer has no function for that, which muxTracer would call.
-func stoppable(name string, options json.RawMessage, about *tracers.Context, chain *params.ChainConfig) (*tracers.Tracer, error) {
+// ofLibrary makes a tracer of the library, and those that it combines.
+//
+// Only scripts are stopped, others end with the EVM: keccak256PreimageTracer has no function
+// to stop it, which muxTracer would call, and a stopped callTracer panics at the end of a
+// transaction whose beginning it has not seen.
+func ofLibrary(name string, options json.RawMessage, about *tracers.Context, chain *params.ChainConfig) (*tracers.Tracer, error) {
 	if name != muxTracerName {
 		made, err := tracers.DefaultDirectory.New(name, about, options, chain)
-		if err == nil && made.Stop == nil {
-			made.Stop = func(error) {} // the EVM is stopped, and with it the tracer
+		if err == nil && !tracers.DefaultDirectory.IsJS(name) {
+			made.Stop = func(error) {}
 		}
 		return made, err
 	}
@@ -272,7 +275,7 @@ func stoppable(name string, options json.RawMessage, about *tracers.Context, cha
 	names := slices.Sorted(maps.Keys(combined))
 	all := make([]*tracers.Tracer, 0, len(names))
 	for _, name := range names {
-		made, err := stoppable(name, combined[name], about, chain)
+		made, err := ofLibrary(name, combined[name], about, chain)
 		if err != nil {
 			return nil, err
 		}
