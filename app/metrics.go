@@ -115,6 +115,7 @@ type gauges struct {
 	refused, dropped                                          *prometheus.Desc
 	head, headTime, lag, settled, disk, memory                *prometheus.Desc
 	behind, upstreamUsed, upstreamFaults, heard               *prometheus.Desc
+	upstreamAside                                             *prometheus.Desc
 	agreeing, quorum, differs                                 *prometheus.Desc
 	ready, stopped, reached, rate, remaining                  *prometheus.Desc
 	writable, accountsWritable                                *prometheus.Desc
@@ -174,6 +175,7 @@ func newServiceCollector(s *Service) *serviceCollector {
 
 		heard:          desc("consensus_heard_timestamp_seconds", "When the consensus client last sent a block or a head; 0 since the start.", "network", "call"),
 		upstreamUsed:   desc("upstream_used", "Whether the node is or would be followed: 1, else 0.", "network", "upstream"),
+		upstreamAside:  desc("upstream_set_aside_until_timestamp_seconds", "Until when the node is set aside because of a false answer; 0: it is not.", "network", "upstream"),
 		agreeing:       desc("upstreams_agreeing", "Upstream nodes that agree on the head; 0 if fewer do than must.", "network"),
 		quorum:         desc("upstreams_quorum", "Upstream nodes that must agree on a head.", "network"),
 		differs:        desc("upstream_differs", "Whether the node has another block than the nodes that agree: 1, else 0.", "network", "upstream"),
@@ -304,6 +306,7 @@ func (c *serviceCollector) collectSource(network string, status family.Status, g
 			gauge(g.differs, truth(u.Differs != ""), network, u.Name)
 		}
 		gauge(g.upstreamUsed, truth(u.Used), network, u.Name)
+		gauge(g.upstreamAside, float64(u.Aside), network, u.Name)
 		counter(g.upstreamFaults, u.Failures, network, u.Name, "failed")
 		counter(g.upstreamFaults, u.Invalid, network, u.Name, "invalid")
 		counter(g.upstreamFaults, u.TooDeep, network, u.Name, "too_deep")

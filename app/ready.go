@@ -96,6 +96,9 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 	if why := disagreement(status, now); why != "" {
 		return errors.New(why)
 	}
+	if why := setAside(status.Source); why != "" {
+		return errors.New(why)
+	}
 	if behind := status.Behind(); behind > farBehind {
 		return fmt.Errorf("it is %d blocks behind the head, expected at most %d", behind, farBehind)
 	}
@@ -106,6 +109,15 @@ func notReady(status *family.Status, oldest time.Duration, now time.Time) error 
 		return fmt.Errorf("its newest block %d is %v old, and %s", status.Head, age, whyUnreached(status))
 	}
 	return nil
+}
+
+// setAside says until when all nodes of a network are set aside, "" if one is not.
+func setAside(source *family.SourceStatus) string {
+	if source == nil || source.AsideUntil() == 0 {
+		return ""
+	}
+	until := time.Unix(source.AsideUntil(), 0)
+	return "all its upstreams are set aside because of false answers, the first until " + until.UTC().Format(time.RFC3339)
 }
 
 // disagreement says for how long too few upstream nodes agree on a head, if that is long.

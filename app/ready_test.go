@@ -58,6 +58,8 @@ func TestNotReady(t *testing.T) {
 		"no node has answered yet":  {family.Status{Source: &family.SourceStatus{Problem: "refused"}}, "it has no block above 0, and no upstream is usable: refused"},
 		"nodes disagree":            {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Problem: "no agreement", Agreement: &family.AgreementStatus{Quorum: 2, Since: now.Unix() - 60}}}, ""},
 		"nodes disagree for long":   {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Problem: "no agreement", Agreement: &family.AgreementStatus{Quorum: 2, Since: now.Unix() - 600}}}, "its upstreams do not agree since 2027-01-15T07:50:00Z: no agreement"},
+		"nodes set aside":           {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Upstreams: []family.UpstreamStatus{{Aside: now.Unix() + 600}, {Aside: now.Unix() + 60}}}}, "set aside because of false answers, the first until 2027-01-15T08:01:00Z"},
+		"one node set aside":        {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Upstreams: []family.UpstreamStatus{{Aside: now.Unix() + 600}, {}}}}, ""},
 		"idle":                      {family.Status{HeadTime: old, Source: &family.SourceStatus{Reached: true}}, ""},
 		"a little behind":           {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true, Behind: farBehind}}, ""},
 		"far behind":                {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true, Behind: farBehind + 1}}, "33 blocks behind"},

@@ -1,7 +1,9 @@
 package family
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"ashlar/feed"
@@ -120,6 +122,15 @@ type SourceStatus struct {
 	Agreement *AgreementStatus `json:"agreement,omitempty"`
 }
 
+// AsideUntil returns, in Unix seconds, when the first node is asked again if all are set aside,
+// else 0.
+func (s *SourceStatus) AsideUntil() int64 {
+	if len(s.Upstreams) == 0 {
+		return 0
+	}
+	return slices.MinFunc(s.Upstreams, func(a, b UpstreamStatus) int { return cmp.Compare(a.Aside, b.Aside) }).Aside
+}
+
 // AgreementStatus is whether as many nodes agree on a head as must.
 type AgreementStatus struct {
 	Quorum int   `json:"quorum"`          // nodes that must agree
@@ -133,11 +144,20 @@ type UpstreamStatus struct {
 	Head     uint64 `json:"head"`
 	Used     bool   `json:"used"`
 	Why      string `json:"why,omitempty"`                 // why it is not used
+	Aside    int64  `json:"aside,omitempty"`               // until when it is set aside because of a false answer, in Unix seconds; 0: it is not
 	Differs  string `json:"differs,omitempty"`             // how it differs from the nodes that agree
 	Latency  int64  `json:"latencyMicroseconds,omitempty"` // of its last answer about its head; 0 if not measured
 	Failures uint64 `json:"failures"`                      // it did not answer
 	Invalid  uint64 `json:"invalid"`                       // it sent what no honest node sends
 	TooDeep  uint64 `json:"tooDeep"`                       // its branch leaves ours below a final block
+}
+
+// Seconds returns a time as the status has it: in Unix seconds, 0 for the zero time.
+func Seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
 }
 
 // ConsensusStatus is how a network stands to the consensus client that drives it.

@@ -211,13 +211,14 @@ func unanswered(c *Call, worst error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, worst)
 }
 
-// await returns a node for a call. While there is none, it waits for a change.
+// await returns a node for a call. While there is none, it waits for a change, unless none can
+// come in time.
 func (p *Pool) await(ctx context.Context, c *Call) (*node, error) {
 	var patience <-chan time.Time
 	for {
 		changed := p.Changed()
 		n, err := p.pick(c, nil)
-		if err == nil || errors.Is(err, ErrUnsupported) {
+		if err == nil || !comesWithin(err, p.config.Wait) {
 			return n, err
 		}
 		if patience == nil {
@@ -282,7 +283,10 @@ func (p *Pool) AskEach(ctx context.Context, c Call) []Answer {
 	chainID, now := p.ChainID(), time.Now()
 	var able []*node
 	for _, n := range p.nodes {
-		if n.unable(&c, chainID, now) == "" && n.take(now, n.unitsOf(c.Method)) {
+		if n.obstacle(&c, chainID, now).kind != none {
+			continue
+		}
+		if _, ok := n.take(now, n.unitsOf(c.Method)); ok {
 			able = append(able, n)
 		}
 	}

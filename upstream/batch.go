@@ -73,7 +73,11 @@ func (n *node) takesBatches(calls []Call) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return !n.noBatch && n.take(time.Now(), units-n.unitsOf(calls[0].Method))
+	if n.noBatch {
+		return false
+	}
+	_, ok := n.take(time.Now(), units-n.unitsOf(calls[0].Method))
+	return ok
 }
 
 // askBatch asks several questions in one request.

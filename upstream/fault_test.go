@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -219,5 +220,71 @@ func TestErrorsAboutWhatIsStored(t *testing.T) {
 	good.set(reverts)
 	if _, err := p.Ask(t.Context(), Call{Method: "m", Stored: true}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("all nodes fail: %v, want %v", err, ErrUnavailable)
+	}
+}
+
+// A call is refused at once, with the reason, if no node can take it for longer than a call may
+// wait.
+func TestRefusedAtOnce(t *testing.T) {
+	pruned := NodeError{Code: -32000, Message: "missing trie node 12"}
+	for _, c := range []struct {
+		what string
+		node Node
+		call Call
+		want error
+	}{
+		{"set aside", Node{}, Call{Method: "m", Check: func(json.RawMessage) error { return ErrLie }}, ErrUnavailable},
+		{"without the history", Node{}, Call{Method: "old", History: States}, ErrPruned},
+		{"without credits", Node{Daily: 1000, Units: []string{"m=600"}}, Call{Method: "m"}, ErrUnavailable},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			var nodes []Node
+			for range 2 {
+				f := newFake(t, 7, 1000)
+				f.answer = func(method string, _ json.RawMessage) (any, *NodeError) {
+					if method == "old" {
+						return nil, &pruned
+					}
+					return method, nil
+				}
+				c.node.URL = f.URL
+				nodes = append(nodes, c.node)
+			}
+			p := open(t, Config{Nodes: nodes, Poll: time.Hour, Wait: 5 * time.Minute})
+			usable(t, p, 2)
+			var err error
+			for range 3 {
+				_, err = p.Ask(t.Context(), c.call)
+			}
+			if !errors.Is(err, c.want) {
+				t.Errorf("the error is %v, want %v", err, c.want)
+			}
+			var all *AsideError
+			if lied := c.call.Check != nil; errors.As(err, &all) != lied || errors.As(p.Aside(), &all) != lied {
+				t.Errorf("all are set aside: %v, %v", err, p.Aside())
+			} else if lied && (!strings.Contains(err.Error(), "no upstream can answer for ") || p.Status()[0].Aside.Before(all.Until)) {
+				t.Errorf("%v, %+v", err, p.Status()[0])
+			}
+		})
+	}
+}
+
+// A call waits for a node that may come back in time, although all others are set aside.
+func TestWaitsForANodeThatIsDown(t *testing.T) {
+	liar, other := newFake(t, 7, 10), newFake(t, 7, 10)
+	var down atomic.Bool
+	down.Store(true)
+	other.raw = func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+		if down.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+		return down.Load()
+	}
+	p := open(t, Config{Nodes: nodesOf(liar, other), Wait: time.Hour})
+	usable(t, p, 1)
+	p.SetAside(p.Status()[0].Name, ErrLie)
+	time.AfterFunc(50*time.Millisecond, func() { down.Store(false) })
+	if got := mustAsk(t, p, Call{Method: "m"}); got != `"m"` || other.asked("m") != 1 {
+		t.Errorf("the answer is %s", got)
 	}
 }

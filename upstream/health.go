@@ -70,7 +70,7 @@ func (p *Pool) poll(ctx context.Context, n *node, poll int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, min(p.config.Time, pollTime), errSlow)
 	defer cancel()
 	units := n.unitsOf("eth_getBlockByNumber")
-	if !n.take(time.Now(), units) {
+	if _, ok := n.take(time.Now(), units); !ok {
 		return nil // the remaining credits are for clients
 	}
 	began := time.Now()

@@ -107,13 +107,13 @@ func (n *node) unitsOf(method string) int {
 	return 1
 }
 
-// take takes the units of calls from the node's budgets, if they are there.
-func (n *node) take(now time.Time, units int) bool {
-	if _, ok := n.rate.Spend(now, units); !ok {
-		return false
+// take takes the units of calls from the node's budgets, if they are there; else it returns how
+// long it takes until there are more.
+func (n *node) take(now time.Time, units int) (wait time.Duration, ok bool) {
+	if excess, ok := n.rate.Spend(now, units); !ok {
+		return excess.Wait, false
 	}
-	_, ok := n.day.Spend(now, units, n.config.Daily)
-	return ok
+	return n.day.Spend(now, units, n.config.Daily)
 }
 
 // record returns the record of a method. mu is held.
@@ -128,50 +128,6 @@ func (n *node) record(method string) *methodRecord {
 	}
 	return r
 }
-
-// unable returns why the node cannot be asked, or "". It does not consider its credits.
-func (n *node) unable(c *Call, chainID uint64, now time.Time) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch {
-	case !n.known:
-		return silent
-	case n.chainID != chainID:
-		return fmt.Sprintf("it is on chain %d, expected %d", n.chainID, chainID)
-	case now.Before(n.aside):
-		return "it is set aside: " + n.why
-	case n.failures >= breakAfter:
-		return "it fails: " + n.why
-	case now.Before(n.resting):
-		return "it wants fewer calls"
-	case n.head.Number < c.Needs:
-		return fmt.Sprintf("its head is %d, expected %d or later", n.head.Number, c.Needs)
-	}
-	if r := n.methods[c.Method]; r != nil {
-		if now.Before(r.lacking) {
-			return lacksMethod
-		}
-		if now.Before(r.broken) {
-			return "it fails at " + c.Method
-		}
-	}
-	if d, ok := n.depth[c.History]; ok && c.History != NoHistory && now.Before(d.until) && n.head.Number-min(c.About, n.head.Number) >= d.blocks {
-		return fmt.Sprintf("it lacks history %d blocks below the head", d.blocks)
-	}
-	return ""
-}
-
-// answers reports whether the node is of the chain and answers.
-func (n *node) answers(chainID uint64) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.known && n.chainID == chainID && n.failures < breakAfter
-}
-
-const (
-	silent      = "it has not answered yet"
-	lacksMethod = "it does not have the method"
-)
 
 // cost estimates how long the node takes to answer, for comparison with others.
 func (n *node) cost(method string) float64 {
@@ -332,6 +288,7 @@ type Status struct {
 	Head     Head
 	Usable   bool
 	Why      string        // why it is not usable
+	Aside    time.Time     // until then it is set aside because of a false answer; zero: it is not
 	Latency  time.Duration // of its last answer about its head
 	Calls    uint64
 	Failures uint64 // requests without an answer
@@ -345,15 +302,18 @@ type Status struct {
 }
 
 func (n *node) status(chainID uint64, now time.Time) Status {
-	why := n.unable(new(Call), chainID, now)
+	o := n.obstacle(new(Call), chainID, now)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := Status{
-		Name: n.name, Head: n.head, Usable: why == "", Why: why, Latency: n.latency, Calls: n.count.calls, Failures: n.count.failures,
+		Name: n.name, Head: n.head, Usable: o.kind == none, Why: o.why, Latency: n.latency, Calls: n.count.calls, Failures: n.count.failures,
 		Lies: n.count.lies, Today: n.day.Used(now), Methods: make(map[string]bool), Depth: make(map[History]uint64),
 	}
-	if why == silent && n.why != "" {
+	switch {
+	case o.kind == silent && n.why != "":
 		s.Why = n.why
+	case o.kind == aside:
+		s.Aside = o.until
 	}
 	for method, r := range n.methods {
 		s.Methods[method] = !now.Before(r.lacking)

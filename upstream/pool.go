@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -167,45 +166,4 @@ func (p *Pool) SetAside(name string, why error) {
 			n.setAside("", why)
 		}
 	}
-}
-
-// pick returns the best node for a call that is not among those tried, and takes the units
-// of the call from it. Without one it says why.
-func (p *Pool) pick(c *Call, tried []*node) (*node, error) {
-	chainID, now := p.ChainID(), time.Now()
-	var able []*node
-	var reasons []error
-	lacking, soon := false, false // a node does not have the method; one may be able soon
-	for _, n := range p.nodes {
-		if slices.Contains(tried, n) {
-			continue
-		}
-		switch why := n.unable(c, chainID, now); {
-		case why == "":
-			able = append(able, n)
-		default:
-			lacking = lacking || why == lacksMethod
-			soon = soon || why != lacksMethod && n.answers(chainID)
-			reasons = append(reasons, fmt.Errorf("%s: %s", n.name, why))
-		}
-	}
-	slices.SortStableFunc(able, func(a, b *node) int {
-		if a.config.Backup != b.config.Backup {
-			if a.config.Backup {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Compare(a.cost(c.Method), b.cost(c.Method))
-	})
-	for _, n := range able {
-		if n.take(now, n.unitsOf(c.Method)) {
-			return n, nil
-		}
-		reasons = append(reasons, fmt.Errorf("%s: its credits are used up", n.name))
-	}
-	if lacking && !soon && len(able) == 0 {
-		return nil, fmt.Errorf("%w: %s", ErrUnsupported, c.Method)
-	}
-	return nil, fmt.Errorf("%w: %w", ErrUnavailable, errors.Join(reasons...))
 }

@@ -52,11 +52,14 @@ func translate(err error) error {
 // err has another cause. What nodes say is for the log: it may name them.
 func unproven(err error) *jsonrpc.Error {
 	var node *upstream.NodeError
+	var aside *upstream.AsideError
 	var why error
+	if errors.As(err, &aside) {
+		why = aside
+	}
 	for _, kind := range []error{evm.ErrUnnamed, upstream.ErrLie, upstream.ErrUnavailable, upstream.ErrUnsupported} {
-		if errors.Is(err, kind) {
+		if why == nil && errors.Is(err, kind) {
 			why = kind
-			break
 		}
 	}
 	if why == nil && errors.As(err, &node) && !lacksHistory(err) {

@@ -125,25 +125,32 @@ func (c *checked) send(ctx context.Context, raw []byte) error {
 	return err
 }
 
-// await returns when there is a first head.
+// await returns when there is a first head. It does not wait while all nodes are set aside.
 func (c *checked) await(ctx context.Context) error {
-	select {
-	case <-c.head.Arrived():
-		return nil
-	default:
-	}
-	select {
-	case <-c.head.Arrived():
-		return nil
-	case <-c.waiting:
-		return nil
-	case <-ctx.Done():
-		why := c.head.Problem()
-		if why == "" {
-			why = "no node has answered"
+	for {
+		changed := c.nodes.Changed()
+		select {
+		case <-c.head.Arrived():
+			return nil
+		default:
 		}
-		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "there is no head yet: " + why}
+		if err := c.nodes.Aside(); err != nil && c.waiting == nil {
+			return noHead(err.Error())
+		}
+		select {
+		case <-c.head.Arrived():
+			return nil
+		case <-c.waiting:
+			return nil
+		case <-changed:
+		case <-ctx.Done():
+			return noHead(cmp.Or(c.head.Problem(), "no node has answered"))
+		}
 	}
+}
+
+func noHead(why string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "there is no head yet: " + why}
 }
 
 // methods returns methods that wait for the first head, and say what of their answers is
@@ -208,7 +215,7 @@ func (c *checked) status(quorum int, head uint64) *family.SourceStatus {
 		status.Reached = status.Reached || n.Usable
 		status.Upstreams = append(status.Upstreams, family.UpstreamStatus{
 			Name: n.Name, Head: n.Head.Number, Used: n.Usable, Why: n.Why,
-			Latency: n.Latency.Microseconds(), Failures: n.Failures, Invalid: n.Lies,
+			Latency: n.Latency.Microseconds(), Failures: n.Failures, Invalid: n.Lies, Aside: family.Seconds(n.Aside),
 		})
 	}
 	status.Behind = status.Best - min(status.Best, head)

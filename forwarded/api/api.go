@@ -73,6 +73,7 @@ func translate(err error) error {
 	var known *jsonrpc.Error
 	var node *upstream.NodeError
 	var tooMany *query.TooManyLogs
+	var aside *upstream.AsideError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -86,6 +87,8 @@ func translate(err error) error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the method is not available: no upstream node has it"}
 	case errors.Is(err, check.ErrUncheckable):
 		return errUncheckable
+	case errors.As(err, &aside):
+		return &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: aside.Error()}
 	case errors.Is(err, upstream.ErrUnavailable):
 		return errUnavailable
 	case errors.As(err, &node):

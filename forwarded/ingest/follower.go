@@ -89,15 +89,19 @@ func (f *Follower) Changed() <-chan struct{} {
 	return f.changed
 }
 
-// Await returns the present view, and waits for the first one.
+// Await returns the present view, and waits for the first one, unless all nodes are set aside.
 func (f *Follower) Await(ctx context.Context) (*forwarded.View, error) {
 	for {
-		changed := f.Changed()
+		changed, asked := f.Changed(), f.config.Pool.Changed()
 		if view := f.View(); view != nil {
 			return view, nil
 		}
+		if err := f.config.Pool.Aside(); err != nil {
+			return nil, err
+		}
 		select {
 		case <-changed:
+		case <-asked:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: no upstream has named a head yet", upstream.ErrUnavailable)
 		}

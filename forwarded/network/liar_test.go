@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ashlar/forwarded/forwardtest"
+	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -71,4 +72,27 @@ func TestPlaceOfATransaction(t *testing.T) {
 	if s := w.network.pool.Status(); s[0].Usable || s[0].Lies != 1 || s[1].Lies != 0 {
 		t.Errorf("the node that lied: %+v, the other one: %+v", s[0], s[1])
 	}
+}
+
+// While all nodes are set aside, calls are refused at once, before the first head too, and the
+// status says until when.
+func TestAllNodesAreSetAside(t *testing.T) {
+	blocks := emptyBlocks(t, 6)
+	w := serve(t, newStore(t), func(e *Entries) { e.Checked = checkHeaders }, nodeOf(t, blocks), nodeOf(t, blocks))
+	w.atHead(5)
+	w.allUsed()
+	const refused = "…: all are set aside because of false answers"
+	for _, s := range w.network.pool.Status() {
+		w.network.pool.SetAside(s.Name, upstream.ErrLie)
+	}
+	w.expect("eth_getBalance", `["0x00000000000000000000000000000000000000e1","latest"]`, refused)
+	w.expect("eth_blockNumber", "[]", `"0x5"`)
+	status, err := w.network.Status(t.Context())
+	if err != nil || status.Source.AsideUntil() == 0 || !strings.Contains(status.Source.Problem, "set aside because of false answers, the first until 20") {
+		t.Errorf("the status: %+v, %v", status.Source, err)
+	}
+
+	blocks[5]["miner"] = forwardtest.Emitter.Hex() // not the block of the hash
+	w = serve(t, newStore(t), func(e *Entries) { e.Checked = checkHeaders }, nodeOf(t, blocks), nodeOf(t, blocks))
+	w.expect("eth_blockNumber", "[]", refused)
 }

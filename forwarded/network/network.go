@@ -197,7 +197,7 @@ func (n *network) Status(context.Context) (family.Status, error) {
 	for _, node := range n.pool.Status() {
 		source.Upstreams = append(source.Upstreams, family.UpstreamStatus{
 			Name: node.Name, Head: node.Head.Number, Used: node.Usable, Why: node.Why, Latency: node.Latency.Microseconds(),
-			Failures: node.Failures, Invalid: node.Lies,
+			Failures: node.Failures, Invalid: node.Lies, Aside: family.Seconds(node.Aside),
 		})
 		if node.Usable {
 			source.Reached, source.Best = true, max(source.Best, node.Head.Number)
@@ -205,6 +205,9 @@ func (n *network) Status(context.Context) (family.Status, error) {
 	}
 	if !source.Reached {
 		source.Problem = "no upstream node is usable"
+		if until := source.AsideUntil(); until != 0 {
+			source.Problem = fmt.Sprintf("all upstream nodes are set aside because of false answers, the first until %s", time.Unix(until, 0).UTC().Format(time.RFC3339))
+		}
 	}
 	if n.entries.Quorum > 1 {
 		agreed := n.follower.Agreement()
