@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"encoding/hex"
 	"net/mail"
 	"strings"
@@ -53,7 +54,8 @@ type Limits struct {
 // Account describes an account. Times are whole seconds, UTC.
 type Account struct {
 	ID       ID        `json:"id"`
-	Email    string    `json:"email"` // in lower case
+	Email    string    `json:"email"`          // in lower case; empty for a team
+	Team     string    `json:"team,omitempty"` // the team's name; empty for an account of a user
 	Role     Role      `json:"role"`
 	Created  time.Time `json:"created"`
 	Disabled time.Time `json:"disabled,omitzero"` // zero while the account is enabled
@@ -79,6 +81,13 @@ type Account struct {
 // Enabled reports whether the account may be used.
 func (a *Account) Enabled() bool { return a.Disabled.IsZero() && a.Unreadable == "" && !a.deleted }
 
+// IsTeam reports whether the account is that of a team, which nobody signs in to.
+func (a *Account) IsTeam() bool { return a.Team != "" }
+
+// Label returns the text by which people know the account: its e-mail address, or the name of the
+// team; its ID if neither can be read.
+func (a *Account) Label() string { return cmp.Or(a.Email, a.Team, a.ID.String()) }
+
 // person is one revision of an account with its private fields. It is immutable once stored in a holder.
 type person struct {
 	Account
@@ -91,7 +100,8 @@ type person struct {
 	tokens      []tokenRecord // immutable; expired ones may be among them
 	factor      *factorRecord // immutable; nil: none
 	identity    *identityRecord
-	invitation  *hash // of the invitation's token used to register
+	invitation  *hash       // of the invitation's token used to register
+	team        *teamRecord // immutable; nil for an account of a user
 }
 
 // holder points to the current revision of an account.

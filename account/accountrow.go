@@ -14,7 +14,7 @@ import (
 
 // accountRecord is the JSON of a row of accountRevisions.
 type accountRecord struct {
-	Email      string          `json:"email"`
+	Email      string          `json:"email,omitempty"`
 	Role       Role            `json:"role"`
 	Created    seconds         `json:"created"`
 	Verified   seconds         `json:"verified,omitzero"`
@@ -27,6 +27,7 @@ type accountRecord struct {
 	Tokens     []tokenRecord   `json:"tokens,omitempty"`
 	Factor     *factorRecord   `json:"factor,omitempty"`
 	Identity   *identityRecord `json:"identity,omitempty"`
+	Team       *teamRecord     `json:"team,omitempty"`
 }
 
 // deletedRecord is the JSON of the last row of a deleted account.
@@ -48,7 +49,7 @@ func (p *person) record() any {
 	}
 	r := accountRecord{
 		Email: p.Email, Role: p.Role, Created: toSeconds(p.Created), Verified: toSeconds(p.Verified), Disabled: toSeconds(p.Disabled),
-		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits, Tokens: p.tokens, Factor: p.factor, Identity: p.identity,
+		Password: p.password, Epoch: p.epoch, Invitation: p.invitation, Limits: p.Limits, Tokens: p.tokens, Factor: p.factor, Identity: p.identity, Team: p.team,
 	}
 	if p.reset != nil {
 		r.Reset = &resetRecord{*p.reset, toSeconds(p.Resets), p.resetMailed}
@@ -65,10 +66,7 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 	if err := decodeRecord(value, &r); err != nil {
 		return nil, err
 	}
-	email, err := foldEmail(r.Email)
-	if err == nil && email != r.Email {
-		err = errors.New("the e-mail address is not written in lower case")
-	}
+	err := r.checkOwner()
 	if err == nil {
 		err = r.Role.check()
 	}
@@ -81,7 +79,7 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &person{number: number, password: r.Password, epoch: r.Epoch, invitation: r.Invitation, tokens: r.Tokens}
+	p := &person{number: number, password: r.Password, epoch: r.Epoch, invitation: r.Invitation, tokens: r.Tokens, team: r.Team}
 	p.Account = Account{
 		ID: id, Email: r.Email, Role: r.Role, Created: r.Created.time(), Verified: r.Verified.time(), Disabled: r.Disabled.time(),
 		Password: r.Password != "", Limits: r.Limits,
@@ -91,7 +89,25 @@ func decodeAccount(id ID, number uint64, value []byte) (*person, error) {
 	if r.Reset != nil {
 		p.reset, p.Resets, p.resetMailed = &r.Reset.Hash, r.Reset.Until.time(), r.Reset.Mailed
 	}
-	return p, nil
+	if p.team != nil {
+		p.Team = p.team.Name
+	}
+	return p, p.check()
+}
+
+// checkOwner returns an error unless the account is a user's, with an e-mail address, or a team's.
+func (r *accountRecord) checkOwner() error {
+	if r.Team != nil {
+		if r.Email != "" {
+			return errors.New("a team with an e-mail address")
+		}
+		return r.Team.check()
+	}
+	email, err := foldEmail(r.Email)
+	if err == nil && email != r.Email {
+		err = errors.New("the e-mail address is not written in lower case")
+	}
+	return err
 }
 
 // decodeDeleted decodes the last row of a deleted account.
@@ -116,8 +132,12 @@ func unreadableAccount(id ID, row row, fault error) *person {
 	if err != nil {
 		email = ""
 	}
+	team := "" // whose members cannot be told
+	if r.Team != nil {
+		team = r.Team.Name
+	}
 	p := &person{number: row.number, epoch: r.Epoch, invitation: r.Invitation}
-	p.Account = Account{ID: id, Email: email, Role: RoleUser, Created: r.Created.time(), Disabled: r.Disabled.time(), Unreadable: fault.Error()}
+	p.Account = Account{ID: id, Email: email, Team: team, Role: RoleUser, Created: r.Created.time(), Disabled: r.Disabled.time(), Unreadable: fault.Error()}
 	return p
 }
 
@@ -129,6 +149,7 @@ func (a *Accounts) readPeople(ctx context.Context) error {
 		if r.Sort != lastRevision {
 			earlier[ID(r.Partition)] = true
 		}
+		a.noteTeamRow(r.Value)
 	})
 	if err != nil {
 		return err

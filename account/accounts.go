@@ -57,6 +57,7 @@ type guesser struct {
 type Config struct {
 	Registration Registration    // empty: RegistrationInvited
 	Keys         int             // maximum live keys per account; 0: DefaultKeys
+	Teams        int             // that a user may own; 0: only operators create teams
 	Password     password.Params // zero: password.DefaultParams()
 	// Shared says that other processes write to the store too; see [Keyring.Refresh].
 	Shared bool
@@ -100,12 +101,16 @@ type Accounts struct {
 	identities  map[identityRecord]*holder // by identity at a provider
 	invitations map[hash]Invitation        // by the hash of their tokens
 	mailTokens  map[hash]mailTokenRecord
+	teamsOf     map[ID]map[ID]struct{} // teams by their members
+	ended       map[ID]struct{}        // memberships that a revision of a team has ended
+	joined      map[hash]ID            // members by the invitations with which they joined a team
 }
 
 // policy is the part of a Config that can be reloaded.
 type policy struct {
 	registration Registration
 	keys         int
+	teams        int
 }
 
 // OpenAccounts reads the accounts in store, which must stay open as long as they are in
@@ -132,6 +137,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		mailer:    config.Mailer,
 		people:    make(map[ID]*holder), emails: make(map[string]*holder), identities: make(map[identityRecord]*holder), mailTokens: make(map[hash]mailTokenRecord),
 		unswept: make(map[ID]struct{}), unsweptMore: make(chan struct{}, 1),
+		teamsOf: make(map[ID]map[ID]struct{}), ended: make(map[ID]struct{}), joined: make(map[hash]ID),
 	}
 	a.Reload(config)
 	if err := a.readPeople(ctx); err != nil {
@@ -146,9 +152,9 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 	return a, a.dropOldAudit(ctx)
 }
 
-// Reload replaces Registration and Keys; other fields of config are ignored.
+// Reload replaces Registration, Keys and Teams; other fields of config are ignored.
 func (a *Accounts) Reload(config Config) {
-	a.policy.Store(&policy{cmp.Or(config.Registration, RegistrationInvited), cmp.Or(config.Keys, DefaultKeys)})
+	a.policy.Store(&policy{cmp.Or(config.Registration, RegistrationInvited), cmp.Or(config.Keys, DefaultKeys), config.Teams})
 }
 
 // keep makes p the current revision of its account in memory.
@@ -160,17 +166,22 @@ func (a *Accounts) keep(p *person) {
 		h = new(holder)
 		a.people[p.ID] = h
 	}
-	if before := h.load(); before != nil && before.Email != p.Email {
+	before := h.load()
+	if before == nil {
+		before = new(person)
+	}
+	if before.Email != p.Email {
 		delete(a.emails, before.Email)
 	}
-	if before := h.load(); before != nil && before.identity != nil {
+	if before.identity != nil {
 		delete(a.identities, *before.identity)
 	}
+	a.indexMembers(p.ID, before.team, p.team)
 	if p.identity != nil {
 		a.identities[*p.identity] = h
 	}
 	h.state.Store(p)
-	if p.Email != "" { // the address of an unreadable account may be unknown
+	if p.Email != "" { // a team has none, and that of an unreadable account may be unknown
 		a.emails[p.Email] = h
 	}
 }
@@ -185,7 +196,9 @@ func (a *Accounts) List(context.Context) ([]Account, error) {
 			all = append(all, a.described(p))
 		}
 	}
-	slices.SortFunc(all, func(a, b Account) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Email, b.Email)) })
+	slices.SortFunc(all, func(a, b Account) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Label(), b.Label()), slices.Compare(a.ID[:], b.ID[:]))
+	})
 	return all, nil
 }
 
@@ -275,7 +288,11 @@ func (a *Accounts) newID() (id ID) {
 // held.
 func (a *Accounts) put(ctx context.Context, o order, p *person, did string) error {
 	p.Account.Password = p.password != ""
-	row := unsavedRow{number: p.number, record: p.record(), what: "account " + p.ID.String(), did: did, of: p.ID}
+	what := "account "
+	if before := a.known(p.ID); p.IsTeam() || before != nil && before.load().IsTeam() {
+		what = "team "
+	}
+	row := unsavedRow{number: p.number, record: p.record(), what: what + p.ID.String(), did: did, of: p.ID}
 	return a.rows.put(ctx, o, placeOf(p.ID), row, func() { a.keep(p) })
 }
 
@@ -309,6 +326,9 @@ func (a *Accounts) change(ctx context.Context, idOrEmail, doing string, o order,
 	}
 	p := *before
 	if err := edit(&p); err != nil {
+		return nil, err
+	}
+	if err := p.check(); err != nil {
 		return nil, err
 	}
 	p.number = a.rows.next(placeOf(p.ID), p.number)

@@ -2,6 +2,7 @@ package account
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -18,6 +19,7 @@ type opened struct {
 	accounts *Accounts
 	keys     *Keyring
 	token    string // of an open invitation
+	toTeam   string // token of an invitation to a team
 }
 
 func openDisk(t *testing.T, disk *pebbletest.Disk, now func() time.Time) opened {
@@ -48,7 +50,7 @@ func (o *opened) describe(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal([]any{people, keys, invitations})
+	text, err := json.Marshal([]any{people, keys, invitations, describeTeams(t, o.accounts)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +65,16 @@ func (o *opened) act(t *testing.T, random *rand.Rand, n int) error {
 	invitations, _ := o.accounts.Invitations(ctx)
 	email := fmt.Sprintf("n%d@example.org", n)
 	var err error
+	user := people[:0:0]
+	for _, a := range people {
+		if !a.IsTeam() {
+			user = append(user, a)
+		}
+	}
+	if random.IntN(3) == 0 && len(user) > 0 {
+		return o.actOnTeams(t, random, user)
+	}
+	people = user
 	switch what := random.IntN(12); {
 	case what == 0 || len(people) == 0:
 		_, _, err = o.accounts.Register(ctx, Registrant{Email: email, Password: secret, Address: where(n)})
@@ -92,6 +104,40 @@ func (o *opened) act(t *testing.T, random *rand.Rand, n int) error {
 		_, err = o.keys.Revoke(ctx, keys[random.IntN(len(keys))].ID.String())
 	}
 	return err
+}
+
+// actOnTeams makes a random change of a team.
+func (o *opened) actOnTeams(t *testing.T, random *rand.Rand, users []Account) error {
+	ctx, user := t.Context(), users[random.IntN(len(users))]
+	role := TeamRoles()[random.IntN(3)]
+	all := o.accounts.Teams(user.ID)
+	if len(all) == 0 {
+		_, err := o.accounts.CreateTeam(ctx, fmt.Sprint("team ", random.IntN(5)), user.ID)
+		if errors.Is(err, ErrDisabled) {
+			return nil
+		}
+		return err
+	}
+	team := all[random.IntN(len(all))].Team
+	other := users[random.IntN(len(users))]
+	switch random.IntN(7) {
+	case 0, 1:
+		_, _ = o.accounts.AddMember(ctx, team.ID, other.Email, role) // may be one
+	case 2:
+		_, _ = o.accounts.SetMemberRole(ctx, team.ID, user.ID, role) // may be the last owner
+	case 3:
+		_, _ = o.accounts.RemoveMember(ctx, team.ID, user.ID)
+	case 4:
+		var err error
+		o.toTeam, _, err = o.accounts.Invite(ctx, NewInvitation{Team: team.ID, TeamRole: role})
+		return err
+	case 5:
+		_, _ = o.accounts.Join(ctx, o.toTeam, other.ID) // may be used, or the account may be a member or disabled
+	default:
+		_, err := o.accounts.RenameTeam(ctx, team.ID, fmt.Sprint("team ", random.IntN(5)))
+		return err
+	}
+	return nil
 }
 
 // The power is cut during a change and after its acknowledgement: an acknowledged change is

@@ -51,6 +51,9 @@ func (a *Accounts) markDeleted(ctx context.Context, idOrEmail string) (Account, 
 	if err != nil {
 		return Account{}, err
 	}
+	if err := a.leavesOwners(before.ID); err != nil {
+		return Account{}, err
+	}
 	if before.Role == RoleOperator && before.Enabled() && !a.otherOperator(before.ID) {
 		return Account{}, ErrLastOperator
 	}
@@ -152,8 +155,8 @@ func (a *Accounts) writeDurably(ctx context.Context, b kv.Batch) error {
 	return a.rows.store.Sync(ctx)
 }
 
-// forgetMailed drops the tokens that were sent to the user of a deleted account, and the
-// invitation that it was created with.
+// forgetMailed drops the tokens that were sent to the user of a deleted account, and its
+// invitations.
 func (a *Accounts) forgetMailed(ctx context.Context, id ID) error {
 	a.write.Lock()
 	defer a.write.Unlock()
@@ -164,22 +167,39 @@ func (a *Accounts) forgetMailed(ctx context.Context, id ID) error {
 			}
 		}
 	}
-	token := a.known(id).load().invitation
-	if token == nil {
+	gone := a.invitationsOf(id)
+	for _, token := range gone {
+		if err := a.rows.store.Drop(ctx, invitationRevisions, token[:]); err != nil {
+			return err
+		}
+	}
+	if len(gone) == 0 {
 		return nil
 	}
-	err := a.rows.store.Drop(ctx, invitationRevisions, token[:])
-	if err == nil {
-		err = a.rows.store.Sync(ctx)
-	}
-	if err != nil {
+	if err := a.rows.store.Sync(ctx); err != nil {
 		return err
 	}
-	a.rows.forget(placeOfInvitation(*token))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.invitations, *token)
+	for _, token := range gone {
+		a.rows.forget(placeOfInvitation(token))
+		delete(a.invitations, token)
+	}
 	return nil
+}
+
+// invitationsOf returns the invitations that go with a deleted account: those that it was created
+// with, or joined a team with, and those to it if it was a team.
+func (a *Accounts) invitationsOf(id ID) (all []hash) {
+	created := a.known(id).load().invitation
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for h, i := range a.invitations {
+		if i.Team == id || a.joined[h] == id || created != nil && h == *created {
+			all = append(all, h)
+		}
+	}
+	return all
 }
 
 // runSweeps removes what belonged to deleted accounts until ctx is done.

@@ -5,6 +5,10 @@
 // an e-mail address and a password, and receives a [Session]. Another way to
 // authenticate a user can be added by calling [Accounts.Begin].
 //
+// A team ([Accounts.CreateTeam]) is an account that nobody signs in to. It owns keys like any
+// other account, and has members, each with a [TeamRole]. This package does not decide what a
+// role allows: the dashboard and its API do.
+//
 // An API key ([Keyring]) has a secret of 128 random bits, written as 32 hexadecimal
 // digits. A key belongs to an account or to the operator. Its secret is shown once, when
 // it is created; only the secret's SHA-256 is stored. A random secret of 128 bits cannot

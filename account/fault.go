@@ -17,6 +17,10 @@ var (
 	ErrAmbiguous = errors.New("more than one live key has this name")
 	// ErrNoAccount means that no account has the given ID or e-mail address.
 	ErrNoAccount = errors.New("no such account")
+	// ErrNoTeam means that no team has the given ID or name, or that an account is not a member.
+	ErrNoTeam = errors.New("no such team")
+	// ErrTeam means that an account is a team's, which has nothing to sign in with.
+	ErrTeam = errors.New("the account is a team's, and nobody signs in to it")
 	// ErrNoInvitation means that no invitation has the given ID or token, or that it
 	// was used, was withdrawn or has expired.
 	ErrNoInvitation = errors.New("this invitation is not valid: it may have been used, withdrawn, or have expired")
@@ -43,6 +47,8 @@ var (
 	// ErrLastOperator means that an account cannot be deleted because no other operator's can
 	// be used.
 	ErrLastOperator = errors.New("this is the only operator's account: make another account an operator's first")
+	// ErrLastOwner means that a team has no other owner who can sign in.
+	ErrLastOwner = errors.New("the account is the only owner")
 	// ErrFormat means that a store was written by another version, or is not a store of accounts.
 	ErrFormat = errors.New("account: unknown format")
 )

@@ -50,6 +50,7 @@ func checkKeyRow(t *testing.T, row []byte) {
 func FuzzAccountRow(f *testing.F) {
 	f.Add([]byte("\x01{\"email\":\"a@example.org\",\"role\":\"user\",\"created\":1}"))
 	f.Add([]byte("\x01{\"email\":\"a@example.org\",\"role\":\"operator\",\"created\":1,\"password\":\"$argon2id$v=19$m=8,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\",\"epoch\":3}"))
+	f.Add([]byte("\x01{\"role\":\"user\",\"created\":1,\"team\":{\"name\":\"a\",\"members\":[{\"id\":\"0102030405060708\",\"account\":\"0807060504030201\",\"role\":\"owner\",\"since\":1}],\"ended\":[\"0102030405060709\"]}}"))
 	f.Fuzz(func(t *testing.T, row []byte) {
 		memory.Within(t, memory.Slack+128*len(row), func() {
 			p, err := decodeAccount(ID{1}, 0, row)

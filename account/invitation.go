@@ -22,6 +22,9 @@ type NewInvitation struct {
 	Role  Role          `json:"role,omitempty"`  // of the account; empty: RoleUser
 	By    ID            `json:"by,omitzero"`     // the inviting operator's account; zero: the command line
 	Valid time.Duration `json:"valid,omitempty"` // 0: DefaultInvitationTime
+	// Team is the team that the invitation admits a member to, with TeamRole; zero: none.
+	Team     ID       `json:"team,omitzero"`
+	TeamRole TeamRole `json:"teamRole,omitempty"`
 }
 
 // Invitation describes an invitation without its token. It can be used once.
@@ -33,7 +36,9 @@ type Invitation struct {
 	Created   time.Time `json:"created"`
 	Expires   time.Time `json:"expires"`
 	Withdrawn time.Time `json:"withdrawn,omitzero"`
-	UsedBy    ID        `json:"usedBy,omitzero"`   // the account created with it
+	UsedBy    ID        `json:"usedBy,omitzero"` // the account that was created or joined a team with it
+	Team      ID        `json:"team,omitzero"`   // that it admits a member to; zero: none
+	TeamRole  TeamRole  `json:"teamRole,omitempty"`
 	Unsaved   bool      `json:"unsaved,omitempty"` // it was withdrawn, but that is not durable
 
 	number uint64
@@ -47,12 +52,14 @@ func (i *Invitation) Open(now time.Time) bool {
 // invitationRecord is the JSON of a row of invitationRevisions. The use of an invitation
 // is recorded in the row of the account created with it.
 type invitationRecord struct {
-	Email     string  `json:"email,omitempty"`
-	Role      Role    `json:"role"`
-	By        ID      `json:"by,omitzero"`
-	Created   seconds `json:"created"`
-	Expires   seconds `json:"expires"`
-	Withdrawn seconds `json:"withdrawn,omitzero"`
+	Email     string   `json:"email,omitempty"`
+	Role      Role     `json:"role"`
+	By        ID       `json:"by,omitzero"`
+	Created   seconds  `json:"created"`
+	Expires   seconds  `json:"expires"`
+	Withdrawn seconds  `json:"withdrawn,omitzero"`
+	Team      ID       `json:"team,omitzero"`
+	TeamRole  TeamRole `json:"teamRole,omitempty"`
 }
 
 func decodeInvitation(token hash, number uint64, value []byte) (i Invitation, err error) {
@@ -63,9 +70,15 @@ func decodeInvitation(token hash, number uint64, value []byte) (i Invitation, er
 	if err := r.Role.check(); err != nil {
 		return i, err
 	}
+	if !r.Team.IsZero() {
+		if err := r.TeamRole.check(); err != nil {
+			return i, err
+		}
+	}
 	return Invitation{
 		ID: invitationID(token), Email: r.Email, Role: r.Role, By: r.By, Created: r.Created.time(),
 		Expires: r.Expires.time(), Withdrawn: r.Withdrawn.time(), number: number,
+		Team: r.Team, TeamRole: r.TeamRole,
 	}, nil
 }
 
@@ -129,14 +142,19 @@ func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, i
 		if n.Email, err = foldEmail(n.Email); err != nil {
 			return "", i, err
 		}
-		if a.withEmail(n.Email) != nil {
+		if a.withEmail(n.Email) != nil && n.Team.IsZero() {
 			return "", i, invalid(FieldEmail, "there is an account with the e-mail address %s", n.Email)
+		}
+	}
+	if !n.Team.IsZero() {
+		if err := a.teamInvitation(ctx, &n); err != nil {
+			return "", i, err
 		}
 	}
 	token = newSecret()
 	h, _ := hashOf(token)
 	created := wholeSeconds(a.now())
-	i = Invitation{ID: invitationID(h), Email: n.Email, Role: n.Role, By: n.By, Created: created, Expires: wholeSeconds(created.Add(n.Valid))}
+	i = Invitation{ID: invitationID(h), Email: n.Email, Role: n.Role, By: n.By, Created: created, Expires: wholeSeconds(created.Add(n.Valid)), Team: n.Team, TeamRole: n.TeamRole}
 	a.write.Lock()
 	defer a.write.Unlock()
 	if err := a.putInvitation(ctx, onceDurable, h, i, "create"); err != nil {
@@ -161,6 +179,8 @@ func (a *Accounts) Withdraw(ctx context.Context, id string) (Invitation, error) 
 	if err := a.putInvitation(ctx, atOnce, h, i, "withdraw"); err != nil {
 		return Invitation{}, fmt.Errorf("account: withdraw invitation %s: %w", id, err)
 	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
 	return a.describedInvitation(h, i), nil
 }
 
@@ -176,9 +196,12 @@ func (a *Accounts) Invitations(context.Context) ([]Invitation, error) {
 	return all, nil
 }
 
-// describedInvitation returns what callers see of an invitation.
+// describedInvitation returns what callers see of an invitation. a.mu is held.
 func (a *Accounts) describedInvitation(h hash, i Invitation) Invitation {
 	i.Unsaved = a.rows.isUnsaved(placeOfInvitation(h))
+	if by, ok := a.joined[h]; ok {
+		i.UsedBy = by
+	}
 	return i
 }
 
@@ -198,9 +221,10 @@ func (a *Accounts) invited(token string) (hash, Invitation, error) {
 // invitationOf returns the open invitation whose token has a hash, or ErrNoInvitation.
 func (a *Accounts) invitationOf(h hash) (Invitation, error) {
 	a.mu.RLock()
-	defer a.mu.RUnlock()
 	i, ok := a.invitations[h]
-	if !ok || !i.Open(a.now()) {
+	i = a.describedInvitation(h, i)
+	a.mu.RUnlock()
+	if !ok || !a.valid(i) {
 		return Invitation{}, ErrNoInvitation
 	}
 	return i, nil
@@ -220,7 +244,7 @@ func (a *Accounts) invitationByID(id string) (hash, Invitation, bool) {
 // putInvitation stores a revision of an invitation and makes it current in memory. The
 // write lock is held.
 func (a *Accounts) putInvitation(ctx context.Context, o order, h hash, i Invitation, did string) error {
-	record := invitationRecord{i.Email, i.Role, i.By, toSeconds(i.Created), toSeconds(i.Expires), toSeconds(i.Withdrawn)}
+	record := invitationRecord{i.Email, i.Role, i.By, toSeconds(i.Created), toSeconds(i.Expires), toSeconds(i.Withdrawn), i.Team, i.TeamRole}
 	row := unsavedRow{number: i.number, record: record, what: "invitation " + i.ID, did: did}
 	return a.rows.put(ctx, o, placeOfInvitation(h), row, func() {
 		a.mu.Lock()

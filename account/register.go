@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"time"
 )
@@ -58,27 +59,45 @@ func (a *Accounts) Register(ctx context.Context, r Registrant) (Account, Session
 	if p.password, err = a.hasher.Hash(ctx, r.Password); err != nil {
 		return Account{}, "", err
 	}
+	if err := a.addRegistrant(ctx, p, r.Token); err != nil {
+		return Account{}, "", err
+	}
+	if i, err := a.invitationUsed(p); err == nil && !i.Team.IsZero() {
+		if err := a.joinNew(ctx, p); err != nil {
+			slog.ErrorContext(ctx, "a new account has not joined the team that it was invited to: its user can open the invitation again", "account", p.ID, "team", i.Team, "error", err)
+		}
+	}
+	return p.Account, p.session(), nil
+}
+
+// invitationUsed returns the invitation that an account was created with.
+func (a *Accounts) invitationUsed(p *person) (Invitation, error) {
+	if p.invitation == nil {
+		return Invitation{}, ErrNoInvitation
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.invitations[*p.invitation], nil
+}
+
+// addRegistrant stores p as a new account, and consumes its invitation and the token, if it has them.
+func (a *Accounts) addRegistrant(ctx context.Context, p *person, token string) error {
 	a.write.Lock()
 	defer a.write.Unlock()
 	if p.invitation != nil {
 		invitation, err := a.invitationOf(*p.invitation)
 		if err != nil {
-			return Account{}, "", err
+			return err
 		}
 		if err := invitation.accepts(p.Email); err != nil {
-			return Account{}, "", err
+			return err
 		}
 		p.Role = invitation.Role
 	}
-	if r.Token == "" {
-		err = a.add(ctx, p)
-	} else {
-		err = a.addVerified(ctx, p, r.Token)
+	if token == "" {
+		return a.add(ctx, p)
 	}
-	if err != nil {
-		return Account{}, "", err
-	}
-	return p.Account, p.session(), nil
+	return a.addVerified(ctx, p, token)
 }
 
 // addVerified stores p as a new account and consumes its token. The write lock is held.

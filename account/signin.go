@@ -112,6 +112,9 @@ func (a *Accounts) Begin(id ID) (Account, Session, error) {
 		return Account{}, "", err
 	}
 	p := h.load()
+	if p.IsTeam() {
+		return Account{}, "", ErrTeam
+	}
 	if !p.Enabled() {
 		return Account{}, "", ErrDisabled
 	}
@@ -130,7 +133,7 @@ func (a *Accounts) Resume(s Session) (Account, error) {
 		return Account{}, ErrSession
 	}
 	p := h.load()
-	if !p.Enabled() || epoch != strconv.FormatUint(p.epoch, 10) {
+	if p.IsTeam() || !p.Enabled() || epoch != strconv.FormatUint(p.epoch, 10) {
 		return Account{}, ErrSession
 	}
 	return p.Account, nil

@@ -30,5 +30,8 @@ func TestDeletion(t *testing.T) {
 	t.Run("killed", func(t *testing.T) {
 		accounttest.RunDeletion(t, func(t *testing.T) kv.Store { return open(t, "killed") })
 	})
+	t.Run("teams", func(t *testing.T) {
+		accounttest.RunTeams(t, func(t *testing.T) kv.Store { return open(t, "teams") })
+	})
 	t.Run("beside", func(t *testing.T) { accounttest.RunDeletionBeside(t, open(t, "beside")) })
 }
