@@ -73,11 +73,7 @@ func newConsensus(t *testing.T) *consensus {
 
 func driveGeth(t *testing.T, genesis string) peer {
 	t.Helper()
-	g := node.Geth{Bin: findGeth(t), Data: t.TempDir(), Scheme: node.HashScheme}
-	if err := g.Init(t.Context(), genesis); err != nil {
-		t.Fatal(err)
-	}
-	d, err := g.ServeEngine(t.Context(), 0)
+	d, err := importIntoGeth(t, node.HashScheme, false, genesis).ServeEngine(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +83,8 @@ func driveGeth(t *testing.T, genesis string) peer {
 
 func driveAshlar(t *testing.T, genesis string) peer {
 	t.Helper()
-	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "crossing", Config: filepath.Join(t.TempDir(), "ashlar.yaml")}
+	a := newAshlar(t, filepath.Join(t.TempDir(), "ashlar.yaml"))
+	a.Network = "crossing"
 	// The same cap as geth's, so that code which looks at its gas sees the same.
 	text := fmt.Sprintf("networks:\n  %s:\n    genesis: %s\n    engine: {listen: '127.0.0.1:0'}\n    call_gas: 50000000\n", a.Network, genesis)
 	if err := os.WriteFile(a.Config, []byte(text), 0o600); err != nil {

@@ -21,7 +21,6 @@ import (
 	"ashlar/internal/jsondiff"
 	"ashlar/internal/node"
 	"ashlar/internal/sample"
-	"ashlar/internal/vectors"
 )
 
 var (
@@ -39,7 +38,6 @@ const (
 // checked; it must hold the chain in the folder that ASHLAR_DIFFERENTIAL_CHAIN names.
 func TestAgainstGeth(t *testing.T) {
 	t.Parallel()
-	bin := findGeth(t)
 	folder := os.Getenv("ASHLAR_DIFFERENTIAL_CHAIN")
 	if folder == "" {
 		folder = generateChain(t, 600, 25)
@@ -52,12 +50,12 @@ func TestAgainstGeth(t *testing.T) {
 	if chain.Head() < 500 {
 		t.Fatalf("the chain has %d blocks, want at least 500", chain.Head())
 	}
-	geth := serveGeth(t, bin, genesis, file)
+	geth := serveGeth(t, genesis, file)
 	var ashlar *node.Client
 	if url := os.Getenv("ASHLAR_DIFFERENTIAL_URL"); url != "" {
 		ashlar = node.NewClient(url)
 	} else {
-		ashlar = serveAshlar(t, genesis, file)
+		_, ashlar = serveAshlar(t, genesis, file)
 	}
 	if err := chain.Learn(t.Context(), geth); err != nil {
 		t.Fatal(err)
@@ -78,58 +76,6 @@ func generateChain(t *testing.T, blocks, transactions int) string {
 		t.Fatalf("bench/chaingen: %v\n%s", err, out)
 	}
 	return dir
-}
-
-func findGeth(t *testing.T) string {
-	t.Helper()
-	bin, err := node.FindGeth()
-	if err != nil {
-		vectors.Missing(t, err.Error())
-	}
-	return bin
-}
-
-func serveGeth(t *testing.T, bin, genesis, file string) *node.Client {
-	t.Helper()
-	g := node.Geth{Bin: bin, Data: t.TempDir(), Scheme: node.HashScheme}
-	if err := g.Init(t.Context(), genesis); err != nil {
-		t.Fatal(err)
-	}
-	p, err := g.Import(t.Context(), file)
-	awaitImport(t, p, err)
-	p, client, err := g.Serve(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Kill)
-	return client
-}
-
-func serveAshlar(t *testing.T, genesis, file string) *node.Client {
-	t.Helper()
-	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: callGasConfig(t)}
-	p, err := a.Import(t.Context(), genesis, file)
-	awaitImport(t, p, err)
-	p, client, err := a.Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Kill)
-	return client
-}
-
-func awaitImport(t *testing.T, p *node.Process, err error) {
-	t.Helper()
-	if err == nil {
-		_, err = p.Wait()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // outcome is how the answers to one question compare.

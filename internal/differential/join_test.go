@@ -9,7 +9,6 @@ import (
 
 	"ashlar/evm/archive"
 	"ashlar/internal/node"
-	"ashlar/internal/sample"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 )
@@ -22,44 +21,27 @@ const joinEach = 3
 // answers.
 func TestJoin(t *testing.T) {
 	t.Parallel()
-	geth := findGeth(t)
 	folder := generateChain(t, 400, 8)
 	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
-	chain, err := sample.Read(genesis, file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ashlar := func() node.Ashlar {
-		return node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: callGasConfig(t)}
-	}
-	whole := ashlar()
+	whole := newAshlar(t, callGasConfig(t))
 	p, err := whole.Import(t.Context(), genesis, file)
 	awaitImport(t, p, err)
 
 	borders := []uint64{120, 230, 310}
 	ranges := make([]node.Ashlar, len(borders)+1)
 	first, rest := splitChain(t, file, borders[0])
-	ranges[0] = ashlar()
+	ranges[0] = newAshlar(t, whole.Config)
 	p, err = ranges[0].Import(t.Context(), genesis, first)
 	awaitImport(t, p, err)
 	for i, border := range borders {
-		state := node.Geth{Bin: geth, Data: t.TempDir(), Scheme: node.PathScheme, Full: true}
-		if err := state.Init(t.Context(), genesis); err != nil {
-			t.Fatal(err)
-		}
 		before, _ := splitChain(t, file, border)
-		p, err := state.Import(t.Context(), before)
-		awaitImport(t, p, err)
+		state := importIntoGeth(t, node.PathScheme, true, genesis, before)
 		blocks := rest
 		if i+1 < len(borders) {
 			blocks, rest = splitChain(t, rest, borders[i+1])
 		}
-		ranges[i+1] = ashlar()
-		p, err = ranges[i+1].ImportFromGeth(t.Context(), genesis, state.Data, blocks)
+		ranges[i+1] = newAshlar(t, whole.Config)
+		p, err := ranges[i+1].ImportFromGeth(t.Context(), genesis, state.Data, blocks)
 		awaitImport(t, p, err)
 	}
 	// One is joined from below, one from above, and the halves with each other.
@@ -76,22 +58,11 @@ func TestJoin(t *testing.T) {
 	}
 	served, client := serve(t, whole)
 	defer served.Kill()
-	if err := chain.Learn(t.Context(), client); err != nil {
-		t.Fatal(err)
-	}
+	chain := learn(t, genesis, file, client)
 	other, asked := serve(t, joined)
 	defer other.Kill()
 	all := questions(&generator{r: rand.New(rand.NewPCG(*seed, 24)), c: chain}, joinEach)
 	report(t, all, ask(t, all, client, asked))
-}
-
-func serve(t *testing.T, a node.Ashlar) (*node.Process, *node.Client) {
-	t.Helper()
-	p, client, err := a.Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, client
 }
 
 // storedRows returns all rows of a network that is not served.

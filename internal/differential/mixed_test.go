@@ -30,31 +30,18 @@ const (
 // Without that geth the answers about executed blocks stay as they are, and others are refused.
 func TestMixed(t *testing.T) {
 	t.Parallel()
-	bin := findGeth(t)
 	folder := generateChain(t, mixedHead, 8)
 	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
-	geth := serveGeth(t, bin, genesis, file)
+	geth := serveGeth(t, genesis, file)
 	chain := learn(t, genesis, file, geth)
 	executed, _ := splitChain(t, file, mixedLast)
 	before, after := splitChain(t, executed, mixedFirst)
-	begin := node.Geth{Bin: bin, Data: t.TempDir(), Scheme: node.HashScheme}
-	if err := begin.Init(t.Context(), genesis); err != nil {
-		t.Fatal(err)
-	}
-	p, err := begin.Import(t.Context(), before)
-	awaitImport(t, p, err)
-	ashlar, err := node.BuildAshlar(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := node.Ashlar{Bin: ashlar, Data: t.TempDir(), Network: "test", Config: mixedConfig(t, genesis, geth.URL)}
-	p, err = a.ImportFromGeth(t.Context(), genesis, begin.Data, after)
+	begin := importIntoGeth(t, node.HashScheme, false, genesis, before)
+	a := newAshlar(t, mixedConfig(t, genesis, geth.URL))
+	p, err := a.ImportFromGeth(t.Context(), genesis, begin.Data, after)
 	awaitImport(t, p, err)
 
-	p, mixed, err := a.Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, mixed := serve(t, a)
 	awaitHead(t, mixed, mixedHead)
 	for _, first := range []uint64{0, mixedFirst - 10, mixedLast - 10} {
 		all := questions(&generator{r: rand.New(rand.NewPCG(*seed, first)), c: chain, first: first}, 2)
@@ -65,32 +52,16 @@ func TestMixed(t *testing.T) {
 	p.Kill()
 
 	a.Config = mixedConfig(t, genesis, "http://127.0.0.1:1")
-	p, alone, err := a.Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, alone := serve(t, a)
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
 			t.Logf("the service without its nodes said:\n%s", p.Output())
 		}
 	})
-	whole := serveAshlar(t, genesis, executed)
+	_, whole := serveAshlar(t, genesis, executed)
 	awaitHead(t, alone, mixedLast)
 	compareAlone(t, learn(t, genesis, executed, whole), whole, alone)
-}
-
-// learn returns the chain of a file, with what a server that has it knows.
-func learn(t *testing.T, genesis, file string, from *node.Client) *sample.Chain {
-	t.Helper()
-	chain, err := sample.Read(genesis, file)
-	if err == nil {
-		err = chain.Learn(t.Context(), from)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return chain
 }
 
 // notCompared reports whether a question is about parts of a state that it does not name, which

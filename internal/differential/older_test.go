@@ -27,43 +27,16 @@ import (
 func TestOlderFromGeth(t *testing.T) {
 	t.Parallel()
 	const first, last = 300, 320
-	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder := generateChain(t, 400, 8)
 	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
-	chain, err := sample.Read(genesis, file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	geth := node.Geth{Bin: findGeth(t), Data: t.TempDir(), Scheme: node.HashScheme}
-	if err := geth.Init(t.Context(), genesis); err != nil {
-		t.Fatal(err)
-	}
-	p, err := geth.Import(t.Context(), file)
-	awaitImport(t, p, err)
-	p, upstream, err := geth.Serve(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Kill()
-	whole := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: callGasConfig(t)}
-	p, err = whole.Import(t.Context(), genesis, file)
-	awaitImport(t, p, err)
-	p, asked, err := whole.Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Kill()
-	if err := chain.Learn(t.Context(), asked); err != nil {
-		t.Fatal(err)
-	}
+	upstream := serveGeth(t, genesis, file)
+	whole, asked := serveAshlar(t, genesis, file)
+	chain := learn(t, genesis, file, asked)
 	snapshot := filepath.Join(t.TempDir(), "out")
-	p, err = whole.CreateSnapshot(t.Context(), snapshot, first, last)
+	p, err := whole.CreateSnapshot(t.Context(), snapshot, first, last)
 	awaitImport(t, p, err)
 
-	part := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: followingConfig(t, upstream.URL)}
+	part := newAshlar(t, followingConfig(t, upstream.URL))
 	p, err = part.LoadSnapshot(t.Context(), genesis, snapshot, chain.Blocks[last].Hash.Hex())
 	awaitImport(t, p, err)
 	followFromSnapshot(t, part, chain, asked, first, uint64(len(chain.Blocks))-1)

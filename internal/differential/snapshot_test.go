@@ -26,10 +26,6 @@ import (
 // blocks and the ones after them must be that of an Ashlar that has executed the whole chain.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
-	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	generated := generateChain(t, 400, 8)
 	for _, c := range []struct {
 		name, folder string
@@ -41,34 +37,18 @@ func TestSnapshot(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			genesis, file := filepath.Join(c.folder, "genesis.json"), filepath.Join(c.folder, "chain.rlp")
-			chain, err := sample.Read(genesis, file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			whole := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: callGasConfig(t)}
-			p, err := whole.Import(t.Context(), genesis, file)
-			awaitImport(t, p, err)
-			p, asked, err := whole.Serve(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer p.Kill()
-			if err := chain.Learn(t.Context(), asked); err != nil {
-				t.Fatal(err)
-			}
+			whole, asked := serveAshlar(t, genesis, file)
+			chain := learn(t, genesis, file, asked)
 			snapshot := createSnapshot(t, whole, c.first, c.last)
-			part := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: whole.Config}
+			part := newAshlar(t, whole.Config)
 			loadSnapshot(t, part, genesis, snapshot, chain.Blocks[c.last].Hash.Hex())
 			_, after := splitChain(t, file, c.last)
-			p, err = part.Import(t.Context(), genesis, after)
+			p, err := part.Import(t.Context(), genesis, after)
 			awaitImport(t, p, err)
 			if out, err := part.Verify(t.Context()); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
-			p, answers, err := part.Serve(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			p, answers := serve(t, part)
 			defer p.Kill()
 			compareFrom(t, chain, asked, answers, c.first)
 			compareSearches(t, chain, asked, answers, c.first)

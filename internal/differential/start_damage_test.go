@@ -83,7 +83,7 @@ func TestStartFromGethKilled(t *testing.T) {
 	s := newDamagedStart(t)
 	t.Logf("seed %d", *seed)
 	random := rand.New(rand.NewPCG(*seed, 7))
-	a := node.Ashlar{Bin: s.bin, Data: t.TempDir(), Network: "test"}
+	a := newAshlar(t, "")
 	for range 4 {
 		p, err := a.ImportFromGeth(t.Context(), s.genesis, s.geth.Data)
 		if err != nil {
@@ -101,31 +101,22 @@ func TestStartFromGethKilled(t *testing.T) {
 
 // damagedStart is a stopped geth to start from.
 type damagedStart struct {
-	bin, genesis string
-	geth         node.Geth
+	genesis string
+	geth    node.Geth
 }
 
 func newDamagedStart(t *testing.T) damagedStart {
 	t.Helper()
-	geth, folder := findGeth(t), generateChain(t, 60, 6)
-	s := damagedStart{genesis: filepath.Join(folder, "genesis.json")}
-	s.geth = node.Geth{Bin: geth, Data: t.TempDir(), Scheme: node.PathScheme, Full: true}
-	if err := s.geth.Init(t.Context(), s.genesis); err != nil {
-		t.Fatal(err)
-	}
-	p, err := s.geth.Import(t.Context(), filepath.Join(folder, "chain.rlp"))
-	awaitImport(t, p, err)
-	if s.bin, err = node.BuildAshlar(t.Context(), t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	folder := generateChain(t, 60, 6)
+	genesis := filepath.Join(folder, "genesis.json")
+	return damagedStart{genesis, importIntoGeth(t, node.PathScheme, true, genesis, filepath.Join(folder, "chain.rlp"))}
 }
 
 // try starts from a directory. It returns the message of the failure, or "" if the start
 // succeeded and the network is sound.
 func (s damagedStart) try(t *testing.T, genesis, data string) string {
 	t.Helper()
-	a := node.Ashlar{Bin: s.bin, Data: t.TempDir(), Network: "test"}
+	a := newAshlar(t, "")
 	p, err := a.ImportFromGeth(t.Context(), genesis, data)
 	if err != nil {
 		t.Fatal(err)

@@ -33,60 +33,42 @@ const startEach = 4
 // whole chain, and questions about older blocks get that answer or are refused as pruned.
 func TestStartFromGeth(t *testing.T) {
 	t.Parallel()
-	geth := findGeth(t)
 	folder := generateChain(t, 700, 8)
 	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
-	chain, err := sample.Read(genesis, file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := serveAshlar(t, genesis, file)
-	if err := chain.Learn(t.Context(), whole); err != nil {
-		t.Fatal(err)
-	}
-	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, whole := serveAshlar(t, genesis, file)
+	chain := learn(t, genesis, file, whole)
 	for _, from := range []struct {
-		name string
-		geth node.Geth
-		head uint64
+		name   string
+		scheme node.Scheme
+		full   bool
+		head   uint64
 		// older is the format of the files that older blocks come from; empty: none do.
 		older string
 	}{
-		{"path full", node.Geth{Scheme: node.PathScheme, Full: true}, 500, ""},
-		{"path archive", node.Geth{Scheme: node.PathScheme}, 600, ""},
-		{"hash full", node.Geth{Scheme: node.HashScheme, Full: true}, 400, ""},
-		{"hash archive", node.Geth{Scheme: node.HashScheme}, 300, "ere"},
+		{"path full", node.PathScheme, true, 500, ""},
+		{"path archive", node.PathScheme, false, 600, ""},
+		{"hash full", node.HashScheme, true, 400, ""},
+		{"hash archive", node.HashScheme, false, 300, "ere"},
 	} {
 		t.Run(from.name, func(t *testing.T) {
 			before, after := splitChain(t, file, from.head)
-			from.geth.Bin, from.geth.Data = geth, t.TempDir()
-			if err := from.geth.Init(t.Context(), genesis); err != nil {
-				t.Fatal(err)
-			}
-			p, err := from.geth.Import(t.Context(), before)
+			geth := importIntoGeth(t, from.scheme, from.full, genesis, before)
+			contents := hashFiles(t, geth.Data)
+			a := newAshlar(t, callGasConfig(t))
+			p, err := a.ImportFromGeth(t.Context(), genesis, geth.Data, after)
 			awaitImport(t, p, err)
-			contents := hashFiles(t, from.geth.Data)
-			a := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: callGasConfig(t)}
-			p, err = a.ImportFromGeth(t.Context(), genesis, from.geth.Data, after)
-			awaitImport(t, p, err)
-			compareFiles(t, contents, hashFiles(t, from.geth.Data))
+			compareFiles(t, contents, hashFiles(t, geth.Data))
 			if out, err := a.Verify(t.Context()); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
-			p, part, err := a.Serve(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			p, part := serve(t, a)
 			compareFrom(t, chain, whole, part, from.head)
 			p.Kill()
 			if from.older == "" {
 				return
 			}
 			older := t.TempDir()
-			if err := from.geth.ExportHistory(t.Context(), from.older, older, 0, from.head); err != nil {
+			if err := geth.ExportHistory(t.Context(), from.older, older, 0, from.head); err != nil {
 				t.Fatal(err)
 			}
 			p, err = a.Import(t.Context(), genesis, older)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"ashlar/internal/node"
-	"ashlar/internal/sample"
 )
 
 // upstreamEach is the number of questions per unit of weight to a network over geth.
@@ -24,17 +23,10 @@ var byHash = []string{"debug_accountRange", "debug_storageRangeAt", "debug_getMo
 // answers are forwarded.
 func TestOverGeth(t *testing.T) {
 	t.Parallel()
-	bin := findGeth(t)
 	folder := generateChain(t, 200, 8)
 	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
-	chain, err := sample.Read(genesis, file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	geth := serveGeth(t, bin, genesis, file)
-	if err := chain.Learn(t.Context(), geth); err != nil {
-		t.Fatal(err)
-	}
+	geth := serveGeth(t, genesis, file)
+	chain := learn(t, genesis, file, geth)
 	all := questions(&generator{r: rand.New(rand.NewPCG(*seed, 25)), c: chain}, upstreamEach)
 	t.Run("proven", func(t *testing.T) {
 		proven := serveOver(t, geth, chain.Head(), fmt.Sprintf("family: evm, check: state, genesis: %s, call_gas: 50000000", genesis))
@@ -67,19 +59,12 @@ func TestOverGeth(t *testing.T) {
 // when it has the node's head.
 func serveOver(t *testing.T, upstream *node.Client, head uint64, entries string) *node.Client {
 	t.Helper()
-	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := filepath.Join(t.TempDir(), "ashlar.yaml")
 	text := fmt.Sprintf("networks: {test: {upstream: %q, %s}}\n", upstream.URL, entries)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, client, err := node.Ashlar{Bin: bin, Data: t.TempDir(), Network: "test", Config: config}.Serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, client := serve(t, newAshlar(t, config))
 	t.Cleanup(p.Kill)
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		var number string
