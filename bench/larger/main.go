@@ -29,13 +29,13 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strings"
-	"syscall"
 
 	"ashlar/evm/api"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/internal/node"
+	"ashlar/internal/usage"
 	"ashlar/jsonrpc"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
@@ -152,9 +152,9 @@ func (o options) measure(ctx context.Context, k kind, seed uint64, cache int64, 
 	if err != nil {
 		return each, err
 	}
-	before := usage(store)
+	before := usageOf(store)
 	err = answer(ctx, server, second)
-	each = usage(store).since(before).each(len(second) * o.batch)
+	each = usageOf(store).since(before).each(len(second) * o.batch)
 	return each, errors.Join(err, stop())
 }
 
@@ -212,14 +212,11 @@ func answer(ctx context.Context, server *jsonrpc.Server, requests [][]byte) erro
 // time, allocations and their bytes.
 type used struct{ blocks, read, cpu, allocs, bytes float64 }
 
-func usage(store kv.Store) used {
+func usageOf(store kv.Store) used {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	u := used{blocks: float64(store.Stats().CacheMisses), allocs: float64(memory.Mallocs), bytes: float64(memory.TotalAlloc)}
-	var times syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &times); err == nil {
-		u.cpu = float64(times.Utime.Nano()+times.Stime.Nano()) / 1000
-	}
+	u.cpu = float64(usage.Read().Processor.Nanoseconds()) / 1000
 	if text, err := os.ReadFile("/proc/self/io"); err == nil {
 		_, _ = fmt.Sscanf(string(text), "rchar: %g", &u.read) // stays 0 where the system does not count it
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ashlar/evm/ingest/ingesttest"
+	"ashlar/internal/usage"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
@@ -34,7 +35,7 @@ func BenchmarkTrace(b *testing.B) {
 				var out []byte
 				var used time.Duration
 				runs := 0
-				began := ingesttest.ProcessorTime(b)
+				began := usage.Read().Processor
 				for b.Loop() {
 					block := blocks[first+runs%(amsterdam-5)]
 					var subject any = hexutil.Uint64(block.NumberU64())
@@ -50,7 +51,7 @@ func BenchmarkTrace(b *testing.B) {
 					}
 					runs++
 				}
-				used = ingesttest.ProcessorTime(b) - began
+				used = usage.Read().Processor - began
 				b.ReportMetric(float64(used.Microseconds())/float64(runs), "cpu-µs/op")
 			})
 		}

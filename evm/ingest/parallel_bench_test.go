@@ -9,6 +9,7 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/evm/ingest"
 	"ashlar/evm/ingest/ingesttest"
+	"ashlar/internal/usage"
 )
 
 // BenchmarkImport imports full blocks of Amsterdam into memory, with their access lists
@@ -42,12 +43,12 @@ func BenchmarkImport(b *testing.B) {
 					b.Fatal(err)
 				}
 				runtime.GC()
-				began := ingesttest.ProcessorTime(b)
+				began := usage.Read().Processor
 				b.StartTimer()
 				if err := importer.Import(b.Context(), sourceOf(source[before:])); err != nil {
 					b.Fatal(err)
 				}
-				used += ingesttest.ProcessorTime(b) - began
+				used += usage.Read().Processor - began
 			}
 			b.ReportMetric(float64(measured*b.N)/b.Elapsed().Seconds(), "blocks/s")
 			b.ReportMetric(float64(chain.Transactions*b.N)/b.Elapsed().Seconds(), "transactions/s")

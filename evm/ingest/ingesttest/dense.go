@@ -2,9 +2,7 @@ package ingesttest
 
 import (
 	"context"
-	"syscall"
 	"testing"
-	"time"
 
 	"ashlar/evm/source/demo"
 	"ashlar/evm/source/demo/reference"
@@ -83,16 +81,6 @@ func (d *Dense) DecodeBlock(b *testing.B, i int, list bool) *types.Block {
 		block = block.WithAccessListUnsafe(decoded)
 	}
 	return block
-}
-
-// ProcessorTime is the time that the processors have spent on this process.
-func ProcessorTime(b *testing.B) time.Duration {
-	b.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func encode(b *testing.B, value any) []byte {
