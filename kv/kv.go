@@ -334,5 +334,8 @@ type Stats struct {
 	// Backlog is how many bytes the engine has to rewrite before the store is in order; it
 	// grows while writes are faster than that.
 	Backlog int64
-	Refused error // why writes are refused now; nil if they are accepted
+	// WrittenBytes are the bytes that the engine has written to files since the store was
+	// opened, of rows that were new and of rows that it moved.
+	WrittenBytes int64
+	Refused      error // why writes are refused now; nil if they are accepted
 }

@@ -26,6 +26,15 @@ const (
 	importMemory    = 1024 << 20
 )
 
+// SetImportCollector makes the garbage collector of this process as an import needs it, unless
+// the environment says otherwise.
+func SetImportCollector() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(importCollector)
+		debug.SetMemoryLimit(importMemory)
+	}
+}
+
 // Import is ashlar import.
 type Import struct {
 	Data    string
@@ -47,10 +56,7 @@ func (i Import) Run(ctx context.Context, out *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(importCollector)
-		debug.SetMemoryLimit(importMemory)
-	}
+	SetImportCollector()
 	data, c, err := openStores(ctx, i.Data, i.Config, false)
 	if err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"ashlar/kv"
+
+	lsm "github.com/cockroachdb/pebble/v2"
 )
 
 // checkEvery is the number of rows between two looks at the context.
@@ -154,6 +156,20 @@ func (s *Store) compact(ctx context.Context) error {
 	return s.db.Compact(ctx, []byte{pointerTable, prefixEnd}, immediateSuccessor(nil, lastPrefix(0xff)), true)
 }
 
+// written returns the bytes that were written to the log and to tables. Without a log,
+// Pebble counts what it would have written to it.
+func (s *Store) written(m *lsm.Metrics) int64 {
+	var bytes uint64
+	if !s.bulk {
+		bytes = m.WAL.BytesWritten
+	}
+	for i := range m.Levels {
+		l := &m.Levels[i]
+		bytes += l.TableBytesFlushed + l.TableBytesCompacted + l.BlobBytesFlushed + l.BlobBytesCompacted
+	}
+	return int64(bytes)
+}
+
 // Stats implements kv.Store.
 func (s *Store) Stats() kv.Stats {
 	if s.closed.Load() {
@@ -163,11 +179,12 @@ func (s *Store) Stats() kv.Stats {
 	_ = s.guard.run(func() error {
 		m := s.db.Metrics()
 		s.stats.Store(&kv.Stats{
-			DiskBytes:   int64(m.DiskSpaceUsage()),
-			MemoryBytes: m.BlockCache.Size + m.FileCache.Size + int64(m.MemTable.Size+m.MemTable.ZombieSize),
-			CacheHits:   m.BlockCache.Hits,
-			CacheMisses: m.BlockCache.Misses,
-			Backlog:     int64(m.Compact.EstimatedDebt),
+			DiskBytes:    int64(m.DiskSpaceUsage()),
+			MemoryBytes:  m.BlockCache.Size + m.FileCache.Size + int64(m.MemTable.Size+m.MemTable.ZombieSize),
+			CacheHits:    m.BlockCache.Hits,
+			CacheMisses:  m.BlockCache.Misses,
+			Backlog:      int64(m.Compact.EstimatedDebt),
+			WrittenBytes: s.written(m),
 		})
 		return nil
 	})
