@@ -143,11 +143,20 @@ func newCallPlaces() *semaphore.Weighted {
 	return semaphore.NewWeighted(int64(max(4, 2*runtime.GOMAXPROCS(0))))
 }
 
+// enter waits for a place among the running calls, which e.calls.Release gives back. The
+// semaphore asks for ctx's channel even if it need not wait, which costs more than a short call.
+func (e *Executor) enter(ctx context.Context) error {
+	if e.calls.TryAcquire(1) {
+		return nil
+	}
+	return e.calls.Acquire(ctx, 1)
+}
+
 // simulate makes the surroundings of a call, waits for its turn, and gives it to
 // run. The time limit is for all of it.
 func (e *Executor) simulate(ctx context.Context, at At, options CallOptions, run func(*simulation) error) error {
 	return options.limit(ctx, func(ctx context.Context) error {
-		if err := e.calls.Acquire(ctx, 1); err != nil {
+		if err := e.enter(ctx); err != nil {
 			return err
 		}
 		defer e.calls.Release(1)
@@ -163,8 +172,8 @@ func (o *CallOptions) limit(caller context.Context, run func(ctx context.Context
 	if limit == 0 {
 		limit = DefaultCallTime
 	}
-	ctx, cancel := context.WithTimeout(caller, limit)
-	defer cancel()
+	ctx := newCallContext(caller, limit)
+	defer ctx.stop()
 	err := run(ctx)
 	switch {
 	case caller.Err() != nil:

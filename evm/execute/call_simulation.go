@@ -172,7 +172,7 @@ func (s *simulation) blockHash(number uint64) common.Hash {
 func (s *simulation) run(message *core.Message, hooks *tracing.Hooks) (*core.ExecutionResult, error) {
 	machine := s.machine(message, &s.state, hooks)
 	defer machine.Release()
-	stop := context.AfterFunc(s.ctx, machine.Cancel)
+	stop := afterFunc(s.ctx, machine.Cancel)
 	defer stop()
 	var result *core.ExecutionResult
 	err := s.guard(func() (err error) {

@@ -49,7 +49,7 @@ func EachLeaf(ctx context.Context, of evm.State, id TrieID, from common.Hash, fo
 // Touched executes a block and returns the addresses of the accounts that it changed,
 // among others that it changed back. They are in no order.
 func (e *Executor) Touched(ctx context.Context, parent Parent, block *types.Block) ([]common.Address, error) {
-	if err := e.calls.Acquire(ctx, 1); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer e.calls.Release(1)

@@ -95,7 +95,7 @@ func (e *Executor) Replay(ctx context.Context, parent Parent, block *types.Block
 	if err := e.knowsRules(block.Header()); err != nil {
 		return err
 	}
-	if err := e.calls.Acquire(ctx, 1); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return err
 	}
 	defer e.calls.Release(1)

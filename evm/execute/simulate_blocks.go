@@ -83,7 +83,7 @@ func (e *Executor) SimulateBlocks(ctx context.Context, parent Parent, blocks []B
 		return err
 	}
 	return (&CallOptions{}).limit(ctx, func(ctx context.Context) error {
-		if err := e.calls.Acquire(ctx, 1); err != nil {
+		if err := e.enter(ctx); err != nil {
 			return err
 		}
 		defer e.calls.Release(1)
@@ -257,7 +257,7 @@ func (s *blockSimulation) block(parent, draft *types.Header, calls *BlockCalls) 
 	defer machine.Release()
 	machine.SetJumpDestCache(s.executor.jumpDests)
 	machine.SetPrecompiles(precompiles)
-	stop := context.AfterFunc(s.ctx, machine.Cancel)
+	stop := afterFunc(s.ctx, machine.Cancel)
 	defer stop()
 	r := &simulatedRun{blockSimulation: s, header: header, machine: machine, logs: logs, pool: core.NewGasPool(header.GasLimit), list: bal.NewConstructionBlockAccessList()}
 	r.list.Merge(core.PreExecution(s.ctx, header.ParentBeaconRoot, parent, config, machine, header.Number, header.Time))

@@ -39,7 +39,7 @@ func (e *Executor) Witness(ctx context.Context, parent Parent, block *types.Bloc
 	if block.NumberU64() == 0 {
 		return nil, ErrGenesis
 	}
-	if err := e.calls.Acquire(ctx, 1); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer e.calls.Release(1)
