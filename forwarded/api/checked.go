@@ -107,6 +107,9 @@ func (a *API) findChecked(ctx context.Context, view *forwarded.View, id query.Bl
 	case block.Named != nil:
 		return a.chain.CheckedBlockByHash(ctx, view, *id.Hash)
 	}
+	if block, err = a.chain.Linked(ctx, block); err != nil {
+		return nil, err
+	}
 	return a.chain.CheckedBlock(ctx, view, block)
 }
 

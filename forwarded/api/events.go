@@ -88,6 +88,9 @@ func (v *eventView) WithPending(context.Context) (events.View, bool, error) { re
 
 func (v *eventView) BlockHash(ctx context.Context, number uint64) (events.Word, error) {
 	block, err := query.Resolve(v.view, query.BlockID{Number: number})
+	if err == nil && v.chain.IsChecked() {
+		block, err = v.chain.Linked(ctx, block)
+	}
 	if err != nil || block.Hash != (common.Hash{}) {
 		return events.Word(block.Hash), err
 	}

@@ -116,6 +116,7 @@ type network struct {
 	pool     *upstream.Pool
 	follower *ingest.Follower
 	follow   *retry.Task
+	chain    *query.Chain
 	live     *api.API
 	logTime  time.Duration // of eth_getLogs; 0: the default; tests set more
 }
@@ -138,11 +139,11 @@ func (n *network) Serve(_ context.Context, s family.Service) (*jsonrpc.Methods, 
 		follow.Check = query.CheckHead
 	}
 	n.follower = ingest.New(follow)
-	chain := query.NewChain(n.pool, n.follower, n.archive)
+	n.chain = query.NewChain(n.pool, n.follower, n.archive)
 	if n.entries.Checked == checkHeaders {
-		chain.Checked()
+		n.chain.Checked()
 	}
-	n.live = api.New(chain, api.Config{
+	n.live = api.New(n.chain, api.Config{
 		ClientVersion: s.Version.Client, ChainID: n.pool.ChainID, Allowed: n.entries.Methods, Filters: s.Filters, LogTime: n.logTime,
 	})
 	return n.live.Methods()
@@ -154,6 +155,10 @@ func (n *network) Run(ctx context.Context) error {
 	group.Go(func() error { return n.pool.Run(ctx) })
 	group.Go(func() error { return n.follower.Run(ctx) })
 	group.Go(func() error { return n.storeChainID(ctx) })
+	group.Go(func() error {
+		task := retry.New("keep the hashes of final blocks", n.log)
+		return task.Keep(ctx, func(ctx context.Context) error { return n.chain.KeepLinks(ctx, task.Succeeded) })
+	})
 	group.Go(func() error { return n.live.Run(ctx) })
 	return group.Wait()
 }

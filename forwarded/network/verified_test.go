@@ -1,6 +1,7 @@
 package network
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -10,34 +11,48 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // emptyBlocks returns a chain of blocks without transactions, each as nodes send it.
 func emptyBlocks(t *testing.T, count int) (blocks []map[string]any) {
 	t.Helper()
-	header := &types.Header{Difficulty: new(big.Int), TxHash: types.EmptyTxsHash, ReceiptHash: types.EmptyReceiptsHash, UncleHash: types.EmptyUncleHash, BaseFee: big.NewInt(1)}
+	parent := common.Hash{}
 	for i := range count {
-		header.Number = big.NewInt(int64(i))
-		text, err := json.Marshal(header)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var block map[string]any
-		if err := json.Unmarshal(text, &block); err != nil {
-			t.Fatal(err)
-		}
-		block["transactions"], block["uncles"] = []any{}, []any{}
-		blocks = append(blocks, block)
-		header.ParentHash = header.Hash()
+		block := emptyBlock(t, int64(i), parent)
+		blocks, parent = append(blocks, block), common.HexToHash(block["hash"].(string))
 	}
 	return blocks
+}
+
+// emptyBlock returns a block without transactions, as nodes send it.
+func emptyBlock(t *testing.T, number int64, parent common.Hash) (block map[string]any) {
+	t.Helper()
+	header := &types.Header{
+		Number: big.NewInt(number), ParentHash: parent, Difficulty: new(big.Int), TxHash: types.EmptyTxsHash,
+		ReceiptHash: types.EmptyReceiptsHash, UncleHash: types.EmptyUncleHash, BaseFee: big.NewInt(1),
+	}
+	text, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &block); err != nil {
+		t.Fatal(err)
+	}
+	block["transactions"], block["uncles"] = []any{}, []any{}
+	return block
 }
 
 // nodeOf starts a node of some blocks, the last but one of which is final.
 func nodeOf(t *testing.T, blocks []map[string]any) *forwardtest.Node {
 	n := node(t, forwardtest.Chain{})
-	n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+	n.Answer = answersOf(blocks)
+	return n
+}
+
+func answersOf(blocks []map[string]any) func(string, []json.RawMessage) (any, *forwardtest.Error, bool) {
+	return func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
 		find := func() map[string]any {
 			var text string
 			_ = json.Unmarshal(params[0], &text)
@@ -65,7 +80,6 @@ func nodeOf(t *testing.T, blocks []map[string]any) *forwardtest.Node {
 		}
 		return nil, nil, false
 	}
-	return n
 }
 
 // What is recomputed from headers is marked so, and nothing else. Without a check nothing is.
@@ -96,15 +110,75 @@ func TestVerification(t *testing.T) {
 	for check, checked := range map[string]bool{checkNone: false, checkHeaders: true} {
 		w := serve(t, newStore(t), func(e *Entries) { e.Checked, e.Methods = check, []string{"arb_test"} }, nodeOf(t, blocks))
 		w.atHead(5)
+		w.until("its ancestors are known", func() bool { return len(w.network.follower.View().Blocks()) == 6 })
 		for _, c := range cases {
 			if !checked {
 				c.want = jsonrpc.Unverified
 			}
-			got, err := jsonrpctest.Verification(t.Context(), w.methods.Find(c.method), c.params)
-			if got != c.want {
-				t.Errorf("check: %s: %s%s is verified %s, want %s (%v)", check, c.method, c.params, got, c.want, err)
-			}
+			w.verified(c.method, c.params, c.want)
 		}
+	}
+}
+
+// verified expects that an answer is verified in a way.
+func (w *world) verified(method, params string, want jsonrpc.Verification) {
+	w.t.Helper()
+	got, err := jsonrpctest.Verification(w.t.Context(), w.methods.Find(method), params)
+	if got != want {
+		w.t.Errorf("check: %s: %s%s is verified %s, want %s (%v)", w.network.entries.Checked, method, params, got, want, err)
+	}
+}
+
+// What was followed stays linked to the head when it is no longer among the newest blocks, and
+// after a restart. Of older blocks only a node says that they are on the chain.
+func TestFollowedBlocksStayVerified(t *testing.T) {
+	blocks, store := emptyBlocks(t, 400), newStore(t)
+	n, spare := nodeOf(t, blocks[:50]), nodeOf(t, blocks)
+	checked := func(e *Entries) { e.Checked = checkHeaders }
+	expect := func(w *world) {
+		t.Helper()
+		w.verified("eth_getBlockByNumber", `["0x28",false]`, jsonrpc.ByHeader)
+		w.verified("eth_getBlockReceipts", `["0x64"]`, jsonrpc.ByHeader)
+		w.verified("eth_getBlockByNumber", `["0xa",false]`, jsonrpc.Unverified)
+		w.verified("eth_getBlockReceipts", `["0xa"]`, jsonrpc.Unverified)
+		w.verified("eth_getBlockByHash", fmt.Sprintf(`["%s",false]`, blocks[10]["hash"]), jsonrpc.ByHeader)
+		w.verified("eth_getLogs", `[{"fromBlock":"0x1","toBlock":"0x28"}]`, jsonrpc.ByHeader)
+		w.verified("eth_getLogs", `[{"fromBlock":"0x1","toBlock":"0xa"}]`, jsonrpc.Unverified)
+		w.verified("rollup_getEvents", `{"filter":{"from_block":{"block_number":1},"to_block":{"block_number":10},"chunk_size":5}}`, jsonrpc.Unverified)
+	}
+	w := serve(t, store, checked, n)
+	w.atHead(49)
+	w.until("its ancestors are known", func() bool { return len(w.network.follower.View().Blocks()) == 32 })
+	for _, count := range []int{250, 400} {
+		n.Set(func(n *forwardtest.Node) { n.Answer = answersOf(blocks[:count]) })
+		w.atHead(uint64(count - 1))
+	}
+	if first := w.network.follower.View().Blocks()[0].Number; first <= 100 {
+		t.Fatalf("the view begins at %d, expected one above 100", first)
+	}
+	w.until("the final blocks are stored", func() bool {
+		_, ok, err := w.network.archive.Get(t.Context(), "followed\x00"+string(binary.BigEndian.AppendUint64(nil, 398)))
+		return ok && err == nil
+	})
+	expect(w)
+	w.stop()
+
+	usual := answersOf(blocks)
+	n.Set(func(n *forwardtest.Node) {
+		n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+			if len(params) > 0 && string(params[0]) == `"0x29"` {
+				return emptyBlock(t, 41, types.EmptyRootHash), nil, true // agrees with its hash
+			}
+			return usual(method, params)
+		}
+	})
+	w = serve(t, store, func(e *Entries) { checked(e); e.Upstream[1].Backup = true }, n, spare)
+	w.atHead(399)
+	w.allUsed()
+	expect(w)
+	w.expect("eth_getBlockByNumber", `["0x29",false]`, fmt.Sprintf(`…"hash":"%s"`, blocks[41]["hash"]))
+	if s := w.network.pool.Status()[0]; s.Lies != 1 {
+		t.Errorf("the node that invented a block: %+v", s)
 	}
 }
 

@@ -141,12 +141,27 @@ func (c *Chain) transactionAt(ctx context.Context, view *forwarded.View, hash co
 	if c.AwaitBlock(ctx, place.Number) != nil {
 		return nil, 0, nil
 	}
+	linked, err := Resolve(c.Present(), BlockID{Number: place.Number})
+	if err == nil {
+		linked, err = c.Linked(ctx, linked)
+	}
+	switch {
+	case errors.Is(err, ErrUnknownBlock): // the head went back
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, err
+	case linked.Hash == (common.Hash{}) || linked.Hash == place.Hash:
+	case linked.Final:
+		return nil, 0, fmt.Errorf("%w: transaction %s is said to be in %s, which is not on the chain", upstream.ErrLie, hash, place)
+	default: // the node is on another branch
+		return nil, 0, nil
+	}
 	b, err := c.CheckedBlockByHash(ctx, view, place.Hash)
 	if err != nil || b == nil {
 		return nil, 0, err
 	}
 	index, ok := b.Find(hash)
-	if !ok {
+	if !ok || b.Header.Number.Uint64() != place.Number {
 		return nil, 0, fmt.Errorf("%w: transaction %s is not in block %s", upstream.ErrLie, hash, place)
 	}
 	return b, index, nil
@@ -207,11 +222,18 @@ func (c *Chain) checkedLogs(ctx context.Context, view *forwarded.View, f *Filter
 		_, err = c.logsOfBlock(ctx, view, f, b, found)
 		return err
 	}
+	end, err := Resolve(view, BlockID{Number: f.To})
+	if err != nil {
+		return err
+	}
+	if end, err = c.Linked(ctx, end); err != nil {
+		return err
+	}
 	count := 0
 	var last common.Hash // of the last header; zero before the first
 	for from := f.From; from <= f.To; from += headersAtOnce {
 		to := min(f.To, from+headersAtOnce-1)
-		headers, err := c.headers(ctx, view, from, to)
+		headers, err := c.headers(ctx, view, from, to, end)
 		if err != nil {
 			return err
 		}
@@ -243,8 +265,8 @@ func (c *Chain) checkedLogs(ctx context.Context, view *forwarded.View, f *Filter
 	return nil
 }
 
-// headers asks for the headers of some blocks, and checks them.
-func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint64) ([]*types.Header, error) {
+// headers asks for the headers of some blocks, and checks them. end is one that is known.
+func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint64, end Block) ([]*types.Header, error) {
 	headers := make([]*types.Header, to-from+1)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(askedAtOnce)
@@ -253,6 +275,9 @@ func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint
 			block, err := Resolve(view, BlockID{Number: from + uint64(i)})
 			if err != nil {
 				return err
+			}
+			if block.Number == end.Number {
+				block = end
 			}
 			q := Question{Method: "eth_getBlockByNumber", Params: "[" + block.ByNumber() + ",false]", Block: block, History: upstream.Blocks, Fixed: true, Stored: true}
 			if byHash, ok := block.ByHash(); ok {

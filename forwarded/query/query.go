@@ -77,6 +77,7 @@ type Chain struct {
 	recent   *lru.SizeConstrainedCache[string, []byte]
 	span     span
 	checked  bool
+	links    links
 }
 
 // NewChain returns a chain.
