@@ -27,6 +27,7 @@ func shownLimits(c *config.Config, now gateway.Stats) []site.LimitGroup {
 			{Entry: "limits.account_daily", Meaning: "credits per day for all keys of an account without limits of its own", Most: orUnlimited(l.AccountDaily)},
 			{Entry: "limits.address_fails", Meaning: "requests per second without a valid key from one address", Most: orUnlimited(l.AddressFails), Now: refused(gateway.RefusedAddress)},
 			{Entry: "accounts.keys", Meaning: "keys of an account at once", Most: count(c.Accounts.Keys)},
+			{Entry: "accounts.teams", Meaning: "teams that a user may own", Most: count(c.Accounts.Teams)},
 		}},
 		{Title: "Per request", Public: true, Limits: []site.Limit{
 			{Entry: "limits.body", Meaning: "size of its body", Most: inBytes(l.Body), Now: refused(gateway.RefusedSize)},

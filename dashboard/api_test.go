@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"ashlar/account"
-	"ashlar/dashboard/keys"
+	"ashlar/dashboard/api"
 	"ashlar/dashboard/site"
 )
 
@@ -118,7 +118,7 @@ func TestAPIIsDescribed(t *testing.T) {
 			}
 		}
 	}
-	for pattern := range keys.API(&site.Config{}) {
+	for pattern := range api.Handlers(&site.Config{}) {
 		if !strings.HasSuffix(pattern, "/api/openapi.json") {
 			served = append(served, pattern)
 		}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"ashlar/dashboard/activity"
+	"ashlar/dashboard/api"
 	"ashlar/dashboard/console"
 	"ashlar/dashboard/keys"
 	"ashlar/dashboard/manual"
@@ -10,6 +11,7 @@ import (
 	"ashlar/dashboard/profile"
 	"ashlar/dashboard/signin"
 	"ashlar/dashboard/site"
+	"ashlar/dashboard/teams"
 	"maps"
 	"net/http"
 	"slices"
@@ -17,11 +19,15 @@ import (
 
 // New returns the handler of all pages, or an error that names a missing field of config.
 func New(config site.Config) (http.Handler, error) {
-	all := slices.Concat(
-		[]site.Page{site.ForAll("GET /{$}", first)},
-		signin.Pages(), manual.Pages(), keys.Pages(), activity.Pages(), networks.Pages(), console.Pages(), profile.Pages(), people.Pages(),
-	)
 	handlers := make(map[string]http.Handler)
-	maps.Copy(handlers, keys.API(&config))
-	return site.New(&config, all, handlers)
+	maps.Copy(handlers, api.Handlers(&config))
+	return site.New(&config, pages(), handlers)
+}
+
+// pages lists all pages.
+func pages() []site.Page {
+	return slices.Concat(
+		[]site.Page{site.ForAll("GET /{$}", first)},
+		signin.Pages(), manual.Pages(), keys.Pages(), activity.Pages(), networks.Pages(), console.Pages(), profile.Pages(), teams.Pages(), people.Pages(),
+	)
 }

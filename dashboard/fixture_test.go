@@ -131,7 +131,7 @@ func serveWith(t *testing.T, registration account.Registration, change func(url 
 	}
 	s := &service{t: t, failed: failures.New(), answer: site.Answer{Status: 200, Body: []byte(`{"jsonrpc":"2.0","id":1,"result":"0x1"}`)}}
 	quick := password.Params{MemoryKiB: 8, Passes: 1, Lanes: 1}
-	if s.accounts, err = account.OpenAccounts(t.Context(), store, account.Config{Registration: registration, Password: quick}); err != nil {
+	if s.accounts, err = account.OpenAccounts(t.Context(), store, account.Config{Registration: registration, Password: quick, Teams: account.DefaultTeams}); err != nil {
 		t.Fatal(err)
 	}
 	if s.keys, err = account.OpenKeyring(t.Context(), s.accounts); err != nil {

@@ -142,6 +142,7 @@ func (c Filters) Feed() feed.Limits {
 type Accounts struct {
 	Registration account.Registration `yaml:"registration"` // who may make an account
 	Keys         int                  `yaml:"keys"`         // of an account at once
+	Teams        int                  `yaml:"teams"`        // that a user may own; 0: only operators create teams
 	UsageDays    int                  `yaml:"usage_days"`   // for which usage is kept
 	Mail         Mail                 `yaml:"mail"`
 	OIDC         OIDC                 `yaml:"oidc"`
@@ -149,7 +150,7 @@ type Accounts struct {
 
 // Service returns the entries as the accounts take them.
 func (c Accounts) Service() account.Config {
-	return account.Config{Registration: c.Registration, Keys: c.Keys}
+	return account.Config{Registration: c.Registration, Keys: c.Keys, Teams: c.Teams}
 }
 
 // Dashboard is where the dashboard is shown.
@@ -182,7 +183,7 @@ func Default() Config {
 			Queue: gateway.DefaultSocketQueue, QueueBytes: gateway.DefaultSocketBytes,
 			Idle: gateway.DefaultSocketIdle, Ping: gateway.DefaultSocketPing,
 		},
-		Accounts:  Accounts{Registration: account.RegistrationInvited, Keys: account.DefaultKeys, UsageDays: usage.DefaultKeep},
+		Accounts:  Accounts{Registration: account.RegistrationInvited, Keys: account.DefaultKeys, Teams: account.DefaultTeams, UsageDays: usage.DefaultKeep},
 		Dashboard: Dashboard{Hosts: []string{"localhost", "127.0.0.1", "[::1]"}},
 		Traces:    Traces{Share: 1},
 		Filters:   Filters{Each: feed.DefaultFilters, Unread: feed.DefaultFilterUnread, Memory: feed.DefaultFilterBytes},

@@ -79,6 +79,7 @@ func (c *Config) rules(families family.Families) []rule {
 		{"$.sockets.queue", int64(s.Queue), 1, "messages"},
 		{"$.sockets.queue_bytes", int64(s.QueueBytes), 1024, "bytes"},
 		{"$.accounts.keys", int64(c.Accounts.Keys), 1, "keys"},
+		{"$.accounts.teams", int64(c.Accounts.Teams), 0, "teams"},
 		{"$.accounts.usage_days", int64(c.Accounts.UsageDays), 1, "days"},
 		{"$.filters.each", int64(c.Filters.Each), 1, "filters"},
 		{"$.filters.memory", int64(c.Filters.Memory), 1 << 20, "bytes"},

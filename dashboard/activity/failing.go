@@ -7,6 +7,7 @@ import (
 
 	"ashlar/account/usage"
 	"ashlar/dashboard/keys"
+	"ashlar/dashboard/site"
 	"ashlar/jsonrpc"
 )
 
@@ -29,7 +30,7 @@ type failureLine struct {
 
 // newFailing explains failures. key is the key that they belong to; empty if there are
 // several.
-func newFailing(t *timeline, used []usage.Line, key string) (f failing) {
+func newFailing(v *site.Visit, t *timeline, used []usage.Line, key string) (f failing) {
 	var sum tally
 	for _, u := range used {
 		sum.Add(u.Counts)
@@ -58,7 +59,7 @@ func newFailing(t *timeline, used []usage.Line, key string) (f failing) {
 		f.Pictures[i].SVG = f.Pictures[i].Chart.Bars()
 	}
 	for cause, n := range sum.Refused {
-		line := remedyOf(cause, key)
+		line := remedyOf(v, cause, key)
 		line.Name, line.Count = cause.String(), n
 		f.Causes = append(f.Causes, line)
 	}
@@ -84,12 +85,12 @@ func codeName(code int) string {
 }
 
 // remedyOf explains a cause of refusals, and where to change it.
-func remedyOf(cause usage.Cause, key string) failureLine {
+func remedyOf(v *site.Visit, cause usage.Cause, key string) failureLine {
 	in := func(field string) string {
 		if key == "" {
-			return "/keys"
+			return v.Path("/keys")
 		}
-		return "/keys/" + key + "#" + field
+		return v.Path("/keys/"+key) + "#" + field
 	}
 	line, known := map[usage.Cause]failureLine{
 		usage.Rate:     {Meaning: "More credits a second than a limit allows.", Remedy: "Wait as the answer says, send fewer calls at once, or raise the limit.", Path: in("limits")},

@@ -42,7 +42,7 @@ func showFailures(v *site.Visit) error {
 			line.Took = site.Duration(f.Took)
 		}
 		if f.Cause != 0 {
-			line.Refused, line.Path = f.Cause.String(), remedyOf(f.Cause, k.ID.String()).Path
+			line.Refused, line.Path = f.Cause.String(), remedyOf(v, f.Cause, k.ID.String()).Path
 		} else if e, ok := jsonrpc.Explain(f.Code, f.Message); ok {
 			line.Path = "/docs/errors#" + e.Name
 		}
@@ -67,5 +67,5 @@ func keepParams(v *site.Visit) error {
 	default:
 		return site.ErrForm
 	}
-	return v.Redirect("/keys/" + k.ID.String() + "/failures")
+	return v.Redirect(v.Path("/keys/" + k.ID.String() + "/failures"))
 }

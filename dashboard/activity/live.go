@@ -54,7 +54,7 @@ func showLive(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	l, err := readLive(v, usage.Query{Keys: keys.IDs(v.Who.ID, own)})
+	l, err := readLive(v, usage.Query{Keys: keys.IDs(v.Account.ID, own)})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ type limitLine struct {
 // shownLimits is how many keys the overview lists with their limits.
 const shownLimits = 5
 
-// Overview is the first page of a signed-in user.
+// Overview is the first page of a signed-in user, and of a team.
 func Overview(v *site.Visit) error {
 	networks, err := v.Config.Networks(v.R.Context())
 	if err != nil {
@@ -49,7 +49,7 @@ func Overview(v *site.Visit) error {
 	now := time.Now()
 	p := overviewPage{Keys: keys.Usable(own, now), Costs: site.CostRange(networks), Resets: keys.UntilMidnight(now), Span: readSpan(v.R.URL.Query(), spanDay)}
 	p.Tabs = tabs(v, p.Span)
-	ids := keys.IDs(v.Who.ID, own)
+	ids := keys.IDs(v.Account.ID, own)
 	if p.New, err = isNew(v, ids); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func Overview(v *site.Visit) error {
 	for _, l := range lines {
 		p.Sum.Add(l.Counts)
 	}
-	p.Failing = newFailing(t, lines, onlyKey(lines))
+	p.Failing = newFailing(v, t, lines, onlyKey(lines))
 	p.Pictures = []picture{t.outcomes(lines), t.latency(lines)}
 	return v.Show(200, "overview", "Overview", &p) // the template calls methods of pointers
 }
@@ -90,7 +90,7 @@ func isNew(v *site.Visit, ids []account.KeyID) (bool, error) {
 // limitLines returns the limits of all keys together, and of those keys that are nearest to
 // theirs.
 func limitLines(v *site.Visit, own []account.Key, now time.Time) ([]limitLine, error) {
-	spent, err := keys.SpentToday(v, v.Who.ID, own)
+	spent, err := keys.SpentToday(v, v.Account.ID, own)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +101,13 @@ func limitLines(v *site.Visit, own []account.Key, now time.Time) ([]limitLine, e
 	var each []limitLine
 	for _, k := range own {
 		if !k.Ended(now) && k.Unreadable == "" {
-			each = append(each, limitLine{keys.Name(&k), "/keys/" + k.ID.String(), keys.NewAllowance(v.Config.Allowance(&k), spent[k.ID], now)})
+			each = append(each, limitLine{keys.Name(&k), v.Path("/keys/" + k.ID.String()), keys.NewAllowance(v.Config.Allowance(&k), spent[k.ID], now)})
 		}
 	}
 	slices.SortStableFunc(each, func(a, b limitLine) int { return cmp.Compare(b.Today.Share, a.Today.Share) })
-	return append([]limitLine{{"All keys together", "/account", together}}, each[:min(len(each), shownLimits)]...), nil
+	all := "/account"
+	if v.Account.IsTeam() {
+		all = v.Path("/keys")
+	}
+	return append([]limitLine{{"All keys together", all, together}}, each[:min(len(each), shownLimits)]...), nil
 }

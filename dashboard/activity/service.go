@@ -38,7 +38,7 @@ func showService(v *site.Visit) (err error) {
 		p.Sum.Add(l.Counts)
 	}
 	p.Pictures = []picture{t.outcomes(lines), t.byNetwork(lines), t.latency(lines)}
-	p.Failing = newFailing(t, lines, "")
+	p.Failing = newFailing(v, t, lines, "")
 	for i := range p.Failing.Causes {
 		if line := &p.Failing.Causes[i]; line.Path == "/keys" { // those of others
 			line.Path = ""

@@ -19,11 +19,12 @@ import (
 // Pages lists the pages of this package.
 func Pages() []site.Page {
 	return []site.Page{
-		site.ForUsers("GET /keys/{key}/failures", showFailures),
-		site.ForUsers("POST /keys/{key}/failures", keepParams),
-		site.ForUsers("GET /live", showLive),
-		site.ForUsers("GET /usage", showUsage),
-		site.ForUsers("GET /usage.csv", download),
+		site.ForAccount("GET /keys/{key}/failures", account.TeamViewer, showFailures),
+		site.ForAccount("POST /keys/{key}/failures", account.TeamMember, keepParams),
+		site.ForAccount("GET /live", account.TeamViewer, showLive),
+		site.ForAccount("GET /usage", account.TeamViewer, showUsage),
+		site.ForAccount("GET /usage.csv", account.TeamViewer, download),
+		site.ForTeam("GET /", account.TeamViewer, Overview),
 		site.ForOperators("GET /service", showService),
 		site.ForAll("GET /status", new(statusCache).serve),
 	}
@@ -47,7 +48,7 @@ type usageTable struct {
 	Rows      []*tally
 }
 
-// period is a query for usage. It never selects the account: that is the visitor's.
+// period is a query for usage. It never selects the account: the path does.
 type period struct {
 	span
 	key, network, method string // empty for all
@@ -68,7 +69,7 @@ func showUsage(v *site.Visit) error {
 	if err != nil {
 		return err
 	}
-	p := usagePage{Form: u.form(), Span: u.span, Tabs: tabs(v, u.span), CSV: "/usage.csv?" + v.R.URL.Query().Encode()}
+	p := usagePage{Form: u.form(), Span: u.span, Tabs: tabs(v, u.span), CSV: v.Path("/usage.csv") + "?" + v.R.URL.Query().Encode()}
 	for _, one := range u.used {
 		p.Sum.Add(one.Counts)
 	}
@@ -77,24 +78,26 @@ func showUsage(v *site.Visit) error {
 		u.time.one("credits", "Credits per "+u.Each, "credits", chart.Count, u.used, func(t *tally) uint64 { return t.Counts.Credits }),
 		u.time.one("bytes", "Results per "+u.Each, "bytes", chart.Bytes, u.used, func(t *tally) uint64 { return t.Bytes }),
 	}
-	p.Failing = newFailing(u.time, u.used, u.pageOf(onlyKey(u.used)))
-	p.Tables = u.tables(v.R.URL.Query())
+	p.Failing = newFailing(v, u.time, u.used, u.pageOf(onlyKey(u.used)))
+	p.Tables = u.tables(v)
 	return v.Show(200, "usage", "Usage", &p) // the template calls methods of pointers
 }
 
 // tables returns the usage by key, method and network. Their rows link to the details.
-func (u *usedBy) tables(query url.Values) []usageTable {
+func (u *usedBy) tables(v *site.Visit) []usageTable {
+	query := v.R.URL.Query()
 	only := func(name, value string) string {
 		selected := maps.Clone(query)
 		selected.Set(name, value)
-		return "/usage?" + selected.Encode()
+		return v.Path("/usage") + "?" + selected.Encode()
 	}
 	byKey := tallies(u.used, func(one usage.Line) string { return one.Key.String() })
 	for _, t := range byKey {
 		id := t.Name
 		t.Name = u.name(t.Name)
 		if u.pageOf(id) != "" {
-			t.Path, t.Failed = "/keys/"+id, "/keys/"+id+"/failures"
+			t.Path = v.Path("/keys/" + id)
+			t.Failed = t.Path + "/failures"
 		}
 	}
 	methods := tallies(u.used, func(one usage.Line) string { return one.Method })
@@ -120,7 +123,7 @@ func (u *usedBy) pageOf(id string) string {
 // used reads the usage that the query asks for.
 func used(v *site.Visit) (*usedBy, error) {
 	query := v.R.URL.Query()
-	u := &usedBy{period: readPeriod(query), names: map[account.KeyID]string{account.KeyID(v.Who.ID): "Console"}, keys: make(map[string]bool)}
+	u := &usedBy{period: readPeriod(query), names: map[account.KeyID]string{account.KeyID(v.Account.ID): "Console"}, keys: make(map[string]bool)}
 	now := time.Now()
 	u.time = newTimeline(u.span, now)
 	own, err := keys.Own(v).List(v.R.Context())
@@ -130,7 +133,7 @@ func used(v *site.Visit) (*usedBy, error) {
 	for _, k := range own {
 		u.names[k.ID], u.keys[k.ID.String()] = keys.Name(&k), true
 	}
-	q := usage.Query{Keys: keys.IDs(v.Who.ID, own), From: u.time.from, To: now, By: u.by | usage.ByNetwork | usage.ByMethod | usage.ByKey}
+	q := usage.Query{Keys: keys.IDs(v.Account.ID, own), From: u.time.from, To: now, By: u.by | usage.ByNetwork | usage.ByMethod | usage.ByKey}
 	if u.all, err = v.Config.Usage.Read(v.R.Context(), q); err != nil {
 		return nil, err
 	}

@@ -21,9 +21,9 @@ import (
 // Pages lists the pages of this package.
 func Pages() []site.Page {
 	return []site.Page{
-		site.ForUsers("GET /console", show),
-		site.ForUsers("POST /console", send),
-		site.ForUsers("GET /console/live", showLive),
+		site.ForAccount("GET /console", account.TeamMember, show),
+		site.ForAccount("POST /console", account.TeamMember, send),
+		site.ForAccount("GET /console/live", account.TeamMember, showLive),
 	}
 }
 
@@ -224,7 +224,7 @@ func resolve(v *site.Visit, p *consolePage, network *site.Network, key *account.
 // callingKey returns the key to use for a request.
 func callingKey(v *site.Visit, chosen string) (*account.Key, error) {
 	if chosen == ownSession {
-		return v.Config.Keys.Session(v.Who.ID)
+		return v.Config.Keys.Session(v.Account.ID)
 	}
 	k, err := keys.Own(v).Find(chosen)
 	return &k, err

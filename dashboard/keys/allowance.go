@@ -106,9 +106,9 @@ func SpentToday(v *site.Visit, owner account.ID, keys []account.Key) (map[accoun
 	return spent, nil
 }
 
-// TogetherAllowance returns what all keys of the visitor's account may spend together.
+// TogetherAllowance returns what all keys of the account that the page is about may spend together.
 func TogetherAllowance(v *site.Visit, spent map[account.KeyID]uint64) (Allowance, error) {
-	session, err := v.Config.Keys.Session(v.Who.ID)
+	session, err := v.Config.Keys.Session(v.Account.ID)
 	if err != nil {
 		return Allowance{}, err
 	}

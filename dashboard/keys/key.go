@@ -22,7 +22,7 @@ type keyPage struct {
 	Uses  []site.Use
 }
 
-// Named returns the key named in the path if it belongs to the visitor's account.
+// Named returns the key named in the path if it belongs to the account that the page is about.
 func Named(v *site.Visit) (account.Key, error) {
 	var id account.KeyID
 	if id.UnmarshalText([]byte(v.R.PathValue("key"))) != nil {
@@ -121,7 +121,7 @@ func change(v *site.Visit) error {
 		return showKey(v, k, f, networks)
 	}
 	v.SayDone("Saved.", changed.Unsaved)
-	return v.Redirect("/keys/" + k.ID.String())
+	return v.Redirect(v.Path("/keys/" + k.ID.String()))
 }
 
 // endDay returns the day on which a key expires, as the form shows it; empty if it does not

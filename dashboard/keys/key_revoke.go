@@ -38,5 +38,5 @@ func revoke(v *site.Visit) error {
 		return err
 	}
 	v.SayDone(Name(&k)+" was revoked.", revoked.Unsaved)
-	return v.Redirect("/keys")
+	return v.Redirect(v.Path("/keys"))
 }

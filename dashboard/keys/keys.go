@@ -1,5 +1,5 @@
-// Package keys serves the pages and the API that manage the keys of an account, and describes
-// what keys may spend.
+// Package keys serves the pages that manage the keys of an account, and describes what keys may
+// spend.
 package keys
 
 import (
@@ -14,15 +14,15 @@ import (
 // Pages lists the pages of this package.
 func Pages() []site.Page {
 	return []site.Page{
-		site.ForUsers("GET /keys", list),
-		site.ForUsers("GET /keys/new", showNew),
-		site.ForUsers("POST /keys/new", create),
-		site.ForUsers("GET /keys/{key}", show),
-		site.ForUsers("POST /keys/{key}", change),
-		site.ForUsers("GET /keys/{key}/rotate", showRotation),
-		site.ForUsers("POST /keys/{key}/rotate", rotate),
-		site.ForUsers("GET /keys/{key}/revoke", showRevocation),
-		site.ForUsers("POST /keys/{key}/revoke", revoke),
+		site.ForAccount("GET /keys", account.TeamViewer, list),
+		site.ForAccount("GET /keys/new", account.TeamMember, showNew),
+		site.ForAccount("POST /keys/new", account.TeamMember, create),
+		site.ForAccount("GET /keys/{key}", account.TeamViewer, show),
+		site.ForAccount("POST /keys/{key}", account.TeamMember, change),
+		site.ForAccount("GET /keys/{key}/rotate", account.TeamMember, showRotation),
+		site.ForAccount("POST /keys/{key}/rotate", account.TeamMember, rotate),
+		site.ForAccount("GET /keys/{key}/revoke", account.TeamMember, showRevocation),
+		site.ForAccount("POST /keys/{key}/revoke", account.TeamMember, revoke),
 	}
 }
 
@@ -53,15 +53,15 @@ func Usable(keys []account.Key, now time.Time) (n int) {
 	return n
 }
 
-// Own returns the keys of the visitor's account.
-func Own(v *site.Visit) *account.Keyring { return v.Config.Keys.Of(v.Who.ID) }
+// Own returns the keys of the account that the page is about.
+func Own(v *site.Visit) *account.Keyring { return v.Config.Keys.Of(v.Account.ID) }
 
 func list(v *site.Visit) error {
 	keys, err := Own(v).List(v.R.Context())
 	if err != nil {
 		return err
 	}
-	spent, err := SpentToday(v, v.Who.ID, keys)
+	spent, err := SpentToday(v, v.Account.ID, keys)
 	if err != nil {
 		return err
 	}

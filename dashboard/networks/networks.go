@@ -9,7 +9,7 @@ import (
 // Pages lists the pages of this package.
 func Pages() []site.Page {
 	return []site.Page{
-		site.ForUsers("GET /networks", show),
+		site.ForAccount("GET /networks", account.TeamViewer, show),
 		site.ForOperators("GET /limits", showLimits),
 	}
 }

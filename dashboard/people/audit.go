@@ -22,7 +22,7 @@ type auditLine struct {
 	account.AuditEntry
 	Who  string
 	Link string // to the account that was changed; may be empty
-	Of   string // its e-mail address
+	Of   string // its e-mail address or name
 }
 
 // auditPerPage is the number of entries on a page.
@@ -59,7 +59,7 @@ func showAudit(v *site.Visit) error {
 }
 
 func lineOf(v *site.Visit, e account.AuditEntry) auditLine {
-	line := auditLine{AuditEntry: e, Who: emailOf(v, e.By.Account)}
+	line := auditLine{AuditEntry: e, Who: labelOf(v, e.By.Account)}
 	switch {
 	case line.Who != "":
 	case e.By.Via == "":
@@ -67,20 +67,20 @@ func lineOf(v *site.Visit, e account.AuditEntry) auditLine {
 	default:
 		line.Who = "a visitor"
 	}
-	if line.Of = emailOf(v, e.Account); line.Of != "" {
+	if line.Of = labelOf(v, e.Account); line.Of != "" {
 		line.Link = "/people/" + e.Account.String()
 	}
 	return line
 }
 
-// emailOf returns the e-mail address of an account, or its ID if it is not known; empty for
-// no account.
-func emailOf(v *site.Visit, id account.ID) string {
+// labelOf returns the e-mail address of an account or the name of a team, its ID if that is not
+// known; empty for no account.
+func labelOf(v *site.Visit, id account.ID) string {
 	if id.IsZero() {
 		return ""
 	}
-	if a, err := v.Config.Accounts.Find(id.String()); err == nil && a.Email != "" {
-		return a.Email
+	if a, err := v.Config.Accounts.Find(id.String()); err == nil {
+		return a.Label()
 	}
 	return id.String()
 }

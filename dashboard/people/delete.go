@@ -26,15 +26,7 @@ func showDeletion(v *site.Visit) error {
 	if a.ID == v.Who.ID {
 		return v.Redirect("/account/delete")
 	}
-	return askDeletion(v, a, site.NewForm(site.TypedName(nameOf(&a))))
-}
-
-// nameOf returns the text to type to delete an account, whose address may not be readable.
-func nameOf(a *account.Account) string {
-	if a.Email == "" {
-		return a.ID.String()
-	}
-	return a.Email
+	return askDeletion(v, a, site.NewForm(site.TypedName(a.Label())))
 }
 
 func askDeletion(v *site.Visit, a account.Account, f *site.Form) error {
@@ -42,7 +34,7 @@ func askDeletion(v *site.Visit, a account.Account, f *site.Form) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(site.StatusOf(f), "person-delete", "Delete an account", deletePage{a, f, keys.Usable(all, time.Now())})
+	return v.Show(site.StatusOf(f), "person-delete", "Delete an account", &deletePage{a, f, keys.Usable(all, time.Now())}) // the template calls methods of pointers
 }
 
 // deletePerson deletes another account.
@@ -54,21 +46,21 @@ func deletePerson(v *site.Visit) error {
 	if a.ID == v.Who.ID {
 		return v.Redirect("/account/delete") // which asks for the password
 	}
-	f := site.NewForm(site.TypedName(nameOf(&a)))
+	f := site.NewForm(site.TypedName(a.Label()))
 	f.Read(v.R)
-	if f.OK() && !strings.EqualFold(f.Value(site.FieldTypedName), nameOf(&a)) {
+	if f.OK() && !strings.EqualFold(f.Value(site.FieldTypedName), a.Label()) {
 		f.Fail(site.FieldTypedName, "This is not what identifies the account.")
 	}
 	if !f.OK() {
 		return askDeletion(v, a, f)
 	}
 	switch _, err := v.Config.Accounts.Delete(v.R.Context(), a.ID.String()); {
-	case errors.Is(err, account.ErrLastOperator):
+	case errors.Is(err, account.ErrLastOperator), errors.Is(err, account.ErrLastOwner):
 		f.Problem = site.Sentence(err.Error())
 		return askDeletion(v, a, f)
 	case err != nil:
 		return err
 	}
-	v.Say("The account " + nameOf(&a) + " was deleted.")
+	v.Say("The account " + a.Label() + " was deleted.")
 	return v.Redirect("/people")
 }

@@ -20,6 +20,7 @@ type invitationsPage struct {
 type invitationLine struct {
 	account.Invitation
 	For   string
+	As    string // the role, for one to a team with its name
 	State string
 	Mood  string // CSS class of the badge
 	Open  bool
@@ -46,7 +47,10 @@ func showInvitations(v *site.Visit, p invitationsPage) error {
 		return err
 	}
 	for _, i := range all {
-		line := invitationLine{Invitation: i, For: cmp.Or(i.Email, "anybody"), Open: i.Open(time.Now())}
+		line := invitationLine{Invitation: i, For: cmp.Or(i.Email, "anybody"), As: string(i.Role), Open: i.Open(time.Now())}
+		if !i.Team.IsZero() {
+			line.As = string(i.TeamRole) + " of " + labelOf(v, i.Team)
+		}
 		line.State, line.Mood = invitationState(v, &i)
 		p.Invitations = append(p.Invitations, line)
 	}

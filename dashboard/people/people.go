@@ -43,7 +43,8 @@ type peoplePage struct {
 
 type personLine struct {
 	Account account.Account
-	Keys    int // usable ones
+	Kind    string // role, or team
+	Keys    int    // usable ones
 	Limits  string
 	Calls   uint64 // of today
 	Credits uint64 // of today
@@ -72,7 +73,7 @@ func list(v *site.Visit) error {
 	}
 	now := time.Now()
 	for _, a := range accounts[max(0, p.From-1):p.To] {
-		line := personLine{Account: a, Limits: accountLimits(a.Limits), Keys: keys.Usable(byOwner[a.ID], now)}
+		line := personLine{Account: a, Kind: kindOf(&a), Limits: accountLimits(a.Limits), Keys: keys.Usable(byOwner[a.ID], now)}
 		lines, err := config.Usage.Read(v.R.Context(), usage.Query{Keys: keys.IDs(a.ID, byOwner[a.ID]), From: site.Day(now), To: now})
 		if err != nil {
 			return err
@@ -85,10 +86,10 @@ func list(v *site.Visit) error {
 	return v.Show(200, "people", "Accounts", p)
 }
 
-// matchesAccount reports whether an account's address, role or ID contains every word of a
-// search; "disabled" finds those that are.
+// matchesAccount reports whether an account's address or name, role or ID contains every word of
+// a search; "disabled" finds those that are, "team" teams.
 func matchesAccount(a *account.Account, query string) bool {
-	text := a.Email + " " + string(a.Role) + " " + a.ID.String()
+	text := strings.ToLower(a.Label()) + " " + kindOf(a) + " " + a.ID.String()
 	if !a.Enabled() {
 		text += " disabled"
 	}
@@ -98,6 +99,14 @@ func matchesAccount(a *account.Account, query string) bool {
 		}
 	}
 	return true
+}
+
+// kindOf returns the role of an account; that of a team is "team".
+func kindOf(a *account.Account) string {
+	if a.IsTeam() {
+		return "team"
+	}
+	return string(a.Role)
 }
 
 // page selects a page of so many accounts.

@@ -1,6 +1,8 @@
 package people
 
 import (
+	"cmp"
+	"errors"
 	"strconv"
 
 	"ashlar/account"
@@ -15,16 +17,20 @@ type personPage struct {
 	Form   *site.Form
 	Keys   []keys.Line
 	Link   string // to set a password; empty if none was created
+	// Members are those of a team, Teams the teams of a user.
+	Members []account.Member
+	Teams   []account.Membership
 }
 
 func personForm(a *account.Account) *site.Form {
 	f := site.NewForm(
-		&site.Field{Name: "role", Label: "Role", Kind: site.KindSelect, Choices: roleChoices()},
 		&site.Field{Name: keys.FieldPerSecond, Label: "Credits a second", Kind: "number", Optional: true, Unmarked: true},
 		&site.Field{Name: keys.FieldPerDay, Label: "Credits a day", Kind: "number", Optional: true, Unmarked: true},
 		&site.Field{Name: "keys", Label: "Keys at once", Kind: "number", Optional: true, Unmarked: true},
 	)
-	f.Fill("role", string(a.Role))
+	if !a.IsTeam() {
+		f.Fields = append(f.Fields, &site.Field{Name: "role", Label: "Role", Kind: site.KindSelect, Value: string(a.Role), Choices: roleChoices()})
+	}
 	for name, n := range map[string]uint64{keys.FieldPerSecond: uint64(a.Limits.PerSecond), keys.FieldPerDay: a.Limits.PerDay, "keys": uint64(a.Limits.Keys)} {
 		if n > 0 {
 			f.Fill(name, strconv.FormatUint(n, 10))
@@ -66,7 +72,13 @@ func showPerson(v *site.Visit, p personPage) error {
 	if p.Keys, err = keys.Lines(v, all, spent); err != nil {
 		return err
 	}
-	return v.Show(site.StatusOf(p.Form), "person", p.Person.Email, &p) // the template calls methods of pointers
+	if p.Person.IsTeam() && p.Person.Unreadable == "" {
+		if p.Members, err = v.Config.Accounts.Members(p.Person.ID); err != nil {
+			return err
+		}
+	}
+	p.Teams = v.Config.Accounts.Teams(p.Person.ID)
+	return v.Show(site.StatusOf(p.Form), "person", p.Person.Label(), &p) // the template calls methods of pointers
 }
 
 // changePerson handles the forms of person.
@@ -110,6 +122,9 @@ func changePerson(v *site.Visit) error {
 		v.SayDone("The second factor was reset. The password is enough to sign in until the owner adds another one.", reset.Unsaved)
 	case "reset":
 		token, until, err := accounts.Reset(ctx, id)
+		if errors.Is(err, account.ErrTeam) {
+			return refuse(site.Sentence(err.Error()))
+		}
 		if err != nil {
 			return err
 		}
@@ -120,7 +135,7 @@ func changePerson(v *site.Visit) error {
 		limits := account.Limits{
 			PerSecond: uint32(site.ReadNumber(f, keys.FieldPerSecond, 32)), PerDay: site.ReadNumber(f, keys.FieldPerDay, 53), Keys: uint32(site.ReadNumber(f, "keys", 16)),
 		}
-		role := account.Role(f.Value("role"))
+		role := cmp.Or(account.Role(f.Value("role")), a.Role) // a team has no field for it
 		if a.ID == v.Who.ID && role != a.Role {
 			f.Fail("role", "You cannot remove your own operator role, because there may be no other operator to restore it.")
 		}

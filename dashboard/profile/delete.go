@@ -53,7 +53,7 @@ func deleteAccount(v *site.Visit) error {
 		}
 	}
 	switch {
-	case errors.Is(err, account.ErrLastOperator):
+	case errors.Is(err, account.ErrLastOperator), errors.Is(err, account.ErrLastOwner):
 		f.Problem = site.Sentence(err.Error())
 	case err != nil:
 		if err := site.ProofRefused(f, "", err); err != nil {

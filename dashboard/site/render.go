@@ -66,6 +66,8 @@ type link struct {
 type frame struct {
 	Title    string
 	Account  *account.Account // the signed-in account, or nil
+	Chosen   Chosen           // the account that the page is about
+	Choices  []switchLine     // accounts that the visitor can choose; nil if there is only one
 	Links    []link
 	Operator []link // for operators only
 	Docs     []link // the pages of the documentation

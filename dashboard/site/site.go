@@ -29,20 +29,28 @@ type Site struct {
 
 // Page is a page, or the handler of a form.
 type Page struct {
-	pattern string // of [http.ServeMux]
-	access  access
-	serve   func(*Visit) error
+	patterns []string // of [http.ServeMux]
+	access   access
+	needs    Needs // of the role in a team
+	serve    func(*Visit) error
 }
 
+// Patterns returns the patterns of [http.ServeMux] that lead to the page.
+func (p *Page) Patterns() []string { return p.patterns }
+
 // ForAll returns a page that everybody may see.
-func ForAll(pattern string, serve func(*Visit) error) Page { return Page{pattern, public, serve} }
+func ForAll(pattern string, serve func(*Visit) error) Page { return newPage(pattern, public, serve) }
 
 // ForUsers returns a page for signed-in users.
-func ForUsers(pattern string, serve func(*Visit) error) Page { return Page{pattern, people, serve} }
+func ForUsers(pattern string, serve func(*Visit) error) Page { return newPage(pattern, people, serve) }
 
 // ForOperators returns a page for signed-in operators.
 func ForOperators(pattern string, serve func(*Visit) error) Page {
-	return Page{pattern, operators, serve}
+	return newPage(pattern, operators, serve)
+}
+
+func newPage(pattern string, who access, serve func(*Visit) error) Page {
+	return Page{patterns: []string{pattern}, access: who, serve: serve}
 }
 
 // New returns a site with pages and, by pattern, handlers of requests that are not for pages.
@@ -64,14 +72,16 @@ func New(config *Config, all []Page, others map[string]http.Handler) (*Site, err
 	mux := http.NewServeMux()
 	files.register(mux)
 	for _, p := range all {
-		mux.Handle(p.pattern, s.page(p.access, p.serve))
+		for _, pattern := range p.patterns {
+			mux.Handle(pattern, s.page(p))
+		}
 	}
-	mux.Handle("/", s.page(public, func(*Visit) error { return ErrNoPage }))
+	mux.Handle("/", s.page(ForAll("/", func(*Visit) error { return ErrNoPage })))
 	for pattern, handler := range others {
 		mux.Handle(pattern, handler)
 	}
 	protection := http.NewCrossOriginProtection()
-	protection.SetDenyHandler(s.page(public, func(*Visit) error { return errCrossSite }))
+	protection.SetDenyHandler(s.page(ForAll("/", func(*Visit) error { return errCrossSite })))
 	s.handler = protection.Handler(mux)
 	return s, nil
 }
@@ -108,20 +118,20 @@ type access int
 
 const (
 	public    access = iota // everyone
-	people                  // signed-in users
+	people                  // signed-in users; in teams those with a role
 	operators               // signed-in operators
 )
 
-// page returns the handler of a page that requires the given access.
-func (s *Site) page(who access, serve func(*Visit) error) http.Handler {
+// page returns the handler of a page.
+func (s *Site) page(p Page) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sessions := s.sessions(r)
 		sessions.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
 			v := &Visit{Config: s.config, Sessions: sessions, W: w, R: r, log: s.log, pages: s.pages}
-			if err := v.admit(who); err != nil {
+			if err := v.admit(&p); err != nil {
 				v.fail(err)
-			} else if err := serve(v); err != nil {
+			} else if err := p.serve(v); err != nil {
 				v.fail(err)
 			}
 		})).ServeHTTP(w, r)

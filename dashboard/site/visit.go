@@ -33,6 +33,7 @@ type Visit struct {
 	W        http.ResponseWriter
 	R        *http.Request
 	Who      *account.Account // the signed-in account, or nil
+	Chosen                    // the account that the page is about; empty if nobody is signed in
 
 	log   *slog.Logger
 	pages *pages
@@ -48,7 +49,7 @@ var ErrForm = errors.New("the form could not be read: it may be too large")
 var errEncoding = errors.New("the form is in another encoding than application/x-www-form-urlencoded")
 
 // admit identifies the visitor, and returns an error if the visitor may not see the page.
-func (v *Visit) admit(who access) error {
+func (v *Visit) admit(p *Page) error {
 	if session := v.Sessions.GetString(v.R.Context(), sessionAccount); session != "" {
 		switch known, err := v.Config.Accounts.Resume(account.Session(session)); {
 		case err == nil:
@@ -62,13 +63,21 @@ func (v *Visit) admit(who access) error {
 	by := account.Actor{Address: Client(v.R), Via: "dashboard"}
 	if v.Who != nil {
 		by.Account = v.Who.ID
+		v.Chosen = Chosen{v.Who, account.TeamOwner} // also of a page that shows an error
 	}
 	v.R = v.R.WithContext(account.WithActor(v.R.Context(), by))
 	switch {
-	case who >= people && v.Who == nil:
+	case p.access >= people && v.Who == nil:
 		return errSignIn
-	case who == operators && v.Who.Role != account.RoleOperator:
+	case p.access == operators && v.Who.Role != account.RoleOperator:
 		return errForbidden
+	}
+	if v.Who != nil {
+		chosen, err := Choose(v.Config.Accounts, v.Who, v.R, p.needs)
+		if err != nil {
+			return err
+		}
+		v.Chosen = chosen
 	}
 	if strings.HasPrefix(v.R.Pattern, http.MethodPost+" ") { // other pages read no form
 		return v.readForm()
@@ -156,7 +165,7 @@ func (v *Visit) Redirect(to string) error {
 // Show renders a page.
 func (v *Visit) Show(status int, name, title string, content any) error {
 	f := frame{
-		Title: title, Account: v.Who, Content: content,
+		Title: title, Account: v.Who, Chosen: v.Chosen, Content: content,
 		SignUp: v.Config.Accounts.Registration() == account.RegistrationOpen,
 		Status: v.Config.Status(),
 		Mails:  v.Config.Accounts.Mails(),
@@ -169,13 +178,29 @@ func (v *Visit) Show(status int, name, title string, content any) error {
 		f.Docs = v.exactLinks(link{"/docs", "Methods", false}, link{"/docs/requests", "Requests", false}, link{"/docs/errors", "Errors", false}, link{"/docs/limits", "Credits and limits", false})
 	}
 	if v.Who != nil {
-		f.Links = v.links(link{"/", "Overview", false}, link{"/keys", "Keys", false}, link{"/usage", "Usage", false},
-			link{"/networks", "Networks", false}, link{"/console", "Console", false}, link{"/docs", "Documentation", false}, link{"/account", "Account", false})
+		f.Links, f.Choices = v.navigation(), v.choices()
 		if v.Who.Role == account.RoleOperator {
 			f.Operator = v.links(link{"/service", "Whole service", false}, link{"/people", "Accounts", false}, link{"/invitations", "Invitations", false}, link{"/limits", "Limits", false}, link{"/audit", "Audit log", false})
 		}
 	}
 	return v.pages.render(v.W, status, name, f)
+}
+
+// navigation returns the links to the pages about the chosen account.
+func (v *Visit) navigation() []link {
+	all := []link{{v.Path("/"), "Overview", false}, {v.Path("/keys"), "Keys", false}, {v.Path("/usage"), "Usage", false}, {v.Path("/networks"), "Networks", false}}
+	if v.MayEdit() {
+		all = append(all, link{v.Path("/console"), "Console", false})
+	}
+	if v.Account.IsTeam() {
+		all = append(all, link{v.Path("/members"), "Members", false})
+	}
+	all = append(all, link{"/docs", "Documentation", false}, link{"/teams", "Teams", false}, link{"/account", "Account", false})
+	for i, one := range all {
+		path, list := v.R.URL.Path, one.Text != "Overview" && one.Text != "Teams" // pages below these are others
+		all[i].Here = path == one.Path || list && strings.HasPrefix(path, one.Path+"/")
+	}
+	return all
 }
 
 // ShowPart renders a part of a page.
@@ -229,6 +254,9 @@ func (v *Visit) fail(err error) {
 func (v *Visit) failure(err error) failure {
 	var soon *account.TooSoon
 	var large *http.MaxBytesError
+	if f, ok := roleFailure(err); ok {
+		return f
+	}
 	switch {
 	case errors.As(err, &soon):
 		v.W.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(soon.Wait.Seconds()))))
@@ -239,7 +267,7 @@ func (v *Visit) failure(err error) failure {
 	case errors.Is(err, account.ErrBusy):
 		v.W.Header().Set("Retry-After", "1")
 		return failure{http.StatusServiceUnavailable, "Busy", "Too many people are signing in. Try again in a few seconds."}
-	case errors.Is(err, ErrNoPage), errors.Is(err, account.ErrNoKey), errors.Is(err, account.ErrNoAccount), errors.Is(err, account.ErrNoInvitation):
+	case errors.Is(err, ErrNoPage), errors.Is(err, account.ErrNoTeam), errors.Is(err, account.ErrNoKey), errors.Is(err, account.ErrNoAccount), errors.Is(err, account.ErrNoInvitation):
 		return failure{http.StatusNotFound, "Page not found", "It may have moved, or you may not have access to it."}
 	case errors.Is(err, errForbidden):
 		return failure{http.StatusForbidden, "This page is for operators", "Your account is not an operator’s."}
@@ -265,6 +293,9 @@ func StatusOf(f *Form) int {
 }
 
 // LinkTo returns a page's full URL, to be sent to a user.
-func (v *Visit) LinkTo(path, name, value string) string {
-	return fmt.Sprintf("%s://%s%s?%s=%s", Scheme(v.R), v.R.Host, path, name, url.QueryEscape(value))
+func (v *Visit) LinkTo(path, name, value string) string { return LinkTo(v.R, path, name, value) }
+
+// LinkTo is [Visit.LinkTo] for other requests than visits.
+func LinkTo(r *http.Request, path, name, value string) string {
+	return fmt.Sprintf("%s://%s%s?%s=%s", Scheme(r), r.Host, path, name, url.QueryEscape(value))
 }

@@ -1,0 +1,203 @@
+package teams
+
+import (
+	"cmp"
+	"errors"
+	"strconv"
+	"time"
+
+	"ashlar/account"
+	"ashlar/dashboard/signin"
+	"ashlar/dashboard/site"
+)
+
+// membersPage is the data of the template members.
+type membersPage struct {
+	Members     []memberLine
+	Owner       bool       // the visitor may change members
+	Member      bool       // the visitor is one; an operator may not be
+	Form        *site.Form // to invite
+	Name        *site.Form
+	Problem     string // of a change of a member; may be empty
+	Link        string // of the invitation just created; else empty
+	Invitations []invitationLine
+}
+
+type memberLine struct {
+	account.Member
+	Own   bool
+	Roles []site.Choice
+}
+
+type invitationLine struct {
+	account.Invitation
+	For string
+}
+
+func roleChoices() []site.Choice {
+	return []site.Choice{
+		{Value: string(account.TeamViewer), Label: "Viewer: sees keys, usage and failed requests"},
+		{Value: string(account.TeamMember), Label: "Member: also creates, changes and revokes keys"},
+		{Value: string(account.TeamOwner), Label: "Owner: also manages members, and may delete the team"},
+	}
+}
+
+func inviteForm() *site.Form {
+	f := site.NewForm(
+		&site.Field{Name: "email", Label: "For", Kind: "email", Optional: true, Complete: "off", Hint: "Only this e-mail address can use the invitation."},
+		&site.Field{Name: "role", Label: "Role", Kind: site.KindSelect, Choices: roleChoices()},
+		&site.Field{Name: "expires", Label: "Valid for", Kind: site.KindSelect, Choices: []site.Choice{{Value: "1", Label: "a day"}, {Value: "7", Label: "a week"}, {Value: "30", Label: "30 days"}}},
+	)
+	f.Fill("role", string(account.TeamMember))
+	f.Fill("expires", "7")
+	return f
+}
+
+func showMembers(v *site.Visit) error { return showPage(v, membersPage{}) }
+
+// showPage shows the members of a team. Forms that are nil are as they are at first.
+func showPage(v *site.Visit, p membersPage) error {
+	accounts, team := v.Config.Accounts, v.Account
+	p.Form = cmp.Or(p.Form, inviteForm())
+	if p.Name == nil {
+		p.Name = renameForm()
+		p.Name.Fill("team-name", team.Team)
+	}
+	p.Owner = v.Role == account.TeamOwner
+	members, err := accounts.Members(team.ID)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		line := memberLine{Member: m, Own: m.Account == v.Who.ID}
+		for _, role := range account.TeamRoles() {
+			line.Roles = append(line.Roles, site.Choice{Value: string(role), Label: site.Capital(string(role))})
+		}
+		p.Member = p.Member || line.Own
+		p.Members = append(p.Members, line)
+	}
+	if p.Owner {
+		open, err := accounts.TeamInvitations(v.R.Context(), team.ID)
+		if err != nil {
+			return err
+		}
+		for _, i := range open {
+			p.Invitations = append(p.Invitations, invitationLine{i, cmp.Or(i.Email, "anybody")})
+		}
+	}
+	status := max(site.StatusOf(p.Form), site.StatusOf(p.Name))
+	if p.Problem != "" {
+		status = 422
+	}
+	return v.Show(status, "members", "Members of "+team.Team, p)
+}
+
+// changeMember changes the role of a member, or removes it.
+func changeMember(v *site.Visit) error {
+	var member account.ID
+	if member.UnmarshalText([]byte(v.R.PathValue("member"))) != nil {
+		return account.ErrNoTeam
+	}
+	accounts, ctx := v.Config.Accounts, v.R.Context()
+	var team account.Account
+	var err error
+	done := "The role was changed."
+	switch v.R.PostForm.Get("do") {
+	case "role":
+		team, err = accounts.SetMemberRole(ctx, v.Account.ID, member, account.TeamRole(v.R.PostForm.Get("role")))
+	case "remove":
+		done = "The member was removed."
+		team, err = accounts.RemoveMember(ctx, v.Account.ID, member)
+	default:
+		return site.ErrForm
+	}
+	return changed(v, team, err, done, v.Path("/members"))
+}
+
+// changed answers a change of a member: with another page, or with the problem.
+func changed(v *site.Visit, team account.Account, err error, done, to string) error {
+	var wrong *account.Invalid
+	switch {
+	case errors.Is(err, account.ErrLastOwner), errors.As(err, &wrong):
+		return showPage(v, membersPage{Problem: site.Sentence(err.Error())})
+	case err != nil:
+		return err
+	}
+	v.SayDone(done, team.Unsaved)
+	if role, ok := roleOf(v); !ok || !role.Includes(account.TeamViewer) {
+		to = "/teams" // the visitor has left
+	}
+	return v.Redirect(to)
+}
+
+// roleOf returns the role of the visitor in the team as it is now. Operators keep theirs.
+func roleOf(v *site.Visit) (account.TeamRole, bool) {
+	if v.Who.Role == account.RoleOperator {
+		return account.TeamOwner, true
+	}
+	_, role, err := v.Config.Accounts.InTeam(v.Account.ID, v.Who.ID)
+	return role, err == nil
+}
+
+// leave removes the visitor from a team.
+func leave(v *site.Visit) error {
+	team, err := v.Config.Accounts.RemoveMember(v.R.Context(), v.Account.ID, v.Who.ID)
+	return changed(v, team, err, "You have left the team "+v.Account.Team+".", "/teams")
+}
+
+// invite handles the form of members. The link contains a token, so only this answer shows it. It
+// does not tell whether an account has the e-mail address.
+func invite(v *site.Visit) error {
+	f := inviteForm()
+	f.Read(v.R)
+	days, err := strconv.Atoi(f.Value("expires"))
+	if err != nil || !f.OK() {
+		return showPage(v, membersPage{Form: f})
+	}
+	token, _, err := v.Config.Accounts.Invite(v.R.Context(), account.NewInvitation{
+		Email: f.Value("email"), Team: v.Account.ID, TeamRole: account.TeamRole(f.Value("role")), By: v.Who.ID, Valid: time.Duration(days) * 24 * time.Hour,
+	})
+	if err != nil {
+		if err := refused(f, err); err != nil {
+			return err
+		}
+		return showPage(v, membersPage{Form: f})
+	}
+	return showPage(v, membersPage{Link: v.LinkTo(JoinPath, signin.FieldInvitation, token)})
+}
+
+// withdraw ends an invitation to the team.
+func withdraw(v *site.Visit) error {
+	withdrawn, err := v.Config.Accounts.WithdrawFrom(v.R.Context(), v.Account.ID, v.R.PathValue("invitation"))
+	if err != nil {
+		return err
+	}
+	v.SayDone("The invitation was withdrawn.", withdrawn.Unsaved)
+	return v.Redirect(v.Path("/members"))
+}
+
+// renameForm asks for the team's name. Its field has a name of its own, because another form is on
+// the same page.
+func renameForm() *site.Form {
+	return site.NewForm(&site.Field{Name: "team-name", Label: "Name", Kind: "text", Complete: "off"})
+}
+
+// rename changes the name of a team.
+func rename(v *site.Visit) error {
+	f := renameForm()
+	f.Read(v.R)
+	if f.OK() {
+		_, err := v.Config.Accounts.RenameTeam(v.R.Context(), v.Account.ID, f.Value("team-name"))
+		var wrong *account.Invalid
+		switch {
+		case errors.As(err, &wrong):
+			f.Fail("team-name", site.Sentence(wrong.Problem))
+		case err != nil:
+			return err
+		default:
+			v.Say("The team was renamed.")
+			return v.Redirect(v.Path("/members"))
+		}
+	}
+	return showPage(v, membersPage{Name: f})
+}

@@ -1,0 +1,144 @@
+package dashboard
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ashlar/account"
+)
+
+var joinLink = regexp.MustCompile(`<pre id="invitation-link">http://[^/]+(/teams/join\?invitation=[0-9a-f]+)</pre>`)
+
+// invite has an owner invite somebody, and returns the path of the link.
+func (b *browser) invite(team, email, role string) string {
+	b.s.t.Helper()
+	p := b.post(team+"/invitations", url.Values{"email": {email}, "role": {role}, "expires": {"7"}})
+	found := joinLink.FindStringSubmatch(p.body)
+	if found == nil {
+		b.s.t.Fatalf("no link in %s", p.text())
+	}
+	if strings.Contains(b.get(team+"/members").body, found[1]) {
+		b.s.t.Error("the link is shown again")
+	}
+	return found[1]
+}
+
+// A user creates a team, invites one with an account and one without, and they share keys.
+func TestTeams(t *testing.T) {
+	s := serve(t, account.RegistrationInvited)
+	owner, _ := s.newUser("owner@example.org", account.RoleUser)
+	guest, who := s.newUser("guest@example.org", account.RoleUser)
+	owner.get("/teams").says(t, 200, "You are not a member of a team")
+	owner.post("/teams", url.Values{"name": {""}}).says(t, 422, `id="name-error"`)
+	made := owner.post("/teams", url.Values{"name": {"Stone & Sons"}})
+	team := strings.TrimSuffix(made.header.Get("Location"), "/members")
+	id := strings.TrimPrefix(team, "/teams/")
+	made.leads(t, team+"/members")
+	owner.get(team+"/members").says(t, 200, "Stone &amp; Sons", "owner@example.org", "Leave the team")
+	owner.get(team).says(t, 200, "All keys of the team Stone &amp; Sons together")
+	guest.get(team).says(t, 404)
+
+	link := owner.invite(team, "guest@example.org", "viewer")
+	owner.get(team+"/members").says(t, 200, "Open invitations", "guest@example.org")
+	s.browser().get(link).says(t, 200, "Stone &amp; Sons", "Sign in to join", "/signup?invitation=")
+	guest.get(link).says(t, 200, "as a viewer", "Join the team")
+	token := strings.TrimPrefix(link, "/teams/join?invitation=")
+	guest.post("/teams/join", url.Values{"invitation": {token}}).leads(t, team)
+	guest.get(link).says(t, 422, "This invitation is not valid")
+	s.browser().get("/signup?invitation="+token).says(t, 200, "not valid")
+	guest.get("/keys").says(t, 200, `href="`+team+`/keys">Stone &amp; Sons`) // the switch stays on the page
+
+	member := s.browser()
+	link = owner.invite(team, "", "member")
+	member.get(strings.Replace(link, "/teams/join", "/signup", 1)).says(t, 200, "You were invited")
+	member.post("/signup", url.Values{"email": {"new@example.org"}, "password": {goodPassword}, "invitation": {strings.TrimPrefix(link, "/teams/join?invitation=")}}).leads(t, "/")
+	issued := member.post(team+"/keys/new", url.Values{"name": {"of the team"}})
+	issued.says(t, 200, "Your new key")
+	keys := guest.get(team + "/keys")
+	keys.says(t, 200, "of the team")
+	if strings.Contains(keys.body, "Create a key") || strings.Contains(keys.body, "/console") {
+		t.Errorf("a viewer is offered what the role does not allow: %s", keys.text())
+	}
+	owner.get("/keys").says(t, 200, "You have no key yet")
+	guest.get(team+"/keys/new").says(t, 403, "You are a viewer of the team Stone &amp; Sons. This needs the role member")
+
+	members := team + "/members/"
+	owner.post(members+who.ID.String(), url.Values{"do": {"role"}, "role": {"member"}}).leads(t, team+"/members")
+	guest.get(team+"/keys/new").says(t, 200)
+	owner.post(team+"/leave", nil).says(t, 422, "The account is the only owner of the team")
+	owner.post(members+who.ID.String(), url.Values{"do": {"role"}, "role": {"king"}}).says(t, 422, "Unknown role")
+	owner.post(members+who.ID.String(), url.Values{"do": {"remove"}}).leads(t, team+"/members")
+	guest.get(team+"/keys").says(t, 404)
+	owner.post(team+"/name", url.Values{"team-name": {"Granite"}}).leads(t, team+"/members")
+	form := url.Values{"name": {"owner@example.org"}, "password": {goodPassword}}
+	owner.post("/account/delete", form).says(t, 422, "only owner of the team &#34;Granite&#34;")
+
+	boss, _ := s.newUser("boss@example.org", account.RoleOperator)
+	boss.get("/people?q=granite+team").says(t, 200, "Granite", "1 to 1 of 1")
+	boss.get("/people/"+id).says(t, 200, "Granite", "new@example.org", "Manage members", "of the team")
+	boss.post("/people/"+id, url.Values{"do": {"reset"}}).says(t, 422, "nobody signs in to it")
+	boss.post("/people/"+id, url.Values{"do": {"save"}, "keys": {"1"}}).leads(t, "/people/"+id)
+	member.post(team+"/keys/new", url.Values{"name": {"second"}}).says(t, 422, "may have 1 at once")
+	boss.get("/audit?account="+id).says(t, 200, "Granite", "Remove "+who.ID.String()+" from team "+id)
+	boss.post("/people/"+id, url.Values{"do": {"disable"}}).leads(t, "/people/"+id)
+	member.get(team+"/keys").says(t, 403, "disabled")
+	boss.post("/people/"+id, url.Values{"do": {"enable"}}).leads(t, "/people/"+id)
+
+	member.get(team+"/delete").says(t, 403)
+	owner.get(team+"/delete").says(t, 200, "1 key stops working at once", "Type Granite to confirm")
+	owner.post(team+"/delete", url.Values{"name": {"Granite"}, "password": {"wrong wrong"}}).says(t, 422, "password-error")
+	owner.post(team+"/delete", url.Values{"name": {"Granite"}, "password": {goodPassword}}).leads(t, "/teams")
+	member.get(team).says(t, 404)
+	owner.post("/account/delete", form).says(t, 200, "Your account was deleted")
+}
+
+// No link on a page about a team leads to a page of the visitor's own account by mistake.
+func TestLinksStayInTeam(t *testing.T) {
+	s := newScene(t)
+	team := "/teams/" + s.values["{team}"]
+	own := regexp.MustCompile(`(?:href|action|data-live|data-settled-at)="(/(?:keys|usage|console|live|usage\.csv)[/"?#][^"]*)`)
+	for pattern := range accountPages() {
+		if !strings.HasPrefix(pattern, "GET ") {
+			continue
+		}
+		p := s.request(teamOwner, strings.Replace(pattern, " ", " /teams/{team}", 1))
+		p.says(t, 200)
+		for _, link := range own.FindAllStringSubmatch(p.body, -1) {
+			if !strings.Contains(p.body, `<li><a href="`+link[1]) { // the switch to the own account
+				t.Errorf("%s of a team leads to %s", pattern, link[1])
+			}
+		}
+		if strings.Contains(p.body, "<html") && !strings.Contains(p.body, `href="`+team+`/keys"`) {
+			t.Errorf("%s of a team does not lead to its keys", pattern)
+		}
+	}
+}
+
+// A token acts in a team with the role that its user has at the time.
+func TestTeamsByAPI(t *testing.T) {
+	s := newScene(t)
+	team := "/api/v1/teams/" + s.values["{team}"]
+	b := s.browser()
+	member, viewer := s.tokens[teamMember], s.tokens[teamViewer]
+	b.ask("GET", "/api/v1/teams", viewer, "").says(t, 200, `"name":"stone","role":"viewer"`)
+	b.ask("GET", "/api/v1/teams", s.tokens[notMember], "").says(t, 200, "[]")
+	made := b.ask("POST", team+"/keys", member, `{"name":"by script"}`)
+	made.says(t, 201, `"owner":"`+s.values["{team}"]+`"`)
+	b.ask("GET", team+"/keys", viewer, "").says(t, 200, "by script")
+	b.ask("POST", team+"/keys", viewer, `{"name":"x"}`).says(t, 403, `the role viewer in the team \"stone\" does not allow this (want member)`)
+	owner, path := s.tokens[teamOwner], team+"/members/"+s.accounts[teamMember].ID.String()
+	b.ask("PATCH", path, owner, `{"role":"viewer"}`).says(t, 200, `"role":"viewer"`)
+	b.ask("POST", team+"/keys", member, `{"name":"x"}`).says(t, 403)
+	b.ask("PATCH", path, owner, `{"role":"king"}`).says(t, 422, `"field":"role"`)
+	b.ask("DELETE", path, owner, "").says(t, 200)
+	b.ask("GET", team+"/keys", member, "").says(t, 404, "no such team")
+	b.ask("DELETE", path, owner, "").says(t, 404, "no such member")
+	b.ask("DELETE", team+"/members/"+s.values["{member}"], owner, "").says(t, 200)
+	b.ask("DELETE", team+"/members/"+s.accounts[teamOwner].ID.String(), owner, "").says(t, 403, "the only owner")
+	b.ask("POST", team+"/invitations", owner, `{"role":"member","validSeconds":9223372036854775807}`).says(t, 422, `"field":"expires"`)
+	invited := b.ask("POST", team+"/invitations", owner, `{"role":"member","email":"0@example.org"}`)
+	invited.says(t, 201, "/teams/join?invitation=", `"email":"0@example.org"`)
+	b.ask("GET", team+"/invitations", owner, "").says(t, 200, `"email":"0@example.org"`)
+}
