@@ -88,6 +88,11 @@ func (a *arguments) blockHash(n int) query.BlockID {
 // find reads the header and the body of the block that id names, or nil if it does not
 // exist.
 func (a *API) find(ctx context.Context, id query.BlockID) (*block, error) {
+	return a.findBlock(ctx, id, a.block)
+}
+
+// findBlock is find with a function that reads the block.
+func (a *API) findBlock(ctx context.Context, id query.BlockID, read blockReader) (*block, error) {
 	view, number, err := a.at(ctx, id)
 	if unknown(err) {
 		return nil, nil
@@ -95,7 +100,7 @@ func (a *API) find(ctx context.Context, id query.BlockID) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.block(ctx, view, number)
+	return read(ctx, view, number)
 }
 
 // findWithReceipts reads the block that id names with its receipts, or nil if it does not
@@ -119,7 +124,11 @@ func (a *API) getBlock(argument blockArgument) jsonrpc.Handler {
 		if args.err != nil {
 			return out, args.err
 		}
-		b, err := a.find(ctx, id)
+		read := a.outlined
+		if whole {
+			read = a.block
+		}
+		b, err := a.findBlock(ctx, id, read)
 		if err != nil {
 			return out, err
 		}

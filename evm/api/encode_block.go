@@ -8,11 +8,14 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// appendBlock appends a block, with whole transactions or with their hashes only.
-func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, error) {
-	hashes, err := b.api.hashes.of(b.Hash, &b.body)
-	if err != nil {
-		return out, err
+// appendBlock appends a block, with whole transactions or with their hashes only. An outlined
+// block has only hashes.
+func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) (_ []byte, err error) {
+	hashes := b.hashes
+	if hashes == nil {
+		if hashes, err = b.api.hashes.of(b.Hash, &b.body); err != nil {
+			return out, err
+		}
 	}
 	out = append(out, '{')
 	switch {
@@ -24,7 +27,7 @@ func (b *block) appendBlock(out []byte, whole bool, room jsonrpc.Room) ([]byte, 
 		out = appendPendingHeader(out, b.Header.Header)
 	}
 	out = b.appendSize(out)
-	out, err = room.AppendArray(append(out, `,"transactions":`...), b.body.Len(), func(out []byte, i int) ([]byte, error) {
+	out, err = room.AppendArray(append(out, `,"transactions":`...), hashes.len(), func(out []byte, i int) ([]byte, error) {
 		if whole {
 			return b.appendTransaction(out, i, hashes.hash(i))
 		}

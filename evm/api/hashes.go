@@ -1,6 +1,9 @@
 package api
 
 import (
+	"encoding/binary"
+	"slices"
+
 	"ashlar/evm/archive"
 	"ashlar/evm/query"
 
@@ -10,7 +13,7 @@ import (
 )
 
 const (
-	// cachedHashBytes bounds the memory of cached transaction hashes, 32 bytes each.
+	// cachedHashBytes bounds the memory of cached outlines, whose hashes have 32 bytes each.
 	cachedHashBytes = 32 << 20
 	// cachedBlockBytes is the memory of a cached block without its hashes: 142 to 200
 	// bytes, depending on how full the map is. For blocks with few transactions that is
@@ -21,8 +24,11 @@ const (
 // transactionHashes are the concatenated hashes of a block's transactions.
 type transactionHashes []byte
 
+// len returns the number of transactions.
+func (h transactionHashes) len() int { return len(h) / common.HashLength }
+
 // has reports whether transaction i exists.
-func (h transactionHashes) has(i int) bool { return i < len(h)/common.HashLength }
+func (h transactionHashes) has(i int) bool { return i < h.len() }
 
 // hash returns the hash of transaction i. It must not be modified.
 func (h transactionHashes) hash(i int) []byte {
@@ -52,14 +58,47 @@ func (h *hasher) hashInto(sum, data []byte) {
 	_, _ = h.state.Read(sum)
 }
 
-// hashCache caches transaction hashes by block, because hashing is most of the cost of
-// answers that contain them. Blocks are immutable, so entries never become invalid.
+// outline is a block's body with the hashes of its transactions in place of them:
+//
+//	uvarint n | n × hash (32 bytes) | annex, as in a body
+type outline []byte
+
+func newOutline(body *archive.Body) (outline, error) {
+	row := binary.AppendUvarint(make([]byte, 0, outlineRoom+body.Len()*common.HashLength), uint64(body.Len()))
+	var h hasher
+	for i := range body.Len() {
+		raw, err := body.Transaction(i)
+		if err != nil {
+			return nil, err
+		}
+		row = append(row, h.hash(raw)...)
+	}
+	return slices.Clip(body.Annex.Append(row)), nil
+}
+
+// outlineRoom is enough for what an outline holds besides hashes, with 16 withdrawals.
+const outlineRoom = 1024
+
+// hashes returns the hashes of the transactions.
+func (o outline) hashes() transactionHashes {
+	n, size := binary.Uvarint(o)
+	return transactionHashes(o[size:][:int(n)*common.HashLength])
+}
+
+// annex returns what the body holds besides transactions.
+func (o outline) annex() (archive.Annex, error) {
+	n, size := binary.Uvarint(o)
+	return archive.DecodeAnnex(o[size+int(n)*common.HashLength:])
+}
+
+// hashCache caches outlines by block, because hashing transactions is most of the cost of
+// answers that contain their hashes. Blocks are immutable, so entries never become invalid.
 type hashCache struct {
-	blocks *lru.SizeConstrainedCache[common.Hash, transactionHashes]
+	blocks *lru.SizeConstrainedCache[common.Hash, outline]
 }
 
 func newHashCache() hashCache {
-	return hashCache{lru.NewSizeConstrainedCacheWithKeySize[common.Hash, transactionHashes](
+	return hashCache{lru.NewSizeConstrainedCacheWithKeySize[common.Hash, outline](
 		cachedHashBytes, func(common.Hash) uint64 { return cachedBlockBytes })}
 }
 
@@ -68,20 +107,15 @@ func (c hashCache) of(block common.Hash, body *archive.Body) (transactionHashes,
 	if body.Len() == 0 {
 		return nil, nil // nothing to cache
 	}
-	if hashes, ok := c.blocks.Get(block); ok {
-		return hashes, nil
+	if found, ok := c.blocks.Get(block); ok {
+		return found.hashes(), nil
 	}
-	hashes := make(transactionHashes, body.Len()*common.HashLength)
-	var h hasher
-	for i := range body.Len() {
-		raw, err := body.Transaction(i)
-		if err != nil {
-			return nil, err
-		}
-		h.hashInto(hashes.hash(i), raw)
+	made, err := newOutline(body)
+	if err != nil {
+		return nil, err
 	}
-	c.blocks.Add(block, hashes)
-	return hashes, nil
+	c.blocks.Add(block, made)
+	return made.hashes(), nil
 }
 
 // ofInput returns the transaction hashes of a block that is executed again.
@@ -100,8 +134,8 @@ func (c hashCache) ofInput(input *query.Input) (transactionHashes, error) {
 // ofLog returns the transaction hashes of a log's block if they are cached, or if so many
 // of the block's logs match that most hashes will be needed anyway; else nil.
 func (c hashCache) ofLog(log *query.Log) (transactionHashes, error) {
-	if hashes, ok := c.blocks.Get(log.Block.Hash); ok {
-		return hashes, nil
+	if found, ok := c.blocks.Get(log.Block.Hash); ok {
+		return found.hashes(), nil
 	}
 	body, err := log.Body()
 	if err != nil || log.InBlock <= body.Len()/2 {

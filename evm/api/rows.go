@@ -17,10 +17,11 @@ import (
 type block struct {
 	*archive.Header
 	body     archive.Body
-	receipts archive.Receipts // empty unless requested
-	baseFee  *uint256.Int     // nil before London
-	pending  bool             // its number and hash are not shown
-	dropped  bool             // removed by a reorganization
+	hashes   transactionHashes // of a block without its body; else nil, see [hashCache]
+	receipts archive.Receipts  // empty unless requested
+	baseFee  *uint256.Int      // nil before London
+	pending  bool              // its number and hash are not shown
+	dropped  bool              // removed by a reorganization
 	*workspace
 
 	api  *API
@@ -53,12 +54,41 @@ func (w *workspaces) give(used *workspace) {
 	w.pool.Put(used)
 }
 
-// blockReader reads a block: [API.block] or [API.blockWithReceipts].
+// blockReader reads a block: [API.block], [API.outlined] or [API.blockWithReceipts].
 type blockReader func(ctx context.Context, view *query.View, number uint64) (*block, error)
 
 // block reads the header and the body of a block.
 func (a *API) block(ctx context.Context, view *query.View, number uint64) (*block, error) {
 	view.ReadAhead(ctx, number, false)
+	b, err := a.header(ctx, view, number)
+	if err != nil {
+		return nil, err
+	}
+	return b.withBody(ctx, view)
+}
+
+// outlined reads the header of a block and, if they are cached, the hashes of its transactions.
+// Otherwise it reads the body.
+func (a *API) outlined(ctx context.Context, view *query.View, number uint64) (*block, error) {
+	view.ReadAhead(ctx, number, false)
+	b, err := a.header(ctx, view, number)
+	if err != nil {
+		return nil, err
+	}
+	found, ok := a.hashes.blocks.Get(b.Hash)
+	if !ok {
+		return b.withBody(ctx, view)
+	}
+	b.hashes = found.hashes()
+	if b.body.Annex, err = found.annex(); err != nil {
+		b.release()
+		return nil, err
+	}
+	return b, nil
+}
+
+// header reads the header of a block.
+func (a *API) header(ctx context.Context, view *query.View, number uint64) (*block, error) {
 	header, err := view.Header(ctx, number)
 	if err != nil {
 		return nil, err
@@ -71,7 +101,12 @@ func (a *API) block(ctx context.Context, view *query.View, number uint64) (*bloc
 		}
 		b.baseFee = &b.fee
 	}
-	if b.body, b.held[0], err = view.HoldBody(ctx, number); err != nil {
+	return b, nil
+}
+
+// withBody returns the block with its body. After an error, it is released.
+func (b *block) withBody(ctx context.Context, view *query.View) (_ *block, err error) {
+	if b.body, b.held[0], err = view.HoldBody(ctx, b.Number.Uint64()); err != nil {
 		b.release()
 		return nil, err
 	}

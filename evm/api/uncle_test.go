@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"math/big"
+	"reflect"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -38,6 +39,7 @@ func TestProofOfWork(t *testing.T) {
 				uncle.Extra = []byte(extra)
 				b.AddUncle(uncle)
 			}
+			b.AddTx(types.MustSignNewTx(key, types.LatestSigner(&config), &types.LegacyTx{Nonce: 2, To: &common.Address{1}, Gas: 21000, GasPrice: big.NewInt(5)}))
 		}
 	})
 	s := serve(t, g, &blockSource{blocks})
@@ -51,6 +53,11 @@ func TestProofOfWork(t *testing.T) {
 	}
 	if block.header.Hash() != head.Hash() || (*big.Int)(block.Total).Cmp(total) != 0 || block.Withdrawals != nil {
 		t.Errorf("block 4: %+v; want the hash %x and the total difficulty %v", block, head.Hash(), total)
+	}
+	var again readBlock // without its body, from the cache
+	s.ask(t, &again, "eth_getBlockByNumber", "0x4", false)
+	if !reflect.DeepEqual(again, block) {
+		t.Errorf("block 4 from the cache: %+v, at first %+v", again, block)
 	}
 	var count hexutil.Uint64
 	s.ask(t, &count, "eth_getUncleCountByBlockHash", head.Hash())

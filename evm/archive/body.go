@@ -13,11 +13,16 @@ import (
 
 // Body is a stored block body. It refers to its row and decodes parts on request.
 type Body struct {
+	Annex
 	ends         rows.Offsets
 	senders      []byte
-	uncles       []byte // RLP of the list of headers
-	withdrawals  []byte // RLP of the list, empty if the block has no list
 	transactions []byte
+}
+
+// Annex is what a body holds besides transactions.
+type Annex struct {
+	uncles      []byte // RLP of the list of headers
+	withdrawals []byte // RLP of the list, empty if the block has no list
 }
 
 // encodeBody makes the row of a block in the bodies table:
@@ -43,14 +48,13 @@ func encodeBody(block *types.Block, senders []common.Address) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode uncles of block %d: %w", block.NumberU64(), err)
 	}
-	row = append(binary.AppendUvarint(row, uint64(len(uncles))), uncles...)
 	var withdrawals []byte
 	if block.Withdrawals() != nil {
 		if withdrawals, err = rlp.EncodeToBytes(block.Withdrawals()); err != nil {
 			return nil, fmt.Errorf("encode withdrawals of block %d: %w", block.NumberU64(), err)
 		}
 	}
-	row = append(binary.AppendUvarint(row, uint64(len(withdrawals))), withdrawals...)
+	row = Annex{uncles, withdrawals}.Append(row)
 	begin := len(row)
 	for _, transaction := range transactions {
 		raw, err := transaction.MarshalBinary()
@@ -70,10 +74,28 @@ func decodeBody(row []byte) (Body, error) {
 	r := rows.Decode(row)
 	b := Body{ends: r.Offsets()}
 	b.senders = r.Take(uint64(b.ends.Len()) * common.AddressLength)
-	b.uncles = r.UvarintBytes()
-	b.withdrawals = r.UvarintBytes()
+	b.Annex = takeAnnex(&r)
 	b.transactions = r.Rest()
 	return b, r.End("bodies")
+}
+
+// Append appends the annex as it is stored in a body.
+func (a Annex) Append(dst []byte) []byte {
+	dst = append(binary.AppendUvarint(dst, uint64(len(a.uncles))), a.uncles...)
+	return append(binary.AppendUvarint(dst, uint64(len(a.withdrawals))), a.withdrawals...)
+}
+
+func takeAnnex(r *rows.Decoder) (a Annex) {
+	a.uncles = r.UvarintBytes()
+	a.withdrawals = r.UvarintBytes()
+	return a
+}
+
+// DecodeAnnex decodes what Append has encoded. The annex refers to encoded.
+func DecodeAnnex(encoded []byte) (Annex, error) {
+	r := rows.Decode(encoded)
+	a := takeAnnex(&r)
+	return a, r.End("bodies")
 }
 
 // NewBody returns the body of a block that is not stored.
@@ -104,23 +126,23 @@ func (b *Body) Sender(i int) common.Address {
 }
 
 // Uncles decodes the uncles' headers.
-func (b *Body) Uncles() ([]*types.Header, error) {
+func (a *Annex) Uncles() ([]*types.Header, error) {
 	var uncles []*types.Header
-	if err := rlp.DecodeBytes(b.uncles, &uncles); err != nil {
+	if err := rlp.DecodeBytes(a.uncles, &uncles); err != nil {
 		return nil, fmt.Errorf("%w: bodies row: uncles: %v", ErrCorrupt, err)
 	}
 	return uncles, nil
 }
 
 // HasUncles reports whether there are uncles, without decoding them.
-func (b *Body) HasUncles() bool { return len(b.uncles) > 1 }
+func (a *Annex) HasUncles() bool { return len(a.uncles) > 1 }
 
 // Withdrawals decodes the withdrawals; nil if the block is from before Shanghai.
-func (b *Body) Withdrawals() (types.Withdrawals, error) {
-	if len(b.withdrawals) == 0 {
+func (a *Annex) Withdrawals() (types.Withdrawals, error) {
+	if len(a.withdrawals) == 0 {
 		return nil, nil
 	}
-	withdrawals, err := decodeWithdrawals(b.withdrawals)
+	withdrawals, err := decodeWithdrawals(a.withdrawals)
 	if err != nil {
 		return nil, fmt.Errorf("%w: bodies row: withdrawals: %v", ErrCorrupt, err)
 	}
