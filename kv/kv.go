@@ -243,8 +243,8 @@ type Store interface {
 	Drop(ctx context.Context, t *Table, partition []byte) error
 
 	// Walk yields every row of a table with sort >= from in the engine's order, as of when
-	// the iteration begins: all rows of a partition together, ascending or descending
-	// throughout. Partition and value are valid only for the iteration. Rows may be put and
+	// the iteration begins: all rows of a partition together, in Versions tables descending, in
+	// List tables ascending. Partition and value are valid only for the iteration. Rows may be put and
 	// removed meanwhile. For maintenance: it reads the whole table, or at least enough to
 	// find these rows. A failure is yielded last, as the error.
 	Walk(ctx context.Context, t *Table, from uint64) iter.Seq2[Row, error]

@@ -127,39 +127,22 @@ type fixedSteps int
 func (s fixedSteps) steps([]byte, uint64) (int, error) { return int(s), nil }
 func (fixedSteps) wrote([]byte, uint64, int)           {}
 
-// Oldest says what an archive needs of a node whose older versions are removed: the row of
-// its newest version at or below a block, and those that it is a difference from.
-type Oldest struct {
-	Base  uint64 // block of the newest version
-	Keep  uint64 // block of the oldest row to keep
-	Whole []byte // row to put in the place of that of Base, so that none below is needed; nil: none
+// NodeSteps returns how many rows below a row of a trie node it is a difference from, at most;
+// 0 if it is whole or a deletion. A whole row below it is the last of them.
+func NodeSteps(row []byte) (int, error) {
+	if len(row) == 0 || row[0] != nodeDifference {
+		return 0, nil
+	}
+	d, err := decodeDifference(row)
+	return d.steps, err
 }
 
-// OldestNode returns what must be kept of a node below its version at or below a block, which
-// exists. If rewrite is set, the rows that it is a difference from need not be kept.
-func OldestNode(ctx context.Context, store kv.Reader, key []byte, at uint64, rewrite bool) (o Oldest, err error) {
-	first, left := true, 0
-	err = store.Descend(ctx, trieNodes, key, at, func(sort uint64, row []byte) (bool, error) {
-		if first {
-			o.Base, first = sort, false
-			if len(row) > 0 && row[0] == nodeDifference {
-				d, err := decodeDifference(row)
-				if err != nil {
-					return true, err
-				}
-				left = d.steps
-			}
-		} else if left--; len(row) > 0 && row[0] != nodeDifference {
-			left = 0
-		}
-		o.Keep = sort
-		return left == 0 || rewrite, nil
-	})
-	if err != nil || !rewrite || left == 0 {
-		return o, err
+// WholeNode returns the row to put in the place of the newest one of a node at or below a
+// block, so that it depends on none below. The node must exist.
+func WholeNode(ctx context.Context, store kv.Reader, key []byte, at uint64) ([]byte, error) {
+	row, _, err := NewestNode(ctx, store, key, at, nil)
+	if err == nil {
+		row[0] = nodeBase
 	}
-	if o.Whole, _, err = NewestNode(ctx, store, key, at, nil); err == nil {
-		o.Whole[0] = nodeBase
-	}
-	return o, err
+	return row, err
 }

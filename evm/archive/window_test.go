@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -160,6 +161,49 @@ func TestWindowKilled(t *testing.T) {
 		}
 		if kills < 20 {
 			t.Errorf("the removal has only %d writes", kills)
+		}
+	}
+}
+
+// walked checks where walks begin that continue others.
+type walked struct {
+	kv.Store
+	t     *testing.T
+	again int
+	last  string
+}
+
+func (w *walked) WalkAfter(ctx context.Context, table *kv.Table, after []byte, from uint64) iter.Seq2[kv.Row, error] {
+	if after != nil {
+		w.again++
+		if place := fmt.Sprintf("%s %x", table.Name, after); place == w.last {
+			w.t.Errorf("two walks begin after %s: the second reads past what was removed", place)
+		} else {
+			w.last = place
+		}
+		if _, _, err := w.Newest(ctx, table, after, ^uint64(0), nil); err != nil {
+			w.t.Errorf("a walk of %s begins after partition %x: %v", table.Name, after, err)
+		}
+	}
+	return w.Store.WalkAfter(ctx, table, after, from)
+}
+
+// TestWindowWalks: a removal in slices never walks twice over the same partitions, also where
+// it has removed all of their rows.
+func TestWindowWalks(t *testing.T) {
+	const last = 200
+	chain := archive.GrowChain(t, 1330, last)
+	for _, piecewise := range []bool{false, true} {
+		var store kv.Store = &walked{Store: chain.Between(t, 0, last), t: t}
+		counted := store.(*walked)
+		if piecewise {
+			store = &kvtest.Piecewise{Store: store}
+		}
+		options := exact
+		options.Work = 1 // each slice is one partition
+		mustMove(t, openArchive(t, store), store, smallWindow, options)
+		if counted.again < 100 {
+			t.Errorf("the removal had %d slices, want 100 or more", counted.again)
 		}
 	}
 }

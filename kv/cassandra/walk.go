@@ -68,6 +68,7 @@ func (s *Store) tokenOf(ctx context.Context, st *statements, partition []byte) (
 //	yielded | being yielded | read ahead, a page each   | not begun
 //	........|  range  page  | range | range | ... range |
 //
+// Their number doubles with each range, so that a walk that soon ends has read little ahead.
 // A range is about as wide as a page; a range with more rows than one page is read on when
 // it is yielded. So the memory is bounded whatever the rows are.
 type walker struct {
@@ -86,7 +87,7 @@ type walker struct {
 }
 
 const (
-	walkAhead = 16      // ranges read ahead of the one that is yielded
+	walkAhead = 16      // ranges read ahead of the one that is yielded, at most
 	leastWide = 1 << 40 // tokens of a range, at least
 )
 
@@ -150,8 +151,8 @@ func (w *walker) ranges(ctx context.Context, first int64, wide uint64) error {
 	defer cancel()
 	var ahead []chan walkPage
 	begun := false // the last range
-	for {
-		for !begun && len(ahead) <= walkAhead {
+	for most := 1; ; most = min(2*most, walkAhead) {
+		for !begun && len(ahead) <= most {
 			r := tokens{first, math.MaxInt64}
 			if left := uint64(r.to) - uint64(r.from); left > wide {
 				r.to = int64(uint64(first) + wide)
