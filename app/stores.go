@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"ashlar/app/config"
@@ -28,35 +27,25 @@ func OpenStores(ctx context.Context, c *config.Config, reading bool) (store.Stor
 	return store.Dir(c.Data), nil
 }
 
-const (
-	leaseRetry = 500 * time.Millisecond // between two attempts to become the writer
-	// leaseWait is how long a writer waits for a lease. That of a writer that was killed
-	// ends before.
-	leaseWait = 20 * time.Second
-)
+// leaseWait is how long a writer waits for a lease. That of a writer that was killed ends
+// before.
+const leaseWait = 20 * time.Second
 
 // awaitLease opens a network, and waits while another process writes to it: a writer for
 // leaseWait, a standby until ctx is done.
 func (s *Service) awaitLease(ctx context.Context, name string, open func() (*Network, error)) (*Network, error) {
-	began := time.Now()
-	for logged := false; ; {
-		n, err := open()
-		if !errors.Is(err, kv.ErrInUse) || !s.config.Store.Cassandra.Used() {
-			return n, err
-		}
-		if s.config.Role != config.Standby && time.Since(began) > leaseWait {
-			return nil, fmt.Errorf("%w; a second process must have the role %s or %s", err, config.Standby, config.Reader)
-		}
-		if !logged {
-			logged = true
-			slog.Info("waiting for the lease", "network", name, "because", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(leaseRetry):
-		}
+	if !s.config.Store.Cassandra.Used() {
+		return open()
 	}
+	most := leaseWait
+	if s.config.Role == config.Standby {
+		most = 0
+	}
+	n, err := store.AwaitLease(ctx, store.NetworkStore(name), most, open)
+	if errors.Is(err, kv.ErrInUse) {
+		err = fmt.Errorf("%w; a second process must have the role %s or %s", err, config.Standby, config.Reader)
+	}
+	return n, err
 }
 
 // errLeaseLost ends a writer: another process has taken over.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"ashlar/kv"
 	"ashlar/kv/cassandra"
@@ -118,40 +117,15 @@ func (k *Keyspace) OpenToCopy(ctx context.Context, name string) (kv.Store, error
 	return opened, err
 }
 
-const (
-	// leaseWait is how long a command waits for the lease of a process that was killed, which
-	// may have been the same command.
-	leaseWait  = cassandra.DefaultLease + 4*time.Second
-	leaseRetry = 500 * time.Millisecond
-)
-
 // openLeased opens a store, or makes it.
 func (k *Keyspace) openLeased(ctx context.Context, name string, shared bool) (kv.Store, error) {
-	opened, err := awaitLease(ctx, func() (*cassandra.Store, error) {
+	opened, err := AwaitLease(ctx, name, commandWait, func() (*cassandra.Store, error) {
 		return k.cluster.Open(ctx, name, kv.Options{}, cassandra.Options{Shared: shared})
 	})
 	if err != nil {
 		return nil, err
 	}
 	return opened, nil
-}
-
-// awaitLease opens a store, and waits while another process writes to it.
-func awaitLease(ctx context.Context, open func() (*cassandra.Store, error)) (*cassandra.Store, error) {
-	for began := time.Now(); ; {
-		opened, err := open()
-		if err == nil {
-			return opened, nil
-		}
-		if !errors.Is(err, kv.ErrInUse) || time.Since(began) > leaseWait {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(leaseRetry):
-		}
-	}
 }
 
 // OpenCopy implements [Stores].

@@ -221,10 +221,11 @@ func (k *Keyspace) OpenNetwork(name string, o kv.Options) (kv.Store, error) {
 	open := func() (*cassandra.Store, error) {
 		return k.cluster.Open(k.ctx, NetworkStore(name), o, cassandra.Options{})
 	}
-	store, err := open()
-	if k.patient && errors.Is(err, kv.ErrInUse) {
-		store, err = awaitLease(k.ctx, open)
+	if k.patient {
+		once := open
+		open = func() (*cassandra.Store, error) { return AwaitLease(k.ctx, NetworkStore(name), commandWait, once) }
 	}
+	store, err := open()
 	if err != nil {
 		return nil, err
 	}

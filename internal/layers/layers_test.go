@@ -91,7 +91,7 @@ func layers() []layer {
 		layer{"dashboard", []string{"account", "jsonrpc"}},
 		layer{"gateway", []string{"jsonrpc", "limit", "account"}},
 		layer{"app/backup", nil},
-		layer{"app/store", []string{"typo", "kv", "gateway"}},
+		layer{"app/store", []string{"typo", "retry", "kv", "gateway"}},
 		layer{"docs", nil},
 		layer{"app/config", []string{"docs", "typo", "app/store", "family", "gateway", "account", "feed", "jsonrpc"}},
 		layer{"app/watch", []string{"gateway"}},
