@@ -5,27 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"ashlar/account/control"
 	"ashlar/app/store"
 	"ashlar/kv"
 	"ashlar/limit"
+	"ashlar/retry"
 )
 
-// A backup waits for the copies of an earlier one that was killed to be removed.
+// A backup or a snapshot waits for the copies of an earlier one that was killed to be removed.
 const (
 	checkpointWait  = 10 * time.Second
 	checkpointRetry = 100 * time.Millisecond
 )
 
-// checkpoint makes copies of all open stores. The networks stay open until they are
-// released.
-func (s *Service) checkpoint(ctx context.Context) (made []control.Checkpoint, release func() error, err error) {
-	open, used := map[string]kv.Store{store.AccountsName: s.people.store}, []*limit.Users{}
+// checkpoint makes copies of those of the named stores that are open. The networks stay open
+// until they are released.
+func (s *Service) checkpoint(ctx context.Context, what control.Copying) (made []control.Checkpoint, release func() error, err error) {
+	if what.For != control.ForBackup && what.For != control.ForSnapshot {
+		return nil, nil, fmt.Errorf("copy stores for %q: unknown purpose (want %s or %s)", what.For, control.ForBackup, control.ForSnapshot)
+	}
+	open, used := make(map[string]kv.Store), []*limit.Users{}
+	if slices.Contains(what.Stores, store.AccountsName) {
+		open[store.AccountsName] = s.people.store
+	}
 	for _, n := range s.Networks() {
-		if n.store != nil && n.users.Enter() {
-			open[store.NetworkStore(n.Name)] = n.store
+		name := store.NetworkStore(n.Name)
+		if slices.Contains(what.Stores, name) && n.store != nil && n.users.Enter() {
+			open[name] = n.store
 			used = append(used, &n.users)
 		}
 	}
@@ -34,7 +43,7 @@ func (s *Service) checkpoint(ctx context.Context) (made []control.Checkpoint, re
 			u.Leave()
 		}
 	}
-	made, remove, err := checkpointOnce(ctx, open)
+	made, remove, err := checkpointOnce(ctx, open, what.For)
 	if err != nil {
 		leave()
 		return nil, nil, err
@@ -42,26 +51,24 @@ func (s *Service) checkpoint(ctx context.Context) (made []control.Checkpoint, re
 	return made, func() error { defer leave(); return remove() }, nil
 }
 
-// checkpointOnce makes copies of stores once those of an earlier backup are removed.
-func checkpointOnce(ctx context.Context, open map[string]kv.Store) (made []control.Checkpoint, release func() error, err error) {
+// checkpointOnce makes copies of stores once those of an earlier command are removed.
+func checkpointOnce(ctx context.Context, open map[string]kv.Store, purpose string) (made []control.Checkpoint, release func() error, err error) {
 	for end := time.Now().Add(checkpointWait); ; {
-		made, release, err = Checkpoint(ctx, open)
+		made, release, err = Checkpoint(ctx, open, purpose)
 		switch {
 		case !errors.Is(err, kv.ErrCheckpoint):
 			return made, release, err
 		case time.Now().After(end):
-			return nil, nil, fmt.Errorf("%w (want one at a time of `ashlar backup` and `ashlar snapshot create`)", err)
+			return nil, nil, fmt.Errorf("%w (want one %s at a time)", err, purpose)
 		}
-		select {
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		case <-time.After(checkpointRetry):
+		if err := retry.Sleep(ctx, checkpointRetry); err != nil {
+			return nil, nil, err
 		}
 	}
 }
 
-// Checkpoint makes copies of stores, by their names in backups.
-func Checkpoint(ctx context.Context, stores map[string]kv.Store) (made []control.Checkpoint, release func() error, err error) {
+// Checkpoint makes copies of stores for a purpose, by their names in backups.
+func Checkpoint(ctx context.Context, stores map[string]kv.Store, purpose string) (made []control.Checkpoint, release func() error, err error) {
 	var releases []func() error
 	release = func() (err error) {
 		for _, r := range releases {
@@ -70,7 +77,7 @@ func Checkpoint(ctx context.Context, stores map[string]kv.Store) (made []control
 		return err
 	}
 	for name, s := range stores {
-		dir, done, err := checkpointOf(ctx, s)
+		dir, done, err := checkpointOf(ctx, s, purpose)
 		if err != nil {
 			return nil, nil, errors.Join(fmt.Errorf("copy %s: %w", name, err), release())
 		}
@@ -81,12 +88,12 @@ func Checkpoint(ctx context.Context, stores map[string]kv.Store) (made []control
 }
 
 // checkpointOf makes a copy of one store. The directory's path is absolute.
-func checkpointOf(ctx context.Context, s kv.Store) (dir string, release func() error, err error) {
+func checkpointOf(ctx context.Context, s kv.Store, purpose string) (dir string, release func() error, err error) {
 	c, ok := s.(kv.Checkpointer)
 	if !ok {
 		return "", nil, errors.New("the store is not on this machine: use the backups of its database")
 	}
-	if dir, release, err = c.Checkpoint(ctx); err != nil {
+	if dir, release, err = c.Checkpoint(ctx, purpose); err != nil {
 		return "", nil, err
 	}
 	if dir, err = filepath.Abs(dir); err != nil {

@@ -80,7 +80,8 @@ var (
 	// too little space left. A write that returns it may be completed later, before any
 	// other; so the writer should write the same again, not something else.
 	ErrFull = errors.New("the disk is full")
-	// ErrCheckpoint is returned by Checkpoint while an earlier copy has not been released.
+	// ErrCheckpoint is returned by Checkpoint while an earlier copy for the same purpose has not
+	// been released.
 	ErrCheckpoint = errors.New("the store is being copied already")
 	// ErrUnavailable is returned by any call for which too few nodes of a distributed store
 	// answer. It succeeds again when they do.
@@ -277,9 +278,9 @@ type Checkpointer interface {
 	// files are shared with the store, so they must not be changed.
 	//
 	// release removes the directory; a copy left by a process that was killed is removed when
-	// the store is opened or copied again. There is one copy at a time: until release,
-	// Checkpoint returns ErrCheckpoint.
-	Checkpoint(ctx context.Context) (dir string, release func() error, err error)
+	// the store is opened. There is one copy for each purpose (lower-case letters) at a time:
+	// until release, Checkpoint for the same purpose returns ErrCheckpoint.
+	Checkpoint(ctx context.Context, purpose string) (dir string, release func() error, err error)
 }
 
 // Piecewise is implemented by stores that do not apply a batch at once: a crash during a

@@ -8,8 +8,21 @@ type Checkpoint struct {
 	Dir   string `json:"dir"`
 }
 
-// makeCheckpoint makes copies of the open stores.
-var makeCheckpoint = loan[nothing, []Checkpoint]{"/checkpoint"}
+// Purposes of copies. A store has one copy for each at a time, so a backup and a snapshot can be
+// made side by side. Two backups cannot: a target takes one at a time.
+const (
+	ForBackup   = "backup"
+	ForSnapshot = "snapshot"
+)
+
+// Copying says what is to be copied.
+type Copying struct {
+	For    string   `json:"for"`              // ForBackup or ForSnapshot
+	Stores []string `json:"stores,omitempty"` // by name; of those that are open
+}
+
+// makeCheckpoint makes copies of open stores.
+var makeCheckpoint = loan[Copying, []Checkpoint]{"/checkpoint"}
 
 // Copies are copies of the stores that the server has open. Close has the server remove
 // them.
@@ -18,10 +31,10 @@ type Copies struct {
 	*Loan
 }
 
-// Checkpoint has the server make copies of its stores. They exist until Copies.Close, or
-// until the server stops: then the returned context is canceled.
-func (c *Client) Checkpoint(ctx context.Context) (context.Context, *Copies, error) {
-	held, made, l, err := makeCheckpoint.ask(ctx, c, nothing{})
+// Checkpoint has the server make copies of stores that it has open. They exist until
+// Copies.Close, or until the server stops: then the returned context is canceled.
+func (c *Client) Checkpoint(ctx context.Context, what Copying) (context.Context, *Copies, error) {
+	held, made, l, err := makeCheckpoint.ask(ctx, c, what)
 	if err != nil {
 		return nil, nil, err
 	}

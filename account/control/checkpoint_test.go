@@ -13,7 +13,7 @@ type copier struct {
 	released chan struct{}
 }
 
-func (c *copier) checkpoint(context.Context) ([]Checkpoint, func() error, error) {
+func (c *copier) checkpoint(context.Context, Copying) ([]Checkpoint, func() error, error) {
 	if c.err != nil {
 		return nil, nil, c.err
 	}
@@ -46,7 +46,7 @@ func TestCheckpoint(t *testing.T) {
 			asked, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			client := dial(t, dir)
-			ctx, copies, err := client.Checkpoint(asked)
+			ctx, copies, err := client.Checkpoint(asked, Copying{For: ForBackup, Stores: []string{"networks/demo"}})
 			if err != nil || len(copies.Made) != 1 || copies.Made[0] != (Checkpoint{"networks/demo", "/copy"}) {
 				t.Fatalf("copies %+v, %v", copies, err)
 			}
@@ -76,7 +76,7 @@ func TestCheckpointRefused(t *testing.T) {
 	dir := t.TempDir()
 	service, _ := openService(t)
 	defer serveProcess(t, dir, service, Process{Checkpoint: (&copier{err: errors.New("copied already")}).checkpoint})()
-	if _, _, err := dial(t, dir).Checkpoint(t.Context()); err == nil || err.Error() != "copied already" {
+	if _, _, err := dial(t, dir).Checkpoint(t.Context(), Copying{For: ForSnapshot}); err == nil || err.Error() != "copied already" {
 		t.Errorf("got %v, expected the server's error", err)
 	}
 }

@@ -30,8 +30,8 @@ type Server struct {
 type Process struct {
 	// Status returns a value that is sent as JSON.
 	Status func(context.Context) (any, error)
-	// Checkpoint makes copies of the open stores. release removes them.
-	Checkpoint func(context.Context) (made []Checkpoint, release func() error, err error)
+	// Checkpoint makes copies of open stores. release removes them.
+	Checkpoint func(context.Context, Copying) (made []Checkpoint, release func() error, err error)
 	// AddNetwork begins to serve a stored network.
 	AddNetwork func(ctx context.Context, name string) error
 	// LendNetwork takes a network out of service and closes it. It returns ErrNotServed if
@@ -87,8 +87,8 @@ func (s *Server) Run(ctx context.Context) error {
 // handler returns the handler of all operations. Loans end at the latest when ctx is done.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
-	makeCheckpoint.serve(ctx, mux, func(ctx context.Context, _ nothing) ([]Checkpoint, func(context.Context) error, error) {
-		made, release, err := s.process.Checkpoint(ctx)
+	makeCheckpoint.serve(ctx, mux, func(ctx context.Context, what Copying) ([]Checkpoint, func(context.Context) error, error) {
+		made, release, err := s.process.Checkpoint(ctx, what)
 		return made, func(context.Context) error { return release() }, err
 	})
 	serveKeys(mux, s.service.Keys, s.service.Usage)

@@ -40,7 +40,7 @@ func (b Backup) Run(ctx context.Context, bar *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, copied, err := checkpoints(ctx, data, wanted)
+	ctx, copied, err := checkpoints(ctx, data, control.Copying{For: control.ForBackup, Stores: wanted})
 	if err != nil {
 		return err
 	}
@@ -126,29 +126,31 @@ func (c *copies) release() (err error) {
 
 // checkpoints makes copies of stores: through the running server if there is one, and of
 // the others by opening them. The returned context ends when the copies do.
-func checkpoints(ctx context.Context, data store.Dir, wanted []string) (context.Context, *copies, error) {
+func checkpoints(ctx context.Context, data store.Dir, what control.Copying) (context.Context, *copies, error) {
 	c := new(copies)
-	ctx, err := c.make(ctx, data, wanted)
+	ctx, err := c.make(ctx, data, what)
 	if err != nil {
 		return nil, nil, errors.Join(err, c.release())
 	}
-	slices.SortFunc(c.sources, func(a, b backup.Source) int { return slices.Index(wanted, a.Name) - slices.Index(wanted, b.Name) })
+	slices.SortFunc(c.sources, func(a, b backup.Source) int {
+		return slices.Index(what.Stores, a.Name) - slices.Index(what.Stores, b.Name)
+	})
 	return ctx, c, nil
 }
 
-func (c *copies) make(ctx context.Context, data store.Dir, wanted []string) (context.Context, error) {
+func (c *copies) make(ctx context.Context, data store.Dir, what control.Copying) (context.Context, error) {
 	if client, err := control.Dial(ctx, string(data)); err == nil {
 		c.releases = append(c.releases, client.Close)
-		held, made, err := client.Checkpoint(ctx)
+		held, made, err := client.Checkpoint(ctx, what)
 		if err != nil {
 			return nil, err
 		}
 		ctx = held
 		c.releases = append(c.releases, made.Close)
-		c.add(made.Made, wanted)
+		c.add(made.Made)
 	}
 	stores := make(map[string]kv.Store)
-	for _, name := range wanted {
+	for _, name := range what.Stores {
 		if slices.ContainsFunc(c.sources, func(s backup.Source) bool { return s.Name == name }) {
 			continue
 		}
@@ -159,20 +161,18 @@ func (c *copies) make(ctx context.Context, data store.Dir, wanted []string) (con
 		c.releases = append(c.releases, opened.Close)
 		stores[name] = opened
 	}
-	made, release, err := app.Checkpoint(ctx, stores)
+	made, release, err := app.Checkpoint(ctx, stores, what.For)
 	if err != nil {
 		return nil, err
 	}
 	c.releases = append(c.releases, release)
-	c.add(made, wanted)
+	c.add(made)
 	return ctx, nil
 }
 
-func (c *copies) add(made []control.Checkpoint, wanted []string) {
+func (c *copies) add(made []control.Checkpoint) {
 	for _, m := range made {
-		if slices.Contains(wanted, m.Store) {
-			c.sources = append(c.sources, backup.Source{Name: m.Store, Dir: m.Dir})
-		}
+		c.sources = append(c.sources, backup.Source{Name: m.Store, Dir: m.Dir})
 	}
 }
 

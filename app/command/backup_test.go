@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"ashlar/account"
+	"ashlar/account/control"
 	"ashlar/app"
 	"ashlar/app/backup"
 	"ashlar/app/config"
 	"ashlar/app/store"
+	"ashlar/family"
 	"ashlar/kv"
 )
 
@@ -94,6 +96,46 @@ func TestBackupOfServer(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(data, "*", "checkpoint")); err != nil || left != nil {
 		t.Errorf("copies %v are left, %v", left, err)
+	}
+}
+
+// TestBackupBesideSnapshot: a backup and a snapshot of a network that a server has open are made
+// side by side, two backups are not.
+func TestBackupBesideSnapshot(t *testing.T) {
+	data := smallNetwork(t)
+	_, stop := serving(t, data)
+	defer stop()
+	client, err := control.Dial(t.Context(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	saved := Backup{Data: data, To: t.TempDir()}
+	snapshot := SnapshotCreate{Data: data, Network: "small", NewSnapshot: family.NewSnapshot{Folder: filepath.Join(t.TempDir(), "snapshot")}}
+	for purpose, beside := range map[string]interface {
+		Run(ctx context.Context, out *os.File) error
+	}{control.ForSnapshot: saved, control.ForBackup: snapshot} {
+		_, held, err := client.Checkpoint(t.Context(), control.Copying{For: purpose, Stores: []string{store.NetworkStore("small")}})
+		if err != nil || len(held.Made) != 1 {
+			t.Fatalf("copies for a %s: %+v, %v", purpose, held, err)
+		}
+		if err := beside.Run(t.Context(), os.Stderr); err != nil {
+			t.Errorf("%T beside a %s: %v", beside, purpose, err)
+		}
+		if _, err := os.Stat(held.Made[0].Dir); err != nil {
+			t.Errorf("the copy for a %s: %v", purpose, err)
+		}
+		if purpose == control.ForBackup {
+			if err := saved.Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), "want one backup at a time") {
+				t.Errorf("a second backup: %v, expected an error", err)
+			}
+		}
+		if err := held.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, _, err := client.Checkpoint(t.Context(), control.Copying{For: "else"}); err == nil || !strings.Contains(err.Error(), "want backup or snapshot") {
+		t.Errorf("copies for something else: %v, expected an error", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"ashlar/account/control"
 	"ashlar/app"
 	"ashlar/app/store"
 	"ashlar/family"
@@ -42,7 +43,7 @@ func (s SnapshotCreate) Run(ctx context.Context, out *os.File) (err error) {
 		}
 		return errors.Join(s.write(ctx, f, opened, out), opened.Close())
 	}
-	ctx, copied, err := checkpoints(ctx, dir, []string{store.NetworkStore(s.Network)})
+	ctx, copied, err := checkpoints(ctx, dir, control.Copying{For: control.ForSnapshot, Stores: []string{store.NetworkStore(s.Network)}})
 	if err != nil {
 		return err
 	}

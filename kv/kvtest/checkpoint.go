@@ -21,6 +21,7 @@ func RunCheckpoint(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
 		{"Contents", testCheckpointContents},
 		{"WhileWriting", testCheckpointWhileWriting},
 		{"Left", testCheckpointLeft},
+		{"Apart", testCheckpointApart},
 		{"Refused", testCheckpointRefused},
 	}
 	for _, test := range tests {
@@ -31,7 +32,7 @@ func RunCheckpoint(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
 // checkpoint makes a copy, moves its files to a directory of their own, and returns that.
 func checkpoint(t *testing.T, s kv.Store) (dir string) {
 	t.Helper()
-	made, release, err := s.(kv.Checkpointer).Checkpoint(t.Context())
+	made, release, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func testCheckpointLeft(t *testing.T, open func(t *testing.T, dir string) kv.Sto
 	dir := t.TempDir()
 	s := open(t, dir)
 	put(t, s, row{list, "p", 1, "1"})
-	left, _, err := s.(kv.Checkpointer).Checkpoint(t.Context())
+	left, _, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,14 +142,63 @@ func testCheckpointLeft(t *testing.T, open func(t *testing.T, dir string) kv.Sto
 	checkpoint(t, s)
 }
 
-// testCheckpointRefused makes a second copy, and one of a closed store.
-func testCheckpointRefused(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
+// testCheckpointApart makes copies for two purposes: each stays until it is released, as of its
+// own moment.
+func testCheckpointApart(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
 	s := open(t, t.TempDir())
-	made, release, err := s.(kv.Checkpointer).Checkpoint(t.Context())
+	defer closeStore(t, s)
+	put(t, s, row{list, "p", 1, "1"})
+	first, releaseFirst, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "first")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.(kv.Checkpointer).Checkpoint(t.Context()); !errors.Is(err, kv.ErrCheckpoint) {
+	put(t, s, row{list, "p", 2, "2"})
+	second, releaseSecond, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check := func(dir, later string) {
+		t.Helper()
+		kept := t.TempDir()
+		if err := os.CopyFS(kept, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		copied := open(t, kept)
+		defer closeStore(t, copied)
+		expect(t, "a row", get(copied, list, "p", 1), `"1"`)
+		expect(t, "a later row", get(copied, list, "p", 2), later)
+	}
+	check(first, notFound)
+	if err := releaseFirst(); err != nil {
+		t.Fatal(err)
+	}
+	check(second, `"2"`)
+	if err := releaseSecond(); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{first, second} {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a released copy: %v, expected no directory", err)
+		}
+	}
+	for _, purpose := range []string{"", "../p", "P"} {
+		if _, _, err := s.(kv.Checkpointer).Checkpoint(t.Context(), purpose); err == nil {
+			t.Errorf("a copy for %q was made", purpose)
+		}
+	}
+}
+
+// testCheckpointRefused makes a second copy for a purpose, and one of a closed store.
+func testCheckpointRefused(t *testing.T, open func(t *testing.T, dir string) kv.Store) {
+	s := open(t, t.TempDir())
+	made, release, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test"); !errors.Is(err, kv.ErrCheckpoint) {
 		t.Errorf("a second copy: %v, expected ErrCheckpoint", err)
 	}
 	if _, err := os.Stat(made); err != nil {
@@ -159,7 +209,7 @@ func testCheckpointRefused(t *testing.T, open func(t *testing.T, dir string) kv.
 	}
 	checkpoint(t, s)
 	closeStore(t, s)
-	if _, _, err := s.(kv.Checkpointer).Checkpoint(t.Context()); !errors.Is(err, kv.ErrClosed) {
+	if _, _, err := s.(kv.Checkpointer).Checkpoint(t.Context(), "test"); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("a copy of a closed store: %v, expected ErrClosed", err)
 	}
 }

@@ -36,7 +36,7 @@ func TestCheckpointShares(t *testing.T) {
 	if err := s.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	dir, release, err := s.Checkpoint(t.Context())
+	dir, release, err := s.Checkpoint(t.Context(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestCheckpointFails(t *testing.T) {
 	defer closeStore(t, s)
 	put(t, s, "a", 1, []byte("before"))
 	failing = true
-	if _, _, err := s.Checkpoint(ctx); !errors.Is(err, broken) {
+	if _, _, err := s.Checkpoint(ctx, "test"); !errors.Is(err, broken) {
 		t.Errorf("a copy that cannot be written: %v, expected the disk's error", err)
 	}
 	failing = false
@@ -81,7 +81,7 @@ func TestCheckpointFails(t *testing.T) {
 	if err := s.Sync(ctx); err != nil {
 		t.Error(err)
 	}
-	_, release, err := s.Checkpoint(ctx)
+	_, release, err := s.Checkpoint(ctx, "test")
 	if err != nil {
 		t.Fatal(err)
 	}

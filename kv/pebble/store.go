@@ -70,7 +70,7 @@ type Store struct {
 	pool     *pool
 	guard    *guard
 	space    *space
-	place    checkpointPlace
+	place    *checkpointPlace
 	bulk     bool
 	closed   atomic.Bool
 	stats    atomic.Pointer[kv.Stats] // as of the last time that they could be read
