@@ -15,6 +15,7 @@ import (
 
 // sampled are keys that occur in the chain.
 type sampled struct {
+	first    uint64 // block that is looked at
 	head     uint64
 	blocks   []common.Hash
 	txs      []transaction
@@ -30,10 +31,11 @@ type transaction struct {
 // sampledBlocks is how many blocks are looked at.
 const sampledBlocks = 2000
 
-// sampleChain looks at blocks that are spread over the chain.
-func sampleChain(ctx context.Context, view *query.View) (*sampled, error) {
+// sampleChain looks at blocks that are spread over the chain from a share of it on.
+func sampleChain(ctx context.Context, view *query.View, from float64) (*sampled, error) {
 	s := &sampled{head: view.Head().Number}
-	for number := uint64(1); number <= s.head; number += 1 + s.head/sampledBlocks {
+	s.first = max(1, uint64(from*float64(s.head)))
+	for number := s.first; number <= s.head; number += 1 + (s.head-s.first)/sampledBlocks {
 		header, err := view.Header(ctx, number)
 		if err != nil {
 			return nil, err
@@ -99,7 +101,9 @@ type object = map[string]any
 
 func one[T any](m *maker, from []T) T { return from[m.r.IntN(len(from))] }
 
-func (m *maker) block() string { return hexutil.EncodeUint64(1 + m.r.Uint64N(m.head)) }
+func (m *maker) block() string {
+	return hexutil.EncodeUint64(m.first + m.r.Uint64N(m.head-m.first+1))
+}
 
 func latest(*maker) string { return "latest" }
 
@@ -139,7 +143,7 @@ func kinds() []kind {
 		{"logs, one holder, whole chain", "eth_getLogs", func(m *maker) []any {
 			b := one(m, m.balances)
 			holder := common.BytesToHash(b.Holder[:])
-			return []any{object{"fromBlock": "0x1", "toBlock": "latest", "topics": []any{transfer(), holder}}}
+			return []any{object{"fromBlock": hexutil.EncodeUint64(m.first), "toBlock": "latest", "topics": []any{transfer(), holder}}}
 		}},
 		{"balanceOf, latest", "eth_call", balanceOf(latest)},
 		{"balanceOf, any block", "eth_call", balanceOf(some)},

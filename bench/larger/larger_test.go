@@ -105,7 +105,7 @@ func TestBlocksReadForAnAnswer(t *testing.T) {
 		"balanceOf, any block":           2*1.1 + 2*filter, // the token's account, and the balance
 	}
 	path := importDemo(t, 150)
-	size, chain, err := takeSample(t.Context(), path)
+	size, chain, err := takeSample(t.Context(), path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,5 +128,38 @@ func TestBlocksReadForAnAnswer(t *testing.T) {
 	}
 	for name := range most {
 		t.Errorf("no kind %q", name)
+	}
+}
+
+// TestSlide: all kinds are answered while a window moves, and rows are removed meanwhile.
+func TestSlide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("imports a chain")
+	}
+	path := importDemo(t, 60)
+	_, chain, err := takeSample(t.Context(), path, answeredFrom)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := pebble.Open(pebble.Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	n, err := open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &slide{opened: n, store: store, chain: chain, kinds: kinds(), askers: 2}
+	all, err := s.run(t.Context(), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := 0
+	for k := range all {
+		answers += len(all[k][idle].waited) + len(all[k][removing].waited)
+	}
+	if first := n.archive.Extent().State; s.removed == 0 || answers == 0 || first != 31 {
+		t.Errorf("%d rows removed up to the state of block %d, %d answers, want some, and block 31", s.removed, first, answers)
 	}
 }

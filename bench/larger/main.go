@@ -13,6 +13,10 @@
 //
 // Blocks, bytes and allocations do not depend on the machine or its load. With -share 0 the
 // cache holds the whole store: what remains is the processor time of answering.
+//
+// With -slide 8 it measures answers while older history is removed: it copies the store, moves
+// a window over it in eight steps, as a server with a retention does, and answers all the
+// while, also between the steps. See slide.go.
 package main
 
 import (
@@ -48,6 +52,7 @@ type options struct {
 	batch   int
 	kinds   *regexp.Regexp
 	profile string
+	slide   int
 }
 
 func main() {
@@ -58,29 +63,30 @@ func main() {
 	batch := flag.Int("batch", 1, "calls in a request")
 	kinds := flag.String("kinds", ".", "regular expression that selects the kinds")
 	profile := flag.String("profile", "", "folder for a processor profile of each kind")
+	slide := flag.Int("slide", 0, "steps in which a window is moved; 0: it stays")
 	flag.Parse()
-	if *data == "" || *network == "" || flag.NArg() > 0 || *share < 0 || *answers < 1 || *batch < 1 {
+	if *data == "" || *network == "" || flag.NArg() > 0 || *share < 0 || *answers < 1 || *batch < 1 || *slide < 0 {
 		log.Fatal("larger: invalid flags (want -data DIR -network NAME and no arguments)")
 	}
 	chosen, err := regexp.Compile(*kinds)
 	if err != nil {
 		log.Fatal("larger: ", err)
 	}
-	o := options{filepath.Join(*data, "networks", *network), *share, *answers, *batch, chosen, *profile}
+	o := options{filepath.Join(*data, "networks", *network), *share, *answers, *batch, chosen, *profile, *slide}
 	if err := run(context.Background(), o); err != nil {
 		log.Fatal("larger: ", err)
 	}
 }
 
 func run(ctx context.Context, o options) error {
-	size, chain, err := takeSample(ctx, o.path)
+	if o.slide > 0 {
+		return o.runSlide(ctx)
+	}
+	size, chain, err := takeSample(ctx, o.path, 0)
 	if err != nil {
 		return err
 	}
-	cache := 2 * size
-	if o.share > 0 {
-		cache = size / o.share
-	}
+	cache := o.cacheOf(size)
 	fmt.Printf("store %d MiB, cache %d MiB, %d answers of each kind\n\n", size>>20, cache>>20, o.answers)
 	fmt.Printf("| kind | blocks | KB | µs | allocs | bytes |\n|---|---:|---:|---:|---:|---:|\n")
 	for i, k := range kinds() {
@@ -96,39 +102,54 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// takeSample returns the size of the store, and keys that occur in it. It uses a cache of its
-// own, so the one that is measured is cold.
-func takeSample(ctx context.Context, path string) (int64, *sampled, error) {
+// cacheOf returns the size of the cache for a store.
+func (o options) cacheOf(store int64) int64 {
+	if o.share > 0 {
+		return store / o.share
+	}
+	return 2 * store
+}
+
+// takeSample returns the size of the store, and keys that occur in it from a share of the chain
+// on. It uses a cache of its own, so the one that is measured is cold.
+func takeSample(ctx context.Context, path string, from float64) (int64, *sampled, error) {
 	store, err := pebble.Open(pebble.Options{Path: path})
 	if err != nil {
 		return 0, nil, err
 	}
 	defer store.Close()
-	view, _, err := open(ctx, store)
+	n, err := open(ctx, store)
 	if err != nil {
 		return 0, nil, err
 	}
-	chain, err := sampleChain(ctx, view)
+	chain, err := sampleChain(ctx, n.view, from)
 	return store.Stats().DiskBytes, chain, err
 }
 
-// open opens the network in a store, and a server for its methods.
-func open(ctx context.Context, store kv.Store) (*query.View, *jsonrpc.Server, error) {
+// opened is a network with a server for its methods.
+type opened struct {
+	archive *archive.Archive
+	view    *query.View
+	server  *jsonrpc.Server
+}
+
+// open opens the network in a store.
+func open(ctx context.Context, store kv.Store) (opened, error) {
 	a, err := archive.Open(ctx, store)
 	if err != nil {
-		return nil, nil, err
+		return opened{}, err
 	}
 	executor, err := execute.New(a.Genesis().Config)
 	if err != nil {
-		return nil, nil, err
+		return opened{}, err
 	}
 	chain := query.NewChain(a, nil, executor)
 	methods, err := api.New(chain, api.Config{}).Methods()
 	if err != nil {
-		return nil, nil, err
+		return opened{}, err
 	}
 	view, err := chain.View()
-	return view, jsonrpc.NewServer(methods.Handlers(), jsonrpc.Config{Log: slog.New(slog.DiscardHandler)}), err
+	return opened{a, view, jsonrpc.NewServer(methods.Handlers(), jsonrpc.Config{Log: slog.New(slog.DiscardHandler)})}, err
 }
 
 // measure returns what an answer of a kind costs, with a store that is opened for them. As
@@ -139,13 +160,13 @@ func (o options) measure(ctx context.Context, k kind, seed uint64, cache int64, 
 		return each, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	_, server, err := open(ctx, store)
+	n, err := open(ctx, store)
 	if err != nil {
 		return each, err
 	}
 	m := &maker{rand.New(rand.NewPCG(seed, 1)), chain}
 	first, second := o.requests(k, m), o.requests(k, m)
-	if err := answer(ctx, server, first); err != nil {
+	if err := answer(ctx, n.server, first); err != nil {
 		return each, err
 	}
 	stop, err := o.startProfile(k)
@@ -153,7 +174,7 @@ func (o options) measure(ctx context.Context, k kind, seed uint64, cache int64, 
 		return each, err
 	}
 	before := usageOf(store)
-	err = answer(ctx, server, second)
+	err = answer(ctx, n.server, second)
 	each = usageOf(store).since(before).each(len(second) * o.batch)
 	return each, errors.Join(err, stop())
 }
