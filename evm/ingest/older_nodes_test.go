@@ -280,7 +280,7 @@ func TestOlderFromLiars(t *testing.T) {
 					header.Extra = []byte("another")
 				}
 			}
-		}, "node liar: it is not of this chain: header 17 has the hash "},
+		}, "node liar: the source is of another chain than the archive: header 17 has the hash "},
 		"an invalid answer": {func(n *olderNode) {
 			n.asked = func() error { return &node.InvalidError{What: "a block", Err: errors.New("nonsense")} }
 		}, "node liar: invalid answer, a block: nonsense"},

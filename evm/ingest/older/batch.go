@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"ashlar/evm/ingest"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"golang.org/x/sync/errgroup"
@@ -66,7 +68,7 @@ func (b *batch) climb(ctx context.Context, child uint64, parent common.Hash) err
 	for i := len(b.headers) - 1; i >= 0; i-- {
 		number := b.first + uint64(i)
 		if b.hashes[i] = b.headers[i].Hash(); b.hashes[i] != parent {
-			return answered(fmt.Errorf("%w: header %d has the hash %#x, expected %#x, the parent of block %d", ErrOtherChain, number, b.hashes[i], parent, number+1))
+			return answered(fmt.Errorf("%w: header %d has the hash %#x, expected %#x, the parent of block %d", ingest.ErrOtherChain, number, b.hashes[i], parent, number+1))
 		}
 		parent = b.headers[i].ParentHash
 	}
@@ -117,7 +119,7 @@ func (b *batch) fetch(ctx context.Context, begin, end int) ([]recorded, error) {
 		}
 		for i, block := range blocks {
 			if got, want := block.Hash(), b.hashes[at+i]; got != want {
-				return nil, fmt.Errorf("%w: block %d has the hash %#x, expected %#x", ErrOtherChain, b.first+uint64(at+i), got, want)
+				return nil, fmt.Errorf("%w: block %d has the hash %#x, expected %#x", ingest.ErrOtherChain, b.first+uint64(at+i), got, want)
 			}
 			if block.ReceiptHash() != types.EmptyReceiptsHash {
 				withReceipts = append(withReceipts, len(all))

@@ -171,12 +171,9 @@ func answered(err error) error {
 	return &nodeError{err}
 }
 
-// ErrOtherChain means that a node sent a block of another chain.
-var ErrOtherChain = errors.New("it is not of this chain")
-
 // isInvalid reports whether a node gave an answer that no honest node of the chain gives.
 func isInvalid(err error) bool {
 	var check *execute.CheckError
 	var wrong *node.InvalidError
-	return errors.As(err, &check) || errors.As(err, &wrong) || errors.Is(err, ErrOtherChain)
+	return errors.As(err, &check) || errors.As(err, &wrong) || errors.Is(err, ingest.ErrOtherChain)
 }
