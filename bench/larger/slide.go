@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"ashlar/evm/archive/window"
 	"ashlar/internal/node"
+	"ashlar/internal/usage"
 	"ashlar/kv"
 	"ashlar/kv/pebble"
 )
@@ -167,9 +167,9 @@ func (s *slide) ask(ctx context.Context, seed uint64, phase *atomic.Int32) ([][p
 			return nil, err
 		}
 		before := phase.Load()
-		began, busy := time.Now(), threadTime()
+		began, busy := time.Now(), usage.ThreadProcessor()
 		out = s.server.Answer(context.WithoutCancel(ctx), request, out[:0])
-		worked, waited := threadTime()-busy, time.Since(began)
+		worked, waited := usage.ThreadProcessor()-busy, time.Since(began)
 		if strings.Contains(string(out[:min(len(out), 100)]), `"error"`) {
 			return nil, fmt.Errorf("%.300s: %.300s", request, out)
 		}
@@ -179,16 +179,6 @@ func (s *slide) ask(ctx context.Context, seed uint64, phase *atomic.Int32) ([][p
 		}
 	}
 	return all, nil
-}
-
-// threadTime returns the processor time of this thread.
-func threadTime() time.Duration {
-	const thread = 1 // RUSAGE_THREAD
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(thread, &usage); err != nil {
-		return 0
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func (s *slide) print(all [][phases]answered) {
