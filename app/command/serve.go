@@ -21,6 +21,7 @@ func Serve(ctx context.Context, load func() (config.Config, error), again <-chan
 	if err != nil {
 		return err
 	}
+	defer tuneCollector()()
 	s, err := app.Open(ctx, c, nil)
 	if err != nil {
 		return err
