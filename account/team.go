@@ -230,7 +230,7 @@ func (a *Accounts) MayCreateTeam(user *Account) bool {
 }
 
 // Members returns the members of a team: owners first, then by e-mail address.
-func (a *Accounts) Members(team ID) ([]Member, error) {
+func (a *Accounts) Members(_ context.Context, team ID) ([]Member, error) {
 	p, err := a.teamWithID(team)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func describeTeams(t testing.TB, a *Accounts) (all []string) {
 		if !one.IsTeam() {
 			continue
 		}
-		members, err := a.Members(one.ID)
+		members, err := a.Members(t.Context(), one.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -179,7 +179,7 @@ func (s *scene) state() string {
 	var members []account.Member
 	var team account.ID
 	if team.UnmarshalText([]byte(s.values["{team}"])) == nil {
-		members, _ = s.service.accounts.Members(team)
+		members, _ = s.service.accounts.Members(s.t.Context(), team)
 	}
 	text, err := json.Marshal([]any{people, keys, invitations, members})
 	if err != nil {

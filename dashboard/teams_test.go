@@ -78,6 +78,11 @@ func TestTeams(t *testing.T) {
 	boss, _ := s.newUser("boss@example.org", account.RoleOperator)
 	boss.get("/people?q=granite+team").says(t, 200, "Granite", "1 to 1 of 1")
 	boss.get("/people/"+id).says(t, 200, "Granite", "new@example.org", "Manage members", "of the team")
+	managing := boss.get(team + "/members")
+	managing.says(t, 200, "Invite a member", `href="/keys"`)
+	if strings.Contains(managing.body, team+"/keys") || strings.Contains(managing.body, "Leave the team") {
+		t.Errorf("an operator who is not a member is offered a member's pages: %s", managing.text())
+	}
 	boss.post("/people/"+id, url.Values{"do": {"reset"}}).says(t, 422, "nobody signs in to it")
 	boss.post("/people/"+id, url.Values{"do": {"save"}, "keys": {"1"}}).leads(t, "/people/"+id)
 	member.post(team+"/keys/new", url.Values{"name": {"second"}}).says(t, 422, "may have 1 at once")

@@ -20,7 +20,7 @@ func (p *process) teams() string {
 	var all []string
 	for _, a := range accounts {
 		if a.IsTeam() {
-			members, err := p.accounts.Members(a.ID)
+			members, err := p.accounts.Members(p.Context(), a.ID)
 			p.need(err)
 			for _, m := range members {
 				all = append(all, fmt.Sprintf("%s is %s of %s", m.Email, m.Role, a.Team))

@@ -40,7 +40,7 @@ type Keys interface {
 	Revoke(ctx context.Context, idOrName string) (account.Key, error)
 }
 
-// Accounts are the operations on accounts and invitations. [account.Accounts] performs them
+// Accounts are the operations on accounts, invitations and teams. [account.Accounts] performs them
 // directly.
 type Accounts interface {
 	Create(ctx context.Context, n account.NewAccount) (token string, a account.Account, err error)
@@ -55,6 +55,7 @@ type Accounts interface {
 	Invite(ctx context.Context, n account.NewInvitation) (token string, i account.Invitation, err error)
 	Invitations(ctx context.Context) ([]account.Invitation, error)
 	Withdraw(ctx context.Context, id string) (account.Invitation, error)
+	Teams
 }
 
 // Usage reads the usage of keys. A [usage.Usage] does so directly.

@@ -72,7 +72,8 @@ func kinds() map[string]error {
 	return map[string]error{
 		"no key": account.ErrNoKey, "ambiguous": account.ErrAmbiguous, "no account": account.ErrNoAccount,
 		"no invitation": account.ErrNoInvitation, "disabled": account.ErrDisabled, "too many": account.ErrTooMany,
-		"unreadable": account.ErrUnreadable, "last operator": account.ErrLastOperator, "not served": ErrNotServed,
+		"unreadable": account.ErrUnreadable, "last operator": account.ErrLastOperator, "last owner": account.ErrLastOwner,
+		"no team": account.ErrNoTeam, "team": account.ErrTeam, "not served": ErrNotServed,
 	}
 }
 

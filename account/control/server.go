@@ -93,6 +93,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	})
 	serveKeys(mux, s.service.Keys, s.service.Usage)
 	serveAccounts(mux, s.service.Accounts)
+	serveTeams(mux, s.service.Accounts)
 	addNetwork.serve(mux, func(ctx context.Context, in networkRequest) (nothing, error) {
 		return nothing{}, s.process.AddNetwork(ctx, in.Network)
 	})

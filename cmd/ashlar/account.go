@@ -96,9 +96,9 @@ func (p *people) listAccounts() *cobra.Command {
 				if asJSON {
 					return printList(all)
 				}
-				table := newTable("ID\tE-MAIL\tROLE\tCREATED\tDISABLED\tCREDITS A SECOND\tCREDITS A DAY\tKEYS")
+				table := newTable("ID\tE-MAIL OR TEAM\tROLE\tCREATED\tDISABLED\tCREDITS A SECOND\tCREDITS A DAY\tKEYS")
 				for _, a := range all {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Email, a.Role, moment(a.Created), moment(a.Disabled),
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.ID, a.Label(), kindOf(&a), moment(a.Created), moment(a.Disabled),
 						limitText(uint64(a.Limits.PerSecond)), limitText(a.Limits.PerDay), limitText(uint64(a.Limits.Keys)))
 				}
 				return table.Flush()
@@ -107,6 +107,14 @@ func (p *people) listAccounts() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// kindOf returns the role of an account; that of a team is "team".
+func kindOf(a *account.Account) string {
+	if a.IsTeam() {
+		return "team"
+	}
+	return string(a.Role)
 }
 
 // limitText formats a limit for a table; "-" if the server's default applies.
@@ -239,7 +247,7 @@ func (p *people) listInvitations() *cobra.Command {
 				}
 				table := newTable("ID\tE-MAIL\tROLE\tCREATED\tEXPIRES\tSTATE")
 				for _, i := range all {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, cmp.Or(i.Email, "-"), i.Role, moment(i.Created), moment(i.Expires), invitationState(i))
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, cmp.Or(i.Email, "-"), invitedAs(&i), moment(i.Created), moment(i.Expires), invitationState(i))
 				}
 				return table.Flush()
 			})
@@ -247,6 +255,14 @@ func (p *people) listInvitations() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// invitedAs returns the role that an invitation gives; for one to a team with its ID.
+func invitedAs(i *account.Invitation) string {
+	if i.Team.IsZero() {
+		return string(i.Role)
+	}
+	return string(i.TeamRole) + " of " + i.Team.String()
 }
 
 func invitationState(i account.Invitation) string {

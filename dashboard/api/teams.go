@@ -30,7 +30,7 @@ func (c *call) teams() (int, any, error) {
 }
 
 func (c *call) members() (int, any, error) {
-	all, err := c.config.Accounts.Members(c.Account.ID)
+	all, err := c.config.Accounts.Members(c.r.Context(), c.Account.ID)
 	if all == nil {
 		all = []account.Member{}
 	}
@@ -43,7 +43,7 @@ func (c *call) member() (m account.Member, err error) {
 	if id.UnmarshalText([]byte(c.r.PathValue("member"))) != nil {
 		return m, errNoMember
 	}
-	all, err := c.config.Accounts.Members(c.Account.ID)
+	all, err := c.config.Accounts.Members(c.r.Context(), c.Account.ID)
 	for _, m := range all {
 		if m.Account == id {
 			return m, nil

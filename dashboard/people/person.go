@@ -73,7 +73,7 @@ func showPerson(v *site.Visit, p personPage) error {
 		return err
 	}
 	if p.Person.IsTeam() && p.Person.Unreadable == "" {
-		if p.Members, err = v.Config.Accounts.Members(p.Person.ID); err != nil {
+		if p.Members, err = v.Config.Accounts.Members(v.R.Context(), p.Person.ID); err != nil {
 			return err
 		}
 	}

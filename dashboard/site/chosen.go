@@ -16,7 +16,7 @@ const teamPath = "/teams/"
 // choice is in the path, so that links keep it, and two tabs can differ.
 type Chosen struct {
 	Account *account.Account
-	Role    account.TeamRole // of the visitor; owner of the own account
+	Role    account.TeamRole // of the visitor; owner of the own account, empty for operators who are not members
 }
 
 // Needs is what a page or an operation about an account requires of the visitor.
@@ -51,12 +51,11 @@ func Choose(accounts *account.Accounts, who *account.Account, r *http.Request, n
 	operator := n.Operators && who.Role == account.RoleOperator
 	if operator {
 		team, err = accounts.FindTeam(id.String())
-		role = account.TeamOwner
 	}
 	switch {
 	case err != nil:
 		return Chosen{}, err
-	case !role.Includes(n.Role):
+	case !role.Includes(n.Role) && !operator:
 		return Chosen{}, &RoleError{team.Team, role, n.Role}
 	case !team.Enabled() && !operator:
 		return Chosen{}, account.ErrDisabled

@@ -188,12 +188,16 @@ func (v *Visit) Show(status int, name, title string, content any) error {
 
 // navigation returns the links to the pages about the chosen account.
 func (v *Visit) navigation() []link {
-	all := []link{{v.Path("/"), "Overview", false}, {v.Path("/keys"), "Keys", false}, {v.Path("/usage"), "Usage", false}, {v.Path("/networks"), "Networks", false}}
-	if v.MayEdit() {
-		all = append(all, link{v.Path("/console"), "Console", false})
+	c := v.Chosen
+	if c.Role == "" { // an operator, who does not see the other pages of the team
+		c = Chosen{v.Who, account.TeamOwner}
 	}
-	if v.Account.IsTeam() {
-		all = append(all, link{v.Path("/members"), "Members", false})
+	all := []link{{c.Path("/"), "Overview", false}, {c.Path("/keys"), "Keys", false}, {c.Path("/usage"), "Usage", false}, {c.Path("/networks"), "Networks", false}}
+	if c.MayEdit() {
+		all = append(all, link{c.Path("/console"), "Console", false})
+	}
+	if c.Account.IsTeam() {
+		all = append(all, link{c.Path("/members"), "Members", false})
 	}
 	all = append(all, link{"/docs", "Documentation", false}, link{"/teams", "Teams", false}, link{"/account", "Account", false})
 	for i, one := range all {

@@ -63,8 +63,8 @@ func showPage(v *site.Visit, p membersPage) error {
 		p.Name = renameForm()
 		p.Name.Fill("team-name", team.Team)
 	}
-	p.Owner = v.Role == account.TeamOwner
-	members, err := accounts.Members(team.ID)
+	p.Owner = v.Role == account.TeamOwner || v.Who.Role == account.RoleOperator
+	members, err := accounts.Members(v.R.Context(), team.ID)
 	if err != nil {
 		return err
 	}
