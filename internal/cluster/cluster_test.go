@@ -27,10 +27,14 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-var nodes cassandratest.Lazy
+// nodes are three nodes, one is a single one.
+var (
+	nodes cassandratest.Lazy
+	one   = cassandratest.Lazy{One: true}
+)
 
 func TestMain(m *testing.M) {
-	code := cassandratest.Main(m, &nodes)
+	code := cassandratest.Main(m, &nodes, &one)
 	if err := os.RemoveAll(binFolder); err != nil {
 		log.Print(err)
 	}

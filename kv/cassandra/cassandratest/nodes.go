@@ -57,17 +57,19 @@ type Cluster struct {
 }
 
 type node struct {
-	command *exec.Cmd
-	ended   chan struct{} // closed when the process has ended
+	command    *exec.Cmd
+	management string        // port of nodetool
+	ended      chan struct{} // closed when the process has ended
 }
 
-// Main runs the tests of a package whose TestMain calls it, with a cluster that get
-// returns: it starts when the first test asks for it, and stops after the last. It returns
-// the exit code.
-func Main(m *testing.M, cluster *Lazy) int {
+// Main runs the tests of a package whose TestMain calls it, with clusters that start when the
+// first test asks for them, and stop after the last. It returns the exit code.
+func Main(m *testing.M, clusters ...*Lazy) int {
 	defer func() {
-		if err := cluster.stop(); err != nil {
-			log.Print(err)
+		for _, cluster := range clusters {
+			if err := cluster.stop(); err != nil {
+				log.Print(err)
+			}
 		}
 	}()
 	return m.Run()
@@ -75,6 +77,8 @@ func Main(m *testing.M, cluster *Lazy) int {
 
 // Lazy is a cluster that starts when it is first needed.
 type Lazy struct {
+	One bool // it has one node, that of [StartOne]
+
 	mu      sync.Mutex
 	started *Cluster // guarded by mu
 	err     error    // guarded by mu
@@ -93,7 +97,11 @@ func (l *Lazy) Get(t testing.TB) *Cluster {
 	defer l.mu.Unlock()
 	if !l.tried {
 		l.tried = true
-		l.started, l.err = Start(jars)
+		start := Start
+		if l.One {
+			start = func(jars string) (*Cluster, error) { return StartOne(jars) }
+		}
+		l.started, l.err = start(jars)
 	}
 	if l.err != nil {
 		t.Fatal(l.err)
@@ -217,6 +225,14 @@ java.rmi/sun.rmi.registry java.rmi/sun.rmi.server java.rmi/sun.rmi.transport jav
 jdk.attach/sun.tools.attach jdk.compiler/com.sun.tools.javac.file jdk.management.jfr/jdk.management.jfr
 jdk.management/com.sun.management.internal jdk.naming.dns/com.sun.jndi.dns`)
 
+// openedArgs returns the arguments that open these packages.
+func openedArgs() (args []string) {
+	for _, name := range opened {
+		args = append(args, "--add-opens", name+"=ALL-UNNAMED", "--add-exports", name+"=ALL-UNNAMED")
+	}
+	return args
+}
+
 // start starts the process of a node.
 func (c *Cluster) start(i int) error {
 	dir := c.folder(i)
@@ -228,11 +244,7 @@ func (c *Cluster) start(i int) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"-Xms512M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:MaxDirectMemorySize=384M", "-javaagent:" + agent[0]}
-	for _, name := range opened {
-		args = append(args, "--add-opens", name+"=ALL-UNNAMED", "--add-exports", name+"=ALL-UNNAMED")
-	}
-	args = append(args,
+	args := append(openedArgs(), "-Xms512M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:MaxDirectMemorySize=384M", "-javaagent:"+agent[0],
 		"-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true", "-Djava.security.manager=allow",
 		"-Dcassandra.storagedir="+dir, "-Dcassandra.logdir="+dir, "-Dcassandra.ring_delay_ms=2000", "-Dcassandra.skip_wait_for_gossip_to_settle=0", "-Dcassandra.superuser_setup_delay_ms=0",
 		"-Dcassandra.jmx.local.port="+management, "-Dcassandra.config=file://"+dir+"/cassandra.yaml",
@@ -243,7 +255,7 @@ func (c *Cluster) start(i int) error {
 		return err
 	}
 	defer out.Close()
-	n := &node{command: exec.Command("java", args...), ended: make(chan struct{})}
+	n := &node{command: exec.Command("java", args...), management: management, ended: make(chan struct{})}
 	n.command.Stdout, n.command.Stderr, n.command.Dir = out, out, dir
 	n.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := n.command.Start(); err != nil {
@@ -316,6 +328,42 @@ func (c *Cluster) StoredBytes(i int, keyspace string) (sum int64, err error) {
 		return err
 	})
 	return sum, err
+}
+
+// EndGrace lets a node drop the marks of removed rows of a keyspace from now on. Cassandra keeps
+// them for days.
+func (c *Cluster) EndGrace(ctx context.Context, i int, keyspace string) error {
+	session, err := c.connect(i)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	tables := session.Query("SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?", keyspace).IterContext(ctx)
+	var names []string
+	for name := ""; tables.Scan(&name); {
+		names = append(names, name)
+	}
+	if err := tables.Close(); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := session.Query(fmt.Sprintf("ALTER TABLE %s.%s WITH gc_grace_seconds = 0", keyspace, name)).ExecContext(ctx); err != nil {
+			return fmt.Errorf("end the grace of table %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Compact has a node rewrite each table of a keyspace into its smallest form.
+func (c *Cluster) Compact(ctx context.Context, i int, keyspace string) error {
+	dir := c.folder(i)
+	args := append(openedArgs(), "-Xmx128M", "-Duser.home="+dir, "-Dcassandra.storagedir="+dir, "-Dlogback.configurationFile="+dir+"/logback.xml",
+		"-cp", c.jars+"/*", "org.apache.cassandra.tools.NodeTool", "-h", "127.0.0.1", "-p", c.nodes[i].management, "compact", keyspace)
+	tool := exec.CommandContext(ctx, "java", args...)
+	if out, err := tool.CombinedOutput(); err != nil {
+		return fmt.Errorf("nodetool compact %s at %s: %w:\n%s", keyspace, c.Hosts[i], err, out)
+	}
+	return nil
 }
 
 // Kill ends a node at once.
