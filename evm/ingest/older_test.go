@@ -112,9 +112,110 @@ func TestAddOlder(t *testing.T) {
 	}
 	sound(0)
 	continueWith(t, a, s.genesis, ingesttest.Chain(t)[startNumber:])
+	sameBlockRows(t, s, store)
+}
+
+// cut is a store whose process is killed after a number of writes.
+type cut struct {
+	kv.Store
+	left int
+}
+
+var errCut = errors.New("cut off")
+
+func (c *cut) Write(ctx context.Context, b kv.Batch) error {
+	if c.left == 0 {
+		return errCut
+	}
+	c.left--
+	return c.Store.Write(ctx, b)
+}
+
+// TestAddOlderKilled kills an addition at each of its writes: its blocks are all visible or none
+// is. Then fewer blocks are added, so the pointer to the lowest rows that may be there stays
+// below the first block, and then all others.
+func TestAddOlderKilled(t *testing.T) {
+	t.Cleanup(ingest.SetStartBlocks(3))
+	s := newStarter(t)
+	executor, err := execute.New(s.genesis.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kills := 0
+	for killed := true; killed; kills++ {
+		disk := ingesttest.Store(t)
+		if _, err := s.start(disk); err != nil {
+			t.Fatal(err)
+		}
+		add := func(store kv.Store, first, last uint64) error {
+			a, err := archive.Open(t.Context(), store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ingest.AddOlder(t.Context(), a, executor, &recorded{s.source, first, last, first})
+		}
+		check := func(first, lowest uint64) {
+			t.Helper()
+			a, err := archive.Open(t.Context(), disk)
+			if err != nil {
+				t.Fatal(err)
+			}
+			under, err := a.OlderUnder(t.Context())
+			if got := a.Extent().Blocks; err != nil || got != first || under != lowest {
+				t.Errorf("killed at write %d: it begins with block %d, rows with %d, %v, want %d and %d", kills, got, under, err, first, lowest)
+			}
+			report, err := verify.Run(t.Context(), disk, verify.Options{To: audit.Head, Full: true}, nil)
+			if err != nil || !report.Sound {
+				t.Errorf("killed at write %d: verify: %v, %+v", kills, err, report.Finding)
+			}
+		}
+		err := add(&cut{disk, kills}, 5, 21)
+		if killed = errors.Is(err, errCut); !killed && err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case !killed:
+			check(5, 5)
+		case kills == 0:
+			check(22, 22)
+		default:
+			check(22, 5)
+		}
+		if killed {
+			lowest := uint64(5)
+			if kills == 0 {
+				lowest = 10
+			}
+			if err := add(disk, 10, 21); err != nil {
+				t.Fatal(err)
+			}
+			check(10, lowest)
+			if err := add(disk, 0, 9); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := add(disk, 0, 4); err != nil {
+			t.Fatal(err)
+		}
+		check(0, 0)
+		a, err := archive.Open(t.Context(), disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		continueWith(t, a, s.genesis, ingesttest.Chain(t)[startNumber:])
+		sameBlockRows(t, s, disk)
+	}
+	if kills < 4 {
+		t.Errorf("the addition has %d writes, want 3 or more", kills-1)
+	}
+}
+
+// sameBlockRows compares the rows of blocks with those of the whole archive.
+func sameBlockRows(t *testing.T, s *starter, store kv.Store) {
+	t.Helper()
 	tables := archive.NamedTables()
 	for _, table := range append(tables.Own(), tables.Derived()...) {
-		if want, got := rowsOf(t, s.whole, table), rowsOf(t, store, table); !maps.Equal(want, got) {
+		want, got := rowsOf(t, s.whole, table), rowsOf(t, store, table)
+		if !maps.Equal(want, got) {
 			t.Errorf("%s: %d rows, want %d, or others", table.Name, len(got), len(want))
 		}
 	}
