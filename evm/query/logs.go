@@ -308,27 +308,19 @@ func (l *loader) close() error {
 // blockLogs finds the logs of one block by position, in ascending order.
 type blockLogs struct {
 	receipts    *archive.Receipts
-	transaction int // whose logs reader is reading
+	transaction int  // whose logs reader is reading
+	following   int  // the transaction after it; 0 before the first
+	missed      bool // it does not have the log that is looked for
 	reader      archive.LogReader
 	next, end   uint64 // positions of the reader's next log and of the next transaction's first log
 }
 
 // at returns the log at a position, which must be above that of the last call.
 func (b *blockLogs) at(position uint64) (log archive.Log, err error) {
-	if position >= b.end {
-		i, err := b.receipts.OfLog(position, b.transaction)
-		if err != nil {
+	for position >= b.end {
+		if err := b.advance(position); err != nil {
 			return log, err
 		}
-		if i == b.receipts.Len() {
-			return log, fmt.Errorf("%w: no log %d", archive.ErrCorrupt, position)
-		}
-		receipt, err := b.receipts.Receipt(i)
-		if err != nil {
-			return log, err
-		}
-		b.transaction, b.reader = i, receipt.Logs()
-		b.next, b.end = receipt.FirstLog, receipt.FirstLog+receipt.LogCount
 	}
 	for {
 		log, ok, err := b.reader.Next()
@@ -343,4 +335,26 @@ func (b *blockLogs) at(position uint64) (log archive.Log, err error) {
 			return log, nil
 		}
 	}
+}
+
+// advance moves to the transaction after the current one, which usually has the next log, and
+// from there to the one that has the log at a position.
+func (b *blockLogs) advance(position uint64) (err error) {
+	i := b.following
+	if b.missed {
+		if i, err = b.receipts.OfLog(position, i); err != nil {
+			return err
+		}
+	}
+	if i >= b.receipts.Len() {
+		return fmt.Errorf("%w: no log %d", archive.ErrCorrupt, position)
+	}
+	receipt, err := b.receipts.Receipt(i)
+	if err != nil {
+		return err
+	}
+	b.transaction, b.following, b.reader = i, i+1, receipt.Logs()
+	b.next, b.end = receipt.FirstLog, receipt.FirstLog+receipt.LogCount
+	b.missed = position >= b.end
+	return nil
 }
