@@ -42,6 +42,13 @@ func (a *attempts) reset() {
 	a.all, a.asked, a.awaited = 0, 0, 0
 }
 
+// total returns the number of attempts at any node.
+func (a *attempts) total() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all
+}
+
 // toNode returns the number of attempts at the node.
 func (a *attempts) toNode() int {
 	a.mu.Lock()
