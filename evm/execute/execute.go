@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 
 	"ashlar/evm"
+	"ashlar/evm/execute/tries"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/lru"
@@ -125,7 +126,8 @@ type Executed struct {
 	AccessList []byte      // RLP; nil before Amsterdam
 	Traces     *evm.Traces // nil if they are not recorded
 	update     *state.StateUpdate
-	rooted     bool // the state root has been computed and checked, and update has the trie nodes
+	nodes      []evm.Node // that changed, where update does not have them
+	rooted     bool       // the state root has been computed and checked, and the nodes are known
 }
 
 // Accounts are the accounts that changed, by keccak256 of their address, nil
@@ -238,7 +240,7 @@ func (e *Executor) processListed(ctx context.Context, parent Parent, block *type
 	}
 	x := &Executed{update: p.listed.update()}
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return x.root(inner, parent.State, parent.Header.Root, block) })
+	group.Go(func() error { return x.root(inner, tries.New(0), parent.State, parent.Header.Root, block) })
 	group.Go(func() error { return e.finishListed(inner, p, x, processors) })
 	if err := group.Wait(); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package execute
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/state"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/ethereum/go-ethereum/trie"
 )
 
@@ -218,4 +220,17 @@ func (a recordedAncestors) Header(ctx context.Context, hash common.Hash, number 
 		a.record.mu.Unlock()
 	}
 	return header, err
+}
+
+// storageRoot returns the storage root of an account, the empty root if there is no account.
+func storageRoot(tr *trie.Trie, address common.Hash) (common.Hash, error) {
+	value, err := tr.Get(address[:])
+	if err != nil || value == nil {
+		return types.EmptyRootHash, err
+	}
+	var account types.StateAccount
+	if err := rlp.DecodeBytes(value, &account); err != nil {
+		return common.Hash{}, fmt.Errorf("account %x in the state trie: %w", address, err)
+	}
+	return account.Root, nil
 }

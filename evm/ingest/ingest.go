@@ -23,6 +23,7 @@ import (
 	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/execute"
+	"ashlar/evm/execute/tries"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core"
@@ -66,6 +67,7 @@ type Importer struct {
 	archive  *archive.Archive
 	executor *execute.Executor
 	latest   *latest
+	tries    *tries.Tries // of the last block whose root is known
 	recent   *ancestors
 	rooted   *rootedBlock
 	counts   counts
@@ -86,7 +88,7 @@ func New(ctx context.Context, a *archive.Archive, e *execute.Executor, genesis *
 			return nil, err
 		}
 	}
-	i := &Importer{archive: a, executor: e, latest: newLatest(a), recent: newAncestors(a)}
+	i := &Importer{archive: a, executor: e, latest: newLatest(a), tries: tries.New(keptTrieBytes), recent: newAncestors(a)}
 	if err := i.sync(ctx); err != nil {
 		return nil, err
 	}
@@ -292,7 +294,7 @@ func (i *Importer) root(ctx context.Context, parent common.Hash, in <-chan *step
 	for s := range in {
 		if s.err == nil {
 			i.busy.Add(1)
-			s.delta, s.err = i.executor.Root(ctx, i.latest, parent, s.executed)
+			s.delta, s.err = i.executor.RootKeeping(ctx, i.tries, i.latest, parent, s.executed)
 			i.busy.Add(-1)
 		}
 		if s.err == nil {

@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	latestAccounts  = 400_000 // accounts and
-	latestSlots     = 800_000 // slots in a generation, about 200 bytes each
-	latestNodeBytes = 96 << 20
+	latestAccounts  = 400_000  // accounts and
+	latestSlots     = 800_000  // slots in a generation, about 200 bytes each
+	latestNodeBytes = 32 << 20 // beside those that an import keeps decoded:
+	keptTrieBytes   = 128 << 20
 )
 
 // latest is the state after the last executed block. It holds the changes of unsettled

@@ -1,0 +1,152 @@
+// Package tries changes the account trie and the storage tries of a chain, block by block.
+//
+// go-ethereum's tries forget their nodes with each commit, so the next block reads and decodes
+// the same upper nodes again: a sixth of an import, and more as tries grow. Here, nodes stay in
+// memory, decoded, until memory is needed for others:
+//
+//	block 7:  read a, b, c; change c   commit: a' b' c'
+//	block 8:  a' b' are here; read d   commit: a" b" d'
+//
+// Hashes are computed once for all changes of a block.
+package tries
+
+import (
+	"fmt"
+	"math"
+
+	"ashlar/evm"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rlp"
+)
+
+// Reader reads the RLP of a node, which must have the given hash and may not be changed later.
+type Reader func(owner common.Hash, path []byte, hash common.Hash) ([]byte, error)
+
+// Tries are the tries of one state. They belong to one goroutine. After an error only Begin may
+// be called. Between two commits come StorageRoot, SetSlots, and then Commit.
+type Tries struct {
+	read     Reader
+	root     common.Hash // of the state, as of the last commit
+	accounts *trie
+	storage  map[common.Hash]*trie // by owner
+	nodes    []evm.Node            // changed since the last commit
+	failed   bool
+
+	limit   int    // of bytes
+	bytes   int    // in memory, estimated
+	round   uint32 // counts the calls of Begin
+	evicted uint32 // round in which nodes were last evicted
+
+	keccak crypto.KeccakState
+}
+
+// New returns tries that keep about as many bytes of nodes in memory.
+func New(limit int) *Tries { return &Tries{limit: limit, keccak: crypto.NewKeccakState()} }
+
+// Begin prepares to change the state with a root. What is in memory stays if it is that
+// state's. The nodes of the state are read with read until the next call.
+func (t *Tries) Begin(root common.Hash, read Reader) {
+	t.read = read
+	if t.accounts == nil || t.failed || root != t.root || t.nodes != nil || t.round == math.MaxUint32 {
+		t.root, t.storage, t.nodes = root, make(map[common.Hash]*trie), nil
+		t.bytes, t.round, t.evicted, t.failed = 0, 0, 0, false
+		t.accounts = t.open(common.Hash{}, root)
+	}
+	if t.bytes > t.limit {
+		t.evict()
+	}
+	t.round++
+}
+
+// StorageRoot returns an account's storage root as of the last commit; the empty root if there
+// is no such account.
+func (t *Tries) StorageRoot(address common.Hash) (common.Hash, error) {
+	var buffer [evm.KeyNibbles]byte
+	value, err := t.accounts.get(evm.AppendNibbles(buffer[:0], address[:]))
+	if err != nil || value == nil {
+		return types.EmptyRootHash, t.note(err)
+	}
+	var account types.StateAccount
+	if err := rlp.DecodeBytes(value, &account); err != nil {
+		return common.Hash{}, t.note(fmt.Errorf("account %x in the state trie: %w", address, err))
+	}
+	return account.Root, nil
+}
+
+// SetSlots sets slots of an account, whose storage root is given, and returns the new root. It
+// is called at most once for an account between two commits.
+func (t *Tries) SetSlots(address, root common.Hash, slots map[common.Hash]common.Hash) (common.Hash, error) {
+	storage := t.storage[address]
+	if storage == nil || storage.hash != root {
+		const overhead = 200
+		storage = t.open(address, root)
+		t.storage[address] = storage
+		t.bytes += overhead
+	}
+	err := setAll(storage, slots, func(word common.Hash) ([]byte, error) {
+		if word == (common.Hash{}) {
+			return nil, nil
+		}
+		return rlp.EncodeToBytes(common.TrimLeftZeroes(word[:]))
+	})
+	if err == nil {
+		t.nodes, err = storage.commit(t.nodes)
+	}
+	if storage.root == nil {
+		delete(t.storage, address)
+	}
+	return storage.hash, t.note(err)
+}
+
+// Commit sets accounts, which have their new storage roots, or are nil if they are gone. It
+// returns the new state root and the nodes of all tries that changed since the last commit.
+func (t *Tries) Commit(accounts map[common.Hash]*types.StateAccount) (common.Hash, []evm.Node, error) {
+	err := setAll(t.accounts, accounts, func(account *types.StateAccount) ([]byte, error) {
+		if account == nil {
+			return nil, nil
+		}
+		return rlp.EncodeToBytes(account)
+	})
+	if err == nil {
+		t.nodes, err = t.accounts.commit(t.nodes)
+	}
+	nodes := t.nodes
+	t.root, t.nodes = t.accounts.hash, nil
+	return t.root, nodes, t.note(err)
+}
+
+// note records that a change was not completed.
+func (t *Tries) note(err error) error {
+	t.failed = t.failed || err != nil
+	return err
+}
+
+// setAll sets the values of keys, and removes keys whose value is encoded as nothing. Removals
+// come last: one that goes before an insertion beside it could collapse a node, and read
+// another, that the insertion would have kept.
+func setAll[V any](t *trie, values map[common.Hash]V, encode func(V) ([]byte, error)) error {
+	var buffer [evm.KeyNibbles]byte
+	var gone []common.Hash
+	for key, value := range values {
+		encoded, err := encode(value)
+		if err != nil {
+			return err
+		}
+		if encoded == nil {
+			gone = append(gone, key)
+			continue
+		}
+		if err := t.put(evm.AppendNibbles(buffer[:0], key[:]), encoded); err != nil {
+			return err
+		}
+	}
+	for _, key := range gone {
+		if err := t.remove(evm.AppendNibbles(buffer[:0], key[:])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
