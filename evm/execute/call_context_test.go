@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,13 +52,13 @@ func TestCallContext(t *testing.T) {
 			}
 		},
 		"two functions": func(t *testing.T, c *callContext, leave context.CancelFunc) {
-			called := 0
-			defer afterFunc(c, func() { called++ })()
-			defer afterFunc(c, func() { called++ })()
+			var called atomic.Int32
+			defer afterFunc(c, func() { called.Add(1) })()
+			defer afterFunc(c, func() { called.Add(1) })()
 			leave()
 			synctest.Wait()
-			if called != 2 {
-				t.Errorf("%d of 2 functions were called", called)
+			if n := called.Load(); n != 2 {
+				t.Errorf("%d of 2 functions were called", n)
 			}
 		},
 		"stopped, then derived from": func(t *testing.T, c *callContext, _ context.CancelFunc) {
