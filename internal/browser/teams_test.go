@@ -1,0 +1,150 @@
+package browser
+
+import (
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A user creates a team and invites another one, who joins by the link, switches to the team and
+// creates a key. The team keeps the key when the member is removed. Everything works without
+// scripts too.
+func TestTeams(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := serve(t)
+	for name, scripts := range map[string]bool{"with scripts": true, "without scripts": false} {
+		t.Run(name, func(t *testing.T) {
+			const password = "a stone on a stone"
+			as := strings.ReplaceAll(name, " ", "-") + "@example.org"
+			owner, guest := openTab(t, s.url, scripts), openTab(t, s.url, scripts)
+			owner.signUp("owner-"+as, password)
+			owner.follow(".side nav a[href='/teams']")
+			owner.enter("#name", "Stone & Sons")
+			owner.follow("main form button.primary")
+			owner.sees(".notice", "The team is ready")
+			team := strings.TrimSuffix(owner.path(), "/members")
+
+			owner.enter("#email", "guest-"+as)
+			owner.follow("form[action$='/invitations'] button.primary")
+			link := owner.text("#invitation-link")
+			if !strings.HasPrefix(link, s.url+"/teams/join?invitation=") {
+				t.Fatalf("the link is %q", link)
+			}
+			join := strings.TrimPrefix(link, s.url)
+			guest.open(join)
+			guest.sees("main", "Stone & Sons as a member")
+			if scripts {
+				guest.lookedAt(shot{"team-join", at(join)})
+			}
+			guest.follow("main a[href^='/signup?invitation=']")
+			guest.enter("#password", password)
+			guest.follow("main form button.primary")
+			guest.sees(".notice", "Welcome")
+
+			guest.follow(".side nav .accounts a[href='" + team + "']")
+			guest.sees("main", "All keys of the team")
+			guest.follow(".side nav a[href='" + team + "/keys']")
+			guest.follow("a.primary[href='" + team + "/keys/new']")
+			guest.enter("#name", "First steps")
+			guest.follow("main form button.primary")
+			line := guest.text(".lines details pre")
+			if out := paste(t, line); !strings.Contains(out, `"result":"0x`) {
+				t.Fatalf("%s\nanswers %s", line, out)
+			}
+			owner.open(team + "/keys")
+			owner.sees("tbody", "First steps")
+			owner.follow(".side nav .accounts li:first-child a")
+			owner.sees("main", "You have no key yet")
+			if scripts {
+				for _, one := range teamPages(team) {
+					owner.lookedAt(one)
+				}
+				guest.lookedAt(shot{"team-member", at(team + "/members")})
+			}
+
+			owner.open(team + "/members")
+			owner.do(chromedp.SendKeys(chromedp.CSS("tr:has([aria-label='Change the role of guest-"+as+"']) select"), "Viewer"))
+			owner.follow("button[aria-label='Change the role of guest-" + as + "']")
+			guest.open(team + "/keys")
+			guest.follow("tbody a[href^='" + team + "/keys/']")
+			if n := run(guest, chromedp.Evaluate[int]("document.querySelectorAll('a[href$=\"/revoke\"], main form button').length")); n > 0 {
+				t.Errorf("a viewer is offered %d changes of a key", n)
+			}
+			if scripts {
+				guest.lookedAt(shot{"team-viewer", func(b *tab) {
+					b.open(team + "/keys")
+					b.follow("tbody a[href^='" + team + "/keys/']")
+				}})
+				guest.lookedAt(shot{"team-refused", at(team + "/keys/new")})
+			}
+			owner.follow("button[aria-label='Remove guest-" + as + "']")
+			owner.sees(".notice", "The member was removed")
+			guest.open(team + "/keys")
+			guest.sees("h1", "Page not found")
+			if out := paste(t, line); !strings.Contains(out, `"result":"0x`) {
+				t.Errorf("after the member is removed, the team's key\n%s\nanswers %s", line, out)
+			}
+			owner.open(team + "/delete")
+			owner.enter("#name", "Stone & Sons")
+			owner.enter("#password", password)
+			owner.follow("main form button.danger")
+			owner.sees(".notice", "was deleted")
+			if out := paste(t, line); !strings.HasSuffix(out, "401") {
+				t.Errorf("with a key of the deleted team\n%s\nanswers %s", line, out)
+			}
+		})
+	}
+}
+
+// teamPages returns the pages of a team that its owner sees.
+func teamPages(team string) []shot {
+	return []shot{
+		{"teams", at("/teams")},
+		{"team-overview", at(team)},
+		{"team-keys", at(team + "/keys")},
+		{"team-members", at(team + "/members")},
+		{"team-invited", func(b *tab) {
+			b.open(team + "/members")
+			b.enter("#email", "c"+longEmail()[1:])
+			b.follow("form[action$='/invitations'] button.primary")
+			b.there("#invitation-link")
+		}},
+		{"team-last-owner", func(b *tab) {
+			b.open(team + "/members")
+			b.follow("form[action$='/leave'] button")
+			b.there(".notice.bad")
+		}},
+		{"team-delete", func(b *tab) {
+			b.open(team + "/delete")
+			b.enter("#name", "another")
+			b.enter("#password", "a stone on a stone")
+			b.follow("main form button.danger")
+			b.there("#name-error")
+		}},
+		{"team-menu", func(b *tab) {
+			b.open(team + "/keys")
+			run(b, chromedp.Evaluate[bool]("document.querySelector('.menu').open = true"))
+		}},
+	}
+}
+
+// lookedAt is lookAt, and then displays pages as before.
+func (b *tab) lookedAt(one shot) {
+	b.Helper()
+	b.lookAt(one, os.Getenv("ASHLAR_SCREENSHOTS"))
+	b.do(chromedp.EmulateViewport(1280, 900))
+}
+
+// path returns the path of the current page.
+func (b *tab) path() string {
+	b.Helper()
+	u, err := url.Parse(run(b, chromedp.Location()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return u.Path
+}
