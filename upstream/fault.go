@@ -47,7 +47,11 @@ const (
 // names: they have removed it, or there is none.
 var noBlock = []string{
 	"header not found", "header for hash not found", "block not found", "unknown block", "could not find block", "is not currently canonical",
+	"failed to get logs for block", beyondHead, // geth, while it is wound back
 }
+
+// beyondHead is part of geth's message for a range of logs that ends above its head.
+const beyondHead = "range extends beyond current head"
 
 // patterns of messages, in lower case, by what they mean. Nodes and providers have no common
 // codes. The first match counts.
@@ -69,7 +73,7 @@ var patterns = []struct {
 		"rate limit", "too many requests", "request limit", "daily request count", "capacity", "compute units", "credits", "quota", "throttle",
 		"requests per second",
 	}},
-	{failed, []string{"internal error", "timeout", "timed out", "temporar", "unavailable", "overloaded", "connection", "panic", "try again"}},
+	{failed, []string{"internal error", "failed to process log index", "timeout", "timed out", "temporar", "unavailable", "overloaded", "connection", "panic", "try again"}},
 }
 
 // classify says what an error object means. method is the method of the call.
@@ -121,6 +125,9 @@ var tooMuch = []string{
 // IsTooMuch reports whether a node refuses eth_getLogs because it asks for too much at once.
 func IsTooMuch(e *NodeError) bool {
 	text := strings.ToLower(e.Message)
+	if strings.Contains(text, beyondHead) {
+		return false
+	}
 	if containsAny(text, tooMuch) {
 		return true
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // obstacle is why a node cannot be asked.
@@ -40,7 +42,7 @@ func (n *node) obstacle(c *Call, chainID uint64, now time.Time) obstacle {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case !n.known:
+	case !n.known || n.head.Hash == (common.Hash{}):
 		return obstacle{kind: silent, why: "it has not answered yet"}
 	case n.chainID != chainID:
 		o := obstacle{kind: otherChain, why: fmt.Sprintf("it is on chain %d, expected %d", n.chainID, chainID)}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -35,7 +36,10 @@ type publisher struct {
 	busy      bool                             // guarded by mu: a round is under way
 	subs      map[*feed.Subscriber]*subscriber // guarded by mu
 	filters   int                              // guarded by mu: polled filters, including any that expired since the last sweep
-	logs      map[common.Hash][]query.Log      // of the newest published blocks, for their removal. Only publish uses it
+
+	// Only publish uses the fields below.
+	logs  map[common.Hash][]query.Log // of the newest published blocks, for their removal
+	stuck time.Time                   // since when the head's move cannot be published; zero if it can
 }
 
 // subscriber is a subscription to heads, or to logs.
@@ -80,8 +84,13 @@ func newPublisher(chain *query.Chain, config Config) *publisher {
 	}
 }
 
-// expireEvery is how often expired filters are removed.
-const expireEvery = 15 * time.Second
+const (
+	expireEvery = 15 * time.Second // between removals of expired filters
+	retryPause  = time.Second      // between tries to publish the same move
+	// patience is for how long a move that cannot be published is tried. It is longer than it
+	// takes until a head that no node has any more is replaced.
+	patience = time.Minute
+)
 
 // Run notifies subscribers and fills filters until ctx is done.
 func (a *API) Run(ctx context.Context) error {
@@ -89,9 +98,13 @@ func (a *API) Run(ctx context.Context) error {
 	group.Go(func() error {
 		for {
 			changed := a.chain.Changed()
-			a.publisher.publish(ctx)
+			var again <-chan time.Time
+			if !a.publisher.publish(ctx) {
+				again = time.After(retryPause)
+			}
 			select {
 			case <-changed:
+			case <-again:
 			case <-ctx.Done():
 				return nil
 			}
@@ -119,11 +132,13 @@ func (p *publisher) expire() {
 	p.blocks.Expire()
 }
 
-// publish publishes the move of the head since the last call.
-func (p *publisher) publish(ctx context.Context) {
+// publish publishes the move of the head since the last call. It returns false if it is to be
+// called again, because nodes did not say what is in the new blocks: they may have dropped
+// them already, and then the next head is published instead.
+func (p *publisher) publish(ctx context.Context) (done bool) {
 	to := p.chain.Present()
 	if to == nil {
-		return
+		return true
 	}
 	p.mu.Lock()
 	from := p.published
@@ -132,7 +147,8 @@ func (p *publisher) publish(ctx context.Context) {
 		p.published = to
 		p.mu.Unlock()
 		clear(p.logs)
-		return
+		p.stuck = time.Time{}
+		return true
 	}
 	p.round++
 	p.busy = true
@@ -146,6 +162,13 @@ func (p *publisher) publish(ctx context.Context) {
 	for _, b := range added {
 		updates = append(updates, &update{block: b, round: round})
 	}
+	if ok {
+		err := p.fetchLogs(ctx, to, added)
+		if err != nil && p.postpone(err, to) {
+			return false
+		}
+		ok = err == nil
+	}
 	for _, u := range updates {
 		if ok {
 			ok = p.publishUpdate(ctx, to, u)
@@ -155,7 +178,48 @@ func (p *publisher) publish(ctx context.Context) {
 		slog.Error("the changes are not known: dropping all subscriptions and filters", "from", from.Head().Ref, "to", to.Head().Ref)
 		p.dropAll()
 	}
+	p.stuck = time.Time{}
 	p.advance(to)
+	return true
+}
+
+// fetchLogs fetches the logs of blocks before any of them is published.
+func (p *publisher) fetchLogs(ctx context.Context, view *forwarded.View, added []*forwarded.Block) error {
+	if !p.wantsLogs() {
+		return nil
+	}
+	for _, b := range added {
+		logs, known := p.logs[b.Hash]
+		if known {
+			continue
+		}
+		err := p.chain.Logs(ctx, view, &query.Filter{Hash: &b.Hash}, maxLogs*100, func(log *query.Log) error {
+			logs = append(logs, *log)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("the logs of block %s: %w", b.Ref, err)
+		}
+		p.logs[b.Hash] = logs
+	}
+	return nil
+}
+
+// postpone ends a round that has published nothing, and reports whether it is to be tried
+// again. Who subscribes meanwhile begins in the round that publishes the move.
+func (p *publisher) postpone(why error, to *forwarded.View) bool {
+	if p.stuck.IsZero() {
+		p.stuck = time.Now()
+		slog.Warn("the new head is not published yet", "head", to.Head().Ref, "because", why)
+	}
+	if time.Since(p.stuck) > patience {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.round--
+	p.busy = false
+	return true
 }
 
 // advance records that everything up to a view is published.
@@ -220,7 +284,7 @@ func (p *publisher) wantsLogs() bool {
 }
 
 // addLogs adds the logs of its block to an update. The logs of a dropped block are those that
-// were published, because nodes may not have the block any more.
+// were published, because nodes may not have the block any more; the newest comes first.
 func (p *publisher) addLogs(ctx context.Context, view *forwarded.View, u *update) error {
 	logs, known := p.logs[u.block.Hash]
 	if !known {
@@ -240,11 +304,11 @@ func (p *publisher) addLogs(ctx context.Context, view *forwarded.View, u *update
 		delete(p.logs, u.block.Hash)
 		u.logs = make([]query.Log, len(logs))
 		for i, log := range logs {
-			u.logs[i] = log
 			var err error
-			if u.logs[i].JSON, err = removed(log.JSON); err != nil {
+			if log.JSON, err = removed(log.JSON); err != nil {
 				return err
 			}
+			u.logs[len(logs)-1-i] = log
 		}
 	}
 	for i := range u.logs {

@@ -123,7 +123,7 @@ func TestFeed(t *testing.T) {
 	n.Set(func(n *forwardtest.Node) { n.Chain.Head = 12 })
 	w.until("the logs have come", func() bool { return logs.events(t) == "11/0 11/1 12/0 12/1" })
 	n.Set(func(n *forwardtest.Node) { n.Chain.Branch, n.Chain.Fork, n.Chain.Head = "b", 12, 13 })
-	want := "11/0 11/1 12/0 12/1 -12/0 -12/1 12/0 12/1 13/0 13/1"
+	want := "11/0 11/1 12/0 12/1 -12/1 -12/0 12/0 12/1 13/0 13/1"
 	w.until("the reorganization has come", func() bool { return logs.events(t) == want })
 	if got := second.events(t); got != "11/1 12/1 -12/1 12/1 13/1" {
 		t.Errorf("the subscription to a topic got %s", got)
