@@ -19,6 +19,7 @@ func TestCallContext(t *testing.T) {
 			stop()
 			c.stop()
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if called || c.armed.Load() != nil {
 				t.Errorf("a short call: ended %v, armed %v", called, c.armed.Load() != nil)
 			}
@@ -29,6 +30,7 @@ func TestCallContext(t *testing.T) {
 			stop := afterFunc(c, func() { ended = time.Since(begun) })
 			defer stop()
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if ended != time.Second || !errors.Is(c.Err(), context.DeadlineExceeded) {
 				t.Errorf("ended after %v: %v", ended, c.Err())
 			}
