@@ -25,6 +25,8 @@ type answers struct {
 	logs   [][]logged
 	failed []error
 	gone   int // requests for blocks that had been reorganized away
+	// forwarded says that nodes answer, which may lose a block before another is the head.
+	forwarded bool
 }
 
 type place struct {
@@ -48,8 +50,8 @@ func (a *answers) String() string {
 }
 
 // ask sends requests until ctx is done.
-func ask(ctx context.Context, client *node.Client) *answers {
-	a, random := new(answers), rand.New(rand.NewPCG(1, 2))
+func (a *answers) ask(ctx context.Context, client *node.Client) *answers {
+	random := rand.New(rand.NewPCG(1, 2))
 	for ctx.Err() == nil {
 		var err error
 		switch random.IntN(3) {
@@ -71,6 +73,9 @@ func ask(ctx context.Context, client *node.Client) *answers {
 func (a *answers) askHead(ctx context.Context, client *node.Client) error {
 	var raw json.RawMessage
 	if err := client.Call(ctx, &raw, "eth_getBlockByNumber", "latest", true); err != nil {
+		if a.forwarded && a.isGone(err) {
+			return nil
+		}
 		return err
 	}
 	var header types.Header
@@ -100,7 +105,11 @@ func (a *answers) askHead(ctx context.Context, client *node.Client) error {
 // another one was settled. Requests must not fail for any other reason.
 func (a *answers) isGone(err error) bool {
 	var answer *node.Error
-	if !errors.As(err, &answer) || !strings.Contains(answer.Message, "not found") && !strings.Contains(answer.Message, "range") {
+	if !errors.As(err, &answer) {
+		return false
+	}
+	says := func(text string) bool { return strings.Contains(answer.Message, text) }
+	if !says("not found") && !says("range") && !(a.forwarded && (says("pruned history") || says("unknown block") || says("can answer"))) {
 		return false
 	}
 	a.gone++

@@ -55,7 +55,7 @@ func startAshlar(t *testing.T, genesis string, sources ...string) (node.Ashlar, 
 // TestFollowGeth follows a geth that makes blocks with thousands of transactions and is wound back
 // repeatedly, while clients receive notifications and send requests without pause.
 func TestFollowGeth(t *testing.T) {
-	u, genesis := startGeth(t)
+	u, genesis := startGeth(t, true)
 	waiting := u.letWait()
 	a, process, service := startAshlar(t, genesis, u.socket)
 	awaitPooled(t, service, waiting)
@@ -66,7 +66,7 @@ func TestFollowGeth(t *testing.T) {
 	asking, stop := context.WithCancel(t.Context())
 	defer stop()
 	asked := make(chan *answers, 1)
-	go func() { asked <- ask(asking, service) }()
+	go func() { asked <- new(answers).ask(asking, service) }()
 	for range *roundsFlag {
 		u.mine(perRound)
 		if final, head := u.finalized(), u.head(); head > final {

@@ -44,8 +44,8 @@ type made struct {
 	count  common.Hash // slot 0 of the counter after the block
 }
 
-// startGeth starts a geth on a new chain, and also returns its genesis file.
-func startGeth(t *testing.T) (*upstream, string) {
+// startGeth starts a geth on a new chain, which may enter Amsterdam, and also returns its genesis file.
+func startGeth(t *testing.T, amsterdam bool) (*upstream, string) {
 	t.Helper()
 	bin, err := node.FindGeth()
 	if errors.Is(err, node.ErrNoGeth) && os.Getenv("ASHLAR_REQUIRE_ALL") != "1" {
@@ -55,7 +55,9 @@ func startGeth(t *testing.T) (*upstream, string) {
 		t.Fatal(err)
 	}
 	genesis := ingesttest.Genesis(t)
-	genesis.Config.AmsterdamTime = amsterdamTime(t, bin)
+	if amsterdam {
+		genesis.Config.AmsterdamTime = amsterdamTime(t, bin)
+	}
 	u := &upstream{t: t, signer: types.LatestSigner(genesis.Config), blocks: make(map[common.Hash]made)}
 	for i := range senders {
 		key, err := crypto.ToECDSA(crypto.Keccak256(fmt.Append(nil, "sender ", i)))
