@@ -119,14 +119,16 @@ func (p *Pool) AddForwarded(ctx context.Context, tx *types.Transaction, forward 
 	return nil
 }
 
-// awaitHead waits until the pool has a head, or returns errNoHead.
+// awaitHead waits until the pool has a head. It returns errNoHead if there is none in time.
 func (p *Pool) awaitHead(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, firstHeadTime)
-	defer cancel()
+	late := time.NewTimer(firstHeadTime)
+	defer late.Stop()
 	select {
 	case <-p.begun:
 		return nil
 	case <-ctx.Done():
+		return ctx.Err()
+	case <-late.C:
 		return errNoHead
 	}
 }
