@@ -1,8 +1,8 @@
 package api
 
 import (
+	"bytes"
 	"encoding/binary"
-	"slices"
 
 	"ashlar/evm/archive"
 	"ashlar/evm/query"
@@ -64,7 +64,8 @@ func (h *hasher) hashInto(sum, data []byte) {
 type outline []byte
 
 func newOutline(body *archive.Body) (outline, error) {
-	row := binary.AppendUvarint(make([]byte, 0, outlineRoom+body.Len()*common.HashLength), uint64(body.Len()))
+	const annexBytes = 1024 // enough for 16 withdrawals
+	row := binary.AppendUvarint(make([]byte, 0, body.Len()*common.HashLength+annexBytes), uint64(body.Len()))
 	var h hasher
 	for i := range body.Len() {
 		raw, err := body.Transaction(i)
@@ -73,11 +74,8 @@ func newOutline(body *archive.Body) (outline, error) {
 		}
 		row = append(row, h.hash(raw)...)
 	}
-	return slices.Clip(body.Annex.Append(row)), nil
+	return bytes.Clone(body.Annex.Append(row)), nil // without room to grow, which the cache would not count
 }
-
-// outlineRoom is enough for what an outline holds besides hashes, with 16 withdrawals.
-const outlineRoom = 1024
 
 // hashes returns the hashes of the transactions.
 func (o outline) hashes() transactionHashes {

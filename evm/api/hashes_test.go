@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/big"
 	"reflect"
+	"runtime"
 	"testing"
 
 	"ashlar/evm/archive"
@@ -25,6 +26,35 @@ func TestHashesOfSmallBlocks(t *testing.T) {
 	if size := cache.blocks.Size(); size != cachedBlockBytes+common.HashLength {
 		t.Errorf("a block of one transaction counts as %d bytes, want %d with its entry", size, cachedBlockBytes+common.HashLength)
 	}
+}
+
+// An outline takes no more memory than the cache counts.
+func TestMemoryOfOutlines(t *testing.T) {
+	const kept, most = 5000, 2 * common.HashLength
+	block := types.NewBlockWithHeader(&types.Header{Number: big.NewInt(7), Difficulty: new(big.Int)})
+	block = block.WithBody(types.Body{Transactions: types.Transactions{types.NewTx(&types.LegacyTx{})}})
+	body, err := archive.NewBody(block, make([]common.Address, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inUse := func() uint64 {
+		var memory runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&memory)
+		return memory.HeapAlloc
+	}
+	outlines := make([]outline, kept)
+	before := inUse()
+	for i := range outlines {
+		if outlines[i], err = newOutline(&body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each := int(inUse()-before) / kept
+	if len(outlines[0]) > most || each > most {
+		t.Errorf("an outline of %d bytes takes %d bytes of memory, want %d at most", len(outlines[0]), each, most)
+	}
+	runtime.KeepAlive(outlines)
 }
 
 // An outline has the hashes, the uncles and the withdrawals of its block.
