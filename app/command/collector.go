@@ -18,7 +18,7 @@ const defaultPercent = 100
 
 // tuner adjusts the garbage collector after each collection.
 type tuner struct {
-	live []metrics.Sample // bytes in use at the last collection
+	used []metrics.Sample // bytes as of the last collection, whose sum the percentage is of
 
 	mu      sync.Mutex
 	percent int  // guarded by mu: what GOGC is now
@@ -32,7 +32,7 @@ func tuneCollector() (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	t := &tuner{live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, percent: defaultPercent}
+	t := &tuner{used: []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}, percent: defaultPercent}
 	t.await()
 	return t.stop
 }
@@ -54,8 +54,12 @@ func (t *tuner) adjust() bool {
 	if t.stopped {
 		return false
 	}
-	metrics.Read(t.live)
-	if percent := percentFor(t.live[0].Value.Uint64()); max(percent, t.percent)*10 > min(percent, t.percent)*11 {
+	metrics.Read(t.used)
+	var sum uint64
+	for _, used := range t.used {
+		sum += used.Value.Uint64()
+	}
+	if percent := percentFor(sum); max(percent, t.percent)*10 > min(percent, t.percent)*11 {
 		t.percent = percent
 		debug.SetGCPercent(percent)
 	}
@@ -63,8 +67,8 @@ func (t *tuner) adjust() bool {
 }
 
 // percentFor returns by how many percent of the bytes in use the heap may grow.
-func percentFor(live uint64) int {
-	return max(defaultPercent, int(defaultPercent*leastGarbage/max(live, 1<<20)))
+func percentFor(used uint64) int {
+	return max(defaultPercent, int(defaultPercent*leastGarbage/max(used, 1<<20)))
 }
 
 // stop ends the adjustment.

@@ -3,6 +3,7 @@ package command
 import (
 	"runtime"
 	"runtime/metrics"
+	"sync"
 	"testing"
 	"time"
 )
@@ -43,6 +44,40 @@ func TestTunedCollector(t *testing.T) {
 	if p := becomes(standard); !standard(p) {
 		t.Errorf("stopped, GOGC is %d", p)
 	}
+}
+
+// The stacks of many connections do not make the heap grow by more: GOGC is a percentage of
+// them, too.
+func TestCollectorCountsStacks(t *testing.T) {
+	t.Setenv("GOGC", "")
+	const goroutines, stack = 1024, 16 << 10
+	var deep, end sync.WaitGroup
+	done := make(chan struct{})
+	for range goroutines {
+		deep.Add(1)
+		end.Go(func() {
+			var held [stack]byte
+			deep.Done()
+			<-done
+			runtime.KeepAlive(&held)
+		})
+	}
+	deep.Wait()
+	defer end.Wait()
+	defer close(done)
+	defer tuneCollector()()
+	heap := []metrics.Sample{{Name: "/gc/gogc:percent"}, {Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/goal:bytes"}}
+	var growth uint64
+	for range 500 {
+		runtime.GC()
+		time.Sleep(time.Millisecond) // a cleanup runs some time after a collection
+		metrics.Read(heap)
+		growth = heap[2].Value.Uint64() - heap[1].Value.Uint64()
+		if p := heap[0].Value.Uint64(); p > defaultPercent && growth < 2*leastGarbage {
+			return
+		}
+	}
+	t.Errorf("with stacks of %d bytes, the heap may grow by %d bytes, want about %d", goroutines*stack, growth, leastGarbage)
 }
 
 func TestEnvironmentSetsCollector(t *testing.T) {
