@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -205,6 +206,40 @@ func TestWindowWalks(t *testing.T) {
 		if counted.again < 100 {
 			t.Errorf("the removal had %d slices, want 100 or more", counted.again)
 		}
+	}
+}
+
+// weighed is a store that weighs what is written to it.
+type weighed struct {
+	kv.Store
+	most int // bytes of a batch
+}
+
+func (w *weighed) Write(ctx context.Context, b kv.Batch) error {
+	w.most = max(w.most, b.Bytes())
+	return w.Store.Write(ctx, b)
+}
+
+// TestWindowBatches: a removal is written in small batches, also where each partition loses all
+// of its rows.
+func TestWindowBatches(t *testing.T) {
+	const last, emptied, most = 100, 2000, 20 << 10
+	disk := archive.GrowChain(t, 1340, last).Between(t, 0, last)
+	b := disk.NewBatch()
+	for i := range uint64(emptied) {
+		b.Put(archive.NamedTables().TracePostings, binary.BigEndian.AppendUint64(make([]byte, 12), i), 1, []byte("row"))
+	}
+	if err := disk.Write(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	measured := &weighed{Store: disk}
+	store := &kvtest.Piecewise{Store: measured}
+	mustMove(t, openArchive(t, store), store, smallWindow, exact)
+	if measured.most > most {
+		t.Errorf("a batch of %d bytes, want %d at most", measured.most, most)
+	}
+	for row, err := range disk.Walk(t.Context(), archive.NamedTables().TracePostings, 0) {
+		t.Fatalf("a row of %x at %d is left, %v", row.Partition, row.Sort, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package window
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"ashlar/evm/archive"
 	"ashlar/kv"
@@ -147,8 +148,7 @@ func (s *slice) trim(ctx context.Context) error {
 	case !s.keepNewest || o.gone:
 		o.empty()
 		if !o.later {
-			s.held = &oldRows{partition: bytes.Clone(o.partition), keep: o.keep, below: o.below, sorts: append([]uint64(nil), o.sorts...)}
-			return nil
+			s.held = &oldRows{partition: bytes.Clone(o.partition), keep: o.keep, below: o.below, sorts: slices.Clone(o.sorts)}
 		}
 	case o.needs > 0 && o.below > 0 && !s.piecewise:
 		whole, err := archive.WholeNode(ctx, s.remover.store, o.partition, o.newest)
@@ -157,7 +157,9 @@ func (s *slice) trim(ctx context.Context) error {
 		}
 		s.batch.Put(s.table, o.partition, o.newest, whole)
 	}
-	s.removeBelow(o)
+	if s.held == nil {
+		s.removeBelow(o)
+	}
 	if s.full() {
 		return s.flush(ctx)
 	}
