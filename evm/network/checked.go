@@ -98,8 +98,16 @@ func (c *checked) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.nodes.Run(ctx) })
 	group.Go(func() error { return c.head.Run(ctx) })
-	if c.runPool != nil && c.await(ctx) == nil {
-		group.Go(func() error { return c.runPool(ctx) })
+	if c.runPool != nil {
+		group.Go(func() error {
+			select {
+			case <-c.head.Arrived():
+			case <-c.waiting:
+			case <-ctx.Done():
+				return nil
+			}
+			return c.runPool(ctx)
+		})
 	}
 	return group.Wait()
 }

@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"ashlar/chain"
 	"ashlar/evm/archive"
 	"ashlar/evm/ingest/ingesttest"
+	"ashlar/evm/proven"
 	"ashlar/evm/query"
 	"ashlar/family"
 	"ashlar/internal/fakenode"
@@ -382,5 +386,64 @@ func TestCheckedTakesTransactions(t *testing.T) {
 	b.Set(right, 0, 0)
 	if err := <-waited; err != nil || receipt.BlockHash != right[last].Hash() {
 		t.Errorf("the receipt is of block %s, %v, want %s", receipt.BlockHash, err, right[last].Hash())
+	}
+}
+
+// The pool runs once there is a head, although all nodes are set aside before.
+func TestPoolWaitsWhileNodesAreAside(t *testing.T) {
+	right, _, receipts := crossings(t)
+	genesis, _ := ingesttest.Crossing(t)
+	store := ingesttest.Store(t)
+	importBlocks(t, store, genesis, nil)
+	a, err := archive.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() *upstream.Pool {
+		config := upstream.Config{Nodes: nodesOf(startNode(t, genesis, receipts, right)), ChainID: genesis.Config.ChainID.Uint64(), Log: slog.New(slog.DiscardHandler)}
+		nodes, err := upstream.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return nodes
+	}
+	asked, watched := open(), open()
+	remote := proven.New(proven.Config{Nodes: watched, Chain: genesis.Config, Genesis: right[0].Hash(), Archive: a})
+	unexecuted, err := proven.OpenTip(t.Context(), chain.Ref{Hash: right[0].Hash()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked.SetAside(asked.Status()[0].Name, upstream.ErrLie)
+	ran := make(chan struct{})
+	c := &checked{
+		nodes:   asked,
+		head:    proven.NewHead(remote, unexecuted, proven.HeadConfig{Watcher: watched, Quorum: 1, Log: slog.New(slog.DiscardHandler)}),
+		runPool: func(context.Context) error { close(ran); return nil },
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() {
+		if err := c.run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	for err := error(nil); err == nil || !strings.Contains(err.Error(), "set aside"); time.Sleep(5 * time.Millisecond) {
+		waiting, done := context.WithTimeout(t.Context(), time.Minute)
+		if err = c.await(waiting); waiting.Err() != nil {
+			t.Fatal(err)
+		}
+		done()
+	}
+	running.Go(func() {
+		if err := watched.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-ran:
+	case <-time.After(20 * time.Second):
+		t.Error("there is a head, but the pool does not run")
 	}
 }
