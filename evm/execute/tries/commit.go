@@ -59,6 +59,7 @@ func (c *committing) commit(n node, path []byte) (reference []byte, err error) {
 	if stored(w.rlp, path) {
 		before = w.rlp
 	}
+	c.in.bytes += len(encoded) - len(w.rlp)
 	w.rlp, w.dirty = encoded, false
 	if stored(encoded, path) {
 		c.in.keccak.Reset()

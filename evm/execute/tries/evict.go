@@ -22,6 +22,7 @@ func (t *Tries) drop(oldest uint32) {
 			delete(t.storage, owner)
 		}
 	}
+	t.bytes += trieBytes * len(t.storage)
 	t.dropBelow(&t.accounts.root, nil, oldest)
 }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
+// trieBytes estimates the memory of a trie without nodes.
+const trieBytes = 200
+
 // trie is one trie. Between two commits it is changed in memory.
 type trie struct {
 	in    *Tries

@@ -81,10 +81,9 @@ func (t *Tries) StorageRoot(address common.Hash) (common.Hash, error) {
 func (t *Tries) SetSlots(address, root common.Hash, slots map[common.Hash]common.Hash) (common.Hash, error) {
 	storage := t.storage[address]
 	if storage == nil || storage.hash != root {
-		const overhead = 200
 		storage = t.open(address, root)
 		t.storage[address] = storage
-		t.bytes += overhead
+		t.bytes += trieBytes
 	}
 	err := setAll(storage, slots, func(word common.Hash) ([]byte, error) {
 		if word == (common.Hash{}) {
