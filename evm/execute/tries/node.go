@@ -61,12 +61,14 @@ func decode(encoded []byte) (node, error) {
 	}
 	count, err := rlp.CountValues(items)
 	switch {
-	case err == nil && count == 2:
+	case err != nil:
+		return nil, errMalformed
+	case count == 2:
 		return decodeShort(encoded, items)
-	case err == nil && count == width+1:
+	case count == width+1:
 		return decodeBranch(encoded, items)
 	}
-	return nil, fmt.Errorf("%w: %d items, %v", errMalformed, count, err)
+	return nil, fmt.Errorf("%w: %d items (want 2 or %d)", errMalformed, count, width+1)
 }
 
 func decodeShort(encoded, items []byte) (node, error) {
