@@ -44,18 +44,13 @@ type hasher struct {
 
 // hash returns the hash of data, valid until the next call.
 func (h *hasher) hash(data []byte) []byte {
-	h.hashInto(h.sum[:], data)
-	return h.sum[:]
-}
-
-// hashInto writes the hash of data to sum, which must be 32 bytes long.
-func (h *hasher) hashInto(sum, data []byte) {
 	if h.state == nil {
 		h.state = crypto.NewKeccakState()
 	}
 	h.state.Reset()
 	_, _ = h.state.Write(data) // never fails
-	_, _ = h.state.Read(sum)
+	_, _ = h.state.Read(h.sum[:])
+	return h.sum[:]
 }
 
 // outline is a block's body with the hashes of its transactions in place of them:
