@@ -19,8 +19,8 @@ const (
 	leaseRetry  = 500 * time.Millisecond // between two attempts
 )
 
-// AwaitLease opens what name names, and waits while another process writes to it: for most, or
-// until ctx is done if most is 0. It logs once that it waits, for what and how long.
+// AwaitLease opens the store of a name, and waits while another process writes to it: at most
+// for most, or until ctx is done if most is 0. It logs once that it waits, for what and how long.
 func AwaitLease[S any](ctx context.Context, name string, most time.Duration, open func() (S, error)) (S, error) {
 	began := time.Now()
 	for logged := false; ; logged = true {
