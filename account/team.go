@@ -78,14 +78,11 @@ func (a *Accounts) CreateTeam(ctx context.Context, name string, owner ID) (Accou
 	}
 	a.write.Lock()
 	defer a.write.Unlock()
-	first, err := a.memberNamed(owner.String())
-	if err != nil {
+	if _, err := a.memberNamed(owner.String()); err != nil {
 		return Account{}, err
 	}
-	if by := actorOf(ctx); !by.Account.IsZero() && first.Role != RoleOperator {
-		if owned, most := len(a.owned(owner)), a.policy.Load().teams; owned >= most {
-			return Account{}, fmt.Errorf("%w: the account owns %d teams, and may own %d", ErrTooMany, owned, most)
-		}
+	if err := a.mayBecome(TeamOwner, owner, actorOf(ctx).Account); err != nil {
+		return Account{}, err
 	}
 	if err := a.countActor(ctx); err != nil {
 		return Account{}, err
@@ -226,7 +223,24 @@ func (a *Accounts) owned(owner ID) []Membership {
 
 // MayCreateTeam reports whether a user may create a team.
 func (a *Accounts) MayCreateTeam(user *Account) bool {
-	return user.Role == RoleOperator || len(a.owned(user.ID)) < a.policy.Load().teams
+	return a.mayBecome(TeamOwner, user.ID, user.ID) == nil
+}
+
+// mayBecome returns ErrTooMany if an account that another one gives a role in a team would own more
+// teams than a user may. Operators, and the shell (the zero ID), are not limited.
+func (a *Accounts) mayBecome(role TeamRole, member, by ID) error {
+	if role != TeamOwner || by.IsZero() || a.isOperator(member) || a.isOperator(by) {
+		return nil
+	}
+	if owned, most := len(a.owned(member)), a.policy.Load().teams; owned >= most {
+		return fmt.Errorf("%w: the account owns %d teams, and may own %d", ErrTooMany, owned, most)
+	}
+	return nil
+}
+
+func (a *Accounts) isOperator(id ID) bool {
+	h, err := a.holder(id)
+	return err == nil && h.load().Role == RoleOperator
 }
 
 // Members returns the members of a team: owners first, then by e-mail address.

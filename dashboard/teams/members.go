@@ -118,7 +118,7 @@ func changeMember(v *site.Visit) error {
 func changed(v *site.Visit, team account.Account, err error, done, to string) error {
 	var wrong *account.Invalid
 	switch {
-	case errors.Is(err, account.ErrLastOwner), errors.As(err, &wrong):
+	case errors.Is(err, account.ErrLastOwner), errors.Is(err, account.ErrTooMany), errors.As(err, &wrong):
 		return showPage(v, membersPage{Problem: site.Sentence(err.Error())})
 	case err != nil:
 		return err

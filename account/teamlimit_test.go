@@ -1,0 +1,71 @@
+package account
+
+import (
+	"errors"
+	"testing"
+)
+
+// operator creates an operator's account.
+func (f *fixture) operator(email string) Account {
+	f.Helper()
+	_, a, err := f.accounts.Create(f.Context(), NewAccount{Email: email, Role: RoleOperator})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return a
+}
+
+// A user cannot get more teams by making other users owners: each owner is one of as many teams
+// as the configuration says, unless operators or commands of the shell say otherwise.
+func TestOwnersOfOtherTeams(t *testing.T) {
+	f := newFixture(t, Config{Teams: 1})
+	ctx := t.Context()
+	team, owner, _, member, _ := f.team("stone")
+	full, boss := f.user("full@example.org"), f.operator("boss@example.org")
+	if _, err := f.accounts.CreateTeam(as(ctx, full), "granite", full.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.accounts.AddMember(ctx, team.ID, full.Email, TeamViewer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.accounts.SetMemberRole(as(ctx, owner), team.ID, full.ID, TeamOwner); !errors.Is(err, ErrTooMany) {
+		t.Errorf("a user makes the owner of another team an owner: %v", err)
+	}
+	if _, role, err := f.accounts.InTeam(team.ID, full.ID); err != nil || role != TeamViewer {
+		t.Errorf("afterwards the role is %q, %v", role, err)
+	}
+	if _, err := f.accounts.SetMemberRole(as(ctx, owner), team.ID, full.ID, TeamMember); err != nil {
+		t.Errorf("another role: %v", err)
+	}
+	if _, err := f.accounts.SetMemberRole(as(ctx, owner), team.ID, member.ID, TeamOwner); err != nil {
+		t.Errorf("a user who owns no team: %v", err)
+	}
+	if _, err := f.accounts.SetMemberRole(as(ctx, boss), team.ID, full.ID, TeamOwner); err != nil {
+		t.Errorf("an operator makes the owner of another team an owner: %v", err)
+	}
+
+	second, err := f.accounts.CreateTeam(as(ctx, boss), "marble", boss.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest := f.user("guest@example.org")
+	if _, err := f.accounts.CreateTeam(as(ctx, guest), "slate", guest.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		by   Account
+		team ID
+		want error
+	}{
+		{owner, team.ID, ErrTooMany},
+		{boss, second.ID, nil},
+	} {
+		token, _, err := f.accounts.Invite(as(ctx, c.by), NewInvitation{By: c.by.ID, Team: c.team, TeamRole: TeamOwner})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.accounts.Join(as(ctx, guest), token, guest.ID); !errors.Is(err, c.want) {
+			t.Errorf("the owner of another team joins with an invitation of %s: %v, expected %v", c.by.Email, err, c.want)
+		}
+	}
+}
