@@ -82,6 +82,7 @@ type Accounts struct {
 	byEmail   *limit.Table[string]
 	byAccount *limit.Table[ID] // changes by the account's user
 	byCode    *limit.Table[ID] // codes of second factors
+	byCreator *limit.Table[ID] // new teams
 	lettersBy *limit.Table[guesser]
 	lettersTo *limit.Table[string]
 	mailer    Mailer // nil: addresses are not verified
@@ -132,6 +133,7 @@ func OpenAccounts(ctx context.Context, store kv.Store, config Config) (*Accounts
 		byEmail:   limit.NewTable[string](limit.Rate{PerSecond: emailPerSecond, Burst: emailBurst}, maxCounted),
 		byAccount: limit.NewTable[ID](limit.Rate{PerSecond: changesPerSecond, Burst: changesBurst}, maxCounted),
 		byCode:    limit.NewTable[ID](limit.Rate{PerSecond: codesPerSecond, Burst: codesBurst}, maxCounted),
+		byCreator: limit.NewTable[ID](newTeams(config), maxCounted),
 		lettersBy: limit.NewTable[guesser](limit.Rate{PerSecond: lettersPerSecond, Burst: lettersOfOne}, maxCounted),
 		lettersTo: limit.NewTable[string](limit.Rate{PerSecond: lettersPerEmail, Burst: lettersOfAllBurst}, maxCounted),
 		mailer:    config.Mailer,

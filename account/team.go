@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ashlar/limit"
 )
 
 // DefaultTeams is the default number of teams that a user may own.
@@ -15,6 +17,14 @@ const DefaultTeams = 3
 
 // maxMembers is the maximum number of members of a team.
 const maxMembers = 100
+
+// newTeams is the rate limit for new teams of a user, as many a day as the user may own. Each has
+// the limits of an account of its own, so without it a user could get more limits by deleting teams
+// and creating others.
+func newTeams(config Config) limit.Rate {
+	n := max(DefaultTeams, config.Teams)
+	return limit.Rate{PerSecond: float64(n) / (24 * 60 * 60), Burst: n}
+}
 
 // TeamRole determines what a member of a team may do.
 type TeamRole string
@@ -71,7 +81,8 @@ func (p *person) check() error {
 }
 
 // CreateTeam creates a team with its first owner. A user may own as many teams as the
-// configuration says; operators and commands of the shell create any number.
+// configuration says, and create as many a day; operators and commands of the shell create any
+// number.
 func (a *Accounts) CreateTeam(ctx context.Context, name string, owner ID) (Account, error) {
 	if err := checkTeamName(name); err != nil {
 		return Account{}, err
@@ -81,11 +92,17 @@ func (a *Accounts) CreateTeam(ctx context.Context, name string, owner ID) (Accou
 	if _, err := a.memberNamed(owner.String()); err != nil {
 		return Account{}, err
 	}
-	if err := a.mayBecome(TeamOwner, owner, actorOf(ctx).Account); err != nil {
+	by := actorOf(ctx).Account
+	if err := a.mayBecome(TeamOwner, owner, by); err != nil {
 		return Account{}, err
 	}
 	if err := a.countActor(ctx); err != nil {
 		return Account{}, err
+	}
+	if !by.IsZero() && !a.isOperator(by) {
+		if err := spend(a.byCreator, a.now(), by, "new teams"); err != nil {
+			return Account{}, err
+		}
 	}
 	p := &person{team: &teamRecord{Name: name, Members: []memberRecord{a.newMember(owner, TeamOwner)}}}
 	p.Account = Account{ID: a.newID(), Team: name, Role: RoleUser, Created: wholeSeconds(a.now())}

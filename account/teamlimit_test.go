@@ -3,6 +3,7 @@ package account
 import (
 	"errors"
 	"testing"
+	"time"
 )
 
 // operator creates an operator's account.
@@ -67,5 +68,38 @@ func TestOwnersOfOtherTeams(t *testing.T) {
 		if _, err := f.accounts.Join(as(ctx, guest), token, guest.ID); !errors.Is(err, c.want) {
 			t.Errorf("the owner of another team joins with an invitation of %s: %v, expected %v", c.by.Email, err, c.want)
 		}
+	}
+}
+
+// A user cannot get the limits of more teams by deleting teams and creating others.
+func TestNewTeamsOfADay(t *testing.T) {
+	f := newFixture(t, Config{Teams: 1})
+	user, boss := f.user(somebody), f.operator("boss@example.org")
+	again := func(by Account) error {
+		t.Helper()
+		f.pass(time.Minute) // changes are limited
+		team, err := f.accounts.CreateTeam(as(t.Context(), by), "stone", by.ID)
+		if err != nil {
+			return err
+		}
+		_, err = f.accounts.Delete(as(t.Context(), by), team.ID.String())
+		return err
+	}
+	for range DefaultTeams {
+		if err := again(user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := again(user); !errors.As(err, new(*TooSoon)) {
+		t.Errorf("team %d of a day: %v", DefaultTeams+1, err)
+	}
+	for range DefaultTeams + 1 {
+		if err := again(boss); err != nil {
+			t.Errorf("an operator: %v", err)
+		}
+	}
+	f.pass(24 * time.Hour)
+	if err := again(user); err != nil {
+		t.Errorf("on the next day: %v", err)
 	}
 }
