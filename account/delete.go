@@ -167,25 +167,7 @@ func (a *Accounts) forgetMailed(ctx context.Context, id ID) error {
 			}
 		}
 	}
-	gone := a.invitationsOf(id)
-	for _, token := range gone {
-		if err := a.rows.store.Drop(ctx, invitationRevisions, token[:]); err != nil {
-			return err
-		}
-	}
-	if len(gone) == 0 {
-		return nil
-	}
-	if err := a.rows.store.Sync(ctx); err != nil {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, token := range gone {
-		a.rows.forget(placeOfInvitation(token))
-		delete(a.invitations, token)
-	}
-	return nil
+	return a.forgetInvitations(ctx, a.invitationsOf(id))
 }
 
 // invitationsOf returns the invitations that go with a deleted account: those that it was created

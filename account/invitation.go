@@ -16,6 +16,9 @@ const (
 	MaxInvitationTime     = 90 * 24 * time.Hour
 )
 
+// invitationKeep is how long an invitation is kept after it has expired, for the lists of invitations.
+const invitationKeep = 30 * 24 * time.Hour
+
 // NewInvitation describes an invitation to be created.
 type NewInvitation struct {
 	Email string        `json:"email,omitempty"` // required e-mail address of the account; empty: any
@@ -157,10 +160,48 @@ func (a *Accounts) Invite(ctx context.Context, n NewInvitation) (token string, i
 	i = Invitation{ID: invitationID(h), Email: n.Email, Role: n.Role, By: n.By, Created: created, Expires: wholeSeconds(created.Add(n.Valid)), Team: n.Team, TeamRole: n.TeamRole}
 	a.write.Lock()
 	defer a.write.Unlock()
+	if err := a.dropInvitations(ctx); err != nil {
+		return "", Invitation{}, fmt.Errorf("account: drop expired invitations: %w", err)
+	}
 	if err := a.putInvitation(ctx, onceDurable, h, i, "create"); err != nil {
 		return "", Invitation{}, fmt.Errorf("account: invite: %w", err)
 	}
 	return token, i, nil
+}
+
+// dropInvitations drops invitations that expired long ago, used ones too. The write lock is held.
+func (a *Accounts) dropInvitations(ctx context.Context) error {
+	var gone []hash
+	a.mu.RLock()
+	for h, i := range a.invitations {
+		if a.now().Sub(i.Expires) > invitationKeep {
+			gone = append(gone, h)
+		}
+	}
+	a.mu.RUnlock()
+	return a.forgetInvitations(ctx, gone)
+}
+
+// forgetInvitations durably removes invitations. The write lock is held.
+func (a *Accounts) forgetInvitations(ctx context.Context, gone []hash) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	for _, token := range gone {
+		if err := a.rows.store.Drop(ctx, invitationRevisions, token[:]); err != nil {
+			return err
+		}
+	}
+	if err := a.rows.store.Sync(ctx); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, token := range gone {
+		a.rows.forget(placeOfInvitation(token))
+		delete(a.invitations, token)
+	}
+	return nil
 }
 
 // Withdraw invalidates an unused invitation.

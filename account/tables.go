@@ -14,7 +14,8 @@ import (
 
 // Each table holds every revision of its records. The sort key is the revision, starting
 // at 0; the greatest is current. A value is one byte, its form, followed by a record in
-// JSON. Rows are dropped only when an account is deleted, see delete.go.
+// JSON. Rows are dropped only when an account is deleted, see delete.go, and when an invitation
+// has long expired.
 var (
 	// keyRevisions: the partition is the SHA-256 of the key's first secret, the record a
 	// keyRecord.
