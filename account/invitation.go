@@ -276,7 +276,7 @@ func (a *Accounts) invitationByID(id string) (hash, Invitation, bool) {
 	defer a.mu.RUnlock()
 	for h, i := range a.invitations {
 		if i.ID == id {
-			return h, i, true
+			return h, a.describedInvitation(h, i), true
 		}
 	}
 	return hash{}, Invitation{}, false

@@ -57,3 +57,22 @@ func TestOldInvitationsAreDropped(t *testing.T) {
 		t.Errorf("unreadable: %q", unreadable)
 	}
 }
+
+// An invitation that was used cannot be withdrawn, whether it created an account or an account
+// joined a team with it.
+func TestUsedInvitationsCannotBeWithdrawn(t *testing.T) {
+	f := newFixture(t, Config{})
+	ctx := t.Context()
+	team, _, _, _, _ := f.team("stone")
+	guest := f.user("guest@example.org")
+	token, i, err := f.accounts.Invite(ctx, NewInvitation{Team: team.ID, TeamRole: TeamMember})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.accounts.Join(ctx, token, guest.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.accounts.Withdraw(ctx, i.ID); !errors.Is(err, ErrNoInvitation) {
+		t.Errorf("withdrawn after an account joined with it: %v", err)
+	}
+}
