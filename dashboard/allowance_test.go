@@ -34,3 +34,30 @@ func TestLimitsAreShown(t *testing.T) {
 		}
 	}
 }
+
+// One credit, call and key are written in the singular.
+func TestOneCredit(t *testing.T) {
+	s := serve(t, account.RegistrationOpen)
+	b, a := s.newUser("a@example.org", account.RoleUser)
+	key, err := s.keys.Of(a.ID).Create(t.Context(), account.NewKey{Name: "k", Rules: account.Rules{PerSecond: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.accounts.SetLimits(t.Context(), a.ID.String(), account.Limits{PerSecond: 1, PerDay: 1, Keys: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s.lines = []usage.Line{{Time: time.Now(), Key: key.Key.ID, Network: "mainnet", Counts: usage.Counts{Requests: 1, Credits: 1}}}
+	boss, _ := s.newUser("boss@example.org", account.RoleOperator)
+	for path, c := range map[string]struct {
+		by   *browser
+		want string
+	}{
+		"/keys":                        {b, "<strong>1</strong> credit today"},
+		"/keys/" + key.Key.ID.String(): {b, "of 1 credit now"},
+		"/account":                     {b, "<strong>1</strong> credit today"},
+		"/usage":                       {b, "1 call, 0 % failed; 1 credit;"},
+		"/people":                      {boss, "1 credit a second, 1 credit a day, 1 key<"},
+	} {
+		c.by.get(path).says(t, 200, c.want)
+	}
+}

@@ -57,12 +57,12 @@ func NewAllowance(a account.Allowance, spent uint64, now time.Time) (shown Allow
 	}
 	for _, b := range a.PerDay {
 		if b != quota {
-			shown.Others = append(shown.Others, fmt.Sprintf("%s of %s credits today, %s", site.Credits(b.Used), site.Credits(b.Credits), sourceInWords(b.Source)))
+			shown.Others = append(shown.Others, fmt.Sprintf("%s of %s today, %s", site.Credits(b.Used), site.CreditAmount(b.Credits), sourceInWords(b.Source)))
 		}
 	}
 	for _, b := range a.PerSecond {
 		if b != rate {
-			shown.Others = append(shown.Others, fmt.Sprintf("%s credits a second, %s", site.Credits(b.Credits), sourceInWords(b.Source)))
+			shown.Others = append(shown.Others, fmt.Sprintf("%s a second, %s", site.CreditAmount(b.Credits), sourceInWords(b.Source)))
 		}
 	}
 	return shown

@@ -3,7 +3,6 @@
 package people
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -140,13 +139,13 @@ func registrationName(r account.Registration) string {
 func accountLimits(l account.Limits) string {
 	var parts []string
 	if l.PerSecond > 0 {
-		parts = append(parts, site.Count(l.PerSecond)+" credits a second")
+		parts = append(parts, site.Amount(l.PerSecond, "credit")+" a second")
 	}
 	if l.PerDay > 0 {
-		parts = append(parts, site.Count(l.PerDay)+" credits a day")
+		parts = append(parts, site.Amount(l.PerDay, "credit")+" a day")
 	}
 	if l.Keys > 0 {
-		parts = append(parts, fmt.Sprintf("%s keys", site.Count(l.Keys)))
+		parts = append(parts, site.Amount(l.Keys, "key"))
 	}
 	if len(parts) == 0 {
 		return "the service's defaults"

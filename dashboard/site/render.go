@@ -29,7 +29,7 @@ type pages struct{ byName map[string]*template.Template }
 
 func newPages(a assets) (*pages, error) {
 	base, err := template.New("").Funcs(template.FuncMap{
-		"asset": a.url, "count": countAny, "date": Date, "moment": moment, "exact": exact, "ago": ago, "bytes": inBytes, "code": marked, "sentenceCase": Capital, "typeTable": newTypeTable, "breakable": breakable,
+		"asset": a.url, "count": countAny, "date": Date, "moment": moment, "exact": exact, "ago": ago, "bytes": inBytes, "code": marked, "sentenceCase": Capital, "typeTable": newTypeTable, "breakable": breakable, "noun": noun,
 	}).ParseFS(templateFiles, layoutFile, partsPattern)
 	if err != nil {
 		return nil, err
@@ -111,11 +111,16 @@ func (p *pages) renderPart(w http.ResponseWriter, name, part string, data any) e
 func Count[N uint64 | uint32 | int](n N) string { return chart.Grouped(float64(n)) }
 
 // Amount formats a number with a noun, such as "1 call" or "2 calls".
-func Amount(n uint64, one string) string {
-	if n == 1 {
-		return "1 " + one
+func Amount[N uint64 | uint32 | int](n N, one string) string {
+	return Count(n) + " " + noun(Count(n), one)
+}
+
+// noun returns the form of a noun that follows a formatted number.
+func noun(number, one string) string {
+	if number == "1" {
+		return one
 	}
-	return Count(n) + " " + one + "s"
+	return one + "s"
 }
 
 // countAny is count for templates, which have numbers of several types.
@@ -214,6 +219,9 @@ func Credits(n float64) string {
 	}
 	return chart.Grouped(n)
 }
+
+// CreditAmount is Credits with the noun.
+func CreditAmount(n float64) string { return Credits(n) + " " + noun(Credits(n), "credit") }
 
 // Share formats a part of a whole in per cent.
 func Share(part, whole uint64) string {
