@@ -163,10 +163,12 @@ func (a *Accounts) teamWithID(id ID) (*person, error) {
 // FindTeam returns a team by its ID, or by its name if only one team has it.
 func (a *Accounts) FindTeam(idOrName string) (Account, error) {
 	var id ID
-	if id.UnmarshalText([]byte(idOrName)) == nil {
-		if p, err := a.teamWithID(id); err == nil {
-			return a.described(p), nil
+	if id.UnmarshalText([]byte(idOrName)) == nil { // never a name, which could be chosen to deceive
+		p, err := a.teamWithID(id)
+		if err != nil {
+			return Account{}, err
 		}
+		return a.described(p), nil
 	}
 	var named []Account
 	a.mu.RLock()

@@ -103,3 +103,18 @@ func TestNewTeamsOfADay(t *testing.T) {
 		t.Errorf("on the next day: %v", err)
 	}
 }
+
+// A team whose name is the ID of a deleted one is not taken for it.
+func TestTeamNamedLikeAnID(t *testing.T) {
+	f := newFixture(t, Config{})
+	gone, owner, _, _, _ := f.team("stone")
+	if _, err := f.accounts.Delete(t.Context(), gone.ID.String()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.accounts.CreateTeam(t.Context(), gone.ID.String(), owner.ID); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := f.accounts.FindTeam(gone.ID.String()); !errors.Is(err, ErrNoTeam) {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}

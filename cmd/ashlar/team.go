@@ -73,13 +73,14 @@ func findTeam(ctx context.Context, accounts control.Accounts, idOrName string) (
 	if err != nil {
 		return found, err
 	}
+	byID := new(account.ID).UnmarshalText([]byte(idOrName)) == nil // never a name, which could be chosen to deceive
 	var named []string
 	for _, a := range all {
 		switch {
 		case !a.IsTeam():
 		case a.ID.String() == idOrName:
 			return a, nil
-		case a.Team == idOrName:
+		case !byID && a.Team == idOrName:
 			found = a
 			named = append(named, a.ID.String())
 		}
