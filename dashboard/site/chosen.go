@@ -53,6 +53,8 @@ func Choose(accounts *account.Accounts, who *account.Account, r *http.Request, n
 		team, err = accounts.FindTeam(id.String())
 	}
 	switch {
+	case errors.Is(err, account.ErrUnreadable): // so its members are unknown
+		return Chosen{}, account.ErrNoTeam
 	case err != nil:
 		return Chosen{}, err
 	case !role.Includes(n.Role) && !operator:
