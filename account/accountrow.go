@@ -132,7 +132,7 @@ func unreadableAccount(id ID, row row, fault error) *person {
 	if err != nil {
 		email = ""
 	}
-	team := "" // whose members cannot be told
+	team := "" // its members are unknown
 	if r.Team != nil {
 		team = r.Team.Name
 	}

@@ -63,9 +63,10 @@ func (t *teamRecord) end(i int) {
 	t.Members = slices.Delete(t.Members, i, i+1)
 }
 
-// noteTeamRow records what holds for a team whichever of its revisions says so.
+// noteTeamRow records the ended memberships and the used invitation that any revision of a team
+// names.
 func (a *Accounts) noteTeamRow(value []byte) {
-	if !bytes.Contains(value, []byte(`"team":`)) { // nor does it cost much for other rows
+	if !bytes.Contains(value, []byte(`"team":`)) { // do not decode other rows
 		return
 	}
 	var record struct{ Team *teamRecord }

@@ -146,7 +146,7 @@ func leave(v *site.Visit) error {
 }
 
 // invite handles the form of members. The link contains a token, so only this answer shows it. It
-// does not tell whether an account has the e-mail address.
+// does not reveal whether an account has the e-mail address.
 func invite(v *site.Visit) error {
 	f := inviteForm()
 	f.Read(v.R)

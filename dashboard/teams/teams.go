@@ -32,7 +32,7 @@ type teamsPage struct {
 	Teams  []teamLine
 	Form   *site.Form
 	May    bool // the visitor may create a team
-	Owning bool // and may not because of those that there are
+	Owning bool // the visitor owns a team
 }
 
 type teamLine struct {
