@@ -107,7 +107,7 @@ func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uin
 	if number, known = v.view.Number(common.Hash(hash)); known {
 		return number, true, nil
 	}
-	b, err := v.find(ctx, query.Question{Method: "eth_getBlockByHash", Params: fmt.Sprintf(`["%#x",false]`, hash), Found: query.NumberOf})
+	b, err := v.find(ctx, query.Question{Method: "eth_getBlockByHash", Params: fmt.Sprintf(`["%#x",false]`, hash), Found: query.NumberOf, Check: query.HashCheck(common.Hash(hash))})
 	if err != nil || b == nil || b.Number > v.view.Head().Number {
 		return 0, false, err
 	}

@@ -176,6 +176,7 @@ func TestFollowedBlocksStayVerified(t *testing.T) {
 	w.atHead(399)
 	w.allUsed()
 	expect(w)
+	w.verified("eth_getLogs", `[{"fromBlock":"0x1","toBlock":"0x32"}]`, jsonrpc.ByHeader)
 	w.expect("eth_getBlockByNumber", `["0x29",false]`, fmt.Sprintf(`…"hash":"%s"`, blocks[41]["hash"]))
 	if s := w.network.pool.Status()[0]; s.Lies != 1 {
 		t.Errorf("the node that invented a block: %+v", s)
@@ -196,4 +197,35 @@ func TestStoredBeforeItWasChecked(t *testing.T) {
 	w.atHead(5)
 	w.until("block 1 is final", func() bool { return w.call("eth_getBlockByNumber", `["finalized",false]`)[0] == '{' })
 	w.expect("eth_getBlockByNumber", `["0x1",true]`, `…"miner":"0x0000000000000000000000000000000000000000"`)
+}
+
+// A node can invent a block that was not followed. The answer is not stored, so it does not
+// contradict later ones.
+func TestInventedBlocksAreNotStored(t *testing.T) {
+	blocks, store := emptyBlocks(t, 100), newStore(t)
+	n := nodeOf(t, blocks)
+	invent := func(number int64) {
+		usual := answersOf(blocks)
+		n.Set(func(n *forwardtest.Node) {
+			n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+				if len(params) > 0 && string(params[0]) == fmt.Sprintf(`"%#x"`, number) {
+					return emptyBlock(t, number, types.EmptyRootHash), nil, true
+				}
+				return usual(method, params)
+			}
+		})
+	}
+	w := serve(t, store, func(e *Entries) { e.Checked = checkHeaders }, n)
+	w.atHead(99)
+	invent(10)
+	invented := emptyBlock(t, 10, types.EmptyRootHash)
+	events := `{"filter":{"from_block":{"block_number":1},"to_block":{"block_number":10},"chunk_size":5}}`
+	w.expect("eth_getBlockByNumber", `["0xa",false]`, fmt.Sprintf(`…"hash":"%s"`, invented["hash"]))
+	w.expect("eth_getLogs", `[{"fromBlock":"0xa","toBlock":"0xa"}]`, "[]")
+	w.expect("eth_getLogs", `[{"fromBlock":"0x1","toBlock":"0x14"}]`, "…no upstream node can answer now")
+	w.call("rollup_getEvents", events)
+	n.Set(func(n *forwardtest.Node) { n.Answer = answersOf(blocks) })
+	w.expect("eth_getLogs", `[{"fromBlock":"0x1","toBlock":"0x14"}]`, "[]")
+	w.expect("eth_getBlockByNumber", `["0xa",false]`, fmt.Sprintf(`…"hash":"%s"`, blocks[10]["hash"]))
+	w.expect("rollup_getEvents", events, "…[]")
 }

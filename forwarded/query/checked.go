@@ -58,25 +58,41 @@ func HeaderCheck(also func(json.RawMessage) error) func(json.RawMessage) error {
 	}
 }
 
+// question asks for the block, with whole transactions or with their hashes.
+func (b *Block) question(whole bool) Question {
+	q := Question{Method: "eth_getBlockByNumber", Block: *b, History: upstream.Blocks, Fixed: true}
+	name := b.ByNumber()
+	if byHash, ok := b.ByHash(); ok {
+		q.Method, name = "eth_getBlockByHash", byHash
+	}
+	q.Params = fmt.Sprintf("[%s,%t]", name, whole)
+	return q
+}
+
 // CheckedBlock asks for a block and checks it.
 func (c *Chain) CheckedBlock(ctx context.Context, view *forwarded.View, block Block) (*check.Block, error) {
-	q := Question{Method: "eth_getBlockByNumber", Params: "[" + block.ByNumber() + ",true]", Block: block, History: upstream.Blocks, Fixed: true}
-	if byHash, ok := block.ByHash(); ok {
-		q.Method, q.Params = "eth_getBlockByHash", "["+byHash+",true]"
-	}
-	return c.checkedBlock(ctx, view, q, BlockCheck(block))
+	return c.checkedBlock(ctx, view, block.question(true), BlockCheck(block))
 }
 
 // CheckedBlockByHash asks for a block that need not exist, and checks it. It returns nil if
 // the nodes do not have it.
 func (c *Chain) CheckedBlockByHash(ctx context.Context, view *forwarded.View, hash common.Hash) (*check.Block, error) {
 	q := Question{Method: "eth_getBlockByHash", Params: fmt.Sprintf(`["%#x",true]`, hash), History: upstream.Blocks, Fixed: true, Found: NumberOf}
-	return c.checkedBlock(ctx, view, q, func(result json.RawMessage) error {
-		if got, err := forwarded.DecodeBlock(result); err != nil || got != nil && got.Hash != hash {
-			return fmt.Errorf("%w: asked for block %s, it sent another one (%w)", upstream.ErrLie, hash, err)
+	return c.checkedBlock(ctx, view, q, HashCheck(hash))
+}
+
+// HashCheck returns a check that an answer is null or the block with a hash.
+func HashCheck(hash common.Hash) func(json.RawMessage) error {
+	return func(result json.RawMessage) error {
+		got, err := forwarded.DecodeBlock(result)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: asked for block %s: %w", upstream.ErrLie, hash, err)
+		case got != nil && got.Hash != hash:
+			return fmt.Errorf("%w: asked for block %s, it sent %s", upstream.ErrLie, hash, got.Ref)
 		}
 		return nil
-	})
+	}
 }
 
 func (c *Chain) checkedBlock(ctx context.Context, view *forwarded.View, q Question, also func(json.RawMessage) error) (*check.Block, error) {
@@ -122,6 +138,9 @@ func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, ha
 		}
 		if err != nil || b == nil {
 			return nil, 0, err
+		}
+		if followed, _, err := c.followed(ctx, b.Header.Number.Uint64()); err != nil || followed != b.Hash {
+			return b, index, err // its block may be invented: the answer is not kept
 		}
 		return b, index, c.keep(ctx, view, &q, answer.Result)
 	}
@@ -226,14 +245,14 @@ func (c *Chain) checkedLogs(ctx context.Context, view *forwarded.View, f *Filter
 	if err != nil {
 		return err
 	}
-	if end, err = c.Linked(ctx, end); err != nil {
+	if _, err = c.Linked(ctx, end); err != nil {
 		return err
 	}
 	count := 0
 	var last common.Hash // of the last header; zero before the first
 	for from := f.From; from <= f.To; from += headersAtOnce {
 		to := min(f.To, from+headersAtOnce-1)
-		headers, err := c.headers(ctx, view, from, to, end)
+		headers, err := c.headers(ctx, view, from, to)
 		if err != nil {
 			return err
 		}
@@ -265,8 +284,8 @@ func (c *Chain) checkedLogs(ctx context.Context, view *forwarded.View, f *Filter
 	return nil
 }
 
-// headers asks for the headers of some blocks, and checks them. end is one that is known.
-func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint64, end Block) ([]*types.Header, error) {
+// headers asks for the headers of some blocks, and checks them.
+func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint64) ([]*types.Header, error) {
 	headers := make([]*types.Header, to-from+1)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(askedAtOnce)
@@ -276,14 +295,13 @@ func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint
 			if err != nil {
 				return err
 			}
-			if block.Number == end.Number {
-				block = end
+			if block.Hash == (common.Hash{}) {
+				if block.Hash, _, err = c.followed(ctx, block.Number); err != nil {
+					return err
+				}
 			}
-			q := Question{Method: "eth_getBlockByNumber", Params: "[" + block.ByNumber() + ",false]", Block: block, History: upstream.Blocks, Fixed: true, Stored: true}
-			if byHash, ok := block.ByHash(); ok {
-				q.Method, q.Params = "eth_getBlockByHash", "["+byHash+",false]"
-			}
-			q.Check = HeaderCheck(BlockCheck(block))
+			q := block.question(false)
+			q.Stored, q.Check = true, HeaderCheck(BlockCheck(block))
 			answer, err := c.Ask(ctx, view, q)
 			if err == nil {
 				headers[i], _, err = check.DecodeHeader(answer)

@@ -4,6 +4,7 @@
 //
 //	block of the question   is asked for         and the answer is kept
 //	finalized or older      by its number        in the archive, for ever
+//	  checked, not followed by its number        not at all
 //	newer, in the view      by its hash          in memory, while the head stays
 //	above the head          not at all
 //
@@ -190,13 +191,20 @@ func (q *Question) failed(err error) error {
 	return err
 }
 
-// key is what the answer to a question is kept under.
+// key is what the answer to a question is kept under. One that was checked has the hash that the
+// block must have, if that is known: another answer must not be used in its place.
 func (c *Chain) key(q *Question) string {
 	key := q.Method + "\x00" + q.Params
 	if c.checked && q.Check != nil {
-		key += "\x00checked" // not an answer that was stored before the network was checked
+		key += "\x00checked" + string(q.Block.Hash[:])
 	}
 	return key
+}
+
+// mayBeInvented reports whether an answer that passed its check may be about a block that is not
+// on the chain: the block is named by its number only, and it was not followed.
+func (c *Chain) mayBeInvented(q *Question) bool {
+	return c.checked && q.Check != nil && q.Found == nil && q.Block.Hash == (common.Hash{})
 }
 
 // kept returns an answer that was kept, and false if there is none.
@@ -218,7 +226,7 @@ func (c *Chain) kept(ctx context.Context, view *forwarded.View, q *Question) (an
 
 // keep keeps an answer if it can be used again.
 func (c *Chain) keep(ctx context.Context, view *forwarded.View, q *Question, answer json.RawMessage) error {
-	if !q.Fixed || q.Block.Named != nil || string(answer) == "null" {
+	if !q.Fixed || q.Block.Named != nil || string(answer) == "null" || c.mayBeInvented(q) {
 		return nil
 	}
 	settled := q.Block.Final
