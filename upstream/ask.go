@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,7 +93,7 @@ type attempt struct {
 func (p *Pool) ask(ctx context.Context, c *Call) (Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	first, err := p.await(ctx, c)
+	first, err := p.await(ctx, c, nil, comesWithin)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -151,6 +152,10 @@ func (r *race) start(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	r.run(ctx, n)
+}
+
+func (r *race) run(ctx context.Context, n *node) {
 	r.tried = append(r.tried, n)
 	r.running++
 	r.pool.calls.Go(func() { r.attempts <- r.pool.attempt(ctx, n, r.call) })
@@ -158,20 +163,30 @@ func (r *race) start(ctx context.Context) {
 
 // finish returns the first answer, and asks another node for each attempt that failed.
 func (r *race) finish(ctx context.Context) (Answer, error) {
-	for r.running > 0 {
-		select {
-		case a := <-r.attempts:
-			r.running--
-			if !retryable(r.call, a.err) {
-				return Answer{Result: a.result, Node: a.node.name}, a.err
+	for {
+		for r.running > 0 {
+			select {
+			case a := <-r.attempts:
+				r.running--
+				if !retryable(r.call, a.err) {
+					return Answer{Result: a.result, Node: a.node.name}, a.err
+				}
+				r.worst = moreTelling(r.worst, fmt.Errorf("%s: %w", a.node.name, a.err))
+				r.start(ctx)
+			case <-ctx.Done():
+				return Answer{}, ctx.Err()
 			}
-			r.worst = moreTelling(r.worst, fmt.Errorf("%s: %w", a.node.name, a.err))
-			r.start(ctx)
-		case <-ctx.Done():
-			return Answer{}, ctx.Err()
 		}
+		failed := unanswered(r.call, r.worst)
+		if !errors.Is(failed, ErrUnavailable) {
+			return Answer{}, failed
+		}
+		n, err := r.pool.await(ctx, r.call, r.tried, catchesUp)
+		if err != nil {
+			return Answer{}, cmp.Or(ctx.Err(), failed)
+		}
+		r.run(ctx, n)
 	}
-	return Answer{}, unanswered(r.call, r.worst)
 }
 
 // whenLate calls a function when the answer of a node is late, unless the call must not be
@@ -211,14 +226,14 @@ func unanswered(c *Call, worst error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, worst)
 }
 
-// await returns a node for a call. While there is none, it waits for a change, unless none can
-// come in time.
-func (p *Pool) await(ctx context.Context, c *Call) (*node, error) {
+// await returns a node for a call that is not among those tried. While there is none, it waits for
+// a change, if comes says that one may come in time.
+func (p *Pool) await(ctx context.Context, c *Call, tried []*node, comes func(refused error, wait time.Duration) bool) (*node, error) {
 	var patience <-chan time.Time
 	for {
 		changed := p.Changed()
-		n, err := p.pick(c, nil)
-		if err == nil || !comesWithin(err, p.config.Wait) {
+		n, err := p.pick(c, tried)
+		if err == nil || !comes(err, p.config.Wait) {
 			return n, err
 		}
 		if patience == nil {
@@ -240,7 +255,7 @@ func (p *Pool) await(ctx context.Context, c *Call) (*node, error) {
 // Broadcast makes a call at several nodes at once, such as sending a transaction, and
 // returns the first answer that is not an error; if there is none, the error that says most.
 func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) {
-	first, err := p.await(ctx, &c)
+	first, err := p.await(ctx, &c, nil, comesWithin)
 	if err != nil {
 		return Answer{}, err
 	}

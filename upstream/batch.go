@@ -40,7 +40,7 @@ func (p *Pool) askBatch(ctx context.Context, calls []Call, answers []Answer) {
 		all[i] = &calls[i]
 		most.Needs = max(most.Needs, calls[i].Needs)
 	}
-	n, err := p.await(ctx, &most)
+	n, err := p.await(ctx, &most, nil, comesWithin)
 	for i := range answers {
 		answers[i].Err = cmp.Or(err, errUnfit)
 	}

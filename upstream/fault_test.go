@@ -290,3 +290,21 @@ func TestWaitsForANodeThatIsDown(t *testing.T) {
 		t.Errorf("the answer is %s", got)
 	}
 }
+
+// A call about a new head waits for a node that does not have it yet if the one that named it
+// fails.
+func TestWaitsForANodeThatIsBehind(t *testing.T) {
+	first, other := newFake(t, 7, 11), newFake(t, 7, 10)
+	first.raw = func(_ http.ResponseWriter, _ *http.Request, body []byte) bool {
+		if strings.Contains(string(body), `"m"`) {
+			other.set(func(f *fake) { f.head = 11 })
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	}
+	p := open(t, Config{Nodes: nodesOf(first, other), Wait: time.Hour})
+	usable(t, p, 2)
+	if got := mustAsk(t, p, Call{Method: "m", Needs: 11}); got != `"m"` || other.asked("m") != 1 {
+		t.Errorf("the answer is %s", got)
+	}
+}

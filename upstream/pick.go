@@ -163,6 +163,13 @@ func comesWithin(err error, wait time.Duration) bool {
 	return errors.As(err, &refused) && refused.until().Before(time.Now().Add(wait))
 }
 
+// catchesUp reports whether a node that was not tried is only behind: often another node was
+// asked first about a new head.
+func catchesUp(err error, _ time.Duration) bool {
+	var refused *refusal
+	return errors.As(err, &refused) && slices.ContainsFunc(refused.obstacles, func(o obstacle) bool { return o.kind == behind })
+}
+
 // AsideError means that no node can answer, because all are set aside: they sent false answers.
 // It wraps [ErrUnavailable].
 type AsideError struct {
