@@ -173,7 +173,7 @@ func (f *Follower) move(ctx context.Context, elected chain.Ref, heads []upstream
 			return err
 		}
 	}
-	safe, finalized := f.final(present, heads, blocks[len(blocks)-1].Number)
+	safe, finalized := f.final(present, heads, blocks)
 	if !ok && len(blocks) < ancestors && blocks[0].Number > 0 {
 		var err error
 		if blocks, err = f.extend(ctx, blocks); err != nil {
@@ -253,24 +253,41 @@ func (f *Follower) choose(present *forwarded.View, target chain.Ref, heads []ups
 	return target, true
 }
 
-// final returns the numbers of the safe and the finalized block: the greatest that a quorum
-// of the nodes has reached. They never go back.
-func (f *Follower) final(present *forwarded.View, heads []upstream.Head, head uint64) (safe, finalized uint64) {
-	number := func(of func(upstream.Head) uint64) uint64 {
+// final returns the numbers of the safe and the finalized block of a chain that ends with some
+// blocks: the greatest that a quorum of the nodes has reached. The finalized one never goes back.
+func (f *Follower) final(present *forwarded.View, heads []upstream.Head, blocks []*forwarded.Block) (safe, finalized uint64) {
+	var safeBefore, finalBefore uint64
+	head := blocks[len(blocks)-1].Number
+	if present != nil {
+		safeBefore, _ = present.Safe()
+		finalBefore, _ = present.Finalized()
+		safeBefore, finalBefore = min(safeBefore, head), min(finalBefore, head)
+	}
+	number := func(of func(upstream.Head) chain.Ref, before uint64) uint64 {
 		var all []uint64
 		for _, h := range heads {
-			all = append(all, of(h))
+			if named := of(h); isOf(named, blocks) {
+				all = append(all, named.Number)
+			} else {
+				all = append(all, before)
+			}
 		}
 		slices.Sort(all)
-		return min(head, all[len(all)-f.config.Quorum])
+		return all[len(all)-f.config.Quorum]
 	}
-	safe = number(func(h upstream.Head) uint64 { return h.Safe.Number })
-	finalized = number(func(h upstream.Head) uint64 { return h.Finalized.Number })
-	if present != nil {
-		before, _ := present.Finalized()
-		finalized = max(finalized, min(before, head))
-	}
+	safe = number(func(h upstream.Head) chain.Ref { return h.Safe }, safeBefore)
+	finalized = max(finalBefore, number(func(h upstream.Head) chain.Ref { return h.Finalized }, finalBefore))
 	return max(safe, finalized), finalized
+}
+
+// isOf reports whether a block is of the chain that ends with some blocks. One that is older than
+// they are is: nodes do not disagree about it. One above them may be on another branch.
+func isOf(ref chain.Ref, blocks []*forwarded.Block) bool {
+	first := blocks[0].Number
+	if ref.Number < first {
+		return true
+	}
+	return ref.Number-first < uint64(len(blocks)) && blocks[ref.Number-first].Hash == ref.Hash
 }
 
 // errGap means that the blocks between two heads are more than a view has.

@@ -300,3 +300,23 @@ func TestStoreOfAnotherChain(t *testing.T) {
 		t.Errorf("opened with another chain: %v", err)
 	}
 }
+
+// A node on another branch, which is not followed because its head is lower, may call a block of
+// its branch final. That does not make the block final that is served at this number.
+func TestFinalBlockOfAnotherBranch(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 20, Final: 10})
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(20)
+	w.until("block 10 is final", func() bool {
+		view := w.network.follower.View()
+		return view.IsFinal(10) && len(view.Blocks()) == 21
+	})
+	n.Set(func(n *forwardtest.Node) { n.Chain = forwardtest.Chain{Head: 18, Fork: 16, Branch: "b", Final: 17} })
+	w.until("the node names its final block", func() bool { return w.network.pool.Status()[0].Head.Finalized.Number == 17 })
+	before := n.Count("eth_getBlockByNumber")
+	w.until("the node was asked again", func() bool { return n.Count("eth_getBlockByNumber") > before+3 })
+	w.expect("eth_getBlockByNumber", `["0x11",false]`, "4444 pruned history unavailable")
+	if s := w.network.pool.Status()[0]; s.Lies != 0 || w.network.follower.View().IsFinal(17) {
+		t.Errorf("the node is taken for a liar, or block 17 for final: %+v", s)
+	}
+}
