@@ -8,6 +8,7 @@ import (
 
 	"ashlar/feed"
 	"ashlar/jsonrpc"
+	"ashlar/upstream"
 	"ashlar/worker"
 )
 
@@ -150,6 +151,14 @@ type UpstreamStatus struct {
 	Failures uint64 `json:"failures"`                      // it did not answer
 	Invalid  uint64 `json:"invalid"`                       // it sent what no honest node sends
 	TooDeep  uint64 `json:"tooDeep"`                       // its branch leaves ours below a final block
+}
+
+// UpstreamOf returns how a node of a pool behaves.
+func UpstreamOf(node *upstream.Status) UpstreamStatus {
+	return UpstreamStatus{
+		Name: node.Name, Head: node.Head.Number, Used: node.Usable, Why: node.Why, Aside: Seconds(node.Aside),
+		Latency: node.Latency.Microseconds(), Failures: node.Failures, Invalid: node.Lies,
+	}
 }
 
 // Seconds returns a time as the status has it: in Unix seconds, 0 for the zero time.

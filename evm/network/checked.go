@@ -221,10 +221,7 @@ func (c *checked) status(quorum int, head uint64) *family.SourceStatus {
 	for _, n := range c.nodes.Status() {
 		status.Best = max(status.Best, n.Head.Number)
 		status.Reached = status.Reached || n.Usable
-		status.Upstreams = append(status.Upstreams, family.UpstreamStatus{
-			Name: n.Name, Head: n.Head.Number, Used: n.Usable, Why: n.Why,
-			Latency: n.Latency.Microseconds(), Failures: n.Failures, Invalid: n.Lies, Aside: family.Seconds(n.Aside),
-		})
+		status.Upstreams = append(status.Upstreams, family.UpstreamOf(&n))
 	}
 	status.Behind = status.Best - min(status.Best, head)
 	if quorum > 1 {

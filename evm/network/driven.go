@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	"ashlar/evm/ingest/consensus"
 	"ashlar/evm/ingest/upstream"
@@ -84,7 +83,7 @@ func (d *driven) status() *family.ConsensusStatus {
 // consensusStatus says when a consensus client last called.
 func consensusStatus(api *engine.API) *family.ConsensusStatus {
 	last := api.LastCalls()
-	return &family.ConsensusStatus{Client: last.Client, Payload: unixSeconds(last.Payload), Forkchoice: unixSeconds(last.Forkchoice)}
+	return &family.ConsensusStatus{Client: last.Client, Payload: family.Seconds(last.Payload), Forkchoice: family.Seconds(last.Forkchoice)}
 }
 
 // sync says how far the network is from the head that the client named.
@@ -96,12 +95,4 @@ func (d *driven) sync() (consensus.Sync, bool) {
 		}
 	}
 	return sync, syncing
-}
-
-// unixSeconds is 0 for no time.
-func unixSeconds(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.Unix()
 }

@@ -200,10 +200,7 @@ func (n *network) Status(context.Context) (family.Status, error) {
 	status.ChainID = n.pool.ChainID()
 	source := &family.SourceStatus{}
 	for _, node := range n.pool.Status() {
-		source.Upstreams = append(source.Upstreams, family.UpstreamStatus{
-			Name: node.Name, Head: node.Head.Number, Used: node.Usable, Why: node.Why, Latency: node.Latency.Microseconds(),
-			Failures: node.Failures, Invalid: node.Lies, Aside: family.Seconds(node.Aside),
-		})
+		source.Upstreams = append(source.Upstreams, family.UpstreamOf(&node))
 		if node.Usable {
 			source.Reached, source.Best = true, max(source.Best, node.Head.Number)
 		}

@@ -39,7 +39,7 @@ func shared() []layer {
 		{"feed", []string{"jsonrpc", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
 		{"account", []string{"kv", "limit", "retry"}},
-		{"family", []string{"kv", "jsonrpc", "chain", "endpoint", "history", "feed", "worker"}},
+		{"family", []string{"kv", "jsonrpc", "chain", "endpoint", "history", "feed", "worker", "upstream"}},
 	}
 }
 
