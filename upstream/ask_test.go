@@ -158,3 +158,18 @@ func TestNumbered(t *testing.T) {
 		}
 	}
 }
+
+// A node that has dropped its head by the time it is probed takes block hashes.
+func TestNumberedAfterReorganization(t *testing.T) {
+	f := newFake(t, 7, 10)
+	f.numbersOnly = &NodeError{Code: -32000, Message: "header for hash not found"}
+	f.answer = func(_ string, params json.RawMessage) (any, *NodeError) { return params, nil }
+	p := open(t, Config{Nodes: nodesOf(f)})
+	until(t, "the node was probed", func() bool { return f.asked("eth_getBalance") > 0 })
+	usable(t, p, 1)
+	until(t, "it was asked about its head again", func() bool { return f.asked("eth_getBlockByNumber") > 5 })
+	call := Call{Method: "m", Params: json.RawMessage(`["hash"]`), Numbered: json.RawMessage(`["number"]`)}
+	if got := mustAsk(t, p, call); got != `["hash"]` {
+		t.Errorf("the node got %s", got)
+	}
+}

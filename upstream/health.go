@@ -182,7 +182,8 @@ func (n *node) probeHashes(ctx context.Context, head Head) {
 	_, err := n.to.call(ctx, "eth_getBalance", params)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.byHash = err == nil
+	var refused *NodeError
+	n.byHash = err == nil || errors.As(err, &refused) && LacksBlock(refused) // it was wound back since it named the block
 }
 
 // block asks for the number and hash of the block with a tag.
