@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/params"
 )
 
 // served is a network that is served and runs until the test ends.
@@ -445,5 +447,24 @@ func TestPoolWaitsWhileNodesAreAside(t *testing.T) {
 	case <-ran:
 	case <-time.After(20 * time.Second):
 		t.Error("there is a head, but the pool does not run")
+	}
+}
+
+// The error about an address that is in use names the entry of the configuration.
+func TestEngineAddressInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	methods, err := jsonrpc.NewMethods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &network{entries: &Entries{Engine: Engine{Listen: taken.Addr().String()}}}
+	s := family.Service{Name: "test", Data: t.TempDir(), Observe: func([]string) jsonrpc.Observer { return nil }}
+	_, err = n.listen(t.Context(), s, methods, newEngineAPI(nil, params.AllDevChainProtocolChanges, family.Version{}))
+	if want := "engine: listen: " + taken.Addr().String() + " is used by another network or process: expected an address of its own"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("the error is %v, want %s", err, want)
 	}
 }

@@ -2,10 +2,12 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"syscall"
 
 	"ashlar/evm/ingest/consensus"
 	"ashlar/evm/ingest/upstream"
@@ -66,8 +68,11 @@ func (n *network) listen(ctx context.Context, s family.Service, methods *jsonrpc
 		Address: n.entries.Engine.Listen, Secret: secret, Methods: all,
 		RPC: jsonrpc.Config{Observer: s.Observe(slices.Collect(maps.Keys(all)))}, Log: slog.With("network", s.Name),
 	})
-	if err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("engine: listen: %s is used by another network or process: expected an address of its own: %w", n.entries.Engine.Listen, err)
+	case err != nil:
+		return nil, fmt.Errorf("engine: listen: %w", err)
 	}
 	return server, nil
 }
