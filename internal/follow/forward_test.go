@@ -78,7 +78,7 @@ func startFront(t *testing.T, u *upstream) *front {
 // TestForwardGeth serves the answers of geth, which is reached in two ways, one of which is down for a
 // while. The chain is wound back repeatedly. Clients get each log once, and those of dropped blocks as removed.
 func TestForwardGeth(t *testing.T) {
-	for _, check := range []string{"headers", "state"} {
+	for _, check := range []string{"none", "headers", "state"} {
 		t.Run(check, func(t *testing.T) { forwardGeth(t, check) })
 	}
 }
@@ -104,6 +104,7 @@ func forwardGeth(t *testing.T, check string) {
 		}
 		awaitSameHead(t, service, u)
 		if final, head := u.finalized(), u.head(); head > final {
+			u.record() // geth may have included what a dropped block left over
 			u.windBack(max(final, head-min(head, 4))) // less than a round adds: a lower head is followed late
 		}
 	}
@@ -130,10 +131,10 @@ func awaitSameHead(t *testing.T, service *node.Client, u *upstream) {
 	})
 }
 
-// sameAsGeth compares every block but the genesis, its receipts and the counter with geth's.
+// sameAsGeth compares every block, its receipts and the counter with geth's.
 func sameAsGeth(t *testing.T, service *node.Client, u *upstream) {
 	t.Helper()
-	for number := uint64(1); number <= u.head(); number++ {
+	for number := uint64(0); number <= u.head(); number++ {
 		for _, question := range []struct {
 			method string
 			params []any
@@ -144,6 +145,9 @@ func sameAsGeth(t *testing.T, service *node.Client, u *upstream) {
 		} {
 			got := call[any](t, service, question.method, question.params...)
 			want := call[any](t, u.client, question.method, question.params...)
+			if block, ok := got.(map[string]any); ok && number == 0 {
+				delete(block, "totalDifficulty") // a block of the archive has it
+			}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%s of block %d differs:\n%v\n%v", question.method, number, got, want)
 			}
