@@ -143,6 +143,9 @@ func (c *Config) run(ctx context.Context, about func() *tracers.Context, out []b
 		if err := run(ctx, execute.Tracer{Hooks: t.hooks, Stop: t.stop}); err != nil {
 			return err
 		}
+		if ctx.Err() != nil { // the run was over before the EVM noticed
+			return context.Cause(ctx)
+		}
 		if t.slow {
 			defer context.AfterFunc(ctx, func() { t.stop(context.Cause(ctx)) })()
 		}
