@@ -49,10 +49,11 @@ func copyKilled(t *testing.T, from, to node.Ashlar) {
 	copyWhole(t, from, to)
 }
 
-// verified returns what a report counts, without the time that it took.
+// verified returns what a report counts, without the time that it took. The report may be
+// behind lines about progress.
 func verified(report string) string {
 	counts, _, _ := strings.Cut(report, " checked in ")
-	return counts
+	return counts[strings.LastIndexByte(counts, '\n')+1:]
 }
 
 func copyWhole(t *testing.T, from, to node.Ashlar) {
