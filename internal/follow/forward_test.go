@@ -104,7 +104,7 @@ func forwardGeth(t *testing.T, check string) {
 		}
 		awaitSameHead(t, service, u)
 		if final, head := u.finalized(), u.head(); head > final {
-			u.record() // geth may have included what a dropped block left over
+			u.record()                                // geth may have included what a dropped block left over
 			u.windBack(max(final, head-min(head, 4))) // less than a round adds: a lower head is followed late
 		}
 	}
