@@ -251,6 +251,11 @@ func (f *faulty) compare(method string, params ...any) bool {
 	return true
 }
 
+// stillAtMost is how long the head may stand still while a node hangs. The others go on asking it
+// until their reads of it have timed out, 5 s later, and wait up to 0.1 s for each; blocks that the
+// writer is behind with are published up to 16 at once, with hundreds of reads one after the other.
+const stillAtMost = 15 * time.Second
+
 // breakNodes takes one node after the other away.
 func (f *faulty) breakNodes(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -262,8 +267,9 @@ func (f *faulty) breakNodes(d time.Duration) {
 		}
 		moved := f.head.Load() - before
 		f.moved += moved
-		f.t.Logf("%s: node %d: %s for %v, head moved by %d", began.Format("15:04:05.000"), i, what, time.Since(began).Round(time.Millisecond), moved)
-		if moved == 0 {
+		lasted := time.Since(began)
+		f.t.Logf("%s: node %d: %s for %v, head moved by %d", began.Format("15:04:05.000"), i, what, lasted.Round(time.Millisecond), moved)
+		if moved == 0 && lasted > stillAtMost {
 			if why := f.witness.Starved(began, time.Now()); why != "" {
 				f.starvedStill++
 				f.t.Logf("the head stood still: %s", why)
