@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"ashlar/evm"
 	"ashlar/evm/execute"
@@ -146,7 +147,7 @@ func (t *Traces) await() (kind, int, error) {
 		if err == nil {
 			err = t.send(replyMessage, reply)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, syscall.EPIPE) { // then the worker has ended, and may have said why
 			return k, length, err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"time"
 
 	"ashlar/evm/execute"
@@ -24,18 +23,22 @@ const grace = 200 * time.Millisecond
 func Serve(in io.Reader, out io.Writer) error {
 	s := &server{
 		wire: newWire(in, out), jobs: make(chan []byte), replies: make(chan []byte), ended: make(chan error, 1),
-		overdue: time.NewTimer(math.MaxInt64), executors: make(map[string]*execute.Executor),
+		deadline: newDeadline(), executors: make(map[string]*execute.Executor),
 	}
 	go s.listen()
 	go s.work()
-	select {
-	case err := <-s.ended:
-		if errors.Is(err, io.EOF) {
-			return nil // the server needs the worker no longer
+	for {
+		select {
+		case err := <-s.ended:
+			if errors.Is(err, io.EOF) {
+				return nil // the server needs the worker no longer
+			}
+			return err
+		case <-s.deadline.timer.C:
+			if s.deadline.pass() {
+				return s.send(endedMessage, []byte(trace.ErrTime.Error()))
+			}
 		}
-		return err
-	case <-s.overdue.C:
-		return s.send(endedMessage, []byte(trace.ErrTime.Error()))
 	}
 }
 
@@ -44,9 +47,9 @@ type server struct {
 	*wire
 	jobs    chan []byte
 	replies chan []byte
-	ended   chan error  // has the reason why the worker ends
-	overdue *time.Timer // runs while a trace is made
+	ended   chan error // has the reason why the worker ends
 
+	deadline  *deadline                    // of the trace that is made
 	executors map[string]*execute.Executor // by the configuration of their chain
 }
 
@@ -73,7 +76,11 @@ func (s *server) listen() {
 // work does jobs until one cannot be answered.
 func (s *server) work() {
 	for text := range s.jobs {
-		if err := s.answer(s.do(text)); err != nil {
+		err := s.do(text)
+		if errors.Is(err, errOverdue) {
+			return
+		}
+		if err := s.answer(err); err != nil {
 			s.ended <- err
 			return
 		}
@@ -106,7 +113,9 @@ func (s *server) do(text []byte) (err error) {
 		if failed := recover(); failed != nil {
 			err = &panicked{failed}
 		}
-		s.overdue.Stop()
+		if overdue := s.deadline.end(); overdue != nil {
+			err = overdue
+		}
 	}()
 	var j job
 	if err := json.Unmarshal(text, &j); err != nil {
@@ -152,8 +161,11 @@ func (s *server) executor(j *job) (*execute.Executor, error) {
 	return e, nil
 }
 
-// result sends a trace, or why there is none. Other errors end the job.
+// result ends the time of a trace, and sends it, or why there is none. Other errors end the job.
 func (s *server) result(traced []byte, err error) error {
+	if overdue := s.deadline.end(); overdue != nil {
+		return overdue
+	}
 	var failed *trace.Error
 	switch {
 	case errors.As(err, &failed):
@@ -173,7 +185,7 @@ type tracing struct {
 }
 
 // begin starts the time of a trace.
-func (t *tracing) begin() { t.overdue.Reset(max(t.config.Time(), 0) + grace) }
+func (t *tracing) begin() { t.deadline.begin(max(t.config.Time(), 0) + grace) }
 
 // block traces transactions of a block, or a call between them.
 func (t *tracing) block() error {
@@ -200,7 +212,6 @@ func (t *tracing) block() error {
 		for i := t.job.First; i < t.job.End; i++ {
 			t.begin()
 			traced, err := t.config.AppendTransaction(ctx, r, nil, unbounded{})
-			t.overdue.Stop()
 			if err := t.result(traced, err); err != nil {
 				return err
 			}
@@ -228,7 +239,6 @@ func (t *tracing) call() error {
 func (t *tracing) traceCall(ctx context.Context, call func(context.Context, execute.Tracer) error) error {
 	t.begin()
 	traced, err := t.config.AppendCall(ctx, nil, unbounded{}, call)
-	t.overdue.Stop()
 	return t.result(traced, err)
 }
 
