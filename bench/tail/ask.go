@@ -76,10 +76,13 @@ func (s *served) ask(ctx context.Context, length time.Duration, heavy int) (look
 	}
 	slices.Sort(lookups.took)
 	slices.Sort(heavies.took)
-	if len(lookups.took) == 0 && ctx.Err() == nil {
-		err = fmt.Errorf("no look-up was answered: %s", lookups.why)
+	if ctx.Err() != nil {
+		return lookups, heavies, ctx.Err()
 	}
-	return lookups, heavies, ctx.Err()
+	if len(lookups.took) == 0 {
+		return lookups, heavies, fmt.Errorf("no look-up was answered: %s", lookups.why)
+	}
+	return lookups, heavies, nil
 }
 
 // connection asks one request after the other.
