@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"ashlar/internal/jsondiff"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // allowed is an intended difference. docs/differences.md has a section with the same name.
@@ -67,6 +69,9 @@ func allowances() []allowed {
 		}},
 		{"Suggested tips", func(q question, geth, ashlar answer, _ jsondiff.Difference) bool {
 			return (q.Method == "eth_gasPrice" || q.Method == "eth_maxPriorityFeePerGas") && geth.err == nil && ashlar.err == nil
+		}},
+		{"Suggested tips", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
+			return q.Method == "eth_fillTransaction" && !namesFees(q) && followsTip[d.Path] && sameWithoutTip(geth, ashlar)
 		}},
 		{"Hash of an unsigned transaction", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
 			return q.Method == "eth_createAccessList" && d.Path == ".error.message" && withoutHash(geth.message()) == ashlar.message()
@@ -169,6 +174,32 @@ func namesFees(q question) bool {
 		}
 	}
 	return false
+}
+
+// followsTip are the parts of a filled transaction that depend on the suggested tip.
+var followsTip = map[string]bool{".raw": true, ".tx.hash": true, ".tx.gasPrice": true, ".tx.maxFeePerGas": true, ".tx.maxPriorityFeePerGas": true}
+
+// sameWithoutTip reports whether two filled transactions offer the same for the base fee, so that
+// their fees differ in the tip alone.
+func sameWithoutTip(geth, ashlar answer) bool {
+	a, filled := forBaseFee(geth)
+	b, filledToo := forBaseFee(ashlar)
+	return filled && filledToo && a == b
+}
+
+// forBaseFee returns what a filled transaction offers beside its tip. It is 0 for a transaction
+// with a gas price, which has no tip of its own.
+func forBaseFee(a answer) (wei uint64, filled bool) {
+	result, _ := a.result.(map[string]any)
+	tx, filled := result["tx"].(map[string]any)
+	most, _ := tx["maxFeePerGas"].(string)
+	tip, _ := tx["maxPriorityFeePerGas"].(string)
+	if !filled || most == "" || tip == "" {
+		return 0, filled
+	}
+	highest, err := hexutil.DecodeUint64(most)
+	tipped, errToo := hexutil.DecodeUint64(tip)
+	return highest - tipped, err == nil && errToo == nil
 }
 
 // fromLatestToNumber reports whether the filter in a request begins at the latest block and ends at

@@ -1,6 +1,11 @@
 package differential
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"ashlar/internal/jsondiff"
+)
 
 func TestFreeWording(t *testing.T) {
 	tests := []struct {
@@ -26,6 +31,33 @@ func TestFreeWording(t *testing.T) {
 	for _, test := range tests {
 		if got := freeWording(test.geth, test.ashlar); got != test.free {
 			t.Errorf("%q for %q: got %t, want %t", test.ashlar, test.geth, got, test.free)
+		}
+	}
+}
+
+func TestTipOfFilledTransaction(t *testing.T) {
+	filled := func(most, tip, value string) answer {
+		return answer{result: map[string]any{"raw": "0x" + most[2:] + value[2:], "tx": map[string]any{"maxFeePerGas": most, "maxPriorityFeePerGas": tip, "value": value}}}
+	}
+	unnamed := question{Method: "eth_fillTransaction", Params: []any{object{"to": "0x01"}}}
+	named := question{Method: "eth_fillTransaction", Params: []any{object{"maxPriorityFeePerGas": "0x1"}}}
+	for _, test := range []struct {
+		name   string
+		q      question
+		ashlar answer
+		free   bool
+	}{
+		{"another tip", unnamed, filled("0x24", "0x20", "0x1"), true},
+		{"another tip, for the client's", named, filled("0x24", "0x20", "0x1"), false},
+		{"more for the base fee", unnamed, filled("0x25", "0x20", "0x1"), false},
+		{"another value", unnamed, filled("0x24", "0x20", "0x2"), false},
+	} {
+		geth, free := filled("0x14", "0x10", "0x1"), true
+		for _, d := range jsondiff.Values(geth.result, test.ashlar.result) {
+			free = free && slices.ContainsFunc(allowances(), func(a allowed) bool { return a.applies(test.q, geth, test.ashlar, d) })
+		}
+		if free != test.free {
+			t.Errorf("%s: free is %t, want %t", test.name, free, test.free)
 		}
 	}
 }
