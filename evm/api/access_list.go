@@ -8,6 +8,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types/bal"
@@ -70,10 +71,10 @@ func (a *API) listedBlock(ctx context.Context) (any, error) {
 // the block does not exist.
 func (a *API) getBlockAccessList(encode func(ctx context.Context, out, list []byte) ([]byte, error), missing string) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 1, 1)
-		id := args.block(0)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, 1, 1)
+		id := args.Block(0)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, number, err := a.at(ctx, id)
 		if unknown(err) || err == nil && view.IsPending(number) { // which has not run yet

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"ashlar/chain"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/feed"
@@ -74,7 +75,7 @@ func (a *API) Methods() (*jsonrpc.Methods, error) {
 }
 
 // at returns the block that id names and the view that contains it.
-func (a *API) at(ctx context.Context, id query.BlockID) (*query.View, uint64, error) {
+func (a *API) at(ctx context.Context, id chain.BlockID) (*query.View, uint64, error) {
 	view, err := a.chain.View()
 	if err != nil {
 		return nil, 0, err

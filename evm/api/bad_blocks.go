@@ -6,6 +6,7 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -25,8 +26,8 @@ func (a *API) badBlockMethods() []jsonrpc.Method {
 
 // getBadBlocks answers debug_getBadBlocks.
 func (a *API) getBadBlocks(ctx context.Context, params, out []byte) ([]byte, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return out, args.err
+	if args := parameter.Read(params, 0, 0); args.Err != nil {
+		return out, args.Err
 	}
 	var bad []*execute.CheckError
 	if a.config.BadBlocks != nil {

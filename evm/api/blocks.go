@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 
+	"ashlar/chain"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 )
 
 // blockMethods describes the methods about blocks and their counts. Their answers are not
@@ -21,17 +23,17 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "eth_getBlockByHash", Summary: "Returns the block with a hash.",
 			Params: []jsonrpc.Param{p.blockHash, p.hydrated}, Result: whole,
-			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.getBlock((*arguments).blockHash),
+			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.getBlock((*parameter.Arguments).BlockHash),
 		},
 		{
 			Name: "eth_getBlockByNumber", Summary: "Returns the block with a number or a tag.",
 			Params: []jsonrpc.Param{p.blockNumber, p.hydrated}, Result: whole, Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.getBlock((*arguments).blockNumber),
+			Cost: jsonrpc.Light(20), Concerns: jsonrpc.NoContract, Handler: a.getBlock((*parameter.Arguments).BlockNumber),
 		},
 		{
 			Name: "eth_getHeaderByHash", Summary: "Returns the header of the block with a hash.",
 			Params: byHash, Result: result("Header", schema.OrNull(headerSchema)),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockHash, appendHeaderOf),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockHash, appendHeaderOf),
 		},
 		{
 			Name: "eth_getHeaderByNumber", Summary: "Returns the header of the block with a number or a tag.",
@@ -46,53 +48,47 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "eth_getBlockTransactionCountByHash", Summary: "Returns the number of transactions in the block with a hash.",
 			Params: byHash, Result: count,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockHash, appendTransactionCount),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockHash, appendTransactionCount),
 		},
 		{
 			Name: "eth_getBlockTransactionCountByNumber", Summary: "Returns the number of transactions in the block with a number or a tag.",
 			Params: byNumber, Result: count, Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockNumber, appendTransactionCount),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockNumber, appendTransactionCount),
 		},
 		{
 			Name: "eth_getUncleCountByBlockHash", Summary: "Returns the number of uncles of the block with a hash.",
 			Params: byHash, Result: uncles,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockHash, appendUncleCount),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockHash, appendUncleCount),
 		},
 		{
 			Name: "eth_getUncleCountByBlockNumber", Summary: "Returns the number of uncles of the block with a number or a tag.",
 			Params: byNumber, Result: uncles, Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockNumber, appendUncleCount),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockNumber, appendUncleCount),
 		},
 		{
 			Name: "eth_getUncleByBlockHashAndIndex", Summary: "Returns an uncle of the block with a hash.",
 			Params: []jsonrpc.Param{p.blockHash, uncleIndex}, Result: uncle,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock((*arguments).blockHash, appendUncleAt, "null"),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock((*parameter.Arguments).BlockHash, appendUncleAt, "null"),
 		},
 		{
 			Name: "eth_getUncleByBlockNumberAndIndex", Summary: "Returns an uncle of the block with a number or a tag.",
 			Params: []jsonrpc.Param{p.blockNumber, uncleIndex}, Result: uncle, Errors: namedBlockErrors,
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock((*arguments).blockNumber, appendUncleAt, "null"),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.inBlock((*parameter.Arguments).BlockNumber, appendUncleAt, "null"),
 		},
 	}
 }
 
 // blockArgument decodes the block parameter at a position; methods accept different kinds.
-type blockArgument func(args *arguments, n int) query.BlockID
-
-// blockHash decodes a block parameter that must be a hash.
-func (a *arguments) blockHash(n int) query.BlockID {
-	hash := a.hash(n)
-	return query.BlockID{Hash: &hash}
-}
+type blockArgument func(args *parameter.Arguments, n int) chain.BlockID
 
 // find reads the header and the body of the block that id names, or nil if it does not
 // exist.
-func (a *API) find(ctx context.Context, id query.BlockID) (*block, error) {
+func (a *API) find(ctx context.Context, id chain.BlockID) (*block, error) {
 	return a.findBlock(ctx, id, a.block)
 }
 
 // findBlock is find with a function that reads the block.
-func (a *API) findBlock(ctx context.Context, id query.BlockID, read blockReader) (*block, error) {
+func (a *API) findBlock(ctx context.Context, id chain.BlockID, read blockReader) (*block, error) {
 	view, number, err := a.at(ctx, id)
 	if unknown(err) {
 		return nil, nil
@@ -105,7 +101,7 @@ func (a *API) findBlock(ctx context.Context, id query.BlockID, read blockReader)
 
 // findWithReceipts reads the block that id names with its receipts, or nil if it does not
 // exist or is pending: the pending block has no receipts yet.
-func (a *API) findWithReceipts(ctx context.Context, id query.BlockID) (*block, error) {
+func (a *API) findWithReceipts(ctx context.Context, id chain.BlockID) (*block, error) {
 	view, number, err := a.at(ctx, id)
 	if unknown(err) || err == nil && view.IsPending(number) {
 		return nil, nil
@@ -119,10 +115,10 @@ func (a *API) findWithReceipts(ctx context.Context, id query.BlockID) (*block, e
 // getBlock answers eth_getBlockByHash and eth_getBlockByNumber.
 func (a *API) getBlock(argument blockArgument) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 2, 2)
-		id, whole := argument(&args, 0), args.bool(1)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, 2, 2)
+		id, whole := argument(&args, 0), args.Bool(1)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		read := a.outlined
 		if whole {
@@ -142,10 +138,10 @@ func (a *API) getBlock(argument blockArgument) jsonrpc.Handler {
 
 // getBlockReceipts answers eth_getBlockReceipts.
 func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	id := args.block(0)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	id := args.Block(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	b, err := a.findWithReceipts(ctx, id)
 	if err != nil {
@@ -167,10 +163,10 @@ func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte,
 // ofBlock answers with a part of a block, or null if the block does not exist.
 func (a *API) ofBlock(argument blockArgument, appendAnswer func(out []byte, b *block) ([]byte, error)) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 1, 1)
+		args := parameter.Read(params, 1, 1)
 		id := argument(&args, 0)
-		if args.err != nil {
-			return out, args.err
+		if args.Err != nil {
+			return out, args.Err
 		}
 		b, err := a.find(ctx, id)
 		if err != nil {
@@ -187,7 +183,7 @@ func (a *API) ofBlock(argument blockArgument, appendAnswer func(out []byte, b *b
 // getHeaderByNumber answers eth_getHeaderByNumber: null where no block is safe or final
 // yet, as in geth.
 func (a *API) getHeaderByNumber() jsonrpc.Handler {
-	get := a.ofBlock((*arguments).blockNumber, appendHeaderOf)
+	get := a.ofBlock((*parameter.Arguments).BlockNumber, appendHeaderOf)
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
 		header, err := get(ctx, params, out)
 		if errors.Is(err, query.ErrNoSafe) || errors.Is(err, query.ErrNoFinalized) {
@@ -219,10 +215,10 @@ func appendUncleCount(out []byte, b *block) ([]byte, error) {
 // missing.
 func (a *API) inBlock(argument blockArgument, appendItem func(out []byte, b *block, index uint64) ([]byte, bool, error), missing string) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 2, 2)
-		id, index := argument(&args, 0), args.uint64(1)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, 2, 2)
+		id, index := argument(&args, 0), args.Uint64(1)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		b, err := a.find(ctx, id)
 		if err != nil {

@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 
+	"ashlar/chain"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
@@ -47,19 +49,19 @@ func (a *API) callMethods(p parameters) []jsonrpc.Method {
 // callQuestion is the parameters of methods that run a message.
 type callQuestion struct {
 	message *execute.Message
-	block   query.BlockID
+	block   chain.BlockID
 	options execute.CallOptions
 }
 
-// callQuestion decodes a call object, a block and state overrides, of which only the first
-// is required.
-func (a *arguments) callQuestion() callQuestion {
-	question := callQuestion{message: argument(a, 0, parseMessage), block: a.block(1)}
-	if a.given(2) {
-		question.options.State = argument(a, 2, parseStateOverrides)
+// readCall decodes a call object, a block and state overrides, of which only the first is
+// required.
+func readCall(args *parameter.Arguments) callQuestion {
+	question := callQuestion{message: parameter.Decode(args, 0, parseMessage), block: args.Block(1)}
+	if args.Given(2) {
+		question.options.State = parameter.Decode(args, 2, parseStateOverrides)
 	}
-	if a.given(3) {
-		question.options.Block = argument(a, 3, parseBlockOverrides)
+	if args.Given(3) {
+		question.options.Block = parameter.Decode(args, 3, parseBlockOverrides)
 	}
 	return question
 }
@@ -71,10 +73,10 @@ type runAnswer func(ctx context.Context, view *query.View, number uint64, questi
 // parameters.
 func (a *API) running(most int, run runAnswer) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, most, 1)
-		question := args.callQuestion()
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, most, 1)
+		question := readCall(&args)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, number, err := a.at(ctx, question.block)
 		if err != nil {

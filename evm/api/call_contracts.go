@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ashlar/evm/execute"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -18,11 +19,11 @@ var errDelegates = errors.New("this call lets accounts run other code: expected 
 // and read any contract: code in an override or an authorization, or named by a proxy's
 // storage.
 func contractsCalled(params []byte) ([]common.Address, error) {
-	args := readArguments(params, maxArguments, 1)
-	question := args.callQuestion()
+	args := parameter.Read(params, parameter.MaxArguments, 1)
+	question := readCall(&args)
 	switch {
-	case args.err != nil:
-		return nil, args.err
+	case args.Err != nil:
+		return nil, args.Err
 	case len(question.message.Authorizations) > 0:
 		return nil, errDelegates
 	case question.message.To == nil: // the data is init code

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"ashlar/chain"
 	"ashlar/evm/execute"
-	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
@@ -62,20 +63,21 @@ func errTooManyCalls(count int) error {
 // bundleQuestion is what eth_callMany is asked.
 type bundleQuestion struct {
 	bundles []execute.Bundle
-	block   query.BlockID
+	block   chain.BlockID
 	index   *uint64 // of a transaction; nil: after the block
 	options execute.CallOptions
 }
 
-func (a *arguments) bundleQuestion() (q bundleQuestion) {
-	q.bundles = argument(a, 0, parseList(parseBundle))
-	q.block.Tag = query.Latest
-	argument(a, 1, func(raw []byte) (any, error) { return nil, q.parseContext(raw) })
-	if a.given(2) {
-		q.options.State = argument(a, 2, parseStateOverrides)
+// readBundles decodes the arguments of eth_callMany.
+func readBundles(args *parameter.Arguments) (q bundleQuestion) {
+	q.bundles = parameter.Decode(args, 0, parseList(parseBundle))
+	q.block.Tag = chain.Latest
+	parameter.Decode(args, 1, func(raw []byte) (any, error) { return nil, q.parseContext(raw) })
+	if args.Given(2) {
+		q.options.State = parameter.Decode(args, 2, parseStateOverrides)
 	}
-	if a.given(3) {
-		limit := time.Duration(min(argument(a, 3, parseCount), 1<<32)) * time.Millisecond
+	if args.Given(3) {
+		limit := time.Duration(min(parameter.Decode(args, 3, parseCount), 1<<32)) * time.Millisecond
 		q.options.Time = min(limit, execute.DefaultCallTime)
 	}
 	return q
@@ -86,7 +88,7 @@ func (q *bundleQuestion) parseContext(raw []byte) error {
 	return parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("blockNumber"):
-			return jsonrpc.Set(&q.block, value, parseBlock)
+			return jsonrpc.Set(&q.block, value, parameter.ParseBlock)
 		case name.Is("transactionIndex"):
 			if string(value) == "-1" {
 				q.index = nil
@@ -120,13 +122,13 @@ func parseBundleBlock(raw []byte) (o execute.BlockOverrides, err error) {
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("blockNumber"):
-			return jsonrpc.Set(&o.Number, value, parseUint256)
+			return jsonrpc.Set(&o.Number, value, parameter.ParseUint256)
 		case name.Is("coinbase"):
-			return jsonrpc.SetOptional(&o.FeeRecipient, value, parseAddress)
+			return jsonrpc.SetOptional(&o.FeeRecipient, value, parameter.ParseAddress)
 		case name.Is("timestamp"):
-			return jsonrpc.SetOptional(&o.Time, value, parseUint64)
+			return jsonrpc.SetOptional(&o.Time, value, parameter.ParseUint64)
 		case name.Is("baseFee"):
-			return jsonrpc.Set(&o.BaseFeePerGas, value, parseUint256)
+			return jsonrpc.Set(&o.BaseFeePerGas, value, parameter.ParseUint256)
 		case name.Is("blockHash"):
 			if !jsonrpc.IsNull(value) {
 				return errNoOverride
@@ -154,10 +156,10 @@ func (q *bundleQuestion) check() error {
 
 // callMany answers eth_callMany.
 func (a *API) callMany(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 4, 2)
-	q := args.bundleQuestion()
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 4, 2)
+	q := readBundles(&args)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	if err := q.check(); err != nil {
 		return out, err

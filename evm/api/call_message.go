@@ -6,6 +6,7 @@ import (
 
 	"ashlar/evm/execute"
 	"ashlar/jsonrpc"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -59,33 +60,33 @@ func parseMessage(raw []byte) (*execute.Message, error) {
 	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("from"):
-			return jsonrpc.Set(&m.From, value, parseAddress)
+			return jsonrpc.Set(&m.From, value, parameter.ParseAddress)
 		case name.Is("to"):
-			return jsonrpc.SetOptional(&m.To, value, parseAddress)
+			return jsonrpc.SetOptional(&m.To, value, parameter.ParseAddress)
 		case name.Is("gas"):
-			return jsonrpc.SetOptional(&m.Gas, value, parseUint64)
+			return jsonrpc.SetOptional(&m.Gas, value, parameter.ParseUint64)
 		case name.Is("gasPrice"):
-			return jsonrpc.Set(&m.GasPrice, value, parseUint256)
+			return jsonrpc.Set(&m.GasPrice, value, parameter.ParseUint256)
 		case name.Is("maxFeePerGas"):
-			return jsonrpc.Set(&m.MaxFeePerGas, value, parseUint256)
+			return jsonrpc.Set(&m.MaxFeePerGas, value, parameter.ParseUint256)
 		case name.Is("maxPriorityFeePerGas"):
-			return jsonrpc.Set(&m.MaxPriorityFeePerGas, value, parseUint256)
+			return jsonrpc.Set(&m.MaxPriorityFeePerGas, value, parameter.ParseUint256)
 		case name.Is("value"):
-			return jsonrpc.Set(&m.Value, value, parseUint256)
+			return jsonrpc.Set(&m.Value, value, parameter.ParseUint256)
 		case name.Is("nonce"):
-			return jsonrpc.SetOptional(&m.Nonce, value, parseUint64)
+			return jsonrpc.SetOptional(&m.Nonce, value, parameter.ParseUint64)
 		case name.Is("data"):
-			return jsonrpc.Set(&m.Data, value, parseBytes)
+			return jsonrpc.Set(&m.Data, value, parameter.ParseBytes)
 		case name.Is("input"):
-			return jsonrpc.SetOptional(&input, value, parseBytes)
+			return jsonrpc.SetOptional(&input, value, parameter.ParseBytes)
 		case name.Is("chainId"):
-			return jsonrpc.Set(&m.ChainID, value, parseUint256)
+			return jsonrpc.Set(&m.ChainID, value, parameter.ParseUint256)
 		case name.Is("accessList"):
 			return jsonrpc.Set((*[]types.AccessTuple)(&m.AccessList), value, parseList(parseAccessTuple))
 		case name.Is("maxFeePerBlobGas"):
-			return jsonrpc.Set(&m.MaxFeePerBlobGas, value, parseUint256)
+			return jsonrpc.Set(&m.MaxFeePerBlobGas, value, parameter.ParseUint256)
 		case name.Is("blobVersionedHashes"):
-			return jsonrpc.Set(&m.BlobHashes, value, parseList(parseHash))
+			return jsonrpc.Set(&m.BlobHashes, value, parseList(parameter.ParseHash))
 		case name.Is("authorizationList"):
 			return jsonrpc.Set(&m.Authorizations, value, parseList(parseAuthorization))
 		}
@@ -103,9 +104,9 @@ func parseAccessTuple(raw []byte) (tuple types.AccessTuple, err error) {
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("address"):
-			return jsonrpc.SetOptional(&address, value, parseAddress)
+			return jsonrpc.SetOptional(&address, value, parameter.ParseAddress)
 		case name.Is("storageKeys"):
-			return jsonrpc.Set(&tuple.StorageKeys, value, parseList(parseHash))
+			return jsonrpc.Set(&tuple.StorageKeys, value, parseList(parameter.ParseHash))
 		}
 		return nil
 	})
@@ -131,17 +132,17 @@ func parseAuthorization(raw []byte) (authorization types.SetCodeAuthorization, e
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("chainId"):
-			return jsonrpc.Set(&chainID, value, parseUint256)
+			return jsonrpc.Set(&chainID, value, parameter.ParseUint256)
 		case name.Is("address"):
-			return jsonrpc.SetOptional(&address, value, parseAddress)
+			return jsonrpc.SetOptional(&address, value, parameter.ParseAddress)
 		case name.Is("nonce"):
-			return jsonrpc.SetOptional(&nonce, value, parseUint64)
+			return jsonrpc.SetOptional(&nonce, value, parameter.ParseUint64)
 		case name.Is("yParity"):
 			return jsonrpc.SetOptional(&yParity, value, parseUint8)
 		case name.Is("r"):
-			return jsonrpc.Set(&r, value, parseUint256)
+			return jsonrpc.Set(&r, value, parameter.ParseUint256)
 		case name.Is("s"):
-			return jsonrpc.Set(&s, value, parseUint256)
+			return jsonrpc.Set(&s, value, parameter.ParseUint256)
 		}
 		return nil
 	})
@@ -168,7 +169,7 @@ func parseAuthorization(raw []byte) (authorization types.SetCodeAuthorization, e
 
 // parseUint8 decodes a quantity of at most 8 bits.
 func parseUint8(raw []byte) (uint64, error) {
-	value, err := parseUint64(raw)
+	value, err := parameter.ParseUint64(raw)
 	if err == nil && value > 0xff {
 		err = errors.New("hex number > 8 bits")
 	}

@@ -8,6 +8,7 @@ import (
 	"ashlar/evm/archive"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -40,8 +41,8 @@ func (a *API) capabilityMethods() []jsonrpc.Method {
 
 // head returns the header of the chain's head, for methods without parameters.
 func (a *API) head(ctx context.Context, params []byte) (*archive.Header, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return nil, args.err
+	if args := parameter.Read(params, 0, 0); args.Err != nil {
+		return nil, args.Err
 	}
 	view, err := a.chain.View()
 	if err != nil {
@@ -123,8 +124,8 @@ type history struct {
 // capabilities answers eth_capabilities. An archive that began with the genesis has all
 // history of every block.
 func (a *API) capabilities(ctx context.Context, params, out []byte) ([]byte, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return out, args.err
+	if args := parameter.Read(params, 0, 0); args.Err != nil {
+		return out, args.Err
 	}
 	view, err := a.chain.View()
 	if err != nil {

@@ -3,13 +3,14 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
+	"ashlar/chain"
 	"ashlar/events"
 	"ashlar/evm/query"
 	"ashlar/history/paging"
 	"ashlar/jsonrpc"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -56,7 +57,7 @@ var errEventAddress = errors.New("expected an address: 0x and 40 hexadecimal dig
 
 // parseEventAddress reads an address with all its digits.
 func parseEventAddress(text []byte) (word events.Word, err error) {
-	address, err := parseAddressText(text)
+	address, err := parameter.ParseAddressText(text)
 	if err != nil {
 		return word, errEventAddress
 	}
@@ -65,25 +66,9 @@ func parseEventAddress(text []byte) (word events.Word, err error) {
 }
 
 // parseEventWord reads a hash or topic of up to 64 digits, as written on Starknet networks.
-func parseEventWord(text []byte) (word events.Word, err error) {
-	digits, err := hexDigits(text)
-	switch {
-	case err != nil:
-		return word, err
-	case len(digits) == 0:
-		return word, errNoDigits
-	case len(digits) > 2*len(word):
-		return word, fmt.Errorf("hex string has %d digits, want at most %d", len(digits), 2*len(word))
-	}
-	for i, c := range digits {
-		value := digitValue(c)
-		if value < 0 {
-			return word, errSyntax
-		}
-		at := len(digits) - 1 - i // counted from the end
-		word[len(word)-1-at/2] |= byte(value) << (4 * (at % 2))
-	}
-	return word, nil
+func parseEventWord(text []byte) (events.Word, error) {
+	hash, err := parameter.ParseShortHash(text)
+	return events.Word(hash), err
 }
 
 // eventView adapts a view: logs are read as events. It implements [events.View].
@@ -102,7 +87,7 @@ func (v *eventView) Span() (first, last uint64) {
 
 // WithPending implements [events.View].
 func (v *eventView) WithPending(ctx context.Context) (events.View, bool, error) {
-	view, number, err := v.Resolve(ctx, query.BlockID{Tag: query.Pending})
+	view, number, err := v.Resolve(ctx, chain.BlockID{Tag: chain.Pending})
 	if err != nil {
 		return nil, false, err
 	}
@@ -123,7 +108,7 @@ func (v *eventView) FindBlock(ctx context.Context, hash events.Word) (number uin
 }
 
 func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error) {
-	if len(filter.Keys) > maxLogPositions {
+	if len(filter.Keys) > parameter.MaxTopics {
 		return out, nil, nil // no log has that many topics
 	}
 	wanted := &query.Filter{Addresses: addressesOf(filter.Addresses)}

@@ -11,6 +11,7 @@ import (
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/holiman/uint256"
 )
@@ -48,8 +49,8 @@ func (a *API) feeMethods() []jsonrpc.Method {
 // suggestTip suggests a tip for the block after the current head, and returns the view it
 // used.
 func (a *API) suggestTip(ctx context.Context, params []byte) (*query.View, *big.Int, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return nil, nil, args.err
+	if args := parameter.Read(params, 0, 0); args.Err != nil {
+		return nil, nil, args.Err
 	}
 	view, err := a.chain.View()
 	if err != nil {
@@ -111,14 +112,14 @@ func appendOptionalBig(out []byte, value *big.Int) []byte {
 
 // feeHistory answers eth_feeHistory.
 func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 3, 2)
-	blocks, last := argument(&args, 0, parseCount), args.blockNumber(1)
+	args := parameter.Read(params, 3, 2)
+	blocks, last := parameter.Decode(&args, 0, parseCount), args.BlockNumber(1)
 	var percentiles []float64
-	if args.given(2) {
-		percentiles = argument(&args, 2, parsePercentiles)
+	if args.Given(2) {
+		percentiles = parameter.Decode(&args, 2, parsePercentiles)
 	}
-	if args.err != nil {
-		return out, args.err
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, err := a.chain.View()
 	if err != nil {
@@ -177,7 +178,7 @@ func parseCount(raw []byte) (uint64, error) {
 	if !ok {
 		text = raw
 	}
-	if hasPrefix(text) {
+	if parameter.HasPrefix(text) {
 		if count, err := strconv.ParseUint(string(text[2:]), 16, 64); err == nil {
 			return count, nil
 		}

@@ -13,6 +13,7 @@ import (
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/consensus/misc/eip4844"
@@ -33,11 +34,11 @@ func (a *API) fillMethods(p parameters) []jsonrpc.Method {
 
 // fillTransaction answers eth_fillTransaction.
 func (a *API) fillTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	message := argument(&args, 0, parseMessage)
-	same := argument(&args, 0, sameInput)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	message := parameter.Decode(&args, 0, parseMessage)
+	same := parameter.Decode(&args, 0, sameInput)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	if !same {
 		return out, callError(ctx, refused(`both "data" and "input" are set and not equal. Please use "input" to pass transaction call data`), out)
@@ -68,9 +69,9 @@ func sameInput(raw []byte) (bool, error) {
 	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("data"):
-			return jsonrpc.SetOptional(&data, value, parseBytes)
+			return jsonrpc.SetOptional(&data, value, parameter.ParseBytes)
 		case name.Is("input"):
-			return jsonrpc.SetOptional(&input, value, parseBytes)
+			return jsonrpc.SetOptional(&input, value, parameter.ParseBytes)
 		}
 		return nil
 	})

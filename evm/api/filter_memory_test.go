@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ashlar/feed"
+	"ashlar/parameter"
 )
 
 // heap returns the bytes of live objects.
@@ -59,16 +60,16 @@ func TestFiltersCountWhatTheyTake(t *testing.T) {
 		{"few addresses", manyAddresses, 9, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			parse := func(i int) (logFilter, watchedLogs) {
+			parse := func(i int) (parameter.LogFilter, watchedLogs) {
 				first := i * c.each
 				if c.overlap {
 					first = 0
 				}
-				asked, err := parseLogFilter(c.object(first, c.each))
+				asked, err := parameter.ParseLogFilter(c.object(first, c.each))
 				if err != nil {
 					t.Fatal(err)
 				}
-				watched, err := asked.watched()
+				watched, err := watch(&asked)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -79,7 +80,7 @@ func TestFiltersCountWhatTheyTake(t *testing.T) {
 			for i := range filters {
 				asked, watched := parse(i)
 				polled = append(polled, &polledFilter{asked: asked, watchedLogs: watched})
-				counted += filterBytes + asked.bytes()
+				counted += filterBytes + asked.Bytes()
 			}
 			taken := heap() - before
 			check(t, "polled", counted, taken)

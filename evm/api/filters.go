@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"ashlar/jsonrpc"
+	"ashlar/parameter"
 )
 
 // errFilterNotFound also stands for expired filters and those of other keys.
@@ -24,7 +25,7 @@ const (
 // polledFilter is a filter that is read by polling.
 type polledFilter struct {
 	kind  polledKind
-	asked logFilter // of polledLogs
+	asked parameter.LogFilter // of polledLogs
 	watchedLogs
 
 	reading  sync.Mutex // held while the filter is read, so that nothing is returned twice
@@ -37,12 +38,12 @@ const filterBytes = 512
 
 // newLogFilter answers eth_newFilter.
 func (p *publisher) newLogFilter(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	asked := argument(&args, 0, parseLogFilter)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	asked := parameter.Decode(&args, 0, parameter.ParseLogFilter)
+	if args.Err != nil {
+		return out, args.Err
 	}
-	watched, err := asked.watched()
+	watched, err := watch(&asked)
 	if err != nil {
 		return out, err
 	}
@@ -51,8 +52,8 @@ func (p *publisher) newLogFilter(ctx context.Context, params, out []byte) ([]byt
 
 // newBlockFilter answers eth_newBlockFilter.
 func (p *publisher) newBlockFilter(ctx context.Context, params, out []byte) ([]byte, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return out, args.err
+	if args := parameter.Read(params, 0, 0); args.Err != nil {
+		return out, args.Err
 	}
 	return p.install(ctx, &polledFilter{kind: polledBlocks}, out)
 }
@@ -61,7 +62,7 @@ func (p *publisher) newBlockFilter(ctx context.Context, params, out []byte) ([]b
 func (p *publisher) install(ctx context.Context, f *polledFilter, out []byte) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id, err := p.polled.Add(jsonrpc.CallerFrom(ctx), f, filterBytes+f.asked.bytes())
+	id, err := p.polled.Add(jsonrpc.CallerFrom(ctx), f, filterBytes+f.asked.Bytes())
 	if err != nil {
 		return out, err
 	}
@@ -83,10 +84,10 @@ func (f *polledFilter) start(position uint64) {
 
 // polledArgument finds the filter that a call names as its only argument.
 func (p *publisher) polledArgument(ctx context.Context, params []byte) (f *polledFilter, id string, err error) {
-	args := readArguments(params, 1, 1)
-	id = argument(&args, 0, parseID)
-	if args.err != nil {
-		return nil, "", args.err
+	args := parameter.Read(params, 1, 1)
+	id = args.Text(0)
+	if args.Err != nil {
+		return nil, "", args.Err
 	}
 	f, ok := p.polled.Use(jsonrpc.CallerFrom(ctx), id)
 	if !ok {
@@ -107,7 +108,7 @@ func (p *publisher) polledContracts(ctx context.Context, params []byte) (jsonrpc
 	case f.kind != polledLogs:
 		return jsonrpc.None(), nil
 	}
-	return about(f.asked.addresses), nil
+	return about(f.asked.Addresses), nil
 }
 
 // getFilterChanges answers eth_getFilterChanges: everything since the last call.
@@ -220,10 +221,10 @@ func (p *publisher) getFilterLogs(ctx context.Context, params, out []byte) ([]by
 
 // uninstallFilter answers eth_uninstallFilter.
 func (p *publisher) uninstallFilter(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	id := argument(&args, 0, parseID)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	id := args.Text(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	if !p.polled.Remove(jsonrpc.CallerFrom(ctx), id) {
 		return append(out, "false"...), nil

@@ -7,6 +7,7 @@ import (
 	"ashlar/feed"
 	"ashlar/jsonrpc"
 	"ashlar/limit"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -34,7 +35,7 @@ type logSubscribers struct {
 type logSubscriber struct {
 	*feed.Subscriber
 	watchedLogs
-	asked  logFilter
+	asked  parameter.LogFilter
 	caller string // holds the bytes
 	bytes  int
 	joined bool // false for a joiner
@@ -50,13 +51,33 @@ func newLogSubscribers(maxBytes int) logSubscribers {
 
 // reserve returns a subscriber. Its memory counts for the caller until it is removed or
 // released. The error means that the caller's limit of memory is reached.
-func (l *logSubscribers) reserve(caller string, asked logFilter, watched watchedLogs) (*logSubscriber, error) {
-	s := &logSubscriber{watchedLogs: watched, asked: asked, caller: caller, bytes: filterBytes + asked.bytes() + asked.indexBytes()}
+func (l *logSubscribers) reserve(caller string, asked parameter.LogFilter, watched watchedLogs) (*logSubscriber, error) {
+	s := &logSubscriber{watchedLogs: watched, asked: asked, caller: caller, bytes: filterBytes + asked.Bytes() + indexBytes(&asked)}
 	if !l.held.Take(caller, s.bytes) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many subscriptions: expected fewer addresses and topics in them, or try again later"}
 	}
 	return s, nil
 }
+
+// Measured memory of an address or topic of a filter in the index.
+const (
+	indexAddressBytes = 128
+	indexTopicBytes   = 144
+)
+
+// indexBytes returns the memory of a filter in the index.
+func indexBytes(f *parameter.LogFilter) int {
+	switch {
+	case len(f.Addresses) > 0:
+		return indexAddressBytes * len(f.Addresses)
+	case hasFirstTopic(f):
+		return indexTopicBytes * len(f.Topics[0])
+	}
+	return 0
+}
+
+// hasFirstTopic reports whether a filter restricts the first topic.
+func hasFirstTopic(f *parameter.LogFilter) bool { return len(f.Topics) > 0 && len(f.Topics[0]) > 0 }
 
 // release undoes reserve, for a subscriber that never joined.
 func (l *logSubscribers) release(s *logSubscriber) { l.held.Give(s.caller, s.bytes) }
@@ -65,12 +86,12 @@ func (l *logSubscribers) add(s *logSubscriber) {
 	s.joined = true
 	l.count++
 	switch {
-	case len(s.asked.addresses) > 0:
-		for _, address := range s.asked.addresses {
+	case len(s.asked.Addresses) > 0:
+		for _, address := range s.asked.Addresses {
 			put(l.byAddress, address, s)
 		}
-	case s.asked.hasFirstTopic():
-		for _, topic := range s.asked.topics[0] {
+	case hasFirstTopic(&s.asked):
+		for _, topic := range s.asked.Topics[0] {
 			put(l.byTopic, topic, s)
 		}
 	default:
@@ -84,11 +105,11 @@ func (l *logSubscribers) remove(s *logSubscriber) {
 		return
 	}
 	l.count--
-	for _, address := range s.asked.addresses {
+	for _, address := range s.asked.Addresses {
 		take(l.byAddress, address, s)
 	}
-	if s.asked.hasFirstTopic() {
-		for _, topic := range s.asked.topics[0] {
+	if hasFirstTopic(&s.asked) {
+		for _, topic := range s.asked.Topics[0] {
 			take(l.byTopic, topic, s)
 		}
 	}

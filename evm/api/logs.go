@@ -6,19 +6,19 @@ import (
 	"fmt"
 	"time"
 
+	"ashlar/chain"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 )
 
 // The limits of eth_getLogs.
 const (
-	maxLogs          = 10_000
-	maxLogParameters = 5_000 // addresses and topics of a filter
-	maxLogPositions  = 4     // a log has no more topics
-	maxLogTime       = 10 * time.Second
+	maxLogs    = 10_000
+	maxLogTime = 10 * time.Second
 )
 
 // logMethods describes the method that searches logs.
@@ -44,26 +44,26 @@ func emitters(params []byte) ([]common.Address, error) { return emittersAt(param
 
 // emittersAt returns the contracts whose logs the filter in argument n selects.
 func emittersAt(params []byte, n int) ([]common.Address, error) {
-	args := readArguments(params, maxArguments, n+1)
-	filter := argument(&args, n, parseLogFilter)
-	return filter.addresses, args.err
+	args := parameter.Read(params, parameter.MaxArguments, n+1)
+	filter := parameter.Decode(&args, n, parameter.ParseLogFilter)
+	return filter.Addresses, args.Err
 }
 
 // getLogs answers eth_getLogs.
 func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	filter := argument(&args, 0, parseLogFilter)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	filter := parameter.Decode(&args, 0, parameter.ParseLogFilter)
+	if args.Err != nil {
+		return out, args.Err
 	}
-	if err := filter.checkParameters(); err != nil {
+	if err := filter.CheckSize(); err != nil {
 		return out, err
 	}
 	return a.appendFilteredLogs(ctx, filter, out)
 }
 
 // appendFilteredLogs appends the array of the logs that a filter selects.
-func (a *API) appendFilteredLogs(ctx context.Context, filter logFilter, out []byte) ([]byte, error) {
+func (a *API) appendFilteredLogs(ctx context.Context, filter parameter.LogFilter, out []byte) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, maxLogTime)
 	defer cancel()
 	view, wanted, err := a.resolveLogs(limited, filter)
@@ -133,29 +133,29 @@ func tooManyLogs(e *query.TooManyLogs) *jsonrpc.Error {
 }
 
 // resolveLogs takes a view and resolves the block range of a filter in it.
-func (a *API) resolveLogs(ctx context.Context, f logFilter) (*query.View, *query.Filter, error) {
+func (a *API) resolveLogs(ctx context.Context, f parameter.LogFilter) (*query.View, *query.Filter, error) {
 	view, err := a.chain.View()
 	if err != nil {
 		return nil, nil, err
 	}
-	wanted := &query.Filter{Addresses: f.addresses, Topics: f.topics}
-	if f.blockHash != nil {
-		view, number, err := view.Resolve(ctx, query.BlockID{Hash: f.blockHash})
+	wanted := &query.Filter{Addresses: f.Addresses, Topics: f.Topics}
+	if f.Hash != nil {
+		view, number, err := view.Resolve(ctx, chain.BlockID{Hash: f.Hash})
 		if errors.Is(err, query.ErrUnknownHash) {
 			return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "unknown block"}
 		}
 		wanted.From, wanted.To = number, number
 		return view, wanted, err
 	}
-	if f.from.Tag == query.Pending || f.to.Tag == query.Pending {
-		if view, _, err = view.Resolve(ctx, query.BlockID{Tag: query.Pending}); err != nil {
+	if f.From.Tag == chain.Pending || f.To.Tag == chain.Pending {
+		if view, _, err = view.Resolve(ctx, chain.BlockID{Tag: chain.Pending}); err != nil {
 			return nil, nil, err
 		}
 	}
-	if wanted.From, err = resolveBound(ctx, view, f.from); err != nil {
+	if wanted.From, err = resolveBound(ctx, view, f.From); err != nil {
 		return nil, nil, err
 	}
-	if wanted.To, err = resolveBound(ctx, view, f.to); err != nil {
+	if wanted.To, err = resolveBound(ctx, view, f.To); err != nil {
 		return nil, nil, err
 	}
 	switch {
@@ -168,8 +168,8 @@ func (a *API) resolveLogs(ctx context.Context, f logFilter) (*query.View, *query
 }
 
 // resolveBound resolves one end of a range, which may be above the head.
-func resolveBound(ctx context.Context, view *query.View, id query.BlockID) (uint64, error) {
-	if id.Tag == query.NoTag {
+func resolveBound(ctx context.Context, view *query.View, id chain.BlockID) (uint64, error) {
+	if id.Tag == chain.NoTag {
 		return id.Number, nil
 	}
 	_, number, err := view.Resolve(ctx, id)

@@ -8,6 +8,7 @@ import (
 
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/crypto"
 )
@@ -48,8 +49,8 @@ func (a *API) networkMethods() []jsonrpc.Method {
 // constant returns the handler of a method without parameters and with a constant answer.
 func constant(answer []byte) jsonrpc.Handler {
 	return func(_ context.Context, params, out []byte) ([]byte, error) {
-		if args := readArguments(params, 0, 0); args.err != nil {
-			return out, args.err
+		if args := parameter.Read(params, 0, 0); args.Err != nil {
+			return out, args.Err
 		}
 		return append(out, answer...), nil
 	}
@@ -79,8 +80,8 @@ func modulesMethod(methods []jsonrpc.Method) jsonrpc.Method {
 }
 
 func (a *API) blockNumber(_ context.Context, params, out []byte) ([]byte, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return out, args.err
+	if args := parameter.Read(params, 0, 0); args.Err != nil {
+		return out, args.Err
 	}
 	view, err := a.chain.View()
 	if err != nil {
@@ -91,10 +92,10 @@ func (a *API) blockNumber(_ context.Context, params, out []byte) ([]byte, error)
 
 // sha3 answers web3_sha3, the keccak-256 hash of data.
 func sha3(_ context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	data := args.bytes(0)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	data := args.Bytes(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	return appendHex(out, crypto.Keccak256(data)), nil
 }

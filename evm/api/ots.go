@@ -6,12 +6,14 @@ import (
 	"math/big"
 	"strconv"
 
+	"ashlar/chain"
 	"ashlar/evm"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -46,12 +48,12 @@ func (a *API) otsMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "ots_getBlockDetails", Summary: "Returns a block without its transactions, with its rewards and fees.",
 			Params: []jsonrpc.Param{number}, Result: details, Errors: namedBlockErrors,
-			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.blockDetails((*arguments).plainBlock),
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.blockDetails(plainBlock),
 		},
 		{
 			Name: "ots_getBlockDetailsByHash", Summary: "Returns a block without its transactions, with its rewards and fees.",
 			Params: []jsonrpc.Param{p.blockHash}, Result: details,
-			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.blockDetails((*arguments).blockHash),
+			Cost: jsonrpc.Heavy(50), Concerns: jsonrpc.NoContract, Handler: a.blockDetails((*parameter.Arguments).BlockHash),
 		},
 		{
 			Name: "ots_getBlockTransactions", Summary: "Returns a page of a block's transactions with their receipts, without logs and most of the input. Page 0 is the block's end.",
@@ -89,12 +91,12 @@ func (a *API) otsMethods(p parameters) []jsonrpc.Method {
 			Name: "erigon_getHeaderByNumber", Summary: "Returns the header of the block with a number or a tag.",
 			Params: []jsonrpc.Param{number}, Result: result("Header", schema.OrNull(headerSchema)), Errors: namedBlockErrors,
 			// Otterscan finds out with [1] whether this is a node that it can use.
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).plainBlock, appendHeaderOf),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock(plainBlock, appendHeaderOf),
 		},
 		{
 			Name: "erigon_getHeaderByHash", Summary: "Returns the header of the block with a hash.",
 			Params: []jsonrpc.Param{p.blockHash}, Result: result("Header", schema.OrNull(headerSchema)),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*arguments).blockHash, appendHeaderOf),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.ofBlock((*parameter.Arguments).BlockHash, appendHeaderOf),
 		},
 	}
 }
@@ -117,12 +119,12 @@ var (
 )
 
 // plainBlock decodes a block number that may also be a JSON number.
-func (a *arguments) plainBlock(n int) query.BlockID {
-	return argument(a, n, func(raw []byte) (query.BlockID, error) {
+func plainBlock(args *parameter.Arguments, n int) chain.BlockID {
+	return parameter.Decode(args, n, func(raw []byte) (chain.BlockID, error) {
 		if number, err := parsePlain(raw); err == nil {
-			return query.BlockID{Number: number}, nil
+			return chain.BlockID{Number: number}, nil
 		}
-		return parseBlockNumber(raw)
+		return parameter.ParseBlockNumber(raw)
 	})
 }
 
@@ -141,10 +143,10 @@ func (a *API) hasCode(ctx context.Context, params, out []byte) ([]byte, error) {
 // blockDetails answers ots_getBlockDetails and ots_getBlockDetailsByHash.
 func (a *API) blockDetails(which blockArgument) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 1, 1)
+		args := parameter.Read(params, 1, 1)
 		id := which(&args, 0)
-		if args.err != nil {
-			return out, args.err
+		if args.Err != nil {
+			return out, args.Err
 		}
 		b, err := a.findWithReceipts(ctx, id)
 		if b == nil || err != nil {
@@ -212,10 +214,10 @@ func (b *block) appendSlim(out []byte) ([]byte, error) {
 
 // blockTransactions answers ots_getBlockTransactions.
 func (a *API) blockTransactions(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 3, 3)
-	id, page, size := args.plainBlock(0), argument(&args, 1, parseCount), argument(&args, 2, parseCount)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 3, 3)
+	id, page, size := plainBlock(&args, 0), parameter.Decode(&args, 1, parseCount), parameter.Decode(&args, 2, parseCount)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	b, err := a.findWithReceipts(ctx, id)
 	if b == nil || err != nil {
@@ -252,10 +254,10 @@ func (a *API) blockTransactions(ctx context.Context, params, out []byte) ([]byte
 // which the sender's nonce is higher, which takes a read of the account for each halving
 // of the chain.
 func (a *API) transactionOf(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 2)
-	sender, nonce := args.address(0), argument(&args, 1, parseCount)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 2)
+	sender, nonce := args.Address(0), parameter.Decode(&args, 1, parseCount)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, err := a.chain.View()
 	if err != nil {
@@ -309,10 +311,10 @@ func firstBlock(ctx context.Context, view *query.View, address common.Address, h
 // contractCreator answers ots_getContractCreator: null for an account without code, and for
 // contracts of the genesis.
 func (a *API) contractCreator(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	address := args.address(0)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	address := args.Address(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, err := a.chain.View()
 	if err != nil {

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strconv"
 
+	"ashlar/chain"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -82,10 +84,10 @@ func searchAfter(ctx context.Context, view *query.View, address common.Address, 
 // searchTransactions answers ots_searchTransactionsBefore and ots_searchTransactionsAfter.
 func (a *API) searchTransactions(search search) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 3, 3)
-		address, id, size := args.address(0), args.plainBlock(1), argument(&args, 2, parseCount)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, 3, 3)
+		address, id, size := args.Address(0), plainBlock(&args, 1), parameter.Decode(&args, 2, parseCount)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		if size > maxSearchedPage {
 			return out, errPageSize(size)
@@ -110,8 +112,8 @@ func (a *API) searchTransactions(search search) jsonrpc.Handler {
 }
 
 // searchedFrom returns the block at which a search begins. It may be above the head.
-func searchedFrom(ctx context.Context, view *query.View, id query.BlockID) (uint64, error) {
-	if id.Tag == query.NoTag && id.Hash == nil {
+func searchedFrom(ctx context.Context, view *query.View, id chain.BlockID) (uint64, error) {
+	if id.Tag == chain.NoTag && id.Hash == nil {
 		return id.Number, nil
 	}
 	_, number, err := view.Resolve(ctx, id)

@@ -10,6 +10,7 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -29,10 +30,10 @@ type otsFrame struct {
 // otsTrace answers with something of the calls of a transaction.
 func (a *API) otsTrace(appendAnswer func(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, error)) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 1, 1)
-		hash := args.hash(0)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, 1, 1)
+		hash := args.Hash(0)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, err := a.chain.View()
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"ashlar/evm/execute"
 	"ashlar/jsonrpc"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -33,17 +34,17 @@ func parseAccountOverride(raw []byte) (account execute.AccountOverride, err erro
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("nonce"):
-			return jsonrpc.SetOptional(&account.Nonce, value, parseUint64)
+			return jsonrpc.SetOptional(&account.Nonce, value, parameter.ParseUint64)
 		case name.Is("code"):
-			return jsonrpc.SetOptional(&account.Code, value, parseBytes)
+			return jsonrpc.SetOptional(&account.Code, value, parameter.ParseBytes)
 		case name.Is("balance"):
-			return jsonrpc.Set(&account.Balance, value, parseUint256)
+			return jsonrpc.Set(&account.Balance, value, parameter.ParseUint256)
 		case name.Is("state"):
 			return jsonrpc.Set(&account.State, value, parseSlots)
 		case name.Is("stateDiff"):
 			return jsonrpc.Set(&account.StateDiff, value, parseSlots)
 		case name.Is("movePrecompileToAddress"):
-			return jsonrpc.SetOptional(&account.MovePrecompileTo, value, parseAddress)
+			return jsonrpc.SetOptional(&account.MovePrecompileTo, value, parameter.ParseAddress)
 		}
 		return nil
 	})
@@ -58,7 +59,7 @@ func parseSlots(raw []byte) (map[common.Hash]common.Hash, error) {
 		if err := parseName(name, key[:], "common.Hash"); err != nil {
 			return err
 		}
-		word, err := parseHash(value)
+		word, err := parameter.ParseHash(value)
 		slots[key] = word
 		return err
 	})
@@ -68,13 +69,13 @@ func parseSlots(raw []byte) (map[common.Hash]common.Hash, error) {
 // parseName decodes a member's name, which must be hex of exactly the length of dst.
 func parseName(name, dst []byte, kind string) error {
 	switch {
-	case !hasPrefix(name):
-		return errPrefix
+	case !parameter.HasPrefix(name):
+		return parameter.ErrPrefix
 	case len(name) != 2+2*len(dst):
 		return fmt.Errorf("hex string has length %d, want %d for %s", len(name)-2, 2*len(dst), kind)
 	}
 	if _, err := hex.Decode(dst, name[2:]); err != nil {
-		return errSyntax
+		return parameter.ErrSyntax
 	}
 	return nil
 }
@@ -84,21 +85,21 @@ func parseBlockOverrides(raw []byte) (o execute.BlockOverrides, err error) {
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("number"):
-			return jsonrpc.Set(&o.Number, value, parseUint256)
+			return jsonrpc.Set(&o.Number, value, parameter.ParseUint256)
 		case name.Is("difficulty"):
-			return jsonrpc.Set(&o.Difficulty, value, parseUint256)
+			return jsonrpc.Set(&o.Difficulty, value, parameter.ParseUint256)
 		case name.Is("time"):
-			return jsonrpc.SetOptional(&o.Time, value, parseUint64)
+			return jsonrpc.SetOptional(&o.Time, value, parameter.ParseUint64)
 		case name.Is("gasLimit"):
-			return jsonrpc.SetOptional(&o.GasLimit, value, parseUint64)
+			return jsonrpc.SetOptional(&o.GasLimit, value, parameter.ParseUint64)
 		case name.Is("feeRecipient"):
-			return jsonrpc.SetOptional(&o.FeeRecipient, value, parseAddress)
+			return jsonrpc.SetOptional(&o.FeeRecipient, value, parameter.ParseAddress)
 		case name.Is("prevRandao"):
-			return jsonrpc.SetOptional(&o.PrevRandao, value, parseHash)
+			return jsonrpc.SetOptional(&o.PrevRandao, value, parameter.ParseHash)
 		case name.Is("baseFeePerGas"):
-			return jsonrpc.Set(&o.BaseFeePerGas, value, parseUint256)
+			return jsonrpc.Set(&o.BaseFeePerGas, value, parameter.ParseUint256)
 		case name.Is("blobBaseFee"):
-			return jsonrpc.Set(&o.BlobBaseFee, value, parseUint256)
+			return jsonrpc.Set(&o.BlobBaseFee, value, parameter.ParseUint256)
 		case name.Is("beaconRoot"), name.Is("withdrawals"):
 			if !jsonrpc.IsNull(value) {
 				return errNoOverride

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ashlar/jsonrpc"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -64,10 +65,10 @@ func (p *publisher) signer() types.Signer {
 // subscribePending starts a subscription to newPendingTransactions. Without a pool there
 // are no notifications.
 func (p *publisher) subscribePending(ctx context.Context, params []byte) (id string, err error) {
-	args := readArguments(params, 2, 1)
-	whole := args.given(1) && args.bool(1)
-	if args.err != nil {
-		return "", args.err
+	args := parameter.Read(params, 2, 1)
+	whole := args.Given(1) && args.Bool(1)
+	if args.Err != nil {
+		return "", args.Err
 	}
 	to := p.pendingHashes
 	if whole {
@@ -78,13 +79,13 @@ func (p *publisher) subscribePending(ctx context.Context, params []byte) (id str
 
 // newPendingFilter answers eth_newPendingTransactionFilter.
 func (p *publisher) newPendingFilter(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 0)
+	args := parameter.Read(params, 1, 0)
 	filter := &polledFilter{kind: polledHashes}
-	if args.given(0) && args.bool(0) {
+	if args.Given(0) && args.Bool(0) {
 		filter.kind = polledTransactions
 	}
-	if args.err != nil {
-		return out, args.err
+	if args.Err != nil {
+		return out, args.Err
 	}
 	return p.install(ctx, filter, out)
 }

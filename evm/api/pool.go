@@ -9,10 +9,11 @@ import (
 	"slices"
 	"strconv"
 
+	"ashlar/chain"
 	"ashlar/evm/pool"
-	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -83,10 +84,10 @@ func sendErrors() (all []*jsonrpc.Error) {
 
 // sendRawTransaction answers eth_sendRawTransaction.
 func (a *API) sendRawTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	raw := args.bytes(0)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	raw := args.Bytes(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	hash, err := a.submit(ctx, raw)
 	if err != nil {
@@ -128,8 +129,8 @@ func (a *API) take(ctx context.Context, waiting *pool.Pool, tx *types.Transactio
 
 // poolStatus answers txpool_status.
 func (a *API) poolStatus(_ context.Context, params, out []byte) ([]byte, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return out, args.err
+	if args := parameter.Read(params, 0, 0); args.Err != nil {
+		return out, args.Err
 	}
 	var pending, queued int
 	if waiting := a.chain.Pool(); waiting != nil {
@@ -148,8 +149,8 @@ type appendOne func(out []byte, sender common.Address, tx *types.Transaction) ([
 // of transactions.
 func (a *API) poolContent(one appendOne) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		if args := readArguments(params, 0, 0); args.err != nil {
-			return out, args.err
+		if args := parameter.Read(params, 0, 0); args.Err != nil {
+			return out, args.Err
 		}
 		var content map[common.Address]pool.Content
 		if waiting := a.chain.Pool(); waiting != nil {
@@ -198,10 +199,10 @@ func appendContent(out []byte, room jsonrpc.Room, senders []common.Address, of f
 
 // poolContentFrom answers txpool_contentFrom.
 func (a *API) poolContentFrom(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	sender := args.address(0)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	sender := args.Address(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	var content pool.Content
 	if waiting := a.chain.Pool(); waiting != nil {
@@ -254,9 +255,9 @@ func (a *API) appendUnmined(out []byte, hash common.Hash) ([]byte, error) {
 
 // pendingNonce returns the nonce of a sender's next transaction: after all pooled ones,
 // including those that do not fit into the pending block.
-func (a *API) pendingNonce(ctx context.Context, id query.BlockID, address common.Address) (nonce uint64, ok bool, err error) {
+func (a *API) pendingNonce(ctx context.Context, id chain.BlockID, address common.Address) (nonce uint64, ok bool, err error) {
 	waiting := a.chain.Pool()
-	if id.Tag != query.Pending || waiting == nil {
+	if id.Tag != chain.Pending || waiting == nil {
 		return 0, false, nil
 	}
 	nonce, err = waiting.Nonce(ctx, address)

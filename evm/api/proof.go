@@ -7,6 +7,7 @@ import (
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -32,12 +33,12 @@ func (a *API) proofMethods(p parameters) []jsonrpc.Method {
 
 // getProof answers eth_getProof.
 func (a *API) getProof(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 3, 2)
-	address := args.address(0)
-	keys := args.storageKeys(1)
-	id := args.block(2)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 3, 2)
+	address := args.Address(0)
+	keys := readStorageKeys(&args, 1)
+	id := args.Block(2)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, number, err := a.at(ctx, id)
 	if err != nil {
@@ -58,37 +59,32 @@ type storageKeys struct {
 	whole []bool
 }
 
-// storageKeys decodes an array of slots.
-func (a *arguments) storageKeys(n int) (keys storageKeys) {
-	if a.err != nil {
+// readStorageKeys decodes an array of slots.
+func readStorageKeys(args *parameter.Arguments, n int) (keys storageKeys) {
+	if args.Err != nil {
 		return keys
 	}
-	elements, ok := jsonrpc.Array(a.raw[n])
+	elements, ok := jsonrpc.Array(args.Raw(n))
 	if !ok {
-		a.fail(n, errors.New("non-array value, want an array of storage keys"))
+		args.Fail(n, errors.New("non-array value, want an array of storage keys"))
 		return keys
 	}
 	count := 0
 	for ; elements.Next(); count++ {
-		if count >= maxProofKeys || a.err != nil {
+		if count >= maxProofKeys || args.Err != nil {
 			continue
 		}
-		slot, err := parseStorageKey(elements.Value())
-		var known *jsonrpc.Error
-		if errors.As(err, &known) {
-			a.err = known
-		} else {
-			a.fail(n, err)
-		}
+		slot, err := parameter.ParseStorageKey(elements.Value())
+		args.Fail(n, err)
 		text, _ := jsonrpc.String(elements.Value())
-		if hasPrefix(text) {
+		if parameter.HasPrefix(text) {
 			text = text[2:]
 		}
 		keys.slots = append(keys.slots, slot)
 		keys.whole = append(keys.whole, (len(text)+1)/2 == common.HashLength)
 	}
 	if count > maxProofKeys {
-		a.err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many storage keys requested (max %d, got %d)", maxProofKeys, count)
+		args.Err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many storage keys requested (max %d, got %d)", maxProofKeys, count)
 	}
 	return keys
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strconv"
 
+	"ashlar/chain"
 	"ashlar/evm"
 	"ashlar/evm/archive"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -81,14 +83,14 @@ var (
 
 // rangedContract returns the contract of debug_storageRangeAt.
 func rangedContract(params []byte) ([]common.Address, error) {
-	args := readArguments(params, 5, 5)
-	address := args.address(2)
-	return []common.Address{address}, args.err
+	args := parameter.Read(params, 5, 5)
+	address := args.Address(2)
+	return []common.Address{address}, args.Err
 }
 
 // parseStart decodes the beginning of a range of hashes.
 func parseStart(raw []byte) (common.Hash, error) {
-	start, err := parseBytes(raw)
+	start, err := parameter.ParseBytes(raw)
 	if err == nil && len(start) > common.HashLength {
 		err = fmt.Errorf("data of %d bytes (want at most %d)", len(start), common.HashLength)
 	}
@@ -109,11 +111,11 @@ func parsePlain(raw []byte) (uint64, error) {
 // storageRange answers debug_storageRangeAt. As in geth, what the earlier transactions of
 // the block changed is not included.
 func (a *API) storageRange(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 5, 5)
-	id, index, address := args.block(0), argument(&args, 1, parsePlain), args.address(2)
-	start, limit := argument(&args, 3, parseStart), argument(&args, 4, parsePlain)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 5, 5)
+	id, index, address := args.Block(0), parameter.Decode(&args, 1, parsePlain), args.Address(2)
+	start, limit := parameter.Decode(&args, 3, parseStart), parameter.Decode(&args, 4, parsePlain)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, number, err := a.at(ctx, id)
 	if err != nil {
@@ -180,11 +182,11 @@ func checkIndex(index, count uint64, block common.Hash) error {
 
 // accountRange answers debug_accountRange.
 func (a *API) accountRange(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 6, 6)
-	id, start, limit := args.block(0), argument(&args, 1, parseStart), argument(&args, 2, parsePlain)
-	noCode, noStorage, _ := args.bool(3), args.bool(4), args.bool(5)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 6, 6)
+	id, start, limit := args.Block(0), parameter.Decode(&args, 1, parseStart), parameter.Decode(&args, 2, parsePlain)
+	noCode, noStorage, _ := args.Bool(3), args.Bool(4), args.Bool(5)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, number, err := a.existing(ctx, id)
 	if err != nil {
@@ -258,22 +260,22 @@ func (d *dump) add(ctx context.Context, hash common.Hash, account *types.StateAc
 
 // modifiedByNumber answers debug_getModifiedAccountsByNumber.
 func (a *API) modifiedByNumber(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 1)
-	start := query.BlockID{Number: argument(&args, 0, parsePlain)}
-	var end *query.BlockID
-	if args.given(1) {
-		end = &query.BlockID{Number: argument(&args, 1, parsePlain)}
+	args := parameter.Read(params, 2, 1)
+	start := chain.BlockID{Number: parameter.Decode(&args, 0, parsePlain)}
+	var end *chain.BlockID
+	if args.Given(1) {
+		end = &chain.BlockID{Number: parameter.Decode(&args, 1, parsePlain)}
 	}
 	return a.modified(ctx, &args, start, end, out)
 }
 
 // modifiedByHash answers debug_getModifiedAccountsByHash.
 func (a *API) modifiedByHash(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 1)
-	start := args.blockHash(0)
-	var end *query.BlockID
-	if args.given(1) {
-		id := args.blockHash(1)
+	args := parameter.Read(params, 2, 1)
+	start := args.BlockHash(0)
+	var end *chain.BlockID
+	if args.Given(1) {
+		id := args.BlockHash(1)
 		end = &id
 	}
 	return a.modified(ctx, &args, start, end, out)
@@ -281,9 +283,9 @@ func (a *API) modifiedByHash(ctx context.Context, params, out []byte) ([]byte, e
 
 // modified lists the accounts that changed between two blocks, or in the first if there
 // is no second. Errors are worded as in geth.
-func (a *API) modified(ctx context.Context, args *arguments, start query.BlockID, end *query.BlockID, out []byte) ([]byte, error) {
-	if args.err != nil {
-		return out, args.err
+func (a *API) modified(ctx context.Context, args *parameter.Arguments, start chain.BlockID, end *chain.BlockID, out []byte) ([]byte, error) {
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, from, err := a.at(ctx, start)
 	if unknown(err) {
@@ -333,7 +335,7 @@ func (a *API) modified(ctx context.Context, args *arguments, start query.BlockID
 }
 
 // unknownEnd is geth's error for an end of a range that is not on the chain.
-func unknownEnd(which string, id query.BlockID, verb string) error {
+func unknownEnd(which string, id chain.BlockID, verb string) error {
 	if id.Hash != nil {
 		return &trace.Error{Err: fmt.Errorf("%s block %x not found", which, *id.Hash)}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -75,10 +76,10 @@ func (a *API) getRawReceipts(ctx context.Context, params, out []byte) ([]byte, e
 // rawBlock reads the requested block. As in geth, it returns nil for a number above the
 // head, and an error for an unknown hash.
 func (a *API) rawBlock(ctx context.Context, params []byte, read blockReader) (*block, error) {
-	args := readArguments(params, 1, 1)
-	id := args.block(0)
-	if args.err != nil {
-		return nil, args.err
+	args := parameter.Read(params, 1, 1)
+	id := args.Block(0)
+	if args.Err != nil {
+		return nil, args.Err
 	}
 	view, number, err := a.at(ctx, id)
 	if id.Hash == nil && unknown(err) {

@@ -8,6 +8,7 @@ import (
 	"ashlar/feed"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -27,7 +28,7 @@ func parseReceiptFilter(raw []byte) (receiptFilter, error) {
 	var hashes []common.Hash
 	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		if name.Is("transactionHashes") {
-			return jsonrpc.Set(&hashes, value, parseList(parseHash))
+			return jsonrpc.Set(&hashes, value, parseList(parameter.ParseHash))
 		}
 		return nil
 	})
@@ -47,13 +48,13 @@ func parseReceiptFilter(raw []byte) (receiptFilter, error) {
 // subscribeReceipts starts a subscription to transactionReceipts: a message for each added
 // block with the receipts that match, if there are any.
 func (p *publisher) subscribeReceipts(ctx context.Context, params []byte) (id string, err error) {
-	args := readArguments(params, 2, 1)
+	args := parameter.Read(params, 2, 1)
 	var filter receiptFilter
-	if args.given(1) {
-		filter = argument(&args, 1, parseReceiptFilter)
+	if args.Given(1) {
+		filter = parameter.Decode(&args, 1, parseReceiptFilter)
 	}
-	if args.err != nil {
-		return "", args.err
+	if args.Err != nil {
+		return "", args.Err
 	}
 	j := new(joiner)
 	join := func(s *feed.Subscriber) {

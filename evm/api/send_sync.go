@@ -8,6 +8,7 @@ import (
 
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -48,18 +49,18 @@ func errNotIncluded(after time.Duration, hash common.Hash) *jsonrpc.Error {
 
 // sendRawTransactionSync answers eth_sendRawTransactionSync.
 func (a *API) sendRawTransactionSync(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 1)
-	raw, wait := args.bytes(0), defaultSyncTime
-	if args.given(1) {
-		if asked := argument(&args, 1, parseCount); asked > 0 {
+	args := parameter.Read(params, 2, 1)
+	raw, wait := args.Bytes(0), defaultSyncTime
+	if args.Given(1) {
+		if asked := parameter.Decode(&args, 1, parseCount); asked > 0 {
 			wait = maxSyncTime
 			if asked < uint64(maxSyncTime/time.Millisecond) {
 				wait = time.Duration(asked) * time.Millisecond
 			}
 		}
 	}
-	if args.err != nil {
-		return out, args.err
+	if args.Err != nil {
+		return out, args.Err
 	}
 	hash, err := a.submit(ctx, raw)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"ashlar/evm/execute"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -80,11 +81,11 @@ func parseSimulation(raw []byte) (s simulation, err error) {
 		case name.Is("blockStateCalls"):
 			return jsonrpc.Set(&s.blocks, value, parseList(parseBlockCalls))
 		case name.Is("traceTransfers"):
-			return jsonrpc.Set(&s.options.Transfers, value, parseBool)
+			return jsonrpc.Set(&s.options.Transfers, value, parameter.ParseBool)
 		case name.Is("validation"):
-			return jsonrpc.Set(&s.options.Validate, value, parseBool)
+			return jsonrpc.Set(&s.options.Validate, value, parameter.ParseBool)
 		case name.Is("returnFullTransactions"):
-			return jsonrpc.Set(&s.whole, value, parseBool)
+			return jsonrpc.Set(&s.whole, value, parameter.ParseBool)
 		}
 		return nil
 	})
@@ -138,7 +139,7 @@ func parseSimulatedOverrides(raw []byte, b *execute.BlockCalls) error {
 	err := parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("beaconRoot"):
-			return jsonrpc.SetOptional(&b.BeaconRoot, value, parseHash)
+			return jsonrpc.SetOptional(&b.BeaconRoot, value, parameter.ParseHash)
 		case name.Is("withdrawals"):
 			return jsonrpc.Set((*[]*types.Withdrawal)(&b.Withdrawals), value, parseList(parseWithdrawal))
 		case name.Is("number"), name.Is("difficulty"), name.Is("time"), name.Is("gasLimit"), name.Is("feeRecipient"),
@@ -164,13 +165,13 @@ func parseWithdrawal(raw []byte) (*types.Withdrawal, error) {
 	return w, parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("index"):
-			return jsonrpc.Set(&w.Index, value, parseUint64)
+			return jsonrpc.Set(&w.Index, value, parameter.ParseUint64)
 		case name.Is("validatorIndex"):
-			return jsonrpc.Set(&w.Validator, value, parseUint64)
+			return jsonrpc.Set(&w.Validator, value, parameter.ParseUint64)
 		case name.Is("address"):
-			return jsonrpc.Set(&w.Address, value, parseAddress)
+			return jsonrpc.Set(&w.Address, value, parameter.ParseAddress)
 		case name.Is("amount"):
-			return jsonrpc.Set(&w.Amount, value, parseUint64)
+			return jsonrpc.Set(&w.Amount, value, parameter.ParseUint64)
 		}
 		return nil
 	})
@@ -178,10 +179,10 @@ func parseWithdrawal(raw []byte) (*types.Withdrawal, error) {
 
 // simulate answers eth_simulateV1.
 func (a *API) simulate(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 1)
-	wanted, id := argument(&args, 0, parseSimulation), args.block(1)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 1)
+	wanted, id := parameter.Decode(&args, 0, parseSimulation), args.Block(1)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	if err := wanted.check(); err != nil {
 		return out, err

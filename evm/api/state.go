@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"ashlar/chain"
 	"ashlar/evm"
-	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -58,22 +59,22 @@ func (a *API) stateMethods(p parameters) []jsonrpc.Method {
 
 // contractRead returns the contract whose state a call reads.
 func contractRead(params []byte) ([]common.Address, error) {
-	args := readArguments(params, maxArguments, 1)
-	address := args.address(0)
-	return []common.Address{address}, args.err
+	args := parameter.Read(params, parameter.MaxArguments, 1)
+	address := args.Address(0)
+	return []common.Address{address}, args.Err
 }
 
 // contractsRead returns the contracts whose slots a call of eth_getStorageValues reads.
 func contractsRead(params []byte) (about []common.Address, err error) {
-	args := readArguments(params, maxArguments, 1)
-	for _, account := range argument(&args, 0, parseAccountSlots) {
+	args := parameter.Read(params, parameter.MaxArguments, 1)
+	for _, account := range parameter.Decode(&args, 0, parseAccountSlots) {
 		about = append(about, account.address)
 	}
-	return about, args.err
+	return about, args.Err
 }
 
 // stateAt returns the state after the block that id names.
-func (a *API) stateAt(ctx context.Context, id query.BlockID) (evm.State, error) {
+func (a *API) stateAt(ctx context.Context, id chain.BlockID) (evm.State, error) {
 	view, number, err := a.at(ctx, id)
 	if err != nil {
 		return nil, err
@@ -84,10 +85,10 @@ func (a *API) stateAt(ctx context.Context, id query.BlockID) (evm.State, error) 
 // account decodes an address and an optional block. It returns the account after that
 // block, nil if it does not exist, and the state.
 func (a *API) account(ctx context.Context, params []byte) (*types.StateAccount, evm.State, error) {
-	args := readArguments(params, 2, 1)
-	address, id := args.address(0), args.block(1)
-	if args.err != nil {
-		return nil, nil, args.err
+	args := parameter.Read(params, 2, 1)
+	address, id := args.Address(0), args.Block(1)
+	if args.Err != nil {
+		return nil, nil, args.Err
 	}
 	state, err := a.stateAt(ctx, id)
 	if err != nil {
@@ -111,10 +112,10 @@ func (a *API) getBalance(ctx context.Context, params, out []byte) ([]byte, error
 
 // getTransactionCount answers eth_getTransactionCount: the account's nonce.
 func (a *API) getTransactionCount(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 1)
-	address, id := args.address(0), args.block(1)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 1)
+	address, id := args.Address(0), args.Block(1)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	if nonce, ok, err := a.pendingNonce(ctx, id, address); ok {
 		return appendQuantity(out, nonce), err
@@ -167,10 +168,10 @@ func (a *API) getAccountInfo(ctx context.Context, params, out []byte) ([]byte, e
 
 // getStorageAt answers eth_getStorageAt.
 func (a *API) getStorageAt(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 3, 2)
-	address, key, id := args.address(0), args.storageKey(1), args.block(2)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 3, 2)
+	address, key, id := args.Address(0), args.StorageKey(1), args.Block(2)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	state, err := a.stateAt(ctx, id)
 	if err != nil {
@@ -194,10 +195,10 @@ type accountSlots struct {
 
 // getStorageValues answers eth_getStorageValues.
 func (a *API) getStorageValues(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 1)
-	wanted, id := argument(&args, 0, parseAccountSlots), args.block(1)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 1)
+	wanted, id := parameter.Decode(&args, 0, parseAccountSlots), args.Block(1)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	if err := checkSlotCount(wanted); err != nil {
 		return out, err
@@ -235,7 +236,7 @@ func parseAccountSlots(raw []byte) ([]accountSlots, error) {
 	var wanted []accountSlots
 	places := make(map[common.Address]int)
 	for members.Next() {
-		address, err := parseAddressText(members.Name())
+		address, err := parameter.ParseAddressText(members.Name())
 		if err != nil {
 			return nil, err
 		}
@@ -285,7 +286,7 @@ func parseHashes(raw []byte, limit int) ([]common.Hash, error) {
 		if len(hashes) == limit {
 			return nil, errTooManySlots()
 		}
-		hash, err := parseHash(elements.Value())
+		hash, err := parameter.ParseHash(elements.Value())
 		if err != nil {
 			return nil, err
 		}

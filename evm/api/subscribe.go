@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math"
 
+	"ashlar/chain"
 	"ashlar/evm/query"
 	"ashlar/feed"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 )
 
 // subscriptionMethod is the method of notifications.
@@ -107,7 +109,7 @@ func (p *publisher) subscribeMethod(ctx context.Context, params, out []byte) ([]
 	var id string
 	switch name {
 	case "newHeads":
-		if err = readArguments(params, 1, 1).err; err == nil {
+		if err = parameter.Read(params, 1, 1).Err; err == nil {
 			id, err = p.subscribeHeads(ctx)
 		}
 	case "logs":
@@ -115,7 +117,7 @@ func (p *publisher) subscribeMethod(ctx context.Context, params, out []byte) ([]
 	case "newPendingTransactions":
 		id, err = p.subscribePending(ctx, params)
 	case "syncing":
-		if err = readArguments(params, 1, 1).err; err == nil {
+		if err = parameter.Read(params, 1, 1).Err; err == nil {
 			id, err = p.subscribeSyncing(ctx)
 		}
 	case "transactionReceipts":
@@ -147,25 +149,16 @@ var errSubscriptionNotFound = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: 
 
 // unsubscribe answers eth_unsubscribe.
 func unsubscribe(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	id := argument(&args, 0, parseID)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	id := args.Text(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	notifier, ok := jsonrpc.NotifierFrom(ctx)
 	if !ok || !notifier.Stop(id) {
 		return out, errSubscriptionNotFound
 	}
 	return append(out, "true"...), nil
-}
-
-// parseID decodes the ID of a subscription or a filter, which may be any string.
-func parseID(raw []byte) (string, error) {
-	text, ok := jsonrpc.String(raw)
-	if !ok {
-		return "", errNonString
-	}
-	return string(text), nil
 }
 
 // subscribeHeads starts a subscription to newHeads.
@@ -184,12 +177,12 @@ func (p *publisher) subscribeHeads(ctx context.Context) (id string, err error) {
 
 // subscribeLogs starts a subscription to logs.
 func (p *publisher) subscribeLogs(ctx context.Context, params []byte) (id string, err error) {
-	args := readArguments(params, 2, 2)
-	filter := argument(&args, 1, parseLogFilter)
-	if args.err != nil {
-		return "", args.err
+	args := parameter.Read(params, 2, 2)
+	filter := parameter.Decode(&args, 1, parameter.ParseLogFilter)
+	if args.Err != nil {
+		return "", args.Err
 	}
-	watched, err := filter.watched()
+	watched, err := watch(&filter)
 	if err != nil {
 		return "", err
 	}
@@ -212,21 +205,21 @@ func (p *publisher) subscribeLogs(ctx context.Context, params []byte) (id string
 	return id, err
 }
 
-// watched returns the selection of new logs. As they are of new blocks, a range that
+// watch returns the selection of new logs. As they are of new blocks, a range that
 // begins or ends with the latest block is unbounded there. A range from the latest block
 // to another one makes no sense and is refused, as are safe and finalized blocks. A
 // blockHash counts in eth_getFilterLogs only.
-func (f *logFilter) watched() (watchedLogs, error) {
-	asked := &query.Filter{Addresses: f.addresses, Topics: f.topics}
+func watch(f *parameter.LogFilter) (watchedLogs, error) {
+	asked := &query.Filter{Addresses: f.Addresses, Topics: f.Topics}
 	watched := watchedLogs{Matcher: asked.Matcher(), to: math.MaxUint64}
-	if err := f.checkParameters(); err != nil {
+	if err := f.CheckSize(); err != nil {
 		return watched, err
 	}
-	if f.from.Tag == query.Pending || f.to.Tag == query.Pending {
+	if f.From.Tag == chain.Pending || f.To.Tag == chain.Pending {
 		return watched, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "pending logs are not supported"}
 	}
-	from, fromLatest, fromOK := boundOfWatched(f.from)
-	to, toLatest, toOK := boundOfWatched(f.to)
+	from, fromLatest, fromOK := boundOfWatched(f.From)
+	to, toLatest, toOK := boundOfWatched(f.To)
 	if !fromOK || !toOK || fromLatest && !toLatest || !fromLatest && !toLatest && from > to {
 		return watched, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid block range params"}
 	}
@@ -238,13 +231,13 @@ func (f *logFilter) watched() (watchedLogs, error) {
 }
 
 // boundOfWatched resolves one end of a range of blocks: a number, or the latest block.
-func boundOfWatched(id query.BlockID) (number uint64, latest, ok bool) {
+func boundOfWatched(id chain.BlockID) (number uint64, latest, ok bool) {
 	switch id.Tag {
-	case query.NoTag:
+	case chain.NoTag:
 		return id.Number, false, true
-	case query.Earliest:
+	case chain.Earliest:
 		return 0, false, true
-	case query.Latest:
+	case chain.Latest:
 		return 0, true, true
 	}
 	return 0, false, false

@@ -6,6 +6,7 @@ import (
 
 	"ashlar/feed"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 )
 
 // syncEvery is how often the state of the synchronization is checked.
@@ -36,8 +37,8 @@ func (s Sync) append(out []byte) []byte {
 
 // syncing answers eth_syncing: false if the chain has caught up, else the progress.
 func (a *API) syncing(_ context.Context, params, out []byte) ([]byte, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return out, args.err
+	if args := parameter.Read(params, 0, 0); args.Err != nil {
+		return out, args.Err
 	}
 	if a.config.Syncing != nil {
 		if sync, behind := a.config.Syncing(); behind {

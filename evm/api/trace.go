@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 
+	"ashlar/chain"
 	"ashlar/evm/execute"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/evm/trace/script"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -34,12 +36,12 @@ func (a *API) traceMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "debug_traceBlockByNumber", Summary: "Runs the transactions of a block again under a tracer.",
 			Params: []jsonrpc.Param{p.blockNumber, config}, Result: traces, Errors: errs,
-			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceBlock((*arguments).blockNumber),
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceBlock((*parameter.Arguments).BlockNumber),
 		},
 		{
 			Name: "debug_traceBlockByHash", Summary: "Runs the transactions of a block again under a tracer.",
 			Params: []jsonrpc.Param{p.blockHash, config}, Result: traces, Errors: errs,
-			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceBlock((*arguments).blockHash),
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.traceBlock((*parameter.Arguments).BlockHash),
 		},
 		{
 			Name: "debug_traceBlock", Summary: "Runs the transactions of a block, given in its encoding, on its parent under a tracer.",
@@ -85,8 +87,8 @@ var (
 )
 
 // traceConfig decodes the optional trace configuration at position n.
-func (a *API) traceConfig(args *arguments, n int) *trace.Config {
-	return argument(args, n, func(raw []byte) (*trace.Config, error) {
+func (a *API) traceConfig(args *parameter.Arguments, n int) *trace.Config {
+	return parameter.Decode(args, n, func(raw []byte) (*trace.Config, error) {
 		config, err := trace.ParseConfig(raw, a.chain.Executor().Config())
 		if err == nil && config.IsScript() && a.config.Workers == nil {
 			return nil, errScriptsOff
@@ -97,10 +99,10 @@ func (a *API) traceConfig(args *arguments, n int) *trace.Config {
 
 // traceTransaction answers debug_traceTransaction.
 func (a *API) traceTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 1)
-	hash, config := args.hash(0), a.traceConfig(&args, 1)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 1)
+	hash, config := args.Hash(0), a.traceConfig(&args, 1)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, err := a.chain.View()
 	if err != nil {
@@ -130,10 +132,10 @@ func (a *API) traceTransaction(ctx context.Context, params, out []byte) ([]byte,
 // traceBlock answers debug_traceBlockByNumber and debug_traceBlockByHash.
 func (a *API) traceBlock(which blockArgument) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 2, 1)
+		args := parameter.Read(params, 2, 1)
 		id, config := which(&args, 0), a.traceConfig(&args, 1)
-		if args.err != nil {
-			return out, args.err
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, number, err := a.existing(ctx, id)
 		if err != nil {
@@ -150,10 +152,10 @@ func (a *API) traceBlock(which blockArgument) jsonrpc.Handler {
 // traceEncodedBlock answers debug_traceBlock: the block is a parameter, and its parent must
 // be on the chain.
 func (a *API) traceEncodedBlock(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 1)
-	encoded, config := args.bytes(0), a.traceConfig(&args, 1)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 1)
+	encoded, config := args.Bytes(0), a.traceConfig(&args, 1)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	block := new(types.Block)
 	if err := rlp.DecodeBytes(encoded, block); err != nil {
@@ -250,7 +252,7 @@ func (a *API) appendTraces(ctx context.Context, out []byte, input query.Input, c
 
 // existing finds the block that id names, and the view that it is in. Unlike [API.at] it
 // names a block that is not there in the error, as geth's debug methods do.
-func (a *API) existing(ctx context.Context, id query.BlockID) (*query.View, uint64, error) {
+func (a *API) existing(ctx context.Context, id chain.BlockID) (*query.View, uint64, error) {
 	view, number, err := a.at(ctx, id)
 	if unknown(err) {
 		return nil, 0, noBlock(id)
@@ -259,7 +261,7 @@ func (a *API) existing(ctx context.Context, id query.BlockID) (*query.View, uint
 }
 
 // noBlock is geth's error for a block that is not on the chain.
-func noBlock(id query.BlockID) error {
+func noBlock(id chain.BlockID) error {
 	if id.Hash != nil {
 		return &trace.Error{Err: fmt.Errorf("block %#x not found", *id.Hash)}
 	}
@@ -275,14 +277,14 @@ type traceQuestion struct {
 
 // traceQuestion decodes a call object, a block, and a trace configuration, which includes
 // the overrides.
-func (a *API) traceQuestion(args *arguments) (question traceQuestion) {
-	question.message = argument(args, 0, parseMessage)
-	question.block = args.block(1)
+func (a *API) traceQuestion(args *parameter.Arguments) (question traceQuestion) {
+	question.message = parameter.Decode(args, 0, parseMessage)
+	question.block = args.Block(1)
 	question.config = a.traceConfig(args, 2)
-	if args.err != nil || !args.given(2) {
+	if args.Err != nil || !args.Given(2) {
 		return question
 	}
-	argument(args, 2, func(raw []byte) (any, error) {
+	parameter.Decode(args, 2, func(raw []byte) (any, error) {
 		return nil, parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 			switch {
 			case name.Is("stateOverrides"):
@@ -290,7 +292,7 @@ func (a *API) traceQuestion(args *arguments) (question traceQuestion) {
 			case name.Is("blockOverrides"):
 				return jsonrpc.Set(&question.options.Block, value, parseBlockOverrides)
 			case name.Is("txIndex"):
-				return jsonrpc.SetOptional(&question.txIndex, value, parseUint64)
+				return jsonrpc.SetOptional(&question.txIndex, value, parameter.ParseUint64)
 			}
 			return nil
 		})
@@ -300,12 +302,12 @@ func (a *API) traceQuestion(args *arguments) (question traceQuestion) {
 
 // traceCall answers debug_traceCall.
 func (a *API) traceCall(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 3, 1)
+	args := parameter.Read(params, 3, 1)
 	question := a.traceQuestion(&args)
-	if args.err != nil {
-		return out, args.err
+	if args.Err != nil {
+		return out, args.Err
 	}
-	if question.block.Tag == query.Pending {
+	if question.block.Tag == chain.Pending {
 		return out, &trace.Error{Err: errors.New("tracing on top of pending is not supported")}
 	}
 	view, number, err := a.existing(ctx, question.block)
@@ -371,10 +373,10 @@ func (a *API) appendScript(ctx context.Context, q *traceQuestion, asked *script.
 // intermediateRoots answers debug_intermediateRoots: the state root after each
 // transaction of a block.
 func (a *API) intermediateRoots(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 1)
-	id := args.blockHash(0)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 1)
+	id := args.BlockHash(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, number, err := a.existing(ctx, id)
 	if err != nil {

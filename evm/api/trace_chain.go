@@ -13,6 +13,7 @@ import (
 	"ashlar/feed"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
@@ -58,10 +59,10 @@ func (a *API) debugSubscribe(ctx context.Context, params, out []byte) ([]byte, e
 	if name != traceChainName {
 		return out, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "no %q subscription in debug namespace", name)
 	}
-	args := readArguments(params, 4, 3)
-	start, end, config := args.blockNumber(1), args.blockNumber(2), a.traceConfig(&args, 3)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 4, 3)
+	start, end, config := args.BlockNumber(1), args.BlockNumber(2), a.traceConfig(&args, 3)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	_, first, err := a.existing(ctx, start)
 	if err != nil {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"ashlar/chain"
 	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -19,7 +21,7 @@ const maxFrames = 10_000
 
 // traceFilter is the parameters of trace_filter.
 type traceFilter struct {
-	from, to     query.BlockID // of the range, inclusive
+	from, to     chain.BlockID // of the range, inclusive
 	senders      []common.Address
 	receivers    []common.Address
 	intersection bool // a frame must match both lists, not only one
@@ -30,17 +32,17 @@ type traceFilter struct {
 // parseTraceFilter decodes a filter of frames. An empty list of addresses means no
 // restriction.
 func parseTraceFilter(raw []byte) (filter traceFilter, err error) {
-	filter.from, filter.to = query.BlockID{Tag: query.Earliest}, query.BlockID{Tag: query.Latest}
+	filter.from, filter.to = chain.BlockID{Tag: chain.Earliest}, chain.BlockID{Tag: chain.Latest}
 	err = parseObject(raw, func(name jsonrpc.Name, value []byte) error {
 		switch {
 		case name.Is("fromBlock"):
-			return jsonrpc.Set(&filter.from, value, parseBlock)
+			return jsonrpc.Set(&filter.from, value, parameter.ParseBlock)
 		case name.Is("toBlock"):
-			return jsonrpc.Set(&filter.to, value, parseBlock)
+			return jsonrpc.Set(&filter.to, value, parameter.ParseBlock)
 		case name.Is("fromAddress"):
-			return jsonrpc.Set(&filter.senders, value, parseList(parseAddress))
+			return jsonrpc.Set(&filter.senders, value, parseList(parameter.ParseAddress))
 		case name.Is("toAddress"):
-			return jsonrpc.Set(&filter.receivers, value, parseList(parseAddress))
+			return jsonrpc.Set(&filter.receivers, value, parseList(parameter.ParseAddress))
 		case name.Is("after"):
 			return jsonrpc.Set(&filter.after, value, parseCount)
 		case name.Is("count"):
@@ -87,10 +89,10 @@ var errEnough = errors.New("enough frames were found")
 
 // parityFilter answers trace_filter: the frames of a range of blocks.
 func (a *API) parityFilter(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	filter := argument(&args, 0, parseTraceFilter)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	filter := parameter.Decode(&args, 0, parseTraceFilter)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, err := a.chain.View()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -97,7 +98,9 @@ var (
 )
 
 // traceKinds decodes the list of trace types at position n.
-func (a *arguments) traceKinds(n int) trace.Kinds { return argument(a, n, parseTraceKinds) }
+func traceKinds(args *parameter.Arguments, n int) trace.Kinds {
+	return parameter.Decode(args, n, parseTraceKinds)
+}
 
 func parseTraceKinds(raw []byte) (kinds trace.Kinds, err error) {
 	elements, ok := jsonrpc.Array(raw)
@@ -119,10 +122,10 @@ func parseTraceKinds(raw []byte) (kinds trace.Kinds, err error) {
 // parityBlock answers trace_block: the frames of all transactions of a block, then its
 // rewards; null if the block does not exist.
 func (a *API) parityBlock(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	id := args.block(0)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	id := args.Block(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, number, err := a.at(ctx, id)
 	if unknown(err) {
@@ -215,10 +218,10 @@ func (a *API) replayOne(ctx context.Context, hash common.Hash, kinds trace.Kinds
 
 // parityTransaction answers trace_transaction: null if the transaction does not exist.
 func (a *API) parityTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	hash := args.hash(0)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	hash := args.Hash(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	replayed, err := a.replayOne(ctx, hash, trace.Kinds{Trace: true}, out)
 	if replayed == nil || err != nil {
@@ -236,10 +239,10 @@ func (a *API) parityTransaction(ctx context.Context, params, out []byte) ([]byte
 // parityGet answers trace_get: the frame of a transaction at a trace address; null if it
 // does not exist.
 func (a *API) parityGet(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 2)
-	hash, path := args.hash(0), argument(&args, 1, parseTraceAddress)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 2)
+	hash, path := args.Hash(0), parameter.Decode(&args, 1, parseTraceAddress)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	replayed, err := a.replayOne(ctx, hash, trace.Kinds{Trace: true}, out)
 	if replayed == nil || err != nil {
@@ -264,10 +267,10 @@ func parseTraceAddress(raw []byte) ([]int, error) {
 // parityReplayTransaction answers trace_replayTransaction: null if the transaction does not
 // exist.
 func (a *API) parityReplayTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 2)
-	hash, kinds := args.hash(0), args.traceKinds(1)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 2)
+	hash, kinds := args.Hash(0), traceKinds(&args, 1)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	replayed, err := a.replayOne(ctx, hash, kinds, out)
 	if replayed == nil || err != nil {
@@ -280,10 +283,10 @@ func (a *API) parityReplayTransaction(ctx context.Context, params, out []byte) (
 // parityReplayBlock answers trace_replayBlockTransactions: null if the block does not
 // exist.
 func (a *API) parityReplayBlock(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 2)
-	id, kinds := args.block(0), args.traceKinds(1)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 2)
+	id, kinds := args.Block(0), traceKinds(&args, 1)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, number, err := a.at(ctx, id)
 	if unknown(err) {

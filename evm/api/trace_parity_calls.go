@@ -3,10 +3,11 @@ package api
 import (
 	"context"
 
+	"ashlar/chain"
 	"ashlar/evm/execute"
-	"ashlar/evm/query"
 	"ashlar/evm/trace"
 	"ashlar/jsonrpc"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/holiman/uint256"
@@ -14,10 +15,10 @@ import (
 
 // parityCall answers trace_call.
 func (a *API) parityCall(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 3, 2)
-	message, kinds, id := argument(&args, 0, parseMessage), args.traceKinds(1), args.block(2)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 3, 2)
+	message, kinds, id := parameter.Decode(&args, 0, parseMessage), traceKinds(&args, 1), args.Block(2)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	return a.parityCalls(ctx, id, []tracedMessage{{message, kinds}}, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
 		return replay(out, 0)
@@ -33,10 +34,10 @@ type tracedMessage struct {
 // parityCallMany answers trace_callMany: each call runs on the state after the previous
 // one.
 func (a *API) parityCallMany(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 1)
-	calls, id := argument(&args, 0, parseList(parseTracedMessage)), args.block(1)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 1)
+	calls, id := parameter.Decode(&args, 0, parseList(parseTracedMessage)), args.Block(1)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	room := jsonrpc.RoomFor(ctx, out)
 	return a.parityCalls(ctx, id, calls, out, func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
@@ -46,14 +47,14 @@ func (a *API) parityCallMany(ctx context.Context, params, out []byte) ([]byte, e
 
 // parseTracedMessage decodes [call object, [trace types]].
 func parseTracedMessage(raw []byte) (call tracedMessage, err error) {
-	pair := readArguments(raw, 2, 2)
-	call.message, call.kinds = argument(&pair, 0, parseMessage), pair.traceKinds(1)
-	return call, pair.err
+	pair := parameter.Read(raw, 2, 2)
+	call.message, call.kinds = parameter.Decode(&pair, 0, parseMessage), traceKinds(&pair, 1)
+	return call, pair.Err
 }
 
 // parityCalls runs calls at a block. appendAll gets a function that runs the i-th call, and
 // must call it for one after the other.
-func (a *API) parityCalls(ctx context.Context, id query.BlockID, calls []tracedMessage, out []byte,
+func (a *API) parityCalls(ctx context.Context, id chain.BlockID, calls []tracedMessage, out []byte,
 	appendAll func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error)) ([]byte, error) {
 	view, number, err := a.at(ctx, id)
 	if err != nil {
@@ -78,16 +79,16 @@ func (a *API) parityCalls(ctx context.Context, id query.BlockID, calls []tracedM
 // parityRawTransaction answers trace_rawTransaction: it runs a signed transaction after the
 // latest block.
 func (a *API) parityRawTransaction(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 2, 2)
-	encoded, kinds := args.bytes(0), args.traceKinds(1)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 2, 2)
+	encoded, kinds := args.Bytes(0), traceKinds(&args, 1)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	message, err := a.signedMessage(encoded)
 	if err != nil {
 		return out, jsonrpc.InvalidArgument(0, err.Error())
 	}
-	return a.parityCalls(ctx, query.BlockID{Tag: query.Latest}, []tracedMessage{{message, kinds}}, out,
+	return a.parityCalls(ctx, chain.BlockID{Tag: chain.Latest}, []tracedMessage{{message, kinds}}, out,
 		func(out []byte, replay func(out []byte, i int) ([]byte, error)) ([]byte, error) {
 			return replay(out, 0)
 		})

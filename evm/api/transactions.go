@@ -8,6 +8,7 @@ import (
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -18,7 +19,7 @@ const noBytes = `"0x"`
 // transactionMethods describes the methods about transactions and their receipts, which are
 // not restricted by contract.
 func (a *API) transactionMethods(p parameters) []jsonrpc.Method {
-	byHash, byNumber := (*arguments).blockHash, (*arguments).blockNumber
+	byHash, byNumber := (*parameter.Arguments).BlockHash, (*parameter.Arguments).BlockNumber
 	atHash, atNumber := []jsonrpc.Param{p.blockHash, p.index}, []jsonrpc.Param{p.blockNumber, p.index}
 	hash := []jsonrpc.Param{p.transactionHash}
 	transaction, raw := result("Transaction information", schema.OrNull(transactionSchema)), result("Raw transaction", dataSchema)
@@ -118,10 +119,10 @@ func (a *API) ofHash(
 	appendAbsent func(out []byte, hash common.Hash) ([]byte, error),
 ) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 1, 1)
-		hash := args.hash(0)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, 1, 1)
+		hash := args.Hash(0)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		b, index, err := a.findTransaction(ctx, hash, read)
 		if err != nil {

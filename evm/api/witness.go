@@ -10,6 +10,7 @@ import (
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -23,12 +24,12 @@ func (a *API) witnessMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "debug_executionWitness", Summary: "Returns the headers, codes and trie nodes with which a block can be executed without a state, in geth's form by default.",
 			Params: []jsonrpc.Param{p.block, mode}, Result: result("Witness", witnessSchema), Errors: errs,
-			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.executionWitness((*arguments).block, gethWitness),
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.executionWitness((*parameter.Arguments).Block, gethWitness),
 		},
 		{
 			Name: "debug_executionWitnessByBlockHash", Summary: "Returns the headers, codes and trie nodes with which a block can be executed without a state, in reth's form by default.",
 			Params: []jsonrpc.Param{p.blockHash, mode}, Result: result("Witness", witnessSchema), Errors: errs,
-			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.executionWitness((*arguments).blockHash, rethWitness),
+			Cost: jsonrpc.Heavy(500), Concerns: jsonrpc.AnyContract, Handler: a.executionWitness((*parameter.Arguments).BlockHash, rethWitness),
 		},
 	}
 }
@@ -64,13 +65,13 @@ func parseWitnessForm(raw []byte) (witnessForm, error) {
 // call asks for another.
 func (a *API) executionWitness(which blockArgument, form witnessForm) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 2, 1)
+		args := parameter.Read(params, 2, 1)
 		id, form := which(&args, 0), form
-		if args.given(1) {
-			form = argument(&args, 1, parseWitnessForm)
+		if args.Given(1) {
+			form = parameter.Decode(&args, 1, parseWitnessForm)
 		}
-		if args.err != nil {
-			return out, args.err
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, number, err := a.at(ctx, id)
 		if err == nil && view.IsPending(number) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 
+	"ashlar/chain"
 	"ashlar/evm"
 	"ashlar/evm/archive"
 
@@ -42,14 +43,14 @@ type FeeHistory struct {
 
 // FeeHistory returns the fees of up to blocks blocks ending with last. It returns at most
 // maxFeeBlocks. The result is empty if blocks is 0.
-func (v *View) FeeHistory(ctx context.Context, blocks uint64, last BlockID, percentiles []float64) (*FeeHistory, error) {
+func (v *View) FeeHistory(ctx context.Context, blocks uint64, last chain.BlockID, percentiles []float64) (*FeeHistory, error) {
 	if blocks == 0 {
 		return &FeeHistory{}, nil
 	}
 	if err := checkPercentiles(percentiles); err != nil {
 		return nil, err
 	}
-	if last.Tag == NoTag && last.Hash == nil && last.Number > v.head.Number {
+	if last.Tag == chain.NoTag && last.Hash == nil && last.Number > v.head.Number {
 		return nil, fmt.Errorf("%w: requested %d, head %d", ErrBeyondHead, last.Number, v.head.Number)
 	}
 	v, newest, err := v.Resolve(ctx, last)

@@ -3,6 +3,7 @@ package query
 import (
 	"testing"
 
+	"ashlar/chain"
 	"ashlar/evm/execute"
 
 	"github.com/ethereum/go-ethereum/params"
@@ -17,7 +18,7 @@ func TestLongestFeeHistoryStaysCached(t *testing.T) {
 	if c.chain.executor, err = execute.New(params.MainnetChainConfig); err != nil { // whose first blocks have no base fee either
 		t.Fatal(err)
 	}
-	if _, err := c.FeeHistory(t.Context(), maxFeeBlocks, BlockID{Tag: Latest}, []float64{50}); err != nil {
+	if _, err := c.FeeHistory(t.Context(), maxFeeBlocks, chain.BlockID{Tag: chain.Latest}, []float64{50}); err != nil {
 		t.Fatal(err)
 	}
 	missing := 0

@@ -238,47 +238,26 @@ func (v *View) FindBlock(ctx context.Context, hash common.Hash) (uint64, error) 
 // also while its rows are still there.
 func (v *View) CheckBlock(number uint64) error { return v.history.CheckBlock(number) }
 
-// Tag is a symbolic block parameter.
-type Tag uint8
-
-// The tags of a block parameter.
-const (
-	NoTag Tag = iota
-	Latest
-	Earliest
-	Pending
-	Safe
-	Finalized
-)
-
-// BlockID is a block parameter. The tag takes precedence, then the hash, then the number.
-type BlockID struct {
-	Tag              Tag
-	Number           uint64
-	Hash             *common.Hash
-	RequireCanonical bool // applies to Hash, see EIP-1898
-}
-
 // Resolve returns the number of the block that id denotes, and a view that contains it. The
 // view differs from v if id is the hash of a block on another branch, or the pending block.
-func (v *View) Resolve(ctx context.Context, id BlockID) (*View, uint64, error) {
+func (v *View) Resolve(ctx context.Context, id chain.BlockID) (*View, uint64, error) {
 	switch id.Tag {
-	case Latest:
+	case chain.Latest:
 		if v.pending {
 			return v, v.head.Number - 1, nil
 		}
 		return v, v.head.Number, nil
-	case Pending:
+	case chain.Pending:
 		v, err := v.withPending(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
 		return v, v.head.Number, nil
-	case Earliest:
+	case chain.Earliest:
 		return v, v.Extent().Blocks, nil
-	case Safe:
+	case chain.Safe:
 		return v.forkchoice(v.safe, ErrNoSafe)
-	case Finalized:
+	case chain.Finalized:
 		return v.forkchoice(v.finalized, ErrNoFinalized)
 	}
 	if id.Hash != nil {
@@ -297,7 +276,7 @@ func (v *View) forkchoice(ref chain.Ref, missing error) (*View, uint64, error) {
 	return v, ref.Number, nil
 }
 
-func (v *View) resolveHash(ctx context.Context, id BlockID) (*View, uint64, error) {
+func (v *View) resolveHash(ctx context.Context, id chain.BlockID) (*View, uint64, error) {
 	number, err := v.FindBlock(ctx, *id.Hash)
 	if !errors.Is(err, ErrUnknownHash) {
 		return v, number, err

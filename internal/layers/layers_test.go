@@ -30,6 +30,7 @@ func shared() []layer {
 		{"jsonrpc", []string{"typo"}},
 		{"limit", nil},
 		{"chain", nil},
+		{"parameter", []string{"jsonrpc", "chain"}},
 		{"endpoint", nil},
 		{"strictjson", nil},
 		{"retry", nil},
@@ -68,7 +69,7 @@ func family(name string) []layer {
 		{"pool", in(".")},
 		{"trace", append(in(".", "execute"), "worker")},
 		{"query", append(in(".", "merkle", "execute", "archive", "ingest", "proven", "pool"), "kv", "jsonrpc", "chain", "history", "upstream")},
-		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "limit", "chain", "history", "feed", "events", "worker", "upstream")},
+		{"api", append(in(".", "execute", "archive", "pool", "trace", "query"), "jsonrpc", "parameter", "limit", "chain", "history", "feed", "events", "worker", "upstream")},
 		{"network", append(in(".", "era", "source", "execute", "archive", "export", "snapshot", "ingest", "verify", "pool", "proven", "query", "api"),
 			"family", "kv", "jsonrpc", "chain", "history", "retry", "upstream")},
 	}

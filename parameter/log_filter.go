@@ -1,67 +1,56 @@
-package api
+package parameter
 
 import (
 	"errors"
 	"fmt"
 
-	"ashlar/evm/query"
+	"ashlar/chain"
 	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// logFilter is the filter object of eth_getLogs.
-type logFilter struct {
-	from, to  query.BlockID
-	blockHash *common.Hash // excludes from and to
-	addresses []common.Address
-	topics    [][]common.Hash // by position; empty for any
+// MaxTopics is the maximum number of positions of topics in a filter: a log has no more.
+const MaxTopics = 4
+
+// maxFilterValues is the maximum number of addresses and topics of a filter.
+const maxFilterValues = 5_000
+
+// LogFilter is the filter object of eth_getLogs.
+type LogFilter struct {
+	From, To  chain.BlockID
+	Hash      *common.Hash // of the only block; excludes From and To
+	Addresses []common.Address
+	Topics    [][]common.Hash // by position; empty for any
 }
 
-// parameters returns the number of addresses and topics.
-func (f *logFilter) parameters() int {
-	n := len(f.addresses)
-	for _, topics := range f.topics {
+// values returns the number of addresses and topics.
+func (f *LogFilter) values() int {
+	n := len(f.Addresses)
+	for _, topics := range f.Topics {
 		n += len(topics)
 	}
 	return n
 }
 
-// checkParameters returns an error if a filter has too many addresses and topics.
-func (f *logFilter) checkParameters() error {
-	if n := f.parameters(); n > maxLogParameters {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics in the filter (max %d, got %d)", maxLogParameters, n)
+// CheckSize returns an error if a filter has too many addresses and topics.
+func (f *LogFilter) CheckSize() error {
+	if n := f.values(); n > maxFilterValues {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics in the filter (max %d, got %d)", maxFilterValues, n)
 	}
 	return nil
 }
 
-// Measured memory of an address or topic of a filter: as sent and sorted, and in the index
-// of subscribers.
+// Measured memory of an address or topic of a filter, as sent and sorted.
 const (
-	addressBytes      = 48
-	topicBytes        = 80
-	indexAddressBytes = 128
-	indexTopicBytes   = 144
+	addressBytes = 48
+	topicBytes   = 80
 )
 
-// bytes returns the memory of the filter's addresses and topics.
-func (f *logFilter) bytes() int {
-	return addressBytes*len(f.addresses) + topicBytes*(f.parameters()-len(f.addresses))
+// Bytes returns the memory of the filter's addresses and topics.
+func (f *LogFilter) Bytes() int {
+	return addressBytes*len(f.Addresses) + topicBytes*(f.values()-len(f.Addresses))
 }
-
-// indexBytes returns the memory of the filter in the index of log subscribers.
-func (f *logFilter) indexBytes() int {
-	switch {
-	case len(f.addresses) > 0:
-		return indexAddressBytes * len(f.addresses)
-	case f.hasFirstTopic():
-		return indexTopicBytes * len(f.topics[0])
-	}
-	return 0
-}
-
-// hasFirstTopic reports whether the filter restricts the first topic.
-func (f *logFilter) hasFirstTopic() bool { return len(f.topics) > 0 && len(f.topics[0]) > 0 }
 
 var (
 	errFilterObject  = errors.New("non-object value, want a filter object")
@@ -71,46 +60,46 @@ var (
 	errFilterMany    = errors.New("exceed max topics")
 )
 
-// parseLogFilter decodes a filter object. As in geth, unknown members are ignored, and of
+// ParseLogFilter decodes a filter object. As in geth, unknown members are ignored, and of
 // several errors the one about blocks is returned, else the one about addresses.
-func parseLogFilter(raw []byte) (f logFilter, err error) {
+func ParseLogFilter(raw []byte) (f LogFilter, err error) {
 	members, ok := jsonrpc.Object(raw)
 	if !ok {
 		return f, errFilterObject
 	}
-	var from, to *query.BlockID
+	var from, to *chain.BlockID
 	var errAddresses, errTopics error
 	for members.Next() && err == nil {
 		value := members.Value()
 		switch name := members.Name(); {
 		case name.Is("fromBlock"):
-			err = jsonrpc.SetOptional(&from, value, parseBlockNumber)
+			err = jsonrpc.SetOptional(&from, value, ParseBlockNumber)
 		case name.Is("toBlock"):
-			err = jsonrpc.SetOptional(&to, value, parseBlockNumber)
+			err = jsonrpc.SetOptional(&to, value, ParseBlockNumber)
 		case name.Is("blockHash"):
-			err = jsonrpc.SetOptional(&f.blockHash, value, parseHash)
+			err = jsonrpc.SetOptional(&f.Hash, value, ParseHash)
 		case name.Is("address"):
-			errAddresses = jsonrpc.Set(&f.addresses, value, parseFilterAddresses)
+			errAddresses = jsonrpc.Set(&f.Addresses, value, parseFilterAddresses)
 		case name.Is("topics"):
-			errTopics = jsonrpc.Set(&f.topics, value, parseFilterTopics)
+			errTopics = jsonrpc.Set(&f.Topics, value, parseFilterTopics)
 		}
 	}
 	switch {
 	case err != nil:
 		return f, err
-	case f.blockHash != nil && (from != nil || to != nil):
+	case f.Hash != nil && (from != nil || to != nil):
 		return f, errFilterBoth
 	case errAddresses != nil:
 		return f, errAddresses
 	}
-	f.from, f.to = orLatest(from), orLatest(to)
+	f.From, f.To = orLatest(from), orLatest(to)
 	return f, errTopics
 }
 
 // orLatest returns the given block, or the latest.
-func orLatest(id *query.BlockID) query.BlockID {
+func orLatest(id *chain.BlockID) chain.BlockID {
 	if id == nil {
-		return query.BlockID{Tag: query.Latest}
+		return chain.BlockID{Tag: chain.Latest}
 	}
 	return *id
 }
@@ -122,7 +111,7 @@ func parseFilterAddresses(raw []byte) ([]common.Address, error) {
 		if _, ok := jsonrpc.String(raw); !ok {
 			return nil, errFilterAddress
 		}
-		address, err := parseAddress(raw)
+		address, err := ParseAddress(raw)
 		if err != nil {
 			return nil, fmt.Errorf("invalid address: %w", err)
 		}
@@ -130,7 +119,7 @@ func parseFilterAddresses(raw []byte) ([]common.Address, error) {
 	}
 	var addresses []common.Address
 	for i := 0; elements.Next(); i++ {
-		address, err := parseAddress(elements.Value())
+		address, err := ParseAddress(elements.Value())
 		if errors.Is(err, errNonString) {
 			return nil, fmt.Errorf("non-string address at index %d", i)
 		}
@@ -151,7 +140,7 @@ func parseFilterTopics(raw []byte) ([][]common.Hash, error) {
 	}
 	var topics [][]common.Hash
 	for positions.Next() {
-		if len(topics) == maxLogPositions {
+		if len(topics) == MaxTopics {
 			return nil, errFilterMany
 		}
 		allowed, err := parsePosition(positions.Value())
@@ -191,7 +180,7 @@ func parsePosition(raw []byte) ([]common.Hash, error) {
 }
 
 func parseTopic(raw []byte) (common.Hash, error) {
-	topic, err := parseHash(raw)
+	topic, err := ParseHash(raw)
 	if errors.Is(err, errNonString) {
 		err = errFilterTopics
 	}

@@ -1,11 +1,12 @@
-package api
+package parameter
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
-	"ashlar/evm/query"
+	"ashlar/chain"
 	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -19,17 +20,17 @@ const (
 
 // TestArguments lists what clients may send and what they read when they may not.
 func TestArguments(t *testing.T) {
-	address := func(a *arguments) { a.address(0) }
-	hash := func(a *arguments) { a.hash(0) }
-	quantity := func(a *arguments) { a.uint64(0) }
-	bytes := func(a *arguments) { a.bytes(0) }
-	boolean := func(a *arguments) { a.bool(0) }
-	key := func(a *arguments) { a.storageKey(0) }
-	block := func(a *arguments) { a.block(0) }
-	number := func(a *arguments) { a.blockNumber(0) }
+	address := func(a *Arguments) { a.Address(0) }
+	hash := func(a *Arguments) { a.Hash(0) }
+	quantity := func(a *Arguments) { a.Uint64(0) }
+	bytes := func(a *Arguments) { a.Bytes(0) }
+	boolean := func(a *Arguments) { a.Bool(0) }
+	key := func(a *Arguments) { a.StorageKey(0) }
+	block := func(a *Arguments) { a.Block(0) }
+	number := func(a *Arguments) { a.BlockNumber(0) }
 	for _, c := range []struct {
 		name, params string
-		decode       func(*arguments)
+		decode       func(*Arguments)
 		want         string // the error; none when empty
 	}{
 		{"address", `[` + someAddress + `]`, address, ""},
@@ -81,14 +82,14 @@ func TestArguments(t *testing.T) {
 		{"object where a number is wanted", `[{"blockNumber":"0x1"}]`, number, "invalid argument 0: non-string value, want a hex string"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := readArguments([]byte(c.params), 2, 1)
+			args := Read([]byte(c.params), 2, 1)
 			c.decode(&args)
 			var got string
-			if args.err != nil {
-				got = args.err.Error()
+			if args.Err != nil {
+				got = args.Err.Error()
 				var e *jsonrpc.Error
-				if !errors.As(args.err, &e) || e.Code != jsonrpc.CodeInvalidParams {
-					t.Errorf("code of %#v, want %d", args.err, jsonrpc.CodeInvalidParams)
+				if !errors.As(args.Err, &e) || e.Code != jsonrpc.CodeInvalidParams {
+					t.Errorf("code of %#v, want %d", args.Err, jsonrpc.CodeInvalidParams)
 				}
 			}
 			if got != c.want {
@@ -101,15 +102,15 @@ func TestArguments(t *testing.T) {
 // TestBlockArgument lists which block a parameter names.
 func TestBlockArgument(t *testing.T) {
 	hash := common.HexToHash("a38f2a6f7d276298d8e7a9bfa28625e4dc8948021f5a7369d0a04571879e98d2")
-	for params, want := range map[string]query.BlockID{
-		``:                   {Tag: query.Latest},
-		`[]`:                 {Tag: query.Latest},
-		`[null]`:             {Tag: query.Latest},
-		`["latest"]`:         {Tag: query.Latest},
-		`["earliest"]`:       {Tag: query.Earliest},
-		`["pending"]`:        {Tag: query.Pending},
-		`["safe"]`:           {Tag: query.Safe},
-		`["finalized"]`:      {Tag: query.Finalized},
+	for params, want := range map[string]chain.BlockID{
+		``:                   {Tag: chain.Latest},
+		`[]`:                 {Tag: chain.Latest},
+		`[null]`:             {Tag: chain.Latest},
+		`["latest"]`:         {Tag: chain.Latest},
+		`["earliest"]`:       {Tag: chain.Earliest},
+		`["pending"]`:        {Tag: chain.Pending},
+		`["safe"]`:           {Tag: chain.Safe},
+		`["finalized"]`:      {Tag: chain.Finalized},
 		`["0x0"]`:            {},
 		`["0xABCDEF"]`:       {Number: 0xabcdef},
 		`["0xabcdef"]`:       {Number: 0xabcdef},
@@ -120,12 +121,12 @@ func TestBlockArgument(t *testing.T) {
 		`[{"blockHash":` + someHash + `,"blockHash":null,"blockNumber":"0x10"}]`:           {Number: 16},
 		`[{"blockNumber":"0x10","blockNumber":null,"blockHash":` + someHash + `}]`:         {Hash: &hash},
 		`[{"blockHash":` + someHash + `,"requireCanonical":true,"requireCanonical":null}]`: {Hash: &hash},
-		`[{"blockNumber":"safe","more":[1]}]`:                                              {Tag: query.Safe},
+		`[{"blockNumber":"safe","more":[1]}]`:                                              {Tag: chain.Safe},
 	} {
-		args := readArguments([]byte(params), 1, 0)
-		got := args.block(0)
-		if args.err != nil {
-			t.Errorf("%s: %v", params, args.err)
+		args := Read([]byte(params), 1, 0)
+		got := args.Block(0)
+		if args.Err != nil {
+			t.Errorf("%s: %v", params, args.Err)
 		}
 		if got.Tag != want.Tag || got.Number != want.Number || got.RequireCanonical != want.RequireCanonical ||
 			(got.Hash == nil) != (want.Hash == nil) || got.Hash != nil && *got.Hash != *want.Hash {
@@ -146,7 +147,7 @@ func FuzzQuantity(f *testing.F) {
 		if (err == nil) != (wantErr == nil) || got != want && err == nil {
 			t.Errorf("%q: %d, %v; go-ethereum: %d, %v", text, got, err, want, wantErr)
 		}
-		wide, err := parseUint256(jsonrpc.AppendString(nil, text))
+		wide, err := ParseUint256(jsonrpc.AppendString(nil, text))
 		big, wantErr := hexutil.DecodeBig(text)
 		if (err == nil) != (wantErr == nil) || err == nil && wide.ToBig().Cmp(big) != 0 {
 			t.Errorf("%q: %v, %v; go-ethereum: %v, %v", text, wide, err, big, wantErr)
@@ -158,15 +159,98 @@ func FuzzQuantity(f *testing.F) {
 // answered as geth does.
 func TestMisspeltTag(t *testing.T) {
 	for text, explained := range map[string]bool{`"newest"`: true, `"Latest"`: true, `"2"`: false, `""`: false, `"0x"`: false} {
-		args := readArguments([]byte("["+text+"]"), 1, 1)
-		argument(&args, 0, parseBlockNumber)
+		args := Read([]byte("["+text+"]"), 1, 1)
+		Decode(&args, 0, ParseBlockNumber)
 		var failure *jsonrpc.Error
-		if !errors.As(args.err, &failure) {
-			t.Errorf("%s: error %v", text, args.err)
+		if !errors.As(args.Err, &failure) {
+			t.Errorf("%s: error %v", text, args.Err)
 			continue
 		}
 		if data, _ := failure.Data.(string); strings.Contains(data, "safe or finalized") != explained {
 			t.Errorf("%s: data %q", text, data)
+		}
+	}
+}
+
+// TestLogFilter lists which logs a filter selects.
+func TestLogFilter(t *testing.T) {
+	address, topic := common.HexToAddress("7dcd17433742f4c0ca53122ab541d0ba67fc27df"), common.HexToHash("a38f2a6f7d276298d8e7a9bfa28625e4dc8948021f5a7369d0a04571879e98d2")
+	latest := chain.BlockID{Tag: chain.Latest}
+	for object, want := range map[string]LogFilter{
+		`{}`: {From: latest, To: latest},
+		`{"fromBlock":null,"toBlock":null,"blockHash":null,"address":null,"topics":null}`: {From: latest, To: latest},
+		`{"fromBlock":"0x10","toBlock":"safe","more":1}`:                                  {From: chain.BlockID{Number: 16}, To: chain.BlockID{Tag: chain.Safe}},
+		`{"blockHash":` + someHash + `}`:                                                  {From: latest, To: latest, Hash: &topic},
+		`{"address":` + someAddress + `}`:                                                 {From: latest, To: latest, Addresses: []common.Address{address}},
+		`{"address":[` + someAddress + `,` + someAddress + `]}`:                           {From: latest, To: latest, Addresses: []common.Address{address, address}},
+		`{"topics":[]}`: {From: latest, To: latest},
+		`{"topics":[null,` + someHash + `,[` + someHash + `,` + someHash + `],[` + someHash + `,null,5]]}`: {
+			From: latest, To: latest, Topics: [][]common.Hash{nil, {topic}, {topic, topic}, nil},
+		},
+	} {
+		got, err := ParseLogFilter([]byte(object))
+		if err != nil {
+			t.Errorf("%s: %v", object, err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", object, got, want)
+		}
+	}
+}
+
+// TestLogFilterErrors lists why a filter is invalid. Of several errors the one about blocks
+// wins, then the one about addresses.
+func TestLogFilterErrors(t *testing.T) {
+	for object, want := range map[string]string{
+		`5`:                 "non-object value, want a filter object",
+		`{"fromBlock":"1"}`: "hex string without 0x prefix",
+		`{"fromBlock":"0x1","blockHash":` + someHash + `}`:                         errFilterBoth.Error(),
+		`{"topics":5,"address":5,"fromBlock":5}`:                                   "non-string value, want a hex string",
+		`{"topics":5,"address":5,"toBlock":"latest","blockHash":` + someHash + `}`: errFilterBoth.Error(),
+		`{"topics":5,"address":5}`:                                                 "invalid addresses in query",
+		`{"address":"0x12"}`:                                                       "invalid address: hex string has length 2, want 40 for common.Address",
+		`{"address":[` + someAddress + `,5]}`:                                      "non-string address at index 1",
+		`{"address":[` + someAddress + `,"0xz"]}`:                                  "invalid address at index 1: hex string of odd length",
+		`{"topics":5}`:                          "invalid topic(s)",
+		`{"topics":[5]}`:                        "invalid topic(s)",
+		`{"topics":[[[]]]}`:                     "invalid topic(s)",
+		`{"topics":["0x12"]}`:                   "hex string has length 2, want 64 for common.Hash",
+		`{"topics":[null,null,null,null,null]}`: "exceed max topics",
+	} {
+		if _, err := ParseLogFilter([]byte(object)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", object, err, want)
+		}
+	}
+}
+
+// TestLogFilterSize counts addresses and topics together.
+func TestLogFilterSize(t *testing.T) {
+	f := LogFilter{Addresses: make([]common.Address, 3000), Topics: [][]common.Hash{nil, make([]common.Hash, 1500), make([]common.Hash, 500)}}
+	if err := f.CheckSize(); err != nil {
+		t.Error(err)
+	}
+	f.Topics[2] = append(f.Topics[2], common.Hash{})
+	const want = "too many addresses and topics in the filter (max 5000, got 5001)"
+	if err := f.CheckSize(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestShortHash: digits that are left out are zeros before the others.
+func TestShortHash(t *testing.T) {
+	for text, want := range map[string]common.Hash{
+		"0x0": {}, "0x00f": {31: 15}, "0Xabc": {30: 10, 31: 0xbc}, strings.Trim(someHash, `"`): common.HexToHash(strings.Trim(someHash, `"`)),
+	} {
+		if got, err := ParseShortHash([]byte(text)); err != nil || got != want {
+			t.Errorf("%s: %x, %v, want %x", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"": "empty hex string", "1": "hex string without 0x prefix", "0x": `hex string "0x"`, "0xg": "invalid hex string",
+		"0x0" + strings.Trim(someHash, `"`)[2:]: "hex string has 65 digits, want at most 64",
+	} {
+		if _, err := ParseShortHash([]byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
 }

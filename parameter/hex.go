@@ -1,29 +1,46 @@
-package api
+package parameter
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 
 	"ashlar/jsonrpc"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
 )
 
-// parseAddress decodes 20 bytes of hex, in either case; it ignores the checksum.
-func parseAddress(raw []byte) (address common.Address, err error) {
+// Why a value is invalid.
+var (
+	ErrPrefix = errors.New("hex string without 0x prefix")
+	ErrSyntax = errors.New("invalid hex string")
+
+	errNonString   = errors.New("non-string value, want a hex string")
+	errNonBool     = errors.New("non-boolean value, want true or false")
+	errEmpty       = errors.New("empty hex string")
+	errOdd         = errors.New("hex string of odd length")
+	errNoDigits    = errors.New(`hex string "0x"`)
+	errLeadingZero = errors.New("hex number with leading zero digits")
+	errOver64      = errors.New("hex number > 64 bits")
+	errOver256     = errors.New("hex number > 256 bits")
+)
+
+// ParseAddress decodes 20 bytes of hex, in either case; it ignores the checksum.
+func ParseAddress(raw []byte) (address common.Address, err error) {
 	err = parseFixed(raw, address[:], "common.Address")
 	return address, err
 }
 
-// parseAddressText is parseAddress for the contents of a JSON string.
-func parseAddressText(text []byte) (address common.Address, err error) {
+// ParseAddressText is ParseAddress for the contents of a JSON string.
+func ParseAddressText(text []byte) (address common.Address, err error) {
 	err = parseFixedText(text, address[:], "common.Address")
 	return address, err
 }
 
-// parseHash decodes 32 bytes of hex.
-func parseHash(raw []byte) (hash common.Hash, err error) {
+// ParseHash decodes 32 bytes of hex.
+func ParseHash(raw []byte) (hash common.Hash, err error) {
 	err = parseFixed(raw, hash[:], "common.Hash")
 	return hash, err
 }
@@ -49,13 +66,13 @@ func parseFixedText(text, dst []byte, kind string) error {
 		return fmt.Errorf("hex string has length %d, want %d for %s", len(digits), 2*len(dst), kind)
 	}
 	if _, err := hex.Decode(dst, digits); err != nil {
-		return errSyntax
+		return ErrSyntax
 	}
 	return nil
 }
 
-// parseBytes decodes hex of any even length. As in geth, the empty string means no bytes.
-func parseBytes(raw []byte) ([]byte, error) {
+// ParseBytes decodes hex of any even length. As in geth, the empty string means no bytes.
+func ParseBytes(raw []byte) ([]byte, error) {
 	text, ok := jsonrpc.String(raw)
 	if !ok {
 		return nil, errNonString
@@ -72,13 +89,13 @@ func parseBytes(raw []byte) ([]byte, error) {
 	}
 	value := make([]byte, len(digits)/2)
 	if _, err := hex.Decode(value, digits); err != nil {
-		return nil, errSyntax
+		return nil, ErrSyntax
 	}
 	return value, nil
 }
 
-// parseUint64 decodes a quantity of at most 64 bits.
-func parseUint64(raw []byte) (uint64, error) {
+// ParseUint64 decodes a quantity of at most 64 bits.
+func ParseUint64(raw []byte) (uint64, error) {
 	text, ok := jsonrpc.String(raw)
 	if !ok {
 		return 0, errNonString
@@ -93,7 +110,7 @@ func parseUint64Text(text []byte) (value uint64, err error) {
 	}
 	for _, c := range digits {
 		if digitValue(c) < 0 {
-			return 0, errSyntax
+			return 0, ErrSyntax
 		}
 	}
 	if len(digits) > 16 {
@@ -105,15 +122,15 @@ func parseUint64Text(text []byte) (value uint64, err error) {
 	return value, nil
 }
 
-// parseStorageKey decodes the key of a storage slot. As in geth, it may be shorter than 32
+// ParseStorageKey decodes the key of a storage slot. As in geth, it may be shorter than 32
 // bytes, have odd length and no prefix, and errors have no position.
-func parseStorageKey(raw []byte) (key common.Hash, err error) {
+func ParseStorageKey(raw []byte) (key common.Hash, err error) {
 	text, ok := jsonrpc.String(raw)
 	if !ok {
 		return key, errNonString
 	}
 	digits := text
-	if hasPrefix(digits) {
+	if HasPrefix(digits) {
 		digits = digits[2:]
 	}
 	if (len(digits)+1)/2 > len(key) {
@@ -134,7 +151,31 @@ func storageKeyError(why string, text []byte) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: why + ": " + strconv.Quote(string(text))}
 }
 
-func hasPrefix(text []byte) bool {
+// ParseShortHash decodes the contents of a JSON string: a hash or topic of up to 64 digits,
+// as written on Starknet networks.
+func ParseShortHash(text []byte) (hash common.Hash, err error) {
+	digits, err := hexDigits(text)
+	switch {
+	case err != nil:
+		return hash, err
+	case len(digits) == 0:
+		return hash, errNoDigits
+	case len(digits) > 2*len(hash):
+		return hash, fmt.Errorf("hex string has %d digits, want at most %d", len(digits), 2*len(hash))
+	}
+	for i, c := range digits {
+		value := digitValue(c)
+		if value < 0 {
+			return hash, ErrSyntax
+		}
+		at := len(digits) - 1 - i // counted from the end
+		hash[len(hash)-1-at/2] |= byte(value) << (4 * (at % 2))
+	}
+	return hash, nil
+}
+
+// HasPrefix reports whether a text begins with 0x or 0X.
+func HasPrefix(text []byte) bool {
 	return len(text) >= 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')
 }
 
@@ -143,8 +184,8 @@ func hexDigits(text []byte) ([]byte, error) {
 	switch {
 	case len(text) == 0:
 		return nil, errEmpty
-	case !hasPrefix(text):
-		return nil, errPrefix
+	case !HasPrefix(text):
+		return nil, ErrPrefix
 	}
 	return text[2:], nil
 }
@@ -162,8 +203,8 @@ func quantityDigitsOf(text []byte) ([]byte, error) {
 	switch {
 	case len(text) == 0:
 		return nil, errEmpty
-	case !hasPrefix(text):
-		return nil, errPrefix
+	case !HasPrefix(text):
+		return nil, ErrPrefix
 	case len(text) == 2:
 		return nil, errNoDigits
 	case len(text) > 3 && text[2] == '0':
@@ -183,4 +224,25 @@ func digitValue(c byte) int {
 		return int(c-'A') + 10
 	}
 	return -1
+}
+
+// ParseUint256 decodes a quantity of at most 256 bits.
+func ParseUint256(raw []byte) (*uint256.Int, error) {
+	digits, err := quantityDigits(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(digits) > 64 {
+		return nil, errOver256
+	}
+	value := new(uint256.Int)
+	for _, c := range digits {
+		d := digitValue(c)
+		if d < 0 {
+			return nil, ErrSyntax
+		}
+		value.Lsh(value, 4)
+		value[0] |= uint64(d)
+	}
+	return value, nil
 }
