@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 
+	"ashlar/chain"
 	"ashlar/forwarded"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 	"ashlar/upstream"
 )
 
@@ -84,10 +86,10 @@ func (a *API) blockMethods(p parameters) []jsonrpc.Method {
 // block. The answer is null if there is no such block. A newer block is asked for by its hash.
 func (a *API) ofNumber(n named) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, n.most, n.least)
-		id := args.block(0, parseBlockNumber)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, n.most, n.least)
+		id := args.BlockNumber(0)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, err := a.chain.View(ctx)
 		if err != nil {
@@ -100,9 +102,9 @@ func (a *API) ofNumber(n named) jsonrpc.Handler {
 		if err != nil {
 			return out, err
 		}
-		q := query.Question{Method: n.method, Params: args.text(0, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
+		q := query.Question{Method: n.method, Params: replaced(&args, 0, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
 		if byHash, ok := block.ByHash(); ok && n.byHash != "" {
-			q.Method, q.Params = n.byHash, args.text(0, byHash)
+			q.Method, q.Params = n.byHash, replaced(&args, 0, byHash)
 		}
 		if n.check != nil && block.Named == nil {
 			q.Check = n.check(block)
@@ -115,20 +117,20 @@ func (a *API) ofNumber(n named) jsonrpc.Handler {
 // whose answer does not say which block it is about.
 func (a *API) ofHash(method string, count int) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, count, count)
-		blockHash := argument(&args, 0, parseHash)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, count, count)
+		id := args.BlockHash(0)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, err := a.chain.View(ctx)
 		if err != nil {
 			return out, err
 		}
-		block, err := query.Resolve(view, query.BlockID{Hash: &blockHash, Text: args.raw[0]})
+		block, err := resolve(view, &args, 0, id)
 		if err != nil {
 			return out, err
 		}
-		return a.ask(ctx, view, query.Question{Method: method, Params: args.text(0, string(args.raw[0])), Block: block, History: upstream.Blocks, Fixed: true}, out)
+		return a.ask(ctx, view, query.Question{Method: method, Params: replaced(&args, 0, string(args.Raw(0))), Block: block, History: upstream.Blocks, Fixed: true}, out)
 	}
 }
 
@@ -136,41 +138,41 @@ func (a *API) ofHash(method string, count int) jsonrpc.Handler {
 // transaction, and whose answer says in which block it is.
 func (a *API) lookup(method string, count int) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, count, count)
-		argument(&args, 0, parseHash)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, count, count)
+		args.Hash(0)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, err := a.chain.View(ctx)
 		if err != nil {
 			return out, err
 		}
-		q := query.Question{Method: method, Params: args.text(0, string(args.raw[0])), History: upstream.Blocks, Fixed: true, Found: query.NumberOf}
+		q := query.Question{Method: method, Params: replaced(&args, 0, string(args.Raw(0))), History: upstream.Blocks, Fixed: true, Found: query.NumberOf}
 		return a.ask(ctx, view, q, out)
 	}
 }
 
 // getBlockReceipts answers eth_getBlockReceipts.
 func (a *API) getBlockReceipts(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	id := args.block(0, parseBlock)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	id := args.Block(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, err := a.chain.View(ctx)
 	if err != nil {
 		return out, err
 	}
-	block, err := query.Resolve(view, id)
-	if errors.Is(err, query.ErrUnknownBlock) || err == nil && id.Tag == query.Pending {
+	block, err := resolve(view, &args, 0, id)
+	if errors.Is(err, query.ErrUnknownBlock) || err == nil && id.Tag == chain.Pending {
 		return append(out, "null"...), nil
 	}
 	if err != nil {
 		return out, err
 	}
-	q := query.Question{Method: "eth_getBlockReceipts", Params: args.text(0, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
+	q := query.Question{Method: "eth_getBlockReceipts", Params: replaced(&args, 0, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
 	if byHash, ok := block.ByHash(); ok {
-		q.Params, q.Numbered = args.text(0, byHash), q.Params
+		q.Params, q.Numbered = replaced(&args, 0, byHash), q.Params
 	}
 	if block.Named == nil {
 		q.Check = query.ExistsCheck

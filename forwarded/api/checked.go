@@ -6,10 +6,12 @@ import (
 	"errors"
 	"slices"
 
+	"ashlar/chain"
 	"ashlar/forwarded"
 	"ashlar/forwarded/check"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
+	"ashlar/parameter"
 )
 
 // checkedLogMethods are methods whose logs package query checks.
@@ -35,43 +37,41 @@ func (a *API) check(methods []jsonrpc.Method) {
 func (a *API) checkedHandlers() jsonrpc.Handlers {
 	count := func(b *check.Block) json.RawMessage { return appendQuantity(nil, uint64(len(b.Transactions))) }
 	uncles := func(*check.Block) json.RawMessage { return json.RawMessage(`"0x0"`) } // blocks with uncles are refused
-	of := func(parse func([]byte) (query.BlockID, error), value func(*check.Block) json.RawMessage) jsonrpc.Handler {
-		return a.ofChecked(parse, 1, func(_ context.Context, _ *forwarded.View, b *check.Block, _ *arguments) (json.RawMessage, error) {
+	of := func(argument blockArgument, value func(*check.Block) json.RawMessage) jsonrpc.Handler {
+		return a.ofChecked(argument, 1, func(_ context.Context, _ *forwarded.View, b *check.Block, _ *parameter.Arguments) (json.RawMessage, error) {
 			return value(b), nil
 		})
 	}
+	byNumber, byHash, byAny := (*parameter.Arguments).BlockNumber, (*parameter.Arguments).BlockHash, (*parameter.Arguments).Block
 	return jsonrpc.Handlers{
-		"eth_getBlockByNumber":                    a.ofChecked(parseBlockNumber, 2, a.checkedBlock),
-		"eth_getBlockByHash":                      a.ofChecked(parseBlockHash, 2, a.checkedBlock),
-		"eth_getBlockReceipts":                    a.ofChecked(parseBlock, 1, a.checkedReceipts),
-		"eth_getBlockTransactionCountByNumber":    of(parseBlockNumber, count),
-		"eth_getBlockTransactionCountByHash":      of(parseBlockHash, count),
-		"eth_getUncleCountByBlockNumber":          of(parseBlockNumber, uncles),
-		"eth_getUncleCountByBlockHash":            of(parseBlockHash, uncles),
-		"eth_getUncleByBlockNumberAndIndex":       a.ofChecked(parseBlockNumber, 2, noUncle),
-		"eth_getUncleByBlockHashAndIndex":         a.ofChecked(parseBlockHash, 2, noUncle),
-		"eth_getTransactionByBlockNumberAndIndex": a.ofChecked(parseBlockNumber, 2, a.checkedTransactionAt),
-		"eth_getTransactionByBlockHashAndIndex":   a.ofChecked(parseBlockHash, 2, a.checkedTransactionAt),
+		"eth_getBlockByNumber":                    a.ofChecked(byNumber, 2, a.checkedBlock),
+		"eth_getBlockByHash":                      a.ofChecked(byHash, 2, a.checkedBlock),
+		"eth_getBlockReceipts":                    a.ofChecked(byAny, 1, a.checkedReceipts),
+		"eth_getBlockTransactionCountByNumber":    of(byNumber, count),
+		"eth_getBlockTransactionCountByHash":      of(byHash, count),
+		"eth_getUncleCountByBlockNumber":          of(byNumber, uncles),
+		"eth_getUncleCountByBlockHash":            of(byHash, uncles),
+		"eth_getUncleByBlockNumberAndIndex":       a.ofChecked(byNumber, 2, noUncle),
+		"eth_getUncleByBlockHashAndIndex":         a.ofChecked(byHash, 2, noUncle),
+		"eth_getTransactionByBlockNumberAndIndex": a.ofChecked(byNumber, 2, a.checkedTransactionAt),
+		"eth_getTransactionByBlockHashAndIndex":   a.ofChecked(byHash, 2, a.checkedTransactionAt),
 		"eth_getTransactionByHash":                a.checkedTransaction(a.transactionJSON),
 		"eth_getTransactionReceipt":               a.checkedTransaction(a.receiptJSON),
 	}
 }
 
-// parseBlockHash decodes a block parameter that must be a hash.
-func parseBlockHash(raw []byte) (query.BlockID, error) {
-	hash, err := parseHash(raw)
-	return query.BlockID{Hash: &hash, Text: raw}, err
-}
+// blockArgument decodes the block parameter at a position; methods accept different kinds.
+type blockArgument func(args *parameter.Arguments, n int) chain.BlockID
 
 // ofChecked returns the handler of a method about the block that the first argument names.
 // The answer is null if there is none.
-func (a *API) ofChecked(parse func([]byte) (query.BlockID, error), count int,
-	answer func(context.Context, *forwarded.View, *check.Block, *arguments) (json.RawMessage, error)) jsonrpc.Handler {
+func (a *API) ofChecked(argument blockArgument, count int,
+	answer func(context.Context, *forwarded.View, *check.Block, *parameter.Arguments) (json.RawMessage, error)) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, count, count)
-		id := argument(&args, 0, parse)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, count, count)
+		id := argument(&args, 0)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, err := a.chain.View(ctx)
 		if err != nil {
@@ -94,9 +94,9 @@ func (a *API) ofChecked(parse func([]byte) (query.BlockID, error), count int,
 
 // findChecked returns a block, nil if there is none. The pending block cannot be checked: it
 // is the latest.
-func (a *API) findChecked(ctx context.Context, view *forwarded.View, id query.BlockID) (*check.Block, error) {
-	if id.Tag == query.Pending {
-		id.Tag = query.Latest
+func (a *API) findChecked(ctx context.Context, view *forwarded.View, id chain.BlockID) (*check.Block, error) {
+	if id.Tag == chain.Pending {
+		id.Tag = chain.Latest
 	}
 	block, err := query.Resolve(view, id)
 	switch {
@@ -113,14 +113,14 @@ func (a *API) findChecked(ctx context.Context, view *forwarded.View, id query.Bl
 	return a.chain.CheckedBlock(ctx, view, block)
 }
 
-func noUncle(context.Context, *forwarded.View, *check.Block, *arguments) (json.RawMessage, error) {
+func noUncle(context.Context, *forwarded.View, *check.Block, *parameter.Arguments) (json.RawMessage, error) {
 	return json.RawMessage("null"), nil
 }
 
-func (a *API) checkedBlock(ctx context.Context, view *forwarded.View, b *check.Block, args *arguments) (json.RawMessage, error) {
-	whole := argument(args, 1, parseBool)
-	if args.err != nil {
-		return nil, args.err
+func (a *API) checkedBlock(ctx context.Context, view *forwarded.View, b *check.Block, args *parameter.Arguments) (json.RawMessage, error) {
+	whole := args.Bool(1)
+	if args.Err != nil {
+		return nil, args.Err
 	}
 	receipts, err := a.depositReceipts(ctx, view, b, whole)
 	if err != nil {
@@ -137,14 +137,7 @@ func (a *API) depositReceipts(ctx context.Context, view *forwarded.View, b *chec
 	return a.chain.CheckedReceipts(ctx, view, b)
 }
 
-func parseBool(raw []byte) (bool, error) {
-	if text := string(raw); text == "true" || text == "false" {
-		return text == "true", nil
-	}
-	return false, errors.New("non-boolean value, want true or false")
-}
-
-func (a *API) checkedReceipts(ctx context.Context, view *forwarded.View, b *check.Block, _ *arguments) (json.RawMessage, error) {
+func (a *API) checkedReceipts(ctx context.Context, view *forwarded.View, b *check.Block, _ *parameter.Arguments) (json.RawMessage, error) {
 	receipts, err := a.chain.CheckedReceipts(ctx, view, b)
 	if err != nil {
 		return nil, err
@@ -158,17 +151,11 @@ func (a *API) checkedReceipts(ctx context.Context, view *forwarded.View, b *chec
 	return json.Marshal(all)
 }
 
-func (a *API) checkedTransactionAt(ctx context.Context, view *forwarded.View, b *check.Block, args *arguments) (json.RawMessage, error) {
-	index := argument(args, 1, func(raw []byte) (uint64, error) {
-		text, err := parseText(raw)
-		if err != nil {
-			return 0, err
-		}
-		return parseQuantity(text)
-	})
+func (a *API) checkedTransactionAt(ctx context.Context, view *forwarded.View, b *check.Block, args *parameter.Arguments) (json.RawMessage, error) {
+	index := args.Uint64(1)
 	switch {
-	case args.err != nil:
-		return nil, args.err
+	case args.Err != nil:
+		return nil, args.Err
 	case index >= uint64(len(b.Transactions)):
 		return json.RawMessage("null"), nil
 	}
@@ -196,10 +183,10 @@ func (a *API) receiptJSON(ctx context.Context, view *forwarded.View, b *check.Bl
 // checked, so null is what the node says, and a pending transaction is null.
 func (a *API) checkedTransaction(answer func(context.Context, *forwarded.View, *check.Block, int) (json.RawMessage, error)) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, 1, 1)
-		hash := argument(&args, 0, parseHash)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, 1, 1)
+		hash := args.Hash(0)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, err := a.chain.View(ctx)
 		if err != nil {

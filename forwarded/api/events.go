@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
+	"ashlar/chain"
 	"ashlar/events"
 	"ashlar/forwarded"
 	"ashlar/forwarded/query"
 	"ashlar/history/paging"
 	"ashlar/jsonrpc"
+	"ashlar/parameter"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -48,31 +49,20 @@ func (a *API) eventView() (events.View, error) {
 
 var errEventAddress = errors.New("expected an address: 0x and 40 hexadecimal digits")
 
+// parseEventAddress reads an address with all its digits.
 func parseEventAddress(text []byte) (word events.Word, err error) {
-	if len(text) != 42 || decodeText(string(text), word[12:]) != nil {
+	address, err := parameter.ParseAddressText(text)
+	if err != nil {
 		return word, errEventAddress
 	}
+	copy(word[len(word)-len(address):], address[:])
 	return word, nil
 }
 
-// parseEventWord reads a hash or topic of up to 64 digits.
-func parseEventWord(text []byte) (word events.Word, err error) {
-	digits, ok := strings.CutPrefix(string(text), "0x")
-	switch {
-	case !ok:
-		return word, errPrefix
-	case digits == "":
-		return word, errNoDigits
-	case len(digits) > 2*len(word):
-		return word, fmt.Errorf("hex string has %d digits, want at most %d", len(digits), 2*len(word))
-	}
-	return word, decodeText("0x"+strings.Repeat("0", 2*len(word)-len(digits))+digits, word[:])
-}
-
-func decodeText(text string, into []byte) error {
-	decoded, err := hexutil.Decode(text)
-	copy(into, decoded)
-	return err
+// parseEventWord reads a hash or topic of up to 64 digits, as written on Starknet networks.
+func parseEventWord(text []byte) (events.Word, error) {
+	hash, err := parameter.ParseShortHash(text)
+	return events.Word(hash), err
 }
 
 // eventView adapts a view: logs are read as events. It implements [events.View].
@@ -87,7 +77,7 @@ func (v *eventView) Span() (first, last uint64) { return 0, v.view.Head().Number
 func (v *eventView) WithPending(context.Context) (events.View, bool, error) { return v, false, nil }
 
 func (v *eventView) BlockHash(ctx context.Context, number uint64) (events.Word, error) {
-	block, err := query.Resolve(v.view, query.BlockID{Number: number})
+	block, err := query.Resolve(v.view, chain.BlockID{Number: number})
 	if err == nil && v.chain.IsChecked() {
 		block, err = v.chain.Linked(ctx, block)
 	}
@@ -133,7 +123,7 @@ var errPageFull = errors.New("the page is full")
 
 // AppendEvents implements [events.View].
 func (v *eventView) AppendEvents(ctx context.Context, filter *events.Filter, r paging.Range, out []byte) ([]byte, *paging.Place, error) {
-	if len(filter.Keys) > maxTopics {
+	if len(filter.Keys) > parameter.MaxTopics {
 		return out, nil, nil // no log has that many topics
 	}
 	wanted := &query.Filter{From: r.Begin.Block, To: r.To}

@@ -7,10 +7,12 @@ import (
 	"math"
 	"sync"
 
+	"ashlar/chain"
 	"ashlar/feed"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 )
 
 var (
@@ -24,7 +26,7 @@ const filterBytes = 512
 
 // polledFilter is a filter that is read by polling.
 type polledFilter struct {
-	asked *logFilter // nil: hashes of blocks
+	watched *watchedLogs // nil: hashes of blocks
 	start
 
 	reading  sync.Mutex // held while the filter is read, so that nothing is returned twice
@@ -77,66 +79,52 @@ func (a *API) feedMethods(p parameters) []jsonrpc.Method {
 	}
 }
 
-// bytes returns the memory of the filter's addresses and topics.
-func (f *logFilter) bytes() int {
-	bytes := 48 * len(f.Addresses)
-	for _, topics := range f.Topics {
-		bytes += 80 * len(topics)
-	}
-	return bytes
+// watchedLogs is the selection of new logs for a subscription or a polled filter.
+type watchedLogs struct {
+	query.Filter
+	asked parameter.LogFilter
 }
 
-// within reports whether logs of a new block are selected. A range that begins or ends with a
-// tag is open there.
-func (f *logFilter) within(number uint64) bool {
-	from, to := uint64(0), uint64(math.MaxUint64)
-	if f.from.Tag == query.NoTag {
-		from = f.from.Number
-	}
-	if f.to.Tag == query.NoTag {
-		to = f.to.Number
-	}
-	return from <= number && number <= to
-}
-
-// parseWatched decodes the filter of a subscription or a polled filter.
-func parseWatched(raw []byte) (*logFilter, error) {
-	f, err := parseFilter(raw)
+// parseWatched decodes the filter of a subscription or a polled filter. A range that begins or
+// ends with a tag is open there.
+func parseWatched(raw []byte) (*watchedLogs, error) {
+	asked, err := parameter.ParseLogFilter(raw)
 	switch {
 	case err != nil:
 		return nil, err
-	case f.Hash != nil:
+	case asked.Hash != nil:
 		return nil, errors.New("blockHash selects no new logs (want fromBlock and toBlock, or neither)")
 	}
-	return &f, f.check()
+	watched := &watchedLogs{query.Filter{Addresses: asked.Addresses, Topics: asked.Topics, To: math.MaxUint64}, asked}
+	if asked.From.Tag == chain.NoTag {
+		watched.From = asked.From.Number
+	}
+	if asked.To.Tag == chain.NoTag {
+		watched.To = asked.To.Number
+	}
+	return watched, asked.CheckSize()
 }
+
+// within reports whether logs of a new block are selected.
+func (w *watchedLogs) within(number uint64) bool { return w.From <= number && number <= w.To }
 
 // subscribedContracts is the Concerns of eth_subscribe.
 func subscribedContracts(_ context.Context, params []byte) (jsonrpc.Concern, error) {
-	args := readArguments(params, 2, 1)
-	kind := argument(&args, 0, parseText)
+	args := parameter.Read(params, 2, 1)
+	kind := args.Text(0)
 	switch {
-	case args.err != nil:
-		return jsonrpc.Concern{}, unreadable(args.err)
+	case args.Err != nil:
+		return jsonrpc.Concern{}, unreadable(args.Err)
 	case kind == "newHeads":
 		return jsonrpc.None(), nil
 	case kind != "logs":
 		return jsonrpc.Concern{}, fmt.Errorf("the contracts of %q subscriptions are unknown", kind)
 	}
-	filter := argument(&args, 1, parseFilter)
-	if args.err != nil {
-		return jsonrpc.Concern{}, unreadable(args.err)
+	filter := parameter.Decode(&args, 1, parameter.ParseLogFilter)
+	if args.Err != nil {
+		return jsonrpc.Concern{}, unreadable(args.Err)
 	}
 	return about(filter.Addresses), nil
-}
-
-// parseText decodes a text.
-func parseText(raw []byte) (string, error) {
-	text, ok := jsonrpc.String(raw)
-	if !ok {
-		return "", errors.New("non-string value, want a text")
-	}
-	return string(text), nil
 }
 
 // subscribeMethod answers eth_subscribe.
@@ -144,22 +132,22 @@ func (p *publisher) subscribeMethod(ctx context.Context, params, out []byte) ([]
 	if err := feed.Supported(ctx); err != nil {
 		return out, err
 	}
-	args := readArguments(params, 2, 1)
-	kind := argument(&args, 0, parseText)
-	var asked *logFilter
+	args := parameter.Read(params, 2, 1)
+	kind := args.Text(0)
+	var watched *watchedLogs
 	switch {
-	case args.err != nil:
+	case args.Err != nil:
 	case kind == "logs":
-		if args = readArguments(params, 2, 2); args.err == nil {
-			asked = argument(&args, 1, parseWatched)
+		if args = parameter.Read(params, 2, 2); args.Err == nil {
+			watched = parameter.Decode(&args, 1, parseWatched)
 		}
 	case kind != "newHeads":
 		return out, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "no %q subscription in eth namespace", kind)
 	}
-	if args.err != nil {
-		return out, args.err
+	if args.Err != nil {
+		return out, args.Err
 	}
-	id, err := p.subscribe(ctx, asked)
+	id, err := p.subscribe(ctx, watched)
 	if err != nil {
 		return out, err
 	}
@@ -168,10 +156,10 @@ func (p *publisher) subscribeMethod(ctx context.Context, params, out []byte) ([]
 
 // unsubscribe answers eth_unsubscribe.
 func unsubscribe(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	id := argument(&args, 0, parseText)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	id := args.Text(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	notifier, ok := jsonrpc.NotifierFrom(ctx)
 	if !ok || !notifier.Stop(id) {
@@ -182,34 +170,34 @@ func unsubscribe(ctx context.Context, params, out []byte) ([]byte, error) {
 
 // newLogFilter answers eth_newFilter.
 func (p *publisher) newLogFilter(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	asked := argument(&args, 0, parseWatched)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	watched := parameter.Decode(&args, 0, parseWatched)
+	if args.Err != nil {
+		return out, args.Err
 	}
-	return p.install(ctx, asked, out)
+	return p.install(ctx, watched, out)
 }
 
 // newBlockFilter answers eth_newBlockFilter.
 func (p *publisher) newBlockFilter(ctx context.Context, params, out []byte) ([]byte, error) {
-	if args := readArguments(params, 0, 0); args.err != nil {
-		return out, args.err
+	if args := parameter.Read(params, 0, 0); args.Err != nil {
+		return out, args.Err
 	}
 	return p.install(ctx, nil, out)
 }
 
 // install adds a filter that starts now, and appends its ID. Before the first head it waits.
-func (p *publisher) install(ctx context.Context, asked *logFilter, out []byte) ([]byte, error) {
+func (p *publisher) install(ctx context.Context, watched *watchedLogs, out []byte) ([]byte, error) {
 	if _, err := p.chain.View(ctx); err != nil {
 		return out, err
 	}
 	bytes := filterBytes
-	if asked != nil {
-		bytes += asked.bytes()
+	if watched != nil {
+		bytes += watched.asked.Bytes()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := &polledFilter{asked: asked, start: p.begin(), position: p.blocks.End()}
+	f := &polledFilter{watched: watched, start: p.begin(), position: p.blocks.End()}
 	id, err := p.polled.Add(jsonrpc.CallerFrom(ctx), f, bytes)
 	if err != nil {
 		return out, err
@@ -220,10 +208,10 @@ func (p *publisher) install(ctx context.Context, asked *logFilter, out []byte) (
 
 // polledArgument finds the filter that a call names as its only argument.
 func (p *publisher) polledArgument(ctx context.Context, params []byte) (f *polledFilter, id string, err error) {
-	args := readArguments(params, 1, 1)
-	id = argument(&args, 0, parseText)
-	if args.err != nil {
-		return nil, "", args.err
+	args := parameter.Read(params, 1, 1)
+	id = args.Text(0)
+	if args.Err != nil {
+		return nil, "", args.Err
 	}
 	f, ok := p.polled.Use(jsonrpc.CallerFrom(ctx), id)
 	if !ok {
@@ -240,10 +228,10 @@ func (p *publisher) polledContracts(ctx context.Context, params []byte) (jsonrpc
 		return jsonrpc.None(), nil // the call fails
 	case err != nil:
 		return jsonrpc.Concern{}, unreadable(err)
-	case f.asked == nil:
+	case f.watched == nil:
 		return jsonrpc.None(), nil
 	}
-	return about(f.asked.Addresses), nil
+	return about(f.watched.Addresses), nil
 }
 
 // getFilterChanges answers eth_getFilterChanges.
@@ -291,11 +279,11 @@ func (p *publisher) getFilterChanges(ctx context.Context, params, out []byte) ([
 func (f *polledFilter) append(u *update, add func([]byte)) {
 	switch {
 	case !f.wants(u):
-	case f.asked == nil && !u.dropped:
+	case f.watched == nil && !u.dropped:
 		add(jsonrpc.AppendString(nil, u.block.Hash.Hex()))
-	case f.asked != nil && f.asked.within(u.block.Number):
+	case f.watched != nil && f.watched.within(u.block.Number):
 		for i := range u.logs {
-			if f.asked.Match(&u.logs[i]) {
+			if f.watched.Match(&u.logs[i]) {
 				add(u.logs[i].JSON)
 			}
 		}
@@ -308,18 +296,18 @@ func (a *API) getFilterLogs(ctx context.Context, params, out []byte) ([]byte, er
 	if err != nil {
 		return out, err
 	}
-	if f.asked == nil {
+	if f.watched == nil {
 		return out, errFilterNotFound
 	}
-	return a.appendLogs(ctx, *f.asked, out)
+	return a.appendLogs(ctx, f.watched.asked, out)
 }
 
 // uninstallFilter answers eth_uninstallFilter.
 func (p *publisher) uninstallFilter(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	id := argument(&args, 0, parseText)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	id := args.Text(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	if !p.polled.Remove(jsonrpc.CallerFrom(ctx), id) {
 		return append(out, "false"...), nil

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"time"
 
+	"ashlar/chain"
 	"ashlar/forwarded"
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -18,17 +20,9 @@ import (
 
 // The limits of eth_getLogs.
 const (
-	maxLogs       = 10_000
-	maxParameters = 5_000 // addresses and topics of a filter
-	maxTopics     = 4     // a log has no more
-	maxLogTime    = 10 * time.Second
+	maxLogs    = 10_000
+	maxLogTime = 10 * time.Second
 )
-
-// logFilter is the filter object of eth_getLogs.
-type logFilter struct {
-	query.Filter
-	from, to query.BlockID
-}
 
 func (a *API) logMethods(p parameters) []jsonrpc.Method {
 	return []jsonrpc.Method{{
@@ -53,53 +47,40 @@ var (
 
 // emitters returns the contracts whose logs the filter in the first argument selects.
 func emitters(params []byte) ([]common.Address, error) {
-	args := readArguments(params, maxArguments, 1)
-	filter := argument(&args, 0, parseFilter)
-	return filter.Addresses, args.err
+	args := parameter.Read(params, maxArguments, 1)
+	filter := parameter.Decode(&args, 0, parameter.ParseLogFilter)
+	return filter.Addresses, args.Err
 }
 
 // getLogs answers eth_getLogs.
 func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	filter := argument(&args, 0, parseFilter)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	filter := parameter.Decode(&args, 0, parameter.ParseLogFilter)
+	if args.Err != nil {
+		return out, args.Err
 	}
-	if err := filter.check(); err != nil {
+	if err := filter.CheckSize(); err != nil {
 		return out, err
 	}
 	return a.appendLogs(ctx, filter, out)
 }
 
-// check returns an error if a filter has too many addresses and topics.
-func (f *logFilter) check() error {
-	n := len(f.Addresses)
-	for _, topics := range f.Topics {
-		n += len(topics)
-	}
-	if n > maxParameters {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many addresses and topics in the filter (max %d, got %d)", maxParameters, n)
-	}
-	return nil
-}
-
 // appendLogs appends the array of the logs that a filter selects.
-func (a *API) appendLogs(ctx context.Context, filter logFilter, out []byte) ([]byte, error) {
+func (a *API) appendLogs(ctx context.Context, filter parameter.LogFilter, out []byte) ([]byte, error) {
 	view, err := a.chain.View(ctx)
 	if err != nil {
 		return out, err
 	}
-	if filter.Hash == nil {
-		if err := filter.resolve(view); err != nil {
-			return out, err
-		}
+	wanted, err := resolveLogs(view, &filter)
+	if err != nil {
+		return out, err
 	}
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(a.config.LogTime, maxLogTime))
 	defer cancel()
 	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, '[')
 	begin := len(out)
-	err = a.chain.Logs(limited, view, &filter.Filter, maxLogs, func(log *query.Log) error {
+	err = a.chain.Logs(limited, view, wanted, maxLogs, func(log *query.Log) error {
 		if len(out) > begin {
 			out = append(out, ',')
 		}
@@ -115,28 +96,34 @@ func (a *API) appendLogs(ctx context.Context, filter logFilter, out []byte) ([]b
 	return append(out, ']'), err
 }
 
-// resolve finds the range of a filter in a view.
-func (f *logFilter) resolve(view *forwarded.View) error {
-	for _, end := range []struct {
-		id query.BlockID
-		to *uint64
-	}{{f.from, &f.From}, {f.to, &f.To}} {
-		block, err := query.Resolve(view, end.id)
-		if errors.Is(err, query.ErrUnknownBlock) {
-			block.Number, err = end.id.Number, nil
-		}
-		if err != nil {
-			return err
-		}
-		*end.to = block.Number
+// resolveLogs resolves the block range of a filter in a view.
+func resolveLogs(view *forwarded.View, f *parameter.LogFilter) (wanted *query.Filter, err error) {
+	wanted = &query.Filter{Addresses: f.Addresses, Topics: f.Topics, Hash: f.Hash}
+	if f.Hash != nil {
+		return wanted, nil
+	}
+	if wanted.From, err = resolveBound(view, f.From); err != nil {
+		return nil, err
+	}
+	if wanted.To, err = resolveBound(view, f.To); err != nil {
+		return nil, err
 	}
 	switch {
-	case f.From > f.To:
-		return errRange
-	case f.To > view.Head().Number:
-		return errBeyondHead
+	case wanted.From > wanted.To:
+		return nil, errRange
+	case wanted.To > view.Head().Number:
+		return nil, errBeyondHead
 	}
-	return nil
+	return wanted, nil
+}
+
+// resolveBound resolves one end of a range, which may be above the head.
+func resolveBound(view *forwarded.View, id chain.BlockID) (uint64, error) {
+	if id.Tag == chain.NoTag {
+		return id.Number, nil
+	}
+	block, err := query.Resolve(view, id)
+	return block.Number, err
 }
 
 // isUnknown reports whether a node says that it does not have a block.

@@ -2,13 +2,13 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -24,8 +24,8 @@ func (a *API) networkMethods() []jsonrpc.Method {
 		return jsonrpc.Method{
 			Name: name, Summary: summary, Result: result(resultName, s), Cost: jsonrpc.Light(1), Concerns: jsonrpc.NoContract,
 			Handler: func(ctx context.Context, params, out []byte) ([]byte, error) {
-				if args := readArguments(params, 0, 0); args.err != nil {
-					return out, args.err
+				if args := parameter.Read(params, 0, 0); args.Err != nil {
+					return out, args.Err
 				}
 				return answer(ctx, out)
 			},
@@ -77,16 +77,12 @@ func (a *API) chainID(ctx context.Context) (uint64, error) {
 
 // sha3 answers web3_sha3.
 func sha3(_ context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	text := argument(&args, 0, func(raw []byte) (hexutil.Bytes, error) {
-		var text hexutil.Bytes
-		err := json.Unmarshal(raw, &text)
-		return text, err
-	})
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	data := args.Bytes(0)
+	if args.Err != nil {
+		return out, args.Err
 	}
-	return jsonrpc.AppendString(out, hexutil.Encode(crypto.Keccak256(text))), nil
+	return jsonrpc.AppendString(out, hexutil.Encode(crypto.Keccak256(data))), nil
 }
 
 // allowedMethods describes the methods of the configuration's allow list, except for those

@@ -45,7 +45,7 @@ type publisher struct {
 // subscriber is a subscription to heads, or to logs.
 type subscriber struct {
 	*feed.Subscriber
-	asked *logFilter // nil: heads
+	watched *watchedLogs // nil: heads
 	start
 }
 
@@ -256,11 +256,11 @@ func (p *publisher) publishUpdate(ctx context.Context, view *forwarded.View, u *
 	for _, s := range p.subs {
 		switch {
 		case !s.wants(u):
-		case s.asked == nil && !u.dropped:
+		case s.watched == nil && !u.dropped:
 			s.Notify(head)
-		case s.asked != nil && s.asked.within(u.block.Number):
+		case s.watched != nil && s.watched.within(u.block.Number):
 			for i := range u.logs {
-				if s.asked.Match(&u.logs[i]) {
+				if s.watched.Match(&u.logs[i]) {
 					s.Notify(u.logs[i].JSON)
 				}
 			}
@@ -276,7 +276,7 @@ func (p *publisher) wantsLogs() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.subs {
-		if s.asked != nil {
+		if s.watched != nil {
 			return true
 		}
 	}
@@ -365,10 +365,10 @@ func (p *publisher) begin() start {
 }
 
 // subscribe starts a subscription to heads, or to the logs of a filter.
-func (p *publisher) subscribe(ctx context.Context, asked *logFilter) (id string, err error) {
+func (p *publisher) subscribe(ctx context.Context, watched *watchedLogs) (id string, err error) {
 	caller, bytes := jsonrpc.CallerFrom(ctx), filterBytes
-	if asked != nil {
-		bytes += asked.bytes()
+	if watched != nil {
+		bytes += watched.asked.Bytes()
 	}
 	if !p.held.Take(caller, bytes) {
 		return "", &jsonrpc.Error{Code: jsonrpc.CodeLimitExceeded, Message: "too many subscriptions: expected fewer addresses and topics in them, or try again later"}
@@ -376,7 +376,7 @@ func (p *publisher) subscribe(ctx context.Context, asked *logFilter) (id string,
 	join := func(s *feed.Subscriber) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.subs[s] = &subscriber{s, asked, p.begin()}
+		p.subs[s] = &subscriber{s, watched, p.begin()}
 	}
 	leave := func(s *feed.Subscriber) {
 		p.held.Give(caller, bytes)

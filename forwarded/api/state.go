@@ -9,6 +9,7 @@ import (
 	"ashlar/forwarded/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -48,22 +49,22 @@ func (a *API) stateMethods(p parameters) []jsonrpc.Method {
 // others may come.
 func (a *API) ofState(method string, at int) jsonrpc.Handler {
 	return func(ctx context.Context, params, out []byte) ([]byte, error) {
-		args := readArguments(params, maxArguments, at)
-		id := args.block(at, parseBlock)
-		if args.err != nil {
-			return out, args.err
+		args := parameter.Read(params, maxArguments, at)
+		id := args.Block(at)
+		if args.Err != nil {
+			return out, args.Err
 		}
 		view, err := a.chain.View(ctx)
 		if err != nil {
 			return out, err
 		}
-		block, err := query.Resolve(view, id)
+		block, err := resolve(view, &args, at, id)
 		if err != nil {
 			return out, err
 		}
-		q := query.Question{Method: method, Params: args.text(at, block.ByNumber()), Block: block, History: upstream.States, Fixed: true}
+		q := query.Question{Method: method, Params: replaced(&args, at, block.ByNumber()), Block: block, History: upstream.States, Fixed: true}
 		if byHash, ok := block.ByHash(); ok {
-			q.Params, q.Numbered = args.text(at, `{"blockHash":`+byHash+`}`), q.Params
+			q.Params, q.Numbered = replaced(&args, at, `{"blockHash":`+byHash+`}`), q.Params
 		}
 		return a.ask(ctx, view, q, out)
 	}
@@ -71,9 +72,9 @@ func (a *API) ofState(method string, at int) jsonrpc.Handler {
 
 // firstAddress returns the first argument, an address.
 func firstAddress(params []byte) ([]common.Address, error) {
-	args := readArguments(params, maxArguments, 1)
-	address := argument(&args, 0, parseAddress)
-	return []common.Address{address}, args.err
+	args := parameter.Read(params, maxArguments, 1)
+	address := args.Address(0)
+	return []common.Address{address}, args.Err
 }
 
 var errOverrides = errors.New("expected no overrides, and no authorizationList")
@@ -81,18 +82,18 @@ var errOverrides = errors.New("expected no overrides, and no authorizationList")
 // calledContract returns the contract that a message calls. It refuses messages that can run
 // code other than that on the chain.
 func calledContract(params []byte) ([]common.Address, error) {
-	args := readArguments(params, maxArguments, 1)
-	if args.err != nil {
-		return nil, args.err
+	args := parameter.Read(params, maxArguments, 1)
+	if args.Err != nil {
+		return nil, args.Err
 	}
 	var message struct {
 		To   *common.Address   `json:"to"`
 		Auth []json.RawMessage `json:"authorizationList"`
 	}
-	if err := json.Unmarshal(args.raw[0], &message); err != nil {
+	if err := json.Unmarshal(args.Raw(0), &message); err != nil {
 		return nil, err
 	}
-	if args.raw[2] != nil || len(message.Auth) > 0 {
+	if args.Raw(2) != nil || len(message.Auth) > 0 {
 		return nil, errOverrides
 	}
 	if message.To == nil {
@@ -107,8 +108,8 @@ func (a *API) feeMethods() []jsonrpc.Method {
 		return jsonrpc.Method{
 			Name: name, Summary: summary, Result: result("Fee", quantity), Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract,
 			Handler: func(ctx context.Context, params, out []byte) ([]byte, error) {
-				if args := readArguments(params, 0, 0); args.err != nil {
-					return out, args.err
+				if args := parameter.Read(params, 0, 0); args.Err != nil {
+					return out, args.Err
 				}
 				view, err := a.chain.View(ctx)
 				if err != nil {
@@ -136,10 +137,10 @@ func (a *API) feeMethods() []jsonrpc.Method {
 
 // feeHistory answers eth_feeHistory.
 func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 3, 2)
-	id := args.block(1, parseBlockNumber)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 3, 2)
+	id := args.BlockNumber(1)
+	if args.Err != nil {
+		return out, args.Err
 	}
 	view, err := a.chain.View(ctx)
 	if err != nil {
@@ -153,6 +154,6 @@ func (a *API) feeHistory(ctx context.Context, params, out []byte) ([]byte, error
 	if err != nil {
 		return out, err
 	}
-	q := query.Question{Method: "eth_feeHistory", Params: args.text(1, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
+	q := query.Question{Method: "eth_feeHistory", Params: replaced(&args, 1, block.ByNumber()), Block: block, History: upstream.Blocks, Fixed: true}
 	return a.ask(ctx, view, q, out)
 }

@@ -5,6 +5,7 @@ import (
 
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
+	"ashlar/parameter"
 )
 
 // transactionMethods describes the methods about transactions and receipts.
@@ -50,11 +51,11 @@ func (a *API) transactionMethods(p parameters) []jsonrpc.Method {
 
 // send answers eth_sendRawTransaction.
 func (a *API) send(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := readArguments(params, 1, 1)
-	if args.err != nil {
-		return out, args.err
+	args := parameter.Read(params, 1, 1)
+	if args.Err != nil {
+		return out, args.Err
 	}
-	answer, err := a.chain.Send(ctx, args.text(0, string(args.raw[0])))
+	answer, err := a.chain.Send(ctx, replaced(&args, 0, string(args.Raw(0))))
 	if err != nil {
 		return out, err
 	}

@@ -34,7 +34,7 @@ func TestAnswers(t *testing.T) {
 		{"eth_getBlockByNumber", `["0x1"]`, `-32602 missing value for required argument 1`},
 		{"eth_getBlockByHash", `["` + hash(5) + `",false]`, `…"number":"0x5"`},
 		{"eth_getBlockByHash", `["0x` + strings.Repeat("1", 64) + `",false]`, `null`},
-		{"eth_getBlockByHash", `["0x12",false]`, `-32602 invalid argument 0: hex string has length 2, want 64`},
+		{"eth_getBlockByHash", `["0x12",false]`, `-32602 invalid argument 0: hex string has length 2, want 64 for common.Hash`},
 		{"eth_getBlockReceipts", `["0x3e8"]`, `…"blockHash":"` + hash(1000)},
 		{"eth_getBlockReceipts", `["0x5"]`, `…"blockHash":"` + hash(5)},
 		{"eth_getBlockReceipts", `["0x3e9"]`, `null`},

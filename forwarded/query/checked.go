@@ -160,7 +160,7 @@ func (c *Chain) transactionAt(ctx context.Context, view *forwarded.View, hash co
 	if c.AwaitBlock(ctx, place.Number) != nil {
 		return nil, 0, nil
 	}
-	linked, err := Resolve(c.Present(), BlockID{Number: place.Number})
+	linked, err := Resolve(c.Present(), chain.BlockID{Number: place.Number})
 	if err == nil {
 		linked, err = c.Linked(ctx, linked)
 	}
@@ -241,7 +241,7 @@ func (c *Chain) checkedLogs(ctx context.Context, view *forwarded.View, f *Filter
 		_, err = c.logsOfBlock(ctx, view, f, b, found)
 		return err
 	}
-	end, err := Resolve(view, BlockID{Number: f.To})
+	end, err := Resolve(view, chain.BlockID{Number: f.To})
 	if err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (c *Chain) headers(ctx context.Context, view *forwarded.View, from, to uint
 	group.SetLimit(askedAtOnce)
 	for i := range headers {
 		group.Go(func() error {
-			block, err := Resolve(view, BlockID{Number: from + uint64(i)})
+			block, err := Resolve(view, chain.BlockID{Number: from + uint64(i)})
 			if err != nil {
 				return err
 			}

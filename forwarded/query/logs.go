@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"ashlar/chain"
 	"ashlar/forwarded"
 	"ashlar/jsonrpc"
 	"ashlar/upstream"
@@ -178,7 +179,7 @@ func (c *Chain) logsOf(ctx context.Context, view *forwarded.View, f *Filter, fro
 	block := Block{Number: to, Final: view.IsFinal(to)}
 	if f.Hash != nil {
 		var err error
-		if block, err = Resolve(view, BlockID{Hash: f.Hash, Text: fmt.Appendf(nil, `"%#x"`, *f.Hash)}); err != nil {
+		if block, err = Resolve(view, chain.BlockID{Hash: f.Hash}); err != nil {
 			return nil, err
 		}
 	}

@@ -39,26 +39,6 @@ var (
 	ErrNoFinalized = errors.New("finalized block not found")
 )
 
-// Tag names a block by its place in the chain.
-type Tag uint8
-
-const (
-	NoTag Tag = iota
-	Latest
-	Earliest
-	Pending
-	Safe
-	Finalized
-)
-
-// BlockID is a block parameter.
-type BlockID struct {
-	Tag    Tag
-	Number uint64 // without a tag
-	Hash   *common.Hash
-	Text   json.RawMessage // with a hash: the parameter as it was sent
-}
-
 // Block is a block that a question is about.
 type Block struct {
 	Number uint64
@@ -96,29 +76,29 @@ func (c *Chain) Present() *forwarded.View { return c.follower.View() }
 func (c *Chain) Changed() <-chan struct{} { return c.follower.Changed() }
 
 // Resolve returns the block that a parameter names. It returns ErrUnknownBlock for a number
-// above the head.
-func Resolve(view *forwarded.View, id BlockID) (Block, error) {
+// above the head. A hash that the view does not have may be that of an older block.
+func Resolve(view *forwarded.View, id chain.BlockID) (Block, error) {
 	number := id.Number
 	known := true
 	switch id.Tag {
-	case Latest:
+	case chain.Latest:
 		number = view.Head().Number
-	case Earliest:
+	case chain.Earliest:
 		number = 0
-	case Safe:
+	case chain.Safe:
 		if number, known = view.Safe(); !known {
 			return Block{}, ErrNoSafe
 		}
-	case Finalized:
+	case chain.Finalized:
 		if number, known = view.Finalized(); !known {
 			return Block{}, ErrNoFinalized
 		}
-	case Pending:
+	case chain.Pending:
 		return Block{Number: view.Head().Number, Named: json.RawMessage(`"pending"`)}, nil
 	}
 	if id.Hash != nil {
 		if number, known = view.Number(*id.Hash); !known {
-			return Block{Number: view.Head().Number, Named: id.Text}, nil
+			return Block{Number: view.Head().Number, Named: fmt.Appendf(nil, `"%#x"`, *id.Hash)}, nil
 		}
 		return Block{Number: number, Hash: *id.Hash, Final: view.IsFinal(number)}, nil
 	}
