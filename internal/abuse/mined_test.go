@@ -167,8 +167,8 @@ func (c *minedChain) largeTraces(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls, slots := map[string]any{"tracer": "callTracer"}, map[string]any{"tracer": "prestateTracer", "tracerConfig": map[string]any{"diffMode": true}}
-	text := map[string]any{"tracer": `{fault: function() {}, result: function() { return Array(100000).join("x") }}`}
+	calls, slots := map[string]any{"tracer": "callTracer", "timeout": "10m"}, map[string]any{"tracer": "prestateTracer", "tracerConfig": map[string]any{"diffMode": true}, "timeout": "10m"}
+	text := map[string]any{"tracer": `{fault: function() {}, result: function() { return Array(100000).join("x") }}`, "timeout": "10m"}
 	sender := common.Address{}
 	if sender, err = types.Sender(types.LatestSignerForChainID(c.unmined[0].ChainId()), c.unmined[0]); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func (c *minedChain) largeTraces(t *testing.T) map[string]string {
 		add("debug_traceBlockByHash, "+name, "debug_traceBlockByHash", c.heavy.Hash(), config)
 		add("debug_traceBlock, "+name, "debug_traceBlock", hexutil.Encode(encode(t, c.heavy)), config)
 	}
-	between := map[string]any{"tracer": "callTracer", "txIndex": "0x1"}
+	between := map[string]any{"tracer": "callTracer", "txIndex": "0x1", "timeout": "10m"}
 	add("debug_traceCall between transactions", "debug_traceCall", map[string]any{"to": caller, "gas": "0x1312d00"}, "0x1", between)
 	add("debug_executionWitness", "debug_executionWitness", "0x1")
 	add("debug_executionWitness, legacy", "debug_executionWitness", "0x1", "legacy")

@@ -54,7 +54,7 @@ func largeTraces() map[string]string {
 		requests[name] = request(method, params...)
 	}
 	traced := func(name string, call any, tracer string, options any) {
-		add(name, "debug_traceCall", call, "latest", map[string]any{"tracer": tracer, "tracerConfig": options})
+		add(name, "debug_traceCall", call, "latest", map[string]any{"tracer": tracer, "tracerConfig": options, "timeout": "10m"})
 	}
 	none := map[string]any{}
 	traced("callTracer", calls, "callTracer", none)
@@ -65,7 +65,7 @@ func largeTraces() map[string]string {
 	traced("prestateTracer", slots, "prestateTracer", none)
 	traced("prestateTracer, diffMode", writes, "prestateTracer", map[string]any{"diffMode": true})
 	traced("JavaScript", slots, `{fault: function() {}, result: function() { return Array(100000).join("x") }}`, none)
-	add("struct logger", "debug_traceCall", slots, "latest", none)
+	add("struct logger", "debug_traceCall", slots, "latest", map[string]any{"timeout": "10m"})
 	for _, kind := range []struct {
 		name string
 		call any
@@ -182,7 +182,7 @@ func (s *bounded) areTooLarge(t *testing.T, requests map[string]string) {
 // chainIsCutOff subscribes to the traces of a chain. A block whose traces are too large has
 // the error in place of them, and the next block follows.
 func (s *bounded) chainIsCutOff(t *testing.T, c *minedChain) {
-	answer, err := overSocket(t.Context(), s.socket, request("debug_subscribe", "traceChain", "0x0", "0x2", map[string]any{"tracer": "callTracer"}))
+	answer, err := overSocket(t.Context(), s.socket, request("debug_subscribe", "traceChain", "0x0", "0x2", map[string]any{"tracer": "callTracer", "timeout": "10m"}))
 	if err != nil || !strings.Contains(answer, `"result":"0x`) {
 		t.Fatalf("debug_subscribe: %.300s, %v", answer, err)
 	}
