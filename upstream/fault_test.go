@@ -194,6 +194,7 @@ func TestCircuitBreaker(t *testing.T) {
 			t.Errorf("the node failed %d times, expected at most %d", failures, most)
 		}
 	})
+	usable(t, p, 2) // five failures in a row end the use of the node until it says what its head is
 	mustAsk(t, p, Call{Method: "other"})
 	if bad.asked("other") != 1 {
 		t.Error("the node was not asked for another method")
