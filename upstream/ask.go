@@ -207,14 +207,25 @@ func retryable(c *Call, err error) bool {
 	return why != answered && (!c.Once || why != failed)
 }
 
-// moreTelling returns the error that says more about a call: one that a node sent, rather
-// than the lack of an answer.
+// moreTelling returns the error that says more about a call.
 func moreTelling(a, b error) error {
-	var node *NodeError
-	if a == nil || !errors.As(a, &node) && errors.As(b, &node) {
+	if a == nil || says(b) > says(a) {
 		return b
 	}
 	return a
+}
+
+// says returns how much an error of an attempt says about the call: most if the node sent it, less
+// if its answer cannot be used, such as null, and nothing if there was no answer.
+func says(err error) int {
+	var node *NodeError
+	switch {
+	case errors.As(err, &node):
+		return 2
+	case errors.Is(err, errUnfit):
+		return 1
+	}
+	return 0
 }
 
 // unanswered returns the error of a call that no node has answered.

@@ -226,6 +226,30 @@ func TestErrorsAboutWhatIsStored(t *testing.T) {
 	}
 }
 
+// What a node says about a call is told, also if another node does not answer, in either order.
+func TestSilenceSaysLess(t *testing.T) {
+	silent, good := newFake(t, 7, 10), newFake(t, 7, 10)
+	silent.set(func(f *fake) {
+		f.raw = func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+			if strings.Contains(string(body), `"m"`) {
+				w.WriteHeader(http.StatusBadGateway)
+				return true
+			}
+			return false
+		}
+	})
+	unknown := errors.New("it does not have the transaction")
+	check := func(json.RawMessage) error { return fmt.Errorf("%w (%w)", unknown, Unfit("unknown")) }
+	for _, nodes := range [][]Node{nodesOf(silent, good), nodesOf(good, silent)} {
+		nodes[1].Backup = true // it is asked second
+		p := open(t, Config{Nodes: nodes})
+		usable(t, p, 2)
+		if _, err := p.Ask(t.Context(), Call{Method: "m", Check: check}); !errors.Is(err, unknown) {
+			t.Errorf("%v, want %v", err, unknown)
+		}
+	}
+}
+
 // A call is refused at once, with the reason, if no node can take it for longer than a call may
 // wait.
 func TestRefusedAtOnce(t *testing.T) {
