@@ -3,18 +3,15 @@ package clients
 import (
 	"encoding/csv"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ashlar/evm/source/demo"
 	"ashlar/internal/node"
+	"ashlar/internal/ponder"
 )
 
 // Blocks that tools read, both ends included.
@@ -153,7 +150,7 @@ func TestCastTraces(t *testing.T) {
 // included, from callTracer, and compares their number.
 func TestPonderIndexesCalls(t *testing.T) {
 	t.Parallel()
-	installed := filepath.Join(folder(t), "ponder")
+	dir := folder(t)
 	s := serve(t)
 	shown, err := demo.New(demo.Default())
 	if err != nil {
@@ -169,64 +166,10 @@ func TestPonderIndexesCalls(t *testing.T) {
 			want++
 		}
 	})
-	// Node finds the libraries in a folder above the project.
-	project, err := os.MkdirTemp(installed, "project")
-	if err != nil {
-		t.Fatal(err)
+	index := ponder.Start(t, dir, filepath.Join("scripts", "ponder"), "RPC_URL="+s.url, "TOKEN="+examples.Token.Hex())
+	index.AwaitReady(t)
+	var got int
+	if index.Get(t, "/calls", &got); got != want || want == 0 {
+		t.Errorf("Ponder has %d calls, expected %d", got, want)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(project) })
-	if err := os.CopyFS(project, os.DirFS(filepath.Join("scripts", "ponder"))); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
-	command := exec.CommandContext(t.Context(), "node", filepath.Join(installed, "node_modules", "ponder", "dist", "esm", "bin", "ponder.js"),
-		"start", "--schema", "calls", "--port", fmt.Sprint(port), "--log-format", "json")
-	command.Dir = project
-	command.Env = append(os.Environ(), "RPC_URL="+s.url, "TOKEN="+examples.Token.Hex(), "PONDER_TELEMETRY_DISABLED=true")
-	var said strings.Builder
-	command.Stdout, command.Stderr = &said, &said
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
-	defer func() {
-		_ = command.Process.Kill() // fails only if it has ended
-		<-ended
-	}()
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
-	for deadline := time.Now().Add(5 * time.Minute); !answers(url+"/ready", nil); time.Sleep(200 * time.Millisecond) {
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("Ponder: %v\n%s", err, said.String())
-		default:
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("Ponder is not ready")
-		}
-	}
-	var got string
-	if !answers(url+"/calls", &got) || got != fmt.Sprint(want) || want == 0 {
-		t.Errorf("Ponder has %s calls, expected %d", got, want)
-	}
-}
-
-// answers reports whether a server answers a GET with success, and stores the body.
-func answers(url string, body *string) bool {
-	response, err := http.Get(url)
-	if err != nil {
-		return false
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if body != nil {
-		*body = string(text)
-	}
-	return err == nil && response.StatusCode == http.StatusOK
 }

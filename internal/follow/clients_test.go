@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"ashlar/internal/node"
-	"ashlar/internal/vectors"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -79,10 +78,7 @@ func subscribe(t *testing.T, service *node.Client) *client {
 // startClients starts the client libraries, each in a process of its own, until the test ends.
 func startClients(t *testing.T, service *node.Client) (all []*client) {
 	t.Helper()
-	dir := os.Getenv("ASHLAR_CLIENTS")
-	if dir == "" {
-		vectors.Missing(t, "needs client libraries: run internal/clients/install.sh DIR and set ASHLAR_CLIENTS to DIR")
-	}
+	dir := libraries(t)
 	for _, l := range []struct{ name, program, script string }{
 		{"ethers", "node", "ethers.mjs"},
 		{"viem", "node", "viem.mjs"},

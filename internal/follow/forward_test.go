@@ -76,7 +76,8 @@ func startFront(t *testing.T, u *upstream) *front {
 }
 
 // TestForwardGeth serves the answers of geth, which is reached in two ways, one of which is down for a
-// while. The chain is wound back repeatedly. Clients get each log once, and those of dropped blocks as removed.
+// while. The chain is wound back repeatedly. Clients get each log once, and those of dropped blocks as removed;
+// Ponder indexes the chain meanwhile, and anvil forks it.
 func TestForwardGeth(t *testing.T) {
 	for _, check := range []string{"none", "headers", "state"} {
 		t.Run(check, func(t *testing.T) { forwardGeth(t, check) })
@@ -88,12 +89,15 @@ func forwardGeth(t *testing.T, check string) {
 	second := startFront(t, u)
 	service := forward(t, check, genesis, u.client.URL, second.URL)
 	first, others := subscribe(t, service), startClients(t, service)
+	index := startPonder(t, service, u)
 	missed := warmUp(t, u, service, first, others)
+	index.AwaitReady(t)
 
 	asking, stop := context.WithCancel(t.Context())
 	defer stop()
 	asked := make(chan *answers, 1)
 	go func() { asked <- (&answers{forwarded: true}).ask(asking, service) }()
+	var forked *fork
 	for round := range 4 {
 		u.mine(perRound / 4)
 		switch round {
@@ -103,9 +107,16 @@ func forwardGeth(t *testing.T, check string) {
 			second.down.Store(false)
 		}
 		awaitSameHead(t, service, u)
-		if final, head := u.finalized(), u.head(); head > final {
-			u.record()                                // geth may have included what a dropped block left over
-			u.windBack(max(final, head-min(head, 4))) // less than a round adds: a lower head is followed late
+		awaitPonder(t, index, u)
+		final, head := u.finalized(), u.head()
+		to := max(final, head-min(head, 4)) // less than a round adds: a lower head is followed late
+		if forked == nil {
+			forked = startFork(t, service, u, to)
+		}
+		forked.check(t, u, round)
+		if to < head {
+			u.record() // geth may have included what a dropped block left over
+			u.windBack(to)
 		}
 	}
 	u.mineAbove()
@@ -116,6 +127,7 @@ func forwardGeth(t *testing.T, check string) {
 	got.check(t, u.blocks)
 	t.Logf("%d blocks made, %d on the chain; %s", len(u.blocks), u.head()+1, got)
 	checkNotifications(t, u, first, others, missed)
+	checkPonder(t, index, u)
 	sameAsGeth(t, service, u)
 	for _, c := range others {
 		c.stop()

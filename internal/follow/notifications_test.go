@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -48,9 +49,31 @@ func (s *stream) last() (last notification, count int) {
 	return s.received[len(s.received)-1], len(s.received)
 }
 
+// awaitPolled mines a block after the other until clients that poll have the newest log. ethers polls when
+// there is a new block, unless it still waits for the answer about the one before.
+func awaitPolled(t *testing.T, u *upstream, clients []*client) {
+	t.Helper()
+	for range 10 {
+		u.mine(1)
+		all := call[[]types.Log](t, u.client, "eth_getLogs", map[string]any{"fromBlock": "0x0", "address": counter})
+		newest := all[len(all)-1]
+		behind := func(c *client) bool {
+			last, _ := c.streams[polled].last()
+			return last.Topic != newest.Topics[0] || last.Removed
+		}
+		for range 200 {
+			if !slices.ContainsFunc(clients, behind) {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
 // checkNotifications waits until clients have received all notifications, and checks them.
 func checkNotifications(t *testing.T, u *upstream, first *client, others []*client, missed map[string]int) {
 	t.Helper()
+	awaitPolled(t, u, others)
 	u.record() // of what a dropped block left over, geth may have made a block meanwhile
 	head := tagged(t, u.client, "latest")
 	var want []notification
