@@ -163,6 +163,17 @@ func (c connection) tx() (*types.Transaction, *types.Block) {
 	}
 }
 
+// tokenTransfer returns a call of transfer(address,uint256). Other contracts than tokens would return any
+// value, and so the call that sums them, which creates a contract, code that is not allowed.
+func (c connection) tokenTransfer() *types.Transaction {
+	selector := crypto.Keccak256([]byte("transfer(address,uint256)"))[:4]
+	for {
+		if tx, _ := c.tx(); tx.To() != nil && bytes.HasPrefix(tx.Data(), selector) {
+			return tx
+		}
+	}
+}
+
 func (c connection) sender(tx *types.Transaction) common.Address {
 	from, err := types.Sender(c.s.chain.signer, tx)
 	if err != nil {
@@ -207,11 +218,8 @@ func (c connection) heavy() (method string, params []any) {
 	case 2:
 		asked := make([]sample.Balance, 100)
 		for i := range asked {
-			tx, _ := c.tx()
-			if tx.To() != nil {
-				asked[i].Token = *tx.To()
-			}
-			asked[i].Holder = c.sender(tx)
+			tx := c.tokenTransfer()
+			asked[i] = sample.Balance{Token: *tx.To(), Holder: c.sender(tx)}
 		}
 		return "eth_call", []any{map[string]any{"data": hexutil.Bytes(sample.SumBalances(asked))}, number}
 	default:
