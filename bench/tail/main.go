@@ -14,7 +14,7 @@
 // arrive and settle, while another network is imported, while backups are made, and all of it at
 // once. The store compacts its files in the phases that write. For each phase it prints the
 // median and the last percentile of look-ups and their ratio, the heavy calls, and the longest
-// pause of the collector among the last 256.
+// pause of the collector among the last 256. Only the phases that -phases names are measured.
 //
 // Everything shares the machine, including the clients, which are all in this process.
 package main
@@ -28,6 +28,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ type options struct {
 	length      time.Duration
 	cache       string
 	profile     string
+	phases      *regexp.Regexp // names of the phases to measure
 }
 
 func main() {
@@ -56,7 +58,13 @@ func main() {
 	flag.DurationVar(&o.length, "time", 20*time.Second, "length of a phase")
 	flag.StringVar(&o.cache, "cache", "512MiB", "the service's cache")
 	flag.StringVar(&o.profile, "profile", "", "file for a trace of the service's execution in the last phase, 5 s long, for go tool trace")
+	names := flag.String("phases", "", "only phases whose name matches this expression")
 	flag.Parse()
+	var err error
+	if o.phases, err = regexp.Compile(*names); err != nil {
+		fmt.Fprintln(os.Stderr, "tail: -phases:", err)
+		os.Exit(2)
+	}
 	if o.chain == "" || flag.NArg() > 0 || o.heavy < 0 || o.connections <= o.heavy || o.pace <= 0 || o.every <= 0 || o.length <= 0 {
 		fmt.Fprintln(os.Stderr, "tail: expected -chain DIR, more connections than heavy ones, and times above 0")
 		os.Exit(2)
@@ -102,6 +110,9 @@ func measure(ctx context.Context, o options) (err error) {
 	fmt.Println("| beside look-ups | look-ups/s | p50, ms | p99, ms | p99/p50 | failed | heavy/s | p50, ms | p99, ms | longest pause, ms |")
 	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for i, p := range phases {
+		if !o.phases.MatchString(p.name) {
+			continue
+		}
 		if i == len(phases)-1 && o.profile != "" {
 			defer s.trace(ctx, o.profile)()
 		}

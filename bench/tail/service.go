@@ -93,47 +93,51 @@ type served struct {
 }
 
 // serve imports three quarters of the chain and starts the service.
-func serve(ctx context.Context, dir string, c *chain, o options) (s *served, err error) {
-	s = &served{options: o, dir: dir, chain: c, shown: c.settled, clients: newClient(o.connections)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
+func serve(ctx context.Context, dir string, c *chain, o options) (*served, error) {
+	s := &served{options: o, dir: dir, chain: c, shown: c.settled, clients: newClient(o.connections)}
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// start starts the node and the service. If it fails, close ends what has started.
+func (s *served) start(ctx context.Context) (err error) {
+	c := s.chain
 	if s.upstream, err = fakenode.New(fakenode.Options{ChainID: c.chainID, Raw: true, Subscriptions: true}, c.blocks[0]); err != nil {
-		return nil, err
+		return err
 	}
 	s.show()
-	bin, err := node.BuildAshlar(ctx, dir)
+	bin, err := node.BuildAshlar(ctx, s.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.ashlar = node.Ashlar{Bin: bin, Data: filepath.Join(dir, "data"), Network: network}
-	settled, err := c.write(dir)
+	s.ashlar = node.Ashlar{Bin: bin, Data: filepath.Join(s.dir, "data"), Network: network}
+	settled, err := c.write(s.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := finish(s.ashlar.Import(ctx, c.genesis, settled)); err != nil {
-		return nil, err
+		return err
 	}
 	if s.operator, err = node.FreeAddress(); err != nil {
-		return nil, err
+		return err
 	}
-	s.ashlar.Config = filepath.Join(dir, "ashlar.yaml")
+	s.ashlar.Config = filepath.Join(s.dir, "ashlar.yaml")
 	config := fmt.Sprintf("operator: %s\ncache: %s\nlimits: {key_rate: 0, address_rate: 0, account_rate: 0}\nnetworks: {%s: {genesis: %s, source: %q, pool: none}}\n",
-		s.operator, o.cache, network, c.genesis, s.upstream.SocketURL())
+		s.operator, s.options.cache, network, c.genesis, s.upstream.SocketURL())
 	if err := os.WriteFile(s.ashlar.Config, []byte(config), 0o600); err != nil {
-		return nil, err
+		return err
 	}
 	var client *node.Client
 	if s.process, client, err = s.ashlar.Serve(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	s.url = client.URL
 	key, err := s.ashlar.CreateKey(ctx)
 	s.heavyURL = client.URL[:strings.LastIndexByte(client.URL, '/')+1] + key
 	time.Sleep(time.Second) // until the service knows the key
-	return s, err
+	return err
 }
 
 // close ends the service and the node.
