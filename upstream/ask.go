@@ -91,34 +91,30 @@ type attempt struct {
 // ask asks one node after the other until one answers. A node that is late gets a rival. The
 // first node is asked without another goroutine, because most calls need no other node.
 func (p *Pool) ask(ctx context.Context, c *Call) (Answer, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	first, err := p.await(ctx, c, nil, comesWithin)
 	if err != nil {
 		return Answer{}, err
 	}
 	r := &race{pool: p, call: c, attempts: make(chan attempt, len(p.nodes)), tried: []*node{first}}
-	trying, giveUp := context.WithCancel(ctx)
+	trying, giveUp := p.limited(ctx)
 	defer giveUp()
 	rivals := make(chan outcome, 1)
 	late := p.whenLate(c, first, func() {
 		r.running = 1
-		r.start(ctx)
 		answer, err := r.finish(ctx)
 		rivals <- outcome{answer, err}
 		giveUp()
 	})
-	a := p.attempt(trying, first, c)
+	result, err := first.ask(trying, c)
 	if !late() {
-		r.attempts <- a
+		r.attempts <- attempt{first, result, err}
 		o := <-rivals
 		return o.answer, o.err
 	}
-	if !retryable(c, a.err) {
-		return Answer{Result: a.result, Node: first.name}, a.err
+	if !retryable(c, err) {
+		return Answer{Result: result, Node: first.name}, err
 	}
-	r.worst = fmt.Errorf("%s: %w", first.name, a.err)
-	r.start(ctx)
+	r.worst = fmt.Errorf("%s: %w", first.name, err)
 	return r.finish(ctx)
 }
 
@@ -128,12 +124,9 @@ type outcome struct {
 	err    error
 }
 
-// attempt makes one call to one node.
-func (p *Pool) attempt(ctx context.Context, n *node, c *Call) attempt {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Time, errSlow)
-	defer cancel()
-	result, err := n.ask(ctx, c)
-	return attempt{n, result, err}
+// limited returns a context for one call to one node.
+func (p *Pool) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, p.config.Time, errSlow)
 }
 
 // race is a call for which more than one node is asked.
@@ -158,11 +151,20 @@ func (r *race) start(ctx context.Context) {
 func (r *race) run(ctx context.Context, n *node) {
 	r.tried = append(r.tried, n)
 	r.running++
-	r.pool.calls.Go(func() { r.attempts <- r.pool.attempt(ctx, n, r.call) })
+	r.pool.calls.Go(func() {
+		ctx, cancel := r.pool.limited(ctx)
+		defer cancel()
+		result, err := n.ask(ctx, r.call)
+		r.attempts <- attempt{n, result, err}
+	})
 }
 
-// finish returns the first answer, and asks another node for each attempt that failed.
+// finish asks another node, and one more for each attempt that failed. It returns the first
+// answer, and ends the calls that it has begun.
 func (r *race) finish(ctx context.Context) (Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.start(ctx)
 	for {
 		for r.running > 0 {
 			select {
@@ -282,7 +284,7 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 	attempts := make(chan attempt, len(chosen))
 	for _, n := range chosen {
 		p.calls.Go(func() {
-			ctx, cancel := context.WithTimeoutCause(p.open, p.config.Time, errSlow)
+			ctx, cancel := p.limited(p.open)
 			defer cancel()
 			result, err := n.ask(ctx, &c)
 			attempts <- attempt{n, result, err}
@@ -320,7 +322,7 @@ func (p *Pool) AskEach(ctx context.Context, c Call) []Answer {
 	var asking sync.WaitGroup
 	for i, n := range able {
 		asking.Go(func() {
-			ctx, cancel := context.WithTimeoutCause(ctx, p.config.Time, errSlow)
+			ctx, cancel := p.limited(ctx)
 			defer cancel()
 			result, err := n.ask(ctx, &c)
 			answers[i] = Answer{Result: result, Node: n.name, Err: err}

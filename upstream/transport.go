@@ -17,8 +17,7 @@ import (
 
 // transport sends requests to one node.
 type transport struct {
-	url     string
-	headers http.Header
+	request *http.Request // that is copied for each call
 	http    *http.Client
 	most    int64 // bytes of an answer
 }
@@ -43,7 +42,12 @@ func newTransport(n *Node, most int64) (*transport, error) {
 		// A redirect would take the headers, and with them the key, elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &transport{url: strings.ReplaceAll(n.URL, keyPlace, key), headers: headers, http: client, most: most}, nil
+	request, err := http.NewRequest(http.MethodPost, strings.ReplaceAll(n.URL, keyPlace, key), nil)
+	if err != nil {
+		return nil, endpoint.WithoutURL(err)
+	}
+	request.Header = headers
+	return &transport{request: request, http: client, most: most}, nil
 }
 
 // request is a call as it is sent.
@@ -135,11 +139,10 @@ var errNoBatch = errors.New("the node refused a batch")
 
 // post sends a body and returns that of the answer.
 func (t *transport) post(ctx context.Context, text []byte) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(text))
-	if err != nil {
-		return nil, endpoint.WithoutURL(err)
-	}
-	r.Header = t.headers
+	r := t.request.WithContext(ctx)
+	r.ContentLength = int64(len(text))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	r.Body, _ = r.GetBody()
 	answer, err := t.http.Do(r)
 	if err != nil {
 		return nil, endpoint.WithoutURL(err)

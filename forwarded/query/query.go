@@ -115,7 +115,7 @@ func Resolve(view *forwarded.View, id chain.BlockID) (Block, error) {
 // ByHash returns the parameter that names the block by its hash, and false if that is not
 // known, or not necessary because the block is final.
 func (b *Block) ByHash() (text string, ok bool) {
-	return fmt.Sprintf(`"%#x"`, b.Hash), b.Hash != (common.Hash{}) && !b.Final && b.Named == nil
+	return `"` + b.Hash.Hex() + `"`, b.Hash != (common.Hash{}) && !b.Final && b.Named == nil
 }
 
 // ByNumber returns the parameter that names the block by its number, or as the client did.
@@ -225,7 +225,10 @@ func (c *Chain) keep(ctx context.Context, view *forwarded.View, q *Question, ans
 }
 
 // atHead is the key of an answer that is kept while the head stays.
-func atHead(view *forwarded.View, key string) string { return view.Head().Hash.Hex() + key }
+func atHead(view *forwarded.View, key string) string {
+	head := view.Head().Hash
+	return string(head[:]) + key
+}
 
 // call is a question as the nodes are asked it. A node must have the head of the view if the
 // answer depends on it.
