@@ -53,7 +53,7 @@ type exchangeKey struct{}
 
 func newExchange(parent context.Context, s *settings, network *served, key *account.Key, client netip.Addr, origin string) *exchange {
 	e := &exchange{payer: s.payer(key, client), network: network, key: key, origin: origin}
-	e.lease.Budget, e.lease.Caller = s.memory, e.caller.holding
+	e.lease = e.Lend()
 	e.begin(parent)
 	return e
 }
@@ -67,7 +67,7 @@ func (e *exchange) begin(parent context.Context) {
 // Value implements context.Context.
 func (e *exchange) Value(key any) any {
 	switch key.(type) {
-	case exchangeKey, jsonrpc.HolderKey, jsonrpc.VerifierKey:
+	case exchangeKey, jsonrpc.HolderKey, jsonrpc.VerifierKey, limit.LenderKey:
 		return e
 	case jsonrpc.CallerKey:
 		return e.caller.name
@@ -164,6 +164,11 @@ func (e *exchange) Hold(length int) error {
 	}
 	e.crowded = true
 	return e.refuse(busy(RefusedMemory))
+}
+
+// Lend implements limit.Lender.
+func (e *exchange) Lend() limit.Lease {
+	return limit.Lease{Budget: e.settings.memory, Caller: e.caller.holding}
 }
 
 // Weaken implements jsonrpc.Verifier.

@@ -85,6 +85,9 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 		e.giveBack(e.credits)
 		return out, e.refuse(unavailable(RefusedBusy, "the store cannot be reached: try again later"))
 	}
+	if errors.Is(err, limit.ErrMemory) {
+		return out, e.refuse(busy(RefusedMemory))
+	}
 	if err == nil {
 		e.caller.usage.Sent(e.series, len(result)-len(out))
 		err = e.Hold(len(result))

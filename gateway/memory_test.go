@@ -12,6 +12,7 @@ import (
 	"ashlar/gateway"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/jsonrpctest"
+	"ashlar/limit"
 )
 
 const mebibyte = 1 << 20
@@ -155,4 +156,29 @@ func TestMemoryOfReusedBuffers(t *testing.T) {
 		c.receive()
 	}
 	until(func() bool { return s.handler.Stats().HeldBytes == 0 }) // memory is released after the answer is written
+}
+
+// What a method has others do for an account is held by the account as well.
+func TestMemoryThatIsLent(t *testing.T) {
+	n := network("alpha")
+	var bytes int
+	n.Methods = jsonrpctest.With(n.Methods, jsonrpctest.Method("test_lent", func(ctx context.Context, _, out []byte) ([]byte, error) {
+		lease := limit.Borrow(limit.OnBehalf(context.Background(), ctx))
+		defer lease.Release()
+		if !lease.Hold(bytes) {
+			return out, fmt.Errorf("of a node: %w", limit.ErrMemory)
+		}
+		return append(out, "true"...), nil
+	}))
+	s := start(t, gateway.Config{Networks: []gateway.Network{n}, Limits: gateway.Limits{Memory: 2 * mebibyte}}, 0)
+	for _, c := range []struct{ bytes, status int }{{mebibyte / 2, 200}, {3 * mebibyte / 2, 503}, {mebibyte / 2, 200}} {
+		bytes = c.bytes
+		if status, header, text := s.with(goodKey, call("test_lent")); status != c.status || (header.Get("Retry-After") == "1") != (status == 503) {
+			t.Errorf("%d bytes: status %d, expected %d; %.200s", bytes, status, c.status, text)
+		}
+	}
+	stats := s.handler.Stats()
+	if stats.HeldBytes != 0 || stats.Refused[gateway.RefusedMemory] != 1 {
+		t.Errorf("%d bytes are held, %d calls were refused", stats.HeldBytes, stats.Refused[gateway.RefusedMemory])
+	}
 }

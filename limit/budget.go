@@ -49,7 +49,7 @@ const grain = 8 << 10
 type Holding struct{ bytes atomic.Int64 }
 
 // Lease is what one request of a caller holds of a budget. It belongs to one goroutine.
-// Its zero value, with a Budget and a Holding, holds nothing.
+// Its zero value, with a Budget and a Holding, holds nothing; without them it is not bounded.
 type Lease struct {
 	Budget *Budget
 	Caller *Holding
@@ -59,7 +59,7 @@ type Lease struct {
 // Hold makes the lease at least bytes large. It returns false if there are no more bytes,
 // or no more for its caller.
 func (l *Lease) Hold(bytes int) bool {
-	if int64(bytes) <= max(l.bytes, grain) {
+	if l.Budget == nil || int64(bytes) <= max(l.bytes, grain) {
 		return true
 	}
 	more := (int64(bytes)+grain-1)/grain*grain - l.bytes

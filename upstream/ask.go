@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"ashlar/limit"
 )
 
 // errUnfit wraps an error of a Check that is not a lie.
@@ -35,7 +37,8 @@ type flight struct {
 }
 
 // share makes a call, or waits for the answer to an identical one that is under way. The
-// call is canceled when nobody waits for it anymore.
+// call is canceled when nobody waits for it anymore. The account of the first caller holds the
+// answer while it arrives. If it has no memory for it, the others make the call on their own.
 func (p *Pool) share(ctx context.Context, c *Call) (Answer, error) {
 	key := c.Method + "\x00" + string(c.Params) + "\x00" + strconv.FormatUint(c.Needs, 16)
 	p.mu.Lock()
@@ -43,23 +46,17 @@ func (p *Pool) share(ctx context.Context, c *Call) (Answer, error) {
 		p.mu.Unlock()
 		return Answer{}, fmt.Errorf("%w: the server is stopping", ErrUnavailable)
 	}
-	f := p.flights[key]
-	if f == nil {
-		f = &flight{done: make(chan struct{})}
-		var flying context.Context
-		flying, f.cancel = context.WithCancel(p.open) // one caller must not end it for the others
-		p.flights[key] = f
-		p.calls.Go(func() {
-			defer f.cancel()
-			f.answer, f.err = p.ask(flying, c)
-			p.land(key, f)
-			close(f.done)
-		})
+	f, joined := p.flights[key]
+	if !joined {
+		f = p.launch(ctx, key, c)
 	}
 	f.waiting++
 	p.mu.Unlock()
 	select {
 	case <-f.done:
+		if joined && errors.Is(f.err, limit.ErrMemory) {
+			return p.ask(ctx, c)
+		}
 		return f.answer, f.err
 	case <-ctx.Done():
 	}
@@ -70,6 +67,20 @@ func (p *Pool) share(ctx context.Context, c *Call) (Answer, error) {
 		f.cancel()
 	}
 	return Answer{}, ctx.Err()
+}
+
+// launch begins a call. One caller who leaves must not end it for the others. mu is held.
+func (p *Pool) launch(ctx context.Context, key string, c *Call) *flight {
+	flying, cancel := context.WithCancel(limit.OnBehalf(p.open, ctx))
+	f := &flight{done: make(chan struct{}), cancel: cancel}
+	p.flights[key] = f
+	p.calls.Go(func() {
+		defer cancel()
+		f.answer, f.err = p.ask(flying, c)
+		p.land(key, f)
+		close(f.done)
+	})
+	return f
 }
 
 // land removes a call from those under way, so that the next identical one is sent.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"ashlar/limit"
+
 	"golang.org/x/sync/errgroup"
 )
 
@@ -99,6 +101,10 @@ func (n *node) askBatch(ctx context.Context, most time.Duration, calls []*Call, 
 		n.mu.Unlock()
 	}
 	for i, c := range calls {
+		if errors.Is(err, limit.ErrMemory) {
+			answers[i].Err = err // to ask one by one would take as much again
+			continue
+		}
 		if err != nil {
 			answers[i].Err = errors.Join(errUnfit, err)
 			continue

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ashlar/limit"
 )
 
 var (
@@ -144,6 +146,9 @@ func (e *httpError) Error() string { return fmt.Sprintf("HTTP status %d", e.stat
 
 // faultOf says what a failed call means.
 func (c *Call) faultOf(err error) (fault, time.Duration) {
+	if errors.Is(err, limit.ErrMemory) {
+		return answered, 0 // whichever node is asked
+	}
 	why, rest := faultOf(c.Method, err)
 	if why == answered && c.Stored {
 		why = failed

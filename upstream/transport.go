@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"ashlar/endpoint"
+	"ashlar/limit"
 )
 
 // transport sends requests to one node.
@@ -87,10 +89,12 @@ func (r *request) append(out []byte) []byte {
 	return append(append(append(out, `,"params":`...), params...), '}')
 }
 
-// call makes one call.
+// call makes one call. The account for which ctx is holds the answer until it is decoded.
 func (t *transport) call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	lease := limit.Borrow(ctx)
+	defer lease.Release()
 	one := request{1, method, params}
-	body, err := t.post(ctx, one.append(nil))
+	body, err := t.post(ctx, one.append(nil), &lease)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +107,8 @@ func (t *transport) call(ctx context.Context, method string, params json.RawMess
 
 // batch sends requests, whose IDs are their indexes, in one. The error is that of all.
 func (t *transport) batch(ctx context.Context, requests []request) ([]Answer, error) {
+	lease := limit.Borrow(ctx)
+	defer lease.Release()
 	text := []byte{'['}
 	for i := range requests {
 		if i > 0 {
@@ -110,7 +116,7 @@ func (t *transport) batch(ctx context.Context, requests []request) ([]Answer, er
 		}
 		text = requests[i].append(text)
 	}
-	body, err := t.post(ctx, append(text, ']'))
+	body, err := t.post(ctx, append(text, ']'), &lease)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +143,9 @@ func (t *transport) batch(ctx context.Context, requests []request) ([]Answer, er
 // errNoBatch means that a node refused a batch as a whole.
 var errNoBatch = errors.New("the node refused a batch")
 
-// post sends a body and returns that of the answer.
-func (t *transport) post(ctx context.Context, text []byte) ([]byte, error) {
+// post sends a body and returns that of the answer. The lease is for the answer and for a copy
+// of it, which decoding makes.
+func (t *transport) post(ctx context.Context, text []byte, lease *limit.Lease) ([]byte, error) {
 	r := t.request.WithContext(ctx)
 	r.ContentLength = int64(len(text))
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
@@ -148,12 +155,10 @@ func (t *transport) post(ctx context.Context, text []byte) ([]byte, error) {
 		return nil, endpoint.WithoutURL(err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, t.most+1))
+	body, err := t.read(answer.Body, lease)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read the answer: %w", endpoint.WithoutURL(err))
-	case int64(len(body)) > t.most:
-		return nil, fmt.Errorf("the answer is larger than %d bytes", t.most)
+		return nil, err
 	case answer.StatusCode/100 != 2:
 		// Some nodes send JSON-RPC errors with an HTTP error status.
 		var r response
@@ -163,6 +168,31 @@ func (t *transport) post(ctx context.Context, text []byte) ([]byte, error) {
 		return nil, &httpError{answer.StatusCode, retryAfter(answer.Header.Get("Retry-After"))}
 	}
 	return body, nil
+}
+
+// read reads the body of an answer. The error is limit.ErrMemory if the lease is used up. Memory
+// grows with what has arrived, because a node may announce more than it sends.
+func (t *transport) read(from io.Reader, lease *limit.Lease) ([]byte, error) {
+	body := make([]byte, 0, 512)
+	for {
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > t.most:
+			return nil, fmt.Errorf("the answer is larger than %d bytes", t.most)
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case err != nil:
+			return nil, fmt.Errorf("read the answer: %w", endpoint.WithoutURL(err))
+		}
+		if len(body) < cap(body) {
+			continue
+		}
+		if !lease.Hold(4 * cap(body)) {
+			return nil, fmt.Errorf("read the answer: %w", limit.ErrMemory)
+		}
+		body = slices.Grow(body, cap(body))
+	}
 }
 
 // retryAfter reads the header Retry-After, in seconds; 0: it has none.
