@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -19,7 +20,6 @@ import (
 var (
 	errTooLarge = errors.New("the body is over the limit")
 	errEncoding = errors.New("unknown content encoding of the body")
-	errNoMemory = errors.New("no memory left for bodies and answers")
 )
 
 const (
@@ -40,7 +40,7 @@ type bodyReader struct {
 }
 
 // read appends the body of r to buf. The limit applies to the bytes as sent and to the
-// decompressed bytes. The error is errTooLarge, errNoMemory, errEncoding, a *refusal, or a
+// decompressed bytes. The error is errTooLarge, limit.ErrMemory, errEncoding, a *refusal, or a
 // read error.
 func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, error) {
 	if r.ContentLength > int64(e.settings.bodyBytes) {
@@ -51,7 +51,7 @@ func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, err
 		// One byte more than announced, so that reading the end does not grow the buffer.
 		if want := min(int(r.ContentLength)+1, trustedLength); want > cap(buf) {
 			if !e.lease.Hold(want) {
-				return buf, errNoMemory
+				return buf, limit.ErrMemory
 			}
 			buf = make([]byte, 0, want)
 		}
@@ -109,12 +109,12 @@ func wholeRunes(text []byte) []byte {
 }
 
 // readAll appends all of r to buf, and charges the memory to the exchange. The error is
-// errTooLarge, errNoMemory, a *refusal, or r's.
+// errTooLarge, limit.ErrMemory, a *refusal, or r's.
 func readAll(r io.Reader, buf []byte, e *exchange) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
 			if !e.lease.Hold(e.zipped + 2*cap(buf)) {
-				return buf, errNoMemory
+				return buf, limit.ErrMemory
 			}
 			buf = slices.Grow(buf, max(cap(buf), minRead))
 		}

@@ -312,7 +312,7 @@ func (h *Handler) bodyRefusal(s *settings, err error) (refused *refusal) {
 		h.refusals.count(RefusedSize)
 		refused = invalid(http.StatusRequestEntityTooLarge, fmt.Sprintf("request body too large: expected at most %d bytes", s.bodyBytes))
 		refused.cause = usage.Size
-	case errors.Is(err, errNoMemory):
+	case errors.Is(err, limit.ErrMemory):
 		h.refusals.count(RefusedMemory)
 		refused = busy(RefusedMemory)
 	case errors.Is(err, errEncoding):

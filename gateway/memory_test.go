@@ -158,7 +158,7 @@ func TestMemoryOfReusedBuffers(t *testing.T) {
 	until(func() bool { return s.handler.Stats().HeldBytes == 0 }) // memory is released after the answer is written
 }
 
-// What a method has others do for an account is held by the account as well.
+// A method can lend memory of its account to work outside of the request.
 func TestMemoryThatIsLent(t *testing.T) {
 	n := network("alpha")
 	var bytes int

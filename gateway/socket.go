@@ -13,6 +13,7 @@ import (
 
 	"ashlar/account"
 	"ashlar/jsonrpc"
+	"ashlar/limit"
 
 	"github.com/coder/websocket"
 )
@@ -136,7 +137,7 @@ func (s *socket) serve() {
 		_ = s.conn.CloseNow() // fails only if already closed
 	case errors.As(err, &refused):
 		_ = s.conn.Close(closeBusy, refused.err.Message)
-	case errors.Is(err, errNoMemory):
+	case errors.Is(err, limit.ErrMemory):
 		_ = s.conn.Close(closeBusy, reasonMemory)
 	case errors.Is(err, errTooLarge):
 		_ = s.conn.Close(closeSize, err.Error())
@@ -217,7 +218,7 @@ func (s *socket) receive(message io.Reader, buf []byte, e *exchange) ([]byte, er
 	defer s.receiving.stop()
 	buf, err := readAll(message, buf, e)
 	var refused *refusal
-	if errors.As(err, &refused) || errors.Is(err, errTooLarge) || errors.Is(err, errNoMemory) {
+	if errors.As(err, &refused) || errors.Is(err, errTooLarge) || errors.Is(err, limit.ErrMemory) {
 		e.countRefused(s.handler.bodyRefusal(e.settings, err))
 	}
 	if errors.Is(err, errTooLarge) {

@@ -6,7 +6,7 @@ import (
 )
 
 // ErrMemory means that the account for which something is done may hold no more memory now.
-var ErrMemory = errors.New("no memory left for answers")
+var ErrMemory = errors.New("no memory left for bodies and answers")
 
 // LenderKey is the context key of the [Lender] of a request.
 type LenderKey struct{}

@@ -135,7 +135,7 @@ type outcome struct {
 	err    error
 }
 
-// limited returns a context for one call to one node.
+// limited returns a context for one request to one node.
 func (p *Pool) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, p.config.Time, errSlow)
 }

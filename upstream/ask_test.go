@@ -61,23 +61,9 @@ func TestIdenticalCallsAreSentOnce(t *testing.T) {
 			}
 		})
 	}
-	until(t, "all wait", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for _, f := range p.flights {
-			return f.waiting == 21
-		}
-		return false
-	})
+	awaitCallers(t, p, 21)
 	leave()
-	until(t, "one has left", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for _, f := range p.flights {
-			return f.waiting == 20
-		}
-		return false
-	})
+	awaitCallers(t, p, 20)
 	close(hold)
 	asking.Wait()
 	if f.asked("m") != 1 {

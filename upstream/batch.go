@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"ashlar/limit"
-
 	"golang.org/x/sync/errgroup"
 )
 
@@ -50,7 +48,9 @@ func (p *Pool) askBatch(ctx context.Context, calls []Call, answers []Answer) {
 		return
 	}
 	if len(calls) > 1 && n.takesBatches(calls) {
-		n.askBatch(ctx, p.config.Time, all, answers)
+		limited, cancel := p.limited(ctx)
+		n.askBatch(limited, all, answers)
+		cancel()
 	}
 	var group errgroup.Group
 	group.SetLimit(singlesAtOnce)
@@ -83,9 +83,7 @@ func (n *node) takesBatches(calls []Call) bool {
 }
 
 // askBatch asks several questions in one request.
-func (n *node) askBatch(ctx context.Context, most time.Duration, calls []*Call, answers []Answer) {
-	ctx, cancel := context.WithTimeoutCause(ctx, most, errSlow)
-	defer cancel()
+func (n *node) askBatch(ctx context.Context, calls []*Call, answers []Answer) {
 	requests := make([]request, len(calls))
 	n.mu.Lock()
 	for i, c := range calls {
@@ -101,10 +99,6 @@ func (n *node) askBatch(ctx context.Context, most time.Duration, calls []*Call, 
 		n.mu.Unlock()
 	}
 	for i, c := range calls {
-		if errors.Is(err, limit.ErrMemory) {
-			answers[i].Err = err // to ask one by one would take as much again
-			continue
-		}
 		if err != nil {
 			answers[i].Err = errors.Join(errUnfit, err)
 			continue

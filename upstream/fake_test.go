@@ -138,6 +138,19 @@ func nodesOf(fakes ...*fake) (all []Node) {
 	return all
 }
 
+// awaitCallers waits until that many callers wait for the one call that is under way.
+func awaitCallers(t *testing.T, p *Pool, want int) {
+	t.Helper()
+	until(t, fmt.Sprintf("%d wait for the call", want), func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, f := range p.flights {
+			return f.waiting == want
+		}
+		return false
+	})
+}
+
 // usable waits until that many nodes of a pool are usable.
 func usable(t *testing.T, p *Pool, want int) {
 	t.Helper()

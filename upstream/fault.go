@@ -147,7 +147,7 @@ func (e *httpError) Error() string { return fmt.Sprintf("HTTP status %d", e.stat
 // faultOf says what a failed call means.
 func (c *Call) faultOf(err error) (fault, time.Duration) {
 	if errors.Is(err, limit.ErrMemory) {
-		return answered, 0 // whichever node is asked
+		return answered, 0 // another node would send as much
 	}
 	why, rest := faultOf(c.Method, err)
 	if why == answered && c.Stored {

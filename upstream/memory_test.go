@@ -69,7 +69,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 	}
 }
 
-// Who waits for a call of an account without memory is answered nevertheless.
+// A caller that waits for the call of another account gets the answer, even if that account has no memory for it.
 func TestMemoryOfSomebodyElse(t *testing.T) {
 	f := newFake(t, 7, 10)
 	hold := make(chan struct{})
@@ -77,29 +77,19 @@ func TestMemoryOfSomebodyElse(t *testing.T) {
 	p := open(t, Config{Nodes: nodesOf(f)})
 	usable(t, p, 1)
 	rich, poor := lender{budget: limit.NewBudget(16 << 20)}, lender{budget: limit.NewBudget(1 << 20)}
-	waiting := func(want int) func() bool {
-		return func() bool {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			for _, f := range p.flights {
-				return f.waiting == want
-			}
-			return false
-		}
-	}
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		if _, err := p.Ask(poor.of(t.Context()), Call{Method: "m"}); !errors.Is(err, limit.ErrMemory) {
 			t.Errorf("error %v, expected %v", err, limit.ErrMemory)
 		}
 	})
-	until(t, "the call is sent", waiting(1))
+	awaitCallers(t, p, 1)
 	asking.Go(func() {
 		if _, err := p.Ask(rich.of(t.Context()), Call{Method: "m"}); err != nil {
 			t.Error(err)
 		}
 	})
-	until(t, "another waits for it", waiting(2))
+	awaitCallers(t, p, 2)
 	close(hold)
 	asking.Wait()
 }

@@ -19,9 +19,9 @@ import (
 
 // transport sends requests to one node.
 type transport struct {
-	request *http.Request // that is copied for each call
-	http    *http.Client
-	most    int64 // bytes of an answer
+	template *http.Request // copied for each request
+	http     *http.Client
+	most     int64 // bytes of an answer
 }
 
 // idleConnections is how many connections to a node are kept.
@@ -44,12 +44,12 @@ func newTransport(n *Node, most int64) (*transport, error) {
 		// A redirect would take the headers, and with them the key, elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	request, err := http.NewRequest(http.MethodPost, strings.ReplaceAll(n.URL, keyPlace, key), nil)
+	template, err := http.NewRequest(http.MethodPost, strings.ReplaceAll(n.URL, keyPlace, key), nil)
 	if err != nil {
 		return nil, endpoint.WithoutURL(err)
 	}
-	request.Header = headers
-	return &transport{request: request, http: client, most: most}, nil
+	template.Header = headers
+	return &transport{template: template, http: client, most: most}, nil
 }
 
 // request is a call as it is sent.
@@ -146,8 +146,9 @@ var errNoBatch = errors.New("the node refused a batch")
 // post sends a body and returns that of the answer. The lease is for the answer and for a copy
 // of it, which decoding makes.
 func (t *transport) post(ctx context.Context, text []byte, lease *limit.Lease) ([]byte, error) {
-	r := t.request.WithContext(ctx)
+	r := t.template.WithContext(ctx)
 	r.ContentLength = int64(len(text))
+	// If the node has closed an idle connection, the body is sent again on another one.
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
 	r.Body, _ = r.GetBody()
 	answer, err := t.http.Do(r)
@@ -175,6 +176,12 @@ func (t *transport) post(ctx context.Context, text []byte, lease *limit.Lease) (
 func (t *transport) read(from io.Reader, lease *limit.Lease) ([]byte, error) {
 	body := make([]byte, 0, 512)
 	for {
+		if len(body) == cap(body) {
+			if !lease.Hold(2 * 2 * cap(body)) { // the larger buffer, and a decoded copy of it
+				return nil, fmt.Errorf("read the answer: %w", limit.ErrMemory)
+			}
+			body = slices.Grow(body, cap(body))
+		}
 		n, err := from.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
@@ -185,13 +192,6 @@ func (t *transport) read(from io.Reader, lease *limit.Lease) ([]byte, error) {
 		case err != nil:
 			return nil, fmt.Errorf("read the answer: %w", endpoint.WithoutURL(err))
 		}
-		if len(body) < cap(body) {
-			continue
-		}
-		if !lease.Hold(4 * cap(body)) {
-			return nil, fmt.Errorf("read the answer: %w", limit.ErrMemory)
-		}
-		body = slices.Grow(body, cap(body))
 	}
 }
 
