@@ -105,8 +105,8 @@ func (m *maker) block() string {
 	return hexutil.EncodeUint64(m.first + m.r.Uint64N(m.head-m.first+1))
 }
 
-// blocksInRow returns the first and the last of some consecutive blocks, or of all if there are fewer. In all
-// of a long chain, some questions about logs have more answers than are allowed.
+// blocksInRow returns the first and the last of some consecutive blocks, or of all if there are fewer. A
+// question about the logs of a whole long chain may be refused, because more than 10,000 match.
 func (m *maker) blocksInRow(count uint64) (first, last string) {
 	from, to := m.first, m.head
 	if to-from >= count {

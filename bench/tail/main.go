@@ -29,6 +29,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ type options struct {
 	length      time.Duration
 	cache       string
 	profile     string
-	phases      *regexp.Regexp // names of the phases to measure
+	phases      []phase
 }
 
 func main() {
@@ -60,13 +61,14 @@ func main() {
 	flag.StringVar(&o.profile, "profile", "", "file for a trace of the service's execution in the last phase, 5 s long, for go tool trace")
 	names := flag.String("phases", "", "only phases whose name matches this expression")
 	flag.Parse()
-	var err error
-	if o.phases, err = regexp.Compile(*names); err != nil {
+	chosen, err := regexp.Compile(*names)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "tail: -phases:", err)
 		os.Exit(2)
 	}
-	if o.chain == "" || flag.NArg() > 0 || o.heavy < 0 || o.connections <= o.heavy || o.pace <= 0 || o.every <= 0 || o.length <= 0 {
-		fmt.Fprintln(os.Stderr, "tail: expected -chain DIR, more connections than heavy ones, and times above 0")
+	o.phases = slices.DeleteFunc(slices.Clone(phases), func(p phase) bool { return !chosen.MatchString(p.name) })
+	if o.chain == "" || len(o.phases) == 0 || flag.NArg() > 0 || o.heavy < 0 || o.connections <= o.heavy || o.pace <= 0 || o.every <= 0 || o.length <= 0 {
+		fmt.Fprintln(os.Stderr, "tail: expected -chain DIR, -phases that matches a phase, more connections than heavy ones, and times above 0")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -109,11 +111,8 @@ func measure(ctx context.Context, o options) (err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 	fmt.Println("| beside look-ups | look-ups/s | p50, ms | p99, ms | p99/p50 | failed | heavy/s | p50, ms | p99, ms | longest pause, ms |")
 	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-	for i, p := range phases {
-		if !o.phases.MatchString(p.name) {
-			continue
-		}
-		if i == len(phases)-1 && o.profile != "" {
+	for i, p := range o.phases {
+		if i == len(o.phases)-1 && o.profile != "" {
 			defer s.trace(ctx, o.profile)()
 		}
 		if err := s.run(ctx, p); err != nil {
