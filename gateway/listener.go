@@ -117,6 +117,14 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
+// CloseWrite tells the client that nothing more will be sent.
+func (c *countedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Conn.Close()
+}
+
 // keep exempts the connection from anonymousIdle, because a valid key was seen on it.
 func (c *countedConn) keep() {
 	if !c.kept.Load() { // avoid the write in the usual case
@@ -124,10 +132,14 @@ func (c *countedConn) keep() {
 	}
 }
 
-// countedBelow returns the countedConn that conn is, or that it wraps with TLS.
+// countedBelow returns the countedConn that conn is, or that it wraps with TLS or as handed
+// over.
 func countedBelow(conn net.Conn) *countedConn {
-	if over, ok := conn.(*tls.Conn); ok {
+	switch over := conn.(type) {
+	case *tls.Conn:
 		conn = over.NetConn()
+	case *handedConn:
+		conn = over.Conn
 	}
 	counted, _ := conn.(*countedConn)
 	return counted

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,14 +17,6 @@ import (
 // DefaultDrainTime is how long a stopping Server waits for requests in progress, by
 // default.
 const DefaultDrainTime = 20 * time.Second
-
-const (
-	headerTime     = 10 * time.Second  // for a client to send headers
-	bodyTime       = 60 * time.Second  // for a client to send a whole request
-	writeTime      = 120 * time.Second // for a client to read an answer
-	idleTime       = 120 * time.Second // between two requests of a connection
-	maxHeaderBytes = 64 << 10
-)
 
 // ListenConfig says where and how a Server listens.
 type ListenConfig struct {
@@ -111,32 +102,20 @@ func (s *Server) Run(ctx context.Context) error {
 	// Requests continue after ctx is done, until the drain time has passed.
 	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
-	server := &http.Server{
-		Handler:           s,
-		TLSConfig:         s.tls,
-		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnContext:       withConn,
-		ConnState:         watchIdle,
-		ReadHeaderTimeout: headerTime,
-		ReadTimeout:       bodyTime,
-		WriteTimeout:      MaxRequestTime + writeTime,
-		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(newQuietLog(log.Handler()), slog.LevelWarn),
-	}
+	transport := s.newTransport(base)
 	log.Info("serving", "address", s.Addr().String(), "networks", s.handler.current.Load().networks.names())
 	var looking sync.WaitGroup
 	looking.Go(func() { s.handler.sockets.run(base) })
 	defer looking.Wait()
 	served := make(chan error, 1)
-	go func() { served <- s.accept(server) }()
+	go func() { served <- transport.serve() }()
 	var err error
 	select {
 	case err = <-served:
 		err = fmt.Errorf("gateway: serve %s: %w", s.Addr(), err)
-		err = errors.Join(err, server.Close())
+		err = errors.Join(err, transport.close())
 	case <-ctx.Done():
-		err = s.shutdown(ctx, server)
+		err = s.shutdown(ctx, transport)
 		<-served
 	}
 	cutOff()
@@ -147,24 +126,16 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// accept serves connections until the server is shut down.
-func (s *Server) accept(server *http.Server) error {
-	if s.tls != nil {
-		return server.ServeTLS(s.listener, "", "") // TLSConfig has the certificates
-	}
-	return server.Serve(s.listener)
-}
-
 // shutdown waits for requests in progress, at most for the drain time.
-func (s *Server) shutdown(ctx context.Context, server *http.Server) error {
+func (s *Server) shutdown(ctx context.Context, t *transport) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
 	defer cancel()
 	var group errgroup.Group
 	group.Go(func() error { return s.handler.sockets.drain(drain) })
-	group.Go(func() error { return server.Shutdown(drain) }) // ignores WebSockets
+	group.Go(func() error { return t.shutdown(drain) }) // ignores WebSockets
 	err := group.Wait()
 	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.Join(fmt.Errorf("gateway: requests were still in progress after %v and were aborted", s.drain), server.Close())
+		return errors.Join(fmt.Errorf("gateway: requests were still in progress after %v and were aborted", s.drain), t.close())
 	}
 	return err
 }
