@@ -3,9 +3,12 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ashlar/gateway"
@@ -65,6 +68,58 @@ func BenchmarkHandler(b *testing.B) {
 				clear(w.header)
 				handler.ServeHTTP(w, request)
 			}
+		})
+	}
+}
+
+// BenchmarkTransport measures a request with its transport. The client sends and compares
+// bytes, so nearly all of the time is the server's and the operating system's.
+func BenchmarkTransport(b *testing.B) {
+	answer := `{"jsonrpc":"2.0","id":1,"result":"alpha"}`
+	s := start(b, gateway.Config{Networks: []gateway.Network{network("alpha")}}, 0)
+	for name, open := range map[string]func() net.Conn{
+		"HTTP": func() net.Conn {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			return conn
+		},
+		"WebSocket": func() net.Conn {
+			conn, _ := handshake(b, s, "")
+			return conn
+		},
+	} {
+		request := call("test_name")
+		if name == "HTTP" {
+			request = fmt.Sprintf("POST /v3/%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", goodKey, len(request), request)
+		} else {
+			request = frame(final|text, request)
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetParallelism(8)
+			var before, after syscall.Rusage
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+			b.RunParallel(func(p *testing.PB) {
+				conn := open()
+				defer conn.Close()
+				got := make([]byte, 4096)
+				for p.Next() {
+					_, err := io.WriteString(conn, request)
+					n := 0
+					if err == nil {
+						n, err = conn.Read(got)
+					}
+					if err != nil || !strings.HasSuffix(string(got[:n]), answer) {
+						b.Errorf("got %q, %v", got[:n], err)
+						return
+					}
+				}
+			})
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+			used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+			b.ReportMetric(float64(used)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }

@@ -31,7 +31,9 @@ type handedConn struct {
 func (c *handedConn) Read(p []byte) (int, error) {
 	if len(c.unread) > 0 {
 		n := copy(p, c.unread)
-		c.unread = c.unread[n:]
+		if c.unread = c.unread[n:]; len(c.unread) == 0 {
+			c.unread = nil // a WebSocket may stay open for long
+		}
 		return n, nil
 	}
 	return c.Conn.Read(p)

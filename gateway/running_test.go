@@ -68,7 +68,7 @@ func network(name string, hosts ...string) gateway.Network {
 
 // running is a server under test.
 type running struct {
-	t   *testing.T
+	t   testing.TB
 	url string
 	log *logBuffer
 
@@ -76,7 +76,7 @@ type running struct {
 	stop    func() error // stops the server, waits, and returns Run's result
 }
 
-func start(t *testing.T, config gateway.Config, drain time.Duration) *running {
+func start(t testing.TB, config gateway.Config, drain time.Duration) *running {
 	t.Helper()
 	log := new(logBuffer)
 	if config.Keys == nil {

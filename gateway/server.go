@@ -122,6 +122,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.running.Lock() // waits for every request in progress
 	s.stopped = true
 	s.running.Unlock()
+	s.handler.sockets.workers.close()
 	log.Info("stopped serving", "address", s.Addr().String())
 	return err
 }

@@ -181,7 +181,11 @@ func (s *socket) read() error {
 		e.begin(s.ctx) // excludes the time the client took to send it
 		select {
 		case s.inFlight <- struct{}{}:
-			s.running.Go(func() { s.answer(e, request) })
+			s.running.Add(1)
+			s.handler.sockets.workers.run(func() {
+				defer s.running.Done()
+				s.answer(e, request)
+			})
 		case <-s.ctx.Done():
 			s.drop(e, request)
 		}

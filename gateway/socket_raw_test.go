@@ -38,7 +38,7 @@ const (
 )
 
 // handshake opens a WebSocket on a bare connection.
-func handshake(t *testing.T, s *running, headers string) (net.Conn, *bufio.Reader) {
+func handshake(t testing.TB, s *running, headers string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 // socket is the client's end of a connection.
 type socket struct {
-	t    *testing.T
+	t    testing.TB
 	conn *websocket.Conn
 }
 

@@ -59,6 +59,7 @@ func (l SocketLimits) withDefaults() SocketLimits {
 // idle connection costs only its buffers and its reader.
 type sockets struct {
 	handler *Handler
+	workers workers // answer messages
 
 	mu       sync.Mutex
 	taken    int                  // guarded by mu: places of open and opening connections
@@ -131,6 +132,7 @@ func (c *sockets) run(ctx context.Context) {
 		select {
 		case now := <-tick.C:
 			c.sweep(now)
+			c.workers.trim()
 		case <-ctx.Done():
 			return
 		}
