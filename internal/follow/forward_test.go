@@ -4,23 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
-	"sync/atomic"
+	"regexp"
+	"syscall"
 	"testing"
 
 	"ashlar/internal/node"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
 // forward starts a service whose answers come from nodes, checked in some way.
-func forward(t *testing.T, check, genesis string, urls ...string) *node.Client {
+func forward(t *testing.T, check, genesis string, quorum int, urls ...string) (node.Ashlar, *node.Client) {
 	t.Helper()
 	bin, err := node.BuildAshlar(t.Context(), t.TempDir())
 	if err != nil {
@@ -32,7 +31,7 @@ func forward(t *testing.T, check, genesis string, urls ...string) *node.Client {
 	}
 	upstream, _ := json.Marshal(urls) // cannot fail
 	config := filepath.Join(t.TempDir(), "ashlar.yaml")
-	text := fmt.Sprintf("networks:\n  dev: {upstream: %s, check: %s, %s}\n", upstream, check, entries)
+	text := fmt.Sprintf("networks:\n  dev: {upstream: %s, quorum: %d, check: %s, %s}\n", upstream, quorum, check, entries)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -49,45 +48,25 @@ func forward(t *testing.T, check, genesis string, urls ...string) *node.Client {
 			t.Logf("the service said:\n%s", p.Output())
 		}
 	})
-	return client
+	return a, client
 }
 
-// front is a second way to geth, which can be down: connections are closed without an answer.
-type front struct {
-	*httptest.Server
-	down atomic.Bool
-}
-
-func startFront(t *testing.T, u *upstream) *front {
-	t.Helper()
-	to, err := url.Parse(u.client.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, proxy := new(front), httputil.NewSingleHostReverseProxy(to)
-	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f.down.Load() {
-			panic(http.ErrAbortHandler)
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(f.Close)
-	return f
-}
-
-// TestForwardGeth serves the answers of geth, which is reached in two ways, one of which is down for a
-// while. The chain is wound back repeatedly. Clients get each log once, and those of dropped blocks as removed;
-// Ponder indexes the chain meanwhile, and anvil forks it.
+// TestForwardGeth serves the answers of two geths with the same chain. One of them is ended for a while, the other
+// one hangs for a while. The chain is wound back repeatedly. Clients get each log once, and those of dropped
+// blocks as removed; Ponder indexes the chain meanwhile, and anvil forks it.
 func TestForwardGeth(t *testing.T) {
-	for _, check := range []string{"none", "headers", "state"} {
-		t.Run(check, func(t *testing.T) { forwardGeth(t, check) })
+	for _, test := range []struct {
+		check  string
+		quorum int
+	}{{"none", 1}, {"headers", 2}, {"state", 1}} {
+		t.Run(test.check, func(t *testing.T) { forwardGeth(t, test.check, test.quorum) })
 	}
 }
 
-func forwardGeth(t *testing.T, check string) {
+func forwardGeth(t *testing.T, check string, quorum int) {
 	u, genesis := startGeth(t, false)
-	second := startFront(t, u)
-	service := forward(t, check, genesis, u.client.URL, second.URL)
+	second := startSecond(t, u, genesis)
+	a, service := forward(t, check, genesis, quorum, u.client.URL, second.url)
 	first, others := subscribe(t, service), startClients(t, service)
 	index := startPonder(t, service, u)
 	missed := warmUp(t, u, service, first, others)
@@ -98,13 +77,21 @@ func forwardGeth(t *testing.T, check string) {
 	asked := make(chan *answers, 1)
 	go func() { asked <- (&answers{forwarded: true}).ask(asking, service) }()
 	var forked *fork
+	leaves, returns := 1, 2 // the rounds in which the second geth is ended and started again
+	if quorum == 2 {
+		returns = 1
+	}
 	for round := range 4 {
+		if round == leaves {
+			second.stop()
+		}
+		before := maps.Clone(u.blocks)
 		u.mine(perRound / 4)
-		switch round {
-		case 1:
-			second.down.Store(true)
-		case 2:
-			second.down.Store(false)
+		if round == leaves && quorum == 2 {
+			checkHeadStays(t, a, service, before)
+		}
+		if round == returns {
+			second.start()
 		}
 		awaitSameHead(t, service, u)
 		awaitPonder(t, index, u)
@@ -128,10 +115,46 @@ func forwardGeth(t *testing.T, check string) {
 	t.Logf("%d blocks made, %d on the chain; %s", len(u.blocks), u.head()+1, got)
 	checkNotifications(t, u, first, others, missed)
 	checkPonder(t, index, u)
-	sameAsGeth(t, service, u)
+	sameAsGeth(t, service, u.client)
+	second.awaitHead(u)
+	checkHanging(t, service, u, second)
 	for _, c := range others {
 		c.stop()
 	}
+}
+
+// checkHeadStays checks that the service shows none of the blocks that only the first geth has. Both had those of
+// before.
+func checkHeadStays(t *testing.T, a node.Ashlar, service *node.Client, before map[common.Hash]made) {
+	t.Helper()
+	await(t, "the status to say that the nodes do not agree", func() bool {
+		text, err := a.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return disagreement.MatchString(text)
+	})
+	if shown := tagged(t, service, "latest"); before[shown.hash] == (made{}) {
+		t.Errorf("the head is block %d (%#x), which only one node has", shown.number, shown.hash)
+	}
+}
+
+// disagreement matches a status in which there is no quorum for a head.
+var disagreement = regexp.MustCompile(`"agreement":\s*{\s*"quorum":\s*2,\s*"nodes":\s*0,\s*"since"`)
+
+// checkHanging stops the first geth without ending it: its connections stay, and it does not answer. The second
+// one answers instead.
+func checkHanging(t *testing.T, service *node.Client, u *upstream, second *second) {
+	t.Helper()
+	second.halt() // it would wait for the first one, too
+	signal := func(s syscall.Signal) {
+		if err := syscall.Kill(u.process.PID(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	defer signal(syscall.SIGCONT)
+	sameAsGeth(t, service, second.running.Public)
 }
 
 // awaitSameHead returns when the service has geth's head, which may move meanwhile.
@@ -144,9 +167,9 @@ func awaitSameHead(t *testing.T, service *node.Client, u *upstream) {
 }
 
 // sameAsGeth compares every block, its receipts and the counter with geth's.
-func sameAsGeth(t *testing.T, service *node.Client, u *upstream) {
+func sameAsGeth(t *testing.T, service, geth *node.Client) {
 	t.Helper()
-	for number := uint64(0); number <= u.head(); number++ {
+	for number := range tagged(t, geth, "latest").number + 1 {
 		for _, question := range []struct {
 			method string
 			params []any
@@ -156,7 +179,7 @@ func sameAsGeth(t *testing.T, service *node.Client, u *upstream) {
 			{"eth_getStorageAt", []any{counter, "0x0", hexutil.Uint64(number)}},
 		} {
 			got := call[any](t, service, question.method, question.params...)
-			want := call[any](t, u.client, question.method, question.params...)
+			want := call[any](t, geth, question.method, question.params...)
 			if block, ok := got.(map[string]any); ok && number == 0 {
 				delete(block, "totalDifficulty") // a block of the archive has it
 			}

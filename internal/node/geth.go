@@ -40,7 +40,8 @@ type Geth struct {
 	Bin    string
 	Data   string
 	Scheme Scheme
-	Full   bool // a full node instead of an archive node
+	Full   bool   // a full node instead of an archive node
+	Listen string // address of HTTP and WebSocket, so that it is the same after a restart; empty: a free one
 }
 
 func (g Geth) common() []string {
@@ -125,12 +126,14 @@ func gasCapArgs(gasCap uint64) []string {
 func (g Geth) listen(ctx context.Context, more ...string) (p *Process, c *Client, socket string, err error) {
 	var addresses, ports [2]string // of HTTP and WebSocket, and of the Engine API
 	for i := range addresses {
-		if addresses[i], err = FreeAddress(); err != nil {
+		if i == 0 && g.Listen != "" {
+			addresses[i] = g.Listen
+		} else if addresses[i], err = FreeAddress(); err != nil {
 			return nil, nil, "", err
 		}
 		_, ports[i], _ = net.SplitHostPort(addresses[i])
 	}
-	const offered = "eth,net,web3,debug,rpc,txpool"
+	const offered = "admin,eth,net,web3,debug,rpc,txpool"
 	args := append(g.common(), "--ipcdisable", "--nodiscover", "--maxpeers", "0", "--port", "0", "--nat", "none",
 		"--http", "--http.addr", "127.0.0.1", "--http.port", ports[0], "--http.api", offered,
 		"--ws", "--ws.addr", "127.0.0.1", "--ws.port", ports[0], "--ws.api", offered,
