@@ -20,6 +20,7 @@ import (
 	"ashlar/family"
 	"ashlar/internal/fakenode"
 	"ashlar/jsonrpc"
+	"ashlar/kv"
 	"ashlar/upstream"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -41,8 +42,14 @@ func serveChecked(t *testing.T, genesis *core.Genesis, blocks []*types.Block, en
 	t.Helper()
 	store := ingesttest.Store(t)
 	importBlocks(t, store, genesis, blocks)
+	return serveStored(t, store, entries, false)
+}
+
+// serveStored serves the network in a store. If reading is set, another process writes it.
+func serveStored(t *testing.T, store kv.Store, entries *Entries, reading bool) *served {
+	t.Helper()
 	entries.Checked = checkState
-	n, err := Family{}.Open(t.Context(), store, entries, false)
+	n, err := Family{}.Open(t.Context(), store, entries, reading)
 	if err != nil {
 		t.Fatal(err)
 	}

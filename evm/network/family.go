@@ -76,10 +76,8 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, readin
 		return nil, err
 	}
 	n.store, n.reading = store, reading
-	if entries.executes() {
-		if err := n.openTip(ctx); err != nil {
-			return nil, err
-		}
+	if err := n.openTip(ctx); err != nil {
+		return nil, err
 	}
 	n.chain = query.NewChain(a, n.tip, n.executor)
 	if entries.Checked != "" {
@@ -90,13 +88,17 @@ func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, readin
 	return n, nil
 }
 
-// openTip opens the tip of executed blocks.
+// openTip opens the tip of executed blocks, if clients see it. A reader watches in any case what another
+// process does with the store: that moves its window, and may rewind it.
 func (n *network) openTip(ctx context.Context) (err error) {
 	if n.reading {
-		if n.watched, err = tip.Watch(ctx, n.store, archive.Tables(), n.archive.Refresh); err == nil {
+		if n.watched, err = tip.Watch(ctx, n.store, archive.Tables(), n.archive.Refresh); err == nil && n.entries.executes() {
 			n.tip = n.watched.Tip
 		}
 		return err
+	}
+	if !n.entries.executes() {
+		return nil
 	}
 	settled, _ := n.archive.Settled()
 	n.tip, err = tip.Open(ctx, n.store, archive.Tables(), settled)

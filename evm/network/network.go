@@ -28,8 +28,8 @@ type network struct {
 	entries  *Entries
 	store    kv.Store
 	archive  *archive.Archive
-	tip      *tip.Tip
-	watched  *tip.Watched        // the tip, if another process writes it; else nil
+	tip      *tip.Tip            // nil if nothing is executed
+	watched  *tip.Watched        // what another process writes; nil if none does
 	reading  bool                // another process writes the store
 	config   *params.ChainConfig // with the forks of its schedule
 	executor *execute.Executor
@@ -72,7 +72,7 @@ func (n *network) Serve(ctx context.Context, s family.Service) (*jsonrpc.Methods
 			_, n.checked.runPool = n.newPool(s)
 		}
 	}
-	if n.watched != nil {
+	if n.watched != nil && n.tip != nil {
 		return n.serveWatched(ctx, s, methods)
 	}
 	if !n.reading {
