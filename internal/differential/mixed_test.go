@@ -27,7 +27,8 @@ const (
 // TestMixed asks about a network whose blocks were executed in the middle of the chain: it
 // began with the state of a stopped geth, and everything before that, and after the last
 // executed block, is proven over a geth with the whole chain. Every answer must be geth's.
-// Without that geth the answers about executed blocks stay as they are, and others are refused.
+// Without that geth the answers about executed blocks stay as they are, and others are refused. At the
+// end a window removes most of what was executed, which is proven from then on.
 func TestMixed(t *testing.T) {
 	t.Parallel()
 	folder := generateChain(t, mixedHead, 8)
@@ -37,7 +38,7 @@ func TestMixed(t *testing.T) {
 	executed, _ := splitChain(t, file, mixedLast)
 	before, after := splitChain(t, executed, mixedFirst)
 	begin := importIntoGeth(t, node.HashScheme, false, genesis, before)
-	a := newAshlar(t, mixedConfig(t, genesis, geth.URL))
+	a := newAshlar(t, mixedConfig(t, genesis, geth.URL, ""))
 	p, err := a.ImportFromGeth(t.Context(), genesis, begin.Data, after)
 	awaitImport(t, p, err)
 
@@ -51,7 +52,7 @@ func TestMixed(t *testing.T) {
 	checkVerification(t, mixed, chain)
 	p.Kill()
 
-	a.Config = mixedConfig(t, genesis, "http://127.0.0.1:1")
+	a.Config = mixedConfig(t, genesis, "http://127.0.0.1:1", "")
 	p, alone := serve(t, a)
 	t.Cleanup(func() {
 		p.Kill()
@@ -62,6 +63,8 @@ func TestMixed(t *testing.T) {
 	_, whole := serveAshlar(t, genesis, executed)
 	awaitHead(t, alone, mixedLast)
 	compareAlone(t, learn(t, genesis, executed, whole), whole, alone)
+	p.Kill()
+	compareWindow(t, a, genesis, geth, chain)
 }
 
 // notCompared reports whether a question is about parts of a state that it does not name, which
@@ -135,23 +138,30 @@ func checkVerification(t *testing.T, c *node.Client, chain *sample.Chain) {
 		{"eth_getTransactionByHash", fmt.Sprintf(`["0x%064x"]`, 1), "none"},
 		{"eth_blockNumber", `[]`, "none"},
 	} {
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, e.method, e.params)
-		response, err := http.Post(c.URL, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := response.Header.Get("Ashlar-Verified"); got != e.want {
-			t.Errorf("%s: verified %q, want %s", body, got, e.want)
-		}
-		_ = response.Body.Close()
+		expectVerified(t, c, e.method, e.params, e.want)
 	}
 }
 
-// mixedConfig returns a configuration of a network that reads what it lacks from a node.
-func mixedConfig(t *testing.T, genesis, upstream string) string {
+// expectVerified checks what a network says of an answer.
+func expectVerified(t *testing.T, c *node.Client, method, params, want string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
+	response, err := http.Post(c.URL, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got := response.Header.Get("Ashlar-Verified"); got != want {
+		t.Errorf("%s: verified %q, want %s", body, got, want)
+	}
+}
+
+// mixedConfig returns a configuration of a network that reads what it lacks from a node. It may have further
+// entries.
+func mixedConfig(t *testing.T, genesis, upstream, more string) string {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "ashlar.yaml")
-	text := fmt.Sprintf("networks: {test: {call_gas: 50000000, genesis: %s, check: state, upstream: [%q]}}\n", genesis, upstream)
+	text := fmt.Sprintf("networks: {test: {call_gas: 50000000, genesis: %s, check: state, upstream: [%q]%s}}\n", genesis, upstream, more)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
