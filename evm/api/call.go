@@ -28,20 +28,20 @@ func (a *API) callMethods(p parameters) []jsonrpc.Method {
 			Name: "eth_call", Summary: "Runs a message without creating a transaction and returns what its code returns.",
 			Params: []jsonrpc.Param{p.call, optional(p.callBlock), p.stateOverrides, blockOverrides},
 			Result: result("Return data", dataSchema), Errors: errs,
-			Cost: jsonrpc.Heavy(20), Concerns: concerning(contractsCalled), Handler: a.running(4, runCall),
+			Cost: jsonrpc.Heavy(20), Concerns: parameter.Concerning(contractsCalled), Handler: a.running(4, runCall),
 		},
 		{
 			Name: "eth_estimateGas", Summary: "Returns a gas limit that suffices for a message.",
 			Params: []jsonrpc.Param{p.call, optional(p.callBlock), p.stateOverrides, blockOverrides},
 			Result: result("Gas used", quantitySchema), Errors: errs,
-			Cost: jsonrpc.Heavy(50), Concerns: concerning(contractsCalled), Handler: a.running(4, runGasEstimate),
+			Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(contractsCalled), Handler: a.running(4, runGasEstimate),
 		},
 		{
 			Name: "eth_createAccessList", Summary: "Returns the accounts and slots that a message uses.",
 			Params: []jsonrpc.Param{p.call, optional(p.callBlock), p.stateOverrides},
 			Result: result("Gas used", schema.Object(
 				schema.Members{"accessList": accessListSchema, "gasUsed": quantitySchema}, schema.Members{"error": schema.String})), Errors: errs,
-			Cost: jsonrpc.Heavy(50), Concerns: concerning(contractsCalled), Handler: a.running(3, runAccessList),
+			Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(contractsCalled), Handler: a.running(3, runAccessList),
 		},
 	}
 }

@@ -3,14 +3,12 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"ashlar/evm"
 	"ashlar/evm/query"
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
@@ -88,31 +86,3 @@ var (
 func result(name string, s *schema.Schema) jsonrpc.Result {
 	return jsonrpc.Result{Name: name, Schema: s}
 }
-
-// concerning returns the Concerns of calls whose params name contracts. If they name none,
-// the call concerns any contract.
-func concerning(read func(params []byte) ([]common.Address, error)) jsonrpc.Concerns {
-	return func(_ context.Context, params []byte) (jsonrpc.Concern, error) {
-		addresses, err := read(params)
-		if known := (*jsonrpc.Error)(nil); errors.As(err, &known) {
-			err = unreadable(err)
-		}
-		if err != nil {
-			return jsonrpc.Concern{}, err
-		}
-		return about(addresses), nil
-	}
-}
-
-// about returns the concern of a call about contracts; without contracts, any contract.
-func about(addresses []common.Address) jsonrpc.Concern {
-	contracts := make([]jsonrpc.Contract, len(addresses))
-	for i, address := range addresses {
-		contracts[i] = jsonrpc.Contract(address[:])
-	}
-	return jsonrpc.About(contracts...)
-}
-
-// unreadable is the error for a call whose params cannot be decoded, so that its contracts
-// are unknown.
-func unreadable(err error) error { return fmt.Errorf("this call cannot be read: %w", err) }

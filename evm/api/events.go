@@ -23,7 +23,7 @@ func (a *API) eventMethods() []jsonrpc.Method {
 		block := map[string]any{"block_number": s.block.Number}
 		return map[string]any{"from_block": block, "to_block": block, "address": s.contract, "chunk_size": 10}
 	}))
-	method.Concerns = concerning(func(params []byte) ([]common.Address, error) {
+	method.Concerns = parameter.Concerning(func(params []byte) ([]common.Address, error) {
 		emitters, err := network.Emitters(params)
 		return addressesOf(emitters), err
 	})
@@ -39,7 +39,7 @@ func addressesOf(words []events.Word) (addresses []common.Address) {
 
 // eventNetwork describes this network to package events.
 func (a *API) eventNetwork() events.Network {
-	return events.Network{View: a.eventView, ParseAddress: parseEventAddress, ParseWord: parseEventWord, Address: addressSchema, Word: hashSchema}
+	return events.Network{View: a.eventView, ParseAddress: parameter.ParseEventAddress, ParseWord: parameter.ParseEventWord, Address: addressSchema, Word: hashSchema}
 }
 
 func (a *API) eventView() (events.View, error) {
@@ -51,24 +51,6 @@ func (a *API) eventView() (events.View, error) {
 		return nil, err
 	}
 	return &eventView{api: a, View: view}, nil
-}
-
-var errEventAddress = errors.New("expected an address: 0x and 40 hexadecimal digits")
-
-// parseEventAddress reads an address with all its digits.
-func parseEventAddress(text []byte) (word events.Word, err error) {
-	address, err := parameter.ParseAddressText(text)
-	if err != nil {
-		return word, errEventAddress
-	}
-	copy(word[len(word)-len(address):], address[:])
-	return word, nil
-}
-
-// parseEventWord reads a hash or topic of up to 64 digits, as written on Starknet networks.
-func parseEventWord(text []byte) (events.Word, error) {
-	hash, err := parameter.ParseShortHash(text)
-	return events.Word(hash), err
 }
 
 // eventView adapts a view: logs are read as events. It implements [events.View].

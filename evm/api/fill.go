@@ -28,7 +28,7 @@ func (a *API) fillMethods(p parameters) []jsonrpc.Method {
 		Name: "eth_fillTransaction", Summary: "Returns a transaction to be signed, with the nonce, gas and fees that were left out.",
 		Params: []jsonrpc.Param{p.call},
 		Result: result("Transaction", schema.Object(schema.Members{"raw": dataSchema, "tx": schema.Object(nil, nil)}, nil)),
-		Cost:   jsonrpc.Heavy(70), Concerns: concerning(contractsCalled), Handler: a.fillTransaction,
+		Cost:   jsonrpc.Heavy(70), Concerns: parameter.Concerning(contractsCalled), Handler: a.fillTransaction,
 	}}
 }
 

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"sync"
 
+	"ashlar/feed"
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
 )
-
-// errFilterNotFound also stands for expired filters and those of other keys.
-var errFilterNotFound = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "filter not found"}
 
 // polledKind is what a filter returns.
 type polledKind uint8
@@ -82,38 +80,24 @@ func (f *polledFilter) start(position uint64) {
 	f.started, f.position = true, position
 }
 
-// polledArgument finds the filter that a call names as its only argument.
-func (p *publisher) polledArgument(ctx context.Context, params []byte) (f *polledFilter, id string, err error) {
-	args := parameter.Read(params, 1, 1)
-	id = args.Text(0)
-	if args.Err != nil {
-		return nil, "", args.Err
-	}
-	f, ok := p.polled.Use(jsonrpc.CallerFrom(ctx), id)
-	if !ok {
-		return nil, "", errFilterNotFound
-	}
-	return f, id, nil
-}
-
 // polledContracts is the Concerns of methods that read a filter. It returns the contracts
 // that the filter was installed for; the key may have been restricted since.
 func (p *publisher) polledContracts(ctx context.Context, params []byte) (jsonrpc.Concern, error) {
-	f, _, err := p.polledArgument(ctx, params)
+	f, _, err := p.polled.Named(ctx, params)
 	switch {
-	case errors.Is(err, errFilterNotFound):
+	case errors.Is(err, feed.ErrFilterNotFound):
 		return jsonrpc.None(), nil // the call fails
 	case err != nil:
-		return jsonrpc.Concern{}, unreadable(err)
+		return jsonrpc.Concern{}, parameter.Unreadable(err)
 	case f.kind != polledLogs:
 		return jsonrpc.None(), nil
 	}
-	return about(f.asked.Addresses), nil
+	return parameter.About(f.asked.Addresses), nil
 }
 
 // getFilterChanges answers eth_getFilterChanges: everything since the last call.
 func (p *publisher) getFilterChanges(ctx context.Context, params, out []byte) ([]byte, error) {
-	f, id, err := p.polledArgument(ctx, params)
+	f, id, err := p.polled.Named(ctx, params)
 	if err != nil {
 		return out, err
 	}
@@ -139,34 +123,34 @@ func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte
 	}
 	updates, _, ok := p.blocks.Since(f.position)
 	if !ok {
-		return out, errFilterNotFound
+		return out, feed.ErrFilterNotFound
 	}
-	list := polledList{out: append(out, '['), room: room}
+	list := jsonrpc.NewList(append(out, '['), room)
 	for _, update := range updates {
-		if list.count >= maxLogs {
+		if list.Len() >= maxLogs {
 			break
 		}
 		before := list
 		if err := f.appendUpdate(update, &list); err != nil {
-			return before.end(err)
+			return before.End(err)
 		}
 		f.position++
 	}
-	return list.end(nil)
+	return list.End(nil)
 }
 
 // appendUpdate appends the entries that a filter selects from an update. It returns an
 // error if they do not fit.
-func (f *polledFilter) appendUpdate(update *blockUpdate, list *polledList) error {
+func (f *polledFilter) appendUpdate(update *blockUpdate, list *jsonrpc.List) error {
 	if f.kind == polledBlocks && !update.dropped {
-		return list.add(appendHex(list.next(), update.block.Hash[:]))
+		return list.Add(appendHex(list.Next(), update.block.Hash[:]))
 	}
 	if f.kind != polledLogs || !f.within(update.block.Number) {
 		return nil
 	}
 	for i := range update.logs {
 		if log := &update.logs[i]; f.Match(&log.Log) {
-			if err := list.add(append(list.next(), log.json...)); err != nil {
+			if err := list.Add(append(list.Next(), log.json...)); err != nil {
 				return err
 			}
 		}
@@ -174,60 +158,15 @@ func (f *polledFilter) appendUpdate(update *blockUpdate, list *polledList) error
 	return nil
 }
 
-// polledList is the array that a filter returns, under construction. A copy of it is a
-// snapshot.
-type polledList struct {
-	out   []byte
-	room  jsonrpc.Room
-	count int // entries
-}
-
-// next returns the buffer to which the next entry is to be appended.
-func (l *polledList) next() []byte {
-	if l.count > 0 {
-		return append(l.out, ',')
-	}
-	return l.out
-}
-
-// add takes that buffer with the entry. It returns an error if the entry does not fit.
-func (l *polledList) add(out []byte) error {
-	l.out = out
-	l.count++
-	return l.room.Check(len(out) + len("]"))
-}
-
-// end ends the array. tooLarge is the error of an entry that did not fit, if any: the
-// entry is left for the next call, unless it would have been the first.
-func (l *polledList) end(tooLarge error) ([]byte, error) {
-	if tooLarge != nil && l.count == 0 {
-		return l.out, tooLarge
-	}
-	return append(l.out, ']'), nil
-}
-
 // getFilterLogs answers eth_getFilterLogs: all logs of a filter, as eth_getLogs returns
 // them.
 func (p *publisher) getFilterLogs(ctx context.Context, params, out []byte) ([]byte, error) {
-	f, _, err := p.polledArgument(ctx, params)
+	f, _, err := p.polled.Named(ctx, params)
 	if err != nil {
 		return out, err
 	}
 	if f.kind != polledLogs {
-		return out, errFilterNotFound
+		return out, feed.ErrFilterNotFound
 	}
 	return p.api.appendFilteredLogs(ctx, f.asked, out)
-}
-
-// uninstallFilter answers eth_uninstallFilter.
-func (p *publisher) uninstallFilter(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := parameter.Read(params, 1, 1)
-	id := args.Text(0)
-	if args.Err != nil {
-		return out, args.Err
-	}
-	if !p.polled.Remove(jsonrpc.CallerFrom(ctx), id) {
-		return append(out, "false"...), nil
-	}
-	return append(out, "true"...), nil
 }

@@ -26,7 +26,7 @@ func (a *API) logMethods(p parameters) []jsonrpc.Method {
 	return []jsonrpc.Method{{
 		Name: "eth_getLogs", Summary: "Returns the logs that match a filter.",
 		Params: []jsonrpc.Param{p.filter}, Result: result("Log objects", schema.Array(logSchema)), Errors: logErrors,
-		Cost: jsonrpc.Heavy(50), Concerns: concerning(emitters), Handler: a.getLogs,
+		Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(parameter.Emitters(0)), Handler: a.getLogs,
 	}}
 }
 
@@ -38,16 +38,6 @@ var logErrors = append([]*jsonrpc.Error{
 	{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"},
 	{Code: jsonrpc.CodeServer, Message: "unknown block"},
 }, namedBlockErrors...)
-
-// emitters returns the contracts whose logs the filter in the first argument selects.
-func emitters(params []byte) ([]common.Address, error) { return emittersAt(params, 0) }
-
-// emittersAt returns the contracts whose logs the filter in argument n selects.
-func emittersAt(params []byte, n int) ([]common.Address, error) {
-	args := parameter.Read(params, parameter.MaxArguments, n+1)
-	filter := parameter.Decode(&args, n, parameter.ParseLogFilter)
-	return filter.Addresses, args.Err
-}
 
 // getLogs answers eth_getLogs.
 func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {

@@ -43,7 +43,7 @@ func (a *API) otsMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "ots_hasCode", Summary: "Returns whether an account is a contract.",
 			Params: []jsonrpc.Param{p.address, optional(p.state)}, Result: result("Has code", schema.Boolean), Errors: blockErrors,
-			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.hasCode,
+			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.hasCode,
 		},
 		{
 			Name: "ots_getBlockDetails", Summary: "Returns a block without its transactions, with its rewards and fees.",

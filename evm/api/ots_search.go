@@ -122,21 +122,21 @@ func searchedFrom(ctx context.Context, view *query.View, id chain.BlockID) (uint
 
 // appendSearched appends a page of transactions.
 func (a *API) appendSearched(ctx context.Context, view *query.View, found *searched, out []byte) ([]byte, error) {
-	transactions := polledList{out: append(out, `{"txs":[`...), room: jsonrpc.RoomFor(ctx, out)}
-	receipts := polledList{room: jsonrpc.RoomFor(ctx, nil)}
+	transactions := jsonrpc.NewList(append(out, `{"txs":[`...), jsonrpc.RoomFor(ctx, out))
+	receipts := jsonrpc.NewList(nil, jsonrpc.RoomFor(ctx, nil))
 	for _, block := range found.blocks {
 		if err := a.addSearched(ctx, view, block, &transactions, &receipts); err != nil {
 			return out, err
 		}
 	}
-	out = append(append(transactions.out, `],"receipts":[`...), receipts.out...)
+	out = append(append(transactions.Bytes(), `],"receipts":[`...), receipts.Bytes()...)
 	out = strconv.AppendBool(append(out, `],"firstPage":`...), found.first)
 	out = strconv.AppendBool(append(out, `,"lastPage":`...), found.last)
 	return append(out, '}'), jsonrpc.RoomFor(ctx, out).Check(len(out))
 }
 
 // addSearched adds transactions of a block and their receipts, the last one first.
-func (a *API) addSearched(ctx context.Context, view *query.View, found query.BlockTransactions, transactions, receipts *polledList) error {
+func (a *API) addSearched(ctx context.Context, view *query.View, found query.BlockTransactions, transactions, receipts *jsonrpc.List) error {
 	b, err := a.blockWithReceipts(ctx, view, found.Number)
 	if err != nil {
 		return err
@@ -150,19 +150,19 @@ func (a *API) addSearched(ctx context.Context, view *query.View, found query.Blo
 		if i >= b.body.Len() {
 			return errors.New("the trace index names a transaction that the block does not have")
 		}
-		transaction, err := b.appendTransaction(transactions.next(), i, hashes.hash(i))
+		transaction, err := b.appendTransaction(transactions.Next(), i, hashes.hash(i))
 		if err != nil {
 			return err
 		}
-		if err := transactions.add(transaction); err != nil {
+		if err := transactions.Add(transaction); err != nil {
 			return err
 		}
-		receipt, err := b.appendReceipt(receipts.next(), i, hashes.hash(i))
+		receipt, err := b.appendReceipt(receipts.Next(), i, hashes.hash(i))
 		if err != nil {
 			return err
 		}
 		receipt = append(receipt[:len(receipt)-1], `,"timestamp":`...) // without its brace
-		if err := receipts.add(append(strconv.AppendUint(receipt, b.Time, 10), '}')); err != nil {
+		if err := receipts.Add(append(strconv.AppendUint(receipt, b.Time, 10), '}')); err != nil {
 			return err
 		}
 	}

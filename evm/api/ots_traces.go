@@ -95,25 +95,25 @@ func (f *otsFrame) value() *big.Int {
 // appendOperations appends the transfers, creations and self-destructions.
 func appendOperations(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, error) {
 	kinds := map[string]uint64{"SELFDESTRUCT": 1, "CREATE": 2, "CREATE2": 3}
-	list := polledList{out: append(out, '['), room: room}
+	list := jsonrpc.NewList(append(out, '['), room)
 	err := root.each(0, func(f *otsFrame, depth int) error {
 		kind, special := kinds[f.Type]
 		if depth == 0 || !special && (f.Type != "CALL" || f.value().Sign() == 0) {
 			return nil
 		}
-		entry := append(append(list.next(), `{"type":`...), byte('0'+kind))
+		entry := append(append(list.Next(), `{"type":`...), byte('0'+kind))
 		entry = appendHex(append(entry, `,"from":`...), f.From[:])
 		entry = appendHex(append(entry, `,"to":`...), f.To[:])
-		return list.add(append(appendBig(append(entry, `,"value":`...), f.value()), '}'))
+		return list.Add(append(appendBig(append(entry, `,"value":`...), f.value()), '}'))
 	})
-	return append(list.out, ']'), err
+	return append(list.Bytes(), ']'), err
 }
 
 // appendOtsCalls appends all frames with their depth. Calls that pass no value on have none.
 func appendOtsCalls(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, error) {
-	list := polledList{out: append(out, '['), room: room}
+	list := jsonrpc.NewList(append(out, '['), room)
 	err := root.each(0, func(f *otsFrame, depth int) error {
-		entry := jsonrpc.AppendString(append(list.next(), `{"type":`...), f.Type)
+		entry := jsonrpc.AppendString(append(list.Next(), `{"type":`...), f.Type)
 		entry = strconv.AppendInt(append(entry, `,"depth":`...), int64(depth), 10)
 		entry = appendHex(append(entry, `,"from":`...), f.From[:])
 		entry = appendHex(append(entry, `,"to":`...), f.To[:])
@@ -124,9 +124,9 @@ func appendOtsCalls(out []byte, root *otsFrame, room jsonrpc.Room) ([]byte, erro
 			entry = appendBig(entry, f.value())
 		}
 		entry = appendHex(append(entry, `,"input":`...), f.Input)
-		return list.add(append(appendHex(append(entry, `,"output":`...), f.Output), '}'))
+		return list.Add(append(appendHex(append(entry, `,"output":`...), f.Output), '}'))
 	})
-	return append(list.out, ']'), err
+	return append(list.Bytes(), ']'), err
 }
 
 // appendOtsError appends what a reverted transaction returned; nothing for others.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"ashlar/feed"
 	"ashlar/jsonrpc"
 	"ashlar/parameter"
 
@@ -95,22 +96,22 @@ func (p *publisher) newPendingFilter(ctx context.Context, params, out []byte) ([
 func (p *publisher) appendPending(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
 	pending, _, ok := p.pending.Since(f.position)
 	if !ok {
-		return out, errFilterNotFound
+		return out, feed.ErrFilterNotFound
 	}
 	signer := p.signer()
-	list := polledList{out: append(out, '['), room: room}
+	list := jsonrpc.NewList(append(out, '['), room)
 	for _, one := range pending {
 		before := list
-		entry, err := list.next(), error(nil)
+		entry, err := list.Next(), error(nil)
 		if f.kind == polledHashes {
 			entry = appendHex(entry, one.hash[:])
 		} else if entry, err = one.append(entry, signer); err != nil {
 			return out, err
 		}
-		if err := list.add(entry); err != nil {
-			return before.end(err)
+		if err := list.Add(entry); err != nil {
+			return before.End(err)
 		}
 		f.position++
 	}
-	return list.end(nil)
+	return list.End(nil)
 }

@@ -27,7 +27,7 @@ func (a *API) proofMethods(p parameters) []jsonrpc.Method {
 			optional(p.state),
 		},
 		Result: result("Account", proofSchema), Errors: blockErrors,
-		Cost: jsonrpc.Light(20), Concerns: concerning(contractRead), Handler: a.getProof,
+		Cost: jsonrpc.Light(20), Concerns: parameter.Concerning(contractRead), Handler: a.getProof,
 	}}
 }
 

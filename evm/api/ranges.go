@@ -40,7 +40,7 @@ func (a *API) rangeMethods(p parameters) []jsonrpc.Method {
 			Name: "debug_storageRangeAt", Summary: "Returns slots of a contract before a block, in the order of their hashes.",
 			Params: []jsonrpc.Param{p.block, required("Transaction index", "Must be that of a transaction of the block.", schema.Unsigned, jsonrpc.Given(0)), p.address, start, limit},
 			Result: result("Slots", storageRangeSchema), Errors: errs,
-			Cost: jsonrpc.Heavy(50), Concerns: concerning(rangedContract), Handler: a.storageRange,
+			Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(rangedContract), Handler: a.storageRange,
 		},
 		{
 			Name: "debug_accountRange", Summary: "Returns accounts after a block, in the order of the hashes of their addresses.",

@@ -21,28 +21,28 @@ func (a *API) stateMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "eth_getBalance", Summary: "Returns the balance of an account.",
 			Params: account, Result: result("Balance", quantitySchema), Errors: blockErrors,
-			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.getBalance,
+			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getBalance,
 		},
 		{
 			Name: "eth_getCode", Summary: "Returns the code of a contract.",
 			Params: account, Result: result("Bytecode", dataSchema), Errors: blockErrors,
-			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.getCode,
+			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getCode,
 		},
 		{
 			Name: "eth_getTransactionCount", Summary: "Returns the nonce of an account: the number of transactions it has sent.",
 			Params: account, Result: result("Account nonce", quantitySchema), Errors: blockErrors,
-			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.getTransactionCount,
+			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getTransactionCount,
 		},
 		{
 			Name: "eth_getAccountInfo", Summary: "Returns the balance, the nonce and the code of an account.",
 			Params: account, Errors: blockErrors,
 			Result: result("Account info", schema.Object(schema.Members{"balance": quantitySchema, "nonce": quantitySchema, "code": dataSchema}, nil)),
-			Cost:   jsonrpc.Light(20), Concerns: concerning(contractRead), Handler: a.getAccountInfo,
+			Cost:   jsonrpc.Light(20), Concerns: parameter.Concerning(contractRead), Handler: a.getAccountInfo,
 		},
 		{
 			Name: "eth_getStorageAt", Summary: "Returns the value of a storage slot.",
 			Params: []jsonrpc.Param{p.address, p.slot, optional(p.state)}, Result: result("Value", hashSchema), Errors: blockErrors,
-			Cost: jsonrpc.Light(10), Concerns: concerning(contractRead), Handler: a.getStorageAt,
+			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(contractRead), Handler: a.getStorageAt,
 		},
 		{
 			Name: "eth_getStorageValues", Summary: "Returns the values of many storage slots of many contracts.",
@@ -52,7 +52,7 @@ func (a *API) stateMethods(p parameters) []jsonrpc.Method {
 				optional(p.state),
 			},
 			Result: result("Values", schema.Map(schema.Array(hashSchema))), Errors: append(errorsOf(errTooManySlots(), errNoSlots), blockErrors...),
-			Cost: jsonrpc.Light(20), Concerns: concerning(contractsRead), Handler: a.getStorageValues,
+			Cost: jsonrpc.Light(20), Concerns: parameter.Concerning(contractsRead), Handler: a.getStorageValues,
 		},
 	}
 }

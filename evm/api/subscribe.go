@@ -19,7 +19,7 @@ const subscriptionMethod = "eth_subscription"
 // methods describes the methods by which clients subscribe, and install and poll filters.
 func (p *publisher) methods() []jsonrpc.Method {
 	identifier := result("Filter identifier", idSchema)
-	expired := append(errorsOf(errFilterNotFound), logErrors...)
+	expired := append(errorsOf(feed.ErrFilterNotFound), logErrors...)
 	return []jsonrpc.Method{
 		{
 			Name: "eth_subscribe", Summary: "Subscribes the connection to what happens on the chain; messages follow as notifications.",
@@ -38,13 +38,13 @@ func (p *publisher) methods() []jsonrpc.Method {
 			Params: []jsonrpc.Param{{
 				Name: "Subscription identifier", Summary: "The identifier that eth_subscribe returned.", Schema: idSchema, Required: true, From: "eth_subscribe",
 			}},
-			Result: result("Success", schema.Boolean), Errors: errorsOf(errSubscriptionNotFound),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Stream: true, Handler: unsubscribe,
+			Result: result("Success", schema.Boolean), Errors: errorsOf(feed.ErrSubscriptionNotFound),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Stream: true, Handler: feed.Unsubscribe,
 		},
 		{
 			Name: "eth_newFilter", Summary: "Installs a filter for logs, to be polled.",
 			Params: []jsonrpc.Param{required("Filter", "Which logs are wanted.", filterSchema, p.api.example((*sample).watched))}, Result: identifier,
-			Cost: jsonrpc.Light(10), Concerns: concerning(emitters), Handler: p.newLogFilter,
+			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(parameter.Emitters(0)), Handler: p.newLogFilter,
 		},
 		{
 			Name: "eth_newBlockFilter", Summary: "Installs a filter for hashes of new blocks, to be polled.",
@@ -72,7 +72,7 @@ func (p *publisher) methods() []jsonrpc.Method {
 		{
 			Name: "eth_uninstallFilter", Summary: "Removes a filter and returns whether there was one.",
 			Params: []jsonrpc.Param{filterID("eth_newFilter")}, Result: result("Success", schema.Boolean),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: p.uninstallFilter,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: p.polled.Uninstall,
 		},
 	}
 }
@@ -82,17 +82,17 @@ func (p *publisher) methods() []jsonrpc.Method {
 func subscribedContracts(_ context.Context, params []byte) (jsonrpc.Concern, error) {
 	kind, err := subscriptionName(params)
 	if err != nil {
-		return jsonrpc.Concern{}, unreadable(err)
+		return jsonrpc.Concern{}, parameter.Unreadable(err)
 	}
 	switch kind {
 	case "newHeads", "newPendingTransactions", "syncing", "transactionReceipts":
 		return jsonrpc.None(), nil
 	case "logs":
-		addresses, err := emittersAt(params, 1)
+		addresses, err := parameter.Emitters(1)(params)
 		if err != nil {
-			return jsonrpc.Concern{}, unreadable(err)
+			return jsonrpc.Concern{}, parameter.Unreadable(err)
 		}
-		return about(addresses), nil
+		return parameter.About(addresses), nil
 	}
 	return jsonrpc.Concern{}, fmt.Errorf("the contracts of %q subscriptions are unknown", kind)
 }
@@ -143,22 +143,6 @@ func subscriptionName(params []byte) (string, error) {
 		}
 	}
 	return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "expected subscription name as first argument"}
-}
-
-var errSubscriptionNotFound = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "subscription not found"}
-
-// unsubscribe answers eth_unsubscribe.
-func unsubscribe(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := parameter.Read(params, 1, 1)
-	id := args.Text(0)
-	if args.Err != nil {
-		return out, args.Err
-	}
-	notifier, ok := jsonrpc.NotifierFrom(ctx)
-	if !ok || !notifier.Stop(id) {
-		return out, errSubscriptionNotFound
-	}
-	return append(out, "true"...), nil
 }
 
 // subscribeHeads starts a subscription to newHeads.

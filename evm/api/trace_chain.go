@@ -37,8 +37,8 @@ func (a *API) traceChainMethods(p parameters) []jsonrpc.Method {
 			Params: []jsonrpc.Param{{
 				Name: "Subscription identifier", Summary: "The identifier that debug_subscribe returned.", Schema: idSchema, Required: true, From: "debug_subscribe",
 			}},
-			Result: result("Success", schema.Boolean), Errors: errorsOf(errSubscriptionNotFound),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Stream: true, Handler: unsubscribe,
+			Result: result("Success", schema.Boolean), Errors: errorsOf(feed.ErrSubscriptionNotFound),
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Stream: true, Handler: feed.Unsubscribe,
 		},
 	}
 }

@@ -107,23 +107,3 @@ func (a *API) findSample(ctx context.Context) (*sample, error) {
 	}
 	return s, nil
 }
-
-// concerning returns the Concerns of calls whose params name contracts. If they name none,
-// the call concerns any contract.
-func concerning(read func(params []byte) ([]common.Address, error)) jsonrpc.Concerns {
-	return func(_ context.Context, params []byte) (jsonrpc.Concern, error) {
-		addresses, err := read(params)
-		if err != nil {
-			return jsonrpc.Concern{}, unreadable(err)
-		}
-		return about(addresses), nil
-	}
-}
-
-func about(addresses []common.Address) jsonrpc.Concern {
-	contracts := make([]jsonrpc.Contract, len(addresses))
-	for i, address := range addresses {
-		contracts[i] = jsonrpc.Contract(address[:])
-	}
-	return jsonrpc.About(contracts...)
-}

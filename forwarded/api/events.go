@@ -24,12 +24,12 @@ import (
 // eventMethods describes the method that reads logs page by page in the form of Starknet
 // events: the address is the emitter, topics are keys, and data is split into words.
 func (a *API) eventMethods() []jsonrpc.Method {
-	network := events.Network{View: a.eventView, ParseAddress: parseEventAddress, ParseWord: parseEventWord, Address: address, Word: hash}
+	network := events.Network{View: a.eventView, ParseAddress: parameter.ParseEventAddress, ParseWord: parameter.ParseEventWord, Address: address, Word: hash}
 	method := network.Describe("rollup_getEvents", a.example(func(s *sample) any {
 		block := map[string]any{"block_number": s.block}
 		return map[string]any{"from_block": block, "to_block": block, "chunk_size": 10}
 	}))
-	method.Concerns = concerning(func(params []byte) (addresses []common.Address, err error) {
+	method.Concerns = parameter.Concerning(func(params []byte) (addresses []common.Address, err error) {
 		emitters, err := network.Emitters(params)
 		for _, word := range emitters {
 			addresses = append(addresses, common.BytesToAddress(word[:]))
@@ -45,24 +45,6 @@ func (a *API) eventView() (events.View, error) {
 		return nil, nil
 	}
 	return &eventView{a.chain, view}, nil
-}
-
-var errEventAddress = errors.New("expected an address: 0x and 40 hexadecimal digits")
-
-// parseEventAddress reads an address with all its digits.
-func parseEventAddress(text []byte) (word events.Word, err error) {
-	address, err := parameter.ParseAddressText(text)
-	if err != nil {
-		return word, errEventAddress
-	}
-	copy(word[len(word)-len(address):], address[:])
-	return word, nil
-}
-
-// parseEventWord reads a hash or topic of up to 64 digits, as written on Starknet networks.
-func parseEventWord(text []byte) (events.Word, error) {
-	hash, err := parameter.ParseShortHash(text)
-	return events.Word(hash), err
 }
 
 // eventView adapts a view: logs are read as events. It implements [events.View].

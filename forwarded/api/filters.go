@@ -15,12 +15,6 @@ import (
 	"ashlar/parameter"
 )
 
-var (
-	// errFilterNotFound also stands for expired filters and those of other keys.
-	errFilterNotFound       = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "filter not found"}
-	errSubscriptionNotFound = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "subscription not found"}
-)
-
 // filterBytes is the memory of a filter or subscription without its addresses and topics.
 const filterBytes = 512
 
@@ -40,7 +34,7 @@ func (a *API) feedMethods(p parameters) []jsonrpc.Method {
 		return jsonrpc.Param{Name: "Identifier", Summary: "The identifier that " + method + " returned.", Schema: id, Required: true, From: method}
 	}
 	kinds := required("Kind", "What the messages are about.", schema.Enum("newHeads", "logs"), jsonrpc.Given("newHeads"))
-	identifier, expired := result("Filter identifier", id), append([]*jsonrpc.Error{errFilterNotFound}, logErrors...)
+	identifier, expired := result("Filter identifier", id), append([]*jsonrpc.Error{feed.ErrFilterNotFound}, logErrors...)
 	return []jsonrpc.Method{
 		{
 			Name: "eth_subscribe", Summary: "Subscribes the connection to new heads or logs; messages follow as notifications.",
@@ -49,13 +43,13 @@ func (a *API) feedMethods(p parameters) []jsonrpc.Method {
 		},
 		{
 			Name: "eth_unsubscribe", Summary: "Ends a subscription of the connection.",
-			Params: []jsonrpc.Param{from("eth_subscribe")}, Result: result("Success", schema.Boolean), Errors: []*jsonrpc.Error{errSubscriptionNotFound},
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Stream: true, Handler: unsubscribe,
+			Params: []jsonrpc.Param{from("eth_subscribe")}, Result: result("Success", schema.Boolean), Errors: []*jsonrpc.Error{feed.ErrSubscriptionNotFound},
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Stream: true, Handler: feed.Unsubscribe,
 		},
 		{
 			Name: "eth_newFilter", Summary: "Installs a filter for logs, to be polled.",
 			Params: []jsonrpc.Param{required("Filter", "Which logs are wanted.", filter, jsonrpc.Given(map[string]any{}))}, Result: identifier,
-			Cost: jsonrpc.Light(10), Concerns: concerning(emitters), Handler: a.publisher.newLogFilter,
+			Cost: jsonrpc.Light(10), Concerns: parameter.Concerning(parameter.Emitters(0)), Handler: a.publisher.newLogFilter,
 		},
 		{
 			Name: "eth_newBlockFilter", Summary: "Installs a filter for hashes of new blocks, to be polled.", Result: identifier,
@@ -74,7 +68,7 @@ func (a *API) feedMethods(p parameters) []jsonrpc.Method {
 		{
 			Name: "eth_uninstallFilter", Summary: "Removes a filter and returns whether there was one.",
 			Params: []jsonrpc.Param{from("eth_newFilter")}, Result: result("Success", schema.Boolean),
-			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.publisher.uninstallFilter,
+			Cost: jsonrpc.Light(10), Concerns: jsonrpc.NoContract, Handler: a.publisher.polled.Uninstall,
 		},
 	}
 }
@@ -114,7 +108,7 @@ func subscribedContracts(_ context.Context, params []byte) (jsonrpc.Concern, err
 	kind := args.Text(0)
 	switch {
 	case args.Err != nil:
-		return jsonrpc.Concern{}, unreadable(args.Err)
+		return jsonrpc.Concern{}, parameter.Unreadable(args.Err)
 	case kind == "newHeads":
 		return jsonrpc.None(), nil
 	case kind != "logs":
@@ -122,9 +116,9 @@ func subscribedContracts(_ context.Context, params []byte) (jsonrpc.Concern, err
 	}
 	filter := parameter.Decode(&args, 1, parameter.ParseLogFilter)
 	if args.Err != nil {
-		return jsonrpc.Concern{}, unreadable(args.Err)
+		return jsonrpc.Concern{}, parameter.Unreadable(args.Err)
 	}
-	return about(filter.Addresses), nil
+	return parameter.About(filter.Addresses), nil
 }
 
 // subscribeMethod answers eth_subscribe.
@@ -152,20 +146,6 @@ func (p *publisher) subscribeMethod(ctx context.Context, params, out []byte) ([]
 		return out, err
 	}
 	return jsonrpc.AppendString(out, id), nil
-}
-
-// unsubscribe answers eth_unsubscribe.
-func unsubscribe(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := parameter.Read(params, 1, 1)
-	id := args.Text(0)
-	if args.Err != nil {
-		return out, args.Err
-	}
-	notifier, ok := jsonrpc.NotifierFrom(ctx)
-	if !ok || !notifier.Stop(id) {
-		return out, errSubscriptionNotFound
-	}
-	return append(out, "true"...), nil
 }
 
 // newLogFilter answers eth_newFilter.
@@ -206,111 +186,82 @@ func (p *publisher) install(ctx context.Context, watched *watchedLogs, out []byt
 	return jsonrpc.AppendString(out, id), nil
 }
 
-// polledArgument finds the filter that a call names as its only argument.
-func (p *publisher) polledArgument(ctx context.Context, params []byte) (f *polledFilter, id string, err error) {
-	args := parameter.Read(params, 1, 1)
-	id = args.Text(0)
-	if args.Err != nil {
-		return nil, "", args.Err
-	}
-	f, ok := p.polled.Use(jsonrpc.CallerFrom(ctx), id)
-	if !ok {
-		return nil, "", errFilterNotFound
-	}
-	return f, id, nil
-}
-
 // polledContracts is the Concerns of methods that read a filter.
 func (p *publisher) polledContracts(ctx context.Context, params []byte) (jsonrpc.Concern, error) {
-	f, _, err := p.polledArgument(ctx, params)
+	f, _, err := p.polled.Named(ctx, params)
 	switch {
-	case errors.Is(err, errFilterNotFound):
+	case errors.Is(err, feed.ErrFilterNotFound):
 		return jsonrpc.None(), nil // the call fails
 	case err != nil:
-		return jsonrpc.Concern{}, unreadable(err)
+		return jsonrpc.Concern{}, parameter.Unreadable(err)
 	case f.watched == nil:
 		return jsonrpc.None(), nil
 	}
-	return about(f.watched.Addresses), nil
+	return parameter.About(f.watched.Addresses), nil
 }
 
 // getFilterChanges answers eth_getFilterChanges.
 func (p *publisher) getFilterChanges(ctx context.Context, params, out []byte) ([]byte, error) {
-	f, id, err := p.polledArgument(ctx, params)
+	f, id, err := p.polled.Named(ctx, params)
 	if err != nil {
 		return out, err
 	}
 	f.reading.Lock()
 	defer f.reading.Unlock()
-	updates, _, ok := p.blocks.Since(f.position)
-	if !ok { // it has fallen behind
+	if out, err = p.appendUpdates(f, jsonrpc.RoomFor(ctx, out), out); err != nil { // it has fallen behind, or cannot go on
 		p.polled.Remove(jsonrpc.CallerFrom(ctx), id)
-		return out, errFilterNotFound
 	}
-	room := jsonrpc.RoomFor(ctx, out)
-	out = append(out, '[')
-	count := 0
-	add := func(entry []byte) {
-		if count++; count > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, entry...)
+	return out, err
+}
+
+// appendUpdates appends the blocks or logs published since a filter was last read. A block is never split:
+// one that does not fit is left for the next call.
+func (p *publisher) appendUpdates(f *polledFilter, room jsonrpc.Room, out []byte) ([]byte, error) {
+	updates, _, ok := p.blocks.Since(f.position)
+	if !ok {
+		return out, feed.ErrFilterNotFound
 	}
+	list := jsonrpc.NewList(append(out, '['), room)
 	for _, u := range updates {
-		if count >= maxLogs {
+		if list.Len() >= maxLogs {
 			break
 		}
-		before, counted := len(out), count
-		f.append(u, add)
-		if err := room.Check(len(out) + 1); err != nil {
-			if counted == 0 {
-				p.polled.Remove(jsonrpc.CallerFrom(ctx), id)
-				return out, err
-			}
-			out = out[:before] // the rest is for the next call
-			break
+		before := list
+		if err := f.append(u, &list); err != nil {
+			return before.End(err)
 		}
 		f.position++
 	}
-	return append(out, ']'), nil
+	return list.End(nil)
 }
 
-// append passes the entries that the filter selects from an update to add.
-func (f *polledFilter) append(u *update, add func([]byte)) {
+// append appends the entries that the filter selects from an update. It returns an error if they do not fit.
+func (f *polledFilter) append(u *update, list *jsonrpc.List) error {
 	switch {
 	case !f.wants(u):
 	case f.watched == nil && !u.dropped:
-		add(jsonrpc.AppendString(nil, u.block.Hash.Hex()))
+		return list.Add(jsonrpc.AppendString(list.Next(), u.block.Hash.Hex()))
 	case f.watched != nil && f.watched.within(u.block.Number):
 		for i := range u.logs {
-			if f.watched.Match(&u.logs[i]) {
-				add(u.logs[i].JSON)
+			if !f.watched.Match(&u.logs[i]) {
+				continue
+			}
+			if err := list.Add(append(list.Next(), u.logs[i].JSON...)); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 // getFilterLogs answers eth_getFilterLogs.
 func (a *API) getFilterLogs(ctx context.Context, params, out []byte) ([]byte, error) {
-	f, _, err := a.publisher.polledArgument(ctx, params)
+	f, _, err := a.publisher.polled.Named(ctx, params)
 	if err != nil {
 		return out, err
 	}
 	if f.watched == nil {
-		return out, errFilterNotFound
+		return out, feed.ErrFilterNotFound
 	}
 	return a.appendLogs(ctx, f.watched.asked, out)
-}
-
-// uninstallFilter answers eth_uninstallFilter.
-func (p *publisher) uninstallFilter(ctx context.Context, params, out []byte) ([]byte, error) {
-	args := parameter.Read(params, 1, 1)
-	id := args.Text(0)
-	if args.Err != nil {
-		return out, args.Err
-	}
-	if !p.polled.Remove(jsonrpc.CallerFrom(ctx), id) {
-		return append(out, "false"...), nil
-	}
-	return append(out, "true"...), nil
 }

@@ -14,8 +14,6 @@ import (
 	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
 	"ashlar/upstream"
-
-	"github.com/ethereum/go-ethereum/common"
 )
 
 // The limits of eth_getLogs.
@@ -28,7 +26,7 @@ func (a *API) logMethods(p parameters) []jsonrpc.Method {
 	return []jsonrpc.Method{{
 		Name: "eth_getLogs", Summary: "Returns the logs that match a filter.",
 		Params: []jsonrpc.Param{p.filter}, Result: result("Log objects", schema.Array(object)), Errors: logErrors,
-		Cost: jsonrpc.Heavy(50), Concerns: concerning(emitters), Handler: a.getLogs,
+		Cost: jsonrpc.Heavy(50), Concerns: parameter.Concerning(parameter.Emitters(0)), Handler: a.getLogs,
 	}}
 }
 
@@ -44,13 +42,6 @@ var (
 	errBeyondHead = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "block range extends beyond current head block"}
 	errBlock      = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "unknown block"}
 )
-
-// emitters returns the contracts whose logs the filter in the first argument selects.
-func emitters(params []byte) ([]common.Address, error) {
-	args := parameter.Read(params, maxArguments, 1)
-	filter := parameter.Decode(&args, 0, parameter.ParseLogFilter)
-	return filter.Addresses, args.Err
-}
 
 // getLogs answers eth_getLogs.
 func (a *API) getLogs(ctx context.Context, params, out []byte) ([]byte, error) {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -13,10 +12,6 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
 )
-
-// unreadable is the error for a call whose params cannot be decoded, so that its contracts
-// are unknown.
-func unreadable(err error) error { return fmt.Errorf("this call cannot be read: %w", err) }
 
 // networkMethods describes the methods about the network and the program.
 func (a *API) networkMethods() []jsonrpc.Method {

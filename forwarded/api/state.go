@@ -31,7 +31,7 @@ func (a *API) stateMethods(p parameters) []jsonrpc.Method {
 	overrides := optional("State overrides", "What the message sees of accounts in place of their contents.", object, nil)
 	blockOverrides := optional("Block overrides", "Members of the block that the message sees with other values.", object, nil)
 	payload := required("Payload", "The blocks and messages to simulate.", object, jsonrpc.Given(map[string]any{"blockStateCalls": []any{}}))
-	account, called := concerning(firstAddress), concerning(calledContract)
+	account, called := parameter.Concerning(firstAddress), parameter.Concerning(calledContract)
 	return []jsonrpc.Method{
 		read("eth_getBalance", "Returns the balance of an account.", quantity, jsonrpc.Light(10), account, p.address, p.state),
 		read("eth_getCode", "Returns the code of an account.", data, jsonrpc.Light(10), account, p.address, p.state),

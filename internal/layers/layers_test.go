@@ -37,7 +37,7 @@ func shared() []layer {
 		{"upstream", []string{"limit", "chain", "endpoint"}},
 		{"worker", []string{"limit"}},
 		{"history", []string{"kv", "chain"}},
-		{"feed", []string{"jsonrpc", "limit"}},
+		{"feed", []string{"jsonrpc", "parameter", "limit"}},
 		{"events", []string{"jsonrpc", "history"}},
 		{"account", []string{"kv", "limit", "retry"}},
 		{"family", []string{"kv", "jsonrpc", "chain", "endpoint", "history", "feed", "worker", "upstream"}},

@@ -1,0 +1,56 @@
+package feed
+
+import (
+	"context"
+
+	"ashlar/jsonrpc"
+	"ashlar/parameter"
+)
+
+var (
+	// ErrFilterNotFound also stands for expired filters and those of other keys.
+	ErrFilterNotFound       = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "filter not found"}
+	ErrSubscriptionNotFound = &jsonrpc.Error{Code: jsonrpc.CodeServer, Message: "subscription not found"}
+)
+
+// Unsubscribe answers eth_unsubscribe.
+func Unsubscribe(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := parameter.Read(params, 1, 1)
+	id := args.Text(0)
+	if args.Err != nil {
+		return out, args.Err
+	}
+	notifier, ok := jsonrpc.NotifierFrom(ctx)
+	if !ok || !notifier.Stop(id) {
+		return out, ErrSubscriptionNotFound
+	}
+	return append(out, "true"...), nil
+}
+
+// Named finds the filter that a call names as its only argument. It returns the query of the
+// filter, and keeps the filter from expiring.
+func (f *Filters[F]) Named(ctx context.Context, params []byte) (query F, id string, err error) {
+	args := parameter.Read(params, 1, 1)
+	id = args.Text(0)
+	if args.Err != nil {
+		return query, "", args.Err
+	}
+	query, ok := f.Use(jsonrpc.CallerFrom(ctx), id)
+	if !ok {
+		return query, "", ErrFilterNotFound
+	}
+	return query, id, nil
+}
+
+// Uninstall answers eth_uninstallFilter.
+func (f *Filters[F]) Uninstall(ctx context.Context, params, out []byte) ([]byte, error) {
+	args := parameter.Read(params, 1, 1)
+	id := args.Text(0)
+	if args.Err != nil {
+		return out, args.Err
+	}
+	if !f.Remove(jsonrpc.CallerFrom(ctx), id) {
+		return append(out, "false"...), nil
+	}
+	return append(out, "true"...), nil
+}
