@@ -229,10 +229,12 @@ const afterAll = 1<<32 - 1
 func (l *listedState) update() *state.StateUpdate {
 	u := &state.StateUpdate{
 		Accounts: make(map[common.Hash]*types.StateAccount), AccountsOrigin: make(map[common.Address]*types.StateAccount),
-		Storages: make(map[common.Hash]map[common.Hash]common.Hash), Codes: make(map[common.Address]*state.ContractCode),
+		Storages: make(map[common.Hash]map[common.Hash]common.Hash), StoragesOrigin: make(map[common.Address]map[common.Hash]common.Hash),
+		StorageKeyType: state.StorageKeyHashed, Codes: make(map[common.Address]*state.ContractCode),
 	}
 	for address, a := range l.accounts {
-		after, slots := a.at(afterAll), a.changedSlots()
+		after := a.at(afterAll)
+		slots, before := a.changedSlots()
 		if len(slots) == 0 && sameButRoot(after, a.before) || a.before == nil && after == nil {
 			continue
 		}
@@ -242,7 +244,7 @@ func (l *listedState) update() *state.StateUpdate {
 			continue
 		}
 		if len(slots) > 0 {
-			u.Storages[a.hash] = slots
+			u.Storages[a.hash], u.StoragesOrigin[address] = slots, before
 			if after == a.before {
 				after = after.Copy()
 			}
@@ -258,16 +260,18 @@ func (l *listedState) update() *state.StateUpdate {
 	return u
 }
 
-// changedSlots returns the slots whose value is another after the block, by their hash.
-func (a *listedAccount) changedSlots() map[common.Hash]common.Hash {
+// changedSlots returns the slots whose value is another after the block, by their hash, and their
+// values before it.
+func (a *listedAccount) changedSlots() (changed, before map[common.Hash]common.Hash) {
 	if len(a.StorageChanges) == 0 {
-		return nil
+		return nil, nil
 	}
-	changed := make(map[common.Hash]common.Hash, len(a.StorageChanges))
+	changed = make(map[common.Hash]common.Hash, len(a.StorageChanges))
+	before = make(map[common.Hash]common.Hash, len(a.StorageChanges))
 	for i := range a.StorageChanges {
 		if after := a.slotAt(afterAll, i); after != a.slots[i].before {
-			changed[a.slots[i].hash] = after
+			changed[a.slots[i].hash], before[a.slots[i].hash] = after, a.slots[i].before
 		}
 	}
-	return changed
+	return changed, before
 }

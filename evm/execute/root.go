@@ -33,9 +33,10 @@ func (x *Executed) root(ctx context.Context, kept *tries.Tries, parent evm.State
 	if x.rooted {
 		return nil
 	}
-	kept.Begin(parentRoot, func(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+	read := func(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
 		return parent.Node(ctx, owner, path, hash)
-	})
+	}
+	kept.Begin(parentRoot, read, (&valuesBefore{update: x.update}).of)
 	root, nodes, err := x.change(kept)
 	if err != nil {
 		return fmt.Errorf("state root of block %d: %w", block.NumberU64(), err)

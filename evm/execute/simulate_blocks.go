@@ -91,6 +91,7 @@ func (e *Executor) SimulateBlocks(ctx context.Context, parent Parent, blocks []B
 			ctx: ctx, executor: e, options: options, gas: min(simulationGas, e.maxCallGas),
 			db: newDatabase(ctx, parent, false),
 		}
+		s.db.seen = newSeenValues()
 		s.chain = &simulatedChain{chainReader: &chainReader{ctx: ctx, config: e.config, engine: e.engine, parent: parent, failed: &s.db.readFailure}}
 		err := s.run(parent.Header, blocks, done)
 		if failed := s.db.failure(); failed != nil {

@@ -28,6 +28,7 @@ type stateDatabase struct {
 	named   evm.Named          // the state, if it must be told what is read; may be nil
 	keys    keyRecorder        // told what is read or changed; may be nil
 	reads   *stateReads        // what has been read of the state before; may be nil
+	seen    *seenValues        // of a simulation; nil elsewhere
 	newRoot common.Hash        // the root that a flat account trie returns
 	update  *state.StateUpdate // the argument of Commit
 }
@@ -72,6 +73,9 @@ func (d *stateDatabase) OpenTrie(root common.Hash) (state.Trie, error) {
 	if d.flat {
 		return &flatTrie{root: d.newRoot}, nil
 	}
+	if d.seen != nil {
+		return d.simulatedTrie(common.Hash{}, root), nil
+	}
 	return trie.NewStateTrie(trie.StateTrieID(root), d.nodes())
 }
 
@@ -79,6 +83,9 @@ func (d *stateDatabase) OpenTrie(root common.Hash) (state.Trie, error) {
 func (d *stateDatabase) OpenStorageTrie(stateRoot common.Hash, address common.Address, root common.Hash, _ state.Trie) (state.Trie, error) {
 	if d.flat {
 		return &flatTrie{root: root, storage: true}, nil
+	}
+	if d.seen != nil {
+		return d.simulatedTrie(evm.HashAddress(address), root), nil
 	}
 	storage, err := trie.NewStateTrie(trie.StorageTrieID(stateRoot, evm.HashAddress(address), root), d.nodes())
 	if err == nil && d.keys != nil {
@@ -127,12 +134,15 @@ func (r *stateReader) Account(address common.Address) (*types.StateAccount, erro
 	if err := r.db.failure(); err != nil {
 		return nil, err
 	}
-	account, err := r.db.state.Account(r.db.ctx, r.hash(address))
+	hash := r.hash(address)
+	account, err := r.db.state.Account(r.db.ctx, hash)
 	switch {
 	case err != nil:
 		r.db.fail(err)
 	case reads != nil:
 		reads.addAccount(address, account)
+	case r.db.seen != nil:
+		r.db.seen.accounts[hash] = account
 	}
 	return account, err
 }
@@ -153,12 +163,15 @@ func (r *stateReader) Storage(address common.Address, slot common.Hash) (common.
 	if err := r.db.failure(); err != nil {
 		return common.Hash{}, err
 	}
-	value, err := r.db.state.Slot(r.db.ctx, r.hash(address), evm.HashSlot(slot))
+	at := slotPlace{r.hash(address), evm.HashSlot(slot)}
+	value, err := r.db.state.Slot(r.db.ctx, at.address, at.slot)
 	switch {
 	case err != nil:
 		r.db.fail(err)
 	case reads != nil:
 		reads.addSlot(warmSlot{address, slot}, value)
+	case r.db.seen != nil:
+		r.db.seen.slots[at] = value
 	}
 	return value, err
 }

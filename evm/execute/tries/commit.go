@@ -12,7 +12,8 @@ import (
 )
 
 // commit computes the hash of the trie, and appends the nodes that changed since the last
-// commit to nodes. Of a node whose children have changed and changed back, none is appended.
+// commit to nodes, if they are listed. Of a node whose children have changed and changed back,
+// none is appended.
 func (t *trie) commit(nodes []evm.Node) ([]evm.Node, error) {
 	c := committing{trie: t, nodes: nodes}
 	t.hash = types.EmptyRootHash
@@ -24,7 +25,7 @@ func (t *trie) commit(nodes []evm.Node) ([]evm.Node, error) {
 		t.hash = common.BytesToHash(reference[1:])
 	}
 	for path, before := range t.gone {
-		c.add(evm.Node{Path: path, Prev: before})
+		c.add([]byte(path), common.Hash{}, nil, before)
 	}
 	clear(t.gone)
 	return c.nodes, nil
@@ -35,9 +36,11 @@ type committing struct {
 	nodes []evm.Node
 }
 
-func (c *committing) add(n evm.Node) {
-	n.Owner = c.owner
-	c.nodes = append(c.nodes, n)
+// add lists a node that has changed, with its encodings now and before.
+func (c *committing) add(path []byte, hash common.Hash, blob, before []byte) {
+	if !c.in.unlisted {
+		c.nodes = append(c.nodes, evm.Node{Owner: c.owner, Path: string(path), Hash: hash, Blob: blob, Prev: before})
+	}
 }
 
 // commit encodes a node and all below it that have changed, and returns the RLP by which its
@@ -62,16 +65,14 @@ func (c *committing) commit(n node, path []byte) (reference []byte, err error) {
 	c.in.bytes += len(encoded) - len(w.rlp)
 	w.rlp, w.dirty = encoded, false
 	if stored(encoded, path) {
-		c.in.keccak.Reset()
-		c.in.keccak.Write(encoded)
-		if _, err := c.in.keccak.Read(w.hash[:]); err != nil {
+		if w.hash, err = c.in.hashOf(encoded); err != nil {
 			return nil, err
 		}
 		if !bytes.Equal(encoded, before) { // else it has changed and changed back
-			c.add(evm.Node{Path: string(path), Hash: w.hash, Blob: encoded, Prev: before})
+			c.add(path, w.hash, encoded, before)
 		}
 	} else if before != nil {
-		c.add(evm.Node{Path: string(path), Prev: before})
+		c.add(path, common.Hash{}, nil, before)
 	}
 	return w.reference(path), nil
 }

@@ -17,7 +17,7 @@ func TestEstimateCountsNewNodes(t *testing.T) {
 	kept := New(1 << 30)
 	root := types.EmptyRootHash
 	for block := range byte(3) {
-		kept.Begin(root, nil)
+		kept.Begin(root, nil, nil)
 		changed := make(map[common.Hash]*types.StateAccount)
 		for i := range uint16(accounts) {
 			address := crypto.Keccak256Hash([]byte{byte(i >> 8), byte(i)})

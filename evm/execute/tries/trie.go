@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"ashlar/evm"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -20,6 +22,15 @@ type trie struct {
 	root  node
 	hash  common.Hash       // of root, as of the last commit
 	gone  map[string][]byte // nodes that were at a path at the last commit and no longer are
+
+	sought common.Hash // key that get, put or remove was called for
+	leaf   leafBefore  // of that key
+}
+
+// leafBefore is the value of a key as of the last commit, if it is known.
+type leafBefore struct {
+	asked bool
+	value []byte
 }
 
 // open returns the trie with a root, of which nothing is in memory.
@@ -56,6 +67,51 @@ func (t *trie) load(n node, path []byte) (node, error) {
 	return n, nil
 }
 
+// loadChild returns the child of a branch at a depth on the way to the key that is sought. If it
+// is that key's leaf, whose value is known, it is not read: its hash proves that it is the one.
+//
+//	branch  hash of child 7        keccak(leaf of the rest of the key and its value) = that hash?
+func (t *trie) loadChild(n *branch, key []byte, at int) (node, error) {
+	const all = 1<<width - 1
+	child, err := n.child(key[at])
+	if child == nil || err != nil {
+		return nil, err
+	}
+	reference, ok := child.(unread)
+	// Below a branch with all children there is hardly ever a leaf, and hashing costs something.
+	if ok && len(reference) == 1+common.HashLength && n.has != all {
+		if known, err := t.knownLeaf(reference, key[at+1:]); known != nil || err != nil {
+			return known, err
+		}
+	}
+	return t.load(child, key[:at+1])
+}
+
+// knownLeaf returns the leaf of the key that is sought with the rest of the key, in nibbles, if
+// its value is known and a parent refers to it.
+func (t *trie) knownLeaf(reference unread, rest []byte) (node, error) {
+	if !t.leaf.asked && t.in.before != nil {
+		t.leaf = leafBefore{true, t.in.before(t.owner, t.sought)}
+	}
+	if len(t.leaf.value) == 0 {
+		return nil, nil
+	}
+	encoded := encodeShort(rest, true, appendString(nil, t.leaf.value))
+	hash, err := t.in.hashOf(encoded)
+	if err != nil || !bytes.Equal(hash[:], reference[1:]) {
+		return nil, err
+	}
+	found := &leaf{written: written{rlp: encoded, hash: hash, round: t.in.round}, key: bytes.Clone(rest), value: t.leaf.value}
+	t.in.bytes += size(found)
+	return found, nil
+}
+
+// seek prepares to get, put or remove a key, and appends its nibbles to dst.
+func (t *trie) seek(key common.Hash, dst []byte) []byte {
+	t.sought, t.leaf = key, leafBefore{}
+	return evm.AppendNibbles(dst, key[:])
+}
+
 // fresh returns a node that is new at its path.
 func (t *trie) fresh(n node) node {
 	made := state(n)
@@ -76,9 +132,10 @@ func stored(encoded, path []byte) bool {
 	return len(encoded) >= common.HashLength || len(encoded) > 0 && len(path) == 0
 }
 
-// get returns the value of a key, in nibbles; nil if there is none.
-func (t *trie) get(key []byte) ([]byte, error) {
-	value, root, err := t.getBelow(t.root, key, 0)
+// get returns the value of a key; nil if there is none.
+func (t *trie) get(key common.Hash) ([]byte, error) {
+	var buffer [evm.KeyNibbles]byte
+	value, root, err := t.getBelow(t.root, t.seek(key, buffer[:0]), 0)
 	if err == nil {
 		t.root = root
 	}
@@ -106,7 +163,7 @@ func (t *trie) getBelow(n node, key []byte, at int) (value []byte, loaded node, 
 		n.child = child
 		return value, n, nil
 	case *branch:
-		child, err := n.child(key[at])
+		child, err := t.loadChild(n, key, at)
 		if child == nil || err != nil {
 			return nil, n, err
 		}
@@ -120,9 +177,10 @@ func (t *trie) getBelow(n node, key []byte, at int) (value []byte, loaded node, 
 	return nil, n, nil
 }
 
-// put sets the value of a key, in nibbles. The value is not empty.
-func (t *trie) put(key, value []byte) error {
-	root, _, err := t.insert(t.root, key, 0, value)
+// put sets the value of a key. The value is not empty.
+func (t *trie) put(key common.Hash, value []byte) error {
+	var buffer [evm.KeyNibbles]byte
+	root, _, err := t.insert(t.root, t.seek(key, buffer[:0]), 0, value)
 	if err == nil {
 		t.root = root
 	}
@@ -155,7 +213,7 @@ func (t *trie) insert(n node, key []byte, at int, value []byte) (_ node, changed
 		n.dirty = n.dirty || changed
 		return n, changed, nil
 	case *branch:
-		child, err := n.child(key[at])
+		child, err := t.loadChild(n, key, at)
 		if err != nil {
 			return nil, false, err
 		}
@@ -208,9 +266,10 @@ func sharedPrefix(a, b []byte) int {
 	return n
 }
 
-// remove removes a key, in nibbles.
-func (t *trie) remove(key []byte) error {
-	root, _, err := t.removeBelow(t.root, key, 0)
+// remove removes a key.
+func (t *trie) remove(key common.Hash) error {
+	var buffer [evm.KeyNibbles]byte
+	root, _, err := t.removeBelow(t.root, t.seek(key, buffer[:0]), 0)
 	if err == nil {
 		t.root = root
 	}
@@ -251,7 +310,7 @@ func (t *trie) removeBelow(n node, key []byte, at int) (_ node, changed bool, er
 		t.detach(n, key[:at])
 		return t.merge(n.key, child, key[:below]), true, nil
 	case *branch:
-		child, err := n.child(key[at])
+		child, err := t.loadChild(n, key, at)
 		if err != nil {
 			return nil, false, err
 		}

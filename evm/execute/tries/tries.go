@@ -25,15 +25,22 @@ import (
 // Reader reads the RLP of a node, which must have the given hash and may not be changed later.
 type Reader func(owner common.Hash, path []byte, hash common.Hash) ([]byte, error)
 
+// Before returns the value of a key in the state that is to be changed, as the trie of an owner
+// has it; nil if it is not known, or if there is none. A wrong value does no harm: leaves are
+// compared by their hash. It is called only where the leaf is not in memory.
+type Before func(owner, key common.Hash) []byte
+
 // Tries are the tries of one state. They belong to one goroutine. After an error only Begin may
 // be called. Between two commits come StorageRoot, SetSlots, and then Commit.
 type Tries struct {
 	read     Reader
+	before   Before      // may be nil
 	root     common.Hash // of the state, as of the last commit
 	accounts *trie
 	storage  map[common.Hash]*trie // by owner
 	nodes    []evm.Node            // changed since the last commit
 	failed   bool
+	unlisted bool // nodes that change are not listed
 
 	limit   int    // of bytes
 	bytes   int    // in memory, estimated
@@ -47,9 +54,11 @@ type Tries struct {
 func New(limit int) *Tries { return &Tries{limit: limit, keccak: crypto.NewKeccakState()} }
 
 // Begin prepares to change the state with a root. What is in memory stays if it is that
-// state's. The nodes of the state are read with read until the next call.
-func (t *Tries) Begin(root common.Hash, read Reader) {
-	t.read = read
+// state's. The nodes of the state are read with read until the next call, but for the leaves
+// whose values before, which may be nil, returns: most leaves that a block changes are of accounts
+// and slots that it has read, and a leaf takes the longest to read.
+func (t *Tries) Begin(root common.Hash, read Reader, before Before) {
+	t.read, t.before = read, before
 	if t.accounts == nil || t.failed || root != t.root || t.nodes != nil || t.round == math.MaxUint32 {
 		t.root, t.storage, t.nodes = root, make(map[common.Hash]*trie), nil
 		t.bytes, t.round, t.evicted, t.failed = 0, 0, 0, false
@@ -64,8 +73,7 @@ func (t *Tries) Begin(root common.Hash, read Reader) {
 // StorageRoot returns an account's storage root as of the last commit; the empty root if there
 // is no such account.
 func (t *Tries) StorageRoot(address common.Hash) (common.Hash, error) {
-	var buffer [evm.KeyNibbles]byte
-	value, err := t.accounts.get(evm.AppendNibbles(buffer[:0], address[:]))
+	value, err := t.accounts.get(address)
 	if err != nil || value == nil {
 		return types.EmptyRootHash, t.note(err)
 	}
@@ -117,6 +125,14 @@ func (t *Tries) Commit(accounts map[common.Hash]*types.StateAccount) (common.Has
 	return t.root, nodes, t.note(err)
 }
 
+// hashOf returns the hash of an encoded node.
+func (t *Tries) hashOf(encoded []byte) (hash common.Hash, err error) {
+	t.keccak.Reset()
+	t.keccak.Write(encoded)
+	_, err = t.keccak.Read(hash[:])
+	return hash, err
+}
+
 // note records that a change was not completed.
 func (t *Tries) note(err error) error {
 	t.failed = t.failed || err != nil
@@ -127,7 +143,6 @@ func (t *Tries) note(err error) error {
 // come last: one that goes before an insertion beside it could collapse a node, and read
 // another, that the insertion would have kept.
 func setAll[V any](t *trie, values map[common.Hash]V, encode func(V) ([]byte, error)) error {
-	var buffer [evm.KeyNibbles]byte
 	var gone []common.Hash
 	for key, value := range values {
 		encoded, err := encode(value)
@@ -138,12 +153,12 @@ func setAll[V any](t *trie, values map[common.Hash]V, encode func(V) ([]byte, er
 			gone = append(gone, key)
 			continue
 		}
-		if err := t.put(evm.AppendNibbles(buffer[:0], key[:]), encoded); err != nil {
+		if err := t.put(key, encoded); err != nil {
 			return err
 		}
 	}
 	for _, key := range gone {
-		if err := t.remove(evm.AppendNibbles(buffer[:0], key[:])); err != nil {
+		if err := t.remove(key); err != nil {
 			return err
 		}
 	}

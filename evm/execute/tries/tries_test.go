@@ -13,6 +13,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/ethereum/go-ethereum/trie"
 	"github.com/ethereum/go-ethereum/trie/trienode"
@@ -55,7 +56,15 @@ type world struct {
 	nodes    nodes
 	root     common.Hash
 	accounts map[common.Hash]common.Hash // storage roots
+	values   map[leafKey][]byte          // of all leaves
+	before   tries.Before                // what our tries are told of the values; may be nil
 }
+
+// leafKey names a leaf.
+type leafKey struct{ owner, key common.Hash }
+
+// known is a [tries.Before] that tells all values as they are.
+func (w *world) known(owner, key common.Hash) []byte { return w.values[leafKey{owner, key}] }
 
 // reference applies changes with go-ethereum's tries, and returns the new state root, the
 // storage roots, and the nodes that changed.
@@ -136,7 +145,7 @@ func (w *world) encode(v any) []byte {
 // change applies changes with our tries, and returns what reference returns.
 func (w *world) change(kept *tries.Tries, c changes) (common.Hash, map[common.Hash]common.Hash, []evm.Node) {
 	w.t.Helper()
-	kept.Begin(w.root, w.nodes.Node)
+	kept.Begin(w.root, w.nodes.Node, w.before)
 	roots := maps.Clone(w.accounts)
 	accounts := make(map[common.Hash]*types.StateAccount)
 	for address, account := range c.accounts {
@@ -185,10 +194,34 @@ func (w *world) apply(kept *tries.Tries, c changes) {
 		w.t.Fatalf("the node at path %x of %x changed, and is missing", at.path, at.owner)
 	}
 	w.root, w.accounts = root, roots
+	w.note(c)
+}
+
+// note notes the values of the leaves after changes.
+func (w *world) note(c changes) {
+	for owner, slots := range c.slots {
+		for slot, word := range slots {
+			w.values[leafKey{owner, slot}] = nil
+			if word != (common.Hash{}) {
+				w.values[leafKey{owner, slot}] = w.encode(common.TrimLeftZeroes(word[:]))
+			}
+		}
+	}
+	for address, account := range c.accounts {
+		at := leafKey{key: address}
+		if w.values[at] = nil; account != nil {
+			filled := *account
+			filled.Root = rootOr(w.accounts, address)
+			w.values[at] = w.encode(&filled)
+		}
+	}
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, nodes: nodes{stored: make(map[place][]byte)}, root: types.EmptyRootHash, accounts: make(map[common.Hash]common.Hash)}
+	return &world{
+		t: t, nodes: nodes{stored: make(map[place][]byte)}, root: types.EmptyRootHash, accounts: make(map[common.Hash]common.Hash),
+		values: make(map[leafKey][]byte),
+	}
 }
 
 // key returns a key of a kind: nearly all like another one, so that there are extensions, deep
@@ -232,13 +265,26 @@ func randomChanges(r *rand.Rand, w *world) changes {
 }
 
 // Any changes lead to the roots and the changed nodes of go-ethereum's tries, with memory for
-// all nodes, for some, and for none.
+// all nodes, for some, and for none; and whatever the tries are told of the values before.
 func TestChangesAreThoseOfTheLibrary(t *testing.T) {
 	for _, limit := range []int{1 << 30, 5000, 0} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			for seed := range uint64(60) {
+			for seed := range uint64(90) {
 				r := rand.New(rand.NewPCG(seed, 1))
 				w, kept := newWorld(t), tries.New(limit)
+				switch seed % 3 {
+				case 1:
+					w.before = w.known
+				case 2:
+					w.before = func(owner, key common.Hash) []byte { // some are of other keys
+						value := w.known(owner, key)
+						if r.IntN(2) == 0 {
+							key[r.IntN(len(key))] ^= 1
+							value = w.known(owner, key)
+						}
+						return value
+					}
+				}
 				for range 40 {
 					w.apply(kept, randomChanges(r, w))
 				}
@@ -255,6 +301,9 @@ func FuzzChanges(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, limit int) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		w, kept := newWorld(t), tries.New(limit)
+		if seed%2 == 0 {
+			w.before = w.known
+		}
 		for range 30 {
 			w.apply(kept, randomChanges(r, w))
 		}
@@ -276,13 +325,63 @@ func TestNodesAreKept(t *testing.T) {
 		address := slices.MinFunc(slices.Collect(maps.Keys(w.accounts)), common.Hash.Cmp)
 		touched[address] = &types.StateAccount{Nonce: uint64(100 + len(name)), Balance: new(uint256.Int), Root: w.accounts[address], CodeHash: types.EmptyCodeHash[:]}
 		before := w.nodes.reads
-		c.kept.Begin(w.root, w.nodes.Node)
+		c.kept.Begin(w.root, w.nodes.Node, nil)
 		if _, _, err := c.kept.Commit(touched); err != nil {
 			t.Fatal(err)
 		}
 		if read := w.nodes.reads > before; read != c.reads {
 			t.Errorf("%s: nodes were read: %v, expected %v", name, read, c.reads)
 		}
+	}
+}
+
+// TestKnownLeavesAreNotRead: a leaf whose value is known is not read, but for one whose parent has
+// all children. The nodes above it are, and those that must move when another one is removed.
+func TestKnownLeavesAreNotRead(t *testing.T) {
+	leaves := func(w *world, reads map[place]bool) (count int) {
+		for at := range reads {
+			if items, _, err := rlp.SplitList(w.nodes.stored[at]); err != nil {
+				t.Fatal(err)
+			} else if n, err := rlp.CountValues(items); err != nil {
+				t.Fatal(err)
+			} else if compact, _, err := rlp.SplitString(items); n == 2 && err == nil && compact[0]&0x20 != 0 {
+				count++
+			}
+		}
+		return count
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	w, kept := newWorld(t), tries.New(0)
+	some := func(count int) changes {
+		c := changes{make(map[common.Hash]*types.StateAccount), make(map[common.Hash]map[common.Hash]common.Hash)}
+		for i := range count {
+			address := crypto.Keccak256Hash([]byte{byte(i)})
+			c.accounts[address] = types.NewEmptyStateAccount()
+			c.accounts[address].Nonce = r.Uint64()
+			c.slots[address] = map[common.Hash]common.Hash{crypto.Keccak256Hash([]byte{1}): {byte(r.Uint32()), 1}, crypto.Keccak256Hash([]byte{2}): {byte(r.Uint32()), 2}}
+		}
+		return c
+	}
+	w.apply(kept, some(100))
+	for name, before := range map[string]tries.Before{"known": w.known, "not known": nil} {
+		c, read := some(50), make(map[place]bool)
+		kept.Begin(w.root, func(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
+			read[place{owner, string(path)}] = true
+			return w.nodes.Node(owner, path, hash)
+		}, before)
+		for address, slots := range c.slots {
+			root, err := kept.StorageRoot(address)
+			w.must(err)
+			c.accounts[address].Root, err = kept.SetSlots(address, root, slots)
+			w.must(err)
+		}
+		_, _, err := kept.Commit(c.accounts)
+		w.must(err)
+		got := leaves(w, read)
+		if before != nil && (got > 0 || len(read) < 50) || before == nil && got != 150 {
+			t.Errorf("%s: %d of the %d nodes that were read are leaves", name, got, len(read))
+		}
+		kept = tries.New(0)
 	}
 }
 
@@ -307,7 +406,7 @@ func TestFailureIsForgotten(t *testing.T) {
 			}
 			left--
 			return w.nodes.Node(owner, path, hash)
-		})
+		}, nil)
 		_, _, err := kept.Commit(accounts)
 		if failed = err != nil; failed {
 			failures++

@@ -1,0 +1,54 @@
+package tries
+
+import (
+	"errors"
+	"math"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// Trie is a single trie of which only the hash is wanted. It keeps all nodes that it has read. It
+// belongs to one goroutine; tries of one state can be used side by side.
+type Trie struct {
+	in     Tries
+	trie   *trie
+	failed error // of an earlier call
+}
+
+var errIncomplete = errors.New("tries: an earlier change was not completed")
+
+// Open returns the trie with a root, with read and before as in [Tries.Begin].
+func Open(owner, root common.Hash, read Reader, before Before) *Trie {
+	t := &Trie{in: Tries{read: read, before: before, unlisted: true, limit: math.MaxInt, keccak: crypto.NewKeccakState()}}
+	t.trie = t.in.open(owner, root)
+	return t
+}
+
+// Put sets the value of a key, which is not empty.
+func (t *Trie) Put(key common.Hash, value []byte) error {
+	return t.change(func() error { return t.trie.put(key, value) })
+}
+
+// Remove removes a key.
+func (t *Trie) Remove(key common.Hash) error {
+	return t.change(func() error { return t.trie.remove(key) })
+}
+
+// Hash returns the root of the trie as it is now.
+func (t *Trie) Hash() (common.Hash, error) {
+	err := t.change(func() error {
+		_, err := t.trie.commit(nil)
+		return err
+	})
+	return t.trie.hash, err
+}
+
+// change makes a change, if none has failed before: what it left may be half done.
+func (t *Trie) change(make func() error) error {
+	if t.failed != nil {
+		return errIncomplete
+	}
+	t.failed = make()
+	return t.failed
+}
