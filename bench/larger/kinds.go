@@ -10,6 +10,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
@@ -26,6 +27,8 @@ type sampled struct {
 type transaction struct {
 	hash         common.Hash
 	block, index uint64
+	from         common.Address
+	*types.Transaction
 }
 
 // sampledBlocks is how many blocks are looked at.
@@ -50,7 +53,11 @@ func sampleChain(ctx context.Context, view *query.View, from float64) (*sampled,
 			if err != nil {
 				return nil, err
 			}
-			s.txs = append(s.txs, transaction{crypto.Keccak256Hash(raw), number, uint64(i)})
+			decoded := new(types.Transaction)
+			if err := decoded.UnmarshalBinary(raw); err != nil {
+				return nil, err
+			}
+			s.txs = append(s.txs, transaction{crypto.Keccak256Hash(raw), number, uint64(i), body.Sender(i), decoded})
 			s.accounts = append(s.accounts, body.Sender(i))
 		}
 		if err := s.addBalances(ctx, view, number); err != nil {
@@ -164,7 +171,39 @@ func kinds() []kind {
 		{"proof of an account, any block", "eth_getProof", func(m *maker) []any { return []any{one(m, m.accounts), []common.Hash{}, m.block()} }},
 		{"proof of a slot, latest", "eth_getProof", proof(latest)},
 		{"proof of a slot, any block", "eth_getProof", proof(some)},
+		{"proof of 10 slots, any block", "eth_getProof", (*maker).proof10},
+		{"simulation of two blocks, any block", "eth_simulateV1", (*maker).simulation},
 	}
+}
+
+// proof10 returns the parameters of a proof of 10 balances of one token.
+func (m *maker) proof10() []any {
+	token := one(m, m.balances).Token
+	slots := make([]common.Hash, 10)
+	for i := range slots {
+		slots[i] = slot(sample.Balance{Token: token, Holder: one(m, m.balances).Holder})
+	}
+	return []any{token, slots, m.block()}
+}
+
+// simulation returns two blocks of two calls each, made from transactions of the chain, after
+// the block of the first.
+func (m *maker) simulation() []any {
+	at := one(m, m.txs)
+	var blocks []object
+	for range 2 {
+		blocks = append(blocks, object{"calls": []object{at.call(), one(m, m.txs).call()}})
+	}
+	return []any{object{"blockStateCalls": blocks, "traceTransfers": true}, hexutil.Uint64(at.block)}
+}
+
+// call returns the transaction as a call.
+func (t transaction) call() object {
+	call := object{"from": t.from, "gas": hexutil.Uint64(t.Gas()), "input": hexutil.Bytes(t.Data()), "value": (*hexutil.Big)(t.Value())}
+	if t.To() != nil {
+		call["to"] = t.To()
+	}
+	return call
 }
 
 // sum100 returns a call that adds 100 balances of one token.
