@@ -164,3 +164,21 @@ func (g *generator) overriddenCall() []any {
 	}
 	return []any{call, g.block(), state, g.blockOverride()}
 }
+
+// simulation returns the parameters of a simulation of some blocks, whose calls are transactions of
+// the chain. All blocks change the state, so the hashes of the answer show its roots.
+func (g *generator) simulation() []any {
+	blocks := []object{}
+	for range 1 + g.r.IntN(3) {
+		calls := []object{}
+		for range g.r.IntN(4) {
+			calls = append(calls, replayed(g, g.r.IntN(len(g.c.Txs))))
+		}
+		block := object{"calls": calls}
+		if g.chance(40) {
+			block["stateOverrides"], _ = g.stateOverride()
+		}
+		blocks = append(blocks, block)
+	}
+	return []any{object{"blockStateCalls": blocks, "traceTransfers": g.chance(50), "returnFullTransactions": g.chance(20)}, g.blockNumber()}
+}

@@ -67,6 +67,7 @@ func kinds() []kind {
 
 		{"eth_call", 8, call}, {"eth_call", 4, (*generator).overriddenCall},
 		{"eth_estimateGas", 4, call}, {"eth_createAccessList", 3, call},
+		{"eth_simulateV1", 4, (*generator).simulation},
 
 		{"debug_getRawHeader", 1, byAny}, {"debug_getRawBlock", 1, byAny}, {"debug_getRawReceipts", 1, byAny},
 		{"debug_getRawTransaction", 1, byTx},
