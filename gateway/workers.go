@@ -73,5 +73,5 @@ func (w *workers) end(n int) {
 	for _, next := range w.idle[:n] {
 		close(next)
 	}
-	w.idle = append(w.idle[:0], w.idle[n:]...)
+	w.idle, w.spare = append(w.idle[:0], w.idle[n:]...), 0
 }

@@ -72,6 +72,7 @@ func TestWorkersAreUsedAgain(t *testing.T) {
 func TestWorkersClose(t *testing.T) {
 	var w workers
 	w.ids(5)
+	w.trim() // all five are spare
 	begun, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	w.run(func() {
 		close(begun)
@@ -91,6 +92,7 @@ func TestWorkersClose(t *testing.T) {
 	default:
 		t.Error("closed while a function was running")
 	}
+	w.trim()
 	done := make(chan struct{})
 	w.run(func() { close(done) })
 	<-done
