@@ -16,7 +16,7 @@ func (h *Handler) Allowance(key *account.Key) (a account.Allowance) {
 			a.PerSecond = append(a.PerSecond, account.Bound{Source: sourceOf(float64(set.PerSecond) == rate.PerSecond, own, standard), Credits: rate.PerSecond, Used: p.meter.Recent(now)})
 		}
 		if p.perDay > 0 {
-			a.PerDay = append(a.PerDay, account.Bound{Source: sourceOf(set.PerDay == p.perDay, own, standard), Credits: float64(p.perDay), Used: float64(p.day.Used(now))})
+			a.PerDay = append(a.PerDay, account.Bound{Source: sourceOf(set.PerDay == p.perDay, own, standard), Credits: float64(p.perDay), Used: float64(p.day.Used(h.today()))})
 		}
 	}
 	add(&who.purse, who.limits, account.KeyRule, account.KeyDefault)

@@ -283,7 +283,7 @@ func (p *payer) spend(credits int) *refusal {
 			return tooFast(RefusedRate, r.reason, p.settings.see, excess)
 		}
 	}
-	return p.settings.spendDays(p.caller, now, credits)
+	return p.settings.spendDays(p.caller, credits)
 }
 
 // maxDebt is the longest a client may have to wait before it can pay for the messages of
@@ -306,7 +306,7 @@ func (p *payer) spendOnMessage(credits int) *refusal {
 			return tooFast(RefusedRate, r.reason, p.settings.see, excess)
 		}
 	}
-	if r := p.settings.spendDays(p.caller, now, credits); r != nil {
+	if r := p.settings.spendDays(p.caller, credits); r != nil {
 		return r
 	}
 	for _, r := range rates {
@@ -326,65 +326,70 @@ func (p *payer) owe(credits int) {
 			r.meter.Owe(now, credits)
 		}
 	}
-	p.caller.owe(now, credits)
+	today := p.settings.today()
+	p.caller.owe(today, credits)
 	if p.caller.owner != nil {
-		p.caller.owner.owe(now, credits)
+		p.caller.owner.owe(today, credits)
 	}
 }
 
 // owe takes credits from the daily quota, even if they exceed it.
-func (p *purse) owe(now time.Time, credits int) {
+func (p *purse) owe(today time.Time, credits int) {
 	if p.perDay > 0 {
-		p.day.Add(now, credits)
+		p.day.Add(today, credits)
 	}
 }
 
 // spendDays takes credits from the daily quotas of both a key and its account, or from
 // neither.
-func (s *settings) spendDays(who *caller, now time.Time, credits int) *refusal {
-	if who.owner == nil {
-		return s.spendDay(&who.purse, now, credits, "daily quota exceeded")
+func (s *settings) spendDays(who *caller, credits int) *refusal {
+	if who.perDay == 0 && (who.owner == nil || who.owner.perDay == 0) {
+		return nil
 	}
-	if r := s.spendDay(&who.owner.purse, now, credits, "daily quota of the account exceeded"); r != nil {
+	today := s.today()
+	if who.owner == nil {
+		return s.spendDay(&who.purse, today, credits, "daily quota exceeded")
+	}
+	if r := s.spendDay(&who.owner.purse, today, credits, "daily quota of the account exceeded"); r != nil {
 		return r
 	}
-	r := s.spendDay(&who.purse, now, credits, "daily quota exceeded")
+	r := s.spendDay(&who.purse, today, credits, "daily quota exceeded")
 	if r != nil {
-		who.owner.day.Return(now, credits)
+		who.owner.day.Return(today, credits)
 	}
 	return r
 }
 
 // spendDay takes credits from a daily quota, or returns a refusal.
-func (s *settings) spendDay(p *purse, now time.Time, credits int, message string) *refusal {
+func (s *settings) spendDay(p *purse, today time.Time, credits int, message string) *refusal {
 	if p.perDay == 0 {
 		return nil
 	}
-	wait, ok := p.day.Spend(now, credits, p.perDay)
+	wait, ok := p.day.Spend(today, credits, p.perDay)
 	if ok {
 		return nil
 	}
-	return overQuota(message, spentDay{See: s.see, Used: p.day.Used(now), Asked: credits, Allowed: p.perDay}, wait)
+	return overQuota(message, spentDay{See: s.see, Used: p.day.Used(today), Asked: credits, Allowed: p.perDay}, wait)
 }
 
 // giveBack returns the credits of a call that found no place in the queue to the daily
 // quotas, but not to the rates, so that a client cannot retry at any speed.
 func (p *payer) giveBack(credits int) {
-	who, now := p.caller, time.Now()
+	who, today := p.caller, p.settings.today()
 	if who.perDay > 0 {
-		who.day.Return(now, credits)
+		who.day.Return(today, credits)
 	}
 	if who.owner != nil && who.owner.perDay > 0 {
-		who.owner.day.Return(now, credits)
+		who.owner.day.Return(today, credits)
 	}
 }
 
 // Restore counts credits that were spent with a key today before this process started. It
 // must be called before the handler serves.
 func (h *Handler) Restore(key *account.Key, credits uint64) {
-	now := time.Now()
-	day(&h.days.keys, key.ID).Add(now, int(credits))
+	today := h.today()
+	day(&h.days.keys, key.ID).Add(today, int(credits))
 	if !key.Owner.IsZero() {
-		day(&h.days.accounts, key.Owner).Add(now, int(credits))
+		day(&h.days.accounts, key.Owner).Add(today, int(credits))
 	}
 }

@@ -45,6 +45,7 @@ type Handler struct {
 	sockets   *sockets
 	addresses *limit.Addresses
 	days      days
+	today     func() time.Time
 	memory    *limit.Budget
 	refusals  refusals
 	stopping  atomic.Bool
@@ -65,9 +66,13 @@ func New(config Config) (*Handler, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
+	if config.Today == nil {
+		config.Today = time.Now
+	}
 	h := &Handler{
 		keys:      config.Keys,
 		log:       config.Log,
+		today:     config.Today,
 		addresses: limit.NewAddresses(config.Limits.Failures, maxAddresses),
 		memory:    limit.NewBudget(0), // Reload sets its size
 		buffers:   jsonrpc.BufferPool{MaxBytes: maxPooled, MaxLargeBytes: maxLargePooled},
@@ -78,7 +83,7 @@ func New(config Config) (*Handler, error) {
 }
 
 // Reload applies another configuration to all later requests. If it is invalid, Reload
-// returns an error and changes nothing. Keys, Log and Limits.Failures stay unchanged. Rates
+// returns an error and changes nothing. Keys, Log, Today and Limits.Failures stay unchanged. Rates
 // start with a full burst; the credits spent today are kept.
 func (h *Handler) Reload(config Config) error {
 	s, err := newSettings(config, h)

@@ -107,7 +107,9 @@ func TestRate(t *testing.T) {
 
 func TestDailyQuota(t *testing.T) {
 	keys := withRules(account.Rules{PerDay: 2})
-	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: keys}, 0)
+	var hours atomic.Int64
+	today := func() time.Time { return someDay.Add(time.Duration(hours.Load()) * time.Hour) }
+	s := start(t, gateway.Config{Networks: []gateway.Network{network("alpha")}, Keys: keys, Today: today}, 0)
 	for want, n := 200, 0; n < 3; n++ {
 		if n == 2 {
 			want = 429
@@ -116,7 +118,7 @@ func TestDailyQuota(t *testing.T) {
 		if response.StatusCode != want {
 			t.Errorf("call %d: %d %s", n, response.StatusCode, answer)
 		}
-		if wait, _ := strconv.Atoi(response.Header.Get("Retry-After")); want == 429 && (wait < 1 || wait > 24*60*60 || !strings.Contains(answer, "daily quota exceeded")) {
+		if wait, _ := strconv.Atoi(response.Header.Get("Retry-After")); want == 429 && (wait != 12*60*60 || !strings.Contains(answer, "daily quota exceeded")) {
 			t.Errorf("Retry-After %d: %s", wait, answer)
 		}
 	}
@@ -124,6 +126,12 @@ func TestDailyQuota(t *testing.T) {
 	for _, want := range []int{200, 429} {
 		if response, answer := s.post(call("test_name")); response.StatusCode != want {
 			t.Errorf("another quota: %d %s, expected %d", response.StatusCode, answer, want)
+		}
+	}
+	hours.Store(12)
+	for n, want := range []int{200, 200, 200, 429} {
+		if response, answer := s.post(call("test_name")); response.StatusCode != want {
+			t.Errorf("call %d of the next day: %d %s, expected %d", n, response.StatusCode, answer, want)
 		}
 	}
 }

@@ -66,6 +66,9 @@ func network(name string, hosts ...string) gateway.Network {
 	})}
 }
 
+// someDay is when tests of daily quotas take place.
+var someDay = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
 // running is a server under test.
 type running struct {
 	t   testing.TB
@@ -81,6 +84,9 @@ func start(t testing.TB, config gateway.Config, drain time.Duration) *running {
 	log := new(logBuffer)
 	if config.Keys == nil {
 		config.Keys = oneKey{}
+	}
+	if config.Today == nil && config.Group == nil { // a group has a clock of its own
+		config.Today = func() time.Time { return someDay } // no day ends during a test
 	}
 	config.Log = slog.New(slog.NewTextHandler(log, nil))
 	handler, err := gateway.New(config)

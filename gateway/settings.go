@@ -72,7 +72,8 @@ type Config struct {
 	// Watcher is called with every answered request; nil: none. It must not keep what it is
 	// given, and must be fast: the answer waits for it.
 	Watcher Watcher
-	Log     *slog.Logger // nil: slog.Default()
+	Today   func() time.Time // which day it is, for daily quotas; nil: time.Now
+	Log     *slog.Logger     // nil: slog.Default()
 }
 
 // Default rates in credits per second. They protect a server from clients that are unknown
@@ -128,6 +129,7 @@ type settings struct {
 	see         string
 	ready       func(context.Context) error
 	watcher     Watcher
+	today       func() time.Time // for daily quotas
 	refusals    *refusals
 	failures    *failures.Log
 }
@@ -155,7 +157,7 @@ func newSettings(config Config, h *Handler) (*settings, error) {
 			keys: l.Key, accounts: l.Account, days: &h.days, group: config.Group, usage: config.Usage, byOwner: make(map[account.ID]*owner), byHolder: make(map[holder]*tenant),
 		},
 		addressRate: l.Address, clients: limit.NewAddresses(l.Address, maxAddresses),
-		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, watcher: config.Watcher, refusals: &h.refusals, failures: config.Failures,
+		sockets: config.Sockets.withDefaults(), see: l.See, ready: config.Ready, watcher: config.Watcher, today: h.today, refusals: &h.refusals, failures: config.Failures,
 	}
 	if config.Limits.Heavy == 0 {
 		s.callers.heavyOfAccount = heavyOfAccount()
