@@ -15,7 +15,8 @@ import (
 	"ashlar/family"
 )
 
-// Unserved is a stored network that is not served, because a command must complete it first.
+// Unserved is a stored network that is not served, because a command must complete it first, or because the
+// configuration must say how.
 type Unserved struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
@@ -34,6 +35,11 @@ type unservedNetworks struct {
 	byName map[string]Unserved // guarded by mu
 }
 
+// IsUnserved reports whether an error of opening a network means that the others are served without it.
+func IsUnserved(err error) bool {
+	return family.Incomplete(err) || errors.Is(err, family.ErrUnconfigured)
+}
+
 // opened records with which error a network was opened. Another error than that it is incomplete,
 // such as one while the command has it open, does not make it complete.
 func (u *unservedNetworks) opened(name string, err error) {
@@ -42,7 +48,7 @@ func (u *unservedNetworks) opened(name string, err error) {
 	switch {
 	case err == nil:
 		delete(u.byName, name)
-	case family.Incomplete(err):
+	case IsUnserved(err):
 		if u.byName == nil {
 			u.byName = make(map[string]Unserved)
 		}
@@ -67,7 +73,8 @@ func (u *unservedNetworks) all() (all []Unserved) {
 	return all
 }
 
-// unserved returns the stored networks that are left out until a command has completed them.
+// unserved returns the stored networks that are left out until a command has completed them, or the configuration
+// says how to serve them.
 func (s *Service) unserved(ctx context.Context) []Unserved {
 	return slices.DeleteFunc(s.leftOut.all(), func(u Unserved) bool {
 		exists, err := s.stores.Exists(ctx, u.Name)
@@ -80,12 +87,12 @@ func (s *Service) unserved(ctx context.Context) []Unserved {
 }
 
 // openFirst opens the networks that are served from the start. Those that a command must
-// complete first are left out, unless the configuration lists them.
+// complete first, or that need a configuration, are left out, unless the configuration lists them.
 func (s *Service) openFirst(ctx context.Context, names []string) error {
 	for _, name := range names {
 		_, wanted := s.config.Networks[name]
 		n, err := s.openNetwork(ctx, &s.config, name, len(names))
-		if family.Incomplete(err) && !wanted {
+		if IsUnserved(err) && !wanted {
 			slog.Warn("network not served", "network", name, "error", err)
 			continue
 		}

@@ -25,6 +25,9 @@ var (
 	// ErrNoBlocks is returned when a network is opened of which not even the first
 	// block is stored: the import that created it was stopped at its very beginning.
 	ErrNoBlocks = errors.New("it holds no blocks yet; import them again, for an EVM network with its genesis")
+	// ErrUnconfigured is returned when a network is opened that cannot be served without entries of
+	// its own in the configuration.
+	ErrUnconfigured = errors.New("it needs entries in the configuration")
 	// ErrNoState is returned when the state of a network is to be verified that has none.
 	ErrNoState = errors.New("there is no state to verify")
 	// ErrRange is returned when blocks are to be verified that the network does not have.

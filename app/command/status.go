@@ -8,7 +8,6 @@ import (
 	"ashlar/app"
 	"ashlar/app/config"
 	"ashlar/app/store"
-	"ashlar/family"
 	"ashlar/kv"
 )
 
@@ -33,7 +32,7 @@ func ReadStatus(ctx context.Context, dir, file string) (all app.Status, err erro
 	}
 	for _, name := range names {
 		n, err := app.OpenNetwork(ctx, data, name, config.Network{}, kv.Options{ReadOnly: inKeyspace})
-		if family.Incomplete(err) {
+		if app.IsUnserved(err) {
 			all.Unserved = append(all.Unserved, app.NewUnserved(name, err))
 			continue
 		}

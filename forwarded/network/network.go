@@ -63,7 +63,7 @@ func (Family) Accept(ctx context.Context, r kv.Reader) error { return archive.Ac
 func (Family) Tables() []*kv.Table { return archive.Tables() }
 
 // errNoUpstream means that a stored network is served without its nodes.
-var errNoUpstream = errors.New("its answers come from other nodes: expected upstream in its entries of the configuration")
+var errNoUpstream = fmt.Errorf("%w: its answers come from other nodes (want upstream)", family.ErrUnconfigured)
 
 // Open implements [family.Opener].
 func (Family) Open(ctx context.Context, store kv.Store, e family.Entries, reading bool) (family.Network, error) {

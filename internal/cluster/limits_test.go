@@ -43,9 +43,6 @@ func newLimited(t *testing.T, board limit.Board, rate limit.Rate) *limited {
 // TestLimits has a rate and a quota hold for readers that share a keyspace, while one joins
 // and another one leaves.
 func TestLimits(t *testing.T) {
-	if now := time.Now().UTC(); now.Add(time.Minute).Day() != now.Day() {
-		time.Sleep(time.Minute) // the quota of a day begins anew at midnight
-	}
 	config := store.DefaultCassandra()
 	config.Hosts, config.Keyspace = nodes.Get(t).Hosts, newKeyspace(t)
 	keyspace, err := store.Connect(t.Context(), config, false)
@@ -60,6 +57,9 @@ func TestLimits(t *testing.T) {
 	t.Cleanup(func() { _ = accounts.Close() })
 	board := accounts.(limit.Board)
 
+	if now := time.Now().UTC(); now.Add(time.Minute).Day() != now.Day() {
+		time.Sleep(time.Minute) // the quota of a day begins anew at midnight
+	}
 	rate := limit.Rate{PerSecond: 2000, Burst: 2000}
 	const quota = 20_000
 	var spent, daily atomic.Int64
