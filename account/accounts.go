@@ -319,6 +319,13 @@ func (a *Accounts) Unreadable() []string { return a.rows.unreadableTexts() }
 func (a *Accounts) change(ctx context.Context, idOrEmail, doing string, o order, edit func(*person) error) (*person, error) {
 	a.write.Lock()
 	defer a.write.Unlock()
+	unlock, err := a.rows.lock(ctx, o)
+	switch {
+	case err == nil:
+		defer unlock()
+	case o == onceDurable: // a restriction goes without the lock
+		return nil, err
+	}
 	before, err := a.latest(ctx, o, idOrEmail)
 	if err != nil {
 		return nil, err

@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"ashlar/kv"
+	"ashlar/retry"
 )
 
 // Several processes may write to one store of accounts ([Config.Shared]). Each holds all
@@ -22,7 +24,8 @@ import (
 //     thing at once write two rows. The one with the greater number holds.
 //   - A change of an account begins with its newest row in the store. Otherwise a process that
 //     has not called Refresh since, and only records that a user signed in, would undo the
-//     removal of a passkey.
+//     removal of a passkey. The pointer `changing` is locked meanwhile, so that no other process
+//     begins with the same row.
 //   - A key that has been revoked by any of its revisions stays revoked.
 //   - An account is deleted by its greatest possible revision. Rows that another process writes
 //     afterwards are removed when they are found, see [Accounts.Sweep].
@@ -90,6 +93,74 @@ func (a *Accounts) refresh(ctx context.Context) error {
 		return err
 	}
 	return a.readMailTokens(ctx)
+}
+
+// pointerChanging is locked while a process changes an account of a shared store: its value is a
+// random text then, else unlocked. A process that ends in the middle leaves it locked.
+const pointerChanging = "changing"
+
+var unlocked = []byte{0}
+
+const (
+	lockEvery = 10 * time.Millisecond // between two attempts to get the lock
+	// abandoned is how long a process holds the lock at most. Another one takes it from then on.
+	abandoned = 2 * time.Second
+	// lockTime bounds how long a change waits for the lock; restrictionTime, how long a restriction
+	// does, which then goes without it.
+	lockTime        = 3 * abandoned
+	restrictionTime = time.Second
+)
+
+// lock returns when no other process changes an account of a shared store, and what ends that. The change
+// that follows has an order.
+func (r *rows) lock(ctx context.Context, o order) (unlock func(), err error) {
+	if !r.shared {
+		return func() {}, nil
+	}
+	// A client that disconnects does not leave the lock behind.
+	ctx = context.WithoutCancel(ctx)
+	most := lockTime
+	if o == atOnce {
+		most = restrictionTime
+	}
+	waiting, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	mine := []byte(rand.Text())
+	var seen []byte
+	since := time.Now()
+	for {
+		held, err := r.store.Pointer(waiting, pointerChanging)
+		if errors.Is(err, kv.ErrNotFound) {
+			held, err = nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("account: lock the accounts: %w", err)
+		}
+		if !bytes.Equal(held, seen) {
+			seen, since = held, time.Now()
+		}
+		if held == nil || bytes.Equal(held, unlocked) || time.Since(since) >= abandoned {
+			err := r.store.CompareAndSet(waiting, pointerChanging, held, mine)
+			if err == nil {
+				return func() { r.unlock(ctx, mine) }, nil
+			}
+			if !errors.Is(err, kv.ErrConflict) {
+				return nil, fmt.Errorf("account: lock the accounts: %w", err)
+			}
+		}
+		if err := retry.Sleep(waiting, lockEvery); err != nil {
+			return nil, fmt.Errorf("account: lock the accounts, which another process changes: %w", err)
+		}
+	}
+}
+
+// unlock ends a lock. If it cannot, others wait until it is abandoned.
+func (r *rows) unlock(ctx context.Context, mine []byte) {
+	ctx, cancel := context.WithTimeout(ctx, abandoned)
+	defer cancel()
+	if err := r.store.CompareAndSet(ctx, pointerChanging, mine, unlocked); err != nil && !errors.Is(err, kv.ErrConflict) {
+		slog.Warn("the accounts stay locked for a moment", "for", abandoned, "error", err)
+	}
 }
 
 // latestTime bounds how long a change of an account waits for its newest row.

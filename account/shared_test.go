@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
+	"time"
 
 	"ashlar/kv"
 
@@ -150,5 +152,45 @@ func TestChangeWithoutNewestRow(t *testing.T) {
 	}
 	if a, err = accounts.Find(somebody); err != nil || a.Enabled() {
 		t.Errorf("disabled: %+v, %v", a, err)
+	}
+}
+
+// slow is a store in which time passes between the read of a newest row and what is written after it.
+type slow struct{ kv.Store }
+
+func (s slow) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
+	value, sort, err := s.Store.Newest(ctx, t, partition, at, dst)
+	time.Sleep(time.Millisecond)
+	return value, sort, err
+}
+
+// Two processes change one account again and again. No change is lost, also after a process has ended in the middle
+// of one.
+func TestChangesOfTwoProcesses(t *testing.T) {
+	const each = 20
+	store := slow{openStore(t, vfs.NewMem())}
+	here := openAccounts(t, store, Config{Shared: true})
+	_, a, err := here.Create(t.Context(), NewAccount{Email: somebody})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := openAccounts(t, store, Config{Shared: true})
+	if _, err := here.rows.lock(t.Context(), onceDurable); err != nil { // and never unlocked
+		t.Fatal(err)
+	}
+	var changing sync.WaitGroup
+	for _, accounts := range []*Accounts{here, there} {
+		changing.Go(func() {
+			for range each {
+				if _, err := accounts.change(t.Context(), a.ID.String(), "change", onceDurable, func(p *person) error { p.epoch++; return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	changing.Wait()
+	p, err := here.latest(t.Context(), onceDurable, a.ID.String())
+	if err != nil || p.epoch != 2*each {
+		t.Errorf("%d changes are left, %v, want %d", p.epoch, err, 2*each)
 	}
 }
