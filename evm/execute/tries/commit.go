@@ -2,7 +2,6 @@ package tries
 
 import (
 	"bytes"
-	"slices"
 
 	"ashlar/evm"
 
@@ -18,7 +17,7 @@ func (t *trie) commit(nodes []evm.Node) ([]evm.Node, error) {
 	c := committing{trie: t, nodes: nodes}
 	t.hash = types.EmptyRootHash
 	if t.root != nil {
-		reference, err := c.commit(t.root, nil)
+		reference, err := c.commit(t.root, t.in.path[:0])
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +43,7 @@ func (c *committing) add(path []byte, hash common.Hash, blob, before []byte) {
 }
 
 // commit encodes a node and all below it that have changed, and returns the RLP by which its
-// parent refers to it.
+// parent refers to it. It writes the paths of nodes below into the rest of the path's array.
 func (c *committing) commit(n node, path []byte) (reference []byte, err error) {
 	if n, ok := n.(unread); ok {
 		return n, nil
@@ -91,7 +90,7 @@ func (c *committing) encode(n node, path []byte) ([]byte, error) {
 	case *leaf:
 		return encodeShort(n.key, true, appendString(nil, n.value)), nil
 	case *extension:
-		child, err := c.commit(n.child, slices.Concat(path, n.key))
+		child, err := c.commit(n.child, append(path, n.key...))
 		return encodeShort(n.key, false, child), err
 	case *branch:
 		return c.encodeBranch(n, path)
@@ -126,7 +125,7 @@ func (c *committing) encodeBranch(n *branch, path []byte) (_ []byte, err error) 
 		case n.has&(1<<i) == 0:
 			item = rlp.EmptyString
 		case n.changed&(1<<i) != 0: // others are as in n.rlp
-			if item, err = c.commit(n.children[i], append(path[:len(path):len(path)], i)); err != nil {
+			if item, err = c.commit(n.children[i], append(path, i)); err != nil {
 				return nil, err
 			}
 		}

@@ -59,16 +59,16 @@ func decode(encoded []byte) (node, error) {
 	if err != nil || len(behind) > 0 {
 		return nil, errMalformed
 	}
-	count, err := rlp.CountValues(items)
-	switch {
-	case err != nil:
-		return nil, errMalformed
-	case count == 2:
-		return decodeShort(encoded, items)
-	case count == width+1:
-		return decodeBranch(encoded, items)
+	rest := items
+	for range 2 {
+		if _, rest, err = splitItem(rest); err != nil {
+			return nil, err
+		}
 	}
-	return nil, fmt.Errorf("%w: %d items (want 2 or %d)", errMalformed, count, width+1)
+	if len(rest) == 0 {
+		return decodeShort(encoded, items)
+	}
+	return decodeBranch(encoded, items)
 }
 
 func decodeShort(encoded, items []byte) (node, error) {
@@ -107,13 +107,19 @@ func decodeBranch(encoded, items []byte) (node, error) {
 		items = rest
 	}
 	if !bytes.Equal(items, rlp.EmptyString) || bits.OnesCount16(b.has) < 2 {
-		return nil, errMalformed
+		return nil, fmt.Errorf("%w (want 2 items, or %d with at least two children and no value)", errMalformed, width+1)
 	}
 	return b, nil
 }
 
-// splitItem splits the first of some RLP items from the others.
+// splitItem splits the first of some RLP items from the others: nearly always a hash, or empty.
 func splitItem(items []byte) (item, rest []byte, err error) {
+	switch {
+	case len(items) > common.HashLength && items[0] == rlp.EmptyString[0]+common.HashLength:
+		return items[:1+common.HashLength], items[1+common.HashLength:], nil
+	case len(items) > 0 && items[0] == rlp.EmptyString[0]:
+		return items[:1], items[1:], nil
+	}
 	if _, _, rest, err = rlp.Split(items); err != nil {
 		return nil, nil, errMalformed
 	}

@@ -48,6 +48,8 @@ type Tries struct {
 	evicted uint32 // round in which nodes were last evicted
 
 	keccak crypto.KeccakState
+	hashed common.Hash          // scratch of hashOf: one on the stack would escape
+	path   [evm.KeyNibbles]byte // scratch of commit
 }
 
 // New returns tries that keep about as many bytes of nodes in memory.
@@ -126,11 +128,11 @@ func (t *Tries) Commit(accounts map[common.Hash]*types.StateAccount) (common.Has
 }
 
 // hashOf returns the hash of an encoded node.
-func (t *Tries) hashOf(encoded []byte) (hash common.Hash, err error) {
+func (t *Tries) hashOf(encoded []byte) (common.Hash, error) {
 	t.keccak.Reset()
 	t.keccak.Write(encoded)
-	_, err = t.keccak.Read(hash[:])
-	return hash, err
+	_, err := t.keccak.Read(t.hashed[:])
+	return t.hashed, err
 }
 
 // note records that a change was not completed.
