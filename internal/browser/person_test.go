@@ -119,9 +119,7 @@ func (b *tab) choose(selector, label string) {
 	b.there(selector)
 	pick := chromedp.SendKeys(chromedp.CSS(selector), label)
 	if run(b, chromedp.Evaluate[bool]("document.querySelector('form[data-instant] button').hidden")) {
-		if _, err := chromedp.RunResponse(b.ctx, pick); err != nil {
-			b.Fatal(err)
-		}
+		b.leads(pick)
 		return
 	}
 	b.do(pick)

@@ -146,8 +146,20 @@ func (b *tab) there(selector string) {
 func (b *tab) follow(selector string) {
 	b.Helper()
 	b.there(selector)
-	if _, err := chromedp.RunResponse(b.ctx, chromedp.Click(chromedp.CSS(selector))); err != nil {
-		b.Fatalf("%v\n%s", err, b.shown())
+	b.leads(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// patience is how long a test waits for a page. It is far longer than anything takes.
+const patience = 2 * time.Minute
+
+// leads does what leads to another page, and waits until that is loaded. An action that leads nowhere would never
+// end by itself.
+func (b *tab) leads(action chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, action); err != nil {
+		b.Fatalf("no other page: %v\n%s", err, b.shown())
 	}
 }
 
