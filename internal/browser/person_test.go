@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -113,11 +114,16 @@ func (b *tab) tryConsole() {
 }
 
 // choose selects an option of a list by its label. Without scripts it also presses the button that
-// applies the choice.
+// applies the choice. It does not type the label: each key can be a choice, and so lead to another
+// page, of which only the first is waited for.
 func (b *tab) choose(selector, label string) {
 	b.Helper()
 	b.there(selector)
-	pick := chromedp.SendKeys(chromedp.CSS(selector), label)
+	pick := chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{
+		const list = document.querySelector(%q)
+		list.value = [...list.options].find(option => option.label.includes(%q)).value
+		list.dispatchEvent(new Event("change", {bubbles: true}))
+	}`, selector, label))
 	if run(b, chromedp.Evaluate[bool]("document.querySelector('form[data-instant] button').hidden")) {
 		b.leads(pick)
 		return
