@@ -67,7 +67,7 @@ func (s *Service) shownNetworks(ctx context.Context) ([]site.Network, error) {
 		if source := status.Source; source != nil {
 			shown.Follows, shown.Behind, shown.Problem = true, source.Behind, source.Problem
 		}
-		shown.Upstreams, shown.Consensus, shown.Store = shownUpstreams(status.Source), shownConsensus(status.Consensus), n.shownStore()
+		shown.Upstreams, shown.Consensus, shown.Store = shownUpstreams(status.Source), shownConsensus(&status), n.shownStore()
 		if status.Consensus != nil {
 			shown.Follows, shown.Behind = true, status.Behind()
 		}
@@ -102,14 +102,32 @@ func shownUpstreams(source *family.SourceStatus) (all []site.Upstream) {
 }
 
 // shownConsensus names a consensus client and says when it last named a head.
-func shownConsensus(c *family.ConsensusStatus) string {
+func shownConsensus(status *family.Status) string {
+	c := status.Consensus
 	if c == nil {
 		return ""
+	}
+	if light := status.LightClient; light != nil {
+		return shownLightClient(light)
 	}
 	if c.Forkchoice == 0 {
 		return "no consensus client has named a head since the start"
 	}
 	return fmt.Sprintf("%s, last heard at %s", cmp.Or(c.Client, "unknown"), time.Unix(c.Forkchoice, 0).UTC().Format(time.RFC3339))
+}
+
+// shownLightClient says what a light client sees, with the nodes that are of no use to it.
+func shownLightClient(light *family.LightClientStatus) string {
+	text := "light client that has named no head since the start"
+	if light.Named != 0 {
+		text = fmt.Sprintf("light client: head in slot %d, finalized slot %d, present slot %d", light.Head, light.Finalized, light.Slot)
+	}
+	for _, n := range light.Nodes {
+		if n.Why != "" {
+			text += fmt.Sprintf("; %s: %s", n.Name, n.Why)
+		}
+	}
+	return text
 }
 
 func shownEvents(all []recent.Event) []site.Event {

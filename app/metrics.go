@@ -119,6 +119,8 @@ type gauges struct {
 	agreeing, quorum, differs                                 *prometheus.Desc
 	ready, stopped, reached, rate, remaining                  *prometheus.Desc
 	writable, accountsWritable                                *prometheus.Desc
+	lightSlot, lightPeriods, lightFinalized                   *prometheus.Desc
+	beaconUsed, beaconFaults                                  *prometheus.Desc
 	free, cacheReads, storeReads, roundTrips, backlog, expiry *prometheus.Desc
 	unsaved, unreadable, letters                              *prometheus.Desc
 	first, firstState, removing, removedRows                  *prometheus.Desc
@@ -172,6 +174,12 @@ func newServiceCollector(s *Service) *serviceCollector {
 		workersStarted: desc("workers_started_total", "Processes for scripts of clients that were started."),
 		workersEnded:   desc("workers_ended_total", "Processes for scripts of clients that ended in the middle of their work.", "reason"),
 		workersMemory:  desc("workers_memory_bytes", "Memory that the processes for scripts of clients take."),
+
+		lightSlot:      desc("light_client_slot", "Slots that the light client knows: the present one by the clock, its head's and the finalized one.", "network", "of"),
+		lightPeriods:   desc("light_client_periods_behind", "Periods of sync committees from the finalized slot to the present.", "network"),
+		lightFinalized: desc("light_client_finalized_timestamp_seconds", "Time of the last slot that is final for the light client; 0 if none is yet.", "network"),
+		beaconUsed:     desc("beacon_node_used", "Whether the light client uses the beacon node: 1, else 0.", "network", "node"),
+		beaconFaults:   desc("beacon_node_faults_total", "What the beacon node did wrong: it failed to answer, or sent what is invalid.", "network", "node", "fault"),
 
 		heard:          desc("consensus_heard_timestamp_seconds", "When the consensus client last sent a block or a head; 0 since the start.", "network", "call"),
 		upstreamUsed:   desc("upstream_used", "Whether the node is or would be followed: 1, else 0.", "network", "upstream"),
@@ -287,6 +295,9 @@ func (c *serviceCollector) collectSource(network string, status family.Status, g
 		gauge(g.heard, float64(driver.Payload), network, "payload")
 		gauge(g.heard, float64(driver.Forkchoice), network, "forkchoice")
 	}
+	if status.LightClient != nil {
+		c.collectLightClient(network, status.LightClient, gauge, counter)
+	}
 	if source != nil || status.Consensus != nil {
 		c.collectFollowing(network, status, gauge)
 	}
@@ -310,6 +321,21 @@ func (c *serviceCollector) collectSource(network string, status family.Status, g
 		counter(g.upstreamFaults, u.Failures, network, u.Name, "failed")
 		counter(g.upstreamFaults, u.Invalid, network, u.Name, "invalid")
 		counter(g.upstreamFaults, u.TooDeep, network, u.Name, "too_deep")
+	}
+}
+
+// collectLightClient collects what a light client sees.
+func (c *serviceCollector) collectLightClient(network string, light *family.LightClientStatus, gauge func(*prometheus.Desc, float64, ...string), counter func(*prometheus.Desc, uint64, ...string)) {
+	g := &c.gauges
+	gauge(g.lightSlot, float64(light.Slot), network, "present")
+	gauge(g.lightSlot, float64(light.Head), network, "head")
+	gauge(g.lightSlot, float64(light.Finalized), network, "finalized")
+	gauge(g.lightPeriods, float64(light.PeriodsBehind), network)
+	gauge(g.lightFinalized, float64(light.FinalizedTime), network)
+	for _, n := range light.Nodes {
+		gauge(g.beaconUsed, truth(n.Used), network, n.Name)
+		counter(g.beaconFaults, n.Failures, network, n.Name, "failed")
+		counter(g.beaconFaults, n.Invalid, network, n.Name, "invalid")
 	}
 }
 

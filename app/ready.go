@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,6 +144,9 @@ func sourceReached(status *family.Status, now time.Time) bool {
 
 // whyUnreached says why no source is reachable.
 func whyUnreached(status *family.Status) string {
+	if light := status.LightClient; light != nil {
+		return "its light client has verified no newer head: " + cmp.Or(light.Problem, "the beacon nodes have none")
+	}
 	if status.Consensus != nil {
 		return "its consensus client is silent"
 	}

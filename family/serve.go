@@ -60,6 +60,10 @@ type Status struct {
 
 	Source    *SourceStatus    `json:"source,omitempty"`    // of a network that follows nodes now
 	Consensus *ConsensusStatus `json:"consensus,omitempty"` // of a network that a consensus client drives now
+
+	// LightClient is of a network whose head a light client names. Consensus is then not nil,
+	// and says when it last did.
+	LightClient *LightClientStatus `json:"lightClient,omitempty"`
 }
 
 // Retention is how many blocks of history a network keeps; 0: all.
@@ -167,6 +171,31 @@ func Seconds(t time.Time) int64 {
 		return 0
 	}
 	return t.Unix()
+}
+
+// LightClientStatus is what a light client of the beacon chain sees.
+type LightClientStatus struct {
+	Problem       string             `json:"problem,omitempty"` // why the head stays
+	Checkpoint    string             `json:"checkpoint"`        // root of the block that is configured
+	Slot          uint64             `json:"slot"`              // the present one; 0: not known yet
+	Head          uint64             `json:"headSlot"`          // of the newest header that is verified
+	Finalized     uint64             `json:"finalizedSlot"`
+	FinalizedTime int64              `json:"finalizedTime"` // Unix seconds; 0: there is none yet
+	PeriodsBehind uint64             `json:"periodsBehind"` // sync committees from the finalized header to the present
+	Named         int64              `json:"lastNamed"`     // when it last named a head, in Unix seconds; 0: not since the start
+	Nodes         []BeaconNodeStatus `json:"nodes"`
+}
+
+// BeaconNodeStatus is how a node behaves that a light client asks. Faults are counted since the
+// start.
+type BeaconNodeStatus struct {
+	Name     string `json:"name"`
+	Slot     uint64 `json:"slot"` // the newest that it named, true or not
+	Used     bool   `json:"used"`
+	Why      string `json:"why,omitempty"`   // why it is not used
+	Aside    int64  `json:"aside,omitempty"` // until when it is set aside because of false data, in Unix seconds; 0: it is not
+	Failures uint64 `json:"failures"`        // it did not answer
+	Invalid  uint64 `json:"invalid"`         // it sent what no honest node sends
 }
 
 // ConsensusStatus is how a network stands to the consensus client that drives it.

@@ -83,13 +83,13 @@ func newNode(config Node, name string, most int64, log *slog.Logger) (*node, err
 	}, nil
 }
 
-// names returns a name for each node that can be shown: it has no key.
-func names(nodes []Node) ([]string, error) {
-	all, seen := make([]string, len(nodes)), make(map[string]int)
-	for i := range nodes {
-		u, err := nodes[i].parseURL()
+// Names returns a name for each node that can be shown: it has no key.
+func (n Nodes) Names() ([]string, error) {
+	all, seen := make([]string, len(n)), make(map[string]int)
+	for i := range n {
+		u, err := n[i].parseURL()
 		if err != nil {
-			return nil, fmt.Errorf("number %d of %d: %w", i+1, len(nodes), err)
+			return nil, fmt.Errorf("number %d of %d: %w", i+1, len(n), err)
 		}
 		all[i] = u.Scheme + "://" + u.Host
 		if seen[all[i]]++; seen[all[i]] > 1 {

@@ -153,6 +153,24 @@ func (n *Node) headers(key string) (http.Header, error) {
 	return all, nil
 }
 
+// Template returns a GET request with the URL and the headers that the node wants, and its key.
+func (n *Node) Template() (*http.Request, error) {
+	key, err := n.key()
+	if err != nil {
+		return nil, err
+	}
+	headers, err := n.headers(key)
+	if err != nil {
+		return nil, err
+	}
+	template, err := http.NewRequest(http.MethodGet, strings.ReplaceAll(n.URL, keyPlace, key), nil)
+	if err != nil {
+		return nil, endpoint.WithoutURL(err)
+	}
+	template.Header = headers
+	return template, nil
+}
+
 // units returns the units of a call by method.
 func (n *Node) units() (map[string]int, error) {
 	all := make(map[string]int)

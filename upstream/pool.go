@@ -91,7 +91,7 @@ func New(config Config) (*Pool, error) {
 	if len(config.Nodes) == 0 {
 		return nil, errors.New("no upstream nodes (want at least one URL)")
 	}
-	named, err := names(config.Nodes)
+	named, err := Nodes(config.Nodes).Names()
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"ashlar/endpoint"
@@ -28,15 +27,12 @@ type transport struct {
 const idleConnections = 64
 
 func newTransport(n *Node, most int64) (*transport, error) {
-	key, err := n.key()
+	template, err := n.Template()
 	if err != nil {
 		return nil, err
 	}
-	headers, err := n.headers(key)
-	if err != nil {
-		return nil, err
-	}
-	headers.Set("Content-Type", "application/json")
+	template.Method = http.MethodPost
+	template.Header.Set("Content-Type", "application/json")
 	to := http.DefaultTransport.(*http.Transport).Clone()
 	to.MaxIdleConnsPerHost = idleConnections
 	client := &http.Client{
@@ -44,11 +40,6 @@ func newTransport(n *Node, most int64) (*transport, error) {
 		// A redirect would take the headers, and with them the key, elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	template, err := http.NewRequest(http.MethodPost, strings.ReplaceAll(n.URL, keyPlace, key), nil)
-	if err != nil {
-		return nil, endpoint.WithoutURL(err)
-	}
-	template.Header = headers
 	return &transport{template: template, http: client, most: most}, nil
 }
 

@@ -172,8 +172,23 @@ func printProblems(status app.Status) {
 		if c := n.CatchUp; c != nil {
 			fmt.Fprintf(stdout(), "%s is %d blocks behind; %.0f blocks/s, %v remaining\n", n.Name, n.Behind(), c.Rate, time.Duration(c.Remaining)*time.Second)
 		}
-		if n.Consensus != nil {
+		if light := n.LightClient; light != nil {
+			printLightClient(n.Name, light)
+		} else if n.Consensus != nil {
 			fmt.Fprintf(stdout(), "%s is driven by a consensus client, last heard %s\n", n.Name, lastHeard(n.Consensus))
+		}
+	}
+}
+
+// printLightClient prints what a network's light client sees, and which nodes are of no use to it.
+func printLightClient(network string, light *family.LightClientStatus) {
+	fmt.Fprintf(stdout(), "%s has a light client: head in slot %d, finalized slot %d, present slot %d\n", network, light.Head, light.Finalized, light.Slot)
+	if light.PeriodsBehind > 1 {
+		fmt.Fprintf(stdout(), "%s: its light client is %d periods of sync committees behind\n", network, light.PeriodsBehind)
+	}
+	for _, node := range light.Nodes {
+		if node.Why != "" {
+			fmt.Fprintf(stdout(), "%s: its beacon node %s is of no use: %s\n", network, node.Name, node.Why)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"ashlar/chain"
 	"ashlar/evm/proven"
 	"ashlar/evm/query"
+	"ashlar/evm/source/beacon"
 	"ashlar/evm/source/engine"
 	"ashlar/family"
 	"ashlar/jsonrpc"
@@ -36,6 +37,7 @@ type checked struct {
 	// is what it calls, once the network is served.
 	consensus *proven.Consensus
 	api       *engine.API
+	light     *beacon.Follower // names the head instead; nil if there is no light client
 	// runPool adapts the pool to every new head; nil if nodes that are followed take the
 	// transactions, or none are taken.
 	runPool func(context.Context) error
@@ -81,10 +83,19 @@ func (n *network) complete(ctx context.Context) error {
 		head.Settled = func() chain.Ref { settled, _ := n.archive.Settled(); return settled }
 		head.Needed = func(number uint64) bool { return number > n.tip.Forkchoice().Head.Ref().Number+query.CatchUpBlocks }
 	}
-	if n.tip == nil && n.entries.Engine.Listen != "" {
-		head.Consensus = proven.NewConsensus(remote)
+	n.checked = &checked{nodes: nodes, isRemoteHead: n.chain.HeadIsRemote}
+	switch {
+	case n.tip != nil:
+	case n.entries.Engine.Listen != "":
+		n.checked.consensus = proven.NewConsensus(remote, "consensus client")
+		head.Consensus = n.checked.consensus
+	case len(n.entries.LightClient.Nodes) > 0:
+		head.Consensus = proven.NewConsensus(remote, "light client")
+		if n.checked.light, err = n.openLight(first.Hash, head.Consensus); err != nil {
+			return fmt.Errorf("light_client: %w", err)
+		}
 	}
-	n.checked = &checked{consensus: head.Consensus, nodes: nodes, head: proven.NewHead(remote, unexecuted, head), isRemoteHead: n.chain.HeadIsRemote}
+	n.checked.head = proven.NewHead(remote, unexecuted, head)
 	if settled.Number > 0 {
 		waiting := make(chan struct{})
 		time.AfterFunc(firstHeadTime, func() { close(waiting) })
@@ -98,6 +109,9 @@ func (c *checked) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.nodes.Run(ctx) })
 	group.Go(func() error { return c.head.Run(ctx) })
+	if c.light != nil {
+		group.Go(func() error { return c.light.Run(ctx) })
+	}
 	if c.runPool != nil {
 		group.Go(func() error {
 			select {
@@ -152,9 +166,19 @@ func (c *checked) await(ctx context.Context) error {
 			return nil
 		case <-changed:
 		case <-ctx.Done():
-			return noHead(cmp.Or(c.head.Problem(), "no node has answered"))
+			return noHead(cmp.Or(c.problem(), "no node has answered"))
 		}
 	}
+}
+
+// problem returns why the head stays, "" if it follows.
+func (c *checked) problem() string {
+	if c.light != nil {
+		if why := c.light.Status().Problem; why != "" {
+			return why
+		}
+	}
+	return c.head.Problem()
 }
 
 func noHead(why string) error {
@@ -217,7 +241,7 @@ func isUnverified(method *jsonrpc.Method) bool {
 
 // status says how the nodes behave.
 func (c *checked) status(quorum int, head uint64) *family.SourceStatus {
-	status := &family.SourceStatus{Problem: c.head.Problem()}
+	status := &family.SourceStatus{Problem: c.problem()}
 	for _, n := range c.nodes.Status() {
 		status.Best = max(status.Best, n.Head.Number)
 		status.Reached = status.Reached || n.Usable

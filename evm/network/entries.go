@@ -30,16 +30,17 @@ const (
 
 // Entries are the entries of an EVM network in the configuration.
 type Entries struct {
-	Source   family.Sources `yaml:"source"`        // nodes whose chain it follows
-	Upstream upstream.Nodes `yaml:"upstream"`      // nodes that answer about what the network does not have
-	Checked  string         `yaml:"check"`         // how their answers are checked: state
-	Quorum   int            `yaml:"quorum"`        // how many of them must agree on a head, and on what is final
-	Genesis  string         `yaml:"genesis"`       // a file or a built-in network's name, to make the network with
-	Engine   Engine         `yaml:"engine"`        // where a consensus client drives it
-	Scripts  bool           `yaml:"scripts"`       // clients may trace with JavaScript
-	CallGas  uint64         `yaml:"call_gas"`      // the most gas that a call gets; 0: ten times its block's gas limit
-	Pending  string         `yaml:"pending_block"` // form of the pending block; empty: that of the specification
-	Pool     string         `yaml:"pool"`          // which transactions wait here: all, sent or none; empty: all
+	Source      family.Sources `yaml:"source"`        // nodes whose chain it follows
+	Upstream    upstream.Nodes `yaml:"upstream"`      // nodes that answer about what the network does not have
+	Checked     string         `yaml:"check"`         // how their answers are checked: state
+	Quorum      int            `yaml:"quorum"`        // how many of them must agree on a head, and on what is final
+	Genesis     string         `yaml:"genesis"`       // a file or a built-in network's name, to make the network with
+	Engine      Engine         `yaml:"engine"`        // where a consensus client drives it
+	LightClient LightClient    `yaml:"light_client"`  // names the head instead of the nodes
+	Scripts     bool           `yaml:"scripts"`       // clients may trace with JavaScript
+	CallGas     uint64         `yaml:"call_gas"`      // the most gas that a call gets; 0: ten times its block's gas limit
+	Pending     string         `yaml:"pending_block"` // form of the pending block; empty: that of the specification
+	Pool        string         `yaml:"pool"`          // which transactions wait here: all, sent or none; empty: all
 
 	Retention Retention `yaml:"retention"` // how much history is kept
 
@@ -84,6 +85,7 @@ func (e *Entries) Check(network string) []family.Problem {
 		family.Problem{Entry: "genesis", Err: checkGenesisName(network, e.Genesis)},
 		family.Problem{Entry: "quorum", Err: e.checkQuorum()},
 		family.Problem{Entry: "engine", Err: e.Engine.check()},
+		family.Problem{Entry: "light_client", Err: e.LightClient.check(e)},
 		family.Problem{Entry: "retention", Err: e.Retention.window().Check()},
 		family.Problem{Entry: "pool", Err: e.checkPool()},
 		family.Problem{Entry: "pending_block", Err: e.checkPending()},
@@ -92,7 +94,7 @@ func (e *Entries) Check(network string) []family.Problem {
 
 // CheckFiles implements [family.Entries].
 func (e *Entries) CheckFiles() []family.Problem {
-	problems := []family.Problem{{Entry: "upstream", Err: e.Upstream.CheckFiles()}}
+	problems := []family.Problem{{Entry: "upstream", Err: e.Upstream.CheckFiles()}, {Entry: "light_client", Err: e.LightClient.Nodes.CheckFiles()}}
 	if e.Genesis != "" {
 		_, _, err := genesis.Load(e.Genesis)
 		problems = append(problems, family.Problem{Entry: "genesis", Err: err})
@@ -115,6 +117,8 @@ func (e *Entries) checkQuorum() error {
 	case e.Quorum == 1:
 	case e.Engine.Listen != "":
 		return errors.New("quorum is for networks that follow nodes: with an engine, the consensus client says what the head is")
+	case len(e.LightClient.Nodes) > 0:
+		return errors.New("quorum is for networks that follow nodes: the light client says what the head is")
 	case e.Checked != "" && (e.Quorum < 1 || e.Quorum > len(e.Upstream)):
 		return fmt.Errorf("quorum %d of %d nodes (want 1 to the number of nodes in upstream)", e.Quorum, len(e.Upstream))
 	case e.executes() && (e.Quorum < 1 || e.Quorum > len(e.Source)):

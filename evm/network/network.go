@@ -175,6 +175,10 @@ func (n *network) Status(ctx context.Context) (family.Status, error) {
 		if n.checked.api != nil {
 			status.Consensus = consensusStatus(n.checked.api)
 		}
+		if n.checked.light != nil {
+			status.LightClient = lightStatus(n.checked.light)
+			status.Consensus = &family.ConsensusStatus{Client: "light client", Forkchoice: status.LightClient.Named, Behind: status.Source.Behind}
+		}
 	}
 	if n.following != nil {
 		status.Source = joinSources(n.following.status(), status.Source)

@@ -12,15 +12,16 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Consensus is a consensus client that names the head. It implements [engine.Chain] without
-// executing anything, so it never says that a block is valid: every answer is SYNCING. The
-// client then stays optimistic: it follows the chain, names its head in every slot, and
-// neither attests nor proposes blocks.
+// Consensus is a consensus client, or a light client, that names the head. It implements
+// [engine.Chain] without executing anything, so it never says that a block is valid: every
+// answer is SYNCING. A consensus client then stays optimistic: it follows the chain, names its
+// head in every slot, and neither attests nor proposes blocks.
 //
-// A payload that the client sends saves fetching the block. Everything else is fetched from
-// nodes and proven for the head that the client has named.
+// A payload that a consensus client sends saves fetching the block. Everything else is fetched
+// from nodes and proven for the head that the client has named.
 type Consensus struct {
 	remote *Remote
+	client string // what names the head, for errors
 
 	mu      sync.Mutex
 	now     engine.Forkchoice // guarded by mu; zero before the first
@@ -29,9 +30,10 @@ type Consensus struct {
 
 var _ engine.Chain = (*Consensus)(nil)
 
-// NewConsensus returns a consensus client of a remote chain that has not called yet.
-func NewConsensus(r *Remote) *Consensus {
-	return &Consensus{remote: r, changed: make(chan struct{})}
+// NewConsensus returns a client of a remote chain that has not called yet. Errors call it
+// "the CLIENT".
+func NewConsensus(r *Remote, client string) *Consensus {
+	return &Consensus{remote: r, client: client, changed: make(chan struct{})}
 }
 
 // NewPayload implements [engine.Chain]. The block has the hash that the client has named, so
@@ -74,11 +76,11 @@ func (c *Consensus) forkchoice() (engine.Forkchoice, <-chan struct{}) {
 	return c.now, c.changed
 }
 
-// named returns the head that the consensus client has named.
+// named returns the head that the client has named.
 func (h *Head) named(ctx context.Context) (named Forkchoice, err error) {
 	now, _ := h.config.Consensus.forkchoice()
 	if now.Head == (common.Hash{}) {
-		return named, fmt.Errorf("the consensus client has not named a head")
+		return named, fmt.Errorf("the %s has not named a head", h.config.Consensus.client)
 	}
 	h.identify(ctx)
 	for _, block := range []struct {
@@ -91,7 +93,7 @@ func (h *Head) named(ctx context.Context) (named Forkchoice, err error) {
 		}
 		delta, err := h.remote.blockOf(ctx, block.hash)
 		if err != nil {
-			return named, fmt.Errorf("%s of the consensus client: %w", block.name, err)
+			return named, fmt.Errorf("%s of the %s: %w", block.name, h.config.Consensus.client, err)
 		}
 		*block.ref = chain.Ref{Number: delta.Block.NumberU64(), Hash: block.hash}
 	}

@@ -255,7 +255,7 @@ func TestConsensus(t *testing.T) {
 	nodes := newTestNodes(c.node("a"))
 	var consensus *Consensus
 	f := follow(t, nodes, 1)
-	consensus = NewConsensus(f.remote)
+	consensus = NewConsensus(f.remote, "consensus client")
 	f.config.Consensus = consensus
 	expect := func(what string, want engine.Verdict) func(engine.Status, error) {
 		return func(status engine.Status, err error) {
