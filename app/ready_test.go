@@ -66,6 +66,7 @@ func TestNotReady(t *testing.T) {
 		"stopped":                   {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true}, Stopped: &family.Stopped{Why: "broken", Since: 1_799_999_999}}, "stopped since 2027-01-15T07:59:59Z: broken"},
 		"full":                      {family.Status{HeadTime: fresh, Source: &family.SourceStatus{Reached: true}, Refused: "full"}, "its store refuses writes: full"},
 		"client silent":             {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Forkchoice: int64(old)}}, "its consensus client is silent"},
+		"light client sees nothing": {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Forkchoice: int64(old)}, LightClient: &family.LightClientStatus{Problem: "no beacon node can be used"}}, "its light client has verified no newer head: no beacon node can be used"},
 		"client at an idle head":    {family.Status{HeadTime: old, Consensus: &family.ConsensusStatus{Forkchoice: int64(fresh)}}, ""},
 		"client's head is far away": {family.Status{HeadTime: fresh, Consensus: &family.ConsensusStatus{Forkchoice: int64(fresh), Behind: 100}}, "100 blocks behind"},
 	} {

@@ -32,14 +32,19 @@ var errAbsent = errors.New("the node does not have it")
 // Node is a client of one consensus client's beacon API.
 type Node struct {
 	name     string
-	template *http.Request // its URL is the API's, without eth/v1
+	template *http.Request
+	base     *url.URL // of the API's first version
 	http     *http.Client
 }
 
 // NewNode returns a client that is shown with a name, which has no secrets. The request has the
-// URL and the headers that the API wants.
+// URL, without eth/v1, and the headers that the API wants.
 func NewNode(name string, template *http.Request) *Node {
-	return &Node{name: name, template: template, http: &http.Client{
+	root := *template.URL
+	if root.Path == "" {
+		root.Path = "/" // else a joined path is relative
+	}
+	return &Node{name: name, template: template, base: root.JoinPath("eth", "v1"), http: &http.Client{
 		Transport: http.DefaultTransport.(*http.Transport).Clone(),
 		// A redirect would take the headers, and with them the key, elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -51,7 +56,7 @@ func (n *Node) get(ctx context.Context, into any, query url.Values, path ...stri
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	r := n.template.Clone(ctx)
-	r.URL = n.template.URL.JoinPath(append([]string{"eth", "v1"}, path...)...)
+	r.URL = n.base.JoinPath(path...)
 	if len(query) > 0 {
 		all := r.URL.Query()
 		for name, values := range query {

@@ -70,15 +70,13 @@ func (s *step) update(t *testing.T) *lightclient.Update {
 	return u
 }
 
-// chains are the recorded chains: one of each fork whose light client data differ, and one
-// that goes through all of them.
+// chains are the recorded chains: of the forks of public networks, with a second period of sync
+// committees for the first, and one that goes through all forks that changed light client data.
 var chains = []struct {
 	epochs int
 	forks  []string
 }{
-	{4, []string{"capella=0"}},
-	{4, []string{"deneb=0"}},
-	{18, []string{"fulu=0"}},
+	{12, []string{"fulu=0"}},
 	{4, []string{"gloas=0"}},
 	{14, []string{"capella=0", "deneb=3", "electra=5", "fulu=7", "gloas=9"}},
 }
@@ -142,14 +140,19 @@ func TestAlteredDataIsRefused(t *testing.T) {
 			if i < 0 {
 				continue
 			}
+			before := r.begin(t, chain)
+			for j := range i {
+				_ = before.Update(chain, r.Steps[j].update(t), r.Steps[j].Slot)
+			}
 			alter(t, r.Steps[i].Data, func(what string, data json.RawMessage) {
 				u := new(lightclient.Update)
 				if json.Unmarshal(data, u) != nil {
 					return
 				}
-				store := r.begin(t, chain)
-				for j := range i {
-					_ = store.Update(chain, r.Steps[j].update(t), r.Steps[j].Slot)
+				store := *before
+				if what == ".signature_slot" {
+					// The signature does not cover it: it says which committee and fork signed.
+					return
 				}
 				head, finalized, next := store.Head().Beacon, store.Finalized().Beacon, store.KnowsNext()
 				if err := store.Update(chain, u, r.Steps[i].Slot); err == nil {
@@ -191,9 +194,11 @@ func alter(t *testing.T, data json.RawMessage, try func(what string, altered jso
 			for _, i := range slices.Compact([]int{0, len(v) / 2, len(v) - 1}) {
 				walk(fmt.Sprintf("%s[%d]", path, i), v[i], func(to any) { v[i] = to })
 			}
-			set(v[:len(v)-1])
-			attempt(path + " without its last")
-			set(v)
+			if text, ok := v[len(v)-1].(string); !ok || strings.Trim(text, "0x") != "" { // else it is absent
+				set(v[:len(v)-1])
+				attempt(path + " without its last")
+				set(v)
+			}
 		case string:
 			set(alteredText(v))
 			attempt(path)

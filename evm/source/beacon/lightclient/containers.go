@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"reflect"
+	"slices"
 
 	"ashlar/evm/source/beacon/bls"
 
@@ -39,6 +41,11 @@ func (h *Header) ExecutionHash() common.Hash {
 	return h.ExecutionBlockHash
 }
 
+// isEmpty reports whether there is no header: JSON has zeros for it.
+func (h *Header) isEmpty() bool {
+	return h.Beacon == (BeaconHeader{}) && h.ExecutionBlockHash == (common.Hash{}) && isZero(h.ExecutionBranch) && (h.Execution == nil || h.Execution.isEmpty())
+}
+
 // ExecutionHeader is the header of an execution block, as beacon blocks prove it.
 type ExecutionHeader struct {
 	ParentHash       common.Hash    `json:"parent_hash"`
@@ -58,6 +65,15 @@ type ExecutionHeader struct {
 	WithdrawalsRoot  common.Hash    `json:"withdrawals_root"`
 	BlobGasUsed      uint64         `json:"blob_gas_used,string"`
 	ExcessBlobGas    uint64         `json:"excess_blob_gas,string"`
+}
+
+func (h *ExecutionHeader) isEmpty() bool {
+	if len(h.ExtraData) > 0 || h.BaseFee != nil && (*big.Int)(h.BaseFee).Sign() != 0 {
+		return false
+	}
+	rest := *h
+	rest.ExtraData, rest.BaseFee = nil, nil
+	return reflect.ValueOf(rest).IsZero()
 }
 
 // extraData is at most 32 bytes.
@@ -111,6 +127,11 @@ func (s *signature) UnmarshalText(text []byte) error {
 type SyncCommittee struct {
 	PublicKeys []publicKey `json:"pubkeys"`
 	Aggregate  publicKey   `json:"aggregate_pubkey"`
+}
+
+// isEmpty reports whether there is no committee: JSON has zeros for it.
+func (c *SyncCommittee) isEmpty() bool {
+	return c.Aggregate == publicKey{} && !slices.ContainsFunc(c.PublicKeys, func(k publicKey) bool { return k != publicKey{} })
 }
 
 // SyncAggregate is the signature of some members of a sync committee. Bit i of Bits, from the

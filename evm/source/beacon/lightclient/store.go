@@ -160,12 +160,12 @@ func checkFinalized(chain *Chain, u *Update) error {
 	var root common.Hash // zero before the first block is final
 	switch {
 	case !u.namesFinalized():
-		if u.Finalized.Beacon != (BeaconHeader{}) {
+		if !u.Finalized.isEmpty() {
 			return fmt.Errorf("%w: a finalized header in slot %d without a proof", ErrFalse, u.Finalized.Beacon.Slot)
 		}
 		return nil
 	case u.Finalized.Beacon.Slot == 0:
-		if u.Finalized.Beacon != (BeaconHeader{}) {
+		if !u.Finalized.isEmpty() {
 			return fmt.Errorf("%w: a finalized header in slot 0 (want none)", ErrFalse)
 		}
 	default:
@@ -184,7 +184,10 @@ func checkFinalized(chain *Chain, u *Update) error {
 // state.
 func (s *Store) checkNext(chain *Chain, u *Update) error {
 	if !u.namesNext() {
-		return nil // whatever else it has as the next committee is not looked at
+		if !u.Next.isEmpty() {
+			return fmt.Errorf("%w: a next sync committee without a proof", ErrFalse)
+		}
+		return nil
 	}
 	if len(u.Next.PublicKeys) != len(s.current.keys) {
 		return fmt.Errorf("%w: the next sync committee has %d members (want %d)", ErrFalse, len(u.Next.PublicKeys), len(s.current.keys))
