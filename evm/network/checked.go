@@ -147,6 +147,16 @@ func (c *checked) send(ctx context.Context, raw []byte) error {
 	return err
 }
 
+// aside returns why nothing names a head: all nodes are set aside.
+func (c *checked) aside() error {
+	if c.light != nil {
+		if err := c.light.Aside(); err != nil {
+			return err
+		}
+	}
+	return c.nodes.Aside()
+}
+
 // await returns when there is a first head. It does not wait while all nodes are set aside.
 func (c *checked) await(ctx context.Context) error {
 	for {
@@ -156,7 +166,7 @@ func (c *checked) await(ctx context.Context) error {
 			return nil
 		default:
 		}
-		if err := c.nodes.Aside(); err != nil && c.waiting == nil {
+		if err := c.aside(); err != nil && c.waiting == nil {
 			return noHead(err.Error())
 		}
 		select {

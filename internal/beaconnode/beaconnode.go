@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -154,8 +155,9 @@ func (t *tail) String() string {
 
 // Liar passes requests on to a node and replaces text in the answers.
 type Liar struct {
-	To       string // URL of the node
-	From, By string // what is replaced, everywhere; empty: nothing
+	To   string         // URL of the node
+	From *regexp.Regexp // what is replaced, everywhere
+	By   string
 }
 
 // ServeHTTP implements [http.Handler].
@@ -176,9 +178,6 @@ func (l *Liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	if l.From != "" {
-		body = bytes.ReplaceAll(body, []byte(l.From), []byte(l.By))
-	}
 	w.WriteHeader(answer.StatusCode)
-	_, _ = w.Write(body) // the client may be gone
+	_, _ = w.Write(l.From.ReplaceAll(body, []byte(l.By))) // the client may be gone
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"os"
+
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +118,9 @@ func TestSpecification(t *testing.T) {
 		if moved < 10 || store.Finalized().Beacon.Slot == 0 {
 			t.Errorf("the head has moved %d times, to slot %d, finalized %d", moved, store.Head().Beacon.Slot, store.Finalized().Beacon.Slot)
 		}
+		if last := r.Steps[len(r.Steps)-1].Slot; last >= 90 && store.FinalizedPeriod() == 0 {
+			t.Errorf("the finalized header is in period 0, in slot %d", last)
+		}
 		t.Logf("%d updates, head in slot %d of period %d, finalized %d", len(r.Steps), store.Head().Beacon.Slot, store.Period(store.Head().Beacon.Slot), store.Finalized().Beacon.Slot)
 	})
 }
@@ -225,5 +228,3 @@ func alteredText(text string) string {
 	n, _ := new(big.Int).SetString(text, 10)
 	return n.Add(n, big.NewInt(1)).String()
 }
-
-func TestMain(m *testing.M) { os.Exit(m.Run()) }

@@ -1,6 +1,7 @@
 package beacon
 
 import (
+	"errors"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -50,6 +51,17 @@ func (f *Follower) Status() Status {
 		s.Nodes = append(s.Nodes, node)
 	}
 	return s
+}
+
+// Aside returns why no node is asked: all are set aside because of false data. It returns nil if
+// one is not.
+func (f *Follower) Aside() error {
+	for _, n := range f.Status().Nodes {
+		if n.Aside.IsZero() {
+			return nil
+		}
+	}
+	return errors.New("all beacon nodes are set aside because of false data: " + f.Status().Problem)
 }
 
 // see changes the status.

@@ -35,11 +35,11 @@ def main():
             store = newest.initialize_light_client_store(trusted, upgraded)
             bootstrap = {"version": spec.fork, "data": to_json(bootstrap)}
             continue
-        if store is None or block.message.parent_root not in chain.blocks:
+        if store is None:
             continue
         for kind in steps_of(slot):
             spec, data = chain.finality if kind == "finality" else chain.updates.get(chain.updates and max(chain.updates), (None, None))
-            if data is None or data.attested_header.beacon.slot < store.finalized_header.beacon.slot:
+            if data is None:
                 continue
             update = data
             if kind == "finality":  # as an update without the next committee
