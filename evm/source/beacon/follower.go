@@ -192,7 +192,9 @@ func (f *Follower) catchUp(ctx context.Context) error {
 		// The next committee becomes final some epochs after its period began.
 		f.nextTry = now.Add(f.chain.SlotTime * time.Duration(f.chain.SlotsPerEpoch))
 		f.see(func(s *Status) { s.PeriodsBehind = present - min(known, present) })
-		count := min(max(present, first)-first+1, updatesAtOnce)
+		// The present period may have no update yet, and some nodes refuse a range with such a
+		// period, so it is asked for alone.
+		count := min(max(present, first+1)-first, updatesAtOnce)
 		err := f.ask(ctx, fmt.Sprintf("sync committees from period %d on", first), func(ctx context.Context, n *asked) (bool, error) {
 			return f.takeUpdates(ctx, n, first, count)
 		})
