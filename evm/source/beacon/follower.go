@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -26,6 +27,10 @@ import (
 // oldCheckpoint is the age of a checkpoint with a warning: about the weak subjectivity period of
 // mainnet. Validators that have left since can make up another chain without a loss.
 const oldCheckpoint = 14 * 24 * time.Hour
+
+// longestTry is the longest time after which nodes are asked for the next committee again; an
+// epoch is usually shorter.
+const longestTry = 10 * time.Minute
 
 // Checkpoint is a finalized block.
 type Checkpoint struct {
@@ -59,7 +64,7 @@ type Follower struct {
 	// Run alone uses the fields below.
 	nodes   []*asked
 	store   *lightclient.Store // nil before the checkpoint's committee is known
-	chain   *lightclient.Chain // as the node says that gave the store
+	chain   *lightclient.Chain // as the node says that gave the store: times that are shown
 	began   uint64             // slot of the checkpoint
 	saved   uint64             // slot of the finalized block that was saved last
 	named   engine.Forkchoice
@@ -99,13 +104,14 @@ func (f *Follower) Run(ctx context.Context) error {
 	return nil
 }
 
-// pause is the time between two rounds.
+// pause is the time between two rounds: a quarter of a slot, within bounds, since a node says how
+// long that is.
 func (f *Follower) pause() time.Duration {
-	const usual = time.Second
+	const shortest, usual, longest = 250 * time.Millisecond, time.Second, 3 * time.Second
 	if f.chain == nil {
 		return usual
 	}
-	return min(f.chain.SlotTime/4, 3*time.Second)
+	return max(shortest, min(f.chain.SlotTime/4, longest))
 }
 
 // round brings the store up to date and names its head.
@@ -115,10 +121,10 @@ func (f *Follower) round(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := f.catchUp(ctx); err != nil {
-		return err
+	gap, err := f.poll(ctx)
+	if f.catchUp(ctx, gap) {
+		_, err = f.poll(ctx)
 	}
-	err := f.poll(ctx)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -166,7 +172,8 @@ func (f *Follower) logBegin(from Checkpoint) {
 	f.saved = f.began
 	now := f.config.Now()
 	age := now.Sub(f.chain.TimeOf(f.began)).Round(time.Second)
-	periods := f.store.Period(f.chain.SlotAt(now)) - min(f.store.FinalizedPeriod(), f.store.Period(f.chain.SlotAt(now)))
+	present := f.store.Period(f.present())
+	periods := present - min(f.store.FinalizedPeriod(), present)
 	log := f.config.Log.With("slot", f.began, "block", from.Root, "age", age, "periods_behind", periods)
 	if age > oldCheckpoint {
 		log.Warn("the light client begins with an old block: validators that have left since then could have made up another chain; configure a newer checkpoint")
@@ -175,67 +182,51 @@ func (f *Follower) logBegin(from Checkpoint) {
 	log.Info("the light client begins")
 }
 
-// catchUp brings the store to the present period, or the one before with the committee of the
-// present one.
-func (f *Follower) catchUp(ctx context.Context) error {
-	for {
-		now := f.config.Now()
-		present, known := f.store.Period(f.chain.SlotAt(now)), f.store.FinalizedPeriod()
-		first := known
-		if f.store.KnowsNext() {
-			first++
-		}
-		needed := known+1 < present || known < present && !f.store.KnowsNext()
-		if !needed && (f.store.KnowsNext() || now.Before(f.nextTry)) {
-			return nil
-		}
-		// The next committee becomes final some epochs after its period began.
-		f.nextTry = now.Add(f.chain.SlotTime * time.Duration(f.chain.SlotsPerEpoch))
-		f.see(func(s *Status) { s.PeriodsBehind = present - min(known, present) })
-		// The present period may have no update yet, and some nodes refuse a range with such a
-		// period, so it is asked for alone.
-		count := min(max(present, first+1)-first, updatesAtOnce)
-		err := f.ask(ctx, fmt.Sprintf("sync committees from period %d on", first), func(ctx context.Context, n *asked) (bool, error) {
-			return f.takeUpdates(ctx, n, first, count)
-		})
-		switch {
-		case err != nil && needed:
-			return err
-		case err != nil:
-			return nil // there is time until the period ends
-		}
+// catchUp fetches sync committees, one period after the other, and reports whether there were
+// any. It does so if nodes have headers of later committees than are known, and once in an epoch
+// for the next committee, which becomes final some epochs after its period began. No clock
+// decides: the one of a node's chain may be false.
+func (f *Follower) catchUp(ctx context.Context, gap bool) (caughtUp bool) {
+	now := f.config.Now()
+	if !gap && (f.store.KnowsNext() || now.Before(f.nextTry)) {
+		return false
 	}
+	f.nextTry = now.Add(min(f.chain.SlotTime*time.Duration(f.chain.SlotsPerEpoch), longestTry))
+	for ctx.Err() == nil {
+		before := f.store.LastCommittee()
+		err := f.ask(ctx, fmt.Sprintf("sync committee after that of period %d", before), func(ctx context.Context, n *asked) (bool, error) {
+			return f.takeUpdate(ctx, n, before)
+		})
+		if err != nil {
+			break
+		}
+		caughtUp = true
+		f.config.Log.Info("the light client knows the sync committee", "period", f.store.LastCommittee())
+	}
+	return caughtUp
 }
 
-// takeUpdates takes over a node's updates of some periods. It reports whether the store knows
-// more committees than before.
-func (f *Follower) takeUpdates(ctx context.Context, n *asked, first, count uint64) (bool, error) {
-	updates, err := n.updates(ctx, first, count)
-	if err != nil {
+// takeUpdate takes over a node's update of a period. It reports whether the store knows another
+// committee than before; that a node has none yet is no fault.
+func (f *Follower) takeUpdate(ctx context.Context, n *asked, period uint64) (bool, error) {
+	u, err := n.update(ctx, period)
+	if errors.Is(err, errAbsent) {
+		return false, nil
+	} else if err != nil {
 		return false, err
 	}
-	committees := func() uint64 {
-		known := f.store.FinalizedPeriod()
-		if f.store.KnowsNext() {
-			known++
-		}
-		return known
+	before := f.store.LastCommittee()
+	err = f.store.Update(n.known, u, n.known.SlotAt(f.config.Now()))
+	if errors.Is(err, lightclient.ErrNothingNew) {
+		err = nil
 	}
-	before := committees()
-	for _, u := range updates {
-		if err := f.store.Update(n.known, u, n.known.SlotAt(f.config.Now())); err != nil && !errors.Is(err, lightclient.ErrNothingNew) {
-			return committees() > before, err
-		}
-	}
-	if committees() == before {
-		return false, fmt.Errorf("%w: it has %d updates from period %d on, none with a final sync committee", errAbsent, len(updates), first)
-	}
-	return true, nil
+	return f.store.LastCommittee() > before, err
 }
 
-// poll asks all nodes for their latest updates.
-func (f *Follower) poll(ctx context.Context) error {
-	return f.askAll(ctx, func(ctx context.Context, n *asked) (updates []*lightclient.Update, err error) {
+// poll asks all nodes for their latest updates. gap says that one is of a later committee than
+// are known.
+func (f *Follower) poll(ctx context.Context) (gap bool, err error) {
+	err = f.askAll(ctx, func(ctx context.Context, n *asked) (updates []*lightclient.Update, err error) {
 		for _, kind := range []string{"finality", "optimistic"} {
 			u, err := n.latest(ctx, kind)
 			if errors.Is(err, errAbsent) {
@@ -249,22 +240,40 @@ func (f *Follower) poll(ctx context.Context) error {
 	}, func(n *asked, updates []*lightclient.Update) error {
 		for _, u := range updates {
 			f.see(func(*Status) { n.slot = max(n.slot, u.Attested.Beacon.Slot) })
-			if err := f.store.Update(n.known, u, n.known.SlotAt(f.config.Now())); err != nil && !errors.Is(err, lightclient.ErrNothingNew) {
+			err := f.store.Update(n.known, u, n.known.SlotAt(f.config.Now()))
+			gap = gap || errors.Is(err, lightclient.ErrGap)
+			if err != nil && !errors.Is(err, lightclient.ErrNothingNew) {
 				return err
 			}
 		}
 		return nil
 	})
+	return gap, err
+}
+
+// present returns the present slot: the earliest that a node's chain has now, of those that are
+// not before the head. A false one is shown, and decides nothing.
+func (f *Follower) present() uint64 {
+	now, head := f.config.Now(), f.store.Head().Beacon.Slot
+	present := uint64(math.MaxUint64)
+	for _, n := range f.nodes {
+		if n.known != nil && n.known.SlotAt(now) >= head {
+			present = min(present, n.known.SlotAt(now))
+		}
+	}
+	if present == math.MaxUint64 {
+		return head
+	}
+	return present
 }
 
 // publish names the head, and saves the finalized block, if they are new.
 func (f *Follower) publish(ctx context.Context) error {
 	head, finalized := f.store.Head(), f.store.Finalized()
-	now := f.config.Now()
-	present := f.store.Period(f.chain.SlotAt(now))
+	now, present := f.config.Now(), f.present()
 	f.see(func(s *Status) {
-		s.Head, s.Finalized, s.Slot = f.slot(head), f.slot(finalized), f.chain.SlotAt(now)
-		s.PeriodsBehind = present - min(f.store.FinalizedPeriod(), present)
+		s.Head, s.Finalized, s.Slot = f.slot(head), f.slot(finalized), present
+		s.PeriodsBehind = f.store.Period(present) - min(f.store.FinalizedPeriod(), f.store.Period(present))
 	})
 	if at := finalized.Beacon.Slot; at > f.saved {
 		if err := f.config.Keeper.Save(ctx, Checkpoint{Root: finalized.Beacon.Root(), Slot: at}); err != nil {

@@ -196,6 +196,7 @@ func TestFaultyNodes(t *testing.T) {
 		"fork of tomorrow":  {replace(update, `"version":"fulu"`, `"version":"heze"`), `unknown fork "heze"`, false},
 		"few signers":       {replace(update, `"sync_committee_bits":"0xffffffff"`, `"sync_committee_bits":"0xffff0f00"`), "20 of 32 members", false},
 		"from the future":   {replace(update, `"signature_slot":"`, `"signature_slot":"9`), "the clock shows", false},
+		"late clock":        {replace("beacon/genesis", `"genesis_time":"0"`, `"genesis_time":"90000"`), "the clock shows", false},
 		"no JSON":           {func(string, []byte) []byte { return []byte("<html>") }, "read the answer", false},
 		"endless answer":    {func(string, []byte) []byte { return make([]byte, answerBytes+1) }, "is larger than", false},
 		"no such bootstrap": {replace("beacon/light_client/bootstrap", `"slot":"`, `"slot":"1`), "bootstrap is of block", true},

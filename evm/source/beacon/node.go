@@ -22,8 +22,6 @@ const (
 	answerTime = 10 * time.Second
 	// answerBytes bounds an answer. A sync committee of 512 takes 50 kB.
 	answerBytes = 4 << 20
-	// updatesAtOnce is the number of periods of one request.
-	updatesAtOnce = 16
 )
 
 // errAbsent means that a node does not have what it was asked for.
@@ -116,24 +114,19 @@ func (n *Node) bootstrap(ctx context.Context, block common.Hash) (*lightclient.B
 	return b, answer.decode(b)
 }
 
-// updates returns the best updates of some periods. There may be fewer.
-func (n *Node) updates(ctx context.Context, first, count uint64) ([]*lightclient.Update, error) {
-	query := url.Values{"start_period": {strconv.FormatUint(first, 10)}, "count": {strconv.FormatUint(count, 10)}}
+// update returns the best update of a period.
+func (n *Node) update(ctx context.Context, period uint64) (*lightclient.Update, error) {
+	// One at a time: some nodes refuse a range if one of its periods has no update yet.
+	query := url.Values{"start_period": {strconv.FormatUint(period, 10)}, "count": {"1"}}
 	var answer []versioned
 	if err := n.get(ctx, &answer, query, "beacon", "light_client", "updates"); err != nil {
 		return nil, err
 	}
-	if uint64(len(answer)) > count {
-		return nil, fmt.Errorf("%d updates (want at most %d)", len(answer), count)
+	if len(answer) == 0 {
+		return nil, errAbsent
 	}
-	all := make([]*lightclient.Update, len(answer))
-	for i := range answer {
-		all[i] = new(lightclient.Update)
-		if err := answer[i].decode(all[i]); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	u := new(lightclient.Update)
+	return u, answer[0].decode(u)
 }
 
 // latest returns the latest update of a kind: finality or optimistic.

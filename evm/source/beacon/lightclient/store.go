@@ -109,6 +109,15 @@ func (s *Store) FinalizedPeriod() uint64 { return s.Period(s.finalized.Beacon.Sl
 // KnowsNext reports whether the committee of the next period is known.
 func (s *Store) KnowsNext() bool { return s.next != nil }
 
+// LastCommittee returns the last period whose committee is known. The update of that period has
+// the next one.
+func (s *Store) LastCommittee() uint64 {
+	if s.next != nil {
+		return s.FinalizedPeriod() + 1
+	}
+	return s.FinalizedPeriod()
+}
+
 // Update verifies an update, by a clock that shows a slot, and takes over what is new. It
 // changes nothing if it returns an error.
 func (s *Store) Update(chain *Chain, u *Update, now uint64) error {
