@@ -73,6 +73,9 @@ func allowances() []allowed {
 		{"Suggested tips", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
 			return q.Method == "eth_fillTransaction" && !namesFees(q) && followsTip[d.Path] && sameWithoutTip(geth, ashlar)
 		}},
+		{"Access lists of filled transactions", func(q question, _, ashlar answer, d jsondiff.Difference) bool {
+			return q.Method == "eth_fillTransaction" && keepsListDespitePrice(q, ashlar) && followsType[d.Path]
+		}},
 		{"Hash of an unsigned transaction", func(q question, geth, ashlar answer, d jsondiff.Difference) bool {
 			return q.Method == "eth_createAccessList" && d.Path == ".error.message" && withoutHash(geth.message()) == ashlar.message()
 		}},
@@ -174,6 +177,22 @@ func namesFees(q question) bool {
 		}
 	}
 	return false
+}
+
+// followsType are the parts of a filled transaction that differ between type 0 and type 1.
+var followsType = map[string]bool{".raw": true, ".tx.hash": true, ".tx.type": true, ".tx.accessList": true, ".tx.chainId": true, ".tx.yParity": true}
+
+// keepsListDespitePrice reports whether a transaction was to be filled that has a gas price and an
+// access list, and has that list.
+func keepsListDespitePrice(q question, ashlar answer) bool {
+	filled, _ := ashlar.result.(map[string]any)
+	tx, _ := filled["tx"].(map[string]any)
+	text, err := json.Marshal(q.member("accessList"))
+	var asked any
+	if err == nil {
+		err = json.Unmarshal(text, &asked)
+	}
+	return err == nil && asked != nil && q.member("gasPrice") != nil && tx["type"] == "0x1" && len(jsondiff.Values(asked, tx["accessList"])) == 0
 }
 
 // followsTip are the parts of a filled transaction that depend on the suggested tip.
