@@ -11,8 +11,8 @@ import (
 )
 
 // commit computes the hash of the trie, and appends the nodes that changed since the last
-// commit to nodes, if they are listed. Of a node whose children have changed and changed back,
-// none is appended.
+// commit to nodes, if they are listed. A node whose children have changed and changed back is not
+// appended.
 func (t *trie) commit(nodes []evm.Node) ([]evm.Node, error) {
 	c := committing{trie: t, nodes: nodes}
 	t.hash = types.EmptyRootHash

@@ -13,7 +13,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/ethereum/go-ethereum/trie"
 	"github.com/ethereum/go-ethereum/trie/trienode"
@@ -57,13 +56,13 @@ type world struct {
 	root     common.Hash
 	accounts map[common.Hash]common.Hash // storage roots
 	values   map[leafKey][]byte          // of all leaves
-	before   tries.Before                // what our tries are told of the values; may be nil
+	before   tries.Before                // gives our tries the values; may be nil
 }
 
 // leafKey names a leaf.
 type leafKey struct{ owner, key common.Hash }
 
-// known is a [tries.Before] that tells all values as they are.
+// known is a [tries.Before] that returns all values as they are.
 func (w *world) known(owner, key common.Hash) []byte { return w.values[leafKey{owner, key}] }
 
 // reference applies changes with go-ethereum's tries, and returns the new state root, the
@@ -265,7 +264,7 @@ func randomChanges(r *rand.Rand, w *world) changes {
 }
 
 // Any changes lead to the roots and the changed nodes of go-ethereum's tries, with memory for
-// all nodes, for some, and for none; and whatever the tries are told of the values before.
+// all nodes, for some, and for none; and with right, wrong and no values before.
 func TestChangesAreThoseOfTheLibrary(t *testing.T) {
 	for _, limit := range []int{1 << 30, 5000, 0} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
@@ -332,56 +331,6 @@ func TestNodesAreKept(t *testing.T) {
 		if read := w.nodes.reads > before; read != c.reads {
 			t.Errorf("%s: nodes were read: %v, expected %v", name, read, c.reads)
 		}
-	}
-}
-
-// TestKnownLeavesAreNotRead: a leaf whose value is known is not read, but for one whose parent has
-// all children. The nodes above it are, and those that must move when another one is removed.
-func TestKnownLeavesAreNotRead(t *testing.T) {
-	leaves := func(w *world, reads map[place]bool) (count int) {
-		for at := range reads {
-			if items, _, err := rlp.SplitList(w.nodes.stored[at]); err != nil {
-				t.Fatal(err)
-			} else if n, err := rlp.CountValues(items); err != nil {
-				t.Fatal(err)
-			} else if compact, _, err := rlp.SplitString(items); n == 2 && err == nil && compact[0]&0x20 != 0 {
-				count++
-			}
-		}
-		return count
-	}
-	r := rand.New(rand.NewPCG(1, 1))
-	w, kept := newWorld(t), tries.New(0)
-	some := func(count int) changes {
-		c := changes{make(map[common.Hash]*types.StateAccount), make(map[common.Hash]map[common.Hash]common.Hash)}
-		for i := range count {
-			address := crypto.Keccak256Hash([]byte{byte(i)})
-			c.accounts[address] = types.NewEmptyStateAccount()
-			c.accounts[address].Nonce = r.Uint64()
-			c.slots[address] = map[common.Hash]common.Hash{crypto.Keccak256Hash([]byte{1}): {byte(r.Uint32()), 1}, crypto.Keccak256Hash([]byte{2}): {byte(r.Uint32()), 2}}
-		}
-		return c
-	}
-	w.apply(kept, some(100))
-	for name, before := range map[string]tries.Before{"known": w.known, "not known": nil} {
-		c, read := some(50), make(map[place]bool)
-		kept.Begin(w.root, func(owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
-			read[place{owner, string(path)}] = true
-			return w.nodes.Node(owner, path, hash)
-		}, before)
-		for address, slots := range c.slots {
-			root, err := kept.StorageRoot(address)
-			w.must(err)
-			c.accounts[address].Root, err = kept.SetSlots(address, root, slots)
-			w.must(err)
-		}
-		_, _, err := kept.Commit(c.accounts)
-		w.must(err)
-		got := leaves(w, read)
-		if before != nil && (got > 0 || len(read) < 50) || before == nil && got != 150 {
-			t.Errorf("%s: %d of the %d nodes that were read are leaves", name, got, len(read))
-		}
-		kept = tries.New(0)
 	}
 }
 

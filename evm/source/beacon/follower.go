@@ -3,7 +3,7 @@
 //
 // All nodes are asked in every round and the newest header that is verified counts, so a node
 // that lags or withholds headers holds nothing up while another does not. A node whose data is
-// false is set aside. What a node says of the chain itself, such as its forks, is used for that
+// false is set aside. A node's statements about the chain itself, such as its forks, are used for that
 // node's data only: see [lightclient.Chain] for why a wrong value makes signatures fail.
 package beacon
 
