@@ -34,7 +34,8 @@ func promtool(t *testing.T) string {
 }
 
 // liveMetrics returns /metrics of a server that has a network with upstream nodes, one with
-// a consensus client, and a certificate, after calls with and without success.
+// a consensus client, one with a light client, and a certificate, after calls with and without
+// success.
 func liveMetrics(t *testing.T) string {
 	t.Helper()
 	data := t.TempDir()
@@ -63,7 +64,12 @@ tls: {certificate: %s, key: %s}
 networks:
   followed: {source: "http://127.0.0.1:1"}
   driven: {engine: {listen: "127.0.0.1:0"}}
-`, data, filepath.Join(certificates, "a.pem"), filepath.Join(certificates, "a.key"))
+  proven:
+    upstream: "http://127.0.0.1:1"
+    check: state
+    genesis: sepolia
+    light_client: {nodes: "http://127.0.0.1:1", checkpoint: "0x%064x"}
+`, data, filepath.Join(certificates, "a.pem"), filepath.Join(certificates, "a.key"), 1)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
