@@ -67,7 +67,6 @@ func kinds() []kind {
 
 		{"eth_call", 8, call}, {"eth_call", 4, (*generator).overriddenCall},
 		{"eth_estimateGas", 4, call}, {"eth_createAccessList", 3, call},
-		{"eth_simulateV1", 4, (*generator).simulation},
 
 		{"debug_getRawHeader", 1, byAny}, {"debug_getRawBlock", 1, byAny}, {"debug_getRawReceipts", 1, byAny},
 		{"debug_getRawTransaction", 1, byTx},
@@ -115,26 +114,36 @@ func (g *generator) feeHistory() []any {
 	return []any{pick(g, counts), g.blockNumber(), pick(g, percentiles)}
 }
 
+// addedKinds are generated after all others, so that a seed still stands for the questions that
+// it stood for before.
+func addedKinds() []kind {
+	return []kind{{"eth_simulateV1", 4, (*generator).simulation}}
+}
+
 // questions returns each requests per unit of weight of all kinds, invalid ones, and some
 // with the names of members in another case.
 func questions(g *generator, each int) []question {
-	var all []question
-	for _, k := range kinds() {
+	all := append(questionsOf(g, kinds(), each), questionsOf(g, addedKinds(), each)...)
+	return append(all, question{"eth_noSuchMethod", []any{}}, question{"nonsense", []any{}}, question{"", []any{}})
+}
+
+func questionsOf(g *generator, kinds []kind, each int) (all []question) {
+	for _, k := range kinds {
 		for range max(1, k.weight*each) {
 			all = append(all, question{k.method, k.params(g)})
 		}
 	}
-	for _, k := range kinds() {
+	for _, k := range kinds {
 		for range each {
 			all = append(all, question{k.method, g.spoil(k.params(g))})
 		}
 	}
-	for _, k := range kinds() {
+	for _, k := range kinds {
 		for range max(1, k.weight*each/8) {
 			all = append(all, question{k.method, recased(k.params(g), pick(g, []func(string) string{strings.ToLower, strings.ToUpper}))})
 		}
 	}
-	return append(all, question{"eth_noSuchMethod", []any{}}, question{"nonsense", []any{}}, question{"", []any{}})
+	return all
 }
 
 // spoil makes parameters invalid: one too few, some too many, or one of a wrong type.
