@@ -73,7 +73,7 @@ func notCompared(q question) bool {
 	switch q.Method {
 	case "debug_storageRangeAt", "debug_accountRange", "debug_executionWitness":
 		return true
-	case "eth_simulateV1": // over proven state some run out of time; package verified simulates over it
+	case "eth_simulateV1": // over proven state some run out of time; conformance simulates over it
 		return true
 	case "eth_fillTransaction":
 		return !namesFees(q)
