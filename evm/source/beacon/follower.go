@@ -207,7 +207,7 @@ func (f *Follower) catchUp(ctx context.Context, gap bool) (caughtUp bool) {
 }
 
 // takeUpdate takes over a node's update of a period. It reports whether the store knows another
-// committee than before; that a node has none yet is no fault.
+// committee than before; a node that has none yet is not at fault.
 func (f *Follower) takeUpdate(ctx context.Context, n *asked, period uint64) (bool, error) {
 	u, err := n.update(ctx, period)
 	if errors.Is(err, errAbsent) {

@@ -172,8 +172,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What is wrong with nodes is named, is no false accusation, and holds nothing up while
-// another node answers.
+// The status names each fault of a node, blames no honest node, and the head follows while another
+// node answers.
 func TestFaultyNodes(t *testing.T) {
 	replace := func(at, from, by string) func(string, []byte) []byte {
 		return func(path string, body []byte) []byte {

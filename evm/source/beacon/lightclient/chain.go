@@ -11,8 +11,8 @@ import (
 
 // Chain is what a light client must know of a beacon chain besides its headers.
 //
-// Of all this only the root of the genesis validators and the forks' versions reach a
-// signature: they are hashed with what a committee signs. A wrong one makes signatures fail.
+// Only the root of the genesis validators and the forks' versions reach a signature: they are
+// hashed with what a committee signs. A wrong one makes signatures fail.
 // A fork's epoch says where in a state or a block the proven values are; at a wrong place are
 // hashes of something else. GenesisTime and SlotTime say which slots are in the future.
 type Chain struct {

@@ -65,11 +65,11 @@ func (h *ExecutionHeader) root(fork int) common.Hash {
 	slices.Reverse(fee)
 	leaves := [][32]byte{
 		h.ParentHash, recipient, h.StateRoot, h.ReceiptsRoot, merkleize(chunks(h.LogsBloom[:])), h.PrevRandao,
-		number(uint64(h.BlockNumber)), number(uint64(h.GasLimit)), number(uint64(h.GasUsed)), number(uint64(h.Timestamp)),
+		number(h.BlockNumber), number(h.GasLimit), number(h.GasUsed), number(h.Timestamp),
 		hashPair(extra, number(uint64(len(h.ExtraData)))), [32]byte(fee), h.BlockHash, h.TransactionsRoot, h.WithdrawalsRoot,
 	}
 	if fork >= deneb {
-		leaves = append(leaves, number(uint64(h.BlobGasUsed)), number(uint64(h.ExcessBlobGas)))
+		leaves = append(leaves, number(h.BlobGasUsed), number(h.ExcessBlobGas))
 	}
 	return merkleize(leaves)
 }
