@@ -124,6 +124,35 @@ func (c hashCache) ofInput(input *query.Input) (transactionHashes, error) {
 	return hashes, nil
 }
 
+// logHashes finds the hashes of the transactions of one log after the other. In archives of
+// older versions, which do not store them, it keeps those of the current block.
+type logHashes struct {
+	block  transactionHashes // empty if they are neither cached nor worth it
+	looked bool              // for them
+	hash   common.Hash
+}
+
+// enter tells that the next log is in another block.
+func (l *logHashes) enter() { l.block, l.looked = nil, false }
+
+// of returns the hash of a log's transaction, valid until the next call.
+func (l *logHashes) of(cache hashCache, log *query.Log) (hash []byte, err error) {
+	if hash = log.StoredHash(); hash != nil {
+		return hash, nil
+	}
+	if !l.looked {
+		l.looked = true
+		if l.block, err = cache.ofLog(log); err != nil {
+			return nil, err
+		}
+	}
+	if l.block.has(log.Transaction) {
+		return l.block.hash(log.Transaction), nil
+	}
+	l.hash, err = log.TransactionHash()
+	return l.hash[:], err
+}
+
 // ofLog returns the transaction hashes of a log's block if they are cached, or if so many
 // of the block's logs match that most hashes will be needed anyway; else nil.
 func (c hashCache) ofLog(log *query.Log) (transactionHashes, error) {

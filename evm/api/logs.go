@@ -11,8 +11,6 @@ import (
 	"ashlar/jsonrpc"
 	"ashlar/jsonrpc/schema"
 	"ashlar/parameter"
-
-	"github.com/ethereum/go-ethereum/common"
 )
 
 // The limits of eth_getLogs.
@@ -82,8 +80,7 @@ func logsError(ctx context.Context, err error) error {
 // appendLogsOf appends the array of the matching logs.
 func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.Filter, out []byte) ([]byte, error) {
 	var place logPlace
-	var hashes transactionHashes // of the block at place; empty if not cached
-	var hash common.Hash
+	var hashes logHashes
 	room := jsonrpc.RoomFor(ctx, out)
 	out = append(out, '[')
 	begin := len(out)
@@ -91,17 +88,11 @@ func (a *API) appendLogsOf(ctx context.Context, view *query.View, wanted *query.
 		if place.blockHash != log.Block.Hash || len(out) == begin {
 			place.enter(log.Block, log.Time)
 			place.pending, place.removed = view.IsPending(log.Block.Number), view.IsDropped(log.Block.Number)
-			if hashes, err = a.hashes.ofLog(log); err != nil {
-				return err
-			}
+			hashes.enter()
 		}
 		place.transaction, place.position = uint64(log.Transaction), log.Index
-		if hashes.has(log.Transaction) {
-			place.transactionHash = hashes.hash(log.Transaction)
-		} else if hash, err = log.TransactionHash(); err != nil {
+		if place.transactionHash, err = hashes.of(a.hashes, log); err != nil {
 			return err
-		} else {
-			place.transactionHash = hash[:]
 		}
 		if len(out) > begin {
 			out = append(out, ',')

@@ -115,7 +115,7 @@ func (a *Archive) put(batch kv.Putter, last *settled, delta *evm.Delta) (*settle
 	case last != nil:
 		next.totalDifficulty.Add(next.totalDifficulty, last.totalDifficulty)
 	}
-	if err := EncodeBlock(batch, delta, next.totalDifficulty); err != nil {
+	if err := a.EncodeBlock(batch, delta, next.totalDifficulty); err != nil {
 		return nil, err
 	}
 	if err := a.putTraces(batch, delta); err != nil {
@@ -127,7 +127,7 @@ func (a *Archive) put(batch kv.Putter, last *settled, delta *evm.Delta) (*settle
 // Encode writes all rows of a block whose parent is the history's last block.
 // totalDifficulty is that of the chain including the block.
 func (h *History) Encode(ctx context.Context, to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
-	if err := EncodeBlock(to, delta, totalDifficulty); err != nil {
+	if err := h.EncodeBlock(to, delta, totalDifficulty); err != nil {
 		return err
 	}
 	if err := h.putTraces(to, delta); err != nil {
@@ -138,15 +138,24 @@ func (h *History) Encode(ctx context.Context, to kv.Putter, delta *evm.Delta, to
 
 // EncodeBlock writes the rows of a block to the tables of [TableSet.Own] and
 // [TableSet.Derived].
-func EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
+func (h *History) EncodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
+	return encodeBlock(to, delta, totalDifficulty, h.form)
+}
+
+func encodeBlock(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int, f form) error {
 	if block := delta.Block.Header(); (block.BlockAccessListHash != nil) != (delta.AccessList != nil) {
 		return fmt.Errorf("archive: block %d: its header names the access list hash %v, its list has %d bytes", block.Number, block.BlockAccessListHash, len(delta.AccessList))
 	}
-	return EncodeContents(to, delta, totalDifficulty)
+	return encodeContents(to, delta, totalDifficulty, f)
 }
 
-// EncodeContents is [EncodeBlock] for a block whose access list may be left out.
+// EncodeContents is [History.EncodeBlock] for a block that is not stored, and whose access
+// list may be left out.
 func EncodeContents(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) error {
+	return encodeContents(to, delta, totalDifficulty, newForm(nil))
+}
+
+func encodeContents(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int, f form) error {
 	number, hash := delta.Block.NumberU64(), delta.Block.Hash()
 	header, err := encodeHeader(delta.Block, totalDifficulty)
 	if err != nil {
@@ -159,10 +168,14 @@ func EncodeContents(to kv.Putter, delta *evm.Delta, totalDifficulty *big.Int) er
 	if n := len(delta.Block.Transactions()); n > rows.MaxTransactions {
 		return fmt.Errorf("archive: block %d has %d transactions, the format supports at most %d", number, n, rows.MaxTransactions)
 	}
+	named := delta.Block.Transactions() // whose hashes are stored with their receipts
+	if !f.hashes {
+		named = nil
+	}
 	partition := rows.Chunk(number)
 	to.Put(headers, partition[:], number, header)
 	to.Put(bodies, partition[:], number, body)
-	to.Put(receipts, partition[:], number, encodeReceipts(delta.Receipts))
+	to.Put(receipts, partition[:], number, encodeReceipts(delta.Receipts, named))
 	if delta.AccessList != nil {
 		to.Put(accessLists, partition[:], number, delta.AccessList)
 	}

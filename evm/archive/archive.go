@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"sync/atomic"
 
 	"ashlar/chain"
@@ -26,12 +25,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/core"
 	"github.com/ethereum/go-ethereum/core/types"
-)
-
-// The versions of docs/format.md that this package reads and writes.
-const (
-	format           = "ashlar-evm-3"
-	formatWithTraces = format + "+" + string(TraceIndex)
 )
 
 // Feature is an optional part of an archive. It is chosen when the archive is created.
@@ -90,29 +83,22 @@ func Create(ctx context.Context, store kv.Store, genesis *core.Genesis, features
 		}
 		return Open(ctx, store)
 	}
-	if err := writeGenesis(ctx, store, genesis, slices.Contains(features, TraceIndex)); err != nil {
+	if err := writeGenesis(ctx, store, genesis, newForm(features)); err != nil {
 		return nil, err
 	}
 	return Open(ctx, store)
 }
 
 // writeGenesis writes the format and the genesis pointer.
-func writeGenesis(ctx context.Context, store kv.Store, genesis *core.Genesis, traces bool) error {
+func writeGenesis(ctx context.Context, store kv.Store, genesis *core.Genesis, f form) error {
 	encoded, err := encodeGenesis(genesis)
 	if err != nil {
 		return err
 	}
 	batch := store.NewBatch()
-	rows.SetFormat(batch, formatOf(traces))
+	rows.SetFormat(batch, f.String())
 	batch.SetPointer(pointerGenesis, encoded)
 	return store.Write(ctx, batch)
-}
-
-func formatOf(traces bool) string {
-	if traces {
-		return formatWithTraces
-	}
-	return format
 }
 
 // reschedule stores the configuration of a genesis, which may have other future forks:
@@ -139,7 +125,7 @@ func reschedule(ctx context.Context, store kv.Store, genesis *core.Genesis) erro
 	if err := a.genesis.Config.CheckCompatible(genesis.Config, head.Number, header.Time); err != nil {
 		return fmt.Errorf("%w: its blocks up to %d are under another schedule of forks: %w", ErrOtherChain, head.Number, err)
 	}
-	return writeGenesis(ctx, store, genesis, a.traces)
+	return writeGenesis(ctx, store, genesis, a.form)
 }
 
 // encodeGenesis returns the genesis pointer: its JSON without the accounts.
@@ -188,13 +174,13 @@ func Accept(ctx context.Context, store kv.Reader, genesis *core.Genesis) error {
 // checkComplete returns kv.ErrNotFound if a store is empty, and an error if it cannot be read,
 // or a join or a rewind of it is not complete.
 func checkComplete(ctx context.Context, store kv.Reader) error {
-	if err := rows.CheckFormat(ctx, store, format, formatWithTraces); err != nil {
+	if err := rows.CheckFormat(ctx, store, formats()...); err != nil {
 		return err
 	}
 	if err := checkJoined(ctx, store); err != nil {
 		return err
 	}
-	return rows.CheckComplete(ctx, store, format, formatWithTraces)
+	return rows.CheckComplete(ctx, store, formats()...)
 }
 
 // acceptGenesis returns ErrOtherChain if a store has blocks of another genesis.
@@ -235,7 +221,7 @@ func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	if err := checkStarted(ctx, store); err != nil {
 		return nil, err
 	}
-	stored, err := rows.Format(ctx, store)
+	f, err := formOf(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +233,7 @@ func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Archive{History: newHistory(store, stored == formatWithTraces), store: store, genesis: genesis}
+	a := &Archive{History: newHistory(store, f), store: store, genesis: genesis}
 	return a, a.loadExtent(ctx)
 }
 

@@ -110,7 +110,9 @@ func checkBodyRow(t *testing.T, row []byte) {
 }
 
 func FuzzReceiptsRow(f *testing.F) {
-	seedRows(f, func(g *grower, n int) []byte { return encodeReceipts(g.blocks[n].Receipts) })
+	seedRows(f, func(g *grower, n int) []byte {
+		return encodeReceipts(g.blocks[n].Receipts, g.blocks[n].Block.Transactions())
+	})
 	f.Fuzz(func(t *testing.T, row []byte) {
 		memory.Within(t, memory.Slack+rowFactor*len(row), func() { checkReceiptsRow(t, row) })
 	})
@@ -225,7 +227,7 @@ func FuzzStateRow(f *testing.F) {
 }
 
 func checkStateRow(t *testing.T, row, path []byte, ofAccounts bool) {
-	history := newHistory(oneRow{value: row}, false)
+	history := newHistory(oneRow{value: row}, form{})
 	state := history.StateAt(1)
 	owner := common.Hash{1}
 	if ofAccounts {

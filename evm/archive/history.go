@@ -39,7 +39,7 @@ type History struct {
 	store   kv.Reader     // the settled rows
 	ahead   kv.Prefetcher // of rows; nil if reads take no round trips
 	sourced *sourcedRows  // rows, if some are read from a source; else nil
-	traces  bool          // there is a trace index
+	form    form
 	extent  *atomic.Pointer[Extent]
 	settled uint64 // the last block whose rows are in store, and whose header is in headers
 	// contents: blocks above settled have only contents.
@@ -63,10 +63,10 @@ func newNodeCache(bytes int64) *nodeCache {
 }
 
 // newHistory returns the history of settled rows.
-func newHistory(rows kv.Reader, traces bool) History {
+func newHistory(rows kv.Reader, f form) History {
 	h := History{
 		extent:  new(atomic.Pointer[Extent]),
-		traces:  traces,
+		form:    f,
 		settled: math.MaxUint64,
 		headers: lru.NewCache[uint64, *Header](cachedHeaders),
 		numbers: lru.NewCache[common.Hash, uint64](cachedHeaders),
@@ -96,7 +96,7 @@ func (h *History) Over(rows kv.Reader, settled uint64) *History {
 		ahead, _ = rows.(kv.Prefetcher)
 	}
 	return &History{
-		rows: rows, store: h.store, sourced: h.sourced, ahead: ahead, traces: h.traces, extent: h.extent, settled: settled,
+		rows: rows, store: h.store, sourced: h.sourced, ahead: ahead, form: h.form, extent: h.extent, settled: settled,
 		headers: h.headers, numbers: h.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: h.codes,
 		nodes: h.nodes,
 	}

@@ -9,7 +9,7 @@ import (
 
 // A cache of many short codes is not larger than it is meant to be.
 func TestShortCodesCountWithTheirEntries(t *testing.T) {
-	history := newHistory(nil, false)
+	history := newHistory(nil, form{})
 	code := types.AddressToDelegation(common.Address{1})
 	history.codes.Add(common.Hash{1}, code)
 	if size, want := history.codes.Size(), uint64(cachedCodeEntryBytes+len(code)); size != want {

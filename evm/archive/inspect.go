@@ -36,7 +36,7 @@ func NamedTables() TableSet {
 	}
 }
 
-// Own lists the tables with the data of blocks. [EncodeBlock] writes them and those of
+// Own lists the tables with the data of blocks. [History.EncodeBlock] writes them and those of
 // Derived.
 func (t TableSet) Own() []*kv.Table {
 	return []*kv.Table{t.Headers, t.Bodies, t.Receipts, t.AccessLists}
@@ -204,7 +204,7 @@ func EncodeLeaf(owner common.Hash, rest, row []byte) ([]byte, error) {
 	return encodeLeaf(rest, value)
 }
 
-// ReadBlock returns a block with what [EncodeBlock] needs, and its total difficulty.
+// ReadBlock returns a block with what [History.EncodeBlock] needs, and its total difficulty.
 func ReadBlock(ctx context.Context, a *Archive, number uint64) (*evm.Delta, *big.Int, error) {
 	header, err := a.Header(ctx, number)
 	if err != nil {

@@ -76,14 +76,14 @@ type Range struct {
 // ReadRange returns what a store holds, which may be joined already. It returns kv.ErrNotFound
 // if there are no blocks.
 func ReadRange(ctx context.Context, store kv.Reader) (r Range, j Joining, under bool, err error) {
-	if err := rows.CheckFormat(ctx, store, format, formatWithTraces); err != nil {
+	if err := rows.CheckFormat(ctx, store, formats()...); err != nil {
 		return r, j, false, err
 	}
 	if j, under, err = ReadJoining(ctx, store); err != nil {
 		return r, j, false, err
 	}
 	if !under || j.Above {
-		if err := rows.CheckComplete(ctx, store, format, formatWithTraces); err != nil {
+		if err := rows.CheckComplete(ctx, store, formats()...); err != nil {
 			return r, j, false, err
 		}
 	}

@@ -47,7 +47,7 @@ func (o *Older) Put(ctx context.Context, delta *evm.Delta, totalDifficulty *big.
 		return fmt.Errorf("%w: block %d (want block %d, and only blocks below %d)", ErrNotNext, got, o.next, o.archive.Extent().Blocks)
 	}
 	o.next++
-	if err := EncodeBlock(o.batch, delta, totalDifficulty); err != nil {
+	if err := o.archive.EncodeBlock(o.batch, delta, totalDifficulty); err != nil {
 		return err
 	}
 	return o.flush(ctx, startBatchBytes)

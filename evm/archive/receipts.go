@@ -23,6 +23,10 @@ const (
 	outcomeFailed    = 0
 	outcomeSucceeded = 1
 	outcomeStateRoot = 2 // before Byzantium: the state root after it, 32 bytes
+
+	// outcomeHash is added if the hash of the transaction follows, 32 bytes. Receipts with logs
+	// have it, so that answers with logs need no body.
+	outcomeHash = 4
 )
 
 // Receipt is one stored receipt, without the fields that the block and the transaction
@@ -33,6 +37,7 @@ type Receipt struct {
 	CumulativeGasUsed uint64
 	FirstLog          uint64 // position in the block of the receipt's first log
 	LogCount          uint64
+	TransactionHash   []byte // nil if it is not stored
 	logs              []byte
 }
 
@@ -52,34 +57,45 @@ type Log struct {
 //
 // where a receipt is
 //
-//	outcome byte [state root (32 bytes)] | uvarint cumulative gas used
+//	outcome byte [state root (32 bytes)] [transaction hash (32 bytes)] | uvarint cumulative gas used
 //	uvarint position of the first log | uvarint count of logs | logs
 //
 // and a log
 //
 //	address (20 bytes) | count of topics (byte) | topics | uvarint length, data
-func encodeReceipts(receipts types.Receipts) []byte {
+//
+// The hashes of transactions are stored if these are given.
+func encodeReceipts(receipts types.Receipts, transactions types.Transactions) []byte {
 	items := make([]byte, 0, 256*len(receipts))
 	row := binary.AppendUvarint(make([]byte, 0, 300*len(receipts)+8), uint64(len(receipts)))
 	var firstLog uint64
-	for _, receipt := range receipts {
-		items = appendReceipt(items, receipt, firstLog)
+	for i, receipt := range receipts {
+		var hash []byte
+		if len(receipt.Logs) > 0 && i < len(transactions) {
+			whole := transactions[i].Hash()
+			hash = whole[:]
+		}
+		items = appendReceipt(items, receipt, hash, firstLog)
 		firstLog += uint64(len(receipt.Logs))
 		row = binary.LittleEndian.AppendUint32(row, uint32(len(items)))
 	}
 	return append(row, items...)
 }
 
-func appendReceipt(dst []byte, receipt *types.Receipt, firstLog uint64) []byte {
+// appendReceipt appends a receipt. hash is that of its transaction, or nil if it is not stored.
+func appendReceipt(dst []byte, receipt *types.Receipt, hash []byte, firstLog uint64) []byte {
+	outcome := byte(outcomeFailed)
 	switch {
 	case len(receipt.PostState) > 0:
-		dst = append(dst, outcomeStateRoot)
-		dst = append(dst, receipt.PostState...)
+		outcome = outcomeStateRoot
 	case receipt.Status == types.ReceiptStatusSuccessful:
-		dst = append(dst, outcomeSucceeded)
-	default:
-		dst = append(dst, outcomeFailed)
+		outcome = outcomeSucceeded
 	}
+	if hash != nil {
+		outcome |= outcomeHash
+	}
+	dst = append(append(dst, outcome), receipt.PostState...)
+	dst = append(dst, hash...)
 	dst = binary.AppendUvarint(dst, receipt.CumulativeGasUsed)
 	dst = binary.AppendUvarint(dst, firstLog)
 	dst = binary.AppendUvarint(dst, uint64(len(receipt.Logs)))
@@ -113,13 +129,18 @@ func (r *Receipts) Receipt(i int) (Receipt, error) {
 		return receipt, fmt.Errorf("%w: receipts row: receipt %d lies outside it", ErrCorrupt, i)
 	}
 	in := rows.Decode(item)
-	switch outcome := in.Byte(); outcome {
+	outcome := in.Byte()
+	switch outcome &^ outcomeHash {
 	case outcomeStateRoot:
 		receipt.StateRoot = in.Take(common.HashLength)
-	case outcomeFailed, outcomeSucceeded:
-		receipt.Succeeded = outcome == outcomeSucceeded
+	case outcomeSucceeded:
+		receipt.Succeeded = true
+	case outcomeFailed:
 	default:
 		return receipt, fmt.Errorf("%w: receipts row: receipt %d has the outcome %d", ErrCorrupt, i, outcome)
+	}
+	if outcome&outcomeHash != 0 {
+		receipt.TransactionHash = in.Take(common.HashLength)
 	}
 	receipt.CumulativeGasUsed = in.Uvarint()
 	receipt.FirstLog = in.Uvarint()

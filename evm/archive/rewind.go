@@ -17,7 +17,7 @@ import (
 // open, or completes a rewind that was interrupted. It can give up a join that adds rows above
 // the settled block.
 func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Progress) (rewind.Done, error) {
-	if err := rows.CheckFormat(ctx, store, format, formatWithTraces); err != nil {
+	if err := rows.CheckFormat(ctx, store, formats()...); err != nil {
 		return rewind.Done{}, err
 	}
 	extent, err := readExtent(ctx, store)
@@ -44,7 +44,7 @@ func Rewind(ctx context.Context, store kv.Store, to uint64, progress *audit.Prog
 }
 
 func rewindTo(ctx context.Context, store kv.Store, to uint64, progress *audit.Progress) (rewind.Done, error) {
-	history := newHistory(store, false) // for headers
+	history := newHistory(store, form{}) // for headers
 	return rewind.Run(ctx, store, rewind.Plan{
 		To: to,
 		Hash: func(ctx context.Context) (hash common.Hash, err error) {

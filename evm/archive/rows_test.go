@@ -94,16 +94,39 @@ func typedTransaction() *types.Transaction {
 
 func TestReceiptsRow(t *testing.T) {
 	g := newGrower(t, 700)
-	for n := range 40 {
+	hashed := 0
+	for n := range 80 {
 		var want types.Receipts
-		for range n % 7 {
+		var transactions types.Transactions
+		for i := range n % 7 {
 			want = append(want, g.receipt())
+			transactions = append(transactions, types.NewTx(&types.LegacyTx{Nonce: uint64(n<<8 | i)}))
 		}
-		got, err := decodeReceipts(encodeReceipts(want))
+		if n%2 == 0 {
+			transactions = nil
+		}
+		got, err := decodeReceipts(encodeReceipts(want, transactions))
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkReceipts(t, &got, want)
+		for i, receipt := range want {
+			r, err := got.Receipt(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var hash []byte
+			if transactions != nil && len(receipt.Logs) > 0 {
+				hash = transactions[i].Hash().Bytes()
+				hashed++
+			}
+			if !bytes.Equal(r.TransactionHash, hash) {
+				t.Errorf("receipt %d of %d logs has the transaction hash %x, want %x", i, len(receipt.Logs), r.TransactionHash, hash)
+			}
+		}
+	}
+	if hashed == 0 {
+		t.Error("no receipt has a hash")
 	}
 }
 

@@ -151,7 +151,7 @@ func (s *sourcedRows) row(ctx context.Context, t *kv.Table, number uint64) (row 
 	case receipts:
 		var all types.Receipts
 		if all, err = s.source.Receipts(ctx, number); err == nil {
-			row = encodeReceipts(all)
+			row = encodeReceipts(all, nil)
 		}
 	}
 	if errors.Is(err, ErrNotFound) {

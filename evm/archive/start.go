@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 
 	"ashlar/chain"
 	"ashlar/evm"
@@ -34,14 +33,14 @@ type Start struct {
 	// BatchBytes is about how much is written at once. Tests change it.
 	BatchBytes int
 
-	store   kv.Store
-	batch   kv.Batch
-	genesis *core.Genesis
-	at      chain.Ref
-	done    common.Hash              // last account that is complete; zero: none
-	codes   map[common.Hash]struct{} // in the batch
-	value   []byte                   // scratch
-	key     []byte                   // scratch
+	store kv.Store
+	batch kv.Batch
+	form  form
+	at    chain.Ref
+	done  common.Hash              // last account that is complete; zero: none
+	codes map[common.Hash]struct{} // in the batch
+	value []byte                   // scratch
+	key   []byte                   // scratch
 }
 
 // Begin begins an archive with the state of block at, in a store without blocks, or
@@ -50,16 +49,18 @@ func Begin(ctx context.Context, store kv.Store, genesis *core.Genesis, at chain.
 	if err := AcceptStart(ctx, store, genesis, &at); err != nil {
 		return nil, err
 	}
-	s := &Start{BatchBytes: startBatchBytes, store: store, batch: store.NewBatch(), genesis: genesis, at: at, codes: make(map[common.Hash]struct{})}
+	s := &Start{BatchBytes: startBatchBytes, store: store, batch: store.NewBatch(), at: at, codes: make(map[common.Hash]struct{})}
 	before, done, under, err := readStart(ctx, store)
 	if err != nil {
 		return nil, err
 	}
 	if under && before == at {
 		s.done = done
-		return s, nil
+		s.form, err = formOf(ctx, store)
+		return s, err
 	}
-	if err := writeGenesis(ctx, store, genesis, slices.Contains(features, TraceIndex)); err != nil {
+	s.form = newForm(features)
+	if err := writeGenesis(ctx, store, genesis, s.form); err != nil {
 		return nil, err
 	}
 	s.setStart()
@@ -230,7 +231,7 @@ func (s *Start) Fail(ctx context.Context) error {
 // PutBlock writes the rows of a block: the genesis, or one of those up to the first with
 // state. totalDifficulty is that of the chain including the block.
 func (s *Start) PutBlock(delta *evm.Delta, totalDifficulty *big.Int) error {
-	return EncodeBlock(s.batch, delta, totalDifficulty)
+	return encodeBlock(s.batch, delta, totalDifficulty, s.form)
 }
 
 // Finish completes the start, of which everything is written but the first block with
@@ -270,7 +271,7 @@ func FirstState(ctx context.Context, store kv.Reader) (chain.Ref, bool, error) {
 	if err != nil || extent.State == 0 {
 		return chain.Ref{}, false, err
 	}
-	history := newHistory(store, false)
+	history := newHistory(store, form{})
 	header, err := history.Header(ctx, extent.State)
 	if err != nil {
 		return chain.Ref{}, false, err

@@ -153,11 +153,11 @@ func ParseTraceCounts(number uint64, row []byte) (counts *TraceCounts, unexplain
 
 // HasTraces reports whether the history has a trace index. If so, deltas must have their
 // traces to be encoded.
-func (h *History) HasTraces() bool { return h.traces }
+func (h *History) HasTraces() bool { return h.form.traces }
 
 // putTraces puts a block's rows of the trace index, if there is one.
 func (h *History) putTraces(to kv.Putter, delta *evm.Delta) error {
-	if !h.traces {
+	if !h.form.traces {
 		return nil
 	}
 	if delta.Traces == nil {

@@ -60,7 +60,9 @@ func (v *View) readLogsAhead(ctx context.Context, blocks []foundBlock) {
 	for _, block := range blocks {
 		wants.Header(block.number)
 		wants.Receipts(block.number)
-		wants.Body(block.number)
+		if !v.history.StoresHashes() {
+			wants.Body(block.number)
+		}
 	}
 	wants.Read(ctx)
 }

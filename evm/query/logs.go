@@ -25,6 +25,7 @@ type Log struct {
 	// advance.
 	InBlock int
 
+	stored []byte // hash of the transaction beside its receipt; nil in archives of older versions
 	body   func() (*archive.Body, error)
 	hashed int // index of the transaction whose hash is in hash, -1 for none
 	hash   common.Hash
@@ -34,9 +35,16 @@ type Log struct {
 // Body returns the body of the log's block. It is valid as long as the log.
 func (l *Log) Body() (*archive.Body, error) { return l.body() }
 
-// TransactionHash returns the hash of the log's transaction. It is computed on demand,
-// because it costs more than everything else about a log.
+// StoredHash returns the hash of the log's transaction if it is stored beside the receipt, else
+// nil. It belongs to the log.
+func (l *Log) StoredHash() []byte { return l.stored }
+
+// TransactionHash returns the hash of the log's transaction. If it is not stored, it is
+// computed, which costs more than everything else about a log.
 func (l *Log) TransactionHash() (common.Hash, error) {
+	if l.stored != nil {
+		return common.Hash(l.stored), nil
+	}
 	if l.hashed == l.Transaction {
 		return l.hash, nil
 	}
@@ -297,7 +305,7 @@ func (l *loader) at(block, position uint64) (*Log, error) {
 	if l.log.Log, err = l.logs.at(position); err != nil {
 		return nil, fmt.Errorf("block %d: %w", block, err)
 	}
-	l.log.Transaction, l.log.Index = l.logs.transaction, position
+	l.log.Transaction, l.log.Index, l.log.stored = l.logs.transaction, position, l.logs.hash
 	return &l.log, nil
 }
 
@@ -308,9 +316,10 @@ func (l *loader) close() error {
 // blockLogs finds the logs of one block by position, in ascending order.
 type blockLogs struct {
 	receipts    *archive.Receipts
-	transaction int  // whose logs reader is reading
-	following   int  // the transaction after it; 0 before the first
-	missed      bool // it does not have the log that is looked for
+	transaction int    // whose logs reader is reading
+	hash        []byte // of transaction, or nil if it is not stored
+	following   int    // the transaction after it; 0 before the first
+	missed      bool   // it does not have the log that is looked for
 	reader      archive.LogReader
 	next, end   uint64 // positions of the reader's next log and of the next transaction's first log
 }
@@ -353,7 +362,7 @@ func (b *blockLogs) advance(position uint64) (err error) {
 	if err != nil {
 		return err
 	}
-	b.transaction, b.following, b.reader = i, i+1, receipt.Logs()
+	b.transaction, b.hash, b.following, b.reader = i, receipt.TransactionHash, i+1, receipt.Logs()
 	b.next, b.end = receipt.FirstLog, receipt.FirstLog+receipt.LogCount
 	b.missed = position >= b.end
 	return nil

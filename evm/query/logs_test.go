@@ -11,6 +11,7 @@ import (
 
 	"ashlar/evm"
 	"ashlar/evm/archive"
+	"ashlar/history/rows"
 	"ashlar/kv/pebble"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -45,12 +46,25 @@ func (l placedLog) String() string {
 // newLogChain creates a chain with few addresses and topics, some of them rare.
 func newLogChain(t testing.TB, seed uint64, blocks int) *logChain {
 	t.Helper()
+	return newLogChainOf(t, seed, blocks, "")
+}
+
+// newLogChainOf creates a chain in an archive of a format, or of the newest one if it is empty.
+func newLogChainOf(t testing.TB, seed uint64, blocks int, format string) *logChain {
+	t.Helper()
 	store, err := pebble.Open(pebble.Options{Path: "logs", FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
 	a, err := archive.Create(t.Context(), store, &core.Genesis{Config: params.TestChainConfig, Difficulty: new(big.Int)})
+	if err == nil && format != "" {
+		batch := store.NewBatch()
+		rows.SetFormat(batch, format)
+		if err = store.Write(t.Context(), batch); err == nil {
+			a, err = archive.Open(t.Context(), store)
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,16 +192,37 @@ func sameLogs(a, b []placedLog) bool {
 // TestLogsAreThoseThatMatch compares Logs with a linear search, on a chain that is longer than a
 // partition of rows.
 func TestLogsAreThoseThatMatch(t *testing.T) {
-	c := newLogChain(t, 1, 1500)
-	for range 500 {
-		f := c.filter()
-		want := c.matching(f)
-		got, err := c.ask(t.Context(), f, len(want))
-		if err != nil {
-			t.Fatalf("%+v: %v", f, err)
+	for _, format := range []string{"", "ashlar-evm-3"} {
+		c := newLogChainOf(t, 1, 1500, format)
+		for range 500 {
+			f := c.filter()
+			want := c.matching(f)
+			got, err := c.ask(t.Context(), f, len(want))
+			if err != nil {
+				t.Fatalf("%q, %+v: %v", format, f, err)
+			}
+			if !sameLogs(got, want) {
+				t.Fatalf("%q, %+v:\ngot  %d %v\nwant %d %v", format, f, len(got), got, len(want), want)
+			}
 		}
-		if !sameLogs(got, want) {
-			t.Fatalf("%+v:\ngot  %d %v\nwant %d %v", f, len(got), got, len(want), want)
+	}
+}
+
+// TestLogsNeedNoBody: the hash of a log's transaction is beside its receipt, except in archives
+// of older versions.
+func TestLogsNeedNoBody(t *testing.T) {
+	for format, stored := range map[string]bool{"": true, "ashlar-evm-3": false} {
+		c := newLogChainOf(t, 4, 40, format)
+		logs := 0
+		err := c.Logs(t.Context(), &Filter{To: c.head.Number}, len(c.logs), func(log *Log) error {
+			logs++
+			if (log.StoredHash() != nil) != stored {
+				t.Errorf("%q: log %d of block %d has the hash %x", format, log.Index, log.Block.Number, log.StoredHash())
+			}
+			return nil
+		})
+		if err != nil || logs == 0 {
+			t.Errorf("%q: %d logs, %v", format, logs, err)
 		}
 	}
 }

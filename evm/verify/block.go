@@ -13,6 +13,7 @@ import (
 	"ashlar/kv"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/trie"
@@ -61,7 +62,7 @@ func (c *blockCheck) Check(ctx context.Context, number uint64, to kv.Putter) (tr
 		return 0, err
 	}
 	delta := &evm.Delta{Block: block, Senders: senders, Receipts: c.receipts, AccessList: list}
-	if err := archive.EncodeBlock(to, delta, difficulty); err != nil {
+	if err := c.archive.EncodeBlock(to, delta, difficulty); err != nil {
 		return 0, c.of(c.tables.Bodies, "a block", "that can be stored", err)
 	}
 	return len(senders), nil
@@ -178,6 +179,9 @@ func (c *blockCheck) checkReceipts(ctx context.Context, block *types.Block) (typ
 		if receipts[i], err = stored.Whole(i, transaction.Type()); err != nil {
 			return nil, c.unreadableAt(ctx, table, c.number, err)
 		}
+		if err := c.checkStoredHash(ctx, stored, i, transaction.Hash()); err != nil {
+			return nil, err
+		}
 		receipts[i].Bloom = types.CreateBloom(receipts[i])
 		gasUsed = receipts[i].CumulativeGasUsed
 	}
@@ -193,6 +197,23 @@ func (c *blockCheck) checkReceipts(ctx context.Context, block *types.Block) (typ
 		return nil, c.of(table, "receipts with the root", block.ReceiptHash(), root)
 	}
 	return receipts, nil
+}
+
+// checkStoredHash checks that receipt i has the hash of its transaction if the form of the
+// archive says so.
+func (c *blockCheck) checkStoredHash(ctx context.Context, stored *archive.Receipts, i int, hash common.Hash) error {
+	receipt, err := stored.Receipt(i)
+	if err != nil {
+		return c.unreadableAt(ctx, c.tables.Receipts, c.number, err)
+	}
+	var want []byte
+	if c.archive.StoresHashes() && receipt.LogCount > 0 {
+		want = hash[:]
+	}
+	if bytes.Equal(receipt.TransactionHash, want) {
+		return nil
+	}
+	return c.of(c.tables.Receipts, fmt.Sprintf("beside receipt %d the transaction hash", i), hexutil.Bytes(want), hexutil.Bytes(receipt.TransactionHash))
 }
 
 // checkAccessList compares an access list with its block's header, and returns it. It

@@ -63,7 +63,7 @@ func CheckFormat(ctx context.Context, store kv.Reader, wanted ...string) error {
 	for i, text := range wanted {
 		quoted[i] = strconv.Quote(text)
 	}
-	return fmt.Errorf("%w: the store has %q, this version reads %s", ErrFormat, format, strings.Join(quoted, " and "))
+	return fmt.Errorf("%w: the store has %q, this version reads %s", ErrFormat, format, strings.Join(quoted, ", "))
 }
 
 // SetFormat sets the format of the store's contents.

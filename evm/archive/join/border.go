@@ -16,7 +16,7 @@ import (
 func (j *join) findBorder() error {
 	a, b := j.into, j.other
 	if a.Format != b.Format {
-		return fmt.Errorf("%w: one has the format %q, the other one %q (want both with a trace index, or both without)", ErrFit, a.Format, b.Format)
+		return fmt.Errorf("%w: one has the format %q, the other one %q (want the same: both with a trace index or both without, and of the same version)", ErrFit, a.Format, b.Format)
 	}
 	switch {
 	case b.Extent.State == a.Settled.Number && b.Settled.Number > a.Settled.Number:

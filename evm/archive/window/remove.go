@@ -147,7 +147,7 @@ func (r *Remover) removeBlock(ctx context.Context, a *archive.Archive, number ui
 	if err != nil {
 		return err
 	}
-	return archive.EncodeBlock(removing{derived, tables, &r.removed}, delta, total)
+	return a.EncodeBlock(removing{derived, tables, &r.removed}, delta, total)
 }
 
 // removing removes the derived rows that are put.
