@@ -166,6 +166,9 @@ func (e *exchange) Hold(length int) error {
 	return e.refuse(busy(RefusedMemory))
 }
 
+// Reserve implements jsonrpc.Holder.
+func (e *exchange) Reserve(capacity int) bool { return e.lease.Hold(e.asked + capacity) }
+
 // Lend implements limit.Lender.
 func (e *exchange) Lend() limit.Lease {
 	return limit.Lease{Budget: e.settings.memory, Caller: e.caller.holding}

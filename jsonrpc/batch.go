@@ -15,7 +15,8 @@ func (s *Server) answerBatch(ctx context.Context, m *message, out []byte) []byte
 	case m.size > len(m.calls):
 		return appendBatchTooLarge(out, m.calls, s.config.BatchCalls)
 	}
-	a := answers{out: append(out, '['), from: len(out), limit: s.config.BatchBytes}
+	a := answers{out: append(out, '['), from: len(out), limit: s.config.BatchBytes, left: len(m.calls)}
+	a.holder, _ = ctx.Value(HolderKey{}).(Holder)
 	for i := range m.calls {
 		c := &m.calls[i]
 		if a.full {
@@ -48,20 +49,46 @@ type answers struct {
 	mark  int  // offset of the answer being added, including its comma
 	limit int  // maximum bytes of the array
 	full  bool // an answer did not fit; it and all later calls are refused
+
+	begun, left int    // answers that were begun, and calls without an answer
+	holder      Holder // may be nil
 }
 
 // begin returns out, ready for the next answer to be appended. If the next answer may not
-// fit, judging by the length of the previous one, out is doubled: append would grow it in
+// fit, judging by the length of the previous one, out is grown: append would grow it in
 // smaller steps, each copying the whole array.
 func (a *answers) begin() []byte {
 	if cap(a.out)-len(a.out) < len(a.out)-a.mark {
-		a.out = slices.Grow(a.out, min(len(a.out), a.limit))
+		a.out = slices.Grow(a.out, a.growth())
 	}
+	a.begun++
+	a.left--
 	a.mark = len(a.out)
 	if a.mark > a.from+1 {
 		return append(a.out, ',')
 	}
 	return a.out
+}
+
+// enoughAnswers is how many answers show how long the others are going to be.
+const enoughAnswers = 8
+
+// growth returns by how many bytes out grows: to twice its length, or, once there are enough
+// answers, to the length that all will have if they go on like that, plus an eighth. For 100
+// answers of 48 KiB that is one buffer of 5 MiB instead of 1, 2, 4 and 8 MiB. More than twice
+// the length is taken only if the holder has memory for it.
+func (a *answers) growth() int {
+	double := min(len(a.out), a.limit)
+	if a.begun < enoughAnswers {
+		return double
+	}
+	rest := (len(a.out) - a.from) / a.begun * a.left
+	rest = min(rest+rest/8, a.limit)
+	next := len(a.out) - a.mark // the next answer may be as long as the last one
+	if rest <= double || a.holder != nil && !a.holder.Reserve(len(a.out)+rest) {
+		return max(min(rest, double), next)
+	}
+	return max(rest, next)
 }
 
 // end accepts out with the answer to c appended; a notification's answer is dropped.

@@ -27,6 +27,9 @@ type Holder interface {
 	// Hold records the length of the buffer. It returns the error that ends the call if
 	// that exceeds the limit.
 	Hold(length int) error
+	// Reserve records that the buffer is about to get a capacity that may never be used. It
+	// returns false, and records nothing, if that exceeds the limit.
+	Reserve(capacity int) bool
 }
 
 // Room is the limit of a call's result. The server rejects a result over the limit once

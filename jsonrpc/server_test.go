@@ -76,8 +76,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// holder allows most bytes and records the last length.
-type holder struct{ most, asked int }
+// holder allows most bytes and records the last length and the last capacity.
+type holder struct{ most, asked, reserved int }
 
 var errHeld = &jsonrpc.Error{Code: -32005, Message: "no memory"}
 
@@ -86,6 +86,40 @@ func (h *holder) Hold(length int) error {
 		return errHeld
 	}
 	return nil
+}
+
+func (h *holder) Reserve(capacity int) bool {
+	h.reserved = capacity
+	return capacity <= h.most
+}
+
+// TestLongBatch: the buffer of a batch grows once to what all answers will take, if there is
+// memory for it, and otherwise as it fills.
+func TestLongBatch(t *testing.T) {
+	const calls, length = 100, 48 << 10
+	text := strings.Repeat("a", length)
+	server := jsonrpc.NewServer(jsonrpc.Handlers{"test_long": func(_ context.Context, _, out []byte) ([]byte, error) {
+		return jsonrpc.AppendString(out, text), nil
+	}}, jsonrpc.Config{})
+	request := []byte("[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"test_long"},`, calls-1) + `{"jsonrpc":"2.0","id":1,"method":"test_long"}]`)
+	whole := calls * (length + len(`{"jsonrpc":"2.0","id":1,"result":""},`))
+	for _, h := range []*holder{nil, {most: 2 * whole}, {most: whole / 2}} {
+		ctx := context.Background()
+		if h != nil {
+			ctx = context.WithValue(ctx, jsonrpc.HolderKey{}, h)
+		}
+		answer := server.Answer(ctx, request, nil)
+		if len(answer) != whole+1 {
+			t.Fatalf("%d bytes, want %d", len(answer), whole+1)
+		}
+		switch once := h == nil || h.most > whole; {
+		case once && cap(answer) > whole+whole/4:
+			t.Errorf("a buffer of %d bytes for an answer of %d", cap(answer), len(answer))
+		case h == nil:
+		case h.reserved < whole || h.reserved > whole+whole/4:
+			t.Errorf("asked for %d bytes for an answer of %d", h.reserved, len(answer))
+		}
+	}
 }
 
 // TestHolder: the holder is called with the full length of the buffer, and ends the call.
