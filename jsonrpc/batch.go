@@ -61,8 +61,10 @@ func (a *answers) begin() []byte {
 	if cap(a.out)-len(a.out) < len(a.out)-a.mark {
 		a.out = slices.Grow(a.out, a.growth())
 	}
-	a.begun++
-	a.left--
+	if !a.full {
+		a.begun++
+		a.left--
+	}
 	a.mark = len(a.out)
 	if a.mark > a.from+1 {
 		return append(a.out, ',')
@@ -70,25 +72,32 @@ func (a *answers) begin() []byte {
 	return a.out
 }
 
-// enoughAnswers is how many answers show how long the others are going to be.
-const enoughAnswers = 8
+const (
+	// enoughAnswers is how many answers show how long the others are going to be.
+	enoughAnswers = 8
+	// refusalBytes is more than the length of most refusals.
+	refusalBytes = 256
+)
 
 // growth returns by how many bytes out grows: to twice its length, or, once there are enough
 // answers, to the length that all will have if they go on like that, plus an eighth. For 100
 // answers of 48 KiB that is one buffer of 5 MiB instead of 1, 2, 4 and 8 MiB. More than twice
 // the length is taken only if the holder has memory for it.
 func (a *answers) growth() int {
+	length, next := len(a.out)-a.from, len(a.out)-a.mark // the next answer may be as long as the last one
+	if a.full {
+		return max(next, refusalBytes*(a.left+1))
+	}
 	double := min(len(a.out), a.limit)
 	if a.begun < enoughAnswers {
-		return double
+		return max(double, next)
 	}
-	rest := (len(a.out) - a.from) / a.begun * a.left
-	rest = min(rest+rest/8, a.limit)
-	next := len(a.out) - a.mark // the next answer may be as long as the last one
-	if rest <= double || a.holder != nil && !a.holder.Reserve(len(a.out)+rest) {
-		return max(min(rest, double), next)
+	rest := length / a.begun * a.left
+	rest = max(next, min(rest+rest/8, a.limit-length))
+	if rest > double && a.holder != nil && !a.holder.Reserve(len(a.out)+rest) {
+		return max(double, next)
 	}
-	return max(rest, next)
+	return rest
 }
 
 // end accepts out with the answer to c appended; a notification's answer is dropped.

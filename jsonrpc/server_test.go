@@ -98,11 +98,18 @@ func (h *holder) Reserve(capacity int) bool {
 func TestLongBatch(t *testing.T) {
 	const calls, length = 100, 48 << 10
 	text := strings.Repeat("a", length)
-	server := jsonrpc.NewServer(jsonrpc.Handlers{"test_long": func(_ context.Context, _, out []byte) ([]byte, error) {
+	methods := jsonrpc.Handlers{"test_long": func(_ context.Context, _, out []byte) ([]byte, error) {
 		return jsonrpc.AppendString(out, text), nil
-	}}, jsonrpc.Config{})
+	}}
+	server := jsonrpc.NewServer(methods, jsonrpc.Config{})
 	request := []byte("[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"test_long"},`, calls-1) + `{"jsonrpc":"2.0","id":1,"method":"test_long"}]`)
 	whole := calls * (length + len(`{"jsonrpc":"2.0","id":1,"result":""},`))
+	limited := jsonrpc.NewServer(methods, jsonrpc.Config{BatchBytes: whole / 2})
+	h := &holder{most: 2 * whole}
+	answer := limited.Answer(context.WithValue(context.Background(), jsonrpc.HolderKey{}, h), request, nil)
+	if most := whole/2 + whole/8; len(answer) < whole/3 || cap(answer) > most || h.reserved > most {
+		t.Errorf("with a limit of %d bytes: asked for %d, a buffer of %d for an answer of %d", whole/2, h.reserved, cap(answer), len(answer))
+	}
 	for _, h := range []*holder{nil, {most: 2 * whole}, {most: whole / 2}} {
 		ctx := context.Background()
 		if h != nil {
