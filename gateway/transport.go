@@ -62,7 +62,7 @@ func (s *Server) newTransport(base context.Context) *transport {
 		Log:       log,
 		HeadTime:  headerTime,
 		BodyTime:  bodyTime,
-		WriteTime: MaxRequestTime + writeTime,
+		WriteTime: writeTime, // from the first byte of an answer on; in net/http from the request's head on
 		IdleTime:  idleTimeOf,
 	})
 	return t

@@ -20,6 +20,9 @@ const (
 	maxDiscard = 256 << 10
 	// lingerTime is how long a closing connection waits for the client, see linger.
 	lingerTime = 500 * time.Millisecond
+	// maxLineEnds is how many bytes of empty lines are ignored between two requests (RFC 9112,
+	// section 2.2). net/http has the same limit.
+	maxLineEnds = 4
 )
 
 // The states of a connection.
@@ -102,7 +105,12 @@ func (c *conn) next() (text string, plain bool, err error) {
 	if c.served {
 		wait = c.server.IdleTime(c.net)
 	}
+	ignored := 0
+	if c.served {
+		ignored = maxLineEnds
+	}
 	for {
+		ignored = c.skipLineEnds(ignored)
 		if c.start < c.end {
 			if c.state.Load() == stateIdle {
 				if !c.state.CompareAndSwap(stateIdle, stateActive) {
@@ -132,6 +140,15 @@ func (c *conn) next() (text string, plain bool, err error) {
 			return "", false, err
 		}
 	}
+}
+
+// skipLineEnds drops line ends at the start of the buffer, at most as many as given, and returns
+// how many more may be dropped.
+func (c *conn) skipLineEnds(most int) int {
+	for ; most > 0 && c.start < c.end && (c.buf[c.start] == '\r' || c.buf[c.start] == '\n'); most-- {
+		c.start++
+	}
+	return most
 }
 
 // compact moves the unused bytes to the start of the buffer.
@@ -197,7 +214,7 @@ func (c *conn) linger() {
 	if c.gone || !ok || half.CloseWrite() != nil || c.net.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, c.net, maxDiscard)
+	_, _ = io.Copy(io.Discard, c.net) // until the client has closed it, or lingerTime is over
 }
 
 // watch starts a goroutine that calls disconnected when the client disconnects. It returns

@@ -226,6 +226,20 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
+// TestLongBodyIsRefused tests that a client can send a long body that is not read, and gets the
+// answer: if the connection ended while it sends, it would get an error instead.
+func TestLongBodyIsRefused(t *testing.T) {
+	s := start(t, answering(), nil)
+	for range 20 {
+		c := dial(t, s.address)
+		c.send(request("/refuse", strings.Repeat("x", 8<<20)))
+		if answer := c.answer(); !strings.HasPrefix(answer, "429") {
+			t.Fatalf("got %s", answer)
+		}
+		_ = c.Close()
+	}
+}
+
 func TestShutdown(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
