@@ -51,12 +51,15 @@ type testChain struct {
 	db       ethdb.Database
 }
 
-// newTestChain makes a chain whose blocks each call the counter.
-func newTestChain(t *testing.T, blocks int) *testChain {
+// newTestChain makes a chain whose blocks each call the counter. more changes the first accounts.
+func newTestChain(t *testing.T, blocks int, more ...func(types.GenesisAlloc)) *testChain {
 	t.Helper()
 	genesis := &core.Genesis{
 		Config: testRules(), Difficulty: new(big.Int), BaseFee: big.NewInt(params.InitialBaseFee), GasLimit: 30_000_000,
 		Alloc: types.GenesisAlloc{sender: {Balance: big.NewInt(params.Ether)}, counter: {Code: counterCode, Balance: new(big.Int)}},
+	}
+	for _, change := range more {
+		change(genesis.Alloc)
 	}
 	c := &testChain{genesis: genesis, receipts: make(map[common.Hash]types.Receipts)}
 	db, made, receipts := core.GenerateChainWithGenesis(genesis, beacon.New(ethash.NewFaker()), blocks, c.block(0))
@@ -248,7 +251,11 @@ func (n *testNode) result(method string, params []json.RawMessage) (any, error) 
 	case "eth_getProof":
 		return n.proof(params)
 	case "eth_getCode":
-		return hexutil.Bytes(counterCode), nil
+		var address common.Address
+		if err := json.Unmarshal(params[0], &address); err != nil {
+			return nil, err
+		}
+		return hexutil.Bytes(n.chain.genesis.Alloc[address].Code), nil
 	}
 	return nil, &upstream.NodeError{Code: -32601, Message: "the method " + method + " does not exist/is not available"}
 }

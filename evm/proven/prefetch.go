@@ -3,6 +3,8 @@ package proven
 import (
 	"context"
 	"encoding/json"
+	"math"
+	"time"
 
 	"ashlar/upstream"
 
@@ -16,15 +18,16 @@ import (
 // What this file fetches is a guess of what will be read. A node that guesses wrong, or does
 // not guess at all, costs further rounds; the answer stays the same.
 
-// Call is a message call whose state is fetched ahead. nil fields are left out.
+// Call is a message call whose state is fetched ahead. nil fields are left out. It has no price,
+// so the sender need not be able to pay for more gas.
 type Call struct {
-	From                                                common.Address
-	To                                                  *common.Address
-	Gas                                                 *uint64
-	GasPrice, MaxFeePerGas, MaxPriorityFeePerGas, Value *uint256.Int
-	Data                                                []byte
-	AccessList                                          types.AccessList
-	Authorizations                                      []types.SetCodeAuthorization
+	From           common.Address
+	To             *common.Address
+	Gas            *uint64
+	Value          *uint256.Int
+	Data           []byte
+	AccessList     types.AccessList
+	Authorizations []types.SetCodeAuthorization
 }
 
 // MarshalJSON implements [json.Marshaler].
@@ -33,15 +36,11 @@ func (c Call) MarshalJSON() ([]byte, error) {
 	if c.To != nil {
 		fields["to"] = c.To
 	}
-	if c.Gas != nil {
-		fields["gas"] = hexutil.Uint64(*c.Gas)
+	if c.Gas != nil && *c.Gas <= math.MaxUint64-listGas {
+		fields["gas"] = hexutil.Uint64(*c.Gas + listGas)
 	}
-	for name, value := range map[string]*uint256.Int{
-		"gasPrice": c.GasPrice, "maxFeePerGas": c.MaxFeePerGas, "maxPriorityFeePerGas": c.MaxPriorityFeePerGas, "value": c.Value,
-	} {
-		if value != nil {
-			fields[name] = (*hexutil.Big)(value.ToBig())
-		}
+	if c.Value != nil {
+		fields["value"] = (*hexutil.Big)(c.Value.ToBig())
 	}
 	if c.AccessList != nil {
 		fields["accessList"] = c.AccessList
@@ -55,6 +54,15 @@ func (c Call) MarshalJSON() ([]byte, error) {
 const (
 	mostGuesses = 256  // calls that a node guesses for
 	mostGuessed = 4096 // accounts and slots that are fetched because a node guessed them
+
+	// guessTime is for how long a node may guess. One that takes longer costs more than the
+	// rounds that it saves.
+	guessTime = 2 * time.Second
+
+	// listGas pays for the access list of a guess. geth runs a call again with the list of the run
+	// before until the list stays the same. If the list leaves too little gas for what the call
+	// accessed, it never does.
+	listGas = 10_000_000
 )
 
 // PrefetchCalls fetches what calls are going to read, in two rounds: a node says what they
@@ -82,6 +90,8 @@ func (s *State) PrefetchCalls(ctx context.Context, calls []Call) {
 
 // guess asks a node which accounts and slots calls access.
 func (s *State) guess(ctx context.Context, header *types.Header, calls []Call) (lists []types.AccessList) {
+	ctx, cancel := context.WithTimeout(ctx, guessTime)
+	defer cancel()
 	type answer struct {
 		List types.AccessList `json:"accessList"`
 	}

@@ -61,6 +61,9 @@ type Remote struct {
 	// by address.
 	holders *lru.Cache[common.Hash, common.Address]
 
+	// addresses and slots are found by the first nibbles of their keys.
+	addresses, slots *preimages
+
 	// recent are blocks by hash.
 	recent *lru.Cache[common.Hash, *evm.Delta]
 }
@@ -76,6 +79,9 @@ func New(config Config) *Remote {
 		names:   lru.NewCache[common.Hash, []byte](cachedNames),
 		recent:  lru.NewCache[common.Hash, *evm.Delta](recentBlocks),
 		holders: lru.NewCache[common.Hash, common.Address](cachedHolders),
+
+		addresses: newPreimages(common.AddressLength),
+		slots:     newPreimages(common.HashLength),
 	}
 	r.spine = newSpine(r, chain.Ref{Hash: config.Genesis})
 	r.archive, r.below = config.Archive, newSpine(r, chain.Ref{Hash: config.Genesis})

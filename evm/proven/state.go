@@ -162,15 +162,6 @@ func (s *State) code(hash common.Hash) ([]byte, bool) {
 	return code, ok
 }
 
-// Node implements [evm.State]. It has nodes that were fetched with the accounts and slots
-// below them.
-func (s *State) Node(_ context.Context, owner common.Hash, path []byte, hash common.Hash) ([]byte, error) {
-	if blob, ok := s.known(hash); ok {
-		return blob, nil
-	}
-	return nil, fmt.Errorf("trie node %x at path %x of %x: %w", hash, path, owner, evm.ErrUnnamed)
-}
-
 // known returns a trie node that is known.
 func (s *State) known(hash common.Hash) ([]byte, bool) {
 	s.mu.Lock()

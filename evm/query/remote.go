@@ -175,8 +175,7 @@ func prefetchCalls(ctx context.Context, state evm.State, messages ...*execute.Me
 	calls := make([]proven.Call, len(messages))
 	for i, m := range messages {
 		calls[i] = proven.Call{
-			From: m.From, To: m.To, Gas: m.Gas, GasPrice: m.GasPrice, MaxFeePerGas: m.MaxFeePerGas, MaxPriorityFeePerGas: m.MaxPriorityFeePerGas,
-			Value: m.Value, Data: m.Data, AccessList: m.AccessList, Authorizations: m.Authorizations,
+			From: m.From, To: m.To, Gas: m.Gas, Value: m.Value, Data: m.Data, AccessList: m.AccessList, Authorizations: m.Authorizations,
 		}
 	}
 	remote.PrefetchCalls(ctx, calls)
