@@ -75,7 +75,25 @@ func (c *chain) ofAnotherAccount(r *rand.Rand, params json.RawMessage) json.RawM
 	return json.RawMessage(addressText.ReplaceAllString(string(params), `"`+pick(r, c.accounts)+`"`))
 }
 
-// question returns a random request about a block, a transaction, logs, an account or a call.
+// simulation returns a simulation of two blocks that call, set and delete slots, and move ether. Their
+// hashes show the state roots.
+func (c *chain) simulation(r *rand.Rand, message map[string]any) map[string]any {
+	changed := map[string]any{}
+	for slot := range 3 {
+		changed[fmt.Sprintf("0x%064x", slot)] = fmt.Sprintf("0x%064x", r.IntN(2))
+	}
+	payment := map[string]any{"from": pick(r, c.accounts), "to": pick(r, c.accounts), "value": "0x1"}
+	return map[string]any{"blockStateCalls": []any{
+		map[string]any{"calls": []any{message, payment}, "stateOverrides": map[string]any{
+			pick(r, c.accounts):      map[string]any{"stateDiff": changed},
+			payment["from"].(string): map[string]any{"balance": "0xff"},
+		}},
+		map[string]any{"calls": []any{message}},
+	}, "traceTransfers": r.IntN(2) == 0}
+}
+
+// question returns a random request about a block, a transaction, logs, an account, a call or a
+// simulation.
 func (c *chain) question(r *rand.Rand) []byte {
 	number := r.IntN(len(c.blocks))
 	block := pick(r, []string{quantity(uint64(number)), c.blocks[number]})
@@ -114,6 +132,7 @@ func (c *chain) question(r *rand.Rand) []byte {
 		{"eth_call", []any{message, block}}, {"eth_estimateGas", []any{message, block}}, {"eth_createAccessList", []any{message, block}},
 		{"debug_traceTransaction", []any{transaction, map[string]any{"tracer": "callTracer"}}},
 		{"eth_feeHistory", []any{"0x3", quantity(uint64(number)), []any{50}}},
+		{"eth_simulateV1", []any{c.simulation(r, message), block}}, {"eth_simulateV1", []any{c.simulation(r, message), block}},
 	}
 	q := pick(r, questions)
 	request, _ := node.Request(1, q.method, q.params...)
