@@ -94,8 +94,29 @@ func (a *Arguments) Bool(n int) bool { return Decode(a, n, ParseBool) }
 //go:noinline
 func (a *Arguments) Text(n int) string { return Decode(a, n, ParseText) }
 
+// StorageKey decodes the key of a slot, and has the errors of [Arguments.ParseKey].
+//
 //go:noinline
-func (a *Arguments) StorageKey(n int) common.Hash { return Decode(a, n, ParseStorageKey) }
+func (a *Arguments) StorageKey(n int) (key common.Hash, malformed error) {
+	return a.ParseKey(n, a.raw[n])
+}
+
+// ParseKey decodes the key of a slot that is argument n or a part of it. Only another type than a string is
+// recorded in Err. A string that is not a key is the error malformed: like geth, callers return it
+// after those of the types of all arguments.
+//
+//go:noinline
+func (a *Arguments) ParseKey(n int, raw []byte) (key common.Hash, malformed error) {
+	if a.Err != nil {
+		return key, nil
+	}
+	key, err := ParseStorageKey(raw)
+	if errors.Is(err, errNonString) {
+		a.Fail(n, err)
+		return key, nil
+	}
+	return key, err
+}
 
 // Block decodes a block parameter: number, tag, hash or an EIP-1898 object. If it is
 // optional and missing, it is the latest block.

@@ -25,7 +25,11 @@ func TestArguments(t *testing.T) {
 	quantity := func(a *Arguments) { a.Uint64(0) }
 	bytes := func(a *Arguments) { a.Bytes(0) }
 	boolean := func(a *Arguments) { a.Bool(0) }
-	key := func(a *Arguments) { a.StorageKey(0) }
+	key := func(a *Arguments) {
+		if _, malformed := a.StorageKey(0); a.Err == nil {
+			a.Err = malformed
+		}
+	}
 	block := func(a *Arguments) { a.Block(0) }
 	number := func(a *Arguments) { a.BlockNumber(0) }
 	for _, c := range []struct {
@@ -68,6 +72,7 @@ func TestArguments(t *testing.T) {
 		{"storage key without prefix", `["1f"]`, key, ""},
 		{"storage key that is empty", `[""]`, key, ""},
 		{"storage key of no hex", `["0xasdf"]`, key, `invalid hex in storage key: "0xasdf"`},
+		{"storage key that is a number", `[5]`, key, "invalid argument 0: non-string value, want a hex string"},
 		{"storage key of 33 bytes", `["0x00000000000000000000000000000000000000000000000000000000000000000"]`, key,
 			`storage key too long (want at most 32 bytes): "0x00000000000000000000000000000000000000000000000000000000000000000"`},
 

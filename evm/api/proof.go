@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -35,10 +36,10 @@ func (a *API) proofMethods(p parameters) []jsonrpc.Method {
 func (a *API) getProof(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 3, 2)
 	address := args.Address(0)
-	keys := readStorageKeys(&args, 1)
+	keys, malformed := readStorageKeys(&args, 1)
 	id := args.Block(2)
-	if args.Err != nil {
-		return out, args.Err
+	if err := cmp.Or(args.Err, malformed); err != nil {
+		return out, err
 	}
 	view, number, err := a.at(ctx, id)
 	if err != nil {
@@ -59,23 +60,24 @@ type storageKeys struct {
 	whole []bool
 }
 
-// readStorageKeys decodes an array of slots.
-func readStorageKeys(args *parameter.Arguments, n int) (keys storageKeys) {
+// readStorageKeys decodes an array of slots. malformed is an error about their number or text, which
+// follows those of the types of all arguments.
+func readStorageKeys(args *parameter.Arguments, n int) (keys storageKeys, malformed error) {
 	if args.Err != nil {
-		return keys
+		return keys, nil
 	}
 	elements, ok := jsonrpc.Array(args.Raw(n))
 	if !ok {
 		args.Fail(n, errors.New("non-array value, want an array of storage keys"))
-		return keys
+		return keys, nil
 	}
 	count := 0
 	for ; elements.Next(); count++ {
 		if count >= maxProofKeys || args.Err != nil {
 			continue
 		}
-		slot, err := parameter.ParseStorageKey(elements.Value())
-		args.Fail(n, err)
+		slot, err := args.ParseKey(n, elements.Value())
+		malformed = cmp.Or(malformed, err)
 		text, _ := jsonrpc.String(elements.Value())
 		if parameter.HasPrefix(text) {
 			text = text[2:]
@@ -84,9 +86,9 @@ func readStorageKeys(args *parameter.Arguments, n int) (keys storageKeys) {
 		keys.whole = append(keys.whole, (len(text)+1)/2 == common.HashLength)
 	}
 	if count > maxProofKeys {
-		args.Err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many storage keys requested (max %d, got %d)", maxProofKeys, count)
+		malformed = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "too many storage keys requested (max %d, got %d)", maxProofKeys, count)
 	}
-	return keys
+	return keys, malformed
 }
 
 // appendProof appends a proof. As in geth, a missing account has zero hashes instead of the

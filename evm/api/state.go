@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -169,12 +170,14 @@ func (a *API) getAccountInfo(ctx context.Context, params, out []byte) ([]byte, e
 // getStorageAt answers eth_getStorageAt.
 func (a *API) getStorageAt(ctx context.Context, params, out []byte) ([]byte, error) {
 	args := parameter.Read(params, 3, 2)
-	address, key, id := args.Address(0), args.StorageKey(1), args.Block(2)
+	address := args.Address(0)
+	key, malformed := args.StorageKey(1)
+	id := args.Block(2)
 	if args.Err != nil {
 		return out, args.Err
 	}
 	state, err := a.stateAt(ctx, id)
-	if err != nil {
+	if err = cmp.Or(err, malformed); err != nil {
 		return out, err
 	}
 	value, err := state.Slot(ctx, evm.AccountKey(state, address), evm.SlotKey(state, key))

@@ -124,7 +124,19 @@ func addedKinds() []kind {
 // with the names of members in another case.
 func questions(g *generator, each int) []question {
 	all := append(questionsOf(g, kinds(), each), questionsOf(g, addedKinds(), each)...)
+	all = append(all, wrongKeys(g)...)
 	return append(all, question{"eth_noSuchMethod", []any{}}, question{"nonsense", []any{}}, question{"", []any{}})
+}
+
+// wrongKeys returns questions with more than one fault, one of them in the key of a slot.
+func wrongKeys(g *generator) (all []question) {
+	long, account := "0x"+strings.Repeat("1", 65), g.c.Accounts[0]
+	for _, key := range []any{"0xzz", long, "0x1", 7} {
+		for _, block := range []any{"latest", quantity(g.c.Head() + 9), 17, object{}} {
+			all = append(all, question{"eth_getStorageAt", []any{account, key, block}}, question{"eth_getProof", []any{account, []any{key}, block}})
+		}
+	}
+	return append(all, question{"eth_getProof", []any{account, []any{"0xzz", 7}}})
 }
 
 func questionsOf(g *generator, kinds []kind, each int) (all []question) {
