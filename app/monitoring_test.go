@@ -125,6 +125,7 @@ func TestMonitoring(t *testing.T) {
 		}
 	}
 	bin := promtool(t)
+	checkSyntax(t, bin, dashboardQueries(t))
 	check := exec.CommandContext(t.Context(), bin, "check", "metrics")
 	check.Stdin = strings.NewReader(metrics)
 	if out, err := check.CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
@@ -136,6 +137,36 @@ func TestMonitoring(t *testing.T) {
 		if out, err := run.CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
+	}
+}
+
+// checkSyntax checks queries of the dashboard as rules, without those that list the values of a label.
+func checkSyntax(t *testing.T, promtool string, queries []string) {
+	t.Helper()
+	type rule struct {
+		Record string `json:"record"`
+		Expr   string `json:"expr"`
+	}
+	type group struct {
+		Name  string `json:"name"`
+		Rules []rule `json:"rules"`
+	}
+	rules := group{Name: "dashboard"}
+	for i, query := range queries {
+		if !strings.HasPrefix(query, "label_values(") {
+			rules.Rules = append(rules.Rules, rule{fmt.Sprint("query_", i), strings.ReplaceAll(query, "$__rate_interval", "1m")})
+		}
+	}
+	encoded, err := json.Marshal(map[string]any{"groups": []group{rules}}) // JSON is YAML
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "rules.yml")
+	if err := os.WriteFile(file, encoded, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("queries of the dashboard: %v\n%s", err, out)
 	}
 }
 
@@ -155,10 +186,14 @@ func alertQueries(t *testing.T) (queries []string) {
 	return queries
 }
 
+// dashboardQueries returns the queries of the dashboard. Its panels have IDs of their own, and do not overlap.
 func dashboardQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	var board struct {
 		Panels []struct {
+			ID      int
+			Title   string
+			GridPos struct{ H, W, X, Y int }
 			Targets []struct{ Expr string }
 		}
 		Templating struct {
@@ -168,7 +203,19 @@ func dashboardQueries(t *testing.T) (queries []string) {
 	if err := json.Unmarshal([]byte(deployed(t, "grafana/ashlar.json")), &board); err != nil {
 		t.Fatal(err)
 	}
+	ids, places := make(map[int]bool), make(map[[2]int]string)
 	for _, panel := range board.Panels {
+		if ids[panel.ID] {
+			t.Errorf("the panel %q has the ID %d of another one", panel.Title, panel.ID)
+		}
+		ids[panel.ID] = true
+		for i := range panel.GridPos.W * panel.GridPos.H {
+			at := [2]int{panel.GridPos.X + i%panel.GridPos.W, panel.GridPos.Y + i/panel.GridPos.W}
+			if other := places[at]; other != "" {
+				t.Fatalf("the panels %q and %q overlap", panel.Title, other)
+			}
+			places[at] = panel.Title
+		}
 		for _, target := range panel.Targets {
 			queries = append(queries, target.Expr)
 		}
