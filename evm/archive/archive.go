@@ -233,7 +233,12 @@ func OpenUnchecked(ctx context.Context, store kv.Store) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
+	began, _, _, err := readStart(ctx, store)
+	if err != nil {
+		return nil, err
+	}
 	a := &Archive{History: newHistory(store, f), store: store, genesis: genesis}
+	a.began = began.Number
 	return a, a.loadExtent(ctx)
 }
 

@@ -34,6 +34,10 @@ func (e *Pruned) Error() string {
 // Extent returns where the history begins.
 func (h *History) Extent() Extent { return *h.extent.Load() }
 
+// Executed reports whether a block that is stored was executed: it is not older than the state with
+// which the archive began. A window may have removed its state since.
+func (h *History) Executed(number uint64) bool { return number >= min(h.began, h.Extent().State) }
+
 // CheckBlock returns a [*Pruned] if a block is older than the first one that is stored, and is
 // not read from a [Source] either.
 func (h *History) CheckBlock(number uint64) error {

@@ -41,6 +41,7 @@ type History struct {
 	sourced *sourcedRows  // rows, if some are read from a source; else nil
 	form    form
 	extent  *atomic.Pointer[Extent]
+	began   uint64 // block with whose state the archive began; 0: the genesis
 	settled uint64 // the last block whose rows are in store, and whose header is in headers
 	// contents: blocks above settled have only contents.
 	contents bool
@@ -96,7 +97,7 @@ func (h *History) Over(rows kv.Reader, settled uint64) *History {
 		ahead, _ = rows.(kv.Prefetcher)
 	}
 	return &History{
-		rows: rows, store: h.store, sourced: h.sourced, ahead: ahead, form: h.form, extent: h.extent, settled: settled,
+		rows: rows, store: h.store, sourced: h.sourced, ahead: ahead, form: h.form, extent: h.extent, began: h.began, settled: settled,
 		headers: h.headers, numbers: h.numbers, unsettled: lru.NewCache[uint64, *Header](cachedUnsettled), codes: h.codes,
 		nodes: h.nodes,
 	}

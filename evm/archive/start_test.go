@@ -161,6 +161,38 @@ func TestPruned(t *testing.T) {
 	}
 }
 
+// TestExecuted: blocks from the state on with which an archive began were executed, also when a window
+// has removed their state.
+func TestExecuted(t *testing.T) {
+	g := newGrower(t, 911)
+	for range 20 {
+		g.block()
+	}
+	started := startedAt(t, g, 12)
+	if err := started.Append(t.Context(), g.blocks[13:]...); err != nil {
+		t.Fatal(err)
+	}
+	for began, a := range map[uint64]*Archive{0: grown(t, g), 12: started} {
+		for _, move := range []bool{false, true} {
+			if move {
+				if err := a.SetFirst(t.Context(), Extent{Blocks: 13, State: 17}); err != nil {
+					t.Fatal(err)
+				}
+				reopened, err := Open(t.Context(), a.store)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a = reopened
+			}
+			for _, number := range []uint64{0, 11, 12, 13, 18} {
+				if got := a.Executed(number); got != (number >= began) {
+					t.Errorf("an archive that began with block %d, moved %v: block %d was executed: %v", began, move, number, got)
+				}
+			}
+		}
+	}
+}
+
 // TestBeginAgain: a start continues with the same block only, and nothing else uses the
 // store before it is complete.
 func TestBeginAgain(t *testing.T) {

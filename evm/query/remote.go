@@ -89,7 +89,7 @@ func (c *Chain) findBranch(hash common.Hash) (branch *tip.Branch, unexecuted boo
 // weaken records that an answer rests on a block, if it is not executed here: it is read from
 // nodes, or it is older than the state with which the history began.
 func (v *View) weaken(ctx context.Context, number uint64) {
-	if v.chain.remote != nil && !v.history.Stores(number) || number < v.history.Extent().State {
+	if v.chain.remote != nil && !v.history.Stores(number) || !v.history.Executed(number) {
 		jsonrpc.Weaken(ctx, jsonrpc.Proven)
 	}
 }

@@ -37,14 +37,16 @@ func compareWindow(t *testing.T, a node.Ashlar, genesis string, geth *node.Clien
 	awaitHead(t, kept, mixedHead)
 	// What an answer says of a block that was executed changes where the window does.
 	account := chain.Accounts[0]
-	for number, want := range map[uint64]string{
-		blockLeft - 1: "proven", // block and state are removed
-		stateLeft - 1: "proven", // its state is
-		stateLeft:     "executed",
-		mixedLast:     "executed",
+	for number, want := range map[uint64]struct{ block, state string }{
+		blockLeft - 1: {"proven", "proven"},   // block and state are removed
+		stateLeft - 1: {"executed", "proven"}, // its state is
+		stateLeft:     {"executed", "executed"},
+		mixedLast:     {"executed", "executed"},
 	} {
-		expectVerified(t, kept, "eth_getBalance", fmt.Sprintf(`[%q,%q]`, account, quantity(number)), want)
-		expectVerified(t, kept, "eth_getBlockByNumber", fmt.Sprintf(`[%q,true]`, quantity(number)), want)
+		expectVerified(t, kept, "eth_getBalance", fmt.Sprintf(`[%q,%q]`, account, quantity(number)), want.state)
+		expectVerified(t, kept, "eth_getBlockByNumber", fmt.Sprintf(`[%q,true]`, quantity(number)), want.block)
+		expectVerified(t, kept, "eth_getBlockReceipts", fmt.Sprintf(`[%q]`, quantity(number)), want.block)
+		expectVerified(t, kept, "eth_getLogs", fmt.Sprintf(`[{"fromBlock":%q,"toBlock":%q}]`, quantity(number), quantity(number)), want.block)
 	}
 	for _, first := range []uint64{mixedFirst, blockLeft - 5, stateLeft - 5} {
 		all := questions(&generator{r: rand.New(rand.NewPCG(*seed, first+1)), c: chain, first: first}, 1)
