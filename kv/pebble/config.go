@@ -3,8 +3,7 @@ package pebble
 import (
 	"math"
 	"strings"
-
-	"ashlar/kv"
+	"sync/atomic"
 
 	lsm "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -25,12 +24,22 @@ const (
 	// bulkL0Runs is how many flushed memtables lie on top of each other before
 	// they are merged into the levels below, during a bulk load. Filters tell in
 	// which of them to look.
-	bulkL0Runs = 12
+	bulkL0Runs = 24
+	// levelBytes is the size of the level that flushed memtables are merged into. During a bulk
+	// load more of them come at once, and it is larger, so that a store of 10 GiB has no third
+	// level that every row passes through.
+	levelBytes     = 256 << 20
+	bulkLevelBytes = 1 << 30
 )
+
+// loading is the state of a bulk load that its compactions depend on.
+type loading struct {
+	final atomic.Int32 // calls of Compact under way: what they write stays
+}
 
 // configure chooses Pebble's options for rows that are written once, rarely
 // removed, and read by one seek each.
-func configure(o Options, g *guard) *lsm.Options {
+func configure(o Options, g *guard, l *loading) *lsm.Options {
 	c := &lsm.Options{
 		Comparer:           newComparer(),
 		FormatMajorVersion: lsm.FormatValueSeparation,
@@ -56,13 +65,14 @@ func configure(o Options, g *guard) *lsm.Options {
 		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
 		L0CompactionThreshold:      4,
 		L0StopWritesThreshold:      24,
-		LBaseMaxBytes:              256 << 20,
+		LBaseMaxBytes:              levelBytes,
 	}
 	if o.BulkLoad {
 		// A load ends with a Compact, and hardly reads what it has written: rewriting
 		// the bottom level again and again on the way is most of what it would do.
 		// Pebble begins at half the threshold.
 		c.L0CompactionThreshold, c.L0StopWritesThreshold = 2*bulkL0Runs, 6*bulkL0Runs
+		c.LBaseMaxBytes = bulkLevelBytes
 	}
 	if c.CacheSize == 0 {
 		c.CacheSize = DefaultCacheBytes
@@ -79,30 +89,36 @@ func configure(o Options, g *guard) *lsm.Options {
 		c.TargetFileSizes[i] = 64 << 20
 	}
 	for i := range c.Levels {
-		l := &c.Levels[i]
-		l.BlockSize = blockBytes
-		l.IndexBlockSize = indexBlockBytes
-		l.FilterPolicy = bloom.FilterPolicy(10)
-		l.Compression = func() *block.CompressionProfile { return compressionOf(i) }
+		level := &c.Levels[i]
+		level.BlockSize = blockBytes
+		level.IndexBlockSize = indexBlockBytes
+		level.FilterPolicy = bloom.FilterPolicy(10)
+		level.Compression = func() *block.CompressionProfile { return compressionOf(i) }
 	}
 	// Reads must not trigger compactions.
 	c.Experimental.ReadSamplingMultiplier = -1
-	c.Experimental.SpanPolicyFunc = spanPolicy(o.Apart)
+	c.Experimental.SpanPolicyFunc = spanPolicy(o, l)
 	return c
 }
 
-// spanPolicy ends a file where the table begins or ends that is kept apart.
-func spanPolicy(apart *kv.Table) lsm.SpanPolicyFunc {
+// spanPolicy ends a file where the table begins or ends that is kept apart. During a bulk load,
+// that table's rows are merged several times before they stay where they are, and thorough
+// compression takes half of the time of a merge. So it is left to the final Compact.
+func spanPolicy(o Options, l *loading) lsm.SpanPolicyFunc {
 	// Pebble would move the values of all rows of a partition but the first out
 	// of line, taking them for garbage soon to be; here every version is read.
 	policy := lsm.SpanPolicy{DisableValueSeparationBySuffix: true}
+	apart := o.Apart
 	return func(from []byte) (lsm.SpanPolicy, []byte, error) {
 		switch {
 		case apart == nil || from[0] > apart.ID:
 			return policy, nil, nil
 		case from[0] < apart.ID:
 			return policy, []byte{apart.ID, prefixEnd}, nil
-		case apart.ID < math.MaxUint8:
+		}
+		policy := policy
+		policy.PreferFastCompression = o.BulkLoad && l.final.Load() == 0
+		if apart.ID < math.MaxUint8 {
 			return policy, []byte{apart.ID + 1, prefixEnd}, nil
 		}
 		return policy, nil, nil
