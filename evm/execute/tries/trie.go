@@ -49,9 +49,11 @@ func (t *trie) load(n node, path []byte) (node, error) {
 		var hash common.Hash
 		if len(reference) == 1+common.HashLength {
 			hash = common.BytesToHash(reference[1:])
-			var err error
-			if encoded, err = t.in.read(t.owner, path, hash); err != nil {
-				return nil, err
+			if encoded = t.in.takeEncoded(reference[1:]); encoded == nil {
+				var err error
+				if encoded, err = t.in.read(t.owner, path, hash); err != nil {
+					return nil, err
+				}
 			}
 		}
 		var err error
@@ -72,19 +74,28 @@ func (t *trie) load(n node, path []byte) (node, error) {
 //
 //	branch  hash of child 7        keccak(leaf of the rest of the key and its value) = that hash?
 func (t *trie) loadChild(n *branch, key []byte, at int) (node, error) {
-	const all = 1<<width - 1
 	child, err := n.child(key[at])
 	if child == nil || err != nil {
 		return nil, err
 	}
 	reference, ok := child.(unread)
-	// Below a branch with all children there is hardly ever a leaf, and hashing costs something.
-	if ok && len(reference) == 1+common.HashLength && n.has != all {
+	if ok && len(reference) == 1+common.HashLength && t.mayBeLeaf(n, reference) {
 		if known, err := t.knownLeaf(reference, key[at+1:]); known != nil || err != nil {
 			return known, err
 		}
 	}
 	return t.load(child, key[:at+1])
+}
+
+// mayBeLeaf reports whether it is worth a hash to find out that an unread child is the leaf that
+// is sought. Below a branch with all children there is hardly ever a leaf. Where evicted nodes are
+// kept, nearly all branches are among them.
+func (t *trie) mayBeLeaf(parent *branch, reference unread) bool {
+	const all = 1<<width - 1
+	if t.in.evicted == nil {
+		return parent.has != all
+	}
+	return t.in.evicted.find(reference[1:]) == nil && t.in.evictedLeaves.find(reference[1:]) == nil
 }
 
 // knownLeaf returns the leaf of the key that is sought with the rest of the key, in nibbles, if

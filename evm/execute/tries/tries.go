@@ -7,6 +7,8 @@
 //	block 7:  read a, b, c; change c   commit: a' b' c'
 //	block 8:  a' b' are here; read d   commit: a" b" d'
 //
+// Then those that were not used for the longest time are kept encoded for a while.
+//
 // Hashes are computed once for all changes of a block.
 package tries
 
@@ -42,18 +44,28 @@ type Tries struct {
 	failed   bool
 	unlisted bool // nodes that change are not listed
 
-	limit   int    // of bytes
-	bytes   int    // in memory, estimated
-	round   uint32 // counts the calls of Begin
-	evicted uint32 // round in which nodes were last evicted
+	limit  int    // of bytes
+	bytes  int    // of decoded nodes in memory, estimated
+	round  uint32 // counts the calls of Begin
+	oldest uint32 // a round before which no branch or extension in memory was used last
+
+	evicted       *encodings // of branches and extensions; nil if none are kept
+	evictedLeaves *encodings // nil if none are kept
 
 	keccak crypto.KeccakState
 	hashed common.Hash          // scratch of hashOf: one on the stack would escape
 	path   [evm.KeyNibbles]byte // scratch of commit
 }
 
-// New returns tries that keep about as many bytes of nodes in memory.
-func New(limit int) *Tries { return &Tries{limit: limit, keccak: crypto.NewKeccakState()} }
+// New returns tries that keep about as many bytes of nodes in memory: a third of them decoded,
+// a quarter leaves that are encoded, the others encoded branches and extensions.
+func New(limit int) *Tries {
+	leaves := limit / 4
+	return &Tries{
+		limit: limit / 3, evicted: newEncodings(limit - limit/3 - leaves), evictedLeaves: newEncodings(leaves),
+		keccak: crypto.NewKeccakState(),
+	}
+}
 
 // Begin prepares to change the state with a root. What is in memory stays if it is that
 // state's. The nodes of the state are read with read until the next call, but for the leaves
@@ -63,7 +75,7 @@ func (t *Tries) Begin(root common.Hash, read Reader, before Before) {
 	t.read, t.before = read, before
 	if t.accounts == nil || t.failed || root != t.root || t.nodes != nil || t.round == math.MaxUint32 {
 		t.root, t.storage, t.nodes = root, make(map[common.Hash]*trie), nil
-		t.bytes, t.round, t.evicted, t.failed = 0, 0, 0, false
+		t.bytes, t.round, t.oldest, t.failed = 0, 0, 0, false
 		t.accounts = t.open(common.Hash{}, root)
 	}
 	if t.bytes > t.limit {

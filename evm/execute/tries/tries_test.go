@@ -2,6 +2,7 @@ package tries_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rlp"
 	"github.com/ethereum/go-ethereum/trie"
 	"github.com/ethereum/go-ethereum/trie/trienode"
@@ -331,6 +333,37 @@ func TestNodesAreKept(t *testing.T) {
 		if read := w.nodes.reads > before; read != c.reads {
 			t.Errorf("%s: nodes were read: %v, expected %v", name, read, c.reads)
 		}
+	}
+}
+
+// Nodes that no longer fit into memory decoded stay there encoded, and are not read again.
+func TestEvictedNodesAreKeptEncoded(t *testing.T) {
+	const accounts, block = 30_000, 3_000
+	const memory = 36 << 20 // a third for decoded nodes; all of them take some 20 MiB
+	r := rand.New(rand.NewPCG(2, 2))
+	w, kept := newWorld(t), tries.New(memory)
+	w.before = w.known
+	for first := 0; first < 3*accounts; first += block {
+		c := changes{accounts: make(map[common.Hash]*types.StateAccount)}
+		for i := range block {
+			address := crypto.Keccak256Hash(binary.BigEndian.AppendUint32(nil, uint32((first+i)%accounts)))
+			c.accounts[address] = types.NewEmptyStateAccount()
+			c.accounts[address].Nonce = r.Uint64()
+		}
+		root, _, want := w.reference(c)
+		w.nodes.reads = 0
+		got, _, changed := w.change(kept, c)
+		if got != root || len(changed) != len(want) {
+			t.Fatalf("the state root is %x with %d nodes, expected %x with %d", got, len(changed), root, len(want))
+		}
+		if w.nodes.reads > 0 {
+			t.Fatalf("%d nodes were read again from account %d on", w.nodes.reads, first)
+		}
+		for _, n := range changed {
+			w.nodes.stored[place{n.Owner, n.Path}] = n.Blob
+		}
+		w.root = root
+		w.note(c)
 	}
 }
 
