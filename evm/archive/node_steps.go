@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 
 	"ashlar/kv"
 )
@@ -59,16 +60,26 @@ func (s storedSteps) stepsOf(key []byte) (int, error) {
 
 func (s storedSteps) wrote([]byte, uint64, int) {}
 
-// rememberedNodes is the number of nodes remembered per generation, about 100 bytes each.
-const rememberedNodes = 200_000
+// rememberedNodes is the number of nodes remembered per generation, about 30 bytes each.
+const rememberedNodes = 500_000
 
 // rememberedSteps caches the steps of recently written nodes for bulk appends: reading the
 // row of every changed node would cost a tenth of an import. It has two generations. It is
 // not safe for concurrent use.
 type rememberedSteps struct {
-	young, old map[string]uint8
+	young, old map[nodeDigest]uint8
+	seeds      [2]maphash.Seed
 	stored     storedSteps
 	period     uint64 // of wholeEvery blocks, that the rows are from
+}
+
+// nodeDigest stands for the key of a node. Keys would take three times the memory, and the
+// collector would follow each. Digests have 128 bits with random seeds, so that those of a billion
+// nodes are all different, but for one in 10²⁰ imports.
+type nodeDigest [2]uint64
+
+func (r *rememberedSteps) digest(key []byte) nodeDigest {
+	return nodeDigest{maphash.Bytes(r.seeds[0], key), maphash.Bytes(r.seeds[1], key)}
 }
 
 // begin prepares for blocks that follow a state and are written together. Their steps are
@@ -76,8 +87,16 @@ type rememberedSteps struct {
 func (r *rememberedSteps) begin(ctx context.Context, before State) {
 	r.stored = storedSteps{ctx, before}
 	if r.young == nil || len(r.young) > rememberedNodes {
-		r.young, r.old = make(map[string]uint8), r.young
+		r.renew()
 	}
+}
+
+// renew makes the young generation the old one.
+func (r *rememberedSteps) renew() {
+	if r.young == nil {
+		r.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+	}
+	r.young, r.old = make(map[nodeDigest]uint8, len(r.young)), r.young
 }
 
 // forget drops everything. It must be called if the store may not match what was recorded.
@@ -86,16 +105,18 @@ func (r *rememberedSteps) forget() { r.young, r.old = nil, nil }
 // enter drops what is remembered of an earlier period.
 func (r *rememberedSteps) enter(block uint64) {
 	if period := block / wholeEvery; period != r.period {
-		r.young, r.old, r.period = make(map[string]uint8), nil, period
+		clear(r.young)
+		r.old, r.period = nil, period
 	}
 }
 
 func (r *rememberedSteps) steps(key []byte, block uint64) (int, error) {
 	r.enter(block)
-	if steps, ok := r.young[string(key)]; ok {
+	digest := r.digest(key)
+	if steps, ok := r.young[digest]; ok {
 		return int(steps), nil
 	}
-	if steps, ok := r.old[string(key)]; ok {
+	if steps, ok := r.old[digest]; ok {
 		return int(steps), nil
 	}
 	return r.stored.steps(key, block)
@@ -103,5 +124,5 @@ func (r *rememberedSteps) steps(key []byte, block uint64) (int, error) {
 
 func (r *rememberedSteps) wrote(key []byte, block uint64, steps int) {
 	r.enter(block)
-	r.young[string(key)] = uint8(steps)
+	r.young[r.digest(key)] = uint8(steps)
 }
