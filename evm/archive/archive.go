@@ -265,10 +265,14 @@ func (a *Archive) loadSettled(ctx context.Context) error {
 }
 
 // CacheState changes how many bytes of memory the caches of the state take: half for the
-// newest versions of accounts and slots, half for trie nodes. It must be called before the
-// archive is used.
+// newest versions of accounts and slots, half for trie nodes. With 0 there are none. It must
+// be called before the archive is used.
 func (a *Archive) CacheState(bytes int64) {
-	if a.newest != nil {
+	switch {
+	case a.newest == nil:
+	case bytes == 0:
+		a.rows, a.History.store, a.newest = a.newest.Reader, a.newest.Reader, nil
+	default:
 		a.newest.Resize(bytes / 2)
 	}
 	a.nodes = newNodeCache(bytes / 2)

@@ -198,6 +198,7 @@ func newImport(ctx context.Context, a *archive.Archive, store kv.Store, first *c
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
+	a.CacheState(0) // the importer caches what it reads
 	importer, err := ingest.New(ctx, a, executor, first)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
