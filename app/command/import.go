@@ -19,11 +19,15 @@ import (
 	"ashlar/kv"
 )
 
-// importCollector and importMemory trade memory for time. An import may use up to 2 GiB, so
-// the garbage collector runs less often until that limit is near.
+// importCollector and importMemory trade memory for time: the garbage collector runs less often
+// until the limit is near. An import takes up to 1.5 GiB:
+//
+//	832 MiB   what Go manages: importMemory. 550 MiB of it are in use at most
+//	384 MiB   the store's cache, with its memtables
+//	          besides, buffers of compactions, the program itself, and what malloc has not returned
 const (
 	importCollector = 400
-	importMemory    = 1024 << 20
+	importMemory    = 832 << 20
 )
 
 // SetImportCollector makes the garbage collector of this process as an import needs it, unless

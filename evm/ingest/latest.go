@@ -11,13 +11,16 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/holiman/uint256"
 )
 
+// What an import keeps in memory. With blocks under way, all of it takes some 550 MiB when it is
+// full, a third less than the limit of the process, so that the garbage collector seldom runs.
 const (
-	latestAccounts  = 400_000  // accounts and
-	latestSlots     = 800_000  // slots in a generation, about 200 bytes each
-	latestNodeBytes = 32 << 20 // beside those that an import keeps decoded:
-	keptTrieBytes   = 128 << 20
+	latestAccounts  = 250_000   // in a generation, 190 bytes each
+	latestSlots     = 500_000   // in a generation, 130 bytes each
+	latestNodeBytes = 16 << 20  // in a generation, beside those that the tries keep:
+	keptTrieBytes   = 192 << 20 // see [tries.New]
 )
 
 // latest is the state after the last executed block. It holds the changes of unsettled
@@ -32,12 +35,44 @@ type latest struct {
 	archive *archive.Archive
 
 	flat     sync.Mutex
-	accounts generations[common.Hash, *types.StateAccount] // guarded by flat; nil: no such account
-	slots    generations[slotKey, common.Hash]             // guarded by flat
-	codes    map[common.Hash]code                          // guarded by flat; only what is not settled
+	accounts generations[common.Hash, account] // guarded by flat
+	slots    generations[slotKey, common.Hash] // guarded by flat
+	codes    map[common.Hash]code              // guarded by flat; only what is not settled
 
 	tries sync.Mutex
 	nodes generations[nodeKey, node] // guarded by tries
+}
+
+// account is an account without pointers, so that the garbage collector has nothing to follow
+// in a map of them.
+type account struct {
+	exists   bool
+	nonce    uint64
+	balance  uint256.Int
+	root     common.Hash
+	codeHash common.Hash
+}
+
+// accountOf returns an account, which is nil if there is none.
+func accountOf(a *types.StateAccount) account {
+	if a == nil {
+		return account{}
+	}
+	return account{true, a.Nonce, *a.Balance, a.Root, common.BytesToHash(a.CodeHash)}
+}
+
+// stateAccount returns the account in go-ethereum's form; nil if it does not exist.
+func (a *account) stateAccount() *types.StateAccount {
+	if !a.exists {
+		return nil
+	}
+	made := &struct {
+		types.StateAccount
+		balance  uint256.Int
+		codeHash common.Hash
+	}{balance: a.balance, codeHash: a.codeHash}
+	made.StateAccount = types.StateAccount{Nonce: a.nonce, Balance: &made.balance, Root: a.root, CodeHash: made.codeHash[:]}
+	return &made.StateAccount
 }
 
 type slotKey struct{ address, slot common.Hash }
@@ -65,7 +100,7 @@ var _ evm.State = (*latest)(nil)
 func newLatest(a *archive.Archive) *latest {
 	return &latest{
 		archive:  a,
-		accounts: newGenerations[common.Hash, *types.StateAccount](latestAccounts, one),
+		accounts: newGenerations[common.Hash, account](latestAccounts, one[account]),
 		slots:    newGenerations[slotKey, common.Hash](latestSlots, one),
 		codes:    make(map[common.Hash]code),
 		nodes:    newGenerations[nodeKey, node](latestNodeBytes, node.weight),
@@ -81,21 +116,18 @@ func (l *latest) settled() archive.State {
 // Account implements [evm.State].
 func (l *latest) Account(ctx context.Context, address common.Hash) (*types.StateAccount, error) {
 	l.flat.Lock()
-	account, ok := l.accounts.get(address)
+	found, ok := l.accounts.get(address)
 	l.flat.Unlock()
-	if !ok {
-		var err error
-		if account, err = l.settled().Account(ctx, address); err != nil {
-			return nil, err
-		}
+	if ok {
+		return found.stateAccount(), nil
+	}
+	read, err := l.settled().Account(ctx, address)
+	if err == nil {
 		l.flat.Lock()
-		l.accounts.remember(address, account)
+		l.accounts.remember(address, accountOf(read))
 		l.flat.Unlock()
 	}
-	if account == nil {
-		return nil, nil
-	}
-	return account.Copy(), nil
+	return read, err
 }
 
 // Slot implements [evm.State].
@@ -153,11 +185,8 @@ func (l *latest) executed(x *execute.Executed) {
 	number := x.Block.NumberU64()
 	l.flat.Lock()
 	defer l.flat.Unlock()
-	for address, account := range x.Accounts() {
-		if account != nil {
-			account = account.Copy() // its root is filled in while this one is read
-		}
-		l.accounts.set(address, account, number)
+	for address, changed := range x.Accounts() {
+		l.accounts.set(address, accountOf(changed), number) // a copy: its root is filled in while this one is read
 	}
 	for address, slots := range x.Slots() {
 		for slot, value := range slots {

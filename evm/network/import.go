@@ -16,8 +16,8 @@ import (
 	"ashlar/kv"
 )
 
-// importCache holds the bloom filters of tables that are not merged yet. With less,
-// every lookup of a new slot reads some of them again.
+// importCache holds memtables, two of 128 MiB as a rule, and the bloom filters of tables that are
+// not merged yet. With less, every lookup of a new slot reads some of these again.
 const importCache = 384 << 20
 
 // The flags of ashlar import.
