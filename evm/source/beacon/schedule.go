@@ -87,6 +87,9 @@ func readSpec(constants spec) (*lightclient.Chain, error) {
 		if !ok {
 			continue
 		}
+		if !isForkName(fork) {
+			return nil, fmt.Errorf("invalid fork name %q (want upper case)", fork)
+		}
 		epoch, err := constants.number(name, 0, never)
 		if err == nil && epoch < never {
 			err = constants.addFork(chain, fork, epoch)
@@ -98,7 +101,33 @@ func readSpec(constants spec) (*lightclient.Chain, error) {
 	slices.SortFunc(chain.Forks, func(a, b lightclient.Fork) int {
 		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), lightclient.CompareForks(a.Name, b.Name))
 	})
-	return chain, nil
+	return chain, checkForks(chain.Forks)
+}
+
+// checkForks checks that forks follow each other as this release knows them, and that each has a
+// version of its own. Signatures bind the versions alone: with two names for one, a node could
+// choose where a signed block has its values.
+func checkForks(forks []lightclient.Fork) error {
+	names, versions := make(map[string]bool), make(map[[4]byte]string)
+	for i, fork := range forks {
+		if names[fork.Name] {
+			return fmt.Errorf("the fork %s is named twice (want each once)", fork.Name)
+		}
+		if other, ok := versions[fork.Version]; ok {
+			return fmt.Errorf("the forks %s and %s both have the version %#x (want one for each)", other, fork.Name, fork.Version)
+		}
+		if i > 0 && lightclient.KnowsFork(fork.Name) && lightclient.CompareForks(forks[i-1].Name, fork.Name) > 0 {
+			return fmt.Errorf("the fork %s at epoch %d follows %s (want the order of the specification)", fork.Name, fork.Epoch, forks[i-1].Name)
+		}
+		names[fork.Name], versions[fork.Version] = true, fork.Name
+	}
+	return nil
+}
+
+// isForkName reports whether a constant's name may begin so: in upper case, as specifications and
+// clients have them, so that no fork has two names.
+func isForkName(name string) bool {
+	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }
 
 func (s spec) addFork(chain *lightclient.Chain, name string, epoch uint64) error {
@@ -116,7 +145,8 @@ func (s spec) addFork(chain *lightclient.Chain, name string, epoch uint64) error
 // errOtherChain means that a node is of another chain, or has another schedule.
 var errOtherChain = errors.New("the node is of another chain")
 
-// compare returns an error if a chain is not the known one. It may have later forks.
+// compare returns an error if a chain is not the known one. It may have later forks, after the last
+// known one.
 func compare(chain, known *lightclient.Chain) error {
 	switch {
 	case known == nil:
@@ -130,6 +160,16 @@ func compare(chain, known *lightclient.Chain) error {
 	for _, fork := range known.Forks {
 		if !slices.Contains(chain.Forks, fork) {
 			return fmt.Errorf("%w: it does not have the fork %s at epoch %d with version %#x", errOtherChain, fork.Name, fork.Epoch, fork.Version)
+		}
+	}
+	if len(known.Forks) == 0 {
+		return nil
+	}
+	last := known.Forks[len(known.Forks)-1]
+	for _, fork := range chain.Forks {
+		later := fork.Epoch > last.Epoch && lightclient.CompareForks(fork.Name, last.Name) > 0
+		if !later && !slices.Contains(known.Forks, fork) {
+			return fmt.Errorf("%w: it has the fork %s at epoch %d (want additional forks after %s at epoch %d)", errOtherChain, fork.Name, fork.Epoch, last.Name, last.Epoch)
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 //
 // Only the root of the genesis validators and the forks' versions reach a signature: they are
 // hashed with what a committee signs. A wrong one makes signatures fail.
-// A fork's epoch says where in a state or a block the proven values are; at a wrong place are
-// hashes of something else. GenesisTime and SlotTime say which slots are in the future.
+// A fork's name and epoch say where in a state or a block the proven values are; at a wrong place
+// are hashes of something else, or of nothing: see unusedLeaves. GenesisTime and SlotTime say which slots are in the future.
 type Chain struct {
 	GenesisTime           uint64 // Unix seconds
 	GenesisValidatorsRoot common.Hash

@@ -30,6 +30,10 @@ const (
 	placeHashGloas   = 2856 // the hash of the execution block before
 )
 
+// unusedLeaves is the parent of two leaves without a value. From Deneb to Fulu every body has it at
+// Capella's place of the hash, so a false schedule would prove it; no block has this hash.
+var unusedLeaves = common.Hash(hashPair([32]byte{}, [32]byte{}))
+
 // checkHeader checks that the execution block of a header is that of its beacon block. A header
 // before Gloas may have either form: nodes give a finalized one in that of the attested header.
 func (c *Chain) checkHeader(h *Header) error {
@@ -58,7 +62,7 @@ func (c *Chain) checkHeader(h *Header) error {
 	case fork >= deneb:
 		place = placeHashDeneb
 	}
-	if h.ExecutionBlockHash == (common.Hash{}) || !provesLeaf(h.ExecutionBlockHash, h.ExecutionBranch, place, h.Beacon.BodyRoot) {
+	if h.ExecutionBlockHash == (common.Hash{}) || h.ExecutionBlockHash == unusedLeaves || !provesLeaf(h.ExecutionBlockHash, h.ExecutionBranch, place, h.Beacon.BodyRoot) {
 		return fmt.Errorf("%w: execution block %#x of slot %d is not proven", ErrFalse, h.ExecutionBlockHash, slot)
 	}
 	return nil
