@@ -1,6 +1,7 @@
 package beacon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,6 @@ import (
 	"time"
 
 	"ashlar/evm/source/beacon/lightclient"
-
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -21,6 +20,9 @@ const (
 	// scheduleTime is for how long a node's schedule of forks is used: it gets new ones when
 	// a later version of the node is installed.
 	scheduleTime = time.Hour
+	// slowTime is the time for an answer after which a node is shown as slow, and another one is
+	// asked for the committee that it has not given.
+	slowTime = 3 * time.Second
 )
 
 // asked is a node with how it behaves. Run alone uses it; the fields that the status has are
@@ -29,13 +31,18 @@ type asked struct {
 	*Node
 	log *slog.Logger
 
-	known    *lightclient.Chain // as the node says; nil before it has answered
-	read     time.Time          // when known was read
-	slot     uint64             // the newest that it named, which may be false
-	why      string             // why its last answer was of no use; empty if it was
-	resting  time.Time          // until then it is left alone
-	aside    time.Time          // until then it is set aside
-	inARow   int                // failures
+	known  *lightclient.Chain // as the node says; nil before it has answered
+	read   time.Time          // when known was read
+	search uint64             // the last search for a committee in which it was asked
+
+	since    time.Time     // when it was asked what it has not answered; zero: there is nothing
+	latency  time.Duration // of its last answer
+	slot     uint64        // the newest that it named, which may be false
+	useful   bool          // its last answer was of use
+	why      string        // why its last answer was of no use; empty if it was, and before the first
+	resting  time.Time     // until then it is left alone
+	aside    time.Time     // until then it is set aside
+	inARow   int           // failures
 	failures uint64
 	invalid  uint64
 }
@@ -43,85 +50,101 @@ type asked struct {
 // usable reports whether the node is asked now.
 func (n *asked) usable(now time.Time) bool { return !now.Before(n.resting) && !now.Before(n.aside) }
 
-// learn asks the node for its schedule, if that is not known.
-func (f *Follower) learn(ctx context.Context, n *asked) error {
+// slow returns what is slow about the node, empty if nothing is.
+func (n *asked) slow(now time.Time) string {
+	if waits := now.Sub(n.since); !n.since.IsZero() && waits >= slowTime {
+		return fmt.Sprintf("slow: no answer for %v", waits.Round(time.Second))
+	}
+	if n.latency >= slowTime {
+		return fmt.Sprintf("slow: its last answer took %v", n.latency.Round(100*time.Millisecond))
+	}
+	return ""
+}
+
+// kind is a kind of question.
+type kind int
+
+const (
+	forBootstrap kind = iota
+	forLatest
+	forCommittee
+)
+
+// question is what a node is asked. A goroutine of its own calls get, which uses nothing of the
+// follower that changes. Run calls use if get has returned no error.
+type question struct {
+	kind
+	what string
+	get  func(context.Context) (use func() error, err error)
+}
+
+// answer is a node's answer to a question.
+type answer struct {
+	question
+	n     *asked
+	chain *lightclient.Chain // as the node says; nil: it was not asked
+	use   func() error
+	err   error
+}
+
+// ask asks a node that has nothing else to answer. The answer goes to f.answers.
+func (f *Follower) ask(ctx context.Context, n *asked, q question) {
 	now := f.config.Now()
-	if n.known != nil && now.Sub(n.read) < scheduleTime {
-		return nil
-	}
-	chain, err := n.chain(ctx)
-	if err == nil {
-		err = compare(chain, f.config.Known)
-	}
-	if err != nil {
-		return err
-	}
-	n.known, n.read = chain, now
-	return nil
-}
-
-// ask asks one node after the other until one has given what is of use. The error is why none
-// has.
-func (f *Follower) ask(ctx context.Context, what string, question func(context.Context, *asked) (enough bool, err error)) error {
-	for _, n := range f.nodes {
-		if !n.usable(f.config.Now()) {
-			continue
-		}
-		err := f.learn(ctx, n)
-		enough := false
-		if err == nil {
-			enough, err = question(ctx, n)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		f.judge(n, what, err)
-		if enough {
-			return nil
-		}
-	}
-	return fmt.Errorf("no beacon node has the %s: %w", what, f.whyNone())
-}
-
-// askAll asks all nodes at once and has each answer used, one after the other. It returns an
-// error if none was of use.
-func (f *Follower) askAll(ctx context.Context, question func(context.Context, *asked) ([]*lightclient.Update, error), use func(*asked, []*lightclient.Update) error) error {
-	type answer struct {
-		n       *asked
-		updates []*lightclient.Update
-		err     error
-	}
-	var answers []*answer
-	var group errgroup.Group
-	for _, n := range f.nodes {
-		if !n.usable(f.config.Now()) {
-			continue
-		}
-		a := &answer{n: n}
-		answers = append(answers, a)
-		group.Go(func() error {
-			if a.err = f.learn(ctx, n); a.err == nil {
-				a.updates, a.err = question(ctx, n)
+	f.see(func(*Status) { n.since = now })
+	learn := n.known == nil || now.Sub(n.read) >= scheduleTime
+	f.asking.Go(func() {
+		a := answer{question: q, n: n}
+		if learn {
+			if a.chain, a.err = n.chain(ctx); a.err == nil {
+				a.err = compare(a.chain, f.config.Known)
 			}
-			return nil
-		})
-	}
-	_ = group.Wait() // each answer has its error
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	good := false
-	for _, a := range answers {
-		if a.err == nil {
-			a.err = use(a.n, a.updates)
 		}
-		f.judge(a.n, "latest header", a.err)
-		good = good || a.err == nil
+		if a.err == nil {
+			a.use, a.err = q.get(ctx)
+		}
+		f.answers <- a // has room for one answer of each node
+	})
+}
+
+// askIdle asks each node that is used, unless it has not answered yet.
+func (f *Follower) askIdle(ctx context.Context) {
+	for _, n := range f.nodes {
+		if !n.since.IsZero() || !n.usable(f.config.Now()) {
+			continue
+		}
+		if f.store == nil {
+			f.ask(ctx, n, f.bootstrap(n))
+		} else {
+			f.ask(ctx, n, f.latest(n))
+		}
 	}
-	if !good {
-		return fmt.Errorf("no beacon node can be used: %w", f.whyNone())
+}
+
+// take uses an answer, and asks its node on if there is more to ask at once.
+func (f *Follower) take(ctx context.Context, a answer) {
+	now, n, err := f.config.Now(), a.n, a.err
+	f.see(func(*Status) { n.latency, n.since = now.Sub(n.since), time.Time{} })
+	if a.kind == forCommittee {
+		f.searching--
 	}
-	return nil
+	if err == nil {
+		if a.chain != nil {
+			n.known, n.read = a.chain, now
+		}
+		err = a.use()
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	f.judge(n, a.what, err)
+	gap := errors.Is(err, lightclient.ErrGap)
+	switch {
+	case f.store == nil || !n.usable(now):
+	case f.wantsCommittee(n, gap):
+		f.ask(ctx, n, f.committee(n, gap))
+	case a.kind != forLatest && err == nil:
+		f.ask(ctx, n, f.latest(n))
+	}
 }
 
 // judge records what an answer says about a node.
@@ -129,36 +152,53 @@ func (f *Follower) judge(n *asked, what string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.config.Now()
+	n.useful = err == nil
 	if err == nil {
 		n.why, n.inARow = "", 0
 		return
 	}
 	before := n.why
 	n.why = fmt.Sprintf("%s: %v", what, err)
+	rest := func() {
+		n.resting = now.Add(min(firstRest<<min(n.inARow, 10), longestRest))
+		n.inARow++
+	}
 	switch {
 	case errors.Is(err, lightclient.ErrFalse):
 		n.invalid++
 		n.aside = now.Add(asideTime)
 		n.log.Error("the beacon node sent false data: it is set aside", "asked_for", what, "error", err, "for", asideTime)
 		return
-	case errors.Is(err, errAbsent), errors.Is(err, lightclient.ErrFuture), errors.Is(err, lightclient.ErrGap), errors.Is(err, lightclient.ErrFewSigners):
+	case errors.Is(err, errAbsent):
+		rest() // it need not be at fault
+	case errors.Is(err, lightclient.ErrGap): // it has to give the committees: see committee
+	case errors.Is(err, lightclient.ErrFuture), errors.Is(err, lightclient.ErrFewSigners):
 		n.inARow = 0
 	default:
 		n.failures++
-		n.resting = now.Add(min(firstRest<<min(n.inARow, 10), longestRest))
-		n.inARow++
+		rest()
 	}
 	if before != n.why {
 		n.log.Warn("the beacon node is of no use", "asked_for", what, "error", err)
 	}
 }
 
-// whyNone returns why no node is of use, as the first one with a reason has it.
-func (f *Follower) whyNone() error {
+// none returns an error if no node is of use.
+func (f *Follower) none() error {
+	why := ""
 	for _, n := range f.nodes {
+		if n.useful {
+			return nil
+		}
 		if n.why != "" {
-			return fmt.Errorf("%s: %s", n.name, n.why)
+			why = cmp.Or(why, n.name+": "+n.why)
 		}
 	}
-	return errors.New("the nodes name none")
+	switch {
+	case why == "":
+		return errors.New("no beacon node has answered yet")
+	case f.store == nil:
+		return fmt.Errorf("no beacon node has the bootstrap of block %#x: %s", f.config.Checkpoint, why)
+	}
+	return fmt.Errorf("no beacon node can be used: %s", why)
 }

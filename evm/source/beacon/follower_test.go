@@ -28,6 +28,7 @@ type replay struct {
 	until uint64                                // guarded by mu
 	alter func(path string, body []byte) []byte // nil: answers are true
 	asked []string                              // guarded by mu
+	hold  chan struct{}                         // guarded by mu; until it is closed nothing is answered; nil: at once
 }
 
 // ServeHTTP implements [http.Handler].
@@ -36,6 +37,14 @@ func (r *replay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer r.mu.Unlock()
 	path := strings.TrimPrefix(req.URL.Path, "/eth/v1/")
 	r.asked = append(r.asked, path)
+	if hold := r.hold; hold != nil {
+		r.mu.Unlock()
+		select {
+		case <-hold:
+		case <-req.Context().Done():
+		}
+		r.mu.Lock()
+	}
 	var answer any
 	switch path {
 	case "beacon/genesis":
@@ -77,6 +86,30 @@ func (r *replay) last(period string) *versioned {
 		}
 	}
 	return nil
+}
+
+// count returns how often the node was asked for a path that ends so.
+func (r *replay) count(end string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, path := range r.asked {
+		if strings.HasSuffix(path, end) {
+			n++
+		}
+	}
+	return n
+}
+
+// stop has the node hold its answers back until the function is called that it returns.
+func (r *replay) stop() (release func()) {
+	hold := make(chan struct{})
+	set := func(to chan struct{}) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.hold = to
+	}
+	set(hold)
+	return func() { set(nil); close(hold) }
 }
 
 // memory keeps a checkpoint. It implements [Keeper].
@@ -126,10 +159,29 @@ func follow(t *testing.T, count int, change func(*Config)) *following {
 		change(&config)
 	}
 	f.Follower = New(config)
+	t.Cleanup(f.asking.Wait) // before the servers end
 	return f
 }
 
-// at has the clock show a slot, up to which the nodes have the chain, and does a round.
+// answered returns the answers of the nodes that hold nothing back, in the order of the nodes.
+func (f *following) answered() (answers []answer) {
+	awaited := 0
+	for i, n := range f.nodes {
+		n.mu.Lock()
+		if n.hold == nil && !f.Follower.nodes[i].since.IsZero() {
+			awaited++
+		}
+		n.mu.Unlock()
+	}
+	for range awaited {
+		answers = append(answers, <-f.answers)
+	}
+	slices.SortFunc(answers, func(a, b answer) int { return strings.Compare(a.n.name, b.n.name) })
+	return answers
+}
+
+// at has the clock show a slot, up to which the nodes have the chain, and asks the nodes that
+// have nothing to answer, until those that hold nothing back have nothing more to say.
 func (f *following) at(t *testing.T, slot uint64) error {
 	t.Helper()
 	for _, n := range f.nodes {
@@ -138,9 +190,16 @@ func (f *following) at(t *testing.T, slot uint64) error {
 		n.mu.Unlock()
 	}
 	f.slot = slot
-	err := f.round(t.Context())
-	f.note(err)
-	return err
+	f.round(t.Context())
+	for answers := f.answered(); len(answers) > 0; answers = f.answered() {
+		for _, a := range answers {
+			f.use(t.Context(), a)
+		}
+	}
+	if problem := f.Status().Problem; problem != "" {
+		return errors.New(problem)
+	}
+	return nil
 }
 
 // A light client goes through two periods of sync committees slot by slot, and names each new
@@ -239,5 +298,78 @@ func TestNoBeginning(t *testing.T) {
 		if s := f.Status(); err == nil || !strings.Contains(s.Problem, test.want) || strings.Contains(s.Problem, "secret") || len(f.named) > 0 {
 			t.Errorf("%s: %v, %+v", name, err, s)
 		}
+	}
+}
+
+// A node that holds its answers back holds up no other one, is asked once, and is shown as slow. Its
+// answer is used when it comes.
+func TestSlowNode(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		f := follow(t, 2, nil)
+		slow, start := f.nodes[0], f.nodes[0].Steps[0].Slot
+		if begun {
+			for ; len(f.named) < 2; start++ {
+				_ = f.at(t, start)
+			}
+		}
+		asked, named := slow.count(""), len(f.named)
+		release := slow.stop()
+		for slot := start; slot < start+14; slot++ {
+			_ = f.at(t, slot)
+		}
+		s := f.Status()
+		if len(f.named) < named+5 || s.Problem != "" || s.Nodes[1].Why != "" || s.Nodes[1].Slot < start+10 {
+			t.Errorf("begun: %t: beside a slow node: %d heads, then %d, %+v", begun, named, len(f.named), s)
+		}
+		if !strings.Contains(s.Nodes[0].Why, "slow: no answer for 1m") || s.Nodes[0].Failures > 0 {
+			t.Errorf("begun: %t: the slow node: %+v", begun, s.Nodes[0])
+		}
+		if more := slow.count("") - asked; more > 2 { // finality and optimistic side by side
+			t.Errorf("begun: %t: the slow node was asked %d times: %v", begun, more, slow.asked)
+		}
+		release()
+		_ = f.at(t, start+14)
+		if s := f.Status(); s.Nodes[0].Slot < start+10 || begun && !strings.Contains(s.Nodes[0].Why, "slow: its last answer took 1m") {
+			t.Errorf("begun: %t: the slow node has answered: %+v", begun, s.Nodes[0])
+		}
+		_ = f.at(t, start+15)
+		if s := f.Status(); s.Nodes[0].Why != "" || s.Problem != "" {
+			t.Errorf("begun: %t: the node is quick again: %+v", begun, s)
+		}
+	}
+}
+
+// A node that claims a header of a later committee has to give that committee: it is at fault if
+// it does not, and no other node is asked because of it.
+func TestClaimedCommittee(t *testing.T) {
+	asked := func(lies bool) (int, NodeStatus) {
+		f := follow(t, 2, nil)
+		if lies {
+			f.nodes[0].alter = func(path string, body []byte) []byte {
+				text := strings.Replace(string(body), `"signature_slot":"`, `"signature_slot":"9`, 1)
+				if path == "config/spec" { // by its clock that slot is past
+					text = strings.NewReplacer(`"SLOT_DURATION_MS":"6000"`, `"SLOT_DURATION_MS":"100"`).Replace(text)
+				} else if path == "beacon/light_client/updates" {
+					text = "[]"
+				}
+				return []byte(text)
+			}
+		}
+		start := f.nodes[0].Steps[0].Slot
+		for slot := start; slot < start+24; slot++ {
+			_ = f.at(t, slot)
+		}
+		if s := f.Status(); len(f.named) < 10 || s.Problem != "" {
+			t.Errorf("lies: %t: %d heads, %+v", lies, len(f.named), s)
+		}
+		return f.nodes[1].count("updates"), f.Status().Nodes[0]
+	}
+	honest, _ := asked(false)
+	beside, liar := asked(true)
+	if beside > honest+3 { // it answers the searches of the other one
+		t.Errorf("the honest node was asked for committees %d times, without the liar %d times", beside, honest)
+	}
+	if liar.Failures < 2 || !strings.Contains(liar.Why, errNoCommittee.Error()) {
+		t.Errorf("the liar: %+v", liar)
 	}
 }

@@ -1,6 +1,7 @@
 package beacon
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -31,7 +32,7 @@ type NodeStatus struct {
 	Name     string
 	Slot     uint64    // the newest that it named, which need not be true
 	Usable   bool      // it is asked
-	Why      string    // why its last answer was of no use; empty if it was
+	Why      string    // why its last answer was of no use, or that it is slow; else empty
 	Aside    time.Time // until then it is set aside because of false data; zero: it is not
 	Failures uint64    // requests without an answer
 	Invalid  uint64    // answers that no honest node gives
@@ -44,7 +45,7 @@ func (f *Follower) Status() Status {
 	now := f.config.Now()
 	s := f.status
 	for _, n := range f.nodes {
-		node := NodeStatus{Name: n.name, Slot: n.slot, Usable: n.usable(now), Why: n.why, Failures: n.failures, Invalid: n.invalid}
+		node := NodeStatus{Name: n.name, Slot: n.slot, Usable: n.usable(now), Why: cmp.Or(n.why, n.slow(now)), Failures: n.failures, Invalid: n.invalid}
 		if now.Before(n.aside) {
 			node.Aside = n.aside
 		}
