@@ -61,7 +61,8 @@ type Follower struct {
 	chain     *lightclient.Chain // as the node says that gave the store: times that are shown
 	loaded    bool               // last is known
 	last      Checkpoint         // that was saved before the start; zero: none was
-	began     uint64             // slot of the checkpoint
+	missing   time.Time          // since when last has been missing; zero: no node has said so
+	began     uint64             // slot that a head must be after
 	saved     uint64             // slot of the finalized block that was saved last
 	named     engine.Forkchoice
 	search    uint64    // number of the last search for a committee
@@ -177,7 +178,7 @@ func (f *Follower) publish(ctx context.Context) error {
 
 func (f *Follower) name(ctx context.Context, head, finalized *lightclient.Header) error {
 	if head.Beacon.Slot <= f.began {
-		return fmt.Errorf("no header after the checkpoint's slot %d is verified: %w", f.began, cmp.Or(f.none(), errors.New("the nodes name none")))
+		return fmt.Errorf("no header after slot %d, where the light client begins, is verified: %w", f.began, cmp.Or(f.none(), errors.New("the nodes name none")))
 	}
 	// Light clients do not see which block is justified, so the safe block is the final one.
 	to := engine.Forkchoice{Head: head.ExecutionHash(), Safe: finalized.ExecutionHash(), Finalized: finalized.ExecutionHash()}

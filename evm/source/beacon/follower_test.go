@@ -221,7 +221,10 @@ func TestFollow(t *testing.T) {
 		t.Errorf("kept is %+v, finalized %+v", f.kept.saved, s.Finalized)
 	}
 	again := follow(t, 1, func(c *Config) { c.Keeper = f.kept })
-	if err := again.at(t, last); err != nil {
+	if err := again.at(t, last); err == nil || !strings.Contains(err.Error(), "the last finalized one") {
+		t.Errorf("without the last finalized block: %v", err)
+	}
+	if err := again.at(t, last+uint64(fallBackTime/again.nodes[0].chain(t).SlotTime)); err != nil {
 		t.Error(err)
 	}
 	first := fmt.Sprintf("beacon/light_client/bootstrap/%#x", f.kept.saved.Root)
@@ -371,5 +374,45 @@ func TestClaimedCommittee(t *testing.T) {
 	}
 	if liar.Failures < 2 || !strings.Contains(liar.Why, errNoCommittee.Error()) {
 		t.Errorf("the liar: %+v", liar)
+	}
+}
+
+// A node that hides the block that was saved last does not make the client begin with an old
+// checkpoint, unless no other node has it for a while. Nothing older than that block is then
+// saved or named.
+func TestOldCheckpoint(t *testing.T) {
+	const days = 24 * 3600 / 6 // in slots
+	wait := uint64(fallBackTime / (6 * time.Second))
+	for name, test := range map[string]struct {
+		known       bool // the chain is
+		saved, now  uint64
+		begins, end bool // at once; after some time
+	}{
+		"both new":          {true, 5 * days, 5*days + 10, true, true},
+		"old":               {true, 29 * days, 30 * days, false, true},
+		"both old":          {true, 10 * days, 30 * days, true, true},
+		"clock of the node": {false, 5 * days, 5*days + 10, false, true},
+		"newer than saved":  {false, 1, 30 * days, true, true},
+	} {
+		f := follow(t, 2, func(c *Config) {
+			c.Keeper.(*memory).saved = Checkpoint{Root: common.Hash{1}, Slot: test.saved}
+		})
+		if test.known {
+			f.config.Known = f.nodes[0].chain(t)
+		}
+		saved := f.kept.saved
+		f.nodes[1].alter = func(string, []byte) []byte { return nil } // it fails
+		for _, then := range []struct {
+			slot   uint64
+			begins bool
+		}{{test.now, test.begins}, {test.now + wait - 1, test.begins}, {test.now + 2*wait, test.end}} {
+			err := f.at(t, then.slot)
+			if (f.store != nil) != then.begins || !then.begins && !strings.Contains(err.Error(), "the last finalized one") {
+				t.Errorf("%s: in slot %d: begun: %t, %v", name, then.slot, f.store != nil, err)
+			}
+		}
+		if test.saved > 1 && (len(f.named) > 0 || f.kept.saved != saved) {
+			t.Errorf("%s: %d heads, kept is %+v", name, len(f.named), f.kept.saved)
+		}
 	}
 }

@@ -16,6 +16,9 @@ const (
 	// oldCheckpoint is the age of a checkpoint with a warning: about the weak subjectivity period
 	// of mainnet. Validators that have left since can make up another chain without a loss.
 	oldCheckpoint = 14 * 24 * time.Hour
+	// fallBackTime is for how long no node may have the last finalized block before the client
+	// falls back to an old checkpoint. It is longer than a node that failed is left alone.
+	fallBackTime = 10 * time.Minute
 	// longestTry is the longest time after which nodes are asked for the next committee again; an
 	// epoch is usually shorter.
 	longestTry = 10 * time.Minute
@@ -55,12 +58,37 @@ func (f *Follower) begin(n *asked, root common.Hash, b *lightclient.Bootstrap) e
 	}
 	slot := b.Header.Beacon.Slot
 	if f.last.Slot > 0 && root != f.last.Root {
+		if err := f.mayFallBack(slot); err != nil {
+			return err
+		}
 		f.config.Log.Warn("no beacon node has the last finalized block: using the configured checkpoint", "slot", f.last.Slot, "block", f.last.Root)
 	}
 	f.store, f.chain = store, n.known
-	f.began, f.saved = slot, slot
+	// Nothing below a block that was final before is named or saved.
+	f.began = max(slot, f.last.Slot)
+	f.saved = f.began
 	f.logBegin(root, slot)
 	return nil
+}
+
+// mayFallBack returns an error unless the client may begin with the checkpoint, in a slot,
+// although it has saved a later block. One node that hides that block must not reopen the time in
+// which validators can have left. Ages count for known chains alone: else the clock is the node's.
+func (f *Follower) mayFallBack(slot uint64) error {
+	now := f.config.Now()
+	if f.missing.IsZero() {
+		f.missing = now
+	}
+	if known := f.config.Known; known != nil {
+		if now.Sub(known.TimeOf(slot)) < oldCheckpoint || now.Sub(known.TimeOf(f.last.Slot)) >= oldCheckpoint {
+			return nil
+		}
+	}
+	if slot >= f.last.Slot || now.Sub(f.missing) >= fallBackTime {
+		return nil
+	}
+	return fmt.Errorf("block %#x, the last finalized one: %w (the configured checkpoint is older: it is used if no node has had that block until %s)",
+		f.last.Root, errAbsent, f.missing.Add(fallBackTime).UTC().Format(time.DateTime))
 }
 
 // logBegin says with which block the light client begins.
