@@ -162,7 +162,8 @@ func (f *Follower) present() uint64 {
 	return present
 }
 
-// publish names the head, and saves the finalized block, if they are new.
+// publish names the head and saves the finalized block, if they are new. The head does not wait
+// for a store that refuses to save: the next start just has more to verify.
 func (f *Follower) publish(ctx context.Context) error {
 	head, finalized := f.store.Head(), f.store.Finalized()
 	present := f.present()
@@ -170,10 +171,8 @@ func (f *Follower) publish(ctx context.Context) error {
 		s.Head, s.Finalized, s.Slot = f.slot(head), f.slot(finalized), present
 		s.PeriodsBehind = f.store.Period(present) - min(f.store.FinalizedPeriod(), f.store.Period(present))
 	})
-	if err := f.save(ctx, finalized); err != nil {
-		return err
-	}
-	return f.name(ctx, head, finalized)
+	err := f.name(ctx, head, finalized)
+	return cmp.Or(err, f.save(ctx, finalized))
 }
 
 func (f *Follower) name(ctx context.Context, head, finalized *lightclient.Header) error {

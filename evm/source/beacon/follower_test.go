@@ -116,12 +116,15 @@ func (r *replay) stop() (release func()) {
 type memory struct {
 	saved Checkpoint
 	err   error
+	full  error // of Save
 }
 
 func (m *memory) Load(context.Context) (Checkpoint, error) { return m.saved, m.err }
 func (m *memory) Save(_ context.Context, c Checkpoint) error {
-	m.saved = c
-	return m.err
+	if m.full == nil {
+		m.saved = c
+	}
+	return m.full
 }
 
 // following is a follower of recorded nodes with a clock of its own.
@@ -377,6 +380,24 @@ func TestClaimedCommittee(t *testing.T) {
 	}
 }
 
+// The head does not wait for a store that refuses to save, and what is wrong is shown.
+func TestFailingSave(t *testing.T) {
+	f := follow(t, 1, nil)
+	f.kept.full = errors.New("the disk is full")
+	last := f.nodes[0].Steps[len(f.nodes[0].Steps)-1].Slot
+	for slot := f.nodes[0].Steps[0].Slot; slot <= last; slot++ {
+		_ = f.at(t, slot)
+	}
+	s := f.Status()
+	if s.Finalized.Number <= 64 || s.Head.Number+3 < last || f.named[len(f.named)-1].Head != s.Head.Block || !strings.Contains(s.Problem, "the disk is full") {
+		t.Errorf("%d heads, %+v", len(f.named), s)
+	}
+	f.kept.full = nil
+	if err := f.at(t, last+1); err != nil || f.kept.saved.Slot != s.Finalized.Number {
+		t.Errorf("after that %v, kept is %+v", err, f.kept.saved)
+	}
+}
+
 // A node that hides the block that was saved last does not make the client begin with an old
 // checkpoint, unless no other node has it for a while. Nothing older than that block is then
 // saved or named.
@@ -414,5 +435,44 @@ func TestOldCheckpoint(t *testing.T) {
 		if test.saved > 1 && (len(f.named) > 0 || f.kept.saved != saved) {
 			t.Errorf("%s: %d heads, kept is %+v", name, len(f.named), f.kept.saved)
 		}
+	}
+}
+
+// Run names heads while a node holds its answer back, and has ended all requests when it returns.
+func TestRun(t *testing.T) {
+	heads := make(chan struct{}, 1)
+	f := follow(t, 2, func(c *Config) {
+		c.Name = func(context.Context, engine.Forkchoice) error {
+			select {
+			case heads <- struct{}{}:
+			default:
+			}
+			return nil
+		}
+	})
+	f.nodes[0].stop()
+	f.slot = f.nodes[0].Steps[0].Slot + 14
+	for _, n := range f.nodes {
+		n.until = f.slot
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- f.Run(ctx) }()
+	<-heads
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	waiting := 0
+	for _, n := range f.Follower.nodes {
+		if !n.since.IsZero() {
+			waiting++
+		}
+	}
+	if len(f.answers) != waiting {
+		t.Errorf("%d nodes had not answered, %d requests have ended", waiting, len(f.answers))
+	}
+	if s := f.Status(); s.Head.Number == 0 || s.Nodes[0].Invalid > 0 || s.Nodes[1].Why != "" {
+		t.Errorf("%+v", s)
 	}
 }
