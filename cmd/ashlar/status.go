@@ -188,7 +188,7 @@ func printLightClient(network string, light *family.LightClientStatus) {
 	}
 	for _, node := range light.Nodes {
 		if node.Why != "" {
-			fmt.Fprintf(stdout(), "%s: its beacon node %s is of no use: %s\n", network, node.Name, node.Why)
+			fmt.Fprintf(stdout(), "%s: beacon node %s: %s\n", network, node.Name, node.Why)
 		}
 	}
 }
