@@ -14,7 +14,7 @@ import (
 // TestSplit writes a partition of many parts and reads it by a store that knows the parts,
 // by one that was opened before them, and by a new one.
 func TestSplit(t *testing.T) {
-	const rows, step = 120, 10
+	const rows, step = 80, 10
 	c := connect(t, configure(t, "contract"))
 	name := newName(t)
 	writer := open(t, c, name, cassandra.Options{})

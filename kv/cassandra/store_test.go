@@ -2,6 +2,7 @@ package cassandra_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,7 +18,10 @@ import (
 	"ashlar/kv/kvtest"
 )
 
-var nodes cassandratest.Lazy
+var nodes = cassandratest.Lazy{Brief: true}
+
+// operations take some milliseconds each.
+var operations = flag.Int("operations", 400, "random operations of the contract of stores, see kvtest.Run")
 
 func TestMain(m *testing.M) { os.Exit(cassandratest.Main(m, &nodes)) }
 
@@ -84,13 +88,12 @@ func newName(t testing.TB) string {
 
 func TestContract(t *testing.T) {
 	c := connect(t, configure(t, "contract"))
-	const operations = 400 // some milliseconds each
-	kvtest.Run(t, operations, func(t *testing.T) kv.Store { return open(t, c, newName(t), cassandra.Options{}) })
+	kvtest.Run(t, *operations, func(t *testing.T) kv.Store { return open(t, c, newName(t), cassandra.Options{}) })
 }
 
 func TestReopen(t *testing.T) {
 	c := connect(t, configure(t, "contract"))
-	kvtest.RunReopen(t, func(t *testing.T) func(t *testing.T) kv.Store {
+	kvtest.RunReopenOnce(t, func(t *testing.T) func(t *testing.T) kv.Store {
 		name := newName(t)
 		return func(t *testing.T) kv.Store { return open(t, c, name, cassandra.Options{}) }
 	})

@@ -32,7 +32,8 @@ const Operations = 3000
 
 // Run runs the suite. open returns an empty store, another one each time; the suite closes
 // it. operations is how many random operations are compared with a model; a store that
-// takes milliseconds for each can have fewer than [Operations].
+// takes milliseconds for each can have fewer than [Operations]. It also has fewer rows
+// in the tests that write many.
 func Run(t *testing.T, operations int, open func(t *testing.T) kv.Store) {
 	tests := []struct {
 		name string
@@ -60,17 +61,17 @@ func Run(t *testing.T, operations int, open func(t *testing.T) kv.Store) {
 		{"BatchCopies", testBatchCopies},
 		{"RewriteSameRow", testRewriteSameRow},
 		{"ReadsOwnWrites", testReadsOwnWrites},
-		{"PointerAfterRows", testPointerAfterRows},
-		{"ConcurrentReads", testConcurrentReads},
+		{"PointerAfterRows", func(t *testing.T, s kv.Store) { testPointerAfterRows(t, s, max(operations/15, 50)) }},
+		{"ConcurrentReads", func(t *testing.T, s kv.Store) { testConcurrentReads(t, s, uint64(max(operations/10, 100))) }},
 		{"Drop", testDrop},
 		{"Delete", testDelete},
 		{"DeleteRange", testDeleteRange},
 		{"DeletedRowsReturn", testDeletedRowsReturn},
-		{"DeleteBesideReads", testDeleteBesideReads},
+		{"DeleteBesideReads", func(t *testing.T, s kv.Store) { testDeleteBesideReads(t, s, uint64(max(operations/30, 40))) }},
 		{"Epoch", testEpoch},
 		{"Walk", testWalk},
 		{"WalkFrom", testWalkFrom},
-		{"WalkAfter", testWalkAfter},
+		{"WalkAfter", func(t *testing.T, s kv.Store) { testWalkAfter(t, s, max(operations/50, 25)) }},
 		{"AllPointers", testAllPointers},
 		{"Model", func(t *testing.T, s kv.Store) { testModel(t, s, operations) }},
 		{"Canceled", testCanceled},

@@ -74,11 +74,13 @@ func testDeleteRange(t *testing.T, s kv.Store) {
 		} {
 			near := []string{"", "p", "p\x00", "p\x00\x00", "p\x01", "pp", "o\xff", "p\xff", "q"}
 			name := func(p string) string { return fmt.Sprintf("%d%s", i, p) }
+			var rows []row
 			for _, p := range near {
 				for _, sort := range []uint64{0, 10, 20, 30, 40, top} {
-					put(t, s, row{table, name(p), sort, fmt.Sprint(sort)})
+					rows = append(rows, row{table, name(p), sort, fmt.Sprint(sort)})
 				}
 			}
+			put(t, s, rows...)
 			whole := scan(t, s, table, name("q"), 0, top)
 			removing(t, s, func(b kv.Batch) { b.DeleteRange(table, []byte(name("p")), c.from, c.to) })
 			for _, p := range near {
@@ -124,10 +126,9 @@ func testDeletedRowsReturn(t *testing.T, s kv.Store) {
 
 // testDeleteBesideReads removes rows in ascending order, with a pointer that says how many,
 // while others read: a reader that has read the pointer sees none of them.
-func testDeleteBesideReads(t *testing.T, s kv.Store) {
-	const rows = 100
+func testDeleteBesideReads(t *testing.T, s kv.Store, rows uint64) {
 	ctx := context.Background()
-	for i := range uint64(rows) {
+	for i := range rows {
 		put(t, s, row{versions, "p", i, "v"}, row{list, "p", i, "v"})
 	}
 	done := make(chan struct{})
@@ -154,7 +155,7 @@ func testDeleteBesideReads(t *testing.T, s kv.Store) {
 			}
 		})
 	}
-	for i := range uint64(rows) {
+	for i := range rows {
 		removing(t, s, func(b kv.Batch) {
 			b.Delete(versions, []byte("p"), i)
 			b.DeleteRange(list, []byte("p"), 0, i)

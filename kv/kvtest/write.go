@@ -237,8 +237,8 @@ func testReadsOwnWrites(t *testing.T, s kv.Store) {
 
 // testPointerAfterRows reads a pointer and then the rows that were written with
 // it: they are always there.
-func testPointerAfterRows(t *testing.T, s kv.Store) {
-	const batches, rows = 200, 5
+func testPointerAfterRows(t *testing.T, s kv.Store, batches int) {
+	const rows = 5
 	ctx := context.Background()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -281,8 +281,7 @@ func testPointerAfterRows(t *testing.T, s kv.Store) {
 
 // testConcurrentReads has every kind of read go on beside writes. Rows are
 // written in ascending order, so what a reader sees can only grow.
-func testConcurrentReads(t *testing.T, s kv.Store) {
-	const rows = 300
+func testConcurrentReads(t *testing.T, s kv.Store, rows uint64) {
 	ctx := context.Background()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -338,7 +337,7 @@ func testConcurrentReads(t *testing.T, s kv.Store) {
 		}
 		return n
 	})
-	for i := range uint64(rows) {
+	for i := range rows {
 		put(t, s, row{versions, "p", i + 1, "v"}, row{list, "p", i + 1, "v"})
 	}
 	close(done)

@@ -53,6 +53,7 @@ type Cluster struct {
 	dir   string
 	jars  string
 	more  []string // lines of the nodes' configuration
+	brief bool     // see Lazy
 	nodes []*node
 }
 
@@ -78,6 +79,9 @@ func Main(m *testing.M, clusters ...*Lazy) int {
 // Lazy is a cluster that starts when it is first needed.
 type Lazy struct {
 	One bool // it has one node, that of [StartOne]
+	// Brief means that no node is killed and started again, so that a change of the schema
+	// need not be on disk at once: each takes a third less processor time then.
+	Brief bool
 
 	mu      sync.Mutex
 	started *Cluster // guarded by mu
@@ -97,11 +101,11 @@ func (l *Lazy) Get(t testing.TB) *Cluster {
 	defer l.mu.Unlock()
 	if !l.tried {
 		l.tried = true
-		start := Start
 		if l.One {
-			start = func(jars string) (*Cluster, error) { return StartOne(jars) }
+			l.started, l.err = StartOne(jars)
+		} else {
+			l.started, l.err = start(jars, Count, 0, l.Brief)
 		}
-		l.started, l.err = start(jars)
 	}
 	if l.err != nil {
 		t.Fatal(l.err)
@@ -122,11 +126,13 @@ func (l *Lazy) stop() error {
 const startTimeout = 10 * time.Minute
 
 // Start starts a cluster and waits until all nodes answer.
-func Start(jars string) (*Cluster, error) { return start(jars, Count, 0) }
+func Start(jars string) (*Cluster, error) { return start(jars, Count, 0, false) }
 
 // StartOne starts a cluster of one node, beside that of Start, with further lines in its
-// configuration.
-func StartOne(jars string, more ...string) (*Cluster, error) { return start(jars, 1, Count, more...) }
+// configuration. It must not be killed and started again, see Brief of [Lazy].
+func StartOne(jars string, more ...string) (*Cluster, error) {
+	return start(jars, 1, Count, true, more...)
+}
 
 // OneAddress returns the address that the node of StartOne has.
 func OneAddress() string { return address(Count) }
@@ -138,12 +144,12 @@ func address(i int) string {
 
 // start starts a cluster with so many nodes. first tells their addresses from those of
 // another cluster of the process.
-func start(jars string, count, first int, more ...string) (*Cluster, error) {
+func start(jars string, count, first int, brief bool, more ...string) (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "cassandra")
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, jars: jars, more: more, nodes: make([]*node, count)}
+	c := &Cluster{dir: dir, jars: jars, more: more, brief: brief, nodes: make([]*node, count)}
 	for i := range count {
 		c.Hosts = append(c.Hosts, address(first+i))
 	}
@@ -247,6 +253,7 @@ func (c *Cluster) start(i int) error {
 	args := append(openedArgs(), "-Xms512M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:MaxDirectMemorySize=384M", "-javaagent:"+agent[0],
 		"-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true", "-Djava.security.manager=allow",
 		"-Dcassandra.storagedir="+dir, "-Dcassandra.logdir="+dir, "-Dcassandra.ring_delay_ms=2000", "-Dcassandra.skip_wait_for_gossip_to_settle=0", "-Dcassandra.superuser_setup_delay_ms=0",
+		fmt.Sprint("-Dcassandra.test.flush_local_schema_changes=", !c.brief),
 		"-Dcassandra.jmx.local.port="+management, "-Dcassandra.config=file://"+dir+"/cassandra.yaml",
 		"-Dlogback.configurationFile="+dir+"/logback.xml", "-Dcassandra-foreground=yes",
 		"-cp", dir+":"+c.jars+"/*", "org.apache.cassandra.service.CassandraDaemon")
