@@ -151,10 +151,13 @@ func keyID(key string) string {
 	return hex.EncodeToString(id[:8])
 }
 
+// pollEvery is the time between two questions whether something holds. Each costs statements.
+const pollEvery = 50 * time.Millisecond
+
 // within waits until a condition holds.
 func within(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for began := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); !holds(); time.Sleep(pollEvery) {
 		if time.Since(began) > patience {
 			t.Fatalf("not within %v: %s", patience, what)
 		}
@@ -168,7 +171,7 @@ func TestDifferential(t *testing.T) {
 	more := fmt.Sprintf("networks: {%s: {scripts: true, call_gas: 50000000}}", network)
 	importInto(t, process(t, keyspace, "writer", more), filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp"))
 	_, client := serve(t, process(t, keyspace, "reader", more))
-	runTests(t, "ashlar/internal/differential", "TestAgainstGeth", []string{"-args", "-each", "2"}, "ASHLAR_DIFFERENTIAL_URL="+client.URL, "ASHLAR_DIFFERENTIAL_CHAIN="+folder)
+	runTests(t, "ashlar/internal/differential", "TestAgainstGeth", []string{"-args", "-each", "1"}, "ASHLAR_DIFFERENTIAL_URL="+client.URL, "ASHLAR_DIFFERENTIAL_CHAIN="+folder)
 }
 
 // runTests runs tests of another package against a running server.

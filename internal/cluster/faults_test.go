@@ -24,10 +24,10 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-var faultTime = flag.Duration("faults", time.Minute, "how long nodes are taken away one at a time; 0: not at all")
+var faultTime = flag.Duration("faults", 20*time.Second, "how long nodes are taken away one at a time, at least once in each way (.ci/long: 10m); 0: not at all")
 
 // blockTime is the time between two blocks of the chain that is followed.
-const blockTime = 500 * time.Millisecond
+const blockTime = time.Second
 
 // TestFaults takes Cassandra's nodes away, one at a time, while a writer follows a chain and
 // clients ask a reader. No read fails, every answer is that of a server with a data
@@ -192,9 +192,13 @@ func (f *faulty) watch(ctx context.Context) {
 	}
 }
 
+// askEvery is the time between two questions of one client. Without it the clients take all
+// processors, and a node that is started again gets hardly any.
+const askEvery = 40 * time.Millisecond
+
 // ask asks the reader questions and compares the answers.
 func (f *faulty) ask(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; time.Sleep(askEvery) {
 		number := 1 + rand.IntN(int(f.head.Load()))
 		block := f.chain[number]
 		at, tx := fmt.Sprintf("0x%x", number), transactionOf(block)
@@ -256,12 +260,16 @@ func (f *faulty) compare(method string, params ...any) bool {
 // writer is behind with are published up to 16 at once, with hundreds of reads one after the other.
 const stillAtMost = 15 * time.Second
 
-// breakNodes takes one node after the other away.
+// breakNodes takes one node after the other away, in all ways in turn.
 func (f *faulty) breakNodes(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); {
+	var order []int
+	for n, end := 0, time.Now().Add(d); n < len(faults) || time.Now().Before(end); n++ {
+		if n%len(faults) == 0 {
+			order = rand.Perm(len(faults))
+		}
 		i, before, began := rand.IntN(cassandratest.Count), f.head.Load(), time.Now()
 		f.witness.Away(i)
-		what, err := f.breakNode(i)
+		what, err := faults[order[n%len(faults)]](f, i)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -281,23 +289,26 @@ func (f *faulty) breakNodes(d time.Duration) {
 	}
 }
 
-// breakNode takes a node away for some time.
-func (f *faulty) breakNode(i int) (what string, err error) {
-	switch rand.IntN(3) {
-	case 0:
-		f.kills++
-		err = f.cluster.Kill(i)
-		time.Sleep(2*time.Second + rand.N(5*time.Second))
-		return "killed", firstOf(err, f.cluster.Restart(i))
-	case 1:
-		f.pauses++
-		err = f.cluster.Pause(i)
-		time.Sleep(2*time.Second + rand.N(10*time.Second))
-		return "paused", firstOf(err, f.cluster.Resume(i))
-	default:
-		f.restarts++
-		return "restarted", firstOf(f.cluster.Terminate(i), f.cluster.Restart(i))
-	}
+// faults take a node away for some time.
+var faults = [...]func(f *faulty, i int) (what string, err error){(*faulty).kill, (*faulty).pause, (*faulty).restart}
+
+func (f *faulty) kill(i int) (what string, err error) {
+	f.kills++
+	err = f.cluster.Kill(i)
+	time.Sleep(2*time.Second + rand.N(5*time.Second))
+	return "killed", firstOf(err, f.cluster.Restart(i))
+}
+
+func (f *faulty) pause(i int) (what string, err error) {
+	f.pauses++
+	err = f.cluster.Pause(i)
+	time.Sleep(2*time.Second + rand.N(10*time.Second))
+	return "paused", firstOf(err, f.cluster.Resume(i))
+}
+
+func (f *faulty) restart(i int) (what string, err error) {
+	f.restarts++
+	return "restarted", firstOf(f.cluster.Terminate(i), f.cluster.Restart(i))
 }
 
 func firstOf(errs ...error) error {

@@ -32,7 +32,7 @@ func (u *upstream) show(number int) {
 // await waits until a server shows a block, and returns how long it took.
 func await(t *testing.T, c *node.Client, want *types.Block, most time.Duration) time.Duration {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); ; time.Sleep(pollEvery) {
 		number, hash, err := head(t, c)
 		if err == nil && number == want.NumberU64() && hash == want.Hash().Hex() {
 			return time.Since(began)
@@ -49,7 +49,7 @@ const patience = 3 * time.Minute
 // TestRoles follows a node by a writer, kills the writer, pauses the one that takes over,
 // and has a reader show every head.
 func TestRoles(t *testing.T) {
-	folder := generate(t, 120, 25)
+	folder := generate(t, 60, 8)
 	u := &upstream{chain: readChain(t, folder)}
 	var err error
 	if u.Node, err = fakenode.New(fakenode.Options{ChainID: chainID(t, folder), Raw: true, Subscriptions: true}, u.chain[0]); err != nil {
