@@ -3,7 +3,6 @@ package differential
 import (
 	"encoding/json"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,10 +14,7 @@ import (
 // With too little gas for its list it does not end before its request does.
 func TestGuessesEnd(t *testing.T) {
 	t.Parallel()
-	folder := generateChain(t, 100, 8)
-	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
-	geth := serveGeth(t, genesis, file)
-	chain := learn(t, genesis, file, geth)
+	_, _, geth, chain := gethChain(t, 100, 8)
 	r := rand.New(rand.NewPCG(*seed, 26))
 	asked := 0
 	for _, i := range r.Perm(len(chain.Txs)) {

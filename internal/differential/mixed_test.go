@@ -31,10 +31,7 @@ const (
 // end a window removes most of what was executed, which is proven from then on.
 func TestMixed(t *testing.T) {
 	t.Parallel()
-	folder := generateChain(t, mixedHead, 8)
-	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
-	geth := serveGeth(t, genesis, file)
-	chain := learn(t, genesis, file, geth)
+	genesis, file, geth, chain := gethChain(t, mixedHead, 8)
 	executed, _ := splitChain(t, file, mixedLast)
 	before, after := splitChain(t, executed, mixedFirst)
 	begin := importIntoGeth(t, node.HashScheme, false, genesis, before)

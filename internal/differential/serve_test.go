@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"path/filepath"
 	"testing"
 
 	"ashlar/internal/node"
@@ -40,6 +41,15 @@ func serveGeth(t *testing.T, genesis, file string) *node.Client {
 	}
 	t.Cleanup(p.Kill)
 	return client
+}
+
+// gethChain generates a chain, and serves it with geth's archive until the test ends.
+func gethChain(t *testing.T, blocks, transactions int) (genesis, file string, geth *node.Client, chain *sample.Chain) {
+	t.Helper()
+	folder := generateChain(t, blocks, transactions)
+	genesis, file = filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
+	geth = serveGeth(t, genesis, file)
+	return genesis, file, geth, learn(t, genesis, file, geth)
 }
 
 // newAshlar is an Ashlar without data, with a file of configuration or none ("").

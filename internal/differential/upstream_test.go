@@ -23,10 +23,7 @@ var byHash = []string{"debug_accountRange", "debug_storageRangeAt", "debug_getMo
 // answers are forwarded.
 func TestOverGeth(t *testing.T) {
 	t.Parallel()
-	folder := generateChain(t, 200, 8)
-	genesis, file := filepath.Join(folder, "genesis.json"), filepath.Join(folder, "chain.rlp")
-	geth := serveGeth(t, genesis, file)
-	chain := learn(t, genesis, file, geth)
+	genesis, _, geth, chain := gethChain(t, 200, 8)
 	all := questions(&generator{r: rand.New(rand.NewPCG(*seed, 25)), c: chain}, upstreamEach)
 	t.Run("proven", func(t *testing.T) {
 		proven := serveOver(t, geth, chain.Head(), fmt.Sprintf("family: evm, check: state, genesis: %s, call_gas: 50000000", genesis))
