@@ -63,6 +63,7 @@ func newForm(features []Feature) form {
 	return form{traces: slices.Contains(features, TraceIndex), hashes: true}
 }
 
-// StoresHashes reports whether receipts with logs have the hashes of their transactions. Those
-// of archives that older versions created, and those that a source answers, do not.
+// StoresHashes reports whether the stored receipts with logs have the hashes of their
+// transactions. In archives that older versions created they do not. Receipts that are read from
+// a [Source] never do.
 func (h *History) StoresHashes() bool { return h.form.hashes }

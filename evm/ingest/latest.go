@@ -14,8 +14,8 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// What an import keeps in memory. With blocks under way, all of it takes some 550 MiB when it is
-// full, a third less than the limit of the process, so that the garbage collector seldom runs.
+// What an import keeps in memory. When it is full, it takes some 550 MiB together with the blocks
+// under way. That is a third less than the limit of the process, so the garbage collector seldom runs.
 const (
 	latestAccounts  = 250_000   // in a generation, 190 bytes each
 	latestSlots     = 500_000   // in a generation, 130 bytes each

@@ -37,7 +37,7 @@ func newEncodings(bytes int) *encodings {
 
 func abbreviated(hash []byte) uint64 { return binary.BigEndian.Uint64(hash) }
 
-// add keeps an encoding, if it is no longer than that of any branch or extension may be.
+// add keeps an encoding. One of 64 KiB or more is not kept; no node of a state is that long.
 func (e *encodings) add(hash common.Hash, encoded []byte) {
 	size := encodingHead + len(encoded)
 	if e == nil || len(encoded) > 1<<16-1 || size > segmentBytes {

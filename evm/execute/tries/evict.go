@@ -6,7 +6,7 @@ import "math"
 // value is known takes a hash to make again, and leaves are most of the nodes.
 const leafAge = 4
 
-// ages is how many ages are told apart when nodes are evicted.
+// ages is the number of groups into which a census puts nodes by their age.
 const ages = 256
 
 // evict drops the nodes that were not used for the longest time, until a quarter of the limit is

@@ -3,8 +3,9 @@
 //
 // All nodes are asked all the time, each answer is used when it arrives, and the newest header that
 // is verified counts, so a node that is slow, lags or withholds headers holds nothing up while
-// another does not. A node whose data is false is set aside. A node's statements about the chain itself, such as its forks, are used for that
-// node's data only: see [lightclient.Chain] for what a wrong value does.
+// another does not. A node whose data is false is set aside. What a node says about the chain
+// itself, such as its forks, is used for that node's data only: see [lightclient.Chain] for what a
+// wrong value does.
 package beacon
 
 import (

@@ -107,16 +107,16 @@ func (f *Follower) logBegin(root common.Hash, slot uint64) {
 // latest asks for the latest updates: those of the head and of the finalized block.
 func (f *Follower) latest(n *asked) question {
 	return question{kind: forLatest, what: "latest header", get: func(ctx context.Context) (func() error, error) {
-		kinds := [2]string{"finality", "optimistic"}
-		var updates [len(kinds)]*lightclient.Update
+		names := [2]string{"finality", "optimistic"}
+		var updates [len(names)]*lightclient.Update
 		group, ctx := errgroup.WithContext(ctx)
-		for i, kind := range kinds {
+		for i, name := range names {
 			group.Go(func() error {
-				u, err := n.latest(ctx, kind)
+				u, err := n.latest(ctx, name)
 				if errors.Is(err, errAbsent) {
 					return nil // nothing is final yet, or nothing signed
 				} else if err != nil {
-					return fmt.Errorf("%s update: %w", kind, err)
+					return fmt.Errorf("%s update: %w", name, err)
 				}
 				updates[i] = u
 				return nil
@@ -165,7 +165,7 @@ func (f *Follower) wantsCommittee(n *asked, gap bool) bool {
 }
 
 // committee asks for the first sync committee that is not known. A node whose header is of a
-// later one must have it: its slot is no more than a claim until a committee's signature is verified.
+// later one must have it: until a committee's signature is verified, its slot is only a claim.
 func (f *Follower) committee(n *asked, gap bool) question {
 	period := f.store.LastCommittee()
 	n.search = f.search
