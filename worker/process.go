@@ -79,16 +79,25 @@ func (w *process) failed(err error) error {
 	}
 	text := w.err.text()
 	first, _, _ := strings.Cut(text, "\n")
-	ended := &Ended{Reason: ErrCrash, Detail: fmt.Sprintf("%v: %s", w.command.ProcessState, first)}
+	return &Ended{Reason: reason(text), Detail: fmt.Sprintf("%v: %s", w.command.ProcessState, first)}
+}
+
+// reason tells from a worker's last words why it ended.
+func reason(said string) error {
+	first, _, _ := strings.Cut(said, "\n")
 	switch {
 	case strings.Contains(first, confineFailed):
-		ended.Reason = ErrConfined
-	case strings.Contains(text, "stack overflow"), strings.Contains(text, "stack exceeds"):
-		ended.Reason = ErrStack
-	case strings.Contains(text, "memory"), strings.Contains(text, "cannot map pages"):
-		ended.Reason = ErrMemory
+		return ErrConfined
+	case strings.Contains(said, "stack overflow"), strings.Contains(said, "stack exceeds"):
+		return ErrStack
+	case strings.Contains(said, "memory"), strings.Contains(said, "cannot map pages"):
+		return ErrMemory
+	// The runtime itself faulted, rather than Go code or C. Its collector uses a queue of
+	// spans without checking that the system gave it memory (newSpanSPMC in Go 1.26).
+	case strings.HasPrefix(said, "SIGSEGV: ") && !strings.Contains(said, "during cgo execution"):
+		return ErrMemory
 	}
-	return ended
+	return ErrCrash
 }
 
 // said keeps the beginning of what a worker writes to its standard error.

@@ -83,6 +83,10 @@ func obey(order string) error {
 		}
 	case "crash":
 		panic("crash")
+	case "a fault of the runtime":
+		die("SIGSEGV: segmentation violation\nPC=0x434e1d m=10 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0xc0000072c0 m=10 mp=0xc000115808 [idle]:\nruntime.(*spanQueue).tryDrain(0x0, 0x0, 0x0)\n")
+	case "a fault in C":
+		die("SIGSEGV: segmentation violation\nPC=0x7f5a44e1d m=10 sigcode=1 addr=0x0\nsignal arrived during cgo execution\n")
 	case "read":
 		_, err := os.ReadFile("/etc/passwd")
 		return err
@@ -97,6 +101,12 @@ func obey(order string) error {
 		return syscall.Kill(os.Getpid(), 0)
 	}
 	return nil
+}
+
+// die ends this process as Go's runtime does after saying text.
+func die(text string) {
+	fmt.Fprint(os.Stderr, text)
+	os.Exit(2)
 }
 
 // useThreads runs twelve threads, each of which makes C allocate, and then takes half of a
@@ -174,6 +184,7 @@ func TestEnds(t *testing.T) {
 	pool := newPool(t, 1)
 	for order, want := range map[string]error{
 		"allocate": worker.ErrMemory, "a large block": worker.ErrMemory, "recurse": worker.ErrStack, "crash": worker.ErrCrash,
+		"a fault of the runtime": worker.ErrMemory, "a fault in C": worker.ErrCrash,
 	} {
 		if _, err := ask(t.Context(), pool, order); !errors.Is(err, want) {
 			t.Errorf("%s: %v, expected %v", order, err, want)
