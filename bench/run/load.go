@@ -106,60 +106,89 @@ func measure(ctx context.Context, o options, peers []*peer, files []requestFile)
 	defer stop()
 	driven := append(slices.Clone(peers), &peer{Name: constantName, client: constant})
 	var all []measured
-	for _, file := range files {
-		m, err := file.measure(ctx, o, script, peers, driven)
+	for len(files) > 0 {
+		same := sameRequests(files)
+		some, err := measureInTurns(ctx, o, script, peers, driven, files[:same])
 		if err != nil {
 			return nil, err
 		}
-		log.Printf("%s, %s: Ashlar %.0f/s, constant answer %.0f/s", file.section, file.kind, m.rate(peers[0].Name), m.rate(constantName))
-		all = append(all, m)
+		for _, m := range some {
+			log.Printf("%s, %s: Ashlar %.0f/s, constant answer %.0f/s", m.Section, m.Kind, m.rate(peers[0].Name), m.rate(constantName))
+		}
+		all, files = append(all, some...), files[same:]
 	}
 	return all, nil
 }
 
-// measure measures every server with one file, in turn. A first round by our generator
-// does not count. It finds the share of errors under load, and the servers that give so few
-// answers that the generator, which waits for all answers, replaces wrk for them.
-func (f requestFile) measure(ctx context.Context, o options, script string, peers, driven []*peer) (m measured, err error) {
-	m = measured{Section: f.section, Kind: f.kind, Rounds: map[string][]load{}, Refused: map[string]float64{}}
-	if m.Differs, err = compare(ctx, peers, f.path); err != nil {
-		return m, err
+// sameRequests returns how many of the first files have the same requests, for different
+// transports.
+func sameRequests(files []requestFile) int {
+	for i, f := range files {
+		if f.path != files[0].path {
+			return i
+		}
 	}
-	if f.neighbour {
+	return len(files)
+}
+
+// measureInTurns measures every server with files of the same requests, in turn. A first round
+// by our generator does not count. It finds the share of errors under load, and the servers
+// that give so few answers that the generator, which waits for all answers, replaces wrk for
+// them. The next round has the opposite order of servers and of files.
+func measureInTurns(ctx context.Context, o options, script string, peers, driven []*peer, files []requestFile) (_ []measured, err error) {
+	differs, err := compare(ctx, peers, files[0].path)
+	if err != nil {
+		return nil, err
+	}
+	if files[0].neighbour {
 		n := startNeighbour(ctx, o, peers[0].bin)
 		defer func() { err = errors.Join(err, n.stop()) }()
 	}
+	all := make([]measured, len(files))
+	for i, f := range files {
+		all[i] = measured{Section: f.section, Kind: f.kind, Rounds: map[string][]load{}, Differs: differs, Refused: map[string]float64{}}
+	}
 	slow := map[string]bool{}
 	for round := range 1 + o.rounds {
-		for _, p := range driven {
-			url := f.transport.url(p)
-			if url == "" {
-				continue
+		for i := range files {
+			if round%2 == 1 {
+				i = len(files) - 1 - i
 			}
-			if err := p.rest(ctx); err != nil {
-				return m, err
-			}
-			l, err := p.driven(func() (load, error) {
-				if f.transport == byWrk && round > 0 && !slow[p.Name] {
-					return wrk(ctx, o, script, url, f.path)
+			for _, p := range driven {
+				if files[i].transport.url(p) == "" {
+					continue
 				}
-				return generate(ctx, o, url, f.path)
-			})
-			if err != nil {
-				return m, fmt.Errorf("%s, %s: %w", p.Name, f.kind, err)
+				l, err := files[i].drive(ctx, o, script, p, round == 0 || slow[p.Name])
+				if err != nil {
+					return nil, fmt.Errorf("%s, %s: %w", p.Name, files[i].kind, err)
+				}
+				if round == 0 {
+					slow[p.Name] = l.Requests < fewAnswers*o.connections
+					all[i].Refused[p.Name] = l.refusedShare()
+					continue
+				}
+				all[i].Rounds[p.Name] = append(all[i].Rounds[p.Name], l)
 			}
-			if round == 0 {
-				slow[p.Name] = l.Requests < fewAnswers*o.connections
-				m.Refused[p.Name] = l.refusedShare()
-				continue
-			}
-			l.Calls = f.calls
-			l.CPUMicros /= float64(max(l.Requests, 1)) * float64(l.Calls)
-			m.Rounds[p.Name] = append(m.Rounds[p.Name], l)
 		}
 		slices.Reverse(driven)
 	}
-	return m, nil
+	return all, nil
+}
+
+// drive loads a server with the file, by our generator or else by wrk.
+func (f requestFile) drive(ctx context.Context, o options, script string, p *peer, generated bool) (load, error) {
+	if err := p.rest(ctx); err != nil {
+		return load{}, err
+	}
+	l, err := p.driven(func() (load, error) {
+		if f.transport == byWrk && !generated {
+			return wrk(ctx, o, script, f.transport.url(p), f.path)
+		}
+		return generate(ctx, o, f.transport.url(p), f.path)
+	})
+	l.Calls = f.calls
+	l.CPUMicros /= float64(max(l.Requests, 1)) * float64(l.Calls)
+	return l, err
 }
 
 func generate(ctx context.Context, o options, url, file string) (load, error) {

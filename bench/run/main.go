@@ -18,9 +18,9 @@
 // transports.
 //
 // bench/chaingen generates the chain. Requests use the keys that occur in it, spread over
-// all keys and blocks. Both are generated from the seed. Servers take turns, in alternating
-// order from round to round, and the median of the rounds counts. All servers and wrk
-// share the machine.
+// all keys and blocks. Both are generated from the seed. Servers take turns, and so do the
+// transports of sockets, in alternating order from round to round, and the median of the
+// rounds counts. All servers and wrk share the machine.
 package main
 
 import (

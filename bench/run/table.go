@@ -38,7 +38,7 @@ func (r results) markdown() string {
 	for _, section := range r.sections() {
 		r.appendRates(&b, section)
 	}
-	for _, section := range []string{"single", "busy"} {
+	for _, section := range []string{"single", "sockets", "busy"} {
 		r.appendTimes(&b, sections()[section].name)
 	}
 	r.appendFigures(&b)
