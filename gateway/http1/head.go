@@ -78,7 +78,7 @@ func (h *head) add(name string, value []string) bool {
 			return false
 		}
 	case "Host": // net/http does not keep it among the fields
-		if h.host != "" || !consists(value[0], hostBytes) {
+		if h.host != "" || value[0] == "" || !consists(value[0], hostBytes) {
 			return false
 		}
 		h.host = value[0]

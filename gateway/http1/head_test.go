@@ -33,6 +33,7 @@ var heads = []struct {
 	{"two slashes", "POST //a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", false},
 	{"no host", "POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", false},
 	{"an empty host", "POST / HTTP/1.1\r\nHost: \r\nContent-Length: 0\r\n\r\n", false},
+	{"an empty host and another", "POST / HTTP/1.1\r\nHost:\r\nHost: b\r\nContent-Length: 0\r\n\r\n", false},
 	{"two hosts", "POST / HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 0\r\n\r\n", false},
 	{"no length", "POST / HTTP/1.1\r\nHost: a\r\n\r\n", false},
 	{"two lengths", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", false},
