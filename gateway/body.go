@@ -39,8 +39,9 @@ type bodyReader struct {
 	buffers *jsonrpc.BufferPool
 }
 
-// read appends the body of r to buf. The limit applies to the bytes as sent and to the
-// decompressed bytes. The error is errTooLarge, limit.ErrMemory, errEncoding, a *refusal, or a
+// read appends the body of r to buf, and then starts the request's time limit, which excludes
+// the time the client took to send it. The limit of bytes applies to the body as sent and
+// decompressed. The error is errTooLarge, limit.ErrMemory, errEncoding, a *refusal, or a
 // read error.
 func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, error) {
 	if r.ContentLength > int64(e.settings.bodyBytes) {
@@ -55,7 +56,9 @@ func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, err
 			}
 			buf = make([]byte, 0, want)
 		}
-		return readAll(r.Body, buf, e)
+		buf, err := readAll(r.Body, buf, e)
+		e.begin(r.Context())
+		return buf, err
 	case strings.EqualFold(encoding, "gzip"):
 		zipped := b.buffers.Get()
 		defer b.buffers.Put(zipped)
@@ -63,6 +66,7 @@ func (b *bodyReader) read(r *http.Request, buf []byte, e *exchange) ([]byte, err
 		if *zipped, err = readAll(r.Body, *zipped, e); err != nil {
 			return buf, err
 		}
+		e.begin(r.Context())
 		e.zipped = len(*zipped)
 		return b.unzip(*zipped, buf, e)
 	}
