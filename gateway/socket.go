@@ -78,6 +78,9 @@ type stopwatch struct{ began atomic.Int64 }
 func (w *stopwatch) start() { w.began.Store(time.Now().UnixNano()) }
 func (w *stopwatch) stop()  { w.began.Store(0) }
 
+// running reports whether an operation is in progress.
+func (w *stopwatch) running() bool { return w.began.Load() != 0 }
+
 // over reports whether the operation has taken longer than most.
 func (w *stopwatch) over(now time.Time, most time.Duration) bool {
 	began := w.began.Load()
@@ -368,13 +371,16 @@ func (s *socket) ping(timeout time.Duration) {
 	defer s.pinging.Store(false)
 	ctx, cancel := context.WithTimeout(s.base(), timeout)
 	defer cancel()
+	behind := s.writing.running()
 	err := s.conn.Ping(ctx)
 	if err == nil {
 		s.heard.Store(time.Now().UnixNano())
 		return
 	}
-	// While the maximum number of messages is in flight nothing is read, not even a pong.
-	if len(s.inFlight) == 0 || !errors.Is(err, context.DeadlineExceeded) {
+	// While the maximum number of messages is in flight nothing is read, not even a pong. A ping
+	// is sent after the message that is being written, which has a time limit of its own.
+	waits := len(s.inFlight) > 0 || behind || s.writing.running()
+	if !waits || !errors.Is(err, context.DeadlineExceeded) {
 		s.end(closeGone, "no answer to ping")
 	}
 }
