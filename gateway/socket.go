@@ -46,6 +46,8 @@ type socket struct {
 	version string // of the methods
 	key     string
 	conn    *websocket.Conn
+	// compressed says that long messages are compressed.
+	compressed bool
 
 	ctx    context.Context // for the connection's methods and streams
 	cancel context.CancelFunc
@@ -309,38 +311,6 @@ func (s *socket) refused(err error) {
 	case errors.Is(err, jsonrpc.ErrLost):
 		s.end(closeBusy, reasonLost)
 	}
-}
-
-// maxFrameHeader is the size of the largest frame header that a server sends.
-const maxFrameHeader = 10
-
-// write sends one message. If the client does not read it in time, the connection ends, and
-// its unanswered messages are dropped. Parts are joined here, where other connections do
-// not wait for it.
-func (s *socket) write(parts [][]byte) error {
-	var message []byte
-	if len(parts) == 1 {
-		message = parts[0]
-	} else {
-		joined := s.handler.buffers.Get()
-		defer s.handler.buffers.Put(joined)
-		for _, part := range parts {
-			*joined = append(*joined, part...)
-		}
-		message = *joined
-	}
-	s.writing.start()
-	defer s.writing.stop()
-	s.used.Store(s.writing.began.Load())
-	if conn := connOf(s.request); conn != nil && s.request.TLS == nil && len(message) > connBuffer-maxFrameHeader {
-		conn.gather()
-		defer conn.release()
-	}
-	err := s.conn.Write(s.endless, websocket.MessageText, message)
-	if err != nil {
-		s.end(closeGone, "the client has disconnected")
-	}
-	return err
 }
 
 // end closes the connection with a reason. It does not wait for messages in flight and

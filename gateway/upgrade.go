@@ -40,6 +40,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request, network *s
 	}
 	conn.SetReadLimit(-1) // receive checks the current limit for each message
 	s := newSocket(h, r, network.name, route, who, conn)
+	s.compressed = w.Header().Get("Sec-WebSocket-Extensions") != ""
 	if !h.sockets.add(s) {
 		_ = conn.Close(closeGone, reasonStopping)
 		return

@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"slices"
+
+	"github.com/coder/websocket"
+)
+
+// maxFrameHeader is the size of the largest frame header that a server sends.
+const maxFrameHeader = 10
+
+// write sends one message. If the client does not read it in time, the connection ends, and
+// its unanswered messages are dropped. Parts are joined here, where other connections do
+// not wait for it.
+func (s *socket) write(parts [][]byte) error {
+	var message []byte
+	if len(parts) == 1 {
+		message = parts[0]
+	} else {
+		joined := s.handler.buffers.Get()
+		defer s.handler.buffers.Put(joined)
+		for _, part := range parts {
+			*joined = append(*joined, part...)
+		}
+		message = *joined
+	}
+	s.writing.start()
+	defer s.writing.stop()
+	s.used.Store(s.writing.began.Load())
+	if conn := connOf(s.request); conn != nil && s.request.TLS == nil && len(message) > connBuffer-maxFrameHeader {
+		conn.gather()
+		defer conn.release()
+	}
+	err := s.writeFrames(message)
+	if err != nil {
+		s.end(closeGone, "the client has disconnected")
+	}
+	return err
+}
+
+// fragmentBytes is the size of the frames of a long message.
+const fragmentBytes = 64 << 10
+
+// writeFrames sends a long message in several frames, between which pings are answered. The
+// library ends a connection whose ping it cannot answer within 5 seconds. Compressed messages
+// are much shorter, and it compresses only a whole message into one frame.
+func (s *socket) writeFrames(message []byte) error {
+	if s.compressed || len(message) <= fragmentBytes {
+		return s.conn.Write(s.endless, websocket.MessageText, message)
+	}
+	to, err := s.conn.Writer(s.endless, websocket.MessageText)
+	if err != nil {
+		return err
+	}
+	for fragment := range slices.Chunk(message, fragmentBytes) {
+		if _, err := to.Write(fragment); err != nil {
+			return err
+		}
+	}
+	return to.Close()
+}
