@@ -39,6 +39,15 @@ func (c *handedConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
+// CloseWrite tells the client that nothing more will be sent. net/http does that before it
+// closes a connection on which bytes of the client may still arrive.
+func (c *handedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil // Close follows
+}
+
 // take passes a connection to Accept, or closes it if the listener is closed.
 func (h *handover) take(conn net.Conn, read []byte) {
 	select {
