@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"ashlar/account"
 	"ashlar/account/usage"
 	"ashlar/gateway"
+	"ashlar/jsonrpc"
+	"ashlar/jsonrpc/jsonrpctest"
 )
 
 // until waits until a condition holds.
@@ -74,5 +77,27 @@ func TestOnlyWhatIsRefusedCostsNothing(t *testing.T) {
 	lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{one.Key.ID}, To: time.Now().Add(time.Hour)})
 	if err != nil || len(lines) != 1 || lines[0].Counts.Credits != 4 || lines[0].Counts.Requests != 10 {
 		t.Errorf("counted %+v, %v: expected 4 credits for 10 requests", lines, err)
+	}
+}
+
+// A call that fails because the store cannot be reached is not in the usage from which a
+// server counts the quota of the day again when it starts.
+func TestWhatIsUnavailableIsNotInTheUsage(t *testing.T) {
+	p := newPeople(t)
+	one := p.key(account.NewKey{Rules: account.Rules{PerDay: 4}})
+	lost := errors.New("too few nodes answer")
+	fails := func(_ context.Context, _, out []byte) ([]byte, error) { return out, lost }
+	s := start(t, gateway.Config{
+		Networks: []gateway.Network{{Name: "alpha", Methods: jsonrpctest.Methods(jsonrpc.Handlers{"test_read": fails})}},
+		Keys:     p.keys, Usage: p.usage, Unavailable: func(err error) bool { return errors.Is(err, lost) },
+	}, 0)
+	for range 5 {
+		if status, _, answer := s.with(one.APIKey, call("test_read")); status != 503 {
+			t.Errorf("%d %s", status, answer)
+		}
+	}
+	lines, err := p.usage.Read(t.Context(), usage.Query{Keys: []account.KeyID{one.Key.ID}, To: time.Now().Add(time.Hour)})
+	if err != nil || len(lines) != 1 || lines[0].Counts.Credits != 0 || lines[0].Counts.Requests != 5 {
+		t.Errorf("counted %+v, %v: expected no credits for 5 requests", lines, err)
 	}
 }

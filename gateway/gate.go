@@ -79,9 +79,15 @@ func (g *gate) run(ctx context.Context, e *exchange, heavy bool, out []byte, mak
 		return out, err
 	}
 	defer pool.Leave(share)
-	e.caller.usage.Spent(e.series, e.credits)
+	free := false
+	defer func() { // also after a panic
+		if !free {
+			e.caller.usage.Spent(e.series, e.credits)
+		}
+	}()
 	result, err := make()
 	if err != nil && g.unavailable != nil && g.unavailable(err) {
+		free = true
 		e.giveBack(e.credits)
 		return out, e.refuse(unavailable(RefusedBusy, "the store cannot be reached: try again later"))
 	}
