@@ -18,14 +18,16 @@ func (o origins) allowed(origin string) bool {
 	return slices.Contains(o, AnyOrigin) || slices.Contains(o, origin)
 }
 
-// allow sets the headers that let a browser pass the answer to its page.
+// allow sets the headers that let a browser pass the answer to its page. For an answer that
+// caches may keep it is also called without an origin.
 func (o origins) allow(header http.Header, origin string) {
-	switch {
-	case slices.Contains(o, AnyOrigin):
+	if slices.Contains(o, AnyOrigin) {
 		header.Set("Access-Control-Allow-Origin", AnyOrigin)
-	case slices.Contains(o, origin):
+		return
+	}
+	header.Add("Vary", "Origin")
+	if origin != "" && slices.Contains(o, origin) {
 		header.Set("Access-Control-Allow-Origin", origin)
-		header.Add("Vary", "Origin")
 	}
 }
 

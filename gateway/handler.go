@@ -105,8 +105,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !isRPC && !isDocument && !isStray(r) && s.servePages(w, r) {
 		return
 	}
-	if origin := r.Header["Origin"]; len(origin) > 0 && len(s.origins) > 0 {
-		s.origins.allow(w.Header(), origin[0])
+	if origin := originOf(r); len(s.origins) > 0 && (origin != "" || isDocument) {
+		s.origins.allow(w.Header(), origin)
 	}
 	if isDocument {
 		h.serveOpenRPC(w, r, s.networks.byName[described])

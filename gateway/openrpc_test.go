@@ -47,3 +47,27 @@ func TestOpenRPC(t *testing.T) {
 		t.Error("a network may be called openrpc")
 	}
 }
+
+// Caches may keep a document, so the answer to a request without an origin must be usable, or
+// marked as unusable, for pages of every origin.
+func TestOpenRPCIsCachedForEachOrigin(t *testing.T) {
+	alpha := network("alpha")
+	alpha.OpenRPC = func(context.Context) ([]byte, error) { return []byte(`{"openrpc":"1.3.2"}`), nil }
+	for _, c := range []struct{ allowed, origin, want, vary string }{
+		{gateway.AnyOrigin, "", "*", ""},
+		{gateway.AnyOrigin, "https://a.test", "*", ""},
+		{"https://a.test", "", "", "Origin"},
+		{"https://a.test", "https://a.test", "https://a.test", "Origin"},
+		{"https://a.test", "https://b.test", "", "Origin"},
+	} {
+		s := start(t, gateway.Config{Networks: []gateway.Network{alpha}, Origins: []string{c.allowed}}, 0)
+		var headers []string
+		if c.origin != "" {
+			headers = []string{"Origin", c.origin}
+		}
+		response, _ := s.ask("GET", "/openrpc/alpha.json", "", headers...)
+		if got, vary := response.Header.Get("Access-Control-Allow-Origin"), response.Header.Get("Vary"); got != c.want || vary != c.vary {
+			t.Errorf("allowed %s, origin %q: %q with Vary %q, expected %q with %q", c.allowed, c.origin, got, vary, c.want, c.vary)
+		}
+	}
+}
