@@ -64,7 +64,7 @@ func (v *eventView) Span() (first, last uint64) {
 	if v.IsPending(last) {
 		last--
 	}
-	return 0, last
+	return v.Extent().Blocks, last
 }
 
 // WithPending implements [events.View].

@@ -115,6 +115,7 @@ type windowAnswer struct {
 	Error  *struct {
 		Code    int
 		Message string
+		Data    any
 	}
 }
 
@@ -194,6 +195,34 @@ func (s *windowServer) check(want archive.Extent) {
 	s.answers("eth_getLogs", logs(want.Blocks))
 	s.pruned("eth_getLogs", logs(want.Blocks-1), noBlock)
 	s.answers("eth_getBlockByNumber", `["0x0",false]`)
+	s.checkEvents(want.Blocks)
+}
+
+// checkEvents asks for events: without from_block they begin with the first block, and a block
+// below it is refused.
+func (s *windowServer) checkEvents(first uint64) {
+	s.t.Helper()
+	type page struct {
+		Events []struct {
+			Number uint64 `json:"block_number"`
+		}
+	}
+	events := func(from string) (p page) {
+		s.t.Helper()
+		a := s.ask("rollup_getEvents", `[{`+from+`"chunk_size":1024}]`)
+		if a.Error != nil || json.Unmarshal(a.Result, &p) != nil || len(p.Events) == 0 || p.Events[0].Number < first {
+			s.t.Errorf("rollup_getEvents %s: %.300s %+v, want events from block %d on", from, a.Result, a.Error, first)
+		}
+		return p
+	}
+	from := func(number uint64) string { return fmt.Sprintf(`"from_block":{"block_number":%d},`, number) }
+	if all, named := events(""), events(from(first)); len(all.Events) != len(named.Events) {
+		s.t.Errorf("rollup_getEvents: %d events without from_block, %d from block %d on", len(all.Events), len(named.Events), first)
+	}
+	a := s.ask("rollup_getEvents", `[{`+from(first-1)+`"chunk_size":1024}]`)
+	if want := fmt.Sprintf("block %d is not held: this network begins with block %d", first-1, first); a.Error == nil || a.Error.Code != 24 || a.Error.Data != want {
+		s.t.Errorf("rollup_getEvents from block %d: %.300s %+v, want the error 24 with %q", first-1, a.Result, a.Error, want)
+	}
 }
 
 // checkGone checks that questions by the hash of a block below the window, and of its

@@ -10,6 +10,17 @@ import (
 // [paging.Walk] does. It uses only the addresses and topics of filter; the last position of
 // Topics must not be empty. The range must not extend above the view's head.
 func (v *View) LogPage(ctx context.Context, filter *Filter, r paging.Range, visit func(*Log) error) (next *paging.Place, err error) {
+	if err := v.history.CheckRange(r.Begin.Block, r.To); err != nil {
+		return nil, err
+	}
+	next, err = v.logPage(ctx, filter, r, visit)
+	if pruned := v.history.CheckRange(r.Begin.Block, r.To); pruned != nil { // rows may have been removed meanwhile
+		return nil, pruned
+	}
+	return next, err
+}
+
+func (v *View) logPage(ctx context.Context, filter *Filter, r paging.Range, visit func(*Log) error) (next *paging.Place, err error) {
 	wanted := filter.criteria()
 	logs := v.loader(ctx, r.To)
 	defer logs.close()
