@@ -252,6 +252,14 @@ func (v *View) TransactionsAfter(ctx context.Context, address common.Address, fi
 	if err := v.history.CheckTraces(first); err != nil {
 		return nil, false, err
 	}
+	found, more, err = v.transactionsAfter(ctx, address, first, size)
+	if pruned := v.history.CheckTraces(first); pruned != nil { // rows may have been removed meanwhile
+		return nil, false, pruned
+	}
+	return found, more, err
+}
+
+func (v *View) transactionsAfter(ctx context.Context, address common.Address, first uint64, size int) (found []BlockTransactions, more bool, err error) {
 	either := participants([]common.Address{address}, archive.RoleSender, archive.RoleReceiver)
 	from, err := postings.Intersect(v.scanTraces(ctx), [][]archive.Participant{either}, first, v.head.Number)
 	if err != nil {
