@@ -51,6 +51,7 @@ type disk struct {
 	younger kv.Store
 	older   kv.Store // may be nil
 	number  uint64   // of the younger one: the name of its directory
+	before  uint64   // number of the older one
 	bytes   int64    // of the younger one; used by the goroutine
 }
 
@@ -105,14 +106,13 @@ func (d *disk) open(ctx context.Context) error {
 				return err
 			}
 		}
-		d.number = max(d.number, n)
 		switch {
 		case s == nil: // of another store, or left over
 			err = os.RemoveAll(d.path(n))
 		case d.younger == nil:
-			d.younger, d.bytes = s, s.Stats().DiskBytes
+			d.younger, d.number, d.bytes = s, n, s.Stats().DiskBytes
 		default:
-			d.older = s
+			d.older, d.before = s, n
 		}
 		if err != nil {
 			return err
@@ -172,12 +172,12 @@ func (d *disk) begin(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	removed := d.older
-	d.older, d.younger, d.number, d.bytes = d.younger, s, next, 0
+	removed, number := d.older, d.before
+	d.older, d.before, d.younger, d.number, d.bytes = d.younger, d.number, s, next, 0
 	if removed == nil {
 		return nil
 	}
-	return errors.Join(removed.Close(), os.RemoveAll(d.path(next-2)))
+	return errors.Join(removed.Close(), os.RemoveAll(d.path(number)))
 }
 
 func (d *disk) closeStores() error {

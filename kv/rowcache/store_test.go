@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -280,6 +281,53 @@ func TestDisk(t *testing.T) {
 // TestDiskSpace keeps more than there is space for.
 func TestDiskSpace(t *testing.T) {
 	below, dir := open(t), t.TempDir()
+	keepMuch(t, below, dir)
+	var size int64
+	if err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		size += info.Size()
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if size < rowcache.LeastDiskBytes/4 || size > 2*rowcache.LeastDiskBytes {
+		t.Errorf("%d bytes on disk, expected about %d at most", size, rowcache.LeastDiskBytes)
+	}
+}
+
+// TestDiskSpaceAfterKill: a process was killed when it had made the next store and not named it.
+// There are two stores again once more was kept.
+func TestDiskSpaceAfterKill(t *testing.T) {
+	below, dir := open(t), t.TempDir()
+	stores := func() []string {
+		found, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil || len(found) != 2 {
+			t.Fatalf("%v, %v, want two stores", found, err)
+		}
+		return found
+	}
+	keepMuch(t, below, dir)
+	last, err := strconv.ParseUint(filepath.Base(stores()[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := embedded(filepath.Join(dir, fmt.Sprintf("%08d", last+1)), kv.Options{})
+	if err == nil {
+		err = made.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepMuch(t, below, dir)
+	stores()
+}
+
+// keepMuch keeps several times what there is space for.
+func keepMuch(t *testing.T, below kv.Store, dir string) {
+	t.Helper()
 	cached := cache(t, below, rowcache.Options{Bytes: 1, Disk: rowcache.DiskOptions{Dir: dir, Bytes: rowcache.LeastDiskBytes, Open: embedded, Store: "x"}})
 	random := rand.NewChaCha8([32]byte{})
 	value := make([]byte, 1<<20)
@@ -294,19 +342,5 @@ func TestDiskSpace(t *testing.T) {
 	}
 	if err := cached.Close(); err != nil {
 		t.Fatal(err)
-	}
-	var size int64
-	if err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		info, err := e.Info()
-		size += info.Size()
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if size < rowcache.LeastDiskBytes/4 || size > 2*rowcache.LeastDiskBytes {
-		t.Errorf("%d bytes on disk, expected about %d at most", size, rowcache.LeastDiskBytes)
 	}
 }
