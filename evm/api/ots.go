@@ -286,9 +286,11 @@ func (a *API) transactionOf(ctx context.Context, params, out []byte) ([]byte, er
 }
 
 // firstBlock finds the block after which an account first is as has says, if it is so
-// after the head, and stays so: it halves the chain.
+// after the head, and stays so: it halves the blocks with state. If that may be a block before
+// these, the error is a [*archive.Pruned].
 func firstBlock(ctx context.Context, view *query.View, address common.Address, has func(*types.StateAccount) bool) (number uint64, found bool, err error) {
-	low, high := uint64(0), view.Head().Number+1
+	first := view.Extent().State
+	low, high := first, view.Head().Number+1
 	for low < high {
 		middle := low + (high-low)/2
 		state := view.State(middle)
@@ -305,7 +307,11 @@ func firstBlock(ctx context.Context, view *query.View, address common.Address, h
 			return 0, false, nil
 		}
 	}
-	return low, true, nil
+	if low == first && first > 0 { // or earlier
+		state := view.State(first - 1)
+		_, err = state.Account(ctx, evm.AccountKey(state, address))
+	}
+	return low, true, err
 }
 
 // contractCreator answers ots_getContractCreator: null for an account without code, and for

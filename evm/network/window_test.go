@@ -186,6 +186,8 @@ func (s *windowServer) check(want archive.Extent) {
 	}
 	s.answers("debug_traceBlockByNumber", `[`+quoted(want.State+1)+`]`)
 	s.pruned("debug_traceBlockByNumber", `[`+quoted(want.State)+`]`, noState)
+	s.answers("ots_getTransactionBySenderAndNonce", s.senderAndNonce(want.State+1))
+	s.pruned("ots_getTransactionBySenderAndNonce", s.senderAndNonce(want.State), noState)
 	noBlock := fmt.Sprintf("(the first block is %d)", want.Blocks)
 	for method, more := range map[string]string{"eth_getBlockByNumber": ",true", "eth_getBlockReceipts": "", "eth_getBlockTransactionCountByNumber": ""} {
 		s.answers(method, `[`+quoted(want.Blocks)+more+`]`)
@@ -196,6 +198,17 @@ func (s *windowServer) check(want archive.Extent) {
 	s.pruned("eth_getLogs", logs(want.Blocks-1), noBlock)
 	s.answers("eth_getBlockByNumber", `["0x0",false]`)
 	s.checkEvents(want.Blocks)
+}
+
+// senderAndNonce returns those of the first transaction of a block as parameters.
+func (s *windowServer) senderAndNonce(block uint64) string {
+	s.t.Helper()
+	tx := s.chain[block].Transactions()[0]
+	sender, err := types.Sender(types.LatestSigner(s.network.archive.Genesis().Config), tx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return fmt.Sprintf(`["%#x",%d]`, sender, tx.Nonce())
 }
 
 // checkEvents asks for events: without from_block they begin with the first block, and a block
