@@ -195,6 +195,9 @@ func (v *View) TransactionsBefore(ctx context.Context, address common.Address, l
 				block, ok = max(block, r.block), true
 			}
 		}
+		if v.history.CheckTraces(block) != nil { // the window has moved past it: others below it may be missing
+			ok = false
+		}
 		if pruned := v.history.CheckTraces(0); pruned != nil && !ok {
 			if len(found) == 0 {
 				return nil, false, pruned

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
 	"testing"
 
@@ -57,44 +58,81 @@ func TestLogPageBehindTheWindow(t *testing.T) {
 	}
 }
 
-// movingRows calls move at the first scan of the trace index.
+// movingRows calls move before the read of the trace index with a number, from 1.
 type movingRows struct {
 	kv.Reader
-	move func()
+	before, reads int
+	move          func()
+}
+
+func (m *movingRows) read(t *kv.Table) {
+	if t != archive.NamedTables().TracePostings {
+		return
+	}
+	if m.reads++; m.reads == m.before {
+		m.move()
+	}
 }
 
 func (m *movingRows) Scan(ctx context.Context, t *kv.Table, partition []byte, from, to uint64) kv.Cursor {
-	if t == archive.NamedTables().TracePostings && m.move != nil {
-		m.move()
-		m.move = nil
-	}
+	m.read(t)
 	return m.Reader.Scan(ctx, t, partition, from, to)
 }
 
-// TestTransactionsAfterWhileTheWindowMoves: an address receives in block 3 and sends in block 30.
-// If the window moves between these blocks while they are looked for, there is no answer.
-func TestTransactionsAfterWhileTheWindowMoves(t *testing.T) {
+func (m *movingRows) Newest(ctx context.Context, t *kv.Table, partition []byte, at uint64, dst []byte) ([]byte, uint64, error) {
+	m.read(t)
+	return m.Reader.Newest(ctx, t, partition, at, dst)
+}
+
+// TestTransactionsWhileTheWindowMoves: an address sends in block 2, receives in block 3 and sends
+// in block 30. If the window moves between the reads of both roles, there is no answer with one of
+// the removed blocks alone.
+func TestTransactionsWhileTheWindowMoves(t *testing.T) {
+	one := common.Address{1}
+	for name, search := range map[string]func(*View, *movingRows) ([]BlockTransactions, bool, error){
+		"after": func(v *View, rows *movingRows) ([]BlockTransactions, bool, error) {
+			rows.before = 1 // the second scan begins with the first block as it is then
+			return v.TransactionsAfter(t.Context(), one, 1, 10)
+		},
+		"before": func(v *View, rows *movingRows) ([]BlockTransactions, bool, error) {
+			rows.before = 2
+			return v.TransactionsBefore(t.Context(), one, 29, 10)
+		},
+	} {
+		view, rows := newTraceChain(t, one)
+		rows.reads = 1000
+		if found, _, err := search(view, rows); err != nil || len(found) < 2 {
+			t.Fatalf("%s: %+v, %v, want those of blocks 2 and 3", name, found, err)
+		}
+		rows.reads = 0
+		found, _, err := search(view, rows)
+		wantPruned(t, fmt.Sprintf("%s: %+v", name, found), err, 20)
+	}
+}
+
+// newTraceChain returns a view of a chain in which an address has transactions, and its rows, which
+// move the window.
+func newTraceChain(t *testing.T, one common.Address) (*View, *movingRows) {
+	t.Helper()
 	store, err := pebble.Open(pebble.Options{Path: "traces", FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	t.Cleanup(func() { store.Close() })
 	a, err := archive.Create(t.Context(), store, &core.Genesis{Config: params.TestChainConfig, Difficulty: new(big.Int)}, archive.TraceIndex)
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, other := common.Address{1}, common.Address{2}
 	var parent common.Hash
 	for number := range uint64(40) {
-		delta := &evm.Delta{Traces: &evm.Traces{}}
-		trace := evm.Trace{From: other, To: other, Roles: evm.Sender | evm.Receiver}
+		trace := evm.Trace{From: common.Address{2}, To: common.Address{2}, Roles: evm.Sender | evm.Receiver}
 		switch number {
+		case 2, 30:
+			trace.From = one
 		case 3:
 			trace.To = one
-		case 30:
-			trace.From = one
 		}
-		delta.Traces.List, delta.Traces.Ends = append(delta.Traces.List, trace), []int{1}
+		delta := &evm.Delta{Traces: &evm.Traces{List: []evm.Trace{trace}, Ends: []int{1}}}
 		delta.Block = types.NewBlockWithHeader(&types.Header{Number: new(big.Int).SetUint64(number), ParentHash: parent, Difficulty: new(big.Int)})
 		parent = delta.Block.Hash()
 		if err := a.Append(t.Context(), delta); err != nil {
@@ -102,16 +140,10 @@ func TestTransactionsAfterWhileTheWindowMoves(t *testing.T) {
 		}
 	}
 	settled, _ := a.Settled()
-	rows := &movingRows{Reader: a.Rows()}
-	view := &View{chain: NewChain(a, nil, nil), history: a.Over(rows, settled.Number), head: settled}
-	if found, _, err := view.TransactionsAfter(t.Context(), one, 1, 10); err != nil || len(found) != 2 {
-		t.Fatalf("%+v, %v, want those of blocks 3 and 30", found, err)
-	}
-	rows.move = func() {
+	rows := &movingRows{Reader: a.Rows(), move: func() {
 		if err := a.SetFirst(t.Context(), archive.Extent{Blocks: 10, State: 20}); err != nil {
 			t.Error(err)
 		}
-	}
-	_, _, err = view.TransactionsAfter(t.Context(), one, 1, 10)
-	wantPruned(t, "moved", err, 20)
+	}}
+	return &View{chain: NewChain(a, nil, nil), history: a.Over(rows, settled.Number), head: settled}, rows
 }
