@@ -183,7 +183,7 @@ func (c *Chain) logsOf(ctx context.Context, view *forwarded.View, f *Filter, fro
 			return nil, err
 		}
 	}
-	q := Question{Method: "eth_getLogs", Params: f.params(from, to), History: upstream.Blocks, Block: block, Fixed: true}
+	q := Question{Method: "eth_getLogs", Params: f.params(from, to), History: upstream.Blocks, Block: block, Before: to - from, Fixed: true}
 	q.Check = func(result json.RawMessage) error {
 		_, err := f.decode(result, view, from, to)
 		return err

@@ -134,7 +134,8 @@ type Question struct {
 	Method  string
 	Params  string // JSON
 	History upstream.History
-	Block   Block // that it is about; the head if it is about none
+	Block   Block  // that it is about, the last one of a range; the head if it is about none
+	Before  uint64 // blocks before Block that it is about, too
 	// Numbered are the params for nodes that take no block hash; empty: the same.
 	Numbered string
 	// Check returns why an answer cannot be used, see [upstream.Call.Check].
@@ -233,7 +234,8 @@ func atHead(view *forwarded.View, key string) string {
 // call is a question as the nodes are asked it. A node must have the head of the view if the
 // answer depends on it.
 func (c *Chain) call(view *forwarded.View, q *Question) upstream.Call {
-	call := upstream.Call{Method: q.Method, Params: json.RawMessage(q.Params), Needs: q.Block.Number, History: q.History, About: q.Block.Number, Check: q.Check, Stored: q.Stored}
+	call := upstream.Call{Method: q.Method, Params: json.RawMessage(q.Params), Needs: q.Block.Number, History: q.History, Check: q.Check, Stored: q.Stored}
+	call.About = q.Block.Number - min(q.Before, q.Block.Number)
 	if q.Found != nil || q.Block.Named != nil {
 		call.Needs, call.History = view.Head().Number, upstream.NoHistory
 	}

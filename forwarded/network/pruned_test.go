@@ -1,0 +1,30 @@
+package network
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"ashlar/forwarded/forwardtest"
+)
+
+// A range of logs that begins below the blocks of the nodes says nothing about its later blocks,
+// which the nodes have.
+func TestRangeBelowHistory(t *testing.T) {
+	n := node(t, forwardtest.Chain{Head: 1000, Final: 990, LogsPer: 1})
+	const first = 500 // block that the node has
+	n.Answer = func(method string, params []json.RawMessage) (any, *forwardtest.Error, bool) {
+		var f struct{ FromBlock string }
+		if method != "eth_getLogs" || json.Unmarshal(params[0], &f) != nil || f.FromBlock == "" {
+			return nil, nil, false
+		}
+		from, err := strconv.ParseUint(f.FromBlock, 0, 64)
+		return nil, &forwardtest.Error{Code: 4444, Message: "pruned history unavailable"}, err == nil && from < first
+	}
+	w := serve(t, newStore(t), nil, n)
+	w.atHead(1000)
+	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"%#x","toBlock":"%#x"}]`, first-1, 900), "4444 pruned history unavailable")
+	w.expect("eth_getBlockByNumber", fmt.Sprintf(`["%#x",false]`, first), fmt.Sprintf(`…"number":"%#x"`, first))
+	w.expect("eth_getLogs", fmt.Sprintf(`[{"fromBlock":"%#x","toBlock":"%#x"}]`, first, first+1), fmt.Sprintf(`…"blockNumber":"%#x"`, first))
+}
