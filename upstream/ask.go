@@ -40,7 +40,7 @@ type flight struct {
 // call is canceled when nobody waits for it anymore. The account of the first caller holds the
 // answer while it arrives. If it has no memory for it, the others make the call on their own.
 func (p *Pool) share(ctx context.Context, c *Call) (Answer, error) {
-	key := c.Method + "\x00" + string(c.Params) + "\x00" + strconv.FormatUint(c.Needs, 16)
+	key := c.Method + "\x00" + string(c.Params) + "\x00" + strconv.FormatUint(c.Needs, 16) + string(c.AsOf[:])
 	p.mu.Lock()
 	if p.open.Err() != nil {
 		p.mu.Unlock()

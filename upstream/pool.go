@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -31,6 +32,9 @@ type Call struct {
 	Numbered json.RawMessage
 	// Needs is the block that the node's head must have reached.
 	Needs uint64
+	// AsOf is the head of the caller's chain if the answer or Check depends on it. Calls as of
+	// different heads are not shared.
+	AsOf common.Hash
 	// History and About are the kind of history and the block that the call is about.
 	History History
 	About   uint64

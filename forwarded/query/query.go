@@ -236,6 +236,9 @@ func atHead(view *forwarded.View, key string) string {
 func (c *Chain) call(view *forwarded.View, q *Question) upstream.Call {
 	call := upstream.Call{Method: q.Method, Params: json.RawMessage(q.Params), Needs: q.Block.Number, History: q.History, Check: q.Check, Stored: q.Stored}
 	call.About = q.Block.Number - min(q.Before, q.Block.Number)
+	if !q.Block.Final {
+		call.AsOf = view.Head().Hash
+	}
 	if q.Found != nil || q.Block.Named != nil {
 		call.Needs, call.History = view.Head().Number, upstream.NoHistory
 	}
