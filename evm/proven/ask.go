@@ -89,6 +89,17 @@ func fault(err error) error {
 	return err
 }
 
+// unchecked returns the error for an answer that cannot be checked, because what it is compared
+// with could not be fetched. The node that gave it is not at fault, even if another one lied.
+func unchecked(err error) error {
+	why := upstream.Unfit("it cannot be checked")
+	var lied *node.InvalidError
+	if errors.As(err, &lied) {
+		return fmt.Errorf("%w: %v", why, err)
+	}
+	return fmt.Errorf("%w: %w", why, err)
+}
+
 // lie returns the error for an answer that no honest node gives.
 func lie(what string, format string, args ...any) error {
 	return &node.InvalidError{What: what, Err: fmt.Errorf(format, args...)}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"ashlar/evm"
 	"ashlar/evm/archive"
@@ -228,6 +229,9 @@ func (r *Remote) FindBlock(ctx context.Context, hash common.Hash) (uint64, error
 	return number, err
 }
 
+// placeTime is the most time for the check that a block has a transaction.
+const placeTime = 20 * time.Second
+
 // FindTransaction implements [archive.Source]. That there is no such transaction is not
 // proven.
 func (r *Remote) FindTransaction(ctx context.Context, hash common.Hash) (archive.Place, error) {
@@ -245,12 +249,15 @@ func (r *Remote) FindTransaction(ctx context.Context, hash common.Hash) (archive
 			return archive.Place{}, fmt.Errorf("%s is not included: %w", what, ErrNotFound)
 		}
 		place := archive.Place{Number: uint64(*got.Number), Index: int(*got.Index)}
+		// The caller may leave while others wait for the same answer.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), placeTime)
+		defer cancel()
 		delta, err := r.Block(ctx, place.Number)
 		if errors.Is(err, archive.ErrNotFound) {
 			return place, fmt.Errorf("%s is above the settled blocks: %w", what, ErrNotFound)
 		}
 		if err != nil {
-			return place, err
+			return place, unchecked(err)
 		}
 		if txs := delta.Block.Transactions(); place.Index < 0 || place.Index >= len(txs) || txs[place.Index].Hash() != hash {
 			return place, lie(what, "it is not transaction %d of block %d", place.Index, place.Number)
