@@ -69,11 +69,11 @@ func (p *Pool) watch(ctx context.Context, n *node) {
 func (p *Pool) poll(ctx context.Context, n *node, poll int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, min(p.config.Time, pollTime), errSlow)
 	defer cancel()
-	units := n.unitsOf("eth_getBlockByNumber")
-	if _, ok := n.take(time.Now(), units); !ok {
+	began := time.Now()
+	if wait, ok := n.take(began, n.pollUnits(poll)); !ok {
+		n.pollSpent(began.Add(wait))
 		return nil // the remaining credits are for clients
 	}
-	began := time.Now()
 	err := n.poll(ctx, poll)
 	if err != nil {
 		n.pollFailed(err, began)
@@ -81,6 +81,26 @@ func (p *Pool) poll(ctx context.Context, n *node, poll int) error {
 	}
 	p.choose(n.polled(time.Since(began)), n)
 	return nil
+}
+
+// pollUnits returns the units of the calls of a poll.
+func (n *node) pollUnits(poll int) int {
+	block := n.unitsOf("eth_getBlockByNumber")
+	units := block
+	if poll%finalEvery == 0 {
+		units += 2 * block
+	}
+	if poll%identifyEvery == 0 {
+		units += n.unitsOf("eth_chainId") + n.unitsOf("eth_getBalance")
+	}
+	return units
+}
+
+// pollSpent records that the node was not asked for its head, because it has no units until then.
+func (n *node) pollSpent(until time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.spent = until
 }
 
 // pollFailed records that the node did not say what its head is.
@@ -99,7 +119,7 @@ func (n *node) pollFailed(err error, now time.Time) {
 func (n *node) polled(took time.Duration) (chainID uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.failures, n.latency = 0, took
+	n.failures, n.latency, n.spent = 0, took, time.Time{}
 	return n.chainID
 }
 

@@ -45,6 +45,7 @@ type node struct {
 	failures int                                    // guarded by mu: in a row, of any method
 	resting  time.Time                              // guarded by mu: until then it wants no calls
 	aside    time.Time                              // guarded by mu: until then it is set aside
+	spent    time.Time                              // guarded by mu: until then it has no units for a poll; zero after one
 	why      string                                 // guarded by mu: the last failure, or the lie
 	noBatch  bool                                   // guarded by mu: it takes no batches
 	latency  time.Duration                          // guarded by mu: of the last answer about its head
@@ -314,6 +315,8 @@ func (n *node) status(chainID uint64, now time.Time) Status {
 		s.Why = n.why
 	case o.kind == aside:
 		s.Aside = o.until
+	case o.kind == none && n.spent.Sub(now) > longPause:
+		s.Usable, s.Why = false, "its credits are used up"
 	}
 	for method, r := range n.methods {
 		s.Methods[method] = !now.Before(r.lacking)

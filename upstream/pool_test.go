@@ -111,10 +111,10 @@ func TestHeadAndHistory(t *testing.T) {
 	}
 }
 
-// A daily budget is spent by calls; without one the other node is asked.
+// A daily budget is spent by calls, five of which are a poll; without one the other node is asked.
 func TestBudget(t *testing.T) {
 	small, large := newFake(t, 7, 10), newFake(t, 7, 10)
-	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: []Node{{URL: small.URL, Daily: 21, Units: []string{"m=5"}}, {URL: large.URL, Backup: true, Daily: 1001}}})
+	p := open(t, Config{Poll: time.Hour, Wait: time.Millisecond, Nodes: []Node{{URL: small.URL, Daily: 25, Units: []string{"m=5"}}, {URL: large.URL, Backup: true, Daily: 1001}}})
 	usable(t, p, 2)
 	for i := range 10 {
 		mustAsk(t, p, Call{Method: "m", Params: fmt.Appendf(nil, "[%d]", i)})
@@ -122,8 +122,8 @@ func TestBudget(t *testing.T) {
 	if small.asked("m") != 4 || large.asked("m") != 6 {
 		t.Errorf("asked %d and %d times, expected 4 and 6", small.asked("m"), large.asked("m"))
 	}
-	if s := p.Status(); s[0].Today != 21 {
-		t.Errorf("%d units are spent, expected 21", s[0].Today)
+	if s := p.Status(); s[0].Today != 25 {
+		t.Errorf("%d units are spent, expected 25", s[0].Today)
 	}
 }
 

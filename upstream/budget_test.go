@@ -1,0 +1,37 @@
+package upstream
+
+import (
+	"testing"
+	"time"
+)
+
+// All calls of a poll count.
+func TestPollsAreCounted(t *testing.T) {
+	f := newFake(t, 7, 10)
+	p := open(t, Config{Nodes: nodesOf(f)})
+	until(t, "the node was polled", func() bool { return f.asked("eth_getBlockByNumber") > 20 })
+	usable(t, p, 1)
+	sent := 0
+	for _, method := range []string{"eth_chainId", "eth_getBlockByNumber", "eth_getBalance"} {
+		sent += f.asked(method)
+	}
+	if today := p.Status()[0].Today; today < uint64(sent) {
+		t.Errorf("%d units are spent, %d calls were made", today, sent)
+	}
+}
+
+// A node without units for the rest of the day is not usable: its head is an old one.
+func TestSpentNodeIsNotUsable(t *testing.T) {
+	f := newFake(t, 7, 10)
+	p := open(t, Config{Nodes: []Node{{URL: f.URL, Daily: 20}}})
+	usable(t, p, 1)
+	f.set(func(f *fake) { f.head = 11 })
+	until(t, "its units are used up", func() bool { return p.Status()[0].Today > 19 || !p.Status()[0].Usable })
+	if time.Until(time.Now().UTC().Truncate(24*time.Hour).Add(24*time.Hour)) < time.Minute {
+		t.Skip("the day is about to end")
+	}
+	usable(t, p, 0)
+	if s := p.Status()[0]; s.Why != "its credits are used up" || s.Failures != 0 {
+		t.Errorf("%q after %d failures", s.Why, s.Failures)
+	}
+}
