@@ -301,19 +301,24 @@ func (p *Pool) Broadcast(ctx context.Context, c Call, most int) (Answer, error) 
 			attempts <- attempt{n, result, err}
 		})
 	}
-	var worst error
+	var refused, worst error // deliberately, and otherwise
 	for range chosen {
 		select {
 		case a := <-attempts:
 			if a.err == nil {
 				return Answer{Result: a.result, Node: a.node.name}, nil
 			}
-			worst = moreTelling(worst, fmt.Errorf("%s: %w", a.node.name, a.err))
+			err := fmt.Errorf("%s: %w", a.node.name, a.err)
+			if why, _ := c.faultOf(a.err); why == answered {
+				refused = moreTelling(refused, err)
+			} else {
+				worst = moreTelling(worst, err)
+			}
 		case <-ctx.Done():
 			return Answer{}, ctx.Err()
 		}
 	}
-	return Answer{}, unanswered(&c, worst)
+	return Answer{}, unanswered(&c, cmp.Or(refused, worst))
 }
 
 // AskEach asks all nodes that can be asked, once, and returns their answers in the order of

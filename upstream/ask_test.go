@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A node that is late gets a rival, whose answer counts.
@@ -157,5 +158,23 @@ func TestNumberedAfterReorganization(t *testing.T) {
 	call := Call{Method: "m", Params: json.RawMessage(`["hash"]`), Numbered: json.RawMessage(`["number"]`)}
 	if got := mustAsk(t, p, call); got != `["hash"]` {
 		t.Errorf("the node got %s", got)
+	}
+}
+
+// Why a node refuses a transaction says more than that another node takes no calls.
+func TestBroadcastRefused(t *testing.T) {
+	busy, strict := newFake(t, 7, 10), newFake(t, 7, 10)
+	busy.answer = func(string, json.RawMessage) (any, *NodeError) {
+		return nil, &NodeError{-32005, "rate limit exceeded", nil}
+	}
+	strict.answer = func(string, json.RawMessage) (any, *NodeError) {
+		time.Sleep(50 * time.Millisecond)
+		return nil, &NodeError{-32000, "insufficient funds for gas * price + value", nil}
+	}
+	p := open(t, Config{Nodes: nodesOf(busy, strict)})
+	usable(t, p, 2)
+	var node *NodeError
+	if _, err := p.Broadcast(t.Context(), Call{Method: "send", Once: true}, 2); !errors.As(err, &node) || node.Message != "insufficient funds for gas * price + value" {
+		t.Error(err)
 	}
 }
