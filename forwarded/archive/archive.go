@@ -13,6 +13,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"ashlar/history/rows"
@@ -25,6 +26,7 @@ const (
 	pointerBounds = "answers" // for each generation, oldest first: 4 bytes number, 8 bytes size
 
 	generations = 4       // of which the archive has this many when it is full
+	steps       = 64      // in which the stored size of a generation grows
 	maxAnswer   = 8 << 20 // larger answers are not kept
 	keyBytes    = sha256.Size - 8
 )
@@ -52,7 +54,7 @@ type Archive struct {
 
 	mu          sync.Mutex
 	generations []generation // guarded by mu: oldest first; at least one
-	unsaved     int64        // guarded by mu: bytes of the newest generation that the pointer does not count
+	saved       int64        // guarded by mu: size of the newest generation in the pointer
 }
 
 type generation struct {
@@ -97,6 +99,7 @@ func Open(ctx context.Context, store kv.Store, size int64, reading bool) (*Archi
 	for ; len(value) > 0; value = value[12:] {
 		a.generations = append(a.generations, generation{binary.BigEndian.Uint32(value), int64(binary.BigEndian.Uint64(value[4:]))})
 	}
+	a.saved = a.generations[len(a.generations)-1].bytes
 	return a, nil
 }
 
@@ -181,25 +184,27 @@ func (a *Archive) put(ctx context.Context, k *key, answer []byte) error {
 	} else if !errors.Is(err, kv.ErrNotFound) {
 		return err
 	}
+	before, saved := slices.Clone(a.generations), a.saved
 	batch := a.store.NewBatch()
 	batch.Put(answers, at, k.sort(), append(k[8:], answer...))
-	added := int64(keyBytes + 20 + len(answer))
-	newest.bytes += added
-	a.unsaved += added
+	newest.bytes += int64(keyBytes + 20 + len(answer))
 	share := a.size / generations
 	var dropped []uint32
-	if newest.bytes > share {
+	switch {
+	case newest.bytes > share:
+		a.saved = 0
 		a.generations = append(a.generations, generation{number: newest.number + 1})
 		for len(a.generations) > generations+1 {
 			dropped = append(dropped, a.generations[0].number)
 			a.generations = a.generations[1:]
 		}
-	}
-	if a.unsaved > share/16 || newest.bytes > share {
-		a.unsaved = 0
+		batch.SetPointer(pointerBounds, a.bounds())
+	case newest.bytes > a.saved:
+		a.saved = newest.bytes + share/steps
 		batch.SetPointer(pointerBounds, a.bounds())
 	}
 	if err := a.store.Write(ctx, batch); err != nil {
+		a.generations, a.saved = before, saved
 		return err
 	}
 	for _, number := range dropped {
@@ -210,11 +215,16 @@ func (a *Archive) put(ctx context.Context, k *key, answer []byte) error {
 	return nil
 }
 
-// bounds is the value of the pointer. mu is held.
+// bounds is the value of the pointer. It counts what the newest generation is about to get, so
+// that a size that is read at the next start is never too small. mu is held.
 func (a *Archive) bounds() (value []byte) {
-	for _, g := range a.generations {
+	for i, g := range a.generations {
+		size := g.bytes
+		if i == len(a.generations)-1 {
+			size = a.saved
+		}
 		value = binary.BigEndian.AppendUint32(value, g.number)
-		value = binary.BigEndian.AppendUint64(value, uint64(g.bytes))
+		value = binary.BigEndian.AppendUint64(value, uint64(size))
 	}
 	return value
 }
