@@ -142,7 +142,8 @@ func (c *Chain) CheckedTransaction(ctx context.Context, view *forwarded.View, ha
 		if followed, _, err := c.followed(ctx, b.Header.Number.Uint64()); err != nil || followed != b.Hash {
 			return b, index, err // its block may be invented: the answer is not kept
 		}
-		return b, index, c.keep(ctx, view, &q, answer.Result)
+		c.keep(ctx, view, &q, answer.Result)
+		return b, index, nil
 	}
 	return nil, 0, fmt.Errorf("%w: no block that a node names has transaction %s", upstream.ErrUnavailable, hash)
 }

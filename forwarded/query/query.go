@@ -18,7 +18,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"ashlar/chain"
@@ -56,6 +58,7 @@ type Chain struct {
 	follower *ingest.Follower
 	archive  *archive.Archive
 	recent   *lru.SizeConstrainedCache[string, []byte]
+	refuses  atomic.Bool // the store refused the last answer
 	span     span
 	checked  bool
 	links    links
@@ -159,7 +162,8 @@ func (c *Chain) Ask(ctx context.Context, view *forwarded.View, q Question) (json
 	if err != nil {
 		return nil, q.failed(err)
 	}
-	return answer.Result, c.keep(ctx, view, &q, answer.Result)
+	c.keep(ctx, view, &q, answer.Result)
+	return answer.Result, nil
 }
 
 // failed returns the error of a question that no node answered. Nodes that do not have a block of
@@ -205,10 +209,11 @@ func (c *Chain) kept(ctx context.Context, view *forwarded.View, q *Question) (an
 	return answer, ok, nil
 }
 
-// keep keeps an answer if it can be used again.
-func (c *Chain) keep(ctx context.Context, view *forwarded.View, q *Question, answer json.RawMessage) error {
+// keep keeps an answer if it can be used again. A store that refuses it, because the disk is full,
+// is no reason to refuse the answer.
+func (c *Chain) keep(ctx context.Context, view *forwarded.View, q *Question, answer json.RawMessage) {
 	if !q.Fixed || q.Block.Named != nil || string(answer) == "null" || c.mayBeInvented(q) {
-		return nil
+		return
 	}
 	settled := q.Block.Final
 	if q.Found != nil {
@@ -216,13 +221,16 @@ func (c *Chain) keep(ctx context.Context, view *forwarded.View, q *Question, ans
 		settled = ok && view.IsFinal(number)
 	}
 	key := c.key(q)
-	if settled {
-		return c.archive.Put(ctx, key, answer)
+	if !settled {
+		if len(answer) < recentBytes/16 {
+			c.recent.Add(atHead(view, key), answer)
+		}
+		return
 	}
-	if len(answer) < recentBytes/16 {
-		c.recent.Add(atHead(view, key), answer)
+	err := c.archive.Put(ctx, key, answer)
+	if before := c.refuses.Swap(err != nil); err != nil && !before {
+		slog.Warn("answers are not kept: the store refuses them", "error", err)
 	}
-	return nil
 }
 
 // atHead is the key of an answer that is kept while the head stays.
