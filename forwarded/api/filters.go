@@ -183,6 +183,7 @@ func (p *publisher) install(ctx context.Context, watched *watchedLogs, out []byt
 		return out, err
 	}
 	p.filters++
+	p.watch(watched)
 	return jsonrpc.AppendString(out, id), nil
 }
 

@@ -29,6 +29,7 @@ type publisher struct {
 	polled *feed.Filters[*polledFilter]
 	blocks *feed.Journal[*update]
 	held   *limit.Ledger // memory of log subscribers, by caller
+	joined chan struct{} // has room for one; receives when a client has begun to watch logs
 
 	mu        sync.Mutex                       // held while a block is published, so that nobody joins meanwhile
 	published *forwarded.View                  // guarded by mu: everything up to its head is published
@@ -80,7 +81,7 @@ func newPublisher(chain *query.Chain, config Config) *publisher {
 	}
 	return &publisher{
 		chain: chain, polled: feed.NewFilters[*polledFilter](limits, now), blocks: feed.NewJournal[*update](limits.Bytes, limits.Unread, now),
-		held: limit.NewLedger(limits.Bytes), subs: make(map[*feed.Subscriber]*subscriber), logs: make(map[common.Hash][]query.Log),
+		held: limit.NewLedger(limits.Bytes), joined: make(chan struct{}, 1), subs: make(map[*feed.Subscriber]*subscriber), logs: make(map[common.Hash][]query.Log),
 	}
 }
 
@@ -102,9 +103,11 @@ func (a *API) Run(ctx context.Context) error {
 			if !a.publisher.publish(ctx) {
 				again = time.After(retryPause)
 			}
+			a.publisher.remember(ctx)
 			select {
 			case <-changed:
 			case <-again:
+			case <-a.publisher.joined:
 			case <-ctx.Done():
 				return nil
 			}
@@ -377,6 +380,7 @@ func (p *publisher) subscribe(ctx context.Context, watched *watchedLogs) (id str
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.subs[s] = &subscriber{s, watched, p.begin()}
+		p.watch(watched)
 	}
 	leave := func(s *feed.Subscriber) {
 		p.held.Give(caller, bytes)
