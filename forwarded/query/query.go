@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -256,9 +257,13 @@ func (c *Chain) call(view *forwarded.View, q *Question) upstream.Call {
 	return call
 }
 
+// changing matches methods that change something, such as eth_sendRawTransactionSync, or a node
+// for developers.
+var changing = regexp.MustCompile(`^(anvil|evm|hardhat)_|_(send|submit)`)
+
 // Pass asks a question as it is, without knowing what it is about.
 func (c *Chain) Pass(ctx context.Context, method, params string) (json.RawMessage, error) {
-	answer, err := c.pool.Ask(ctx, upstream.Call{Method: method, Params: json.RawMessage(params)})
+	answer, err := c.pool.Ask(ctx, upstream.Call{Method: method, Params: json.RawMessage(params), Once: changing.MatchString(method)})
 	return answer.Result, err
 }
 
