@@ -343,7 +343,7 @@ func TestManifestNames(t *testing.T) {
 func TestOpenTarget(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL", "nonsense")
 	for place, want := range map[string]string{
-		"ftp://host/x": "unknown kind of target", "s3://": "missing bucket", "s3://bucket/x": "AWS_ENDPOINT_URL",
+		"ftp://host/x": "unknown kind of target", "s3://": "missing bucket", "s3:/bucket/x": "unknown kind of target", "s3:bucket": "unknown kind of target", "s3://bucket/x": "AWS_ENDPOINT_URL",
 	} {
 		if _, err := OpenTarget(place); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, expected %q", place, err, want)

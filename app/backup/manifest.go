@@ -117,6 +117,11 @@ func Names(ctx context.Context, t Target) (names []string, err error) {
 // ErrNoBackup is returned if a target does not have the backup that was asked for.
 var ErrNoBackup = errors.New("no such backup")
 
+// None returns an ErrNoBackup that says that a target has no backups at all.
+func None(t Target) error {
+	return fmt.Errorf("%w: %s has none (want a folder or prefix that ashlar backup wrote)", ErrNoBackup, t)
+}
+
 // Load reads the manifest of a backup and checks it against the hash in its name. An empty
 // name is the newest backup.
 func Load(ctx context.Context, t Target, name string) (*Manifest, error) {
@@ -126,7 +131,7 @@ func Load(ctx context.Context, t Target, name string) (*Manifest, error) {
 			return nil, err
 		}
 		if len(names) == 0 {
-			return nil, fmt.Errorf("%w: %s is empty", ErrNoBackup, t)
+			return nil, None(t)
 		}
 		name = names[len(names)-1]
 	}

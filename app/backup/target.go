@@ -27,10 +27,16 @@ type Target interface {
 func OpenTarget(place string) (Target, error) {
 	scheme, rest, ok := strings.Cut(place, "://")
 	switch {
-	case !ok:
-		return folder(place), nil
-	case scheme == "s3":
+	case ok && scheme == "s3":
 		return openBucket(place, rest)
+	case !ok && !strings.HasPrefix(place, "s3:"): // which lacks a slash
+		return folder(place), nil
 	}
 	return nil, fmt.Errorf("unknown kind of target %q (want a folder, or s3://BUCKET/PREFIX)", place)
+}
+
+// Folder returns the folder of a target on a filesystem.
+func Folder(t Target) (path string, ok bool) {
+	f, ok := t.(folder)
+	return string(f), ok
 }

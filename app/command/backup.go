@@ -36,6 +36,10 @@ func (b Backup) Run(ctx context.Context, bar *os.File) (err error) {
 	if err != nil {
 		return err
 	}
+	if folder, ok := backup.Folder(target); ok && data.Contains(folder) {
+		// In networks/, its folders would be taken for networks, and no server would start.
+		return fmt.Errorf("target %q is inside the data directory %s (want a folder elsewhere)", folder, data)
+	}
 	wanted, err := wantedStores(ctx, data, b.Networks)
 	if err != nil {
 		return err

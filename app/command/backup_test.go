@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -238,6 +239,10 @@ func TestBackupRepeats(t *testing.T) {
 func TestBackupRefuses(t *testing.T) {
 	data, to := smallNetwork(t), t.TempDir()
 	unmounted := smallNetwork(t)
+	inside := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(data, "networks"), inside); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Mkdir(store.Dir(unmounted).Network("other"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -248,6 +253,9 @@ func TestBackupRefuses(t *testing.T) {
 		"unknown store":     {Data: data, To: to, Networks: []string{"../x"}},
 		"unknown kind":      {Data: data, To: "ftp://x"},
 		"no accounts":       {Data: t.TempDir(), To: to},
+		"is inside":         {Data: data, To: filepath.Join(data, "networks")},
+		"inside the data":   {Data: data, To: data},
+		"(want a folder":    {Data: data, To: filepath.Join(inside, "deep", "backups")},
 	} {
 		if err := b.Run(t.Context(), os.Stderr); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("got %v, expected %q", err, what)
@@ -255,6 +263,12 @@ func TestBackupRefuses(t *testing.T) {
 	}
 	if err := (Restore{From: to, Data: t.TempDir()}).Run(t.Context(), os.Stderr); !errors.Is(err, backup.ErrNoBackup) {
 		t.Errorf("restore from an empty folder: %v, expected ErrNoBackup", err)
+	}
+	if err := (Restore{From: to}).List(t.Context(), io.Discard); !errors.Is(err, backup.ErrNoBackup) {
+		t.Errorf("list of an empty folder: %v, expected ErrNoBackup", err)
+	}
+	if names, err := store.Dir(data).Names(); err != nil || !slices.Equal(names, []string{"small"}) {
+		t.Errorf("after refused backups the networks are %q, %v", names, err)
 	}
 	opened, err := store.Dir(data).OpenNetwork("small", kv.Options{}) // as an import has it
 	if err != nil {

@@ -109,6 +109,9 @@ func (r Restore) List(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if len(names) == 0 {
+		return backup.None(target)
+	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "MADE\tSIZE\tSTORES\tBACKUP")
 	for _, name := range names {

@@ -66,6 +66,30 @@ func (d Dir) CheckThere() error {
 	return d.Check()
 }
 
+// Contains reports whether a path, which need not exist, is the directory or inside of it.
+func (d Dir) Contains(path string) bool {
+	root, err := os.Stat(string(d))
+	if err != nil {
+		return false
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return false
+	}
+	for {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real // whose parents are the real ones
+		}
+		if info, err := os.Stat(path); err == nil && os.SameFile(root, info) {
+			return true
+		}
+		above := filepath.Dir(path)
+		if above == path {
+			return false
+		}
+		path = above
+	}
+}
+
 // Names lists the networks that have a store.
 func (d Dir) Names() ([]string, error) {
 	if err := d.CheckThere(); err != nil {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -20,6 +23,13 @@ func TestExitCodes(t *testing.T) {
 		{"unknown command", []string{"mine"}, exitUsage},
 		{"unknown flag", []string{"serve", "--port", "1"}, exitUsage},
 		{"missing flag", []string{"serve"}, exitUsage},
+		{"team without an owner", []string{"team", "create", "--data", empty, "a"}, exitUsage},
+		{"two forms of output", []string{"version", "--json", "--sbom"}, exitUsage},
+		{"JSON again and again", []string{"status", "--data", empty, "--json", "--watch"}, exitUsage},
+		{"list and check", []string{"restore", "--from", empty, "--list", "--check"}, exitUsage},
+		{"unexpected argument", []string{"key", "create", "--data", empty, "a"}, exitUsage},
+		{"health without a URL", []string{"health", "--url", "127.0.0.1:8545"}, exitUsage},
+		{"no backups to list", []string{"restore", "--from", filepath.Join(empty, "nowhere"), "--list"}, exitFailed},
 		{"group without command", []string{"key"}, exitUsage},
 		{"missing file", []string{"import", "--data", empty, "--network", "a"}, exitUsage},
 		{"nothing to serve", []string{"serve", "--data", empty}, exitFailed},
@@ -41,5 +51,26 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("exit code %d, expected %d", got, test.want)
 			}
 		})
+	}
+}
+
+// An error in the command line says what is wrong in the command's own words.
+func TestUsageErrors(t *testing.T) {
+	for args, want := range map[string]string{
+		"version --json --sbom":              "--json and --sbom exclude each other; see ashlar version --help",
+		"restore --from x --list --check":    "--list and --check exclude each other",
+		"status --data x --watch --json":     "--json and --watch exclude each other",
+		"team create --data x a":             "missing --owner",
+		"key create --data x a":              `unexpected argument "a"; see ashlar key create --help`,
+		"snapshot export":                    `unknown command "export" for "ashlar snapshot"`,
+		"health --url 127.0.0.1:8545":        "expected a URL such as",
+		"health --url localhost:8545/readyz": "expected a URL such as",
+		"key revoke --data x":                "accepts 1 arg(s), received 0",
+	} {
+		root := commands()
+		root.SetArgs(strings.Fields(args))
+		if err := root.ExecuteContext(t.Context()); !errors.Is(err, errUsage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("ashlar %s: %v, expected %q", args, err, want)
+		}
 	}
 }
