@@ -99,6 +99,6 @@ backup: they are made again.`,
 	c.Flags().BoolVar(&r.Replace, "replace", false, "replace stores that exist")
 	c.Flags().BoolVar(&list, "list", false, "list the backups")
 	c.Flags().BoolVar(&check, "check", false, "read all of the backup, compare the hashes, and change nothing")
-	c.MarkFlagsMutuallyExclusive("list", "check")
+	exclusive(c, "list", "check")
 	return c
 }

@@ -21,7 +21,7 @@ func healthCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, url, http.NoBody)
-			if err != nil {
+			if err != nil || request.URL.Scheme != "http" && request.URL.Scheme != "https" || request.URL.Host == "" {
 				return fmt.Errorf("%w: --url %q: expected a URL such as http://127.0.0.1:8545/readyz", errUsage, url)
 			}
 			response, err := (&http.Client{Timeout: healthTime}).Do(request)

@@ -146,7 +146,7 @@ func flagError(err error) error {
 func usageErrors(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
+			if err := checkArgs(check, c, args); err != nil {
 				return fmt.Errorf("%w: %w%s; see %s --help", errUsage, err, meantCommand(c, args), c.CommandPath())
 			}
 			return nil
@@ -154,14 +154,37 @@ func usageErrors(c *cobra.Command) {
 	}
 	if c.HasSubCommands() && c.RunE == nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
-			if meant := meantCommand(c, args); meant != "" {
-				return fmt.Errorf("%w: unknown command %q for %q%s; see %s --help", errUsage, args[0], c.CommandPath(), meant, c.CommandPath())
+			if len(args) > 0 {
+				return fmt.Errorf("%w: unknown command %q for %q%s; see %s --help", errUsage, args[0], c.CommandPath(), meantCommand(c, args), c.CommandPath())
 			}
 			return fmt.Errorf("%w: %s requires a command; see %s --help", errUsage, c.CommandPath(), c.CommandPath())
 		}
 	}
 	for _, sub := range c.Commands() {
 		usageErrors(sub)
+	}
+}
+
+// checkArgs is check with an error of its own for a command that takes no arguments: the
+// library's calls them unknown commands.
+func checkArgs(check cobra.PositionalArgs, c *cobra.Command, args []string) error {
+	err := check(c, args)
+	if err != nil && len(args) > 0 && !c.HasSubCommands() && check(c, nil) == nil && check(c, args[:1]) != nil {
+		return fmt.Errorf("unexpected argument %q", args[0])
+	}
+	return err
+}
+
+// exclusive makes it a usage error to give both flags. The library's own check comes after
+// that of the arguments, so usageErrors would not mark its error; shells complete by it.
+func exclusive(c *cobra.Command, one, other string) {
+	c.MarkFlagsMutuallyExclusive(one, other)
+	check := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		if c.Flags().Changed(one) && c.Flags().Changed(other) {
+			return fmt.Errorf("--%s and --%s exclude each other", one, other)
+		}
+		return check(c, args)
 	}
 }
 

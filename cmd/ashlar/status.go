@@ -51,7 +51,7 @@ func statusCommand() *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&watch, "watch", false, "show the status again and again until interrupted, with rates")
 	c.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two times with --watch")
-	c.MarkFlagsMutuallyExclusive("json", "watch")
+	exclusive(c, "json", "watch")
 	return c
 }
 

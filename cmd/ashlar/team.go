@@ -101,6 +101,9 @@ func (p *people) createTeam() *cobra.Command {
 		Short: "Create a team with its first owner, and print its ID",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := need(c, "owner", owner); err != nil {
+				return err
+			}
 			return p.do(c, func(ctx context.Context, s control.Service) error {
 				id, err := findAccount(ctx, s.Accounts, owner)
 				if err != nil {
@@ -115,7 +118,6 @@ func (p *people) createTeam() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&owner, "owner", "", "e-mail address or ID of the first owner's account")
-	_ = c.MarkFlagRequired("owner") // the flag exists
 	return c
 }
 

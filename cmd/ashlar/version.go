@@ -44,7 +44,7 @@ func versionCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&components, "sbom", false, "print the modules in the program, as a CycloneDX list of components")
-	c.MarkFlagsMutuallyExclusive("json", "sbom")
+	exclusive(c, "json", "sbom")
 	return c
 }
 
